@@ -1,0 +1,16 @@
+//! What every layer shares: ids, clock, randomness, checksums, varints, the key's hash and slot, glob patterns.
+//! No I/O happens here, and nothing here knows a file, a socket or a command.
+#![forbid(unsafe_code)]
+
+pub mod checksum;
+pub mod clock;
+pub mod glob;
+pub mod hash;
+pub mod ids;
+pub mod random;
+pub mod slot;
+pub mod varint;
+
+pub use clock::{Clock, UnixMs};
+pub use ids::{DbIndex, HistoryId, KeyspaceId, Lsn, ShardId, SlotId};
+pub use random::{Entropy, Rng};
