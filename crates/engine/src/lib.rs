@@ -1,1 +1,27 @@
-//! x
+//! The contract between commands and storage: what a key, an entry and a change are, and what an engine must do.
+//!
+//!     types (semantics)  --Effect-->  Keyspace::apply  --->  Engine (memory, tier, LSM)
+//!           ^                               |
+//!           '---- Entry / absent / Fetch ---'-----------> record of the command log
+//!
+//! E1. A read answers *found*, *absent* or [`Fetch`]. After `Fetch` the command has changed nothing: it returns at once,
+//!     the rows are fetched without any lock, and it runs again from its start with those rows pinned. The memory engine
+//!     never answers `Fetch`. So every command reads all it needs before its first change.
+//! E2. Every change is an [`Effect`], applied by one function whether it comes from a client or from the log. An effect is
+//!     deterministic: absolute expiration times, chosen members, final values. It maps to a canonical Redis command.
+//! E3. Reads are logical (an expired entry is absent, and reading it changes nothing); changes are physical (they act on
+//!     what is stored, expired or not, and never look at the clock), so that replay needs no clock.
+//! E4. Nothing outside the engine holds a pointer or handle to an entry after the borrow ends: entries move.
+#![forbid(unsafe_code)]
+
+pub mod checkpoint;
+pub mod effect;
+pub mod entry;
+pub mod key;
+pub mod keyspace;
+
+pub use checkpoint::{EntrySink, WalkProgress};
+pub use effect::Effect;
+pub use entry::{Encoding, Entry, NewEntry, SharedBytes, Type, Value};
+pub use key::Key;
+pub use keyspace::{Engine, Fetch, Keyspace, ScanStep};

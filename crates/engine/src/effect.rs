@@ -1,0 +1,67 @@
+//! Effects: what a command changed, in a form that gives the same result whenever it is applied.
+
+use crate::{Encoding, Key, Value};
+use base::{KeyspaceId, UnixMs};
+
+/// One change. A command that changes something emits one or more; a transaction's effects form one record.
+/// Times are absolute, values final. Each variant names the canonical Redis command it stands for.
+#[derive(Clone, Copy, Debug)]
+pub enum Effect<'a> {
+    /// `SET key value [PXAT expire_at]`: stores a string; an expiration it had is gone unless given again.
+    Set {
+        /// Where.
+        key: Key<'a>,
+        /// The stored form.
+        value: Value<'a>,
+        /// How `value` is encoded.
+        encoding: Encoding,
+        /// When it expires.
+        expire_at: Option<UnixMs>,
+    },
+    /// `SETRANGE key offset bytes`: overwrites a part of an existing string, zero-filled up to `offset`; expiration stays.
+    /// APPEND is a splice at the old length.
+    Splice {
+        /// Which string; it exists.
+        key: Key<'a>,
+        /// First byte to overwrite.
+        offset: u64,
+        /// The new bytes.
+        bytes: &'a [u8],
+    },
+    /// `DEL key`, also what expiration and eviction leave in the log.
+    Delete {
+        /// Which entry.
+        key: Key<'a>,
+    },
+    /// `PEXPIREAT key at`
+    Expire {
+        /// Which entry; it exists.
+        key: Key<'a>,
+        /// When it expires.
+        at: UnixMs,
+    },
+    /// `PERSIST key`
+    Persist {
+        /// Which entry; it exists.
+        key: Key<'a>,
+    },
+    /// `RENAME from to` inside one keyspace; what was at `to` is gone, the expiration moves along.
+    Rename {
+        /// Which entry; it exists.
+        from: Key<'a>,
+        /// Its new key.
+        to: Key<'a>,
+    },
+    /// `FLUSHDB` of one keyspace.
+    Clear {
+        /// Which keyspace.
+        space: KeyspaceId,
+    },
+    /// `SWAPDB`: the two keyspaces exchange their SELECT numbers.
+    Swap {
+        /// One.
+        a: KeyspaceId,
+        /// The other.
+        b: KeyspaceId,
+    },
+}

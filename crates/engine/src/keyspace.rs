@@ -1,0 +1,135 @@
+//! The two faces of storage: [`Keyspace`] as commands see it, [`Engine`] as each shard's storage implements it.
+
+use crate::{Effect, Entry, EntrySink, Key, NewEntry, WalkProgress};
+use base::{DbIndex, KeyspaceId, UnixMs};
+
+/// The engine does not have the row in memory. The command gives up, having changed nothing, and runs again later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the row has to be fetched first")]
+pub struct Fetch;
+
+/// One step of a SCAN over a keyspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScanStep {
+    /// Where the next step starts; `None` when the walk is complete.
+    pub next: Option<u64>,
+}
+
+/// What commands see: the locked part of the keyspaces, a fixed time, and one way to change something.
+///
+/// A command may use only the keys its key specification names, since only their shards are locked; the implementation
+/// asserts this.
+pub trait Keyspace {
+    /// Wall time of this command (of the whole transaction inside EXEC).
+    fn now(&self) -> UnixMs;
+
+    /// The keyspace SELECT has chosen.
+    fn space(&self) -> KeyspaceId;
+
+    /// The keyspace behind a SELECT number; `None` when there are fewer databases.
+    fn space_of(&self, index: DbIndex) -> Option<KeyspaceId>;
+
+    /// Hashes a key of the selected keyspace.
+    fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k>;
+
+    /// The entry under the key, as a client would see it, counted as an access; expired entries are absent.
+    ///
+    /// # Errors
+    /// [`Fetch`] when the row is not in memory: return at once.
+    fn read(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch>;
+
+    /// [`Keyspace::read`] without counting as an access (TYPE, TTL, OBJECT).
+    ///
+    /// # Errors
+    /// [`Fetch`] when the row is not in memory: return at once.
+    fn peek(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch>;
+
+    /// Applies the effect and adds it to the record of this command. Cannot fail: check first.
+    fn apply(&mut self, effect: &Effect<'_>);
+
+    /// Entries of the keyspace, expired ones not yet removed included.
+    fn len(&self, space: KeyspaceId) -> u64;
+
+    /// One step of a walk over the shard that `cursor` names, visiting live and expired entries alike; every entry present
+    /// throughout a whole walk is visited at least once. Cursor 0 starts, and a `next` of `None` ends.
+    fn scan(&mut self, space: KeyspaceId, cursor: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep;
+
+    /// Some entry that is not expired, each about equally likely; `None` when there is none.
+    fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>>;
+
+    /// Seconds since the entry was last used, from its stamp.
+    fn idle_seconds(&self, stamp: u32) -> u64;
+
+    /// The logarithmic access counter in the stamp, decayed to now; meaningful under an LFU policy only.
+    fn frequency(&self, stamp: u32) -> u8;
+
+    /// Bytes an entry costs: its allocation, its share of the table and of the expiration index.
+    fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64>;
+}
+
+/// Storage of one shard for the keyspaces it serves. Used under the shard's lock only.
+pub trait Engine: Send {
+    /// Tells the time; called whenever the lock was taken for a batch. Reads compare expirations with it.
+    fn set_time(&mut self, now: UnixMs);
+
+    /// The live entry under the key. `touch` renews its access stamp.
+    ///
+    /// # Errors
+    /// [`Fetch`] when the row is not in memory.
+    fn read(&mut self, key: &Key<'_>, touch: bool) -> Result<Option<Entry<'_>>, Fetch>;
+
+    /// Stores the entry, replacing what was there.
+    fn write(&mut self, key: &Key<'_>, entry: &NewEntry<'_>);
+
+    /// Overwrites bytes of a stored string at `offset`, growing it, zero-filled, as needed; marks it
+    /// [`crate::Encoding::EDITED`]. The entry exists.
+    fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]);
+
+    /// Sets or clears the expiration. False when nothing is stored there.
+    fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool;
+
+    /// Removes what is stored there, expired or not. False when there was nothing.
+    fn remove(&mut self, key: &Key<'_>) -> bool;
+
+    /// Removes every entry of the keyspace; memory is given back in later [`Engine::clean`] steps.
+    fn clear(&mut self, space: KeyspaceId);
+
+    /// Entries stored, expired ones included.
+    fn len(&self, space: KeyspaceId) -> u64;
+
+    /// Entries with an expiration.
+    fn expiring_len(&self, space: KeyspaceId) -> u64;
+
+    /// Visits the stretch of the keyspace that starts at the hash bound `from` (0 starts), and says where the next begins.
+    /// Every entry present throughout a walk is visited, while the table grows and entries move.
+    fn scan(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep;
+
+    /// A random entry, live or expired.
+    fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>>;
+
+    /// Gives up to `limit` keys that are due at the time told; the caller logs their deletion and removes them.
+    /// Returns how many it gave.
+    fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>)) -> usize;
+
+    /// Does up to `budget` units of upkeep (entries moved, pages returned); false when there is nothing to do.
+    fn clean(&mut self, budget: usize) -> bool;
+
+    /// Seconds since last use, from a stamp.
+    fn idle_seconds(&self, stamp: u32) -> u64;
+
+    /// The decayed access counter in a stamp.
+    fn frequency(&self, stamp: u32) -> u8;
+
+    /// Bytes the entry costs; `None` when nothing is stored there.
+    fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64>;
+
+    /// Starts a checkpoint: every entry stored now will go to the sink exactly once, as it is now, even if it is changed
+    /// before the walk reaches it.
+    fn begin_checkpoint(&mut self, sink: Box<dyn EntrySink>);
+
+    /// Gives up to about `budget` further entries to the sink.
+    fn walk_checkpoint(&mut self, budget: usize) -> WalkProgress;
+
+    /// Ends the checkpoint, complete or not, and gives the sink back; `None` when none was running.
+    fn end_checkpoint(&mut self) -> Option<Box<dyn EntrySink>>;
+}
