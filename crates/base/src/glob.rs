@@ -10,7 +10,7 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     matches_with(pattern, text, |byte| byte)
 }
 
-/// [`matches`] without regard to the case of ASCII letters.
+/// [`matches()`] without regard to the case of ASCII letters.
 pub fn matches_ignore_case(pattern: &[u8], text: &[u8]) -> bool {
     matches_with(pattern, text, |byte| byte.to_ascii_lowercase())
 }

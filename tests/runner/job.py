@@ -1,0 +1,147 @@
+"""What a stage is, and what it may use while it runs."""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable, Optional
+
+from tally import Tally
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = ROOT / ".tools"
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
+LOGS = TARGET / "test-logs"
+
+
+class Skip(Exception):
+    """Raised by a stage that cannot run here; the text is the reason."""
+
+
+class Failed(Exception):
+    """Raised by a stage whose ground (a tool, a build) failed; the text is the reason."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage. `run` is part of `make test`; `pieces` yields (name, function) for `make test-long`, each piece a
+    unit of progress; `present` says whether the tree has what the stage tests."""
+
+    name: str
+    purpose: str
+    run: Optional[Callable[["Job"], None]] = None
+    pieces: Optional[Callable[["Job"], list]] = None
+    present: Callable[[], bool] = lambda: True
+
+
+class Job:
+    """A stage under way: its log, its counts, and the commands it starts."""
+
+    def __init__(self, stage, verbose=False):
+        self.stage = stage
+        self.tally = Tally()
+        self.verbose = verbose
+        LOGS.mkdir(parents=True, exist_ok=True)
+        self.log_path = LOGS / f"{stage.name}.log"
+        self.log = open(self.log_path, "w", errors="replace")
+
+    def say(self, line):
+        """One line into the log, and on the screen when asked for."""
+        self.log.write(line + "\n")
+        self.log.flush()
+        if self.verbose:
+            print(f"    {line}")
+
+    def check(self, name, problem=None):
+        """Counts one check made by the stage itself: passed when `problem` is empty."""
+        line = f"not ok - {name}: {problem}" if problem else f"ok - {name}"
+        self.tally.read(line)
+        self.say(line)
+
+    def skip_check(self, name, reason):
+        """Counts one check that cannot run here."""
+        line = f"ok - {name} # SKIP {reason}"
+        self.tally.read(line)
+        self.say(line)
+
+    def command(self, argv, name=None, cwd=ROOT, env=None, timeout=3600, counts=False):
+        """Runs a command into the log. With `counts` its output is read for checks (see tally.py); without, or when it
+        reports none, its exit status is one check called `name`. Returns the status."""
+        argv = [str(a) for a in argv]
+        name = name or " ".join(argv[:3])
+        self.say(f"$ {' '.join(argv)}")
+        before = (self.tally.passed, self.tally.failed, len(self.tally.skips))
+        full_env = dict(os.environ, CARGO_TARGET_DIR=str(TARGET), CARGO_TERM_COLOR="never", **(env or {}))
+        deadline = time.monotonic() + timeout
+        child = subprocess.Popen(
+            argv, cwd=cwd, env=full_env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace", start_new_session=True)
+        killer = _kill_at(child, deadline)
+        try:
+            for line in child.stdout:
+                line = line.rstrip("\n")
+                self.say(line)
+                if counts:
+                    self.tally.read(line)
+            status = child.wait()
+        finally:
+            timed_out = killer()
+        if timed_out:
+            self.check(name, f"no end after {timeout} s")
+        elif status != 0 and self.tally.failed == before[1]:
+            self.check(name, f"exit status {status}")
+        elif status == 0 and before == (self.tally.passed, self.tally.failed, len(self.tally.skips)):
+            self.check(name)
+        return status
+
+    def build(self, argv, env=None, cwd=ROOT, timeout=3600):
+        """Runs a command that only prepares: it counts nothing, and its failure ends the stage."""
+        argv = [str(a) for a in argv]
+        self.say(f"$ {' '.join(argv)}")
+        full_env = dict(os.environ, CARGO_TARGET_DIR=str(TARGET), CARGO_TERM_COLOR="never", **(env or {}))
+        done = subprocess.run(argv, cwd=cwd, env=full_env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace", timeout=timeout)
+        for line in done.stdout.splitlines():
+            self.say(line)
+        if done.returncode != 0:
+            raise Failed(f"{' '.join(argv[:4])}: exit status {done.returncode}")
+        return done.stdout
+
+    def tail(self, lines=60):
+        """The last lines of the log, for a failed stage."""
+        self.log.flush()
+        return self.log_path.read_text(errors="replace").splitlines()[-lines:]
+
+
+def _kill_at(child, deadline):
+    """Ends the child's process group at the deadline. Returns a function that stops the watch and says if it fired."""
+    import signal
+    import threading
+
+    fired = threading.Event()
+    stop = threading.Event()
+
+    def watch():
+        if not stop.wait(max(0.0, deadline - time.monotonic())):
+            fired.set()
+            try:
+                os.killpg(child.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+
+    def finish():
+        stop.set()
+        thread.join()
+        return fired.is_set()
+
+    return finish
+
+
+def warn(text):
+    """One line to the person at the terminal."""
+    print(text, file=sys.stderr)

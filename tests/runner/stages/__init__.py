@@ -1,0 +1,7 @@
+"""The stages in the order they run. A new stage is a file here with a `STAGE`, and its name in this list."""
+
+from importlib import import_module
+
+ORDER = ["format", "lints", "unit"]
+
+STAGES = [import_module(f"stages.{name}").STAGE for name in ORDER]
