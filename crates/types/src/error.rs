@@ -1,0 +1,30 @@
+//! Why an operation could not be done. Expected outcomes (not stored, absent) are values, not errors.
+
+use engine::Fetch;
+
+/// An operation that changed nothing, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TypeError {
+    /// The row is not in memory: run again after the fetch.
+    #[error(transparent)]
+    Fetch(#[from] Fetch),
+    /// The key holds another type than the operation is for.
+    #[error("operation against a key holding the wrong kind of value")]
+    WrongType,
+    /// The stored value is not a decimal 64-bit integer.
+    #[error("value is not an integer or out of range")]
+    NotInteger,
+    /// The stored value is not a finite decimal number.
+    #[error("value is not a valid float")]
+    NotFloat,
+    /// The result would not fit a signed 64-bit integer.
+    #[error("increment or decrement would overflow")]
+    Overflow,
+    /// The result would be infinite or not a number.
+    #[error("increment would produce NaN or Infinity")]
+    NotFinite,
+    /// The string would grow beyond `proto-max-bulk-len`.
+    #[error("string exceeds maximum allowed size (proto-max-bulk-len)")]
+    StringTooLong,
+}
