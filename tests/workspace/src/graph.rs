@@ -1,0 +1,159 @@
+//! The crate graph: a crate uses crates with lower numbers only; same-numbered crates do not know each other.
+
+use crate::metadata::{self, Member};
+use crate::tree;
+use std::fs;
+
+/// The layer of every crate, by directory under `crates/`. A new crate gets its line here before anything uses it.
+const LAYERS: [(&str, u8); 28] = [
+    ("base", 0),
+    ("vfs", 1),
+    ("codec", 1),
+    ("proto", 1),
+    ("value", 1),
+    ("engine", 2),
+    ("plex", 2),
+    ("config", 2),
+    ("engine-mem", 3),
+    ("engine-tier", 3),
+    ("engine-lsm", 3),
+    ("cmdlog", 3),
+    ("rdb", 3),
+    ("checkpoint", 4),
+    ("types", 4),
+    ("store", 5),
+    ("command", 6),
+    ("replication", 7),
+    ("cluster", 8),
+    ("admin", 8),
+    ("server", 9),
+    ("inspect", 10),
+    ("loadgen", 10),
+    ("onggi", 11),
+    ("sim", TEST_ONLY),
+    // Test crates outside `crates/`.
+    ("tests/workspace", TEST_ONLY),
+    ("tests/differential", TEST_ONLY),
+    ("tests/protocol", TEST_ONLY),
+];
+
+/// Above every layer: may use all, and nothing uses it.
+const TEST_ONLY: u8 = u8::MAX;
+
+/// Edges that go down and are still wrong, each with the sentence that settles the argument.
+const FORBIDDEN: [(&str, &str, &str); 5] = [
+    ("types", "proto", "types never names a protocol"),
+    ("types", "vfs", "types never names a file"),
+    ("store", "proto", "wire text appears only in command"),
+    ("replication", "engine-mem", "the store stands between replication and any one engine"),
+    ("loadgen", "store", "the load generator talks to servers only over sockets"),
+];
+
+/// Crates from outside that a layer must never see, since they would let it open sockets or start tasks.
+const NO_SOCKETS: [&str; 4] = ["mio", "tokio", "socket2", "polling"];
+
+/// Layers that handle bytes and values only.
+const SOCKETLESS: [&str; 6] = ["proto", "types", "engine", "engine-mem", "store", "value"];
+
+/// Crates in which every line is safe code.
+const FORBID_UNSAFE: [&str; 7] = ["proto", "types", "command", "replication", "cluster", "admin", "config"];
+
+fn short_name(directory: &str) -> &str {
+    directory.strip_prefix("crates/").unwrap_or(directory)
+}
+
+fn layer(directory: &str) -> Option<u8> {
+    LAYERS.iter().find(|(name, _)| *name == short_name(directory)).map(|(_, layer)| *layer)
+}
+
+/// Every edge between two members, as (user, used).
+fn edges(members: &[Member]) -> Vec<(&Member, &Member)> {
+    let find = |name: &str| members.iter().find(|m| m.name == name);
+    members
+        .iter()
+        .flat_map(|user| {
+            user.dependencies.iter().filter(|d| d.inside).filter_map(move |d| Some((user, find(&d.name)?)))
+        })
+        .collect()
+}
+
+#[test]
+fn every_crate_has_a_layer() {
+    let missing: Vec<String> = metadata::members()
+        .iter()
+        .filter(|m| layer(&m.directory).is_none())
+        .map(|m| format!("{} has no layer: give it a line in LAYERS and in ARCHITECTURE.md", m.directory))
+        .collect();
+    tree::none(&missing);
+}
+
+#[test]
+fn edges_go_down() {
+    let members = metadata::members();
+    let mut wrong = Vec::new();
+    for (user, used) in edges(&members) {
+        let (Some(from), Some(to)) = (layer(&user.directory), layer(&used.directory)) else { continue };
+        if to >= from {
+            let (user, used) = (short_name(&user.directory), short_name(&used.directory));
+            wrong.push(format!("{user} (layer {from}) uses {used} (layer {to}): a crate uses lower layers only"));
+        }
+    }
+    tree::none(&wrong);
+}
+
+#[test]
+fn forbidden_edges_are_absent() {
+    let members = metadata::members();
+    let mut wrong = Vec::new();
+    for (user, used) in edges(&members) {
+        let pair = (short_name(&user.directory), short_name(&used.directory));
+        for (from, to, why) in FORBIDDEN {
+            if pair == (from, to) {
+                wrong.push(format!("{from} uses {to}: {why}"));
+            }
+        }
+    }
+    for member in members.iter().filter(|m| SOCKETLESS.contains(&short_name(&m.directory))) {
+        for used in member.dependencies.iter().filter(|d| NO_SOCKETS.contains(&d.name.as_str())) {
+            wrong.push(format!("{} uses {}: this layer never opens a socket", member.directory, used.name));
+        }
+    }
+    tree::none(&wrong);
+}
+
+#[test]
+fn socketless_layers_do_not_name_the_network() {
+    let prefixes = SOCKETLESS.map(|name| format!("crates/{name}/src/"));
+    let mut wrong = Vec::new();
+    for file in tree::text_files().iter().filter(|f| prefixes.iter().any(|p| f.path.starts_with(p))) {
+        for (number, line) in
+            file.lines().filter(|(_, line)| line.contains("std::net") || line.contains("os::unix::net"))
+        {
+            wrong.push(format!("{}:{number}: {}", file.path, line.trim()));
+        }
+    }
+    tree::none(&wrong);
+}
+
+#[test]
+fn safe_layers_forbid_unsafe_code() {
+    let mut wrong = Vec::new();
+    for name in FORBID_UNSAFE {
+        let path = format!("crates/{name}/src/lib.rs");
+        if let Ok(text) = fs::read_to_string(tree::root().join(&path))
+            && !text.contains("#![forbid(unsafe_code)]")
+        {
+            wrong.push(format!("{path}: #![forbid(unsafe_code)] is missing"));
+        }
+    }
+    tree::none(&wrong);
+}
+
+#[test]
+fn dependencies_inside_the_workspace_are_found() {
+    // Guards the tests above: were no edges found, they could not fail.
+    let members = metadata::members();
+    let found =
+        edges(&members).iter().any(|(user, used)| user.directory == "crates/engine" && used.directory == "crates/base");
+    assert!(found, "the edge engine -> base was not seen");
+}

@@ -1,0 +1,22 @@
+//! Tests of the source tree itself, for the rules that no compiler checks. Nothing depends on this crate.
+//!
+//! ```text
+//! cargo metadata --> metadata --+--> graph          a crate uses lower layers only
+//!                               +--> dependencies   every crate from outside has a stated reason; the tree is counted
+//! the files      --> tree ------+--> unsafe_code    unsafe stands where it is listed, as often as it is listed
+//!                               +--> reachable      no file that nothing uses
+//!                               +--> tidy           no leftover markers, disabled code, machine paths, giant files
+//!                               +--> links          links and `docs/` paths lead somewhere
+//! ```
+
+#![cfg(test)]
+#![forbid(unsafe_code)]
+
+mod dependencies;
+mod graph;
+mod links;
+mod metadata;
+mod reachable;
+mod tidy;
+mod tree;
+mod unsafe_code;
