@@ -1,0 +1,14 @@
+//! The wire protocol, RESP2 and RESP3: bytes in, bytes out, no sockets.
+//!
+//! ```text
+//!  bytes received -> request::RequestParser -> Arguments (spans of the input) -> a command runs
+//! ```
+//!
+//! Everything here works on byte slices, so every parser is tested and fuzzed split at every offset.
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used))]
+
+pub mod number;
+pub mod request;
+
+pub use request::{Arguments, Limits, Progress, ProtocolError, RequestParser, Span};
