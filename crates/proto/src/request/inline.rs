@@ -29,7 +29,7 @@ pub(super) fn split(input: &[u8], line_len: usize, limits: &Limits, out: &mut Ar
             let mut bytes = Vec::new();
             let len = unquote(word, &mut bytes)?;
             limits.check_bulk_bytes(bytes.len() as u64)?;
-            out.push_owned(bytes).ok_or(ProtocolError::RequestTooLong)?;
+            out.push_large(bytes).ok_or(ProtocolError::RequestTooLong)?;
             len
         } else {
             limits.check_bulk_bytes(plain as u64)?;

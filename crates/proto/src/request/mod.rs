@@ -24,7 +24,7 @@
 //! buffer of its own, so that a value of 100 MB is not copied from buffer to buffer. `keep` is then the length of
 //! what stands before it, which is still needed for the earlier arguments. The caller may read from the socket into
 //! [`RequestParser::large_bulk`] until nothing is missing (line end included) and call `parse` with the kept bytes; or pass
-//! received bytes behind the kept ones as always. The argument becomes an owned one of [`Arguments`]; later arguments
+//! received bytes behind the kept ones as always. The argument becomes one of [`Arguments::large`]; later arguments
 //! follow behind the kept bytes as if the large one had never been there.
 
 mod arguments;
@@ -280,7 +280,7 @@ impl Partial {
                 return Ok(Stop::Incomplete);
             }
             let bytes = self.receiving.take().map(Receiving::finish).transpose()?.unwrap_or_default();
-            self.arguments.push_owned(bytes).ok_or(ProtocolError::RequestTooLong)?;
+            self.arguments.push_large(bytes).ok_or(ProtocolError::RequestTooLong)?;
             self.cursor.next_argument(self.cursor.offset.saturating_add(used));
         }
         self.cursor.advance(input, limits, &mut self.arguments)
