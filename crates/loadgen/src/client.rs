@@ -1,0 +1,292 @@
+//! A blocking connection for what surrounds a run: logging in, asking for INFO, emptying the server.
+
+use crate::error::{BenchError, Result};
+use crate::resp::{write_array_header, write_bulk};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Address {
+    /// `host:port`; an IPv6 address stands in brackets.
+    Tcp(String),
+    /// A unix socket.
+    Unix(PathBuf),
+}
+
+impl std::str::FromStr for Address {
+    type Err = BenchError;
+
+    /// `host:port`, `:port`, a bare port, or a path (anything with a slash).
+    fn from_str(text: &str) -> Result<Self> {
+        let path = text.strip_prefix("unix:").or_else(|| text.contains('/').then_some(text));
+        if let Some(path) = path.filter(|path| !text.starts_with("tcp://") && !path.is_empty()) {
+            return Ok(Self::Unix(path.into()));
+        }
+        let text = text.strip_prefix("tcp://").unwrap_or(text);
+        let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
+        let host = if host.is_empty() { "127.0.0.1" } else { host };
+        match port.parse::<u16>() {
+            Ok(port) if port > 0 => Ok(Self::Tcp(format!("{host}:{port}"))),
+            _ => {
+                Err(BenchError::Usage(format!("address `{text}`: expected HOST:PORT, a port, or the path of a socket")))
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp(address) => f.write_str(address),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// How to introduce oneself on a new connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Login {
+    /// User name; `None` for the default user.
+    pub user: Option<String>,
+    /// Password; `None` sends no AUTH. Kept out of results.
+    #[serde(skip)]
+    pub password: Option<String>,
+    /// Database number.
+    pub database: u32,
+    /// Speak RESP3.
+    pub resp3: bool,
+}
+
+/// An open socket.
+#[derive(Debug)]
+pub enum Socket {
+    /// Over TCP, without Nagle's delay.
+    Tcp(TcpStream),
+    /// Over a unix socket.
+    Unix(UnixStream),
+}
+
+/// How long a control command may take: a server may load or save while it is asked.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Socket {
+    /// Connects, blocking.
+    ///
+    /// # Errors
+    /// The operating system's reason.
+    pub fn connect(address: &Address) -> io::Result<Self> {
+        match address {
+            Address::Tcp(text) => {
+                let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+                for address in text.to_socket_addrs()? {
+                    match TcpStream::connect_timeout(&address, Duration::from_secs(5)) {
+                        Ok(stream) => {
+                            stream.set_nodelay(true)?;
+                            stream.set_read_timeout(Some(PATIENCE))?;
+                            return Ok(Self::Tcp(stream));
+                        }
+                        Err(error) => last = error,
+                    }
+                }
+                Err(last)
+            }
+            Address::Unix(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                Ok(Self::Unix(stream))
+            }
+        }
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(buffer),
+            Self::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A reply to a control command: the kinds such commands answer with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A simple or bulk string, or any scalar in its text form.
+    Text(String),
+    /// No value.
+    Nil,
+    /// An error.
+    Error(String),
+    /// An aggregate.
+    List(Vec<Answer>),
+}
+
+/// A blocking connection.
+#[derive(Debug)]
+pub struct Client {
+    address: Address,
+    socket: BufReader<Socket>,
+}
+
+impl Client {
+    /// Connects and logs in.
+    ///
+    /// # Errors
+    /// [`BenchError::Connect`], or [`BenchError::Login`] when the server wants other credentials.
+    pub fn connect(address: &Address, login: &Login) -> Result<Self> {
+        let socket =
+            Socket::connect(address).map_err(|source| BenchError::Connect { address: address.to_string(), source })?;
+        let mut client = Self { address: address.clone(), socket: BufReader::with_capacity(4096, socket) };
+        client.introduce(login)?;
+        Ok(client)
+    }
+
+    fn introduce(&mut self, login: &Login) -> Result<()> {
+        if let Some(password) = &login.password {
+            let answer = match &login.user {
+                Some(user) => self.ask(&["AUTH", user, password])?,
+                None => self.ask(&["AUTH", password])?,
+            };
+            self.expect_login(answer)?;
+        }
+        if login.resp3 {
+            let answer = self.ask(&["HELLO", "3"])?;
+            self.expect_login(answer)?;
+        }
+        if login.database > 0 {
+            self.must(&["SELECT", &login.database.to_string()])?;
+        }
+        Ok(())
+    }
+
+    fn expect_login(&self, answer: Answer) -> Result<()> {
+        match answer {
+            Answer::Error(reply) => Err(BenchError::Login { address: self.address.to_string(), reply }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives the socket to an event loop. Nothing may be unread on it.
+    pub fn into_socket(self) -> Socket {
+        debug_assert!(self.socket.buffer().is_empty());
+        self.socket.into_inner()
+    }
+
+    /// Sends one command and reads its reply, errors included.
+    ///
+    /// # Errors
+    /// When the connection breaks or the reply is not RESP.
+    pub fn ask(&mut self, command: &[&str]) -> Result<Answer> {
+        let mut request = Vec::new();
+        write_array_header(&mut request, command.len());
+        for word in command {
+            write_bulk(&mut request, word.as_bytes());
+        }
+        let broken = |source| BenchError::Connect { address: self.address.to_string(), source };
+        self.socket.get_mut().write_all(&request).map_err(broken)?;
+        read_answer(&mut self.socket).map_err(broken)
+    }
+
+    /// Sends one command that must not be answered with an error.
+    ///
+    /// # Errors
+    /// [`BenchError::Login`] for `NOAUTH`, [`BenchError::Refused`] for other error replies; else as [`Self::ask`].
+    pub fn must(&mut self, command: &[&str]) -> Result<Answer> {
+        let answer = self.ask(command)?;
+        let Answer::Error(reply) = answer else { return Ok(answer) };
+        let address = self.address.to_string();
+        if reply.starts_with("NOAUTH") {
+            return Err(BenchError::Login { address, reply });
+        }
+        Err(BenchError::Refused { address, command: command.join(" "), reply })
+    }
+
+    /// One field of `INFO section`, such as `redis_version`; `None` where the server does not say.
+    pub fn info(&mut self, section: &str, field: &str) -> Option<String> {
+        let Ok(Answer::Text(text)) = self.ask(&["INFO", section]) else { return None };
+        let prefix = format!("{field}:");
+        text.lines().find_map(|line| line.strip_prefix(&prefix)).map(|value| value.trim_end().to_owned())
+    }
+
+    /// Keys in the database.
+    ///
+    /// # Errors
+    /// As [`Self::must`].
+    pub fn key_count(&mut self) -> Result<u64> {
+        match self.must(&["DBSIZE"])? {
+            Answer::Text(text) => Ok(text.parse().unwrap_or(0)),
+            _ => Ok(0),
+        }
+    }
+}
+
+fn read_answer(socket: &mut BufReader<Socket>) -> io::Result<Answer> {
+    let mut bytes = Vec::new();
+    socket.read_until(b'\n', &mut bytes)?;
+    let line = String::from_utf8_lossy(&bytes);
+    let text = line.trim_end_matches(['\r', '\n']);
+    if text.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection"));
+    }
+    let (kind, rest) = text.split_at(text.char_indices().nth(1).map_or(text.len(), |(at, _)| at));
+    let count = || rest.parse::<i64>().map_err(|_| not_resp(text));
+    match kind {
+        "+" | ":" | "," | "#" | "(" => Ok(Answer::Text(rest.to_owned())),
+        "_" => Ok(Answer::Nil),
+        "-" => Ok(Answer::Error(rest.to_owned())),
+        "$" | "=" => {
+            let Ok(length) = usize::try_from(count()?) else { return Ok(Answer::Nil) };
+            let mut body = vec![0; length + 2];
+            socket.read_exact(&mut body)?;
+            body.truncate(length);
+            Ok(Answer::Text(String::from_utf8_lossy(&body).into_owned()))
+        }
+        "*" | "~" | ">" | "%" => {
+            let Ok(length) = usize::try_from(count()?) else { return Ok(Answer::Nil) };
+            let elements = if kind == "%" { length * 2 } else { length };
+            (0..elements).map(|_| read_answer(socket)).collect::<io::Result<_>>().map(Answer::List)
+        }
+        _ => Err(not_resp(text)),
+    }
+}
+
+fn not_resp(text: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("not a RESP server: it answered {text:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        let tcp = |text: &str| Address::Tcp(text.to_owned());
+        assert_eq!("6379".parse::<Address>().unwrap(), tcp("127.0.0.1:6379"));
+        assert_eq!(":6379".parse::<Address>().unwrap(), tcp("127.0.0.1:6379"));
+        assert_eq!("db:1".parse::<Address>().unwrap(), tcp("db:1"));
+        assert_eq!("tcp://[::1]:1".parse::<Address>().unwrap(), tcp("[::1]:1"));
+        assert_eq!("unix:s".parse::<Address>().unwrap(), Address::Unix("s".into()));
+        assert_eq!("/run/s".parse::<Address>().unwrap(), Address::Unix("/run/s".into()));
+        for bad in ["", "host", "host:0", "host:99999"] {
+            assert!(bad.parse::<Address>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What can go wrong around a benchmark, with enough context to mend it.
+
+use std::io;
+use std::path::PathBuf;
+
+/// An operating error of the load generator. Bugs are assertions; a missed target is a value, not an error.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BenchError {
+    /// The address does not answer: nothing listens, it is filtered, or the name does not resolve.
+    #[error("{address}: cannot connect")]
+    Connect {
+        /// Where the connection was meant to go.
+        address: String,
+        /// The operating system's reason.
+        #[source]
+        source: io::Error,
+    },
+    /// This process may not open as many sockets as there are connections.
+    #[error(
+        "{address}: out of file descriptors after {opened} connections (limit {limit}): raise it with `ulimit -n` or \
+         use fewer connections"
+    )]
+    Descriptors {
+        /// Where the connection was meant to go.
+        address: String,
+        /// Connections already open.
+        opened: usize,
+        /// The process's limit after raising it as far as allowed.
+        limit: u64,
+    },
+    /// The server wants a login and got none, or a wrong one.
+    #[error("{address}: login refused: {reply} (give --user and --password, or ONGGI_BENCH_PASSWORD)")]
+    Login {
+        /// The server.
+        address: String,
+        /// Its error text.
+        reply: String,
+    },
+    /// The server answered a control command, or every command of a test, with an error.
+    #[error("{address}: {command}: the server answered: {reply}")]
+    Refused {
+        /// The server.
+        address: String,
+        /// What was asked.
+        command: String,
+        /// Its error text.
+        reply: String,
+    },
+    /// The server closed a connection in the middle of a run.
+    #[error("{address}: the server closed a connection during the run")]
+    Closed {
+        /// The server.
+        address: String,
+    },
+    /// The server sent more replies than it was sent requests.
+    #[error("{address}: more replies than requests: the replies cannot be matched")]
+    Unasked {
+        /// The server.
+        address: String,
+    },
+    /// Bytes that are not RESP.
+    #[error("{address}: reply is not RESP: type byte {byte:#04x}")]
+    NotResp {
+        /// The server.
+        address: String,
+        /// The byte where a reply type was expected.
+        byte: u8,
+    },
+    /// A server the harness was to start did not come up.
+    #[error("server {name}: {reason}\n  command: {command}\n{log}")]
+    Start {
+        /// Name given to the server in this comparison.
+        name: String,
+        /// What happened.
+        reason: String,
+        /// The full command line.
+        command: String,
+        /// The last lines of its output.
+        log: String,
+    },
+    /// An argument that makes no sense; the text says which and what would.
+    #[error("{0}")]
+    Usage(String),
+    /// Reading or writing a file, or asking the kernel about a process.
+    #[error("{path}: {op}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        op: &'static str,
+        /// The operating system's reason.
+        #[source]
+        source: io::Error,
+    },
+    /// A system call of the event loop or of pinning failed.
+    #[error("{op}")]
+    System {
+        /// What was tried.
+        op: &'static str,
+        /// The operating system's reason.
+        #[source]
+        source: io::Error,
+    },
+    /// A results file that this version cannot read.
+    #[error("{path}: not a results file of this version")]
+    Results {
+        /// The file.
+        path: PathBuf,
+        /// Where the JSON departs from what is expected.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, BenchError>;

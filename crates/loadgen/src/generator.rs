@@ -1,0 +1,802 @@
+//! The load itself: some threads, each with an epoll loop over its share of the connections.
+//!
+//! ```text
+//! coordinator --- sleeps to the window's edges, reads counters and the server's CPU time there
+//!    | spawns
+//! thread: poll -> read, walk over replies, record latency -> encode the next requests -> send
+//! ```
+//!
+//! Closed loop: a connection sends `pipeline` requests at once, waits for all replies, sends the next batch; latency
+//! runs from the send of the batch. The load follows the server: a stalled server is asked less, so its percentiles
+//! hide the stall (coordinated omission).
+//!
+//! Fixed rate: request n is due at n / rate, whatever the server does. A connection has at most `pipeline` requests
+//! in flight and the rest wait here, but latency always runs from the due time, so that a stall shows in every
+//! request that it held up, also in those not even sent (Gil Tene's correction, as in wrk2).
+//!
+//! I1. Every request is recorded at most once: in closed loop when its reply comes inside the window, at a fixed rate
+//! ```text
+//! when its due time lies inside the window, however late the reply comes.
+//! ```
+//! I2. Connection c of C sends the operations c, c + C, c + 2C, ...: all numbers exactly once, so that a load phase
+//! ```text
+//! writes every key once whatever the number of threads.
+//! ```
+
+use crate::client::{Address, Client, Login, Socket};
+use crate::error::{BenchError, Result};
+use crate::keys::KeyStream;
+use crate::payload::Payload;
+use crate::process::{self, Cores, CpuTime, PinnedThread};
+use crate::resp::{Reply, ReplyWalker};
+use crate::template::{Draw, Template};
+use base::random::Rng;
+use hdrhistogram::Histogram;
+use mio::{Events, Interest, Poll, Token};
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// When requests are sent.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pace {
+    /// As fast as replies come.
+    Closed,
+    /// This many operations per second over all connections.
+    Rate(f64),
+}
+
+/// When a run ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Extent {
+    /// After a time; replies before and after the window are not counted.
+    Time {
+        /// Before the window.
+        warmup: Duration,
+        /// Length of the window.
+        measured: Duration,
+    },
+    /// After this many operations, all counted.
+    Operations(u64),
+}
+
+/// Everything a run needs to know.
+pub struct Run<'a> {
+    /// The server.
+    pub address: &'a Address,
+    /// How to log in on each connection.
+    pub login: &'a Login,
+    /// Its process, to read CPU time from; `None` when it is not on this machine.
+    pub pid: Option<u32>,
+    /// Connections over all threads.
+    pub connections: usize,
+    /// Threads of the generator.
+    pub threads: usize,
+    /// Requests in flight per connection.
+    pub pipeline: usize,
+    /// Closed loop or fixed rate.
+    pub pace: Pace,
+    /// When it ends.
+    pub extent: Extent,
+    /// Commands with their weights.
+    pub commands: &'a [(Template, u32)],
+    /// Written with the missed key after each nil reply, as an application in front of a cache does.
+    pub fill: Option<&'a Template>,
+    /// Which keys.
+    pub keys: &'a KeyStream,
+    /// Keys `0..key_count` exist before the run.
+    pub key_count: u64,
+    /// Which values.
+    pub payload: &'a Payload,
+    /// Field placeholders walk in order instead of being drawn.
+    pub ordered_fields: bool,
+    /// Fixes every random choice, per connection.
+    pub seed: u64,
+    /// Cores for the generator's threads.
+    pub cores: Option<&'a Cores>,
+}
+
+/// What a run came to, over its window.
+#[derive(Clone, Debug)]
+pub struct Totals {
+    /// Replies received, those to fills included.
+    pub operations: u64,
+    /// Top-level nil replies to commands that were not fills.
+    pub misses: u64,
+    /// Requests sent to fill a miss.
+    pub fills: u64,
+    /// Error replies.
+    pub errors: u64,
+    /// The first error's text.
+    pub first_error: Option<String>,
+    /// Bytes of values sent, over the whole run.
+    pub value_bytes: u64,
+    /// Length of the window as it was.
+    pub elapsed: Duration,
+    /// Latencies in nanoseconds.
+    pub latency: Histogram<u64>,
+    /// The server's CPU time in the window.
+    pub server_cpu: Option<CpuTime>,
+    /// The generator's own CPU time in the window, in microseconds.
+    pub own_cpu_us: f64,
+}
+
+/// How far a run is, for a progress bar.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// 0 to 1.
+    pub fraction: f64,
+    /// Operations done since the start.
+    pub operations: u64,
+}
+
+const READ_BUFFER_BYTES: usize = 256 << 10;
+/// How often the coordinator looks up and a silent thread checks whether another one failed.
+const LOOK_UP: Duration = Duration::from_millis(50);
+/// How long a fixed-rate run waits after its window for the replies it still owes to the histogram.
+const DRAIN: Duration = Duration::from_secs(10);
+/// Latencies are recorded up to a minute, to three digits.
+const LATENCY_NS_MAX: u64 = 60_000_000_000;
+
+/// An empty latency histogram, as all of this crate are made.
+pub fn new_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(100, LATENCY_NS_MAX, 3).expect("constant bounds are valid")
+}
+
+/// Runs the load and waits for its end, calling `watch` about every 50 ms.
+///
+/// # Errors
+/// When a connection cannot be opened or breaks, the server speaks no RESP, or its process cannot be looked at.
+pub fn run(run: &Run<'_>, watch: &mut dyn FnMut(Progress)) -> Result<Totals> {
+    let threads = run.threads.clamp(1, run.connections.max(1));
+    let mut shares: Vec<Vec<(usize, Socket)>> = (0..threads).map(|_| Vec::new()).collect();
+    for (index, socket) in open_connections(run)?.into_iter().enumerate() {
+        shares[index % threads].push((index, socket));
+    }
+    let shared = Shared {
+        counters: (0..threads).map(|_| Counters::default()).collect(),
+        newest: AtomicU64::new(run.key_count),
+        stop: AtomicBool::new(false),
+        running: AtomicU64::new(threads as u64),
+    };
+    let _pinned = PinnedThread::new(run.cores)?;
+    let origin = Instant::now();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = shares
+            .into_iter()
+            .enumerate()
+            .map(|(at, share)| {
+                let shared = &shared;
+                scope.spawn(move || {
+                    let ended = Worker::new(run, shared, at, threads, share, origin).and_then(Worker::drive);
+                    if ended.is_err() {
+                        shared.stop.store(true, Ordering::Relaxed);
+                    }
+                    shared.running.fetch_sub(1, Ordering::Release);
+                    ended
+                })
+            })
+            .collect();
+        let window = coordinate(run, &shared, origin, watch);
+        if window.is_err() {
+            shared.stop.store(true, Ordering::Relaxed);
+        }
+        let mut latency = new_histogram();
+        let mut finished = origin;
+        let mut first_error = None;
+        let mut failed = None;
+        for worker in workers {
+            match worker.join().expect("a generator thread does not panic") {
+                Ok(mut end) => {
+                    latency.add(&end.latency).expect("all histograms have the same bounds");
+                    finished = finished.max(end.finished);
+                    first_error = first_error.or(end.first_error.take());
+                }
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        let window = window?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let elapsed = match run.extent {
+            Extent::Time { .. } => window.elapsed,
+            Extent::Operations(_) => finished - origin,
+        };
+        Ok(Totals {
+            operations: window.count.operations,
+            misses: window.count.misses,
+            fills: window.count.fills,
+            errors: window.count.errors,
+            first_error,
+            value_bytes: shared.counters.iter().map(|each| each.value_bytes.load(Ordering::Relaxed)).sum(),
+            elapsed,
+            latency,
+            server_cpu: window.server_cpu,
+            own_cpu_us: window.own_cpu_us,
+        })
+    })
+}
+
+fn open_connections(run: &Run<'_>) -> Result<Vec<Socket>> {
+    let mut sockets = Vec::with_capacity(run.connections);
+    while sockets.len() < run.connections {
+        match Client::connect(run.address, run.login) {
+            Ok(client) => sockets.push(client.into_socket()),
+            Err(BenchError::Connect { source, .. }) if source.raw_os_error() == Some(EMFILE) => {
+                return Err(BenchError::Descriptors {
+                    address: run.address.to_string(),
+                    opened: sockets.len(),
+                    limit: process::raise_descriptor_limit(),
+                });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sockets)
+}
+
+const EMFILE: i32 = rustix::io::Errno::MFILE.raw_os_error();
+
+/// What the threads of one run have in common.
+struct Shared {
+    counters: Vec<Counters>,
+    /// Keys that exist by now; raised by `{newkey}`.
+    newest: AtomicU64,
+    /// Set when a thread or the coordinator failed. Relaxed: it guards no other data.
+    stop: AtomicBool,
+    /// Threads still at work.
+    running: AtomicU64,
+}
+
+/// One thread's counts, written by it alone, read by the coordinator. Relaxed: each is meaningful by itself.
+#[derive(Default)]
+#[repr(align(128))]
+struct Counters {
+    operations: AtomicU64,
+    misses: AtomicU64,
+    fills: AtomicU64,
+    errors: AtomicU64,
+    value_bytes: AtomicU64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Count {
+    operations: u64,
+    misses: u64,
+    fills: u64,
+    errors: u64,
+}
+
+impl Shared {
+    fn count(&self) -> Count {
+        let sum = |field: fn(&Counters) -> &AtomicU64| -> u64 {
+            self.counters.iter().map(|counters| field(counters).load(Ordering::Relaxed)).sum()
+        };
+        Count {
+            operations: sum(|counters| &counters.operations),
+            misses: sum(|counters| &counters.misses),
+            fills: sum(|counters| &counters.fills),
+            errors: sum(|counters| &counters.errors),
+        }
+    }
+}
+
+/// What lies between the edges of the window.
+struct Window {
+    count: Count,
+    elapsed: Duration,
+    server_cpu: Option<CpuTime>,
+    own_cpu_us: f64,
+}
+
+/// Counters and clocks, read together.
+struct Edge {
+    at: Instant,
+    count: Count,
+    server: Option<CpuTime>,
+    own_us: f64,
+}
+
+impl Edge {
+    fn read(run: &Run<'_>, shared: &Shared) -> Result<Self> {
+        let server = run.pid.map(process::cpu_time).transpose()?;
+        Ok(Self { at: Instant::now(), count: shared.count(), server, own_us: process::own_cpu_us() })
+    }
+
+    fn since(&self, earlier: &Self) -> Window {
+        Window {
+            count: Count {
+                operations: self.count.operations - earlier.count.operations,
+                misses: self.count.misses - earlier.count.misses,
+                fills: self.count.fills - earlier.count.fills,
+                errors: self.count.errors - earlier.count.errors,
+            },
+            elapsed: self.at - earlier.at,
+            server_cpu: self.server.zip(earlier.server).map(|(now, before)| now.since(before)),
+            own_cpu_us: self.own_us - earlier.own_us,
+        }
+    }
+}
+
+/// Waits for the edges of the window while the threads work.
+fn coordinate(run: &Run<'_>, shared: &Shared, origin: Instant, watch: &mut dyn FnMut(Progress)) -> Result<Window> {
+    let total = match run.extent {
+        Extent::Time { warmup, measured } => warmup + measured,
+        Extent::Operations(_) => Duration::ZERO,
+    };
+    let mut look_up_until = |until: Option<Instant>| {
+        loop {
+            let now = Instant::now();
+            let ended = shared.running.load(Ordering::Acquire) == 0 || shared.stop.load(Ordering::Relaxed);
+            if ended || until.is_some_and(|until| now >= until) {
+                return;
+            }
+            let operations = shared.count().operations;
+            let fraction = match run.extent {
+                Extent::Time { .. } => (now - origin).as_secs_f64() / total.as_secs_f64(),
+                Extent::Operations(count) => operations as f64 / count.max(1) as f64,
+            };
+            watch(Progress { fraction, operations });
+            std::thread::sleep(until.map_or(LOOK_UP, |until| (until - now).min(LOOK_UP)));
+        }
+    };
+    match run.extent {
+        Extent::Time { warmup, .. } => {
+            look_up_until(Some(origin + warmup));
+            let start = Edge::read(run, shared)?;
+            look_up_until(Some(origin + total));
+            Ok(Edge::read(run, shared)?.since(&start))
+        }
+        Extent::Operations(_) => {
+            let start = Edge { at: origin, count: Count::default(), ..Edge::read(run, shared)? };
+            look_up_until(None);
+            Ok(Edge::read(run, shared)?.since(&start))
+        }
+    }
+}
+
+/// One thread of the generator.
+struct Worker<'a> {
+    run: &'a Run<'a>,
+    shared: &'a Shared,
+    counters: &'a Counters,
+    poll: Poll,
+    connections: Vec<Connection>,
+    origin: Instant,
+    /// Nanoseconds after `origin` where the window starts and ends.
+    window: std::ops::Range<u64>,
+    schedule: Option<Schedule>,
+    weights: u64,
+    latency: Histogram<u64>,
+}
+
+/// What a thread hands back.
+struct Ended {
+    latency: Histogram<u64>,
+    finished: Instant,
+    first_error: Option<String>,
+}
+
+/// The due times of a fixed-rate run: this thread's n-th request is due at `(n + phase) * interval_ns`.
+struct Schedule {
+    interval_ns: f64,
+    /// In [0, 1): the threads' requests fall between each other's.
+    phase: f64,
+    next: u64,
+    /// Wakes the loop with the resolution that epoll's own timeout lacks.
+    timer: OwnedFd,
+}
+
+impl Schedule {
+    fn due_ns(&self) -> u64 {
+        ((self.next as f64 + self.phase) * self.interval_ns) as u64
+    }
+}
+
+const TIMER: Token = Token(usize::MAX);
+
+struct Connection {
+    socket: Stream,
+    walker: ReplyWalker,
+    rng: Rng,
+    /// Encoded requests; those before `sent` are with the kernel.
+    out: Vec<u8>,
+    sent: usize,
+    /// Requests without a reply, as runs with one start time.
+    in_flight: VecDeque<(u64, usize)>,
+    in_flight_count: usize,
+    /// Fixed rate: due times of requests that wait for room in flight.
+    waiting: VecDeque<u64>,
+    /// With a fill command: the key of each read in flight, `None` for a fill.
+    asked: VecDeque<Option<u64>>,
+    /// Keys that were missed and are to be filled by the next requests.
+    missed: Vec<u64>,
+    /// Number of the next operation; see I2.
+    next_op: u64,
+}
+
+enum Stream {
+    Tcp(mio::net::TcpStream),
+    Unix(mio::net::UnixStream),
+}
+
+impl Stream {
+    fn new(socket: Socket) -> io::Result<Self> {
+        Ok(match socket {
+            Socket::Tcp(stream) => {
+                stream.set_nonblocking(true)?;
+                Self::Tcp(mio::net::TcpStream::from_std(stream))
+            }
+            Socket::Unix(stream) => {
+                stream.set_nonblocking(true)?;
+                Self::Unix(mio::net::UnixStream::from_std(stream))
+            }
+        })
+    }
+
+    fn source(&mut self) -> &mut dyn mio::event::Source {
+        match self {
+            Self::Tcp(stream) => stream,
+            Self::Unix(stream) => stream,
+        }
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(buffer),
+            Self::Unix(stream) => stream.read(buffer),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+        }
+    }
+}
+
+impl<'a> Worker<'a> {
+    fn new(
+        run: &'a Run<'a>,
+        shared: &'a Shared,
+        at: usize,
+        threads: usize,
+        share: Vec<(usize, Socket)>,
+        origin: Instant,
+    ) -> Result<Self> {
+        let system = |op| move |source| BenchError::System { op, source };
+        let poll = Poll::new().map_err(system("create an epoll instance"))?;
+        let mut connections = Vec::with_capacity(share.len());
+        for (index, socket) in share {
+            let mut socket = Stream::new(socket).map_err(system("make a socket non-blocking"))?;
+            poll.registry()
+                .register(socket.source(), Token(connections.len()), Interest::READABLE | Interest::WRITABLE)
+                .map_err(system("register a socket with epoll"))?;
+            connections.push(Connection {
+                socket,
+                walker: ReplyWalker::default(),
+                rng: Rng::new(run.seed.wrapping_add((index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))),
+                out: Vec::new(),
+                sent: 0,
+                in_flight: VecDeque::new(),
+                in_flight_count: 0,
+                waiting: VecDeque::new(),
+                asked: VecDeque::new(),
+                missed: Vec::new(),
+                next_op: index as u64,
+            });
+        }
+        let schedule = match run.pace {
+            Pace::Closed => None,
+            Pace::Rate(rate) => {
+                let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK)
+                    .map_err(|error| BenchError::System { op: "create a timer", source: error.into() })?;
+                poll.registry()
+                    .register(&mut mio::unix::SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)
+                    .map_err(system("register a timer with epoll"))?;
+                // A thread with a connection more carries that connection's share of the rate.
+                let own_rate = rate * connections.len() as f64 / run.connections as f64;
+                Some(Schedule { interval_ns: 1e9 / own_rate, phase: at as f64 / threads as f64, next: 0, timer })
+            }
+        };
+        let window = match run.extent {
+            Extent::Time { warmup, measured } => nanoseconds(warmup)..nanoseconds(warmup + measured),
+            Extent::Operations(_) => 0..u64::MAX,
+        };
+        Ok(Self {
+            run,
+            shared,
+            counters: &shared.counters[at],
+            poll,
+            connections,
+            origin,
+            window,
+            schedule,
+            weights: run.commands.iter().map(|&(_, weight)| u64::from(weight)).sum(),
+            latency: new_histogram(),
+        })
+    }
+
+    /// The loop, until the window is over or all operations are answered.
+    fn drive(mut self) -> Result<Ended> {
+        let mut events = Events::with_capacity(1024);
+        let mut buffer = vec![0; READ_BUFFER_BYTES];
+        let drain_end = self.window.end.saturating_add(nanoseconds(DRAIN));
+        loop {
+            let now = self.now();
+            if self.shared.stop.load(Ordering::Relaxed) || now >= drain_end || self.is_done(now) {
+                break;
+            }
+            self.release_due(now)?;
+            let timeout = self.arm_timer(now)?;
+            match self.poll.poll(&mut events, Some(timeout)) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                result => result.map_err(|source| BenchError::System { op: "wait for events", source })?,
+            }
+            for event in &events {
+                if event.token() == TIMER {
+                    continue;
+                }
+                let at = event.token().0;
+                if event.is_readable() {
+                    self.receive(at, &mut buffer)?;
+                }
+                self.fill_pipeline(at);
+                self.send(at)?;
+            }
+        }
+        self.record_unanswered();
+        let first_error = self.connections.iter().find_map(|connection| connection.walker.error().map(str::to_owned));
+        Ok(Ended { latency: self.latency, finished: Instant::now(), first_error })
+    }
+
+    fn now(&self) -> u64 {
+        nanoseconds(self.origin.elapsed())
+    }
+
+    fn is_done(&self, now: u64) -> bool {
+        let idle = || self.connections.iter().all(|each| each.in_flight_count == 0 && each.waiting.is_empty());
+        match (self.run.extent, &self.schedule) {
+            (Extent::Time { .. }, None) => now >= self.window.end,
+            (Extent::Time { .. }, Some(schedule)) => schedule.due_ns() >= self.window.end && idle(),
+            (Extent::Operations(count), _) => self.connections.iter().all(|each| each.next_op >= count) && idle(),
+        }
+    }
+
+    /// Fixed rate: hands every request that is due by now to its connection.
+    fn release_due(&mut self, now: u64) -> Result<()> {
+        loop {
+            let Some(schedule) = &mut self.schedule else { return Ok(()) };
+            let due = schedule.due_ns();
+            if due > now || due >= self.window.end {
+                return Ok(());
+            }
+            let at = (schedule.next % self.connections.len() as u64) as usize;
+            schedule.next += 1;
+            self.connections[at].waiting.push_back(due);
+            self.fill_pipeline(at);
+            self.send(at)?;
+        }
+    }
+
+    /// How long to wait for sockets; a next due time before that wakes the loop by the timer.
+    fn arm_timer(&mut self, now: u64) -> Result<Duration> {
+        let Some(schedule) = &self.schedule else { return Ok(LOOK_UP) };
+        let wait_ns = schedule.due_ns().saturating_sub(now);
+        if wait_ns == 0 {
+            return Ok(Duration::ZERO);
+        }
+        if schedule.due_ns() < self.window.end {
+            let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+            let first =
+                Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 };
+            let spec = Itimerspec { it_interval: none, it_value: first };
+            rustix::time::timerfd_settime(&schedule.timer, TimerfdTimerFlags::empty(), &spec)
+                .map_err(|error| BenchError::System { op: "set the timer", source: error.into() })?;
+        }
+        Ok(LOOK_UP)
+    }
+
+    /// Reads what there is, walks over the replies and records them.
+    fn receive(&mut self, at: usize, buffer: &mut [u8]) -> Result<()> {
+        loop {
+            let connection = &mut self.connections[at];
+            let length = match connection.socket.read(buffer) {
+                Ok(0) => return Err(self.closed(at)),
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(self.closed(at)),
+                Err(source) => return Err(BenchError::System { op: "read from the server", source }),
+            };
+            let now = nanoseconds(self.origin.elapsed());
+            let Connection { walker, asked, missed, .. } = connection;
+            let (mut replies, mut misses, mut fills, mut errors) = (0, 0, 0, 0);
+            let fills_misses = self.run.fill.is_some();
+            walker
+                .walk(&buffer[..length], |reply| {
+                    replies += 1;
+                    errors += u64::from(reply == Reply::Error);
+                    if fills_misses {
+                        match asked.pop_front().flatten() {
+                            Some(key) if reply == Reply::Nil => {
+                                misses += 1;
+                                missed.push(key);
+                            }
+                            Some(_) => {}
+                            None => fills += 1,
+                        }
+                    } else {
+                        misses += u64::from(reply == Reply::Nil);
+                    }
+                })
+                .map_err(|wrong| BenchError::NotResp { address: self.run.address.to_string(), byte: wrong.0 })?;
+            let add =
+                |counter: &AtomicU64, n: u64| counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+            add(&self.counters.operations, replies as u64);
+            add(&self.counters.misses, misses);
+            add(&self.counters.fills, fills);
+            add(&self.counters.errors, errors);
+            self.record(at, replies, now)?;
+            if length < buffer.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn closed(&self, at: usize) -> BenchError {
+        let address = self.run.address.to_string();
+        match self.connections[at].walker.error() {
+            Some(reply) => BenchError::Refused { address, command: self.command_text(), reply: reply.to_owned() },
+            None => BenchError::Closed { address },
+        }
+    }
+
+    fn command_text(&self) -> String {
+        self.run.commands.first().map_or_else(String::new, |(template, _)| template.text().to_owned())
+    }
+
+    /// Takes `replies` requests out of flight, answered at `now`.
+    fn record(&mut self, at: usize, mut replies: usize, now: u64) -> Result<()> {
+        let connection = &mut self.connections[at];
+        connection.in_flight_count = connection
+            .in_flight_count
+            .checked_sub(replies)
+            .ok_or_else(|| BenchError::Unasked { address: self.run.address.to_string() })?;
+        while replies > 0 {
+            let Some((start, count)) = connection.in_flight.front_mut() else { break };
+            let taken = replies.min(*count);
+            let counts = if self.schedule.is_some() { self.window.contains(start) } else { self.window.contains(&now) };
+            if counts {
+                self.latency.saturating_record_n(now.saturating_sub(*start), taken as u64);
+            }
+            replies -= taken;
+            *count -= taken;
+            if *count == 0 {
+                connection.in_flight.pop_front();
+            }
+        }
+        Ok(())
+    }
+
+    /// Fixed rate: requests without a reply at the very end have waited at least until now.
+    fn record_unanswered(&mut self) {
+        if self.schedule.is_none() {
+            return;
+        }
+        let now = self.now();
+        for connection in &self.connections {
+            let waiting = connection.waiting.iter().map(|&start| (start, 1));
+            for (start, count) in connection.in_flight.iter().copied().chain(waiting) {
+                if self.window.contains(&start) {
+                    self.latency.saturating_record_n(now.saturating_sub(start), count as u64);
+                }
+            }
+        }
+    }
+
+    /// Encodes the requests that may be sent now.
+    fn fill_pipeline(&mut self, at: usize) {
+        if self.schedule.is_some() {
+            while self.connections[at].in_flight_count < self.run.pipeline {
+                let Some(start) = self.connections[at].waiting.pop_front() else { return };
+                self.encode(at, start, 1);
+            }
+        } else if self.connections[at].in_flight_count == 0 {
+            let start = self.now();
+            self.encode(at, start, self.run.pipeline);
+        }
+    }
+
+    fn encode(&mut self, at: usize, start: u64, count: usize) {
+        let run = self.run;
+        let connection = &mut self.connections[at];
+        let limit = match run.extent {
+            Extent::Operations(count) => count,
+            Extent::Time { .. } => u64::MAX,
+        };
+        let (mut encoded, mut value_bytes) = (0, 0);
+        while encoded < count {
+            let given_key = connection.missed.pop();
+            if given_key.is_none() && connection.next_op >= limit {
+                break;
+            }
+            let template = match (given_key, run.fill) {
+                (Some(_), Some(fill)) => fill,
+                _ => pick(run.commands, self.weights, &mut connection.rng),
+            };
+            let made = template.encode(
+                &mut connection.out,
+                &mut Draw {
+                    rng: &mut connection.rng,
+                    keys: run.keys,
+                    key_count: run.key_count,
+                    newest: &self.shared.newest,
+                    payload: run.payload,
+                    op: connection.next_op,
+                    ordered_fields: run.ordered_fields,
+                    given_key,
+                },
+            );
+            if run.fill.is_some() {
+                connection.asked.push_back(given_key.is_none().then_some(made.key));
+            }
+            if given_key.is_none() {
+                connection.next_op += run.connections as u64;
+            }
+            value_bytes += made.value_bytes;
+            encoded += 1;
+        }
+        if encoded > 0 {
+            connection.in_flight.push_back((start, encoded));
+            connection.in_flight_count += encoded;
+            let sum = self.counters.value_bytes.load(Ordering::Relaxed) + value_bytes;
+            self.counters.value_bytes.store(sum, Ordering::Relaxed);
+        }
+    }
+
+    /// Sends until everything is sent or the kernel takes no more; then the next writable event goes on.
+    fn send(&mut self, at: usize) -> Result<()> {
+        let connection = &mut self.connections[at];
+        while connection.sent < connection.out.len() {
+            match connection.socket.write(&connection.out[connection.sent..]) {
+                Ok(length) => connection.sent += length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+                    return Err(self.closed(at));
+                }
+                Err(source) => return Err(BenchError::System { op: "send to the server", source }),
+            }
+        }
+        connection.out.clear();
+        connection.sent = 0;
+        Ok(())
+    }
+}
+
+/// One command, by weight.
+#[inline]
+fn pick<'t>(commands: &'t [(Template, u32)], weights: u64, rng: &mut Rng) -> &'t Template {
+    if let [(only, _)] = commands {
+        return only;
+    }
+    let mut ticket = rng.below(weights);
+    for (template, weight) in commands {
+        match ticket.checked_sub(u64::from(*weight)) {
+            Some(rest) => ticket = rest,
+            None => return template,
+        }
+    }
+    unreachable!("the ticket is below the sum of the weights")
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,26 @@
+//! `onggi bench`: a load generator and a comparison harness for servers that speak RESP. It knows servers only
+//! through their sockets and through what the kernel says about their processes.
+//!
+//! ```text
+//! cli -> measure -------> generator -> template, keys, payload, resp
+//!   \--> compare/suite -> measure, server (starts and stops them)
+//!          \-> stats -> results (JSON) -> report (Markdown, HTML)
+//! ```
+//!
+//! What it measures, and why: on a small machine operations per second say little, since generator and server share
+//! it; the server's CPU time per operation and the bytes a key costs repeat. Still they drift with the host, so
+//! servers are compared in interleaved rounds, and a ratio is the median over rounds with a bootstrap interval.
+
+#![forbid(unsafe_code)]
+
+pub mod catalogue;
+pub mod cli;
+pub mod client;
+pub mod error;
+pub mod generator;
+pub mod keys;
+pub mod measure;
+pub mod payload;
+pub mod process;
+pub mod resp;
+pub mod template;

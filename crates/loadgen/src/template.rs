@@ -1,0 +1,364 @@
+//! Command templates: `HSET {key} {field:20} {value}`, compiled once into pieces that are copied into requests.
+//!
+//! An argument whose length is known beforehand has its RESP frame in the literal bytes around it, so encoding a
+//! request is a few copies and the digits of its numbers. Lengths vary only for `{value}` and for `{int:MAX}` without
+//! a width, and those must be whole arguments.
+
+use crate::error::{BenchError, Result};
+use crate::keys::KeyStream;
+use crate::payload::Payload;
+use crate::resp::{decimal, write_array_header, write_bulk};
+use base::random::Rng;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What placeholders mean, for `--help` and error texts.
+pub const PLACEHOLDERS: &str = "{key} a key by the key distribution; {newkey} the next key not yet written; \
+    {id:W} a key number padded to W digits; {value} a value; {int:MAX} or {int:MAX:W} a random integer below MAX; \
+    {field:N:W} one of N field numbers; {{ and }} literal braces";
+
+/// How keys are spelled: the prefix, then the key number with leading zeros up to the size.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct KeyFormat {
+    /// What every key starts with.
+    pub prefix: String,
+    /// Length of every key in bytes.
+    pub size: usize,
+}
+
+impl Default for KeyFormat {
+    fn default() -> Self {
+        Self { prefix: "key:".to_owned(), size: 16 }
+    }
+}
+
+impl KeyFormat {
+    fn digits(&self) -> usize {
+        self.size.saturating_sub(self.prefix.len())
+    }
+
+    /// # Errors
+    /// When `count` keys do not fit into the digits left by the prefix.
+    pub fn check(&self, count: u64) -> Result<()> {
+        let needed = count.saturating_sub(1).max(1).ilog10() as usize + 1;
+        if self.digits() < needed {
+            return Err(BenchError::Usage(format!(
+                "{count} keys need {needed} digits, but a key of {} bytes leaves {} after the prefix `{}`",
+                self.size,
+                self.digits(),
+                self.prefix
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// A compiled command.
+#[derive(Clone, Debug)]
+pub struct Template {
+    text: String,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Piece {
+    /// Bytes of the wire as they are, frames included.
+    Literal(Vec<u8>),
+    /// A key number, padded.
+    Key { width: usize },
+    /// The number of a key nobody wrote before, padded.
+    NewKey { width: usize },
+    /// A field number below `count`, padded.
+    Field { count: u64, width: usize },
+    /// A random integer below `max`, padded.
+    Int { max: u64, width: usize },
+    /// A random integer below `max`, framed as an argument of its own length.
+    IntArgument { max: u64 },
+    /// A value, framed in the pool.
+    Value,
+}
+
+/// Where the placeholders of one request take their values from.
+pub struct Draw<'a> {
+    /// The connection's own generator.
+    pub rng: &'a mut Rng,
+    /// The keys of the run.
+    pub keys: &'a KeyStream,
+    /// Keys `0..count` existed when the run began.
+    pub key_count: u64,
+    /// Keys that exist by now: `{newkey}` raises it. Shared by all threads of a run; a plain counter, so relaxed.
+    pub newest: &'a AtomicU64,
+    /// Values to send.
+    pub payload: &'a Payload,
+    /// Number of this request among all of the run.
+    pub op: u64,
+    /// Fields in order, one round over all keys for each, instead of at random.
+    pub ordered_fields: bool,
+    /// This key instead of one drawn: a cache is filled with the key that was missed.
+    pub given_key: Option<u64>,
+}
+
+/// What a request was made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Encoded {
+    /// The last key number drawn.
+    pub key: u64,
+    /// Bytes of all values in it, frames not counted.
+    pub value_bytes: u64,
+}
+
+impl Template {
+    /// Compiles `text`: words split as in a shell, placeholders as in [`PLACEHOLDERS`].
+    ///
+    /// # Errors
+    /// A text without a word, unbalanced quotes or braces, an unknown placeholder, or a variable one inside a word.
+    pub fn new(text: &str, keys: &KeyFormat) -> Result<Self> {
+        let bad = |why: String| BenchError::Usage(format!("command `{text}`: {why}"));
+        let words = shell_words::split(text).map_err(|error| bad(error.to_string()))?;
+        if words.is_empty() {
+            return Err(bad("no command in it".to_owned()));
+        }
+        let mut wire = Vec::new();
+        write_array_header(&mut wire, words.len());
+        let mut pieces = vec![Piece::Literal(wire)];
+        for word in &words {
+            push_argument(&mut pieces, parse_word(word, keys).map_err(bad)?).map_err(bad)?;
+        }
+        Ok(Self { text: text.to_owned(), pieces: merge_literals(pieces) })
+    }
+
+    /// The text it was compiled from.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Appends one request.
+    #[inline]
+    pub fn encode(&self, out: &mut Vec<u8>, draw: &mut Draw<'_>) -> Encoded {
+        let mut made = Encoded::default();
+        for piece in &self.pieces {
+            match *piece {
+                Piece::Literal(ref bytes) => out.extend_from_slice(bytes),
+                Piece::Key { width } => {
+                    // The newest key matters to one distribution only; the others must not share this line.
+                    let newest = draw.newest.load(Ordering::Relaxed);
+                    made.key = draw.given_key.unwrap_or_else(|| draw.keys.draw(draw.rng, draw.op, newest));
+                    write_padded(out, made.key, width);
+                }
+                Piece::NewKey { width } => {
+                    made.key = draw.newest.fetch_add(1, Ordering::Relaxed);
+                    write_padded(out, made.key, width);
+                }
+                Piece::Field { count, width } => {
+                    let field =
+                        if draw.ordered_fields { draw.op / draw.key_count % count } else { draw.rng.below(count) };
+                    write_padded(out, field, width);
+                }
+                Piece::Int { max, width } => write_padded(out, draw.rng.below(max), width),
+                Piece::IntArgument { max } => {
+                    let mut digits = [0; 20];
+                    let start = decimal(draw.rng.below(max), &mut digits);
+                    write_bulk(out, &digits[start..]);
+                }
+                Piece::Value => {
+                    let (framed, bytes) = draw.payload.draw(draw.rng);
+                    out.extend_from_slice(framed);
+                    made.value_bytes += bytes as u64;
+                }
+            }
+        }
+        made
+    }
+}
+
+/// One word of a command: literal text and placeholders, not framed yet.
+fn parse_word(word: &str, keys: &KeyFormat) -> std::result::Result<Vec<Piece>, String> {
+    let mut parts = Vec::new();
+    let mut literal = Vec::new();
+    let mut rest = word;
+    while let Some(at) = rest.find(['{', '}']) {
+        literal.extend_from_slice(&rest.as_bytes()[..at]);
+        let brace = &rest[at..];
+        if brace.starts_with("{{") || brace.starts_with("}}") {
+            literal.push(brace.as_bytes()[0]);
+            rest = &brace[2..];
+            continue;
+        }
+        let end = brace.find('}').filter(|&end| end > 0).ok_or("a brace without its other half")?;
+        let (prefix, piece) = parse_placeholder(&brace[1..end], keys)?;
+        literal.extend_from_slice(prefix.as_bytes());
+        if !literal.is_empty() {
+            parts.push(Piece::Literal(std::mem::take(&mut literal)));
+        }
+        parts.push(piece);
+        rest = &brace[end + 1..];
+    }
+    literal.extend_from_slice(rest.as_bytes());
+    if !literal.is_empty() || parts.is_empty() {
+        parts.push(Piece::Literal(literal));
+    }
+    Ok(parts)
+}
+
+/// The text between braces, as the literal in front and the piece itself.
+fn parse_placeholder<'k>(text: &str, keys: &'k KeyFormat) -> std::result::Result<(&'k str, Piece), String> {
+    let mut fields = text.split(':');
+    let name = fields.next().unwrap_or_default();
+    let mut number = |what: &str| -> std::result::Result<Option<u64>, String> {
+        let Some(field) = fields.next() else { return Ok(None) };
+        let n = field.parse::<u64>().ok().filter(|&n| n > 0);
+        n.map(Some).ok_or_else(|| format!("{{{text}}}: {what} must be a positive integer"))
+    };
+    let width_of = |max: u64| max.saturating_sub(1).max(1).ilog10() as usize + 1;
+    let (prefix, piece) = match name {
+        "key" => (keys.prefix.as_str(), Piece::Key { width: keys.digits() }),
+        "newkey" => (keys.prefix.as_str(), Piece::NewKey { width: keys.digits() }),
+        "id" => ("", Piece::Key { width: number("width")?.unwrap_or(12).min(20) as usize }),
+        "value" => ("", Piece::Value),
+        "field" => {
+            let count = number("count")?.unwrap_or(20);
+            let width = number("width")?.map_or(width_of(count), |width| width.min(20) as usize);
+            ("", Piece::Field { count, width })
+        }
+        "int" => {
+            let max = number("bound")?.unwrap_or(1 << 31);
+            match number("width")? {
+                Some(width) => ("", Piece::Int { max, width: width.min(20) as usize }),
+                None => ("", Piece::IntArgument { max }),
+            }
+        }
+        _ => return Err(format!("unknown placeholder {{{text}}}; known: {PLACEHOLDERS}")),
+    };
+    match number("field")? {
+        None => Ok((prefix, piece)),
+        Some(_) => Err(format!("{{{text}}}: too many fields")),
+    }
+}
+
+/// Frames one argument and appends its pieces.
+fn push_argument(pieces: &mut Vec<Piece>, parts: Vec<Piece>) -> std::result::Result<(), String> {
+    if let [Piece::Value | Piece::IntArgument { .. }] = parts[..] {
+        pieces.extend(parts);
+        return Ok(());
+    }
+    let mut length = 0;
+    for part in &parts {
+        length += match part {
+            Piece::Literal(bytes) => bytes.len(),
+            Piece::Key { width } | Piece::NewKey { width } => *width,
+            Piece::Field { width, .. } | Piece::Int { width, .. } => *width,
+            Piece::Value => return Err("{value} must be an argument of its own".to_owned()),
+            Piece::IntArgument { .. } => {
+                return Err("{int:MAX} inside an argument needs a width: {int:MAX:W}".to_owned());
+            }
+        };
+    }
+    pieces.push(Piece::Literal(format!("${length}\r\n").into_bytes()));
+    pieces.extend(parts);
+    pieces.push(Piece::Literal(b"\r\n".to_vec()));
+    Ok(())
+}
+
+fn merge_literals(pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut merged: Vec<Piece> = Vec::new();
+    for piece in pieces {
+        match (merged.last_mut(), piece) {
+            (Some(Piece::Literal(before)), Piece::Literal(bytes)) => before.extend_from_slice(&bytes),
+            (_, piece) => merged.push(piece),
+        }
+    }
+    merged
+}
+
+/// Exactly `width` digits: zeros in front, and the highest digits dropped where the number has more.
+#[inline]
+fn write_padded(out: &mut Vec<u8>, n: u64, width: usize) {
+    let mut digits = [b'0'; 20];
+    decimal(n, &mut digits);
+    out.extend_from_slice(&digits[20 - width..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::Distribution;
+    use crate::payload::{Content, Size};
+
+    fn encode(text: &str, ops: std::ops::Range<u64>) -> Vec<String> {
+        let keys = KeyStream::new(Distribution::Sequential, 10, 1);
+        let payload = Payload::new(&Content::Constant, Size::exactly(3), 1).unwrap();
+        let (newest, mut rng) = (AtomicU64::new(10), Rng::new(1));
+        let template = Template::new(text, &KeyFormat::default()).unwrap();
+        ops.map(|op| {
+            let mut out = Vec::new();
+            let draw = &mut Draw {
+                rng: &mut rng,
+                keys: &keys,
+                key_count: 10,
+                newest: &newest,
+                payload: &payload,
+                op,
+                ordered_fields: true,
+                given_key: None,
+            };
+            template.encode(&mut out, draw);
+            String::from_utf8(out).unwrap().replace("\r\n", " ")
+        })
+        .collect()
+    }
+
+    #[test]
+    fn commands_are_framed_with_their_placeholders() {
+        assert_eq!(encode("SET {key} {value} EX 10", 7..8), ["*5 $3 SET $16 key:000000000007 $3 xxx $2 EX $2 10 "],);
+        assert_eq!(encode("HSET h:{id:4} f{field:20:3} {value}", 37..38), ["*4 $4 HSET $6 h:0007 $4 f003 $3 xxx "]);
+        assert_eq!(encode("SET {newkey} ''", 0..2)[1], "*3 $3 SET $16 key:000000000011 $0  ");
+        assert_eq!(encode("ECHO {{\"a b\"}}", 0..1), ["*2 $4 ECHO $5 {a b} "]);
+        assert_eq!(encode("EXPIRE {key} {int:1}", 1..2), ["*3 $6 EXPIRE $16 key:000000000001 $1 0 "]);
+    }
+
+    #[test]
+    fn values_are_counted_without_their_frames() {
+        let keys = KeyStream::new(Distribution::Sequential, 10, 1);
+        let payload = Payload::new(&Content::Constant, Size::exactly(3), 1).unwrap();
+        let template = Template::new("MSET {key} {value} {key} {value}", &KeyFormat::default()).unwrap();
+        let draw = &mut Draw {
+            rng: &mut Rng::new(1),
+            keys: &keys,
+            key_count: 10,
+            newest: &AtomicU64::new(10),
+            payload: &payload,
+            op: 4,
+            ordered_fields: false,
+            given_key: None,
+        };
+        assert_eq!(template.encode(&mut Vec::new(), draw), Encoded { key: 4, value_bytes: 6 });
+        let mut out = Vec::new();
+        draw.given_key = Some(9);
+        Template::new("SET {key} {value}", &KeyFormat::default()).unwrap().encode(&mut out, draw);
+        assert_eq!(out, b"*3\r\n$3\r\nSET\r\n$16\r\nkey:000000000009\r\n$3\r\nxxx\r\n");
+    }
+
+    #[test]
+    fn bad_templates_are_refused_with_the_reason() {
+        for (text, reason) in [
+            ("", "no command"),
+            ("GET {key", "other half"),
+            ("GET key}", "other half"),
+            ("GET {nope}", "unknown placeholder"),
+            ("SET {key} a{value}", "argument of its own"),
+            ("SET {key} a{int:9}", "needs a width"),
+            ("GET {id:x}", "positive integer"),
+            ("GET {field:1:2:3}", "too many fields"),
+            ("GET 'a", "quote"),
+        ] {
+            let error = Template::new(text, &KeyFormat::default()).unwrap_err().to_string();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn keys_must_hold_their_numbers() {
+        let format = KeyFormat { prefix: "key:".to_owned(), size: 8 };
+        format.check(10_000).unwrap();
+        assert!(format.check(10_001).is_err());
+    }
+}

@@ -1,0 +1,26 @@
+//! The `onggi` program: one binary, one subcommand per job. Each subcommand lives in a module of its own that holds
+//! its arguments and its `run`; this file only chooses between them.
+
+mod bench;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Onggi, a key-value server for the clients of Redis.
+#[derive(Parser)]
+#[command(name = "onggi", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Bench(bench::BenchArgs),
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Bench(args) => bench::run(args),
+    }
+}
