@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  bytes received -> request::RequestParser -> Arguments (spans of the input) -> a command runs
+//!  bytes to send <- ReplyBuffer <- reply writers <----------------------------+
 //! ```
 //!
 //! Everything here works on byte slices, so every parser is tested and fuzzed split at every offset.
@@ -9,6 +10,8 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used))]
 
 pub mod number;
+pub mod reply;
 pub mod request;
 
+pub use reply::{OpenReply, Protocol, ReplyBuffer, ReplyMark};
 pub use request::{Arguments, Limits, Progress, ProtocolError, RequestParser, Span};

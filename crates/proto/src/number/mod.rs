@@ -1,4 +1,9 @@
-//! Integers as the protocol writes them: an optional minus sign and decimal digits, and nothing else.
+//! Numbers as text: integers as requests announce sizes, and doubles as replies carry them.
+
+mod double;
+mod grisu;
+
+pub use double::DoubleText;
 
 /// Reads a signed 64-bit integer that fills `text`. `None` for an empty text, a plus sign, blanks, leading zeros, minus
 /// zero, any other byte, and for what does not fit: an accepted text is the only way to write its number.
@@ -12,7 +17,7 @@ pub fn parse_integer(text: &[u8]) -> Option<i64> {
         [b'1'..=b'9', ..] => {}
         _ => return None,
     }
-    // Twenty digits hold any u64 and no more are read, so a long text costs nothing.
+    // Nineteen digits are enough for any i64 and fit into a u64.
     if digits.len() > 19 {
         return None;
     }

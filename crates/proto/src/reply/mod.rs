@@ -1,0 +1,21 @@
+//! Replies: what the server writes, and what a client reads.
+//!
+//! ```text
+//!  a command -> ReplyBuffer::integer(1) -> ":1\r\n" -> writev -> ... -> Parser::feed -> Value::Integer(1)
+//! ```
+
+mod buffer;
+mod write;
+
+pub use buffer::{ReplyBuffer, ReplyMark};
+pub use write::{OpenReply, SHARED_BYTES_MIN};
+
+/// The version of the protocol that a connection speaks. It starts with RESP2, and HELLO changes it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// Strings, integers, arrays and their nulls; everything else is written as one of these.
+    #[default]
+    Resp2,
+    /// Also maps, sets, doubles, booleans, big numbers, verbatim strings, pushes, and one null.
+    Resp3,
+}
