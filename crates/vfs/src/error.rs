@@ -1,0 +1,226 @@
+//! Errors that name the operation and the path, and keep the operating system's number in reach: whether a failure is
+//! ENOSPC, EIO or something else decides what the caller may do next.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The error numbers that callers decide on and that tests inject.
+pub mod errno {
+    use rustix::io::Errno;
+
+    /// Input/output error: the medium failed.
+    pub const EIO: i32 = Errno::IO.raw_os_error();
+    /// No space left on the device.
+    pub const ENOSPC: i32 = Errno::NOSPC.raw_os_error();
+    /// The user's disk quota is used up.
+    pub const EDQUOT: i32 = Errno::DQUOT.raw_os_error();
+    /// Interrupted by a signal before anything was done.
+    pub const EINTR: i32 = Errno::INTR.raw_os_error();
+    /// The file would grow beyond the process' limit.
+    pub const EFBIG: i32 = Errno::FBIG.raw_os_error();
+    /// The process has no free descriptor.
+    pub const EMFILE: i32 = Errno::MFILE.raw_os_error();
+    /// Invalid argument, such as an unaligned transfer on a file opened for direct I/O.
+    pub const EINVAL: i32 = Errno::INVAL.raw_os_error();
+}
+
+/// What was being done when an error came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "each variant is named after the one trait method it stands for")]
+pub enum Op {
+    Open,
+    CreateDir,
+    Rename,
+    RemoveFile,
+    RemoveDir,
+    HardLink,
+    ReadDir,
+    Metadata,
+    SyncDir,
+    Lock,
+    Space,
+    Read,
+    Write,
+    SyncData,
+    SyncAll,
+    SetLen,
+    Allocate,
+    PunchHole,
+    Len,
+}
+
+impl Op {
+    /// The words used in messages and traces.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Op::Open => "open",
+            Op::CreateDir => "create directory",
+            Op::Rename => "rename",
+            Op::RemoveFile => "remove file",
+            Op::RemoveDir => "remove directory",
+            Op::HardLink => "hard link",
+            Op::ReadDir => "read directory",
+            Op::Metadata => "metadata",
+            Op::SyncDir => "sync directory",
+            Op::Lock => "lock",
+            Op::Space => "free space",
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::SyncData => "sync data",
+            Op::SyncAll => "sync all",
+            Op::SetLen => "set length",
+            Op::Allocate => "allocate",
+            Op::PunchHole => "punch hole",
+            Op::Len => "length",
+        }
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The result of every operation of this crate.
+pub type Result<T> = std::result::Result<T, FsError>;
+
+/// What can go wrong with a file or a directory.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FsError {
+    /// The operating system (or a simulated one) refused; `source` carries its error number.
+    #[error("{}: {op}", path.display())]
+    Io {
+        /// What was tried.
+        op: Op,
+        /// On which file or directory.
+        path: Arc<Path>,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The file ended before the range that was asked for in full.
+    #[error("{}: read of {wanted} bytes at offset {offset}: the file ends after {got} of them", path.display())]
+    EndOfFile {
+        /// The file.
+        path: Arc<Path>,
+        /// Where the read began, in bytes.
+        offset: u64,
+        /// Bytes asked for.
+        wanted: usize,
+        /// Bytes there were.
+        got: usize,
+    },
+    /// Another holder has the lock file.
+    #[error("{}: locked by {}", path.display(), owner(*pid))]
+    Locked {
+        /// The lock file.
+        path: Arc<Path>,
+        /// Who holds it; `None` if the holder has not written its number yet.
+        pid: Option<u32>,
+    },
+    /// The simulated machine has stopped; nothing was done. Only [`SimFs`](crate::SimFs) returns it.
+    #[error("{}: {op}: the machine has stopped", path.display())]
+    Crashed {
+        /// What was tried.
+        op: Op,
+        /// On which file or directory.
+        path: Arc<Path>,
+    },
+}
+
+fn owner(pid: Option<u32>) -> String {
+    pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
+}
+
+impl FsError {
+    /// An [`FsError::Io`].
+    pub fn io(op: Op, path: impl Into<Arc<Path>>, source: impl Into<io::Error>) -> Self {
+        Self::Io { op, path: path.into(), source: source.into() }
+    }
+
+    /// The file or directory concerned.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Io { path, .. }
+            | Self::EndOfFile { path, .. }
+            | Self::Locked { path, .. }
+            | Self::Crashed { path, .. } => path,
+        }
+    }
+
+    /// What was being done.
+    pub fn op(&self) -> Op {
+        match self {
+            Self::Io { op, .. } | Self::Crashed { op, .. } => *op,
+            Self::EndOfFile { .. } => Op::Read,
+            Self::Locked { .. } => Op::Lock,
+        }
+    }
+
+    /// The kind as the standard library sorts errors.
+    pub fn kind(&self) -> io::ErrorKind {
+        match self {
+            Self::Io { source, .. } => source.kind(),
+            Self::EndOfFile { .. } => io::ErrorKind::UnexpectedEof,
+            Self::Locked { .. } => io::ErrorKind::WouldBlock,
+            Self::Crashed { .. } => io::ErrorKind::Other,
+        }
+    }
+
+    /// The operating system's error number (see [`errno`]); `None` for errors that have none.
+    pub fn raw_os_error(&self) -> Option<i32> {
+        match self {
+            Self::Io { source, .. } => source.raw_os_error(),
+            _ => None,
+        }
+    }
+
+    /// No such file or directory.
+    pub fn is_not_found(&self) -> bool {
+        self.kind() == io::ErrorKind::NotFound
+    }
+
+    /// The name is taken already.
+    pub fn is_already_exists(&self) -> bool {
+        self.kind() == io::ErrorKind::AlreadyExists
+    }
+
+    /// The device is full or the quota is used up: the operation may succeed after space was freed.
+    pub fn is_out_of_space(&self) -> bool {
+        matches!(self.raw_os_error(), Some(errno::ENOSPC | errno::EDQUOT))
+    }
+
+    /// Nothing was done because a signal came; the same call may simply be repeated.
+    pub fn is_interrupted(&self) -> bool {
+        self.kind() == io::ErrorKind::Interrupted
+    }
+
+    /// The simulated machine has stopped.
+    pub fn is_crash(&self) -> bool {
+        matches!(self, Self::Crashed { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message names path, operation and reason, and the number stays in reach.
+    #[test]
+    fn errors_say_what_where_and_why() {
+        let error = FsError::io(Op::SyncData, Path::new("data/log-0"), io::Error::from_raw_os_error(errno::ENOSPC));
+        assert_eq!(error.to_string(), "data/log-0: sync data");
+        assert!(error.is_out_of_space() && !error.is_not_found());
+        assert_eq!((error.op(), error.path()), (Op::SyncData, Path::new("data/log-0")));
+        let source = std::error::Error::source(&error).expect("an I/O error has a cause");
+        assert!(source.to_string().contains("No space left"), "{source}");
+
+        let locked = FsError::Locked { path: Path::new("lock").into(), pid: Some(7) };
+        assert_eq!(locked.to_string(), "lock: locked by process 7");
+        assert!(std::mem::size_of::<FsError>() <= 64, "errors travel by value on the hot path");
+    }
+}

@@ -1,0 +1,319 @@
+//! The two traits that everything touching a disk is written against, and the plain values they use.
+
+use std::any::Any;
+use std::ffi::OsString;
+use std::fmt;
+use std::io::IoSlice;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{FsError, Op, Result};
+
+/// A place where files live. Shared by all threads; no method takes longer than the system calls it stands for.
+///
+/// Every method may fail with [`FsError::Io`] for whatever reason the operating system has; `# Errors` sections name
+/// only the causes a caller is expected to tell apart.
+pub trait FileSystem: Send + Sync + fmt::Debug {
+    /// Opens a file. A file that this call creates has mode 0600; its *name* is durable only after
+    /// [`sync_dir`](Self::sync_dir) of its directory.
+    ///
+    /// # Errors
+    /// `NotFound` without `create`, `AlreadyExists` with `create_new`, `IsADirectory` for a directory.
+    fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn File>>;
+
+    /// Creates a directory (mode 0700) and those above it that are missing. Present ones are left as they are.
+    fn create_dir_all(&self, path: &Path) -> Result<()>;
+
+    /// Gives a file or directory a new name, replacing a file (or empty directory) that has it. Other processes see
+    /// the old or the new state, never neither; after a power cut, either until the directories of *both* names are
+    /// synced. The file's *data* is not made durable by this: sync the file first.
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+
+    /// Removes a name of a file; the data goes with the last name and the last open handle.
+    fn remove_file(&self, path: &Path) -> Result<()>;
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// `DirectoryNotEmpty`.
+    fn remove_dir(&self, path: &Path) -> Result<()>;
+
+    /// Gives a file a second name.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if the second name is taken.
+    fn hard_link(&self, existing: &Path, link: &Path) -> Result<()>;
+
+    /// What a directory holds, in ascending order of names.
+    fn read_dir(&self, path: &Path) -> Result<Vec<DirEntry>>;
+
+    /// Kind and size of what has this name.
+    fn metadata(&self, path: &Path) -> Result<Metadata>;
+
+    /// Makes the names in this directory durable: those created, replaced and removed before the call. May block for
+    /// as long as the device takes. After an error nothing is known about them, and a second call that succeeds does
+    /// not change that.
+    fn sync_dir(&self, path: &Path) -> Result<()>;
+
+    /// Takes an exclusive lock on a lock file, created when missing, and writes this process' number into it. The lock
+    /// goes when the value is dropped and when the process ends in any way; the file stays. Advisory: it binds those
+    /// who ask. Never blocks.
+    ///
+    /// # Errors
+    /// [`FsError::Locked`] with the holder's process number while somebody (also of this process) holds it.
+    fn try_lock(&self, path: &Path) -> Result<FileLock>;
+
+    /// Size and free space of the device that holds this path.
+    fn free_space(&self, path: &Path) -> Result<Space>;
+
+    /// Whether the name exists. Any error but "not found" is passed on.
+    fn exists(&self, path: &Path) -> Result<bool> {
+        match self.metadata(path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// An open file. All transfers name their position (V1), so one handle serves any number of threads.
+///
+/// `read_at`, `write_at` and `write_vectored_at` are the bare system calls: they may transfer fewer bytes than asked
+/// for, and may fail with `Interrupted` having done nothing. The provided `..._exact_at` and `..._all_at` methods go on
+/// until all is done.
+#[expect(clippy::len_without_is_empty, reason = "a length that can fail has no use for a second question")]
+pub trait File: Send + Sync + fmt::Debug {
+    /// The path it was opened by, for messages.
+    fn path(&self) -> &Path;
+
+    /// Reads up to `buf.len()` bytes at `offset`; 0 only at the end of the file (or for an empty buffer).
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize>;
+
+    /// Writes up to `bytes.len()` bytes at `offset`, growing the file as needed, and returns how many. Not durable
+    /// before a sync, and until then any part of it may be on the medium, in any order (S2).
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<usize>;
+
+    /// As [`write_at`](Self::write_at) with the bytes of several slices, one after the other. At most the first 1,024
+    /// slices are taken in one call.
+    fn write_vectored_at(&self, slices: &[IoSlice<'_>], offset: u64) -> Result<usize>;
+
+    /// Makes all that was written through any handle of this file before the call durable, with the length and the
+    /// block addresses needed to read it back (`fdatasync`). Blocks for as long as the device takes.
+    ///
+    /// # Errors
+    /// After any error, nothing written since the last successful sync may be trusted, and a *second call may return
+    /// `Ok` although the data is lost* (Rebello et al., USENIX ATC 2020): never sync this file again.
+    fn sync_data(&self) -> Result<()>;
+
+    /// As [`sync_data`](Self::sync_data), with all metadata (`fsync`). Needed once for a new or preallocated file;
+    /// it does not make the file's name durable.
+    fn sync_all(&self) -> Result<()>;
+
+    /// Cuts the file or grows it with zero bytes.
+    fn set_len(&self, len: u64) -> Result<()>;
+
+    /// Reserves space, so that later writes to the range cannot fail for want of it. Unwritten bytes read as zero.
+    ///
+    /// # Errors
+    /// Out of space; `Unsupported` where the file system cannot reserve.
+    fn allocate(&self, offset: u64, len: u64, length: AllocateLen) -> Result<()>;
+
+    /// Gives the space of whole blocks in the range back and makes the range read as zero. The length stays.
+    ///
+    /// # Errors
+    /// `Unsupported` where the file system cannot.
+    fn punch_hole(&self, offset: u64, len: u64) -> Result<()>;
+
+    /// The file's length in bytes.
+    fn len(&self) -> Result<u64>;
+
+    /// 1 for a buffered file. For one opened with [`OpenOptions::direct`]: offset, length and address of every
+    /// transfer must be multiples of this power of two (see [`AlignedBuf`](crate::AlignedBuf)).
+    fn alignment(&self) -> usize;
+
+    /// Fills the whole buffer from `offset`.
+    ///
+    /// # Errors
+    /// [`FsError::EndOfFile`] if the file ends before.
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+        let mut done = 0;
+        while done < buf.len() {
+            match self.read_at(&mut buf[done..], offset + done as u64) {
+                Ok(0) => {
+                    let (path, wanted) = (self.path().into(), buf.len());
+                    return Err(FsError::EndOfFile { path, offset, wanted, got: done });
+                }
+                Ok(n) => done += n,
+                Err(error) if error.is_interrupted() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all bytes at `offset`. After an error, any part of them may have been written.
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        let mut done = 0;
+        while done < bytes.len() {
+            match self.write_at(&bytes[done..], offset + done as u64) {
+                Ok(0) => return Err(wrote_nothing(self.path())),
+                Ok(n) => done += n,
+                Err(error) if error.is_interrupted() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the bytes of all slices, one after the other, at `offset`. The slices are used up. After an error, any
+    /// part may have been written.
+    fn write_all_vectored_at(&self, mut slices: &mut [IoSlice<'_>], mut offset: u64) -> Result<()> {
+        IoSlice::advance_slices(&mut slices, 0);
+        while !slices.is_empty() {
+            match self.write_vectored_at(slices, offset) {
+                Ok(0) => return Err(wrote_nothing(self.path())),
+                Ok(n) => {
+                    IoSlice::advance_slices(&mut slices, n);
+                    offset += n as u64;
+                }
+                Err(error) if error.is_interrupted() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn wrote_nothing(path: &Path) -> FsError {
+    FsError::io(Op::Write, path, std::io::ErrorKind::WriteZero)
+}
+
+/// How to open a file. Start from [`read`](Self::read) or [`write`](Self::write) and add to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenOptions {
+    pub(crate) write: bool,
+    pub(crate) create: Create,
+    pub(crate) truncate: bool,
+    pub(crate) direct: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Create {
+    Never,
+    IfMissing,
+    New,
+}
+
+impl OpenOptions {
+    /// An existing file, for reading only.
+    pub const fn read() -> Self {
+        Self { write: false, create: Create::Never, truncate: false, direct: false }
+    }
+
+    /// An existing file, for reading and writing.
+    pub const fn write() -> Self {
+        Self { write: true, create: Create::Never, truncate: false, direct: false }
+    }
+
+    /// Creates the file when it is missing. Implies writing.
+    pub const fn create(mut self) -> Self {
+        self.write = true;
+        self.create = Create::IfMissing;
+        self
+    }
+
+    /// Creates the file and fails when the name is taken. Implies writing.
+    pub const fn create_new(mut self) -> Self {
+        self.write = true;
+        self.create = Create::New;
+        self
+    }
+
+    /// Cuts an existing file to length 0. Implies writing.
+    pub const fn truncate(mut self) -> Self {
+        self.write = true;
+        self.truncate = true;
+        self
+    }
+
+    /// Asks for transfers past the page cache (`O_DIRECT`). Where the file system refuses, the file is opened buffered;
+    /// [`File::alignment`] tells which it is.
+    pub const fn direct(mut self) -> Self {
+        self.direct = true;
+        self
+    }
+}
+
+/// What [`File::allocate`] does to the file's length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AllocateLen {
+    /// The file grows to the end of the range, if it is shorter: later syncs of data need not write its length.
+    Extend,
+    /// The length stays; the space behind the end is held for later.
+    Keep,
+}
+
+/// File or directory. Other kinds (sockets, devices) count as files: Onggi makes none in its directories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "two words that say it")]
+pub enum FileKind {
+    File,
+    Dir,
+}
+
+/// One name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirEntry {
+    /// The name, without the directory.
+    pub name: OsString,
+    /// What has the name.
+    pub kind: FileKind,
+}
+
+/// What [`FileSystem::metadata`] tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// File or directory.
+    pub kind: FileKind,
+    /// Length in bytes; of no meaning for directories.
+    pub len: u64,
+    /// Bytes of the device in use for it, holes not counted; of no meaning for directories.
+    pub allocated: u64,
+}
+
+/// Size of a device, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// All of it.
+    pub total: u64,
+    /// What this process may still allocate.
+    pub available: u64,
+}
+
+/// A held lock file; dropping it gives the lock back.
+pub struct FileLock {
+    _held: Box<dyn Any + Send + Sync>,
+}
+
+impl FileLock {
+    /// Wraps whatever releases the lock when dropped.
+    pub(crate) fn new(held: impl Any + Send + Sync) -> Self {
+        Self { _held: Box::new(held) }
+    }
+}
+
+impl fmt::Debug for FileLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FileLock")
+    }
+}
+
+/// The text of a lock file: the holder's process number and a line feed.
+pub(crate) fn lock_text(pid: u32) -> String {
+    format!("{pid}\n")
+}
+
+/// The holder named in a lock file, if its text is whole.
+pub(crate) fn lock_owner(text: &[u8]) -> Option<u32> {
+    std::str::from_utf8(text).ok()?.strip_suffix('\n')?.parse().ok()
+}

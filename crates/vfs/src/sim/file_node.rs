@@ -1,0 +1,184 @@
+//! One file of the simulated disk: what programs see, what the medium holds, and the changes between the two.
+//!
+//! ```text
+//!   write, cut, ... --> live            read by programs; lost with the power
+//!                  \--> pending -sync-> durable     all that a power cut is sure to leave
+//! ```
+//!
+//! F1. While `diverged` is false, `live` is `durable` with all of `pending` applied in order.
+//! F2. `diverged` files carry damage the program was not told of (a failed sync, a misdirected write): their synced
+//!     state is what the pending changes make of `durable`, never a copy of `live`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::cow::CowVec;
+use super::draw::{Draw, Fate, SECTOR, sectors};
+use super::image::Image;
+
+/// A change that has reached the page cache and not, for certain, the medium.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    /// Data alone; a write that lengthens the file is followed by a `Grow`.
+    Write {
+        offset: u64,
+        bytes: Arc<[u8]>,
+    },
+    /// The length is now at least this.
+    Grow(u64),
+    /// The length is now at most this.
+    Cut(u64),
+    Reserve(Range<u64>),
+    Punch(Range<u64>),
+}
+
+impl Change {
+    fn apply(&self, image: &mut Image) {
+        match self {
+            Change::Write { offset, bytes } => image.write(bytes, *offset),
+            Change::Grow(len) => image.grow(*len),
+            Change::Cut(len) => image.cut(*len),
+            Change::Reserve(range) => image.reserve(range.clone()),
+            Change::Punch(range) => image.punch(range.clone()),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct FileNode {
+    /// Names that programs see.
+    pub links: u32,
+    live: Image,
+    durable: Image,
+    pending: CowVec<Change>,
+    /// Changes that have left `pending` since the file was made: numbers them across syncs.
+    retired: u64,
+    diverged: bool,
+}
+
+impl FileNode {
+    /// A file as a reboot finds it: nothing pending.
+    pub fn at_rest(image: Image, links: u32) -> Self {
+        Self { links, live: image.clone(), durable: image, ..Self::default() }
+    }
+
+    /// What programs see.
+    pub fn live(&self) -> &Image {
+        &self.live
+    }
+
+    pub fn change(&mut self, change: Change) {
+        change.apply(&mut self.live);
+        self.pending.push(change);
+    }
+
+    /// Writes where programs look, while the medium never learns of the bytes (only of a new length).
+    pub fn change_unseen_by_medium(&mut self, offset: u64, bytes: &[u8]) {
+        let old_len = self.live.len();
+        self.live.write(bytes, offset);
+        self.diverged = true;
+        let end = offset + bytes.len() as u64;
+        if end > old_len {
+            self.change(Change::Grow(end));
+        }
+    }
+
+    /// Changes bytes in the cache and on the medium alike, as far as the file goes: damage at rest.
+    pub fn damage(&mut self, offset: u64, bytes: &[u8]) {
+        for image in [&mut self.live, &mut self.durable] {
+            let n = (bytes.len() as u64).min(image.len().saturating_sub(offset)) as usize;
+            image.write(&bytes[..n], offset);
+        }
+    }
+
+    /// The number that [`sync`](Self::sync) takes to cover all changes so far.
+    pub fn changes_made(&self) -> u64 {
+        self.retired + self.pending.len() as u64
+    }
+
+    /// Makes the first `upto` changes of this file's life durable.
+    pub fn sync(&mut self, upto: u64) {
+        let covered = upto.saturating_sub(self.retired) as usize;
+        if covered == self.pending.len() && !self.diverged {
+            self.durable = self.live.clone();
+            self.pending = CowVec::default();
+        } else {
+            self.pending.iter().take(covered).for_each(|change| change.apply(&mut self.durable));
+            self.pending = self.pending.iter().skip(covered).cloned().collect();
+            // A length that a failed sync lost is metadata still marked dirty: any later sync writes it, over data
+            // that never comes.
+            if self.pending.is_empty() {
+                self.durable.set_len(self.live.len());
+            }
+        }
+        self.retired += covered as u64;
+    }
+
+    /// A sync that the device fails: some pending sectors arrive, and all pages are clean afterwards, so no later sync
+    /// writes the others. Programs see the new bytes still, or, with `reads_show_old`, what the medium holds.
+    pub fn fail_sync(&mut self, draw: &mut Draw, reads_show_old: bool) {
+        let len = self.live.len();
+        self.durable = self.drawn(draw);
+        self.retired += self.pending.len() as u64;
+        self.pending = CowVec::default();
+        self.diverged = true;
+        if reads_show_old {
+            self.live = self.durable.clone();
+            self.live.set_len(len);
+        }
+    }
+
+    /// What a power cut leaves: each pending length, hole and 512-byte sector on its own, in any order.
+    pub fn drawn(&self, draw: &mut Draw) -> Image {
+        let mut image = self.durable.clone();
+        if self.pending.is_empty() {
+            return image;
+        }
+        draw.choose_mood();
+        let mut len = image.len();
+        let kept: Vec<bool> = self.pending.iter().map(|change| draw_len(change, &mut len, draw)).collect();
+        draw.choose_mood();
+        for (change, kept) in self.pending.iter().zip(kept) {
+            match change {
+                Change::Write { offset, bytes } => {
+                    let n = (bytes.len() as u64).min(len.saturating_sub(*offset)) as usize;
+                    draw_write(&mut image, *offset, &bytes[..n], draw);
+                }
+                other if kept => other.apply(&mut image),
+                _ => {}
+            }
+        }
+        debug_assert_eq!(image.len(), len, "the two passes agree");
+        image
+    }
+}
+
+/// Decides whether a change other than a write arrives, and follows the length.
+fn draw_len(change: &Change, len: &mut u64, draw: &mut Draw) -> bool {
+    if matches!(change, Change::Write { .. }) {
+        return false;
+    }
+    let kept = draw.keeps();
+    match change {
+        Change::Grow(new) if kept => *len = (*len).max(*new),
+        Change::Cut(new) if kept => *len = (*len).min(*new),
+        _ => {}
+    }
+    kept
+}
+
+/// Lets each sector of a write meet its fate. Bytes of a sector outside the write are not touched: they were not
+/// pending, and the medium rewrites them with what they are.
+fn draw_write(image: &mut Image, offset: u64, bytes: &[u8], draw: &mut Draw) {
+    for sector in sectors(offset, bytes.len()) {
+        let at = offset + sector.start as u64;
+        let part = &bytes[sector];
+        match draw.fate(part.len()) {
+            Fate::New => image.write(part, at),
+            Fate::Old => {}
+            Fate::Zero => image.write(&[0; SECTOR as usize][..part.len()], at),
+            Fate::HeadNew(cut) => image.write(&part[..cut], at),
+            Fate::TailNew(cut) => image.write(&part[cut..], at + cut as u64),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Name changes that wait for a directory sync.
+//!
+//! A change sets one or two names at once (a rename sets two and is atomic). It is durable when the directory of each
+//! of its names has been synced since. Changes of one name keep their order; others may arrive in any order.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::sync::Arc;
+
+use super::cow::CowVec;
+use super::disk::NodeId;
+use super::draw::Draw;
+
+pub(super) type Name = Arc<OsStr>;
+
+/// One name that a change sets.
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    pub dir: NodeId,
+    pub name: Name,
+    /// What has the name now; `None` when it is removed.
+    pub node: Option<NodeId>,
+    synced: bool,
+}
+
+impl Setting {
+    pub fn new(dir: NodeId, name: Name, node: Option<NodeId>) -> Self {
+        Self { dir, name, node, synced: false }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct PendingNames {
+    changes: CowVec<Vec<Setting>>,
+}
+
+/// Names touched so far while walking over changes.
+#[derive(Default)]
+struct Touched<'a>(BTreeSet<(NodeId, &'a OsStr)>);
+
+impl<'a> Touched<'a> {
+    fn add(&mut self, change: &'a [Setting]) {
+        self.0.extend(change.iter().map(|s| (s.dir, &*s.name)));
+    }
+
+    fn meets(&self, change: &[Setting]) -> bool {
+        change.iter().any(|s| self.0.contains(&(s.dir, &*s.name)))
+    }
+}
+
+impl PendingNames {
+    pub fn push(&mut self, change: Vec<Setting>) {
+        self.changes.push(change);
+    }
+
+    /// Nodes that a pending change names.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.changes.iter().flatten().filter_map(|s| s.node)
+    }
+
+    /// Notes that a sync of `dir` covers what is pending now.
+    pub fn begin_sync(&mut self, dir: NodeId) {
+        let mut all = self.to_vec();
+        all.iter_mut().flatten().filter(|s| s.dir == dir).for_each(|s| s.synced = true);
+        self.changes = all.into_iter().collect();
+    }
+
+    /// Takes out what the syncs so far make durable, in order: changes all of whose directories are synced, and those
+    /// that must come before one of them.
+    pub fn finish_sync(&mut self) -> Vec<Setting> {
+        let all = self.to_vec();
+        let synced = all.iter().map(|change| change.iter().all(|s| s.synced)).collect();
+        let due = with_predecessors(&all, synced);
+        self.take(all, &due)
+    }
+
+    fn to_vec(&self) -> Vec<Vec<Setting>> {
+        self.changes.iter().cloned().collect()
+    }
+
+    /// A sync of `dir` that the device fails: of the changes that touch it some arrive, and none of them is ever tried
+    /// again. Returns those that arrived.
+    pub fn fail_sync(&mut self, dir: NodeId, draw: &mut Draw) -> Vec<Setting> {
+        let arrived = self.drawn(draw);
+        let all = self.to_vec();
+        let touches = |change: &[Setting]| change.iter().any(|s| s.dir == dir);
+        let due = all.iter().zip(arrived).map(|(change, arrived)| arrived && touches(change)).collect();
+        let due = with_predecessors(&all, due);
+        let taken = self.take(all, &due);
+        self.changes = self.changes.iter().filter(|change| !touches(change)).cloned().collect();
+        taken
+    }
+
+    /// What a power cut lets through, in order.
+    pub fn survivors(&self, draw: &mut Draw) -> Vec<Setting> {
+        let arrived = self.drawn(draw);
+        self.changes.iter().zip(arrived).filter(|(_, arrived)| *arrived).flat_map(|(c, _)| c.clone()).collect()
+    }
+
+    /// For each change whether it arrives; none does after one of the same name that did not.
+    fn drawn(&self, draw: &mut Draw) -> Vec<bool> {
+        draw.choose_mood();
+        let mut lost = Touched::default();
+        let mut arrive = |change| {
+            let arrives = draw.keeps() && !lost.meets(change);
+            if !arrives {
+                lost.add(change);
+            }
+            arrives
+        };
+        self.changes.iter().map(|change| arrive(change)).collect()
+    }
+
+    /// Removes and returns the changes marked in `due`.
+    fn take(&mut self, all: Vec<Vec<Setting>>, due: &[bool]) -> Vec<Setting> {
+        let mut taken = Vec::new();
+        self.changes = CowVec::default();
+        for (change, due) in all.into_iter().zip(due) {
+            if *due {
+                taken.extend(change);
+            } else {
+                self.changes.push(change);
+            }
+        }
+        taken
+    }
+}
+
+/// Adds to the marked changes those of the same names that come before them.
+fn with_predecessors(all: &[Vec<Setting>], mut marked: Vec<bool>) -> Vec<bool> {
+    let mut touched = Touched::default();
+    for (marked, change) in marked.iter_mut().zip(all).rev() {
+        *marked |= touched.meets(change);
+        if *marked {
+            touched.add(change);
+        }
+    }
+    marked
+}
