@@ -1,1 +1,31 @@
-//! x
+//! The commands. Each is a row of the table ([`CommandSpec`]) and a function from arguments ([`Args`]) to a typed
+//! operation in `types` and back to a reply; one file per family under [`redis`].
+//!
+//! K1. A function reads its arguments and all entries first; an error or a fetch leaves nothing changed and nothing in the
+//!     reply (the caller rolls the reply back to where it was).
+//! K2. A command reaches only keys that its key specification names: those are the shards that are locked.
+//! K3. Words on the wire stand in `error` and in the families, nowhere below.
+#![forbid(unsafe_code)]
+
+pub mod args;
+pub mod call;
+pub mod context;
+pub mod error;
+pub mod gate;
+pub mod host;
+pub mod redis;
+pub mod session;
+pub mod spec;
+pub mod stats;
+pub mod table;
+
+pub use args::Args;
+pub use context::Ctx;
+pub use error::Stop;
+pub use host::Host;
+pub use session::Session;
+pub use spec::{
+    Argument, ArgumentFlags, ArgumentKind, Categories, CommandSpec, Deprecated, Docs, Flags, KeyFlags, KeySpec, Locks,
+    Run,
+};
+pub use table::CommandTable;

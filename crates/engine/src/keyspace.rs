@@ -2,6 +2,8 @@
 
 use crate::{Effect, Entry, EntrySink, Key, NewEntry, WalkProgress};
 use base::{DbIndex, KeyspaceId, UnixMs};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The engine does not have the row in memory. The command gives up, having changed nothing, and runs again later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,6 +27,12 @@ pub trait Keyspace {
 
     /// The keyspace SELECT has chosen.
     fn space(&self) -> KeyspaceId;
+
+    /// Goes on in another database, which exists.
+    fn select(&mut self, index: DbIndex);
+
+    /// Sets the flag when the key changes from now on (WATCH).
+    fn watch(&mut self, key: &Key<'_>, changed: &Arc<AtomicBool>);
 
     /// The keyspace behind a SELECT number; `None` when there are fewer databases.
     fn space_of(&self, index: DbIndex) -> Option<KeyspaceId>;

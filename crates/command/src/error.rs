@@ -1,0 +1,71 @@
+//! The one mapping from what went wrong to the words on the wire: the error code first, then what was wrong.
+
+use engine::Fetch;
+use std::borrow::Cow;
+use types::TypeError;
+
+/// Why a command ended without doing anything.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Rows have to be fetched; the command runs again from its start (E1).
+    Fetch,
+    /// The reply is this error: code word and text, without the leading `-`.
+    Error(Cow<'static, str>),
+}
+
+impl Stop {
+    /// An error whose text is known at build time.
+    pub const fn error(text: &'static str) -> Self {
+        Self::Error(Cow::Borrowed(text))
+    }
+
+    /// An error with numbers or names in it.
+    pub fn error_with(text: String) -> Self {
+        Self::Error(Cow::Owned(text))
+    }
+}
+
+impl From<Fetch> for Stop {
+    fn from(_: Fetch) -> Self {
+        Self::Fetch
+    }
+}
+
+impl From<TypeError> for Stop {
+    fn from(error: TypeError) -> Self {
+        match error {
+            TypeError::Fetch(_) => Self::Fetch,
+            TypeError::WrongType => WRONG_TYPE,
+            TypeError::NotInteger => NOT_INTEGER,
+            TypeError::NotFloat => NOT_FLOAT,
+            TypeError::Overflow => OVERFLOW,
+            TypeError::NotFinite => NOT_FINITE,
+            TypeError::StringTooLong => STRING_TOO_LONG,
+            other => Self::error_with(format!("ERR {other}")),
+        }
+    }
+}
+
+/// The key holds another type.
+pub const WRONG_TYPE: Stop = Stop::error("WRONGTYPE Operation against a key holding the wrong kind of value");
+/// Not a decimal 64-bit integer.
+pub const NOT_INTEGER: Stop = Stop::error("ERR value is not an integer or out of range");
+/// Not a finite number.
+pub const NOT_FLOAT: Stop = Stop::error("ERR value is not a valid float");
+/// An increment would leave 64 bits.
+pub const OVERFLOW: Stop = Stop::error("ERR increment or decrement would overflow");
+/// An increment would leave the finite numbers.
+pub const NOT_FINITE: Stop = Stop::error("ERR increment would produce NaN or Infinity");
+/// A string would grow too long.
+pub const STRING_TOO_LONG: Stop = Stop::error("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+/// Options that do not fit together, or none that is known.
+pub const SYNTAX: Stop = Stop::error("ERR syntax error");
+/// The key has to be there.
+pub const NO_SUCH_KEY: Stop = Stop::error("ERR no such key");
+/// SELECT and its relatives beyond the configured databases.
+pub const DB_OUT_OF_RANGE: Stop = Stop::error("ERR DB index is out of range");
+
+/// The error for a wrong number of arguments; `name` in full (`config|get`).
+pub fn wrong_arity(name: &str) -> Stop {
+    Stop::error_with(format!("ERR wrong number of arguments for '{name}' command"))
+}

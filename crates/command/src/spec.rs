@@ -1,0 +1,365 @@
+//! The command table's rows: everything about a command except what it does.
+//!
+//! A command is one `static` in its family's file: its name, arity, flags, where its keys stand, its documentation, and the
+//! function that runs it. `COMMAND`, `COMMAND DOCS`, key extraction, locking, access control and the reference pages all
+//! come from the row; nothing about a command is written down twice.
+
+use crate::{Args, Ctx, Stop};
+
+/// One row of the command table.
+pub struct CommandSpec {
+    /// Lower case; of a subcommand only its own word (`get` of `config|get`).
+    pub name: &'static str,
+    /// Number of arguments with the name (and, for a subcommand, with its container); negative means "at least".
+    pub arity: i16,
+    /// How it behaves, as COMMAND INFO reports it.
+    pub flags: Flags,
+    /// Access control categories beyond those that follow from the flags.
+    pub categories: Categories,
+    /// Where its keys stand. The only way a command may reach a key.
+    pub keys: &'static [KeySpec],
+    /// Which shards it needs locked while it runs.
+    pub locks: Locks,
+    /// What COMMAND DOCS says.
+    pub docs: &'static Docs,
+    /// What it does.
+    pub run: Run,
+}
+
+/// What a command does when its name and arity are right.
+#[derive(Clone, Copy)]
+pub enum Run {
+    /// Runs under the locks that [`CommandSpec::locks`] asks for.
+    Call(Handler),
+    /// Has subcommands; by itself it is only the first word.
+    Container(&'static [&'static CommandSpec]),
+}
+
+/// A command's function. An error leaves nothing changed and becomes the reply.
+pub type Handler = fn(&mut Ctx<'_>) -> Result<(), Stop>;
+
+/// The shards a command needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locks {
+    /// None: it touches no entry.
+    None,
+    /// Those of its keys.
+    Keys,
+    /// All: it touches whole keyspaces.
+    All,
+    /// The one that the scan cursor in this argument names.
+    Cursor(usize),
+    /// Those of every command queued since MULTI, and of the keys watched.
+    Queue,
+}
+
+bitflags::bitflags! {
+    /// How a command behaves. The order is the order COMMAND INFO prints.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Flags: u32 {
+        /// May change entries.
+        const WRITE = 1 << 0;
+        /// Never changes entries.
+        const READONLY = 1 << 1;
+        /// May need more memory; refused when over `maxmemory` and nothing can be evicted.
+        const DENYOOM = 1 << 2;
+        /// For administrators.
+        const ADMIN = 1 << 3;
+        /// About publish/subscribe.
+        const PUBSUB = 1 << 4;
+        /// Not from scripts.
+        const NOSCRIPT = 1 << 5;
+        /// May wait.
+        const BLOCKING = 1 << 6;
+        /// Allowed while loading.
+        const LOADING = 1 << 7;
+        /// Allowed on a replica with stale data.
+        const STALE = 1 << 8;
+        /// Not shown to MONITOR.
+        const SKIP_MONITOR = 1 << 9;
+        /// Not in the slow log.
+        const SKIP_COMMANDLOG = 1 << 10;
+        /// Allowed after ASKING.
+        const ASKING = 1 << 11;
+        /// Constant or logarithmic time.
+        const FAST = 1 << 12;
+        /// Allowed before login.
+        const NO_AUTH = 1 << 13;
+        /// May run while a script blocks the server.
+        const ALLOW_BUSY = 1 << 14;
+        /// Not inside MULTI.
+        const NO_MULTI = 1 << 15;
+        /// Its key positions depend on its arguments.
+        const MOVABLEKEYS = 1 << 16;
+        /// Its keys may all be left out.
+        const NO_MANDATORY_KEYS = 1 << 17;
+        /// Not while loading asynchronously.
+        const NO_ASYNC_LOADING = 1 << 18;
+    }
+}
+
+bitflags::bitflags! {
+    /// Access control categories that do not follow from [`Flags`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Categories: u32 {
+        /// Keys of any type.
+        const KEYSPACE = 1 << 0;
+        /// Strings.
+        const STRING = 1 << 1;
+        /// Strings as bits.
+        const BITMAP = 1 << 2;
+        /// The connection itself.
+        const CONNECTION = 1 << 3;
+        /// Transactions.
+        const TRANSACTION = 1 << 4;
+        /// Can stall or reveal much.
+        const DANGEROUS = 1 << 5;
+    }
+}
+
+impl CommandSpec {
+    /// Whether a request of `count` arguments, name included, can be right.
+    #[inline]
+    pub fn accepts(&self, count: usize) -> bool {
+        let arity = usize::from(self.arity.unsigned_abs());
+        if self.arity < 0 { count >= arity } else { count == arity }
+    }
+
+    /// Where the first key stands, when its place does not depend on the arguments.
+    #[inline]
+    pub fn first_key(&self) -> Option<usize> {
+        match self.keys.first()? {
+            KeySpec { begin: Begin::Index(first), find: Find::Range { .. }, .. } => Some(*first),
+            KeySpec { .. } => None,
+        }
+    }
+
+    /// Whether it always has exactly one key.
+    #[inline]
+    pub fn has_one_key(&self) -> bool {
+        matches!(self.keys, [KeySpec { find: Find::Range { last: 0, .. }, .. }])
+    }
+
+    /// The subcommand of this name, in any case.
+    pub fn subcommand(&self, name: &[u8]) -> Option<&'static CommandSpec> {
+        match self.run {
+            Run::Call(_) => None,
+            Run::Container(rows) => rows.iter().find(|row| name.eq_ignore_ascii_case(row.name.as_bytes())).copied(),
+        }
+    }
+
+    /// Visits the argument index of every key of a request, in the order of the key specifications. False when the
+    /// arguments do not fit them (a wrong key count, for one); the command itself will say what is wrong.
+    #[inline]
+    pub fn visit_keys(&self, args: &Args<'_>, mut visit: impl FnMut(usize, &'static KeySpec)) -> bool {
+        self.keys.iter().all(|spec| spec.visit(args, |index| visit(index, spec)))
+    }
+}
+
+/// Where keys stand in a request, after Redis' key specifications.
+pub struct KeySpec {
+    /// What happens to these keys.
+    pub flags: KeyFlags,
+    /// Where to begin.
+    pub begin: Begin,
+    /// How to go on from there.
+    pub find: Find,
+    /// What COMMAND DOCS adds.
+    pub notes: Option<&'static str>,
+}
+
+/// Where the search for keys begins.
+#[derive(Clone, Copy, Debug)]
+pub enum Begin {
+    /// At this argument.
+    Index(usize),
+}
+
+/// How to find keys from the beginning.
+#[derive(Clone, Copy, Debug)]
+pub enum Find {
+    /// Every `step`-th argument up to the `last`: relative to the beginning when not negative, else counted from the end
+    /// (-1 is the last argument); `limit` of 2 or more stops after that fraction of the arguments.
+    Range {
+        /// Last key.
+        last: i32,
+        /// Distance between keys.
+        step: usize,
+        /// Fraction of the arguments, when 2 or more.
+        limit: usize,
+    },
+    /// A count at `count` and then that many keys from `first` on, `step` apart, all relative to the beginning.
+    Count {
+        /// Where the number of keys stands.
+        count: usize,
+        /// The first key.
+        first: usize,
+        /// Distance between keys.
+        step: usize,
+    },
+}
+
+bitflags::bitflags! {
+    /// What happens to the keys of a specification. The order is the order COMMAND INFO prints.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct KeyFlags: u32 {
+        /// Reads the value.
+        const RO = 1 << 0;
+        /// Reads and changes it.
+        const RW = 1 << 1;
+        /// Overwrites it without reading.
+        const OW = 1 << 2;
+        /// Removes it without reading.
+        const RM = 1 << 3;
+        /// Gives the value, or what follows from it, to the client.
+        const ACCESS = 1 << 4;
+        /// Changes the value.
+        const UPDATE = 1 << 5;
+        /// Adds to it.
+        const INSERT = 1 << 6;
+        /// Removes from it.
+        const DELETE = 1 << 7;
+        /// Not a key, but routed like one.
+        const NOT_KEY = 1 << 8;
+        /// There may be more keys than the specification finds.
+        const INCOMPLETE = 1 << 9;
+        /// What happens depends on the arguments.
+        const VARIABLE_FLAGS = 1 << 10;
+    }
+}
+
+impl KeySpec {
+    /// One key at this argument.
+    pub const fn one(index: usize, flags: KeyFlags) -> Self {
+        Self { flags, begin: Begin::Index(index), find: Find::Range { last: 0, step: 1, limit: 0 }, notes: None }
+    }
+
+    /// Keys from `first` to `last` (see [`Find::Range`]), `step` apart.
+    pub const fn range(first: usize, last: i32, step: usize, flags: KeyFlags) -> Self {
+        Self { flags, begin: Begin::Index(first), find: Find::Range { last, step, limit: 0 }, notes: None }
+    }
+
+    /// The same with a note for COMMAND DOCS.
+    pub const fn noting(self, notes: &'static str) -> Self {
+        Self { notes: Some(notes), ..self }
+    }
+
+    #[inline]
+    fn visit(&self, args: &Args<'_>, mut visit: impl FnMut(usize)) -> bool {
+        let Begin::Index(first) = self.begin;
+        if first >= args.len() {
+            return true;
+        }
+        match self.find {
+            Find::Range { last: 0, .. } => visit(first),
+            Find::Range { last, step, limit } => {
+                let end = if last >= 0 {
+                    first.saturating_add(last.unsigned_abs() as usize)
+                } else if limit >= 2 {
+                    first.saturating_add(args.len().saturating_sub(first) / limit).saturating_sub(1)
+                } else {
+                    args.len().saturating_sub(last.unsigned_abs() as usize)
+                };
+                (first..=end.min(args.len().saturating_sub(1))).step_by(step.max(1)).for_each(visit);
+            }
+            Find::Count { count, first: offset, step } => {
+                let keys = first
+                    .checked_add(count)
+                    .and_then(|at| args.bytes(at))
+                    .and_then(types::string::parse_integer)
+                    .and_then(|keys| usize::try_from(keys).ok());
+                let Some(keys) = keys else { return false };
+                let from = first.saturating_add(offset);
+                let span = keys.saturating_sub(1).saturating_mul(step);
+                if keys == 0 || from.saturating_add(span) >= args.len() {
+                    return false;
+                }
+                (0..keys).for_each(|index| visit(from.saturating_add(index.saturating_mul(step))));
+            }
+        }
+        true
+    }
+}
+
+/// What COMMAND DOCS answers about a command.
+pub struct Docs {
+    /// One sentence.
+    pub summary: &'static str,
+    /// First Redis version that had it.
+    pub since: &'static str,
+    /// The family, as COMMAND DOCS names it.
+    pub group: &'static str,
+    /// Cost in terms of its input.
+    pub complexity: &'static str,
+    /// Changes by version.
+    pub history: &'static [(&'static str, &'static str)],
+    /// For client libraries and proxies, as COMMAND INFO reports them.
+    pub tips: &'static [&'static str],
+    /// What it takes.
+    pub arguments: &'static [Argument],
+    /// Set when newer commands replace it.
+    pub deprecated: Option<Deprecated>,
+}
+
+/// Why not to use a command any more.
+pub struct Deprecated {
+    /// Since this version.
+    pub since: &'static str,
+    /// What to use in its place.
+    pub replaced_by: &'static str,
+}
+
+/// One argument of a command, for COMMAND DOCS and the hints of redis-cli.
+pub struct Argument {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: ArgumentKind,
+    /// What clients display; usually the name.
+    pub display: Option<&'static str>,
+    /// The word before it.
+    pub token: Option<&'static str>,
+    /// What it is for, where the name does not say it.
+    pub summary: Option<&'static str>,
+    /// First version that had it, when later than the command.
+    pub since: Option<&'static str>,
+    /// Last version before it was deprecated.
+    pub deprecated_since: Option<&'static str>,
+    /// May be left out, repeated, repeated with its token.
+    pub flags: ArgumentFlags,
+}
+
+/// What an argument holds.
+pub enum ArgumentKind {
+    /// Any bytes.
+    String,
+    /// A 64-bit integer.
+    Integer,
+    /// A number.
+    Double,
+    /// A key of the key specification with this index.
+    Key(usize),
+    /// A glob pattern.
+    Pattern,
+    /// A time as seconds or milliseconds since 1970.
+    UnixTime,
+    /// Only its token.
+    PureToken,
+    /// One of these.
+    OneOf(&'static [Argument]),
+    /// These in a row.
+    Block(&'static [Argument]),
+}
+
+bitflags::bitflags! {
+    /// How often an argument may occur. The order is the order COMMAND DOCS prints.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ArgumentFlags: u8 {
+        /// May be left out.
+        const OPTIONAL = 1 << 0;
+        /// May be repeated.
+        const MULTIPLE = 1 << 1;
+        /// Repeated with its token each time.
+        const MULTIPLE_TOKEN = 1 << 2;
+    }
+}

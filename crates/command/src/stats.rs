@@ -1,0 +1,163 @@
+//! What every call of a command leaves behind in figures: counts, time, failures, a histogram of durations.
+//!
+//! Each worker has its own table and is its only writer, so counting costs plain loads and stores; readers add the tables
+//! up.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One worker's figures.
+pub struct WorkerStats {
+    commands: Box<[CommandStats]>,
+    /// Reads that found an entry.
+    pub keyspace_hits: Counter,
+    /// Reads that found none.
+    pub keyspace_misses: Counter,
+    /// Commands run.
+    pub commands_processed: Counter,
+    /// Bytes read from clients.
+    pub input_bytes: Counter,
+    /// Bytes sent to clients.
+    pub output_bytes: Counter,
+    /// Error replies.
+    pub error_replies: Counter,
+}
+
+/// A number that one thread raises and others read.
+#[derive(Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds; only the owning worker may.
+    #[inline]
+    pub fn add(&self, amount: u64) {
+        // Load and store instead of a locked addition: there is one writer.
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+    }
+
+    /// The present value.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Back to 0 (CONFIG RESETSTAT). An addition at the same moment may survive it.
+    pub fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Steps of a duration histogram per doubling.
+const STEPS_PER_DOUBLING: usize = 4;
+
+/// Buckets: nanoseconds up to 2^40 (18 minutes), the last one open.
+pub const BUCKET_COUNT: usize = 40 * STEPS_PER_DOUBLING;
+
+/// The figures of one command.
+pub struct CommandStats {
+    /// Calls that ran.
+    pub calls: Counter,
+    /// Their time in nanoseconds.
+    pub nanoseconds: Counter,
+    /// Calls refused before they ran (arity, memory, login).
+    pub rejected: Counter,
+    /// Calls that ran and answered an error.
+    pub failed: Counter,
+    /// Calls by duration; see [`bucket_upper_ns`].
+    pub durations: Box<[Counter]>,
+}
+
+impl CommandStats {
+    fn new() -> Self {
+        Self {
+            calls: Counter::default(),
+            nanoseconds: Counter::default(),
+            rejected: Counter::default(),
+            failed: Counter::default(),
+            durations: std::iter::repeat_with(Counter::default).take(BUCKET_COUNT).collect(),
+        }
+    }
+
+    /// One call took this long.
+    #[inline]
+    pub fn record(&self, ns: u64) {
+        self.calls.add(1);
+        self.nanoseconds.add(ns);
+        if let Some(bucket) = self.durations.get(bucket_of(ns)) {
+            bucket.add(1);
+        }
+    }
+
+    fn reset(&self) {
+        [&self.calls, &self.nanoseconds, &self.rejected, &self.failed].into_iter().for_each(Counter::reset);
+        self.durations.iter().for_each(Counter::reset);
+    }
+}
+
+/// The bucket of a duration: its power of two, and the next two bits below.
+#[inline]
+fn bucket_of(ns: u64) -> usize {
+    let power = (ns | 4).ilog2() as usize;
+    let step = (ns >> power.saturating_sub(2)) as usize & (STEPS_PER_DOUBLING - 1);
+    (power * STEPS_PER_DOUBLING + step).min(BUCKET_COUNT - 1)
+}
+
+/// The longest duration that falls into a bucket.
+pub fn bucket_upper_ns(bucket: usize) -> u64 {
+    let (power, step) = (bucket / STEPS_PER_DOUBLING, bucket % STEPS_PER_DOUBLING);
+    ((STEPS_PER_DOUBLING + step + 1) as u64)
+        .checked_shl(u32::try_from(power).unwrap_or(u32::MAX))
+        .map_or(u64::MAX, |end| (end >> 2).saturating_sub(1))
+}
+
+impl WorkerStats {
+    /// Figures for that many rows of the command table.
+    pub fn new(row_count: usize) -> Self {
+        Self {
+            commands: std::iter::repeat_with(CommandStats::new).take(row_count).collect(),
+            keyspace_hits: Counter::default(),
+            keyspace_misses: Counter::default(),
+            commands_processed: Counter::default(),
+            input_bytes: Counter::default(),
+            output_bytes: Counter::default(),
+            error_replies: Counter::default(),
+        }
+    }
+
+    /// The figures of a row of the command table.
+    #[inline]
+    pub fn command(&self, index: u32) -> Option<&CommandStats> {
+        self.commands.get(index as usize)
+    }
+
+    /// Back to 0 (CONFIG RESETSTAT).
+    pub fn reset(&self) {
+        self.commands.iter().for_each(CommandStats::reset);
+        for counter in [
+            &self.keyspace_hits,
+            &self.keyspace_misses,
+            &self.commands_processed,
+            &self.input_bytes,
+            &self.output_bytes,
+            &self.error_replies,
+        ] {
+            counter.reset();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every duration falls into a bucket that holds it, and buckets are at most a quarter wide.
+    #[test]
+    fn buckets_hold_their_durations() {
+        for shift in 2..39 {
+            for ns in [1u64 << shift, (1 << shift) + 1, (2 << shift) - 1, 3 << (shift - 1)] {
+                let bucket = bucket_of(ns);
+                assert!(ns <= bucket_upper_ns(bucket), "{ns} in {bucket}");
+                assert!(ns > bucket_upper_ns(bucket - 1), "{ns} in {bucket}");
+            }
+        }
+        assert_eq!(bucket_of(u64::MAX), BUCKET_COUNT - 1);
+    }
+}

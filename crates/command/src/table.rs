@@ -1,0 +1,169 @@
+//! From the first word of a request to its row.
+//!
+//! Names of up to sixteen bytes, all common ones, are folded to lower case in one word and looked up in a small table with
+//! one probe in nearly every case; the few longer ones go through a hash map.
+
+use crate::{Args, CommandSpec, Run, Stop, error};
+use std::collections::HashMap;
+
+/// Slots of the fast table: four times the commands there will ever be, so that collisions are few.
+const SLOT_COUNT: usize = 2048;
+
+/// All commands of a server, each with an index for its statistics.
+pub struct CommandTable {
+    /// Open addressing by a multiplicative hash of the folded name.
+    slots: Box<[Option<Row>]>,
+    long: HashMap<Box<[u8]>, Row>,
+    /// Every row, containers and subcommands, by index, with full names.
+    rows: Vec<(String, &'static CommandSpec)>,
+    top: Vec<&'static CommandSpec>,
+}
+
+/// A row found, with its statistics' index.
+#[derive(Clone, Copy)]
+pub struct Row {
+    name: u128,
+    /// The row.
+    pub spec: &'static CommandSpec,
+    /// Index of this row's statistics; a container's subcommands follow it in order.
+    pub index: u32,
+}
+
+impl CommandTable {
+    /// A table of these commands.
+    ///
+    /// # Panics
+    /// When two rows have one name.
+    pub fn new(families: &[&[&'static CommandSpec]]) -> Self {
+        let mut table = Self {
+            slots: vec![None; SLOT_COUNT].into_boxed_slice(),
+            long: HashMap::new(),
+            rows: Vec::new(),
+            top: families.concat(),
+        };
+        for spec in table.top.clone() {
+            let index = u32::try_from(table.rows.len()).expect("fewer than 2^32 commands");
+            table.rows.push((spec.name.to_owned(), spec));
+            if let Run::Container(rows) = spec.run {
+                table.rows.extend(rows.iter().map(|row| (format!("{}|{}", spec.name, row.name), *row)));
+            }
+            table.insert(spec, index);
+        }
+        table
+    }
+
+    fn insert(&mut self, spec: &'static CommandSpec, index: u32) {
+        assert!(self.find(spec.name.as_bytes()).is_none(), "two commands named {}", spec.name);
+        match fold(spec.name.as_bytes()) {
+            None => {
+                self.long.insert(spec.name.as_bytes().into(), Row { name: 0, spec, index });
+            }
+            Some(name) => {
+                let mut slot = slot_of(name);
+                while self.slots[slot].is_some() {
+                    slot = (slot + 1) % SLOT_COUNT;
+                }
+                self.slots[slot] = Some(Row { name, spec, index });
+            }
+        }
+    }
+
+    /// The command of this name, in any case.
+    #[inline]
+    pub fn find(&self, name: &[u8]) -> Option<&Row> {
+        let Some(folded) = fold(name) else {
+            return self.long.get(name.to_ascii_lowercase().as_slice());
+        };
+        let mut slot = slot_of(folded);
+        while let Some(row) = &self.slots[slot] {
+            if row.name == folded {
+                return Some(row);
+            }
+            slot = (slot + 1) % SLOT_COUNT;
+        }
+        None
+    }
+
+    /// The row a request asks for, a subcommand's where there is one, with the number of its arguments checked.
+    ///
+    /// # Errors
+    /// No such command or subcommand, or a wrong number of arguments.
+    #[inline]
+    pub fn resolve(&self, args: &Args<'_>) -> Result<Row, Stop> {
+        let Some(&row) = self.find(&args[0]) else { return Err(unknown_command(args)) };
+        match row.spec.run {
+            Run::Call(_) if row.spec.accepts(args.len()) => Ok(row),
+            Run::Call(_) => Err(error::wrong_arity(row.spec.name)),
+            Run::Container(rows) => resolve_subcommand(row, rows, args),
+        }
+    }
+
+    /// Top-level commands.
+    pub fn commands(&self) -> &[&'static CommandSpec] {
+        &self.top
+    }
+
+    /// Full name (`config|get`) and row by statistics index, containers included.
+    pub fn rows(&self) -> &[(String, &'static CommandSpec)] {
+        &self.rows
+    }
+}
+
+#[cold]
+fn resolve_subcommand(row: Row, rows: &[&'static CommandSpec], args: &Args<'_>) -> Result<Row, Stop> {
+    let Some(word) = args.bytes(1) else { return Err(error::wrong_arity(row.spec.name)) };
+    let found = rows.iter().position(|sub| word.eq_ignore_ascii_case(sub.name.as_bytes()));
+    let Some((place, spec)) = found.and_then(|place| Some((place, *rows.get(place)?))) else {
+        let word = String::from_utf8_lossy(word.get(..128).unwrap_or(word));
+        return Err(Stop::error_with(format!(
+            "ERR unknown subcommand '{word}'. Try {} HELP.",
+            row.spec.name.to_ascii_uppercase()
+        )));
+    };
+    if !spec.accepts(args.len()) {
+        return Err(error::wrong_arity(&format!("{}|{}", row.spec.name, spec.name)));
+    }
+    let index = row.index.saturating_add(1).saturating_add(u32::try_from(place).unwrap_or(u32::MAX));
+    Ok(Row { name: 0, spec, index })
+}
+
+/// Shows the name and as many arguments as fit, each and all cut at 128 bytes.
+#[cold]
+fn unknown_command(args: &Args<'_>) -> Stop {
+    const SHOWN_BYTES_MAX: usize = 128;
+    let shown = |bytes: &[u8], room: usize| String::from_utf8_lossy(bytes.get(..room).unwrap_or(bytes)).into_owned();
+    let mut beginning = String::new();
+    for arg in args.from(1) {
+        if beginning.len() >= SHOWN_BYTES_MAX {
+            break;
+        }
+        let room = SHOWN_BYTES_MAX.saturating_sub(beginning.len());
+        beginning.push_str(&format!("'{}' ", shown(arg, room)));
+    }
+    Stop::error_with(format!(
+        "ERR unknown command '{}', with args beginning with: {beginning}",
+        shown(&args[0], SHOWN_BYTES_MAX)
+    ))
+}
+
+/// Up to sixteen bytes in lower case in one word; `None` when longer. Distinct names stay distinct: a name with zero
+/// bytes at its end is no command's.
+#[inline]
+fn fold(name: &[u8]) -> Option<u128> {
+    if name.len() > 16 {
+        return None;
+    }
+    let mut bytes = [0u8; 16];
+    for (to, from) in bytes.iter_mut().zip(name) {
+        *to = from.to_ascii_lowercase();
+    }
+    Some(u128::from_le_bytes(bytes))
+}
+
+#[inline]
+fn slot_of(name: u128) -> usize {
+    let mixed = (name as u64 ^ ((name >> 64) as u64).rotate_left(29)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed >> 53) as usize
+}
+
+const _: () = assert!(SLOT_COUNT == 1 << (64 - 53));
