@@ -1,13 +1,19 @@
 //! Replies: what the server writes, and what a client reads.
 //!
 //! ```text
-//!  a command -> ReplyBuffer::integer(1) -> ":1\r\n" -> writev -> ... -> Parser::feed -> Value::Integer(1)
+//!  a command -> ReplyBuffer::integer(1) -> ":1\r\n" -> writev -> ... -> Parser::feed -> reply::Value::Integer(1)
 //! ```
 
 mod buffer;
+mod parser;
+#[cfg(test)]
+mod tests;
+mod value;
 mod write;
 
 pub use buffer::{ReplyBuffer, ReplyMark};
+pub use parser::{DEPTH_MAX, Parser, ReplyError, skip_reply};
+pub use value::Value;
 pub use write::{OpenReply, SHARED_BYTES_MIN};
 
 /// The version of the protocol that a connection speaks. It starts with RESP2, and HELLO changes it.
