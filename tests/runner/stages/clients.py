@@ -1,0 +1,90 @@
+"""Applications on real client libraries, each loading a real catalogue into the server; see tests/clients/.
+
+The long form runs the same programs against Valkey 9.1: what passes there and fails here is our fault.
+"""
+
+from dataclasses import dataclass
+from typing import Callable
+
+import need
+from job import ROOT, TARGET, TOOLS, Job, Skip, Stage
+from servers import Server
+
+CLIENTS = ROOT / "tests" / "clients"
+SECONDS_MAX = 300
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client program: `prepare` installs and builds it and returns the command that runs it."""
+
+    name: str
+    prepare: Callable[[Job], list]
+
+    def run(self, job, kind):
+        """Runs the program against a fresh server of the kind."""
+        command = self.prepare(job)
+        with Server(kind, password="correct-horse-battery") as server:
+            job.command([*command, "127.0.0.1", server.port, server.password, server.unix], name=f"{self.name} on {kind}",
+                        cwd=CLIENTS / self.name, timeout=SECONDS_MAX, counts=True)
+            job.check(f"{kind} lives after {self.name}", None if server.alive() else "the server has ended")
+
+
+def redis_py(_job):
+    return [need.python_environment() / "python", "main.py"]
+
+
+def go_redis(job):
+    go = need.program("go", "golang-go")
+    need.apt("wamerican-huge")
+    program = TOOLS / "clients" / "go-redis"
+    job.build([go, "build", "-mod=readonly", "-o", program, "."], cwd=CLIENTS / "go-redis")
+    return [program]
+
+
+def jedis(job):
+    need.program("javac", "openjdk-17-jdk-headless")
+    maven = need.program("mvn", "maven")
+    output = TOOLS / "clients" / "jedis"
+    job.build([maven, "-q", "-B", "-ntp", "-f", CLIENTS / "jedis" / "pom.xml", f"-Doutput.directory={output}", "compile"])
+    return ["java", "-cp", f"{output}/classes:{output}/lib/*", "onggi.Main"]
+
+
+def ioredis(job):
+    node = need.program("node", "nodejs")
+    npm = need.program("npm", "npm")
+    home = CLIENTS / "ioredis"
+    lock = home / "package-lock.json"
+    done = home / "node_modules" / ".package-lock.json"
+    if not done.exists() or done.stat().st_mtime < lock.stat().st_mtime:
+        job.build([npm, "ci", "--silent", "--no-audit", "--no-fund", "--prefix", home])
+    return [node, "main.mjs"]
+
+
+def redis_rs(job):
+    need.apt("wamerican-insane", "unicode-data", "iso-codes")
+    target = TARGET / "clients"
+    job.build(["cargo", "build", "--release", "--locked", "--manifest-path", CLIENTS / "redis-rs" / "Cargo.toml"],
+              env={"CARGO_TARGET_DIR": str(target)})
+    return [target / "release" / "onggi-test-redis-rs"]
+
+
+ALL = [Client("redis-py", redis_py), Client("go-redis", go_redis), Client("jedis", jedis), Client("ioredis", ioredis),
+       Client("redis-rs", redis_rs)]
+
+
+def run(job: Job):
+    for client in ALL:
+        try:
+            client.run(job, "onggi")
+        except Skip as reason:
+            job.skip_check(client.name, str(reason))
+
+
+def pieces(_job):
+    return [(f"{client.name} on {kind}", lambda job, client=client, kind=kind: client.run(job, kind))
+            for kind in ("onggi", "valkey") for client in ALL]
+
+
+STAGE = Stage("clients", "applications on redis-py, go-redis, Jedis, ioredis and redis-rs load real catalogues", run, pieces,
+              present=lambda: (ROOT / "crates" / "server").exists())
