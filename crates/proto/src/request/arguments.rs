@@ -76,8 +76,8 @@ pub struct Arguments {
 
 impl Arguments {
     /// No arguments, no memory.
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        Self { spans: Vec::new(), large: Vec::new() }
     }
 
     /// All arguments in the order of parsing.

@@ -28,19 +28,21 @@
 //! follow behind the kept bytes as if the large one had never been there.
 
 mod arguments;
+mod cursor;
 mod error;
 mod inline;
 mod large;
 #[cfg(test)]
 mod tests;
+mod usual;
 
 pub use arguments::{Arguments, Span};
 pub use error::ProtocolError;
 pub use large::{LARGE_BULK_BYTES, LargeBulk};
 
-use crate::number::parse_integer;
+use arguments::Mark;
+use cursor::{Cursor, Next, Stop};
 use large::Receiving;
-use memchr::memchr;
 
 /// What a client may send. Given at each call, since login and `CONFIG SET proto-max-bulk-len` change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,39 +138,6 @@ struct Partial {
     receiving: Option<Receiving>,
 }
 
-/// Where parsing stands in the current request.
-#[derive(Debug, Clone, Copy)]
-struct Cursor {
-    /// Start of the line or body that comes next.
-    offset: usize,
-    /// The bytes from `offset` on that are known to hold no line end.
-    scanned: usize,
-    /// Arguments that have not been seen completely.
-    left: u32,
-    next: Next,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
-    /// `*3\r\n`
-    Count,
-    /// `$5\r\n`
-    Length,
-    /// The bytes of an argument of this length, and its line end.
-    Body(usize),
-    /// The rest of a body that is being received into a buffer of its own.
-    LargeBody,
-    /// A line of words.
-    Inline,
-}
-
-/// Why the parsing of arguments stopped.
-enum Stop {
-    Complete,
-    Empty,
-    Incomplete,
-}
-
 impl RequestParser {
     /// A parser at the start of a request.
     pub fn new() -> Self {
@@ -191,23 +160,36 @@ impl RequestParser {
         if self.partial.is_some() {
             return self.resume(input, limits, out);
         }
-        let next = match input.first() {
-            Some(b'*') => Next::Count,
-            Some(_) => Next::Inline,
-            None => return Ok(Progress::Incomplete { keep: 0 }),
-        };
         let mark = out.mark();
-        let mut cursor = Cursor { offset: 0, scanned: 0, left: 0, next };
+        let Some(count) = usual::count(input).filter(|count| *count as usize <= limits.argument_count_max) else {
+            return self.begin(Cursor::at_start(input), mark, input, limits, out);
+        };
+        let (offset, left) = usual::arguments(input, usual::COUNT_LEN, count, limits.bulk_bytes_max, out);
+        if left > 0 {
+            let cursor = Cursor { offset, scanned: 0, left, next: Next::Length };
+            return self.begin(cursor, mark, input, limits, out);
+        }
+        check_not_http(input, mark, out)?;
+        Ok(Progress::Complete { consumed: offset })
+    }
+
+    /// Parses a new request by the general rules, from `cursor` on.
+    #[inline(never)]
+    fn begin(
+        &mut self,
+        mut cursor: Cursor,
+        mark: Mark,
+        input: &[u8],
+        limits: &Limits,
+        out: &mut Arguments,
+    ) -> Result<Progress, ProtocolError> {
         match cursor.advance(input, limits, out) {
             Ok(Stop::Complete) => {
-                let first = out.first_after(mark).map(|span| out.bytes(input, span));
-                if first.is_some_and(is_http) {
-                    out.rewind(mark);
-                    return Err(ProtocolError::CrossProtocol);
-                }
+                check_not_http(input, mark, out)?;
                 Ok(Progress::Complete { consumed: cursor.offset })
             }
             Ok(Stop::Empty) => Ok(Progress::Empty { consumed: cursor.offset }),
+            Ok(Stop::Incomplete) if input.is_empty() => Ok(Progress::Incomplete { keep: 0 }),
             Ok(Stop::Incomplete) => {
                 let mut arguments = Arguments::new();
                 out.move_tail(mark, &mut arguments);
@@ -234,17 +216,15 @@ impl RequestParser {
         })
     }
 
-    #[cold]
+    /// Goes on with an unfinished request.
     #[inline(never)]
     fn resume(&mut self, input: &[u8], limits: &Limits, out: &mut Arguments) -> Result<Progress, ProtocolError> {
         let Some(mut partial) = self.partial.take() else { return Ok(Progress::Incomplete { keep: input.len() }) };
         match partial.advance(input, limits)? {
             Stop::Complete => {
-                let first = partial.arguments.spans().first();
-                if first.is_some_and(|span| is_http(partial.arguments.bytes(input, *span))) {
-                    return Err(ProtocolError::CrossProtocol);
-                }
+                let mark = out.mark();
                 out.append(&mut partial.arguments);
+                check_not_http(input, mark, out)?;
                 Ok(Progress::Complete { consumed: partial.cursor.offset })
             }
             Stop::Empty => Ok(Progress::Empty { consumed: partial.cursor.offset }),
@@ -287,174 +267,17 @@ impl Partial {
     }
 }
 
-impl Cursor {
-    /// Parses as far as the input goes. On [`Stop::Incomplete`], `self` is where to go on.
-    #[inline]
-    fn advance(&mut self, input: &[u8], limits: &Limits, out: &mut Arguments) -> Result<Stop, ProtocolError> {
-        if self.next == Next::Inline {
-            return self.inline(input, limits, out);
-        }
-        if self.next == Next::Count {
-            match self.count(input, limits)? {
-                Stop::Complete => {}
-                stop => return Ok(stop),
-            }
-        }
-        while self.left > 0 {
-            let len = match self.next {
-                Next::Body(len) => len,
-                _ => match self.length(input, limits)? {
-                    Some(len) => len,
-                    None => return Ok(Stop::Incomplete),
-                },
-            };
-            let end = self.offset.saturating_add(len);
-            match input.get(end..).and_then(|tail| tail.first_chunk()) {
-                Some(b"\r\n") => {}
-                Some(_) => return Err(ProtocolError::LineEnd),
-                None => {
-                    self.next = Next::Body(len);
-                    return Ok(Stop::Incomplete);
-                }
-            }
-            out.push(Span::new(self.offset, len).ok_or(ProtocolError::RequestTooLong)?);
-            self.next_argument(end.wrapping_add(2));
-        }
-        Ok(Stop::Complete)
-    }
-
-    /// The line `*<count>\r\n`.
-    #[inline]
-    fn count(&mut self, input: &[u8], limits: &Limits) -> Result<Stop, ProtocolError> {
-        let (count, line) = match input.first_chunk() {
-            Some([b'*', digit @ b'1'..=b'9', b'\r', b'\n']) => (i64::from(digit.wrapping_sub(b'0')), 4),
-            _ => match self.line(input, limits, ProtocolError::ArgumentCountTooLong)? {
-                None => return Ok(Stop::Incomplete),
-                Some(line) => {
-                    let digits = line.get(1..).unwrap_or_default();
-                    let count = parse_integer(digits).ok_or(ProtocolError::ArgumentCount)?;
-                    (count, line.len().wrapping_add(2))
-                }
-            },
-        };
-        self.offset = self.offset.wrapping_add(line);
-        self.scanned = 0;
-        if count <= 0 {
-            return Ok(Stop::Empty);
-        }
-        limits.check_argument_count(count.unsigned_abs())?;
-        self.left = u32::try_from(count).map_err(|_| ProtocolError::ArgumentCount)?;
-        self.next = Next::Length;
-        Ok(Stop::Complete)
-    }
-
-    /// The line `$<length>\r\n`.
-    #[inline]
-    fn length(&mut self, input: &[u8], limits: &Limits) -> Result<Option<usize>, ProtocolError> {
-        let rest = input.get(self.offset..).unwrap_or_default();
-        let (len, line) = match rest.first_chunk().and_then(|word| short_length(u64::from_le_bytes(*word))) {
-            Some(short) => short,
-            None => match self.line(input, limits, ProtocolError::BulkLengthTooLong)? {
-                None => return Ok(None),
-                Some([b'$', digits @ ..]) => {
-                    let len = parse_integer(digits).and_then(|len| u64::try_from(len).ok());
-                    (len.ok_or(ProtocolError::BulkLength)?, digits.len().wrapping_add(3))
-                }
-                Some(line) => return Err(ProtocolError::ExpectedBulk(line.first().copied().unwrap_or(b'\r'))),
-            },
-        };
-        limits.check_bulk_bytes(len)?;
-        self.offset = self.offset.wrapping_add(line);
-        self.scanned = 0;
-        Ok(Some(len as usize))
-    }
-
-    /// The line at `offset` without its line end, or `None` if it has not arrived completely.
-    #[cold]
-    #[inline(never)]
-    fn line<'a>(
-        &mut self,
-        input: &'a [u8],
-        limits: &Limits,
-        too_long: ProtocolError,
-    ) -> Result<Option<&'a [u8]>, ProtocolError> {
-        let rest = input.get(self.offset..).unwrap_or_default();
-        let unseen = rest.get(self.scanned..).unwrap_or_default();
-        let found = memchr(b'\r', unseen);
-        let len = found.map_or(rest.len(), |at| self.scanned.wrapping_add(at));
-        if len > limits.inline_bytes_max {
-            return Err(too_long);
-        }
-        self.scanned = len;
-        let line = rest.get(..len).unwrap_or_default();
-        match rest.get(len.wrapping_add(1)) {
-            None => Ok(None),
-            Some(b'\n') => Ok(Some(line)),
-            // What is no bulk is told so, whatever it ends with.
-            Some(_) => match (line.first(), self.next) {
-                (Some(b'$'), _) | (_, Next::Count) => Err(ProtocolError::LineEnd),
-                (first, _) => Err(ProtocolError::ExpectedBulk(first.copied().unwrap_or(b'\r'))),
-            },
-        }
-    }
-
-    #[inline(never)]
-    fn inline(&mut self, input: &[u8], limits: &Limits, out: &mut Arguments) -> Result<Stop, ProtocolError> {
-        let unseen = input.get(self.scanned..).unwrap_or_default();
-        let found = memchr(b'\n', unseen);
-        let len = found.map_or(input.len(), |at| self.scanned.wrapping_add(at));
-        if len > limits.inline_bytes_max {
-            return Err(ProtocolError::InlineTooLong);
-        }
-        self.scanned = len;
-        if found.is_none() {
-            return Ok(Stop::Incomplete);
-        }
-        let before = out.len();
-        inline::split(input, len, limits, out)?;
-        self.offset = len.wrapping_add(1);
-        Ok(if out.len() > before { Stop::Complete } else { Stop::Empty })
-    }
-
-    /// Steps over an argument that ends before `offset`.
-    #[inline]
-    fn next_argument(&mut self, offset: usize) {
-        self.offset = offset;
-        self.scanned = 0;
-        self.left = self.left.wrapping_sub(1);
-        self.next = Next::Length;
-    }
-}
-
-/// Reads `$<length>\r\n` with one to four digits from the eight bytes at its start: the length, and that of the line.
-/// `None` for any other line. Branches on the number of digits, since these are predicted while the digits are on the
-/// critical path from one argument to the next.
+/// Refuses the request after `mark` if its first word shows that an HTTP client is talking.
 #[inline]
-fn short_length(word: u64) -> Option<(u64, usize)> {
-    let digit = |at: u32| word.wrapping_shr(at.wrapping_mul(8)).wrapping_sub(u64::from(b'0')) & 0xff;
-    let (one, two) = (digit(1), digit(2));
-    if word & 0xffff_00ff == 0x0a0d_0024 {
-        return (one <= 9).then_some((one, 4));
+fn check_not_http(input: &[u8], mark: Mark, out: &mut Arguments) -> Result<(), ProtocolError> {
+    if out.first_after(mark).is_some_and(|name| is_http(out.bytes(input, name))) {
+        out.rewind(mark);
+        return Err(ProtocolError::CrossProtocol);
     }
-    let leading = one.wrapping_sub(1) <= 8;
-    if word & 0xff_ff00_00ff == 0x0a_0d00_0024 {
-        let len = one.wrapping_mul(10).wrapping_add(two);
-        return (leading && two <= 9).then_some((len, 5));
-    }
-    let three = digit(3);
-    let len = one.wrapping_mul(100).wrapping_add(two.wrapping_mul(10)).wrapping_add(three);
-    let digits = leading && two <= 9 && three <= 9;
-    if word & 0xffff_0000_00ff == 0x0a0d_0000_0024 {
-        return digits.then_some((len, 6));
-    }
-    if word & 0xff_ff00_0000_00ff == 0x0a_0d00_0000_0024 {
-        let four = digit(4);
-        return (digits && four <= 9).then_some((len.wrapping_mul(10).wrapping_add(four), 7));
-    }
-    None
+    Ok(())
 }
 
-/// Whether a command's name shows that an HTTP client is talking.
+/// Whether a command's name is one that HTTP requests begin with.
 #[inline]
 fn is_http(name: &[u8]) -> bool {
     match name.len() {

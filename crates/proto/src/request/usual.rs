@@ -1,0 +1,68 @@
+//! The way of nearly all requests: an array of at most nine arguments, complete in the input, none longer than 9999
+//! bytes. Whatever is not so is left to the general rules of [`Cursor`](super::cursor::Cursor), from the argument on that is
+//! not; nothing here is an error.
+
+use super::{Arguments, Span};
+
+/// The length of the line that [`count`] reads.
+pub(super) const COUNT_LEN: usize = 4;
+
+/// Reads `*<count>\r\n` with one digit, not zero, at the start of `input`.
+#[inline]
+pub(super) fn count(input: &[u8]) -> Option<u32> {
+    match input.first_chunk() {
+        Some([b'*', digit @ b'1'..=b'9', b'\r', b'\n']) => Some(u32::from(digit.wrapping_sub(b'0'))),
+        _ => None,
+    }
+}
+
+/// Appends up to `left` arguments from `offset` on, and returns where it stopped and how many are left.
+///
+/// What matters is the way from one argument to the next: load a length, add it, load the next.
+#[inline]
+pub(super) fn arguments(
+    input: &[u8],
+    mut offset: usize,
+    mut left: u32,
+    bulk_bytes_max: usize,
+    out: &mut Arguments,
+) -> (usize, u32) {
+    while left > 0 {
+        let Some(line) = input.get(offset..).and_then(|rest| rest.first_chunk()) else { break };
+        let Some((len, line_len)) = short_length(line) else { break };
+        let start = offset.wrapping_add(line_len);
+        let end = start.wrapping_add(len);
+        if input.get(end..).and_then(|tail| tail.first_chunk()) != Some(b"\r\n") || len > bulk_bytes_max {
+            break;
+        }
+        let Some(span) = Span::new(start, len) else { break };
+        out.push(span);
+        offset = end.wrapping_add(2);
+        left = left.wrapping_sub(1);
+    }
+    (offset, left)
+}
+
+/// Reads `$<length>\r\n` with one to four digits from the eight bytes at its start: the length, and that of the line.
+/// `None` for any other line. Branches on the number of digits, since a branch is predicted, while whatever is computed
+/// from the digits delays the next argument.
+#[inline]
+fn short_length(line: &[u8; 8]) -> Option<(usize, usize)> {
+    let word = u64::from_le_bytes(*line);
+    let [_, one, two, three, four, ..] = line.map(|byte| usize::from(byte.wrapping_sub(b'0')));
+    if word & 0xff_ff00_00ff == 0x0a_0d00_0024 {
+        return (one.wrapping_sub(1) <= 8 && two <= 9).then_some((one.wrapping_mul(10).wrapping_add(two), 5));
+    }
+    if word & 0xffff_00ff == 0x0a0d_0024 {
+        return (one <= 9).then_some((one, 4));
+    }
+    let hundreds = one.wrapping_mul(100).wrapping_add(two.wrapping_mul(10)).wrapping_add(three);
+    let digits = one.wrapping_sub(1) <= 8 && two <= 9 && three <= 9;
+    if word & 0xffff_0000_00ff == 0x0a0d_0000_0024 {
+        return digits.then_some((hundreds, 6));
+    }
+    if word & 0xff_ff00_0000_00ff == 0x0a_0d00_0000_0024 {
+        return (digits && four <= 9).then_some((hundreds.wrapping_mul(10).wrapping_add(four), 7));
+    }
+    None
+}
