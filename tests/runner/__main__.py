@@ -8,6 +8,7 @@ import long_run
 import may_skip
 from job import Failed, Job, Skip
 from stages import STAGES
+from tally import Tally
 
 
 def main():
@@ -73,6 +74,8 @@ def run_stage(stage, verbose):
     job = Job(stage, verbose)
     try:
         stage.run(job)
+        if job.tally == Tally():
+            job.check(stage.name, "the stage checked nothing")
     except Skip as reason:
         job.skip_check(stage.name, str(reason))
     except (Failed, OSError) as problem:
@@ -87,12 +90,11 @@ def report(job, seconds):
     for check, reason in tally.skips:
         print(f"   skipped {check}: {reason}")
     if tally.failed:
-        print(f"   log: {job.log_path}")
-        for line in job.log_path.read_text(errors="replace").splitlines():
-            if line.startswith("not ok - "):
-                print(f"   {line}")
         for line in job.tail():
             print(f"   | {line}")
+        print(f"   failed checks (whole log: {job.log_path}):")
+        for line in job.failures():
+            print(f"   {line}")
 
 
 def print_table(rows):

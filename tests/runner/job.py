@@ -1,8 +1,9 @@
 """What a stage is, and what it may use while it runs."""
 
 import os
+import signal
 import subprocess
-import sys
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,16 +56,18 @@ class Job:
             print(f"    {line}")
 
     def check(self, name, problem=None):
-        """Counts one check made by the stage itself: passed when `problem` is empty."""
-        line = f"not ok - {name}: {problem}" if problem else f"ok - {name}"
-        self.tally.read(line)
-        self.say(line)
+        """Counts one check made by the stage itself: passed when `problem` is None."""
+        if problem is None:
+            self.tally.passed += 1
+            self.say(f"ok - {name}")
+        else:
+            self.tally.failed += 1
+            self.say(f"not ok - {name}: {problem}")
 
     def skip_check(self, name, reason):
         """Counts one check that cannot run here."""
-        line = f"ok - {name} # SKIP {reason}"
-        self.tally.read(line)
-        self.say(line)
+        self.tally.skips.append((name, reason))
+        self.say(f"ok - {name} # SKIP {reason}")
 
     def command(self, argv, name=None, cwd=ROOT, env=None, timeout=3600, counts=False):
         """Runs a command into the log. With `counts` its output is read for checks (see tally.py); without, or when it
@@ -73,10 +76,9 @@ class Job:
         name = name or " ".join(argv[:3])
         self.say(f"$ {' '.join(argv)}")
         before = (self.tally.passed, self.tally.failed, len(self.tally.skips))
-        full_env = dict(os.environ, CARGO_TARGET_DIR=str(TARGET), CARGO_TERM_COLOR="never", **(env or {}))
         deadline = time.monotonic() + timeout
         child = subprocess.Popen(
-            argv, cwd=cwd, env=full_env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            argv, cwd=cwd, env=_environment(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, errors="replace", start_new_session=True)
         killer = _kill_at(child, deadline)
         try:
@@ -100,8 +102,7 @@ class Job:
         """Runs a command that only prepares: it counts nothing, and its failure ends the stage."""
         argv = [str(a) for a in argv]
         self.say(f"$ {' '.join(argv)}")
-        full_env = dict(os.environ, CARGO_TARGET_DIR=str(TARGET), CARGO_TERM_COLOR="never", **(env or {}))
-        done = subprocess.run(argv, cwd=cwd, env=full_env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        done = subprocess.run(argv, cwd=cwd, env=_environment(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, errors="replace", timeout=timeout)
         for line in done.stdout.splitlines():
             self.say(line)
@@ -109,17 +110,23 @@ class Job:
             raise Failed(f"{' '.join(argv[:4])}: exit status {done.returncode}")
         return done.stdout
 
+    def failures(self):
+        """The lines of the log that report a failed check."""
+        return [line for line in self.log_path.read_text(errors="replace").splitlines() if Tally().read(line)]
+
     def tail(self, lines=60):
         """The last lines of the log, for a failed stage."""
         self.log.flush()
         return self.log_path.read_text(errors="replace").splitlines()[-lines:]
 
 
+def _environment(extra):
+    """What every command sees: one build directory for all stages, and no colours in the logs."""
+    return {**os.environ, "CARGO_TARGET_DIR": str(TARGET), "CARGO_TERM_COLOR": "never", **(extra or {})}
+
+
 def _kill_at(child, deadline):
     """Ends the child's process group at the deadline. Returns a function that stops the watch and says if it fired."""
-    import signal
-    import threading
-
     fired = threading.Event()
     stop = threading.Event()
 
@@ -140,8 +147,3 @@ def _kill_at(child, deadline):
         return fired.is_set()
 
     return finish
-
-
-def warn(text):
-    """One line to the person at the terminal."""
-    print(text, file=sys.stderr)

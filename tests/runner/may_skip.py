@@ -9,8 +9,13 @@ PATH = ROOT / "tests" / "may_skip"
 
 def rules():
     """The list as (stage, compiled pattern)."""
+    return parse(PATH.read_text())
+
+
+def parse(text):
+    """The rules of a text in the form of the list."""
     out = []
-    for number, line in enumerate(PATH.read_text().splitlines(), 1):
+    for number, line in enumerate(text.splitlines(), 1):
         line = line.split("#", 1)[0].strip()
         if not line:
             continue
