@@ -379,7 +379,12 @@ impl CrashPoint {
     /// The machine after the outage, booted again.
     pub fn after(&self, outage: Outage) -> SimFs {
         let (disk, salt) = match outage {
-            Outage::PowerCut { seed } => (self.disk.after_power_cut(seed, self.options.crash), seed),
+            // The operation's number goes in, so that one seed draws differently at each of them.
+            Outage::PowerCut { seed } => {
+                let mut mixed = seed ^ self.operation.rotate_left(32);
+                let seed = base::random::splitmix64(&mut mixed);
+                (self.disk.after_power_cut(seed, self.options.crash), seed)
+            }
             Outage::ProcessKill => (self.disk.after_process_kill(), u64::MAX),
         };
         let mut options = self.options.clone();
