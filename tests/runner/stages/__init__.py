@@ -2,6 +2,6 @@
 
 from importlib import import_module
 
-ORDER = ["runner", "format", "lints", "unit", "clients"]
+ORDER = ["runner", "format", "lints", "unit", "clients", "redis_tools"]
 
 STAGES = [import_module(f"stages.{name}").STAGE for name in ORDER]
