@@ -95,8 +95,10 @@ def run(t):
         terminal.until(r"\(TX\)> ")
         terminal.type("incr in-tx\r")
         terminal.until("QUEUED")
+        terminal.until(r"\(TX\)> ")
         terminal.type("exec\r")
         terminal.until(r"1\) \(integer\) 1")
+        terminal.until(r"\d> ")
         terminal.type("select 5\r")
         terminal.until(r"\[5\]> ")
 
