@@ -1,0 +1,130 @@
+//! Handing every entry of a cut to a checkpoint, exactly once, while the shard goes on changing.
+//!
+//! The walk goes over the databases by number and through each by hash, an extent at a time. A cell's *saved* bit says that
+//! its entry has been handed over, or was created after the cut; it moves with its cell. Whoever changes or removes an
+//! entry that is not saved hands it over first. A database that is cleared during the walk is handed over while it is
+//! taken apart.
+//!
+//! S1. While a checkpoint runs, an entry is saved in the sense of its bit exactly when the sink has it or must not have it.
+//! S2. Entries below the walk's position are saved. Extents are walked as a whole, so growing, splitting and displacement
+//!     move no unsaved entry below the position; a merge may move the position into an extent, which is then walked
+//!     again, its saved bits sparing it repetition.
+//! S3. No saved bit that counts is older than the checkpoint: its mark is new to all buckets. Marks repeat after
+//!     `Mark::COUNT` checkpoints; each complete walk renews all bits, and before a mark could repeat without one in
+//!     between, all bits are forgotten at once.
+
+use crate::bucket::{Bucket, Mark};
+use crate::engine_impl::MemEngine;
+use crate::entries::Entries;
+use crate::extent::Heap;
+use crate::table::{Found, Stretch, Table};
+use base::KeyspaceId;
+use engine::{EntrySink, WalkProgress};
+
+/// A checkpoint in progress.
+pub struct Checkpoint {
+    sink: Box<dyn EntrySink>,
+    /// The database being walked and the hash it has come to.
+    space: usize,
+    from: u64,
+}
+
+impl Checkpoint {
+    /// Hands an entry over unless that has been done.
+    #[inline]
+    pub fn hand_over(
+        &mut self,
+        space: KeyspaceId,
+        table: &Table,
+        heap: &Heap,
+        entries: &Entries,
+        found: Found,
+        mark: Mark,
+    ) {
+        if !table.is_saved(heap, found, mark) {
+            self.sink.save(space, &entries.entry(found.handle));
+            table.set_saved(heap, found, mark);
+        }
+    }
+
+    /// Hands all entries of a stretch over. Returns how many were looked at.
+    pub fn hand_over_stretch(
+        &mut self,
+        space: KeyspaceId,
+        table: &Table,
+        heap: &Heap,
+        entries: &Entries,
+        stretch: Stretch,
+        mark: Mark,
+    ) -> usize {
+        let mut seen = 0;
+        for found in table.entries_of(heap, stretch) {
+            self.hand_over(space, table, heap, entries, found, mark);
+            seen += 1;
+        }
+        seen
+    }
+}
+
+impl MemEngine {
+    /// See [`engine::Engine::begin_checkpoint`].
+    pub(crate) fn start_walk(&mut self, sink: Box<dyn EntrySink>) {
+        assert!(self.checkpoint.is_none(), "one checkpoint at a time");
+        self.mark = self.mark.next();
+        self.marks_since_walk += 1;
+        if self.marks_since_walk == Mark::COUNT - 1 {
+            self.forget_saved();
+        }
+        self.checkpoint = Some(Checkpoint { sink, space: 0, from: 0 });
+    }
+
+    /// See [`engine::Engine::walk_checkpoint`].
+    pub(crate) fn walk(&mut self, budget: usize) -> WalkProgress {
+        let mut left = budget;
+        while left > 0 {
+            let Some(checkpoint) = &mut self.checkpoint else { return WalkProgress::Done };
+            if checkpoint.space == self.spaces.len() {
+                if !self.detached.iter().any(|detached| detached.in_cut) {
+                    self.marks_since_walk = 0;
+                    return WalkProgress::Done;
+                }
+                left = left.saturating_sub(self.dismantle_some());
+                continue;
+            }
+            let id = KeyspaceId(checkpoint.space as u32);
+            let Some(space) = &self.spaces[checkpoint.space] else {
+                (checkpoint.space, checkpoint.from) = (checkpoint.space + 1, 0);
+                continue;
+            };
+            let stretch = space.table.stretch(&self.heap, checkpoint.from);
+            let (heap, entries) = (&self.heap, &self.entries);
+            let seen = checkpoint.hand_over_stretch(id, &space.table, heap, entries, stretch, self.mark);
+            left = left.saturating_sub(seen + 1);
+            (checkpoint.space, checkpoint.from) = match stretch.next {
+                Some(next) => (checkpoint.space, next),
+                None => (checkpoint.space + 1, 0),
+            };
+        }
+        WalkProgress::More
+    }
+
+    /// See [`engine::Engine::end_checkpoint`].
+    pub(crate) fn end_walk(&mut self) -> Option<Box<dyn EntrySink>> {
+        self.detached.iter_mut().for_each(|detached| detached.in_cut = false);
+        self.checkpoint.take().map(|checkpoint| checkpoint.sink)
+    }
+
+    /// Makes all saved bits old, so that marks can repeat (S3). Walks the whole table; needed once in thousands of
+    /// checkpoints, and only if all of them were given up.
+    fn forget_saved(&mut self) {
+        for space in self.spaces.iter().flatten() {
+            let mut from = Some(0);
+            while let Some(bound) = from {
+                let stretch = space.table.stretch(&self.heap, bound);
+                space.table.buckets_of(&self.heap, stretch).for_each(Bucket::forget_saved);
+                from = stretch.next;
+            }
+        }
+        self.marks_since_walk = 0;
+    }
+}

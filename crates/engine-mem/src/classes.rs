@@ -1,0 +1,132 @@
+//! Size classes of the entry pages: exact for small entries, about 3 % apart for big ones.
+//!
+//! Small classes are exact multiples of the granule, so an entry never wastes more than three bytes. Bigger ones grow
+//! geometrically and are stretched to divide the page evenly, so that what a page cannot use at its end is not lost (the
+//! largest are few to a page, and up to an eighth apart).
+//!
+//! K1. Classes ascend; the last holds [`ENTRY_BYTES_MAX`].
+//! K2. Classes from 512 bytes up are multiples of 8, and so is every second class below: an entry that needs 8-byte
+//!     alignment takes the next such class.
+
+use crate::region::PAGE_BYTES;
+
+/// Sizes and handles count in these.
+pub const GRANULE_BYTES: usize = 4;
+
+/// The largest entry kept in a page. Bigger values are allocations of their own.
+pub const ENTRY_BYTES_MAX: usize = 8192;
+
+/// The smallest slot: header word, two lengths.
+const ENTRY_BYTES_MIN: usize = 8;
+
+const EXACT_BYTES_MAX: usize = 512;
+
+const fn next_size(size: usize) -> usize {
+    if size < EXACT_BYTES_MAX {
+        return size + GRANULE_BYTES;
+    }
+    let wanted = (size + size / 32 + 8) & !7;
+    if wanted >= ENTRY_BYTES_MAX {
+        return ENTRY_BYTES_MAX;
+    }
+    // As many as fit at this size, each made as large as still fits.
+    let stretched = (PAGE_BYTES / (PAGE_BYTES / wanted)) & !7;
+    if stretched > ENTRY_BYTES_MAX { ENTRY_BYTES_MAX } else { stretched }
+}
+
+const fn count_classes() -> usize {
+    let (mut size, mut count) = (ENTRY_BYTES_MIN, 1);
+    while size < ENTRY_BYTES_MAX {
+        size = next_size(size);
+        count += 1;
+    }
+    count
+}
+
+/// How many classes there are.
+pub const CLASS_COUNT: usize = count_classes();
+
+const _: () = assert!(CLASS_COUNT <= 256, "a class number is a byte");
+const _: () = assert!(PAGE_BYTES / GRANULE_BYTES <= 1 << 16, "a granule's place in its page is 16 bits");
+
+/// Slot size of each class, in granules.
+pub static SLOT_GRANULES: [u16; CLASS_COUNT] = {
+    let mut sizes = [0; CLASS_COUNT];
+    let (mut size, mut class) = (ENTRY_BYTES_MIN, 0);
+    while class < CLASS_COUNT {
+        sizes[class] = (size / GRANULE_BYTES) as u16;
+        size = next_size(size);
+        class += 1;
+    }
+    sizes
+};
+
+/// `CLASS_OF[g]`: the smallest class that holds `g` granules.
+static CLASS_OF: [u8; ENTRY_BYTES_MAX / GRANULE_BYTES + 1] = {
+    let mut classes = [0; ENTRY_BYTES_MAX / GRANULE_BYTES + 1];
+    let (mut granules, mut class) = (0, 0);
+    while granules < classes.len() {
+        if granules > SLOT_GRANULES[class] as usize {
+            class += 1;
+        }
+        classes[granules] = class as u8;
+        granules += 1;
+    }
+    classes
+};
+
+/// The class for an entry of this many bytes, at most [`ENTRY_BYTES_MAX`].
+#[inline]
+pub fn class_of(bytes: usize) -> u8 {
+    CLASS_OF[bytes.div_ceil(GRANULE_BYTES)]
+}
+
+/// The class for an entry of this many bytes whose slot must begin at a multiple of 8.
+#[inline]
+pub fn aligned_class_of(bytes: usize) -> u8 {
+    class_of(bytes.next_multiple_of(8))
+}
+
+/// Bytes of a slot of the class.
+#[inline]
+pub fn slot_bytes(class: u8) -> usize {
+    SLOT_GRANULES[class as usize] as usize * GRANULE_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every size fits its class and no smaller one; small entries waste under a granule, those to 2 KiB at most 6 %, and
+    /// the last class is the limit (K1, K2).
+    #[test]
+    fn classes_are_tight() {
+        for bytes in 1..=ENTRY_BYTES_MAX {
+            let class = class_of(bytes);
+            let slot = slot_bytes(class);
+            assert!(slot >= bytes, "{bytes} bytes in {slot}");
+            assert!(class == 0 || slot_bytes(class - 1) < bytes, "{bytes} bytes fit the class below");
+            let waste = slot - bytes;
+            let tight = if bytes <= EXACT_BYTES_MAX {
+                waste < GRANULE_BYTES || class == 0
+            } else if bytes <= 2048 {
+                waste * 16 <= slot
+            } else {
+                waste * 8 <= slot
+            };
+            assert!(tight, "{bytes} bytes in {slot}");
+            assert_eq!(slot_bytes(aligned_class_of(bytes)) % 8, 0, "alignment of {bytes}");
+        }
+        assert_eq!(slot_bytes((CLASS_COUNT - 1) as u8), ENTRY_BYTES_MAX);
+    }
+
+    /// A page of any class loses little at its end.
+    #[test]
+    fn pages_are_used_to_their_end() {
+        for class in 0..CLASS_COUNT {
+            let slot = slot_bytes(class as u8);
+            let lost = PAGE_BYTES % slot;
+            assert!(lost * 20 < PAGE_BYTES, "class of {slot} loses {lost}");
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! The engine: the operations of the contract over tables, entries and indexes.
+
+use crate::bucket::Mark;
+use crate::checkpoint::Checkpoint;
+use crate::classes::GRANULE_BYTES;
+use crate::entries::Entries;
+use crate::extent::{self, Heap};
+use crate::hints::MemHints;
+use crate::memory::MemoryUse;
+use crate::region::{Bytes, Lines};
+use crate::space::Space;
+use crate::stamp::{StampMode, Stamps};
+use crate::table::{Found, Table, TableMemory};
+use crate::wheel::{Item, Wheel};
+use base::hash::KeyHasher;
+use base::slot::slot_of;
+use base::{KeyspaceId, Rng, UnixMs};
+use engine::{Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, WalkProgress};
+use std::io;
+use std::sync::Arc;
+
+/// Address space for the entries of a shard: as much as 32-bit handles reach, or less where the system sets limits.
+const ENTRY_REGION_BYTES: &[usize] = &[GRANULE_BYTES << 32, 4 << 30, 1 << 30, 256 << 20, 64 << 20, 2 << 20];
+
+/// Address space for the tables of a shard: enough for as many entries as that region holds.
+const TABLE_REGION_BYTES: &[usize] = &[8 << 30, 2 << 30, 512 << 20, 128 << 20, 32 << 20, 2 << 20];
+
+/// What an entry costs in the table: a cell of a bucket nine tenths full.
+const CELL_COST_BYTES: usize = 7;
+/// What an expiration costs in the index.
+const ITEM_COST_BYTES: usize = 5;
+
+/// Items of the expiration index looked at per key that [`Engine::due`] may give, at most: most items of a list that is
+/// sorted into the levels below it are not due yet.
+const DUE_LOOKS_PER_KEY: usize = 16;
+
+/// What an engine needs to know at its start.
+#[derive(Clone, Debug)]
+pub struct MemConfig {
+    /// Hashes keys; the same that made the hashes in [`Key`].
+    pub hasher: KeyHasher,
+    /// Where memory is counted, for all shards together.
+    pub memory: Arc<MemoryUse>,
+    /// Keyspaces that prefetch hints know, numbered from 0. Others work without.
+    pub space_count: usize,
+    /// Seed of random choices.
+    pub seed: u64,
+}
+
+/// A database on its way out: cleared, its memory not yet given back.
+pub(crate) struct Detached {
+    id: KeyspaceId,
+    table: Table,
+    /// Where taking it apart goes on; `None` when only the directory is left.
+    from: Option<u64>,
+    /// Whether the running checkpoint still wants its entries.
+    pub(crate) in_cut: bool,
+}
+
+/// The storage of one shard.
+pub struct MemEngine {
+    pub(crate) heap: Heap,
+    pub(crate) entries: Entries,
+    /// By keyspace; made at first use.
+    pub(crate) spaces: Vec<Option<Box<Space>>>,
+    pub(crate) detached: Vec<Detached>,
+    /// Expiration indexes on their way out.
+    pub(crate) retired: Vec<Wheel>,
+    hints: Arc<MemHints>,
+    pub(crate) hasher: KeyHasher,
+    pub(crate) memory: Arc<MemoryUse>,
+    pub(crate) stamps: Stamps,
+    pub(crate) rng: Rng,
+    pub(crate) now: UnixMs,
+    /// The mark of the running or last checkpoint.
+    pub(crate) mark: Mark,
+    pub(crate) marks_since_walk: u32,
+    pub(crate) checkpoint: Option<Checkpoint>,
+    /// The database whose expirations are looked at next.
+    due_space: usize,
+    due_items: Vec<Item>,
+}
+
+impl MemEngine {
+    /// An empty engine. Takes address space and next to no memory.
+    ///
+    /// # Errors
+    /// When the system grants not even the smallest piece of address space.
+    pub fn new(config: MemConfig) -> io::Result<Self> {
+        let entries = Entries::new(Bytes::reserve(ENTRY_REGION_BYTES)?, Arc::clone(&config.memory));
+        let lines = Lines::reserve(TABLE_REGION_BYTES)?;
+        let hints = Arc::new(MemHints::new(lines.view(), config.space_count, entries.base_address()));
+        Ok(Self {
+            heap: extent::heap(lines, Arc::clone(&config.memory)),
+            entries,
+            spaces: Vec::new(),
+            detached: Vec::new(),
+            retired: Vec::new(),
+            hints,
+            hasher: config.hasher,
+            memory: config.memory,
+            stamps: Stamps::new(StampMode::Recency),
+            rng: Rng::new(config.seed),
+            now: 0,
+            mark: Mark::default(),
+            marks_since_walk: 0,
+            checkpoint: None,
+            due_space: 0,
+            due_items: Vec::new(),
+        })
+    }
+
+    /// Prefetching for this engine's keys without its lock. The same for the engine's whole life.
+    pub fn hints(&self) -> Arc<MemHints> {
+        Arc::clone(&self.hints)
+    }
+
+    /// Chooses how access stamps are kept: by frequency under an LFU policy, else by recency.
+    pub fn set_stamp_mode(&mut self, mode: StampMode) {
+        self.stamps.set_mode(mode);
+    }
+
+    /// Whether keys are known to be due, or to need another look, at the time told.
+    pub fn has_due(&self) -> bool {
+        self.spaces.iter().flatten().any(|space| space.is_due(self.now))
+    }
+
+    pub(crate) fn space(&self, id: KeyspaceId) -> Option<&Space> {
+        self.spaces.get(id.index())?.as_deref()
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, key: &Key<'_>) -> Option<Found> {
+        debug_assert_eq!(key.hash, self.hasher.hash(key.bytes), "the key was hashed by another hasher");
+        self.space(key.space)?.table.find(&self.heap, &self.entries, key.hash, key.bytes)
+    }
+
+    /// The database, made if it is not there yet.
+    fn ensure_space(&mut self, id: KeyspaceId) {
+        if self.spaces.len() <= id.index() {
+            self.spaces.resize_with(id.index() + 1, || None);
+        }
+        if self.spaces[id.index()].is_none() {
+            let space = Box::new(Space::new(&mut self.heap));
+            self.hints.publish(id, Some(space.table.directory()));
+            self.spaces[id.index()] = Some(space);
+        }
+    }
+
+    /// Gives the entry to a running checkpoint before it is changed, unless the checkpoint has it.
+    #[inline]
+    pub(crate) fn hand_over(&mut self, id: KeyspaceId, found: Found) {
+        if let Some(checkpoint) = &mut self.checkpoint {
+            let table = &self.spaces[id.index()].as_ref().expect("the entry is in it").table;
+            checkpoint.hand_over(id, table, &self.heap, &self.entries, found, self.mark);
+        }
+    }
+
+    /// After a change of the entry that was found: its place, its expiration.
+    #[inline]
+    fn entry_changed(
+        &mut self,
+        key: &Key<'_>,
+        found: Found,
+        handle: u32,
+        before: Option<UnixMs>,
+        after: Option<UnixMs>,
+    ) {
+        let space = self.spaces[key.space.index()].as_mut().expect("the entry is in it");
+        if handle != found.handle {
+            space.table.set_handle(&self.heap, found, handle);
+        }
+        if before.is_some() || after.is_some() {
+            space.expiration_changed(key.hash, before, after, self.now, &self.memory);
+        }
+    }
+
+    fn insert(&mut self, key: &Key<'_>, new: &NewEntry<'_>) {
+        self.ensure_space(key.space);
+        let handle = self.entries.create(key.bytes, new, self.stamps.initial());
+        let space = self.spaces[key.space.index()].as_mut().expect("just ensured");
+        let before = space.table.directory();
+        let mut memory = TableMemory { heap: &mut self.heap, entries: &self.entries, hasher: &self.hasher };
+        space.table.insert(&mut memory, key.hash, handle, self.checkpoint.is_some(), self.mark);
+        if new.expire_at.is_some() {
+            space.expiration_changed(key.hash, None, new.expire_at, self.now, &self.memory);
+        }
+        if space.table.directory() != before {
+            self.hints.publish(key.space, Some(space.table.directory()));
+        }
+    }
+
+    /// Takes a cleared database apart, one extent: hands its entries to a checkpoint that wants them, frees them. Returns
+    /// how many entries it had.
+    pub(crate) fn dismantle_some(&mut self) -> usize {
+        let Some(detached) = self.detached.last_mut() else { return 0 };
+        let Some(from) = detached.from else {
+            let detached = self.detached.pop().expect("it was the last");
+            detached.table.dismantle_directory(&mut self.heap);
+            return 1;
+        };
+        if detached.in_cut
+            && let Some(checkpoint) = &mut self.checkpoint
+        {
+            let stretch = detached.table.stretch(&self.heap, from);
+            let (heap, entries) = (&self.heap, &self.entries);
+            checkpoint.hand_over_stretch(detached.id, &detached.table, heap, entries, stretch, self.mark);
+        }
+        let mut count = 1;
+        let entries = &mut self.entries;
+        detached.from = detached.table.dismantle(&mut self.heap, from, |handle| {
+            entries.destroy(handle);
+            count += 1;
+        });
+        count
+    }
+
+    /// Looks at items of the expiration index that have come up in one database; gives the keys that are due.
+    fn due_in(&mut self, id: KeyspaceId, limit: usize, visit: &mut dyn FnMut(Key<'_>)) -> usize {
+        let Some(space) = self.spaces[id.index()].as_mut() else { return 0 };
+        let mut looks = limit.saturating_mul(DUE_LOOKS_PER_KEY);
+        let mut given = 0;
+        while given == 0 && looks > 0 {
+            space.pop_items(self.now, limit.min(looks), &mut self.due_items);
+            if self.due_items.is_empty() {
+                break;
+            }
+            looks = looks.saturating_sub(self.due_items.len());
+            for &item in &self.due_items {
+                let mut later: Option<UnixMs> = None;
+                space.table.find_item(&self.heap, item, |handle| {
+                    let Some(at) = self.entries.expiration(handle) else { return };
+                    let bytes = self.entries.key(handle);
+                    let hash = self.hasher.hash(bytes);
+                    if Item::of(hash) != item {
+                        // An extent covers more than one value of the item's upper bits.
+                    } else if at <= self.now {
+                        visit(Key { bytes, hash, slot: slot_of(bytes), space: id });
+                        given += 1;
+                    } else {
+                        later = Some(later.map_or(at, |later| later.min(at)));
+                    }
+                });
+                if let Some(at) = later {
+                    space.requeue(item, at);
+                }
+            }
+        }
+        given
+    }
+}
+
+impl Engine for MemEngine {
+    fn set_time(&mut self, now: UnixMs) {
+        self.now = now;
+        self.stamps.set_time(now);
+    }
+
+    #[inline]
+    fn read(&mut self, key: &Key<'_>, touch: bool) -> Result<Option<Entry<'_>>, Fetch> {
+        let Some(found) = self.find(key) else { return Ok(None) };
+        if touch {
+            let stamp = self.stamps.touched(self.entries.stamp(found.handle), &mut self.rng);
+            self.entries.set_stamp(found.handle, stamp);
+        }
+        let entry = self.entries.entry(found.handle);
+        Ok((!entry.is_expired(self.now)).then_some(entry))
+    }
+
+    #[inline]
+    fn write(&mut self, key: &Key<'_>, entry: &NewEntry<'_>) {
+        let Some(found) = self.find(key) else { return self.insert(key, entry) };
+        self.hand_over(key.space, found);
+        let before = self.entries.expiration(found.handle);
+        let stamp = self.stamps.replaced(self.entries.stamp(found.handle));
+        let handle = self.entries.replace(found.handle, key.bytes, entry, stamp);
+        self.entry_changed(key, found, handle, before, entry.expire_at);
+    }
+
+    fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) {
+        let found = self.find(key).expect("a splice is for an entry that exists");
+        self.hand_over(key.space, found);
+        let offset = usize::try_from(offset).expect("a value's length fits the address space");
+        let handle = self.entries.splice(found.handle, offset, bytes);
+        self.entry_changed(key, found, handle, None, None);
+    }
+
+    fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {
+        let Some(found) = self.find(key) else { return false };
+        self.hand_over(key.space, found);
+        let before = self.entries.expiration(found.handle);
+        let handle = self.entries.set_expiration(found.handle, at);
+        self.entry_changed(key, found, handle, before, at);
+        true
+    }
+
+    fn remove(&mut self, key: &Key<'_>) -> bool {
+        let Some(found) = self.find(key) else { return false };
+        self.hand_over(key.space, found);
+        let before = self.entries.expiration(found.handle);
+        self.entries.destroy(found.handle);
+        let space = self.spaces[key.space.index()].as_mut().expect("the entry is in it");
+        if before.is_some() {
+            space.expiration_changed(key.hash, before, None, self.now, &self.memory);
+        }
+        let directory = space.table.directory();
+        space.table.remove(&mut self.heap, key.hash, found, self.mark);
+        if space.table.directory() != directory {
+            self.hints.publish(key.space, Some(space.table.directory()));
+        }
+        true
+    }
+
+    fn clear(&mut self, space: KeyspaceId) {
+        let Some(mut cleared) = self.spaces.get_mut(space.index()).and_then(Option::take) else { return };
+        self.hints.publish(space, None);
+        self.retired.append(&mut cleared.take_wheels());
+        let in_cut = self.checkpoint.is_some();
+        self.detached.push(Detached { id: space, table: cleared.table, from: Some(0), in_cut });
+    }
+
+    fn len(&self, space: KeyspaceId) -> u64 {
+        self.space(space).map_or(0, |space| space.table.len())
+    }
+
+    fn expiring_len(&self, space: KeyspaceId) -> u64 {
+        self.space(space).map_or(0, |space| space.expiring)
+    }
+
+    fn scan(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep {
+        let Some(space) = self.space(space) else { return ScanStep { next: None } };
+        let stretch = space.table.stretch(&self.heap, from);
+        for found in space.table.entries_of(&self.heap, stretch) {
+            visit(&self.entries.entry(found.handle));
+        }
+        ScanStep { next: stretch.next }
+    }
+
+    fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>> {
+        let space = self.spaces.get(space.index())?.as_ref()?;
+        let handle = space.table.random(&self.heap, &mut self.rng)?;
+        Some(self.entries.entry(handle))
+    }
+
+    fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>)) -> usize {
+        for _ in 0..self.spaces.len() {
+            self.due_space = (self.due_space + 1) % self.spaces.len();
+            let given = self.due_in(KeyspaceId(self.due_space as u32), limit, visit);
+            if given > 0 {
+                return given;
+            }
+        }
+        0
+    }
+
+    fn clean(&mut self, budget: usize) -> bool {
+        let _ = budget;
+        self.dismantle_some() > 0
+    }
+
+    fn idle_seconds(&self, stamp: u32) -> u64 {
+        self.stamps.idle_seconds(stamp)
+    }
+
+    fn frequency(&self, stamp: u32) -> u8 {
+        self.stamps.frequency(stamp)
+    }
+
+    fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64> {
+        let found = self.find(key)?;
+        let item = if self.entries.expiration(found.handle).is_some() { ITEM_COST_BYTES } else { 0 };
+        Some((self.entries.cost_bytes(found.handle) + CELL_COST_BYTES + item) as u64)
+    }
+
+    fn begin_checkpoint(&mut self, sink: Box<dyn EntrySink>) {
+        self.start_walk(sink);
+    }
+
+    fn walk_checkpoint(&mut self, budget: usize) -> WalkProgress {
+        self.walk(budget)
+    }
+
+    fn end_checkpoint(&mut self) -> Option<Box<dyn EntrySink>> {
+        self.end_walk()
+    }
+}
+
+impl Drop for MemEngine {
+    /// Values outside the pages are dropped one by one; pages go with their region.
+    fn drop(&mut self) {
+        if self.entries.large_bytes() == 0 {
+            return;
+        }
+        let spaces = self.spaces.iter().flatten().map(|space| (&space.table, Some(0)));
+        let detached = self.detached.iter().map(|detached| (&detached.table, detached.from));
+        for (table, mut from) in spaces.chain(detached) {
+            while let Some(bound) = from {
+                let stretch = table.stretch(&self.heap, bound);
+                table.entries_of(&self.heap, stretch).for_each(|found| self.entries.destroy(found.handle));
+                from = stretch.next;
+            }
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! The entries of a shard: slots of the byte region, addressed by handles that only table cells keep.
+//!
+//! N1. Handles given to this module name live entries of it (the table holds no others), so their slots obey the layout's
+//!     invariants.
+
+use crate::classes::{ENTRY_BYTES_MAX, GRANULE_BYTES, SLOT_GRANULES, slot_bytes};
+use crate::layout::{self, Shape};
+use crate::memory::{MemoryKind, MemoryUse};
+use crate::pages::{Backing, Pages};
+use crate::prefetch::prefetch;
+use crate::region::Bytes;
+use base::UnixMs;
+use engine::{Encoding, Entry, NewEntry, SharedBytes, Value};
+use std::sync::Arc;
+
+/// What an allocation of a shared value costs beside its bytes: the vector, two counters, two allocation headers.
+const SHARED_OVERHEAD_BYTES: usize = size_of::<Vec<u8>>() + 16 + 16;
+
+/// A value that grows in place gets this share of its length as room to grow, at most [`ROOM_BYTES_MAX`].
+const ROOM_SHARE: usize = 8;
+const ROOM_BYTES_MAX: usize = 1 << 20;
+
+impl Backing for Bytes {
+    const GRANULE_BYTES: usize = GRANULE_BYTES;
+
+    fn commit(&mut self, bytes: usize) {
+        Bytes::commit(self, bytes);
+    }
+
+    fn discard(&mut self, start: usize, length: usize) {
+        Bytes::discard(self, start, length);
+    }
+
+    fn mark_free(&mut self, handle: u32, link: u16) {
+        layout::mark_free(self.tail_mut(byte_of(handle)), link);
+    }
+
+    fn free_link(&self, handle: u32) -> Option<u16> {
+        layout::free_link(self.tail(byte_of(handle)))
+    }
+}
+
+#[inline]
+fn byte_of(handle: u32) -> usize {
+    handle as usize * GRANULE_BYTES
+}
+
+/// All entries of a shard.
+pub struct Entries {
+    pages: Pages<Bytes>,
+    memory: Arc<MemoryUse>,
+    large_bytes: usize,
+}
+
+impl Entries {
+    /// No entries yet.
+    pub fn new(region: Bytes, memory: Arc<MemoryUse>) -> Self {
+        let pages = Pages::new(region, &SLOT_GRANULES, Arc::clone(&memory), MemoryKind::Values);
+        Self { pages, memory, large_bytes: 0 }
+    }
+
+    /// The pages, for upkeep.
+    pub fn pages(&self) -> &Pages<Bytes> {
+        &self.pages
+    }
+
+    /// Address of the region, to prefetch by.
+    pub fn base_address(&self) -> usize {
+        self.pages.backing().base_address()
+    }
+
+    /// Starts loading the entry's first cache line.
+    #[inline]
+    pub fn prefetch(&self, handle: u32) {
+        prefetch(self.base_address().wrapping_add(byte_of(handle)));
+    }
+
+    #[inline]
+    fn slot(&self, handle: u32) -> &[u8] {
+        self.pages.backing().tail(byte_of(handle))
+    }
+
+    #[inline]
+    fn slot_mut(&mut self, handle: u32) -> &mut [u8] {
+        self.pages.backing_mut().tail_mut(byte_of(handle))
+    }
+
+    /// Stores a new entry.
+    pub fn create(&mut self, key: &[u8], new: &NewEntry<'_>, stamp: u32) -> u32 {
+        let shape = Shape::new(key.len(), new.value.len(), new.expire_at.is_some());
+        let handle = self.pages.allocate(shape.class());
+        self.fill(handle, shape, key, new, stamp);
+        handle
+    }
+
+    fn fill(&mut self, handle: u32, shape: Shape, key: &[u8], new: &NewEntry<'_>, stamp: u32) {
+        if shape.is_outside() {
+            let value = match new.value {
+                Value::Bytes(bytes) => SharedBytes::new(bytes.to_vec()),
+                Value::Shared(shared) => SharedBytes::clone(shared),
+            };
+            self.charge(&value);
+            layout::write_outside(self.slot_mut(handle), shape, key, value, new, stamp);
+        } else {
+            layout::write(self.slot_mut(handle), shape, key, new, stamp);
+        }
+    }
+
+    /// Replaces an entry by another under the same key; in place when it fits the same class. Returns its handle.
+    pub fn replace(&mut self, handle: u32, key: &[u8], new: &NewEntry<'_>, stamp: u32) -> u32 {
+        self.drop_outside(handle);
+        let shape = Shape::new(key.len(), new.value.len(), new.expire_at.is_some());
+        let class = shape.class();
+        if class == self.pages.class(handle) {
+            self.fill(handle, shape, key, new, stamp);
+            return handle;
+        }
+        let moved = self.pages.allocate(class);
+        self.fill(moved, shape, key, new, stamp);
+        self.pages.free(handle);
+        moved
+    }
+
+    /// Removes an entry.
+    pub fn destroy(&mut self, handle: u32) {
+        self.drop_outside(handle);
+        self.pages.free(handle);
+    }
+
+    fn drop_outside(&mut self, handle: u32) {
+        let slot = self.slot_mut(handle);
+        let shape = Shape::of(slot);
+        if let Some((value, key)) = layout::take_outside(slot, shape) {
+            self.discharge(&value);
+            drop((value, key));
+        }
+    }
+
+    /// The entry.
+    #[inline]
+    pub fn entry(&self, handle: u32) -> Entry<'_> {
+        let slot = self.slot(handle);
+        let word = layout::word(slot);
+        let shape = Shape::of(slot);
+        let (kind, encoding) = layout::kind_of(word);
+        let value = if shape.is_outside() {
+            Value::Shared(layout::outside_value(slot))
+        } else {
+            Value::Bytes(layout::value(slot, shape))
+        };
+        let expire_at = layout::expiration(slot, shape);
+        Entry { key: layout::key(slot, shape), kind, encoding, value, expire_at, stamp: layout::stamp_of(word) }
+    }
+
+    /// Whether the entry is stored under this key.
+    #[inline]
+    pub fn key_is(&self, handle: u32, key: &[u8]) -> bool {
+        layout::key_is(self.slot(handle), key)
+    }
+
+    /// The entry's key.
+    pub fn key(&self, handle: u32) -> &[u8] {
+        let slot = self.slot(handle);
+        layout::key(slot, Shape::of(slot))
+    }
+
+    /// When the entry expires.
+    pub fn expiration(&self, handle: u32) -> Option<UnixMs> {
+        let slot = self.slot(handle);
+        layout::expiration(slot, Shape::of(slot))
+    }
+
+    /// The entry's access stamp.
+    #[inline]
+    pub fn stamp(&self, handle: u32) -> u32 {
+        layout::stamp_of(layout::word(self.slot(handle)))
+    }
+
+    /// Changes the access stamp; an equal one costs no write.
+    #[inline]
+    pub fn set_stamp(&mut self, handle: u32, stamp: u32) {
+        if self.stamp(handle) != stamp {
+            layout::set_stamp(self.slot_mut(handle), stamp);
+        }
+    }
+
+    /// Sets or clears the expiration. Returns the entry's handle from now on.
+    pub fn set_expiration(&mut self, handle: u32, at: Option<UnixMs>) -> u32 {
+        let shape = Shape::of(self.slot(handle));
+        let target = shape.with_expiration(at.is_some());
+        if target.is_outside() != shape.is_outside() {
+            // The eight bytes more are too much for the pages.
+            let entry = self.entry(handle);
+            let (key, value, stamp) = (entry.key.to_vec(), entry.value.bytes().to_vec(), entry.stamp);
+            let new = NewEntry { value: Value::Bytes(&value), expire_at: at, ..entry.as_new() };
+            return self.replace(handle, &key, &new, stamp);
+        }
+        let handle = self.reshape(handle, target);
+        if let Some(at) = at {
+            let slot = self.slot_mut(handle);
+            let shape = Shape::of(slot);
+            layout::set_expiration(slot, shape, at);
+        }
+        handle
+    }
+
+    /// Overwrites bytes of the value, growing it zero-filled as needed. Returns the entry's handle from now on.
+    pub fn splice(&mut self, handle: u32, offset: usize, bytes: &[u8]) -> u32 {
+        let shape = Shape::of(self.slot(handle));
+        let end = offset.checked_add(bytes.len()).expect("a value's length fits the address space");
+        let handle = if shape.is_outside() {
+            self.splice_outside(handle, offset, bytes);
+            handle
+        } else {
+            let target = shape.with_value_len(shape.value_len().max(end));
+            if target.is_outside() {
+                self.move_outside(handle, offset, bytes)
+            } else {
+                self.splice_inside(handle, shape, target, offset, bytes)
+            }
+        };
+        layout::set_encoding(self.slot_mut(handle), Encoding::EDITED);
+        handle
+    }
+
+    fn splice_inside(&mut self, handle: u32, shape: Shape, target: Shape, offset: usize, bytes: &[u8]) -> u32 {
+        let handle = self.reshape(handle, target);
+        let value_at = target.value_at();
+        let value = &mut self.slot_mut(handle)[value_at..][..target.value_len()];
+        if offset > shape.value_len() {
+            value[shape.value_len()..offset].fill(0);
+        }
+        value[offset..offset + bytes.len()].copy_from_slice(bytes);
+        handle
+    }
+
+    fn splice_outside(&mut self, handle: u32, offset: usize, bytes: &[u8]) {
+        let slot = self.slot_mut(handle);
+        let value = layout::outside_value_mut(slot);
+        let charged = shared_cost(value);
+        edit(own(value), offset, bytes);
+        let cost = shared_cost(value);
+        self.recharge(charged, cost);
+    }
+
+    /// A value that has outgrown the pages becomes an allocation of its own.
+    fn move_outside(&mut self, handle: u32, offset: usize, bytes: &[u8]) -> u32 {
+        let entry = self.entry(handle);
+        let key = entry.key.to_vec();
+        let mut value = Vec::with_capacity(with_room(entry.value.len().max(offset + bytes.len())));
+        value.extend_from_slice(entry.value.bytes());
+        edit(&mut value, offset, bytes);
+        let shared = SharedBytes::new(value);
+        let new = NewEntry { value: Value::Shared(&shared), ..entry.as_new() };
+        let stamp = entry.stamp;
+        self.replace(handle, &key, &new, stamp)
+    }
+
+    /// Gives the entry another layout, its key and value bytes unchanged (what a longer value adds is undefined).
+    /// Returns its handle from now on.
+    fn reshape(&mut self, handle: u32, target: Shape) -> u32 {
+        let slot = self.slot(handle);
+        let shape = Shape::of(slot);
+        if shape == target {
+            return handle;
+        }
+        let (word, expiration) = (layout::word(slot), layout::expiration(slot, shape));
+        let moved = self.pages.allocate(target.class());
+        let (from, to) = (byte_of(handle), byte_of(moved));
+        let value_len = shape.value_len().min(target.value_len());
+        let region = self.pages.backing_mut();
+        layout::write_reshaped(region.tail_mut(to), target, word);
+        let places = [
+            (layout::key_place(shape), layout::key_place(target)),
+            (layout::outside_place(shape), layout::outside_place(target)),
+            ((shape.value_at(), value_len), (target.value_at(), value_len)),
+        ];
+        for ((old, length), (new, _)) in places {
+            region.copy(from + old, to + new, length);
+        }
+        if let Some(at) = expiration
+            && layout::expiration(self.slot(moved), target).is_some()
+        {
+            layout::set_expiration(self.slot_mut(moved), target, at);
+        }
+        // The references outside have moved along, so the old slot has nothing to drop.
+        self.pages.free(handle);
+        moved
+    }
+
+    /// Bytes the entry's own allocations take.
+    pub fn cost_bytes(&self, handle: u32) -> usize {
+        let outside = match self.entry(handle).value {
+            Value::Bytes(_) => 0,
+            Value::Shared(shared) => shared_cost(shared),
+        };
+        slot_bytes(self.pages.class(handle)) + outside
+    }
+
+    fn charge(&mut self, value: &SharedBytes) {
+        self.recharge(0, shared_cost(value));
+    }
+
+    fn discharge(&mut self, value: &SharedBytes) {
+        self.recharge(shared_cost(value), 0);
+    }
+
+    fn recharge(&mut self, before: usize, after: usize) {
+        self.large_bytes = self.large_bytes - before + after;
+        self.memory.add(MemoryKind::Large, after);
+        self.memory.sub(MemoryKind::Large, before);
+    }
+
+    /// Bytes of values that are allocations of their own.
+    pub fn large_bytes(&self) -> usize {
+        self.large_bytes
+    }
+}
+
+fn shared_cost(value: &SharedBytes) -> usize {
+    value.capacity() + SHARED_OVERHEAD_BYTES
+}
+
+fn with_room(length: usize) -> usize {
+    length + (length / ROOM_SHARE).min(ROOM_BYTES_MAX)
+}
+
+/// The bytes for this owner alone: copied first when a reply or a checkpoint still shares them.
+fn own(value: &mut SharedBytes) -> &mut Vec<u8> {
+    SharedBytes::make_mut(value)
+}
+
+fn edit(value: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
+    let end = offset + bytes.len();
+    if end > value.len() {
+        if end > value.capacity() {
+            value.reserve_exact(with_room(end) - value.len());
+        }
+        value.resize(end, 0);
+    }
+    value[offset..end].copy_from_slice(bytes);
+}
+
+const _: () = assert!(ENTRY_BYTES_MAX <= u16::MAX as usize, "the length of an inside value is two bytes");

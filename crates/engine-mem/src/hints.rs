@@ -1,0 +1,95 @@
+//! Prefetching for a batch of keys before their shard is locked.
+//!
+//! A worker that has parsed a batch asks for the buckets of all its keys, then for their entries, then locks and executes:
+//! the cache misses of the batch overlap. What is read here may be changed at the same time by the shard's owner, so each
+//! step is a guess that is checked before it is followed:
+//!
+//!     root word -> directory line -> header line -> bucket line -> address of the entry
+//!
+//! Nothing is read but atomic words of the table region, which is never unmapped while this exists (region invariants R1,
+//! R2, R4); numbers of lines are compared with what is committed; entries are prefetched by address, never read. The
+//! worst a stale value does is to prefetch the wrong line.
+
+use crate::bucket::{Bucket, tag_of};
+use crate::classes::GRANULE_BYTES;
+use crate::directory::{self, DEPTH_MAX, Directory};
+use crate::extent::{bucket_count, bucket_line, buckets_of};
+use crate::prefetch::prefetch;
+use crate::region::{Line, LinesView};
+use base::KeyspaceId;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Bytes at the start of an entry that fit with it into one cache line when it starts below this place in the line:
+/// otherwise the next line is asked for too.
+const ENTRY_STRADDLES_FROM: usize = 24;
+
+/// Prefetches buckets and entries of one shard, without its lock.
+pub struct MemHints {
+    lines: LinesView,
+    /// By keyspace: the directory's first line, and above it its depth plus one; 0 while there is no table.
+    roots: Box<[AtomicU64]>,
+    entries_base: usize,
+}
+
+impl MemHints {
+    pub(crate) fn new(lines: LinesView, space_count: usize, entries_base: usize) -> Self {
+        Self { lines, roots: (0..space_count).map(|_| AtomicU64::new(0)).collect(), entries_base }
+    }
+
+    /// Tells where a table begins now. Called by the shard's owner, under its lock.
+    pub(crate) fn publish(&self, space: KeyspaceId, directory: Option<Directory>) {
+        if let Some(root) = self.roots.get(space.index()) {
+            let word = directory.map_or(0, |d| u64::from(d.at()) | u64::from(d.depth() + 1) << 32);
+            root.store(word, Relaxed);
+        }
+    }
+
+    /// Starts loading the bucket that most likely holds the key with this hash.
+    #[inline]
+    pub fn prefetch_bucket(&self, space: KeyspaceId, hash: u64) {
+        if let Some((header, count)) = self.header(space, hash) {
+            let (first, _) = buckets_of(tag_of(hash), count);
+            if let Some(line) = self.lines.line(bucket_line(header, first)) {
+                prefetch(std::ptr::from_ref(line).addr());
+            }
+        }
+    }
+
+    /// Starts loading the entry with this hash, if there seems to be one. Best a while after `prefetch_bucket`.
+    #[inline]
+    pub fn prefetch_entry(&self, space: KeyspaceId, hash: u64) {
+        let Some((header, count)) = self.header(space, hash) else { return };
+        let tag = tag_of(hash);
+        let (first, second) = buckets_of(tag, count);
+        for number in [first, second] {
+            let Some(line) = self.lines.line(bucket_line(header, number)) else { return };
+            let bucket = Bucket::new(line);
+            let matches = bucket.matches(tag);
+            if matches != 0 {
+                let handle = bucket.handle(matches.trailing_zeros());
+                let address = self.entries_base.wrapping_add(handle as usize * GRANULE_BYTES);
+                prefetch(address);
+                if address % size_of::<Line>() >= ENTRY_STRADDLES_FROM {
+                    prefetch(address.wrapping_add(size_of::<Line>()));
+                }
+                return;
+            }
+        }
+    }
+
+    /// The header line for the hash, and a bucket count that is safe to divide by.
+    #[inline]
+    fn header(&self, space: KeyspaceId, hash: u64) -> Option<(&Line, u32)> {
+        let root = self.roots.get(space.index())?.load(Relaxed);
+        let depth = ((root >> 32) as u32).checked_sub(1).filter(|&depth| depth <= DEPTH_MAX)?;
+        let (line, place) = directory::place_of(root as u32, directory::cell_of(hash, depth));
+        let header = self.lines.line(directory::read(self.lines.line(line)?, place))?;
+        let count = bucket_count(header);
+        (count > 0).then_some((header, count))
+    }
+}
+
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    shared::<MemHints>();
+};

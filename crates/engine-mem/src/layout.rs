@@ -1,0 +1,357 @@
+//! The bytes of an entry, all little-endian, in one slot:
+//!
+//!     0         4              5 or 8                                                      (order of the fields)
+//!     | header  | key length   | value length | expiration   | key ...   | value ...      |  value inside
+//!     | u32     | u8, wide u32 | u8 or u16    | i64, if any  |           |                |
+//!
+//!     0         4              8              16              16 / 24
+//!     | header  | key length   | value        | expiration    | key ...                   |  value outside: shared
+//!     | u32     | u32          | SharedBytes  | i64, if any   |                           |
+//!
+//!     0         4              8              16              24
+//!     | header  | key length   | value        | key           | expiration                |  key above KEY_INLINE_MAX
+//!     | u32     | u32          | SharedBytes  | SharedBytes   | i64, if any               |
+//!
+//! The header word, from its lowest bit: type (4), encoding (3), has an expiration (1), has extensions (1), key length is
+//! wide (1), where and how long the value is (2), access stamp (20). Type 15 marks a free slot. So 16-byte key and 16-byte
+//! value take 38 bytes, and 46 with an expiration.
+//!
+//! *Extensions* are reserved for fields few entries have (memcached flags, CAS, ARCUS attributes, tier pointer, dictionary
+//! id): when the bit is set, a byte of presence bits will follow the lengths, then those fields. Nothing sets it yet.
+//!
+//! L1. A live slot was written by [`write`] and has not been destroyed since; only `entries.rs` writes slots.
+//! L2. Outside values and keys are [`SharedBytes`] in place, at multiples of 8 in a slot that starts at a multiple of 8.
+
+use crate::classes::{ENTRY_BYTES_MAX, aligned_class_of, class_of};
+use base::UnixMs;
+use engine::{Encoding, NewEntry, SharedBytes, Type};
+
+/// Keys above this length are kept outside the entry.
+pub const KEY_INLINE_MAX: usize = 4096;
+
+/// The type number of a free slot.
+const FREE: u32 = 15;
+const ENCODING_SHIFT: u32 = 4;
+const EXPIRES: u32 = 1 << 7;
+const WIDE_KEY: u32 = 1 << 9;
+const VALUE_SHIFT: u32 = 10;
+const VALUE_MASK: u32 = 3 << VALUE_SHIFT;
+const VALUE_OUTSIDE: u32 = 3 << VALUE_SHIFT;
+const STAMP_SHIFT: u32 = 12;
+
+/// Bits of an access stamp.
+pub const STAMP_BITS: u32 = 20;
+const _: () = assert!(STAMP_SHIFT + STAMP_BITS == u32::BITS);
+
+const EXPIRATION_BYTES: usize = size_of::<UnixMs>();
+const OUTSIDE_VALUE_AT: usize = 8;
+const OUTSIDE_KEY_AT: usize = 16;
+const _: () = assert!(size_of::<SharedBytes>() == 8 && align_of::<SharedBytes>() <= 8);
+const _: () = assert!(class_fits(16, 16, false, 40) && class_fits(16, 16, true, 48) && class_fits(16, 64, false, 88));
+
+const fn class_fits(key: usize, value: usize, expires: bool, slot: usize) -> bool {
+    6 + if expires { EXPIRATION_BYTES } else { 0 } + key + value <= slot
+}
+
+/// Which of the layouts an entry has, and where its parts are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Header bits of the layout: expiration, width of the key length, place of the value.
+    bits: u32,
+    key_len: usize,
+    value_len: usize,
+}
+
+impl Shape {
+    /// The layout for an entry with these lengths.
+    pub fn new(key_len: usize, value_len: usize, expires: bool) -> Self {
+        let expires_bit = if expires { EXPIRES } else { 0 };
+        let wide = if key_len > u8::MAX as usize { WIDE_KEY } else { 0 };
+        let long = u32::from(value_len > u8::MAX as usize) << VALUE_SHIFT;
+        let inside = Self { bits: expires_bit | wide | long, key_len, value_len };
+        if key_len <= KEY_INLINE_MAX && value_len <= ENTRY_BYTES_MAX && inside.size() <= ENTRY_BYTES_MAX {
+            return inside;
+        }
+        Self { bits: expires_bit | WIDE_KEY | VALUE_OUTSIDE, key_len, value_len: 0 }
+    }
+
+    /// The layout of a stored entry.
+    #[inline]
+    pub fn of(slot: &[u8]) -> Self {
+        let bits = word(slot) & (EXPIRES | WIDE_KEY | VALUE_MASK);
+        let key_len = if bits & WIDE_KEY == 0 { slot[4] as usize } else { read_u32(slot, 4) as usize };
+        let mut shape = Self { bits, key_len, value_len: 0 };
+        let at = shape.value_length_at();
+        shape.value_len = match bits & VALUE_MASK {
+            0 => slot[at] as usize,
+            VALUE_OUTSIDE => 0,
+            _ => read_u16(slot, at) as usize,
+        };
+        shape
+    }
+
+    /// Whether the value is an allocation of its own.
+    #[inline]
+    pub fn is_outside(self) -> bool {
+        self.bits & VALUE_MASK == VALUE_OUTSIDE
+    }
+
+    fn key_is_outside(self) -> bool {
+        self.is_outside() && self.key_len > KEY_INLINE_MAX
+    }
+
+    fn expires(self) -> bool {
+        self.bits & EXPIRES != 0
+    }
+
+    /// Bytes of the slot that are used.
+    pub fn size(self) -> usize {
+        self.value_at() + self.value_len
+    }
+
+    /// The size class for it.
+    pub fn class(self) -> u8 {
+        if self.is_outside() { aligned_class_of(self.size()) } else { class_of(self.size()) }
+    }
+
+    #[inline]
+    fn value_length_at(self) -> usize {
+        if self.bits & WIDE_KEY == 0 { 5 } else { 8 }
+    }
+
+    #[inline]
+    fn expiration_at(self) -> usize {
+        match self.bits & VALUE_MASK {
+            VALUE_OUTSIDE if self.key_is_outside() => OUTSIDE_KEY_AT + size_of::<SharedBytes>(),
+            VALUE_OUTSIDE => OUTSIDE_VALUE_AT + size_of::<SharedBytes>(),
+            0 => self.value_length_at() + 1,
+            _ => self.value_length_at() + 2,
+        }
+    }
+
+    #[inline]
+    fn key_at(self) -> usize {
+        self.expiration_at() + if self.bits & EXPIRES == 0 { 0 } else { EXPIRATION_BYTES }
+    }
+
+    /// Where the inside value begins.
+    #[inline]
+    pub fn value_at(self) -> usize {
+        self.key_at() + if self.key_is_outside() { 0 } else { self.key_len }
+    }
+
+    /// Length of the inside value.
+    pub fn value_len(self) -> usize {
+        self.value_len
+    }
+
+    /// The same entry with another expiration.
+    pub fn with_expiration(self, expires: bool) -> Self {
+        Self::new(self.key_len, if self.is_outside() { ENTRY_BYTES_MAX + 1 } else { self.value_len }, expires)
+    }
+
+    /// The same entry with a value of another length.
+    pub fn with_value_len(self, value_len: usize) -> Self {
+        Self::new(self.key_len, value_len, self.expires())
+    }
+}
+
+/// The header word.
+#[inline]
+pub fn word(slot: &[u8]) -> u32 {
+    read_u32(slot, 0)
+}
+
+/// The access stamp in a header word.
+#[inline]
+pub fn stamp_of(word: u32) -> u32 {
+    word >> STAMP_SHIFT
+}
+
+/// Replaces the access stamp.
+#[inline]
+pub fn set_stamp(slot: &mut [u8], stamp: u32) {
+    let word = word(slot) & ((1 << STAMP_SHIFT) - 1) | stamp << STAMP_SHIFT;
+    slot[..4].copy_from_slice(&word.to_le_bytes());
+}
+
+/// Type and encoding in a header word.
+#[inline]
+pub fn kind_of(word: u32) -> (Type, Encoding) {
+    let kind = Type::from_number((word & 15) as u8).expect("L1: a live entry has a type");
+    (kind, Encoding((word >> ENCODING_SHIFT & 7) as u8))
+}
+
+/// Replaces the encoding.
+pub fn set_encoding(slot: &mut [u8], encoding: Encoding) {
+    let word = word(slot) & !(7 << ENCODING_SHIFT) | u32::from(encoding.0) << ENCODING_SHIFT;
+    slot[..4].copy_from_slice(&word.to_le_bytes());
+}
+
+/// When the entry expires.
+#[inline]
+pub fn expiration(slot: &[u8], shape: Shape) -> Option<UnixMs> {
+    shape.expires().then(|| {
+        let at = shape.expiration_at();
+        UnixMs::from_le_bytes(slot[at..at + EXPIRATION_BYTES].try_into().expect("eight bytes"))
+    })
+}
+
+/// Replaces the expiration of an entry that has one.
+pub fn set_expiration(slot: &mut [u8], shape: Shape, at: UnixMs) {
+    let place = shape.expiration_at();
+    slot[place..place + EXPIRATION_BYTES].copy_from_slice(&at.to_le_bytes());
+}
+
+/// The key.
+#[inline]
+pub fn key(slot: &[u8], shape: Shape) -> &[u8] {
+    if shape.key_is_outside() {
+        return outside(slot, OUTSIDE_KEY_AT);
+    }
+    &slot[shape.key_at()..][..shape.key_len]
+}
+
+/// Whether the entry is stored under this key. The common layouts are decided without working out the whole shape.
+#[inline]
+pub fn key_is(slot: &[u8], key: &[u8]) -> bool {
+    let word = word(slot);
+    if word & (WIDE_KEY | VALUE_OUTSIDE & !(1 << VALUE_SHIFT)) != 0 {
+        return self::key(slot, Shape::of(slot)) == key;
+    }
+    let at = 6 + (word >> VALUE_SHIFT & 1) as usize + (word >> 4 & EXPIRES >> 4) as usize;
+    slot[4] as usize == key.len() && slot[at..at + key.len()] == *key
+}
+
+/// The bytes of an inside value.
+#[inline]
+pub fn value(slot: &[u8], shape: Shape) -> &[u8] {
+    &slot[shape.value_at()..][..shape.value_len]
+}
+
+/// The value of an entry whose value is outside.
+pub fn outside_value(slot: &[u8]) -> &SharedBytes {
+    outside(slot, OUTSIDE_VALUE_AT)
+}
+
+/// The value of an entry whose value is outside, for writing.
+pub fn outside_value_mut(slot: &mut [u8]) -> &mut SharedBytes {
+    let place: *mut SharedBytes = slot[OUTSIDE_VALUE_AT..][..size_of::<SharedBytes>()].as_mut_ptr().cast();
+    assert!(place.is_aligned());
+    // SAFETY: the header says that a `SharedBytes` is in place (L1), aligned (L2); the slot is borrowed exclusively.
+    unsafe { &mut *place }
+}
+
+fn outside(slot: &[u8], at: usize) -> &SharedBytes {
+    let place: *const SharedBytes = slot[at..][..size_of::<SharedBytes>()].as_ptr().cast();
+    assert!(place.is_aligned());
+    // SAFETY: the shape says that a `SharedBytes` is in place (L1), aligned (L2); the slot is borrowed.
+    unsafe { &*place }
+}
+
+/// Takes what is outside out of an entry that is to be overwritten or freed: value, and key if that is outside too.
+pub fn take_outside(slot: &mut [u8], shape: Shape) -> Option<(SharedBytes, Option<SharedBytes>)> {
+    if !shape.is_outside() {
+        return None;
+    }
+    let take = |at: usize| {
+        let place: *const SharedBytes = slot[at..][..size_of::<SharedBytes>()].as_ptr().cast();
+        // SAFETY: a `SharedBytes` is in place (L1); the caller destroys the entry, so it is moved out once.
+        unsafe { place.read() }
+    };
+    Some((take(OUTSIDE_VALUE_AT), shape.key_is_outside().then(|| take(OUTSIDE_KEY_AT))))
+}
+
+/// Writes an entry whose value is inside.
+pub fn write(slot: &mut [u8], shape: Shape, key: &[u8], new: &NewEntry<'_>, stamp: u32) {
+    write_head(slot, shape, new, stamp);
+    let (key_at, value_at) = (shape.key_at(), shape.value_at());
+    slot[key_at..value_at].copy_from_slice(key);
+    slot[value_at..value_at + shape.value_len].copy_from_slice(new.value.bytes());
+}
+
+/// Writes an entry whose value is outside, and its key too if it is long.
+pub fn write_outside(slot: &mut [u8], shape: Shape, key: &[u8], value: SharedBytes, new: &NewEntry<'_>, stamp: u32) {
+    write_head(slot, shape, new, stamp);
+    put(slot, OUTSIDE_VALUE_AT, value);
+    if shape.key_is_outside() {
+        put(slot, OUTSIDE_KEY_AT, SharedBytes::new(key.to_vec()));
+    } else {
+        slot[shape.key_at()..][..key.len()].copy_from_slice(key);
+    }
+}
+
+fn put(slot: &mut [u8], at: usize, shared: SharedBytes) {
+    let place: *mut SharedBytes = slot[at..][..size_of::<SharedBytes>()].as_mut_ptr().cast();
+    assert!(place.is_aligned(), "L2");
+    // SAFETY: eight aligned bytes of the slot that hold no value to be dropped.
+    unsafe { place.write(shared) };
+}
+
+fn write_head(slot: &mut [u8], shape: Shape, new: &NewEntry<'_>, stamp: u32) {
+    let word = new.kind as u32 | u32::from(new.encoding.0) << ENCODING_SHIFT | shape.bits | stamp << STAMP_SHIFT;
+    slot[..4].copy_from_slice(&word.to_le_bytes());
+    write_lengths(slot, shape);
+    if let Some(at) = new.expire_at {
+        set_expiration(slot, shape, at);
+    }
+}
+
+fn write_lengths(slot: &mut [u8], shape: Shape) {
+    if shape.bits & WIDE_KEY == 0 {
+        slot[4] = shape.key_len as u8;
+    } else {
+        slot[4..8].copy_from_slice(&(shape.key_len as u32).to_le_bytes());
+    }
+    let at = shape.value_length_at();
+    match shape.bits & VALUE_MASK {
+        0 => slot[at] = shape.value_len as u8,
+        VALUE_OUTSIDE => {}
+        _ => slot[at..at + 2].copy_from_slice(&(shape.value_len as u16).to_le_bytes()),
+    }
+}
+
+/// Begins a copy of an entry in another shape: header and lengths of `shape`, the rest of `word`. Key, value and
+/// expiration are still to be written.
+pub fn write_reshaped(slot: &mut [u8], shape: Shape, word: u32) {
+    let word = word & !(EXPIRES | WIDE_KEY | VALUE_MASK) | shape.bits;
+    slot[..4].copy_from_slice(&word.to_le_bytes());
+    write_lengths(slot, shape);
+}
+
+/// Places of the parts that a reshaped copy takes over unchanged.
+pub fn key_place(shape: Shape) -> (usize, usize) {
+    (shape.key_at(), if shape.key_is_outside() { 0 } else { shape.key_len })
+}
+
+/// Places of the outside references, if any: first byte and length.
+pub fn outside_place(shape: Shape) -> (usize, usize) {
+    match (shape.is_outside(), shape.key_is_outside()) {
+        (false, _) => (0, 0),
+        (true, false) => (OUTSIDE_VALUE_AT, size_of::<SharedBytes>()),
+        (true, true) => (OUTSIDE_VALUE_AT, 2 * size_of::<SharedBytes>()),
+    }
+}
+
+/// Marks a slot free, keeping a link in it.
+pub fn mark_free(slot: &mut [u8], link: u16) {
+    let word = FREE | u32::from(link) << 16;
+    slot[..4].copy_from_slice(&word.to_le_bytes());
+}
+
+/// The link in a free slot; `None` when the slot is live.
+#[inline]
+pub fn free_link(slot: &[u8]) -> Option<u16> {
+    let word = word(slot);
+    (word & 15 == FREE).then_some((word >> 16) as u16)
+}
+
+#[inline]
+fn read_u32(slot: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(slot[at..at + 4].try_into().expect("four bytes"))
+}
+
+#[inline]
+fn read_u16(slot: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(slot[at..at + 2].try_into().expect("two bytes"))
+}

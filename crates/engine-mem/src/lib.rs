@@ -1,0 +1,46 @@
+//! The in-memory engine of one shard: what is stored, where it is, when it expires, and what goes first when memory is
+//! short.
+//!
+//!     Key ---> table: directory -> extent -> bucket -> cell ---> entry: header, key, value in one slot of a page
+//!                                                                  |
+//!     wheel: 32 bits of the hash, by time  - - - (looks the entry up in the table) - - -'
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`engine`](MemEngine) | the operations of the contract, in terms of everything below |
+//! | `table`, `directory`, `extent`, `bucket` | from a hash to a cell: grows and shrinks in steps, never rehashes |
+//! | `entries`, `layout`, `classes` | the bytes of an entry, and which slot they go to |
+//! | `pages` | the allocator under both: pages of equal slots, sparse ones emptied |
+//! | `region` | address space: reserved once, committed in steps, readable for ever |
+//! | `wheel` | the expiration index |
+//! | `stamp`, `eviction` | how entries age, and which goes first |
+//! | `checkpoint`, `clean` | work done in slices: handing entries to a checkpoint, giving memory back |
+//! | [`hints`](MemHints) | prefetching without the shard's lock |
+//!
+//! M1. Everything but [`MemHints`] is used under the shard's lock.
+//! M2. Only cells of the table hold handles of entries, so an entry can be moved by changing one word.
+//! M3. Nothing here takes time in proportion to what is stored, except calls that say so; the rest is done in steps by
+//!     [`engine::Engine::clean`].
+
+mod bucket;
+mod checkpoint;
+mod classes;
+mod directory;
+mod engine_impl;
+mod entries;
+mod extent;
+mod hints;
+mod layout;
+mod memory;
+mod pages;
+mod prefetch;
+mod region;
+mod space;
+mod stamp;
+mod table;
+mod wheel;
+
+pub use engine_impl::{MemConfig, MemEngine};
+pub use hints::MemHints;
+pub use memory::{MemoryKind, MemoryUse};
+pub use stamp::StampMode;

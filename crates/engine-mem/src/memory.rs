@@ -1,0 +1,58 @@
+//! What the shards' memory is used for, counted as it is taken from and given back to the system.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes in use by kind, shared by all shards of a store. Changed per system line or large allocation, never per
+/// command, so it follows resident memory and costs nothing on the way of a command.
+#[derive(Debug, Default)]
+pub struct MemoryUse {
+    values: AtomicU64,
+    table: AtomicU64,
+    index: AtomicU64,
+    large: AtomicU64,
+}
+
+/// What memory is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryKind {
+    /// Pages of entries.
+    Values,
+    /// Directories, extents.
+    Table,
+    /// The expiration index.
+    Index,
+    /// Values that are allocations of their own.
+    Large,
+}
+
+impl MemoryUse {
+    /// Bytes used for everything.
+    pub fn total(&self) -> u64 {
+        [MemoryKind::Values, MemoryKind::Table, MemoryKind::Index, MemoryKind::Large].iter().map(|&k| self.of(k)).sum()
+    }
+
+    /// Bytes used for one kind.
+    pub fn of(&self, kind: MemoryKind) -> u64 {
+        self.counter(kind).load(Ordering::Relaxed)
+    }
+
+    /// Counts bytes taken.
+    pub fn add(&self, kind: MemoryKind, bytes: usize) {
+        self.counter(kind).fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Counts bytes given back.
+    pub fn sub(&self, kind: MemoryKind, bytes: usize) {
+        let before = self.counter(kind).fetch_sub(bytes as u64, Ordering::Relaxed);
+        debug_assert!(before >= bytes as u64, "{kind:?}: {bytes} bytes given back of {before}");
+    }
+
+    fn counter(&self, kind: MemoryKind) -> &AtomicU64 {
+        match kind {
+            MemoryKind::Values => &self.values,
+            MemoryKind::Table => &self.table,
+            MemoryKind::Index => &self.index,
+            MemoryKind::Large => &self.large,
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! The allocator of a region: pages of equal slots, one size class each.
+//!
+//!     page:  | slot | slot | free -> | slot | free -| slot |  never used ...  |
+//!                                                          ^ bump: memory behind it was never touched
+//!
+//! A class allocates from its *current* page: first from that page's free slots, then at the bump pointer, then the fullest
+//! page that has room becomes current, then a fresh one. So sparse pages empty out, and a class that only ever grew has
+//! touched no more than one system line (4 KiB) it does not need. A page without a live slot is given back at once.
+//!
+//! P1. A slot is live, free (marked so by the backing, and on its page's list unless the page is being emptied), or
+//!     behind the bump pointer.
+//! P2. A page is in exactly one place: current, listed by fullness, full, being emptied, or not in use.
+//! P3. `touched` counts the system lines below the bump pointers; memory behind them is not resident.
+//!
+//! Handles count granules from the start of the region.
+
+use crate::memory::{MemoryKind, MemoryUse};
+use crate::region::{LINE_OF_SYSTEM_BYTES, PAGE_BYTES};
+use std::sync::Arc;
+
+/// What pages are made of.
+pub trait Backing {
+    /// Bytes that handles count in.
+    const GRANULE_BYTES: usize;
+
+    /// Makes the first `bytes` accessible.
+    fn commit(&mut self, bytes: usize);
+
+    /// Gives memory of whole system lines back.
+    fn discard(&mut self, start: usize, length: usize);
+
+    /// Marks a slot free and keeps a 16-bit link in it.
+    fn mark_free(&mut self, handle: u32, link: u16);
+
+    /// The link in a slot that is marked free; `None` when it is live.
+    fn free_link(&self, handle: u32) -> Option<u16>;
+}
+
+/// No page, in page numbers.
+const NO_PAGE: u32 = u32::MAX;
+
+/// No slot, in places inside a page. No slot starts at the last granule, since none is that small.
+const NO_SLOT: u16 = u16::MAX;
+
+/// Lists of pages with room, by quarters of fullness.
+const FULLNESS_COUNT: usize = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Unused,
+    Current,
+    Listed(u8),
+    Full,
+    Emptying,
+    /// Part of a run of whole pages.
+    Run,
+}
+
+struct Page {
+    class: u8,
+    place: Place,
+    live: u16,
+    /// First granule never used; the page's granules when there is none left.
+    bump: u16,
+    /// First free slot of the list, [`NO_SLOT`] when empty.
+    free: u16,
+    previous: u32,
+    next: u32,
+}
+
+struct Class {
+    current: u32,
+    lists: [u32; FULLNESS_COUNT],
+    live: u32,
+    touched_lines: u32,
+}
+
+/// An allocator of slots over a backing.
+pub struct Pages<B: Backing> {
+    backing: B,
+    slot_granules: &'static [u16],
+    pages: Vec<Page>,
+    classes: Vec<Class>,
+    /// Pages that were used and given back; the lowest numbers are not preferred, since none of them is resident.
+    unused: Vec<u32>,
+    live_bytes: usize,
+    touched_lines: usize,
+    memory: Arc<MemoryUse>,
+    kind: MemoryKind,
+}
+
+impl<B: Backing> Pages<B> {
+    const PAGE_GRANULES: u32 = (PAGE_BYTES / B::GRANULE_BYTES) as u32;
+
+    /// An allocator of the slot sizes given (in granules, ascending) that counts its memory as `kind`.
+    pub fn new(backing: B, slot_granules: &'static [u16], memory: Arc<MemoryUse>, kind: MemoryKind) -> Self {
+        assert!(Self::PAGE_GRANULES <= u32::from(NO_SLOT), "a place inside a page is 16 bits");
+        let class = || Class { current: NO_PAGE, lists: [NO_PAGE; FULLNESS_COUNT], live: 0, touched_lines: 0 };
+        Self {
+            backing,
+            slot_granules,
+            pages: Vec::new(),
+            classes: slot_granules.iter().map(|_| class()).collect(),
+            unused: Vec::new(),
+            live_bytes: 0,
+            touched_lines: 0,
+            memory,
+            kind,
+        }
+    }
+
+    /// The memory behind the handles.
+    #[inline]
+    pub fn backing(&self) -> &B {
+        &self.backing
+    }
+
+    /// The memory behind the handles, for writing.
+    #[inline]
+    pub fn backing_mut(&mut self) -> &mut B {
+        &mut self.backing
+    }
+
+    /// Takes a slot of the class. Its contents are undefined.
+    pub fn allocate(&mut self, class: u8) -> u32 {
+        let size = self.slot_granules[class as usize];
+        loop {
+            let number = self.classes[class as usize].current;
+            if number != NO_PAGE
+                && let Some(place) = self.take_slot(number, size)
+            {
+                self.classes[class as usize].live += 1;
+                self.live_bytes += size as usize * B::GRANULE_BYTES;
+                return number * Self::PAGE_GRANULES + u32::from(place);
+            }
+            self.change_current(class);
+        }
+    }
+
+    /// Takes a slot of the class only if that touches no fresh page.
+    fn take_slot(&mut self, number: u32, size: u16) -> Option<u16> {
+        let page = &mut self.pages[number as usize];
+        let place = if page.free != NO_SLOT {
+            let place = page.free;
+            page.free =
+                self.backing.free_link(number * Self::PAGE_GRANULES + u32::from(place)).expect("P1: a free slot");
+            place
+        } else if u32::from(page.bump) + u32::from(size) <= Self::PAGE_GRANULES {
+            let place = page.bump;
+            page.bump += size;
+            let lines = lines_below::<B>(page.bump) - lines_below::<B>(place);
+            let class = page.class;
+            self.count_touched(class, lines as isize);
+            place
+        } else {
+            return None;
+        };
+        self.pages[number as usize].live += 1;
+        Some(place)
+    }
+
+    /// Gives a slot back.
+    pub fn free(&mut self, handle: u32) {
+        let (number, place) = self.split(handle);
+        let page = &mut self.pages[number as usize];
+        let class = page.class;
+        let size = self.slot_granules[class as usize];
+        debug_assert!(place < page.bump && place % size == 0, "not a slot: {handle}");
+        debug_assert!(self.backing.free_link(handle).is_none(), "freed twice: {handle}");
+        page.live -= 1;
+        self.classes[class as usize].live -= 1;
+        self.live_bytes -= size as usize * B::GRANULE_BYTES;
+        let link = if page.place == Place::Emptying { NO_SLOT } else { std::mem::replace(&mut page.free, place) };
+        self.backing.mark_free(handle, link);
+        let (before, empty) = (page.place, page.live == 0);
+        match before {
+            Place::Current | Place::Emptying => {}
+            Place::Full | Place::Listed(_) if empty => {
+                self.unlist(number);
+                self.give_back(number);
+            }
+            Place::Full => self.list(number),
+            Place::Listed(fullness) => {
+                if fullness != self.fullness(number) {
+                    self.unlist(number);
+                    self.list(number);
+                }
+            }
+            Place::Unused | Place::Run => unreachable!("P2: a slot of a page not in use"),
+        }
+    }
+
+    /// The class of the slot.
+    #[inline]
+    pub fn class(&self, handle: u32) -> u8 {
+        self.pages[(handle / Self::PAGE_GRANULES) as usize].class
+    }
+
+    /// Takes `count` neighbouring pages that no slot shares, of which the first `bytes` will be used.
+    pub fn allocate_run(&mut self, count: u32, bytes: usize) -> u32 {
+        let first = if count == 1 { self.fresh_page() } else { self.append_pages(count) };
+        for number in first..first + count {
+            self.pages[number as usize].place = Place::Run;
+        }
+        self.live_bytes += bytes;
+        self.count_lines(bytes.div_ceil(LINE_OF_SYSTEM_BYTES) as isize);
+        first * Self::PAGE_GRANULES
+    }
+
+    /// Gives back a run taken with the same arguments.
+    pub fn free_run(&mut self, handle: u32, count: u32, bytes: usize) {
+        let first = handle / Self::PAGE_GRANULES;
+        self.backing.discard(first as usize * PAGE_BYTES, count as usize * PAGE_BYTES);
+        for number in first..first + count {
+            debug_assert_eq!(self.pages[number as usize].place, Place::Run);
+            self.pages[number as usize].place = Place::Unused;
+            self.unused.push(number);
+        }
+        self.live_bytes -= bytes;
+        self.count_lines(-(bytes.div_ceil(LINE_OF_SYSTEM_BYTES) as isize));
+    }
+
+    /// Bytes of live slots.
+    pub fn live_bytes(&self) -> usize {
+        self.live_bytes
+    }
+
+    /// Bytes of memory below the bump pointers: what is resident.
+    pub fn touched_bytes(&self) -> usize {
+        self.touched_lines * LINE_OF_SYSTEM_BYTES
+    }
+
+    fn split(&self, handle: u32) -> (u32, u16) {
+        (handle / Self::PAGE_GRANULES, (handle % Self::PAGE_GRANULES) as u16)
+    }
+
+    /// Replaces the exhausted current page of the class by the fullest one with room, or by a fresh one.
+    fn change_current(&mut self, class: u8) {
+        let old = self.classes[class as usize].current;
+        if old != NO_PAGE {
+            self.pages[old as usize].place = Place::Full;
+        }
+        let lists = self.classes[class as usize].lists;
+        let new = match lists.iter().rev().find(|&&head| head != NO_PAGE) {
+            Some(&listed) => {
+                self.unlist(listed);
+                listed
+            }
+            None => self.fresh_page(),
+        };
+        let page = &mut self.pages[new as usize];
+        page.class = class;
+        page.place = Place::Current;
+        self.classes[class as usize].current = new;
+    }
+
+    fn fresh_page(&mut self) -> u32 {
+        let number = self.unused.pop().unwrap_or_else(|| self.append_pages(1));
+        let page = &mut self.pages[number as usize];
+        debug_assert_eq!(page.place, Place::Unused);
+        (page.live, page.bump, page.free) = (0, 0, NO_SLOT);
+        number
+    }
+
+    fn append_pages(&mut self, count: u32) -> u32 {
+        let first = self.pages.len() as u32;
+        self.backing.commit((first + count) as usize * PAGE_BYTES);
+        self.pages.extend((0..count).map(|_| Page {
+            class: 0,
+            place: Place::Unused,
+            live: 0,
+            bump: 0,
+            free: NO_SLOT,
+            previous: NO_PAGE,
+            next: NO_PAGE,
+        }));
+        first
+    }
+
+    /// Returns an empty page's memory to the system.
+    fn give_back(&mut self, number: u32) {
+        let page = &mut self.pages[number as usize];
+        debug_assert_eq!(page.live, 0);
+        let (class, lines) = (page.class, lines_below::<B>(page.bump));
+        (page.place, page.bump, page.free) = (Place::Unused, 0, NO_SLOT);
+        self.backing.discard(number as usize * PAGE_BYTES, PAGE_BYTES);
+        self.count_touched(class, -(lines as isize));
+        self.unused.push(number);
+    }
+
+    fn count_touched(&mut self, class: u8, lines: isize) {
+        if lines != 0 {
+            let count = &mut self.classes[class as usize].touched_lines;
+            *count = count.checked_add_signed(lines as i32).expect("P3: lines are given back once");
+            self.count_lines(lines);
+        }
+    }
+
+    fn count_lines(&mut self, lines: isize) {
+        self.touched_lines = self.touched_lines.checked_add_signed(lines).expect("P3: lines are given back once");
+        let bytes = lines.unsigned_abs() * LINE_OF_SYSTEM_BYTES;
+        if lines > 0 { self.memory.add(self.kind, bytes) } else { self.memory.sub(self.kind, bytes) }
+    }
+
+    /// The list a page with room belongs to: quarters of the slots carved so far.
+    fn fullness(&self, number: u32) -> u8 {
+        let page = &self.pages[number as usize];
+        let slots = Self::PAGE_GRANULES / u32::from(self.slot_granules[page.class as usize]);
+        ((u32::from(page.live) * FULLNESS_COUNT as u32 / slots).min(FULLNESS_COUNT as u32 - 1)) as u8
+    }
+
+    fn list(&mut self, number: u32) {
+        let fullness = self.fullness(number);
+        let class = self.pages[number as usize].class;
+        let head = std::mem::replace(&mut self.classes[class as usize].lists[fullness as usize], number);
+        if head != NO_PAGE {
+            self.pages[head as usize].previous = number;
+        }
+        let page = &mut self.pages[number as usize];
+        (page.place, page.previous, page.next) = (Place::Listed(fullness), NO_PAGE, head);
+    }
+
+    /// Takes a page off its list, if it is on one.
+    fn unlist(&mut self, number: u32) {
+        let page = &self.pages[number as usize];
+        let Place::Listed(fullness) = page.place else { return };
+        let (class, previous, next) = (page.class, page.previous, page.next);
+        if previous == NO_PAGE {
+            self.classes[class as usize].lists[fullness as usize] = next;
+        } else {
+            self.pages[previous as usize].next = next;
+        }
+        if next != NO_PAGE {
+            self.pages[next as usize].previous = previous;
+        }
+    }
+}
+
+/// System lines up to a place in a page.
+fn lines_below<B: Backing>(granule: u16) -> usize {
+    (granule as usize * B::GRANULE_BYTES).div_ceil(LINE_OF_SYSTEM_BYTES)
+}
+
+impl<B: Backing> Drop for Pages<B> {
+    fn drop(&mut self) {
+        self.memory.sub(self.kind, self.touched_bytes());
+    }
+}
