@@ -1,0 +1,138 @@
+//! Rounds of random commands: each from its own seed, on emptied targets, with the whole state compared at its end; a
+//! failing round is shrunk and printed as a script.
+
+use std::io;
+
+use base::Rng;
+use base::random::splitmix64;
+
+use crate::generate::{CONNECTIONS, Generator};
+use crate::grammar::Rule;
+use crate::script;
+use crate::session::{Mismatch, Mode, Session};
+use crate::shrink;
+use crate::state;
+use crate::step::Step;
+use crate::target::Kind;
+
+/// Requests of one round: enough for keys to gather a history, few enough to shrink.
+const ROUND_LENGTH: usize = 1000;
+
+/// One round in this many uses rules that Redis 7.0 lacks; it sits these rounds out.
+const ROUNDS_WITHOUT_REDIS: u64 = 2;
+
+/// Parameters that rounds change, and what each round begins with. Slow commands are logged only beyond any time a
+/// busy machine takes, so that the log is the same everywhere.
+pub const SETTINGS: [(&str, &str); 8] = [
+    ("maxmemory-samples", "5"),
+    ("lfu-log-factor", "10"),
+    ("lfu-decay-time", "1"),
+    ("slowlog-max-len", "128"),
+    ("slowlog-log-slower-than", "100000000"),
+    ("latency-monitor-threshold", "0"),
+    ("maxmemory", "0"),
+    ("requirepass", ""),
+];
+
+/// A round that failed, ready to print.
+#[derive(Debug)]
+pub struct Failure {
+    /// The round, for `ONGGI_DIFF_ROUND`.
+    pub round: u64,
+    /// The shrunk sequence as a script, with both replies.
+    pub report: String,
+    /// The command whose replies differ, to tell failures apart.
+    pub command: String,
+}
+
+/// The rounds of one seed.
+#[derive(Debug)]
+pub struct Rounds {
+    seed: u64,
+    with_redis: Generator,
+    without_redis: Generator,
+}
+
+/// What a sequence ended with.
+struct Finding {
+    /// The step that shows it: of the sequence, or of the comparison of states behind it.
+    step: Step,
+    /// Its place, when it is a step of the sequence.
+    at: Option<usize>,
+    mismatch: Mismatch,
+}
+
+impl Rounds {
+    /// Rounds over these rules.
+    pub fn new(seed: u64, rules: &[Rule]) -> Self {
+        Self { seed, with_redis: Generator::new(rules, true), without_redis: Generator::new(rules, false) }
+    }
+
+    /// The steps of one round: the same for the same seed and number.
+    fn steps(&self, round: u64) -> Vec<Step> {
+        let mut state = self.seed.wrapping_add(round);
+        let mut rng = Rng::new(splitmix64(&mut state));
+        let without_redis = round % ROUNDS_WITHOUT_REDIS == 1;
+        let generator = if without_redis { &self.without_redis } else { &self.with_redis };
+        let mut steps = generator.sequence(&mut rng, ROUND_LENGTH);
+        if without_redis {
+            steps.iter_mut().for_each(|step| step.without = vec![Kind::Redis]);
+        }
+        steps
+    }
+
+    /// Runs one round; the failure it ended with, shrunk.
+    ///
+    /// # Errors
+    /// When a target cannot be brought back to life.
+    pub fn run(&self, session: &mut Session, round: u64) -> io::Result<Option<Failure>> {
+        let steps = self.steps(round);
+        let Some(finding) = run_sequence(session, &steps)? else { return Ok(None) };
+        let command = command_of(&finding.step);
+        let upto = finding.at.map_or(steps.len(), |at| at + 1);
+        let mut broken = None;
+        let shrunk = shrink::shrink(steps[..upto].to_vec(), |steps| match run_sequence(session, steps) {
+            Ok(found) => found.is_some_and(|found| command_of(&found.step) == command),
+            Err(error) => {
+                broken = Some(error);
+                false
+            }
+        });
+        if let Some(error) = broken {
+            return Err(error);
+        }
+        // The shrunk sequence once more, for its replies; what does not repeat is shown as it was found.
+        let again = run_sequence(session, &shrunk)?;
+        let (finding, title) = match again {
+            Some(found) => (found, format!("seed {} round {round}", self.seed)),
+            None => (finding, format!("seed {} round {round}, seen once and not again", self.seed)),
+        };
+        Ok(Some(Failure { round, report: report(&title, &shrunk, &finding), command }))
+    }
+}
+
+/// Runs a sequence on emptied targets and compares what they hold at its end.
+fn run_sequence(session: &mut Session, steps: &[Step]) -> io::Result<Option<Finding>> {
+    session.reset(&SETTINGS, CONNECTIONS)?;
+    if let Some(mismatch) = session.run(steps, Mode::FirstMismatch).pop() {
+        return Ok(Some(Finding { step: steps[mismatch.step].clone(), at: Some(mismatch.step), mismatch }));
+    }
+    // A server that sat the sequence out holds nothing to compare.
+    let sat_out = steps.first().map(|step| step.without.clone()).unwrap_or_default();
+    let found = state::compare(session, &sat_out);
+    Ok(found.map(|(step, mismatch)| Finding { step, at: None, mismatch }))
+}
+
+/// The command by which findings are told apart.
+fn command_of(step: &Step) -> String {
+    let line = step.arguments().and_then(|arguments| arguments.first()).map(ToString::to_string);
+    line.unwrap_or_default().to_ascii_uppercase()
+}
+
+fn report(title: &str, steps: &[Step], finding: &Finding) -> String {
+    let Mismatch { reference, other, .. } = &finding.mismatch;
+    let behind = if finding.at.is_some() { String::new() } else { format!("then      {}\n", finding.step) };
+    let script = script::print(title, steps);
+    let width = reference.0.len().max(other.0.len());
+    format!("{script}{behind}{:width$}  {}\n{:width$}  {}\n", reference.0, reference.1, other.0, other.1)
+}

@@ -1,0 +1,307 @@
+//! One run over all targets in lockstep: the same steps to each, replies judged against the first.
+//!
+//!     steps -> neighbours of one connection -> one write per target -> replies -> judge, step by step
+//!
+//! S1. A step on another connection starts only when every target has answered the ones before it, so that the order
+//!     of effects is the order of steps on every server.
+//! S2. Targets work at the same time: all are written to before any is read from.
+
+use std::io;
+
+use crate::judge::Judge;
+use crate::request;
+use crate::resp::{self, Value};
+use crate::step::{Action, Argument, Step};
+use crate::target::{Kind, Outcome, Target};
+
+/// The connection that belongs to the run and not to its steps.
+const CONTROL: usize = 0;
+
+/// At most this many steps go out in one write.
+const PIPELINE_MAX: usize = 32;
+
+/// A reply that is not the reference's and has no excuse.
+#[derive(Clone, Debug)]
+pub struct Mismatch {
+    /// The step's place in the run.
+    pub step: usize,
+    /// The name of the reference and what it answered.
+    pub reference: (String, String),
+    /// The name of the other target and what it answered.
+    pub other: (String, String),
+}
+
+/// Whether a run goes on behind a mismatch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Ends with the first: what follows would only be its consequence.
+    FirstMismatch,
+    /// Reports all: the steps are a list of independent checks.
+    AllMismatches,
+}
+
+/// The targets and what may differ between them.
+pub struct Session {
+    targets: Vec<Box<dyn Target>>,
+    judge: Judge,
+    /// Steps that were answered and judged, over all runs.
+    judged: u64,
+}
+
+impl Session {
+    /// A session over at least two targets, the reference first.
+    ///
+    /// # Panics
+    /// With fewer than two.
+    pub fn new(targets: Vec<Box<dyn Target>>, judge: Judge) -> Self {
+        assert!(targets.len() >= 2, "a comparison needs two targets");
+        Self { targets, judge, judged: 0 }
+    }
+
+    /// The judge, for the hits it counted.
+    pub fn judge(&self) -> &Judge {
+        &self.judge
+    }
+
+    /// Requests answered and judged so far.
+    pub fn judged(&self) -> u64 {
+        self.judged
+    }
+
+    /// Whether a server of this kind takes part.
+    pub fn has(&self, kind: Kind) -> bool {
+        self.targets.iter().any(|target| target.kind() == kind)
+    }
+
+    /// Empties every target, sets the parameters of `settings` and opens `connections` connections besides its own. A
+    /// target that does not answer is started anew.
+    ///
+    /// # Errors
+    /// When a target cannot be brought back.
+    pub fn reset(&mut self, settings: &[(&str, &str)], connections: usize) -> io::Result<()> {
+        self.judge.forget_transactions();
+        for target in &mut self.targets {
+            if prepare(target.as_mut(), settings, connections).is_err() {
+                target.restart()?;
+                prepare(target.as_mut(), settings, connections)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts every target anew, after a run that may have left one of them stuck.
+    ///
+    /// # Errors
+    /// When one does not come up.
+    pub fn restart(&mut self) -> io::Result<()> {
+        self.targets.iter_mut().try_for_each(|target| target.restart())
+    }
+
+    /// Runs the steps on connections that [`reset`](Session::reset) opened.
+    pub fn run(&mut self, steps: &[Step], mode: Mode) -> Vec<Mismatch> {
+        let mut mismatches = Vec::new();
+        let mut start = 0;
+        while start < steps.len() {
+            let end = group_end(steps, start);
+            self.run_group(steps, start..end, &mut mismatches);
+            if mode == Mode::FirstMismatch && !mismatches.is_empty() {
+                mismatches.truncate(1);
+                break;
+            }
+            start = end;
+        }
+        mismatches
+    }
+
+    /// Runs steps that belong into one write, or one step that is none.
+    fn run_group(&mut self, steps: &[Step], group: std::ops::Range<usize>, mismatches: &mut Vec<Mismatch>) {
+        let first = &steps[group.start];
+        let connection = first.connection;
+        let takes_part: Vec<bool> = self.targets.iter().map(|target| !first.without.contains(&target.kind())).collect();
+        let per_target: Vec<Vec<Outcome>> = if first.pipelines() {
+            let replies = steps[group.clone()].iter().map(Step::replies).sum();
+            for (target, _) in self.targets.iter_mut().zip(&takes_part).filter(|(_, takes_part)| **takes_part) {
+                let bytes: Vec<u8> = steps[group.clone()].iter().flat_map(|step| step.bytes(target.as_ref())).collect();
+                target.send(connection, &bytes);
+            }
+            let receive = |(target, takes_part): (&mut Box<dyn Target>, &bool)| {
+                if *takes_part { target.receive(connection, replies) } else { Vec::new() }
+            };
+            self.targets.iter_mut().zip(&takes_part).map(receive).collect()
+        } else {
+            let perform = |(target, takes_part): (&mut Box<dyn Target>, &bool)| {
+                if *takes_part { perform(target.as_mut(), first).into_iter().collect() } else { Vec::new() }
+            };
+            self.targets.iter_mut().zip(&takes_part).map(perform).collect()
+        };
+        let mut next = 0;
+        for step in group.clone() {
+            let replies = if first.pipelines() { steps[step].replies() } else { per_target[0].len() };
+            for reply in next..next + replies {
+                self.judge_reply(step, &steps[step], &per_target, reply, mismatches);
+            }
+            next += replies;
+        }
+        if matches!(first.action, Action::Closed | Action::Reopen) {
+            self.judge.forget_transaction(connection);
+        }
+    }
+
+    fn judge_reply(
+        &mut self,
+        index: usize,
+        step: &Step,
+        outcomes: &[Vec<Outcome>],
+        reply: usize,
+        mismatches: &mut Vec<Mismatch>,
+    ) {
+        let Some(reference) = outcomes[0].get(reply) else { return };
+        self.judged += 1;
+        let arguments = step.arguments().unwrap_or_default();
+        let words: Vec<Vec<u8>> = arguments.iter().map(|argument| argument.resolve(self.targets[0].as_ref())).collect();
+        for (target, outcomes) in self.targets.iter().zip(outcomes).skip(1) {
+            let Some(other) = outcomes.get(reply) else { continue };
+            if !self.judge.accept(target.kind(), step.connection, &words, reference, other) {
+                mismatches.push(Mismatch {
+                    step: index,
+                    reference: (self.targets[0].name().to_owned(), shown(reference)),
+                    other: (target.name().to_owned(), shown(other)),
+                });
+            }
+        }
+        self.judge.note(step.connection, words, reference);
+    }
+
+    /// The reply of the reference to a request on the run's own connection, and of every other target.
+    pub fn ask(&mut self, request: &[Vec<u8>]) -> Vec<Option<Value>> {
+        let bytes = request::encode(request);
+        let ask = |target: &mut Box<dyn Target>| {
+            target.send(CONTROL, &bytes);
+            match target.receive(CONTROL, 1).pop() {
+                Some(Outcome::Reply(bytes)) => resp::parse(&bytes).ok().map(|(value, _)| value),
+                _ => None,
+            }
+        };
+        self.targets.iter_mut().map(ask).collect()
+    }
+
+    /// Runs `steps` on the run's own connection.
+    pub fn run_on_control(&mut self, steps: &mut [Step], mode: Mode) -> Vec<Mismatch> {
+        steps.iter_mut().for_each(|step| step.connection = CONTROL);
+        self.run(steps, mode)
+    }
+}
+
+/// Where the group that begins at `start` ends.
+fn group_end(steps: &[Step], start: usize) -> usize {
+    let first = &steps[start];
+    if !first.pipelines() {
+        return start + 1;
+    }
+    let same = |step: &&Step| step.pipelines() && step.connection == first.connection && step.without == first.without;
+    start + steps[start..].iter().take(PIPELINE_MAX).take_while(same).count()
+}
+
+fn prepare(target: &mut dyn Target, settings: &[(&str, &str)], connections: usize) -> io::Result<()> {
+    target.open(CONTROL)?;
+    let mut requests: Vec<Vec<&str>> = vec![vec!["CLIENT", "UNPAUSE"], vec!["FLUSHALL"]];
+    requests.extend(settings.iter().map(|(name, value)| vec!["CONFIG", "SET", name, value]));
+    requests.push(vec!["DEBUG", "SET-ACTIVE-EXPIRE", "1"]);
+    requests.extend([vec!["SLOWLOG", "RESET"], vec!["LATENCY", "RESET"]]);
+    for kind in ["large-request", "large-reply"] {
+        requests.push(vec!["COMMANDLOG", "RESET", kind]);
+    }
+    // The last request before the steps: what the ones above counted is forgotten.
+    requests.push(vec!["CONFIG", "RESETSTAT"]);
+    let bytes: Vec<u8> = requests.iter().flat_map(|request| request::encode(request)).collect();
+    target.send(CONTROL, &bytes);
+    let replies = target.receive(CONTROL, requests.len());
+    if !replies.iter().all(|reply| matches!(reply, Outcome::Reply(_))) {
+        return Err(io::Error::other(format!("{} does not answer", target.name())));
+    }
+    (1..=connections).try_for_each(|connection| target.open(connection))
+}
+
+/// A step that is more than bytes and replies.
+fn perform(target: &mut dyn Target, step: &Step) -> Option<Outcome> {
+    match &step.action {
+        Action::Scan(arguments) => Some(scan(target, step.connection, arguments)),
+        Action::Blocked => Some(await_blocked(target, step.connection)),
+        Action::Closed => {
+            let outcome = target.await_close(step.connection);
+            Some(reopened(target, step.connection).unwrap_or(outcome))
+        }
+        Action::Reopen => reopened(target, step.connection),
+        _ => None,
+    }
+}
+
+/// Opens the connection again; an outcome only if that fails.
+fn reopened(target: &mut dyn Target, connection: usize) -> Option<Outcome> {
+    target.open(connection).err().map(|_| Outcome::Closed)
+}
+
+/// A full pass takes at most this many pages, far more than any keyspace of these tests has keys.
+const SCAN_PAGES_MAX: usize = 100_000;
+
+/// All keys of a full pass, sorted, each once: what SCAN promises, whatever the cursors.
+fn scan(target: &mut dyn Target, connection: usize, arguments: &[Argument]) -> Outcome {
+    let mut cursor = b"0".to_vec();
+    let mut keys = Vec::new();
+    for _ in 0..SCAN_PAGES_MAX {
+        let mut request = vec![b"SCAN".to_vec(), cursor];
+        request.extend(arguments.iter().map(|argument| argument.resolve(target)));
+        target.send(connection, &request::encode(&request));
+        let Some(outcome) = target.receive(connection, 1).pop() else { break };
+        let page = match &outcome {
+            Outcome::Reply(bytes) => resp::parse(bytes).ok().map(|(value, _)| value),
+            _ => None,
+        };
+        let Some([Value::Bulk(next), Value::Array(page)]) = page.as_ref().and_then(Value::items) else {
+            return outcome;
+        };
+        keys.extend(page.iter().filter_map(Value::text).map(<[u8]>::to_vec));
+        cursor = next.clone();
+        if cursor == b"0" {
+            keys.sort();
+            keys.dedup();
+            return Outcome::Reply(request::encode(&keys));
+        }
+    }
+    Outcome::Silence(b"SCAN does not come to its end".to_vec())
+}
+
+/// Asks how many clients are blocked until it is one.
+fn await_blocked(target: &mut dyn Target, connection: usize) -> Outcome {
+    let id = target.identity(connection).id.clone();
+    let request = request::encode(&[&b"CLIENT"[..], b"LIST", b"ID", &id[..]]);
+    for _ in 0..1000 {
+        target.send(CONTROL, &request);
+        if let Some(Outcome::Reply(bytes)) = target.receive(CONTROL, 1).pop()
+            && let Ok((Value::Bulk(line), _)) = resp::parse(&bytes)
+            && String::from_utf8_lossy(&line).contains(" flags=b")
+        {
+            return Outcome::Reply(b"+blocked\r\n".to_vec());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    Outcome::Silence(b"the connection does not block".to_vec())
+}
+
+/// An outcome as reports show it: the reply on one line, or what happened instead.
+fn shown(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Reply(bytes) => {
+            let mut rest = &bytes[..];
+            let mut values = Vec::new();
+            while let Ok((value, length)) = resp::parse(rest) {
+                values.push(value.to_string());
+                rest = &rest[length..];
+            }
+            values.join(" then ")
+        }
+        Outcome::Closed => "(closes the connection)".to_owned(),
+        Outcome::Silence(bytes) => format!("(no reply in time) {}", crate::text::escaped(bytes)),
+        Outcome::Malformed(bytes) => format!("(no reply, but) {}", crate::text::escaped(bytes)),
+    }
+}

@@ -1,0 +1,467 @@
+//! The classes of values that rules name, and the pools they are drawn from.
+//!
+//! V1. Keys come from a small pool, so that commands meet the same keys.
+//! V2. Relative times to live that pass during a run, or that could be equal on one server and a millisecond apart on
+//!     the other, are never drawn: deadlines lie in 2001, beyond 2100, or where no number may be.
+//! V3. Offsets that a server must allocate for are small, or beyond its limit.
+
+use base::Rng;
+
+/// What a word of a rule in small letters stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// A key, mostly of a few.
+    Key,
+    /// A string value.
+    Value,
+    /// A short text, as for PING.
+    Message,
+    /// An integer to add.
+    Int,
+    /// A floating point number.
+    Float,
+    /// A place in a string, from either end.
+    Index,
+    /// A place in a string to write at.
+    Offset,
+    /// A place in a bitmap.
+    BitOffset,
+    /// 0, 1 and what is neither.
+    Bit,
+    /// The type of a BITFIELD field.
+    Encoding,
+    /// The place of a BITFIELD field, `#` forms included.
+    FieldOffset,
+    /// Seconds to live.
+    Ttl,
+    /// Milliseconds to live.
+    Pttl,
+    /// A time in seconds.
+    At,
+    /// A time in milliseconds.
+    Pat,
+    /// A database.
+    Db,
+    /// A glob.
+    Pattern,
+    /// A cursor of SCAN.
+    Cursor,
+    /// How many.
+    Count,
+    /// The name of a type.
+    Type,
+    /// The name of a client.
+    ClientName,
+    /// The id of a client that does not exist.
+    ClientId,
+    /// The name of a command, for COMMAND.
+    CommandName,
+    /// A section of INFO.
+    Section,
+    /// A parameter's value.
+    Setting,
+}
+
+/// The names of the classes in rules.
+const NAMES: [(&str, Class); 25] = [
+    ("key", Class::Key),
+    ("value", Class::Value),
+    ("message", Class::Message),
+    ("int", Class::Int),
+    ("float", Class::Float),
+    ("index", Class::Index),
+    ("offset", Class::Offset),
+    ("bitoffset", Class::BitOffset),
+    ("bit", Class::Bit),
+    ("encoding", Class::Encoding),
+    ("fieldoffset", Class::FieldOffset),
+    ("ttl", Class::Ttl),
+    ("pttl", Class::Pttl),
+    ("at", Class::At),
+    ("pat", Class::Pat),
+    ("db", Class::Db),
+    ("pattern", Class::Pattern),
+    ("cursor", Class::Cursor),
+    ("count", Class::Count),
+    ("type", Class::Type),
+    ("clientname", Class::ClientName),
+    ("clientid", Class::ClientId),
+    ("commandname", Class::CommandName),
+    ("section", Class::Section),
+    ("setting", Class::Setting),
+];
+
+const KEYS: [&[u8]; 12] =
+    [b"a", b"b", b"c", b"d", b"e", b"{t}1", b"{t}2", b"key:0001", b"", b"\x00\xff\r\n", b"two words", b"f"];
+
+const SMALL_INTS: [&[u8]; 12] = [b"0", b"1", b"-1", b"2", b"3", b"5", b"7", b"10", b"-10", b"100", b"255", b"1000"];
+
+/// Where ranges end, and one beyond.
+const EDGE_INTS: [&[u8]; 19] = [
+    b"127",
+    b"-128",
+    b"32767",
+    b"65536",
+    b"2147483647",
+    b"-2147483648",
+    b"2147483648",
+    b"4294967295",
+    b"4294967296",
+    b"-4294967297",
+    b"9007199254740992",
+    b"9007199254740993",
+    b"9223372036854775806",
+    b"9223372036854775807",
+    b"9223372036854775808",
+    b"-9223372036854775807",
+    b"-9223372036854775808",
+    b"-9223372036854775809",
+    b"18446744073709551616",
+];
+
+/// What looks like a number to some parsers.
+const ODD_INTS: [&[u8]; 18] = [
+    b"",
+    b"-0",
+    b"+1",
+    b" 1",
+    b"1 ",
+    b"0x10",
+    b"01",
+    b"1.0",
+    b"1e3",
+    b"--1",
+    b"-",
+    b"+",
+    b"one",
+    b"1\x00",
+    b"\x00",
+    b"1\n",
+    b"nan",
+    b"\xff\xfe",
+];
+
+const FLOATS: [&[u8]; 30] = [
+    b"0",
+    b"1",
+    b"-1",
+    b"0.1",
+    b"-0.5",
+    b"3.0",
+    b"3.14159",
+    b"1e3",
+    b"1E-3",
+    b"5.0e3",
+    b"-2.5e-5",
+    b"0.000000001",
+    b"1e17",
+    b"123456789.123456789",
+    b"0.30000000000000004",
+    b"1e308",
+    b"-1e308",
+    b"1.7976931348623157e308",
+    b"1e400",
+    b"-1e400",
+    b"1e4932",
+    b"1e5000",
+    b"5e-324",
+    b"1e-5000",
+    b"inf",
+    b"-inf",
+    b"+inf",
+    b"nan",
+    b"infinity",
+    b".5",
+];
+
+const ODD_FLOATS: [&[u8]; 12] =
+    [b"", b" 1.5", b"1.5 ", b"1,5", b"0x1p3", b"1.", b"+1.5", b"-0.0", b"1e", b"e5", b"1..5", b"1.5\x00"];
+
+/// Long enough to meet every limit on the length of a number's text.
+const LONG_DIGITS: &[u8] = b"3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534\
+    2117067982148086513282306647093844609550582231725359408128481117450284102701938521105559644622948954930381964428810\
+    9756659334461284756482337867831652712019091456485669234603486104543266482133936072602491412737245870066063155881748";
+
+const ENCODINGS: [&[u8]; 20] = [
+    b"u1", b"i1", b"u2", b"i5", b"u7", b"u8", b"i8", b"i13", b"u16", b"i16", b"u31", b"i32", b"u32", b"u63", b"i63",
+    b"i64", b"u64", b"i65", b"u0", b"x8",
+];
+
+const PATTERNS: [&[u8]; 16] = [
+    b"*",
+    b"?",
+    b"a*",
+    b"*1",
+    b"{t}*",
+    b"[a-c]",
+    b"[^a]",
+    b"[abc]*",
+    b"\\*",
+    b"[",
+    b"[a-",
+    b"\\",
+    b"**",
+    b"key:????",
+    b"",
+    b"*[",
+];
+
+const TYPES: [&[u8]; 8] = [b"string", b"list", b"set", b"zset", b"hash", b"stream", b"STRING", b"nosuchtype"];
+
+const COMMAND_NAMES: [&[u8]; 24] = [
+    b"get",
+    b"set",
+    b"SET",
+    b"mget",
+    b"mset",
+    b"msetnx",
+    b"append",
+    b"bitop",
+    b"bitfield",
+    b"lcs",
+    b"getex",
+    b"copy",
+    b"del",
+    b"rename",
+    b"object",
+    b"object|encoding",
+    b"config|get",
+    b"client|kill",
+    b"ping",
+    b"multi",
+    b"eXeC",
+    b"expire",
+    b"nosuch",
+    b"config|nosuch",
+];
+
+const SECTIONS: [&[u8]; 12] = [
+    b"server",
+    b"clients",
+    b"memory",
+    b"persistence",
+    b"stats",
+    b"replication",
+    b"cpu",
+    b"cluster",
+    b"keyspace",
+    b"nosuch",
+    b"DEFAULT",
+    b"all",
+];
+
+const SETTINGS: [&[u8]; 16] = [
+    b"0",
+    b"1",
+    b"128",
+    b"1000000",
+    b"-1",
+    b"yes",
+    b"no",
+    b"100mb",
+    b"1gb",
+    b"",
+    b"abc",
+    b"noeviction",
+    b"10",
+    b"9223372036854775808",
+    b"-2",
+    b"5%",
+];
+
+/// The first millisecond of 2100: deadlines from here on do not pass.
+const YEAR_2100_MS: u64 = 4_102_444_800_000;
+
+impl Class {
+    /// The class that rules call by this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        NAMES.iter().find(|(known, _)| *known == name).map(|(_, class)| *class)
+    }
+
+    /// A value of this class.
+    pub fn draw(self, rng: &mut Rng) -> Vec<u8> {
+        match self {
+            Class::Key => key(rng),
+            Class::Value => value(rng),
+            Class::Message => from(rng, &[b"hello", b"", b"\x00\r\n\xff", b"two words", b"5"]),
+            Class::Int => int(rng),
+            Class::Float => float(rng),
+            Class::Index => mostly(rng, 12, |rng| (rng.below(40) as i64 - 20).to_string().into_bytes(), int),
+            Class::Offset => mostly(rng, 12, |rng| decimal(rng.below(300)), offset_beyond),
+            Class::BitOffset => mostly(rng, 12, |rng| decimal(rng.below(600)), offset_beyond),
+            Class::Bit => mostly(rng, 10, |rng| decimal(rng.below(2)), int),
+            Class::Encoding => mostly(rng, 30, |rng| from(rng, &ENCODINGS), odd),
+            Class::FieldOffset => mostly(
+                rng,
+                14,
+                |rng| {
+                    let at = decimal(rng.below(120));
+                    if rng.one_in(3) { [b"#", &at[..]].concat() } else { at }
+                },
+                offset_beyond,
+            ),
+            Class::Ttl => mostly(rng, 8, |rng| decimal(100_000 + 20 * rng.below(1 << 40)), no_ttl),
+            Class::Pttl => mostly(rng, 8, |rng| decimal(100_000_000 + 20_000 * rng.below(1 << 32)), no_ttl),
+            Class::At => mostly(rng, 8, |rng| moment(rng, 1), no_moment),
+            Class::Pat => mostly(rng, 8, |rng| moment(rng, 1000), no_moment),
+            Class::Db => {
+                mostly(rng, 8, |rng| decimal(rng.below(3)), |rng| from(rng, &[b"15", b"16", b"-1", b"1 ", b"x"]))
+            }
+            Class::Pattern => mostly(rng, 20, |rng| from(rng, &PATTERNS), odd),
+            Class::Cursor => {
+                mostly(rng, 8, |_| b"0".to_vec(), |rng| from(rng, &[b"1x", b"-1", b"", b"18446744073709551616"]))
+            }
+            Class::Count => mostly(rng, 8, |rng| decimal(1 + rng.below(2000)), no_count),
+            Class::Type => mostly(rng, 20, |rng| from(rng, &TYPES), odd),
+            Class::ClientName => from(rng, &[b"alice", b"bob", b"", b"two words", b"\x01", b"tab\t", b"name-1"]),
+            Class::ClientId => from(rng, &[b"123456789", b"0", b"-1", b"abc", b"", b"9223372036854775807"]),
+            Class::CommandName => mostly(rng, 30, |rng| from(rng, &COMMAND_NAMES), odd),
+            Class::Section => from(rng, &SECTIONS),
+            Class::Setting => from(rng, &SETTINGS),
+        }
+    }
+}
+
+/// A value that is wrong in most places.
+pub fn odd(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(4) {
+        0 => from(rng, &ODD_INTS),
+        1 => from(rng, &EDGE_INTS),
+        2 => from(rng, &ODD_FLOATS),
+        _ => bytes(rng, 12),
+    }
+}
+
+fn from(rng: &mut Rng, pool: &[&[u8]]) -> Vec<u8> {
+    pool[rng.below(pool.len() as u64) as usize].to_vec()
+}
+
+fn decimal(number: u64) -> Vec<u8> {
+    number.to_string().into_bytes()
+}
+
+/// `usual`, and once in `n` draws `unusual`.
+fn mostly(rng: &mut Rng, n: u64, usual: fn(&mut Rng) -> Vec<u8>, unusual: fn(&mut Rng) -> Vec<u8>) -> Vec<u8> {
+    if rng.one_in(n) { unusual(rng) } else { usual(rng) }
+}
+
+fn bytes(rng: &mut Rng, length_max: u64) -> Vec<u8> {
+    let mut bytes = vec![0; rng.below(length_max + 1) as usize];
+    rng.fill(&mut bytes);
+    bytes
+}
+
+fn key(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(100) {
+        0 => vec![b'k'; 300],
+        1 => bytes(rng, 6),
+        _ => from(rng, &KEYS),
+    }
+}
+
+fn value(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(16) {
+        0 => Vec::new(),
+        1..=4 => int(rng),
+        5..=6 => float(rng),
+        7..=8 => bytes(rng, 40),
+        // The lengths around which encodings of strings change, and some KB.
+        9 => vec![b'x'; [43, 44, 45, 63, 64, 65, 127, 128][rng.below(8) as usize]],
+        10 => vec![[0x00, 0xff, 0xaa, 0x0f][rng.below(4) as usize]; rng.below(80) as usize],
+        11 if rng.one_in(4) => bytes(rng, 6000),
+        11..=13 => from(rng, &[b"ohmytext", b"mynewtext", b"abcdefg", b"aaaaaaaaaa", b"abababab", b"hello world"]),
+        _ => decimal(rng.below(100_000)),
+    }
+}
+
+fn int(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(20) {
+        0..=2 => from(rng, &EDGE_INTS),
+        3 => from(rng, &ODD_INTS),
+        4..=6 => (rng.next_u64() as i64 >> rng.below(64)).to_string().into_bytes(),
+        _ => from(rng, &SMALL_INTS),
+    }
+}
+
+fn float(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(20) {
+        0 => from(rng, &ODD_FLOATS),
+        1 => LONG_DIGITS[..rng.below(LONG_DIGITS.len() as u64 + 1) as usize].to_vec(),
+        2..=4 => format!("{}", (rng.unit() - 0.5) * 10f64.powi(rng.below(20) as i32 - 8)).into_bytes(),
+        5..=6 => int(rng),
+        _ => from(rng, &FLOATS),
+    }
+}
+
+/// Offsets that nothing is allocated for: beyond every limit, below zero, or no number.
+fn offset_beyond(rng: &mut Rng) -> Vec<u8> {
+    let pool: [&[u8]; 9] = [
+        b"4294967296",
+        b"8589934592",
+        b"-1",
+        b"9223372036854775807",
+        b"-9223372036854775808",
+        b"9223372036854775808",
+        b"18446744073709551615",
+        b"#-1",
+        b"#9223372036854775807",
+    ];
+    if rng.one_in(3) { from(rng, &ODD_INTS) } else { from(rng, &pool) }
+}
+
+/// Times to live that are refused, delete at once, or overflow.
+fn no_ttl(rng: &mut Rng) -> Vec<u8> {
+    let pool: [&[u8]; 6] =
+        [b"0", b"-1", b"-1000", b"9223372036854775807", b"-9223372036854775808", b"9223372036854775808"];
+    if rng.one_in(3) { from(rng, &ODD_INTS) } else { from(rng, &pool) }
+}
+
+/// A moment in 2001, or beyond 2100 (one of few, so that GT and LT meet equal deadlines).
+fn moment(rng: &mut Rng, per_second: u64) -> Vec<u8> {
+    let seconds = if rng.one_in(8) { 1_000_000_000 } else { YEAR_2100_MS / 1000 + rng.below(6) * 86_400 };
+    decimal(seconds * per_second + if per_second == 1 { 0 } else { rng.below(3) })
+}
+
+fn no_moment(rng: &mut Rng) -> Vec<u8> {
+    let pool: [&[u8]; 7] =
+        [b"0", b"1", b"-1", b"9223372036854775807", b"-9223372036854775808", b"9223372036854775", b"9223372036854776"];
+    if rng.one_in(3) { from(rng, &ODD_INTS) } else { from(rng, &pool) }
+}
+
+fn no_count(rng: &mut Rng) -> Vec<u8> {
+    if rng.one_in(2) { from(rng, &[b"0", b"-1", b"9223372036854775807"]) } else { from(rng, &ODD_INTS) }
+}
+
+/// Whether `argument` is a time to live that could pass, or nearly tie with another, while a sequence runs.
+pub fn passes_soon(argument: &[u8], unit_ms: u64) -> bool {
+    let number = std::str::from_utf8(argument).ok().and_then(|text| text.trim().parse::<u64>().ok());
+    number.is_some_and(|number| number > 0 && number < 100_000_000 / unit_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// V2 for every class of times, in the form a server reads them.
+    #[test]
+    fn no_time_to_live_passes_soon() {
+        let mut rng = Rng::new(1);
+        for _ in 0..20_000 {
+            let ttl = Class::Ttl.draw(&mut rng);
+            let pttl = Class::Pttl.draw(&mut rng);
+            // A few odd texts such as " 1" are numbers to nobody but the check here.
+            let odd = |text: &[u8]| ODD_INTS.contains(&text);
+            assert!(odd(&ttl) || !passes_soon(&ttl, 1000), "{ttl:?}");
+            assert!(odd(&pttl) || !passes_soon(&pttl, 1), "{pttl:?}");
+        }
+    }
+
+    #[test]
+    fn every_class_has_a_name_and_draws_the_same_from_the_same_seed() {
+        for (name, class) in NAMES {
+            assert_eq!(Class::from_name(name), Some(class));
+            let draw = |seed| class.draw(&mut Rng::new(seed));
+            assert_eq!(draw(5), draw(5));
+        }
+    }
+}
