@@ -38,11 +38,12 @@ class Stage:
 
 
 class Job:
-    """A stage under way: its log, its counts, and the commands it starts."""
+    """A stage under way: its log, its counts, and the commands it starts. Several threads may use one."""
 
     def __init__(self, stage, verbose=False):
         self.stage = stage
         self.tally = Tally()
+        self.lock = threading.Lock()
         self.verbose = verbose
         LOGS.mkdir(parents=True, exist_ok=True)
         self.log_path = LOGS / f"{stage.name}.log"
@@ -50,23 +51,22 @@ class Job:
 
     def say(self, line):
         """One line into the log, and on the screen when asked for."""
-        self.log.write(line + "\n")
-        self.log.flush()
+        with self.lock:
+            self.log.write(line + "\n")
+            self.log.flush()
         if self.verbose:
             print(f"    {line}")
 
     def check(self, name, problem=None):
         """Counts one check made by the stage itself: passed when `problem` is None."""
-        if problem is None:
-            self.tally.passed += 1
-            self.say(f"ok - {name}")
-        else:
-            self.tally.failed += 1
-            self.say(f"not ok - {name}: {problem}")
+        with self.lock:
+            self.tally.add(Tally(passed=int(problem is None), failed=int(problem is not None)))
+        self.say(f"ok - {name}" if problem is None else f"not ok - {name}: {problem}")
 
     def skip_check(self, name, reason):
         """Counts one check that cannot run here."""
-        self.tally.skips.append((name, reason))
+        with self.lock:
+            self.tally.skips.append((name, reason))
         self.say(f"ok - {name} # SKIP {reason}")
 
     def command(self, argv, name=None, cwd=ROOT, env=None, timeout=3600, counts=False):
@@ -75,26 +75,28 @@ class Job:
         argv = [str(a) for a in argv]
         name = name or " ".join(argv[:3])
         self.say(f"$ {' '.join(argv)}")
-        before = (self.tally.passed, self.tally.failed, len(self.tally.skips))
+        seen = Tally()
         deadline = time.monotonic() + timeout
         child = subprocess.Popen(
-            argv, cwd=cwd, env=_environment(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors="replace", start_new_session=True)
+            argv, cwd=cwd, env=_environment(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
         killer = _kill_at(child, deadline)
         try:
             for line in child.stdout:
                 line = line.rstrip("\n")
                 self.say(line)
                 if counts:
-                    self.tally.read(line)
+                    seen.read(line)
             status = child.wait()
         finally:
             timed_out = killer()
+        with self.lock:
+            self.tally.add(seen)
         if timed_out:
             self.check(name, f"no end after {timeout} s")
-        elif status != 0 and self.tally.failed == before[1]:
+        elif status != 0 and seen.failed == 0:
             self.check(name, f"exit status {status}")
-        elif status == 0 and before == (self.tally.passed, self.tally.failed, len(self.tally.skips)):
+        elif status == 0 and seen == Tally():
             self.check(name)
         return status
 

@@ -1,0 +1,33 @@
+"""Differential: the same commands to this server, Valkey 9.1 and Redis 7.0; see tests/differential/."""
+
+import need
+from job import ROOT, Job, Stage
+
+IN_TEST = 200_000
+IN_A_PIECE = 1_000_000
+PIECES = 100
+SECONDS_MAX = 1200
+
+
+def compare(job, commands, seed=None):
+    """The scripts, and so many random commands from a seed (a fresh one, printed, when none is given)."""
+    need.apt("redis-server")
+    environment = {"VALKEY_SERVER": str(need.valkey()), "REDIS_SERVER": need.program("redis-server", "redis-server"),
+                   "ONGGI_SERVER": str(need.onggi()), "ONGGI_DIFF_COMMANDS": str(commands)}
+    if seed is not None:
+        environment["ONGGI_DIFF_SEED"] = str(seed)
+    job.command(["cargo", "test", "--locked", "-p", "onggi-differential"], name="differential", env=environment,
+                timeout=SECONDS_MAX, counts=True)
+
+
+def run(job: Job):
+    compare(job, IN_TEST)
+
+
+def pieces(_job):
+    return [(f"million {piece}", lambda job, piece=piece: compare(job, IN_A_PIECE, seed=piece)) for piece in range(1, PIECES + 1)]
+
+
+STAGE = Stage("differential", "replies compared with Valkey 9.1 and Redis 7.0", run, pieces,
+              present=lambda: (ROOT / "tests" / "differential" / "Cargo.toml").exists()
+              and (ROOT / "crates" / "onggi" / "src" / "serve.rs").exists())

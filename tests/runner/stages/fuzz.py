@@ -1,0 +1,54 @@
+"""Fuzzing: every target of fuzz/ for a minute, two at a time. The long form gives each an hour in pieces of a minute.
+
+Found inputs stay in `target/fuzz-corpus/TARGET`, so that the next run starts where this one ended; a failing input is
+in `fuzz/artifacts/TARGET`. Inputs that once failed belong into `fuzz/seeds/TARGET`, which every run starts from.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import need
+from job import ROOT, TARGET, Job, Stage
+
+CARGO_FUZZ = "0.13.2"
+SECONDS = 60
+PIECES = 60
+MEMORY_MB_MAX = 512
+HOME = ROOT / "fuzz"
+
+
+def prepare(job):
+    """Builds all targets; returns their names."""
+    need.nightly("rust-src")
+    need.program("c++", "g++")
+    tool = need.cargo_tool("cargo-fuzz", CARGO_FUZZ)
+    environment = {"CARGO_TARGET_DIR": str(TARGET / "fuzz")}
+    job.build([tool, "fuzz", "build", "--fuzz-dir", HOME], env={**environment, "RUSTUP_TOOLCHAIN": "nightly"})
+    return job.build([tool, "fuzz", "list", "--fuzz-dir", HOME]).split()
+
+
+def fuzz(job, target, seconds):
+    """One target for so many seconds."""
+    corpus = TARGET / "fuzz-corpus" / target
+    artifacts = HOME / "artifacts" / target
+    seeds = HOME / "seeds" / target
+    for directory in (corpus, artifacts):
+        directory.mkdir(parents=True, exist_ok=True)
+    program = TARGET / "fuzz" / "x86_64-unknown-linux-gnu" / "release" / target
+    job.command([program, corpus, *([seeds] if seeds.exists() else []), f"-max_total_time={seconds}", "-timeout=1",
+                 f"-rss_limit_mb={MEMORY_MB_MAX}", f"-artifact_prefix={artifacts}/", "-print_final_stats=1"],
+                name=f"{target} for {seconds} s", timeout=seconds + 120)
+
+
+def run(job: Job):
+    targets = prepare(job)
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        for done in [pool.submit(fuzz, job, target, SECONDS) for target in targets]:
+            done.result()
+
+
+def pieces(job):
+    return [(f"{target}, minute {minute}", lambda job, t=target: fuzz(job, t, SECONDS))
+            for minute in range(1, PIECES + 1) for target in prepare(job)]
+
+
+STAGE = Stage("fuzz", "parsers and formats against random input", run, pieces, present=lambda: (HOME / "Cargo.toml").exists())

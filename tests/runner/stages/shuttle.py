@@ -1,0 +1,29 @@
+"""Shuttle: tests of locks and mailboxes under random schedules, for crates that ask with
+`[package.metadata.checks] shuttle = [...]`. The tests read SHUTTLE_SCHEDULES, how many schedules to try."""
+
+import workspace
+from job import Job, Stage
+
+IN_TEST = 100_000
+IN_A_PIECE = 1_000_000
+SECONDS_MAX = 1800
+
+
+def shuttle(job, package, arguments, schedules):
+    """The crate's tests under so many schedules."""
+    job.command(["cargo", "test", "--locked", "-p", package, *arguments], name=package, timeout=SECONDS_MAX, counts=True,
+                env={"SHUTTLE_SCHEDULES": str(schedules)})
+
+
+def run(job: Job):
+    for package, arguments in workspace.checks("shuttle"):
+        shuttle(job, package, arguments, IN_TEST)
+
+
+def pieces(_job):
+    return [(f"{package}, million {million}", lambda job, p=package, a=arguments: shuttle(job, p, a, IN_A_PIECE))
+            for million in range(1, 11) for package, arguments in workspace.checks("shuttle")]
+
+
+STAGE = Stage("shuttle", "locks and mailboxes under random schedules", run, pieces,
+              present=lambda: bool(workspace.checks("shuttle")))
