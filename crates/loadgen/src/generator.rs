@@ -88,8 +88,10 @@ pub struct Run<'a> {
     pub fill: Option<&'a Template>,
     /// Which keys.
     pub keys: &'a KeyStream,
-    /// Keys `0..key_count` exist before the run.
+    /// Number of keys in `keys`.
     pub key_count: u64,
+    /// The first key number that `{newkey}` takes.
+    pub newest: u64,
     /// Which values.
     pub payload: &'a Payload,
     /// Field placeholders walk in order instead of being drawn.
@@ -159,7 +161,7 @@ pub fn run(run: &Run<'_>, watch: &mut dyn FnMut(Progress)) -> Result<Totals> {
     }
     let shared = Shared {
         counters: (0..threads).map(|_| Counters::default()).collect(),
-        newest: AtomicU64::new(run.key_count),
+        newest: AtomicU64::new(run.newest),
         stop: AtomicBool::new(false),
         running: AtomicU64::new(threads as u64),
     };

@@ -185,6 +185,7 @@ pub fn measure(
             fill: None,
             keys: &keys,
             key_count: settings.keys,
+            newest: settings.keys,
             payload: &payload,
             ordered_fields: false,
             seed: settings.seed,
@@ -213,8 +214,10 @@ fn check(target: &Target, command: &str, totals: &Totals) -> Result<()> {
 pub struct LoadPlan<'a> {
     /// The command that writes a key.
     pub command: &'a str,
-    /// Operations: keys times rounds.
-    pub operations: u64,
+    /// Number of different keys.
+    pub keys: u64,
+    /// How often each is written.
+    pub rounds: u64,
     /// Length of values.
     pub value_size: Size,
     /// In order, or each key once at random.
@@ -239,7 +242,7 @@ pub fn load(
     watch: &mut dyn FnMut(Progress),
 ) -> Result<(Measurement, u64)> {
     let commands = [(Template::new(plan.command, &settings.key_format)?, 1)];
-    let keys = KeyStream::new(plan.distribution, settings.keys, settings.seed).starting_at(plan.first_key);
+    let keys = KeyStream::new(plan.distribution, plan.keys, settings.seed).starting_at(plan.first_key);
     let payload = Payload::new(&settings.content, plan.value_size, settings.seed)?;
     let totals = generator::run(
         &Run {
@@ -250,11 +253,12 @@ pub fn load(
             threads: settings.threads,
             pipeline: plan.pipeline,
             pace: Pace::Closed,
-            extent: Extent::Operations(plan.operations),
+            extent: Extent::Operations(plan.keys * plan.rounds),
             commands: &commands,
             fill: None,
             keys: &keys,
-            key_count: settings.keys,
+            key_count: plan.keys,
+            newest: plan.first_key + plan.keys,
             payload: &payload,
             ordered_fields: true,
             seed: settings.seed,
@@ -270,7 +274,7 @@ pub fn load(
     Ok((Measurement::of(&totals), totals.value_bytes))
 }
 
-/// Loads everything a test needs, unless the server already holds that many keys.
+/// Loads everything a test needs.
 ///
 /// # Errors
 /// As [`load`].
@@ -279,18 +283,19 @@ pub fn load_for(
     settings: &Settings,
     test: &TestSpec,
     value_size: Size,
-    watch: &mut dyn FnMut(&str, Progress),
+    watch: &mut dyn FnMut(f64),
 ) -> Result<()> {
     for (command, rounds) in &test.loads {
         let plan = LoadPlan {
             command,
-            operations: settings.keys * rounds,
+            keys: settings.keys,
+            rounds: *rounds,
             value_size,
             distribution: Distribution::Sequential,
             pipeline: LOAD_PIPELINE,
             first_key: 0,
         };
-        load(target, settings, &plan, &mut |progress| watch(command, progress))?;
+        load(target, settings, &plan, &mut |progress| watch(progress.fraction))?;
     }
     Ok(())
 }

@@ -1,0 +1,219 @@
+//! Suite `memory`: what a key costs beyond its own bytes, what a TTL adds, whether growth is flat, and whether memory
+//! comes back when values shrink. Every figure is resident memory of the process, before and after real commands.
+
+use super::Harness;
+use crate::error::{BenchError, Result};
+use crate::keys::Distribution;
+use crate::measure::{LOAD_PIPELINE, LoadPlan};
+use crate::payload::Size;
+use crate::process::resident_bytes;
+use crate::results::{Better, Cell, ResultRow, Section};
+use crate::server::{Server, ServerSpec};
+use crate::targets::Target;
+use std::time::{Duration, Instant};
+
+const KEYS: u64 = 5_000_000;
+const SET: &str = "SET {key} {value}";
+/// Between one and two days, so that no key expires and no two servers profit from equal times.
+const SET_WITH_TTL: &str = "SET {key} {value} EX 1{int:100000:5}";
+
+/// Value size, and the target for bytes per key beyond key and value.
+const OVERHEADS: [(usize, Target); 5] = [
+    (2, Target::at_most(18.0, Some(12.0))),
+    (16, Target::at_most(16.0, Some(12.0))),
+    (64, Target::at_most(18.0, Some(12.0))),
+    (512, Target::at_most(40.0, Some(20.0))),
+    (1024, Target::at_most(60.0, Some(24.0))),
+];
+/// Value sizes that are measured with a TTL too.
+const TTL_SIZES: [usize; 2] = [16, 64];
+const TTL: Target = Target::at_most(14.0, Some(10.0));
+/// Key counts at which growth is looked at, in millions.
+const GROWTH_MILLIONS: [u64; 4] = [1, 2, 5, 10];
+const GROWTH_VALUE_BYTES: usize = 16;
+const FLATNESS: Target = Target::at_most(1.10, None);
+const SHRINK_KEYS: u64 = 2_000_000;
+const SHRINK_FROM: Size = Size { min: 300, max: 500 };
+const SHRINK_TO: Size = Size { min: 20, max: 60 };
+const SHRINK: Target = Target::at_most(1.6, None);
+
+/// Memory counts as settled when it moves by less than a thousandth over a second, or at the latest after this.
+const SETTLE_MAX: Duration = Duration::from_secs(20);
+const SETTLE_STEP: Duration = Duration::from_millis(200);
+const SETTLE_STEPS: usize = 5;
+
+pub(super) fn run(harness: &mut Harness<'_>) -> Result<Vec<Section>> {
+    let specs: Vec<ServerSpec> = harness.plan.servers.iter().filter(|spec| !spec.is_echo()).cloned().collect();
+    if let Some(spec) = specs.iter().find(|spec| !spec.is_startable()) {
+        return Err(BenchError::Usage(format!(
+            "server {}: the memory suite starts every server afresh for each figure; give a command",
+            spec.name
+        )));
+    }
+    harness.steps.expect(specs.len() * (OVERHEADS.len() + TTL_SIZES.len() + GROWTH_MILLIONS.len() + 3));
+    let (overhead, ttl) = overhead_sections(harness, &specs)?;
+    let (growth, flatness) = growth_sections(harness, &specs)?;
+    let shrink = shrink_section(harness, &specs)?;
+    Ok(vec![overhead, ttl, growth, flatness, shrink])
+}
+
+fn overhead_sections(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<(Section, Section)> {
+    let keys = harness.scaled(KEYS);
+    let mut overhead = section(
+        "Memory per key beyond key and value",
+        format!(
+            "Growth of resident memory after {keys} SETs of different 16-byte keys, divided by the keys, less the bytes of key and value."
+        ),
+        "bytes per key",
+    );
+    let mut ttl = section(
+        "What a time to live adds",
+        format!("The same with an expiration on every key, less the figure without; {keys} keys."),
+        "bytes per key",
+    );
+    for (bytes, _) in OVERHEADS {
+        let (mut plain, mut extra) = (Vec::new(), Vec::new());
+        for spec in specs {
+            let without = bytes_per_key(harness, spec, SET, bytes, keys)?;
+            let payload = (harness.plan.settings.key_format.size + bytes) as f64;
+            plain.push(Cell::new(&spec.name, vec![without - payload]));
+            if TTL_SIZES.contains(&bytes) {
+                let with = bytes_per_key(harness, spec, SET_WITH_TTL, bytes, keys)?;
+                extra.push(Cell::new(&spec.name, vec![with - without]));
+            }
+        }
+        push(harness, &mut overhead, format!("{bytes} B values"), plain);
+        if !extra.is_empty() {
+            push(harness, &mut ttl, format!("{bytes} B values"), extra);
+        }
+    }
+    let targets = OVERHEADS.map(|(_, target)| Some(target));
+    let ttl_targets = TTL_SIZES.map(|_| Some(TTL));
+    Ok((harness.subject_section(overhead, &targets), harness.subject_section(ttl, &ttl_targets)))
+}
+
+/// Starts a server, fills it, and returns its growth per key.
+fn bytes_per_key(
+    harness: &mut Harness<'_>,
+    spec: &ServerSpec,
+    command: &str,
+    value_bytes: usize,
+    keys: u64,
+) -> Result<f64> {
+    let (server, empty) = start_warm(harness, spec)?;
+    let load = plan(command, keys, 0, Size::exactly(value_bytes), Distribution::Sequential);
+    harness.load(&server, &format!("{}: {keys} keys of {value_bytes} B", spec.name), &load)?;
+    let full = settled_resident(harness, &server)?;
+    Ok((full as f64 - empty as f64) / keys as f64)
+}
+
+fn growth_sections(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<(Section, Section)> {
+    let counts = GROWTH_MILLIONS.map(|millions| harness.scaled(millions * 1_000_000));
+    let mut growth = section(
+        "Bytes per key while growing",
+        format!(
+            "Growth of resident memory per key, key and a {GROWTH_VALUE_BYTES}-byte value included, as one server fills up."
+        ),
+        "bytes per key",
+    );
+    let mut series: Vec<Vec<f64>> = Vec::new();
+    for spec in specs {
+        let (server, empty) = start_warm(harness, spec)?;
+        let (mut held, mut figures) = (0, Vec::new());
+        for count in counts {
+            let size = Size::exactly(GROWTH_VALUE_BYTES);
+            let load = plan(SET, count - held, held, size, Distribution::Sequential);
+            harness.load(&server, &format!("{}: growing to {count} keys", spec.name), &load)?;
+            held = count;
+            figures.push((settled_resident(harness, &server)? as f64 - empty as f64) / count as f64);
+        }
+        series.push(figures);
+    }
+    for (at, count) in counts.into_iter().enumerate() {
+        let cells = specs.iter().zip(&series).map(|(spec, figures)| Cell::new(&spec.name, vec![figures[at]])).collect();
+        push(harness, &mut growth, format!("{:.3} M keys", count as f64 / 1e6), cells);
+    }
+    let mut flatness = section(
+        "Flatness of growth",
+        "The largest of the figures above divided by the smallest: 1 is perfectly flat.".to_owned(),
+        "largest / smallest",
+    );
+    let cells = specs
+        .iter()
+        .zip(&series)
+        .map(|(spec, figures)| {
+            let largest = figures.iter().copied().fold(f64::MIN, f64::max);
+            let smallest = figures.iter().copied().fold(f64::MAX, f64::min);
+            Cell::new(&spec.name, vec![largest / smallest])
+        })
+        .collect();
+    push(harness, &mut flatness, "bytes per key".to_owned(), cells);
+    Ok((growth, harness.subject_section(flatness, &[Some(FLATNESS)])))
+}
+
+fn shrink_section(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Section> {
+    let keys = harness.scaled(SHRINK_KEYS);
+    let mut shrink = section(
+        "After values shrink",
+        format!(
+            "Resident memory of the whole process divided by the bytes of all keys and values, after {keys} values of \
+             {SHRINK_FROM} B were each overwritten by one of {SHRINK_TO} B, in random order."
+        ),
+        "resident / live payload",
+    );
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for spec in specs {
+        let (server, _) = start_warm(harness, spec)?;
+        for (size, order, cells) in
+            [(SHRINK_FROM, Distribution::Sequential, &mut before), (SHRINK_TO, Distribution::Shuffled, &mut after)]
+        {
+            let load = plan(SET, keys, 0, size, order);
+            let (_, value_bytes) =
+                harness.load(&server, &format!("{}: {keys} values of {size} B", spec.name), &load)?;
+            let live = value_bytes + keys * harness.plan.settings.key_format.size as u64;
+            cells.push(Cell::new(&spec.name, vec![settled_resident(harness, &server)? as f64 / live as f64]));
+        }
+    }
+    push(harness, &mut shrink, format!("before, {SHRINK_FROM} B"), before);
+    push(harness, &mut shrink, format!("after, {SHRINK_TO} B"), after);
+    Ok(harness.subject_section(shrink, &[None, Some(SHRINK)]))
+}
+
+/// A fresh server whose connections and buffers have been in use, so that what grows afterwards is the keys; and its
+/// resident memory then.
+fn start_warm(harness: &mut Harness<'_>, spec: &ServerSpec) -> Result<(Server, u64)> {
+    let server = harness.start(spec, &harness.options())?;
+    let warm = plan("PING", 20_000, 0, Size::exactly(1), Distribution::Sequential);
+    crate::measure::load(&server.target, &harness.plan.settings, &warm, &mut |_| {})?;
+    let resident = settled_resident(harness, &server)?;
+    Ok((server, resident))
+}
+
+fn plan(command: &str, keys: u64, first_key: u64, value_size: Size, distribution: Distribution) -> LoadPlan<'_> {
+    LoadPlan { command, keys, rounds: 1, value_size, distribution, pipeline: LOAD_PIPELINE, first_key }
+}
+
+/// Resident memory once it has stopped moving: servers finish growing tables and give back pages in the background.
+fn settled_resident(harness: &Harness<'_>, server: &Server) -> Result<u64> {
+    let pid = server.target.pid.expect("the harness started this server");
+    harness.steps.wait(&format!("{}: memory settles", server.record.name));
+    let deadline = Instant::now() + SETTLE_MAX;
+    let mut last = vec![resident_bytes(pid)?];
+    loop {
+        std::thread::sleep(SETTLE_STEP);
+        last.push(resident_bytes(pid)?);
+        let recent = &last[last.len().saturating_sub(SETTLE_STEPS + 1)..];
+        let (low, high) = recent.iter().fold((u64::MAX, 0), |(low, high), &now| (low.min(now), high.max(now)));
+        if (last.len() > SETTLE_STEPS && high - low <= high / 1000) || Instant::now() > deadline {
+            return Ok(recent[recent.len() - 1]);
+        }
+    }
+}
+
+fn section(title: &str, about: String, unit: &str) -> Section {
+    Section { title: title.to_owned(), about, unit: unit.to_owned(), better: Better::Lower, rows: Vec::new() }
+}
+
+fn push(harness: &Harness<'_>, section: &mut Section, title: String, cells: Vec<Cell>) {
+    section.rows.push(ResultRow::new(title, cells, &harness.plan.subject, section.better));
+}

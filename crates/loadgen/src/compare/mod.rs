@@ -1,0 +1,195 @@
+//! Comparisons: servers beside each other, one under load at a time, in rounds whose order rotates.
+//!
+//! ```text
+//! round 1:  A B C     every server holds the same data throughout; a ratio is taken within a round, where the
+//! round 2:  B C A     host's mood is the same for both sides, and the median is taken over the rounds
+//! round 3:  C A B
+//! ```
+
+mod eviction;
+mod memory;
+mod rounds;
+mod strings;
+mod two_workers;
+
+use crate::client::Client;
+use crate::error::{BenchError, Result};
+use crate::machine::{self, Machine};
+use crate::measure::{self, LOAD_PIPELINE, LoadPlan, Measurement, Row, Settings};
+use crate::process::Cores;
+use crate::progress::Steps;
+use crate::results::{FORMAT, Results, Section};
+use crate::server::{Server, ServerRecord, ServerSpec, StartOptions};
+use std::time::{Instant, SystemTime};
+
+/// What to compare.
+#[derive(Clone, Debug)]
+pub enum Suite {
+    /// CPU time per string command.
+    Strings,
+    /// Bytes per key.
+    Memory,
+    /// Throughput of two workers.
+    TwoWorkers,
+    /// Hit ratios under a memory limit.
+    Eviction,
+    /// Rows of the user's own, without targets.
+    Custom(Vec<Row>),
+}
+
+impl Suite {
+    /// Its name on the command line and in paths.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Strings => "strings",
+            Self::Memory => "memory",
+            Self::TwoWorkers => "two-workers",
+            Self::Eviction => "eviction",
+            Self::Custom(_) => "custom",
+        }
+    }
+}
+
+/// How a comparison is to be run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What to compare.
+    pub suite: Suite,
+    /// The servers.
+    pub servers: Vec<ServerSpec>,
+    /// The one whose targets are judged.
+    pub subject: String,
+    /// The load.
+    pub settings: Settings,
+    /// Rounds, where the suite's own number is not wanted.
+    pub rounds: Option<usize>,
+    /// Seconds per window, where the suite's own length is not wanted.
+    pub seconds: Option<f64>,
+    /// Factor on the number of keys of the memory and eviction suites.
+    pub scale: f64,
+    /// Cores for the servers; `None` leaves them free.
+    pub server_cores: Option<Cores>,
+    /// Over unix sockets instead of TCP.
+    pub unix_socket: bool,
+    /// The command line, for the results.
+    pub command_line: String,
+}
+
+/// Runs the comparison.
+///
+/// # Errors
+/// When a server cannot be started, loaded or looked at; no part of the results is kept then.
+pub fn run(plan: &Plan) -> Result<Results> {
+    let (began, clock, machine) = (SystemTime::now(), Instant::now(), Machine::read());
+    if !plan.servers.iter().any(|server| server.name == plan.subject) {
+        return Err(BenchError::Usage(format!("--subject {}: no server of that name", plan.subject)));
+    }
+    for (at, server) in plan.servers.iter().enumerate() {
+        if plan.servers[..at].iter().any(|other| other.name == server.name) {
+            return Err(BenchError::Usage(format!("two servers are named `{}`: write NAME=...", server.name)));
+        }
+    }
+    let mut harness = Harness { plan, steps: Steps::new(), records: Vec::new() };
+    let sections = match &plan.suite {
+        Suite::Strings => strings::run(&mut harness)?,
+        Suite::Memory => memory::run(&mut harness)?,
+        Suite::TwoWorkers => two_workers::run(&mut harness)?,
+        Suite::Eviction => eviction::run(&mut harness)?,
+        Suite::Custom(rows) => strings::run_custom(&mut harness, rows)?,
+    };
+    harness.steps.finish();
+    Ok(Results {
+        format: FORMAT,
+        suite: plan.suite.name().to_owned(),
+        started: machine::utc(began),
+        seconds: clock.elapsed().as_secs_f64(),
+        command_line: plan.command_line.clone(),
+        generator: format!("onggi bench {}", env!("CARGO_PKG_VERSION")),
+        load_average_end: Machine::read().load_average,
+        machine,
+        settings: plan.settings.clone(),
+        subject: plan.subject.clone(),
+        servers: harness.records,
+        sections,
+    })
+}
+
+/// What the suites share: the plan, a progress bar, and the servers seen so far.
+struct Harness<'p> {
+    plan: &'p Plan,
+    steps: Steps,
+    records: Vec<ServerRecord>,
+}
+
+impl Harness<'_> {
+    /// Starts one server and remembers what it is.
+    fn start(&mut self, spec: &ServerSpec, options: &StartOptions) -> Result<Server> {
+        self.steps.wait(&format!("starting {}", spec.name));
+        let server = Server::start(spec, options)?;
+        if !self.records.iter().any(|record| record.name == server.record.name) {
+            self.records.push(server.record.clone());
+        }
+        Ok(server)
+    }
+
+    /// Starts all servers of the plan.
+    fn start_all(&mut self, options: &StartOptions) -> Result<Vec<Server>> {
+        let plan = self.plan;
+        plan.servers.iter().map(|spec| self.start(spec, options)).collect()
+    }
+
+    /// Options that every start has in common.
+    fn options(&self) -> StartOptions {
+        StartOptions {
+            directives: Vec::new(),
+            workers: 1,
+            cores: self.plan.server_cores.clone(),
+            unix_socket: self.plan.unix_socket,
+        }
+    }
+
+    /// A number of keys, by the plan's scale.
+    fn scaled(&self, keys: u64) -> u64 {
+        ((keys as f64 * self.plan.scale) as u64).max(1000)
+    }
+
+    /// Writes keys, showing progress under `title`.
+    fn load(&self, server: &Server, title: &str, load: &LoadPlan<'_>) -> Result<(Measurement, u64)> {
+        self.steps.say(title);
+        measure::load(&server.target, &self.plan.settings, load, &mut |progress| self.steps.advance(progress.fraction))
+    }
+
+    /// Writes every key of the settings once and checks that the server now has them all.
+    fn load_strings(&self, server: &Server, row: &Row) -> Result<()> {
+        if server.is_echo {
+            return Ok(());
+        }
+        server.empty()?;
+        for (command, rounds) in &row.test.loads {
+            let load = LoadPlan {
+                command,
+                keys: self.plan.settings.keys,
+                rounds: *rounds,
+                value_size: row.value_size,
+                distribution: crate::keys::Distribution::Sequential,
+                pipeline: LOAD_PIPELINE,
+                first_key: 0,
+            };
+            self.load(server, &format!("loading {}", server.record.name), &load)?;
+        }
+        let held = Client::connect(&server.target.address, &server.target.login)?.key_count()?;
+        if !row.test.loads.is_empty() && held < self.plan.settings.keys {
+            let (address, command) = (server.target.address.to_string(), "DBSIZE".to_owned());
+            let reply = format!("{held} keys after writing {}", self.plan.settings.keys);
+            return Err(BenchError::Refused { address, command, reply });
+        }
+        Ok(())
+    }
+
+    fn subject_section(&self, mut section: Section, targets: &[Option<crate::targets::Target>]) -> Section {
+        for (row, target) in section.rows.iter_mut().zip(targets) {
+            row.verdict = target.as_ref().and_then(|target| target.judge(row, &self.plan.subject, section.better));
+        }
+        section
+    }
+}

