@@ -82,17 +82,18 @@ fn generate(exact: Scaled, upper: Scaled, width: u64, mut exponent: i32) -> Deci
     let one = 1u64.wrapping_shl(point);
     let mut distance = upper.mantissa.wrapping_sub(exact.mantissa);
     let mut width = width;
-    let mut integer = upper.mantissa.wrapping_shr(point);
+    let mut integer = upper.mantissa.wrapping_shr(point) as u32;
     let mut fraction = upper.mantissa & one.wrapping_sub(1);
     let mut digits = 0u64;
-    for power in (0..10).rev() {
-        let unit = 10u64.wrapping_pow(power);
-        digits = digits.wrapping_mul(10).wrapping_add(integer.checked_div(unit).unwrap_or_default());
+    // Before the first digit the rest is the whole number, which is more than the width.
+    for power in (0..=integer.checked_ilog10().unwrap_or_default()).rev() {
+        let unit = 10u32.wrapping_pow(power);
+        digits = digits.wrapping_mul(10).wrapping_add(u64::from(integer.checked_div(unit).unwrap_or_default()));
         integer = integer.checked_rem(unit).unwrap_or_default();
-        let rest = integer.wrapping_shl(point).wrapping_add(fraction);
+        let rest = u64::from(integer).wrapping_shl(point).wrapping_add(fraction);
         if rest <= width {
             exponent = exponent.wrapping_add(power as i32);
-            let digits = step_down(digits, width, rest, unit.wrapping_shl(point), distance);
+            let digits = step_down(digits, width, rest, u64::from(unit).wrapping_shl(point), distance);
             return Decimal { digits, exponent };
         }
     }

@@ -74,7 +74,7 @@ impl ReplyBuffer {
     #[inline]
     pub fn integer(&mut self, value: i64) {
         if let digit @ 0..=9 = value {
-            return self.put(word(&[b':', digit as u8 | b'0', b'\r', b'\n']), 4);
+            return self.bytes.extend_from_slice(&[b':', digit as u8 | b'0', b'\r', b'\n']);
         }
         let mut digits = itoa::Buffer::new();
         self.bytes.reserve(HEADER_BYTES_MAX);
@@ -112,8 +112,8 @@ impl ReplyBuffer {
     #[inline]
     pub fn null(&mut self) {
         match self.protocol() {
-            Protocol::Resp2 => self.put(word(b"$-1\r\n"), 5),
-            Protocol::Resp3 => self.put(word(b"_\r\n"), 3),
+            Protocol::Resp2 => self.bytes.extend_from_slice(b"$-1\r\n"),
+            Protocol::Resp3 => self.bytes.extend_from_slice(b"_\r\n"),
         }
     }
 
@@ -121,8 +121,8 @@ impl ReplyBuffer {
     #[inline]
     pub fn null_array(&mut self) {
         match self.protocol() {
-            Protocol::Resp2 => self.put(word(b"*-1\r\n"), 5),
-            Protocol::Resp3 => self.put(word(b"_\r\n"), 3),
+            Protocol::Resp2 => self.bytes.extend_from_slice(b"*-1\r\n"),
+            Protocol::Resp3 => self.bytes.extend_from_slice(b"_\r\n"),
         }
     }
 
@@ -187,8 +187,8 @@ impl ReplyBuffer {
     pub fn boolean(&mut self, value: bool) {
         match (self.protocol(), value) {
             (Protocol::Resp2, _) => self.integer(i64::from(value)),
-            (Protocol::Resp3, true) => self.put(word(b"#t\r\n"), 4),
-            (Protocol::Resp3, false) => self.put(word(b"#f\r\n"), 4),
+            (Protocol::Resp3, true) => self.bytes.extend_from_slice(b"#t\r\n"),
+            (Protocol::Resp3, false) => self.bytes.extend_from_slice(b"#f\r\n"),
         }
     }
 
@@ -240,29 +240,23 @@ impl ReplyBuffer {
     fn header(&mut self, kind: u8, number: usize) {
         put_header(&mut self.bytes, kind, number);
     }
-
-    #[inline]
-    fn put(&mut self, word: u64, len: usize) {
-        put_word(&mut self.bytes, word, len);
-    }
 }
 
 /// A header of the least length, which [`ReplyBuffer::end`] replaces.
 const PLACEHOLDER: &[u8] = b"*0\r\n";
 
-/// Writes `<kind><number>\r\n`. Up to three digits are one store of eight bytes.
+/// Writes `<kind><number>\r\n`. Up to three digits are one store of a known length.
 #[inline]
 fn put_header(bytes: &mut Vec<u8>, kind: u8, number: usize) {
-    let kind = u64::from(kind);
-    let digit = |number: usize| (number % 10) as u64 | 0x30;
+    let digit = |number: usize| (number % 10) as u8 | b'0';
     match number {
-        0..=9 => put_word(bytes, 0x0a0d_0000 | digit(number) << 8 | kind, 4),
-        10..=99 => put_word(bytes, 0x0a_0d00_0000 | digit(number) << 16 | digit(number / 10) << 8 | kind, 5),
+        0..=9 => bytes.extend_from_slice(&[kind, digit(number), b'\r', b'\n']),
+        10..=99 => bytes.extend_from_slice(&[kind, digit(number / 10), digit(number), b'\r', b'\n']),
         100..=999 => {
-            let digits = digit(number) << 24 | digit(number / 10) << 16 | digit(number / 100) << 8;
-            put_word(bytes, 0x0a0d_0000_0000 | digits | kind, 6);
+            let header = [kind, digit(number / 100), digit(number / 10), digit(number), b'\r', b'\n'];
+            bytes.extend_from_slice(&header);
         }
-        _ => put_long_header(bytes, kind as u8, number),
+        _ => put_long_header(bytes, kind, number),
     }
 }
 
@@ -271,23 +265,4 @@ fn put_long_header(bytes: &mut Vec<u8>, kind: u8, number: usize) {
     bytes.push(kind);
     bytes.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
     bytes.extend_from_slice(b"\r\n");
-}
-
-/// Appends the first `len` bytes of `word`, by storing all eight and taking the others back.
-#[inline]
-fn put_word(bytes: &mut Vec<u8>, word: u64, len: usize) {
-    let end = bytes.len().wrapping_add(len);
-    bytes.extend_from_slice(&word.to_le_bytes());
-    bytes.truncate(end);
-}
-
-/// Up to eight bytes as [`put_word`] takes them.
-const fn word(bytes: &[u8]) -> u64 {
-    let mut word = 0;
-    let mut rest = bytes;
-    while let [head @ .., last] = rest {
-        word = word << 8 | *last as u64;
-        rest = head;
-    }
-    word
 }

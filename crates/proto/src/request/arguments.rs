@@ -14,14 +14,20 @@ pub struct Span {
 const LARGE: u32 = 1 << 31;
 
 impl Span {
+    /// Where a span may end at most.
+    pub(super) const END_MAX: usize = LARGE as usize - 1;
+
     /// The span of `input[start..start + len]`. `None` if it reaches 2 GiB or beyond.
     #[inline]
     pub fn new(start: usize, len: usize) -> Option<Self> {
-        let end = start.checked_add(len)?;
-        if end >= LARGE as usize {
-            return None;
-        }
-        Some(Self { start: start as u32, len: len as u32 })
+        (start.checked_add(len)? <= Self::END_MAX).then(|| Self::below_end_max(start, len))
+    }
+
+    /// The span of `input[start..start + len]`, which the caller knows to end at or before [`END_MAX`](Self::END_MAX).
+    #[inline]
+    pub(super) fn below_end_max(start: usize, len: usize) -> Self {
+        debug_assert!(start.saturating_add(len) <= Self::END_MAX);
+        Self { start: start as u32, len: len as u32 }
     }
 
     /// The span of the large argument at `index`. `None` if index or length cannot be expressed.

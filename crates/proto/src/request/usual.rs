@@ -4,6 +4,9 @@
 
 use super::{Arguments, Span};
 
+/// The longest argument that [`arguments`] reads.
+const LEN_MAX: usize = 9999;
+
 /// The length of the line that [`count`] reads.
 pub(super) const COUNT_LEN: usize = 4;
 
@@ -27,16 +30,17 @@ pub(super) fn arguments(
     bulk_bytes_max: usize,
     out: &mut Arguments,
 ) -> (usize, u32) {
+    // With these, every span can be expressed, and no length is too much.
+    if input.len() > Span::END_MAX || bulk_bytes_max < LEN_MAX {
+        return (offset, left);
+    }
     while left > 0 {
         let Some(line) = input.get(offset..).and_then(|rest| rest.first_chunk()) else { break };
         let Some((len, line_len)) = short_length(line) else { break };
         let start = offset.wrapping_add(line_len);
         let end = start.wrapping_add(len);
-        if input.get(end..).and_then(|tail| tail.first_chunk()) != Some(b"\r\n") || len > bulk_bytes_max {
-            break;
-        }
-        let Some(span) = Span::new(start, len) else { break };
-        out.push(span);
+        let Some(b"\r\n") = input.get(end..).and_then(|tail| tail.first_chunk()) else { break };
+        out.push(Span::below_end_max(start, len));
         offset = end.wrapping_add(2);
         left = left.wrapping_sub(1);
     }
