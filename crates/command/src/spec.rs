@@ -239,6 +239,11 @@ impl KeySpec {
         Self { flags, begin: Begin::Index(first), find: Find::Range { last, step, limit: 0 }, notes: None }
     }
 
+    /// As many keys as the argument `count` says, the first at `first`, `step` apart; both relative to `begin`.
+    pub const fn counted(begin: usize, count: usize, first: usize, step: usize, flags: KeyFlags) -> Self {
+        Self { flags, begin: Begin::Index(begin), find: Find::Count { count, first, step }, notes: None }
+    }
+
     /// The same with a note for COMMAND DOCS.
     pub const fn noting(self, notes: &'static str) -> Self {
         Self { notes: Some(notes), ..self }
@@ -301,6 +306,20 @@ pub struct Docs {
     pub deprecated: Option<Deprecated>,
 }
 
+impl Docs {
+    /// Nothing said: what rows complete themselves with.
+    pub const NONE: Self = Self {
+        summary: "",
+        since: "",
+        group: "",
+        complexity: "",
+        history: &[],
+        tips: &[],
+        arguments: &[],
+        deprecated: None,
+    };
+}
+
 /// Why not to use a command any more.
 pub struct Deprecated {
     /// Since this version.
@@ -349,6 +368,111 @@ pub enum ArgumentKind {
     OneOf(&'static [Argument]),
     /// These in a row.
     Block(&'static [Argument]),
+}
+
+/// Arguments are written as a chain: what it holds, then what is special about it.
+impl Argument {
+    const fn of(name: &'static str, kind: ArgumentKind) -> Self {
+        Self {
+            name,
+            kind,
+            display: None,
+            token: None,
+            summary: None,
+            since: None,
+            deprecated_since: None,
+            flags: ArgumentFlags::empty(),
+        }
+    }
+
+    /// A key of the key specification with this index.
+    pub const fn key(name: &'static str, spec: usize) -> Self {
+        Self::of(name, ArgumentKind::Key(spec))
+    }
+
+    /// Any bytes.
+    pub const fn string(name: &'static str) -> Self {
+        Self::of(name, ArgumentKind::String)
+    }
+
+    /// A 64-bit integer.
+    pub const fn integer(name: &'static str) -> Self {
+        Self::of(name, ArgumentKind::Integer)
+    }
+
+    /// A number.
+    pub const fn double(name: &'static str) -> Self {
+        Self::of(name, ArgumentKind::Double)
+    }
+
+    /// A glob pattern.
+    pub const fn pattern(name: &'static str) -> Self {
+        Self::of(name, ArgumentKind::Pattern)
+    }
+
+    /// A time since 1970.
+    pub const fn unix_time(name: &'static str) -> Self {
+        Self::of(name, ArgumentKind::UnixTime)
+    }
+
+    /// This word and nothing more.
+    pub const fn word(name: &'static str, token: &'static str) -> Self {
+        Self::of(name, ArgumentKind::PureToken).after(token)
+    }
+
+    /// One of these.
+    pub const fn one_of(name: &'static str, choices: &'static [Argument]) -> Self {
+        Self::of(name, ArgumentKind::OneOf(choices))
+    }
+
+    /// These in a row.
+    pub const fn block(name: &'static str, parts: &'static [Argument]) -> Self {
+        Self::of(name, ArgumentKind::Block(parts))
+    }
+
+    /// Behind this word.
+    pub const fn after(self, token: &'static str) -> Self {
+        Self { token: Some(token), ..self }
+    }
+
+    /// Displayed under another name.
+    pub const fn displayed(self, display: &'static str) -> Self {
+        Self { display: Some(display), ..self }
+    }
+
+    /// With a sentence about it.
+    pub const fn meaning(self, summary: &'static str) -> Self {
+        Self { summary: Some(summary), ..self }
+    }
+
+    /// There since this version.
+    pub const fn since(self, version: &'static str) -> Self {
+        Self { since: Some(version), ..self }
+    }
+
+    /// Not to be used since this version.
+    pub const fn deprecated_since(self, version: &'static str) -> Self {
+        Self { deprecated_since: Some(version), ..self }
+    }
+
+    /// May be left out.
+    pub const fn optional(self) -> Self {
+        self.with(ArgumentFlags::OPTIONAL)
+    }
+
+    /// May be repeated.
+    pub const fn repeated(self) -> Self {
+        self.with(ArgumentFlags::MULTIPLE)
+    }
+
+    /// May be repeated, with its word each time.
+    pub const fn repeated_with_token(self) -> Self {
+        self.with(ArgumentFlags::MULTIPLE.union(ArgumentFlags::MULTIPLE_TOKEN))
+    }
+
+    const fn with(self, flags: ArgumentFlags) -> Self {
+        Self { flags: self.flags.union(flags), ..self }
+    }
 }
 
 bitflags::bitflags! {
