@@ -1,9 +1,11 @@
 //! A bucket of the table: one cache line with ten cells.
 //!
-//!     word  0      1      2      3      4      5            6            7
-//!          |h0 h1 |h2 h3 |h4 h5 |h6 h7 |h8 h9 |t0 t1 t2 t3 |t4 t5 t6 t7 |t8 t9 | meta |
+//! ```text
+//! word  0      1      2      3      4      5            6            7
+//!      |h0 h1 |h2 h3 |h4 h5 |h6 h7 |h8 h9 |t0 t1 t2 t3 |t4 t5 t6 t7 |t8 t9 | meta |
 //!
-//!     meta: occupied (10 bits) | saved (10 bits) | mark (12 bits)
+//! meta: occupied (10 bits) | saved (10 bits) | mark (12 bits)
+//! ```
 //!
 //! A cell is a handle (h, 32 bits) and a tag (t, the low 16 bits of its key's hash), so a look-up compares tags four at a
 //! time and touches an entry only when its tag fits: one in some hundred look-ups touches a wrong one. Handle and tag of

@@ -3,6 +3,7 @@
 use crate::bucket::Mark;
 use crate::checkpoint::Checkpoint;
 use crate::classes::GRANULE_BYTES;
+use crate::clean::TableCleaning;
 use crate::entries::Entries;
 use crate::extent::{self, Heap};
 use crate::hints::MemHints;
@@ -16,7 +17,6 @@ use base::hash::KeyHasher;
 use base::slot::slot_of;
 use base::{KeyspaceId, Rng, UnixMs};
 use engine::{Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, WalkProgress};
-use std::io;
 use std::sync::Arc;
 
 /// Address space for the entries of a shard: as much as 32-bit handles reach, or less where the system sets limits.
@@ -34,23 +34,10 @@ const ITEM_COST_BYTES: usize = 5;
 /// sorted into the levels below it are not due yet.
 const DUE_LOOKS_PER_KEY: usize = 16;
 
-/// What an engine needs to know at its start.
-#[derive(Clone, Debug)]
-pub struct MemConfig {
-    /// Hashes keys; the same that made the hashes in [`Key`].
-    pub hasher: KeyHasher,
-    /// Where memory is counted, for all shards together.
-    pub memory: Arc<MemoryUse>,
-    /// Keyspaces that prefetch hints know, numbered from 0. Others work without.
-    pub space_count: usize,
-    /// Seed of random choices.
-    pub seed: u64,
-}
-
 /// A database on its way out: cleared, its memory not yet given back.
 pub(crate) struct Detached {
     id: KeyspaceId,
-    table: Table,
+    pub(crate) table: Table,
     /// Where taking it apart goes on; `None` when only the directory is left.
     from: Option<u64>,
     /// Whether the running checkpoint still wants its entries.
@@ -76,38 +63,51 @@ pub struct MemEngine {
     pub(crate) mark: Mark,
     pub(crate) marks_since_walk: u32,
     pub(crate) checkpoint: Option<Checkpoint>,
-    /// The database whose expirations are looked at next.
-    due_space: usize,
-    due_items: Vec<Item>,
+    due: Due,
+    pub(crate) table_cleaning: Option<TableCleaning>,
+}
+
+/// What looking for due keys remembers.
+#[derive(Default)]
+struct Due {
+    /// The database looked at first.
+    space: usize,
+    /// Items being looked at.
+    items: Vec<Item>,
+    /// Items of keys given by this call, sorted: a key is given once, though several items may lead to it.
+    given: Vec<Item>,
 }
 
 impl MemEngine {
     /// An empty engine. Takes address space and next to no memory.
     ///
-    /// # Errors
+    /// `hasher` is the one that made the hashes in [`Key`]; `rng` decides what is left to chance; `memory` counts for all
+    /// shards together.
+    ///
+    /// # Panics
     /// When the system grants not even the smallest piece of address space.
-    pub fn new(config: MemConfig) -> io::Result<Self> {
-        let entries = Entries::new(Bytes::reserve(ENTRY_REGION_BYTES)?, Arc::clone(&config.memory));
-        let lines = Lines::reserve(TABLE_REGION_BYTES)?;
-        let hints = Arc::new(MemHints::new(lines.view(), config.space_count, entries.base_address()));
-        Ok(Self {
-            heap: extent::heap(lines, Arc::clone(&config.memory)),
-            entries,
+    pub fn new(hasher: KeyHasher, rng: Rng, memory: Arc<MemoryUse>) -> Self {
+        let region = Bytes::reserve(ENTRY_REGION_BYTES).expect("the system grants address space for entries");
+        let lines = Lines::reserve(TABLE_REGION_BYTES).expect("the system grants address space for tables");
+        let hints = Arc::new(MemHints::new(lines.view(), region.base_address()));
+        Self {
+            heap: extent::heap(lines, Arc::clone(&memory)),
+            entries: Entries::new(region, Arc::clone(&memory)),
             spaces: Vec::new(),
             detached: Vec::new(),
             retired: Vec::new(),
             hints,
-            hasher: config.hasher,
-            memory: config.memory,
+            hasher,
+            memory,
             stamps: Stamps::new(StampMode::Recency),
-            rng: Rng::new(config.seed),
+            rng,
             now: 0,
             mark: Mark::default(),
             marks_since_walk: 0,
             checkpoint: None,
-            due_space: 0,
-            due_items: Vec::new(),
-        })
+            due: Due::default(),
+            table_cleaning: None,
+        }
     }
 
     /// Prefetching for this engine's keys without its lock. The same for the engine's whole life.
@@ -215,19 +215,24 @@ impl MemEngine {
         count
     }
 
-    /// Looks at items of the expiration index that have come up in one database; gives the keys that are due.
-    fn due_in(&mut self, id: KeyspaceId, limit: usize, visit: &mut dyn FnMut(Key<'_>)) -> usize {
+    /// Looks at items of the expiration index that have come up in one database, at most `looks` of them; gives up to
+    /// `limit` keys that are due. Returns how many it gave.
+    fn due_in(&mut self, id: KeyspaceId, limit: usize, looks: &mut usize, visit: &mut dyn FnMut(Key<'_>)) -> usize {
         let Some(space) = self.spaces[id.index()].as_mut() else { return 0 };
-        let mut looks = limit.saturating_mul(DUE_LOOKS_PER_KEY);
-        let mut given = 0;
-        while given == 0 && looks > 0 {
-            space.pop_items(self.now, limit.min(looks), &mut self.due_items);
-            if self.due_items.is_empty() {
+        let Due { items, given, .. } = &mut self.due;
+        given.clear();
+        while given.len() < limit && *looks > 0 {
+            space.pop_items(self.now, (limit - given.len()).min(*looks), items);
+            if items.is_empty() {
                 break;
             }
-            looks = looks.saturating_sub(self.due_items.len());
-            for &item in &self.due_items {
-                let mut later: Option<UnixMs> = None;
+            *looks -= items.len();
+            let known = given.len();
+            for &item in items.iter() {
+                if given[..known].binary_search(&item).is_ok() {
+                    continue;
+                }
+                let (mut is_due, mut later) = (false, None);
                 space.table.find_item(&self.heap, item, |handle| {
                     let Some(at) = self.entries.expiration(handle) else { return };
                     let bytes = self.entries.key(handle);
@@ -236,17 +241,21 @@ impl MemEngine {
                         // An extent covers more than one value of the item's upper bits.
                     } else if at <= self.now {
                         visit(Key { bytes, hash, slot: slot_of(bytes), space: id });
-                        given += 1;
+                        is_due = true;
                     } else {
-                        later = Some(later.map_or(at, |later| later.min(at)));
+                        later = Some(later.map_or(at, |later: UnixMs| later.min(at)));
                     }
                 });
                 if let Some(at) = later {
                     space.requeue(item, at);
                 }
+                if is_due {
+                    given.push(item);
+                }
             }
+            given.sort_unstable();
         }
-        given
+        given.len()
     }
 }
 
@@ -343,19 +352,19 @@ impl Engine for MemEngine {
     }
 
     fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>)) -> usize {
+        let (mut given, mut looks) = (0, limit.saturating_mul(DUE_LOOKS_PER_KEY));
         for _ in 0..self.spaces.len() {
-            self.due_space = (self.due_space + 1) % self.spaces.len();
-            let given = self.due_in(KeyspaceId(self.due_space as u32), limit, visit);
-            if given > 0 {
-                return given;
+            self.due.space = (self.due.space + 1) % self.spaces.len();
+            given += self.due_in(KeyspaceId(self.due.space as u32), limit - given, &mut looks, visit);
+            if given >= limit {
+                break;
             }
         }
-        0
+        given
     }
 
     fn clean(&mut self, budget: usize) -> bool {
-        let _ = budget;
-        self.dismantle_some() > 0
+        self.clean_some(budget)
     }
 
     fn idle_seconds(&self, stamp: u32) -> u64 {

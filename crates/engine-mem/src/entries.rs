@@ -59,9 +59,24 @@ impl Entries {
         Self { pages, memory, large_bytes: 0 }
     }
 
-    /// The pages, for upkeep.
+    /// The pages.
     pub fn pages(&self) -> &Pages<Bytes> {
         &self.pages
+    }
+
+    /// Moves one entry out of a sparse page, choosing one first if need be. `relocate(entries, from, to)` points the entry's
+    /// cell to its copy. False when no page is sparse; moving may end a page without moving an entry.
+    pub fn compact_one(&mut self, relocate: impl FnOnce(&Self, u32, u32)) -> bool {
+        if !self.pages.is_emptying() && !self.pages.start_emptying() {
+            return false;
+        }
+        if let Some((from, to)) = self.pages.next_move() {
+            let length = slot_bytes(self.pages.class(from));
+            self.pages.backing_mut().copy(byte_of(from), byte_of(to), length);
+            relocate(self, from, to);
+            self.pages.free(from);
+        }
+        true
     }
 
     /// Address of the region, to prefetch by.

@@ -1,9 +1,11 @@
 //! An extent: the buckets of a contiguous range of hashes, grown in units of eight buckets.
 //!
-//!     header line:  | info, unit 1 | unit 2, unit 3 | ... | unit 14, unit 15 |   (32-bit halves of eight words)
-//!     unit:         8 buckets = 512 bytes
+//! ```text
+//! header line:  | info, unit 1 | unit 2, unit 3 | ... | unit 14, unit 15 |   (32-bit halves of eight words)
+//! unit:         8 buckets = 512 bytes
 //!
-//!     info: units (4 bits) | depth (6 bits) | entries (22 bits)
+//! info: units (4 bits) | depth (6 bits) | entries (22 bits)
+//! ```
 //!
 //! The two buckets a key may be in follow from its tag and the bucket count alone, so an extent grows or shrinks by a unit
 //! without looking at a key: gather the cells, change the count, place them again. Only a split reads keys, for the hash
@@ -187,9 +189,19 @@ impl<'a> Extent<'a> {
         lane(self.header, 1 + unit)
     }
 
-    /// Points to another place of the same unit.
-    pub fn set_unit(self, unit: u32, line: u32) {
+    fn set_unit(self, unit: u32, line: u32) {
         self.set_lane(1 + unit, line);
+    }
+
+    /// Copies a unit to another place and uses that from now on.
+    pub fn move_unit(self, unit: u32, to: u32) {
+        let from = self.unit(unit);
+        for line in 0..UNIT_BUCKETS {
+            for (word, copy) in self.lines.line(from + line).iter().zip(self.lines.line(to + line)) {
+                copy.store(word.load(Relaxed), Relaxed);
+            }
+        }
+        self.set_unit(unit, to);
     }
 
     /// Puts a new cell into one of its two buckets, moving another cell aside if need be. False when there is no room.

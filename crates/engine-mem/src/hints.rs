@@ -4,7 +4,9 @@
 //! the cache misses of the batch overlap. What is read here may be changed at the same time by the shard's owner, so each
 //! step is a guess that is checked before it is followed:
 //!
-//!     root word -> directory line -> header line -> bucket line -> address of the entry
+//! ```text
+//! root word -> directory line -> header line -> bucket line -> address of the entry
+//! ```
 //!
 //! Nothing is read but atomic words of the table region, which is never unmapped while this exists (region invariants R1,
 //! R2, R4); numbers of lines are compared with what is committed; entries are prefetched by address, never read. The
@@ -23,17 +25,20 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// otherwise the next line is asked for too.
 const ENTRY_STRADDLES_FROM: usize = 24;
 
+/// Keyspaces that hints know, from 0; others work without.
+const HINTED_SPACE_COUNT: usize = 32;
+
 /// Prefetches buckets and entries of one shard, without its lock.
 pub struct MemHints {
     lines: LinesView,
     /// By keyspace: the directory's first line, and above it its depth plus one; 0 while there is no table.
-    roots: Box<[AtomicU64]>,
+    roots: [AtomicU64; HINTED_SPACE_COUNT],
     entries_base: usize,
 }
 
 impl MemHints {
-    pub(crate) fn new(lines: LinesView, space_count: usize, entries_base: usize) -> Self {
-        Self { lines, roots: (0..space_count).map(|_| AtomicU64::new(0)).collect(), entries_base }
+    pub(crate) fn new(lines: LinesView, entries_base: usize) -> Self {
+        Self { lines, roots: [const { AtomicU64::new(0) }; HINTED_SPACE_COUNT], entries_base }
     }
 
     /// Tells where a table begins now. Called by the shard's owner, under its lock.

@@ -1,16 +1,18 @@
 //! The bytes of an entry, all little-endian, in one slot:
 //!
-//!     0         4              5 or 8                                                      (order of the fields)
-//!     | header  | key length   | value length | expiration   | key ...   | value ...      |  value inside
-//!     | u32     | u8, wide u32 | u8 or u16    | i64, if any  |           |                |
+//! ```text
+//! 0         4              5 or 8                                                      (order of the fields)
+//! | header  | key length   | value length | expiration   | key ...   | value ...      |  value inside
+//! | u32     | u8, wide u32 | u8 or u16    | i64, if any  |           |                |
 //!
-//!     0         4              8              16              16 / 24
-//!     | header  | key length   | value        | expiration    | key ...                   |  value outside: shared
-//!     | u32     | u32          | SharedBytes  | i64, if any   |                           |
+//! 0         4              8              16              16 / 24
+//! | header  | key length   | value        | expiration    | key ...                   |  value outside: shared
+//! | u32     | u32          | SharedBytes  | i64, if any   |                           |
 //!
-//!     0         4              8              16              24
-//!     | header  | key length   | value        | key           | expiration                |  key above KEY_INLINE_MAX
-//!     | u32     | u32          | SharedBytes  | SharedBytes   | i64, if any               |
+//! 0         4              8              16              24
+//! | header  | key length   | value        | key           | expiration                |  key above KEY_INLINE_MAX
+//! | u32     | u32          | SharedBytes  | SharedBytes   | i64, if any               |
+//! ```
 //!
 //! The header word, from its lowest bit: type (4), encoding (3), has an expiration (1), has extensions (1), key length is
 //! wide (1), where and how long the value is (2), access stamp (20). Type 15 marks a free slot. So 16-byte key and 16-byte

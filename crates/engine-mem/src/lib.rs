@@ -1,9 +1,11 @@
 //! The in-memory engine of one shard: what is stored, where it is, when it expires, and what goes first when memory is
 //! short.
 //!
-//!     Key ---> table: directory -> extent -> bucket -> cell ---> entry: header, key, value in one slot of a page
-//!                                                                  |
-//!     wheel: 32 bits of the hash, by time  - - - (looks the entry up in the table) - - -'
+//! ```text
+//! Key ---> table: directory -> extent -> bucket -> cell ---> entry: header, key, value in one slot of a page
+//!                                                              |
+//! wheel: 32 bits of the hash, by time  - - - (looks the entry up in the table) - - -'
+//! ```
 //!
 //! | module | holds |
 //! |---|---|
@@ -25,6 +27,7 @@
 mod bucket;
 mod checkpoint;
 mod classes;
+mod clean;
 mod directory;
 mod engine_impl;
 mod entries;
@@ -40,7 +43,7 @@ mod stamp;
 mod table;
 mod wheel;
 
-pub use engine_impl::{MemConfig, MemEngine};
+pub use engine_impl::MemEngine;
 pub use hints::MemHints;
 pub use memory::{MemoryKind, MemoryUse};
 pub use stamp::StampMode;

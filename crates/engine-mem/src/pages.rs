@@ -1,7 +1,9 @@
 //! The allocator of a region: pages of equal slots, one size class each.
 //!
-//!     page:  | slot | slot | free -> | slot | free -| slot |  never used ...  |
-//!                                                          ^ bump: memory behind it was never touched
+//! ```text
+//! page:  | slot | slot | free -> | slot | free -| slot |  never used ...  |
+//!                                                      ^ bump: memory behind it was never touched
+//! ```
 //!
 //! A class allocates from its *current* page: first from that page's free slots, then at the bump pointer, then the fullest
 //! page that has room becomes current, then a fresh one. So sparse pages empty out, and a class that only ever grew has
@@ -42,8 +44,8 @@ const NO_PAGE: u32 = u32::MAX;
 /// No slot, in places inside a page. No slot starts at the last granule, since none is that small.
 const NO_SLOT: u16 = u16::MAX;
 
-/// Lists of pages with room, by quarters of fullness.
-const FULLNESS_COUNT: usize = 4;
+/// Lists of pages with room, by eighths of fullness.
+const FULLNESS_COUNT: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
@@ -72,7 +74,16 @@ struct Class {
     current: u32,
     lists: [u32; FULLNESS_COUNT],
     live: u32,
-    touched_lines: u32,
+    /// Slots below the bump pointers, live or free.
+    carved: u32,
+}
+
+/// A page being emptied from its end: slots at `high` and above are not live.
+struct Emptying {
+    number: u32,
+    high: u16,
+    /// Slots below `low` are live, or were when they were passed.
+    low: u16,
 }
 
 /// An allocator of slots over a backing.
@@ -83,7 +94,10 @@ pub struct Pages<B: Backing> {
     classes: Vec<Class>,
     /// Pages that were used and given back; the lowest numbers are not preferred, since none of them is resident.
     unused: Vec<u32>,
+    /// Pages being emptied, with the place above which they are.
+    emptying: Vec<Emptying>,
     live_bytes: usize,
+    carved_bytes: usize,
     touched_lines: usize,
     memory: Arc<MemoryUse>,
     kind: MemoryKind,
@@ -95,14 +109,16 @@ impl<B: Backing> Pages<B> {
     /// An allocator of the slot sizes given (in granules, ascending) that counts its memory as `kind`.
     pub fn new(backing: B, slot_granules: &'static [u16], memory: Arc<MemoryUse>, kind: MemoryKind) -> Self {
         assert!(Self::PAGE_GRANULES <= u32::from(NO_SLOT), "a place inside a page is 16 bits");
-        let class = || Class { current: NO_PAGE, lists: [NO_PAGE; FULLNESS_COUNT], live: 0, touched_lines: 0 };
+        let class = || Class { current: NO_PAGE, lists: [NO_PAGE; FULLNESS_COUNT], live: 0, carved: 0 };
         Self {
             backing,
             slot_granules,
             pages: Vec::new(),
             classes: slot_granules.iter().map(|_| class()).collect(),
             unused: Vec::new(),
+            emptying: Vec::new(),
             live_bytes: 0,
+            carved_bytes: 0,
             touched_lines: 0,
             memory,
             kind,
@@ -149,8 +165,9 @@ impl<B: Backing> Pages<B> {
             let place = page.bump;
             page.bump += size;
             let lines = lines_below::<B>(page.bump) - lines_below::<B>(place);
-            let class = page.class;
-            self.count_touched(class, lines as isize);
+            self.classes[page.class as usize].carved += 1;
+            self.carved_bytes += size as usize * B::GRANULE_BYTES;
+            self.count_lines(lines as isize);
             place
         } else {
             return None;
@@ -203,6 +220,7 @@ impl<B: Backing> Pages<B> {
             self.pages[number as usize].place = Place::Run;
         }
         self.live_bytes += bytes;
+        self.carved_bytes += bytes;
         self.count_lines(bytes.div_ceil(LINE_OF_SYSTEM_BYTES) as isize);
         first * Self::PAGE_GRANULES
     }
@@ -217,6 +235,7 @@ impl<B: Backing> Pages<B> {
             self.unused.push(number);
         }
         self.live_bytes -= bytes;
+        self.carved_bytes -= bytes;
         self.count_lines(-(bytes.div_ceil(LINE_OF_SYSTEM_BYTES) as isize));
     }
 
@@ -279,30 +298,190 @@ impl<B: Backing> Pages<B> {
 
     /// Returns an empty page's memory to the system.
     fn give_back(&mut self, number: u32) {
+        debug_assert_eq!(self.pages[number as usize].live, 0);
+        self.lower_bump(number, 0);
         let page = &mut self.pages[number as usize];
-        debug_assert_eq!(page.live, 0);
-        let (class, lines) = (page.class, lines_below::<B>(page.bump));
-        (page.place, page.bump, page.free) = (Place::Unused, 0, NO_SLOT);
-        self.backing.discard(number as usize * PAGE_BYTES, PAGE_BYTES);
-        self.count_touched(class, -(lines as isize));
+        (page.place, page.free) = (Place::Unused, NO_SLOT);
         self.unused.push(number);
     }
 
-    fn count_touched(&mut self, class: u8, lines: isize) {
-        if lines != 0 {
-            let count = &mut self.classes[class as usize].touched_lines;
-            *count = count.checked_add_signed(lines as i32).expect("P3: lines are given back once");
-            self.count_lines(lines);
+    /// Gives back the memory of a page from a place on, behind which nothing is live.
+    fn lower_bump(&mut self, number: u32, bump: u16) {
+        let page = &mut self.pages[number as usize];
+        let carved = std::mem::replace(&mut page.bump, bump) - bump;
+        let (before, after) = (lines_below::<B>(bump + carved), lines_below::<B>(bump));
+        let class = page.class as usize;
+        self.classes[class].carved -= u32::from(carved / self.slot_granules[class]);
+        self.carved_bytes -= carved as usize * B::GRANULE_BYTES;
+        if after < before {
+            let start = number as usize * PAGE_BYTES + after * LINE_OF_SYSTEM_BYTES;
+            self.backing.discard(start, (before - after) * LINE_OF_SYSTEM_BYTES);
+            self.count_lines(after as isize - before as isize);
         }
     }
 
     fn count_lines(&mut self, lines: isize) {
+        if lines == 0 {
+            return;
+        }
         self.touched_lines = self.touched_lines.checked_add_signed(lines).expect("P3: lines are given back once");
         let bytes = lines.unsigned_abs() * LINE_OF_SYSTEM_BYTES;
         if lines > 0 { self.memory.add(self.kind, bytes) } else { self.memory.sub(self.kind, bytes) }
     }
 
-    /// The list a page with room belongs to: quarters of the slots carved so far.
+    /// Bytes of free slots.
+    pub fn free_bytes(&self) -> usize {
+        self.carved_bytes - self.live_bytes
+    }
+
+    /// Chooses a page to be emptied: the sparsest of the class with most free bytes. False when no class has a system
+    /// line's worth.
+    pub fn start_emptying(&mut self) -> bool {
+        let free_bytes = |class: usize| {
+            let Class { live, carved, .. } = self.classes[class];
+            let bytes = (carved - live) as usize * self.slot_granules[class] as usize * B::GRANULE_BYTES;
+            // Nothing but free slots is worth giving back however little it is.
+            if live == 0 && carved > 0 { bytes.max(LINE_OF_SYSTEM_BYTES) } else { bytes }
+        };
+        let Some(class) = (0..self.classes.len()).max_by_key(|&class| free_bytes(class)) else { return false };
+        if free_bytes(class) < LINE_OF_SYSTEM_BYTES {
+            return false;
+        }
+        let listed = self.classes[class].lists.iter().copied().find(|&head| head != NO_PAGE);
+        let number = listed.unwrap_or(self.classes[class].current);
+        if number == NO_PAGE {
+            return false;
+        }
+        self.unlist(number);
+        if self.classes[class].current == number {
+            self.classes[class].current = NO_PAGE;
+        }
+        let page = &mut self.pages[number as usize];
+        page.place = Place::Emptying;
+        self.emptying.push(Emptying { number, high: page.bump, low: 0 });
+        true
+    }
+
+    /// Whether a page is being emptied.
+    pub fn is_emptying(&self) -> bool {
+        !self.emptying.is_empty()
+    }
+
+    /// The next slot to be moved out of a page being emptied, and where to: the caller copies the bytes, points what
+    /// pointed to it to the new place, and frees the old. `None` when the page is done, which ends its emptying.
+    pub fn next_move(&mut self) -> Option<(u32, u32)> {
+        let Emptying { number, mut high, mut low } = *self.emptying.last()?;
+        let class = self.pages[number as usize].class;
+        let size = self.slot_granules[class as usize];
+        let base = number * Self::PAGE_GRANULES;
+        while high > 0 && self.backing.free_link(base + u32::from(high - size)).is_some() {
+            high -= size;
+        }
+        let target = if high == 0 {
+            None
+        } else if self.has_room(class) {
+            Some(self.allocate(class))
+        } else {
+            while low < high && self.backing.free_link(base + u32::from(low)).is_none() {
+                low += size;
+            }
+            (low < high).then(|| {
+                self.pages[number as usize].live += 1;
+                self.classes[class as usize].live += 1;
+                self.live_bytes += size as usize * B::GRANULE_BYTES;
+                base + u32::from(low)
+            })
+        };
+        let Some(target) = target else {
+            self.emptying.pop();
+            self.settle(number, high);
+            return None;
+        };
+        *self.emptying.last_mut().expect("it was there") = Emptying { number, high, low };
+        Some((base + u32::from(high - size), target))
+    }
+
+    /// Chooses up to `count` of the sparsest pages of the class to be emptied by a caller that knows what points to
+    /// their slots: as many as the class's other pages have room for. False when there are none.
+    pub fn start_emptying_all(&mut self, class: u8, count: usize) -> bool {
+        debug_assert!(self.emptying.is_empty());
+        let size = u32::from(self.slot_granules[class as usize]);
+        let slots = Self::PAGE_GRANULES / size;
+        let in_class = |page: &&Page| page.class == class && matches!(page.place, Place::Listed(_));
+        let mut room: u32 = self.pages.iter().filter(in_class).map(|page| slots - u32::from(page.live)).sum();
+        while self.emptying.len() < count
+            && let Some(number) = self.classes[class as usize].lists.iter().copied().find(|&head| head != NO_PAGE)
+        {
+            let live = u32::from(self.pages[number as usize].live);
+            let Some(left) = room.checked_sub(slots) else { break };
+            room = left;
+            if live == slots {
+                break;
+            }
+            self.unlist(number);
+            let page = &mut self.pages[number as usize];
+            page.place = Place::Emptying;
+            self.emptying.push(Emptying { number, high: page.bump, low: 0 });
+        }
+        !self.emptying.is_empty()
+    }
+
+    /// Whether the slot is in a page being emptied.
+    pub fn is_in_emptied_page(&self, handle: u32) -> bool {
+        self.pages[(handle / Self::PAGE_GRANULES) as usize].place == Place::Emptying
+    }
+
+    /// Ends the emptying of all pages.
+    pub fn settle_all(&mut self) {
+        while let Some(Emptying { number, high, .. }) = self.emptying.pop() {
+            self.settle(number, high);
+        }
+    }
+
+    /// Whether the class can take a slot without touching a page that is not in use.
+    fn has_room(&self, class: u8) -> bool {
+        let Class { current, lists, .. } = &self.classes[class as usize];
+        let size = u32::from(self.slot_granules[class as usize]);
+        lists.iter().any(|&head| head != NO_PAGE)
+            || *current != NO_PAGE && {
+                let page = &self.pages[*current as usize];
+                page.free != NO_SLOT || u32::from(page.bump) + size <= Self::PAGE_GRANULES
+            }
+    }
+
+    /// Ends the emptying of a page whose slots from `high` on are not live: gives back what is behind, or all.
+    fn settle(&mut self, number: u32, high: u16) {
+        let page = &self.pages[number as usize];
+        if page.live == 0 {
+            return self.give_back(number);
+        }
+        let size = self.slot_granules[page.class as usize];
+        self.lower_bump(number, high);
+        self.relink(number, size);
+        let page = &self.pages[number as usize];
+        if page.free == NO_SLOT && u32::from(page.bump) + u32::from(size) > Self::PAGE_GRANULES {
+            self.pages[number as usize].place = Place::Full;
+        } else {
+            self.list(number);
+        }
+    }
+
+    /// Makes the list of free slots anew, lowest first.
+    fn relink(&mut self, number: u32, size: u16) {
+        let base = number * Self::PAGE_GRANULES;
+        let mut free = NO_SLOT;
+        let mut place = self.pages[number as usize].bump;
+        while place > 0 {
+            place -= size;
+            if self.backing.free_link(base + u32::from(place)).is_some() {
+                self.backing.mark_free(base + u32::from(place), free);
+                free = place;
+            }
+        }
+        self.pages[number as usize].free = free;
+    }
+
+    /// The list a page with room belongs to: eighths of its slots.
     fn fullness(&self, number: u32) -> u8 {
         let page = &self.pages[number as usize];
         let slots = Self::PAGE_GRANULES / u32::from(self.slot_granules[page.class as usize]);

@@ -1,7 +1,9 @@
 //! Address space of one shard: reserved once, committed as it is needed, never unmapped while anyone can look at it.
 //!
-//!     base                     committed                                  reserved
-//!      |-- readable, writable --|------------- no access, no memory ---------|
+//! ```text
+//! base                     committed                                  reserved
+//!  |-- readable, writable --|------------- no access, no memory ---------|
+//! ```
 //!
 //! Two kinds of region stand on a reservation: [`Bytes`], whose memory its single owner reads and writes as bytes, and
 //! [`Lines`], which consists of atomic words only, so that prefetch hints may read it without the shard's lock.

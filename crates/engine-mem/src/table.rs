@@ -1,8 +1,10 @@
 //! The table of one database in one shard: from a key's hash to its entry.
 //!
-//!     hash:  | top bits: directory cell |            ...            | low 16 bits: tag, the two buckets |
+//! ```text
+//! hash:  | top bits: directory cell |            ...            | low 16 bits: tag, the two buckets |
 //!
-//!     directory cell -> extent header -> two buckets -> cell with the tag -> entry
+//! directory cell -> extent header -> two buckets -> cell with the tag -> entry
+//! ```
 //!
 //! Extents fill up to a mean of about nine tenths, grow by an eighth at a time, and split into two at twice the size; they
 //! shrink and merge the same way. The worst insertion splits one extent: about 1,100 keys are read. There is no rehash.
@@ -289,6 +291,11 @@ impl Table {
                 handle: bucket.handle(cell),
             })
         })
+    }
+
+    /// The extent of a stretch.
+    pub fn extent_of<'a>(&self, heap: &'a Heap, stretch: Stretch) -> Extent<'a> {
+        Extent::at(heap.backing(), stretch.header)
     }
 
     /// All buckets of a stretch.

@@ -1,8 +1,10 @@
 //! The expiration index of one database in one shard: a hierarchical timing wheel (Varghese and Lauck, SOSP 1987).
 //!
-//!     level 0:  64 lists, one tick (128 ms) each        ~ 8 s
-//!     level 1:  64 lists, 64 ticks each                 ~ 9 min
-//!     level 2:  64 lists, 4096 ticks each               ~ 9 h       ... as many levels as the farthest time needs
+//! ```text
+//! level 0:  64 lists, one tick (128 ms) each        ~ 8 s
+//! level 1:  64 lists, 64 ticks each                 ~ 9 min
+//! level 2:  64 lists, 4096 ticks each               ~ 9 h       ... as many levels as the farthest time needs
+//! ```
 //!
 //! An item is 32 bits of a key's hash: the top 16 find the extent, the low 16 are the tag, so an item leads back to its
 //! entry without storing anything else. The entry says when it really expires. So a later expiration changes nothing

@@ -4,7 +4,7 @@
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng};
 use engine::{Encoding, Engine, Key, NewEntry, SharedBytes, Type, Value};
-use engine_mem::{MemConfig, MemEngine, MemoryUse};
+use engine_mem::{MemEngine, MemoryUse};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -39,8 +39,7 @@ impl Pair {
         let mut rng = Rng::new(seed);
         let hasher = KeyHasher::new(&mut rng);
         let memory = Arc::new(MemoryUse::default());
-        let config = MemConfig { hasher: hasher.clone(), memory: Arc::clone(&memory), space_count: 4, seed };
-        let mut engine = MemEngine::new(config).unwrap();
+        let mut engine = MemEngine::new(hasher.clone(), Rng::new(seed), Arc::clone(&memory));
         engine.set_time(1_000);
         Self { engine, hasher, memory, model: BTreeMap::new(), now: 1_000, rng }
     }
@@ -180,6 +179,7 @@ fn engine_agrees_with_a_map() {
         pair.model.clear();
         while pair.engine.clean(10_000) {}
         pair.check_all();
+        assert!(pair.memory.total() < 256 << 10, "{:?} is still in use", pair.memory);
         let memory = Arc::clone(&pair.memory);
         drop(pair);
         assert_eq!(memory.total(), 0);

@@ -1,0 +1,150 @@
+//! Giving memory back, in small steps: databases that were cleared, expiration indexes that were replaced or have become
+//! stale, sparse pages of entries, sparse pages of tables.
+//!
+//! Sparse pages are what is left when values shrink or keys go (an allocator that cannot move keeps three times the
+//! payload then). Entries move freely, since one cell points to each (M2); it is found by hashing the entry's key. Units of
+//! table memory move too: a walk over the directories meets each one's only reference.
+
+use crate::engine_impl::MemEngine;
+use crate::extent::{Extent, UNIT_CLASS};
+use crate::pages::Pages;
+use crate::table::Table;
+
+/// Free slots that pages of entries may keep: a share of what is live, and a constant. With 64 shards that is 1.6 % and
+/// 24 MiB. A small shard keeps less, an empty one nothing.
+const ENTRY_FREE_SHARE: usize = 64;
+const ENTRY_FREE_BYTES: usize = 384 << 10;
+
+/// Free slots that table memory may keep.
+const TABLE_FREE_SHARE: usize = 16;
+const TABLE_FREE_BYTES: usize = 128 << 10;
+
+/// Pages of table memory emptied by one walk over the directories, at most.
+const TABLE_PAGES_PER_WALK: usize = 16;
+
+/// Chunks of an old index given back for the price of one entry moved.
+const CHUNKS_PER_UNIT: usize = 2;
+
+/// A walk over all directories that moves units out of sparse pages: the database and the hash it has come to.
+#[derive(Default)]
+pub struct TableCleaning {
+    space: usize,
+    from: u64,
+}
+
+impl MemEngine {
+    /// See [`engine::Engine::clean`].
+    pub(crate) fn clean_some(&mut self, budget: usize) -> bool {
+        let mut left = budget;
+        while left > 0 {
+            let done = self
+                .clean_detached()
+                .or_else(|| self.clean_retired(left))
+                .or_else(|| self.rebuild_indexes())
+                .or_else(|| self.clean_entries(left))
+                .or_else(|| self.clean_table());
+            match done {
+                Some(done) => left = left.saturating_sub(done.max(1)),
+                None => return false,
+            }
+        }
+        true
+    }
+
+    fn clean_detached(&mut self) -> Option<usize> {
+        (!self.detached.is_empty()).then(|| self.dismantle_some())
+    }
+
+    fn clean_retired(&mut self, budget: usize) -> Option<usize> {
+        let wheel = self.retired.last_mut()?;
+        if !wheel.dismantle(budget * CHUNKS_PER_UNIT) {
+            self.retired.pop();
+        }
+        Some(budget)
+    }
+
+    fn rebuild_indexes(&mut self) -> Option<usize> {
+        let Self { spaces, heap, entries, hasher, now, memory, retired, .. } = self;
+        spaces.iter_mut().flatten().find_map(|space| {
+            let (seen, old) = space.rebuild_index(heap, entries, |key| hasher.hash(key), *now, memory)?;
+            retired.extend(old);
+            Some(seen)
+        })
+    }
+
+    /// Moves entries out of sparse pages while there is too much free in pages.
+    fn clean_entries(&mut self, budget: usize) -> Option<usize> {
+        let pages = self.entries.pages();
+        let wasteful = |pages: &Pages<_>| {
+            let live = pages.live_bytes();
+            pages.is_emptying() || pages.free_bytes() > live / ENTRY_FREE_SHARE + ENTRY_FREE_BYTES.min(live / 2)
+        };
+        if !wasteful(pages) {
+            return None;
+        }
+        let mut done = 0;
+        while done < budget && wasteful(self.entries.pages()) {
+            let Self { entries, heap, hasher, spaces, detached, .. } = self;
+            let moved = entries.compact_one(|entries, from, to| {
+                let hash = hasher.hash(entries.key(to));
+                let tables = || {
+                    let detached = detached.iter().map(|detached| &detached.table);
+                    spaces.iter().flatten().map(|space| &space.table).chain(detached)
+                };
+                let found = tables().find_map(|table: &Table| {
+                    table.find_handle(heap, hash, from).map(|found| table.set_handle(heap, found, to))
+                });
+                assert!(found.is_some(), "a live entry that no cell points to");
+            });
+            if !moved {
+                return (done > 0).then_some(done);
+            }
+            done += 1;
+        }
+        Some(done)
+    }
+
+    /// Moves units of one extent out of sparse pages, starting a walk over the directories if too much is free in its pages.
+    fn clean_table(&mut self) -> Option<usize> {
+        let mut cleaning = match self.table_cleaning.take() {
+            Some(cleaning) => cleaning,
+            None => self.start_cleaning_table()?,
+        };
+        if cleaning.space == self.spaces.len() {
+            self.heap.settle_all();
+            return Some(1);
+        }
+        let mut done = 1;
+        match &self.spaces[cleaning.space] {
+            None => cleaning = TableCleaning { space: cleaning.space + 1, from: 0 },
+            Some(space) => {
+                let stretch = space.table.stretch(&self.heap, cleaning.from);
+                let count = space.table.extent_of(&self.heap, stretch).unit_count();
+                for unit in 0..count {
+                    let from = space.table.extent_of(&self.heap, stretch).unit(unit);
+                    if self.heap.is_in_emptied_page(from) {
+                        let to = self.heap.allocate(UNIT_CLASS);
+                        let extent: Extent<'_> = space.table.extent_of(&self.heap, stretch);
+                        extent.move_unit(unit, to);
+                        self.heap.free(from);
+                        done += 1;
+                    }
+                }
+                cleaning = match stretch.next {
+                    Some(next) => TableCleaning { from: next, ..cleaning },
+                    None => TableCleaning { space: cleaning.space + 1, from: 0 },
+                };
+            }
+        }
+        self.table_cleaning = Some(cleaning);
+        Some(done)
+    }
+
+    fn start_cleaning_table(&mut self) -> Option<TableCleaning> {
+        let allowed = self.heap.live_bytes() / TABLE_FREE_SHARE + TABLE_FREE_BYTES;
+        if self.heap.free_bytes() <= allowed || !self.heap.start_emptying_all(UNIT_CLASS, TABLE_PAGES_PER_WALK) {
+            return None;
+        }
+        Some(TableCleaning::default())
+    }
+}
