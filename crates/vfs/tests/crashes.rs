@@ -170,6 +170,15 @@ fn directories_made_along_a_path_are_durable() {
     }
 }
 
+/// A directory that is there, but whose name cannot be made durable, is an error: no data may go into it.
+#[test]
+fn a_directory_that_cannot_be_synced_is_reported() {
+    let fs = SimFs::new(1);
+    create_dirs_synced(&fs, path("/data")).expect("creates");
+    fs.inject(Fault::fail(vfs::Op::SyncDir, errno::EIO));
+    assert_eq!(create_dirs_synced(&fs, path("/data")).expect_err("the fault").raw_os_error(), Some(errno::EIO));
+}
+
 // ---- A log.
 
 /// A run of the log on a machine: what was durable and written when it ended, and how it ended.

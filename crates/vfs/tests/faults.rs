@@ -86,6 +86,20 @@ fn pending_sectors_are_new_old_zero_or_torn_each_on_its_own() {
     assert!(seen.iter().all(|bytes| bytes.len() == 2048), "the length was not pending");
 }
 
+/// However much is pending, the two plain outcomes - nothing arrived, everything arrived - are drawn often.
+#[test]
+fn all_and_nothing_are_likely_outcomes() {
+    let fs = SimFs::new(1);
+    let file = durable(&fs, A, &[1; 100_000]);
+    file.write_all_at(&[2; 100_000], 0).expect("writes");
+    let point = fs.crash_point();
+    let found: Vec<Vec<u8>> = (0..100).map(|seed| get(&point.power_cut(seed), A).expect("durable name")).collect();
+    for byte in [1, 2] {
+        let pure = found.iter().filter(|bytes| bytes.iter().all(|&b| b == byte)).count();
+        assert!((10..50).contains(&pure), "{pure} of 100 are all {byte}");
+    }
+}
+
 /// The options switch tearing and zeroing off.
 #[test]
 fn a_milder_crash_model_keeps_sectors_whole() {
@@ -204,6 +218,20 @@ fn a_removed_name_may_come_back() {
     assert_eq!(outcomes(&fs, [A]), BTreeSet::from([[None]]));
 }
 
+/// The same for a file whose name never was durable: it can only come back through changes that are still pending.
+#[test]
+fn a_name_made_and_removed_again_may_come_back() {
+    let fs = SimFs::new(1);
+    let file = create(&fs, A);
+    file.write_all_at(b"data", 0).expect("writes");
+    file.sync_all().expect("syncs");
+    drop(file);
+    fs.remove_file(path(A)).expect("removes");
+    fs.create_dir_all(path("/d")).expect("creates");
+    fs.sync_dir(path("/d")).expect("syncs");
+    assert_eq!(outcomes(&fs, [A]), BTreeSet::from([[None], [some(b"data")]]));
+}
+
 /// Rename without a sync of the file first: the new name may point to anything from nothing to all of the new data,
 /// and the old contents are gone. This is why `replace_file` syncs first.
 #[test]
@@ -229,6 +257,12 @@ fn a_rename_is_atomic() {
     assert_eq!(outcomes(&fs, [A, "/b"]), BTreeSet::from([stays, moves.clone()]));
     fs.sync_dir(path(ROOT)).expect("syncs");
     assert_eq!(outcomes(&fs, [A, "/b"]), BTreeSet::from([moves]));
+
+    // Renames in a row are renames of one name after another: the file stops somewhere on the way.
+    fs.rename(path("/b"), path(A)).expect("renames");
+    fs.rename(path(A), path("/c")).expect("renames");
+    let at = |place: usize| std::array::from_fn(|name| (name == place).then(|| b"data".to_vec()));
+    assert_eq!(outcomes(&fs, ["/b", A, "/c"]), BTreeSet::from([at(0), at(1), at(2)]));
 }
 
 /// Between directories a rename is durable when both are synced, and atomic all the same.
@@ -247,6 +281,12 @@ fn a_rename_between_directories_needs_both_syncs() {
     assert_eq!(outcomes(&fs, ["/x/f", "/y/f"]), either, "one sync is not enough");
     fs.sync_dir(path("/x")).expect("syncs");
     assert_eq!(outcomes(&fs, ["/x/f", "/y/f"]), BTreeSet::from([[None, some(b"data")]]));
+
+    // A later change of a name takes the earlier ones of that name along.
+    fs.rename(path("/y/f"), path("/x/f")).expect("renames");
+    fs.remove_file(path("/x/f")).expect("removes");
+    fs.sync_dir(path("/x")).expect("syncs");
+    assert_eq!(outcomes(&fs, ["/x/f"]), BTreeSet::from([[None]]), "S1: the removal was synced");
 }
 
 /// Changes of different names arrive in any order; changes of one name keep theirs.
@@ -506,6 +546,8 @@ fn bit_flips_and_lost_sectors_at_rest() {
     fs.damage(path(A), 2, b"XYZ").expect("damages");
     fs.flip_bit(path(A), 99, 0).expect("nothing is there");
     assert_eq!(outcomes(&fs, [A]), BTreeSet::from([[some(b"acX")]]));
+    fs.open(path(A), OpenOptions::write()).expect("opens").set_len(6).expect("grows");
+    assert_eq!(get(&fs, A), some(b"acX\0\0\0"));
     assert!(fs.flip_bit(path("/none"), 0, 0).expect_err("missing").is_not_found());
 }
 
@@ -554,6 +596,32 @@ fn a_stalled_sync_covers_only_what_came_before() {
     let seen = outcomes(&fs, [A]);
     assert!(seen.iter().all(|[bytes]| bytes.as_ref().expect("durable name").starts_with(b"one")), "S1");
     assert!(seen.contains(&[some(b"one")]), "the second write is pending");
+}
+
+/// A sync that is overtaken by another one, good or failed, covers nothing beyond what it covered when it began.
+#[test]
+fn an_overtaken_sync_covers_no_more() {
+    for overtaker in [Ok(()), Err(())] {
+        let fs = SimFs::new(1);
+        let file = durable(&fs, A, &[0; 1024]);
+        let second = fs.open(path(A), OpenOptions::write()).expect("opens");
+        let machine = fs.clone();
+        fs.on_sync(move |call| {
+            if call.op == Op::SyncData {
+                second.write_all_at(b"two", 512).expect("writes");
+                if overtaker.is_err() {
+                    machine.inject(Fault::fail(Op::SyncAll, errno::EIO));
+                }
+                assert_eq!(second.sync_all().is_ok(), overtaker.is_ok());
+                second.write_all_at(b"three", 516).expect("writes");
+            }
+        });
+        file.write_all_at(b"one", 0).expect("writes");
+        file.sync_data().expect("syncs");
+        let third_is_lost = |bytes: &[u8]| &bytes[516..521] == b"\0\0\0\0\0";
+        let seen = outcomes(&fs, [A]);
+        assert!(seen.iter().any(|[bytes]| third_is_lost(bytes.as_ref().expect("durable name"))), "{overtaker:?}");
+    }
 }
 
 /// A crash during a stalled sync: the sync reports it, and has made nothing durable.
@@ -625,7 +693,13 @@ fn a_process_kill_keeps_the_page_cache() {
     let fs = SimFs::new(1);
     durable(&fs, A, b"old").write_all_at(b"new", 0).expect("writes");
     create(&fs, "/b").write_all_at(b"b", 0).expect("writes");
+    let removed = create(&fs, "/c");
+    removed.write_all_at(&[1; 4096], 0).expect("writes");
+    fs.set_capacity(Some(4 * 4096));
+    fs.remove_file(path("/c")).expect("removes");
+    assert_eq!(fs.free_space(path(ROOT)).expect("answers").available, 4096, "an open handle holds the third page");
     let next = fs.recover(Outage::ProcessKill);
+    assert_eq!(next.free_space(path(ROOT)).expect("answers").available, 2 * 4096, "no handle outlives its process");
     assert_eq!((get(&next, A), get(&next, "/b")), (some(b"new"), some(b"b")), "S6");
     let seen = outcomes(&next, [A, "/b"]);
     assert!(seen.contains(&[some(b"old"), None]), "still pending after the restart");

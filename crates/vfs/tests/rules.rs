@@ -242,8 +242,15 @@ impl Model {
                 (Some(file), Some(bytes)) => self.files[*file].allows(bytes),
                 _ => false,
             });
-            let shown = found.map(|bytes| bytes.len());
-            prop_assert!(possible, "name {}: found length {:?}, allowed files {:?}", index, shown, allowed);
+            let len = found.map(|bytes| bytes.len());
+            prop_assert!(possible, "name {}: found length {:?}, allowed files {:?}", index, len, allowed);
+            if let Some(len) = len {
+                let file = boot.open(&name(index), OpenOptions::write()).expect("opens");
+                file.set_len(LEN_MAX as u64).expect("grows");
+                let grown = read_file(boot, &name(index), LEN_MAX).expect("reads");
+                prop_assert!(grown[len..].iter().all(|&byte| byte == 0), "name {}: bytes behind the end", index);
+                file.set_len(len as u64).expect("cuts");
+            }
         }
         Ok(())
     }

@@ -198,6 +198,7 @@ mod tests {
 
     /// Random writes, cuts, holes and reservations agree with a plain vector, and space is counted right.
     #[test]
+    #[cfg_attr(miri, ignore = "safe code, and slow there")]
     fn agrees_with_a_vector() {
         for seed in 0..50 {
             let mut rng = Rng::new(seed);
