@@ -43,6 +43,49 @@ fn rows_say_why() {
     tree::none(&short);
 }
 
+/// The licences that `deny.toml` accepts.
+fn accepted_licences() -> Vec<String> {
+    let rules = fs::read_to_string(tree::root().join("deny.toml")).expect("deny.toml is there");
+    let line = rules.lines().find_map(|line| line.strip_prefix("allow = [")).expect("deny.toml lists licences");
+    line.split('"').skip(1).step_by(2).map(str::to_string).collect()
+}
+
+/// Whether an SPDX expression can be met with the accepted licences: every part joined by AND, by one of its OR parts.
+fn is_accepted(expression: &str, accepted: &[String]) -> bool {
+    let plain = |text: &str| text.trim().trim_matches(['(', ')']).to_string();
+    !expression.is_empty()
+        && expression
+            .replace('/', " OR ")
+            .split(" AND ")
+            .all(|part| part.split(" OR ").any(|one| accepted.contains(&plain(one))))
+}
+
+#[test]
+fn licences_and_sources_are_accepted() {
+    let accepted = accepted_licences();
+    let mut wrong = Vec::new();
+    for package in metadata::outside() {
+        if !is_accepted(&package.licence, &accepted) {
+            wrong.push(format!("{}: licence {:?} is not accepted in deny.toml", package.name, package.licence));
+        }
+        if !package.source.starts_with("registry+https://github.com/rust-lang/crates.io-index") {
+            wrong.push(format!("{}: comes from {}", package.name, package.source));
+        }
+    }
+    tree::none(&wrong);
+}
+
+#[test]
+fn licence_expressions_are_read() {
+    let accepted = ["MIT", "Unicode-3.0"].map(str::to_string);
+    for good in ["MIT", "MIT OR GPL-3.0-only", "(GPL-2.0-only OR MIT) AND Unicode-3.0", "GPL-2.0/MIT"] {
+        assert!(is_accepted(good, &accepted), "{good}");
+    }
+    for bad in ["", "GPL-3.0-only", "MIT AND GPL-3.0-only"] {
+        assert!(!is_accepted(bad, &accepted), "{bad}");
+    }
+}
+
 #[test]
 fn the_server_is_built_from_few_packages() {
     let server = "onggi";

@@ -126,9 +126,9 @@ fn socketless_layers_do_not_name_the_network() {
     let prefixes = SOCKETLESS.map(|name| format!("crates/{name}/src/"));
     let mut wrong = Vec::new();
     for file in tree::text_files().iter().filter(|f| prefixes.iter().any(|p| f.path.starts_with(p))) {
-        for (number, line) in
-            file.lines().filter(|(_, line)| line.contains("std::net") || line.contains("os::unix::net"))
-        {
+        for (number, line) in file.lines().filter(|(_, line)| {
+            !line.trim_start().starts_with("//") && (line.contains("std::net") || line.contains("os::unix::net"))
+        }) {
             wrong.push(format!("{}:{number}: {}", file.path, line.trim()));
         }
     }

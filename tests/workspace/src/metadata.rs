@@ -73,6 +73,32 @@ pub fn tree_of(package: &str) -> Vec<String> {
     seen
 }
 
+/// A package from outside, as its own manifest describes it.
+pub struct Outside {
+    /// Name and version.
+    pub name: String,
+    /// The licence as an SPDX expression; empty when none is given.
+    pub licence: String,
+    /// Where it comes from.
+    pub source: String,
+}
+
+/// Every package from outside that the lock file names and that a build on Linux may compile, tests included.
+pub fn outside() -> Vec<Outside> {
+    let all = run(&["--filter-platform", "x86_64-unknown-linux-gnu"]);
+    let used: Vec<&str> = array(&all["resolve"]["nodes"]).iter().map(|node| text(&node["id"])).collect();
+    let is_outside = |p: &&Value| !p["source"].is_null() && used.contains(&text(&p["id"]));
+    array(&all["packages"])
+        .iter()
+        .filter(is_outside)
+        .map(|p| Outside {
+            name: format!("{} {}", text(&p["name"]), text(&p["version"])),
+            licence: p["license"].as_str().unwrap_or("").to_string(),
+            source: text(&p["source"]).to_string(),
+        })
+        .collect()
+}
+
 fn run(extra: &[&str]) -> Value {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--locked"])

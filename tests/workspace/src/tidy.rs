@@ -9,10 +9,14 @@ const LINES_MAX: usize = 1200;
 /// Largest file of the tree, in bytes; catalogues and golden files stay below it.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// The files that people write, without lock files, which tools write.
+/// The files that people write, without lock files, which tools write, and inputs of fuzzing, which are any bytes.
 fn written() -> Vec<SourceFile> {
     let tool_made = ["Cargo.lock", "package-lock.json", "go.sum"];
-    let is_written = |f: &SourceFile| !tool_made.iter().any(|name| f.path.ends_with(name)) && f.path != "LICENSE";
+    let is_written = |f: &SourceFile| {
+        !tool_made.iter().any(|name| f.path.ends_with(name))
+            && f.path != "LICENSE"
+            && !f.path.starts_with("fuzz/seeds/")
+    };
     tree::text_files().into_iter().filter(is_written).collect()
 }
 
