@@ -14,6 +14,7 @@ pub const REPLACEMENT_SUFFIX: &str = ".new";
 ///
 /// Write beside, sync, rename over, sync the directory (Pillai et al., OSDI 2014). A leftover of an earlier crash is
 /// removed first, never written over: its pages may remember a failed sync. Two callers at once must not use one path.
+/// The new file has mode 0600, and a symbolic link at `path` is itself replaced.
 ///
 /// # Errors
 /// From any of the steps. The old contents stand, unless the error came from the directory's sync

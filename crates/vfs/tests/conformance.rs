@@ -320,6 +320,23 @@ fn directories_are_made_along_a_path(fs: &dyn FileSystem, dir: &Path) {
     assert!(create_dirs_synced(fs, &dir.join("file")).expect_err("a file").is_already_exists());
 }
 
+/// What is created is for the owner alone, whatever the process' mask lets through; what was there keeps its mode.
+#[test]
+fn real_files_are_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let temp = tempfile::tempdir().expect("a directory for the test");
+    let mode = |name: &str| std::fs::metadata(temp.path().join(name)).expect("is there").permissions().mode() & 0o777;
+    RealFs.create_dir_all(&temp.path().join("d/e")).expect("creates");
+    put(&RealFs, &temp.path().join("d/file"), b"");
+    replace_file(&RealFs, &temp.path().join("d/replaced"), b"").expect("makes it");
+    drop(RealFs.try_lock(&temp.path().join("d/lock")).expect("free"));
+    assert_eq!(["d", "d/e"].map(mode), [0o700; 2]);
+    assert_eq!(["d/file", "d/replaced", "d/lock"].map(mode), [0o600; 3]);
+    std::fs::set_permissions(temp.path().join("d/file"), PermissionsExt::from_mode(0o640)).expect("sets");
+    put(&RealFs, &temp.path().join("d/file"), b"");
+    assert_eq!(mode("d/file"), 0o640);
+}
+
 /// Directory renames, with every combination of what is already there.
 #[test]
 fn directory_renames_agree() {
