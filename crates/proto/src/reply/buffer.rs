@@ -289,8 +289,9 @@ mod tests {
         let mut reply = ReplyBuffer::default();
         assert_eq!(reply.release(), None);
         reply.ok();
+        reply.bulk_shared(Arc::new(vec![1; 20_000]));
         assert_eq!(reply.release(), None);
-        reply.advance(5);
+        reply.advance(reply.len());
         let memory = reply.release().unwrap();
         assert!(memory.is_empty() && memory.capacity() > 0);
         assert_eq!(reply.held_bytes(), 0);

@@ -163,6 +163,8 @@ fn values_are_read_as_written() {
         ),
     ] {
         assert_eq!(read_everywhere(bytes.as_bytes()), Ok(vec![value]), "{bytes:?}");
+        let followed = format!("{bytes}+next\r\n");
+        assert_eq!(skip_reply(followed.as_bytes()), Ok(Some(bytes.len())), "{bytes:?}");
     }
 }
 

@@ -153,20 +153,19 @@ impl Arguments {
         self.large.truncate(mark.large);
     }
 
-    /// Moves what was added after `mark` into `other`, which was empty.
-    pub(super) fn move_tail(&mut self, mark: Mark, other: &mut Self) {
-        debug_assert!(other.is_empty());
-        other.large.extend(self.large.drain(mark.large.min(self.large.len())..));
-        for span in self.spans.drain(mark.spans.min(self.spans.len())..) {
-            other.spans.push(span.rebased(mark.large, 0));
-        }
+    /// Takes the arguments added after `mark` out. They are ranges of the input: an array that has only begun has no large
+    /// argument yet, and an inline request is added as a whole.
+    pub(super) fn split_off(&mut self, mark: Mark) -> Self {
+        debug_assert_eq!(self.large.len(), mark.large);
+        let spans = self.spans.drain(mark.spans.min(self.spans.len())..).collect();
+        Self { spans, large: Vec::new() }
     }
 
     /// Appends all of `other`, which is left empty.
     pub(super) fn append(&mut self, other: &mut Self) {
         let base = self.large.len();
         self.large.append(&mut other.large);
-        self.spans.extend(other.spans.drain(..).map(|span| span.rebased(0, base)));
+        self.spans.extend(other.spans.drain(..).map(|span| span.behind(base)));
     }
 
     /// The memory behind the lists and the large arguments.
@@ -183,16 +182,12 @@ impl Arguments {
 }
 
 impl Span {
-    /// The same argument after its bytes have moved from a list where it came after `from` others into one where
-    /// it comes after `to` others.
+    /// The same argument after its large bytes have moved into a list that held `others` before.
     #[inline]
-    fn rebased(self, from: usize, to: usize) -> Self {
+    fn behind(self, others: usize) -> Self {
         match self.large_index() {
             None => self,
-            Some(index) => {
-                let index = index.wrapping_sub(from).wrapping_add(to);
-                Self { start: (index as u32 & !LARGE) | LARGE, len: self.len }
-            }
+            Some(index) => Self { start: (index.wrapping_add(others) as u32 & !LARGE) | LARGE, len: self.len },
         }
     }
 }

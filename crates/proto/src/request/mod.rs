@@ -191,8 +191,7 @@ impl RequestParser {
             Ok(Stop::Empty) => Ok(Progress::Empty { consumed: cursor.offset }),
             Ok(Stop::Incomplete) if input.is_empty() => Ok(Progress::Incomplete { keep: 0 }),
             Ok(Stop::Incomplete) => {
-                let mut arguments = Arguments::new();
-                out.move_tail(mark, &mut arguments);
+                let arguments = out.split_off(mark);
                 self.partial = Some(Box::new(Partial { cursor, arguments, receiving: None }));
                 Ok(self.stop_at_large_bulk(input))
             }

@@ -229,6 +229,8 @@ fn malformed_arrays_are_errors() {
             (b"*1\r\n$4\r\nPING\rx", &[BAD_LINE_END]),
             (b"*1\r\n$4\r\nPINGx", &["waits"]),
             (b"*2\r\n$4\r\nECHO\r\n$2\r\nabcd\r\n", &[BAD_LINE_END]),
+            // The second line is shorter than what was searched of the first when it arrives in two parts.
+            (b"*2\r\n$4\r\nECHO\r\n$\r\n", &[BAD_LENGTH]),
             (b"*1\r\n$4\r\nPING\r\n*1\r\n$-5\r\n*1\r\n$4\r\nPING\r\n", &["PING", BAD_LENGTH]),
             (b"$4\r\nPING\r\n", &["$4", "PING"]),
         ],
@@ -363,8 +365,10 @@ fn lines_have_an_end() {
     let count = "error: Protocol error: too big mbulk count string";
     let length = "error: Protocol error: too big bulk count string";
     let inline = "error: Protocol error: too big inline request";
+    let long = format!("*1\r\n$101\r\n{}\r\n", "x".repeat(101));
     check(
         &[
+            (long.as_bytes(), &[BAD_LENGTH]),
             (b"*1111111111111111111", &["waits"]),
             (b"*1111111111111111111\r\n", &[BAD_COUNT]),
             (b"*11111111111111111111", &[count]),
@@ -444,6 +448,45 @@ fn a_large_bulk_is_handed_over_without_a_copy() {
     out.clear();
     assert_eq!(out.bytes(&kept, spans[2]), b"");
     assert_eq!(parser.held_bytes(), 0);
+}
+
+/// Received by way of the caller's buffer, it has no more room either.
+#[test]
+fn a_large_bulk_received_in_pieces_has_no_spare_room() {
+    let input = format!("*1\r\n$100000\r\n{}\r\n", "v".repeat(100_000)).into_bytes();
+    let mut parser = RequestParser::new();
+    let mut out = Arguments::new();
+    let mut kept = Vec::new();
+    for piece in input.chunks(1000) {
+        kept.extend_from_slice(piece);
+        if let Progress::Incomplete { keep } = parser.parse(&kept, &Limits::DEFAULT, &mut out).unwrap() {
+            kept.truncate(keep);
+        }
+    }
+    assert_eq!((out.large()[0].len(), out.large()[0].capacity()), (100_000, 100_002));
+}
+
+/// The worker's list does not stay at the size of the largest request it has seen.
+#[test]
+fn cleared_arguments_hold_what_a_usual_batch_needs() {
+    let input = format!("*1000000\r\n{}", "$1\r\nx\r\n".repeat(1_000_000));
+    let mut out = Arguments::new();
+    RequestParser::new().parse(input.as_bytes(), &Limits::DEFAULT, &mut out).unwrap();
+    assert!(out.held_bytes() >= 8_000_000);
+    out.clear();
+    assert!(out.is_empty() && out.held_bytes() <= 600_000);
+}
+
+#[test]
+fn a_bulk_is_large_from_its_least_length_on() {
+    for (len, is_large) in [(LARGE_BULK_BYTES - 1, false), (LARGE_BULK_BYTES, true)] {
+        let mut parser = RequestParser::new();
+        let input = format!("*1\r\n${len}\r\nxyz");
+        let keep = if is_large { input.len() - 3 } else { input.len() };
+        let progress = parser.parse(input.as_bytes(), &Limits::DEFAULT, &mut Arguments::new());
+        assert_eq!(progress, Ok(Progress::Incomplete { keep }));
+        assert_eq!(parser.large_bulk().map(|large| large.missing()), is_large.then_some(len - 1));
+    }
 }
 
 #[test]
