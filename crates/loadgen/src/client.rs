@@ -2,7 +2,8 @@
 
 use crate::error::{BenchError, Result};
 use crate::resp::{write_array_header, write_bulk};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use proto::reply::{Parser, Value};
+use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -126,24 +127,12 @@ impl Write for Socket {
     }
 }
 
-/// A reply to a control command: the kinds such commands answer with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// A simple or bulk string, or any scalar in its text form.
-    Text(String),
-    /// No value.
-    Nil,
-    /// An error.
-    Error(String),
-    /// An aggregate.
-    List(Vec<Answer>),
-}
-
 /// A blocking connection.
 #[derive(Debug)]
 pub struct Client {
     address: Address,
-    socket: BufReader<Socket>,
+    socket: Socket,
+    replies: Parser,
 }
 
 impl Client {
@@ -154,7 +143,7 @@ impl Client {
     pub fn connect(address: &Address, login: &Login) -> Result<Self> {
         let socket =
             Socket::connect(address).map_err(|source| BenchError::Connect { address: address.to_string(), source })?;
-        let mut client = Self { address: address.clone(), socket: BufReader::with_capacity(4096, socket) };
+        let mut client = Self { address: address.clone(), socket, replies: Parser::new() };
         client.introduce(login)?;
         Ok(client)
     }
@@ -165,11 +154,11 @@ impl Client {
                 Some(user) => self.ask(&["AUTH", user, password])?,
                 None => self.ask(&["AUTH", password])?,
             };
-            self.expect_login(answer)?;
+            self.expect_login(&answer)?;
         }
         if login.resp3 {
             let answer = self.ask(&["HELLO", "3"])?;
-            self.expect_login(answer)?;
+            self.expect_login(&answer)?;
         }
         if login.database > 0 {
             self.must(&["SELECT", &login.database.to_string()])?;
@@ -177,41 +166,53 @@ impl Client {
         Ok(())
     }
 
-    fn expect_login(&self, answer: Answer) -> Result<()> {
-        match answer {
-            Answer::Error(reply) => Err(BenchError::Login { address: self.address.to_string(), reply }),
-            _ => Ok(()),
+    fn expect_login(&self, answer: &Value) -> Result<()> {
+        match error_text(answer) {
+            Some(reply) => Err(BenchError::Login { address: self.address.to_string(), reply }),
+            None => Ok(()),
         }
     }
 
     /// Gives the socket to an event loop. Nothing may be unread on it.
     pub fn into_socket(self) -> Socket {
-        debug_assert!(self.socket.buffer().is_empty());
-        self.socket.into_inner()
+        debug_assert!(self.replies.is_idle());
+        self.socket
     }
 
     /// Sends one command and reads its reply, errors included.
     ///
     /// # Errors
     /// When the connection breaks or the reply is not RESP.
-    pub fn ask(&mut self, command: &[&str]) -> Result<Answer> {
+    pub fn ask(&mut self, command: &[&str]) -> Result<Value> {
         let mut request = Vec::new();
         write_array_header(&mut request, command.len());
         for word in command {
             write_bulk(&mut request, word.as_bytes());
         }
         let broken = |source| BenchError::Connect { address: self.address.to_string(), source };
-        self.socket.get_mut().write_all(&request).map_err(broken)?;
-        read_answer(&mut self.socket).map_err(broken)
+        self.socket.write_all(&request).map_err(broken)?;
+        let mut buffer = [0; 4096];
+        loop {
+            let foreign = |error| broken(io::Error::new(io::ErrorKind::InvalidData, error));
+            if let Some(value) = self.replies.next_value().map_err(foreign)? {
+                return Ok(value);
+            }
+            match self.socket.read(&mut buffer) {
+                Ok(0) => return Err(BenchError::Closed { address: self.address.to_string() }),
+                Ok(length) => self.replies.feed(&buffer[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(broken(error)),
+            }
+        }
     }
 
     /// Sends one command that must not be answered with an error.
     ///
     /// # Errors
     /// [`BenchError::Login`] for `NOAUTH`, [`BenchError::Refused`] for other error replies; else as [`Self::ask`].
-    pub fn must(&mut self, command: &[&str]) -> Result<Answer> {
+    pub fn must(&mut self, command: &[&str]) -> Result<Value> {
         let answer = self.ask(command)?;
-        let Answer::Error(reply) = answer else { return Ok(answer) };
+        let Some(reply) = error_text(&answer) else { return Ok(answer) };
         let address = self.address.to_string();
         if reply.starts_with("NOAUTH") {
             return Err(BenchError::Login { address, reply });
@@ -221,7 +222,8 @@ impl Client {
 
     /// One field of `INFO section`, such as `redis_version`; `None` where the server does not say.
     pub fn info(&mut self, section: &str, field: &str) -> Option<String> {
-        let Ok(Answer::Text(text)) = self.ask(&["INFO", section]) else { return None };
+        let answer = self.ask(&["INFO", section]).ok()?;
+        let text = String::from_utf8_lossy(answer.as_bytes()?).into_owned();
         let prefix = format!("{field}:");
         text.lines().find_map(|line| line.strip_prefix(&prefix)).map(|value| value.trim_end().to_owned())
     }
@@ -232,44 +234,18 @@ impl Client {
     /// As [`Self::must`].
     pub fn key_count(&mut self) -> Result<u64> {
         match self.must(&["DBSIZE"])? {
-            Answer::Text(text) => Ok(text.parse().unwrap_or(0)),
-            _ => Ok(0),
+            Value::Integer(count) => Ok(count.max(0) as u64),
+            other => Err(BenchError::Refused {
+                address: self.address.to_string(),
+                command: "DBSIZE".to_owned(),
+                reply: format!("{other:?}"),
+            }),
         }
     }
 }
 
-fn read_answer(socket: &mut BufReader<Socket>) -> io::Result<Answer> {
-    let mut bytes = Vec::new();
-    socket.read_until(b'\n', &mut bytes)?;
-    let line = String::from_utf8_lossy(&bytes);
-    let text = line.trim_end_matches(['\r', '\n']);
-    if text.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection"));
-    }
-    let (kind, rest) = text.split_at(text.char_indices().nth(1).map_or(text.len(), |(at, _)| at));
-    let count = || rest.parse::<i64>().map_err(|_| not_resp(text));
-    match kind {
-        "+" | ":" | "," | "#" | "(" => Ok(Answer::Text(rest.to_owned())),
-        "_" => Ok(Answer::Nil),
-        "-" => Ok(Answer::Error(rest.to_owned())),
-        "$" | "=" => {
-            let Ok(length) = usize::try_from(count()?) else { return Ok(Answer::Nil) };
-            let mut body = vec![0; length + 2];
-            socket.read_exact(&mut body)?;
-            body.truncate(length);
-            Ok(Answer::Text(String::from_utf8_lossy(&body).into_owned()))
-        }
-        "*" | "~" | ">" | "%" => {
-            let Ok(length) = usize::try_from(count()?) else { return Ok(Answer::Nil) };
-            let elements = if kind == "%" { length * 2 } else { length };
-            (0..elements).map(|_| read_answer(socket)).collect::<io::Result<_>>().map(Answer::List)
-        }
-        _ => Err(not_resp(text)),
-    }
-}
-
-fn not_resp(text: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("not a RESP server: it answered {text:?}"))
+fn error_text(answer: &Value) -> Option<String> {
+    answer.as_error().map(|text| String::from_utf8_lossy(text).into_owned())
 }
 
 #[cfg(test)]

@@ -85,7 +85,10 @@ impl Loop {
                     continue;
                 }
                 let id = event.token().0;
-                let closed = self.connections.get_mut(&id).is_some_and(|each| each.echo(&mut buffer).is_err());
+                let closed = self
+                    .connections
+                    .get_mut(&id)
+                    .is_some_and(|each| each.echo(&mut buffer, event.is_read_closed()).is_err());
                 if closed {
                     self.connections.remove(&id);
                 }
@@ -95,8 +98,9 @@ impl Loop {
 }
 
 impl Connection {
-    /// Sends back all there is. An error means the connection is over.
-    fn echo(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+    /// Sends back all there is. An error means the connection is over. `closed` says that the end of the stream came
+    /// with the event, so that a short read is not the last.
+    fn echo(&mut self, buffer: &mut [u8], closed: bool) -> io::Result<()> {
         loop {
             if !self.unsent.is_empty() {
                 let unsent = std::mem::take(&mut self.unsent);
@@ -109,7 +113,7 @@ impl Connection {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(length) => {
                     self.send(&buffer[..length])?;
-                    if length < buffer.len() && self.unsent.is_empty() {
+                    if length < buffer.len() && !closed && self.unsent.is_empty() {
                         return Ok(());
                     }
                 }

@@ -100,6 +100,8 @@ pub struct Run<'a> {
     pub seed: u64,
     /// Cores for the generator's threads.
     pub cores: Option<&'a Cores>,
+    /// How long a fixed-rate run waits after its window for the replies it still owes to the histogram.
+    pub drain: Duration,
 }
 
 /// What a run came to, over its window.
@@ -139,8 +141,6 @@ pub struct Progress {
 const READ_BUFFER_BYTES: usize = 256 << 10;
 /// How often the coordinator looks up and a silent thread checks whether another one failed.
 const LOOK_UP: Duration = Duration::from_millis(50);
-/// How long a fixed-rate run waits after its window for the replies it still owes to the histogram.
-const DRAIN: Duration = Duration::from_secs(10);
 /// Latencies are recorded up to a minute, to three digits.
 const LATENCY_NS_MAX: u64 = 60_000_000_000;
 
@@ -529,7 +529,7 @@ impl<'a> Worker<'a> {
     fn drive(mut self) -> Result<Ended> {
         let mut events = Events::with_capacity(1024);
         let mut buffer = vec![0; READ_BUFFER_BYTES];
-        let drain_end = self.window.end.saturating_add(nanoseconds(DRAIN));
+        let drain_end = self.window.end.saturating_add(nanoseconds(self.run.drain));
         loop {
             let now = self.now();
             if self.shared.stop.load(Ordering::Relaxed) || now >= drain_end || self.is_done(now) {
@@ -547,7 +547,7 @@ impl<'a> Worker<'a> {
                 }
                 let at = event.token().0;
                 if event.is_readable() {
-                    self.receive(at, &mut buffer)?;
+                    self.receive(at, &mut buffer, event.is_read_closed())?;
                 }
                 self.fill_pipeline(at);
                 self.send(at)?;
@@ -605,8 +605,9 @@ impl<'a> Worker<'a> {
         Ok(LOOK_UP)
     }
 
-    /// Reads what there is, walks over the replies and records them.
-    fn receive(&mut self, at: usize, buffer: &mut [u8]) -> Result<()> {
+    /// Reads what there is, walks over the replies and records them. A short read means that nothing is left, unless
+    /// the server has closed: its end of file came in the same event as the last bytes, and no other event will.
+    fn receive(&mut self, at: usize, buffer: &mut [u8], closed: bool) -> Result<()> {
         loop {
             let connection = &mut self.connections[at];
             let length = match connection.socket.read(buffer) {
@@ -646,7 +647,7 @@ impl<'a> Worker<'a> {
             add(&self.counters.fills, fills);
             add(&self.counters.errors, errors);
             self.record(at, replies, now)?;
-            if length < buffer.len() {
+            if length < buffer.len() && !closed {
                 return Ok(());
             }
         }

@@ -190,6 +190,7 @@ pub fn measure(
             ordered_fields: false,
             seed: settings.seed,
             cores: settings.generator_cores.as_ref(),
+            drain: DRAIN,
         },
         watch,
     )?;
@@ -228,6 +229,9 @@ pub struct LoadPlan<'a> {
     pub first_key: u64,
 }
 
+/// How long the late replies of a fixed-rate run are waited for.
+pub const DRAIN: Duration = Duration::from_secs(10);
+
 /// Requests in flight per connection while loading.
 pub const LOAD_PIPELINE: usize = 16;
 
@@ -263,6 +267,7 @@ pub fn load(
             ordered_fields: true,
             seed: settings.seed,
             cores: settings.generator_cores.as_ref(),
+            drain: DRAIN,
         },
         watch,
     )?;

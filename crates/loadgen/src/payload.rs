@@ -91,6 +91,7 @@ pub struct Payload {
 /// Random values are drawn from this many different ones, more where they are short: enough that neither a
 /// compressor's window nor a cache of equal values could profit, and few enough to stay out of the generator's way.
 const RANDOM_POOL_BYTES: usize = 4 << 20;
+const RANDOM_POOL_VALUES_MIN: usize = 8;
 const RANDOM_POOL_VALUES_MAX: usize = 16 << 10;
 /// A wide range of lengths is covered by this many evenly spaced ones, so that the pool stays small.
 const CONSTANT_LENGTHS_MAX: usize = 1024;
@@ -113,7 +114,8 @@ impl Payload {
                 }
             }
             Content::Random => {
-                let values = (RANDOM_POOL_BYTES / size.max.max(1)).clamp(64, RANDOM_POOL_VALUES_MAX);
+                let values =
+                    (RANDOM_POOL_BYTES / size.max.max(1)).clamp(RANDOM_POOL_VALUES_MIN, RANDOM_POOL_VALUES_MAX);
                 let mut value = vec![0; size.max];
                 for _ in 0..values {
                     let length = size.min + rng.below((size.max - size.min + 1) as u64) as usize;

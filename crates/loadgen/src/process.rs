@@ -23,7 +23,7 @@ impl CpuTime {
         let (user_us, system_us) = (self.user_us - earlier.user_us, self.system_us - earlier.system_us);
         let precise = self.total_us - earlier.total_us;
         let thread_ended = precise < user_us + system_us - TICKS_ERROR_US;
-        Self { total_us: if thread_ended { user_us + system_us } else { precise }, user_us, system_us }
+        Self { total_us: if thread_ended { user_us + system_us } else { precise.max(0.0) }, user_us, system_us }
     }
 }
 

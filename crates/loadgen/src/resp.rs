@@ -1,4 +1,5 @@
-//! The little RESP a load generator needs: writing requests, and walking over replies without keeping them.
+//! The little RESP that a load generator needs on its hot path: writing requests, and walking over replies without
+//! keeping them. Control commands read their replies with `proto::reply::Parser`, which keeps what it reads.
 //!
 //! [`ReplyWalker`] takes bytes as they come from a socket, split anywhere, and reports one [`Reply`] for each complete
 //! top-level reply. It holds no reply: a bulk string is a number of bytes still to pass, an array is a number of

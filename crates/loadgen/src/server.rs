@@ -198,7 +198,7 @@ impl Server {
             Address::Tcp(format!("127.0.0.1:{port}"))
         };
         let target = Target { address, login: Login::default(), pid: Some(started.child.id()) };
-        let text = shell_words::join(&words);
+        let text = join(&words);
         let mut server = Self {
             record: ServerRecord {
                 name: spec.name.clone(),
@@ -368,9 +368,18 @@ fn spawn(spec: &ServerSpec, words: &[String], directory: &Path, cores: Option<&C
         .map_err(|source| BenchError::Start {
             name: spec.name.clone(),
             reason: source.to_string(),
-            command: shell_words::join(words),
+            command: join(words),
             log: String::new(),
         })
+}
+
+/// The words as they would be typed: the name of a variable must stand unquoted.
+fn join(words: &[String]) -> String {
+    let words = words.iter().map(|word| match word.split_once('=') {
+        Some((name, value)) if is_assignment(word) => format!("{name}={}", shell_words::quote(value)),
+        _ => shell_words::quote(word).into_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -467,6 +476,7 @@ mod tests {
     #[test]
     fn assignments_come_before_the_program() {
         assert!(is_assignment("LD_PRELOAD=/a b") && is_assignment("A="));
+        assert_eq!(join(&["A=b c".into(), "prog".into(), "".into()]), "A='b c' prog ''");
         assert!(!is_assignment("/bin/x=y") && !is_assignment("--a=b") && !is_assignment("=b"));
     }
 }

@@ -6,6 +6,7 @@ use super::Harness;
 use crate::error::{BenchError, Result};
 use crate::generator::{self, Extent, Pace, Run, Totals};
 use crate::keys::{Distribution, KeyStream, THETA};
+use crate::measure::DRAIN;
 use crate::payload::{Payload, Size};
 use crate::process::resident_bytes;
 use crate::results::{Better, Cell, ResultRow, Section};
@@ -154,6 +155,7 @@ fn read_through(
             ordered_fields: false,
             seed,
             cores: settings.generator_cores.as_ref(),
+            drain: DRAIN,
         },
         &mut |progress| harness.steps.advance(progress.fraction),
     )?;

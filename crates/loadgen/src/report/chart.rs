@@ -11,10 +11,21 @@ const BAR_PITCH: f64 = 25.0;
 /// Where bars begin and how long the longest may be; what is left belongs to the figures.
 const BAR_LEFT: f64 = 92.0;
 const BAR_WIDTH: f64 = 440.0;
+/// Room that a figure beside a bar takes.
+const FIGURE_WIDTH: f64 = 60.0;
 
-/// A bar for each server, its 90 % interval as a whisker, and the bound that the subject must not pass as a line.
+/// Where the subject's bar must end.
+#[derive(Clone, Debug)]
+pub struct Bound<'a> {
+    /// The server whose bar it is.
+    pub subject: &'a str,
+    /// The figure.
+    pub at: f64,
+}
+
+/// A bar for each server, its 90 % interval as a whisker, and the subject's bound as a line across its bar.
 /// `scale` is the figure at the full length; `hue` says which colour a server has.
-pub fn bars(row: &ResultRow, scale: f64, bound: Option<f64>, hue: &dyn Fn(&str) -> String) -> String {
+pub fn bars(row: &ResultRow, scale: f64, bound: Option<&Bound<'_>>, hue: &dyn Fn(&str) -> String) -> String {
     let height = BAR_PITCH * row.cells.len() as f64 + 4.0;
     let at = |value: f64| BAR_LEFT + BAR_WIDTH * (value / scale).clamp(0.0, 1.0);
     let mut svg = format!(
@@ -45,6 +56,19 @@ pub fn bars(row: &ResultRow, scale: f64, bound: Option<f64>, hue: &dyn Fn(&str) 
                 middle - 3.5
             ));
         }
+        if let Some(bound) = bound.filter(|bound| bound.subject == cell.server && bound.at <= scale) {
+            let x = at(bound.at);
+            svg.push_str(&format!(
+                "<path class=\"bound\" d=\"M{x:.1} {:.1}v{}\"><title>target: {}</title></path>",
+                top - 3.5,
+                BAR_HEIGHT + 7.0,
+                figure(bound.at)
+            ));
+            // The figure steps aside where the mark would cross it.
+            if x > end && x < end + FIGURE_WIDTH {
+                end = x;
+            }
+        }
         let ratio = row.ratios.iter().find(|ratio| ratio.peer == cell.server);
         svg.push_str(&format!(
             "<text class=\"value\" x=\"{:.1}\" y=\"{baseline:.1}\">{}</text>",
@@ -57,13 +81,6 @@ pub fn bars(row: &ResultRow, scale: f64, bound: Option<f64>, hue: &dyn Fn(&str) 
                 ratio.value.median
             ));
         }
-    }
-    if let Some(bound) = bound.filter(|&bound| bound <= scale) {
-        let x = at(bound);
-        svg.push_str(&format!(
-            "<path class=\"bound\" d=\"M{x:.1} 0V{height:.1}\"><title>target: {}</title></path>",
-            figure(bound)
-        ));
     }
     svg.push_str("</svg>");
     svg
@@ -196,7 +213,7 @@ mod tests {
     fn bars_are_as_long_as_their_figures() {
         let results = sample();
         let (section, row) = (&results.sections[0], &results.sections[0].rows[0]);
-        let svg = bars(row, 0.82, Some(0.6), &|name| name.to_owned());
+        let svg = bars(row, 0.82, Some(&Bound { subject: "onggi", at: 0.6 }), &|name| name.to_owned());
         let widths: Vec<f64> =
             attribute(&svg, "class=\"bar ", "width").iter().map(|text| text.parse().unwrap()).collect();
         assert_eq!(widths.len(), 2);

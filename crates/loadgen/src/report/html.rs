@@ -105,13 +105,18 @@ fn section_html(section: &Section, results: &Results, hue: &dyn Fn(&str) -> Stri
     };
     let repeated = section.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.samples.len() > 1);
     let whiskers = if repeated { " Whiskers are 90 % intervals of the median." } else { "" };
+    let bounds = match section.rows.iter().any(|row| row.verdict.is_some()) {
+        true if section.better == Better::Lower => " The upright mark is the target: the bar must end before it.",
+        true => " The upright mark is the target: the bar must reach it.",
+        false => "",
+    };
     let ratios = if section.rows.iter().any(|row| !row.ratios.is_empty()) {
         format!(" At the right: how many times better {} is.", results.subject)
     } else {
         String::new()
     };
     let mut html = format!(
-        "<section>\n<h2>{}</h2>\n<p class=\"about\">{} In {}, {direction}.{}{}</p>\n",
+        "<section>\n<h2>{}</h2>\n<p class=\"about\">{} In {}, {direction}.{}{bounds}{}</p>\n",
         escape(&section.title),
         escape(&section.about),
         escape(&section.unit.replace("us CPU", "\u{b5}s of CPU time")),
@@ -120,11 +125,12 @@ fn section_html(section: &Section, results: &Results, hue: &dyn Fn(&str) -> Stri
     );
     for row in &section.rows {
         let bound = bound(section, row, &results.subject);
+        let bound = bound.map(|at| chart::Bound { subject: &results.subject, at });
         html.push_str(&format!(
             "<div class=\"row\"><header><h3>{}</h3>{}</header>\n{}</div>\n",
             escape(&row.title),
             row.verdict.as_ref().map_or_else(String::new, verdict_html),
-            chart::bars(row, chart::scale(section, row), bound, hue)
+            chart::bars(row, chart::scale(section, row), bound.as_ref(), hue)
         ));
     }
     html.push_str("</section>\n");

@@ -1,0 +1,130 @@
+//! A whole comparison over two running servers, from the plan to the files.
+
+use crate::support::{Behaviour, FakeServer};
+use loadgen::catalogue::TestSpec;
+use loadgen::client::{Address, Login};
+use loadgen::compare::{self, Plan, Suite};
+use loadgen::error::BenchError;
+use loadgen::generator::Pace;
+use loadgen::keys::Distribution;
+use loadgen::measure::{self, Row, Settings, Target};
+use loadgen::payload::{Content, Size};
+use loadgen::results::Results;
+use loadgen::template::KeyFormat;
+use std::process::{Child, Command};
+
+fn settings() -> Settings {
+    Settings {
+        connections: 4,
+        threads: 1,
+        key_format: KeyFormat::default(),
+        keys: 2000,
+        distribution: Distribution::Uniform,
+        content: Content::Constant,
+        seed: 1,
+        generator_cores: None,
+        warmup_seconds: 0.02,
+        seconds: 0.05,
+    }
+}
+
+fn row(test: &str) -> Row {
+    let test = TestSpec::parse(test).unwrap();
+    Row { test, pipeline: 4, value_size: Size::exactly(10), pace: Pace::Closed }
+}
+
+/// A process that works without pause, for its CPU time: the fake servers share this process with the generator.
+struct Busy(Child);
+
+impl Busy {
+    fn start() -> Self {
+        Self(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+fn plan(servers: &[&FakeServer], pid: u32) -> Plan {
+    let spec = |(at, server): (usize, &&FakeServer)| format!("s{at}@{},pid={pid}", server.address).parse().unwrap();
+    let specs = servers.iter().enumerate().map(spec);
+    Plan {
+        suite: Suite::Custom(vec![row("get"), row("set")]),
+        servers: specs.collect(),
+        subject: "s0".to_owned(),
+        settings: settings(),
+        rounds: Some(3),
+        seconds: Some(0.05),
+        scale: 1.0,
+        server_cores: None,
+        unix_socket: false,
+        command_line: "onggi bench compare".to_owned(),
+    }
+}
+
+#[test]
+fn two_servers_are_compared_and_the_files_tell_it_all() {
+    let servers = [FakeServer::start(Behaviour::default()), FakeServer::start(Behaviour::default())];
+    let busy = Busy::start();
+    let results = compare::run(&plan(&[&servers[0], &servers[1]], busy.0.id())).unwrap();
+    assert_eq!(results.servers.len(), 2);
+    assert_eq!(results.servers[0].version, "Redis 0.0.1");
+    for row in &results.sections[0].rows {
+        assert_eq!((row.cells.len(), row.ratios.len()), (2, 1));
+        for cell in &row.cells {
+            assert_eq!(cell.samples.len(), 3);
+            assert!(cell.windows.iter().all(|window| window.operations > 0 && window.misses == 0), "{cell:?}");
+            assert!(cell.value.median > 0.0 && !cell.curve.is_empty());
+        }
+    }
+    for server in &servers {
+        assert_eq!(server.state.lock().unwrap().map.len(), 2000, "both servers hold the same keys");
+    }
+    let directory = std::env::temp_dir().join(format!("onggi-bench-compare-{}", std::process::id()));
+    results.write(&directory).unwrap();
+    let read = Results::read(&directory.join("results.json")).unwrap();
+    let page = std::fs::read_to_string(directory.join("index.html")).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+    assert_eq!(loadgen::report::html::render(&read), page);
+    assert!(page.contains("Latency by percentile"));
+}
+
+#[test]
+fn plans_that_cannot_work_are_refused() {
+    let server = FakeServer::start(Behaviour::default());
+    let refused = |plan: &Plan, part: &str| {
+        let error = compare::run(plan).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    };
+    let good = plan(&[&server, &server], std::process::id());
+    refused(&Plan { subject: "other".to_owned(), ..good.clone() }, "no server of that name");
+    let twin = vec![good.servers[0].clone(), good.servers[0].clone()];
+    refused(&Plan { servers: twin, ..good.clone() }, "two servers are named `s0`");
+    refused(&Plan { suite: Suite::Memory, ..good.clone() }, "give a command");
+    refused(&Plan { suite: Suite::Eviction, ..good }, "give a command");
+}
+
+/// Nothing but errors is no measurement, and a missing login is named as such.
+#[test]
+fn a_server_that_answers_only_errors_is_not_measured() {
+    let measure = |error| {
+        let server = FakeServer::start(Behaviour { error: Some(error), ..Behaviour::default() });
+        let address: Address = server.address.parse().unwrap();
+        let target = Target { address, login: Login::default(), pid: None };
+        measure::measure(&target, &settings(), &row("get"), &mut |_| {}).unwrap_err()
+    };
+    assert!(matches!(measure("ERR broken"), BenchError::Refused { reply, .. } if reply == "ERR broken"));
+    assert!(matches!(measure("NOAUTH Authentication required."), BenchError::Login { .. }));
+}
+
+#[test]
+fn a_wrong_password_is_named() {
+    let server = FakeServer::start(Behaviour { error: Some("WRONGPASS invalid"), ..Behaviour::default() });
+    let login = Login { password: Some("x".to_owned()), ..Login::default() };
+    let error = measure::find_pid(&server.address.parse().unwrap(), &login).unwrap_err();
+    assert!(matches!(error, BenchError::Login { reply, .. } if reply == "WRONGPASS invalid"));
+}
