@@ -5,6 +5,7 @@ use crate::checkpoint::Checkpoint;
 use crate::classes::GRANULE_BYTES;
 use crate::clean::TableCleaning;
 use crate::entries::Entries;
+use crate::eviction::Pool;
 use crate::extent::{self, Heap};
 use crate::hints::MemHints;
 use crate::memory::MemoryUse;
@@ -65,6 +66,7 @@ pub struct MemEngine {
     pub(crate) checkpoint: Option<Checkpoint>,
     due: Due,
     pub(crate) table_cleaning: Option<TableCleaning>,
+    pub(crate) pool: Pool,
 }
 
 /// What looking for due keys remembers.
@@ -107,6 +109,7 @@ impl MemEngine {
             checkpoint: None,
             due: Due::default(),
             table_cleaning: None,
+            pool: Pool::default(),
         }
     }
 

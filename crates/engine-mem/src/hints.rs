@@ -53,9 +53,11 @@ impl MemHints {
     #[inline]
     pub fn prefetch_bucket(&self, space: KeyspaceId, hash: u64) {
         if let Some((header, count)) = self.header(space, hash) {
-            let (first, _) = buckets_of(tag_of(hash), count);
-            if let Some(line) = self.lines.line(bucket_line(header, first)) {
-                prefetch(std::ptr::from_ref(line).addr());
+            let (first, second) = buckets_of(tag_of(hash), count);
+            for number in [first, second] {
+                if let Some(line) = self.lines.line(bucket_line(header, number)) {
+                    prefetch(std::ptr::from_ref(line).addr());
+                }
             }
         }
     }

@@ -31,6 +31,7 @@ mod clean;
 mod directory;
 mod engine_impl;
 mod entries;
+mod eviction;
 mod extent;
 mod hints;
 mod layout;
@@ -44,6 +45,7 @@ mod table;
 mod wheel;
 
 pub use engine_impl::MemEngine;
+pub use eviction::{EvictionOrder, EvictionPolicy, EvictionScope};
 pub use hints::MemHints;
 pub use memory::{MemoryKind, MemoryUse};
 pub use stamp::StampMode;

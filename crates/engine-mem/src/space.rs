@@ -5,7 +5,7 @@ use crate::extent::Heap;
 use crate::memory::MemoryUse;
 use crate::table::{Found, Table};
 use crate::wheel::{Item, Wheel};
-use base::UnixMs;
+use base::{Rng, UnixMs};
 use std::sync::Arc;
 
 /// Stale items an index may hold beside as many as there are live ones, before it is rebuilt.
@@ -99,6 +99,11 @@ impl Space {
     /// The expiration index, if there ever was an expiration.
     pub fn wheel(&self) -> Option<&Wheel> {
         self.index.as_ref().map(|index| &index.wheel)
+    }
+
+    /// Takes a random item of those that come up first. To be queued again if its entry is there.
+    pub fn take_soonest(&mut self, rng: &mut Rng) -> Option<Item> {
+        self.index.as_mut()?.wheel.take_soonest(rng)
     }
 
     /// Takes the index for dismantling.

@@ -50,11 +50,6 @@ impl Stamps {
         self.set_time(self.now);
     }
 
-    /// How stamps are kept.
-    pub fn mode(&self) -> StampMode {
-        self.mode
-    }
-
     /// Tells the time.
     #[inline]
     pub fn set_time(&mut self, now: UnixMs) {

@@ -13,7 +13,7 @@
 //!     name it.
 //! T2. Each live entry of the database is in exactly one cell of its extent (X1), and nothing else keeps its handle.
 
-use crate::bucket::{Bucket, Mark, cells, tag_of};
+use crate::bucket::{Bucket, CELL_COUNT, Mark, cells, tag_of};
 use crate::directory::{Directory, bound_of, cell_of};
 use crate::entries::Entries;
 use crate::extent::{self, CELL_COUNT_MAX, Cell, Cells, Extent, Heap, UNIT_COUNT_MAX, buckets_of};
@@ -303,25 +303,31 @@ impl Table {
         Extent::at(heap.backing(), stretch.header).buckets()
     }
 
-    /// A random entry: a random hash chooses the extent, so each is about equally likely.
+    /// A random bucket that is not empty, in a table that is not: a random hash chooses the extent, so each bucket is
+    /// about equally likely.
+    pub fn random_bucket<'a>(&self, heap: &'a Heap, rng: &mut Rng) -> Bucket<'a> {
+        assert!(self.len > 0, "an empty table has no such bucket");
+        loop {
+            let hash = rng.next_u64();
+            let extent = Extent::at(heap.backing(), self.header_of(heap.backing(), hash));
+            let bucket = extent.bucket(rng.below(u64::from(extent.bucket_count())) as u32);
+            if bucket.len() > 0 {
+                return bucket;
+            }
+        }
+    }
+
+    /// A random entry, each about equally likely.
     pub fn random(&self, heap: &Heap, rng: &mut Rng) -> Option<u32> {
         if self.len == 0 {
             return None;
         }
         loop {
-            let hash = rng.next_u64();
-            let extent = Extent::at(heap.backing(), self.header_of(heap.backing(), hash));
-            if extent.len() == 0 {
-                continue;
-            }
-            // An extent keeps a good part of its cells occupied, so this ends soon.
-            loop {
-                let cell = rng.below(u64::from(extent.capacity())) as u32;
-                let bucket = extent.bucket(cell / crate::bucket::CELL_COUNT);
-                let cell = cell % crate::bucket::CELL_COUNT;
-                if bucket.occupied() >> cell & 1 != 0 {
-                    return Some(bucket.handle(cell));
-                }
+            let bucket = self.random_bucket(heap, rng);
+            let cell = rng.below(u64::from(CELL_COUNT)) as u32;
+            // A cell in vain makes all entries equally likely, however full their buckets are.
+            if bucket.occupied() >> cell & 1 != 0 {
+                return Some(bucket.handle(cell));
             }
         }
     }
@@ -360,7 +366,7 @@ fn bucket_at(heap: &Heap, found: Found) -> Bucket<'_> {
 
 /// Units that hold this many cells at the fill given.
 fn units_for(cells: u32, fill_percent: u32) -> u32 {
-    let unit_cells = extent::UNIT_BUCKETS * crate::bucket::CELL_COUNT;
+    let unit_cells = extent::UNIT_BUCKETS * CELL_COUNT;
     (cells * 100).div_ceil(unit_cells * fill_percent).max(1)
 }
 

@@ -96,6 +96,17 @@ impl List {
         Some((item, emptied))
     }
 
+    /// A random item, and whether a chunk was given back; the last item takes its place.
+    fn take(&mut self, rng: &mut Rng) -> Option<(Item, bool)> {
+        let index = rng.below(self.len() as u64) as usize;
+        let (last, emptied) = self.pop()?;
+        if index == self.len() {
+            return Some((last, emptied));
+        }
+        let place = &mut self.chunks[index / CHUNK_ITEMS][index % CHUNK_ITEMS];
+        Some((std::mem::replace(place, last), emptied))
+    }
+
     fn get(&self, index: usize) -> Item {
         self.chunks[index / CHUNK_ITEMS][index % CHUNK_ITEMS]
     }
@@ -192,37 +203,40 @@ impl Wheel {
         })
     }
 
-    /// The items that come up first, at most `count`, without taking them.
-    pub fn soonest(&self, count: usize, mut visit: impl FnMut(Item)) {
-        let mut left = count;
-        let mut show = |list: &List| {
-            let len = list.len();
-            let shown = len.min(left);
-            (len - shown..len).for_each(|index| visit(list.get(index)));
-            left -= shown;
-            left > 0
+    /// Takes a random item of the first list: one of those that come up first. The caller queues it again if its entry
+    /// is there. `None` when there is none.
+    pub fn take_soonest(&mut self, rng: &mut Rng) -> Option<Item> {
+        let (item, emptied) = if self.pending.is_empty() {
+            let (tick, level) = self.next_list()?;
+            let slot = slot_of(tick, level);
+            let level = self.levels[level].as_mut().expect("an occupied list is in a level");
+            let taken = level.lists[slot].take(rng)?;
+            level.occupied &= !(u64::from(level.lists[slot].is_empty()) << slot);
+            taken
+        } else {
+            self.pending.take(rng)?
         };
-        if !show(&self.pending) {
-            return;
-        }
-        for level in self.levels.iter().flatten() {
-            if !level.lists.iter().all(&mut show) {
-                return;
+        self.len -= 1;
+        self.count_chunk(emptied, false);
+        Some(item)
+    }
+
+    /// The item with this number, counting in the order of lists.
+    fn item(&self, mut number: usize) -> Item {
+        let lists = self.levels.iter().flatten().flat_map(|level| &level.lists);
+        let found = std::iter::once(&self.pending).chain(lists).find_map(|list| match number.checked_sub(list.len()) {
+            Some(rest) => {
+                number = rest;
+                None
             }
-        }
+            None => Some(list.get(number)),
+        });
+        found.expect("there are that many items")
     }
 
     /// A random item; `None` when there is none.
     pub fn random(&self, rng: &mut Rng) -> Option<Item> {
-        let mut index = rng.below(self.len as u64) as usize;
-        let lists = self.levels.iter().flatten().flat_map(|level| &level.lists);
-        std::iter::once(&self.pending).chain(lists).find_map(|list| match index.checked_sub(list.len()) {
-            Some(rest) => {
-                index = rest;
-                None
-            }
-            None => Some(list.get(index)),
-        })
+        (self.len > 0).then(|| self.item(rng.below(self.len as u64) as usize))
     }
 
     /// Gives up to `chunks` chunks back, losing their items; false when there are none left.
@@ -339,17 +353,22 @@ mod tests {
         assert_eq!(memory.of(MemoryKind::Index), 0);
     }
 
-    /// The soonest items are those of the nearest lists, and random ones come from everywhere.
+    /// The soonest items are those of the nearest list, and random ones come from everywhere.
     #[test]
     fn samples() {
         let mut wheel = wheel(0);
         (0..100).for_each(|number| wheel.add(1_000_000 - i64::from(number) * 10_000, Item(number)));
-        let mut soonest = Vec::new();
-        wheel.soonest(10, |item| soonest.push(item.0));
-        assert!(soonest.iter().all(|&number| number > 45), "{soonest:?}");
         let mut rng = Rng::new(1);
         let mut seen = [false; 100];
         (0..3000).for_each(|_| seen[wheel.random(&mut rng).unwrap().0 as usize] = true);
         assert!(seen.iter().all(|&seen| seen));
+        let order: Vec<_> = std::iter::from_fn(|| wheel.take_soonest(&mut rng)).map(|item| item.0).collect();
+        assert_eq!(order.len(), 100);
+        // Lists are at most an hour's 64th apart here, 53 items of the second level.
+        assert!(
+            order.iter().enumerate().all(|(place, &number)| (99 - number as usize).abs_diff(place) < 55),
+            "{order:?}"
+        );
+        assert_eq!(wheel.len(), 0);
     }
 }

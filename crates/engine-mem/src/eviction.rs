@@ -1,0 +1,280 @@
+//! Which entry goes first when memory is short.
+//!
+//! Victims are chosen by sampling, after Redis (`maxmemory-samples`, and the pool of Redis 3.0): each choice looks at the
+//! cells of one random bucket, about nine entries, and keeps the best sixteen seen so far in a pool; the best of the pool
+//! is the victim, if it has not been used since it was seen. Policies over entries that expire sample the expiration index
+//! when such entries are few, and `volatile-ttl` takes what the index holds for the nearest times.
+//!
+//! V1. A candidate is a hash and a score, never a handle: entries move. It is looked up and scored again before it is
+//!     given.
+//! V2. While there is an entry in the policy's scope, a victim is found.
+
+use crate::bucket::cells;
+use crate::engine_impl::MemEngine;
+use crate::space::Space;
+use crate::table::Found;
+use crate::wheel::Item;
+use base::slot::slot_of;
+use base::{KeyspaceId, UnixMs};
+use engine::Key;
+
+/// Candidates remembered between choices.
+const POOL_LEN: usize = 16;
+
+/// Items of the expiration index looked at for one choice.
+const ITEM_SAMPLES: usize = 10;
+
+/// Random buckets looked at for one choice before the pool is trusted; more while it is empty.
+const BUCKET_SAMPLES: usize = 1;
+const BUCKET_SAMPLES_MAX: usize = 64;
+
+/// Among entries that expire in less than this share, the index finds candidates faster than random buckets do.
+const EXPIRING_SHARE: u64 = 4;
+
+/// Which entries may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EvictionScope {
+    /// All (`allkeys-...`).
+    All,
+    /// Those with an expiration (`volatile-...`).
+    Expiring,
+}
+
+/// Which of them goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EvictionOrder {
+    /// The one not used for longest; needs [`crate::StampMode::Recency`].
+    Lru,
+    /// The one used least often; needs [`crate::StampMode::Frequency`].
+    Lfu,
+    /// Any.
+    Random,
+    /// The one that expires first. Entries without expiration are never in its scope.
+    Ttl,
+}
+
+/// A `maxmemory-policy` other than `noeviction`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EvictionPolicy {
+    /// Which entries may go.
+    pub scope: EvictionScope,
+    /// Which of them goes first.
+    pub order: EvictionOrder,
+}
+
+impl EvictionPolicy {
+    fn only_expiring(self) -> bool {
+        self.scope == EvictionScope::Expiring || self.order == EvictionOrder::Ttl
+    }
+}
+
+/// What may be evicted next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Candidate {
+    /// The higher, the sooner it goes.
+    score: u64,
+    space: KeyspaceId,
+    hash: u64,
+}
+
+/// The best candidates seen so far, worst first.
+#[derive(Default)]
+pub struct Pool {
+    policy: Option<EvictionPolicy>,
+    candidates: Vec<Candidate>,
+}
+
+impl Pool {
+    fn reset_for(&mut self, policy: EvictionPolicy) {
+        if self.policy != Some(policy) {
+            self.policy = Some(policy);
+            self.candidates.clear();
+        }
+    }
+
+    fn wants(&self, score: u64) -> bool {
+        self.candidates.len() < POOL_LEN || self.candidates[0].score < score
+    }
+
+    fn offer(&mut self, candidate: Candidate) {
+        let known = |other: &Candidate| other.space == candidate.space && other.hash == candidate.hash;
+        if !self.wants(candidate.score) || self.candidates.iter().any(known) {
+            return;
+        }
+        if self.candidates.len() == POOL_LEN {
+            self.candidates.remove(0);
+        }
+        let place = self.candidates.partition_point(|other| other.score <= candidate.score);
+        self.candidates.insert(place, candidate);
+    }
+}
+
+impl MemEngine {
+    /// The key to evict next under the policy; the caller logs its deletion and removes it. `None` when nothing is in the
+    /// policy's scope.
+    pub fn victim(&mut self, policy: EvictionPolicy) -> Option<Key<'_>> {
+        if self.spaces.iter().flatten().all(|space| population(space, policy) == 0) {
+            return None;
+        }
+        let (space, handle) = match policy.order {
+            EvictionOrder::Random => self.random_victim(policy)?,
+            _ => self.pooled_victim(policy)?,
+        };
+        let bytes = self.entries.key(handle);
+        Some(Key { bytes, hash: self.hasher.hash(bytes), slot: slot_of(bytes), space })
+    }
+
+    fn pooled_victim(&mut self, policy: EvictionPolicy) -> Option<(KeyspaceId, u32)> {
+        let mut pool = std::mem::take(&mut self.pool);
+        pool.reset_for(policy);
+        let mut sampled = 0;
+        let victim = loop {
+            if sampled < BUCKET_SAMPLES || pool.candidates.is_empty() {
+                if sampled == BUCKET_SAMPLES_MAX {
+                    break self.any_in_scope(policy);
+                }
+                sampled += 1;
+                self.sample(policy, &mut pool);
+                continue;
+            }
+            let candidate = pool.candidates.pop().expect("it is not empty");
+            if let Some(handle) = self.still_stands(policy, candidate) {
+                break Some((candidate.space, handle));
+            }
+        };
+        self.pool = pool;
+        victim
+    }
+
+    /// Offers entries of a random database to the pool.
+    fn sample(&mut self, policy: EvictionPolicy, pool: &mut Pool) {
+        let Some(id) = self.random_space(policy) else { return };
+        let space = self.spaces[id.index()].as_deref_mut().expect("a space with entries");
+        let Self { heap, entries, stamps, hasher, rng, .. } = self;
+        let mut offer = |handle: u32| {
+            let Some(score) = score(policy, entries.stamp(handle), || entries.expiration(handle), stamps) else {
+                return;
+            };
+            if pool.wants(score) {
+                pool.offer(Candidate { score, space: id, hash: hasher.hash(entries.key(handle)) });
+            }
+        };
+        if policy.order == EvictionOrder::Ttl {
+            // Items are taken out, and only those of entries put back: the nearest lists would else fill with items of
+            // entries that were evicted.
+            for _ in 0..ITEM_SAMPLES {
+                let Some(item) = space.take_soonest(rng) else { return };
+                let mut soonest: Option<UnixMs> = None;
+                space.table.find_item(heap, item, |handle| {
+                    let it_is = Item::of(hasher.hash(entries.key(handle))) == item;
+                    if let Some(at) = entries.expiration(handle).filter(|_| it_is) {
+                        soonest = Some(soonest.map_or(at, |soonest| soonest.min(at)));
+                        offer(handle);
+                    }
+                });
+                if let Some(at) = soonest {
+                    space.requeue(item, at);
+                }
+            }
+        } else if samples_index(space, policy) {
+            let Some(wheel) = space.wheel() else { return };
+            let items = (0..ITEM_SAMPLES).filter_map(|_| wheel.random(rng));
+            items.for_each(|item| space.table.find_item(heap, item, &mut offer));
+        } else {
+            let bucket = space.table.random_bucket(heap, rng);
+            cells(bucket.occupied()).for_each(|cell| entries.prefetch(bucket.handle(cell)));
+            cells(bucket.occupied()).for_each(|cell| offer(bucket.handle(cell)));
+        }
+    }
+
+    /// The entry of a candidate, if it is there and as good a victim as when it was seen.
+    fn still_stands(&self, policy: EvictionPolicy, candidate: Candidate) -> Option<u32> {
+        let space = self.space(candidate.space)?;
+        let is_it = |handle| self.hasher.hash(self.entries.key(handle)) == candidate.hash;
+        let Found { handle, .. } = space.table.find_where(&self.heap, candidate.hash, is_it)?;
+        let expiration = || self.entries.expiration(handle);
+        let score = score(policy, self.entries.stamp(handle), expiration, &self.stamps)?;
+        (score >= candidate.score).then_some(handle)
+    }
+
+    fn random_victim(&mut self, policy: EvictionPolicy) -> Option<(KeyspaceId, u32)> {
+        for _ in 0..BUCKET_SAMPLES_MAX {
+            let id = self.random_space(policy)?;
+            let space = self.spaces[id.index()].as_deref().expect("a space with entries");
+            let mut chosen = None;
+            if samples_index(space, policy) {
+                let item = space.wheel().and_then(|wheel| wheel.random(&mut self.rng));
+                if let Some(item) = item {
+                    space.table.find_item(&self.heap, item, |handle| chosen = Some(handle));
+                }
+            } else {
+                chosen = space.table.random(&self.heap, &mut self.rng);
+            }
+            if let Some(handle) = chosen
+                && (!policy.only_expiring() || self.entries.expiration(handle).is_some())
+            {
+                return Some((id, handle));
+            }
+        }
+        self.any_in_scope(policy)
+    }
+
+    /// A database, as likely as it has entries in scope.
+    fn random_space(&mut self, policy: EvictionPolicy) -> Option<KeyspaceId> {
+        let total: u64 = self.spaces.iter().flatten().map(|space| population(space, policy)).sum();
+        let mut place = self.rng.below(total);
+        self.spaces.iter().enumerate().find_map(|(id, space)| {
+            let population = population(space.as_ref()?, policy);
+            match place.checked_sub(population) {
+                Some(rest) => {
+                    place = rest;
+                    None
+                }
+                None => Some(KeyspaceId(id as u32)),
+            }
+        })
+    }
+
+    /// Some entry in scope, found by walking from a random place on: what is left when sampling has no luck (V2).
+    fn any_in_scope(&mut self, policy: EvictionPolicy) -> Option<(KeyspaceId, u32)> {
+        let id = self.random_space(policy)?;
+        let table = &self.spaces[id.index()].as_ref()?.table;
+        let start = self.rng.next_u64();
+        let mut from = start;
+        loop {
+            let stretch = table.stretch(&self.heap, from);
+            let in_scope = |found: &Found| !policy.only_expiring() || self.entries.expiration(found.handle).is_some();
+            if let Some(found) = table.entries_of(&self.heap, stretch).find(in_scope) {
+                return Some((id, found.handle));
+            }
+            from = stretch.next.unwrap_or(0);
+            if table.stretch(&self.heap, from) == table.stretch(&self.heap, start) {
+                return None;
+            }
+        }
+    }
+}
+
+fn population(space: &Space, policy: EvictionPolicy) -> u64 {
+    if policy.only_expiring() { space.expiring } else { space.table.len() }
+}
+
+fn samples_index(space: &Space, policy: EvictionPolicy) -> bool {
+    policy.only_expiring() && space.expiring * EXPIRING_SHARE < space.table.len()
+}
+
+/// How soon an entry should go; `None` when it is not in scope.
+fn score(
+    policy: EvictionPolicy,
+    stamp: u32,
+    expiration: impl Fn() -> Option<UnixMs>,
+    stamps: &crate::stamp::Stamps,
+) -> Option<u64> {
+    let expire_at = if policy.only_expiring() { Some(expiration()?) } else { None };
+    Some(match policy.order {
+        EvictionOrder::Lru => stamps.idle_seconds(stamp),
+        EvictionOrder::Lfu => u64::from(u8::MAX - stamps.frequency(stamp)),
+        EvictionOrder::Random => 0,
+        EvictionOrder::Ttl => u64::MAX - expire_at.unwrap_or(UnixMs::MAX).max(0) as u64,
+    })
+}
