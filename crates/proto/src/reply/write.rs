@@ -76,6 +76,11 @@ impl ReplyBuffer {
         if let digit @ 0..=9 = value {
             return self.bytes.extend_from_slice(&[b':', digit as u8 | b'0', b'\r', b'\n']);
         }
+        self.long_integer(value);
+    }
+
+    #[inline(never)]
+    fn long_integer(&mut self, value: i64) {
         let mut digits = itoa::Buffer::new();
         self.bytes.reserve(HEADER_BYTES_MAX);
         self.bytes.push(b':');
