@@ -41,6 +41,8 @@ impl Encoding {
     /// The bytes are the string, and the last command edited them in place (APPEND, SETRANGE, SETBIT): OBJECT ENCODING
     /// calls that `raw` whatever its length.
     pub const EDITED: Self = Self(1);
+    /// The bytes are the string, the text of a sum with a fraction (INCRBYFLOAT): OBJECT ENCODING never calls that `int`.
+    pub const DECIMAL: Self = Self(2);
 }
 
 /// The stored bytes of a value: inside the entry, or, when big, in an allocation of their own that can be shared.

@@ -27,4 +27,10 @@ pub enum TypeError {
     /// The string would grow beyond `proto-max-bulk-len`.
     #[error("string exceeds maximum allowed size (proto-max-bulk-len)")]
     StringTooLong,
+    /// Comparing the strings would take more memory than `proto-max-bulk-len` allows.
+    #[error("the strings are too long to be compared")]
+    LcsTooBig,
+    /// Source and destination are one key.
+    #[error("source and destination objects are the same")]
+    SameKey,
 }

@@ -1,8 +1,9 @@
-//! Operations on keys of any type: delete, expire, rename.
+//! Operations on keys of any type: delete, expire, rename, copy, move.
 
 use crate::TypeError;
-use base::UnixMs;
-use engine::{Effect, Key, Keyspace};
+use crate::kept::Kept;
+use base::{KeyspaceId, UnixMs};
+use engine::{Effect, Key, Keyspace, Type};
 
 /// Removes the key. False when it was absent.
 ///
@@ -14,6 +15,77 @@ pub fn delete(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<bool, TypeError> {
     }
     ks.apply(&Effect::Delete { key: *key });
     Ok(true)
+}
+
+/// Removes several keys and gives how many were there.
+///
+/// # Errors
+/// [`TypeError::Fetch`] alone.
+pub fn delete_all<'a>(ks: &mut dyn Keyspace, keys: impl Iterator<Item = &'a [u8]> + Clone) -> Result<u64, TypeError> {
+    // Every row is in memory before the first is removed (T2).
+    count(ks, keys.clone())?;
+    let mut removed = 0u64;
+    for key in keys {
+        let key = ks.key(key);
+        removed = removed.saturating_add(u64::from(delete(ks, &key)?));
+    }
+    Ok(removed)
+}
+
+/// How many of the keys are there; one that is named twice counts twice.
+///
+/// # Errors
+/// [`TypeError::Fetch`] alone.
+pub fn count<'a>(ks: &mut dyn Keyspace, keys: impl Iterator<Item = &'a [u8]>) -> Result<u64, TypeError> {
+    let mut found = 0u64;
+    for key in keys {
+        let key = ks.key(key);
+        found = found.saturating_add(u64::from(ks.peek(&key)?.is_some()));
+    }
+    Ok(found)
+}
+
+/// [`count`], and each key found counts as used.
+///
+/// # Errors
+/// [`TypeError::Fetch`] alone.
+pub fn touch<'a>(ks: &mut dyn Keyspace, keys: impl Iterator<Item = &'a [u8]>) -> Result<u64, TypeError> {
+    let mut found = 0u64;
+    for key in keys {
+        let key = ks.key(key);
+        found = found.saturating_add(u64::from(ks.read(&key)?.is_some()));
+    }
+    Ok(found)
+}
+
+/// The type of what is stored; `None` when absent.
+///
+/// # Errors
+/// [`TypeError::Fetch`] alone.
+pub fn kind(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<Option<Type>, TypeError> {
+    Ok(ks.peek(key)?.map(|entry| entry.kind))
+}
+
+/// When a key expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// There is no such key.
+    Absent,
+    /// It stays.
+    Never,
+    /// Then.
+    At(UnixMs),
+}
+
+/// When the key expires.
+///
+/// # Errors
+/// [`TypeError::Fetch`] alone.
+pub fn expiry(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<Expiry, TypeError> {
+    Ok(match ks.peek(key)? {
+        None => Expiry::Absent,
+        Some(entry) => entry.expire_at.map_or(Expiry::Never, Expiry::At),
+    })
 }
 
 /// Whether an expiration is set only under a condition (EXPIRE's options).
@@ -59,4 +131,87 @@ pub fn expire_at(
         ks.apply(&Effect::Expire { key: *key, at });
     }
     Ok(true)
+}
+
+/// Makes the key stay. False when it is absent or would have stayed anyway.
+///
+/// # Errors
+/// [`TypeError::Fetch`] alone.
+pub fn persist(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<bool, TypeError> {
+    let expires = ks.peek(key)?.is_some_and(|entry| entry.expire_at.is_some());
+    if expires {
+        ks.apply(&Effect::Persist { key: *key });
+    }
+    Ok(expires)
+}
+
+/// Whether a new place may be one that is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfTaken {
+    /// What is there is replaced.
+    Replace,
+    /// Nothing happens.
+    Leave,
+}
+
+/// What became of an entry that was to get another key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moved {
+    /// It has it.
+    Done,
+    /// There is no such entry.
+    Absent,
+    /// The new key is taken; nothing changed.
+    Taken,
+}
+
+/// Gives the entry another key of the same keyspace; its expiration moves along. Its own key counts as taken, and
+/// replacing it changes nothing.
+///
+/// # Errors
+/// [`TypeError::Fetch`] alone.
+pub fn rename(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfTaken) -> Result<Moved, TypeError> {
+    if ks.peek(from)?.is_none() {
+        return Ok(Moved::Absent);
+    }
+    let taken = ks.peek(to)?.is_some();
+    if taken && if_taken == IfTaken::Leave {
+        return Ok(Moved::Taken);
+    }
+    if from.bytes != to.bytes {
+        ks.apply(&Effect::Rename { from: *from, to: *to });
+    }
+    Ok(Moved::Done)
+}
+
+/// Stores the same entry, expiration included, under another key, perhaps of another keyspace.
+///
+/// # Errors
+/// [`TypeError::SameKey`] when both are one, [`TypeError::Fetch`].
+pub fn copy(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfTaken) -> Result<Moved, TypeError> {
+    if from.space == to.space && from.bytes == to.bytes {
+        return Err(TypeError::SameKey);
+    }
+    let Some(entry) = ks.peek(from)? else { return Ok(Moved::Absent) };
+    let (kind, encoding, expire_at) = (entry.kind, entry.encoding, entry.expire_at);
+    let value = Kept::new(entry.value);
+    if ks.peek(to)?.is_some() && if_taken == IfTaken::Leave {
+        return Ok(Moved::Taken);
+    }
+    match kind {
+        Type::String => ks.apply(&Effect::Set { key: *to, value: value.value(), encoding, expire_at }),
+    }
+    Ok(Moved::Done)
+}
+
+/// Moves the entry, expiration included, to the same key of another keyspace, unless that is taken.
+///
+/// # Errors
+/// [`TypeError::SameKey`] when the keyspace is the key's own, [`TypeError::Fetch`].
+pub fn move_to(ks: &mut dyn Keyspace, key: &Key<'_>, space: KeyspaceId) -> Result<Moved, TypeError> {
+    let moved = copy(ks, key, &key.in_space(space), IfTaken::Leave)?;
+    if moved == Moved::Done {
+        ks.apply(&Effect::Delete { key: *key });
+    }
+    Ok(moved)
 }

@@ -1,8 +1,10 @@
-//! Strings: bytes that may also read as an integer.
+//! Strings as wholes: get, set, one or several at a time.
 
-use crate::TypeError;
+use crate::{TypeError, generic};
 use base::UnixMs;
 use engine::{Effect, Encoding, Entry, Key, Keyspace, Type, Value};
+
+pub use crate::integer::{IntegerText, parse_integer};
 
 /// When SET stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,127 +76,97 @@ pub fn set(
     condition: Condition<'_>,
     expiration: Expiration,
 ) -> Result<SetOutcome, TypeError> {
-    let mut expire_at = None;
+    let mut kept = None;
     if condition != Condition::Always || expiration == Expiration::Keep {
         let old = ks.peek(key)?;
-        let holds = match condition {
-            Condition::Always => true,
-            Condition::IfAbsent => old.is_none(),
-            Condition::IfPresent => old.is_some(),
-            Condition::IfEqual(expected) => match &old {
-                Some(entry) => string_value(entry)?.bytes() == expected,
-                None => false,
-            },
-        };
-        if !holds {
+        if !condition.holds(old.as_ref())? {
             return Ok(SetOutcome::NotStored);
         }
-        if expiration == Expiration::Keep {
-            expire_at = old.and_then(|entry| entry.expire_at);
-        }
+        kept = old.and_then(|entry| entry.expire_at);
     }
-    if let Expiration::At(at) = expiration {
-        if at <= ks.now() {
-            crate::generic::delete(ks, key)?;
-            return Ok(SetOutcome::Stored);
-        }
-        expire_at = Some(at);
-    }
-    ks.apply(&Effect::Set { key: *key, value, encoding: Encoding::PLAIN, expire_at });
+    store(ks, key, value, expiration, kept)?;
     Ok(SetOutcome::Stored)
 }
 
-/// Adds to the integer under the key (0 when absent) and gives the sum; the expiration stays.
+impl Condition<'_> {
+    /// Whether it holds for what is stored.
+    fn holds(self, old: Option<&Entry<'_>>) -> Result<bool, TypeError> {
+        Ok(match (self, old) {
+            (Self::Always, _) => true,
+            (Self::IfAbsent, old) => old.is_none(),
+            (Self::IfPresent, old) => old.is_some(),
+            (Self::IfEqual(_), None) => false,
+            (Self::IfEqual(expected), Some(entry)) => string_value(entry)?.bytes() == expected,
+        })
+    }
+}
+
+/// Stores a string whose condition holds; `kept` is the expiration that [`Expiration::Keep`] leaves.
+#[inline]
+fn store(
+    ks: &mut dyn Keyspace,
+    key: &Key<'_>,
+    value: Value<'_>,
+    expiration: Expiration,
+    kept: Option<UnixMs>,
+) -> Result<(), TypeError> {
+    let expire_at = match expiration {
+        Expiration::Never => None,
+        Expiration::Keep => kept,
+        Expiration::At(at) if at <= ks.now() => return generic::delete(ks, key).map(|_| ()),
+        Expiration::At(at) => Some(at),
+    };
+    ks.apply(&Effect::Set { key: *key, value, encoding: Encoding::PLAIN, expire_at });
+    Ok(())
+}
+
+/// Stores several strings, all or none; of equal keys the last one wins. The condition is about all keys together:
+/// every one absent, or every one there.
 ///
 /// # Errors
-/// [`TypeError::NotInteger`], [`TypeError::Overflow`], [`TypeError::WrongType`], [`TypeError::Fetch`].
-pub fn increment(ks: &mut dyn Keyspace, key: &Key<'_>, by: i64) -> Result<i64, TypeError> {
-    let (old, expire_at) = match ks.read(key)? {
-        None => (0, None),
-        Some(entry) => (parse_integer(string_value(&entry)?.bytes()).ok_or(TypeError::NotInteger)?, entry.expire_at),
-    };
-    let sum = old.checked_add(by).ok_or(TypeError::Overflow)?;
-    let mut digits = IntegerText::default();
-    let text = digits.format(sum);
-    ks.apply(&Effect::Set { key: *key, value: Value::Bytes(text), encoding: Encoding::PLAIN, expire_at });
-    Ok(sum)
-}
-
-/// A decimal 64-bit integer written the one canonical way: no plus, no leading zeros, no spaces, no `-0`.
-#[inline]
-pub fn parse_integer(text: &[u8]) -> Option<i64> {
-    let (negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        digits => (false, digits),
-    };
-    match digits {
-        [b'0'] if !negative => return Some(0),
-        [b'1'..=b'9', ..] if digits.len() <= 19 => {}
-        _ => return None,
-    }
-    let mut magnitude = 0u64;
-    for &digit in digits {
-        let digit = digit.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        magnitude = magnitude.wrapping_mul(10).wrapping_add(u64::from(digit));
-    }
-    // Nineteen digits stay below 2^64, so nothing has wrapped; `0 - 2^63` is the one value without a positive twin.
-    if negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
-}
-
-/// Room for the text of any 64-bit integer.
-#[derive(Default)]
-pub struct IntegerText([u8; 20]);
-
-impl IntegerText {
-    /// The canonical text of the number.
-    #[inline]
-    pub fn format(&mut self, number: i64) -> &[u8] {
-        let mut at = self.0.len();
-        let mut magnitude = number.unsigned_abs();
-        loop {
-            at -= 1;
-            self.0[at] = b'0' + (magnitude % 10) as u8;
-            magnitude /= 10;
-            if magnitude == 0 {
-                break;
+/// [`TypeError::WrongType`] (IFEQ), [`TypeError::Fetch`].
+pub fn set_all<'a>(
+    ks: &mut dyn Keyspace,
+    pairs: impl Iterator<Item = (&'a [u8], Value<'a>)> + Clone,
+    condition: Condition<'_>,
+    expiration: Expiration,
+) -> Result<SetOutcome, TypeError> {
+    let mut kept = Vec::new();
+    // Storing without looking needs no old entry, except that one expiring in the past is removed.
+    let looks = condition != Condition::Always || expiration != Expiration::Never;
+    if looks {
+        for (key, _) in pairs.clone() {
+            let key = ks.key(key);
+            let old = ks.peek(&key)?;
+            if !condition.holds(old.as_ref())? {
+                return Ok(SetOutcome::NotStored);
             }
+            kept.push(old.and_then(|entry| entry.expire_at));
         }
-        if number < 0 {
-            at -= 1;
-            self.0[at] = b'-';
-        }
-        &self.0[at..]
     }
+    for ((key, value), kept) in pairs.zip(kept.into_iter().chain(std::iter::repeat(None))) {
+        let key = ks.key(key);
+        store(ks, &key, value, expiration, kept)?;
+    }
+    Ok(SetOutcome::Stored)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn integers_are_canonical() {
-        for number in [0, 1, -1, 10, i64::MAX, i64::MIN, i64::MIN + 1, 1_000_000_007] {
-            let mut text = IntegerText::default();
-            assert_eq!(text.format(number), number.to_string().as_bytes());
-            assert_eq!(parse_integer(number.to_string().as_bytes()), Some(number));
-        }
-        for text in [
-            "",
-            "-",
-            "-0",
-            "+1",
-            "01",
-            " 1",
-            "1 ",
-            "1a",
-            "9223372036854775808",
-            "-9223372036854775809",
-            "99999999999999999999",
-        ] {
-            assert_eq!(parse_integer(text.as_bytes()), None, "{text}");
-        }
+/// Removes the key if it holds a string with exactly these bytes. False when it is absent or another string.
+///
+/// # Errors
+/// [`TypeError::WrongType`], [`TypeError::Fetch`].
+pub fn delete_if_equal(ks: &mut dyn Keyspace, key: &Key<'_>, expected: &[u8]) -> Result<bool, TypeError> {
+    let equal = Condition::IfEqual(expected).holds(ks.peek(key)?.as_ref())?;
+    if equal {
+        ks.apply(&Effect::Delete { key: *key });
     }
+    Ok(equal)
+}
+
+/// Bytes of the string; 0 when absent.
+///
+/// # Errors
+/// [`TypeError::WrongType`], [`TypeError::Fetch`].
+pub fn len(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<usize, TypeError> {
+    Ok(get(ks, key)?.map_or(0, Value::len))
 }

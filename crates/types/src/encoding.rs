@@ -1,0 +1,63 @@
+//! The names OBJECT ENCODING has for how a value is stored.
+//!
+//! Tools read them, so they are those of Valkey for an equal value, although what lies in memory here is something else:
+//! every string is its bytes.
+
+use crate::integer::parse_integer;
+use engine::{Encoding, Entry, Type};
+
+/// Up to this many bytes, its key and its own headers included, Valkey 9.1 keeps a string in one allocation with its key.
+const EMBEDDED_BYTES_MAX: usize = 128;
+/// Of these, what is neither key nor value: the object's header, one byte for the size of the key's header, both string
+/// headers and both final zeros; keys of 32 bytes and more have a larger header.
+const EMBEDDED_HEADER_BYTES: usize = 15;
+const LONG_KEY_BYTES_MIN: usize = 32;
+const LONG_KEY_HEADER_BYTES: usize = 2;
+
+/// The name of the entry's encoding.
+pub fn name(entry: &Entry<'_>) -> &'static str {
+    match entry.kind {
+        Type::String => string_name(entry),
+    }
+}
+
+fn string_name(entry: &Entry<'_>) -> &'static str {
+    if entry.encoding == Encoding::EDITED {
+        return "raw";
+    }
+    let value = entry.value.bytes();
+    if entry.encoding != Encoding::DECIMAL && parse_integer(value).is_some() {
+        return "int";
+    }
+    let long_key = if entry.key.len() < LONG_KEY_BYTES_MIN { 0 } else { LONG_KEY_HEADER_BYTES };
+    let bytes = [entry.key.len(), value.len(), long_key]
+        .iter()
+        .fold(EMBEDDED_HEADER_BYTES, |sum, len| sum.saturating_add(*len));
+    if bytes <= EMBEDDED_BYTES_MAX { "embstr" } else { "raw" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::Value;
+
+    /// The borders measured on Valkey 9.1.2, by length of the key.
+    #[test]
+    fn strings_are_named_as_in_valkey() {
+        let named = |key: usize, value: &[u8], encoding| {
+            let key = vec![b'k'; key];
+            let value = Value::Bytes(value);
+            name(&Entry { key: &key, kind: Type::String, encoding, value, expire_at: None, stamp: 0 })
+        };
+        for (key, most) in [(1, 112), (10, 103), (20, 93), (40, 71), (60, 51), (100, 11)] {
+            assert_eq!(named(key, &vec![b'x'; most], Encoding::PLAIN), "embstr");
+            assert_eq!(named(key, &vec![b'x'; most + 1], Encoding::PLAIN), "raw");
+        }
+        assert_eq!(named(1, b"", Encoding::PLAIN), "embstr");
+        assert_eq!(named(200, b"a", Encoding::PLAIN), "raw");
+        assert_eq!(named(200, b"-5", Encoding::PLAIN), "int");
+        assert_eq!(named(1, b"9223372036854775808", Encoding::PLAIN), "embstr");
+        assert_eq!(named(1, b"5", Encoding::DECIMAL), "embstr");
+        assert_eq!(named(1, b"5", Encoding::EDITED), "raw");
+    }
+}
