@@ -48,12 +48,17 @@ def run(chosen, again, verbose):
     return 1 if failed else 0
 
 
+def commit():
+    """The commit that is checked out; empty when this is no clone."""
+    return subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+
+
 class Progress:
     """Which pieces of a stage have passed on the commit that is checked out."""
 
     def __init__(self, stage, again):
         self.path = TOOLS / "long" / f"{stage}.json"
-        self.commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+        self.commit = commit()
         self.done = []
         if not again and self.path.exists():
             kept = json.loads(self.path.read_text())

@@ -98,6 +98,21 @@ def onggi():
 
 
 @functools.cache
+def cargo_component(component, subcommand):
+    """Makes sure that a cargo subcommand of the toolchain in use is there, such as `fmt` of the component `rustfmt`."""
+    def works():
+        return subprocess.run(["cargo", subcommand, "--version"], cwd=ROOT, capture_output=True).returncode == 0
+
+    if works():
+        return
+    if not shutil.which("rustup"):
+        raise Skip(f"no cargo {subcommand}, and no rustup to install it")
+    _rustup(["component", "add", component], f"the component {component}")
+    if not works():
+        raise Failed(f"{component} is installed and cargo {subcommand} does not run")
+
+
+@functools.cache
 def nightly(*components):
     """Makes sure that a nightly compiler with the components is there, for the checks that only it can do."""
     if not shutil.which("rustup"):

@@ -6,6 +6,7 @@ from contextlib import redirect_stdout
 from unittest.mock import patch
 
 import __main__ as runner
+import long_run
 import may_skip
 from job import Failed, Job, Skip, Stage
 from tally import Tally
@@ -64,6 +65,34 @@ class Stages(unittest.TestCase):
         rules = may_skip.parse("self-test-inner: no such .*chine  # why\n")
         with patch.object(may_skip, "rules", lambda: rules):
             self.assertEqual(self.outcome(body, {"CI": "true"}), (0, "1 passed, 0 failed, 1 skipped"))
+
+
+class LongRuns(unittest.TestCase):
+    """A long run goes on where it stopped, on the same commit, and repeats what failed."""
+
+    def test_progress(self):
+        ran = []
+
+        def piece(name, problem=None):
+            def body(job):
+                ran.append(name)
+                job.check(name, problem)
+            return name, body
+
+        def once(pieces, again=False):
+            ran.clear()
+            stage = Stage("self-test-long", "a long stage of the self test", pieces=lambda _job: pieces)
+            with redirect_stdout(io.StringIO()):
+                status = long_run.run([stage], again=again, verbose=False)
+            return status, list(ran)
+
+        good = [piece("a"), piece("b", "broken"), piece("c")]
+        self.assertEqual(once(good, again=True), (1, ["a", "b", "c"]))
+        self.assertEqual(once([piece("a"), piece("b"), piece("c")]), (0, ["b"]))
+        self.assertEqual(once([piece("a"), piece("b"), piece("c"), piece("d")]), (0, ["d"]))
+        self.assertEqual(once(good[:1], again=True), (0, ["a"]))
+        with patch.object(long_run, "commit", lambda: "another"):
+            self.assertEqual(once(good[:1]), (0, ["a"]))
 
 
 def run(job: Job):

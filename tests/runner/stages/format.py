@@ -1,10 +1,15 @@
 """Formatting: the tree is what rustfmt makes of it."""
 
-from job import Job, Stage
+import need
+from job import ROOT, Job, Stage
 
 
 def run(job: Job):
+    need.cargo_component("rustfmt", "fmt")
     job.command(["cargo", "fmt", "--all", "--check"], name="cargo fmt --check")
+    for manifest in ("fuzz/Cargo.toml", "tests/clients/redis-rs/Cargo.toml"):
+        if (ROOT / manifest).exists():
+            job.command(["cargo", "fmt", "--manifest-path", ROOT / manifest, "--check"], name=f"cargo fmt of {manifest}")
 
 
 STAGE = Stage("format", "rustfmt has nothing to change", run)
