@@ -57,6 +57,7 @@ impl Item {
 /// Items of one slot, newest last.
 #[derive(Default)]
 struct List {
+    #[expect(clippy::vec_box, reason = "growing must copy pointers, not items, and give back one chunk at a time")]
     chunks: Vec<Box<[Item; CHUNK_ITEMS]>>,
     /// Items in the last chunk; those before are full.
     last_len: u8,

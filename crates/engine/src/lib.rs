@@ -1,8 +1,10 @@
 //! The contract between commands and storage: what a key, an entry and a change are, and what an engine must do.
 //!
-//!     types (semantics)  --Effect-->  Keyspace::apply  --->  Engine (memory, tier, LSM)
-//!           ^                               |
-//!           '---- Entry / absent / Fetch ---'-----------> record of the command log
+//! ```text
+//! types (semantics)  --Effect-->  Keyspace::apply  --->  Engine (memory, tier, LSM)
+//!       ^                               |
+//!       '---- Entry / absent / Fetch ---'-----------> record of the command log
+//! ```
 //!
 //! E1. A read answers *found*, *absent* or [`Fetch`]. After `Fetch` the command has changed nothing: it returns at once,
 //!     the rows are fetched without any lock, and it runs again from its start with those rows pinned. The memory engine
@@ -15,10 +17,12 @@
 #![forbid(unsafe_code)]
 
 pub mod checkpoint;
+pub mod conformance;
 pub mod effect;
 pub mod entry;
 pub mod key;
 pub mod keyspace;
+pub mod model;
 
 pub use checkpoint::{EntrySink, WalkProgress};
 pub use effect::Effect;

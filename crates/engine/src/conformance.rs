@@ -1,0 +1,324 @@
+//! What every engine must do, as one test to call: random operations from a seed, on the engine and on the model beside
+//! it. An engine's crate runs [`check`] with its constructor; a failure names the seed and the step.
+
+use crate::model::{ModelEngine, Stored};
+use crate::{Encoding, Engine, Entry, EntrySink, Key, NewEntry, SharedBytes, Type, Value, WalkProgress};
+use base::hash::KeyHasher;
+use base::{KeyspaceId, Rng, UnixMs};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// How much is tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Operations of one run.
+    pub steps: usize,
+    /// Different keys; many make tables grow, few make them churn.
+    pub keys: u64,
+    /// Length of the longest values.
+    pub value_len_max: u64,
+    /// How late the engine may notice an expiration, in milliseconds.
+    pub due_late_ms: i64,
+}
+
+const SPACE_COUNT: u32 = 3;
+
+/// Answers of [`crate::Fetch`] in a row after which an engine counts as stuck.
+const FETCHES_MAX: usize = 1000;
+
+/// Calls of [`Engine::due`] in a row that give nothing, after which nothing is due: an index may have to sort what a jump
+/// of the clock brought up, and does that in steps.
+const DUE_QUIET_CALLS: usize = 200;
+
+/// Runs random operations on the engine and on the model, and compares all they show.
+///
+/// # Panics
+/// When they differ, with the seed, the step and what differs.
+pub fn check<E: Engine>(seed: u64, effort: Effort, make: impl FnOnce(KeyHasher) -> E) {
+    let mut rng = Rng::new(seed);
+    let hasher = KeyHasher::new(&mut rng);
+    let mut model = ModelEngine::new(Rng::new(seed));
+    let mut engine = make(hasher.clone());
+    let now = 1_000_000;
+    engine.set_time(now);
+    model.set_time(now);
+    let mut run = Run { engine, model, hasher, rng, effort, now, cut: None };
+    for step in 0..effort.steps {
+        let context = Context { seed, step };
+        run.step();
+        drop(context);
+    }
+    let context = Context { seed, step: effort.steps };
+    run.compare_all();
+    if run.cut.is_some() {
+        run.finish_checkpoint();
+    }
+    run.begin_checkpoint();
+    run.finish_checkpoint();
+    run.drain();
+    drop(context);
+}
+
+/// Says where a run was when it panicked.
+struct Context {
+    seed: u64,
+    step: usize,
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("conformance: seed {}, step {}", self.seed, self.step);
+        }
+    }
+}
+
+type Contents = BTreeMap<(KeyspaceId, Vec<u8>), Stored>;
+
+/// A sink that keeps what it is given, each entry once.
+#[derive(Clone, Default)]
+struct Collected(Arc<Mutex<Contents>>);
+
+impl EntrySink for Collected {
+    fn save(&mut self, space: KeyspaceId, entry: &Entry<'_>) {
+        let mut contents = self.0.lock().expect("no other panic comes first");
+        let before = contents.insert((space, entry.key.to_vec()), Stored::of(entry));
+        assert!(before.is_none(), "given to the checkpoint twice: {:?}", entry.key);
+    }
+}
+
+struct Run<E> {
+    engine: E,
+    model: ModelEngine,
+    hasher: KeyHasher,
+    rng: Rng,
+    effort: Effort,
+    now: UnixMs,
+    /// A running checkpoint: what it must have, what it has.
+    cut: Option<(Contents, Collected)>,
+}
+
+impl<E: Engine> Run<E> {
+    fn step(&mut self) {
+        let space = KeyspaceId(self.rng.below(u64::from(SPACE_COUNT)) as u32);
+        let bytes = key_bytes(self.rng.below(self.effort.keys));
+        let hasher = self.hasher.clone();
+        let key = Key::new(&hasher, space, &bytes);
+        match self.rng.below(1000) {
+            0..450 => self.write(&key),
+            450..600 => assert_eq!(self.engine.remove(&key), self.model.remove(&key), "remove"),
+            600..700 => {
+                let at = self.expiration();
+                assert_eq!(self.engine.set_expiration(&key, at), self.model.set_expiration(&key, at), "set_expiration");
+            }
+            700..800 => self.splice(&key),
+            800..950 => self.compare(&key),
+            950..960 => self.advance(),
+            960..980 => {
+                self.engine.clean(64);
+            }
+            980..982 => self.compare_all(),
+            // The rarer, the more keys there are: tables must have time to grow.
+            982..984 if self.rng.one_in(self.effort.keys / 1_000 + 1) => {
+                self.engine.clear(space);
+                self.model.clear(space);
+            }
+            984..986 if self.cut.is_none() => self.begin_checkpoint(),
+            // One in some is given up.
+            986 if self.rng.one_in(4) => {
+                self.cut = None;
+                self.engine.end_checkpoint();
+            }
+            _ => self.walk(50),
+        }
+    }
+
+    fn write(&mut self, key: &Key<'_>) {
+        let (value, expire_at) = (self.value(), self.expiration());
+        let shared = SharedBytes::new(value.clone());
+        let value = if self.rng.one_in(2) { Value::Bytes(&value) } else { Value::Shared(&shared) };
+        let encoding = Encoding(self.rng.below(8) as u8);
+        let new = NewEntry { kind: Type::String, encoding, value, expire_at };
+        self.engine.write(key, &new);
+        self.model.write(key, &new);
+    }
+
+    fn splice(&mut self, key: &Key<'_>) {
+        self.fetched(key);
+        let len = self.model.read_any(key).map(|stored| stored.value.len());
+        let Some(len) = len else { return };
+        let (offset, bytes) = (self.rng.below(len as u64 + 20), self.value());
+        self.engine.splice(key, offset, &bytes);
+        self.model.splice(key, offset, &bytes);
+    }
+
+    fn advance(&mut self) {
+        self.now += self.rng.below(5_000) as i64;
+        self.engine.set_time(self.now);
+        self.model.set_time(self.now);
+        if self.rng.one_in(2) {
+            self.expire();
+        }
+    }
+
+    /// Removes what is due. All that has been due for long enough must be given, and nothing that is not.
+    fn expire(&mut self) {
+        let mut due = Vec::new();
+        let mut quiet = 0;
+        while quiet < DUE_QUIET_CALLS {
+            due.clear();
+            let count = self.engine.due(16, &mut |key| due.push((key.space, key.bytes.to_vec())));
+            assert_eq!((count, count <= 16), (due.len(), true), "due gives what it says, and no more than asked");
+            quiet = if due.is_empty() { quiet + 1 } else { 0 };
+            for (space, bytes) in &due {
+                let key = Key::new(&self.hasher, *space, bytes);
+                let stored = self.model.read_any(&key).expect("a due key is stored");
+                assert!(stored.expire_at.is_some_and(|at| at <= self.now), "{bytes:?} is not due");
+                assert!(self.engine.remove(&key) && self.model.remove(&key), "given twice: {bytes:?}");
+            }
+        }
+        let late = self.now - self.effort.due_late_ms;
+        let left = self.model.contents();
+        let forgotten = left.iter().find(|(_, stored)| stored.expire_at.is_some_and(|at| at <= late));
+        assert_eq!(forgotten, None, "was due and not given at {}", self.now);
+    }
+
+    fn begin_checkpoint(&mut self) {
+        let collected = Collected::default();
+        self.engine.begin_checkpoint(Box::new(collected.clone()));
+        self.cut = Some((self.model.contents(), collected));
+    }
+
+    fn walk(&mut self, budget: usize) {
+        if self.engine.walk_checkpoint(budget) == WalkProgress::Done
+            && let Some((expected, collected)) = self.cut.take()
+        {
+            assert!(self.engine.end_checkpoint().is_some(), "the sink comes back");
+            let got = collected.0.lock().expect("no other panic comes first");
+            compare_contents(&got, &expected, "checkpoint");
+        }
+    }
+
+    fn finish_checkpoint(&mut self) {
+        while self.cut.is_some() {
+            self.walk(1000);
+        }
+    }
+
+    /// The engine's row is in memory, as far as one read can tell.
+    fn fetched(&mut self, key: &Key<'_>) {
+        let present = (0..FETCHES_MAX).any(|_| self.engine.read(key, false).is_ok());
+        assert!(present, "still to be fetched after {FETCHES_MAX} reads");
+    }
+
+    fn compare(&mut self, key: &Key<'_>) {
+        self.fetched(key);
+        let touch = self.rng.one_in(2);
+        let expected = self.model.read(key, touch).expect("the model never fetches").map(|entry| Stored::of(&entry));
+        let got = loop {
+            if let Ok(got) = self.engine.read(key, touch) {
+                break got;
+            }
+        };
+        let stamp = got.map(|entry| (entry.key.to_vec(), entry.stamp));
+        let got = got.map(|entry| Stored::of(&entry));
+        assert_eq!(got, expected, "read of {:?}", key.bytes);
+        if let Some((bytes, stamp)) = stamp {
+            assert_eq!(bytes, key.bytes);
+            assert!(!touch || self.engine.idle_seconds(stamp) == 0, "a touched entry is not idle");
+            assert!(self.engine.cost_bytes(key).is_some_and(|cost| cost > 0), "what is stored costs something");
+        }
+    }
+
+    fn compare_all(&mut self) {
+        let contents = self.model.contents();
+        let mut scanned = BTreeMap::new();
+        for space in (0..=SPACE_COUNT).map(KeyspaceId) {
+            assert_eq!(self.engine.len(space), self.model.len(space), "len of {space}");
+            assert_eq!(self.engine.expiring_len(space), self.model.expiring_len(space), "expiring_len of {space}");
+            let random = self.engine.random_entry(space).map(|entry| (entry.key.to_vec(), Stored::of(&entry)));
+            assert_eq!(random.is_some(), self.model.len(space) > 0, "random_entry of {space}");
+            if let Some((key, stored)) = random {
+                assert_eq!(contents.get(&(space, key)), Some(&stored), "random_entry of {space}");
+            }
+            let (mut from, mut last) = (Some(0), 0);
+            while let Some(bound) = from {
+                assert!(bound >= last, "a scan goes forward");
+                let mut visit =
+                    |entry: &Entry<'_>| drop(scanned.insert((space, entry.key.to_vec()), Stored::of(entry)));
+                from = self.engine.scan(space, bound, &mut visit).next;
+                last = bound;
+            }
+        }
+        compare_contents(&scanned, &contents, "scan");
+    }
+
+    /// To the end of time: everything that expires goes, everything that is cleared goes.
+    fn drain(&mut self) {
+        self.now = i64::MAX - self.effort.due_late_ms * 4;
+        self.engine.set_time(self.now);
+        self.model.set_time(self.now);
+        self.expire();
+        self.compare_all();
+        for space in (0..SPACE_COUNT).map(KeyspaceId) {
+            self.engine.clear(space);
+            self.model.clear(space);
+        }
+        while self.engine.clean(1000) {}
+        self.compare_all();
+    }
+
+    fn value(&mut self) -> Vec<u8> {
+        let spread = match self.rng.below(8) {
+            0 => self.effort.value_len_max,
+            1 => self.effort.value_len_max.min(1_000),
+            2 => 300,
+            _ => 40,
+        };
+        let mut value = vec![0; self.rng.below(spread + 1) as usize];
+        self.rng.fill(&mut value);
+        value
+    }
+
+    fn expiration(&mut self) -> Option<UnixMs> {
+        match self.rng.below(12) {
+            0 => Some(i64::MAX),
+            1 => Some(self.now + self.rng.below(100_000_000) as i64),
+            2..4 => Some(self.now + self.rng.below(20_000) as i64),
+            _ => None,
+        }
+    }
+}
+
+/// Keys of all lengths, the empty one and very long ones among them.
+fn key_bytes(number: u64) -> Vec<u8> {
+    let mut key = format!("key:{number}").into_bytes();
+    match number % 101 {
+        0 => key.resize(260, b'w'),
+        1 => key.resize(9000, b'x'),
+        2 if number == 2 => key.clear(),
+        _ => {}
+    }
+    key
+}
+
+fn compare_contents(got: &Contents, expected: &Contents, what: &str) {
+    if got == expected {
+        return;
+    }
+    let missing = expected.keys().find(|key| !got.contains_key(key));
+    let wrong = got.iter().find(|(key, stored)| expected.get(key) != Some(stored)).map(|(key, _)| key);
+    panic!("{what}: {} entries, expected {}; missing {missing:?}, wrong {wrong:?}", got.len(), expected.len());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The model agrees with itself: the suite asks nothing that a plain map cannot give.
+    #[test]
+    fn the_model_conforms() {
+        let effort = Effort { steps: 6_000, keys: 300, value_len_max: 2_000, due_late_ms: 1 };
+        (0..3).for_each(|seed| check(seed, effort, |_| ModelEngine::new(Rng::new(seed))));
+    }
+}

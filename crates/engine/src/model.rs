@@ -1,0 +1,202 @@
+//! The engine as a plain sorted map: what every other engine must agree with, and what tests of higher layers may run on.
+//! Nothing in it is fast.
+
+use crate::{
+    Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, SharedBytes, Type, Value, WalkProgress,
+};
+use base::slot::slot_of;
+use base::{KeyspaceId, Rng, UnixMs};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// A scan step covers hashes that agree in this many top bits.
+const SCAN_PREFIX_BITS: u32 = 6;
+
+/// What is stored under a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Its type.
+    pub kind: Type,
+    /// How `value` is encoded.
+    pub encoding: Encoding,
+    /// The value's bytes.
+    pub value: SharedBytes,
+    /// When it expires.
+    pub expire_at: Option<UnixMs>,
+}
+
+impl Stored {
+    /// A copy of an entry.
+    pub fn of(entry: &Entry<'_>) -> Self {
+        let value = SharedBytes::new(entry.value.bytes().to_vec());
+        Self { kind: entry.kind, encoding: entry.encoding, value, expire_at: entry.expire_at }
+    }
+
+    fn entry<'a>(&'a self, key: &'a [u8], stamp: u32) -> Entry<'a> {
+        let value = Value::Shared(&self.value);
+        Entry { key, kind: self.kind, encoding: self.encoding, value, expire_at: self.expire_at, stamp }
+    }
+}
+
+/// Where an entry is: in the order of a scan.
+type Place = (KeyspaceId, u64, Vec<u8>);
+
+/// A checkpoint of the model: the cut, copied whole.
+struct Cut {
+    sink: Box<dyn EntrySink>,
+    entries: Vec<(Place, Stored)>,
+}
+
+/// The reference engine.
+pub struct ModelEngine {
+    entries: BTreeMap<Place, (Stored, u32)>,
+    now: UnixMs,
+    rng: Rng,
+    cut: Option<Cut>,
+}
+
+impl ModelEngine {
+    /// An empty engine.
+    pub fn new(rng: Rng) -> Self {
+        Self { entries: BTreeMap::new(), now: 0, rng, cut: None }
+    }
+
+    /// Everything that is stored, expired entries included.
+    pub fn contents(&self) -> BTreeMap<(KeyspaceId, Vec<u8>), Stored> {
+        self.entries.iter().map(|((space, _, key), (stored, _))| ((*space, key.clone()), stored.clone())).collect()
+    }
+
+    /// What is stored under the key, expired or not.
+    pub fn read_any(&self, key: &Key<'_>) -> Option<&Stored> {
+        self.entries.get(&place(key)).map(|(stored, _)| stored)
+    }
+
+    fn stored(&mut self, key: &Key<'_>) -> Option<&mut Stored> {
+        self.entries.get_mut(&place(key)).map(|(stored, _)| stored)
+    }
+
+    fn stamp(&self) -> u32 {
+        self.now.div_euclid(1000) as u32 & 0xF_FFFF
+    }
+
+    fn of_space(&self, space: KeyspaceId) -> impl Iterator<Item = (&Place, &(Stored, u32))> {
+        self.entries.iter().filter(move |(place, _)| place.0 == space)
+    }
+}
+
+fn place(key: &Key<'_>) -> Place {
+    (key.space, key.hash, key.bytes.to_vec())
+}
+
+impl Engine for ModelEngine {
+    fn set_time(&mut self, now: UnixMs) {
+        self.now = now;
+    }
+
+    fn read(&mut self, key: &Key<'_>, touch: bool) -> Result<Option<Entry<'_>>, Fetch> {
+        let (fresh, now) = (self.stamp(), self.now);
+        let Some((place, (stored, stamp))) = self
+            .entries
+            .range_mut((Bound::Included(place(key)), Bound::Unbounded))
+            .next()
+            .filter(|(found, _)| found.0 == key.space && found.1 == key.hash && found.2 == key.bytes)
+        else {
+            return Ok(None);
+        };
+        if touch {
+            *stamp = fresh;
+        }
+        let entry = stored.entry(&place.2, *stamp);
+        Ok((!entry.is_expired(now)).then_some(entry))
+    }
+
+    fn write(&mut self, key: &Key<'_>, entry: &NewEntry<'_>) {
+        let value = SharedBytes::new(entry.value.bytes().to_vec());
+        let stored = Stored { kind: entry.kind, encoding: entry.encoding, value, expire_at: entry.expire_at };
+        let stamp = self.stamp();
+        self.entries.insert(place(key), (stored, stamp));
+    }
+
+    fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) {
+        let stored = self.stored(key).expect("a splice is for an entry that exists");
+        let (value, offset) = (SharedBytes::make_mut(&mut stored.value), offset as usize);
+        value.resize(value.len().max(offset + bytes.len()), 0);
+        value[offset..offset + bytes.len()].copy_from_slice(bytes);
+        stored.encoding = Encoding::EDITED;
+    }
+
+    fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {
+        self.stored(key).map(|stored| stored.expire_at = at).is_some()
+    }
+
+    fn remove(&mut self, key: &Key<'_>) -> bool {
+        self.entries.remove(&place(key)).is_some()
+    }
+
+    fn clear(&mut self, space: KeyspaceId) {
+        self.entries.retain(|place, _| place.0 != space);
+    }
+
+    fn len(&self, space: KeyspaceId) -> u64 {
+        self.of_space(space).count() as u64
+    }
+
+    fn expiring_len(&self, space: KeyspaceId) -> u64 {
+        self.of_space(space).filter(|(_, (stored, _))| stored.expire_at.is_some()).count() as u64
+    }
+
+    fn scan(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep {
+        let next = (from >> (u64::BITS - SCAN_PREFIX_BITS)) + 1;
+        let next = (next < 1 << SCAN_PREFIX_BITS).then_some(next << (u64::BITS - SCAN_PREFIX_BITS));
+        self.of_space(space)
+            .filter(|(place, _)| place.1 >= from && next.is_none_or(|next| place.1 < next))
+            .for_each(|(place, (stored, stamp))| visit(&stored.entry(&place.2, *stamp)));
+        ScanStep { next }
+    }
+
+    fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>> {
+        let chosen = self.rng.below(self.len(space)) as usize;
+        self.of_space(space).nth(chosen).map(|(place, (stored, stamp))| stored.entry(&place.2, *stamp))
+    }
+
+    fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>)) -> usize {
+        let due = self.entries.iter().filter(|(_, (stored, _))| stored.expire_at.is_some_and(|at| at <= self.now));
+        due.take(limit)
+            .map(|((space, hash, bytes), _)| visit(Key { bytes, hash: *hash, slot: slot_of(bytes), space: *space }))
+            .count()
+    }
+
+    fn clean(&mut self, _budget: usize) -> bool {
+        false
+    }
+
+    fn idle_seconds(&self, stamp: u32) -> u64 {
+        u64::from(self.stamp().wrapping_sub(stamp) & 0xF_FFFF)
+    }
+
+    fn frequency(&self, _stamp: u32) -> u8 {
+        0
+    }
+
+    fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64> {
+        self.stored(key).map(|stored| stored.value.len() as u64).map(|value| value + key.bytes.len() as u64)
+    }
+
+    fn begin_checkpoint(&mut self, sink: Box<dyn EntrySink>) {
+        assert!(self.cut.is_none(), "one checkpoint at a time");
+        let entries = self.entries.iter().map(|(place, (stored, _))| (place.clone(), stored.clone())).collect();
+        self.cut = Some(Cut { sink, entries });
+    }
+
+    fn walk_checkpoint(&mut self, budget: usize) -> WalkProgress {
+        let Some(cut) = &mut self.cut else { return WalkProgress::Done };
+        for ((space, _, key), stored) in cut.entries.drain(cut.entries.len().saturating_sub(budget)..) {
+            cut.sink.save(space, &stored.entry(&key, 0));
+        }
+        if cut.entries.is_empty() { WalkProgress::Done } else { WalkProgress::More }
+    }
+
+    fn end_checkpoint(&mut self) -> Option<Box<dyn EntrySink>> {
+        self.cut.take().map(|cut| cut.sink)
+    }
+}
