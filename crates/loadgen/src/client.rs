@@ -167,10 +167,12 @@ impl Client {
     }
 
     fn expect_login(&self, answer: &Value) -> Result<()> {
-        match error_text(answer) {
-            Some(reply) => Err(BenchError::Login { address: self.address.to_string(), reply }),
-            None => Ok(()),
+        let Some(reply) = error_text(answer) else { return Ok(()) };
+        let address = self.address.to_string();
+        if reply.contains("AUTH") || reply.starts_with("WRONGPASS") {
+            return Err(BenchError::Login { address, reply });
         }
+        Err(BenchError::Refused { address, command: "the login".to_owned(), reply })
     }
 
     /// Gives the socket to an event loop. Nothing may be unread on it.

@@ -53,6 +53,16 @@ pub enum BenchError {
         /// The server.
         address: String,
     },
+    /// Not one reply came while it was measured.
+    #[error("{address}: {command}: no reply in {seconds:.1} s")]
+    Silent {
+        /// The server.
+        address: String,
+        /// What was asked.
+        command: String,
+        /// Length of the window.
+        seconds: f64,
+    },
     /// The server sent more replies than it was sent requests.
     #[error("{address}: more replies than requests: the replies cannot be matched")]
     Unasked {

@@ -198,16 +198,17 @@ pub fn measure(
     Ok((Measurement::of(&totals), totals.latency))
 }
 
-/// An error reply now and then is a figure; nothing but errors is a run that measured nothing.
+/// An error reply now and then is a figure; nothing but errors, or no reply at all, is a run that measured nothing.
 fn check(target: &Target, command: &str, totals: &Totals) -> Result<()> {
-    if totals.errors < totals.operations || totals.operations == 0 {
+    if totals.errors < totals.operations {
         return Ok(());
     }
-    let (address, reply) = (target.address.to_string(), totals.first_error.clone().unwrap_or_default());
-    if reply.starts_with("NOAUTH") {
-        return Err(BenchError::Login { address, reply });
+    let (address, command) = (target.address.to_string(), command.to_owned());
+    match totals.first_error.clone() {
+        Some(reply) if reply.starts_with("NOAUTH") => Err(BenchError::Login { address, reply }),
+        Some(reply) => Err(BenchError::Refused { address, command, reply }),
+        None => Err(BenchError::Silent { address, command, seconds: totals.elapsed.as_secs_f64() }),
     }
-    Err(BenchError::Refused { address, command: command.to_owned(), reply })
 }
 
 /// How keys are written before they are measured.

@@ -79,8 +79,8 @@ impl Target {
         let small_margin = timed && self.must - 1.0 < SMALL_MARGIN;
         let reached = if small_margin { ratio.high } else { ratio.median };
         let target = match better {
-            Better::Lower => format!("{peer} / {subject} at least {:.2}x", self.must),
-            Better::Higher => format!("{subject} / {peer} at least {:.2}x", self.must),
+            Better::Lower => format!("{peer} / {subject} at least {:.2}\u{d7}", self.must),
+            Better::Higher => format!("{subject} / {peer} at least {:.2}\u{d7}", self.must),
         };
         let mut verdict = self.verdict(target, Some(peer), reached, |reached, bound| reached >= bound);
         verdict.caution = if small_margin { self.too_short(row) } else { None };

@@ -1,6 +1,6 @@
 //! One page: verdicts first, bars for every row, latency curves, and at the end what is needed to measure again.
 
-use super::{chart, figure, markdown, score, title};
+use super::{chart, markdown, reached, score, title};
 use crate::results::{Better, ResultRow, Results, Section};
 use crate::targets::Verdict;
 
@@ -162,7 +162,7 @@ fn verdict_html(verdict: &Verdict) -> String {
     format!(
         "<span class=\"verdict {class}\"><b>{state}</b>: {}, reached {}{caution}</span>",
         escape(&verdict.target),
-        figure(verdict.reached)
+        reached(verdict)
     )
 }
 

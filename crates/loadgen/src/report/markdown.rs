@@ -1,6 +1,6 @@
 //! Markdown: the same tables for standard output and for the file that stands beside the page.
 
-use super::{figure, interval, score, title};
+use super::{figure, interval, reached, score, title};
 use crate::results::{ResultRow, Results, Section};
 
 /// The whole document.
@@ -96,7 +96,7 @@ pub(crate) fn server_names(section: &Section) -> Vec<String> {
 fn ratio_text(row: &ResultRow, peer: &str) -> String {
     let Some(ratio) = row.ratios.iter().find(|ratio| ratio.peer == peer) else { return String::new() };
     let spread = interval(ratio.value).map_or_else(String::new, |text| format!(" ({text})"));
-    format!("{:.2}x{spread}", ratio.value.median)
+    format!("{:.2}\u{d7}{spread}", ratio.value.median)
 }
 
 /// The verdict in words: what was asked, what was reached.
@@ -108,7 +108,7 @@ pub(crate) fn verdict_text(row: &ResultRow) -> String {
         (false, _) => "NOT MET",
     };
     let caution = verdict.caution.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
-    format!("{state}: {}, reached {:.2}{caution}", verdict.target, verdict.reached)
+    format!("{state}: {}, reached {}{caution}", verdict.target, reached(verdict))
 }
 
 /// A table whose columns line up as plain text too: the first column to the left, figures to the right.
@@ -147,9 +147,9 @@ mod tests {
             "# CPU time per string command",
             "**1 of 2 targets met.**",
             "| us CPU per operation   | onggi | valkey |",
-            "| get, pipeline 16, 64 B | 0.410 |  0.800 | 1.93x (1.93 to 2.00) |",
-            "met, and the moonshot: valkey / onggi at least 1.30x, reached 1.93",
-            "NOT MET: valkey / onggi at least 2.40x",
+            "| get, pipeline 16, 64 B | 0.410 |  0.800 | 1.93\u{d7} (1.93 to 2.00) |",
+            "met, and the moonshot: valkey / onggi at least 1.30\u{d7}, reached 1.93\u{d7}",
+            "NOT MET: valkey / onggi at least 2.40\u{d7}",
             "`valkey --save '' < &`",
             "onggi bench compare --suite strings",
         ] {

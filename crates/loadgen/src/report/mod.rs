@@ -6,6 +6,7 @@ pub mod markdown;
 
 use crate::results::Results;
 use crate::stats::Estimate;
+use crate::targets::Verdict;
 
 /// A figure with three significant digits, thousands set apart.
 pub(crate) fn figure(value: f64) -> String {
@@ -36,6 +37,11 @@ pub(crate) fn figure(value: f64) -> String {
 /// `low - high`, or nothing for a figure without an interval.
 pub(crate) fn interval(estimate: Estimate) -> Option<String> {
     (estimate.low < estimate.high).then(|| format!("{} to {}", figure(estimate.low), figure(estimate.high)))
+}
+
+/// What a verdict reached, as a factor or a figure.
+pub(crate) fn reached(verdict: &Verdict) -> String {
+    if verdict.over.is_some() { format!("{:.2}\u{d7}", verdict.reached) } else { figure(verdict.reached) }
 }
 
 /// What the suite shows, as a title.

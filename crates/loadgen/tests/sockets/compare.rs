@@ -23,8 +23,8 @@ fn settings() -> Settings {
         content: Content::Constant,
         seed: 1,
         generator_cores: None,
-        warmup_seconds: 0.02,
-        seconds: 0.05,
+        warmup_seconds: 0.05,
+        seconds: 0.2,
     }
 }
 
@@ -58,7 +58,7 @@ fn plan(servers: &[&FakeServer], pid: u32) -> Plan {
         subject: "s0".to_owned(),
         settings: settings(),
         rounds: Some(3),
-        seconds: Some(0.05),
+        seconds: Some(0.2),
         scale: 1.0,
         server_cores: None,
         unix_socket: false,
@@ -115,10 +115,19 @@ fn a_server_that_answers_only_errors_is_not_measured() {
         let server = FakeServer::start(Behaviour { error: Some(error), ..Behaviour::default() });
         let address: Address = server.address.parse().unwrap();
         let target = Target { address, login: Login::default(), pid: None };
-        measure::measure(&target, &settings(), &row("get"), &mut |_| {}).unwrap_err()
+        measure::measure(&target, &settings(), &row("get"), &mut |_| {}).map(|(window, _)| window).unwrap_err()
     };
     assert!(matches!(measure("ERR broken"), BenchError::Refused { reply, .. } if reply == "ERR broken"));
     assert!(matches!(measure("NOAUTH Authentication required."), BenchError::Login { .. }));
+}
+
+#[test]
+fn a_server_that_never_answers_is_named() {
+    let stall = Some((std::time::Duration::ZERO, std::time::Duration::from_secs(3600)));
+    let server = FakeServer::start(Behaviour { stall, ..Behaviour::default() });
+    let target = Target { address: server.address.parse().unwrap(), login: Login::default(), pid: None };
+    let outcome = measure::measure(&target, &settings(), &row("get"), &mut |_| {}).map(|(window, _)| window);
+    assert!(matches!(outcome, Err(BenchError::Silent { .. })), "{outcome:?}");
 }
 
 #[test]
