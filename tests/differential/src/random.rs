@@ -21,6 +21,9 @@ const ROUND_LENGTH: usize = 1000;
 /// One round in this many uses rules that Redis 7.0 lacks; it sits these rounds out.
 const ROUNDS_WITHOUT_REDIS: u64 = 2;
 
+/// Of a failure that did not repeat, so many of the last steps are shown.
+const STEPS_SHOWN: usize = 20;
+
 /// Parameters that rounds change, and what each round begins with. Slow commands are logged only beyond any time a
 /// busy machine takes, so that the log is the same everywhere.
 pub const SETTINGS: [(&str, &str); 8] = [
@@ -103,11 +106,15 @@ impl Rounds {
         }
         // The shrunk sequence once more, for its replies; what does not repeat is shown as it was found.
         let again = run_sequence(session, &shrunk)?;
-        let (finding, title) = match again {
-            Some(found) => (found, format!("seed {} round {round}", self.seed)),
-            None => (finding, format!("seed {} round {round}, seen once and not again", self.seed)),
+        let title = format!("seed {} round {round}", self.seed);
+        let report = match again {
+            Some(found) => report(&title, &shrunk, &found),
+            None => {
+                let last = &steps[upto.saturating_sub(STEPS_SHOWN)..upto];
+                report(&format!("{title}, seen once and not again: its last steps"), last, &finding)
+            }
         };
-        Ok(Some(Failure { round, report: report(&title, &shrunk, &finding), command }))
+        Ok(Some(Failure { round, report, command }))
     }
 }
 

@@ -13,10 +13,10 @@ pub fn sorted(value: &Value) -> Value {
     value
 }
 
-/// Integers on the same side of zero, at most `distance` apart. Negative ones are answers, not measures: they are equal.
+/// Integers from zero on, at most `distance` apart. Negative ones are answers, not measures: they are equal.
 pub fn near(reference: &Value, other: &Value, distance: i64) -> bool {
     match (reference, other) {
-        (Value::Int(a), Value::Int(b)) if *a > 0 && *b > 0 => a.abs_diff(*b) <= distance.unsigned_abs(),
+        (Value::Int(a), Value::Int(b)) if *a >= 0 && *b >= 0 => a.abs_diff(*b) <= distance.unsigned_abs(),
         _ => reference == other,
     }
 }
