@@ -44,7 +44,7 @@ impl<'a> Args<'a> {
     }
 
     /// The arguments from `from` on.
-    pub fn from(&self, from: usize) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    pub fn from(&self, from: usize) -> impl Iterator<Item = &'a [u8]> + Clone + use<'a> {
         let args = *self;
         (from..args.len()).filter_map(move |index| args.bytes(index))
     }

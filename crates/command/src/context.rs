@@ -63,8 +63,8 @@ impl<'a> Ctx<'a> {
     /// # Errors
     /// Not an integer, or out of range.
     pub fn database(&self, index: usize) -> Result<DbIndex, Stop> {
-        let number = u32::try_from(self.integer(index)?).map_err(|_| error::DB_OUT_OF_RANGE)?;
-        let db = DbIndex(number);
+        let number = i32::try_from(self.integer(index)?).map_err(|_| error::NOT_INT32)?;
+        let db = DbIndex(u32::try_from(number).map_err(|_| error::DB_OUT_OF_RANGE)?);
         self.ks.space_of(db).map(|_| db).ok_or(error::DB_OUT_OF_RANGE)
     }
 

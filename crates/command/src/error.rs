@@ -41,6 +41,8 @@ impl From<TypeError> for Stop {
             TypeError::Overflow => OVERFLOW,
             TypeError::NotFinite => NOT_FINITE,
             TypeError::StringTooLong => STRING_TOO_LONG,
+            TypeError::LcsTooBig => LCS_TOO_BIG,
+            TypeError::SameKey => SAME_KEY,
             other => Self::error_with(format!("ERR {other}")),
         }
     }
@@ -58,6 +60,13 @@ pub const OVERFLOW: Stop = Stop::error("ERR increment or decrement would overflo
 pub const NOT_FINITE: Stop = Stop::error("ERR increment would produce NaN or Infinity");
 /// A string would grow too long.
 pub const STRING_TOO_LONG: Stop = Stop::error("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+/// LCS would need more memory than a string may have.
+pub const LCS_TOO_BIG: Stop =
+    Stop::error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
+/// COPY and MOVE onto the key itself.
+pub const SAME_KEY: Stop = Stop::error("ERR source and destination objects are the same");
+/// Not a 32-bit integer, where one is asked for.
+pub const NOT_INT32: Stop = Stop::error("ERR value is out of range, value must between -2147483648 and 2147483647");
 /// Options that do not fit together, or none that is known.
 pub const SYNTAX: Stop = Stop::error("ERR syntax error");
 /// The key has to be there.
@@ -68,4 +77,9 @@ pub const DB_OUT_OF_RANGE: Stop = Stop::error("ERR DB index is out of range");
 /// The error for a wrong number of arguments; `name` in full (`config|get`).
 pub fn wrong_arity(name: &str) -> Stop {
     Stop::error_with(format!("ERR wrong number of arguments for '{name}' command"))
+}
+
+/// What a client sent, as error texts repeat it: up to the first zero byte.
+pub fn shown(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default())
 }

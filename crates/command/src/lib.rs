@@ -6,6 +6,7 @@
 //! K2. A command reaches only keys that its key specification names: those are the shards that are locked.
 //! K3. Words on the wire stand in `error` and in the families, nowhere below.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used))]
 
 pub mod args;
 pub mod call;
@@ -13,6 +14,7 @@ pub mod context;
 pub mod error;
 pub mod gate;
 pub mod host;
+pub mod limits;
 pub mod redis;
 pub mod session;
 pub mod spec;

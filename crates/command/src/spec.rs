@@ -261,7 +261,8 @@ impl KeySpec {
                 let end = if last >= 0 {
                     first.saturating_add(last.unsigned_abs() as usize)
                 } else if limit >= 2 {
-                    first.saturating_add(args.len().saturating_sub(first) / limit).saturating_sub(1)
+                    let span = args.len().saturating_sub(first).checked_div(limit).unwrap_or(0);
+                    first.saturating_add(span).saturating_sub(1)
                 } else {
                     args.len().saturating_sub(last.unsigned_abs() as usize)
                 };

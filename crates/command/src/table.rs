@@ -60,10 +60,12 @@ impl CommandTable {
             }
             Some(name) => {
                 let mut slot = slot_of(name);
-                while self.slots[slot].is_some() {
-                    slot = (slot + 1) % SLOT_COUNT;
+                while self.slots.get(slot).is_some_and(Option::is_some) {
+                    slot = slot.wrapping_add(1) % SLOT_COUNT;
                 }
-                self.slots[slot] = Some(Row { name, spec, index });
+                if let Some(free) = self.slots.get_mut(slot) {
+                    *free = Some(Row { name, spec, index });
+                }
             }
         }
     }
@@ -75,11 +77,11 @@ impl CommandTable {
             return self.long.get(name.to_ascii_lowercase().as_slice());
         };
         let mut slot = slot_of(folded);
-        while let Some(row) = &self.slots[slot] {
+        while let Some(Some(row)) = self.slots.get(slot) {
             if row.name == folded {
                 return Some(row);
             }
-            slot = (slot + 1) % SLOT_COUNT;
+            slot = slot.wrapping_add(1) % SLOT_COUNT;
         }
         None
     }

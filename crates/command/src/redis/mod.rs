@@ -1,9 +1,31 @@
 //! Redis' commands, one file per family.
 
+pub mod bitfield;
+pub mod bitmap;
+pub mod expiration;
 pub mod generic;
+pub mod lcs;
+pub mod object;
+mod options;
+pub mod scan;
 pub mod string;
+pub mod string_numbers;
+pub mod string_ranges;
+pub mod string_several;
 
 use crate::CommandSpec;
 
 /// The families that need nothing but keyspaces and connections.
-pub const FAMILIES: &[&[&CommandSpec]] = &[string::COMMANDS, generic::COMMANDS];
+pub const FAMILIES: &[&[&CommandSpec]] = &[
+    string::COMMANDS,
+    string_several::COMMANDS,
+    string_numbers::COMMANDS,
+    string_ranges::COMMANDS,
+    lcs::COMMANDS,
+    bitmap::COMMANDS,
+    bitfield::COMMANDS,
+    generic::COMMANDS,
+    expiration::COMMANDS,
+    scan::COMMANDS,
+    object::COMMANDS,
+];

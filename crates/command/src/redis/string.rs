@@ -1,25 +1,26 @@
-//! Strings.
+//! Strings as wholes: set, get, and both at once.
 
-use crate::error::{self, Stop};
-use crate::spec::{Argument, ArgumentFlags, ArgumentKind, Docs};
+use super::expiration::TimeUnit;
+use super::options::{Accepted, Options};
+use crate::error::Stop;
+use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
-use base::UnixMs;
+use engine::Value;
+use proto::ReplyBuffer;
 use types::string::{Condition, Expiration, SetOutcome};
 
 /// The rows of this family.
-pub const COMMANDS: &[&CommandSpec] = &[&GET, &SET, &INCR];
+pub const COMMANDS: &[&CommandSpec] =
+    &[&GET, &SET, &SETNX, &SETEX, &PSETEX, &GETSET, &GETDEL, &GETEX, &DELIFEQ, &STRLEN];
 
-/// The key argument nearly every row starts with.
-const KEY: Argument = Argument {
-    name: "key",
-    kind: ArgumentKind::Key(0),
-    display: None,
-    token: None,
-    summary: None,
-    since: None,
-    deprecated_since: None,
-    flags: ArgumentFlags::empty(),
-};
+/// A value as a bulk string: copied, or shared when it is big.
+#[inline]
+pub(crate) fn reply_value(reply: &mut ReplyBuffer, value: Value<'_>) {
+    match value {
+        Value::Bytes(bytes) => reply.bulk(bytes),
+        Value::Shared(shared) => reply.bulk_shared(shared.clone()),
+    }
+}
 
 static GET: CommandSpec = CommandSpec {
     name: "get",
@@ -33,30 +34,27 @@ static GET: CommandSpec = CommandSpec {
         since: "1.0.0",
         group: "string",
         complexity: "O(1)",
-        history: &[],
-        tips: &[],
-        arguments: &[KEY],
-        deprecated: None,
+        arguments: &[Argument::key("key", 0)],
+        ..Docs::NONE
     },
     run: Run::Call(get),
 };
 
 fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let key = ctx.key(1);
-    match types::string::get(ctx.ks, &key)? {
-        None => ctx.reply.null(),
-        Some(value) => reply_value(ctx.reply, value),
-    }
+    reply_string(ctx)?;
     Ok(())
 }
 
-/// A value as a bulk string: copied, or shared when it is big.
+/// The string under the first key, or null. Whether there was one.
 #[inline]
-pub(crate) fn reply_value(reply: &mut proto::ReplyBuffer, value: engine::Value<'_>) {
+fn reply_string(ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
+    let key = ctx.key(1);
+    let value = types::string::get(ctx.ks, &key)?;
     match value {
-        engine::Value::Bytes(bytes) => reply.bulk(bytes),
-        engine::Value::Shared(shared) => reply.bulk_shared(shared.clone()),
+        None => ctx.reply.null(),
+        Some(value) => reply_value(ctx.reply, value),
     }
+    Ok(value.is_some())
 }
 
 static SET: CommandSpec = CommandSpec {
@@ -67,40 +65,62 @@ static SET: CommandSpec = CommandSpec {
     keys: &[KeySpec::one(
         1,
         KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE).union(KeyFlags::VARIABLE_FLAGS),
-    )],
+    )
+    .noting("`GET` gives the old value.")],
     locks: Locks::Keys,
     docs: &Docs {
         summary: "Stores a string under a key, whatever was there.",
         since: "1.0.0",
         group: "string",
         complexity: "O(1)",
-        history: &[],
-        tips: &[],
-        arguments: &[KEY],
-        deprecated: None,
+        history: &[
+            ("2.6.12", "Takes `EX`, `PX`, `NX` and `XX`."),
+            ("6.0.0", "Takes `KEEPTTL`."),
+            ("6.2.0", "Takes `GET`, `EXAT` and `PXAT`."),
+            ("7.0.0", "`NX` and `GET` go together."),
+            ("8.1.0", "Takes `IFEQ`."),
+        ],
+        arguments: &[
+            Argument::key("key", 0),
+            Argument::string("value"),
+            Argument::one_of(
+                "condition",
+                &[
+                    Argument::word("nx", "NX").since("2.6.12"),
+                    Argument::word("xx", "XX").since("2.6.12"),
+                    Argument::string("comparison-value")
+                        .after("IFEQ")
+                        .meaning("Stores only if the key holds exactly this string.")
+                        .since("8.1.0"),
+                ],
+            )
+            .optional(),
+            Argument::word("get", "GET").since("6.2.0").optional(),
+            Argument::one_of(
+                "expiration",
+                &[
+                    Argument::integer("seconds").after("EX").since("2.6.12"),
+                    Argument::integer("milliseconds").after("PX").since("2.6.12"),
+                    Argument::unix_time("unix-time-seconds").after("EXAT").since("6.2.0"),
+                    Argument::unix_time("unix-time-milliseconds").after("PXAT").since("6.2.0"),
+                    Argument::word("keepttl", "KEEPTTL").since("6.0.0"),
+                ],
+            )
+            .optional(),
+        ],
+        ..Docs::NONE
     },
     run: Run::Call(set),
 };
 
-/// SET's options.
-#[derive(Default)]
-struct SetOptions<'a> {
-    condition: Condition<'a>,
-    expiration: Expiration,
-    get: bool,
-}
-
 fn set(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let key = ctx.key(1);
-    let options = if ctx.args.len() == 3 { SetOptions::default() } else { set_options(ctx)? };
+    let options = if ctx.args.len() == 3 { Options::default() } else { Options::parse(ctx, 3, Accepted::BY_SET)? };
+    let (value, expiration) = (ctx.value(2), options.expiration(ctx)?);
     if options.get {
-        match types::string::get(ctx.ks, &key)? {
-            None => ctx.reply.null(),
-            Some(value) => reply_value(ctx.reply, value),
-        }
+        reply_string(ctx)?;
     }
-    let value = ctx.value(2);
-    let outcome = types::string::set(ctx.ks, &key, value, options.condition, options.expiration)?;
+    let outcome = types::string::set(ctx.ks, &key, value, options.condition, expiration)?;
     match outcome {
         _ if options.get => {}
         SetOutcome::Stored => ctx.reply.ok(),
@@ -109,91 +129,226 @@ fn set(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-fn set_options<'a>(ctx: &Ctx<'a>) -> Result<SetOptions<'a>, Stop> {
-    let mut options = SetOptions::default();
-    let mut at = 3;
-    while let Some(word) = ctx.args.bytes(at) {
-        let next = ctx.args.bytes(at.saturating_add(1));
-        let mut takes_value = false;
-        if word.eq_ignore_ascii_case(b"nx") && options.condition == Condition::Always {
-            options.condition = Condition::IfAbsent;
-        } else if word.eq_ignore_ascii_case(b"xx") && options.condition == Condition::Always {
-            options.condition = Condition::IfPresent;
-        } else if let (true, Condition::Always, Some(expected)) =
-            (word.eq_ignore_ascii_case(b"ifeq"), options.condition, next)
-        {
-            options.condition = Condition::IfEqual(expected);
-            takes_value = true;
-        } else if word.eq_ignore_ascii_case(b"get") {
-            options.get = true;
-        } else if word.eq_ignore_ascii_case(b"keepttl") && options.expiration == Expiration::Never {
-            options.expiration = Expiration::Keep;
-        } else if let (Some(unit), Expiration::Never, Some(_)) = (TimeUnit::of(word), options.expiration, next) {
-            options.expiration = Expiration::At(unit.expire_time(ctx, at.saturating_add(1))?);
-            takes_value = true;
-        } else {
-            return Err(error::SYNTAX);
-        }
-        at = at.saturating_add(1).saturating_add(usize::from(takes_value));
-    }
-    Ok(options)
+static SETNX: CommandSpec = CommandSpec {
+    name: "setnx",
+    arity: 3,
+    flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+    categories: Categories::STRING,
+    keys: &[KeySpec::one(1, KeyFlags::OW.union(KeyFlags::INSERT))],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Stores a string if the key is not there.",
+        since: "1.0.0",
+        group: "string",
+        complexity: "O(1)",
+        arguments: &[Argument::key("key", 0), Argument::string("value")],
+        ..Docs::NONE
+    },
+    run: Run::Call(setnx),
+};
+
+fn setnx(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let (key, value) = (ctx.key(1), ctx.value(2));
+    let outcome = types::string::set(ctx.ks, &key, value, Condition::IfAbsent, Expiration::Never)?;
+    ctx.reply.integer(i64::from(outcome == SetOutcome::Stored));
+    Ok(())
 }
 
-/// How a time is given: EX, PX (from now), EXAT, PXAT (since 1970).
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TimeUnit {
-    seconds: bool,
-    absolute: bool,
+static SETEX: CommandSpec = CommandSpec {
+    name: "setex",
+    arity: 4,
+    flags: Flags::WRITE.union(Flags::DENYOOM),
+    categories: Categories::STRING,
+    keys: &[KeySpec::one(1, KeyFlags::OW.union(KeyFlags::UPDATE))],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Stores a string that expires after some seconds.",
+        since: "2.0.0",
+        group: "string",
+        complexity: "O(1)",
+        arguments: &[Argument::key("key", 0), Argument::integer("seconds"), Argument::string("value")],
+        ..Docs::NONE
+    },
+    run: Run::Call(setex),
+};
+
+fn setex(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    set_expiring(ctx, TimeUnit::SECONDS)
 }
 
-impl TimeUnit {
-    /// The unit this word stands for.
-    pub(crate) fn of(word: &[u8]) -> Option<Self> {
-        let unit = |seconds, absolute| Some(Self { seconds, absolute });
-        match word.to_ascii_lowercase().as_slice() {
-            b"ex" => unit(true, false),
-            b"px" => unit(false, false),
-            b"exat" => unit(true, true),
-            b"pxat" => unit(false, true),
-            _ => None,
-        }
-    }
+static PSETEX: CommandSpec = CommandSpec {
+    name: "psetex",
+    arity: 4,
+    flags: Flags::WRITE.union(Flags::DENYOOM),
+    categories: Categories::STRING,
+    keys: &[KeySpec::one(1, KeyFlags::OW.union(KeyFlags::UPDATE))],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Stores a string that expires after some milliseconds.",
+        since: "2.6.0",
+        group: "string",
+        complexity: "O(1)",
+        arguments: &[Argument::key("key", 0), Argument::integer("milliseconds"), Argument::string("value")],
+        ..Docs::NONE
+    },
+    run: Run::Call(psetex),
+};
 
-    /// The time in argument `at` as milliseconds since 1970; it has to be positive and to fit.
-    pub(crate) fn expire_time(self, ctx: &Ctx<'_>, at: usize) -> Result<UnixMs, Stop> {
-        let number = ctx.integer(at)?;
-        let invalid = || Stop::error_with(format!("ERR invalid expire time in '{}' command", ctx.spec.name));
-        if number <= 0 {
-            return Err(invalid());
-        }
-        let ms = if self.seconds { number.checked_mul(1000).ok_or_else(invalid)? } else { number };
-        if self.absolute { Ok(ms) } else { ms.checked_add(ctx.now()).ok_or_else(invalid) }
-    }
+fn psetex(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    set_expiring(ctx, TimeUnit::MILLISECONDS)
 }
 
-static INCR: CommandSpec = CommandSpec {
-    name: "incr",
-    arity: 2,
+fn set_expiring(ctx: &mut Ctx<'_>, unit: TimeUnit) -> Result<(), Stop> {
+    let (key, value) = (ctx.key(1), ctx.value(3));
+    let expiration = Expiration::At(unit.positive_time(ctx, 2)?);
+    types::string::set(ctx.ks, &key, value, Condition::Always, expiration)?;
+    ctx.reply.ok();
+    Ok(())
+}
+
+static GETSET: CommandSpec = CommandSpec {
+    name: "getset",
+    arity: 3,
     flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
     categories: Categories::STRING,
     keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE))],
     locks: Locks::Keys,
     docs: &Docs {
-        summary: "Adds one to the integer under a key; an absent key counts as 0.",
+        summary: "Stores a string and gives the one that was there.",
         since: "1.0.0",
         group: "string",
         complexity: "O(1)",
-        history: &[],
-        tips: &[],
-        arguments: &[KEY],
-        deprecated: None,
+        arguments: &[Argument::key("key", 0), Argument::string("value")],
+        ..Docs::NONE
     },
-    run: Run::Call(incr),
+    run: Run::Call(getset),
 };
 
-fn incr(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+fn getset(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    reply_string(ctx)?;
+    let (key, value) = (ctx.key(1), ctx.value(2));
+    types::string::set(ctx.ks, &key, value, Condition::Always, Expiration::Never)?;
+    Ok(())
+}
+
+static GETDEL: CommandSpec = CommandSpec {
+    name: "getdel",
+    arity: 2,
+    flags: Flags::WRITE.union(Flags::FAST),
+    categories: Categories::STRING,
+    keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE))],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Gives the string under a key and removes the key.",
+        since: "6.2.0",
+        group: "string",
+        complexity: "O(1)",
+        arguments: &[Argument::key("key", 0)],
+        ..Docs::NONE
+    },
+    run: Run::Call(getdel),
+};
+
+fn getdel(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    if reply_string(ctx)? {
+        let key = ctx.key(1);
+        types::generic::delete(ctx.ks, &key)?;
+    }
+    Ok(())
+}
+
+static GETEX: CommandSpec = CommandSpec {
+    name: "getex",
+    arity: -2,
+    flags: Flags::WRITE.union(Flags::FAST),
+    categories: Categories::STRING,
+    keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE))
+        .noting("The expiration may change.")],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Gives the string under a key and changes when it expires.",
+        since: "6.2.0",
+        group: "string",
+        complexity: "O(1)",
+        arguments: &[
+            Argument::key("key", 0),
+            Argument::one_of(
+                "expiration",
+                &[
+                    Argument::integer("seconds").after("EX"),
+                    Argument::integer("milliseconds").after("PX"),
+                    Argument::unix_time("unix-time-seconds").after("EXAT"),
+                    Argument::unix_time("unix-time-milliseconds").after("PXAT"),
+                    Argument::word("persist", "PERSIST"),
+                ],
+            )
+            .optional(),
+        ],
+        ..Docs::NONE
+    },
+    run: Run::Call(getex),
+};
+
+fn getex(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let options = Options::parse(ctx, 2, Accepted::BY_GETEX)?;
+    let expiration = options.expiration(ctx)?;
+    if reply_string(ctx)? {
+        let key = ctx.key(1);
+        match expiration {
+            Expiration::At(at) => types::generic::expire_at(ctx.ks, &key, at, Default::default())?,
+            _ if options.persist => types::generic::persist(ctx.ks, &key)?,
+            _ => false,
+        };
+    }
+    Ok(())
+}
+
+static DELIFEQ: CommandSpec = CommandSpec {
+    name: "delifeq",
+    arity: 3,
+    flags: Flags::WRITE.union(Flags::FAST),
+    categories: Categories::STRING,
+    keys: &[KeySpec::one(1, KeyFlags::RM.union(KeyFlags::DELETE))],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Removes a key if it holds exactly the given string.",
+        since: "9.0.0",
+        group: "string",
+        complexity: "O(1)",
+        arguments: &[Argument::key("key", 0), Argument::string("value")],
+        ..Docs::NONE
+    },
+    run: Run::Call(delifeq),
+};
+
+fn delifeq(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let key = ctx.key(1);
-    let sum = types::string::increment(ctx.ks, &key, 1)?;
-    ctx.reply.integer(sum);
+    let removed = types::string::delete_if_equal(ctx.ks, &key, &ctx.args[2])?;
+    ctx.reply.integer(i64::from(removed));
+    Ok(())
+}
+
+static STRLEN: CommandSpec = CommandSpec {
+    name: "strlen",
+    arity: 2,
+    flags: Flags::READONLY.union(Flags::FAST),
+    categories: Categories::STRING,
+    keys: &[KeySpec::one(1, KeyFlags::RO)],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Gives the length of a string in bytes.",
+        since: "2.2.0",
+        group: "string",
+        complexity: "O(1)",
+        arguments: &[Argument::key("key", 0)],
+        ..Docs::NONE
+    },
+    run: Run::Call(strlen),
+};
+
+fn strlen(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let key = ctx.key(1);
+    let len = types::string::len(ctx.ks, &key)?;
+    ctx.reply.integer(len as i64);
     Ok(())
 }
