@@ -69,7 +69,7 @@ impl Store {
     /// Upkeep as workers do it: a small step of every shard, until there is nothing to do.
     fn clean(&mut self) -> u64 {
         let start = cpu_ns();
-        while self.shards.iter_mut().fold(false, |more, shard| shard.clean(64) || more) {}
+        while self.shards.iter_mut().map(|shard| shard.clean(64)).filter(|&more| more).count() > 0 {}
         cpu_ns() - start
     }
 }
@@ -241,11 +241,19 @@ fn shrink() {
         let mut writes = 0u64;
         let mut cleaning = 0;
         let mut one = |number: u64, store: &mut Store, rng: &mut Rng| {
-            let len = low + rng.below(high - low + 1);
-            store.set(&key(number), &value[..len as usize], None);
-            lens[number as usize] = len as u32;
+            if high == 0 {
+                let bytes = key(number);
+                let key = Key::new(&store.hasher, SPACE, &bytes);
+                let shard = store.shard(key.slot);
+                assert!(store.shards[shard].remove(&key));
+                lens[number as usize] = u32::MAX;
+            } else {
+                let len = low + rng.below(high - low + 1);
+                store.set(&key(number), &value[..len as usize], None);
+                lens[number as usize] = len as u32;
+            }
             writes += 1;
-            if writes % 1024 == 0 {
+            if writes.is_multiple_of(1024) {
                 let start = cpu_ns();
                 store.shards.iter_mut().for_each(|shard| {
                     shard.clean(16);
@@ -254,15 +262,7 @@ fn shrink() {
             }
         };
         if high == 0 {
-            for number in 0..count {
-                if number % 10 != 0 {
-                    let bytes = key(number);
-                    let key = Key::new(&store.hasher, SPACE, &bytes);
-                    let shard = store.shard(key.slot);
-                    assert!(store.shards[shard].remove(&key));
-                    lens[number as usize] = u32::MAX;
-                }
-            }
+            (0..count).filter(|number| number % 10 != 0).for_each(|number| one(number, &mut store, &mut rng));
         } else if passes == 0.0 {
             (0..count).for_each(|number| one(number, &mut store, &mut rng));
         } else {
@@ -276,7 +276,7 @@ fn shrink() {
         cleaning += store.clean();
         let payload: u64 = lens.iter().filter(|&&len| len != u32::MAX).map(|&len| u64::from(len) + 16).sum();
         let resident = resident() - before;
-        let writes = writes.max(1) as f64;
+        let writes = writes as f64;
         println!(
             "| {name} | {:.0} | {:.0} (before the last cleaning {:.0}) | {:.2} | {:.0} | {:.0} |",
             payload as f64 / 1e6,

@@ -74,16 +74,22 @@ impl MemEngine {
 
     /// Moves entries out of sparse pages while there is too much free in pages.
     fn clean_entries(&mut self, budget: usize) -> Option<usize> {
-        let pages = self.entries.pages();
-        let wasteful = |pages: &Pages<_>| {
+        let allowed = |pages: &Pages<_>| {
             let live = pages.live_bytes();
-            pages.is_emptying() || pages.free_bytes() > live / ENTRY_FREE_SHARE + ENTRY_FREE_BYTES.min(live / 2)
+            live / ENTRY_FREE_SHARE + ENTRY_FREE_BYTES.min(live / 2)
         };
-        if !wasteful(pages) {
+        let pages = self.entries.pages();
+        if !pages.is_emptying() && pages.free_bytes() <= allowed(pages) {
             return None;
         }
         let mut done = 0;
-        while done < budget && wasteful(self.entries.pages()) {
+        while done < budget {
+            // Stopping below where it starts, cleaning comes in runs.
+            let pages = self.entries.pages();
+            if pages.free_bytes() <= allowed(pages) / 8 * 7 {
+                self.entries.stop_compacting();
+                break;
+            }
             let Self { entries, heap, hasher, spaces, detached, .. } = self;
             let moved = entries.compact_one(|entries, from, to| {
                 let hash = hasher.hash(entries.key(to));

@@ -64,6 +64,11 @@ impl Entries {
         &self.pages
     }
 
+    /// Leaves a page that is being emptied as it is.
+    pub fn stop_compacting(&mut self) {
+        self.pages.settle_all();
+    }
+
     /// Moves one entry out of a sparse page, choosing one first if need be. `relocate(entries, from, to)` points the entry's
     /// cell to its copy. False when no page is sparse; moving may end a page without moving an entry.
     pub fn compact_one(&mut self, relocate: impl FnOnce(&Self, u32, u32)) -> bool {
@@ -357,3 +362,123 @@ fn edit(value: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
 }
 
 const _: () = assert!(ENTRY_BYTES_MAX <= u16::MAX as usize, "the length of an inside value is two bytes");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Rng;
+    use engine::Type;
+
+    fn entries() -> (Entries, Arc<MemoryUse>) {
+        let memory = Arc::new(MemoryUse::default());
+        (Entries::new(Bytes::reserve(&[1 << 30, 2 << 20]).unwrap(), Arc::clone(&memory)), memory)
+    }
+
+    fn new(value: Value<'_>, expire_at: Option<UnixMs>) -> NewEntry<'_> {
+        NewEntry { kind: Type::String, encoding: Encoding(3), value, expire_at }
+    }
+
+    /// Every layout gives back what was put in: keys and values of lengths around each border, with and without expiration,
+    /// before and after the expiration is set, changed and taken away.
+    #[test]
+    fn every_layout_holds_what_is_written() {
+        let (mut entries, memory) = entries();
+        let keys = [0, 1, 16, 255, 256, 4096, 4097, 9000];
+        let values = [0, 1, 16, 255, 256, 3000, 8100, 8192, 8193, 20_000];
+        for key_len in keys {
+            for value_len in values {
+                let key: Vec<u8> = (0..key_len).map(|i| i as u8).collect();
+                let value: Vec<u8> = (0..value_len).map(|i| (i * 7) as u8).collect();
+                for first in [None, Some(77)] {
+                    let mut handle = entries.create(&key, &new(Value::Bytes(&value), first), 0xABCDE);
+                    for expire_at in [first, Some(i64::MAX), Some(-5), None, Some(1), Some(2)] {
+                        handle = entries.set_expiration(handle, expire_at);
+                        let entry = entries.entry(handle);
+                        assert_eq!(
+                            (entry.key, entry.value.bytes()),
+                            (&key[..], &value[..]),
+                            "{key_len} and {value_len}"
+                        );
+                        assert_eq!((entry.expire_at, entry.stamp, entry.encoding), (expire_at, 0xABCDE, Encoding(3)));
+                        assert!(entries.key_is(handle, &key) && !entries.key_is(handle, b"another"));
+                    }
+                    entries.set_stamp(handle, 5);
+                    assert_eq!((entries.stamp(handle), entries.expiration(handle)), (5, Some(2)));
+                    entries.destroy(handle);
+                }
+            }
+        }
+        assert_eq!((entries.large_bytes(), memory.of(MemoryKind::Large)), (0, 0));
+    }
+
+    /// A value grows by splicing through all its layouts, and a reader that shares it keeps what it saw.
+    #[test]
+    fn splices_grow_and_spare_sharers() {
+        let (mut entries, _) = entries();
+        let mut model = Vec::new();
+        let mut handle = entries.create(b"key", &new(Value::Bytes(b""), Some(9)), 1);
+        let mut rng = Rng::new(1);
+        for step in 0..if cfg!(miri) { 60 } else { 400 } {
+            let offset = rng.below(model.len() as u64 + 5) as usize;
+            let mut bytes = vec![0; rng.below(if step % 10 == 0 { 2_000 } else { 50 }) as usize];
+            rng.fill(&mut bytes);
+            let shared = match entries.entry(handle).value {
+                Value::Shared(shared) => Some((SharedBytes::clone(shared), model.clone())),
+                Value::Bytes(_) => None,
+            };
+            handle = entries.splice(handle, offset, &bytes);
+            model.resize(model.len().max(offset + bytes.len()), 0);
+            model[offset..offset + bytes.len()].copy_from_slice(&bytes);
+            let entry = entries.entry(handle);
+            assert_eq!((entry.key, entry.value.bytes()), (&b"key"[..], &model[..]));
+            assert_eq!((entry.encoding, entry.expire_at), (Encoding::EDITED, Some(9)));
+            if let Some((shared, before)) = shared {
+                assert_eq!(*shared, before, "a sharer's bytes changed");
+            }
+        }
+        assert!(matches!(entries.entry(handle).value, Value::Shared(_)), "it has grown big");
+        let slack = entries.large_bytes() - model.len();
+        assert!(slack <= model.len() / ROOM_SHARE + SHARED_OVERHEAD_BYTES, "{slack} bytes of room for {}", model.len());
+        // Shared with its giver, not copied.
+        let given = SharedBytes::new(vec![7; 10_000]);
+        handle = entries.replace(handle, b"key", &new(Value::Shared(&given), None), 1);
+        assert_eq!(SharedBytes::strong_count(&given), 2);
+        handle = entries.replace(handle, b"key", &new(Value::Bytes(b"small"), None), 1);
+        assert_eq!((SharedBytes::strong_count(&given), entries.large_bytes()), (1, 0));
+        entries.destroy(handle);
+    }
+
+    /// Entries move out of sparse pages with everything they hold, and the pages come back.
+    #[test]
+    fn compaction_moves_entries_whole() {
+        let (mut entries, memory) = entries();
+        let count = if cfg!(miri) { 600 } else { 20_000 };
+        let shared = SharedBytes::new(vec![1; 9_000]);
+        let mut handles: Vec<Option<u32>> = (0..count)
+            .map(|number: u32| {
+                let value = if number % 50 == 0 { Value::Shared(&shared) } else { Value::Bytes(&[9; 200]) };
+                Some(entries.create(&number.to_le_bytes(), &new(value, None), 1))
+            })
+            .collect();
+        for (number, handle) in handles.iter_mut().enumerate() {
+            if number % 10 != 0 {
+                entries.destroy(handle.take().unwrap());
+            }
+        }
+        while entries.compact_one(|entries, from, to| {
+            let number = u32::from_le_bytes(entries.key(to).try_into().unwrap());
+            assert_eq!(handles[number as usize].replace(to), Some(from));
+        }) {}
+        for (number, handle) in handles.iter().enumerate() {
+            if let Some(handle) = *handle {
+                assert!(entries.key_is(handle, &(number as u32).to_le_bytes()));
+                let expected = if number % 50 == 0 { 9_000 } else { 200 };
+                assert_eq!(entries.entry(handle).value.len(), expected);
+            }
+        }
+        let live = entries.pages().live_bytes();
+        assert!(memory.of(MemoryKind::Values) as usize <= live + 3 * 4096, "{live} live in {memory:?}");
+        handles.into_iter().flatten().for_each(|handle| entries.destroy(handle));
+        assert_eq!(SharedBytes::strong_count(&shared), 1);
+    }
+}

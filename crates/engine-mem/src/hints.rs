@@ -100,3 +100,57 @@ const _: () = {
     const fn shared<T: Send + Sync>() {}
     shared::<MemHints>();
 };
+
+#[cfg(test)]
+mod tests {
+    use crate::{MemEngine, MemoryUse};
+    use base::hash::KeyHasher;
+    use base::{KeyspaceId, Rng};
+    use engine::{Encoding, Engine, Key, NewEntry, Type, Value};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Hints read while the table grows, splits, shrinks and is cleared, and after the engine is gone. What they prefetch
+    /// cannot be seen; that they touch nothing but atomic words of mapped memory, Miri and a fault would show.
+    #[test]
+    fn hints_read_what_changes() {
+        let mut rng = Rng::new(1);
+        let hasher = KeyHasher::new(&mut rng);
+        let mut engine = MemEngine::new(hasher.clone(), rng, Arc::new(MemoryUse::default()));
+        let hints = engine.hints();
+        let stop = Arc::new(AtomicBool::new(false));
+        let reader = {
+            let (hints, stop) = (Arc::clone(&hints), Arc::clone(&stop));
+            std::thread::spawn(move || {
+                let mut rng = Rng::new(2);
+                while !stop.load(Ordering::Relaxed) {
+                    let (space, hash) = (KeyspaceId(rng.below(40) as u32), rng.next_u64());
+                    hints.prefetch_bucket(space, hash);
+                    hints.prefetch_entry(space, hash);
+                }
+            })
+        };
+        let space = KeyspaceId(0);
+        let count = if cfg!(miri) { 300 } else { 20_000u32 };
+        for round in 0..2 {
+            for number in 0..count {
+                let bytes = number.to_le_bytes();
+                let key = Key::new(&hasher, space, &bytes);
+                let value = Value::Bytes(b"value");
+                let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at: None };
+                engine.write(&key, &new);
+                hints.prefetch_entry(space, key.hash);
+            }
+            for number in 0..if round == 0 { count } else { 0 } {
+                let bytes = number.to_le_bytes();
+                assert!(engine.remove(&Key::new(&hasher, space, &bytes)));
+            }
+        }
+        engine.clear(space);
+        while engine.clean(100) {}
+        drop(engine);
+        hints.prefetch_bucket(space, 1);
+        stop.store(true, Ordering::Relaxed);
+        reader.join().unwrap();
+    }
+}

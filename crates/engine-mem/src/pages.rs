@@ -5,13 +5,14 @@
 //!                                                      ^ bump: memory behind it was never touched
 //! ```
 //!
-//! A class allocates from its *current* page: first from that page's free slots, then at the bump pointer, then the fullest
-//! page that has room becomes current, then a fresh one. So sparse pages empty out, and a class that only ever grew has
-//! touched no more than one system line (4 KiB) it does not need. A page without a live slot is given back at once.
+//! A class allocates from the free slots of its *current* page; when there are none, the fullest page that has some becomes
+//! current; when no page has any, a slot is carved at a bump pointer. So sparse pages empty out, free slots are used before
+//! fresh memory is touched, and a class that only ever grew has touched no more than one system line (4 KiB) it does not
+//! need. A page without a live slot is given back.
 //!
 //! P1. A slot is live, free (marked so by the backing, and on its page's list unless the page is being emptied), or
 //!     behind the bump pointer.
-//! P2. A page is in exactly one place: current, listed by fullness, full, being emptied, or not in use.
+//! P2. A page is in exactly one place: current, on the list it belongs to, full, being emptied, or not in use.
 //! P3. `touched` counts the system lines below the bump pointers; memory behind them is not resident.
 //!
 //! Handles count granules from the start of the region.
@@ -44,8 +45,15 @@ const NO_PAGE: u32 = u32::MAX;
 /// No slot, in places inside a page. No slot starts at the last granule, since none is that small.
 const NO_SLOT: u16 = u16::MAX;
 
-/// Lists of pages with room, by eighths of fullness.
+/// Lists of pages with free slots, by eighths of fullness.
 const FULLNESS_COUNT: usize = 8;
+
+/// The list after those: pages without free slots whose bump pointer is not at the end.
+const ROOMY: usize = FULLNESS_COUNT;
+
+/// A page being emptied gives its memory back in pieces of so many system lines, so that emptying can stop as soon as
+/// enough has come back.
+const GIVEN_BACK_LINES: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
@@ -71,8 +79,9 @@ struct Page {
 }
 
 struct Class {
+    /// A page with free slots that allocation draws from.
     current: u32,
-    lists: [u32; FULLNESS_COUNT],
+    lists: [u32; FULLNESS_COUNT + 1],
     live: u32,
     /// Slots below the bump pointers, live or free.
     carved: u32,
@@ -109,7 +118,7 @@ impl<B: Backing> Pages<B> {
     /// An allocator of the slot sizes given (in granules, ascending) that counts its memory as `kind`.
     pub fn new(backing: B, slot_granules: &'static [u16], memory: Arc<MemoryUse>, kind: MemoryKind) -> Self {
         assert!(Self::PAGE_GRANULES <= u32::from(NO_SLOT), "a place inside a page is 16 bits");
-        let class = || Class { current: NO_PAGE, lists: [NO_PAGE; FULLNESS_COUNT], live: 0, carved: 0 };
+        let class = || Class { current: NO_PAGE, lists: [NO_PAGE; FULLNESS_COUNT + 1], live: 0, carved: 0 };
         Self {
             backing,
             slot_granules,
@@ -140,40 +149,66 @@ impl<B: Backing> Pages<B> {
     /// Takes a slot of the class. Its contents are undefined.
     pub fn allocate(&mut self, class: u8) -> u32 {
         let size = self.slot_granules[class as usize];
-        loop {
+        let (number, place) = loop {
             let number = self.classes[class as usize].current;
-            if number != NO_PAGE
-                && let Some(place) = self.take_slot(number, size)
-            {
-                self.classes[class as usize].live += 1;
-                self.live_bytes += size as usize * B::GRANULE_BYTES;
-                return number * Self::PAGE_GRANULES + u32::from(place);
+            if number == NO_PAGE {
+                if let Some(taken) = self.next_page(class, size) {
+                    break taken;
+                }
+            } else if let Some(place) = self.pop_free(number) {
+                break (number, place);
+            } else {
+                self.classes[class as usize].current = NO_PAGE;
+                self.list(number);
             }
-            self.change_current(class);
-        }
-    }
-
-    /// Takes a slot of the class only if that touches no fresh page.
-    fn take_slot(&mut self, number: u32, size: u16) -> Option<u16> {
-        let page = &mut self.pages[number as usize];
-        let place = if page.free != NO_SLOT {
-            let place = page.free;
-            page.free =
-                self.backing.free_link(number * Self::PAGE_GRANULES + u32::from(place)).expect("P1: a free slot");
-            place
-        } else if u32::from(page.bump) + u32::from(size) <= Self::PAGE_GRANULES {
-            let place = page.bump;
-            page.bump += size;
-            let lines = lines_below::<B>(page.bump) - lines_below::<B>(place);
-            self.classes[page.class as usize].carved += 1;
-            self.carved_bytes += size as usize * B::GRANULE_BYTES;
-            self.count_lines(lines as isize);
-            place
-        } else {
-            return None;
         };
         self.pages[number as usize].live += 1;
+        self.classes[class as usize].live += 1;
+        self.live_bytes += size as usize * B::GRANULE_BYTES;
+        number * Self::PAGE_GRANULES + u32::from(place)
+    }
+
+    #[inline]
+    fn pop_free(&mut self, number: u32) -> Option<u16> {
+        let page = &mut self.pages[number as usize];
+        if page.free == NO_SLOT {
+            return None;
+        }
+        let place = page.free;
+        page.free = self.backing.free_link(number * Self::PAGE_GRANULES + u32::from(place)).expect("P1: a free slot");
         Some(place)
+    }
+
+    /// Without a current page: makes the fullest page with free slots current, or carves a slot where no page has any.
+    fn next_page(&mut self, class: u8, size: u16) -> Option<(u32, u16)> {
+        let Class { lists, .. } = &self.classes[class as usize];
+        if let Some(&number) = lists[..FULLNESS_COUNT].iter().rev().find(|&&head| head != NO_PAGE) {
+            self.unlist(number);
+            self.pages[number as usize].place = Place::Current;
+            self.classes[class as usize].current = number;
+            return None;
+        }
+        let number = match lists[ROOMY] {
+            NO_PAGE => {
+                let number = self.fresh_page();
+                self.pages[number as usize].class = class;
+                self.list(number);
+                number
+            }
+            number => number,
+        };
+        let page = &mut self.pages[number as usize];
+        let place = page.bump;
+        page.bump += size;
+        let lines = lines_below::<B>(page.bump) - lines_below::<B>(place);
+        if u32::from(page.bump) + u32::from(size) > Self::PAGE_GRANULES {
+            self.unlist(number);
+            self.list(number);
+        }
+        self.classes[class as usize].carved += 1;
+        self.carved_bytes += size as usize * B::GRANULE_BYTES;
+        self.count_lines(lines as isize);
+        Some((number, place))
     }
 
     /// Gives a slot back.
@@ -189,16 +224,15 @@ impl<B: Backing> Pages<B> {
         self.live_bytes -= size as usize * B::GRANULE_BYTES;
         let link = if page.place == Place::Emptying { NO_SLOT } else { std::mem::replace(&mut page.free, place) };
         self.backing.mark_free(handle, link);
-        let (before, empty) = (page.place, page.live == 0);
-        match before {
+        match page.place {
             Place::Current | Place::Emptying => {}
-            Place::Full | Place::Listed(_) if empty => {
+            // The last page of a class is kept for a key that comes and goes; cleaning takes it.
+            Place::Full | Place::Listed(_) if page.live == 0 && self.classes[class as usize].live > 0 => {
                 self.unlist(number);
                 self.give_back(number);
             }
-            Place::Full => self.list(number),
-            Place::Listed(fullness) => {
-                if fullness != self.fullness(number) {
+            place @ (Place::Full | Place::Listed(_)) => {
+                if place != self.place_of(number) {
                     self.unlist(number);
                     self.list(number);
                 }
@@ -251,26 +285,6 @@ impl<B: Backing> Pages<B> {
 
     fn split(&self, handle: u32) -> (u32, u16) {
         (handle / Self::PAGE_GRANULES, (handle % Self::PAGE_GRANULES) as u16)
-    }
-
-    /// Replaces the exhausted current page of the class by the fullest one with room, or by a fresh one.
-    fn change_current(&mut self, class: u8) {
-        let old = self.classes[class as usize].current;
-        if old != NO_PAGE {
-            self.pages[old as usize].place = Place::Full;
-        }
-        let lists = self.classes[class as usize].lists;
-        let new = match lists.iter().rev().find(|&&head| head != NO_PAGE) {
-            Some(&listed) => {
-                self.unlist(listed);
-                listed
-            }
-            None => self.fresh_page(),
-        };
-        let page = &mut self.pages[new as usize];
-        page.class = class;
-        page.place = Place::Current;
-        self.classes[class as usize].current = new;
     }
 
     fn fresh_page(&mut self) -> u32 {
@@ -347,7 +361,7 @@ impl<B: Backing> Pages<B> {
         if free_bytes(class) < LINE_OF_SYSTEM_BYTES {
             return false;
         }
-        let listed = self.classes[class].lists.iter().copied().find(|&head| head != NO_PAGE);
+        let listed = self.classes[class].lists[..FULLNESS_COUNT].iter().copied().find(|&head| head != NO_PAGE);
         let number = listed.unwrap_or(self.classes[class].current);
         if number == NO_PAGE {
             return false;
@@ -377,9 +391,12 @@ impl<B: Backing> Pages<B> {
         while high > 0 && self.backing.free_link(base + u32::from(high - size)).is_some() {
             high -= size;
         }
+        if lines_below::<B>(self.pages[number as usize].bump) - lines_below::<B>(high) >= GIVEN_BACK_LINES {
+            self.lower_bump(number, high);
+        }
         let target = if high == 0 {
             None
-        } else if self.has_room(class) {
+        } else if self.has_free_slot(class) {
             Some(self.allocate(class))
         } else {
             while low < high && self.backing.free_link(base + u32::from(low)).is_none() {
@@ -410,7 +427,8 @@ impl<B: Backing> Pages<B> {
         let in_class = |page: &&Page| page.class == class && matches!(page.place, Place::Listed(_));
         let mut room: u32 = self.pages.iter().filter(in_class).map(|page| slots - u32::from(page.live)).sum();
         while self.emptying.len() < count
-            && let Some(number) = self.classes[class as usize].lists.iter().copied().find(|&head| head != NO_PAGE)
+            && let Some(number) =
+                self.classes[class as usize].lists[..FULLNESS_COUNT].iter().copied().find(|&head| head != NO_PAGE)
         {
             let live = u32::from(self.pages[number as usize].live);
             let Some(left) = room.checked_sub(slots) else { break };
@@ -431,22 +449,18 @@ impl<B: Backing> Pages<B> {
         self.pages[(handle / Self::PAGE_GRANULES) as usize].place == Place::Emptying
     }
 
-    /// Ends the emptying of all pages.
+    /// Ends the emptying of all pages, wherever it is.
     pub fn settle_all(&mut self) {
         while let Some(Emptying { number, high, .. }) = self.emptying.pop() {
             self.settle(number, high);
         }
     }
 
-    /// Whether the class can take a slot without touching a page that is not in use.
-    fn has_room(&self, class: u8) -> bool {
+    /// Whether the class has a free slot, in a page that is not being emptied.
+    fn has_free_slot(&self, class: u8) -> bool {
         let Class { current, lists, .. } = &self.classes[class as usize];
-        let size = u32::from(self.slot_granules[class as usize]);
-        lists.iter().any(|&head| head != NO_PAGE)
-            || *current != NO_PAGE && {
-                let page = &self.pages[*current as usize];
-                page.free != NO_SLOT || u32::from(page.bump) + size <= Self::PAGE_GRANULES
-            }
+        lists[..FULLNESS_COUNT].iter().any(|&head| head != NO_PAGE)
+            || *current != NO_PAGE && self.pages[*current as usize].free != NO_SLOT
     }
 
     /// Ends the emptying of a page whose slots from `high` on are not live: gives back what is behind, or all.
@@ -458,12 +472,7 @@ impl<B: Backing> Pages<B> {
         let size = self.slot_granules[page.class as usize];
         self.lower_bump(number, high);
         self.relink(number, size);
-        let page = &self.pages[number as usize];
-        if page.free == NO_SLOT && u32::from(page.bump) + u32::from(size) > Self::PAGE_GRANULES {
-            self.pages[number as usize].place = Place::Full;
-        } else {
-            self.list(number);
-        }
+        self.list(number);
     }
 
     /// Makes the list of free slots anew, lowest first.
@@ -481,31 +490,42 @@ impl<B: Backing> Pages<B> {
         self.pages[number as usize].free = free;
     }
 
-    /// The list a page with room belongs to: eighths of its slots.
-    fn fullness(&self, number: u32) -> u8 {
+    /// Where a page that is neither current nor being emptied belongs: with free slots by eighths of fullness, else where
+    /// slots are carved, if there is room for one.
+    fn place_of(&self, number: u32) -> Place {
         let page = &self.pages[number as usize];
-        let slots = Self::PAGE_GRANULES / u32::from(self.slot_granules[page.class as usize]);
-        ((u32::from(page.live) * FULLNESS_COUNT as u32 / slots).min(FULLNESS_COUNT as u32 - 1)) as u8
+        let size = u32::from(self.slot_granules[page.class as usize]);
+        if page.free != NO_SLOT {
+            let eighths = u32::from(page.live) * FULLNESS_COUNT as u32 * size / Self::PAGE_GRANULES;
+            Place::Listed(eighths.min(FULLNESS_COUNT as u32 - 1) as u8)
+        } else if u32::from(page.bump) + size <= Self::PAGE_GRANULES {
+            Place::Listed(ROOMY as u8)
+        } else {
+            Place::Full
+        }
     }
 
+    /// Puts a page where it belongs.
     fn list(&mut self, number: u32) {
-        let fullness = self.fullness(number);
+        let place = self.place_of(number);
+        self.pages[number as usize].place = place;
+        let Place::Listed(list) = place else { return };
         let class = self.pages[number as usize].class;
-        let head = std::mem::replace(&mut self.classes[class as usize].lists[fullness as usize], number);
+        let head = std::mem::replace(&mut self.classes[class as usize].lists[list as usize], number);
         if head != NO_PAGE {
             self.pages[head as usize].previous = number;
         }
         let page = &mut self.pages[number as usize];
-        (page.place, page.previous, page.next) = (Place::Listed(fullness), NO_PAGE, head);
+        (page.previous, page.next) = (NO_PAGE, head);
     }
 
     /// Takes a page off its list, if it is on one.
     fn unlist(&mut self, number: u32) {
         let page = &self.pages[number as usize];
-        let Place::Listed(fullness) = page.place else { return };
+        let Place::Listed(list) = page.place else { return };
         let (class, previous, next) = (page.class, page.previous, page.next);
         if previous == NO_PAGE {
-            self.classes[class as usize].lists[fullness as usize] = next;
+            self.classes[class as usize].lists[list as usize] = next;
         } else {
             self.pages[previous as usize].next = next;
         }
