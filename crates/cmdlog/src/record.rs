@@ -1,8 +1,10 @@
 //! Effects as bytes: the payload of a record.
 //!
-//!     effect = operation (1) | keyspace (varint) | fields
-//!     string = length (varint) | bytes
-//!     time   = zigzag varint of milliseconds since 1970
+//! ```text
+//! effect = operation (1) | keyspace (varint) | fields
+//! string = length (varint) | bytes
+//! time   = zigzag varint of milliseconds since 1970
+//! ```
 //!
 //! The operation byte's high bits are flags of that operation; an unknown operation or flag is an error, never skipped.
 

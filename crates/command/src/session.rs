@@ -73,6 +73,8 @@ pub struct WatchedKey {
     pub db: DbIndex,
     /// The key.
     pub key: Vec<u8>,
+    /// Whether it was there: then its expiring counts as a change.
+    pub was_live: bool,
 }
 
 impl Watch {

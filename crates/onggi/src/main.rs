@@ -2,6 +2,7 @@
 //! its arguments and its `run`; this file only chooses between them.
 
 mod bench;
+mod serve;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -17,10 +18,14 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Bench(bench::BenchArgs),
+    /// Runs the server: `onggi serve [FILE] [--directive value ...]`.
+    #[command(disable_help_flag = true)]
+    Serve(serve::ServeArgs),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Bench(args) => bench::run(args),
+        Command::Serve(args) => serve::run(args),
     }
 }

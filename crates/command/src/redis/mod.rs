@@ -12,6 +12,7 @@ pub mod string;
 pub mod string_numbers;
 pub mod string_ranges;
 pub mod string_several;
+pub mod transactions;
 
 use crate::CommandSpec;
 
@@ -28,4 +29,5 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     expiration::COMMANDS,
     scan::COMMANDS,
     object::COMMANDS,
+    transactions::COMMANDS,
 ];

@@ -1,0 +1,210 @@
+//! MULTI, EXEC, DISCARD, WATCH, UNWATCH.
+//!
+//! A transaction runs as one command: EXEC holds the locks of all queued requests and watched keys at once, and its changes
+//! are one record of the log. So it is strictly serializable, whatever its keys.
+
+use crate::call::call;
+use crate::error::Stop;
+use crate::session::{Transaction, WatchedKey};
+use crate::spec::Docs;
+use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
+
+/// The rows of this family.
+pub const COMMANDS: &[&CommandSpec] = &[&MULTI, &EXEC, &DISCARD, &WATCH, &UNWATCH];
+
+/// Documentation that all rows of this family share.
+const fn docs(summary: &'static str, since: &'static str, complexity: &'static str) -> Docs {
+    Docs {
+        summary,
+        since,
+        group: "transactions",
+        complexity,
+        history: &[],
+        tips: &[],
+        arguments: &[],
+        deprecated: None,
+    }
+}
+
+static MULTI: CommandSpec = CommandSpec {
+    name: "multi",
+    arity: 1,
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::FAST)
+        .union(Flags::ALLOW_BUSY)
+        .union(Flags::NO_MULTI),
+    categories: Categories::TRANSACTION,
+    keys: &[],
+    locks: Locks::None,
+    docs: &docs("Begins a transaction: commands that follow are queued.", "1.2.0", "O(1)"),
+    run: Run::Call(multi),
+};
+
+fn multi(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    if ctx.session.transaction.is_some() {
+        return Err(Stop::error("ERR MULTI calls can not be nested"));
+    }
+    ctx.session.transaction = Some(Transaction::default());
+    ctx.reply.ok();
+    Ok(())
+}
+
+static EXEC: CommandSpec = CommandSpec {
+    name: "exec",
+    arity: 1,
+    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::SKIP_COMMANDLOG),
+    categories: Categories::TRANSACTION,
+    keys: &[],
+    locks: Locks::Queue,
+    docs: &docs("Runs the queued commands as one.", "1.2.0", "Depends on commands in the transaction"),
+    run: Run::Call(exec),
+};
+
+fn exec(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let Some(transaction) = &ctx.session.transaction else { return Err(Stop::error("ERR EXEC without MULTI")) };
+    if transaction.poisoned {
+        end(ctx);
+        return Err(Stop::error("EXECABORT Transaction discarded because of previous errors."));
+    }
+    fetch_all(ctx)?;
+    if ctx.session.watch.is_broken() || any_watched_expired(ctx)? {
+        end(ctx);
+        ctx.reply.null_array();
+        return Ok(());
+    }
+    let Some(transaction) = ctx.session.transaction.take() else { return Ok(()) };
+    ctx.session.watch = Default::default();
+    ctx.reply.array(transaction.queue.len());
+    for queued in &transaction.queue {
+        let mut inner = Ctx {
+            spec: queued.row.spec,
+            args: queued.args.as_args(),
+            reply: &mut *ctx.reply,
+            ks: &mut *ctx.ks,
+            session: &mut *ctx.session,
+            host: ctx.host,
+            stats: ctx.stats,
+            hashed: None,
+        };
+        let started = ctx.stats.now();
+        // Every row has been read once under these locks, so none can be missing now.
+        call(&mut inner, &queued.row)?;
+        if let Some(stats) = ctx.stats.command(queued.row.index) {
+            stats.record(ctx.stats.now().saturating_sub(started));
+        }
+    }
+    Ok(())
+}
+
+/// Reads every row the transaction names, so that a fetch happens before the first change and not between two.
+fn fetch_all(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let Some(transaction) = &ctx.session.transaction else { return Ok(()) };
+    let (before, mut result) = (ctx.session.db, Ok(()));
+    for queued in &transaction.queue {
+        let args = queued.args.as_args();
+        queued.row.spec.visit_keys(&args, |index, _| {
+            if result.is_ok() {
+                let key = ctx.ks.key(args.bytes(index).unwrap_or_default());
+                result = ctx.ks.peek(&key).map(|_| ());
+            }
+        });
+    }
+    ctx.ks.select(before);
+    Ok(result?)
+}
+
+/// A watched key that has expired since WATCH counts as changed, even while its entry is still there.
+fn any_watched_expired(ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
+    let selected = ctx.session.db;
+    let mut expired = false;
+    for watched in ctx.session.watch.keys.iter().filter(|watched| watched.was_live) {
+        ctx.ks.select(watched.db);
+        let key = ctx.ks.key(&watched.key);
+        expired |= ctx.ks.peek(&key)?.is_none();
+    }
+    ctx.ks.select(selected);
+    Ok(expired)
+}
+
+/// Leaves the transaction and forgets what was watched.
+fn end(ctx: &mut Ctx<'_>) {
+    ctx.session.transaction = None;
+    ctx.session.watch = Default::default();
+}
+
+static DISCARD: CommandSpec = CommandSpec {
+    name: "discard",
+    arity: 1,
+    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::FAST).union(Flags::ALLOW_BUSY),
+    categories: Categories::TRANSACTION,
+    keys: &[],
+    locks: Locks::None,
+    docs: &docs("Drops the queued commands.", "2.0.0", "O(N), when N is the number of queued commands"),
+    run: Run::Call(discard),
+};
+
+fn discard(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    if ctx.session.transaction.is_none() {
+        return Err(Stop::error("ERR DISCARD without MULTI"));
+    }
+    end(ctx);
+    ctx.reply.ok();
+    Ok(())
+}
+
+static WATCH: CommandSpec = CommandSpec {
+    name: "watch",
+    arity: -2,
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::FAST)
+        .union(Flags::ALLOW_BUSY)
+        .union(Flags::NO_MULTI),
+    categories: Categories::TRANSACTION,
+    keys: &[KeySpec::range(1, -1, 1, KeyFlags::RO)],
+    locks: Locks::Keys,
+    docs: &docs("Makes the next transaction run only if these keys stay as they are.", "2.2.0", "O(1) for every key."),
+    run: Run::Call(watch),
+};
+
+fn watch(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    if ctx.session.transaction.is_some() {
+        return Err(Stop::error("ERR WATCH inside MULTI is not allowed"));
+    }
+    let mut live = Vec::new();
+    for index in 1..ctx.args.len() {
+        let key = ctx.key(index);
+        live.push(ctx.ks.peek(&key)?.is_some());
+    }
+    let changed = ctx.session.watch.changed.get_or_insert_default().clone();
+    for (index, was_live) in (1..).zip(live) {
+        let key = ctx.key(index);
+        let watched = WatchedKey { db: ctx.session.db, key: key.bytes.to_vec(), was_live };
+        if !ctx.session.watch.keys.iter().any(|other| (other.db, &other.key) == (watched.db, &watched.key)) {
+            ctx.ks.watch(&key, &changed);
+            ctx.session.watch.keys.push(watched);
+        }
+    }
+    ctx.reply.ok();
+    Ok(())
+}
+
+static UNWATCH: CommandSpec = CommandSpec {
+    name: "unwatch",
+    arity: 1,
+    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::FAST).union(Flags::ALLOW_BUSY),
+    categories: Categories::TRANSACTION,
+    keys: &[],
+    locks: Locks::None,
+    docs: &docs("Forgets the keys watched.", "2.2.0", "O(1)"),
+    run: Run::Call(unwatch),
+};
+
+fn unwatch(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    ctx.session.watch = Default::default();
+    ctx.reply.ok();
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! A client connection as the executor sees it: no socket, only bytes in and replies out.
+
+use command::args::OwnedArgs;
+use command::session::Session;
+use command::table::Row;
+use proto::{Protocol, ReplyBuffer, RequestParser};
+use std::collections::VecDeque;
+
+/// One client connection.
+pub struct Connection {
+    /// What the client has said about itself.
+    pub session: Session,
+    /// Where parsing stands inside a request that has not arrived completely.
+    pub parser: RequestParser,
+    /// The bytes of that request so far, less a big argument that the parser receives into a buffer of its own.
+    pub unparsed: Vec<u8>,
+    /// Replies not yet sent.
+    pub reply: ReplyBuffer,
+    /// Requests that wait for a lock or a fetch, the first of them being what is waited for. While there are any, nothing
+    /// more is parsed.
+    pub waiting: VecDeque<(Row, OwnedArgs)>,
+    /// Listed for sending in this turn of the loop.
+    pub listed: bool,
+}
+
+impl Connection {
+    /// A connection that has sent nothing yet.
+    pub fn new(session: Session) -> Self {
+        Self {
+            reply: ReplyBuffer::new(Protocol::Resp2),
+            session,
+            parser: RequestParser::new(),
+            unparsed: Vec::new(),
+            waiting: VecDeque::new(),
+            listed: false,
+        }
+    }
+
+    /// Bytes held for the client beyond the connection itself.
+    pub fn held_bytes(&self) -> usize {
+        let transaction = self.session.transaction.as_ref().map_or(0, |transaction| transaction.bytes);
+        self.unparsed.capacity() + self.parser.held_bytes() + self.reply.held_bytes() + transaction
+    }
+}

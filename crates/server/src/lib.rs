@@ -1,0 +1,15 @@
+//! The server: workers with their event loops, connections, listeners, startup.
+//!
+//! ```text
+//! listener --round robin--> worker: wait -> read -> executor (parse, batch, run) -> send -> upkeep
+//!                                                      |
+//!                                                    store
+//! ```
+
+pub mod connection;
+pub mod executor;
+pub mod listen;
+pub mod mailbox;
+pub mod serve;
+pub mod socket;
+pub mod worker;

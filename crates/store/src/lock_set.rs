@@ -1,0 +1,167 @@
+//! Which shards a command needs, and taking them all or none.
+//!
+//! D1. Locks are taken in ascending order of shard.
+//! D2. While holding one, a worker waits at most [`HOLD_WAIT`] for the next; then it opens all and starts over, having
+//!     changed nothing. Nobody sleeps while holding, so nobody can deadlock.
+
+use crate::lock::Held;
+use crate::shard::Shard;
+use crate::store::Store;
+use base::ShardId;
+use smallvec::SmallVec;
+use std::time::{Duration, Instant};
+
+/// Longest wait for a further lock while holding one.
+const HOLD_WAIT: Duration = Duration::from_micros(50);
+
+/// The shards a command needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LockSet {
+    /// None.
+    #[default]
+    None,
+    /// One: nearly every command.
+    One(ShardId),
+    /// Several, ascending, each once.
+    Several(SmallVec<[ShardId; 8]>),
+    /// All.
+    All,
+}
+
+impl LockSet {
+    /// Adds a shard.
+    pub fn insert(&mut self, shard: ShardId) {
+        match self {
+            Self::None => *self = Self::One(shard),
+            Self::One(first) if *first == shard => {}
+            Self::One(first) => {
+                *self = Self::Several(SmallVec::from_slice(&[(*first).min(shard), (*first).max(shard)]));
+            }
+            Self::Several(shards) => {
+                if let Err(at) = shards.binary_search(&shard) {
+                    shards.insert(at, shard);
+                }
+            }
+            Self::All => {}
+        }
+    }
+}
+
+/// The locks, held.
+pub(crate) enum HeldShards<'s> {
+    /// None.
+    None,
+    /// One.
+    One(ShardId, Held<'s, Shard>),
+    /// Several, ascending.
+    Several(Vec<(ShardId, Held<'s, Shard>)>),
+}
+
+impl HeldShards<'_> {
+    /// The shard, which has to be among those held (K2).
+    #[inline]
+    pub(crate) fn get(&mut self, shard: ShardId) -> &mut Shard {
+        match self {
+            Self::One(id, held) if *id == shard => held,
+            Self::Several(all) => {
+                let at = all.binary_search_by_key(&shard, |(id, _)| *id);
+                &mut all[at.unwrap_or_else(|_| not_locked(shard))].1
+            }
+            _ => not_locked(shard),
+        }
+    }
+
+    /// Every shard held.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Shard> {
+        let (one, several) = match self {
+            Self::None => (None, [].iter_mut()),
+            Self::One(_, held) => (Some(&mut **held), [].iter_mut()),
+            Self::Several(all) => (None, all.iter_mut()),
+        };
+        one.into_iter().chain(several.map(|(_, held)| &mut **held))
+    }
+}
+
+#[cold]
+fn not_locked(shard: ShardId) -> ! {
+    panic!("shard {shard} is not locked: the command's key specification does not name its key");
+}
+
+impl Store {
+    /// Takes every lock of the set or none; `None` after enlisting `worker` with a lock that was taken.
+    #[inline]
+    pub(crate) fn lock(&self, set: &LockSet, worker: usize) -> Option<HeldShards<'_>> {
+        match set {
+            LockSet::None => Some(HeldShards::None),
+            LockSet::One(shard) => {
+                let lock = &self.shard(*shard).lock;
+                let held = lock.spin_lock().or_else(|| lock.lock_or_enlist(worker))?;
+                Some(HeldShards::One(*shard, held))
+            }
+            LockSet::Several(shards) => self.lock_several(shards.iter().copied(), worker),
+            LockSet::All => self.lock_several(self.shard_ids(), worker),
+        }
+    }
+
+    fn lock_several(&self, shards: impl Iterator<Item = ShardId>, worker: usize) -> Option<HeldShards<'_>> {
+        let mut all: Vec<(ShardId, Held<'_, Shard>)> = Vec::with_capacity(shards.size_hint().0);
+        for shard in shards {
+            let lock = &self.shard(shard).lock;
+            let deadline = Instant::now() + HOLD_WAIT;
+            let held = loop {
+                if let Some(held) = lock.spin_lock() {
+                    break Some(held);
+                }
+                if all.is_empty() || Instant::now() >= deadline {
+                    break None;
+                }
+            };
+            let Some(held) = held else {
+                all.into_iter().for_each(|(_, held)| self.unlock_one(held));
+                // If it has come free meanwhile, the worker is told to try again at once.
+                if let Some(held) = lock.lock_or_enlist(worker) {
+                    self.unlock_one(held);
+                    self.wake(crate::lock::WorkerSet::one(worker));
+                }
+                return None;
+            };
+            all.push((shard, held));
+        }
+        Some(HeldShards::Several(all))
+    }
+
+    /// Opens the locks and wakes who waited for them.
+    #[inline]
+    pub(crate) fn unlock(&self, held: HeldShards<'_>) {
+        match held {
+            HeldShards::None => {}
+            HeldShards::One(_, held) => self.unlock_one(held),
+            HeldShards::Several(all) => all.into_iter().for_each(|(_, held)| self.unlock_one(held)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn unlock_one(&self, held: Held<'_, Shard>) {
+        let waiters = held.unlock();
+        if !waiters.is_empty() {
+            self.wake(waiters);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_ascending_and_unique() {
+        let mut set = LockSet::None;
+        for shard in [5, 5, 2, 9, 2, 5] {
+            set.insert(ShardId(shard));
+        }
+        assert_eq!(set, LockSet::Several(SmallVec::from_slice(&[ShardId(2), ShardId(5), ShardId(9)])));
+        set = LockSet::All;
+        set.insert(ShardId(1));
+        assert_eq!(set, LockSet::All);
+    }
+}

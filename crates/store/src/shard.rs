@@ -1,0 +1,143 @@
+//! One shard: the storage of a slice of the keyspace, and what is kept beside it under the same lock.
+
+use crate::watch::WatchTable;
+use base::{KeyspaceId, UnixMs};
+use engine::{Effect, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, WalkProgress};
+use engine_mem::MemEngine;
+
+/// What a shard's lock guards.
+pub struct Shard {
+    /// The entries.
+    pub engine: ShardEngine,
+    /// Who watches keys of this shard.
+    pub watch: WatchTable,
+}
+
+impl Shard {
+    /// Tells the watchers of what an effect changes here.
+    #[inline]
+    pub fn touch_watchers(&mut self, effect: &Effect<'_>) {
+        if !self.watch.is_empty() {
+            self.touch_watchers_of(effect);
+        }
+    }
+
+    #[cold]
+    fn touch_watchers_of(&mut self, effect: &Effect<'_>) {
+        match effect {
+            Effect::Set { key, .. }
+            | Effect::Splice { key, .. }
+            | Effect::Delete { key }
+            | Effect::Expire { key, .. }
+            | Effect::Persist { key } => self.watch.touch(key.space, key.hash),
+            Effect::Rename { from, to } => {
+                self.watch.touch(from.space, from.hash);
+                self.watch.touch(to.space, to.hash);
+            }
+            Effect::Clear { space } => self.watch.touch_where(*space, |_| true),
+            Effect::Swap { a, b } => {
+                self.watch.touch_where(*a, |_| true);
+                self.watch.touch_where(*b, |_| true);
+            }
+        }
+    }
+}
+
+/// The engine of a shard: memory, called directly, or another one behind its trait.
+pub enum ShardEngine {
+    /// Everything in memory; never answers [`Fetch`].
+    Memory(Box<MemEngine>),
+    /// Any engine, for tests of the contract and, later, for other media.
+    Other(Box<dyn Engine>),
+}
+
+/// Calls the same method on whichever engine it is.
+macro_rules! either {
+    ($engine:expr, $it:ident => $call:expr) => {
+        match $engine {
+            ShardEngine::Memory($it) => $call,
+            ShardEngine::Other($it) => $call,
+        }
+    };
+}
+
+impl Engine for ShardEngine {
+    #[inline]
+    fn set_time(&mut self, now: UnixMs) {
+        either!(self, it => it.set_time(now));
+    }
+
+    #[inline]
+    fn read(&mut self, key: &Key<'_>, touch: bool) -> Result<Option<Entry<'_>>, Fetch> {
+        either!(self, it => it.read(key, touch))
+    }
+
+    #[inline]
+    fn write(&mut self, key: &Key<'_>, entry: &NewEntry<'_>) {
+        either!(self, it => it.write(key, entry));
+    }
+
+    fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) {
+        either!(self, it => it.splice(key, offset, bytes));
+    }
+
+    fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {
+        either!(self, it => it.set_expiration(key, at))
+    }
+
+    fn remove(&mut self, key: &Key<'_>) -> bool {
+        either!(self, it => it.remove(key))
+    }
+
+    fn clear(&mut self, space: KeyspaceId) {
+        either!(self, it => it.clear(space));
+    }
+
+    fn len(&self, space: KeyspaceId) -> u64 {
+        either!(self, it => it.len(space))
+    }
+
+    fn expiring_len(&self, space: KeyspaceId) -> u64 {
+        either!(self, it => it.expiring_len(space))
+    }
+
+    fn scan(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep {
+        either!(self, it => it.scan(space, from, visit))
+    }
+
+    fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>> {
+        either!(self, it => it.random_entry(space))
+    }
+
+    fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>)) -> usize {
+        either!(self, it => it.due(limit, visit))
+    }
+
+    fn clean(&mut self, budget: usize) -> bool {
+        either!(self, it => it.clean(budget))
+    }
+
+    fn idle_seconds(&self, stamp: u32) -> u64 {
+        either!(self, it => it.idle_seconds(stamp))
+    }
+
+    fn frequency(&self, stamp: u32) -> u8 {
+        either!(self, it => it.frequency(stamp))
+    }
+
+    fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64> {
+        either!(self, it => it.cost_bytes(key))
+    }
+
+    fn begin_checkpoint(&mut self, sink: Box<dyn EntrySink>) {
+        either!(self, it => it.begin_checkpoint(sink));
+    }
+
+    fn walk_checkpoint(&mut self, budget: usize) -> WalkProgress {
+        either!(self, it => it.walk_checkpoint(budget))
+    }
+
+    fn end_checkpoint(&mut self) -> Option<Box<dyn EntrySink>> {
+        either!(self, it => it.end_checkpoint())
+    }
+}

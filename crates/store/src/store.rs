@@ -1,0 +1,165 @@
+//! The store: all shards, the map of databases, and the parts every command shares.
+
+use crate::lock::{ShardLock, WorkerSet};
+use crate::shard::{Shard, ShardEngine};
+use crate::slots::SlotMap;
+use crate::spaces::Spaces;
+use crate::watch::WatchTable;
+use base::hash::KeyHasher;
+use base::{Clock, DbIndex, Entropy, KeyspaceId, Lsn, ShardId};
+use engine::{Engine, Key};
+use engine_mem::{MemEngine, MemHints, MemoryUse};
+use std::sync::Arc;
+
+/// Wakes workers that wait for a shard lock. Given by whoever runs the workers.
+pub trait Wake: Send + Sync {
+    /// These workers try their parked connections again.
+    fn wake(&self, workers: WorkerSet);
+}
+
+/// Takes the records of commands, in commit order per shard. Called while the record's shards are locked.
+pub trait RecordSink: Send + Sync {
+    /// Adds a record and gives the position after it.
+    fn append(&self, payload: &[u8]) -> Lsn;
+}
+
+/// How a store is made.
+pub struct StoreOptions {
+    /// Shards, 1 to [`SlotMap::SHARD_COUNT_MAX`].
+    pub shard_count: usize,
+    /// Databases.
+    pub database_count: u32,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Where the secret of the key hash comes from.
+    pub entropy: Arc<dyn Entropy>,
+    /// Wakes workers.
+    pub wake: Arc<dyn Wake>,
+    /// Where records go; `None` means the log is off and no record is built.
+    pub log: Option<Arc<dyn RecordSink>>,
+    /// Puts another engine around or in place of the memory engine: tests of the engine contract.
+    pub engine: fn(MemEngine) -> ShardEngine,
+}
+
+/// A lock on its own cache lines, and beside it what may be read without it.
+#[repr(align(128))]
+pub(crate) struct ShardCell {
+    pub(crate) lock: ShardLock<Shard>,
+    hints: Arc<MemHints>,
+}
+
+/// All entries of all databases.
+pub struct Store {
+    shards: Box<[ShardCell]>,
+    slots: SlotMap,
+    /// Database numbers.
+    pub spaces: Spaces,
+    /// The key hash, with its secret.
+    pub hasher: KeyHasher,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// What entries, tables and indexes take.
+    pub memory: Arc<MemoryUse>,
+    wake: Arc<dyn Wake>,
+    pub(crate) log: Option<Arc<dyn RecordSink>>,
+}
+
+impl Store {
+    /// An empty store.
+    pub fn new(options: StoreOptions) -> Self {
+        let mut rng = options.entropy.rng();
+        let hasher = KeyHasher::new(&mut rng);
+        let slots = SlotMap::new(options.shard_count);
+        let memory = Arc::new(MemoryUse::default());
+        let shards = (0..options.shard_count)
+            .map(|_| {
+                let engine = MemEngine::new(hasher.clone(), base::Rng::new(rng.next_u64()), memory.clone());
+                let hints = engine.hints();
+                let engine = (options.engine)(engine);
+                ShardCell { lock: ShardLock::new(Shard { engine, watch: WatchTable::default() }), hints }
+            })
+            .collect();
+        Self {
+            shards,
+            slots,
+            spaces: Spaces::new(options.database_count),
+            hasher,
+            clock: options.clock,
+            memory,
+            wake: options.wake,
+            log: options.log,
+        }
+    }
+
+    /// The shard a key lives in.
+    #[inline]
+    pub fn shard_of(&self, key: &Key<'_>) -> ShardId {
+        self.slots.shard_of(key.slot)
+    }
+
+    /// The shard of a key, from its bytes alone.
+    pub fn shard_of_bytes(&self, key: &[u8]) -> ShardId {
+        self.slots.shard_of(base::slot::slot_of(key))
+    }
+
+    /// The shard a scan cursor stands in; the first when the cursor is none of ours.
+    pub fn shard_of_cursor(&self, cursor: u64) -> ShardId {
+        let shard = ShardId(cursor as u16);
+        if shard.index() < self.shards.len() { shard } else { ShardId(0) }
+    }
+
+    /// Shards, ascending.
+    pub fn shard_ids(&self) -> impl ExactSizeIterator<Item = ShardId> + use<> {
+        (0..self.shards.len() as u16).map(ShardId)
+    }
+
+    #[inline]
+    pub(crate) fn shard(&self, shard: ShardId) -> &ShardCell {
+        &self.shards[shard.index()]
+    }
+
+    pub(crate) fn wake(&self, workers: WorkerSet) {
+        self.wake.wake(workers);
+    }
+
+    /// Asks the processor for the table's line that leads to the key, without a lock: a hint, no more.
+    #[inline]
+    pub fn prefetch_bucket(&self, key: &Key<'_>) {
+        self.shard(self.shard_of(key)).hints.prefetch_bucket(key.space, key.hash);
+    }
+
+    /// Asks for the entry itself, once [`Store::prefetch_bucket`]'s line has come.
+    #[inline]
+    pub fn prefetch_entry(&self, key: &Key<'_>) {
+        self.shard(self.shard_of(key)).hints.prefetch_entry(key.space, key.hash);
+    }
+
+    /// A key of a keyspace.
+    #[inline]
+    pub fn key<'k>(&self, space: KeyspaceId, bytes: &'k [u8]) -> Key<'k> {
+        Key::new(&self.hasher, space, bytes)
+    }
+
+    /// Entries, and among them those with an expiration, of a database. Takes one lock after the other, so the sum is of
+    /// slightly different moments; shards whose lock is taken longer than a spin are waited for.
+    pub fn len(&self, db: DbIndex) -> (u64, u64) {
+        let Some(space) = self.spaces.get(db) else { return (0, 0) };
+        self.each_shard(|shard| (shard.engine.len(space), shard.engine.expiring_len(space)))
+            .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+
+    /// Visits every shard under its lock, one after the other. For figures and settings, not for commands.
+    pub fn each_shard<R>(&self, mut visit: impl FnMut(&mut Shard) -> R) -> impl Iterator<Item = R> {
+        self.shards.iter().map(move |cell| {
+            let mut held = loop {
+                match cell.lock.spin_lock() {
+                    Some(held) => break held,
+                    None => std::thread::yield_now(),
+                }
+            };
+            let result = visit(&mut held);
+            self.unlock_one(held);
+            result
+        })
+    }
+}

@@ -1,0 +1,223 @@
+//! A command's view of the store: its shards locked, its time fixed, its effects applied and recorded.
+
+use crate::lock_set::HeldShards;
+use crate::shard::{Shard, ShardEngine};
+use crate::store::Store;
+use base::{DbIndex, KeyspaceId, ShardId, UnixMs};
+use cmdlog::RecordBuilder;
+use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, ScanStep};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// What a worker reuses from command to command.
+#[derive(Default)]
+pub struct Scratch {
+    /// The record of the running command.
+    pub record: RecordBuilder,
+    /// Reads that found an entry.
+    pub hits: u64,
+    /// Reads that found none.
+    pub misses: u64,
+    /// Effects applied, as INFO's `rdb_changes_since_last_save` counts them.
+    pub changes: u64,
+    /// Entries removed because their time had come.
+    pub expired: u64,
+    pub(crate) rng: Option<base::Rng>,
+}
+
+/// When, where and by which worker a command runs.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    /// Wall time of the command.
+    pub now: UnixMs,
+    /// The database selected.
+    pub db: DbIndex,
+    /// Reads renew access stamps.
+    pub touch: bool,
+    /// The worker's number.
+    pub worker: usize,
+}
+
+/// The running command or transaction.
+pub struct Txn<'s> {
+    pub(crate) store: &'s Store,
+    pub(crate) held: HeldShards<'s>,
+    pub(crate) scratch: &'s mut Scratch,
+    now: UnixMs,
+    space: KeyspaceId,
+    touch: bool,
+    /// Whether anything was changed: from then on nothing may fail.
+    pub(crate) changed: bool,
+}
+
+impl<'s> Txn<'s> {
+    pub(crate) fn new(store: &'s Store, held: HeldShards<'s>, scratch: &'s mut Scratch, at: &At) -> Self {
+        let space = store.spaces.get(at.db).unwrap_or_default();
+        let mut txn = Self { store, held, scratch, now: at.now, space, touch: at.touch, changed: false };
+        txn.held.iter_mut().for_each(|shard| shard.engine.set_time(at.now));
+        txn
+    }
+
+    #[inline]
+    fn shard(&mut self, key: &Key<'_>) -> &mut Shard {
+        let shard = self.store.shard_of(key);
+        self.held.get(shard)
+    }
+
+    fn apply_to_keyspaces(&mut self, effect: &Effect<'_>) {
+        match *effect {
+            Effect::Clear { space } => self.held.iter_mut().for_each(|shard| shard.engine.clear(space)),
+            Effect::Swap { a, b } => self.store.spaces.swap(a, b),
+            _ => unreachable!("only keyspace effects come here"),
+        }
+        self.held.iter_mut().for_each(|shard| shard.touch_watchers(effect));
+    }
+}
+
+impl types::apply::Engines for Txn<'_> {
+    type Engine = ShardEngine;
+
+    #[inline]
+    fn engine(&mut self, key: &Key<'_>) -> &mut ShardEngine {
+        &mut self.shard(key).engine
+    }
+}
+
+impl Keyspace for Txn<'_> {
+    fn now(&self) -> UnixMs {
+        self.now
+    }
+
+    fn space(&self) -> KeyspaceId {
+        self.space
+    }
+
+    fn select(&mut self, index: DbIndex) {
+        self.space = self.store.spaces.get(index).unwrap_or(self.space);
+    }
+
+    fn watch(&mut self, key: &Key<'_>, changed: &Arc<AtomicBool>) {
+        self.shard(key).watch.watch(key.space, key.hash, changed);
+    }
+
+    fn space_of(&self, index: DbIndex) -> Option<KeyspaceId> {
+        self.store.spaces.get(index)
+    }
+
+    #[inline]
+    fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        self.store.key(self.space, bytes)
+    }
+
+    #[inline]
+    fn read(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
+        let (touch, shard) = (self.touch, self.store.shard_of(key));
+        let entry = self.held.get(shard).engine.read(key, touch)?;
+        match entry {
+            Some(_) => self.scratch.hits += 1,
+            None => self.scratch.misses += 1,
+        }
+        Ok(entry)
+    }
+
+    #[inline]
+    fn peek(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
+        self.shard(key).engine.read(key, false)
+    }
+
+    #[inline]
+    fn apply(&mut self, effect: &Effect<'_>) {
+        self.changed = true;
+        self.scratch.changes += 1;
+        match effect {
+            Effect::Clear { .. } | Effect::Swap { .. } => self.apply_to_keyspaces(effect),
+            Effect::Set { key, .. }
+            | Effect::Splice { key, .. }
+            | Effect::Delete { key }
+            | Effect::Expire { key, .. }
+            | Effect::Persist { key } => {
+                types::apply::apply(self, effect);
+                self.shard(key).touch_watchers(effect);
+            }
+            Effect::Rename { from, to } => {
+                types::apply::apply(self, effect);
+                self.shard(from).touch_watchers(effect);
+                self.shard(to).touch_watchers(effect);
+            }
+        }
+        if self.store.log.is_some() {
+            self.scratch.record.push(effect);
+        }
+    }
+
+    fn len(&self, space: KeyspaceId) -> u64 {
+        match &self.held {
+            HeldShards::None => 0,
+            HeldShards::One(_, held) => held.engine.len(space),
+            HeldShards::Several(all) => all.iter().map(|(_, held)| held.engine.len(space)).sum(),
+        }
+    }
+
+    /// A cursor is a bound of the hash (upper 48 bits) and a shard (lower 16). Locks of further shards are taken one at a
+    /// time, the last one's opened first; when one is taken by somebody else the step visits nothing.
+    fn scan(&mut self, space: KeyspaceId, cursor: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep {
+        let shard = ShardId(cursor as u16);
+        if shard.index() >= self.store.shard_ids().len() {
+            return ScanStep { next: None };
+        }
+        if let HeldShards::One(held, _) = &self.held
+            && *held != shard
+        {
+            let Some(next) = self.store.shard(shard).lock.spin_lock() else { return ScanStep { next: Some(cursor) } };
+            let before = std::mem::replace(&mut self.held, HeldShards::One(shard, next));
+            self.store.unlock(before);
+            self.held.get(shard).engine.set_time(self.now);
+        }
+        let step = self.held.get(shard).engine.scan(space, cursor & !0xFFFF, visit);
+        let next = match step.next {
+            Some(bound) => Some(bound & !0xFFFF | u64::from(shard.0)),
+            None => Some(u64::from(shard.0) + 1).filter(|next| *next < self.store.shard_ids().len() as u64),
+        };
+        ScanStep { next }
+    }
+
+    fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>> {
+        let total = self.len(space);
+        let mut rng = self.scratch.rng.take().unwrap_or_else(|| base::Rng::new(self.store.clock.monotonic_ns()));
+        let mut pick = rng.below(total);
+        self.scratch.rng = Some(rng);
+        self.held
+            .iter_mut()
+            .find_map(|shard| {
+                let len = shard.engine.len(space);
+                if pick < len {
+                    Some(shard)
+                } else {
+                    pick -= len;
+                    None
+                }
+            })?
+            .engine
+            .random_entry(space)
+    }
+
+    fn idle_seconds(&self, stamp: u32) -> u64 {
+        match &self.held {
+            HeldShards::None => 0,
+            HeldShards::One(_, held) => held.engine.idle_seconds(stamp),
+            HeldShards::Several(all) => all.first().map_or(0, |(_, held)| held.engine.idle_seconds(stamp)),
+        }
+    }
+
+    fn frequency(&self, stamp: u32) -> u8 {
+        match &self.held {
+            HeldShards::None => 0,
+            HeldShards::One(_, held) => held.engine.frequency(stamp),
+            HeldShards::Several(all) => all.first().map_or(0, |(_, held)| held.engine.frequency(stamp)),
+        }
+    }
+
+    fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64> {
+        self.shard(key).engine.cost_bytes(key)
+    }
+}

@@ -1,0 +1,34 @@
+//! What shards need without anybody asking: expired entries removed, pages cleaned. Done by workers in small steps.
+
+use crate::lock_set::LockSet;
+use crate::store::Store;
+use crate::txn::{At, Scratch};
+use base::{DbIndex, ShardId};
+use engine::{Effect, Engine, Keyspace};
+
+/// Expired entries removed under one locking.
+const EXPIRE_STEP: usize = 32;
+
+/// Units of cleaning done under one locking.
+const CLEAN_STEP: usize = 64;
+
+impl Store {
+    /// One step of upkeep of a shard; true when there is more to do. A shard that is locked is left for later.
+    pub fn upkeep(&self, shard: ShardId, worker: usize, scratch: &mut Scratch) -> bool {
+        let at = At { now: self.clock.now_ms(), db: DbIndex(0), touch: false, worker };
+        self.commit(scratch, &LockSet::One(shard), &at, |txn| {
+            // The keys are copied out, since their entries are removed while they are named.
+            let mut due: Vec<(Vec<u8>, base::KeyspaceId)> = Vec::new();
+            let engine = &mut txn.held.get(shard).engine;
+            let found = engine.due(EXPIRE_STEP, &mut |key| due.push((key.bytes.to_vec(), key.space)));
+            for (bytes, space) in &due {
+                let key = self.key(*space, bytes);
+                txn.apply(&Effect::Delete { key });
+            }
+            txn.scratch.expired += due.len() as u64;
+            let cleaned = txn.held.get(shard).engine.clean(CLEAN_STEP);
+            Ok(found == EXPIRE_STEP || cleaned)
+        })
+        .unwrap_or(false)
+    }
+}
