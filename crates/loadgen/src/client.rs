@@ -175,6 +175,24 @@ impl Client {
         Err(BenchError::Refused { address, command: "the login".to_owned(), reply })
     }
 
+    /// Asks whether commands are allowed without a further login.
+    ///
+    /// # Errors
+    /// [`BenchError::Login`] when they are not; else as [`Self::ask`].
+    pub fn check_login(&mut self) -> Result<()> {
+        let answer = self.ask(&["PING"])?;
+        match error_text(&answer) {
+            Some(reply) if reply.starts_with("NOAUTH") => {
+                Err(BenchError::Login { address: self.address.to_string(), reply })
+            }
+            Some(reply) if reply.starts_with("ERR max number of clients") => {
+                let (address, command) = (self.address.to_string(), "PING".to_owned());
+                Err(BenchError::Refused { address, command, reply })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Gives the socket to an event loop. Nothing may be unread on it.
     pub fn into_socket(self) -> Socket {
         debug_assert!(self.replies.is_idle());

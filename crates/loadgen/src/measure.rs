@@ -312,7 +312,7 @@ pub fn load_for(
 /// When the server cannot be reached or refuses the login.
 pub fn find_pid(address: &Address, login: &Login) -> Result<Option<u32>> {
     let mut client = Client::connect(address, login)?;
-    client.must(&["PING"])?;
+    client.check_login()?;
     let local = match address {
         Address::Unix(_) => true,
         Address::Tcp(text) => text.starts_with("127.") || text.starts_with("localhost:") || text.starts_with("[::1]"),

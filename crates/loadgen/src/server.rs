@@ -241,12 +241,18 @@ impl Server {
                 Client::connect(&self.target.address, &self.target.login).and_then(|mut client| client.must(&["PING"]));
             match answer {
                 Ok(_) => return Ok(()),
-                Err(error) if Instant::now() > deadline => {
-                    return Err(failed(format!("no answer to PING: {error}"), &started.directory));
+                late if Instant::now() > deadline => {
+                    let reason = late.map_or_else(|error| error.to_string(), |_| "still loading".to_owned());
+                    return Err(failed(format!("no answer to PING: {reason}"), &started.directory));
                 }
-                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+                _ => std::thread::sleep(Duration::from_millis(20)),
             }
         }
+    }
+
+    /// True when the harness started this server, so that it began empty.
+    pub fn is_own(&self) -> bool {
+        self.process.is_some()
     }
 
     /// Empties the server.

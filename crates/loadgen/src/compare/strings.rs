@@ -78,7 +78,7 @@ fn cpu_section(harness: &mut Harness<'_>, rows: &[(Row, Effort)]) -> Result<Sect
     for (at, (row, effort)) in rows.iter().enumerate() {
         if changes(at) {
             for server in &servers {
-                harness.load_strings(server, row)?;
+                harness.load_for(server, row, at == 0)?;
             }
         }
         let cells = harness.interleave(&servers, row, harness.effort(*effort), Figure::CpuPerOperation)?;

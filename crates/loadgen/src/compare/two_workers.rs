@@ -36,7 +36,7 @@ pub(super) fn run(harness: &mut Harness<'_>) -> Result<Vec<Section>> {
         let row = Row { test, pipeline: PIPELINE, value_size: Size::exactly(VALUE_BYTES), pace: Pace::Closed };
         if at == 0 {
             for server in &servers {
-                harness.load_strings(server, &row)?;
+                harness.load_for(server, &row, true)?;
             }
         }
         let cells = harness.interleave(&servers, &row, effort, Figure::OperationsPerSecond)?;
