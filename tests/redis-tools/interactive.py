@@ -15,6 +15,9 @@ SECONDS_MAX = 10
 # Sequences that move the cursor or change colours.
 CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
+# Keys typed before it appears are dropped, since the line editor changes the terminal's mode between two lines.
+PROMPT = r"\d(\[\d+\])?> "
+
 
 class Terminal:
     """redis-cli on a pseudo-terminal."""
@@ -87,6 +90,7 @@ def run(t):
         terminal.until(r"summary: \w+")
         terminal.until(r"since: 2\.2\.0")
         terminal.until(r"group: string")
+        terminal.until(PROMPT)
         terminal.type("help @bitmap\r")
         terminal.until(r"BITCOUNT")
 
@@ -98,7 +102,7 @@ def run(t):
         terminal.until(r"\(TX\)> ")
         terminal.type("exec\r")
         terminal.until(r"1\) \(integer\) 1")
-        terminal.until(r"\d> ")
+        terminal.until(PROMPT)
         terminal.type("select 5\r")
         terminal.until(r"\[5\]> ")
 
