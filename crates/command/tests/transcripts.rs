@@ -1,0 +1,55 @@
+//! The conversations in `testdata/`. Their replies are those of Valkey 9.1.2, to which they were spoken once.
+
+mod support;
+
+use support::transcript::play;
+
+#[test]
+fn strings() {
+    play("strings.txt");
+}
+
+#[test]
+fn string_numbers() {
+    play("string_numbers.txt");
+}
+
+#[test]
+fn string_parts() {
+    play("string_parts.txt");
+}
+
+#[test]
+fn subsequences() {
+    play("lcs.txt");
+}
+
+#[test]
+fn bitmaps() {
+    play("bitmaps.txt");
+}
+
+#[test]
+fn bit_fields() {
+    play("bit_fields.txt");
+}
+
+#[test]
+fn keys() {
+    play("keys.txt");
+}
+
+#[test]
+fn expirations() {
+    play("expirations.txt");
+}
+
+#[test]
+fn walks_over_keys() {
+    play("walks.txt");
+}
+
+#[test]
+fn objects() {
+    play("objects.txt");
+}
