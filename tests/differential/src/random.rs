@@ -143,3 +143,28 @@ fn report(title: &str, steps: &[Step], finding: &Finding) -> String {
     let width = reference.0.len().max(other.0.len());
     format!("{script}{behind}{:width$}  {}\n{:width$}  {}\n", reference.0, reference.1, other.0, other.1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grammar;
+    use crate::judge::Judge;
+    use crate::target::Target;
+    use crate::target::toy::{Defect, Toy};
+
+    /// A defect is found by random commands and shrunk to one write; the state at the end shows it.
+    #[test]
+    fn a_failing_round_is_shrunk_to_its_cause() {
+        let targets: Vec<Box<dyn Target>> =
+            vec![Box::new(Toy::new(Kind::Valkey, Defect::None)), Box::new(Toy::new(Kind::Onggi, Defect::ShortReads))];
+        let mut session = Session::new(targets, Judge::load().expect("the tables load"));
+        let rounds = Rounds::new(7, &grammar::load(&["string".to_owned()]).expect("the grammar parses"));
+        let failure = (0..10).find_map(|round| rounds.run(&mut session, round).expect("toys answer"));
+        let failure = failure.expect("the defect is found");
+        assert_eq!(failure.command, "GET");
+        let lines: Vec<&str> = failure.report.lines().collect();
+        assert_eq!(lines.len(), 5, "{}", failure.report);
+        assert!(lines[1].to_ascii_uppercase().starts_with("SET "), "{}", failure.report);
+        assert!(lines[2].starts_with("then ") && lines[2].contains("GET"), "{}", failure.report);
+    }
+}

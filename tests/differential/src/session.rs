@@ -36,7 +36,7 @@ pub struct Mismatch {
 pub enum Mode {
     /// Ends with the first: what follows would only be its consequence.
     FirstMismatch,
-    /// Reports all: the steps are a list of independent checks.
+    /// Reports all, up to a closed connection: the steps are a list of independent checks.
     AllMismatches,
 }
 
@@ -74,15 +74,16 @@ impl Session {
     }
 
     /// Empties every target, sets the parameters of `settings` and opens `connections` connections besides its own. A
-    /// target that does not answer is started anew.
+    /// target that does not answer, or does not empty itself, is started anew.
     ///
     /// # Errors
     /// When a target cannot be brought back.
     pub fn reset(&mut self, settings: &[(&str, &str)], connections: usize) -> io::Result<()> {
         self.judge.forget_transactions();
         for target in &mut self.targets {
-            if prepare(target.as_mut(), settings, connections).is_err() {
+            if !prepare(target.as_mut(), settings, connections).unwrap_or(false) {
                 target.restart()?;
+                // It is empty now, whether or not it knows how to be emptied.
                 prepare(target.as_mut(), settings, connections)?;
             }
         }
@@ -106,6 +107,11 @@ impl Session {
             self.run_group(steps, start..end, &mut mismatches);
             if mode == Mode::FirstMismatch && !mismatches.is_empty() {
                 mismatches.truncate(1);
+                break;
+            }
+            // Who has closed the connection would only do so again at every further step.
+            if let Some(end) = mismatches.iter().position(|mismatch| mismatch.other.1 == CLOSED) {
+                mismatches.truncate(end + 1);
                 break;
             }
             start = end;
@@ -202,7 +208,8 @@ fn group_end(steps: &[Step], start: usize) -> usize {
     start + steps[start..].iter().take(PIPELINE_MAX).take_while(same).count()
 }
 
-fn prepare(target: &mut dyn Target, settings: &[(&str, &str)], connections: usize) -> io::Result<()> {
+/// Brings a target into the state a run begins with; whether it said that it emptied itself.
+fn prepare(target: &mut dyn Target, settings: &[(&str, &str)], connections: usize) -> io::Result<bool> {
     target.open(CONTROL)?;
     let mut requests: Vec<Vec<&str>> = vec![vec!["CLIENT", "UNPAUSE"], vec!["FLUSHALL"]];
     requests.extend(settings.iter().map(|(name, value)| vec!["CONFIG", "SET", name, value]));
@@ -219,7 +226,8 @@ fn prepare(target: &mut dyn Target, settings: &[(&str, &str)], connections: usiz
     if !replies.iter().all(|reply| matches!(reply, Outcome::Reply(_))) {
         return Err(io::Error::other(format!("{} does not answer", target.name())));
     }
-    (1..=connections).try_for_each(|connection| target.open(connection))
+    (1..=connections).try_for_each(|connection| target.open(connection))?;
+    Ok(replies.get(1) == Some(&Outcome::Reply(b"+OK\r\n".to_vec())))
 }
 
 /// A step that is more than bytes and replies.
@@ -288,6 +296,9 @@ fn await_blocked(target: &mut dyn Target, connection: usize) -> Outcome {
     Outcome::Silence(b"the connection does not block".to_vec())
 }
 
+/// What reports say of a closed connection.
+const CLOSED: &str = "(closes the connection)";
+
 /// An outcome as reports show it: the reply on one line, or what happened instead.
 fn shown(outcome: &Outcome) -> String {
     match outcome {
@@ -300,8 +311,74 @@ fn shown(outcome: &Outcome) -> String {
             }
             values.join(" then ")
         }
-        Outcome::Closed => "(closes the connection)".to_owned(),
+        Outcome::Closed => CLOSED.to_owned(),
         Outcome::Silence(bytes) => format!("(no reply in time) {}", crate::text::escaped(bytes)),
         Outcome::Malformed(bytes) => format!("(no reply, but) {}", crate::text::escaped(bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::toy::{Defect, Toy};
+
+    fn session(defect: Defect) -> Session {
+        let targets: Vec<Box<dyn Target>> =
+            vec![Box::new(Toy::new(Kind::Valkey, Defect::None)), Box::new(Toy::new(Kind::Onggi, defect))];
+        Session::new(targets, Judge::load().expect("the tables load"))
+    }
+
+    fn steps() -> Vec<Step> {
+        let lines: [&[&str]; 6] = [
+            &["SET", "a", "1"],
+            &["GET", "a"],
+            &["SET", "lost", "long"],
+            &["GET", "lost"],
+            &["GET", "hang"],
+            &["PING"],
+        ];
+        lines.iter().enumerate().map(|(i, words)| Step::words(1 + i % 2, words)).collect()
+    }
+
+    fn places(defect: Defect, mode: Mode) -> Vec<usize> {
+        let mut session = session(defect);
+        session.reset(&[], 2).expect("toys reset");
+        session.run(&steps(), mode).iter().map(|mismatch| mismatch.step).collect()
+    }
+
+    /// The comparison sees a wrong reply, a lost write and a missing reply, at their step and nowhere else.
+    #[test]
+    fn defects_are_found_where_they_show() {
+        assert_eq!(places(Defect::None, Mode::AllMismatches), [0; 0]);
+        assert_eq!(places(Defect::ShortReads, Mode::AllMismatches), [3]);
+        assert_eq!(places(Defect::LostWrites, Mode::AllMismatches), [3]);
+        assert_eq!(places(Defect::Hangs, Mode::FirstMismatch), [4]);
+    }
+
+    #[test]
+    fn who_sits_a_step_out_is_not_compared_by_it() {
+        let mut session = session(Defect::ShortReads);
+        session.reset(&[], 2).expect("toys reset");
+        let mut steps = steps();
+        steps.iter_mut().for_each(|step| step.without = vec![Kind::Onggi]);
+        assert!(session.run(&steps, Mode::AllMismatches).is_empty());
+        assert!(session.judged() > 0);
+    }
+
+    /// A write that left no trace in the replies is found in the state at the end.
+    #[test]
+    fn a_state_that_differs_is_found() {
+        let mut session = session(Defect::LostWrites);
+        session.reset(&[], 1).expect("toys reset");
+        assert!(session.run(&steps()[2..3], Mode::FirstMismatch).is_empty());
+        let (step, _) = crate::state::compare(&mut session, &[]).expect("the states differ");
+        assert!(matches!(step.action, Action::Scan(_)));
+    }
+
+    #[test]
+    fn neighbours_of_one_connection_share_a_write() {
+        let steps: Vec<Step> = (0..50).map(|i| Step::words(1 + usize::from(i >= 40), &["PING"])).collect();
+        assert_eq!(group_end(&steps, 0), PIPELINE_MAX);
+        assert_eq!(group_end(&steps, 32), 40);
     }
 }

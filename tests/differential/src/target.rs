@@ -3,6 +3,8 @@
 
 pub mod peers;
 pub mod process;
+#[cfg(test)]
+pub mod toy;
 
 use std::io;
 

@@ -96,15 +96,14 @@ impl ProcessTarget {
     }
 
     fn answers_ping(&self) -> bool {
-        let ping = || -> io::Result<bool> {
+        let ping = || -> io::Result<()> {
             let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?;
             stream.set_read_timeout(Some(Duration::from_secs(1)))?;
             stream.write_all(b"PING\r\n")?;
-            let mut reply = [0; 7];
-            stream.read_exact(&mut reply)?;
-            Ok(&reply == b"+PONG\r\n")
+            // Any answer will do: whether it is the right one is what the scripts ask.
+            stream.read_exact(&mut [0])
         };
-        ping().unwrap_or(false)
+        ping().is_ok()
     }
 
     fn kill(&mut self) {
