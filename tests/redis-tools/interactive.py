@@ -45,7 +45,7 @@ class Terminal:
                 return found
             if time.monotonic() > deadline or not select.select([self.end], [], [], deadline - time.monotonic())[0]:
                 raise AssertionError(f"{pattern!r} did not appear in {self.text[-500:]!r}")
-            self.text += CONTROL.sub("", os.read(self.end, 65536).decode("utf-8", "replace"))
+            self.text = CONTROL.sub("", self.text + os.read(self.end, 65536).decode("utf-8", "replace"))
 
     def close(self):
         """Ends the program."""

@@ -28,13 +28,15 @@ class Failed(Exception):
 @dataclass(frozen=True)
 class Stage:
     """One stage. `run` is part of `make test`; `pieces` yields (name, function) for `make test-long`, each piece a
-    unit of progress; `present` says whether the tree has what the stage tests."""
+    unit of progress; `present` says whether the tree has what the stage tests. `pending` is the reason why a stage that
+    is written ahead of the code is skipped until it is named on the command line; it goes when the code is there."""
 
     name: str
     purpose: str
     run: Optional[Callable[["Job"], None]] = None
     pieces: Optional[Callable[["Job"], list]] = None
     present: Callable[[], bool] = lambda: True
+    pending: Optional[str] = None
 
 
 class Job:

@@ -27,11 +27,11 @@ class Counting(unittest.TestCase):
 class Stages(unittest.TestCase):
     """Whatever a stage does, its outcome is counted."""
 
-    def outcome(self, body, environment=None):
+    def outcome(self, body, environment=None, pending=None, named=False):
         out = io.StringIO()
-        stage = Stage("self-test-inner", "a stage of the self test", body)
-        with redirect_stdout(out), patch.dict("os.environ", environment or {}, clear=False):
-            status = runner.run([stage], verbose=False)
+        stage = Stage("self-test-inner", "a stage of the self test", body, pending=pending)
+        with redirect_stdout(out), patch.dict("os.environ", {"CI": "false", **(environment or {})}):
+            status = runner.run([stage], verbose=False, named=named)
         return status, out.getvalue().splitlines()[-1]
 
     def test_outcomes(self):
@@ -53,6 +53,13 @@ class Stages(unittest.TestCase):
             (lambda job: None, (1, "0 passed, 1 failed, 0 skipped")),
         ):
             self.assertEqual(self.outcome(body), expected)
+
+    def test_pending(self):
+        def body(job):
+            job.check("a", "broken")
+
+        self.assertEqual(self.outcome(body, pending="no code yet"), (1, "0 passed, 0 failed, 1 skipped"))
+        self.assertEqual(self.outcome(body, pending="no code yet", named=True), (1, "0 passed, 1 failed, 0 skipped"))
 
     def test_skips_in_continuous_integration(self):
         def body(job):

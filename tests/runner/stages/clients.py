@@ -87,4 +87,4 @@ def pieces(_job):
 
 
 STAGE = Stage("clients", "applications on redis-py, go-redis, Jedis, ioredis and redis-rs load real catalogues", run, pieces,
-              present=lambda: (ROOT / "crates" / "onggi" / "src" / "serve.rs").exists())
+              pending="the server does not have every command they use yet")

