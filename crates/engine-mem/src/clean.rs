@@ -147,7 +147,8 @@ impl MemEngine {
     }
 
     fn start_cleaning_table(&mut self) -> Option<TableCleaning> {
-        let allowed = self.heap.live_bytes() / TABLE_FREE_SHARE + TABLE_FREE_BYTES;
+        let live = self.heap.live_bytes();
+        let allowed = live / TABLE_FREE_SHARE + TABLE_FREE_BYTES.min(live / 2);
         if self.heap.free_bytes() <= allowed || !self.heap.start_emptying_all(UNIT_CLASS, TABLE_PAGES_PER_WALK) {
             return None;
         }
