@@ -1,0 +1,303 @@
+//! What can be wrong with a configuration, and what can be remarkable about one.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use vfs::FsError;
+
+/// Where a directive was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A line of a file, from 1.
+    File {
+        /// As it was named.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+    },
+    /// A line of standard input, from 1.
+    Stdin {
+        /// From 1.
+        line: usize,
+    },
+    /// An option on the command line.
+    CommandLine,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Self::Stdin { line } => write!(f, "standard input:{line}"),
+            Self::CommandLine => f.write_str("command line"),
+        }
+    }
+}
+
+/// Why a value cannot be taken. The texts are Valkey's where Valkey has one, since clients and test suites match them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ValueError {
+    /// Not one value.
+    #[error("wrong number of arguments")]
+    WordCount,
+    /// Neither `yes` nor `no`.
+    #[error("argument must be 'yes' or 'no'")]
+    NotFlag,
+    /// Not a decimal number, or not one of 64 bits.
+    #[error("argument couldn't be parsed into an integer")]
+    NotInteger,
+    /// A number or size beyond its bounds.
+    #[error("argument must be between {min} and {max} inclusive")]
+    OutOfRange {
+        /// The smallest one allowed.
+        min: String,
+        /// The largest one allowed.
+        max: String,
+    },
+    /// A number that must be a power of two.
+    #[error("argument must be a power of two")]
+    NotPowerOfTwo,
+    /// Not a size.
+    #[error("argument must be a memory value")]
+    NotSize,
+    /// Neither a size nor a percentage.
+    #[error("argument must be a memory or percent value")]
+    NotShare,
+    /// A percentage above 100.
+    #[error("percentage argument must be less or equal to 100")]
+    PercentTooLarge,
+    /// Not an octal number.
+    #[error("argument couldn't be parsed as an octal number")]
+    NotOctal,
+    /// None of the words.
+    #[error("argument(s) must be one of the following: {}", .0.join(", "))]
+    NotOneOf(&'static [&'static str]),
+    /// A path with a NUL byte.
+    #[error("a path cannot contain a NUL byte")]
+    NulByte,
+    /// More addresses than `bind` takes.
+    #[error("Too many bind addresses specified.")]
+    TooManyAddresses,
+    /// A word of `bind` that is not an address.
+    #[error("bind takes addresses such as 127.0.0.1, ::1, * or ::*, each with an optional '-' before it, and no names")]
+    NotAddress,
+    /// Not a multiple of four words.
+    #[error("Wrong number of arguments in buffer limit configuration.")]
+    OutputLimitWordCount,
+    /// Not a class of clients.
+    #[error("Invalid client class specified in buffer limit configuration.")]
+    OutputLimitClass,
+    /// A limit that is not a size, or seconds that are not a number.
+    #[error("Error in hard, soft or soft_seconds setting in buffer limit configuration.")]
+    OutputLimitNumber,
+    /// A percentile that is not a number.
+    #[error("Invalid latency-tracking-info-percentiles parameters")]
+    NotPercentile,
+    /// A percentile beyond 0 to 100.
+    #[error("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]")]
+    PercentileRange,
+    /// More percentiles than INFO shows.
+    #[error("Too many percentiles specified.")]
+    TooManyPercentiles,
+}
+
+impl ValueError {
+    pub(crate) fn out_of_range(min: &dyn ToString, max: &dyn ToString) -> Self {
+        Self::OutOfRange { min: min.to_string(), max: max.to_string() }
+    }
+}
+
+/// Why settings that are fine one by one cannot be used together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RuleError {
+    /// Reachable by others, and open to everybody.
+    #[error(
+        "bind {address} lets other hosts connect without a password: set requirepass, bind loopback addresses only, or \
+         allow it with protected-mode no"
+    )]
+    Exposed {
+        /// The first address beyond loopback.
+        address: String,
+    },
+    /// Neither TCP nor a unix socket.
+    #[error("there is nothing to listen on: set port and bind, or unixsocket")]
+    NowhereToListen,
+}
+
+/// What is wrong with one line or option.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// No such row.
+    #[error("unknown directive '{name}'{}", suggestion(.nearest))]
+    Unknown {
+        /// As given.
+        name: String,
+        /// The known name that differs least.
+        nearest: Option<&'static str>,
+    },
+    /// Quotes that do not close, or that end inside a word.
+    #[error("unbalanced quotes")]
+    Quotes,
+    /// A byte no text file has.
+    #[error("the line contains a NUL byte")]
+    NulByte,
+    /// A value its directive does not take.
+    #[error("{name}: {error}")]
+    Value {
+        /// The directive.
+        name: &'static str,
+        /// Why.
+        error: ValueError,
+    },
+    /// A value this server cannot honour.
+    #[error("{name} is refused: {reason}")]
+    Refused {
+        /// The directive.
+        name: &'static str,
+        /// Why, and what to do instead.
+        reason: &'static str,
+    },
+    /// An included file that cannot be read.
+    #[error("cannot include it: {0}")]
+    Include(FsError),
+    /// An included file that is being read already.
+    #[error("{} would include itself", path.display())]
+    IncludeCycle {
+        /// The included file.
+        path: PathBuf,
+    },
+    /// Includes within includes, too many files or too many bytes.
+    #[error("too much is included: at most {0}")]
+    IncludeLimit(&'static str),
+    /// A word before the first option.
+    #[error("an option begins with --")]
+    NotAnOption,
+}
+
+fn suggestion(nearest: &Option<&'static str>) -> String {
+    nearest.map(|name| format!(", did you mean '{name}'?")).unwrap_or_default()
+}
+
+/// One reason not to start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The file named on the command line cannot be read.
+    #[error("cannot read the configuration: {0}")]
+    File(FsError),
+    /// Standard input cannot be read.
+    #[error("cannot read the configuration from standard input: {0}")]
+    Stdin(io::Error),
+    /// Something is wrong with one line or option.
+    #[error("{origin}: {problem} (in: {text})")]
+    Line {
+        /// Where.
+        origin: Origin,
+        /// The line, without secrets.
+        text: String,
+        /// What.
+        problem: Problem,
+    },
+    /// The settings cannot be used together.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+}
+
+/// Every reason not to start, in the order they were found; at least one.
+#[derive(Debug)]
+pub struct LoadErrors(pub Vec<LoadError>);
+
+impl fmt::Display for LoadErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            error.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for LoadErrors {}
+
+/// Something worth a line in the log at start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// Directives without effect here, for one reason.
+    NotNeeded {
+        /// Their names, each with the place of its last mention.
+        given: Vec<(&'static str, Origin)>,
+        /// The reason.
+        reason: &'static str,
+    },
+    /// Reachable by others, open to everybody, and allowed to be.
+    Exposed {
+        /// The first address beyond loopback.
+        address: String,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotNeeded { given, reason } => {
+                f.write_str("not needed here: ")?;
+                for (index, (name, origin)) in given.iter().enumerate() {
+                    let comma = if index > 0 { ", " } else { "" };
+                    match origin {
+                        Origin::File { line, .. } | Origin::Stdin { line } => write!(f, "{comma}{name} (line {line})")?,
+                        Origin::CommandLine => write!(f, "{comma}{name}")?,
+                    }
+                }
+                write!(f, ": {reason}")
+            }
+            Self::Exposed { address } => write!(
+                f,
+                "protected-mode is off, no password is set and bind has {address}: everybody who reaches this host can \
+                 read and change all data"
+            ),
+        }
+    }
+}
+
+/// Why CONFIG SET changed nothing. `Display` is the text of the reply, without its `ERR`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetError {
+    /// A name CONFIG does not know.
+    #[error("Unknown option or number of arguments for CONFIG SET - '{name}'")]
+    Unknown {
+        /// As given.
+        name: String,
+    },
+    /// A value or a directive that cannot be set.
+    #[error("CONFIG SET failed (possibly related to argument '{name}') - {reason}")]
+    Failed {
+        /// The directive.
+        name: String,
+        /// Why.
+        reason: Cow<'static, str>,
+    },
+}
+
+/// Why CONFIG REWRITE changed nothing. `Display` is the text of the reply, without its `ERR`.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RewriteError {
+    /// There is no file to rewrite.
+    #[error("The server is running without a config file")]
+    NoFile,
+    /// The file cannot be read or replaced.
+    #[error("Rewriting config file: {0}")]
+    File(#[from] FsError),
+    /// The file has changed since the start and is no longer one that a server would start with; nothing in it is
+    /// overwritten.
+    #[error("Rewriting config file: {}", .0.to_string().replace('\n', "; "))]
+    Invalid(LoadErrors),
+}

@@ -1,0 +1,354 @@
+//! How one field of [`Settings`] is read from words and written as text, by its type.
+
+use crate::syntax::{format_percentile, format_size, parse_integer, parse_size, quote, split_words};
+use crate::{Address, MemoryShare, OutputLimit, OutputLimits, Secret, Setting, Settings, ValueError};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A field and its type. The functions reach into [`Settings`]; the macros beside this type write them from the field's
+/// name, so that a row of the table names its field and nothing else.
+pub(crate) enum Field {
+    /// `yes` or `no`.
+    Flag { get: fn(&Settings) -> bool, set: fn(&mut Settings, bool) },
+    /// A number within bounds.
+    Integer { get: fn(&Settings) -> i64, set: fn(&mut Settings, i64), min: i64, max: i64, power_of_two: bool },
+    /// A size within bounds, with units.
+    Size { get: fn(&Settings) -> u64, set: fn(&mut Settings, u64), min: u64, max: u64 },
+    /// A size, or a percentage of `maxmemory`.
+    Share { get: fn(&Settings) -> MemoryShare, set: fn(&mut Settings, MemoryShare) },
+    /// Permission bits, in octal.
+    Permissions { get: fn(&Settings) -> u32, set: fn(&mut Settings, u32) },
+    /// One of several words.
+    Choice { words: &'static [&'static str], get: fn(&Settings) -> usize, set: fn(&mut Settings, usize) },
+    /// A path; empty for none.
+    Path { get: fn(&Settings) -> &Path, set: fn(&mut Settings, PathBuf) },
+    /// A password; empty for none.
+    Secret { get: fn(&Settings) -> &Secret, set: fn(&mut Settings, Secret) },
+    /// The words of `bind`.
+    Addresses { get: fn(&Settings) -> &[Address], set: fn(&mut Settings, Vec<Address>) },
+    /// The fours of words of `client-output-buffer-limit`.
+    OutputLimits { get: fn(&Settings) -> OutputLimits, set: fn(&mut Settings, OutputLimits) },
+    /// Numbers from 0 to 100.
+    Percentiles { get: fn(&Settings) -> &[f64], set: fn(&mut Settings, Vec<f64>) },
+}
+
+/// The field as `yes` or `no`.
+macro_rules! flag {
+    ($field:ident) => {
+        $crate::field::Field::Flag { get: |s| s.$field, set: |s, value| s.$field = value }
+    };
+}
+
+/// The field as a number from `min` to `max`, which must fit its type; a test sets both.
+macro_rules! integer {
+    ($field:ident: $min:expr, $max:expr) => {
+        integer!($field: $min, $max, false)
+    };
+    ($field:ident: $min:expr, $max:expr, power of two) => {
+        integer!($field: $min, $max, true)
+    };
+    ($field:ident: $min:expr, $max:expr, $power_of_two:expr) => {
+        $crate::field::Field::Integer {
+            get: |s| i64::try_from(s.$field).unwrap_or(i64::MAX),
+            set: |s, value| s.$field = value.try_into().unwrap_or(s.$field),
+            min: $min,
+            max: $max,
+            power_of_two: $power_of_two,
+        }
+    };
+}
+
+/// The field as a size from `min` to `max` bytes.
+macro_rules! size {
+    ($field:ident: $min:expr, $max:expr) => {
+        $crate::field::Field::Size { get: |s| s.$field, set: |s, value| s.$field = value, min: $min, max: $max }
+    };
+}
+
+/// The field as one of the words of its enumeration.
+macro_rules! choice {
+    ($field:ident: $type:ident) => {
+        $crate::field::Field::Choice {
+            words: $crate::$type::WORDS,
+            get: |s| s.$field as usize,
+            set: |s, index| {
+                if let Some(choice) = $crate::$type::ALL.get(index) {
+                    s.$field = *choice;
+                }
+            },
+        }
+    };
+}
+
+/// The optional path in the field.
+macro_rules! optional_path {
+    ($field:ident) => {
+        $crate::field::Field::Path {
+            get: |s| s.$field.as_deref().unwrap_or(std::path::Path::new("")),
+            set: |s, path| s.$field = (!path.as_os_str().is_empty()).then_some(path),
+        }
+    };
+}
+
+pub(crate) use {choice, flag, integer, optional_path, size};
+
+/// As many addresses as Redis takes.
+const BIND_ADDRESSES_MAX: usize = 16;
+/// More percentiles would make every INFO long.
+const PERCENTILES_MAX: usize = 32;
+const SIGNED_MAX: u64 = i64::MAX as u64;
+
+impl Field {
+    /// Whether it takes any number of words. One quoted word of the file is then split again.
+    pub(crate) fn takes_many(&self) -> bool {
+        matches!(self, Self::Addresses { .. } | Self::OutputLimits { .. } | Self::Percentiles { .. })
+    }
+
+    /// Sets the field. No words at all mean an empty list, where the type has one.
+    pub(crate) fn set(&self, settings: &mut Settings, words: &[impl AsRef<[u8]>]) -> Result<(), ValueError> {
+        let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
+        match self {
+            Self::Addresses { set, .. } => set(settings, parse_addresses(&words)?),
+            Self::OutputLimits { get, set } => set(settings, parse_output_limits(get(settings), &words)?),
+            Self::Percentiles { set, .. } => set(settings, parse_percentiles(&words)?),
+            _ => {
+                let [word] = words.as_slice() else { return Err(ValueError::WordCount) };
+                self.set_word(settings, word)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets a field of one word.
+    fn set_word(&self, settings: &mut Settings, word: &[u8]) -> Result<(), ValueError> {
+        match self {
+            Self::Flag { set, .. } => set(settings, parse_flag(word)?),
+            Self::Integer { set, min, max, power_of_two, .. } => {
+                let number = parse_integer(word).ok_or(ValueError::NotInteger)?;
+                if !(*min..=*max).contains(&number) {
+                    return Err(ValueError::out_of_range(min, max));
+                }
+                if *power_of_two && number.count_ones() != 1 {
+                    return Err(ValueError::NotPowerOfTwo);
+                }
+                set(settings, number);
+            }
+            Self::Size { set, min, max, .. } => {
+                let size = parse_size(word).ok_or(ValueError::NotSize)?;
+                match u64::try_from(size) {
+                    Ok(size) if (*min..=*max).contains(&size) => set(settings, size),
+                    Err(_) if *max == u64::MAX => return Err(ValueError::NotSize),
+                    _ => return Err(ValueError::out_of_range(min, max)),
+                }
+            }
+            Self::Share { set, .. } => set(settings, parse_share(word)?),
+            Self::Permissions { set, .. } => {
+                let text =
+                    std::str::from_utf8(word).ok().filter(|text| text.bytes().all(|digit| digit.is_ascii_digit()));
+                let bits = text.and_then(|text| u32::from_str_radix(text, 8).ok()).ok_or(ValueError::NotOctal)?;
+                if bits > 0o777 {
+                    return Err(ValueError::out_of_range(&"0", &"777"));
+                }
+                set(settings, bits);
+            }
+            Self::Choice { words, set, .. } => {
+                let index = words.iter().position(|known| known.as_bytes().eq_ignore_ascii_case(word));
+                set(settings, index.ok_or(ValueError::NotOneOf(words))?);
+            }
+            Self::Path { set, .. } => {
+                if word.contains(&0) {
+                    return Err(ValueError::NulByte);
+                }
+                set(settings, PathBuf::from(OsStr::from_bytes(word)));
+            }
+            Self::Secret { set, .. } => set(settings, Secret::new(word)),
+            Self::Addresses { .. } | Self::OutputLimits { .. } | Self::Percentiles { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// The value as CONFIG GET answers it.
+    pub(crate) fn answer(&self, settings: &Settings) -> Vec<u8> {
+        match self {
+            Self::Flag { get, .. } => if get(settings) { "yes" } else { "no" }.into(),
+            Self::Integer { get, .. } => get(settings).to_string().into(),
+            Self::Size { get, .. } => get(settings).to_string().into(),
+            Self::Share { get, .. } => match get(settings) {
+                MemoryShare::Bytes(bytes) => bytes.to_string().into(),
+                MemoryShare::Percent(percent) => format!("{percent}%").into(),
+            },
+            Self::Permissions { get, .. } => format!("{:o}", get(settings)).into(),
+            Self::Choice { words, get, .. } => words.get(get(settings)).copied().unwrap_or_default().into(),
+            Self::Path { get, .. } => get(settings).as_os_str().as_bytes().to_vec(),
+            Self::Secret { get, .. } => get(settings).expose().to_vec(),
+            Self::Addresses { get, .. } => join(get(settings)).into(),
+            Self::OutputLimits { get, .. } => {
+                let limits = get(settings).classes().map(|(class, limit)| {
+                    let class = if class == "replica" { "slave" } else { class };
+                    format!("{class} {} {} {}", limit.hard_bytes, limit.soft_bytes, limit.soft_seconds)
+                });
+                limits.join(" ").into()
+            }
+            Self::Percentiles { get, .. } => percentiles(get(settings)).into(),
+        }
+    }
+
+    /// The value as the file has it: the words after the name, one text for each line.
+    pub(crate) fn lines(&self, settings: &Settings) -> Vec<String> {
+        let line = match self {
+            Self::Size { get, .. } => format_size(get(settings)),
+            Self::Share { get, .. } => match get(settings) {
+                MemoryShare::Bytes(bytes) => format_size(bytes),
+                MemoryShare::Percent(percent) => format!("{percent}%"),
+            },
+            Self::Path { .. } | Self::Secret { .. } => quote(&self.answer(settings)),
+            Self::OutputLimits { get, .. } => {
+                return get(settings).classes().map(|(class, limit)| output_limit_line(class, limit)).to_vec();
+            }
+            _ => String::from_utf8_lossy(&self.answer(settings)).into_owned(),
+        };
+        vec![if line.is_empty() { "\"\"".to_owned() } else { line }]
+    }
+
+    /// Which of [`Self::lines`] a line of the file stands for; `None` when it stands for several.
+    pub(crate) fn line_index(&self, words: &[Vec<u8>]) -> Option<usize> {
+        let Self::OutputLimits { .. } = self else { return Some(0) };
+        let [class, _, _, _] = words else { return None };
+        match class.to_ascii_lowercase().as_slice() {
+            b"normal" => Some(0),
+            b"replica" | b"slave" => Some(1),
+            b"pubsub" => Some(2),
+            _ => None,
+        }
+    }
+
+    /// What may be written, for people.
+    pub(crate) fn syntax(&self) -> String {
+        match self {
+            Self::Flag { .. } => "`yes` or `no`".into(),
+            Self::Integer { min, max, power_of_two, .. } => {
+                let what = if *power_of_two { "power of two" } else { "integer" };
+                match *max {
+                    i64::MAX => format!("{what}, at least {min}"),
+                    _ => format!("{what} from {min} to {max}"),
+                }
+            }
+            Self::Size { min: 0, max, .. } if *max >= SIGNED_MAX => "size".into(),
+            Self::Size { min, max, .. } if *max >= SIGNED_MAX => format!("size, at least {}", format_size(*min)),
+            Self::Size { min, max, .. } => format!("size from {} to {}", format_size(*min), format_size(*max)),
+            Self::Share { .. } => "size, or percentage of `maxmemory`".into(),
+            Self::Permissions { .. } => "octal number from 0 to 777".into(),
+            Self::Choice { words, .. } => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+            Self::Path { .. } => "path".into(),
+            Self::Secret { .. } => "password".into(),
+            Self::Addresses { .. } => format!("up to {BIND_ADDRESSES_MAX} addresses"),
+            Self::OutputLimits { .. } => "class, hard limit, soft limit, seconds; may be repeated".into(),
+            Self::Percentiles { .. } => "numbers from 0 to 100".into(),
+        }
+    }
+}
+
+impl Setting {
+    /// The value as CONFIG GET answers it.
+    pub fn answer(&self, settings: &Settings) -> Vec<u8> {
+        self.field.answer(settings)
+    }
+
+    /// What may be written, for people, with Markdown's backticks around literal words.
+    pub fn syntax(&self) -> String {
+        self.field.syntax()
+    }
+
+    /// Gives the field its default.
+    pub(crate) fn set_default(&self, settings: &mut Settings) -> Result<(), ValueError> {
+        if self.field.takes_many() {
+            let words = split_words(self.default.as_bytes()).ok_or(ValueError::WordCount)?;
+            self.field.set(settings, &words)
+        } else {
+            self.field.set(settings, &[self.default])
+        }
+    }
+}
+
+fn parse_flag(word: &[u8]) -> Result<bool, ValueError> {
+    if word.eq_ignore_ascii_case(b"yes") {
+        Ok(true)
+    } else if word.eq_ignore_ascii_case(b"no") {
+        Ok(false)
+    } else {
+        Err(ValueError::NotFlag)
+    }
+}
+
+fn parse_share(word: &[u8]) -> Result<MemoryShare, ValueError> {
+    if let Some(digits) = word.strip_suffix(b"%") {
+        let percent = parse_integer(digits).filter(|percent| *percent >= 0).ok_or(ValueError::NotShare)?;
+        return match u8::try_from(percent) {
+            Ok(0) => Ok(MemoryShare::Bytes(0)),
+            Ok(percent @ 1..=100) => Ok(MemoryShare::Percent(percent)),
+            _ => Err(ValueError::PercentTooLarge),
+        };
+    }
+    let size = parse_size(word).and_then(|size| u64::try_from(size).ok()).ok_or(ValueError::NotShare)?;
+    if size > SIGNED_MAX { Err(ValueError::out_of_range(&0, &SIGNED_MAX)) } else { Ok(MemoryShare::Bytes(size)) }
+}
+
+fn parse_addresses(words: &[&[u8]]) -> Result<Vec<Address>, ValueError> {
+    match words {
+        [b""] => Ok(Vec::new()),
+        words if words.len() > BIND_ADDRESSES_MAX => Err(ValueError::TooManyAddresses),
+        words => words.iter().map(|word| Address::parse(word).ok_or(ValueError::NotAddress)).collect(),
+    }
+}
+
+/// Changes the classes that the words name and leaves the others.
+fn parse_output_limits(mut limits: OutputLimits, words: &[&[u8]]) -> Result<OutputLimits, ValueError> {
+    let (groups, []) = words.as_chunks::<4>() else { return Err(ValueError::OutputLimitWordCount) };
+    for [class, hard, soft, seconds] in groups {
+        let limit = limits.class_mut(class).ok_or(ValueError::OutputLimitClass)?;
+        let size =
+            |word| parse_size(word).and_then(|size| u64::try_from(size).ok()).ok_or(ValueError::OutputLimitNumber);
+        let seconds = seconds.strip_prefix(b"+").unwrap_or(seconds);
+        let seconds = std::str::from_utf8(seconds).ok().and_then(|text| text.parse().ok());
+        *limit = OutputLimit {
+            hard_bytes: size(hard)?,
+            soft_bytes: size(soft)?,
+            soft_seconds: seconds.filter(|seconds| *seconds <= SIGNED_MAX).ok_or(ValueError::OutputLimitNumber)?,
+        };
+    }
+    Ok(limits)
+}
+
+fn parse_percentiles(words: &[&[u8]]) -> Result<Vec<f64>, ValueError> {
+    if let [b""] = words {
+        return Ok(Vec::new());
+    }
+    if words.len() > PERCENTILES_MAX {
+        return Err(ValueError::TooManyPercentiles);
+    }
+    let parse = |word: &&[u8]| {
+        let number: f64 = std::str::from_utf8(word).ok()?.parse().ok()?;
+        number.is_finite().then_some(number)
+    };
+    words
+        .iter()
+        .map(|word| match parse(word) {
+            Some(number) if (0.0..=100.0).contains(&number) => Ok(number),
+            Some(_) => Err(ValueError::PercentileRange),
+            None => Err(ValueError::NotPercentile),
+        })
+        .collect()
+}
+
+fn output_limit_line(class: &str, limit: OutputLimit) -> String {
+    format!("{class} {} {} {}", format_size(limit.hard_bytes), format_size(limit.soft_bytes), limit.soft_seconds)
+}
+
+fn join(addresses: &[Address]) -> String {
+    addresses.iter().map(Address::to_string).collect::<Vec<_>>().join(" ")
+}
+
+fn percentiles(numbers: &[f64]) -> String {
+    numbers.iter().copied().map(format_percentile).collect::<Vec<_>>().join(" ")
+}

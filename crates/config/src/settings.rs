@@ -1,0 +1,168 @@
+//! The values themselves, as plain fields: what reads them looks nothing up.
+
+use crate::{Address, DebugCommand, EvictionPolicy, LogLevel, MemoryShare, OutputLimits, Secret, directives};
+use std::path::PathBuf;
+
+/// Declares [`Settings`], its blank state and the number of its fields (a test compares that with the table).
+macro_rules! settings {
+    ($(#[$doc:meta] $field:ident: $type:ty,)*) => {
+        /// The value of every supported directive. A field is named after its directive, with its unit.
+        ///
+        /// The server keeps one behind its own kind of shared pointer; [`crate::Change`] makes the next one.
+        #[derive(Clone, Debug)]
+        pub struct Settings {
+            $(#[$doc] pub $field: $type,)*
+        }
+
+        impl Settings {
+            /// How many fields there are: one for each supported row.
+            #[cfg(test)]
+            pub(crate) const FIELD_COUNT: usize = [$(stringify!($field)),*].len();
+
+            /// Every field empty; not a state a server may run with.
+            fn blank() -> Self {
+                Self { $($field: <$type>::default(),)* }
+            }
+        }
+    };
+}
+
+settings! {
+    /// `port`: where TCP connections are accepted; 0 for none.
+    port: u16,
+    /// `bind`: the addresses for TCP; empty for none.
+    bind: Vec<Address>,
+    /// `protected-mode`: whether addresses beyond loopback need a password.
+    protected_mode: bool,
+    /// `unixsocket`: the path of the socket file, if there is one.
+    unixsocket: Option<PathBuf>,
+    /// `unixsocketperm`: the permission bits of the socket file.
+    unixsocketperm: u32,
+    /// `tcp-backlog`: connections the kernel may hold before they are accepted.
+    tcp_backlog: u32,
+    /// `tcp-keepalive`: seconds of silence before the kernel probes a peer; 0 for never.
+    tcp_keepalive_seconds: u32,
+    /// `timeout`: seconds after which an idle client is closed; 0 for never.
+    timeout_seconds: u32,
+    /// `workers`: threads that serve connections; 0 for one for each core.
+    workers: u32,
+    /// `shards`: slices of the keyspace, a power of two.
+    shards: u32,
+    /// `databases`: how many there are.
+    databases: u32,
+    /// `dir`: the data directory, as given.
+    dir: PathBuf,
+
+    /// `requirepass`: the password of the default user; empty for none.
+    requirepass: Secret,
+    /// `enable-debug-command`: who may use DEBUG.
+    enable_debug_command: DebugCommand,
+
+    /// `maxclients`: connections at once.
+    maxclients: u32,
+    /// `maxclients-reserve`: how many of them are kept for connections over loopback and the unix socket.
+    maxclients_reserve: u32,
+    /// `login-timeout`: seconds a connection has for its first command; 0 for no limit.
+    login_timeout_seconds: u32,
+    /// `login-max-arguments`: arguments of a request before authentication.
+    login_arguments_max: u32,
+    /// `login-max-bulk-len`: bytes of an argument before authentication.
+    login_bulk_bytes_max: u64,
+    /// `proto-max-arguments`: arguments of a request.
+    proto_arguments_max: u32,
+    /// `proto-max-bulk-len`: bytes of an argument.
+    proto_bulk_bytes_max: u64,
+    /// `proto-max-inline-len`: bytes of an inline command.
+    proto_inline_bytes_max: u64,
+    /// `proto-max-reply-len`: bytes a reply may be estimated at.
+    proto_reply_bytes_max: u64,
+    /// `client-query-buffer-limit`: received bytes of one client that are not executed yet.
+    client_query_buffer_bytes_max: u64,
+    /// `client-transaction-limit`: bytes of the commands one client may queue by MULTI.
+    client_transaction_bytes_max: u64,
+    /// `client-output-buffer-pause`: unsent bytes above which requests of a client are no longer read.
+    client_output_pause_bytes: u64,
+    /// `client-output-buffer-limit`: when a client that does not read is closed.
+    client_output_limits: OutputLimits,
+    /// `maxmemory-clients`: memory of all clients together; zero bytes mean the automatic limit.
+    maxmemory_clients: MemoryShare,
+    /// `glob-max-len`: bytes of a pattern.
+    glob_bytes_max: u64,
+
+    /// `maxmemory`: the budget; 0 for none.
+    maxmemory_bytes: u64,
+    /// `maxmemory-policy`: what is evicted when it is used up.
+    maxmemory_policy: EvictionPolicy,
+    /// `maxmemory-samples`: candidates looked at for each evicted key.
+    maxmemory_samples: u32,
+    /// `lfu-log-factor`: how slowly the frequency counter grows.
+    lfu_log_factor: u32,
+    /// `lfu-decay-time`: minutes after which the frequency counter loses one; 0 for never.
+    lfu_decay_minutes: u32,
+    /// `lazyfree-lazy-user-flush`: whether FLUSHALL and FLUSHDB without an argument work as with ASYNC.
+    lazyfree_lazy_user_flush: bool,
+
+    /// `hash-max-listpack-entries`: fields of a packed hash.
+    hash_listpack_entries_max: u64,
+    /// `hash-max-listpack-value`: bytes of a field or value in a packed hash.
+    hash_listpack_value_bytes_max: u64,
+    /// `list-max-listpack-size`: elements of a list's chunk, or its size class when negative.
+    list_listpack_size_max: i32,
+    /// `set-max-intset-entries`: members of a set of integers in its sorted array.
+    set_intset_entries_max: u64,
+    /// `set-max-listpack-entries`: members of a packed set.
+    set_listpack_entries_max: u64,
+    /// `set-max-listpack-value`: bytes of a member of a packed set.
+    set_listpack_value_bytes_max: u64,
+    /// `zset-max-listpack-entries`: members of a packed sorted set.
+    zset_listpack_entries_max: u64,
+    /// `zset-max-listpack-value`: bytes of a member of a packed sorted set.
+    zset_listpack_value_bytes_max: u64,
+    /// `hll-sparse-max-bytes`: bytes of a sparse HyperLogLog.
+    hll_sparse_bytes_max: u64,
+    /// `stream-node-max-bytes`: bytes of a stream's chunk; 0 for no limit.
+    stream_node_bytes_max: u64,
+    /// `stream-node-max-entries`: entries of a stream's chunk; 0 for no limit.
+    stream_node_entries_max: u64,
+
+    /// `loglevel`: how much is logged.
+    loglevel: LogLevel,
+    /// `logfile`: where; `None` for standard output.
+    logfile: Option<PathBuf>,
+    /// `slowlog-log-slower-than`: microseconds; -1 for no log.
+    slowlog_slower_than_us: i64,
+    /// `slowlog-max-len`: entries kept.
+    slowlog_length_max: u64,
+    /// `commandlog-request-larger-than`: bytes; -1 for no log.
+    commandlog_request_larger_than_bytes: i64,
+    /// `commandlog-large-request-max-len`: entries kept.
+    commandlog_request_length_max: u64,
+    /// `commandlog-reply-larger-than`: bytes; -1 for no log.
+    commandlog_reply_larger_than_bytes: i64,
+    /// `commandlog-large-reply-max-len`: entries kept.
+    commandlog_reply_length_max: u64,
+    /// `latency-monitor-threshold`: milliseconds; 0 for no monitor.
+    latency_monitor_threshold_ms: u64,
+    /// `latency-tracking`: whether each command has a latency histogram.
+    latency_tracking: bool,
+    /// `latency-tracking-info-percentiles`: which of its percentiles INFO shows.
+    latency_tracking_percentiles: Vec<f64>,
+}
+
+impl Default for Settings {
+    /// The defaults of the table.
+    ///
+    /// # Panics
+    /// When a default of the table is not a value of its field; a test reads them all.
+    fn default() -> Self {
+        let mut settings = Self::blank();
+        for directive in directives() {
+            if let Some(setting) = directive.setting()
+                && let Err(error) = setting.set_default(&mut settings)
+            {
+                panic!("the default of {}: {error}", directive.name);
+            }
+        }
+        settings
+    }
+}

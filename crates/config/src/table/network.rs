@@ -1,0 +1,129 @@
+//! Addresses, sockets and transports.
+
+use crate::directive::Directive;
+use crate::field::Field;
+use crate::field::{flag, integer, optional_path};
+
+const INT_MAX: i64 = i32::MAX as i64;
+
+pub(super) static NETWORK: &[Directive] = &[
+    Directive::supported(
+        "bind",
+        Field::Addresses { get: |s| &s.bind, set: |s, addresses| s.bind = addresses },
+        "127.0.0.1 -::1",
+        "",
+        "The addresses that accept TCP connections. `*` stands for every IPv4 address and `::*` for every IPv6 address. \
+         With a `-` before it, an address this machine does not have is skipped; otherwise it ends the start. Addresses \
+         beyond loopback need a password, see `protected-mode`.",
+    ),
+    Directive::supported(
+        "port",
+        integer!(port: 0, 65535),
+        "6379",
+        "",
+        "The TCP port of these addresses. 0 accepts no TCP connections.",
+    ),
+    Directive::supported(
+        "protected-mode",
+        flag!(protected_mode),
+        "yes",
+        "",
+        "With `yes`, the server does not start, and CONFIG SET does not agree, when `bind` has an address beyond loopback \
+         and no password is set. With `no` it warns and goes on.",
+    ),
+    Directive::supported(
+        "unixsocket",
+        optional_path!(unixsocket),
+        "",
+        "",
+        "The path of a unix socket that accepts connections. Empty for none.",
+    )
+    .at_start(),
+    Directive::supported(
+        "unixsocketperm",
+        Field::Permissions { get: |s| s.unixsocketperm, set: |s, bits| s.unixsocketperm = bits },
+        "600",
+        "",
+        "The permission bits of the unix socket. The socket never has more than these, not even while it is created.",
+    )
+    .at_start(),
+    Directive::refused(
+        "unixsocketgroup",
+        &[""],
+        "",
+        "the socket keeps the group of the server; run the server in that group and set unixsocketperm 660",
+    )
+    .at_start(),
+    Directive::supported(
+        "tcp-backlog",
+        integer!(tcp_backlog: 0, INT_MAX),
+        "511",
+        "connections",
+        "How many connections the kernel may complete before the server accepts them. The kernel lowers it to \
+         `net.core.somaxconn`.",
+    )
+    .at_start(),
+    Directive::supported(
+        "tcp-keepalive",
+        integer!(tcp_keepalive_seconds: 0, INT_MAX),
+        "300",
+        "seconds",
+        "After this long without traffic the kernel asks whether the peer is still there, and closes the connection when \
+         it is not. 0 never asks. Applies to connections accepted from then on.",
+    ),
+    Directive::supported(
+        "timeout",
+        integer!(timeout_seconds: 0, INT_MAX),
+        "0",
+        "seconds",
+        "Closes a client that has sent nothing for this long. 0 never does. Subscribers and blocked clients are exempt.",
+    ),
+    Directive::not_needed("bind-source-addr", "it is the address of outgoing connections, and the server opens none"),
+    Directive::refused(
+        "socket-mark-id",
+        &["0"],
+        "0",
+        "packets would leave without the mark that routing or firewall rules expect",
+    )
+    .at_start(),
+    Directive::not_needed("mptcp", "connections use plain TCP, which multipath clients fall back to"),
+    Directive::not_needed(
+        "max-new-connections-per-cycle",
+        "each worker accepts in bounded turns between the requests of its clients",
+    ),
+];
+
+const NO_TLS: &str = "TLS is not offered yet, and tls-port is refused";
+const NO_RDMA: &str = "RDMA is not offered, and rdma-port is refused";
+const PLAIN_TEXT: &str = "TLS is not offered yet, so that traffic would be readable; let a TLS proxy such as stunnel on \
+                          this machine connect to port or unixsocket";
+
+pub(super) static TRANSPORTS: &[Directive] = &[
+    Directive::refused("tls-port", &["0"], "0", PLAIN_TEXT),
+    Directive::refused("tls-replication", &["no"], "no", PLAIN_TEXT),
+    Directive::refused("tls-cluster", &["no"], "no", PLAIN_TEXT),
+    Directive::not_needed("tls-cert-file", NO_TLS),
+    Directive::not_needed("tls-key-file", NO_TLS),
+    Directive::not_needed("tls-key-file-pass", NO_TLS).sensitive(),
+    Directive::not_needed("tls-client-cert-file", NO_TLS),
+    Directive::not_needed("tls-client-key-file", NO_TLS),
+    Directive::not_needed("tls-client-key-file-pass", NO_TLS).sensitive(),
+    Directive::not_needed("tls-dh-params-file", NO_TLS),
+    Directive::not_needed("tls-ca-cert-file", NO_TLS),
+    Directive::not_needed("tls-ca-cert-dir", NO_TLS),
+    Directive::not_needed("tls-auth-clients", NO_TLS),
+    Directive::not_needed("tls-auth-clients-user", NO_TLS),
+    Directive::not_needed("tls-protocols", NO_TLS),
+    Directive::not_needed("tls-ciphers", NO_TLS),
+    Directive::not_needed("tls-ciphersuites", NO_TLS),
+    Directive::not_needed("tls-prefer-server-ciphers", NO_TLS),
+    Directive::not_needed("tls-session-caching", NO_TLS),
+    Directive::not_needed("tls-session-cache-size", NO_TLS),
+    Directive::not_needed("tls-session-cache-timeout", NO_TLS),
+    Directive::not_needed("tls-auto-reload-interval", NO_TLS),
+    Directive::not_needed("max-new-tls-connections-per-cycle", NO_TLS),
+    Directive::refused("rdma-port", &["0"], "0", "RDMA is not offered; clients would find nothing there").at_start(),
+    Directive::not_needed("rdma-bind", NO_RDMA),
+    Directive::not_needed("rdma-rx-size", NO_RDMA),
+    Directive::not_needed("rdma-completion-vector", NO_RDMA),
+];

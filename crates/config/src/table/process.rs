@@ -1,0 +1,114 @@
+//! Files, threads, what else could run inside, and the process seen from outside.
+
+use crate::directive::Directive;
+use crate::field::Field;
+use crate::field::integer;
+use std::path::Path;
+
+pub(super) static FILES: &[Directive] = &[
+    Directive::include(),
+    Directive::supported(
+        "dir",
+        Field::Path { get: |s| -> &Path { &s.dir }, set: |s, path| s.dir = path },
+        ".",
+        "",
+        "The data directory. A relative path begins where the server was started.",
+    )
+    .protected(),
+];
+
+const NO_CLOCK_TICK: &str = "timers fire when they are due; there is no periodic tick whose rate could be chosen";
+const WORKERS: &str = "workers sets the number of threads that serve clients";
+
+pub(super) static THREADS: &[Directive] = &[
+    Directive::supported(
+        "workers",
+        integer!(workers: 0, 1024),
+        "0",
+        "threads",
+        "How many threads serve clients; each can run any command. 0 stands for one for each core the process may use.",
+    )
+    .at_start(),
+    Directive::supported(
+        "shards",
+        integer!(shards: 1, 1024, power of two),
+        "64",
+        "shards",
+        "How many slices the keyspace has, each with its own table and lock. Several for each worker keep workers from \
+         waiting for each other.",
+    )
+    .at_start(),
+    Directive::supported(
+        "databases",
+        integer!(databases: 1, 65536),
+        "16",
+        "databases",
+        "How many databases SELECT can choose from, numbered from 0.",
+    )
+    .at_start(),
+    Directive::not_needed("hz", NO_CLOCK_TICK),
+    Directive::not_needed("dynamic-hz", NO_CLOCK_TICK),
+    Directive::not_needed("io-threads", WORKERS),
+    Directive::not_needed("io-threads-do-reads", WORKERS),
+    Directive::not_needed("events-per-io-thread", WORKERS),
+    Directive::not_needed("prefetch-batch-max-size", "the size of a batch follows from what has been measured"),
+    Directive::not_needed("hash-seed", "each start draws a new seed, which keeps clients from choosing colliding keys"),
+];
+
+const NO_SCRIPTS: &str = "scripts are not offered yet";
+
+pub(super) static EXTENSIONS: &[Directive] = &[
+    Directive::refused(
+        "notify-keyspace-events",
+        &[""],
+        "",
+        "keyspace events are not offered yet, so subscribers would wait for messages that never come",
+    ),
+    Directive::always_refused("loadmodule", "modules are not loaded, so their commands and types would be missing"),
+    Directive::not_needed("busy-reply-threshold", NO_SCRIPTS).alias(&["lua-time-limit"]),
+    Directive::not_needed("lua-replicate-commands", NO_SCRIPTS),
+];
+
+const CPU_LISTS: &str = "processors are chosen from outside: taskset, or CPUAffinity= in the systemd unit";
+const OOM_SCORE: &str = "it is chosen from outside: choom, or OOMScoreAdjust= in the systemd unit";
+const TITLE: &str = "the process keeps the title it was started with";
+
+pub(super) static PROCESS: &[Directive] = &[
+    Directive::not_needed(
+        "daemonize",
+        "the server stays in the foreground, where systemd, a container or a shell's & keeps it",
+    ),
+    Directive::not_needed("pidfile", "whatever runs the server in the foreground knows its process id"),
+    Directive::refused(
+        "supervised",
+        &["no"],
+        "no",
+        "the supervisor would wait for a message that is not sent; set supervised no, and Type=exec in the systemd unit",
+    )
+    .at_start(),
+    Directive::refused(
+        "shutdown-on-sigterm",
+        &["default", "nosave", "now", "force", "nosave now", "nosave force", "now force", "nosave now force", "safe"],
+        "default",
+        "data is kept in memory only so far and cannot be saved or handed over at a shutdown",
+    ),
+    Directive::refused(
+        "shutdown-on-sigint",
+        &["default", "nosave", "now", "force", "nosave now", "nosave force", "now force", "nosave now force", "safe"],
+        "default",
+        "data is kept in memory only so far and cannot be saved or handed over at a shutdown",
+    ),
+    Directive::not_needed("shutdown-timeout", "a shutdown has no replicas to wait for"),
+    Directive::not_needed("set-proc-title", TITLE),
+    Directive::not_needed("proc-title-template", TITLE),
+    Directive::not_needed("locale-collate", "strings are ordered by their bytes"),
+    Directive::not_needed("extended-redis-compatibility", "Redis clients are answered as Redis 7.2 would, always"),
+    Directive::not_needed("ignore-warnings", "the start checks for none of these faults of the kernel"),
+    Directive::not_needed("disable-thp", "the server never forks, so huge pages cost it no copies"),
+    Directive::not_needed("oom-score-adj", OOM_SCORE),
+    Directive::not_needed("oom-score-adj-values", OOM_SCORE),
+    Directive::not_needed("server-cpulist", CPU_LISTS).alias(&["server_cpulist"]),
+    Directive::not_needed("bio-cpulist", CPU_LISTS).alias(&["bio_cpulist"]),
+    Directive::not_needed("aof-rewrite-cpulist", CPU_LISTS).alias(&["aof_rewrite_cpulist"]),
+    Directive::not_needed("bgsave-cpulist", CPU_LISTS).alias(&["bgsave_cpulist"]),
+];

@@ -1,0 +1,39 @@
+//! Who may connect and do what.
+
+use crate::directive::Directive;
+use crate::field::Field;
+use crate::field::choice;
+
+const NO_ACL: &str = "users and their rights are not offered yet, so everybody would have every right; requirepass protects \
+                      the one user there is";
+
+pub(super) static SECURITY: &[Directive] = &[
+    Directive::supported(
+        "requirepass",
+        Field::Secret { get: |s| &s.requirepass, set: |s, secret| s.requirepass = secret },
+        "",
+        "",
+        "The password that AUTH and HELLO ask for. Empty for none. Choose a long random one: a server answers many \
+         attempts in a second.",
+    )
+    .sensitive(),
+    Directive::supported(
+        "enable-debug-command",
+        choice!(enable_debug_command: DebugCommand),
+        "no",
+        "",
+        "Who may use the DEBUG command: nobody, everybody, or connections over loopback and the unix socket.",
+    )
+    .at_start(),
+    Directive::always_refused("user", NO_ACL).sensitive(),
+    Directive::refused("aclfile", &[""], "", NO_ACL).at_start(),
+    Directive::not_needed("acl-pubsub-default", "there are no users with channel rights yet"),
+    Directive::not_needed("acllog-max-len", "there are no users with rights yet, so there is no log of denials"),
+    Directive::always_refused(
+        "rename-command",
+        "commands keep their names, so a command that this line hides could still be called",
+    ),
+    Directive::not_needed("enable-protected-configs", "paths such as dir never change at run time, whoever asks"),
+    Directive::not_needed("enable-module-command", "modules are not loaded"),
+    Directive::not_needed("hide-user-data-from-log", "keys and values are never written to the log"),
+];

@@ -1,0 +1,279 @@
+//! The types of values that are more than a number or a flag.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use zeroize::Zeroizing;
+
+/// Declares an enumeration whose variants have the words of the configuration file.
+macro_rules! choices {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)*
+        }
+
+        impl $name {
+            /// Every choice, in the order of [`Self::WORDS`].
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+            /// The words, as `CONFIG GET` answers them.
+            pub const WORDS: &'static [&'static str] = &[$($word,)*];
+
+            /// The word of this choice.
+            pub fn word(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)*
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.word())
+            }
+        }
+    };
+}
+
+choices! {
+    /// Which key goes first when memory is full. The order of the words is that of Valkey's error text.
+    EvictionPolicy {
+        /// The least recently used among keys with an expiration.
+        VolatileLru = "volatile-lru",
+        /// The least frequently used among keys with an expiration.
+        VolatileLfu = "volatile-lfu",
+        /// Any key with an expiration.
+        VolatileRandom = "volatile-random",
+        /// The key whose expiration is nearest.
+        VolatileTtl = "volatile-ttl",
+        /// The least recently used key.
+        AllkeysLru = "allkeys-lru",
+        /// The least frequently used key.
+        AllkeysLfu = "allkeys-lfu",
+        /// Any key.
+        AllkeysRandom = "allkeys-random",
+        /// None: commands that need memory are refused.
+        #[default]
+        NoEviction = "noeviction",
+    }
+}
+
+choices! {
+    /// How much goes to the log.
+    LogLevel {
+        /// Everything, for development.
+        Debug = "debug",
+        /// Rarely needed facts, such as each connection.
+        Verbose = "verbose",
+        /// What one wants to see in production.
+        #[default]
+        Notice = "notice",
+        /// Only what needs attention.
+        Warning = "warning",
+        /// Nothing at all.
+        Nothing = "nothing",
+    }
+}
+
+choices! {
+    /// Who may use the `DEBUG` command.
+    DebugCommand {
+        /// Nobody.
+        #[default]
+        No = "no",
+        /// Every client.
+        Yes = "yes",
+        /// Clients over loopback or the unix socket.
+        Local = "local",
+    }
+}
+
+/// Where to listen: one word of `bind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The address.
+    pub host: Host,
+    /// Whether the start goes on when this host has no such address (a `-` before it in the file).
+    pub optional: bool,
+}
+
+/// The address part of one word of `bind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// `*`: every IPv4 address of this host.
+    AnyV4,
+    /// `::*`: every IPv6 address of this host.
+    AnyV6,
+    /// `localhost`: loopback, by IPv4.
+    Localhost,
+    /// One address.
+    Ip(IpAddr),
+}
+
+impl Address {
+    /// Parses one word: `-` for optional, then `*`, `::*`, `localhost` or an address. Host names are not taken: what a
+    /// server listens on should not depend on a name service.
+    pub fn parse(word: &[u8]) -> Option<Self> {
+        let (optional, rest) = match word.strip_prefix(b"-") {
+            Some(rest) => (true, rest),
+            None => (false, word),
+        };
+        let host = match rest {
+            b"*" => Host::AnyV4,
+            b"::*" => Host::AnyV6,
+            name if name.eq_ignore_ascii_case(b"localhost") => Host::Localhost,
+            address => Host::Ip(std::str::from_utf8(address).ok()?.parse().ok()?),
+        };
+        Some(Self { host, optional })
+    }
+
+    /// The address to give to `bind(2)`.
+    pub fn ip(&self) -> IpAddr {
+        match self.host {
+            Host::AnyV4 => Ipv4Addr::UNSPECIFIED.into(),
+            Host::AnyV6 => Ipv6Addr::UNSPECIFIED.into(),
+            Host::Localhost => Ipv4Addr::LOCALHOST.into(),
+            Host::Ip(ip) => ip,
+        }
+    }
+
+    /// Whether only this machine can reach it.
+    pub fn is_loopback(&self) -> bool {
+        self.ip().to_canonical().is_loopback()
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.optional {
+            f.write_str("-")?;
+        }
+        match self.host {
+            Host::AnyV4 => f.write_str("*"),
+            Host::AnyV6 => f.write_str("::*"),
+            Host::Localhost => f.write_str("localhost"),
+            Host::Ip(ip) => ip.fmt(f),
+        }
+    }
+}
+
+/// When a client that does not read its replies is closed. Zero means no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutputLimit {
+    /// Closed at once above this many unsent bytes.
+    pub hard_bytes: u64,
+    /// Closed when above this many unsent bytes for [`Self::soft_seconds`].
+    pub soft_bytes: u64,
+    /// How long the soft limit is tolerated.
+    pub soft_seconds: u64,
+}
+
+/// The three classes of `client-output-buffer-limit`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutputLimits {
+    /// Ordinary clients, MONITOR included.
+    pub normal: OutputLimit,
+    /// Replicas.
+    pub replica: OutputLimit,
+    /// Clients with subscriptions.
+    pub pubsub: OutputLimit,
+}
+
+impl OutputLimits {
+    /// The limits with the word of their class in the file.
+    pub(crate) fn classes(&self) -> [(&'static str, OutputLimit); 3] {
+        [("normal", self.normal), ("replica", self.replica), ("pubsub", self.pubsub)]
+    }
+
+    /// The limit of a class by its word, `slave` and any case included.
+    pub(crate) fn class_mut(&mut self, word: &[u8]) -> Option<&mut OutputLimit> {
+        if word.eq_ignore_ascii_case(b"normal") {
+            Some(&mut self.normal)
+        } else if word.eq_ignore_ascii_case(b"replica") || word.eq_ignore_ascii_case(b"slave") {
+            Some(&mut self.replica)
+        } else if word.eq_ignore_ascii_case(b"pubsub") {
+            Some(&mut self.pubsub)
+        } else {
+            None
+        }
+    }
+}
+
+/// An amount of memory: in bytes, or as a share of `maxmemory`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryShare {
+    /// This many bytes.
+    Bytes(u64),
+    /// This many hundredths of `maxmemory`, 1 to 100.
+    Percent(u8),
+}
+
+impl Default for MemoryShare {
+    fn default() -> Self {
+        Self::Bytes(0)
+    }
+}
+
+/// A password. It is wiped from memory when dropped, and `Debug` does not show it.
+#[derive(Clone, Default)]
+pub struct Secret(Zeroizing<Vec<u8>>);
+
+impl Secret {
+    /// Takes the bytes of a password; empty means none.
+    pub fn new(bytes: &[u8]) -> Self {
+        Self(Zeroizing::new(bytes.to_vec()))
+    }
+
+    /// The bytes. Compare them in constant time only.
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether no password is set.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_empty() { "(none)" } else { "(redacted)" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What counts as loopback decides whether a server without a password may start.
+    #[test]
+    fn loopback() {
+        for (word, loopback) in [
+            ("127.0.0.1", true),
+            ("-127.8.9.1", true),
+            ("::1", true),
+            ("-::1", true),
+            ("::ffff:127.0.0.1", true),
+            ("localhost", true),
+            ("*", false),
+            ("-::*", false),
+            ("0.0.0.0", false),
+            ("::", false),
+            ("10.0.0.1", false),
+            ("::ffff:10.0.0.1", false),
+        ] {
+            let address = Address::parse(word.as_bytes()).unwrap();
+            assert_eq!(address.is_loopback(), loopback, "{word}");
+            assert_eq!(address.to_string(), word);
+        }
+        for word in ["", "-", "--1.2.3.4", "example.org", "1.2.3", "127.0.0.1:6379", "[::1]"] {
+            assert_eq!(Address::parse(word.as_bytes()), None, "{word}");
+        }
+    }
+
+    /// `Debug` of settings goes into logs.
+    #[test]
+    fn secrets_are_not_printed() {
+        assert_eq!(format!("{:?} {:?}", Secret::new(b"abc"), Secret::default()), "(redacted) (none)");
+    }
+}

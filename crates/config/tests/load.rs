@@ -1,0 +1,273 @@
+//! Starting from files and options, over a simulated file system.
+
+use config::{CommandLine, EvictionPolicy, LoadErrors, Loaded, OutputLimit, load};
+use std::ffi::OsString;
+use std::path::Path;
+use vfs::{FileSystem, SimFs, replace_file};
+
+fn files(contents: &[(&str, &str)]) -> SimFs {
+    let fs = SimFs::new(1);
+    for (path, text) in contents {
+        let path = Path::new(path);
+        fs.create_dir_all(path.parent().unwrap()).unwrap();
+        replace_file(&fs, path, text.as_bytes()).unwrap();
+    }
+    fs
+}
+
+fn start(fs: &SimFs, arguments: &[&str]) -> Result<Loaded, LoadErrors> {
+    load(&CommandLine::parse(arguments.iter().map(OsString::from))?, fs, &mut &b"port 7001\nloglevel debug\n"[..])
+}
+
+fn start_text(text: &str) -> Result<Loaded, String> {
+    start(&files(&[("/c.conf", text)]), &["/c.conf"]).map_err(|error| error.to_string())
+}
+
+#[track_caller]
+fn assert_refused(text: &str, expected: &str) {
+    assert_eq!(start_text(text).map(|loaded| format!("{:?}", loaded.settings)), Err(expected.to_owned()));
+}
+
+#[test]
+fn nothing_has_to_be_configured() {
+    let loaded = start(&files(&[]), &[]).unwrap();
+    assert!(loaded.warnings.is_empty() && loaded.file.is_none());
+    let settings = loaded.settings;
+    assert_eq!(settings.port, 6379);
+    assert!(settings.bind.iter().all(config::Address::is_loopback));
+    assert_eq!((settings.shards, settings.databases, settings.workers), (64, 16, 0));
+    assert_eq!(settings.unixsocketperm, 0o600);
+}
+
+/// The lines of the file that Debian 12 installs, without their comments; and the file itself where it is installed.
+#[test]
+fn the_unchanged_file_of_debian_starts() {
+    let mut texts = vec![include_str!("../testdata/debian-redis-7.0.conf").to_owned()];
+    texts.extend(std::fs::read_to_string("/etc/redis/redis.conf"));
+    for text in texts {
+        let loaded = start_text(&text).unwrap();
+        assert_eq!(loaded.file.as_deref(), Some(Path::new("/c.conf")));
+        assert_eq!(loaded.settings.dir, Path::new("/var/lib/redis"));
+        assert_eq!(loaded.settings.logfile.as_deref(), Some(Path::new("/var/log/redis/redis-server.log")));
+        let normal = loaded.settings.client_output_limits.normal;
+        assert_eq!(normal, OutputLimit { hard_bytes: 0, soft_bytes: 0, soft_seconds: 0 });
+        let warnings: Vec<_> = loaded.warnings.iter().map(|warning| warning.to_string()).collect();
+        assert!(
+            warnings.iter().any(|warning| warning.starts_with("not needed here: daemonize (line ")),
+            "{warnings:#?}"
+        );
+        assert!(warnings.len() < 25, "one for each reason: {warnings:#?}");
+    }
+}
+
+#[test]
+fn options_are_in_force_over_the_file_and_later_lines_over_earlier_ones() {
+    let fs = files(&[("/c.conf", "port 1\nport 7000\nmaxmemory 1gb\nappendonly yes\nsave 900 1\nsave 300 10\n")]);
+    let loaded = start(&fs, &["/c.conf", "--MaxMemory", "2mb", "--appendonly", "no", "--save", ""]).unwrap();
+    assert_eq!(loaded.settings.port, 7000);
+    assert_eq!(loaded.settings.maxmemory_bytes, 2 << 20);
+
+    let error = start(&fs, &["/c.conf", "--save", ""]).unwrap_err().to_string();
+    assert!(error.starts_with("/c.conf:4: appendonly is refused: data is kept in memory only"), "{error}");
+}
+
+#[test]
+fn standard_input_is_a_file_without_a_path() {
+    let loaded = start(&files(&[]), &["-", "--port", "7002"]).unwrap();
+    assert_eq!((loaded.settings.port, loaded.file), (7002, None));
+    assert_eq!(loaded.settings.loglevel, config::LogLevel::Debug);
+}
+
+#[test]
+fn values_of_every_shape() {
+    let settings = start_text(
+        "bind 127.0.0.1 -::1\nmaxmemory-policy ALLKEYS-lfu\nhash-max-ziplist-entries 7\nmaxmemory-clients 5%\n\
+         client-output-buffer-limit \"slave 1mb 2mb 3\"\nclient-output-buffer-limit normal 1 2 3 pubsub 4 5 6\n\
+         latency-tracking-info-percentiles \"\"\nunixsocketperm 770\n  UNIXSOCKET '/run/a b.sock'  \n# comment\n\r\n\
+         slowlog-log-slower-than -1\nlist-max-listpack-size -2\nrequirepass \"a \\\"b\\\" \\x01\"\n",
+    )
+    .unwrap()
+    .settings;
+    assert_eq!(settings.maxmemory_policy, EvictionPolicy::AllkeysLfu);
+    assert_eq!(settings.hash_listpack_entries_max, 7);
+    assert_eq!(settings.maxmemory_clients, config::MemoryShare::Percent(5));
+    let limit = |hard_bytes, soft_bytes, soft_seconds| OutputLimit { hard_bytes, soft_bytes, soft_seconds };
+    assert_eq!(settings.client_output_limits.replica, limit(1 << 20, 2 << 20, 3));
+    assert_eq!(settings.client_output_limits.normal, limit(1, 2, 3));
+    assert_eq!(settings.client_output_limits.pubsub, limit(4, 5, 6));
+    assert!(settings.latency_tracking_percentiles.is_empty());
+    assert_eq!(settings.unixsocketperm, 0o770);
+    assert_eq!(settings.unixsocket.as_deref(), Some(Path::new("/run/a b.sock")));
+    assert_eq!(settings.requirepass.expose(), b"a \"b\" \x01");
+}
+
+#[test]
+fn mistakes_name_place_text_and_nearest_name() {
+    assert_refused(
+        "port 1\n\nmaxmemroy 1gb\n",
+        "/c.conf:3: unknown directive 'maxmemroy', did you mean 'maxmemory'? (in: maxmemroy 1gb)",
+    );
+    assert_refused("xyzzy 1", "/c.conf:1: unknown directive 'xyzzy' (in: xyzzy 1)");
+    assert_refused("port 99999", "/c.conf:1: port: argument must be between 0 and 65535 inclusive (in: port 99999)");
+    assert_refused("port", "/c.conf:1: port: wrong number of arguments (in: port)");
+    assert_refused("port 1 2", "/c.conf:1: port: wrong number of arguments (in: port 1 2)");
+    assert_refused("bind", "/c.conf:1: bind: wrong number of arguments (in: bind)");
+    assert_refused("shards 3", "/c.conf:1: shards: argument must be a power of two (in: shards 3)");
+    assert_refused("dir \"/a", "/c.conf:1: unbalanced quotes (in: dir \"/a)");
+    assert_refused("port 1\0", "/c.conf:1: the line contains a NUL byte (in: port 1\u{fffd})");
+    assert_refused(
+        "unixsocketperm 1000",
+        "/c.conf:1: unixsocketperm: argument must be between 0 and 777 inclusive (in: unixsocketperm 1000)",
+    );
+    let error = start(&files(&[]), &["--prot", "1"]).unwrap_err().to_string();
+    assert_eq!(error, "command line: unknown directive 'prot', did you mean 'port'? (in: prot 1)");
+    let error = start(&files(&[]), &["/missing.conf"]).unwrap_err().to_string();
+    assert!(error.starts_with("cannot read the configuration: ") && error.contains("/missing.conf"), "{error}");
+}
+
+/// One look at the message is enough to mend the file.
+#[test]
+fn all_mistakes_are_reported() {
+    assert_refused(
+        "port x\ntimeout 1\nfoo 1\n",
+        "/c.conf:1: port: argument couldn't be parsed into an integer (in: port x)\n/c.conf:3: unknown directive 'foo' (in: foo 1)",
+    );
+    assert_eq!(start_text(&"foo\n".repeat(10_000)).unwrap_err().lines().count(), 50);
+}
+
+/// C6, also for a directive that is misspelt.
+#[test]
+fn secrets_are_not_shown() {
+    for text in [
+        "requirepass s3cret x\n",
+        "requirpass s3cret\n",
+        "requirepass \"s3cret\n",
+        "REQUIREPASS s3cret\0\n",
+        "masterauht s3cret\n",
+        "user default on >s3cret\n",
+    ] {
+        let error = start_text(text).unwrap_err();
+        assert!(error.contains("(redacted)") && !error.contains("s3cret"), "{error}");
+    }
+    let loaded = start_text("requirepass s3cret\nmasterauth s3cret\n").unwrap();
+    assert!(!format!("{loaded:?}").contains("s3cret"));
+}
+
+#[test]
+fn what_would_break_a_promise_is_refused() {
+    for (line, reason) in [
+        ("appendonly yes", "appendonly is refused: data is kept in memory only"),
+        ("save 900 1", "save is refused: data is kept in memory only"),
+        ("save \"3600 1 300 100\"", "save is refused"),
+        ("slaveof 10.0.0.1 6379", "replicaof is refused: replication is not offered yet"),
+        ("tls-port 6380", "tls-port is refused: TLS is not offered yet"),
+        ("cluster-enabled yes", "cluster-enabled is refused"),
+        ("supervised systemd", "supervised is refused"),
+        ("rename-command CONFIG \"\"", "rename-command is refused"),
+        ("loadmodule /x.so", "loadmodule is refused"),
+        ("notify-keyspace-events KEA", "notify-keyspace-events is refused"),
+        ("min-slaves-to-write 1", "min-replicas-to-write is refused"),
+        ("unixsocketgroup redis", "unixsocketgroup is refused"),
+    ] {
+        let error = start_text(line).unwrap_err();
+        assert!(error.starts_with(&format!("/c.conf:1: {reason}")), "{line}: {error}");
+    }
+    let asking_for_nothing =
+        "appendonly no\nsave \"\"\nreplicaof no one\ntls-port 0\ncluster-enabled no\nsupervised no\n";
+    assert!(start_text(asking_for_nothing).unwrap().warnings.is_empty());
+}
+
+/// One warning for each reason, with the last mention of each name.
+#[test]
+fn what_is_not_needed_is_warned_about() {
+    let loaded = start_text("hz 10\nhz 20\nDynamic-HZ yes\nio-threads 4\n").unwrap();
+    let warnings: Vec<_> = loaded.warnings.iter().map(|warning| warning.to_string()).collect();
+    assert_eq!(
+        warnings,
+        [
+            "not needed here: hz (line 2), dynamic-hz (line 3): timers fire when they are due; there is no periodic tick \
+             whose rate could be chosen",
+            "not needed here: io-threads (line 4): workers sets the number of threads that serve clients",
+        ]
+    );
+}
+
+/// Stronger than Redis' protected mode, which answers each connection with an error.
+#[test]
+fn an_open_server_without_a_password_does_not_start() {
+    for bind in ["0.0.0.0", "127.0.0.1 10.0.0.1", "* -::*", "::", "-10.0.0.1"] {
+        let error = start_text(&format!("bind {bind}")).unwrap_err();
+        assert!(error.contains("set requirepass") && error.lines().count() == 1, "{error}");
+        assert!(start_text(&format!("bind {bind}\nrequirepass x")).unwrap().warnings.is_empty());
+        assert!(start_text(&format!("bind {bind}\nport 0\nunixsocket /s")).unwrap().warnings.is_empty());
+        let loaded = start_text(&format!("bind {bind}\nprotected-mode no")).unwrap();
+        let [warning] = loaded.warnings.as_slice() else { panic!("{:?}", loaded.warnings) };
+        assert!(warning.to_string().contains("everybody who reaches this host"), "{warning}");
+    }
+    assert!(start_text("bind 127.0.0.2 ::1 localhost").unwrap().warnings.is_empty());
+}
+
+#[test]
+fn a_server_that_listens_nowhere_does_not_start() {
+    let sentence = "there is nothing to listen on: set port and bind, or unixsocket";
+    assert_refused("port 0", sentence);
+    assert_refused("bind \"\"", sentence);
+    assert!(start_text("port 0\nunixsocket /s").is_ok());
+}
+
+#[test]
+fn includes() {
+    let fs = files(&[
+        ("/etc/main.conf", "port 1\ninclude /etc/conf.d/*.conf\ninclude /etc/none/*.conf\ntimeout 9\n"),
+        ("/etc/conf.d/b.conf", "port 3\ninclude \"/etc/more/last file\"\n"),
+        ("/etc/conf.d/a.conf", "port 2\ntimeout 5"),
+        ("/etc/conf.d/.hidden.conf", "port 66\n"),
+        ("/etc/conf.d/c.conf.bak", "port 67\n"),
+        ("/etc/more/last file", "databases 5\n"),
+        ("/etc/loop.conf", "include /etc/loop2.conf\n"),
+        ("/etc/loop2.conf", "port 2\ninclude /etc/l[o]op.conf\n"),
+        ("/etc/bad.conf", "include /etc/bad2.conf\ninclude /etc/missing.conf\ninclude\n"),
+        ("/etc/bad2.conf", "\nfoo 1\n"),
+        ("/etc/wide.conf", "include /*/*\n"),
+        // Each includes the next twice: without a limit, 2^40 files.
+        ("/twice.conf", "include /t0.conf\n"),
+    ]);
+    for depth in 0..40 {
+        let next = format!("include /t{}.conf\n", depth + 1).repeat(2);
+        replace_file(&fs, Path::new(&format!("/t{depth}.conf")), next.as_bytes()).unwrap();
+    }
+
+    let settings = start(&fs, &["/etc/main.conf"]).unwrap().settings;
+    assert_eq!((settings.port, settings.timeout_seconds, settings.databases), (3, 9, 5));
+
+    let error = |file: &str| start(&fs, &[file]).unwrap_err().to_string();
+    assert_eq!(
+        error("/etc/loop.conf"),
+        "/etc/loop2.conf:2: /etc/loop.conf would include itself (in: include /etc/l[o]op.conf)"
+    );
+    let bad = error("/etc/bad.conf");
+    let bad: Vec<_> = bad.lines().collect();
+    assert_eq!(bad[0], "/etc/bad2.conf:2: unknown directive 'foo' (in: foo 1)");
+    assert!(
+        bad[1].starts_with("/etc/bad.conf:2: cannot include it: ") && bad[1].contains("/etc/missing.conf"),
+        "{bad:?}"
+    );
+    assert_eq!(bad[2], "/etc/bad.conf:3: include: wrong number of arguments (in: include)");
+    assert!(error("/twice.conf").contains("too much is included"));
+}
+
+/// Removing the comment sign of every directive of the sample changes nothing, and its names are all there is.
+#[test]
+fn the_sample_file_shows_the_defaults() {
+    let sample = config::document::sample();
+    assert!(start_text(&sample).unwrap().warnings.is_empty());
+    let uncommented: String =
+        sample.lines().map(|line| format!("{}\n", line.strip_prefix("# ").unwrap_or(line))).collect();
+    let loaded = start_text(&uncommented).unwrap();
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+    let defaults = start_text("").unwrap();
+    assert_eq!(loaded.settings.get(&["*"]), defaults.settings.get(&["*"]));
+    for row in config::directives().filter(|row| row.setting().is_some()) {
+        assert!(uncommented.lines().any(|line| line.split(' ').next() == Some(row.name)), "{}", row.name);
+    }
+}

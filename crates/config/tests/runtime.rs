@@ -1,0 +1,239 @@
+//! CONFIG GET and CONFIG SET. The replies to the arguments below were taken from Valkey 9.1.2, where it has the
+//! directive; what differs on purpose is in tests of its own.
+
+use config::{Change, SetError, Settings};
+
+fn get(settings: &Settings, name: &str) -> String {
+    let found = settings.get(&[name]);
+    let [(_, value)] = found.as_slice() else { panic!("{name}: {found:?}") };
+    String::from_utf8(value.clone()).unwrap()
+}
+
+fn change(settings: &Settings, pairs: &[&str]) -> Result<Change, SetError> {
+    let pairs: Vec<_> = pairs.chunks(2).map(|pair| (pair[0], pair[1])).collect();
+    settings.change(&pairs)
+}
+
+fn set(settings: &mut Settings, pairs: &[&str]) -> Result<(), String> {
+    let change = change(settings, pairs).map_err(|error| error.to_string())?;
+    *settings = change.apply(|_, _| Ok(())).map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+#[test]
+fn replies_to_wrong_arguments() {
+    let failed =
+        |name: &str, reason: &str| format!("CONFIG SET failed (possibly related to argument '{name}') - {reason}");
+    let unknown = |name: &str| format!("Unknown option or number of arguments for CONFIG SET - '{name}'");
+    let policies = "argument(s) must be one of the following: volatile-lru, volatile-lfu, volatile-random, volatile-ttl, \
+                    allkeys-lru, allkeys-lfu, allkeys-random, noeviction";
+    let levels = "argument(s) must be one of the following: debug, verbose, notice, warning, nothing";
+    let limits = "client-output-buffer-limit";
+    let percentiles = "latency-tracking-info-percentiles";
+    for (pairs, expected) in [
+        (&["foo", "bar"][..], unknown("foo")),
+        (&["maxmemory", "1mb", "foo", "bar"], unknown("foo")),
+        (&["foo", "bar", "maxmemory", "xx"], unknown("foo")),
+        (&["include", "x"], unknown("include")),
+        (&["rename-command", "x"], unknown("rename-command")),
+        (&["maxmemory", "1mb", "maxmemory", "2mb"], failed("maxmemory", "duplicate parameter")),
+        (&["databases", "16"], failed("databases", "can't set immutable config")),
+        (&["DATABASES", "4"], failed("DATABASES", "can't set immutable config")),
+        (&["unixsocketperm", "9"], failed("unixsocketperm", "can't set immutable config")),
+        (&["logfile", "x"], failed("logfile", "can't set immutable config")),
+        (&["dir", "/tmp"], failed("dir", "can't set protected config")),
+        (&["replicaof", "a 1"], failed("replicaof", "can't set immutable config")),
+        (&["databases", "4", "foo", "1"], failed("databases", "can't set immutable config")),
+        (&["MAXMEMORY", "x"], failed("maxmemory", "argument must be a memory value")),
+        (&["maxmemory", "-1"], failed("maxmemory", "argument must be a memory value")),
+        (&["maxmemory", "1.5gb"], failed("maxmemory", "argument must be a memory value")),
+        (&["maxmemory", " 5"], failed("maxmemory", "argument must be a memory value")),
+        (&["maxmemory", "18446744073709551616"], failed("maxmemory", "argument must be a memory value")),
+        (&["maxmemory-samples", "100"], failed("maxmemory-samples", "argument must be between 1 and 64 inclusive")),
+        (&["maxmemory-samples", "05"], failed("maxmemory-samples", "argument couldn't be parsed into an integer")),
+        (&["maxmemory-samples", ""], failed("maxmemory-samples", "argument couldn't be parsed into an integer")),
+        (
+            &["proto-max-bulk-len", "10"],
+            failed("proto-max-bulk-len", "argument must be between 1048576 and 9223372036854775807 inclusive"),
+        ),
+        (
+            &["proto-max-bulk-len", "99999999999gb"],
+            failed("proto-max-bulk-len", "argument must be between 1048576 and 9223372036854775807 inclusive"),
+        ),
+        (&["maxclients", "0"], failed("maxclients", "argument must be between 1 and 4294967295 inclusive")),
+        (&["maxmemory-policy", "foo"], failed("maxmemory-policy", policies)),
+        (&["loglevel", "foo"], failed("loglevel", levels)),
+        (&["latency-tracking", "maybe"], failed("latency-tracking", "argument must be 'yes' or 'no'")),
+        (&["appendonly", "maybe"], failed("appendonly", "argument must be 'yes' or 'no'")),
+        (
+            &["maxmemory-clients", "101%"],
+            failed("maxmemory-clients", "percentage argument must be less or equal to 100"),
+        ),
+        (&["maxmemory-clients", "-5"], failed("maxmemory-clients", "argument must be a memory or percent value")),
+        (&["maxmemory-clients", "1mb%"], failed("maxmemory-clients", "argument must be a memory or percent value")),
+        (&[limits, "normal 0 0"], failed(limits, "Wrong number of arguments in buffer limit configuration.")),
+        (&[limits, "normal  0 0 0"], failed(limits, "Wrong number of arguments in buffer limit configuration.")),
+        (&[limits, "master 0 0 0"], failed(limits, "Invalid client class specified in buffer limit configuration.")),
+        (
+            &[limits, "normal 0 0 5x"],
+            failed(limits, "Error in hard, soft or soft_seconds setting in buffer limit configuration."),
+        ),
+        (
+            &[limits, "normal 0 0 -1"],
+            failed(limits, "Error in hard, soft or soft_seconds setting in buffer limit configuration."),
+        ),
+        (&[percentiles, "50  99"], failed(percentiles, "Invalid latency-tracking-info-percentiles parameters")),
+        (&[percentiles, "nan"], failed(percentiles, "Invalid latency-tracking-info-percentiles parameters")),
+        (
+            &[percentiles, "-1"],
+            failed(percentiles, "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]"),
+        ),
+        (
+            &["timeout", "1", "tcp-keepalive", "x"],
+            failed("tcp-keepalive", "argument couldn't be parsed into an integer"),
+        ),
+        (
+            &["slowlog-log-slower-than", "-2"],
+            failed("slowlog-log-slower-than", "argument must be between -1 and 9223372036854775807 inclusive"),
+        ),
+        (
+            &["HASH-max-ziplist-entries", "x"],
+            failed("hash-max-ziplist-entries", "argument couldn't be parsed into an integer"),
+        ),
+        (
+            &["list-max-listpack-size", "99999999999"],
+            failed("list-max-listpack-size", "argument must be between -2147483648 and 2147483647 inclusive"),
+        ),
+        (&["bind", "a b c d e f g h i j k l m n o p q r s"], failed("bind", "Too many bind addresses specified.")),
+    ] {
+        let mut settings = Settings::default();
+        assert_eq!(set(&mut settings, pairs), Err(expected), "{pairs:?}");
+    }
+}
+
+#[test]
+fn values_as_they_are_answered() {
+    for (name, value, answer) in [
+        ("maxmemory", "100B", "100"),
+        ("maxmemory", "1KB", "1024"),
+        ("maxmemory", "18446744073709551615", "18446744073709551615"),
+        ("maxmemory", "", "0"),
+        ("maxmemory-policy", "ALLKEYS-LRU", "allkeys-lru"),
+        ("lazyfree-lazy-user-flush", "YES", "yes"),
+        ("maxmemory-clients", "5%", "5%"),
+        ("maxmemory-clients", "0%", "0"),
+        ("maxmemory-clients", "1mb", "1048576"),
+        (
+            "client-output-buffer-limit",
+            "replica 1mb 2mb 3 NORMAL 1 2 3",
+            "normal 1 2 3 slave 1048576 2097152 3 pubsub 33554432 8388608 60",
+        ),
+        (
+            "client-output-buffer-limit",
+            "normal 0 0 5 normal 1 1 +1",
+            "normal 1 1 1 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
+        ),
+        ("latency-tracking-info-percentiles", "", ""),
+        ("latency-tracking-info-percentiles", "50.0 99.123456 100 1e1", "50 99.123456 100 10"),
+        ("latency-tracking-info-percentiles", "0.1 33.3333333333 -0", "0.1 33.333333 -0"),
+        ("hash-max-listpack-value", "1kb", "1024"),
+        ("bind", "", ""),
+        ("bind", "127.0.0.1 -::1", "127.0.0.1 -::1"),
+        ("requirepass", "a b", "a b"),
+        ("save", "", ""),
+        ("appendonly", "NO", "no"),
+        ("shutdown-on-sigterm", "now", "default"),
+    ] {
+        let mut settings = Settings::default();
+        assert_eq!(set(&mut settings, &[name, value]), Ok(()), "{name} {value}");
+        assert_eq!(get(&settings, name), answer, "{name} {value}");
+    }
+}
+
+#[test]
+fn names_and_patterns() {
+    let settings = Settings::default();
+    let names = |patterns: &[&str]| -> Vec<String> {
+        settings.get(patterns).into_iter().map(|(name, _)| String::from_utf8(name).unwrap()).collect()
+    };
+    assert_eq!(names(&["PORT", "port", "p?rt"]), ["PORT"]);
+    assert_eq!(names(&["nothing"]), [""; 0]);
+    assert_eq!(names(&[""]), [""; 0]);
+    assert_eq!(names(&["*policy", "maxmemory-policy"]), ["maxmemory-policy"]);
+    assert_eq!(names(&["HASH-max-*-entries"]), ["hash-max-listpack-entries", "hash-max-ziplist-entries"]);
+    assert_eq!(names(&["slowlog-\\max-len"]), [""; 0], "without *, ? and [ it is a name");
+    assert_eq!(names(&["slowlog-max-le[n]"]), ["slowlog-max-len"]);
+    let all = names(&["*"]);
+    assert!(all.is_sorted() && all.len() > 60);
+    for (name, shown) in
+        [("save", true), ("appendonly", true), ("hz", false), ("include", false), ("loadmodule", false)]
+    {
+        assert_eq!(all.iter().any(|other| other == name), shown, "{name}");
+        assert_eq!(!names(&[name]).is_empty(), shown, "{name}");
+    }
+    assert_eq!(get(&settings, "slowlog-log-slower-than"), get(&settings, "commandlog-execution-slower-than"));
+}
+
+/// Both names of one directive may stand together; the later one wins.
+#[test]
+fn alias_and_name_in_one_command() {
+    let mut settings = Settings::default();
+    set(&mut settings, &["slowlog-log-slower-than", "5", "commandlog-execution-slower-than", "7"]).unwrap();
+    assert_eq!(get(&settings, "slowlog-log-slower-than"), "7");
+}
+
+/// C4 for values: the first pair is fine, the second is not.
+#[test]
+fn all_or_nothing() {
+    let mut settings = Settings::default();
+    set(&mut settings, &["timeout", "1", "tcp-keepalive", "x"]).unwrap_err();
+    assert_eq!(get(&settings, "timeout"), "0");
+}
+
+#[test]
+fn what_is_not_needed_or_refused_cannot_be_set() {
+    let mut settings = Settings::default();
+    let error = set(&mut settings, &["hz", "100"]).unwrap_err();
+    assert!(error.starts_with("CONFIG SET failed (possibly related to argument 'hz') - not needed here: "), "{error}");
+    for (name, value) in [("appendonly", "yes"), ("save", "900 1"), ("tls-port", "1"), ("shutdown-on-sigterm", "save")]
+    {
+        let error = set(&mut settings, &[name, value]).unwrap_err();
+        assert!(error.starts_with(&format!("CONFIG SET failed (possibly related to argument '{name}') - ")), "{error}");
+    }
+}
+
+/// CONFIG SET cannot make what the start refuses.
+#[test]
+fn the_server_cannot_be_opened_by_accident() {
+    let mut settings = Settings::default();
+    let error = set(&mut settings, &["timeout", "1", "BIND", "0.0.0.0"]).unwrap_err();
+    assert!(
+        error.starts_with("CONFIG SET failed (possibly related to argument 'bind') - bind 0.0.0.0 lets "),
+        "{error}"
+    );
+    set(&mut settings, &["bind", "0.0.0.0", "requirepass", "x"]).unwrap();
+    set(&mut settings, &["requirepass", ""]).unwrap_err();
+    set(&mut settings, &["requirepass", "", "protected-mode", "no"]).unwrap();
+    set(&mut settings, &["protected-mode", "yes"]).unwrap_err();
+}
+
+/// C4 for parts of the server: what `apply` refuses is taken back, last first.
+#[test]
+fn a_refused_change_is_taken_back() {
+    let settings = Settings::default();
+    let pairs = ["timeout", "0", "port", "7000", "maxclients", "5", "maxmemory", "1gb"];
+    let change = change(&settings, &pairs).unwrap();
+    let names: Vec<_> = change.changed().iter().map(|row| row.name).collect();
+    assert_eq!(names, ["port", "maxclients", "maxmemory"], "what stays the same is not applied");
+
+    let mut calls = Vec::new();
+    let result = change.apply(|row, settings| {
+        calls.push((row.name, settings.port, settings.maxclients));
+        if settings.maxclients == 5 && row.name == "maxclients" { Err("no descriptors".into()) } else { Ok(()) }
+    });
+    assert_eq!(
+        result.unwrap_err().to_string(),
+        "CONFIG SET failed (possibly related to argument 'maxclients') - no descriptors"
+    );
+    assert_eq!(calls, [("port", 7000, 5), ("maxclients", 7000, 5), ("maxclients", 6379, 10000), ("port", 6379, 10000)]);
+}
