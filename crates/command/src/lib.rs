@@ -10,11 +10,14 @@
 
 pub mod args;
 pub mod call;
+pub mod clients;
 pub mod context;
 pub mod error;
 pub mod gate;
 pub mod host;
 pub mod limits;
+pub mod login;
+pub mod pause;
 pub mod redis;
 pub mod session;
 pub mod spec;

@@ -1,6 +1,8 @@
 //! What a connection has said about itself: database, protocol, name, login, transaction.
 
+use crate::clients::{Address, ClientInfo};
 use base::{DbIndex, UnixMs};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,16 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Session {
     /// The number CLIENT ID answers; never used twice.
     pub id: u64,
+    /// What others may see of it, its names among them.
+    pub info: Arc<ClientInfo>,
     /// The database SELECT has chosen.
     pub db: DbIndex,
     /// Whether it may run commands: true from the start when no password is set.
     pub authenticated: bool,
-    /// Set by CLIENT SETNAME or HELLO SETNAME.
-    pub name: Vec<u8>,
-    /// Set by CLIENT SETINFO lib-name.
-    pub library_name: Vec<u8>,
-    /// Set by CLIENT SETINFO lib-ver.
-    pub library_version: Vec<u8>,
     /// The commands queued since MULTI; `None` outside.
     pub transaction: Option<Transaction>,
     /// Keys watched since the last EXEC, DISCARD or UNWATCH.
@@ -34,8 +32,8 @@ pub struct Session {
     pub monitor: bool,
     /// Close once the replies written so far are sent.
     pub close_after_replies: bool,
-    /// When it connected, for CLIENT LIST.
-    pub connected_at: UnixMs,
+    /// Until then no reply is sent and no request runs: what wrong passwords cost.
+    pub held_until: Option<UnixMs>,
 }
 
 /// Commands queued by MULTI.
@@ -105,15 +103,19 @@ impl Session {
         self.authenticated && self.transaction.is_none()
     }
 
-    /// A fresh connection.
+    /// A fresh connection that is in no registry: for replay and tests.
     pub fn new(id: u64, authenticated: bool, connected_at: UnixMs) -> Self {
+        let nowhere = Address::Tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
+        Self::of(Arc::new(ClientInfo::new(id, nowhere.clone(), nowhere, connected_at)), authenticated)
+    }
+
+    /// A fresh connection, registered as this.
+    pub fn of(info: Arc<ClientInfo>, authenticated: bool) -> Self {
         Self {
-            id,
+            id: info.id,
+            info,
             db: DbIndex(0),
             authenticated,
-            name: Vec::new(),
-            library_name: Vec::new(),
-            library_version: Vec::new(),
             transaction: None,
             watch: Watch::default(),
             replies: Replies::On,
@@ -122,7 +124,64 @@ impl Session {
             can_redirect: false,
             monitor: false,
             close_after_replies: false,
-            connected_at,
+            held_until: None,
         }
+    }
+
+    /// Keeps replies and requests back for so long, after any earlier such time.
+    pub fn hold(&mut self, now: UnixMs, delay_ms: i64) {
+        if delay_ms > 0 {
+            let from = self.held_until.map_or(now, |earlier| earlier.max(now));
+            self.held_until = Some(from.saturating_add(delay_ms));
+        }
+    }
+
+    /// Whether replies and requests are kept back at this moment.
+    #[inline]
+    pub fn is_held(&self, now: UnixMs) -> bool {
+        self.held_until.is_some_and(|until| now < until)
+    }
+
+    /// Whether what the command that has just run replied is to be sent; otherwise it is taken back. Called once after
+    /// each command, those that were refused or queued included.
+    #[inline]
+    pub fn reply_wanted(&mut self) -> bool {
+        match self.replies {
+            Replies::On => return true,
+            Replies::Off => {}
+            Replies::SkipNext => self.replies = Replies::SkipThis,
+            Replies::SkipThis => self.replies = Replies::On,
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skip_takes_back_its_own_reply_and_the_next() {
+        let mut session = Session::new(1, true, 0);
+        assert!(session.reply_wanted());
+        session.replies = Replies::SkipNext;
+        assert!(!session.reply_wanted());
+        assert!(!session.reply_wanted());
+        assert!(session.reply_wanted());
+        session.replies = Replies::Off;
+        assert!(!session.reply_wanted());
+        assert!(!session.reply_wanted());
+    }
+
+    #[test]
+    fn holds_add_up() {
+        let mut session = Session::new(1, true, 0);
+        assert!(!session.is_held(0));
+        session.hold(100, 0);
+        assert_eq!(session.held_until, None);
+        session.hold(100, 50);
+        session.hold(100, 50);
+        assert!(session.is_held(199));
+        assert!(!session.is_held(200));
     }
 }

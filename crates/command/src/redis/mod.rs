@@ -2,6 +2,11 @@
 
 pub mod bitfield;
 pub mod bitmap;
+pub mod client;
+mod client_filter;
+mod client_list;
+mod client_pause;
+pub mod connection;
 pub mod expiration;
 pub mod generic;
 pub mod lcs;
@@ -30,4 +35,6 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     scan::COMMANDS,
     object::COMMANDS,
     transactions::COMMANDS,
+    connection::COMMANDS,
+    client::COMMANDS,
 ];

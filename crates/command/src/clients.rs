@@ -1,0 +1,432 @@
+//! The connections of the server: who is there, and a way to close one.
+//!
+//! ```text
+//! accept -> connect() -> Arc<ClientInfo> -> Session -> executor: update() once per batch
+//!                              \-> registry -> CLIENT LIST, CLIENT KILL
+//! ```
+//!
+//! L1. The registry is locked only when a connection comes or goes and by CLIENT commands, never by other requests.
+//! L2. What changes in a [`ClientInfo`] is written by the connection's worker alone; readers see each field as of some
+//!     moment since the last batch.
+//! L3. A killed connection leaves the registry at once, so that a CLIENT LIST after CLIENT KILL does not show it.
+
+use crate::stats::Counter;
+use crate::{CommandTable, Session};
+use base::{DbIndex, UnixMs};
+use parking_lot::Mutex;
+use proto::Protocol;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Answered to a connection beyond `maxclients`, before it is closed.
+pub const TOO_MANY: &str = "ERR max number of clients reached";
+
+/// One end of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// Over IPv4 or IPv6.
+    Tcp(SocketAddr),
+    /// Through the socket file at this path.
+    Unix(Box<str>),
+}
+
+impl Address {
+    /// The host without the port; the path of a socket file.
+    pub fn host(&self) -> String {
+        match self {
+            Self::Tcp(address) => address.ip().to_string(),
+            Self::Unix(path) => path.to_string(),
+        }
+    }
+}
+
+/// As CLIENT LIST shows it and CLIENT KILL takes it.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "{path}:0"),
+        }
+    }
+}
+
+bitflags::bitflags! {
+    /// What is special about a connection.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ClientFlags: u8 {
+        /// Shows every command (MONITOR).
+        const MONITOR = 1 << 0;
+        /// Inside MULTI.
+        const TRANSACTION = 1 << 1;
+        /// A watched key was changed.
+        const WATCH_BROKEN = 1 << 2;
+        /// Closes when its replies are sent.
+        const CLOSING = 1 << 3;
+        /// Not closed for the memory of all clients.
+        const NO_EVICT = 1 << 4;
+        /// Its reads do not renew access stamps.
+        const NO_TOUCH = 1 << 5;
+        /// Can follow redirections.
+        const CAN_REDIRECT = 1 << 6;
+    }
+}
+
+/// What a client calls itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// Set by CLIENT SETNAME or HELLO SETNAME.
+    pub name: Vec<u8>,
+    /// Set by CLIENT SETINFO lib-name.
+    pub library_name: Vec<u8>,
+    /// Set by CLIENT SETINFO lib-ver.
+    pub library_version: Vec<u8>,
+}
+
+/// What a batch has done for one connection, for [`ClientInfo::update`].
+#[derive(Clone, Copy, Debug)]
+pub struct Activity {
+    /// When the batch ran.
+    pub now: UnixMs,
+    /// The statistics' index of its last command ([`Row::index`](crate::table::Row::index)).
+    pub command: u32,
+    /// The protocol of its replies.
+    pub protocol: Protocol,
+    /// Bytes held of a request that has not arrived completely.
+    pub input_bytes: usize,
+    /// Bytes of replies not sent yet.
+    pub unsent_bytes: usize,
+    /// Bytes held for replies, free room included.
+    pub reply_buffer_bytes: usize,
+}
+
+/// One connection, as others may see it.
+pub struct ClientInfo {
+    /// The number CLIENT ID answers; never used twice.
+    pub id: u64,
+    /// The client's end.
+    pub address: Address,
+    /// The server's end.
+    pub local_address: Address,
+    /// The descriptor of its socket.
+    pub descriptor: i32,
+    /// When it connected.
+    pub connected_at: UnixMs,
+    /// The worker that serves it.
+    pub worker: usize,
+    /// Commands run; counted by the executor.
+    pub commands: Counter,
+    /// Bytes received; counted by the worker.
+    pub received_bytes: Counter,
+    /// Bytes sent; counted by the worker.
+    pub sent_bytes: Counter,
+    names: Mutex<Names>,
+    killed: AtomicBool,
+    last_used_at: AtomicI64,
+    last_command: AtomicU32,
+    db: AtomicU32,
+    flags: AtomicU8,
+    protocol: AtomicU8,
+    /// Commands queued by MULTI; -1 outside.
+    queued: AtomicI64,
+    queued_bytes: AtomicUsize,
+    watched: AtomicUsize,
+    input_bytes: AtomicUsize,
+    unsent_bytes: AtomicUsize,
+    reply_buffer_bytes: AtomicUsize,
+}
+
+impl ClientInfo {
+    /// A connection that has sent nothing yet, in no registry. The registry makes its own; this is for replay and tests.
+    pub fn new(id: u64, address: Address, local_address: Address, connected_at: UnixMs) -> Self {
+        Self {
+            id,
+            address,
+            local_address,
+            descriptor: -1,
+            connected_at,
+            worker: 0,
+            commands: Counter::default(),
+            received_bytes: Counter::default(),
+            sent_bytes: Counter::default(),
+            names: Mutex::default(),
+            killed: AtomicBool::new(false),
+            last_used_at: AtomicI64::new(connected_at),
+            last_command: AtomicU32::new(u32::MAX),
+            db: AtomicU32::new(0),
+            flags: AtomicU8::new(0),
+            protocol: AtomicU8::new(2),
+            queued: AtomicI64::new(-1),
+            queued_bytes: AtomicUsize::new(0),
+            watched: AtomicUsize::new(0),
+            input_bytes: AtomicUsize::new(0),
+            unsent_bytes: AtomicUsize::new(0),
+            reply_buffer_bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// Publishes where the connection stands. Called by its worker, once per batch and connection.
+    pub fn update(&self, session: &Session, activity: &Activity) {
+        self.last_command.store(activity.command, Ordering::Relaxed);
+        self.input_bytes.store(activity.input_bytes, Ordering::Relaxed);
+        self.unsent_bytes.store(activity.unsent_bytes, Ordering::Relaxed);
+        self.reply_buffer_bytes.store(activity.reply_buffer_bytes, Ordering::Relaxed);
+        self.update_session(session, activity.protocol, activity.now);
+    }
+
+    /// Publishes what the session says, when a command is about to show it.
+    pub fn update_session(&self, session: &Session, protocol: Protocol, now: UnixMs) {
+        let transaction = session.transaction.as_ref();
+        let queued = transaction.map_or(-1, |transaction| i64::try_from(transaction.queue.len()).unwrap_or(i64::MAX));
+        self.last_used_at.store(now, Ordering::Relaxed);
+        self.db.store(session.db.0, Ordering::Relaxed);
+        self.flags.store(flags_of(session).bits(), Ordering::Relaxed);
+        self.protocol.store(if protocol == Protocol::Resp3 { 3 } else { 2 }, Ordering::Relaxed);
+        self.queued.store(queued, Ordering::Relaxed);
+        self.queued_bytes.store(transaction.map_or(0, |transaction| transaction.bytes), Ordering::Relaxed);
+        self.watched.store(session.watch.keys.len(), Ordering::Relaxed);
+    }
+
+    /// What the client calls itself.
+    pub fn names(&self) -> Names {
+        self.names.lock().clone()
+    }
+
+    /// Changes what the client calls itself.
+    pub fn rename(&self, change: impl FnOnce(&mut Names)) {
+        change(&mut self.names.lock());
+    }
+
+    /// What is special about it.
+    pub fn flags(&self) -> ClientFlags {
+        ClientFlags::from_bits_truncate(self.flags.load(Ordering::Relaxed))
+    }
+
+    /// The database it has selected.
+    pub fn db(&self) -> DbIndex {
+        DbIndex(self.db.load(Ordering::Relaxed))
+    }
+
+    /// Whether somebody has asked for it to be closed: no request of it is to run any more.
+    #[inline]
+    pub fn is_killed(&self) -> bool {
+        self.killed.load(Ordering::Relaxed)
+    }
+
+    /// Whole seconds since it connected.
+    pub fn age_seconds(&self, now: UnixMs) -> i64 {
+        seconds_between(self.connected_at, now)
+    }
+
+    /// Whole seconds since its last command.
+    pub fn idle_seconds(&self, now: UnixMs) -> i64 {
+        seconds_between(self.last_used_at.load(Ordering::Relaxed), now)
+    }
+
+    /// The letters of CLIENT LIST's `flags`.
+    pub fn flag_letters(&self) -> String {
+        let flags = self.flags();
+        let mut letters: String = LETTERS.iter().filter(|(flag, _)| flags.contains(*flag)).map(|it| it.1).collect();
+        if matches!(self.address, Address::Unix(_)) {
+            letters.push('U');
+        }
+        if letters.is_empty() {
+            letters.push('N');
+        }
+        letters
+    }
+
+    /// The letters of CLIENT LIST's `capa`.
+    pub fn capability_letters(&self) -> &'static str {
+        if self.flags().contains(ClientFlags::CAN_REDIRECT) { "r" } else { "" }
+    }
+
+    /// Bytes held for the client.
+    pub fn held_bytes(&self) -> usize {
+        [&self.input_bytes, &self.reply_buffer_bytes, &self.queued_bytes]
+            .iter()
+            .fold(size_of::<Self>(), |sum, bytes| sum.saturating_add(bytes.load(Ordering::Relaxed)))
+    }
+}
+
+/// The order in which CLIENT LIST shows them.
+const LETTERS: [(ClientFlags, char); 6] = [
+    (ClientFlags::MONITOR, 'O'),
+    (ClientFlags::TRANSACTION, 'x'),
+    (ClientFlags::WATCH_BROKEN, 'd'),
+    (ClientFlags::CLOSING, 'c'),
+    (ClientFlags::NO_EVICT, 'e'),
+    (ClientFlags::NO_TOUCH, 'T'),
+];
+
+fn flags_of(session: &Session) -> ClientFlags {
+    let mut flags = ClientFlags::empty();
+    flags.set(ClientFlags::MONITOR, session.monitor);
+    flags.set(ClientFlags::TRANSACTION, session.transaction.is_some());
+    flags.set(ClientFlags::WATCH_BROKEN, session.watch.is_broken());
+    flags.set(ClientFlags::CLOSING, session.close_after_replies);
+    flags.set(ClientFlags::NO_EVICT, session.no_evict);
+    flags.set(ClientFlags::NO_TOUCH, session.no_touch);
+    flags.set(ClientFlags::CAN_REDIRECT, session.can_redirect);
+    flags
+}
+
+fn seconds_between(earlier: UnixMs, later: UnixMs) -> i64 {
+    later.saturating_sub(earlier).max(0) / 1000
+}
+
+/// Closes a connection from another thread.
+pub trait Closer: Send + Sync {
+    /// Has the worker close the client, soon; nothing happens when it is gone already.
+    fn close(&self, worker: usize, id: u64);
+}
+
+/// All connections: a part of the [`Host`](crate::Host).
+pub struct Clients {
+    registry: Mutex<BTreeMap<u64, Arc<ClientInfo>>>,
+    next_id: AtomicU64,
+    limit: AtomicUsize,
+    accepted: AtomicU64,
+    rejected: AtomicU64,
+    closer: OnceLock<Arc<dyn Closer>>,
+    /// Full names of the commands by their statistics' index.
+    command_names: Box<[Box<str>]>,
+}
+
+impl Clients {
+    /// Redis' default of `maxclients`.
+    pub const LIMIT_DEFAULT: usize = 10_000;
+
+    /// An empty registry for a server with these commands.
+    pub fn new(table: &CommandTable) -> Self {
+        Self {
+            registry: Mutex::default(),
+            next_id: AtomicU64::new(1),
+            limit: AtomicUsize::new(Self::LIMIT_DEFAULT),
+            accepted: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+            closer: OnceLock::new(),
+            command_names: table.rows().iter().map(|(name, _)| name.as_str().into()).collect(),
+        }
+    }
+
+    /// Sets how connections are closed; once, when the workers are there.
+    pub fn set_closer(&self, closer: Arc<dyn Closer>) {
+        // A second closer would mean two sets of workers; the first stays.
+        let _ = self.closer.set(closer);
+    }
+
+    /// Sets `maxclients`; connections beyond it stay until they close.
+    pub fn set_limit(&self, limit: usize) {
+        self.limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// `maxclients`.
+    pub fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Registers a new connection. `None` when there are `maxclients` already: it is to be told [`TOO_MANY`] and closed.
+    pub fn connect(
+        &self,
+        address: Address,
+        local_address: Address,
+        descriptor: i32,
+        worker: usize,
+        now: UnixMs,
+    ) -> Option<Arc<ClientInfo>> {
+        let mut registry = self.registry.lock();
+        if registry.len() >= self.limit() {
+            self.rejected.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let info = Arc::new(ClientInfo { descriptor, worker, ..ClientInfo::new(id, address, local_address, now) });
+        registry.insert(id, info.clone());
+        self.accepted.fetch_add(1, Ordering::Relaxed);
+        Some(info)
+    }
+
+    /// Forgets a connection that has closed.
+    pub fn disconnect(&self, id: u64) {
+        self.registry.lock().remove(&id);
+    }
+
+    /// Has the connection closed. False when it is not there.
+    pub fn kill(&self, id: u64) -> bool {
+        let Some(info) = self.registry.lock().remove(&id) else { return false };
+        info.killed.store(true, Ordering::Relaxed);
+        if let Some(closer) = self.closer.get() {
+            closer.close(info.worker, id);
+        }
+        true
+    }
+
+    /// The connections in the order they came.
+    pub fn all(&self) -> Vec<Arc<ClientInfo>> {
+        self.registry.lock().values().cloned().collect()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.registry.lock().len()
+    }
+
+    /// How many were taken since startup.
+    pub fn accepted(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed)
+    }
+
+    /// How many were turned away for `maxclients`.
+    pub fn rejected(&self) -> u64 {
+        self.rejected.load(Ordering::Relaxed)
+    }
+
+    /// Appends the connection's line of CLIENT LIST, with its line end. `command` is shown in place of the last command
+    /// published, for the connection that asks.
+    pub fn describe(&self, info: &ClientInfo, command: Option<&str>, now: UnixMs, line: &mut Vec<u8>) {
+        let index = info.last_command.load(Ordering::Relaxed) as usize;
+        let command = command.or_else(|| self.command_names.get(index).map(|name| &**name)).unwrap_or("NULL");
+        let names = info.names();
+        let load = |number: &AtomicUsize| number.load(Ordering::Relaxed);
+        let unsent = load(&info.unsent_bytes);
+        let mut text = |text: fmt::Arguments<'_>| line.extend_from_slice(text.to_string().as_bytes());
+        text(format_args!(
+            "id={} addr={} laddr={} fd={} name=",
+            info.id, info.address, info.local_address, info.descriptor
+        ));
+        line.extend_from_slice(&names.name);
+        let mut text = |text: fmt::Arguments<'_>| line.extend_from_slice(text.to_string().as_bytes());
+        text(format_args!(
+            " age={} idle={} flags={} capa={} db={} sub=0 psub=0 ssub=0 multi={} watch={} qbuf={} qbuf-free=0 argv-mem=0 \
+             multi-mem={} rbs={} rbp={} obl={unsent} oll=0 omem={unsent} tot-mem={} events={} cmd={command} user=default \
+             redir=-1 resp={} lib-name=",
+            info.age_seconds(now),
+            info.idle_seconds(now),
+            info.flag_letters(),
+            info.capability_letters(),
+            info.db().0,
+            info.queued.load(Ordering::Relaxed),
+            load(&info.watched),
+            load(&info.input_bytes),
+            load(&info.queued_bytes),
+            load(&info.reply_buffer_bytes),
+            load(&info.reply_buffer_bytes),
+            info.held_bytes(),
+            if unsent == 0 { "r" } else { "rw" },
+            info.protocol.load(Ordering::Relaxed),
+        ));
+        line.extend_from_slice(&names.library_name);
+        line.extend_from_slice(b" lib-ver=");
+        line.extend_from_slice(&names.library_version);
+        let mut text = |text: fmt::Arguments<'_>| line.extend_from_slice(text.to_string().as_bytes());
+        text(format_args!(
+            " tot-net-in={} tot-net-out={} tot-cmds={}\n",
+            info.received_bytes.get(),
+            info.sent_bytes.get(),
+            info.commands.get()
+        ));
+    }
+}

@@ -1,0 +1,324 @@
+//! AUTH, HELLO, PING, ECHO, QUIT, RESET, SELECT: the connection itself.
+
+use crate::error::{self, Stop, shown};
+use crate::login::{Attempt, Login, WRONG_PASSWORD};
+use crate::redis::client::check_name;
+use crate::session::Replies;
+use crate::spec::{Argument, Docs};
+use crate::{Categories, CommandSpec, Ctx, Flags, Locks, Run};
+use base::DbIndex;
+use proto::Protocol;
+use types::string::parse_integer;
+
+/// The rows of this family.
+pub const COMMANDS: &[&CommandSpec] = &[&AUTH, &HELLO, &PING, &ECHO, &QUIT, &RESET, &SELECT];
+
+/// The server's name in HELLO.
+pub const SERVER_NAME: &str = "onggi";
+
+/// The Redis version whose commands clients may expect, in HELLO and INFO.
+pub const COMPATIBLE_VERSION: &str = "7.2.4";
+
+static AUTH: CommandSpec = CommandSpec {
+    name: "auth",
+    arity: -2,
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::FAST)
+        .union(Flags::NO_AUTH)
+        .union(Flags::ALLOW_BUSY),
+    categories: Categories::CONNECTION,
+    keys: &[],
+    locks: Locks::None,
+    docs: &Docs {
+        summary: "Logs the connection in.",
+        since: "1.0.0",
+        group: "connection",
+        complexity: "O(N) where N is the number of passwords defined for the user",
+        history: &[("6.0.0", "Takes a user name before the password.")],
+        arguments: &[Argument::string("username").since("6.0.0").optional(), Argument::string("password")],
+        ..Docs::NONE
+    },
+    run: Run::Call(auth),
+};
+
+fn auth(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let (user, password): (&[u8], usize) = match ctx.args.len() {
+        2 if !ctx.host.part::<Login>().needs_password() => {
+            return Err(Stop::error(
+                "ERR AUTH <password> called without any password configured for the default user. Are you sure your \
+                 configuration is correct?",
+            ));
+        }
+        2 => (b"default", 1),
+        3 => (&ctx.args[1], 2),
+        _ => return Err(error::SYNTAX),
+    };
+    let password = &ctx.args[password];
+    let attempt = ctx.host.part::<Login>().attempt(user, password, &ctx.session.info.address, ctx.now());
+    admit(ctx, attempt)?;
+    ctx.reply.ok();
+    Ok(())
+}
+
+/// Lets the connection in or not, after the delay that the attempt costs.
+fn admit(ctx: &mut Ctx<'_>, attempt: Attempt) -> Result<(), Stop> {
+    ctx.session.hold(ctx.ks.now(), attempt.delay_ms);
+    if !attempt.accepted {
+        return Err(Stop::error(WRONG_PASSWORD));
+    }
+    ctx.session.authenticated = true;
+    Ok(())
+}
+
+static HELLO: CommandSpec = CommandSpec {
+    name: "hello",
+    arity: -1,
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::FAST)
+        .union(Flags::NO_AUTH)
+        .union(Flags::ALLOW_BUSY),
+    categories: Categories::CONNECTION,
+    keys: &[],
+    locks: Locks::None,
+    docs: &Docs {
+        summary: "Chooses the protocol, and may log in and name the connection.",
+        since: "6.0.0",
+        group: "connection",
+        complexity: "O(1)",
+        history: &[
+            ("8.1.0", "Shows the `availability_zone` when one is configured."),
+            ("6.2.0", "May be called without a version, to ask for the reply alone."),
+        ],
+        arguments: &[Argument::block(
+            "arguments",
+            &[
+                Argument::integer("protover"),
+                Argument::block("auth", &[Argument::string("username"), Argument::string("password")])
+                    .after("AUTH")
+                    .optional(),
+                Argument::string("clientname").after("SETNAME").optional(),
+            ],
+        )
+        .optional()],
+        ..Docs::NONE
+    },
+    run: Run::Call(hello),
+};
+
+/// Everything is checked before anything is changed; the login comes first, since it may fail.
+fn hello(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let args = ctx.args;
+    let protocol = args.bytes(1).map(protocol).transpose()?;
+    let (mut login, mut name) = (None, None);
+    let mut at = 2;
+    while let Some(option) = args.bytes(at) {
+        let value = |offset: usize| args.bytes(at.saturating_add(offset));
+        at = match (value(1), value(2)) {
+            (Some(user), Some(password)) if ctx.is_word(at, "auth") => {
+                login = Some((user, password));
+                at.saturating_add(3)
+            }
+            (Some(wanted), _) if ctx.is_word(at, "setname") => {
+                check_name(wanted, "Client names")?;
+                name = Some(wanted);
+                at.saturating_add(2)
+            }
+            _ => return Err(Stop::error_with(format!("ERR Syntax error in HELLO option '{}'", shown(option)))),
+        };
+    }
+    if let Some((user, password)) = login {
+        let attempt = ctx.host.part::<Login>().attempt(user, password, &ctx.session.info.address, ctx.now());
+        admit(ctx, attempt)?;
+    }
+    if !ctx.session.authenticated {
+        return Err(Stop::error(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> \
+             <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
+        ));
+    }
+    if let Some(name) = name {
+        ctx.session.info.rename(|names| names.name = name.to_vec());
+    }
+    if let Some(protocol) = protocol {
+        ctx.reply.set_protocol(protocol);
+    }
+    reply_hello(ctx);
+    Ok(())
+}
+
+fn protocol(version: &[u8]) -> Result<Protocol, Stop> {
+    match parse_integer(version) {
+        None => Err(Stop::error("ERR Protocol version is not an integer or out of range")),
+        Some(2) => Ok(Protocol::Resp2),
+        Some(3) => Ok(Protocol::Resp3),
+        Some(_) => Err(Stop::error("NOPROTO unsupported protocol version")),
+    }
+}
+
+fn reply_hello(ctx: &mut Ctx<'_>) {
+    let reply = &mut *ctx.reply;
+    reply.map(7);
+    reply.bulk(b"server");
+    reply.bulk(SERVER_NAME.as_bytes());
+    reply.bulk(b"version");
+    reply.bulk(COMPATIBLE_VERSION.as_bytes());
+    reply.bulk(b"proto");
+    reply.integer(if reply.protocol() == Protocol::Resp3 { 3 } else { 2 });
+    reply.bulk(b"id");
+    reply.integer(ctx.session.id.cast_signed());
+    reply.bulk(b"mode");
+    reply.bulk(b"standalone");
+    reply.bulk(b"role");
+    reply.bulk(b"master");
+    reply.bulk(b"modules");
+    reply.array(0);
+}
+
+static PING: CommandSpec = CommandSpec {
+    name: "ping",
+    arity: -1,
+    flags: Flags::FAST,
+    categories: Categories::CONNECTION,
+    keys: &[],
+    locks: Locks::None,
+    docs: &Docs {
+        summary: "Answers PONG, or the message.",
+        since: "1.0.0",
+        group: "connection",
+        complexity: "O(1)",
+        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        arguments: &[Argument::string("message").optional()],
+        ..Docs::NONE
+    },
+    run: Run::Call(ping),
+};
+
+fn ping(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    match ctx.args.len() {
+        1 => ctx.reply.simple("PONG"),
+        2 => ctx.reply.bulk(&ctx.args[1]),
+        _ => return Err(error::wrong_arity("ping")),
+    }
+    Ok(())
+}
+
+static ECHO: CommandSpec = CommandSpec {
+    name: "echo",
+    arity: 2,
+    flags: Flags::LOADING.union(Flags::STALE).union(Flags::FAST),
+    categories: Categories::CONNECTION,
+    keys: &[],
+    locks: Locks::None,
+    docs: &Docs {
+        summary: "Answers the message.",
+        since: "1.0.0",
+        group: "connection",
+        complexity: "O(1)",
+        arguments: &[Argument::string("message")],
+        ..Docs::NONE
+    },
+    run: Run::Call(echo),
+};
+
+fn echo(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    ctx.reply.bulk(&ctx.args[1]);
+    Ok(())
+}
+
+static QUIT: CommandSpec = CommandSpec {
+    name: "quit",
+    arity: -1,
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::FAST)
+        .union(Flags::NO_AUTH)
+        .union(Flags::ALLOW_BUSY),
+    categories: Categories::CONNECTION,
+    keys: &[],
+    locks: Locks::None,
+    docs: &Docs {
+        summary: "Closes the connection.",
+        since: "1.0.0",
+        group: "connection",
+        complexity: "O(1)",
+        ..Docs::NONE
+    },
+    run: Run::Call(quit),
+};
+
+fn quit(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    ctx.session.close_after_replies = true;
+    ctx.reply.ok();
+    Ok(())
+}
+
+static RESET: CommandSpec = CommandSpec {
+    name: "reset",
+    arity: 1,
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::FAST)
+        .union(Flags::NO_AUTH)
+        .union(Flags::ALLOW_BUSY),
+    categories: Categories::CONNECTION,
+    keys: &[],
+    locks: Locks::None,
+    docs: &Docs {
+        summary: "Puts the connection back to how it began.",
+        since: "6.2.0",
+        group: "connection",
+        complexity: "O(1)",
+        ..Docs::NONE
+    },
+    run: Run::Call(reset),
+};
+
+/// The client library's name and capabilities stay: they belong to the program at the other end, not to what it was doing.
+fn reset(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let session = &mut *ctx.session;
+    session.transaction = None;
+    session.watch = Default::default();
+    session.monitor = false;
+    session.replies = Replies::On;
+    session.no_touch = false;
+    session.no_evict = false;
+    session.authenticated = !ctx.host.part::<Login>().needs_password();
+    session.info.rename(|names| names.name.clear());
+    session.db = DbIndex(0);
+    ctx.ks.select(DbIndex(0));
+    ctx.reply.set_protocol(Protocol::Resp2);
+    ctx.reply.simple("RESET");
+    Ok(())
+}
+
+static SELECT: CommandSpec = CommandSpec {
+    name: "select",
+    arity: 2,
+    flags: Flags::LOADING.union(Flags::STALE).union(Flags::FAST).union(Flags::ALLOW_BUSY),
+    categories: Categories::CONNECTION,
+    keys: &[],
+    locks: Locks::None,
+    docs: &Docs {
+        summary: "Chooses the database for the commands that follow.",
+        since: "1.0.0",
+        group: "connection",
+        complexity: "O(1)",
+        arguments: &[Argument::integer("index")],
+        ..Docs::NONE
+    },
+    run: Run::Call(select),
+};
+
+fn select(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let db = ctx.database(1)?;
+    ctx.session.db = db;
+    ctx.ks.select(db);
+    ctx.reply.ok();
+    Ok(())
+}
