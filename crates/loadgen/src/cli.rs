@@ -14,7 +14,7 @@ use crate::report::markdown;
 use crate::results::Results;
 use crate::server::ServerSpec;
 use crate::template::{KeyFormat, PLACEHOLDERS};
-use crate::{echo, machine};
+use crate::{echo, interrupt, machine};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -52,6 +52,9 @@ pub enum Outcome {
 /// Any [`BenchError`]; nothing is retried.
 pub fn run(args: BenchArgs) -> Result<Outcome> {
     process::raise_descriptor_limit();
+    if !matches!(args.command, BenchCommand::Echo(_)) {
+        interrupt::watch()?;
+    }
     match args.command {
         BenchCommand::Run(args) => args.run(),
         BenchCommand::Load(args) => args.run(),

@@ -89,6 +89,9 @@ pub enum BenchError {
         /// The last lines of its output.
         log: String,
     },
+    /// A signal asked for the end.
+    #[error("interrupted; servers that were started are stopped, no results are written")]
+    Interrupted,
     /// An argument that makes no sense; the text says which and what would.
     #[error("{0}")]
     Usage(String),

@@ -25,6 +25,7 @@
 
 use crate::client::{Address, Client, Login, Socket};
 use crate::error::{BenchError, Result};
+use crate::interrupt;
 use crate::keys::KeyStream;
 use crate::payload::Payload;
 use crate::process::{self, Cores, CpuTime, PinnedThread};
@@ -331,12 +332,13 @@ fn coordinate(run: &Run<'_>, shared: &Shared, origin: Instant, watch: &mut dyn F
         Extent::Time { warmup, measured } => warmup + measured,
         Extent::Operations(_) => Duration::ZERO,
     };
-    let mut look_up_until = |until: Option<Instant>| {
+    let mut look_up_until = |until: Option<Instant>| -> Result<()> {
         loop {
+            interrupt::check()?;
             let now = Instant::now();
             let ended = shared.running.load(Ordering::Acquire) == 0 || shared.stop.load(Ordering::Relaxed);
             if ended || until.is_some_and(|until| now >= until) {
-                return;
+                return Ok(());
             }
             let operations = shared.count().operations;
             let fraction = match run.extent {
@@ -349,14 +351,14 @@ fn coordinate(run: &Run<'_>, shared: &Shared, origin: Instant, watch: &mut dyn F
     };
     match run.extent {
         Extent::Time { warmup, .. } => {
-            look_up_until(Some(origin + warmup));
+            look_up_until(Some(origin + warmup))?;
             let start = Edge::read(run, shared)?;
-            look_up_until(Some(origin + total));
+            look_up_until(Some(origin + total))?;
             Ok(Edge::read(run, shared)?.since(&start))
         }
         Extent::Operations(_) => {
             let start = Edge { at: origin, count: Count::default(), ..Edge::read(run, shared)? };
-            look_up_until(None);
+            look_up_until(None)?;
             Ok(Edge::read(run, shared)?.since(&start))
         }
     }

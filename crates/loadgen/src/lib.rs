@@ -20,6 +20,7 @@ pub mod compare;
 pub mod echo;
 pub mod error;
 pub mod generator;
+pub mod interrupt;
 pub mod keys;
 pub mod machine;
 pub mod measure;

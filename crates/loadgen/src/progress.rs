@@ -61,6 +61,11 @@ impl Steps {
         self.bar.suspend(|| println!("{line}"));
     }
 
+    /// Prints a warning on standard error.
+    pub fn warn(&self, line: &str) {
+        self.bar.suspend(|| eprintln!("warning: {line}"));
+    }
+
     /// Takes the bar away.
     pub fn finish(&self) {
         self.bar.finish_and_clear();

@@ -234,13 +234,15 @@ impl Server {
         };
         let deadline = Instant::now() + START_PATIENCE;
         loop {
+            crate::interrupt::check()?;
             if let Ok(Some(status)) = started.child.try_wait() {
                 return Err(failed(format!("ended at once ({status})"), &started.directory));
             }
+            // Any reply will do but that of a server that is still loading its data.
             let answer =
-                Client::connect(&self.target.address, &self.target.login).and_then(|mut client| client.must(&["PING"]));
+                Client::connect(&self.target.address, &self.target.login).and_then(|mut client| client.ask(&["PING"]));
             match answer {
-                Ok(_) => return Ok(()),
+                Ok(reply) if reply.as_error().is_none_or(|text| !text.starts_with(b"LOADING")) => return Ok(()),
                 late if Instant::now() > deadline => {
                     let reason = late.map_or_else(|error| error.to_string(), |_| "still loading".to_owned());
                     return Err(failed(format!("no answer to PING: {reason}"), &started.directory));

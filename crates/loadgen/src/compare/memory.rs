@@ -200,6 +200,7 @@ fn settled_resident(harness: &Harness<'_>, server: &Server) -> Result<u64> {
     let deadline = Instant::now() + SETTLE_MAX;
     let mut last = vec![resident_bytes(pid)?];
     loop {
+        crate::interrupt::check()?;
         std::thread::sleep(SETTLE_STEP);
         last.push(resident_bytes(pid)?);
         let recent = &last[last.len().saturating_sub(SETTLE_STEPS + 1)..];

@@ -22,6 +22,9 @@ use crate::results::{FORMAT, Results, Section};
 use crate::server::{Server, ServerRecord, ServerSpec, StartOptions};
 use std::time::{Instant, SystemTime};
 
+/// A load average above this share of the cores, before anything was started, is somebody else's work.
+const QUIET_LOAD_PER_CORE: f64 = 0.25;
+
 /// What to compare.
 #[derive(Clone, Debug)]
 pub enum Suite {
@@ -89,7 +92,14 @@ pub fn run(plan: &Plan) -> Result<Results> {
             return Err(BenchError::Usage(format!("two servers are named `{}`: write NAME=...", server.name)));
         }
     }
-    let mut harness = Harness { plan, steps: Steps::new(), records: Vec::new() };
+    let steps = Steps::new();
+    if machine.load_average > machine.cores as f64 * QUIET_LOAD_PER_CORE {
+        steps.warn(&format!(
+            "the machine is busy (load average {} on {} cores): costs come out higher, intervals wider",
+            machine.load_average, machine.cores
+        ));
+    }
+    let mut harness = Harness { plan, steps, records: Vec::new() };
     let sections = match &plan.suite {
         Suite::Strings => strings::run(&mut harness)?,
         Suite::Memory => memory::run(&mut harness)?,
