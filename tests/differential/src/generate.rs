@@ -192,8 +192,8 @@ const OFFSET_HARMLESS_MAX: u64 = 1 << 18;
 /// The first offset, of bytes or of bits, that every server refuses.
 const OFFSET_REFUSED: u64 = 1 << 32;
 
-/// Takes out of a bent request what would not repeat: a time to live that passes, or ties with another, within the
-/// run; an offset that is allocated for.
+/// Takes out of a request what would not repeat: a time to live that passes, or ties with another, within the run; a
+/// deadline in the past that a server notices when it pleases; an offset that is allocated for; a wait.
 fn tame(rng: &mut Rng, words: &mut [Vec<u8>]) {
     let name = words.first().map(|word| word.to_ascii_uppercase()).unwrap_or_default();
     let unit_ms = match &name[..] {
@@ -220,6 +220,17 @@ fn tame(rng: &mut Rng, words: &mut [Vec<u8>]) {
             if values::passes_soon(&words[i], unit_ms) {
                 words[i] = b"-1".to_vec();
             }
+        }
+        // Valkey stores what MSETEX gives a deadline in the past, and counts it until it is noticed.
+        let deadline_unit_ms = match &words[i - 1].to_ascii_uppercase()[..] {
+            b"EXAT" => Some(1000),
+            b"PXAT" => Some(1),
+            _ => None,
+        };
+        if let Some(unit_ms) = deadline_unit_ms.filter(|_| name == b"MSETEX")
+            && values::lies_past(&words[i], unit_ms)
+        {
+            words[i] = (values::YEAR_2100_MS / unit_ms).to_string().into_bytes();
         }
         if allocates && allocating(&words[i]) {
             words[i] = b"100".to_vec();
@@ -262,6 +273,10 @@ mod tests {
             let name = words[0].to_ascii_uppercase();
             if name == b"PSETEX" && words.len() > 2 {
                 assert!(!values::passes_soon(&words[2], 1), "{words:?}");
+            }
+            if name == b"MSETEX" {
+                let past = |pair: &[Vec<u8>]| pair[0].eq_ignore_ascii_case(b"PXAT") && values::lies_past(&pair[1], 1);
+                assert!(!words.windows(2).any(past), "{words:?}");
             }
             if name == b"SETBIT" {
                 assert!(words.iter().all(|word| !allocating(word)), "{words:?}");

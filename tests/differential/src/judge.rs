@@ -74,7 +74,7 @@ impl Judge {
     pub fn note(&mut self, connection: usize, words: Vec<Vec<u8>>, reference: &Outcome) {
         match reference {
             Outcome::Reply(bytes) if bytes == b"+QUEUED\r\n" => self.queues.entry(connection).or_default().push(words),
-            Outcome::Reply(_) if !ends_transaction(&words) => {}
+            Outcome::Reply(bytes) if !bytes.starts_with(b"-EXECABORT") && !ends_transaction(&words) => {}
             _ => self.forget_transaction(connection),
         }
     }
@@ -105,7 +105,8 @@ fn is_exec(words: &[Vec<u8>]) -> bool {
     words.first().is_some_and(|name| name.eq_ignore_ascii_case(b"EXEC"))
 }
 
-/// EXEC, DISCARD and RESET, whether they succeed or not: none of them is ever queued.
+/// EXEC, DISCARD and RESET, whether they succeed or not: none of them is ever queued. EXEC with an argument too many ends
+/// a transaction as well, which its error says.
 fn ends_transaction(words: &[Vec<u8>]) -> bool {
     let Some(name) = words.first() else { return false };
     [&b"EXEC"[..], b"DISCARD", b"RESET"].iter().any(|word| name.eq_ignore_ascii_case(word)) && words.len() == 1

@@ -270,7 +270,7 @@ const SETTINGS: [&[u8]; 16] = [
 ];
 
 /// The first millisecond of 2100: deadlines from here on do not pass.
-const YEAR_2100_MS: u64 = 4_102_444_800_000;
+pub const YEAR_2100_MS: u64 = 4_102_444_800_000;
 
 impl Class {
     /// The class that rules call by this name.
@@ -436,6 +436,12 @@ fn no_count(rng: &mut Rng) -> Vec<u8> {
 pub fn passes_soon(argument: &[u8], unit_ms: u64) -> bool {
     let number = std::str::from_utf8(argument).ok().and_then(|text| text.trim().parse::<u64>().ok());
     number.is_some_and(|number| number > 0 && number < 100_000_000 / unit_ms)
+}
+
+/// Whether `argument` is a deadline before the ones that rules draw for the future.
+pub fn lies_past(argument: &[u8], unit_ms: u64) -> bool {
+    let number = std::str::from_utf8(argument).ok().and_then(|text| text.parse::<u64>().ok());
+    number.is_some_and(|number| number > 0 && number < YEAR_2100_MS / unit_ms)
 }
 
 #[cfg(test)]
