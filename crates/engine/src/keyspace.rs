@@ -52,11 +52,19 @@ pub trait Keyspace {
     /// [`Fetch`] when the row is not in memory: return at once.
     fn peek(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch>;
 
+    /// Whether reads can answer [`Fetch`] at all; when not, a transaction need not read its rows beforehand.
+    fn may_fetch(&self) -> bool {
+        true
+    }
+
     /// Applies the effect and adds it to the record of this command. Cannot fail: check first.
     fn apply(&mut self, effect: &Effect<'_>);
 
     /// Entries of the keyspace, expired ones not yet removed included.
     fn len(&self, space: KeyspaceId) -> u64;
+
+    /// Entries of the keyspace that have an expiration.
+    fn expiring_len(&self, space: KeyspaceId) -> u64;
 
     /// One step of a walk over the shard that `cursor` names, visiting live and expired entries alike; every entry present
     /// throughout a whole walk is visited at least once. Cursor 0 starts, and a `next` of `None` ends.

@@ -29,6 +29,9 @@ pub struct Options {
 /// Longest stretch of upkeep between two turns of a worker's loop.
 const UPKEEP_SLICE: Duration = Duration::from_micros(100);
 
+/// Time between the beginnings of two rounds of upkeep: an expired entry's memory is back after a little more than this.
+const UPKEEP_PERIOD: Duration = Duration::from_millis(100);
+
 /// Wakes workers through their mailboxes.
 #[derive(Default)]
 struct WakeWorkers(OnceLock<Vec<Arc<Mailbox<Message>>>>);
@@ -87,27 +90,30 @@ pub fn serve(
     })
 }
 
-/// The upkeep of one worker's share of the shards, a slice a call; true when there is more to do at once.
+/// The upkeep of one worker's share of the shards: a round over them every [`UPKEEP_PERIOD`], a slice a call. True when
+/// there is more to do at once.
 fn upkeep(store: Arc<Store>, worker: usize, worker_count: usize) -> Box<dyn FnMut() -> bool + Send> {
     let shards: Vec<_> = store.shard_ids().skip(worker).step_by(worker_count).collect();
     let mut scratch = store::Scratch::default();
-    let (mut next, mut idle) = (0, 0);
+    let (mut next, mut round_at) = (0, Instant::now());
     Box::new(move || {
         let start = Instant::now();
-        // One round over the shards finds what is due; a shard with more to do is stayed with.
-        while idle < shards.len() {
-            let more = store.upkeep(shards[next % shards.len()], worker, &mut scratch);
-            if more {
-                idle = 0;
-            } else {
+        if next == 0 && start.duration_since(round_at) < UPKEEP_PERIOD {
+            return false;
+        }
+        if next == 0 {
+            round_at = start;
+        }
+        // A shard with more to do is stayed with; the round goes on in the next slice.
+        while next < shards.len() {
+            if !store.upkeep(shards[next], worker, &mut scratch) {
                 next += 1;
-                idle += 1;
             }
             if start.elapsed() >= UPKEEP_SLICE {
-                return idle < shards.len();
+                return true;
             }
         }
-        idle = 0;
+        next = 0;
         false
     })
 }

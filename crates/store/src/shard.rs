@@ -51,6 +51,13 @@ pub enum ShardEngine {
     Other(Box<dyn Engine>),
 }
 
+impl ShardEngine {
+    /// Whether reads can answer [`Fetch`].
+    pub fn may_fetch(&self) -> bool {
+        matches!(self, Self::Other(_))
+    }
+}
+
 /// Calls the same method on whichever engine it is.
 macro_rules! either {
     ($engine:expr, $it:ident => $call:expr) => {

@@ -150,11 +150,27 @@ impl Keyspace for Txn<'_> {
         }
     }
 
+    fn may_fetch(&self) -> bool {
+        match &self.held {
+            HeldShards::None => false,
+            HeldShards::One(_, held) => held.engine.may_fetch(),
+            HeldShards::Several(all) => all.iter().any(|(_, held)| held.engine.may_fetch()),
+        }
+    }
+
     fn len(&self, space: KeyspaceId) -> u64 {
         match &self.held {
             HeldShards::None => 0,
             HeldShards::One(_, held) => held.engine.len(space),
             HeldShards::Several(all) => all.iter().map(|(_, held)| held.engine.len(space)).sum(),
+        }
+    }
+
+    fn expiring_len(&self, space: KeyspaceId) -> u64 {
+        match &self.held {
+            HeldShards::None => 0,
+            HeldShards::One(_, held) => held.engine.expiring_len(space),
+            HeldShards::Several(all) => all.iter().map(|(_, held)| held.engine.expiring_len(space)).sum(),
         }
     }
 

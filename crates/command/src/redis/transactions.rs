@@ -8,6 +8,9 @@ use crate::error::Stop;
 use crate::session::{Transaction, WatchedKey};
 use crate::spec::Docs;
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
+use base::DbIndex;
+use std::collections::BTreeSet;
+use types::integer::parse_integer;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&MULTI, &EXEC, &DISCARD, &WATCH, &UNWATCH];
@@ -98,21 +101,42 @@ fn exec(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Reads every row the transaction names, so that a fetch happens before the first change and not between two.
+/// Reads every row the transaction can reach, so that a fetch happens before the first change and not between two.
 fn fetch_all(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let Some(transaction) = &ctx.session.transaction else { return Ok(()) };
-    let (before, mut result) = (ctx.session.db, Ok(()));
-    for queued in &transaction.queue {
-        let args = queued.args.as_args();
-        queued.row.spec.visit_keys(&args, |index, _| {
-            if result.is_ok() {
-                let key = ctx.ks.key(args.bytes(index).unwrap_or_default());
-                result = ctx.ks.peek(&key).map(|_| ());
-            }
-        });
+    if !ctx.ks.may_fetch() {
+        return Ok(());
     }
-    ctx.ks.select(before);
+    let (selected, mut result) = (ctx.session.db, Ok(()));
+    for db in databases(selected, transaction) {
+        ctx.ks.select(db);
+        for queued in &transaction.queue {
+            let args = queued.args.as_args();
+            queued.row.spec.visit_keys(&args, |index, _| {
+                if result.is_ok() {
+                    let key = ctx.ks.key(args.bytes(index).unwrap_or_default());
+                    result = ctx.ks.peek(&key).map(|_| ());
+                }
+            });
+        }
+    }
+    ctx.ks.select(selected);
     Ok(result?)
+}
+
+/// The databases a transaction can reach: the one selected, and those its SELECT, MOVE and COPY name.
+fn databases(selected: DbIndex, transaction: &Transaction) -> BTreeSet<DbIndex> {
+    let named = transaction.queue.iter().flat_map(|queued| {
+        let args = queued.args.as_args();
+        let first = match queued.row.spec.name {
+            "select" => 1,
+            "move" => 2,
+            "copy" => 4,
+            _ => args.len(),
+        };
+        args.from(first).filter_map(|word| u32::try_from(parse_integer(word)?).ok().map(DbIndex)).collect::<Vec<_>>()
+    });
+    named.chain([selected]).collect()
 }
 
 /// A watched key that has expired since WATCH counts as changed, even while its entry is still there.

@@ -1,0 +1,363 @@
+//! The spine end to end, without sockets: bytes through parser, batch, locks, engine, effects and records, and back.
+//!
+//! Every test runs its commands over the memory engine with a sink that replays each record into a second store; at the
+//! end both stores have one digest. Random sequences also run over an engine that asks for fetches at random, and answer the
+//! same bytes.
+
+use base::clock::ManualClock;
+use base::random::SeededEntropy;
+use base::{Clock, Lsn, Rng, UnixMs};
+use command::limits::{StampMeaning, StringLimit};
+use command::stats::WorkerStats;
+use command::{CommandTable, Host, Session};
+use engine::{Engine, Entry, EntrySink, FetchingEngine, NewEntry, Type, WalkProgress};
+use server::connection::Connection;
+use server::executor::{Executor, Flow, Shared};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+use store::shard::ShardEngine;
+use store::{RecordSink, Scratch, Store, StoreOptions, Wake, WorkerSet};
+
+/// When every test begins.
+const START_MS: UnixMs = 1_700_000_000_000;
+
+struct NobodyWaits;
+
+impl Wake for NobodyWaits {
+    fn wake(&self, _: WorkerSet) {}
+}
+
+/// Replays every record into a store of its own, at once.
+struct Replica {
+    store: Store,
+    position: Mutex<u64>,
+}
+
+impl RecordSink for Replica {
+    fn append(&self, payload: &[u8]) -> Lsn {
+        assert!(!payload.is_empty(), "a command changed something and recorded nothing");
+        self.store.replay(&mut Scratch::default(), payload).expect("a record replays");
+        let mut position = self.position.lock().expect("no test panics while holding it");
+        *position += payload.len() as u64;
+        Lsn(*position)
+    }
+}
+
+fn store(
+    clock: &Arc<ManualClock>,
+    log: Option<Arc<dyn RecordSink>>,
+    engine: fn(engine_mem::MemEngine) -> ShardEngine,
+) -> Store {
+    Store::new(StoreOptions {
+        shard_count: 8,
+        database_count: 16,
+        clock: clock.clone(),
+        entropy: Arc::new(SeededEntropy::new(3)),
+        wake: Arc::new(NobodyWaits),
+        log,
+        engine,
+    })
+}
+
+fn memory(engine: engine_mem::MemEngine) -> ShardEngine {
+    ShardEngine::Memory(Box::new(engine))
+}
+
+fn fetching(engine: engine_mem::MemEngine) -> ShardEngine {
+    ShardEngine::Other(Box::new(FetchingEngine::new(engine, Rng::new(11))))
+}
+
+/// A server of one worker, its replica, and clients.
+struct TestServer {
+    clock: Arc<ManualClock>,
+    store: Arc<Store>,
+    replica: Arc<Replica>,
+    executor: Executor,
+}
+
+impl TestServer {
+    fn new(engine: fn(engine_mem::MemEngine) -> ShardEngine) -> Self {
+        let clock = Arc::new(ManualClock::new(START_MS));
+        let replica = Arc::new(Replica { store: store(&clock, None, memory), position: Mutex::default() });
+        let store = Arc::new(store(&clock, Some(replica.clone()), engine));
+        let table = CommandTable::new(command::redis::FAMILIES);
+        let stats = Arc::new(WorkerStats::new(table.rows().len()));
+        let host = Host::default().with(StringLimit::default()).with(StampMeaning::default());
+        let shared = Arc::new(Shared { store: store.clone(), table, host });
+        Self { clock, store, replica, executor: Executor::new(0, shared, stats) }
+    }
+
+    fn connect(&mut self) -> usize {
+        self.executor.open(Connection::new(Session::new(1, true, START_MS)))
+    }
+
+    /// Sends bytes, runs what can be run, waits for fetches, and takes the replies.
+    fn send(&mut self, client: usize, bytes: &[u8]) -> Vec<u8> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if self.executor.flow(client) == Flow::Closing {
+                break;
+            }
+            let (read, _) = self
+                .executor
+                .receive(client, |room| {
+                    let read = rest.len().min(room.len());
+                    room[..read].copy_from_slice(&rest[..read]);
+                    Ok::<_, Infallible>(read)
+                })
+                .expect("nothing fails here");
+            rest = &rest[read..];
+        }
+        self.executor.run_batch();
+        while self.executor.has_waiting() {
+            self.executor.run_waiting();
+        }
+        let reply = &mut self.executor.connection(client).expect("connected").reply;
+        let bytes: Vec<u8> = reply.io_slices().flat_map(|slice| slice.to_vec()).collect();
+        reply.advance(bytes.len());
+        bytes
+    }
+
+    fn run(&mut self, client: usize, words: &[&str]) -> String {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        String::from_utf8_lossy(&self.send(client, &request(&words))).into_owned()
+    }
+
+    /// Lets time pass and does the upkeep that is due.
+    fn pass_ms(&mut self, ms: u64) {
+        self.clock.advance_ms(ms);
+        self.executor.set_time();
+        for shard in self.store.shard_ids() {
+            while self.store.upkeep(shard, 0, &mut Scratch::default()) {}
+        }
+    }
+
+    fn assert_replica_agrees(&self) {
+        let now = self.clock.now_ms();
+        assert_eq!(self.store.digest(now), self.replica.store.digest(now), "replayed records give another store");
+    }
+}
+
+fn request(words: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
+/// SET, GET, INCR, EXPIRE, DEL and MULTI go through every layer and come out of the record the same.
+#[test]
+fn six_commands_through_every_layer() {
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    assert_eq!(server.run(client, &["SET", "a", "41"]), "+OK\r\n");
+    assert_eq!(server.run(client, &["INCR", "a"]), ":42\r\n");
+    assert_eq!(server.run(client, &["GET", "a"]), "$2\r\n42\r\n");
+    assert_eq!(server.run(client, &["EXPIRE", "a", "10"]), ":1\r\n");
+    assert_eq!(server.run(client, &["MULTI"]), "+OK\r\n");
+    assert_eq!(server.run(client, &["SET", "b", "1"]), "+QUEUED\r\n");
+    assert_eq!(server.run(client, &["INCR", "b"]), "+QUEUED\r\n");
+    assert_eq!(server.run(client, &["GET", "a"]), "+QUEUED\r\n");
+    assert_eq!(server.run(client, &["EXEC"]), "*3\r\n+OK\r\n:2\r\n$2\r\n42\r\n");
+    server.assert_replica_agrees();
+    server.pass_ms(10_000);
+    assert_eq!(server.run(client, &["GET", "a"]), "$-1\r\n");
+    assert_eq!(server.replica.store.len(base::DbIndex(0)), (1, 0), "the expiration was recorded as a deletion");
+    assert_eq!(server.run(client, &["DEL", "a", "b"]), ":1\r\n");
+    server.assert_replica_agrees();
+}
+
+/// A watched key that another client changes, deletes or lets expire breaks the transaction; one that is only read does not.
+#[test]
+fn watched_keys_break_transactions() {
+    for (change, broken) in [
+        (&["SET", "k", "2"][..], true),
+        (&["DEL", "k"], true),
+        (&["EXPIRE", "k", "100"], true),
+        (&["GET", "k"], false),
+        (&["SET", "other", "2"], false),
+    ] {
+        let mut server = TestServer::new(memory);
+        let (one, two) = (server.connect(), server.connect());
+        server.run(one, &["SET", "k", "1"]);
+        server.run(one, &["WATCH", "k"]);
+        server.run(two, change);
+        server.run(one, &["MULTI"]);
+        server.run(one, &["SET", "k", "mine"]);
+        let expected = if broken { "*-1\r\n" } else { "*1\r\n+OK\r\n" };
+        assert_eq!(server.run(one, &["EXEC"]), expected, "{change:?}");
+        server.assert_replica_agrees();
+    }
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    server.run(client, &["SET", "k", "1", "PX", "50"]);
+    server.run(client, &["WATCH", "k"]);
+    server.pass_ms(60);
+    server.run(client, &["MULTI"]);
+    server.run(client, &["PING"]);
+    server.run(client, &["GET", "k"]);
+    assert!(!server.run(client, &["EXEC"]).starts_with("*2"), "the key has expired since WATCH");
+}
+
+/// A pipeline gives the same replies whole and split at every byte, with small and with big values.
+#[test]
+fn pipelines_split_anywhere() {
+    let big = "v".repeat(100_000);
+    let mut pipeline = Vec::new();
+    for words in
+        [&["SET", "small", "1"][..], &["SET", "big", &big], &["INCR", "small"], &["GET", "big"], &["GET", "small"]]
+    {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        pipeline.extend(request(&words));
+    }
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    let whole = server.send(client, &pipeline);
+    let mut rng = Rng::new(5);
+    let border = |at: &usize| *at < 200 || pipeline.len() - at < 300;
+    for cut in (1..pipeline.len()).filter(|at| border(at) || rng.one_in(1000)).collect::<Vec<_>>() {
+        let mut server = TestServer::new(memory);
+        let client = server.connect();
+        let mut replies = server.send(client, &pipeline[..cut]);
+        replies.extend(server.send(client, &pipeline[cut..]));
+        assert!(replies == whole, "cut at {cut} of {}", pipeline.len());
+    }
+}
+
+/// One random command over few keys, so that commands meet.
+fn random_request(rng: &mut Rng) -> Vec<u8> {
+    const COMMANDS: [&[&str]; 34] = [
+        &["SET", "K", "V"],
+        &["SET", "K", "N"],
+        &["SET", "K", "V", "PX", "T"],
+        &["SET", "K", "V", "NX", "GET"],
+        &["SET", "K", "V", "XX", "KEEPTTL"],
+        &["GET", "K"],
+        &["GETSET", "K", "V"],
+        &["GETDEL", "K"],
+        &["GETEX", "K", "PX", "T"],
+        &["INCR", "K"],
+        &["DECRBY", "K", "N"],
+        &["INCRBYFLOAT", "K", "1.5"],
+        &["APPEND", "K", "V"],
+        &["SETRANGE", "K", "N", "V"],
+        &["GETRANGE", "K", "0", "N"],
+        &["SETBIT", "K", "N", "1"],
+        &["BITCOUNT", "K"],
+        &["BITOP", "XOR", "K", "K", "K"],
+        &["BITFIELD", "K", "INCRBY", "u8", "N", "200"],
+        &["MSET", "K", "V", "K", "V"],
+        &["MSETNX", "K", "V", "K", "V"],
+        &["MGET", "K", "K", "K"],
+        &["DEL", "K", "K"],
+        &["UNLINK", "K"],
+        &["PEXPIRE", "K", "T"],
+        &["PERSIST", "K"],
+        &["RENAME", "K", "K"],
+        &["RENAMENX", "K", "K"],
+        &["COPY", "K", "K", "REPLACE"],
+        &["MOVE", "K", "1"],
+        &["EXISTS", "K", "K"],
+        &["TYPE", "K"],
+        &["MULTI"],
+        &["EXEC"],
+    ];
+    let words: Vec<Vec<u8>> = COMMANDS[rng.below(COMMANDS.len() as u64) as usize]
+        .iter()
+        .map(|word| match *word {
+            "K" => format!("key:{}", rng.below(12)).into_bytes(),
+            "N" => rng.below(300).to_string().into_bytes(),
+            "T" => (rng.below(500) + 1).to_string().into_bytes(),
+            "V" => {
+                let length = if rng.one_in(40) { 20_000 } else { rng.below(40) };
+                let mut value = vec![0; length as usize];
+                rng.fill(&mut value);
+                value
+            }
+            word => word.as_bytes().to_vec(),
+        })
+        .collect();
+    request(&words.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+/// Random commands of two clients: the replica built from records agrees throughout, over both engines, and a server whose
+/// rows have to be fetched answers the same bytes as one that has them all.
+#[test]
+fn random_commands_replay_and_survive_fetches() {
+    for seed in 0..8 {
+        let (mut plain, mut slow) = (TestServer::new(memory), TestServer::new(fetching));
+        let clients = [(plain.connect(), slow.connect()), (plain.connect(), slow.connect())];
+        let mut rng = Rng::new(seed);
+        for step in 0..3_000 {
+            let (one, other) = clients[rng.below(2) as usize];
+            let bytes = random_request(&mut rng);
+            let (expected, got) = (plain.send(one, &bytes), slow.send(other, &bytes));
+            assert!(expected == got, "seed {seed}, step {step}: {:?}", String::from_utf8_lossy(&bytes));
+            if step % 200 == 0 {
+                plain.pass_ms(100);
+                slow.pass_ms(100);
+                plain.assert_replica_agrees();
+                slow.assert_replica_agrees();
+            }
+        }
+        plain.assert_replica_agrees();
+        slow.assert_replica_agrees();
+        assert_eq!(plain.store.digest(START_MS), slow.store.digest(START_MS));
+    }
+}
+
+/// Collects a checkpoint's entries.
+#[derive(Clone, Default)]
+struct Collected(Arc<Mutex<Vec<(base::KeyspaceId, Vec<u8>, Vec<u8>, Option<UnixMs>)>>>);
+
+impl EntrySink for Collected {
+    fn save(&mut self, space: base::KeyspaceId, entry: &Entry<'_>) {
+        let row = (space, entry.key.to_vec(), entry.value.bytes().to_vec(), entry.expire_at);
+        self.0.lock().expect("no test panics while holding it").push(row);
+    }
+}
+
+/// A checkpoint cut at one moment of the log, walked while commands go on, holds exactly the state of that moment; loaded into
+/// an empty store, with the later records replayed on top, it gives the present state.
+#[test]
+fn a_checkpoint_and_the_records_after_it_give_the_present() {
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    let mut rng = Rng::new(9);
+    let mut run = |server: &mut TestServer, count| {
+        (0..count).for_each(|_| drop(server.send(client, &random_request(&mut rng))));
+        server.run(client, &["EXEC"]);
+    };
+    (0..3_000).for_each(|n| drop(server.run(client, &["SET", &format!("filler:{n}"), &format!("{n}")])));
+    run(&mut server, 1_000);
+    let (cut, cut_ms) = (server.replica.store.digest(START_MS), START_MS);
+    let rows = Collected::default();
+    server.store.each_shard(|shard| shard.engine.begin_checkpoint(Box::new(rows.clone()))).for_each(drop);
+    loop {
+        let done = server
+            .store
+            .each_shard(|shard| shard.engine.walk_checkpoint(16) == WalkProgress::Done)
+            .fold(true, |all, one| all & one);
+        if done {
+            break;
+        }
+        run(&mut server, 40);
+    }
+    server.store.each_shard(|shard| assert!(shard.engine.end_checkpoint().is_some())).for_each(drop);
+    let loaded = store(&server.clock, None, memory);
+    for (space, key, value, expire_at) in rows.0.lock().expect("no test panics while holding it").iter() {
+        let key = loaded.key(*space, key);
+        let entry = NewEntry {
+            kind: Type::String,
+            encoding: engine::Encoding::PLAIN,
+            value: engine::Value::Bytes(value),
+            expire_at: *expire_at,
+        };
+        loaded.load(&key, &entry);
+    }
+    assert_eq!(loaded.digest(cut_ms), cut, "the checkpoint is the state at its cut");
+    server.assert_replica_agrees();
+}
