@@ -77,7 +77,7 @@ pub struct LoadArgs {
     /// Threads of the generator
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Number of different keys
+    /// Number of different keys; the suites memory and eviction have their own, see --scale
     #[arg(short = 'k', long, default_value_t = 1_000_000)]
     keys: u64,
     /// Length of keys in bytes
@@ -89,7 +89,7 @@ pub struct LoadArgs {
     /// Content of values: constant, random, or file:PATH (a document a line, or the files of a directory)
     #[arg(long, default_value = "constant")]
     payload: Content,
-    /// Which keys are asked for
+    /// Which keys are asked for; the suites memory and eviction have their own
     #[arg(short = 'd', long, value_enum, default_value_t = DistributionName::Uniform)]
     distribution: DistributionName,
     /// Skew of zipfian and latest, between 0 and 1
@@ -386,7 +386,7 @@ enum SuiteName {
 #[command(verbatim_doc_comment)]
 pub struct CompareArgs {
     /// What to compare: CPU time per string command, bytes per key, throughput of two workers, hit ratios
-    #[arg(long, value_enum, conflicts_with_all = ["tests", "commands"])]
+    #[arg(long, value_enum, conflicts_with_all = ["tests", "commands", "pipeline", "value_size", "rate"])]
     suite: Option<SuiteName>,
     /// A server: onggi, redis, valkey, echo, NAME=COMMAND (with {port} and {dir}; variables such as LD_PRELOAD=... may
     /// stand in front), or NAME@ADDRESS[,pid=N]. Programs of presets are found by ONGGI_SERVER (else this one),
@@ -554,5 +554,64 @@ fn list() {
     println!("\nPlaceholders (--command):");
     for line in PLACEHOLDERS.split("; ") {
         println!("  {line}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{CommandFactory, Parser};
+
+    #[derive(Parser)]
+    struct Bench {
+        #[command(flatten)]
+        args: BenchArgs,
+    }
+
+    fn parse(line: &str) -> std::result::Result<BenchCommand, clap::Error> {
+        Bench::try_parse_from(shell_words::split(line).unwrap()).map(|bench| bench.args.command)
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Bench::command().debug_assert();
+    }
+
+    #[test]
+    fn rows_are_every_test_at_every_size_and_depth() {
+        let Ok(BenchCommand::Run(args)) =
+            parse("bench run -t get,set --command 'GET {key}' -P 1,16 --value-size 64,1k")
+        else {
+            panic!("a valid line is refused");
+        };
+        let rows = args.rows.rows().unwrap();
+        assert_eq!(rows.len(), 12);
+        assert_eq!(rows[0].title(), "get, pipeline 1, 64 B");
+        assert_eq!(rows[11].title(), "GET {key}, pipeline 16, 1024 B");
+    }
+
+    /// An option that a suite would ignore must not be taken.
+    #[test]
+    fn suites_refuse_what_they_bring_themselves() {
+        assert!(parse("bench compare --suite strings --rounds 3 --seconds 1 --server redis valkey").is_ok());
+        for option in ["-t get", "--command PING", "-P 1", "--value-size 64", "--rate 5"] {
+            assert!(parse(&format!("bench compare --suite strings {option}")).is_err(), "{option}");
+        }
+    }
+
+    #[test]
+    fn values_that_make_no_sense_are_named() {
+        for (line, part) in [
+            ("bench run -c 0", "--connections"),
+            ("bench run --theta 1", "--theta"),
+            ("bench run -s 0", "--seconds"),
+            ("bench run -k 1000 --key-size 5", "digits"),
+        ] {
+            let Ok(BenchCommand::Run(args)) = parse(line) else { panic!("{line} is refused by clap") };
+            let error = args.load.settings().unwrap_err().to_string();
+            assert!(error.contains(part), "{line}: {error}");
+        }
+        let Ok(BenchCommand::Run(args)) = parse("bench run --rate=-1") else { panic!("refused by clap") };
+        assert!(args.rows.rows().unwrap_err().to_string().contains("--rate"));
     }
 }
