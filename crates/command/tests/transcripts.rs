@@ -53,3 +53,8 @@ fn walks_over_keys() {
 fn objects() {
     play("objects.txt");
 }
+
+#[test]
+fn connections() {
+    play("connection.txt");
+}

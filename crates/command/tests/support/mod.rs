@@ -12,7 +12,10 @@ use base::hash::KeyHasher;
 use base::{DbIndex, KeyspaceId, Rng, UnixMs};
 use cmdlog::RecordBuilder;
 use command::call::call;
+use command::clients::{Address, Clients};
 use command::limits::{StampMeaning, StringLimit};
+use command::login::Login;
+use command::pause::Pause;
 use command::stats::WorkerStats;
 use command::{Args, CommandTable, Ctx, Host, Locks, Session, Stop};
 use engine::model::ModelEngine;
@@ -41,7 +44,8 @@ pub struct Connection {
     pub host: Host,
     stats: WorkerStats,
     keyspaces: Keyspaces,
-    session: Session,
+    /// What the client has said about itself.
+    pub session: Session,
     reply: ReplyBuffer,
 }
 
@@ -50,9 +54,16 @@ impl Connection {
     pub fn new(protocol: Protocol, fetching: Fetching) -> Self {
         let table = CommandTable::new(command::redis::FAMILIES);
         let stats = WorkerStats::new(table.rows().len());
-        let host = Host::default().with(StringLimit::default()).with(StampMeaning::default());
+        let host = Host::default()
+            .with(StringLimit::default())
+            .with(StampMeaning::default())
+            .with(Login::default())
+            .with(Pause::default())
+            .with(Clients::new(&table));
         let keyspaces = Keyspaces::new(fetching);
-        let session = Session::new(1, true, keyspaces.now);
+        let address = |port| Address::Tcp(([127, 0, 0, 1], port).into());
+        let info = host.part::<Clients>().connect(address(50_000), address(6379), 8, 0, keyspaces.now);
+        let session = Session::of(info.expect("room for a client"), true);
         Self { table, host, stats, keyspaces, session, reply: ReplyBuffer::new(protocol) }
     }
 
@@ -76,10 +87,14 @@ impl Connection {
             input.extend_from_slice(word.as_ref());
         }
         let args = Args::new(&input, &spans, &[]);
+        let mark = self.reply.mark();
         match self.table.resolve(&args) {
             Ok(row) => self.call(&row, args),
             Err(Stop::Error(text)) => self.reply.error(text.as_bytes()),
             Err(Stop::Fetch) => unreachable!("no row is needed to find a command"),
+        }
+        if !self.session.reply_wanted() {
+            self.reply.rewind(mark);
         }
         let bytes: Vec<u8> = self.reply.io_slices().flat_map(|slice| slice.to_vec()).collect();
         self.reply.advance(bytes.len());
@@ -248,6 +263,10 @@ impl Keyspace for Keyspaces {
 
     fn len(&self, space: KeyspaceId) -> u64 {
         self.live.len(space)
+    }
+
+    fn expiring_len(&self, space: KeyspaceId) -> u64 {
+        self.live.expiring_len(space)
     }
 
     fn scan(&mut self, space: KeyspaceId, cursor: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep {

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! A reply is one line: `+status`, `-error`, `:1`, `"string"`, `nil` (of RESP2, in the place of a string), `nil*` (of an
-//! array), `null` (of RESP3), `[array, of]`, `{map: of}`. Where RESP2 and RESP3 differ there are two lines.
+//! array), `null` (of RESP3), `txt"verbatim"`, `[array, of]`, `{map: of}`. Where RESP2 and RESP3 differ there are two lines.
 
 use super::{Connection, Fetching};
 use proto::Protocol;
@@ -139,6 +139,7 @@ fn show(value: &Value) -> String {
         Value::Error(text) => format!("-{}", String::from_utf8_lossy(text)),
         Value::Integer(number) => format!(":{number}"),
         Value::Bulk(text) => format!("\"{}\"", quoted(text)),
+        Value::Verbatim { format, text } => format!("{}\"{}\"", format.escape_ascii(), quoted(text)),
         Value::NullBulk => "nil".to_owned(),
         Value::NullArray => "nil*".to_owned(),
         Value::Null => "null".to_owned(),
