@@ -74,15 +74,15 @@ bitflags::bitflags! {
     }
 }
 
-/// What a client calls itself.
+/// What a client calls itself: printable ASCII without blanks, since it is shown in lines of fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     /// Set by CLIENT SETNAME or HELLO SETNAME.
-    pub name: Vec<u8>,
+    pub name: String,
     /// Set by CLIENT SETINFO lib-name.
-    pub library_name: Vec<u8>,
+    pub library_name: String,
     /// Set by CLIENT SETINFO lib-ver.
-    pub library_version: Vec<u8>,
+    pub library_version: String,
 }
 
 /// What a batch has done for one connection, for [`ClientInfo::update`].
@@ -209,6 +209,37 @@ impl ClientInfo {
         DbIndex(self.db.load(Ordering::Relaxed))
     }
 
+    /// The statistics' index of its last command.
+    pub fn last_command(&self) -> u32 {
+        self.last_command.load(Ordering::Relaxed)
+    }
+
+    /// The version of its protocol.
+    pub fn protocol_version(&self) -> u8 {
+        self.protocol.load(Ordering::Relaxed)
+    }
+
+    /// Commands queued by MULTI; -1 outside.
+    pub fn queued(&self) -> i64 {
+        self.queued.load(Ordering::Relaxed)
+    }
+
+    /// Keys watched.
+    pub fn watched(&self) -> usize {
+        self.watched.load(Ordering::Relaxed)
+    }
+
+    /// What is held for it.
+    pub fn held(&self) -> Held {
+        let bytes = |bytes: &AtomicUsize| bytes.load(Ordering::Relaxed);
+        Held {
+            input_bytes: bytes(&self.input_bytes),
+            queued_bytes: bytes(&self.queued_bytes),
+            unsent_bytes: bytes(&self.unsent_bytes),
+            reply_buffer_bytes: bytes(&self.reply_buffer_bytes),
+        }
+    }
+
     /// Whether somebody has asked for it to be closed: no request of it is to run any more.
     #[inline]
     pub fn is_killed(&self) -> bool {
@@ -225,41 +256,33 @@ impl ClientInfo {
         seconds_between(self.last_used_at.load(Ordering::Relaxed), now)
     }
 
-    /// The letters of CLIENT LIST's `flags`.
-    pub fn flag_letters(&self) -> String {
-        let flags = self.flags();
-        let mut letters: String = LETTERS.iter().filter(|(flag, _)| flags.contains(*flag)).map(|it| it.1).collect();
-        if matches!(self.address, Address::Unix(_)) {
-            letters.push('U');
-        }
-        if letters.is_empty() {
-            letters.push('N');
-        }
-        letters
-    }
-
-    /// The letters of CLIENT LIST's `capa`.
-    pub fn capability_letters(&self) -> &'static str {
-        if self.flags().contains(ClientFlags::CAN_REDIRECT) { "r" } else { "" }
+    /// Whether it came through a socket file.
+    pub fn is_local(&self) -> bool {
+        matches!(self.address, Address::Unix(_))
     }
 
     /// Bytes held for the client.
     pub fn held_bytes(&self) -> usize {
-        [&self.input_bytes, &self.reply_buffer_bytes, &self.queued_bytes]
-            .iter()
-            .fold(size_of::<Self>(), |sum, bytes| sum.saturating_add(bytes.load(Ordering::Relaxed)))
+        let held = self.held();
+        size_of::<Self>()
+            .saturating_add(held.input_bytes)
+            .saturating_add(held.queued_bytes)
+            .saturating_add(held.reply_buffer_bytes)
     }
 }
 
-/// The order in which CLIENT LIST shows them.
-const LETTERS: [(ClientFlags, char); 6] = [
-    (ClientFlags::MONITOR, 'O'),
-    (ClientFlags::TRANSACTION, 'x'),
-    (ClientFlags::WATCH_BROKEN, 'd'),
-    (ClientFlags::CLOSING, 'c'),
-    (ClientFlags::NO_EVICT, 'e'),
-    (ClientFlags::NO_TOUCH, 'T'),
-];
+/// Bytes held for a client, by what they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Of a request that has not arrived completely.
+    pub input_bytes: usize,
+    /// Of commands queued by MULTI.
+    pub queued_bytes: usize,
+    /// Of replies not sent yet.
+    pub unsent_bytes: usize,
+    /// For replies, free room included.
+    pub reply_buffer_bytes: usize,
+}
 
 fn flags_of(session: &Session) -> ClientFlags {
     let mut flags = ClientFlags::empty();
@@ -384,49 +407,8 @@ impl Clients {
         self.rejected.load(Ordering::Relaxed)
     }
 
-    /// Appends the connection's line of CLIENT LIST, with its line end. `command` is shown in place of the last command
-    /// published, for the connection that asks.
-    pub fn describe(&self, info: &ClientInfo, command: Option<&str>, now: UnixMs, line: &mut Vec<u8>) {
-        let index = info.last_command.load(Ordering::Relaxed) as usize;
-        let command = command.or_else(|| self.command_names.get(index).map(|name| &**name)).unwrap_or("NULL");
-        let names = info.names();
-        let load = |number: &AtomicUsize| number.load(Ordering::Relaxed);
-        let unsent = load(&info.unsent_bytes);
-        let mut text = |text: fmt::Arguments<'_>| line.extend_from_slice(text.to_string().as_bytes());
-        text(format_args!(
-            "id={} addr={} laddr={} fd={} name=",
-            info.id, info.address, info.local_address, info.descriptor
-        ));
-        line.extend_from_slice(&names.name);
-        let mut text = |text: fmt::Arguments<'_>| line.extend_from_slice(text.to_string().as_bytes());
-        text(format_args!(
-            " age={} idle={} flags={} capa={} db={} sub=0 psub=0 ssub=0 multi={} watch={} qbuf={} qbuf-free=0 argv-mem=0 \
-             multi-mem={} rbs={} rbp={} obl={unsent} oll=0 omem={unsent} tot-mem={} events={} cmd={command} user=default \
-             redir=-1 resp={} lib-name=",
-            info.age_seconds(now),
-            info.idle_seconds(now),
-            info.flag_letters(),
-            info.capability_letters(),
-            info.db().0,
-            info.queued.load(Ordering::Relaxed),
-            load(&info.watched),
-            load(&info.input_bytes),
-            load(&info.queued_bytes),
-            load(&info.reply_buffer_bytes),
-            load(&info.reply_buffer_bytes),
-            info.held_bytes(),
-            if unsent == 0 { "r" } else { "rw" },
-            info.protocol.load(Ordering::Relaxed),
-        ));
-        line.extend_from_slice(&names.library_name);
-        line.extend_from_slice(b" lib-ver=");
-        line.extend_from_slice(&names.library_version);
-        let mut text = |text: fmt::Arguments<'_>| line.extend_from_slice(text.to_string().as_bytes());
-        text(format_args!(
-            " tot-net-in={} tot-net-out={} tot-cmds={}\n",
-            info.received_bytes.get(),
-            info.sent_bytes.get(),
-            info.commands.get()
-        ));
+    /// The full name of the command with this statistics' index.
+    pub fn command_name(&self, index: u32) -> Option<&str> {
+        self.command_names.get(index as usize).map(|name| &**name)
     }
 }

@@ -1,9 +1,9 @@
 //! CLIENT: what a client says about itself and asks of the server. What concerns other connections is in
 //! [`client_list`](super::client_list) and [`client_pause`](super::client_pause).
 
+use super::client_line::Line;
 use super::client_list::{KILL, LIST};
 use super::client_pause::{PAUSE, UNBLOCK, UNPAUSE};
-use crate::clients::Clients;
 use crate::error::{self, Stop, shown};
 use crate::session::Replies;
 use crate::spec::{Argument, Docs};
@@ -58,11 +58,10 @@ fn on_or_off(ctx: &Ctx<'_>) -> Result<bool, Stop> {
 }
 
 /// Names appear in lines of fields with spaces between them, so they have none, nor anything that is not printable ASCII.
-pub(super) fn check_name(name: &[u8], what: &str) -> Result<(), Stop> {
-    if name.iter().all(u8::is_ascii_graphic) {
-        return Ok(());
-    }
-    Err(Stop::error_with(format!("ERR {what} cannot contain spaces, newlines or special characters.")))
+pub(super) fn check_name<'n>(name: &'n [u8], what: &str) -> Result<&'n str, Stop> {
+    let text = std::str::from_utf8(name).ok().filter(|_| name.iter().all(u8::is_ascii_graphic));
+    let refused = || Stop::error_with(format!("ERR {what} cannot contain spaces, newlines or special characters."));
+    text.ok_or_else(refused)
 }
 
 static CAPA: CommandSpec = CommandSpec {
@@ -114,7 +113,7 @@ fn getname(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     if name.is_empty() {
         ctx.reply.null()
     } else {
-        ctx.reply.bulk(&name)
+        ctx.reply.bulk(name.as_bytes())
     }
     Ok(())
 }
@@ -139,9 +138,8 @@ static SETNAME: CommandSpec = CommandSpec {
 };
 
 fn setname(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let name = &ctx.args[2];
-    check_name(name, "Client names")?;
-    ctx.session.info.rename(|names| names.name = name.to_vec());
+    let name = check_name(&ctx.args[2], "Client names")?;
+    ctx.session.info.rename(|names| names.name = name.to_owned());
     ctx.reply.ok();
     Ok(())
 }
@@ -171,11 +169,11 @@ static SETINFO: CommandSpec = CommandSpec {
 fn setinfo(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let value = &ctx.args[3];
     if ctx.is_word(2, "lib-name") {
-        check_name(value, "lib-name")?;
-        ctx.session.info.rename(|names| names.library_name = value.to_vec());
+        let name = check_name(value, "lib-name")?;
+        ctx.session.info.rename(|names| names.library_name = name.to_owned());
     } else if ctx.is_word(2, "lib-ver") {
-        check_name(value, "lib-ver")?;
-        ctx.session.info.rename(|names| names.library_version = value.to_vec());
+        let version = check_name(value, "lib-ver")?;
+        ctx.session.info.rename(|names| names.library_version = version.to_owned());
     } else {
         return Err(Stop::error_with(format!("ERR Unrecognized option '{}'", shown(&ctx.args[2]))));
     }
@@ -226,9 +224,8 @@ static INFO: CommandSpec = CommandSpec {
 fn info(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let (info, now) = (&ctx.session.info, ctx.now());
     info.update_session(ctx.session, ctx.reply.protocol(), now);
-    let mut line = Vec::new();
-    ctx.host.part::<Clients>().describe(info, Some("client|info"), now, &mut line);
-    ctx.reply.verbatim("txt", &line);
+    let line = Line { clients: ctx.host.part(), info, command: Some("client|info"), now };
+    ctx.reply.verbatim("txt", line.to_string().as_bytes());
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The filters of CLIENT LIST and CLIENT KILL. A connection passes when it passes every filter given; of a filter given
 //! twice the later counts, but numbers of connections add up.
 
+use super::client_line::flag_letters;
 use crate::clients::{ClientFlags, ClientInfo};
 use crate::error::{self, Stop, shown};
 use crate::{Args, Ctx};
@@ -64,12 +65,12 @@ impl Test {
             Self::Address(text) => info.address.to_string().as_bytes() == text,
             Self::LocalAddress(text) => info.local_address.to_string().as_bytes() == text,
             Self::Flags(letters) => {
-                let has = info.flag_letters().into_bytes();
+                let has = flag_letters(info).into_bytes();
                 letters.iter().all(|letter| has.contains(letter))
             }
-            Self::Name(name) => info.names().name == *name && !name.is_empty(),
-            Self::LibraryName(name) => info.names().library_name == *name && !name.is_empty(),
-            Self::LibraryVersion(version) => info.names().library_version == *version && !version.is_empty(),
+            Self::Name(name) => info.names().name.as_bytes() == name && !name.is_empty(),
+            Self::LibraryName(name) => info.names().library_name.as_bytes() == name && !name.is_empty(),
+            Self::LibraryVersion(version) => info.names().library_version.as_bytes() == version && !version.is_empty(),
             Self::Db(db) => info.db() == *db,
             Self::Capabilities => info.flags().contains(ClientFlags::CAN_REDIRECT),
             Self::Ip(ip) => info.address.host().as_bytes() == ip,

@@ -1,6 +1,7 @@
 //! CLIENT LIST and CLIENT KILL.
 
 use super::client_filter::Filter;
+use super::client_line::Line;
 use crate::clients::Clients;
 use crate::error::Stop;
 use crate::spec::{Argument, Docs};
@@ -100,14 +101,15 @@ fn list(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let (filter, now) = (Filter::parse(ctx, 2)?, ctx.now());
     let (clients, own) = (ctx.host.part::<Clients>(), ctx.session.id);
     ctx.session.info.update_session(ctx.session, ctx.reply.protocol(), now);
-    let mut lines = Vec::new();
+    let mut lines = String::new();
     for info in clients.all() {
         let is_own = info.id == own;
         if filter.passes(&info, now) && !(is_own && filter.skip_self == Some(true)) {
-            clients.describe(&info, is_own.then_some("client|list"), now, &mut lines);
+            let command = is_own.then_some("client|list");
+            lines.push_str(&Line { clients, info: &info, command, now }.to_string());
         }
     }
-    ctx.reply.verbatim("txt", &lines);
+    ctx.reply.verbatim("txt", lines.as_bytes());
     Ok(())
 }
 

@@ -123,8 +123,7 @@ fn hello(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
                 at.saturating_add(3)
             }
             (Some(wanted), _) if ctx.is_word(at, "setname") => {
-                check_name(wanted, "Client names")?;
-                name = Some(wanted);
+                name = Some(check_name(wanted, "Client names")?);
                 at.saturating_add(2)
             }
             _ => return Err(Stop::error_with(format!("ERR Syntax error in HELLO option '{}'", shown(option)))),
@@ -141,7 +140,7 @@ fn hello(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         ));
     }
     if let Some(name) = name {
-        ctx.session.info.rename(|names| names.name = name.to_vec());
+        ctx.session.info.rename(|names| names.name = name.to_owned());
     }
     if let Some(protocol) = protocol {
         ctx.reply.set_protocol(protocol);

@@ -4,6 +4,7 @@ pub mod bitfield;
 pub mod bitmap;
 pub mod client;
 mod client_filter;
+mod client_line;
 mod client_list;
 mod client_pause;
 pub mod connection;

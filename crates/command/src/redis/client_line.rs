@@ -1,0 +1,79 @@
+//! One connection as CLIENT LIST and CLIENT INFO show it.
+
+use crate::clients::{ClientFlags, ClientInfo, Clients};
+use base::UnixMs;
+use std::fmt;
+
+/// A line of fields, its end included. Fields of features that no connection has (subscriptions, tracking) are there for
+/// clients that look for them.
+pub(super) struct Line<'a> {
+    pub(super) clients: &'a Clients,
+    pub(super) info: &'a ClientInfo,
+    /// Shown in place of the last command published: the connection that asks is running another.
+    pub(super) command: Option<&'static str>,
+    pub(super) now: UnixMs,
+}
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { clients, info, now, .. } = *self;
+        let (names, held) = (info.names(), info.held());
+        write!(f, "id={} addr={} laddr={} fd={} ", info.id, info.address, info.local_address, info.descriptor)?;
+        write!(f, "name={} age={} idle={} ", names.name, info.age_seconds(now), info.idle_seconds(now))?;
+        write!(f, "flags={} capa={} ", flag_letters(info), capability_letters(info))?;
+        write!(f, "db={} sub=0 psub=0 ssub=0 multi={} watch={} ", info.db().0, info.queued(), info.watched())?;
+        write!(f, "qbuf={} qbuf-free=0 argv-mem=0 multi-mem={} ", held.input_bytes, held.queued_bytes)?;
+        write!(f, "rbs={0} rbp={0} obl={1} oll=0 omem={1} ", held.reply_buffer_bytes, held.unsent_bytes)?;
+        let events = if held.unsent_bytes == 0 { "r" } else { "rw" };
+        let command = self.command.or_else(|| clients.command_name(info.last_command())).unwrap_or("NULL");
+        write!(f, "tot-mem={} events={events} cmd={command} user=default redir=-1 ", info.held_bytes())?;
+        write!(f, "resp={} lib-name={} ", info.protocol_version(), names.library_name)?;
+        write!(f, "lib-ver={} tot-net-in={} ", names.library_version, info.received_bytes.get())?;
+        writeln!(f, "tot-net-out={} tot-cmds={}", info.sent_bytes.get(), info.commands.get())
+    }
+}
+
+/// The letters of `flags`, `N` when there are no others.
+pub(super) fn flag_letters(info: &ClientInfo) -> String {
+    const LETTERS: [(ClientFlags, char); 6] = [
+        (ClientFlags::MONITOR, 'O'),
+        (ClientFlags::TRANSACTION, 'x'),
+        (ClientFlags::WATCH_BROKEN, 'd'),
+        (ClientFlags::CLOSING, 'c'),
+        (ClientFlags::NO_EVICT, 'e'),
+        (ClientFlags::NO_TOUCH, 'T'),
+    ];
+    let flags = info.flags();
+    let mut letters: String = LETTERS.iter().filter(|(flag, _)| flags.contains(*flag)).map(|it| it.1).collect();
+    if info.is_local() {
+        letters.push('U');
+    }
+    if letters.is_empty() {
+        letters.push('N');
+    }
+    letters
+}
+
+/// The letters of `capa`.
+fn capability_letters(info: &ClientInfo) -> &'static str {
+    if info.flags().contains(ClientFlags::CAN_REDIRECT) { "r" } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clients::Address;
+
+    #[test]
+    fn a_socket_file_is_shown_as_address_and_flag() {
+        let address = || Address::Unix("/run/socket".into());
+        let info = ClientInfo::new(7, address(), address(), 1000);
+        let clients = Clients::new(&crate::CommandTable::new(&[]));
+        let line = Line { clients: &clients, info: &info, command: None, now: 4999 }.to_string();
+        assert!(
+            line.starts_with("id=7 addr=/run/socket:0 laddr=/run/socket:0 fd=-1 name= age=3 idle=3 flags=U capa= ")
+        );
+        assert!(line.contains(" cmd=NULL "), "no command yet: {line}");
+        assert!(line.ends_with(" tot-cmds=0\n"));
+    }
+}
