@@ -86,7 +86,8 @@ impl CommandTable {
         None
     }
 
-    /// The row a request asks for, a subcommand's where there is one, with the number of its arguments checked.
+    /// The row a request asks for, a subcommand's where there is one, with the number of its arguments checked. A container
+    /// whose arity lets it stand alone (COMMAND) is then its first subcommand.
     ///
     /// # Errors
     /// No such command or subcommand, or a wrong number of arguments.
@@ -113,7 +114,12 @@ impl CommandTable {
 
 #[cold]
 fn resolve_subcommand(row: Row, rows: &[&'static CommandSpec], args: &Args<'_>) -> Result<Row, Stop> {
-    let Some(word) = args.bytes(1) else { return Err(error::wrong_arity(row.spec.name)) };
+    let Some(word) = args.bytes(1) else {
+        return match rows.first() {
+            Some(first) if row.spec.arity == -1 => Ok(Row { name: 0, spec: first, index: row.index.saturating_add(1) }),
+            _ => Err(error::wrong_arity(row.spec.name)),
+        };
+    };
     let found = rows.iter().position(|sub| word.eq_ignore_ascii_case(sub.name.as_bytes()));
     let Some((place, spec)) = found.and_then(|place| Some((place, *rows.get(place)?))) else {
         let word = String::from_utf8_lossy(word.get(..128).unwrap_or(word));

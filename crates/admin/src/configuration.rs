@@ -1,0 +1,90 @@
+//! The settings in force, and how a change of them reaches the parts of the server.
+
+use crate::{CommandLog, LatencyMonitor};
+use command::Host;
+use command::clients::Clients;
+use command::limits::{StampMeaning, StringLimit};
+use command::login::{Login, PasswordTooLong};
+use config::{Directive, EvictionPolicy, RewriteError, SetError, Settings};
+use parking_lot::{Mutex, RwLock};
+use std::sync::Arc;
+
+/// What a server does about changed settings. Its methods run on a worker and must not wait for clients.
+pub trait Apply: Send + Sync {
+    /// Puts a changed setting into force; nothing for those that are read anew each time.
+    ///
+    /// # Errors
+    /// Why it cannot be, in words for the client; everything is then as it was.
+    fn apply(&self, row: &'static Directive, settings: &Settings) -> Result<(), String>;
+
+    /// Writes the settings to the file they came from.
+    ///
+    /// # Errors
+    /// No file, or what went wrong with it.
+    fn rewrite(&self, settings: &Settings) -> Result<(), RewriteError>;
+}
+
+/// The settings in force.
+pub struct Configuration {
+    current: RwLock<Arc<Settings>>,
+    apply: Box<dyn Apply>,
+    /// Held for the whole of a change, so that two of them do not undo each other.
+    changing: Mutex<()>,
+}
+
+impl Configuration {
+    /// Starts with these settings, which are in force already.
+    pub fn new(settings: Settings, apply: Box<dyn Apply>) -> Self {
+        Self { current: RwLock::new(Arc::new(settings)), apply, changing: Mutex::new(()) }
+    }
+
+    /// The settings in force now.
+    pub fn current(&self) -> Arc<Settings> {
+        self.current.read().clone()
+    }
+
+    /// CONFIG SET: all pairs or none. The new settings, when it succeeded.
+    ///
+    /// # Errors
+    /// What [`Settings::change`] or the server refuses.
+    pub fn set(&self, host: &Host, pairs: &[(&[u8], &[u8])]) -> Result<Arc<Settings>, SetError> {
+        let _changing = self.changing.lock();
+        let change = self.current().change(pairs)?;
+        let next = Arc::new(change.apply(|row, settings| {
+            if row.name == "requirepass" {
+                set_password(host, settings).map_err(|error| error.to_string())?;
+            }
+            self.apply.apply(row, settings)
+        })?);
+        follow(host, &next);
+        *self.current.write() = next.clone();
+        Ok(next)
+    }
+
+    /// CONFIG REWRITE.
+    ///
+    /// # Errors
+    /// See [`Apply::rewrite`].
+    pub fn rewrite(&self) -> Result<(), RewriteError> {
+        let _changing = self.changing.lock();
+        self.apply.rewrite(&self.current())
+    }
+}
+
+/// Takes over `requirepass`; at startup before the first connection.
+///
+/// # Errors
+/// It is too long; the old one stays.
+pub fn set_password(host: &Host, settings: &Settings) -> Result<(), PasswordTooLong> {
+    host.part::<Login>().set_password(Some(settings.requirepass.expose()))
+}
+
+/// Brings the parts of the server that keep copies of settings, but for the password, up to date: at startup, and after every CONFIG SET.
+pub fn follow(host: &Host, settings: &Settings) {
+    host.part::<StringLimit>().set(settings.proto_bulk_bytes_max);
+    let frequency = matches!(settings.maxmemory_policy, EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu);
+    host.part::<StampMeaning>().set_frequency(frequency);
+    host.part::<Clients>().set_limit(settings.maxclients as usize);
+    host.part::<Arc<CommandLog>>().follow(settings);
+    host.part::<Arc<LatencyMonitor>>().follow(settings);
+}

@@ -1,0 +1,149 @@
+//! DEBUG: for tests and for looking inside. Refused unless `enable-debug-command` allows it.
+//!
+//! Its subcommands are not rows of their own, as in Redis. All shards are locked while one runs; DEBUG SLEEP holds up the
+//! whole server, which is what it is for.
+
+use crate::{Configuration, reply_help};
+use command::clients::Address;
+use command::spec::Docs;
+use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
+use config::DebugCommand;
+use std::time::Duration;
+use store::Digest;
+
+/// The rows of this family.
+pub const COMMANDS: &[&CommandSpec] = &[&DEBUG];
+
+static DEBUG: CommandSpec = CommandSpec {
+    name: "debug",
+    arity: -2,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    categories: Categories::empty(),
+    keys: &[],
+    locks: Locks::All,
+    docs: &Docs {
+        summary: "Looks inside the server, for tests.",
+        since: "1.0.0",
+        group: "server",
+        complexity: "Depends on subcommand.",
+        ..Docs::NONE
+    },
+    run: Run::Call(debug),
+};
+
+/// Longest DEBUG SLEEP, so that a slip of the finger ends.
+const SLEEP_SECONDS_MAX: f64 = 3600.0;
+
+fn debug(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    check_allowed(ctx)?;
+    let count = ctx.args.len();
+    if ctx.is_word(1, "help") && count == 2 {
+        help(ctx);
+    } else if ctx.is_word(1, "sleep") && count == 3 {
+        sleep(ctx);
+    } else if ctx.is_word(1, "object") && (count == 3 || count == 4 && ctx.is_word(3, "fast")) {
+        return object(ctx);
+    } else if ctx.is_word(1, "digest") && count == 2 {
+        let digest = digest_of_all(ctx);
+        ctx.reply.simple(digest.to_string());
+    } else if ctx.is_word(1, "digest-value") && count >= 3 {
+        return digest_value(ctx);
+    } else {
+        return Err(Stop::error_with(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{}'. Try DEBUG HELP.",
+            error::shown(&ctx.args[1])
+        )));
+    }
+    Ok(())
+}
+
+fn check_allowed(ctx: &Ctx<'_>) -> Result<(), Stop> {
+    let allowed = match ctx.host.part::<Configuration>().current().enable_debug_command {
+        DebugCommand::No => false,
+        DebugCommand::Yes => true,
+        DebugCommand::Local => is_local(&ctx.session.info.address),
+    };
+    let refusal = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it \
+                   from a local connection, otherwise you need to set this option in the configuration file, and then \
+                   restart the server.";
+    if allowed { Ok(()) } else { Err(Stop::error(refusal)) }
+}
+
+/// Over loopback or the unix socket.
+fn is_local(address: &Address) -> bool {
+    match address {
+        Address::Tcp(address) => address.ip().to_canonical().is_loopback(),
+        Address::Unix(_) => true,
+    }
+}
+
+fn sleep(ctx: &mut Ctx<'_>) {
+    let seconds = std::str::from_utf8(&ctx.args[2]).ok().and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+    if seconds > 0.0 {
+        std::thread::sleep(Duration::from_secs_f64(seconds.min(SLEEP_SECONDS_MAX)));
+    }
+    ctx.reply.ok();
+}
+
+fn object(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let key = ctx.key(2);
+    let Some(entry) = ctx.ks.peek(&key)? else { return Err(error::NO_SUCH_KEY) };
+    let (encoding, len, stamp) = (types::encoding::name(&entry), entry.value.len(), entry.stamp);
+    let idle = ctx.ks.idle_seconds(stamp);
+    let cost = ctx.ks.cost_bytes(&key).unwrap_or(0);
+    ctx.reply.simple(format!(
+        "Value refcount:1 encoding:{encoding} serializedlength:{len} lru_seconds_idle:{idle} cost_bytes:{cost}"
+    ));
+    Ok(())
+}
+
+/// The digest of all live entries, through the shards locked for this command.
+fn digest_of_all(ctx: &mut Ctx<'_>) -> Digest {
+    let (mut digest, now) = (Digest::default(), ctx.now());
+    for db in (0..).map(base::DbIndex) {
+        let Some(space) = ctx.ks.space_of(db) else { break };
+        if ctx.ks.len(space) == 0 {
+            continue;
+        }
+        let mut cursor = Some(0);
+        while let Some(at) = cursor {
+            let step = ctx.ks.scan(space, at, &mut |entry| {
+                if !entry.is_expired(now) {
+                    digest.toggle(Digest::of(db, entry));
+                }
+            });
+            cursor = step.next;
+        }
+    }
+    digest
+}
+
+fn digest_value(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let mut digests = Vec::new();
+    for index in 2..ctx.args.len() {
+        let (key, db) = (ctx.key(index), ctx.session.db);
+        digests.push(ctx.ks.peek(&key)?.map(|entry| Digest::of(db, &entry)).unwrap_or_default());
+    }
+    ctx.reply.array(digests.len());
+    digests.iter().for_each(|digest| ctx.reply.simple(digest.to_string()));
+    Ok(())
+}
+
+fn help(ctx: &mut Ctx<'_>) {
+    reply_help(
+        ctx,
+        &[
+            "DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+            "DIGEST",
+            "    Give one number for all data: equal on servers with equal data.",
+            "DIGEST-VALUE <key> [<key> ...]",
+            "    Give such a number for each of these keys.",
+            "OBJECT <key> [fast]",
+            "    Tell how the value under the key is stored.",
+            "SLEEP <seconds>",
+            "    Hold up the server; fractions are allowed.",
+            "HELP",
+            "    Print this help.",
+        ],
+    );
+}

@@ -1,0 +1,149 @@
+//! The running totals of a server, kept by its workers and added up by whoever asks.
+
+use command::stats::{Counter, WorkerStats};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What one worker counts. Each [`Counter`] has that worker as its only writer.
+pub struct WorkerFigures {
+    /// Calls by command, hits, bytes.
+    pub stats: Arc<WorkerStats>,
+    /// Entries removed because their time had come.
+    pub expired_keys: Counter,
+    /// Entries removed to make room.
+    pub evicted_keys: Counter,
+    /// Effects applied.
+    pub changes: Counter,
+}
+
+impl WorkerFigures {
+    /// Figures at zero beside these statistics.
+    pub fn new(stats: Arc<WorkerStats>) -> Self {
+        Self { stats, expired_keys: Counter::default(), evicted_keys: Counter::default(), changes: Counter::default() }
+    }
+}
+
+/// Samples kept for rates: at ten a second, the last 1.6 seconds, as in Redis.
+const SAMPLE_COUNT: usize = 16;
+
+/// The totals at one moment.
+#[derive(Clone, Copy)]
+struct Sample {
+    at_ns: u64,
+    commands: u64,
+    input_bytes: u64,
+    output_bytes: u64,
+}
+
+/// Rates per second over the last samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// Commands.
+    pub commands: u64,
+    /// Bytes received.
+    pub input_bytes: u64,
+    /// Bytes sent.
+    pub output_bytes: u64,
+}
+
+/// The figures of a whole server.
+pub struct Figures {
+    workers: Vec<Arc<WorkerFigures>>,
+    samples: Mutex<VecDeque<Sample>>,
+    peak_bytes: AtomicU64,
+}
+
+impl Figures {
+    /// The figures of these workers.
+    pub fn new(workers: Vec<Arc<WorkerFigures>>) -> Self {
+        Self { workers, samples: Mutex::default(), peak_bytes: AtomicU64::new(0) }
+    }
+
+    /// The workers, by number.
+    pub fn workers(&self) -> &[Arc<WorkerFigures>] {
+        &self.workers
+    }
+
+    /// Adds up one figure of all workers.
+    pub fn sum(&self, figure: impl Fn(&WorkerFigures) -> u64) -> u64 {
+        self.workers.iter().map(|worker| figure(worker)).fold(0, u64::wrapping_add)
+    }
+
+    /// Adds up one figure of all workers' statistics.
+    pub fn sum_stats(&self, figure: impl Fn(&WorkerStats) -> u64) -> u64 {
+        self.sum(|worker| figure(&worker.stats))
+    }
+
+    /// Notes the totals, for rates, and the memory in use, for its peak. Called ten times a second by one worker;
+    /// `at_ns` is monotonic.
+    pub fn sample(&self, at_ns: u64, used_bytes: u64) {
+        let sample = Sample {
+            at_ns,
+            commands: self.sum_stats(|stats| stats.commands_processed.get()),
+            input_bytes: self.sum_stats(|stats| stats.input_bytes.get()),
+            output_bytes: self.sum_stats(|stats| stats.output_bytes.get()),
+        };
+        let mut samples = self.samples.lock();
+        if samples.len() == SAMPLE_COUNT {
+            samples.pop_front();
+        }
+        samples.push_back(sample);
+        self.peak_bytes.fetch_max(used_bytes, Ordering::Relaxed);
+    }
+
+    /// Rates over the samples kept.
+    pub fn rates(&self) -> Rates {
+        let samples = self.samples.lock();
+        let (Some(first), Some(last)) = (samples.front(), samples.back()) else { return Rates::default() };
+        let ns = u128::from(last.at_ns.saturating_sub(first.at_ns));
+        let rate = |from: u64, to: u64| {
+            let amount = u128::from(to.saturating_sub(from)) * 1_000_000_000;
+            amount.checked_div(ns).map_or(0, |rate| u64::try_from(rate).unwrap_or(u64::MAX))
+        };
+        Rates {
+            commands: rate(first.commands, last.commands),
+            input_bytes: rate(first.input_bytes, last.input_bytes),
+            output_bytes: rate(first.output_bytes, last.output_bytes),
+        }
+    }
+
+    /// The most memory seen at a sample, and now.
+    pub fn peak_bytes(&self, used_bytes: u64) -> u64 {
+        self.peak_bytes.fetch_max(used_bytes, Ordering::Relaxed).max(used_bytes)
+    }
+
+    /// Back to 0 (CONFIG RESETSTAT): everything but what is true now and the changes since the start.
+    pub fn reset(&self, used_bytes: u64) {
+        for worker in &self.workers {
+            worker.stats.reset();
+            [&worker.expired_keys, &worker.evicted_keys].into_iter().for_each(Counter::reset);
+        }
+        self.peak_bytes.store(used_bytes, Ordering::Relaxed);
+        self.samples.lock().clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_follow_the_samples() {
+        let worker = Arc::new(WorkerFigures::new(Arc::new(WorkerStats::new(1))));
+        let figures = Figures::new(vec![worker.clone()]);
+        assert_eq!(figures.rates(), Rates::default());
+        for tenth in 0..40 {
+            figures.sample(tenth * 100_000_000, 1000 - tenth);
+            worker.stats.commands_processed.add(500);
+            worker.stats.input_bytes.add(7);
+        }
+        assert_eq!(figures.rates(), Rates { commands: 5000, input_bytes: 70, output_bytes: 0 });
+        assert_eq!(figures.peak_bytes(10), 1000);
+        figures.reset(5);
+        assert_eq!(figures.peak_bytes(4), 5);
+        assert_eq!(figures.rates(), Rates::default());
+        assert_eq!(worker.stats.commands_processed.get(), 0);
+    }
+}

@@ -1,0 +1,63 @@
+//! What operators ask a server: its figures, settings, commands, slow calls and memory. Each family is a file with the
+//! rows of its commands and their functions; `server` joins [`FAMILIES`] to its table at startup.
+//!
+//! ```text
+//! workers --> Figures, CommandLog, LatencyMonitor --> INFO, SLOWLOG, LATENCY
+//! CONFIG SET --> Configuration --> Apply (the server) and follow (parts of Host)
+//! ```
+//!
+//! A1. No figure is made up: what this server does not measure is left out, what it does not do is zero.
+//! A2. A secret that passes through a command appears in no log: everything shown goes through [`command::login::redacted`].
+//! A3. Rows that look at whole keyspaces lock all shards; none takes a shard lock on its own, so that all of them can run
+//!     inside MULTI.
+#![forbid(unsafe_code)]
+
+pub mod about;
+pub mod catalogue;
+pub mod command_log;
+pub mod config_rows;
+pub mod configuration;
+pub mod debug;
+pub mod figures;
+pub mod histogram;
+pub mod info;
+pub mod keyspaces;
+pub mod latency;
+pub mod latency_rows;
+pub mod lolwut;
+pub mod memory;
+pub mod monitor;
+pub mod persistence;
+pub mod replication;
+pub mod slow_rows;
+
+pub use about::About;
+pub use command_log::CommandLog;
+pub use configuration::{Apply, Configuration, follow, set_password};
+pub use figures::{Figures, WorkerFigures};
+pub use latency::LatencyMonitor;
+pub use persistence::ShutdownRequest;
+
+use command::CommandSpec;
+
+/// The rows of all families.
+pub const FAMILIES: &[&[&CommandSpec]] = &[
+    info::COMMANDS,
+    config_rows::COMMANDS,
+    catalogue::COMMANDS,
+    keyspaces::COMMANDS,
+    persistence::COMMANDS,
+    slow_rows::COMMANDS,
+    latency_rows::COMMANDS,
+    memory::COMMANDS,
+    debug::COMMANDS,
+    monitor::COMMANDS,
+    lolwut::COMMANDS,
+    replication::COMMANDS,
+];
+
+/// Answers the lines of a HELP subcommand.
+fn reply_help(ctx: &mut command::Ctx<'_>, lines: &[&str]) {
+    ctx.reply.array(lines.len());
+    lines.iter().for_each(|line| ctx.reply.simple(line));
+}

@@ -1,0 +1,68 @@
+//! ROLE and WAIT, as a primary without replicas answers them.
+
+use command::spec::{Argument, Docs};
+use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop};
+
+/// The rows of this family.
+pub const COMMANDS: &[&CommandSpec] = &[&ROLE, &WAIT];
+
+static ROLE: CommandSpec = CommandSpec {
+    name: "role",
+    arity: 1,
+    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::FAST),
+    categories: Categories::DANGEROUS,
+    keys: &[],
+    locks: Locks::None,
+    docs: &Docs {
+        summary: "Tells whether this is a primary or a replica.",
+        since: "2.8.12",
+        group: "server",
+        complexity: "O(1)",
+        ..Docs::NONE
+    },
+    run: Run::Call(role),
+};
+
+static WAIT: CommandSpec = CommandSpec {
+    name: "wait",
+    arity: 3,
+    flags: Flags::BLOCKING,
+    categories: Categories::CONNECTION,
+    keys: &[],
+    locks: Locks::None,
+    docs: &Docs {
+        summary: "Waits until replicas have the connection's writes.",
+        since: "3.0.0",
+        group: "generic",
+        complexity: "O(1)",
+        tips: &["request_policy:all_shards", "response_policy:agg_min"],
+        arguments: &[Argument::integer("numreplicas"), Argument::integer("timeout")],
+        ..Docs::NONE
+    },
+    run: Run::Call(wait),
+};
+
+fn role(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    ctx.reply.array(3);
+    ctx.reply.bulk(b"master");
+    ctx.reply.integer(0);
+    ctx.reply.array(0);
+    Ok(())
+}
+
+/// Answers at once: no replica is there whose word could be waited for.
+fn wait(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    replicas_and_timeout(ctx, 1)?;
+    ctx.reply.integer(0);
+    Ok(())
+}
+
+/// The count of replicas at `index` and the milliseconds behind it, checked as Valkey does.
+pub(crate) fn replicas_and_timeout(ctx: &Ctx<'_>, index: usize) -> Result<(i64, i64), Stop> {
+    let replicas = ctx.integer(index)?;
+    let timeout = ctx.integer(index + 1).map_err(|_| Stop::error("ERR timeout is not an integer or out of range"))?;
+    if timeout < 0 {
+        return Err(Stop::error("ERR timeout is negative"));
+    }
+    Ok((replicas, timeout))
+}
