@@ -132,7 +132,7 @@ fn config_set(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let words: Vec<&[u8]> = ctx.args.from(2).collect();
     let (pairs, rest) = words.as_chunks::<2>();
     if !rest.is_empty() {
-        return Err(error::wrong_arity("config|set"));
+        return Err(error::SYNTAX);
     }
     let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|[name, value]| (*name, *value)).collect();
     let changed = ctx.host.part::<Configuration>().set(ctx.host, &pairs);

@@ -231,7 +231,10 @@ fn waitaof(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     if !(0..=1).contains(&local) {
         return Err(Stop::error("ERR value is out of range, value must between 0 and 1"));
     }
-    crate::replication::replicas_and_timeout(ctx, 2)?;
+    let (replicas, _) = crate::replication::replicas_and_timeout(ctx, 2)?;
+    if replicas < 0 {
+        return Err(Stop::error("ERR value is out of range, must be positive"));
+    }
     if local > 0 {
         return Err(Stop::error("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."));
     }

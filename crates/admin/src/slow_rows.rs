@@ -269,8 +269,8 @@ fn slowlog_reset(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 }
 
 fn commandlog_get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let reason = reason(ctx, 3)?;
     let count = count(ctx, 2)?;
+    let reason = reason(ctx, 3)?;
     reply_entries(ctx, reason, count);
     Ok(())
 }

@@ -265,8 +265,8 @@ fn command_getkeysandflags(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 fn keys_of(ctx: &Ctx<'_>) -> Result<Vec<(Vec<u8>, KeyFlags)>, Stop> {
     let unknown = || Stop::error("ERR Invalid command specified");
     let mut spec = table(ctx).find(&ctx.args[2]).ok_or_else(unknown)?.spec;
-    if let Run::Container(_) = spec.run {
-        spec = spec.subcommand(&ctx.args[3]).ok_or_else(unknown)?;
+    if let (Run::Container(_), Some(word)) = (spec.run, ctx.args.bytes(3)) {
+        spec = spec.subcommand(word).ok_or_else(unknown)?;
     }
     if spec.keys.is_empty() {
         return Err(Stop::error("ERR The command has no key arguments"));

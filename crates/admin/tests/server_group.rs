@@ -1,0 +1,439 @@
+//! The server group without a server: requests through the command table and a real store, replies as bytes.
+
+use admin::{About, Apply, CommandLog, Configuration, Figures, LatencyMonitor, ShutdownRequest, WorkerFigures};
+use base::clock::ManualClock;
+use base::random::SeededEntropy;
+use command::call::{Observer, call};
+use command::clients::{Address, Clients};
+use command::limits::{StampMeaning, StringLimit};
+use command::login::Login;
+use command::stats::WorkerStats;
+use command::{Args, CommandTable, Ctx, Host, Session, Stop};
+use config::{Directive, RewriteError, Settings};
+use proto::{Protocol, ReplyBuffer, Span};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use store::shard::ShardEngine;
+use store::{At, LockSet, Scratch, Store, StoreOptions, Wake, WorkerSet};
+
+/// The start of every test's server.
+const START: i64 = 1_700_000_000_000;
+
+struct NobodyWaits;
+
+impl Wake for NobodyWaits {
+    fn wake(&self, _: WorkerSet) {}
+}
+
+/// Refuses one value, as a listener might whose port is taken.
+struct Refusing;
+
+impl Apply for Refusing {
+    fn apply(&self, row: &'static Directive, settings: &Settings) -> Result<(), String> {
+        match row.name {
+            "timeout" if settings.timeout_seconds == 13 => Err("not this one".into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn rewrite(&self, _: &Settings) -> Result<(), RewriteError> {
+        Err(RewriteError::NoFile)
+    }
+}
+
+struct Server {
+    store: Arc<Store>,
+    table: Arc<CommandTable>,
+    host: Host,
+    stats: Arc<WorkerStats>,
+    session: Session,
+    scratch: Scratch,
+    reply: ReplyBuffer,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Server {
+    fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    fn with(settings: Settings) -> Self {
+        let store = Arc::new(Store::new(StoreOptions {
+            shard_count: 4,
+            database_count: 16,
+            clock: Arc::new(ManualClock::new(START + 5000)),
+            entropy: Arc::new(SeededEntropy::new(1)),
+            wake: Arc::new(NobodyWaits),
+            log: None,
+            engine: |engine| ShardEngine::Memory(Box::new(engine)),
+        }));
+        let table = Arc::new(CommandTable::new(&[command::redis::FAMILIES, admin::FAMILIES].concat()));
+        let stats = Arc::new(WorkerStats::new(table.rows().len()));
+        let latency = Arc::new(LatencyMonitor::new(&settings));
+        let stopped = Arc::new(AtomicBool::new(false));
+        let stop = stopped.clone();
+        let clients = Clients::new(&table);
+        let address = |port| Address::Tcp(([127, 0, 0, 1], port).into());
+        let client = clients.connect(address(50_000), address(6379), 8, 0, START).expect("room for a client");
+        let host = Host::default()
+            .with(StringLimit::default())
+            .with(StampMeaning::default())
+            .with(Login::default())
+            .with(clients)
+            .with(store.clone())
+            .with(table.clone())
+            .with(Arc::new(Figures::new(vec![Arc::new(WorkerFigures::new(stats.clone()))])))
+            .with(About::new(&mut base::Rng::new(3), START, None))
+            .with(Arc::new(CommandLog::new(&settings, latency.clone())))
+            .with(latency)
+            .with(ShutdownRequest::new(move || stop.store(true, Ordering::Relaxed)))
+            .with(Configuration::new(settings, Box::new(Refusing)));
+        let session = Session::of(client, true);
+        let reply = ReplyBuffer::new(Protocol::Resp2);
+        Self { store, table, host, stats, session, scratch: Scratch::default(), reply, stopped }
+    }
+
+    /// The reply to a request, its words separated by blanks.
+    fn run(&mut self, request: &str) -> String {
+        let (mut spans, mut at) = (Vec::new(), 0);
+        for word in request.split(' ') {
+            spans.push(Span::new(at, word.len()).unwrap());
+            at += word.len() + 1;
+        }
+        let args = Args::new(request.as_bytes(), &spans, &[]);
+        match self.table.resolve(&args) {
+            Err(Stop::Error(text)) => self.reply.error(text.as_bytes()),
+            Err(Stop::Fetch) => unreachable!("no row is needed to find a command"),
+            Ok(row) => {
+                let at = At { now: self.store.clock.now_ms(), db: self.session.db, touch: true, worker: 0 };
+                let ran = self.store.commit(&mut self.scratch, &LockSet::All, &at, |txn| {
+                    let mut ctx = Ctx {
+                        spec: row.spec,
+                        args,
+                        reply: &mut self.reply,
+                        ks: txn,
+                        session: &mut self.session,
+                        host: &self.host,
+                        stats: &self.stats,
+                        hashed: None,
+                    };
+                    call(&mut ctx, &row)?;
+                    let log = self.host.part::<Arc<CommandLog>>();
+                    if log.slow_ns() <= 15_000_000 {
+                        log.slow_call(&ctx, 15_000_000);
+                    }
+                    log.sized_call(&ctx, request.len(), ctx.reply.len());
+                    Ok(())
+                });
+                assert!(ran.is_ok(), "nobody else holds a lock");
+                self.stats.command(row.index).unwrap().record(3_000);
+            }
+        }
+        let bytes: Vec<u8> = self.reply.io_slices().flat_map(|slice| slice.to_vec()).collect();
+        self.reply.advance(bytes.len());
+        String::from_utf8(bytes).unwrap()
+    }
+
+    fn check(&mut self, cases: &[(&str, &str)]) {
+        for (request, reply) in cases {
+            assert_eq!(self.run(request), *reply, "{request}");
+        }
+    }
+}
+
+/// The value of a field of INFO.
+fn field<'i>(info: &'i str, name: &str) -> &'i str {
+    let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or_else(|| panic!("no {name} in {info}"))
+}
+
+#[test]
+fn databases_are_counted_emptied_and_swapped() {
+    let mut server = Server::new();
+    server.check(&[
+        ("SET a 1", "+OK\r\n"),
+        ("SET b 1 EX 100", "+OK\r\n"),
+        ("DBSIZE", ":2\r\n"),
+        ("SWAPDB 0 1", "+OK\r\n"),
+        ("DBSIZE", ":0\r\n"),
+        ("INFO keyspace", "$44\r\n# Keyspace\r\ndb1:keys=2,expires=1,avg_ttl=0\r\n\r\n"),
+        ("FLUSHDB", "+OK\r\n"),
+        ("SWAPDB 0 1", "+OK\r\n"),
+        ("DBSIZE", ":2\r\n"),
+        ("FLUSHALL NOW", "-ERR syntax error\r\n"),
+        ("FLUSHALL ASYNC SYNC", "-ERR syntax error\r\n"),
+        ("DBSIZE", ":2\r\n"),
+        ("FLUSHALL async", "+OK\r\n"),
+        ("DBSIZE", ":0\r\n"),
+        ("SWAPDB a 1", "-ERR invalid first DB index\r\n"),
+        ("SWAPDB 1 a", "-ERR invalid second DB index\r\n"),
+        ("SWAPDB 1 99", "-ERR DB index is out of range\r\n"),
+        ("SWAPDB 1 1", "+OK\r\n"),
+    ]);
+}
+
+#[test]
+fn info_shows_sections_and_true_figures() {
+    let mut server = Server::new();
+    server.run("SET a 1");
+    let info = server.run("INFO");
+    for (name, value) in [
+        ("redis_version", "7.2.4"),
+        ("server_name", "onggi"),
+        ("tcp_port", "6379"),
+        ("uptime_in_seconds", "5"),
+        ("connected_clients", "1"),
+        ("maxmemory", "0"),
+        ("maxmemory_human", "0B"),
+        ("maxmemory_policy", "noeviction"),
+        ("durability", "none (memory only)"),
+        ("aof_enabled", "0"),
+        ("role", "master"),
+        ("cluster_enabled", "0"),
+        ("db0", "keys=1,expires=0,avg_ttl=0"),
+    ] {
+        assert_eq!(field(&info, name), value, "{name}");
+    }
+    let used: u64 = field(&info, "used_memory").parse().unwrap();
+    assert!(used >= server.store.memory.total() && used > 0);
+    assert!(!info.contains("# Commandstats"), "only when asked for");
+    let all = server.run("INFO all");
+    assert_eq!(field(&all, "cmdstat_set"), "calls=1,usec=3,usec_per_call=3.00,rejected_calls=0,failed_calls=0");
+    assert_eq!(field(&all, "latency_percentiles_usec_set"), "p50=3.071,p99=3.071,p99.9=3.071");
+    assert!(!all.contains("# Modules"));
+    assert!(server.run("INFO everything").contains("# Modules"));
+    let two = server.run("INFO CPU nosuch replication");
+    assert!(two.contains("\r\n# Replication\r\nrole:") && two.contains("\r\n\r\n# CPU\r\nused_cpu_sys:"), "{two}");
+    assert_eq!(server.run("INFO nosuch"), "$0\r\n\r\n");
+    server.check(&[("CONFIG RESETSTAT", "+OK\r\n")]);
+    assert!(!server.run("INFO commandstats").contains("cmdstat_set"));
+}
+
+#[test]
+fn config_set_changes_all_or_nothing() {
+    let mut server = Server::new();
+    server.check(&[
+        ("CONFIG GET maxmemory nosuch", "*2\r\n$9\r\nmaxmemory\r\n$1\r\n0\r\n"),
+        ("CONFIG SET maxmemory 1mb proto-max-bulk-len 2mb", "+OK\r\n"),
+        ("CONFIG GET maxmemory", "*2\r\n$9\r\nmaxmemory\r\n$7\r\n1048576\r\n"),
+        ("CONFIG SET maxmemory", "-ERR wrong number of arguments for 'config|set' command\r\n"),
+        ("CONFIG SET maxmemory 1 timeout", "-ERR syntax error\r\n"),
+        ("CONFIG SET nosuch 0", "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n"),
+        (
+            "CONFIG SET maxmemory 5mb timeout 13",
+            "-ERR CONFIG SET failed (possibly related to argument 'timeout') - not this one\r\n",
+        ),
+        ("CONFIG GET maxmemory", "*2\r\n$9\r\nmaxmemory\r\n$7\r\n1048576\r\n"),
+        ("CONFIG REWRITE", "-ERR The server is running without a config file\r\n"),
+        ("CONFIG SET requirepass secret maxmemory-policy allkeys-lfu", "+OK\r\n"),
+    ]);
+    assert_eq!(server.host.part::<StringLimit>().bytes(), 2 << 20);
+    assert!(server.host.part::<StampMeaning>().is_frequency());
+    assert!(server.host.part::<Login>().needs_password());
+    server.check(&[(
+        "CONFIG SET requirepass other timeout 13",
+        "-ERR CONFIG SET failed (possibly related to argument 'timeout') - not this one\r\n",
+    )]);
+    let login = server.host.part::<Login>();
+    assert!(login.attempt(b"default", b"secret", &server.session.info.address, START).accepted, "put back");
+}
+
+#[test]
+fn commands_are_described() {
+    let mut server = Server::new();
+    let get = "*10\r\n$3\r\nget\r\n:2\r\n~2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n~3\r\n+@read\r\n+@string\r\n+@fast\r\n\
+               ~0\r\n~1\r\n%3\r\n$5\r\nflags\r\n~2\r\n+RO\r\n+access\r\n$12\r\nbegin_search\r\n%2\r\n$4\r\ntype\r\n\
+               $5\r\nindex\r\n$4\r\nspec\r\n%1\r\n$5\r\nindex\r\n:1\r\n$9\r\nfind_keys\r\n%2\r\n$4\r\ntype\r\n$5\r\nrange\r\n\
+               $4\r\nspec\r\n%3\r\n$7\r\nlastkey\r\n:0\r\n$7\r\nkeystep\r\n:1\r\n$5\r\nlimit\r\n:0\r\n*0\r\n";
+    let help = "*10\r\n$11\r\nconfig|help\r\n:2\r\n~2\r\n+loading\r\n+stale\r\n:0\r\n:0\r\n:0\r\n~1\r\n+@slow\r\n~0\r\n~0\r\n*0\r\n";
+    server.reply.set_protocol(Protocol::Resp3);
+    server.check(&[("COMMAND INFO get CONFIG|help nosuch", &format!("*3\r\n{get}{help}_\r\n"))]);
+    let docs = server.run("COMMAND DOCS get");
+    assert!(docs.starts_with("%1\r\n$3\r\nget\r\n%5\r\n$7\r\nsummary\r\n"), "{docs}");
+    let arguments = "$9\r\narguments\r\n*1\r\n%4\r\n$4\r\nname\r\n$3\r\nkey\r\n$4\r\ntype\r\n$3\r\nkey\r\n\
+                     $12\r\ndisplay_text\r\n$3\r\nkey\r\n$14\r\nkey_spec_index\r\n:0\r\n";
+    assert!(docs.ends_with(arguments), "{docs}");
+    assert_eq!(server.run("COMMAND"), server.run("COMMAND INFO"));
+    let count = server.table.commands().len();
+    server.check(&[
+        ("COMMAND COUNT", &format!(":{count}\r\n")),
+        ("COMMAND GETKEYS mset a b c d", "*2\r\n$1\r\na\r\n$1\r\nc\r\n"),
+        ("COMMAND GETKEYS memory usage k", "*1\r\n$1\r\nk\r\n"),
+        (
+            "COMMAND GETKEYSANDFLAGS set a b",
+            "*1\r\n*2\r\n$1\r\na\r\n~4\r\n+RW\r\n+access\r\n+update\r\n+variable_flags\r\n",
+        ),
+        ("COMMAND GETKEYS nosuch", "-ERR Invalid command specified\r\n"),
+        ("COMMAND GETKEYS config", "-ERR The command has no key arguments\r\n"),
+        ("COMMAND GETKEYS config nosuch", "-ERR Invalid command specified\r\n"),
+        ("COMMAND GETKEYS time", "-ERR The command has no key arguments\r\n"),
+        ("COMMAND GETKEYS get a b", "-ERR Invalid number of arguments specified for command\r\n"),
+        ("COMMAND LIST x", "-ERR syntax error\r\n"),
+        ("COMMAND LIST FILTERBY MODULE x", "*0\r\n"),
+        ("COMMAND LIST FILTERBY PATTERN swap*", "*1\r\n$6\r\nswapdb\r\n"),
+    ]);
+}
+
+#[test]
+fn slow_and_large_calls_are_kept() {
+    let mut server = Server::new();
+    server.session.info.rename(|names| names.name = "me".into());
+    let entry = |id: u32, amount: u32, words: &str| {
+        let mut text = format!("*6\r\n:{id}\r\n:1700000005\r\n:{amount}\r\n*{}\r\n", words.split(' ').count());
+        words.split(' ').for_each(|word| text.push_str(&format!("${}\r\n{word}\r\n", word.len())));
+        text + "$15\r\n127.0.0.1:50000\r\n$2\r\nme\r\n"
+    };
+    let refused = "-ERR type should be one of the following: slow, large-request, large-reply\r\n";
+    let negative = "-ERR count should be greater than or equal to -1\r\n";
+    server.check(&[
+        ("SLOWLOG LEN", ":0\r\n"),
+        ("SLOWLOG RESET", "+OK\r\n"),
+        ("CONFIG SET slowlog-log-slower-than 15000 slowlog-max-len 2", "+OK\r\n"),
+        ("AUTH pw", "-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?\r\n"),
+        ("SET k v", "+OK\r\n"),
+        ("CONFIG SET slowlog-log-slower-than -1 commandlog-request-larger-than 22", "+OK\r\n"),
+        ("COMMANDLOG LEN slow", ":2\r\n"),
+        ("SET k 0123456789abcdef", "+OK\r\n"),
+        ("CONFIG SET commandlog-request-larger-than -1", "+OK\r\n"),
+        ("COMMANDLOG GET 1 x", refused),
+        ("COMMANDLOG LEN x", refused),
+        ("COMMANDLOG GET -2 x", negative),
+        ("SLOWLOG GET a", negative),
+    ]);
+    let slow = server.run("SLOWLOG GET -1");
+    assert!(slow.starts_with("*2\r\n") && slow.contains("$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n"), "{slow}");
+    assert!(slow.contains("$10\r\n(redacted)\r\n") && !slow.contains("pw"), "{slow}");
+    let large = server.run("COMMANDLOG GET 10 large-request");
+    assert!(large.contains(&entry(1, 22, "SET k 0123456789abcdef")), "{large}");
+    server.check(&[("COMMANDLOG RESET large-request", "+OK\r\n"), ("COMMANDLOG LEN large-request", ":0\r\n")]);
+}
+
+#[test]
+fn latency_is_monitored() {
+    let mut server = Server::new();
+    server.check(&[
+        ("LATENCY LATEST", "*0\r\n"),
+        ("LATENCY GRAPH command", "-ERR No samples available for event 'command'\r\n"),
+        ("CONFIG SET latency-monitor-threshold 15", "+OK\r\n"),
+        ("SET a 1", "+OK\r\n"),
+        ("CONFIG SET latency-monitor-threshold 0", "+OK\r\n"),
+        ("LATENCY HISTORY command", "*1\r\n*2\r\n:1700000005\r\n:15\r\n"),
+        ("LATENCY HISTORY nosuch", "*0\r\n"),
+        (
+            "LATENCY HISTOGRAM set nosuch",
+            "*2\r\n$3\r\nset\r\n*4\r\n$5\r\ncalls\r\n:1\r\n$14\r\nhistogram_usec\r\n*2\r\n:4\r\n:1\r\n",
+        ),
+        ("LATENCY RESET nosuch", ":0\r\n"),
+    ]);
+    assert!(server.run("LATENCY GRAPH COMMAND").contains("command - high 15 ms, low 15 ms (all time high 15 ms)"));
+    assert!(server.run("LATENCY DOCTOR").contains("command: 1 samples, on average 15 ms"));
+    server.check(&[("LATENCY RESET", ":1\r\n"), ("LATENCY LATEST", "*0\r\n")]);
+}
+
+#[test]
+fn memory_of_keys_and_of_the_server() {
+    let mut server = Server::new();
+    server.run("SET k v");
+    let syntax = "-ERR syntax error\r\n";
+    server.check(&[
+        ("MEMORY USAGE nosuch", "$-1\r\n"),
+        ("MEMORY USAGE k SAMPLES", syntax),
+        ("MEMORY USAGE k SAMPLES -1", syntax),
+        ("MEMORY USAGE k x 1", syntax),
+        ("MEMORY PURGE", "+OK\r\n"),
+    ]);
+    let small: u64 = server.run("MEMORY USAGE k SAMPLES 0").trim_start_matches(':').trim().parse().unwrap();
+    server.run(&format!("SET k {}", "v".repeat(1000)));
+    let big: u64 = server.run("MEMORY USAGE k").trim_start_matches(':').trim().parse().unwrap();
+    assert!(small > 0 && big >= small + 900, "{small} {big}");
+    let stats = server.run("MEMORY STATS");
+    assert!(stats.contains("$10\r\nkeys.count\r\n:1\r\n"), "{stats}");
+}
+
+#[test]
+fn debug_has_to_be_allowed() {
+    let mut server = Server::new();
+    assert!(server.run("DEBUG DIGEST").starts_with("-ERR DEBUG command not allowed."));
+    let local = Settings { enable_debug_command: config::DebugCommand::Local, ..Settings::default() };
+    let mut server = Server::with(local);
+    let empty = format!("+{}\r\n", "0".repeat(40));
+    server.check(&[
+        ("DEBUG DIGEST", &empty),
+        ("DEBUG SLEEP 0", "+OK\r\n"),
+        ("DEBUG OBJECT nosuch", "-ERR no such key\r\n"),
+        ("DEBUG nosuch", "-ERR unknown subcommand or wrong number of arguments for 'nosuch'. Try DEBUG HELP.\r\n"),
+    ]);
+    for request in ["SET a 1", "SET b 2", "SET c 3"] {
+        server.run(request);
+    }
+    let one_way = server.run("DEBUG DIGEST");
+    assert_ne!(one_way, empty);
+    for request in ["FLUSHALL", "SET c 3", "SET a 1", "SET b 3"] {
+        server.run(request);
+    }
+    assert_ne!(server.run("DEBUG DIGEST"), one_way);
+    server.run("SET b 2");
+    assert_eq!(server.run("DEBUG DIGEST"), one_way, "the order does not matter");
+    assert_eq!(server.run("DEBUG DIGEST"), format!("+{}\r\n", server.store.digest(START + 5000)));
+    let values = server.run("DEBUG DIGEST-VALUE a nosuch");
+    assert!(values.starts_with("*2\r\n+") && values.ends_with(&empty), "{values}");
+    assert!(server.run("DEBUG OBJECT a").contains("encoding:int serializedlength:1"));
+}
+
+#[test]
+fn what_would_save_is_refused_and_shutdown_ends() {
+    let mut server = Server::new();
+    let refused = "-ERR this server keeps its data in memory only and cannot save it to disk\r\n";
+    let syntax = "-ERR syntax error\r\n";
+    server.check(&[
+        ("SAVE", refused),
+        ("BGSAVE", refused),
+        ("BGSAVE foo", syntax),
+        ("BGREWRITEAOF", refused),
+        ("SHUTDOWN SAVE", refused),
+        ("SHUTDOWN foo", syntax),
+        ("SHUTDOWN SAVE NOSAVE", syntax),
+        ("SHUTDOWN ABORT NOW", syntax),
+        ("SHUTDOWN ABORT", "-ERR No shutdown in progress.\r\n"),
+        ("LASTSAVE", ":1700000000\r\n"),
+        ("ROLE", "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"),
+        ("WAIT 0 0", ":0\r\n"),
+        ("WAIT 0 -1", "-ERR timeout is negative\r\n"),
+        ("WAIT 0 a", "-ERR timeout is not an integer or out of range\r\n"),
+        ("WAITAOF 0 0 0", "*2\r\n:0\r\n:0\r\n"),
+        ("WAITAOF 1 0 0", "-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.\r\n"),
+        ("WAITAOF 0 -1 0", "-ERR value is out of range, must be positive\r\n"),
+        ("WAITAOF 2 0 0", "-ERR value is out of range, value must between 0 and 1\r\n"),
+    ]);
+    assert!(!server.stopped.load(Ordering::Relaxed) && !server.session.close_after_replies);
+    server.check(&[("SHUTDOWN NOSAVE NOW FORCE", "")]);
+    assert!(server.stopped.load(Ordering::Relaxed) && server.session.close_after_replies);
+    assert!(server.host.part::<ShutdownRequest>().is_requested());
+}
+
+#[test]
+fn monitors_and_pictures() {
+    let mut server = Server::new();
+    server.check(&[("MONITOR", "+OK\r\n"), ("LOLWUT VERSION a", "-ERR value is not an integer or out of range\r\n")]);
+    assert!(server.session.monitor);
+    for request in ["LOLWUT", "LOLWUT VERSION 5 1 1 1"] {
+        let picture = server.run(request);
+        assert!(picture.trim_end().ends_with(&format!("Onggi ver. {}", admin::about::VERSION)), "{picture}");
+    }
+}
+
+/// Every HELP ends by naming itself, and every row has a sentence about it.
+#[test]
+fn helps_and_summaries_are_there() {
+    let mut server = Server::new();
+    for name in ["COMMAND", "CONFIG", "SLOWLOG", "COMMANDLOG", "LATENCY", "MEMORY"] {
+        let help = server.run(&format!("{name} HELP"));
+        assert!(
+            help.contains(&format!("+{name} <subcommand>")) && help.ends_with("+    Print this help.\r\n"),
+            "{help}"
+        );
+    }
+    for spec in admin::FAMILIES.iter().copied().flatten() {
+        assert!(spec.docs.summary.ends_with('.'), "{}", spec.name);
+    }
+}
