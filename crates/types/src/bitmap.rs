@@ -70,6 +70,9 @@ fn mask(offset: u64) -> u8 {
 pub fn count(ks: &mut dyn Keyspace, key: &Key<'_>, stretch: Stretch) -> Result<u64, TypeError> {
     let Some(value) = string::get(ks, key)? else { return Ok(0) };
     let bytes = value.bytes();
+    if range::is_crossed(stretch.start, stretch.end) {
+        return Ok(0);
+    }
     let Some((start, end)) = stretch.resolve(bytes.len()) else { return Ok(0) };
     let span = span(bytes, start, end);
     Ok(count_bits(span.bytes).saturating_sub(count_bits(&span.outside())))

@@ -5,17 +5,20 @@ use crate::string::{self, string_value};
 use engine::{Effect, Encoding, Key, Keyspace, Value};
 
 /// A stretch of `len` things as commands give it, both ends included, negative ones counted from the end (-1 is the
-/// last). `None` when it is empty. A negative end before the beginning counts as the beginning.
+/// last). `None` when it is empty. An end before the beginning counts as the beginning.
 pub fn resolve(start: i64, end: i64, len: u64) -> Option<(u64, u64)> {
-    if len == 0 || start < 0 && end < 0 && start > end {
-        return None;
-    }
     let resolve = |at: i64| match u64::try_from(at) {
         Ok(at) => at,
         Err(_) => len.saturating_sub(at.unsigned_abs()),
     };
     let (start, end) = (resolve(start), resolve(end).min(len.saturating_sub(1)));
-    (start <= end).then_some((start, end))
+    (start <= end && len > 0).then_some((start, end))
+}
+
+/// Whether both ends are counted from the end and the second comes first. Most commands, but not BITPOS, find such a
+/// stretch empty even where both ends lie before the beginning.
+pub fn is_crossed(start: i64, end: i64) -> bool {
+    start < 0 && end < 0 && start > end
 }
 
 /// The bytes from `start` to `end` (see [`resolve`]); empty when the key is absent. A whole big value is shared.
@@ -25,7 +28,8 @@ pub fn resolve(start: i64, end: i64, len: u64) -> Option<(u64, u64)> {
 pub fn get<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>, start: i64, end: i64) -> Result<Value<'k>, TypeError> {
     let Some(value) = string::get(ks, key)? else { return Ok(Value::Bytes(&[])) };
     let bytes = value.bytes();
-    Ok(match resolve(start, end, bytes.len() as u64) {
+    let stretch = if is_crossed(start, end) { None } else { resolve(start, end, bytes.len() as u64) };
+    Ok(match stretch {
         Some((0, end)) if end.saturating_add(1) == bytes.len() as u64 => value,
         Some((start, end)) => Value::Bytes(bytes.get(start as usize..=end as usize).unwrap_or_default()),
         None => Value::Bytes(&[]),
@@ -94,6 +98,7 @@ mod tests {
             (1, 1, 3, Some((1, 1))),
             (-2, -1, 3, Some((1, 2))),
             (-1, -2, 3, None),
+            (-100, -200, 3, Some((0, 0))),
             (5, 10, 3, None),
             (-100, 100, 3, Some((0, 2))),
             (-100, -50, 3, Some((0, 0))),

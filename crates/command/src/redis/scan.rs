@@ -51,7 +51,7 @@ fn scan(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let mut keys = Vec::new();
     let mut ends = Vec::new();
     let next = types::walk::scan(ctx.ks, cursor, options.entries, &mut |entry| {
-        if options.pattern.is_none_or(|pattern| glob::matches(pattern, entry.key))
+        if options.pattern.is_none_or(|pattern| matches(pattern, entry.key))
             && options.kind.is_none_or(|kind| kind.eq_ignore_ascii_case(entry.kind.name().as_bytes()))
         {
             keys.extend_from_slice(entry.key);
@@ -123,6 +123,11 @@ fn parse_cursor(text: &[u8]) -> Option<u64> {
     Some(if negative { number.wrapping_neg() } else { number })
 }
 
+/// Whether the key matches. Of patterns made of stars only `*` itself matches the empty key, as in Redis.
+fn matches(pattern: &[u8], key: &[u8]) -> bool {
+    if key.is_empty() { matches!(pattern, b"" | b"*") } else { glob::matches(pattern, key) }
+}
+
 fn check_pattern(pattern: &[u8]) -> Result<(), Stop> {
     if pattern.len() > PATTERN_BYTES_MAX {
         return Err(Stop::error_with(format!("ERR pattern is longer than {PATTERN_BYTES_MAX} bytes")));
@@ -155,7 +160,7 @@ fn keys(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let reply = &mut *ctx.reply;
     let (open, mut found) = (reply.begin_array(), 0usize);
     types::walk::all(ctx.ks, &mut |entry| {
-        if glob::matches(pattern, entry.key) {
+        if matches(pattern, entry.key) {
             reply.bulk(entry.key);
             found = found.saturating_add(1);
         }
