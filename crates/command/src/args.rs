@@ -43,6 +43,12 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// Bytes of all arguments.
+    #[inline]
+    pub fn total_bytes(&self) -> usize {
+        self.spans.iter().fold(0, |sum: usize, span| sum.saturating_add(span.len()))
+    }
+
     /// The arguments from `from` on.
     pub fn from(&self, from: usize) -> impl Iterator<Item = &'a [u8]> + Clone + use<'a> {
         let args = *self;

@@ -100,7 +100,7 @@ impl Session {
     /// Whether a request can run at once: logged in, outside MULTI.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.authenticated && self.transaction.is_none()
+        self.authenticated && self.transaction.is_none() && self.held_until.is_none()
     }
 
     /// A fresh connection that is in no registry: for replay and tests.

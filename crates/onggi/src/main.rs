@@ -2,6 +2,7 @@
 //! its arguments and its `run`; this file only chooses between them.
 
 mod bench;
+mod config_cmd;
 mod serve;
 
 use clap::{Parser, Subcommand};
@@ -18,6 +19,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Bench(bench::BenchArgs),
+    Config(config_cmd::ConfigArgs),
     /// Runs the server: `onggi serve [FILE] [--directive value ...]`.
     #[command(disable_help_flag = true)]
     Serve(serve::ServeArgs),
@@ -26,6 +28,7 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Bench(args) => bench::run(args),
+        Command::Config(args) => config_cmd::run(args),
         Command::Serve(args) => serve::run(args),
     }
 }

@@ -1,6 +1,9 @@
 //! A client connection as the executor sees it: no socket, only bytes in and replies out.
 
+use base::UnixMs;
+use command::Stop;
 use command::args::OwnedArgs;
+use command::clients::Activity;
 use command::session::Session;
 use command::table::Row;
 use proto::{Protocol, ReplyBuffer, RequestParser};
@@ -21,6 +24,10 @@ pub struct Connection {
     pub waiting: VecDeque<(Row, OwnedArgs)>,
     /// Listed for sending in this turn of the loop.
     pub listed: bool,
+    /// Counted among the connections that MONITOR shows everything.
+    pub watching: bool,
+    /// Since when more is unsent than the soft limit allows.
+    pub slow_since: Option<UnixMs>,
 }
 
 impl Connection {
@@ -33,7 +40,25 @@ impl Connection {
             unparsed: Vec::new(),
             waiting: VecDeque::new(),
             listed: false,
+            watching: false,
+            slow_since: None,
         }
+    }
+
+    /// Shows others where the connection stands; once per batch.
+    #[inline]
+    pub fn publish(&self, last: &Result<Row, Stop>, now: UnixMs) {
+        self.session.info.update(
+            &self.session,
+            &Activity {
+                now,
+                command: last.as_ref().map_or(u32::MAX, |row| row.index),
+                protocol: self.reply.protocol(),
+                input_bytes: self.unparsed.len(),
+                unsent_bytes: self.reply.len(),
+                reply_buffer_bytes: self.reply.held_bytes(),
+            },
+        );
     }
 
     /// Bytes held for the client beyond the connection itself.

@@ -11,14 +11,19 @@
 
 use crate::connection::Connection;
 use base::UnixMs;
-use command::call::call;
+use config::Settings;
+use admin::CommandLog;
+use command::call::{Observer, call};
+use command::pause::Pause;
 use command::stats::WorkerStats;
 use command::table::Row;
-use command::{Args, CommandTable, Ctx, Host, Locks, Stop};
+use command::{Args, CommandTable, Ctx, Flags, Host, Locks, Stop};
 use engine::Key;
-use proto::{Arguments, Limits, Progress, ProtocolError};
+use parking_lot::RwLock;
+use proto::{Arguments, Limits, Progress, ProtocolError, ReplyBuffer};
 use slab::Slab;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use store::{At, Blocked, LockSet, Scratch, Store};
 
 /// Requests executed together. Larger batches were not faster, since 16 misses in flight keep the memory busy.
@@ -33,14 +38,83 @@ const READ_BYTES_MIN: usize = 64 * 1024;
 /// An unfinished request up to this size is copied to the front of its next read instead of being read on its own.
 const UNPARSED_COPIED_BYTES_MAX: usize = 16 * 1024;
 
+/// Reply buffers kept for the next connection that needs one, and the largest worth keeping.
+const SPARE_REPLIES: usize = 256;
+const SPARE_REPLY_BYTES_MAX: usize = 64 * 1024;
+
 /// What all workers share.
 pub struct Shared {
     /// The data.
     pub store: Arc<Store>,
     /// All commands.
-    pub table: CommandTable,
-    /// The server's other parts.
+    pub table: Arc<CommandTable>,
+    /// The server's other parts; [`Pause`] is among them.
     pub host: Host,
+    /// Sees calls that are slow, and requests and replies that are large.
+    pub log: Arc<CommandLog>,
+    /// Connections that MONITOR has made watchers.
+    pub monitors: AtomicUsize,
+    /// Shows a line to the watchers of all workers.
+    pub show: Box<dyn Fn(&[u8]) + Send + Sync>,
+    /// What requests may be; changed by CONFIG SET.
+    pub limits: RwLock<ClientLimits>,
+}
+
+/// What clients may send, and how long they may take.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientLimits {
+    /// Requests before login.
+    pub before_login: Limits,
+    /// Requests after it.
+    pub after_login: Limits,
+    /// Bytes of an unfinished request, less the one argument being received.
+    pub query_bytes_max: usize,
+    /// Bytes queued by MULTI.
+    pub transaction_bytes_max: usize,
+    /// Unsent bytes above which a connection is not read.
+    pub output_pause_bytes: usize,
+    /// Unsent bytes above which it is closed.
+    pub output_hard_bytes: usize,
+    /// Unsent bytes above which it is closed after [`Self::output_soft_seconds`].
+    pub output_soft_bytes: usize,
+    /// How long the soft limit is tolerated.
+    pub output_soft_seconds: i64,
+    /// Seconds of silence after which it is closed; 0 for never.
+    pub idle_seconds: i64,
+    /// Seconds it has for its first command; 0 for no limit.
+    pub login_seconds: i64,
+}
+
+impl ClientLimits {
+    /// The limits that the settings ask for.
+    pub fn of(settings: &Settings) -> Self {
+        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        // 0 means no limit where Redis says so.
+        let limit = |max: u64| if max == 0 { usize::MAX } else { bytes(max) };
+        let output = settings.client_output_limits.normal;
+        Self {
+            before_login: Limits {
+                bulk_bytes_max: bytes(settings.login_bulk_bytes_max),
+                argument_count_max: settings.login_arguments_max as usize,
+                inline_bytes_max: bytes(settings.proto_inline_bytes_max),
+                before_login: true,
+            },
+            after_login: Limits {
+                bulk_bytes_max: bytes(settings.proto_bulk_bytes_max),
+                argument_count_max: settings.proto_arguments_max as usize,
+                inline_bytes_max: bytes(settings.proto_inline_bytes_max),
+                before_login: false,
+            },
+            query_bytes_max: bytes(settings.client_query_buffer_bytes_max),
+            transaction_bytes_max: bytes(settings.client_transaction_bytes_max),
+            output_pause_bytes: bytes(settings.client_output_pause_bytes),
+            output_hard_bytes: limit(output.hard_bytes),
+            output_soft_bytes: limit(output.soft_bytes),
+            output_soft_seconds: i64::try_from(output.soft_seconds).unwrap_or(i64::MAX),
+            idle_seconds: i64::from(settings.timeout_seconds),
+            login_seconds: i64::from(settings.login_timeout_seconds),
+        }
+    }
 }
 
 /// One worker's connections and the batch it is working on.
@@ -57,12 +131,16 @@ pub struct Executor {
     batch: Vec<Pending>,
     /// Inputs of the batch that are not in `input`: unfinished requests that grew big.
     own_inputs: Vec<Vec<u8>>,
+    /// Memory for replies, handed from connection to connection, so that silent ones hold none.
+    spare_replies: Vec<Vec<u8>>,
     /// Connections with replies to send.
     to_send: Vec<usize>,
     /// Connections with requests waiting for a lock or a fetch.
     waiting: Vec<usize>,
     /// Wall time, read once a turn.
     now: UnixMs,
+    /// As they were at the beginning of the turn.
+    limits: ClientLimits,
 }
 
 /// A parsed request that has not run.
@@ -117,7 +195,9 @@ impl Executor {
     /// An executor without connections.
     pub fn new(worker: usize, shared: Arc<Shared>, stats: Arc<WorkerStats>) -> Self {
         let now = shared.store.clock.now_ms();
+        let limits = *shared.limits.read();
         Self {
+            limits,
             worker,
             shared,
             stats,
@@ -128,6 +208,7 @@ impl Executor {
             arguments: Arguments::new(),
             batch: Vec::with_capacity(BATCH_LEN),
             own_inputs: Vec::new(),
+            spare_replies: Vec::new(),
             to_send: Vec::new(),
             waiting: Vec::new(),
             now,
@@ -144,7 +225,11 @@ impl Executor {
         self.batch.retain(|pending| pending.connection != id);
         self.to_send.retain(|other| *other != id);
         self.waiting.retain(|other| *other != id);
-        self.connections.try_remove(id)
+        let connection = self.connections.try_remove(id)?;
+        if connection.watching {
+            self.shared.monitors.fetch_sub(1, Ordering::Relaxed);
+        }
+        Some(connection)
     }
 
     /// The connection, if it is open.
@@ -152,9 +237,49 @@ impl Executor {
         self.connections.get_mut(id)
     }
 
-    /// Reads the clock; once a turn of the loop.
-    pub fn set_time(&mut self) {
+    /// Reads the clock and the limits; once a turn of the loop.
+    pub fn begin_turn(&mut self) {
         self.now = self.shared.store.clock.now_ms();
+        self.limits = *self.shared.limits.read();
+    }
+
+    /// Wall time of this turn.
+    pub fn now(&self) -> UnixMs {
+        self.now
+    }
+
+    /// The limits of this turn.
+    pub fn limits(&self) -> &ClientLimits {
+        &self.limits
+    }
+
+    /// What the worker has counted since the last call.
+    pub fn take_counts(&mut self) -> (u64, u64, u64) {
+        let Scratch { expired, evicted, changes, .. } = &mut self.scratch;
+        (std::mem::take(expired), std::mem::take(evicted), std::mem::take(changes))
+    }
+
+    /// One step of upkeep of a shard; true when there is more to do.
+    pub fn upkeep(&mut self, shard: base::ShardId) -> bool {
+        self.shared.store.upkeep(shard, self.worker, &mut self.scratch)
+    }
+
+    /// The connections, by id.
+    pub fn connections(&self) -> impl Iterator<Item = (usize, &Connection)> {
+        self.connections.iter()
+    }
+
+    /// Gives every watcher of this worker a line.
+    pub fn show(&mut self, line: &[u8]) {
+        for (id, connection) in &mut self.connections {
+            if connection.session.monitor {
+                connection.reply.simple(line);
+                if !connection.listed {
+                    connection.listed = true;
+                    self.to_send.push(id);
+                }
+            }
+        }
     }
 
     /// Whether and how the connection goes on.
@@ -240,7 +365,10 @@ impl Executor {
                 connection.unparsed.extend_from_slice(input);
                 return;
             }
-            let limits = if connection.session.authenticated { Limits::DEFAULT } else { Limits::BEFORE_LOGIN };
+            let limits = match connection.session.authenticated {
+                true => self.limits.after_login,
+                false => self.limits.before_login,
+            };
             let first_span = self.arguments.len();
             match connection.parser.parse(input, &limits, &mut self.arguments) {
                 Ok(Progress::Complete { consumed }) => {
@@ -253,6 +381,10 @@ impl Executor {
                 Ok(Progress::Empty { consumed }) => at += consumed,
                 Ok(Progress::Incomplete { keep }) => {
                     connection.unparsed.extend_from_slice(&input[..keep]);
+                    if connection.unparsed.len() > self.limits.query_bytes_max {
+                        connection.session.close_after_replies = true;
+                        self.list(id);
+                    }
                     return;
                 }
                 Err(error) => return self.refuse(id, &error),
@@ -266,7 +398,7 @@ impl Executor {
         self.run_batch_keeping_input();
         if let Some(connection) = self.connections.get_mut(id) {
             if !matches!(error, ProtocolError::CrossProtocol) {
-                connection.reply.error(&format!("ERR {}", String::from_utf8_lossy(&error.message())));
+                connection.reply.error(format!("ERR {}", String::from_utf8_lossy(&error.message())));
             }
             connection.session.close_after_replies = true;
             self.list(id);
@@ -307,9 +439,19 @@ impl Executor {
             }
         }
         let batch = std::mem::take(&mut self.batch);
-        let mut before = self.stats.now();
+        let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, self.now);
         for pending in &batch {
             let Some(connection) = self.connections.get_mut(pending.connection) else { continue };
+            // After QUIT, and after another client's KILL has been answered, nothing more of a connection runs.
+            if connection.session.close_after_replies || connection.session.info.is_killed() {
+                continue;
+            }
+            connection.session.info.commands.add(1);
+            if !connection.listed
+                && let Some(memory) = self.spare_replies.pop()
+            {
+                connection.reply.adopt(memory);
+            }
             let args = request(
                 &self.input,
                 &self.own_inputs,
@@ -319,7 +461,6 @@ impl Executor {
                 pending.first_span,
                 pending.span_count,
             );
-            let turn = Turn { worker: self.worker, shared: &self.shared, stats: &self.stats, now: self.now };
             match &pending.row {
                 Err(Stop::Error(text)) => turn.refuse(connection, text),
                 Err(Stop::Fetch) => {}
@@ -331,15 +472,11 @@ impl Executor {
                         connection.waiting.push_back((*row, args.to_owned()));
                         self.waiting.push(pending.connection);
                     }
-                    let after = self.stats.now();
-                    if let Some(stats) = self.stats.command(row.index) {
-                        stats.record(after.saturating_sub(before));
-                    }
-                    before = after;
                 }
             }
             if !connection.listed {
                 connection.listed = true;
+                connection.publish(&pending.row, self.now);
                 self.to_send.push(pending.connection);
             }
         }
@@ -359,7 +496,7 @@ impl Executor {
     }
 
     fn run_waiting_of(&mut self, id: usize) {
-        let turn = Turn { worker: self.worker, shared: &self.shared, stats: &self.stats, now: self.now };
+        let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, self.now);
         let Some(connection) = self.connections.get_mut(id) else { return };
         while let Some((row, args)) = connection.waiting.pop_front() {
             if turn.run(&mut self.scratch, connection, &row, args.as_args(), None).is_err() {
@@ -373,6 +510,13 @@ impl Executor {
         if finished {
             self.parse_own(id);
             self.run_batch_keeping_input();
+        }
+    }
+
+    /// Takes memory that a connection's replies no longer need.
+    pub fn keep_spare(&mut self, memory: Vec<u8>) {
+        if self.spare_replies.len() < SPARE_REPLIES && memory.capacity() <= SPARE_REPLY_BYTES_MAX {
+            self.spare_replies.push(memory);
         }
     }
 
@@ -419,23 +563,45 @@ fn request<'a>(
     Args::new(input, &arguments.spans()[first_span..first_span + span_count], arguments.large())
 }
 
-/// What a request needs of its worker, apart from the connection.
+/// What requests need of their worker, apart from the connection.
 struct Turn<'t> {
     worker: usize,
     shared: &'t Shared,
     stats: &'t WorkerStats,
+    limits: &'t ClientLimits,
     now: UnixMs,
+    pause: Option<&'t Pause>,
+    slow_ns: u64,
+    /// When the request before this one was done: one reading of the counter serves as its end and the next one's begin.
+    before: u64,
 }
 
-impl Turn<'_> {
-    /// A request that cannot run at all: wrong name, arity or state.
+impl<'t> Turn<'t> {
+    fn new(
+        worker: usize,
+        shared: &'t Shared,
+        stats: &'t WorkerStats,
+        limits: &'t ClientLimits,
+        now: UnixMs,
+    ) -> Self {
+        let pause = Some(shared.host.part::<Pause>()).filter(|pause| pause.is_active(now));
+        Self { worker, shared, stats, limits, now, pause, slow_ns: shared.log.slow_ns(), before: stats.now() }
+    }
+
+    /// A request that cannot run at all: wrong name or arity.
     #[cold]
-    fn refuse(&self, connection: &mut Connection, text: &str) {
-        if let Some(transaction) = &mut connection.session.transaction {
-            transaction.poisoned = true;
+    fn refuse(&self, connection: &mut Connection, text: &command::error::ErrorText) {
+        let mark = connection.reply.mark();
+        command::gate::poison(&mut connection.session);
+        if connection.session.authenticated {
+            connection.reply.error(text);
+        } else {
+            connection.reply.error("NOAUTH Authentication required.");
         }
-        connection.reply.error(text);
         self.stats.error_replies.add(1);
+        if !connection.session.reply_wanted() {
+            connection.reply.rewind(mark);
+        }
     }
 
     /// Runs one request: queues it inside MULTI, else takes its locks and calls it.
@@ -444,23 +610,38 @@ impl Turn<'_> {
     /// [`Blocked`]: it changed nothing and is to be run again.
     #[inline]
     fn run(
-        &self,
+        &mut self,
         scratch: &mut Scratch,
         connection: &mut Connection,
         row: &Row,
         args: Args<'_>,
         hashed: Option<(usize, Key<'_>)>,
     ) -> Result<(), Blocked> {
-        let Connection { session, reply, .. } = connection;
-        if !session.is_plain() && command::gate::stop(session, row, &args, reply) {
+        let Connection { session, reply, watching, .. } = connection;
+        let mark = reply.mark();
+        if (!session.is_plain() || self.pause.is_some()) && self.is_stopped(session, row, &args, reply)? {
+            if !session.reply_wanted() {
+                reply.rewind(mark);
+            }
             return Ok(());
+        }
+        if self.shared.store.is_over_budget() && !self.has_room(scratch, session, row, &args) {
+            command::gate::poison(session);
+            reply.error("OOM command not allowed when used memory > 'maxmemory'.");
+            self.stats.error_replies.add(1);
+            return Ok(());
+        }
+        if self.shared.monitors.load(Ordering::Relaxed) > 0 {
+            self.show(session, row, &args);
         }
         let locks = match hashed {
             Some((_, key)) if row.spec.has_one_key() => LockSet::One(self.shared.store.shard_of(&key)),
             _ => self.locks(session, row, &args),
         };
         let at = At { now: self.now, db: session.db, touch: !session.no_touch, worker: self.worker };
-        self.shared.store.commit(scratch, &locks, &at, |txn| {
+        let (before, slow_ns, log) = (self.before, self.slow_ns, &self.shared.log);
+        self.before = self.shared.store.commit(scratch, &locks, &at, |txn| {
+            let start = reply.len();
             let mut ctx = Ctx {
                 spec: row.spec,
                 args,
@@ -471,8 +652,92 @@ impl Turn<'_> {
                 stats: self.stats,
                 hashed,
             };
-            call(&mut ctx, row)
-        })
+            call(&mut ctx, row)?;
+            let after = ctx.stats.now();
+            let duration = after.saturating_sub(before);
+            if let Some(stats) = ctx.stats.command(row.index) {
+                stats.record(duration);
+            }
+            if duration >= slow_ns {
+                log.slow_call(&ctx, duration);
+            }
+            let (request_bytes, reply_bytes) = (args.total_bytes(), ctx.reply.len().saturating_sub(start));
+            if log.is_large(request_bytes, reply_bytes) {
+                log.sized_call(&ctx, request_bytes, reply_bytes);
+            }
+            Ok(after)
+        })?;
+        if session.monitor != *watching {
+            *watching = session.monitor;
+            match watching {
+                true => self.shared.monitors.fetch_add(1, Ordering::Relaxed),
+                false => self.shared.monitors.fetch_sub(1, Ordering::Relaxed),
+            };
+        }
+        if !session.reply_wanted() {
+            reply.rewind(mark);
+        }
+        Ok(())
+    }
+
+    /// What stands in the way of a connection that is not in its plain state: a wrong password's delay, a pause, login,
+    /// MULTI. True when the request has been answered.
+    ///
+    /// # Errors
+    /// [`Blocked`] while it has to wait.
+    #[cold]
+    fn is_stopped(
+        &self,
+        session: &mut command::Session,
+        row: &Row,
+        args: &Args<'_>,
+        reply: &mut ReplyBuffer,
+    ) -> Result<bool, Blocked> {
+        if session.is_held(self.now) {
+            return Err(Blocked::Shard);
+        }
+        session.held_until = None;
+        let mut flags = row.spec.flags;
+        if row.spec.locks == Locks::Queue {
+            let queue = session.transaction.iter().flat_map(|transaction| &transaction.queue);
+            flags = queue.fold(flags, |flags, queued| flags | queued.row.spec.flags);
+        }
+        if (session.transaction.is_none() || row.spec.locks == Locks::Queue)
+            && self.pause.is_some_and(|pause| pause.is_paused(self.now, flags))
+        {
+            return Err(Blocked::Shard);
+        }
+        let stopped = command::gate::stop(session, row, args, reply);
+        if session.transaction.as_ref().is_some_and(|queue| queue.bytes > self.limits.transaction_bytes_max) {
+            reply.error(format!(
+                "ERR transaction queue exceeds {} bytes (client-transaction-limit); connection closed",
+                self.limits.transaction_bytes_max
+            ));
+            session.transaction = None;
+            session.close_after_replies = true;
+        }
+        Ok(stopped)
+    }
+
+    /// Whether a request may go on while over the memory budget: it needs no memory, or something could be evicted.
+    #[cold]
+    fn has_room(&self, scratch: &mut Scratch, session: &command::Session, row: &Row, args: &Args<'_>) -> bool {
+        let mut needs_memory = row.spec.flags.contains(Flags::DENYOOM);
+        let mut bytes = args.total_bytes();
+        if row.spec.locks == Locks::Queue {
+            for queued in session.transaction.iter().flat_map(|transaction| &transaction.queue) {
+                needs_memory |= queued.row.spec.flags.contains(Flags::DENYOOM);
+                bytes += queued.args.held_bytes();
+            }
+        }
+        !needs_memory || self.shared.store.evict(bytes, self.worker, scratch)
+    }
+
+    #[cold]
+    fn show(&self, session: &command::Session, row: &Row, args: &Args<'_>) {
+        if let Some(line) = admin::monitor::line(row.spec, args, session, self.now) {
+            (self.shared.show)(&line);
+        }
     }
 
     /// The locks of a request with any keys.

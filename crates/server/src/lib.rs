@@ -12,4 +12,5 @@ pub mod listen;
 pub mod mailbox;
 pub mod serve;
 pub mod socket;
+pub mod upkeep;
 pub mod worker;

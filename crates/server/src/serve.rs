@@ -1,119 +1,294 @@
-//! Startup and shutdown.
+//! Startup and shutdown: from settings to running workers, and back.
 
-use crate::executor::Shared;
-use crate::listen::{Listener, accept_loop};
+use crate::executor::{ClientLimits, Shared};
+use crate::listen::{Listener, accept_loop, listen_tcp, listen_unix};
 use crate::mailbox::Mailbox;
+use crate::socket::Socket;
+use crate::upkeep::Upkeep;
 use crate::worker::{Message, Worker};
-use base::Entropy;
+use admin::{About, Apply, CommandLog, Configuration, Figures, LatencyMonitor, ShutdownRequest, WorkerFigures};
 use base::clock::SystemClock;
+use base::{Clock, Entropy};
+use command::clients::{Address, Clients, Closer, TOO_MANY};
+use command::limits::{StampMeaning, StringLimit};
+use command::login::Login;
+use command::pause::Pause;
 use command::stats::WorkerStats;
-use command::{CommandTable, Host, Session};
-use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use command::{CommandSpec, CommandTable, Host, Session};
+use config::{Directive, EvictionPolicy, Loaded, RewriteError, Settings};
+use engine_mem::{EvictionOrder, EvictionScope, StampMode};
+use parking_lot::RwLock;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
-use std::time::{Duration, Instant};
 use store::shard::ShardEngine;
 use store::{Store, StoreOptions, Wake, WorkerSet};
 
-/// What a server is started with.
-pub struct Options {
-    /// Worker threads, at least 1.
-    pub worker_count: usize,
-    /// Shards.
-    pub shard_count: usize,
-    /// Databases.
-    pub database_count: u32,
+/// What keeps a server from starting or running.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}{}", if source.kind() == io::ErrorKind::AddrInUse {
+        " (another program uses it: stop that one, or choose another with --port)"
+    } else { "" })]
+    Listen {
+        /// The address or path.
+        address: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Threads or event queues are not to be had, or fail.
+    #[error("{0}")]
+    System(#[from] io::Error),
+    /// Nothing to listen on.
+    #[error("nothing to listen on: port is 0 and unixsocket is not set")]
+    NoListener,
+    /// The password is too long.
+    #[error("requirepass is longer than {} bytes", command::login::PASSWORD_BYTES_MAX)]
+    Password,
 }
 
-/// Longest stretch of upkeep between two turns of a worker's loop.
-const UPKEEP_SLICE: Duration = Duration::from_micros(100);
+/// The families of all crates that have rows.
+fn families() -> Vec<&'static [&'static CommandSpec]> {
+    [command::redis::FAMILIES, admin::FAMILIES].concat()
+}
 
-/// Time between the beginnings of two rounds of upkeep: an expired entry's memory is back after a little more than this.
-const UPKEEP_PERIOD: Duration = Duration::from_millis(100);
-
-/// Wakes workers through their mailboxes.
+/// Wakes workers through their mailboxes, and closes clients there.
 #[derive(Default)]
-struct WakeWorkers(OnceLock<Vec<Arc<Mailbox<Message>>>>);
+struct Mailboxes(OnceLock<Vec<Arc<Mailbox<Message>>>>);
 
-impl Wake for WakeWorkers {
-    fn wake(&self, workers: WorkerSet) {
-        let mailboxes = self.0.get().map(Vec::as_slice).unwrap_or_default();
-        mailboxes.iter().enumerate().filter(|(number, _)| workers.contains(*number)).for_each(|(_, it)| it.wake());
+impl Mailboxes {
+    fn all(&self) -> &[Arc<Mailbox<Message>>] {
+        self.0.get().map(Vec::as_slice).unwrap_or_default()
     }
 }
 
-/// Runs a server on these listeners until `stop` is set.
+impl Wake for Mailboxes {
+    fn wake(&self, workers: WorkerSet) {
+        let woken = self.all().iter().enumerate().filter(|(number, _)| workers.contains(*number));
+        woken.for_each(|(_, mailbox)| mailbox.wake());
+    }
+}
+
+impl Closer for Mailboxes {
+    fn close(&self, worker: usize, id: u64) {
+        if let Some(mailbox) = self.all().get(worker) {
+            mailbox.send(Message::Close(id));
+        }
+    }
+}
+
+/// Puts changed settings into force.
+struct Applied {
+    shared: Arc<OnceLock<Weak<Shared>>>,
+    file: Option<PathBuf>,
+}
+
+impl Apply for Applied {
+    fn apply(&self, row: &'static Directive, settings: &Settings) -> Result<(), String> {
+        let Some(shared) = self.shared.get().and_then(Weak::upgrade) else { return Ok(()) };
+        *shared.limits.write() = ClientLimits::of(settings);
+        set_budget(&shared.store, settings);
+        match row.name {
+            "requirepass" => set_password(&shared.host, settings).map_err(|error| error.to_string()),
+            // Sockets are bound once; to move them is to start again.
+            "port" | "bind" => Err(format!("{} can only be changed at start in this version", row.name)),
+            _ => Ok(()),
+        }
+    }
+
+    fn rewrite(&self, settings: &Settings) -> Result<(), RewriteError> {
+        config::rewrite(settings, self.file.as_deref(), &vfs::RealFs)
+    }
+}
+
+fn set_password(host: &Host, settings: &Settings) -> Result<(), ServeError> {
+    let password = Some(settings.requirepass.expose()).filter(|password| !password.is_empty());
+    host.part::<Login>().set_password(password).map_err(|_| ServeError::Password)
+}
+
+fn set_budget(store: &Store, settings: &Settings) {
+    use EvictionPolicy as P;
+    let policy = |scope, order| Some(engine_mem::EvictionPolicy { scope, order });
+    let policy = match settings.maxmemory_policy {
+        P::NoEviction => None,
+        P::AllkeysLru => policy(EvictionScope::All, EvictionOrder::Lru),
+        P::AllkeysLfu => policy(EvictionScope::All, EvictionOrder::Lfu),
+        P::AllkeysRandom => policy(EvictionScope::All, EvictionOrder::Random),
+        P::VolatileLru => policy(EvictionScope::Expiring, EvictionOrder::Lru),
+        P::VolatileLfu => policy(EvictionScope::Expiring, EvictionOrder::Lfu),
+        P::VolatileRandom => policy(EvictionScope::Expiring, EvictionOrder::Random),
+        P::VolatileTtl => policy(EvictionScope::Expiring, EvictionOrder::Ttl),
+    };
+    let stamps = match settings.maxmemory_policy {
+        P::AllkeysLfu | P::VolatileLfu => StampMode::Frequency {
+            log_factor: settings.lfu_log_factor,
+            decay_minutes: settings.lfu_decay_minutes,
+        },
+        _ => StampMode::Recency,
+    };
+    store.set_budget(settings.maxmemory_bytes, policy, stamps);
+}
+
+/// Listens where the settings say.
 ///
 /// # Errors
-/// When threads or event queues cannot be made.
+/// [`ServeError::Listen`] names the address; an address marked optional that this machine lacks is skipped.
+pub fn listen(settings: &Settings) -> Result<Vec<(String, Listener)>, ServeError> {
+    let mut listeners = Vec::new();
+    let backlog = i32::try_from(settings.tcp_backlog).unwrap_or(i32::MAX);
+    for bind in settings.bind.iter().filter(|_| settings.port != 0) {
+        let ip = match bind.host {
+            config::Host::AnyV4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            config::Host::AnyV6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            config::Host::Localhost => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            config::Host::Ip(ip) => ip,
+        };
+        let address = SocketAddr::new(ip, settings.port);
+        match listen_tcp(address, backlog) {
+            Ok(listener) => listeners.push((address.to_string(), listener)),
+            Err(error) if bind.optional && error.kind() != io::ErrorKind::AddrInUse => {}
+            Err(source) => return Err(ServeError::Listen { address: address.to_string(), source }),
+        }
+    }
+    if let Some(path) = &settings.unixsocket {
+        let address = path.display().to_string();
+        match listen_unix(path, settings.unixsocketperm) {
+            Ok(listener) => listeners.push((address, listener)),
+            Err(source) => return Err(ServeError::Listen { address, source }),
+        }
+    }
+    if listeners.is_empty() { Err(ServeError::NoListener) } else { Ok(listeners) }
+}
+
+/// Runs a server until `stop` is set, by a signal or by SHUTDOWN.
+///
+/// # Errors
+/// See [`ServeError`].
 pub fn serve(
-    options: &Options,
+    loaded: Loaded,
     listeners: Vec<Listener>,
     entropy: Arc<dyn Entropy>,
-    stop: &AtomicBool,
-) -> io::Result<()> {
-    let wake = Arc::new(WakeWorkers::default());
+    stop: &'static AtomicBool,
+) -> Result<(), ServeError> {
+    let Loaded { settings, file, .. } = loaded;
+    let worker_count = match settings.workers as usize {
+        0 => thread::available_parallelism().map_or(1, usize::from),
+        count => count,
+    };
+    let clock = Arc::new(SystemClock::new());
+    let mailboxes = Arc::new(Mailboxes::default());
     let store = Arc::new(Store::new(StoreOptions {
-        shard_count: options.shard_count,
-        database_count: options.database_count,
-        clock: Arc::new(SystemClock::new()),
-        entropy,
-        wake: wake.clone(),
+        shard_count: settings.shards as usize,
+        database_count: settings.databases,
+        clock: clock.clone(),
+        entropy: entropy.clone(),
+        wake: mailboxes.clone(),
         log: None,
         engine: |engine| ShardEngine::Memory(Box::new(engine)),
     }));
-    let table = CommandTable::new(command::redis::FAMILIES);
+    let table = Arc::new(CommandTable::new(&families()));
     let row_count = table.rows().len();
-    let shared = Arc::new(Shared { store: store.clone(), table, host: Host::default() });
+    let workers: Vec<_> =
+        (0..worker_count).map(|_| Arc::new(WorkerFigures::new(Arc::new(WorkerStats::new(row_count))))).collect();
+    let figures = Arc::new(Figures::new(workers.clone()));
+    let latency = Arc::new(LatencyMonitor::new(&settings));
+    let log = Arc::new(CommandLog::new(&settings, latency.clone()));
+    let back = Arc::new(OnceLock::new());
+    let clients = Clients::new(&table);
+    clients.set_closer(mailboxes.clone());
+    let host = Host::default()
+        .with(About::new(&mut entropy.rng(), clock.now_ms(), file.clone()))
+        .with(table.clone())
+        .with(figures.clone())
+        .with(latency)
+        .with(log.clone())
+        .with(store.clone())
+        .with(clients)
+        .with(Login::default())
+        .with(Pause::default())
+        .with(StringLimit::default())
+        .with(StampMeaning::default())
+        .with(ShutdownRequest::new(|| stop.store(true, Ordering::Release)))
+        .with(Configuration::new(settings.clone(), Box::new(Applied { shared: back.clone(), file })));
+    admin::follow(&host, &settings);
+    set_password(&host, &settings)?;
+    set_budget(&store, &settings);
+    let watchers = mailboxes.clone();
+    let shared = Arc::new(Shared {
+        store: store.clone(),
+        table,
+        host,
+        log,
+        monitors: AtomicUsize::new(0),
+        show: Box::new(move |line| {
+            let line: Arc<[u8]> = line.into();
+            watchers.all().iter().for_each(|mailbox| mailbox.send(Message::Show(line.clone())));
+        }),
+        limits: RwLock::new(ClientLimits::of(&settings)),
+    });
+    // The settings know the server only weakly: it owns them.
+    let _ = back.set(Arc::downgrade(&shared));
 
-    let queues = (0..options.worker_count).map(|_| Worker::event_queue()).collect::<io::Result<Vec<_>>>()?;
-    let mailboxes: Vec<_> = queues.iter().map(|(_, mailbox)| mailbox.clone()).collect();
-    let _ = wake.0.set(mailboxes.clone());
-
+    let queues = (0..worker_count).map(|_| Worker::event_queue()).collect::<io::Result<Vec<_>>>()?;
+    let _ = mailboxes.0.set(queues.iter().map(|(_, mailbox)| mailbox.clone()).collect());
     thread::scope(|scope| {
-        for (number, (poll, mailbox)) in queues.into_iter().enumerate() {
-            let upkeep = upkeep(store.clone(), number, options.worker_count);
-            let stats = Arc::new(WorkerStats::new(row_count));
-            let worker = Worker::new(number, poll, mailbox, shared.clone(), stats, upkeep);
+        for (number, (queue, figures)) in queues.into_iter().zip(workers).enumerate() {
+            let upkeep = upkeep(&shared, number, worker_count);
+            let worker = Worker::new(number, queue, shared.clone(), figures, upkeep);
             thread::Builder::new().name(format!("worker-{number}")).spawn_scoped(scope, || worker.run())?;
         }
-        let (ids, mut next) = (AtomicU64::new(1), 0);
+        let mut next = 0;
         let deal = |socket| {
-            let session = Session::new(ids.fetch_add(1, Ordering::Relaxed), true, store.clock.now_ms());
-            mailboxes[next % mailboxes.len()].send(Message::Accept(socket, Box::new(session)));
+            deal(&shared, mailboxes.all(), next % worker_count, socket);
             next += 1;
         };
         let result = accept_loop(listeners, deal, || stop.load(Ordering::Acquire));
-        mailboxes.iter().for_each(|mailbox| mailbox.send(Message::Stop));
-        result
+        mailboxes.all().iter().for_each(|mailbox| mailbox.send(Message::Stop));
+        Ok(result?)
     })
 }
 
-/// The upkeep of one worker's share of the shards: a round over them every [`UPKEEP_PERIOD`], a slice a call. True when
-/// there is more to do at once.
-fn upkeep(store: Arc<Store>, worker: usize, worker_count: usize) -> Box<dyn FnMut() -> bool + Send> {
-    let shards: Vec<_> = store.shard_ids().skip(worker).step_by(worker_count).collect();
-    let mut scratch = store::Scratch::default();
-    let (mut next, mut round_at) = (0, Instant::now());
-    Box::new(move || {
-        let start = Instant::now();
-        if next == 0 && start.duration_since(round_at) < UPKEEP_PERIOD {
-            return false;
+/// Gives a new connection to a worker, unless there are too many.
+fn deal(shared: &Shared, mailboxes: &[Arc<Mailbox<Message>>], worker: usize, mut socket: Socket) {
+    let settings = shared.host.part::<Configuration>().current();
+    socket.set_keepalive(settings.tcp_keepalive_seconds);
+    let unix = || Address::Unix(settings.unixsocket.as_deref().unwrap_or("".as_ref()).to_string_lossy().into());
+    let (peer, local) = match socket.addresses() {
+        Some((peer, local)) => (Address::Tcp(peer), Address::Tcp(local)),
+        None => (unix(), unix()),
+    };
+    let now = shared.store.clock.now_ms();
+    let clients = shared.host.part::<Clients>();
+    let Some(info) = clients.connect(peer, local, socket.as_raw_fd(), worker, now) else {
+        // The client is told if its socket takes the words at once; it is closed in any case.
+        let _ = socket.write_all(format!("-{TOO_MANY}\r\n").as_bytes());
+        return;
+    };
+    let authenticated = !shared.host.part::<Login>().needs_password();
+    if let Some(mailbox) = mailboxes.get(worker) {
+        mailbox.send(Message::Accept(socket, Box::new(Session::of(info, authenticated))));
+    }
+}
+
+/// The upkeep of one worker; the first also samples the figures and watches the memory of all clients.
+fn upkeep(shared: &Arc<Shared>, worker: usize, worker_count: usize) -> Upkeep {
+    let shards = shared.store.shard_ids().skip(worker).step_by(worker_count).collect();
+    if worker != 0 {
+        return Upkeep::new(shards, Box::new(|| {}));
+    }
+    let shared = Arc::downgrade(shared);
+    let each_round = move || {
+        if let Some(shared) = shared.upgrade() {
+            let figures = shared.host.part::<Arc<Figures>>();
+            figures.sample(shared.store.clock.monotonic_ns(), shared.store.memory.total());
         }
-        if next == 0 {
-            round_at = start;
-        }
-        // A shard with more to do is stayed with; the round goes on in the next slice.
-        while next < shards.len() {
-            if !store.upkeep(shards[next], worker, &mut scratch) {
-                next += 1;
-            }
-            if start.elapsed() >= UPKEEP_SLICE {
-                return true;
-            }
-        }
-        next = 0;
-        false
-    })
+    };
+    Upkeep::new(shards, Box::new(each_round))
 }

@@ -3,7 +3,11 @@
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
+use socket2::{SockRef, TcpKeepalive};
 use std::io::{self, IoSlice, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::Duration;
 
 /// A connected, non-blocking socket.
 #[derive(Debug)]
@@ -22,6 +26,34 @@ macro_rules! either {
             Socket::Unix($it) => $call,
         }
     };
+}
+
+impl Socket {
+    /// The peer's and our own address over TCP; `None` for a unix socket, or when the peer is gone already.
+    pub fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        match self {
+            Self::Tcp(socket) => Some((socket.peer_addr().ok()?, socket.local_addr().ok()?)),
+            Self::Unix(_) => None,
+        }
+    }
+
+    /// Has the kernel probe a silent TCP peer after so many seconds; 0 leaves it alone. A kernel that refuses only finds dead
+    /// peers later.
+    pub fn set_keepalive(&self, seconds: u32) {
+        if let Self::Tcp(socket) = self
+            && seconds > 0
+        {
+            let time = Duration::from_secs(seconds.into());
+            let probes = TcpKeepalive::new().with_time(time).with_interval(time / 3).with_retries(3);
+            let _ = SockRef::from(socket).set_tcp_keepalive(&probes);
+        }
+    }
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        either!(self, it => it.as_raw_fd())
+    }
 }
 
 impl Read for Socket {

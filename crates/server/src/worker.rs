@@ -13,7 +13,11 @@ use crate::connection::Connection;
 use crate::executor::{Executor, Flow, Shared};
 use crate::mailbox::Mailbox;
 use crate::socket::Socket;
+use crate::upkeep::Upkeep;
+use admin::WorkerFigures;
+use base::UnixMs;
 use command::Session;
+use command::clients::Clients;
 use command::stats::WorkerStats;
 use mio::{Events, Interest, Poll, Token};
 use std::collections::VecDeque;
@@ -24,14 +28,14 @@ use std::time::Duration;
 /// Token of the mailbox; connections count up from 0.
 const MAILBOX: Token = Token(usize::MAX);
 
-/// Unsent output above which a connection is not read.
-const OUTPUT_SOFT_BYTES: usize = 32 * 1024 * 1024;
-
-/// Unsent output at which a connection is closed: a single reply can pass the soft limit, and many pipelined ones cannot.
-const OUTPUT_HARD_BYTES: usize = 256 * 1024 * 1024;
-
 /// Longest wait: upkeep runs at least this often.
 const TURN_MAX: Duration = Duration::from_millis(50);
+
+/// Longest wait while a request waits for a lock, a fetch or a delay: the wake-up usually comes earlier.
+const WAITING_TURN_MAX: Duration = Duration::from_millis(1);
+
+/// Time between two looks at which connections have overstayed.
+const INSPECTION_MS: i64 = 500;
 
 /// Slices given to one writev.
 const SLICES_MAX: usize = 64;
@@ -42,7 +46,9 @@ pub enum Message {
     Accept(Socket, Box<Session>),
     /// Close this client.
     Close(u64),
-    /// Send what is ready and end.
+    /// Show this line to the connections that watch.
+    Show(Arc<[u8]>),
+    /// End.
     Stop,
 }
 
@@ -51,6 +57,8 @@ struct Wire {
     socket: Socket,
     readable: bool,
     writable: bool,
+    /// The client has closed its side: no event will come after this one, so reading goes on until it says so.
+    closed: bool,
     /// On the ready list.
     ready: bool,
 }
@@ -65,31 +73,36 @@ pub struct Worker {
     /// Connections to read in this turn.
     ready: VecDeque<usize>,
     mailbox: Arc<Mailbox<Message>>,
-    upkeep: Box<dyn FnMut() -> bool + Send>,
+    shared: Arc<Shared>,
+    figures: Arc<WorkerFigures>,
+    upkeep: Upkeep,
+    /// Connections whose replies are kept back for a while.
+    held: Vec<usize>,
+    inspected_at: UnixMs,
     stopping: bool,
 }
 
 impl Worker {
-    /// Worker number `number`, and the way to reach it.
-    ///
-    /// # Errors
-    /// When the operating system gives no event queue.
+    /// Worker number `number` with its event queue and its share of the shards.
     pub fn new(
         number: usize,
-        poll: Poll,
-        mailbox: Arc<Mailbox<Message>>,
+        (poll, mailbox): (Poll, Arc<Mailbox<Message>>),
         shared: Arc<Shared>,
-        stats: Arc<WorkerStats>,
-        upkeep: Box<dyn FnMut() -> bool + Send>,
+        figures: Arc<WorkerFigures>,
+        upkeep: Upkeep,
     ) -> Self {
         Self {
             poll,
-            executor: Executor::new(number, shared, stats.clone()),
-            stats,
+            executor: Executor::new(number, shared.clone(), figures.stats.clone()),
+            stats: figures.stats.clone(),
             wires: Vec::new(),
             ready: VecDeque::new(),
             mailbox,
+            shared,
+            figures,
             upkeep,
+            held: Vec::new(),
+            inspected_at: 0,
             stopping: false,
         }
     }
@@ -113,19 +126,24 @@ impl Worker {
         let (mut messages, mut to_send) = (Vec::new(), Vec::new());
         let mut busy = false;
         while !self.stopping {
-            let wait = if busy || !self.ready.is_empty() { Duration::ZERO } else { TURN_MAX };
+            let wait = match () {
+                () if busy || !self.ready.is_empty() => Duration::ZERO,
+                () if self.executor.has_waiting() || !self.held.is_empty() => WAITING_TURN_MAX,
+                () => TURN_MAX,
+            };
             match self.poll.poll(&mut events, Some(wait)) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 result => result?,
             }
-            self.executor.set_time();
+            self.executor.begin_turn();
             for event in &events {
                 if event.token() == MAILBOX {
                     continue;
                 }
                 let id = event.token().0;
                 if let Some(wire) = self.wires.get_mut(id).and_then(Option::as_mut) {
-                    wire.readable |= event.is_readable() || event.is_read_closed() || event.is_error();
+                    wire.closed |= event.is_read_closed() || event.is_error();
+                    wire.readable |= event.is_readable() || wire.closed;
                     if event.is_writable() && !wire.writable {
                         wire.writable = true;
                         self.send(id);
@@ -135,8 +153,11 @@ impl Worker {
             }
             if self.mailbox.take(&mut messages) {
                 messages.drain(..).for_each(|message| self.handle(message));
+            }
+            if self.executor.has_waiting() {
                 self.executor.run_waiting();
             }
+            std::mem::take(&mut self.held).into_iter().for_each(|id| self.send(id));
             self.read_ready();
             self.executor.run_batch();
             self.executor.take_to_send(&mut to_send);
@@ -144,9 +165,38 @@ impl Worker {
                 self.send(id);
                 self.make_ready(id);
             }
-            busy = (self.upkeep)();
+            busy = self.upkeep.slice(&mut self.executor);
+            self.count();
+            if self.executor.now() - self.inspected_at >= INSPECTION_MS {
+                self.inspected_at = self.executor.now();
+                self.inspect();
+            }
         }
         Ok(())
+    }
+
+    fn count(&mut self) {
+        let (expired, evicted, changes) = self.executor.take_counts();
+        self.figures.expired_keys.add(expired);
+        self.figures.evicted_keys.add(evicted);
+        self.figures.changes.add(changes);
+    }
+
+    /// Closes connections that are silent for too long, never logged in, or do not read their replies.
+    fn inspect(&mut self) {
+        let (now, limits) = (self.executor.now(), *self.executor.limits());
+        let mut overstayed = Vec::new();
+        for (id, connection) in self.executor.connections() {
+            let info = &connection.session.info;
+            let is_idle = limits.idle_seconds > 0 && info.idle_seconds(now) > limits.idle_seconds;
+            let is_stranger = !connection.session.authenticated || info.commands.get() == 0;
+            let is_late = limits.login_seconds > 0 && is_stranger && info.age_seconds(now) > limits.login_seconds;
+            let is_slow = connection.slow_since.is_some_and(|since| now - since > limits.output_soft_seconds * 1000);
+            if is_idle && !connection.session.monitor || is_late || is_slow {
+                overstayed.push(id);
+            }
+        }
+        overstayed.into_iter().for_each(|id| self.close(id));
     }
 
     /// Lists the connection for reading if it can give something and may.
@@ -169,7 +219,7 @@ impl Worker {
     fn read(&mut self, id: usize) {
         let Some(wire) = self.wires.get_mut(id).and_then(Option::as_mut) else { return };
         wire.ready = false;
-        if self.executor.flow(id) != Flow::Open || self.output_len(id) > OUTPUT_SOFT_BYTES {
+        if self.executor.flow(id) != Flow::Open || self.output_len(id) > self.executor.limits().output_pause_bytes {
             return;
         }
         let Some(wire) = self.wires.get_mut(id).and_then(Option::as_mut) else { return };
@@ -186,7 +236,10 @@ impl Worker {
             Ok((0, _)) => self.close(id),
             Ok((read, filled)) => {
                 self.stats.input_bytes.add(read as u64);
-                if filled {
+                if let Some(connection) = self.executor.connection(id) {
+                    connection.session.info.received_bytes.add(read as u64);
+                }
+                if filled || self.wires[id].as_ref().is_some_and(|wire| wire.closed) {
                     self.make_ready(id);
                 } else if let Some(wire) = &mut self.wires[id] {
                     wire.readable = false;
@@ -207,11 +260,15 @@ impl Worker {
 
     /// Sends what the socket takes.
     fn send(&mut self, id: usize) {
+        let (now, limits) = (self.executor.now(), *self.executor.limits());
         let (Some(wire), Some(connection)) =
             (self.wires.get_mut(id).and_then(Option::as_mut), self.executor.connection(id))
         else {
             return;
         };
+        if connection.session.is_held(now) {
+            return self.held.push(id);
+        }
         let reply = &mut connection.reply;
         while wire.writable && !reply.is_empty() {
             let result = match reply.as_contiguous() {
@@ -225,14 +282,21 @@ impl Worker {
                 Ok(sent) => {
                     reply.advance(sent);
                     self.stats.output_bytes.add(sent as u64);
+                    connection.session.info.sent_bytes.add(sent as u64);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => wire.writable = false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return self.close(id),
             }
         }
-        let closing = connection.session.close_after_replies && reply.is_empty();
-        if closing || reply.len() > OUTPUT_HARD_BYTES {
+        let unsent = reply.len();
+        let spare = reply.release();
+        connection.slow_since = (unsent > limits.output_soft_bytes).then(|| connection.slow_since.unwrap_or(now));
+        let done = connection.session.close_after_replies && unsent == 0;
+        if let Some(memory) = spare {
+            self.executor.keep_spare(memory);
+        }
+        if done || unsent > limits.output_hard_bytes {
             self.close(id);
         }
     }
@@ -241,12 +305,14 @@ impl Worker {
         match message {
             Message::Accept(socket, session) => self.accept(socket, *session),
             Message::Close(client) => {
-                let found = (0..self.wires.len())
-                    .find(|id| self.executor.connection(*id).is_some_and(|connection| connection.session.id == client));
+                let mut connections = self.executor.connections();
+                let found = connections.find(|(_, connection)| connection.session.id == client).map(|(id, _)| id);
+                drop(connections);
                 if let Some(id) = found {
                     self.close(id);
                 }
             }
+            Message::Show(line) => self.executor.show(&line),
             Message::Stop => self.stopping = true,
         }
     }
@@ -254,13 +320,12 @@ impl Worker {
     fn accept(&mut self, mut socket: Socket, session: Session) {
         let id = self.executor.open(Connection::new(session));
         if self.poll.registry().register(&mut socket, Token(id), Interest::READABLE | Interest::WRITABLE).is_err() {
-            self.executor.close(id);
-            return;
+            return self.close(id);
         }
         if self.wires.len() <= id {
             self.wires.resize_with(id + 1, || None);
         }
-        self.wires[id] = Some(Wire { socket, readable: true, writable: true, ready: false });
+        self.wires[id] = Some(Wire { socket, readable: true, writable: true, closed: false, ready: false });
         self.make_ready(id);
     }
 
@@ -269,7 +334,9 @@ impl Worker {
             // A socket that is gone already needs no deregistration.
             let _ = self.poll.registry().deregister(&mut wire.socket);
         }
-        self.executor.close(id);
+        if let Some(connection) = self.executor.close(id) {
+            self.shared.host.part::<Clients>().disconnect(connection.session.id);
+        }
         self.ready.retain(|other| *other != id);
     }
 }

@@ -12,6 +12,7 @@
 
 pub mod commit;
 pub mod digest;
+pub mod evict;
 pub mod lock;
 pub mod lock_set;
 pub mod replay;

@@ -61,6 +61,7 @@ pub struct Store {
     /// What entries, tables and indexes take.
     pub memory: Arc<MemoryUse>,
     wake: Arc<dyn Wake>,
+    pub(crate) budget: crate::evict::Budget,
     pub(crate) log: Option<Arc<dyn RecordSink>>,
 }
 
@@ -87,6 +88,7 @@ impl Store {
             clock: options.clock,
             memory,
             wake: options.wake,
+            budget: Default::default(),
             log: options.log,
         }
     }

@@ -22,6 +22,8 @@ pub struct Scratch {
     pub changes: u64,
     /// Entries removed because their time had come.
     pub expired: u64,
+    /// Entries removed to make room.
+    pub evicted: u64,
     pub(crate) rng: Option<base::Rng>,
 }
 

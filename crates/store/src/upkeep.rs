@@ -1,6 +1,7 @@
 //! What shards need without anybody asking: expired entries removed, pages cleaned. Done by workers in small steps.
 
 use crate::lock_set::LockSet;
+use crate::shard::ShardEngine;
 use crate::store::Store;
 use crate::txn::{At, Scratch};
 use base::{DbIndex, ShardId};
@@ -20,6 +21,9 @@ impl Store {
             // The keys are copied out, since their entries are removed while they are named.
             let mut due: Vec<(Vec<u8>, base::KeyspaceId)> = Vec::new();
             let engine = &mut txn.held.get(shard).engine;
+            if let ShardEngine::Memory(engine) = engine {
+                engine.set_stamp_mode(self.budget.stamps());
+            }
             let found = engine.due(EXPIRE_STEP, &mut |key| due.push((key.bytes.to_vec(), key.space)));
             for (bytes, space) in &due {
                 let key = self.key(*space, bytes);

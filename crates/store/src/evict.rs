@@ -1,0 +1,110 @@
+//! Keeping within `maxmemory`: entries evicted by the policy, and their pages cleaned until memory comes back.
+//!
+//! Memory is counted in pages, so an eviction makes room inside pages first and gives pages back only after cleaning. A
+//! write over the budget therefore evicts what it brings and as much again, and cleans: the excess shrinks with every
+//! write, and no more is evicted than that.
+
+use crate::lock_set::LockSet;
+use crate::shard::ShardEngine;
+use crate::store::Store;
+use crate::txn::{At, Scratch};
+use base::{DbIndex, ShardId};
+use engine::{Effect, Engine, Keyspace};
+use engine_mem::{EvictionPolicy, StampMode};
+use std::sync::{PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The memory budget.
+pub struct Budget {
+    /// Bytes; `u64::MAX` without a limit.
+    max_bytes: AtomicU64,
+    rule: RwLock<Rule>,
+    /// The shard that gives the next victim.
+    turn: AtomicU64,
+}
+
+/// What goes first, and how access is stamped so that this can be told.
+#[derive(Clone, Copy, Debug)]
+struct Rule {
+    policy: Option<EvictionPolicy>,
+    stamps: StampMode,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        let rule = Rule { policy: None, stamps: StampMode::Recency };
+        Self { max_bytes: AtomicU64::new(u64::MAX), rule: RwLock::new(rule), turn: AtomicU64::default() }
+    }
+}
+
+impl Budget {
+    fn rule(&self) -> Rule {
+        *self.rule.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How shards are to stamp accesses; they are told by their next upkeep.
+    pub(crate) fn stamps(&self) -> StampMode {
+        self.rule().stamps
+    }
+}
+
+/// Bytes evicted beside what a write brings: a small entry and its share of the table.
+const EVICTION_BYTES_MIN: u64 = 128;
+
+/// Victims taken under one locking, and for one write at most.
+const VICTIMS_PER_LOCKING: usize = 16;
+const VICTIMS_MAX: usize = 1024;
+
+/// Units of cleaning after an eviction.
+const CLEAN_STEP: usize = 256;
+
+impl Store {
+    /// Sets `maxmemory` (0 for none) and its policy (`None` for `noeviction`), and how access is stamped for it. Takes no
+    /// shard lock, so it may be called from a command.
+    pub fn set_budget(&self, max_bytes: u64, policy: Option<EvictionPolicy>, stamps: StampMode) {
+        self.budget.max_bytes.store(if max_bytes == 0 { u64::MAX } else { max_bytes }, Ordering::Relaxed);
+        *self.budget.rule.write().unwrap_or_else(PoisonError::into_inner) = Rule { policy, stamps };
+    }
+
+    /// Whether memory in use, with what else is counted against the budget, is beyond it.
+    #[inline]
+    pub fn is_over_budget(&self) -> bool {
+        let max = self.budget.max_bytes.load(Ordering::Relaxed);
+        max != u64::MAX && self.memory.total() > max
+    }
+
+    /// Makes room for a write of about so many bytes while over the budget. False when the policy finds nothing to evict: the
+    /// write is to be refused.
+    #[cold]
+    pub fn evict(&self, bytes: usize, worker: usize, scratch: &mut Scratch) -> bool {
+        let Some(policy) = self.budget.rule().policy else { return false };
+        let wanted = (bytes as u64 * 2).max(EVICTION_BYTES_MIN);
+        let (mut freed, mut victims, mut empty_shards) = (0, 0, 0);
+        let count = self.shard_ids().len() as u64;
+        while freed < wanted && victims < VICTIMS_MAX && empty_shards < count && self.is_over_budget() {
+            let shard = ShardId((self.budget.turn.fetch_add(1, Ordering::Relaxed) % count) as u16);
+            let at = At { now: self.clock.now_ms(), db: DbIndex(0), touch: false, worker };
+            let evicted = self.commit(scratch, &LockSet::One(shard), &at, |txn| {
+                let (mut bytes, mut count) = (0, 0);
+                while count < VICTIMS_PER_LOCKING && freed + bytes < wanted {
+                    let ShardEngine::Memory(engine) = &mut txn.held.get(shard).engine else { break };
+                    let Some(key) = engine.victim(policy) else { break };
+                    let (name, space) = (key.bytes.to_vec(), key.space);
+                    let key = self.key(space, &name);
+                    bytes += txn.cost_bytes(&key).unwrap_or(0);
+                    txn.apply(&Effect::Delete { key });
+                    count += 1;
+                }
+                txn.held.get(shard).engine.clean(CLEAN_STEP);
+                Ok((bytes, count))
+            });
+            // A shard that is locked gives its victim another time.
+            let (bytes, count) = evicted.unwrap_or((0, 0));
+            empty_shards = if count == 0 { empty_shards + 1 } else { 0 };
+            freed += bytes;
+            victims += count;
+            scratch.evicted += count as u64;
+        }
+        victims > 0 || !self.is_over_budget()
+    }
+}
