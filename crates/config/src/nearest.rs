@@ -10,6 +10,8 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>)
     }
     let limit = name.len().checked_div(3).unwrap_or_default().max(1);
     candidates
+        // The distance is at least the difference in length.
+        .filter(|candidate| candidate.len().abs_diff(name.len()) <= limit)
         .map(|candidate| (distance(name.as_bytes(), candidate.as_bytes()), candidate))
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)
