@@ -50,7 +50,7 @@ pub struct MemEngine {
     pub(crate) heap: Heap,
     pub(crate) entries: Entries,
     /// By keyspace; made at first use.
-    pub(crate) spaces: Vec<Option<Box<Space>>>,
+    pub(crate) spaces: Vec<Option<Space>>,
     pub(crate) detached: Vec<Detached>,
     /// Expiration indexes on their way out.
     pub(crate) retired: Vec<Wheel>,
@@ -88,9 +88,9 @@ impl MemEngine {
     ///
     /// # Panics
     /// When the system grants not even the smallest piece of address space.
-    pub fn new(hasher: KeyHasher, rng: Rng, memory: Arc<MemoryUse>) -> Self {
-        let region = Bytes::reserve(ENTRY_REGION_BYTES).expect("the system grants address space for entries");
-        let lines = Lines::reserve(TABLE_REGION_BYTES).expect("the system grants address space for tables");
+    pub fn new(hasher: KeyHasher, mut rng: Rng, memory: Arc<MemoryUse>) -> Self {
+        let region = Bytes::reserve(ENTRY_REGION_BYTES, &mut rng).expect("the system grants address space for entries");
+        let lines = Lines::reserve(TABLE_REGION_BYTES, &mut rng).expect("the system grants address space for tables");
         let hints = Arc::new(MemHints::new(lines.view(), region.base_address()));
         Self {
             heap: extent::heap(lines, Arc::clone(&memory)),
@@ -129,7 +129,7 @@ impl MemEngine {
     }
 
     pub(crate) fn space(&self, id: KeyspaceId) -> Option<&Space> {
-        self.spaces.get(id.index())?.as_deref()
+        self.spaces.get(id.index())?.as_ref()
     }
 
     #[inline]
@@ -144,7 +144,7 @@ impl MemEngine {
             self.spaces.resize_with(id.index() + 1, || None);
         }
         if self.spaces[id.index()].is_none() {
-            let space = Box::new(Space::new(&mut self.heap));
+            let space = Space::new(&mut self.heap);
             self.hints.publish(id, Some(space.table.directory()));
             self.spaces[id.index()] = Some(space);
         }

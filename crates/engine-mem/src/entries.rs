@@ -371,7 +371,7 @@ mod tests {
 
     fn entries() -> (Entries, Arc<MemoryUse>) {
         let memory = Arc::new(MemoryUse::default());
-        (Entries::new(Bytes::reserve(&[1 << 30, 2 << 20]).unwrap(), Arc::clone(&memory)), memory)
+        (Entries::new(Bytes::reserve(&[1 << 30, 2 << 20], &mut Rng::new(1)).unwrap(), Arc::clone(&memory)), memory)
     }
 
     fn new(value: Value<'_>, expire_at: Option<UnixMs>) -> NewEntry<'_> {
@@ -418,9 +418,9 @@ mod tests {
         let mut model = Vec::new();
         let mut handle = entries.create(b"key", &new(Value::Bytes(b""), Some(9)), 1);
         let mut rng = Rng::new(1);
-        for step in 0..if cfg!(miri) { 60 } else { 400 } {
+        for step in 0..if cfg!(miri) { 100 } else { 400 } {
             let offset = rng.below(model.len() as u64 + 5) as usize;
-            let mut bytes = vec![0; rng.below(if step % 10 == 0 { 2_000 } else { 50 }) as usize];
+            let mut bytes = vec![0; rng.below(if step % 10 == 0 { 4_000 } else { 50 }) as usize];
             rng.fill(&mut bytes);
             let shared = match entries.entry(handle).value {
                 Value::Shared(shared) => Some((SharedBytes::clone(shared), model.clone())),

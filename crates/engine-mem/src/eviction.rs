@@ -149,7 +149,7 @@ impl MemEngine {
     /// Offers entries of a random database to the pool.
     fn sample(&mut self, policy: EvictionPolicy, pool: &mut Pool) {
         let Some(id) = self.random_space(policy) else { return };
-        let space = self.spaces[id.index()].as_deref_mut().expect("a space with entries");
+        let space = self.spaces[id.index()].as_mut().expect("a space with entries");
         let Self { heap, entries, stamps, hasher, rng, .. } = self;
         let mut offer = |handle: u32| {
             let Some(score) = score(policy, entries.stamp(handle), || entries.expiration(handle), stamps) else {
@@ -200,7 +200,7 @@ impl MemEngine {
     fn random_victim(&mut self, policy: EvictionPolicy) -> Option<(KeyspaceId, u32)> {
         for _ in 0..BUCKET_SAMPLES_MAX {
             let id = self.random_space(policy)?;
-            let space = self.spaces[id.index()].as_deref().expect("a space with entries");
+            let space = self.spaces[id.index()].as_ref().expect("a space with entries");
             let mut chosen = None;
             if samples_index(space, policy) {
                 let item = space.wheel().and_then(|wheel| wheel.random(&mut self.rng));

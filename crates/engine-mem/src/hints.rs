@@ -49,15 +49,13 @@ impl MemHints {
         }
     }
 
-    /// Starts loading the bucket that most likely holds the key with this hash.
+    /// Starts loading the bucket that nearly always holds the key with this hash, if it is there.
     #[inline]
     pub fn prefetch_bucket(&self, space: KeyspaceId, hash: u64) {
         if let Some((header, count)) = self.header(space, hash) {
-            let (first, second) = buckets_of(tag_of(hash), count);
-            for number in [first, second] {
-                if let Some(line) = self.lines.line(bucket_line(header, number)) {
-                    prefetch(std::ptr::from_ref(line).addr());
-                }
+            let (first, _) = buckets_of(tag_of(hash), count);
+            if let Some(line) = self.lines.line(bucket_line(header, first)) {
+                prefetch(std::ptr::from_ref(line).addr());
             }
         }
     }
