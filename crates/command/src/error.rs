@@ -10,18 +10,41 @@ pub enum Stop {
     /// Rows have to be fetched; the command runs again from its start (E1).
     Fetch,
     /// The reply is this error: code word and text, without the leading `-`.
-    Error(Cow<'static, str>),
+    Error(ErrorText),
+}
+
+/// The text of an error. Bytes, since it may repeat what a client sent.
+#[derive(PartialEq, Eq)]
+pub struct ErrorText(Cow<'static, [u8]>);
+
+impl ErrorText {
+    /// The text.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for ErrorText {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for ErrorText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "\"{}\"", self.0.escape_ascii())
+    }
 }
 
 impl Stop {
     /// An error whose text is known at build time.
     pub const fn error(text: &'static str) -> Self {
-        Self::Error(Cow::Borrowed(text))
+        Self::Error(ErrorText(Cow::Borrowed(text.as_bytes())))
     }
 
     /// An error with numbers or names in it.
-    pub fn error_with(text: String) -> Self {
-        Self::Error(Cow::Owned(text))
+    pub fn error_with(text: impl Into<Vec<u8>>) -> Self {
+        Self::Error(ErrorText(Cow::Owned(text.into())))
     }
 }
 
@@ -79,7 +102,18 @@ pub fn wrong_arity(name: &str) -> Stop {
     Stop::error_with(format!("ERR wrong number of arguments for '{name}' command"))
 }
 
-/// What a client sent, as error texts repeat it: up to the first zero byte.
+/// An error that repeats what a client sent, byte by byte up to the first zero.
+#[cold]
+pub fn repeating(before: &str, sent: &[u8], after: &str) -> Stop {
+    Stop::error_with([before.as_bytes(), up_to_zero(sent), after.as_bytes()].concat())
+}
+
+/// What a client sent, as error texts repeat it, where they have to be text.
 pub fn shown(bytes: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default())
+    String::from_utf8_lossy(up_to_zero(bytes))
+}
+
+/// The bytes before the first zero.
+pub(crate) fn up_to_zero(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }

@@ -122,11 +122,9 @@ fn resolve_subcommand(row: Row, rows: &[&'static CommandSpec], args: &Args<'_>) 
     };
     let found = rows.iter().position(|sub| word.eq_ignore_ascii_case(sub.name.as_bytes()));
     let Some((place, spec)) = found.and_then(|place| Some((place, *rows.get(place)?))) else {
-        let word = String::from_utf8_lossy(word.get(..128).unwrap_or(word));
-        return Err(Stop::error_with(format!(
-            "ERR unknown subcommand '{word}'. Try {} HELP.",
-            row.spec.name.to_ascii_uppercase()
-        )));
+        let container = row.spec.name.to_ascii_uppercase();
+        let after = format!("'. Try {container} HELP.");
+        return Err(error::repeating("ERR unknown subcommand '", shown(word, SHOWN_BYTES_MAX), &after));
     };
     if !spec.accepts(args.len()) {
         return Err(error::wrong_arity(&format!("{}|{}", row.spec.name, spec.name)));
@@ -135,30 +133,33 @@ fn resolve_subcommand(row: Row, rows: &[&'static CommandSpec], args: &Args<'_>) 
     Ok(Row { name: 0, spec, index })
 }
 
-/// Shows the name and as many arguments as fit, each and all cut at 128 bytes.
-#[cold]
-fn unknown_command(args: &Args<'_>) -> Stop {
-    const SHOWN_BYTES_MAX: usize = 128;
-    let shown = |bytes: &[u8], room: usize| String::from_utf8_lossy(bytes.get(..room).unwrap_or(bytes)).into_owned();
-    let mut beginning = String::new();
-    for arg in args.from(1) {
-        if beginning.len() >= SHOWN_BYTES_MAX {
-            break;
-        }
-        let room = SHOWN_BYTES_MAX.saturating_sub(beginning.len());
-        beginning.push_str(&format!("'{}' ", shown(arg, room)));
-    }
-    Stop::error_with(format!(
-        "ERR unknown command '{}', with args beginning with: {beginning}",
-        shown(&args[0], SHOWN_BYTES_MAX)
-    ))
+/// Of what a client sent, error texts repeat at most this much.
+const SHOWN_BYTES_MAX: usize = 128;
+
+fn shown(bytes: &[u8], bytes_max: usize) -> &[u8] {
+    error::up_to_zero(bytes.get(..bytes_max).unwrap_or(bytes))
 }
 
-/// Up to sixteen bytes in lower case in one word; `None` when longer. Distinct names stay distinct: a name with zero
-/// bytes at its end is no command's.
+/// Shows the name and as many arguments as fit, each and all cut at [`SHOWN_BYTES_MAX`].
+#[cold]
+fn unknown_command(args: &Args<'_>) -> Stop {
+    let mut beginning = Vec::new();
+    for arg in args.from(1) {
+        let room = SHOWN_BYTES_MAX.saturating_sub(beginning.len());
+        if room == 0 {
+            break;
+        }
+        beginning.extend([b"'", shown(arg, room), b"' "].concat());
+    }
+    let name = shown(&args[0], SHOWN_BYTES_MAX);
+    Stop::error_with([b"ERR unknown command '", name, b"', with args beginning with: ", &beginning].concat())
+}
+
+/// Up to sixteen bytes in lower case in one word; `None` when longer, and when the name ends with a zero byte, as no
+/// command's does: so distinct names stay distinct.
 #[inline]
 fn fold(name: &[u8]) -> Option<u128> {
-    if name.len() > 16 {
+    if name.len() > 16 || name.last() == Some(&0) {
         return None;
     }
     let mut bytes = [0u8; 16];

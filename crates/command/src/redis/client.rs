@@ -4,7 +4,7 @@
 use super::client_line::Line;
 use super::client_list::{KILL, LIST};
 use super::client_pause::{PAUSE, UNBLOCK, UNPAUSE};
-use crate::error::{self, Stop, shown};
+use crate::error::{self, Stop};
 use crate::session::Replies;
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, Locks, Run};
@@ -175,7 +175,7 @@ fn setinfo(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         let version = check_name(value, "lib-ver")?;
         ctx.session.info.rename(|names| names.library_version = version.to_owned());
     } else {
-        return Err(Stop::error_with(format!("ERR Unrecognized option '{}'", shown(&ctx.args[2]))));
+        return Err(error::repeating("ERR Unrecognized option '", &ctx.args[2], "'"));
     }
     ctx.reply.ok();
     Ok(())

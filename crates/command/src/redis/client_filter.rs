@@ -28,7 +28,7 @@ impl ClientType {
             ("primary", ClientType::Primary),
         ];
         let found = NAMES.iter().find(|(name, _)| word.eq_ignore_ascii_case(name.as_bytes()));
-        found.map(|it| it.1).ok_or_else(|| Stop::error_with(format!("ERR Unknown client type '{}'", shown(word))))
+        found.map(|it| it.1).ok_or_else(|| error::repeating("ERR Unknown client type '", word, "'"))
     }
 }
 
@@ -125,7 +125,7 @@ impl Filter {
                 b"idle" if wanted => Test::Idle(positive(value, "idle")?),
                 b"type" => Test::Type(ClientType::parse(value)?),
                 b"user" if value == b"default" => Test::User,
-                b"user" => return Err(Stop::error_with(format!("ERR No such user '{}'", shown(value)))),
+                b"user" => return Err(error::repeating("ERR No such user '", value, "'")),
                 b"addr" => Test::Address(value.to_vec()),
                 b"laddr" => Test::LocalAddress(value.to_vec()),
                 b"flags" => {
@@ -200,7 +200,7 @@ fn check_letters(letters: &[u8], known: &[u8], name: &str, wanted: bool) -> Resu
         return Ok(());
     }
     let filter = if wanted { "provided".to_owned() } else { format!("NOT-{}", name.to_ascii_uppercase()) };
-    Err(Stop::error_with(format!("ERR Unknown {name} found in the {filter} filter: {}", shown(letters))))
+    Err(error::repeating(&format!("ERR Unknown {name} found in the {filter} filter: "), letters, ""))
 }
 
 fn database(ctx: &Ctx<'_>, text: &[u8], option: &str) -> Result<DbIndex, Stop> {

@@ -1,6 +1,6 @@
 //! AUTH, HELLO, PING, ECHO, QUIT, RESET, SELECT: the connection itself.
 
-use crate::error::{self, Stop, shown};
+use crate::error::{self, Stop};
 use crate::login::{Attempt, Login, WRONG_PASSWORD};
 use crate::redis::client::check_name;
 use crate::session::Replies;
@@ -126,7 +126,7 @@ fn hello(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
                 name = Some(check_name(wanted, "Client names")?);
                 at.saturating_add(2)
             }
-            _ => return Err(Stop::error_with(format!("ERR Syntax error in HELLO option '{}'", shown(option)))),
+            _ => return Err(error::repeating("ERR Syntax error in HELLO option '", option, "'")),
         };
     }
     if let Some((user, password)) = login {

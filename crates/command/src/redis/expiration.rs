@@ -228,7 +228,7 @@ fn condition(ctx: &Ctx<'_>) -> Result<ExpireCondition, Stop> {
             () if is("xx") => &mut condition.if_some,
             () if is("gt") => &mut condition.if_later,
             () if is("lt") => &mut condition.if_earlier,
-            () => return Err(Stop::error_with(format!("ERR Unsupported option {}", error::shown(word)))),
+            () => return Err(error::repeating("ERR Unsupported option ", word, "")),
         };
         *option = true;
     }

@@ -92,7 +92,7 @@ impl<'a> ScanOptions<'a> {
                 }
                 Some(kind) if ctx.is_word(at, "type") => {
                     if !TYPE_NAMES.iter().any(|name| kind.eq_ignore_ascii_case(name.as_bytes())) {
-                        return Err(Stop::error_with(format!("ERR unknown type name '{}'", error::shown(kind))));
+                        return Err(error::repeating("ERR unknown type name '", kind, "'"));
                     }
                     options.kind = Some(kind);
                 }
