@@ -10,14 +10,14 @@
 //!     go on.
 
 use crate::connection::Connection;
-use base::UnixMs;
-use config::Settings;
 use admin::CommandLog;
+use base::UnixMs;
 use command::call::{Observer, call};
 use command::pause::Pause;
 use command::stats::WorkerStats;
 use command::table::Row;
 use command::{Args, CommandTable, Ctx, Flags, Host, Locks, Stop};
+use config::Settings;
 use engine::Key;
 use parking_lot::RwLock;
 use proto::{Arguments, Limits, Progress, ProtocolError, ReplyBuffer};
@@ -42,6 +42,9 @@ const UNPARSED_COPIED_BYTES_MAX: usize = 16 * 1024;
 const SPARE_REPLIES: usize = 256;
 const SPARE_REPLY_BYTES_MAX: usize = 64 * 1024;
 
+/// Shows a line to watchers.
+pub type Show = Box<dyn Fn(&[u8]) + Send + Sync>;
+
 /// What all workers share.
 pub struct Shared {
     /// The data.
@@ -55,7 +58,7 @@ pub struct Shared {
     /// Connections that MONITOR has made watchers.
     pub monitors: AtomicUsize,
     /// Shows a line to the watchers of all workers.
-    pub show: Box<dyn Fn(&[u8]) + Send + Sync>,
+    pub show: Show,
     /// What requests may be; changed by CONFIG SET.
     pub limits: RwLock<ClientLimits>,
 }
@@ -577,13 +580,7 @@ struct Turn<'t> {
 }
 
 impl<'t> Turn<'t> {
-    fn new(
-        worker: usize,
-        shared: &'t Shared,
-        stats: &'t WorkerStats,
-        limits: &'t ClientLimits,
-        now: UnixMs,
-    ) -> Self {
+    fn new(worker: usize, shared: &'t Shared, stats: &'t WorkerStats, limits: &'t ClientLimits, now: UnixMs) -> Self {
         let pause = Some(shared.host.part::<Pause>()).filter(|pause| pause.is_active(now));
         Self { worker, shared, stats, limits, now, pause, slow_ns: shared.log.slow_ns(), before: stats.now() }
     }

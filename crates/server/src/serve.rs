@@ -127,10 +127,9 @@ fn set_budget(store: &Store, settings: &Settings) {
         P::VolatileTtl => policy(EvictionScope::Expiring, EvictionOrder::Ttl),
     };
     let stamps = match settings.maxmemory_policy {
-        P::AllkeysLfu | P::VolatileLfu => StampMode::Frequency {
-            log_factor: settings.lfu_log_factor,
-            decay_minutes: settings.lfu_decay_minutes,
-        },
+        P::AllkeysLfu | P::VolatileLfu => {
+            StampMode::Frequency { log_factor: settings.lfu_log_factor, decay_minutes: settings.lfu_decay_minutes }
+        }
         _ => StampMode::Recency,
     };
     store.set_budget(settings.maxmemory_bytes, policy, stamps);

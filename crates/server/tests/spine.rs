@@ -4,16 +4,21 @@
 //! end both stores have one digest. Random sequences also run over an engine that asks for fetches at random, and answer the
 //! same bytes.
 
+use admin::{CommandLog, LatencyMonitor};
 use base::clock::ManualClock;
 use base::random::SeededEntropy;
 use base::{Clock, Lsn, Rng, UnixMs};
 use command::limits::{StampMeaning, StringLimit};
+use command::pause::Pause;
 use command::stats::WorkerStats;
 use command::{CommandTable, Host, Session};
+use config::Settings;
 use engine::{Engine, Entry, EntrySink, FetchingEngine, NewEntry, Type, WalkProgress};
+use parking_lot::RwLock;
 use server::connection::Connection;
-use server::executor::{Executor, Flow, Shared};
+use server::executor::{ClientLimits, Executor, Flow, Shared};
 use std::convert::Infallible;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use store::shard::ShardEngine;
 use store::{RecordSink, Scratch, Store, StoreOptions, Wake, WorkerSet};
@@ -80,10 +85,20 @@ impl TestServer {
         let clock = Arc::new(ManualClock::new(START_MS));
         let replica = Arc::new(Replica { store: store(&clock, None, memory), position: Mutex::default() });
         let store = Arc::new(store(&clock, Some(replica.clone()), engine));
-        let table = CommandTable::new(command::redis::FAMILIES);
+        let table = Arc::new(CommandTable::new(command::redis::FAMILIES));
         let stats = Arc::new(WorkerStats::new(table.rows().len()));
-        let host = Host::default().with(StringLimit::default()).with(StampMeaning::default());
-        let shared = Arc::new(Shared { store: store.clone(), table, host });
+        let settings = Settings::default();
+        let host = Host::default().with(StringLimit::default()).with(StampMeaning::default()).with(Pause::default());
+        let log = Arc::new(CommandLog::new(&settings, Arc::new(LatencyMonitor::new(&settings))));
+        let shared = Arc::new(Shared {
+            store: store.clone(),
+            table,
+            host,
+            log,
+            monitors: AtomicUsize::new(0),
+            show: Box::new(|_| {}),
+            limits: RwLock::new(ClientLimits::of(&settings)),
+        });
         Self { clock, store, replica, executor: Executor::new(0, shared, stats) }
     }
 
@@ -126,7 +141,7 @@ impl TestServer {
     /// Lets time pass and does the upkeep that is due.
     fn pass_ms(&mut self, ms: u64) {
         self.clock.advance_ms(ms);
-        self.executor.set_time();
+        self.executor.begin_turn();
         for shard in self.store.shard_ids() {
             while self.store.upkeep(shard, 0, &mut Scratch::default()) {}
         }
@@ -311,7 +326,10 @@ fn random_commands_replay_and_survive_fetches() {
 
 /// Collects a checkpoint's entries.
 #[derive(Clone, Default)]
-struct Collected(Arc<Mutex<Vec<(base::KeyspaceId, Vec<u8>, Vec<u8>, Option<UnixMs>)>>>);
+struct Collected(Arc<Mutex<Vec<Row>>>);
+
+/// Keyspace, key, value, expiration.
+type Row = (base::KeyspaceId, Vec<u8>, Vec<u8>, Option<UnixMs>);
 
 impl EntrySink for Collected {
     fn save(&mut self, space: base::KeyspaceId, entry: &Entry<'_>) {
