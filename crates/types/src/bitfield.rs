@@ -156,6 +156,10 @@ impl Field {
         let fits = (least..=most).contains(&number);
         let new = match overflow {
             Overflow::Fail if !fits => return (None, None),
+            // Redis takes a number this far below the field's range for one above it: its check leaves 64 bits.
+            Overflow::Saturate if self.width.bits < 64 && number < most.wrapping_sub(i128::from(i64::MAX)) => {
+                most as i64
+            }
             Overflow::Saturate => number.clamp(least, most) as i64,
             Overflow::Wrap | Overflow::Fail => self.width.number(number as u64),
         };
@@ -248,6 +252,9 @@ mod tests {
             (false, 8, Action::Set(256, Fail), 5, (None, None)),
             (true, 8, Action::Set(200, Wrap), 5, (Some(5), Some(-56))),
             (true, 8, Action::Set(-200, Saturate), 5, (Some(5), Some(-128))),
+            (true, 8, Action::Set(i64::MIN + 128, Saturate), 5, (Some(5), Some(-128))),
+            (true, 8, Action::Set(i64::MIN + 127, Saturate), 5, (Some(5), Some(127))),
+            (true, 64, Action::Set(i64::MIN, Saturate), 5, (Some(5), Some(i64::MIN))),
             (false, 8, Action::Increment(-1000, Saturate), 5, (Some(0), Some(0))),
             (false, 8, Action::Increment(10, Wrap), 250, (Some(4), Some(4))),
             (true, 64, Action::Increment(1, Wrap), i64::MAX, (Some(i64::MIN), Some(i64::MIN))),

@@ -21,6 +21,12 @@ pub fn name(entry: &Entry<'_>) -> &'static str {
     }
 }
 
+/// Whether an entry that is stored raw beside its long key would be named otherwise under this one. Valkey does not encode
+/// a value anew when its key changes.
+pub(crate) fn leaves_raw(entry: &Entry<'_>, key: &[u8]) -> bool {
+    name(entry) == "raw" && name(&Entry { key, ..*entry }) != "raw"
+}
+
 fn string_name(entry: &Entry<'_>) -> &'static str {
     if entry.encoding == Encoding::EDITED {
         return "raw";

@@ -1,9 +1,9 @@
 //! Operations on keys of any type: delete, expire, rename, copy, move.
 
-use crate::TypeError;
 use crate::kept::Kept;
+use crate::{TypeError, encoding};
 use base::{KeyspaceId, UnixMs};
-use engine::{Effect, Key, Keyspace, Type};
+use engine::{Effect, Encoding, Key, Keyspace, Type};
 
 /// Removes the key. False when it was absent.
 ///
@@ -171,15 +171,17 @@ pub enum Moved {
 /// # Errors
 /// [`TypeError::Fetch`] alone.
 pub fn rename(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfTaken) -> Result<Moved, TypeError> {
-    if ks.peek(from)?.is_none() {
-        return Ok(Moved::Absent);
-    }
+    let Some(entry) = ks.peek(from)? else { return Ok(Moved::Absent) };
+    let (leaves_raw, len) = (encoding::leaves_raw(&entry, to.bytes), entry.value.len() as u64);
     let taken = ks.peek(to)?.is_some();
     if taken && if_taken == IfTaken::Leave {
         return Ok(Moved::Taken);
     }
     if from.bytes != to.bytes {
         ks.apply(&Effect::Rename { from: *from, to: *to });
+        if leaves_raw {
+            ks.apply(&Effect::Splice { key: *to, offset: len, bytes: &[] });
+        }
     }
     Ok(Moved::Done)
 }
@@ -193,7 +195,8 @@ pub fn copy(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfTak
         return Err(TypeError::SameKey);
     }
     let Some(entry) = ks.peek(from)? else { return Ok(Moved::Absent) };
-    let (kind, encoding, expire_at) = (entry.kind, entry.encoding, entry.expire_at);
+    let (kind, expire_at) = (entry.kind, entry.expire_at);
+    let encoding = if encoding::leaves_raw(&entry, to.bytes) { Encoding::EDITED } else { entry.encoding };
     let value = Kept::new(entry.value);
     if ks.peek(to)?.is_some() && if_taken == IfTaken::Leave {
         return Ok(Moved::Taken);
