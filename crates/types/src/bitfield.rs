@@ -42,6 +42,15 @@ impl Width {
         }
     }
 
+    /// A number to be stored in a signed field, or, where it lies so far below a narrow one that Redis' check of it leaves
+    /// 64 bits, a number with the same low bits above the field: there Redis saturates upwards.
+    fn as_redis_checks(self, number: i64) -> i128 {
+        let (_, most) = self.bounds();
+        let number = i128::from(number);
+        let wraps = self.bits < 64 && number < most.wrapping_sub(i128::from(i64::MAX));
+        if wraps { number.wrapping_add(1 << 64) } else { number }
+    }
+
     /// The number that these low bits are.
     fn number(self, bits: u64) -> i64 {
         let unused = 64u32.saturating_sub(u32::from(self.bits));
@@ -148,7 +157,7 @@ impl Field {
         let (number, overflow) = match self.action {
             Action::Get => return (Some(old), None),
             // An unsigned field takes a negative number for the large one with the same bits.
-            Action::Set(number, overflow) if self.width.signed => (i128::from(number), overflow),
+            Action::Set(number, overflow) if self.width.signed => (self.width.as_redis_checks(number), overflow),
             Action::Set(number, overflow) => (i128::from(number as u64), overflow),
             Action::Increment(by, overflow) => (i128::from(old).wrapping_add(i128::from(by)), overflow),
         };
@@ -156,10 +165,6 @@ impl Field {
         let fits = (least..=most).contains(&number);
         let new = match overflow {
             Overflow::Fail if !fits => return (None, None),
-            // Redis takes a number this far below the field's range for one above it: its check leaves 64 bits.
-            Overflow::Saturate if self.width.bits < 64 && number < most.wrapping_sub(i128::from(i64::MAX)) => {
-                most as i64
-            }
             Overflow::Saturate => number.clamp(least, most) as i64,
             Overflow::Wrap | Overflow::Fail => self.width.number(number as u64),
         };
@@ -255,6 +260,9 @@ mod tests {
             (true, 8, Action::Set(i64::MIN + 128, Saturate), 5, (Some(5), Some(-128))),
             (true, 8, Action::Set(i64::MIN + 127, Saturate), 5, (Some(5), Some(127))),
             (true, 64, Action::Set(i64::MIN, Saturate), 5, (Some(5), Some(i64::MIN))),
+            (true, 8, Action::Set(i64::MIN, Wrap), 5, (Some(5), Some(0))),
+            (true, 8, Action::Increment(i64::MIN, Saturate), -1, (Some(-128), Some(-128))),
+            (false, 63, Action::Increment(-1, Saturate), 0, (Some(0), Some(0))),
             (false, 8, Action::Increment(-1000, Saturate), 5, (Some(0), Some(0))),
             (false, 8, Action::Increment(10, Wrap), 250, (Some(4), Some(4))),
             (true, 64, Action::Increment(1, Wrap), i64::MAX, (Some(i64::MIN), Some(i64::MIN))),

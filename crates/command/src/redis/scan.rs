@@ -105,8 +105,9 @@ impl<'a> ScanOptions<'a> {
 }
 
 /// A cursor as C's `strtoull` reads it, which is what clients of Redis may send: blanks and a sign before the digits are
-/// taken, and a minus counts from the top; only the canonical text of a negative number is refused.
+/// taken, and a minus counts from the top; only the canonical text of a negative number is refused. A zero byte ends it.
 fn parse_cursor(text: &[u8]) -> Option<u64> {
+    let text = error::up_to_zero(text);
     if let Some(number) = types::string::parse_integer(text) {
         return u64::try_from(number).ok();
     }
@@ -209,6 +210,8 @@ mod tests {
             ("18446744073709551615", Some(u64::MAX)),
             (" -5", Some(u64::MAX - 4)),
             ("-00", Some(0)),
+            ("1\x002", Some(1)),
+            ("\x001", None),
             ("-5", None),
             ("-1", None),
             ("18446744073709551616", None),
