@@ -11,8 +11,8 @@ use crate::txn::{At, Scratch};
 use base::{DbIndex, ShardId};
 use engine::{Effect, Engine, Keyspace};
 use engine_mem::{EvictionPolicy, StampMode};
-use std::sync::{PoisonError, RwLock};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
 
 /// The memory budget.
 pub struct Budget {
