@@ -4,7 +4,7 @@
 //! the enlisted workers, which try again. The lock bit and the waiters share one word, so that unlocking is one atomic
 //! exchange and no wake-up can be lost: a worker enlists by an exchange that fails when the lock is free.
 //!
-//! L1. Only the thread that set [`LOCKED`] touches the value, and only until it clears the bit.
+//! L1. Only the thread that set `LOCKED` touches the value, and only until it clears the bit.
 //! L2. A waiter bit set while the lock is taken is handed to exactly one unlock.
 
 use std::cell::UnsafeCell;

@@ -1,9 +1,11 @@
 //! The same commands to several servers, the same replies from all of them.
 //!
+//! ```text
 //!     scripts/*.txt ----> steps --\                          /-> Valkey 9.1, the reference
 //!     grammar/*.txt -> random -----> session (in lockstep) ----> Redis 7.0, the second opinion
 //!          values, seed      ^           |                   \-> Onggi
 //!                          shrink <--- judge: bytes, else data/normalisers.txt, else docs/protocol/differences.md
+//! ```
 //!
 //! I1. A reply is the reference's byte for byte, or one row of a table says what of it is and why. Both tables are
 //!     data, and a row of differences that nothing hits fails the test.
