@@ -47,6 +47,4 @@ pub use rewrite::rewrite;
 pub use runtime::Change;
 pub use settings::Settings;
 pub use table::{TABLE, directives, find};
-pub use values::{
-    Address, DebugCommand, EvictionPolicy, Host, LogLevel, MemoryShare, OutputLimit, OutputLimits, Secret,
-};
+pub use values::{Address, DebugCommand, EvictionPolicy, Host, MemoryShare, OutputLimit, OutputLimits, Secret};

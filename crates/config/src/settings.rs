@@ -1,6 +1,6 @@
 //! The values themselves, as plain fields: what reads them looks nothing up.
 
-use crate::{Address, DebugCommand, EvictionPolicy, LogLevel, MemoryShare, OutputLimits, Secret, directives};
+use crate::{Address, DebugCommand, EvictionPolicy, MemoryShare, OutputLimits, Secret, directives};
 use std::path::PathBuf;
 
 /// Declares [`Settings`], its blank state and the number of its fields (a test compares that with the table).
@@ -74,8 +74,6 @@ settings! {
     proto_bulk_bytes_max: u64,
     /// `proto-max-inline-len`: bytes of an inline command.
     proto_inline_bytes_max: u64,
-    /// `proto-max-reply-len`: bytes a reply may be estimated at.
-    proto_reply_bytes_max: u64,
     /// `client-query-buffer-limit`: received bytes of one client that are not executed yet.
     client_query_buffer_bytes_max: u64,
     /// `client-transaction-limit`: bytes of the commands one client may queue by MULTI.
@@ -86,47 +84,16 @@ settings! {
     client_output_limits: OutputLimits,
     /// `maxmemory-clients`: memory of all clients together; zero bytes mean the automatic limit.
     maxmemory_clients: MemoryShare,
-    /// `glob-max-len`: bytes of a pattern.
-    glob_bytes_max: u64,
 
     /// `maxmemory`: the budget; 0 for none.
     maxmemory_bytes: u64,
     /// `maxmemory-policy`: what is evicted when it is used up.
     maxmemory_policy: EvictionPolicy,
-    /// `maxmemory-samples`: candidates looked at for each evicted key.
-    maxmemory_samples: u32,
     /// `lfu-log-factor`: how slowly the frequency counter grows.
     lfu_log_factor: u32,
     /// `lfu-decay-time`: minutes after which the frequency counter loses one; 0 for never.
     lfu_decay_minutes: u32,
-    /// `lazyfree-lazy-user-flush`: whether FLUSHALL and FLUSHDB without an argument work as with ASYNC.
-    lazyfree_lazy_user_flush: bool,
 
-    /// `hash-max-listpack-entries`: fields of a packed hash.
-    hash_listpack_entries_max: u64,
-    /// `hash-max-listpack-value`: bytes of a field or value in a packed hash.
-    hash_listpack_value_bytes_max: u64,
-    /// `list-max-listpack-size`: elements of a list's chunk, or its size class when negative.
-    list_listpack_size_max: i32,
-    /// `set-max-intset-entries`: members of a set of integers in its sorted array.
-    set_intset_entries_max: u64,
-    /// `set-max-listpack-entries`: members of a packed set.
-    set_listpack_entries_max: u64,
-    /// `set-max-listpack-value`: bytes of a member of a packed set.
-    set_listpack_value_bytes_max: u64,
-    /// `zset-max-listpack-entries`: members of a packed sorted set.
-    zset_listpack_entries_max: u64,
-    /// `zset-max-listpack-value`: bytes of a member of a packed sorted set.
-    zset_listpack_value_bytes_max: u64,
-    /// `hll-sparse-max-bytes`: bytes of a sparse HyperLogLog.
-    hll_sparse_bytes_max: u64,
-    /// `stream-node-max-bytes`: bytes of a stream's chunk; 0 for no limit.
-    stream_node_bytes_max: u64,
-    /// `stream-node-max-entries`: entries of a stream's chunk; 0 for no limit.
-    stream_node_entries_max: u64,
-
-    /// `loglevel`: how much is logged.
-    loglevel: LogLevel,
     /// `logfile`: where; `None` for standard output.
     logfile: Option<PathBuf>,
     /// `slowlog-log-slower-than`: microseconds; -1 for no log.

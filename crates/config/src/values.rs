@@ -59,23 +59,6 @@ choices! {
 }
 
 choices! {
-    /// How much goes to the log.
-    LogLevel {
-        /// Everything, for development.
-        Debug = "debug",
-        /// Rarely needed facts, such as each connection.
-        Verbose = "verbose",
-        /// What one wants to see in production.
-        #[default]
-        Notice = "notice",
-        /// Only what needs attention.
-        Warning = "warning",
-        /// Nothing at all.
-        Nothing = "nothing",
-    }
-}
-
-choices! {
     /// Who may use the `DEBUG` command.
     DebugCommand {
         /// Nobody.

@@ -16,7 +16,7 @@ fn files(contents: &[(&str, &str)]) -> SimFs {
 }
 
 fn start(fs: &SimFs, arguments: &[&str]) -> Result<Loaded, LoadErrors> {
-    load(&CommandLine::parse(arguments.iter().map(OsString::from))?, fs, &mut &b"port 7001\nloglevel debug\n"[..])
+    load(&CommandLine::parse(arguments.iter().map(OsString::from))?, fs, &mut &b"port 7001\ntimeout 9\n"[..])
 }
 
 fn start_text(text: &str) -> Result<Loaded, String> {
@@ -75,21 +75,21 @@ fn options_are_in_force_over_the_file_and_later_lines_over_earlier_ones() {
 fn standard_input_is_a_file_without_a_path() {
     let loaded = start(&files(&[]), &["-", "--port", "7002"]).unwrap();
     assert_eq!((loaded.settings.port, loaded.file), (7002, None));
-    assert_eq!(loaded.settings.loglevel, config::LogLevel::Debug);
+    assert_eq!(loaded.settings.timeout_seconds, 9);
 }
 
 #[test]
 fn values_of_every_shape() {
     let settings = start_text(
-        "bind 127.0.0.1 -::1\nmaxmemory-policy ALLKEYS-lfu\nhash-max-ziplist-entries 7\nmaxmemory-clients 5%\n\
+        "bind 127.0.0.1 -::1\nmaxmemory-policy ALLKEYS-lfu\ncommandlog-slow-execution-max-len 7\nmaxmemory-clients 5%\n\
          client-output-buffer-limit \"slave 1mb 2mb 3\"\nclient-output-buffer-limit normal 1 2 3 pubsub 4 5 6\n\
          latency-tracking-info-percentiles \"\"\nunixsocketperm 770\n  UNIXSOCKET '/run/a b.sock'  \n# comment\n\r\n\
-         slowlog-log-slower-than -1\nlist-max-listpack-size -2\nrequirepass \"a \\\"b\\\" \\x01\"\n",
+         slowlog-log-slower-than -1\nrequirepass \"a \\\"b\\\" \\x01\"\n",
     )
     .unwrap()
     .settings;
     assert_eq!(settings.maxmemory_policy, EvictionPolicy::AllkeysLfu);
-    assert_eq!(settings.hash_listpack_entries_max, 7);
+    assert_eq!(settings.slowlog_length_max, 7);
     assert_eq!(settings.maxmemory_clients, config::MemoryShare::Percent(5));
     let limit = |hard_bytes, soft_bytes, soft_seconds| OutputLimit { hard_bytes, soft_bytes, soft_seconds };
     assert_eq!(settings.client_output_limits.replica, limit(1 << 20, 2 << 20, 3));

@@ -26,8 +26,7 @@ const STEPS_SHOWN: usize = 20;
 
 /// Parameters that rounds change, and what each round begins with. Slow commands are logged only beyond any time a
 /// busy machine takes, so that the log is the same everywhere.
-pub const SETTINGS: [(&str, &str); 8] = [
-    ("maxmemory-samples", "5"),
+pub const SETTINGS: [(&str, &str); 7] = [
     ("lfu-log-factor", "10"),
     ("lfu-decay-time", "1"),
     ("slowlog-max-len", "128"),

@@ -21,8 +21,8 @@ pub(super) static CLIENTS: &[Directive] = &[
         integer!(maxclients_reserve: 0, 65535),
         "32",
         "connections",
-        "How many connections beyond `maxclients` are kept for loopback and the unix socket, so that an operator gets in \
-         when the server is full.",
+        "How many of the connections of `maxclients`, but at most half of them, are kept for loopback and the unix socket, \
+         so that an operator gets in when other hosts have taken the rest.",
     ),
     Directive::supported(
         "login-timeout",
@@ -68,13 +68,6 @@ pub(super) static CLIENTS: &[Directive] = &[
         "The longest inline command, that is one typed without the lengths of the protocol.",
     ),
     Directive::supported(
-        "proto-max-reply-len",
-        size!(proto_reply_bytes_max: MB, SIGNED_MAX),
-        "512mb",
-        "bytes",
-        "A command whose reply is estimated to be longer is refused before it allocates.",
-    ),
-    Directive::supported(
         "client-query-buffer-limit",
         size!(client_query_buffer_bytes_max: MB, SIGNED_MAX),
         "64mb",
@@ -113,13 +106,6 @@ pub(super) static CLIENTS: &[Directive] = &[
         "bytes",
         "The memory of all clients together, in bytes or as a percentage of `maxmemory`. Above it the clients that hold \
          most are closed. 0 stands for the larger of 256 MB and 10 % of `maxmemory`.",
-    ),
-    Directive::supported(
-        "glob-max-len",
-        size!(glob_bytes_max: 64, MB),
-        "4kb",
-        "bytes",
-        "The longest pattern that KEYS, SCAN and the like take.",
     ),
     Directive::not_needed("tracking-table-max-keys", "invalidation messages to clients that cache are not offered yet"),
 ];

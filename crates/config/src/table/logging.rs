@@ -2,20 +2,14 @@
 
 use crate::directive::Directive;
 use crate::field::Field;
-use crate::field::{choice, flag, integer, optional_path};
+use crate::field::{flag, integer, optional_path};
 
 const SYSLOG: &str = "the log goes to standard output, where systemd's journal collects it, or to logfile";
 const NO_CRASH_REPORT: &str = "after a crash the log has one message with place and backtrace, always";
 const ONE_FORMAT: &str = "the log has one format";
 
 pub(super) static LOG: &[Directive] = &[
-    Directive::supported(
-        "loglevel",
-        choice!(loglevel: LogLevel),
-        "notice",
-        "",
-        "How much is logged: `debug` is the most, `nothing` the least.",
-    ),
+    Directive::not_needed("loglevel", "the log has one level of messages, which is always on"),
     Directive::supported(
         "logfile",
         optional_path!(logfile),

@@ -1,7 +1,7 @@
 //! The memory budget, and how memory is given back.
 
 use crate::directive::Directive;
-use crate::field::{choice, flag, integer, size};
+use crate::field::{choice, integer, size};
 
 const INT_MAX: i64 = i32::MAX as i64;
 const CONSTANT_TIME: &str =
@@ -27,12 +27,9 @@ pub(super) static MEMORY: &[Directive] = &[
          with an expiration; `lru` the least recently used, `lfu` the least frequently used, `ttl` the one that expires \
          first. `noeviction` refuses commands that need memory.",
     ),
-    Directive::supported(
+    Directive::not_needed(
         "maxmemory-samples",
-        integer!(maxmemory_samples: 1, 64),
-        "5",
-        "keys",
-        "How many candidates are compared for each evicted key. More come closer to the true order and cost more time.",
+        "each eviction samples a bucket of keys into a pool of the best candidates; there is no number of samples to choose",
     ),
     Directive::supported(
         "lfu-log-factor",
@@ -56,12 +53,9 @@ pub(super) static MEMORY: &[Directive] = &[
 ];
 
 pub(super) static FREEING: &[Directive] = &[
-    Directive::supported(
+    Directive::not_needed(
         "lazyfree-lazy-user-flush",
-        flag!(lazyfree_lazy_user_flush),
-        "no",
-        "",
-        "Whether FLUSHALL and FLUSHDB without an argument reply before the memory is given back, as with ASYNC.",
+        "a flush always detaches the data at once and frees it in small steps",
     ),
     Directive::not_needed("lazyfree-lazy-eviction", CONSTANT_TIME),
     Directive::not_needed("lazyfree-lazy-expire", CONSTANT_TIME),
