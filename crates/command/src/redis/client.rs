@@ -1,5 +1,5 @@
 //! CLIENT: what a client says about itself and asks of the server. What concerns other connections is in
-//! [`client_list`](super::client_list) and [`client_pause`](super::client_pause).
+//! `client_list` and `client_pause`.
 
 use super::client_line::Line;
 use super::client_list::{KILL, LIST};
