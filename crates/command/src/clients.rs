@@ -313,6 +313,7 @@ pub struct Clients {
     limit: AtomicUsize,
     accepted: AtomicU64,
     rejected: AtomicU64,
+    evicted: AtomicU64,
     closer: OnceLock<Arc<dyn Closer>>,
     /// Full names of the commands by their statistics' index.
     command_names: Box<[Box<str>]>,
@@ -330,6 +331,7 @@ impl Clients {
             limit: AtomicUsize::new(Self::LIMIT_DEFAULT),
             accepted: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
+            evicted: AtomicU64::new(0),
             closer: OnceLock::new(),
             command_names: table.rows().iter().map(|(name, _)| name.as_str().into()).collect(),
         }
@@ -407,8 +409,67 @@ impl Clients {
         self.rejected.load(Ordering::Relaxed)
     }
 
+    /// Counts a connection that was turned away before it was registered.
+    pub fn count_rejected(&self) {
+        self.rejected.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Has the clients that hold most closed until the rest holds at most `limit` bytes. Spares those of CLIENT NO-EVICT.
+    pub fn evict_above(&self, limit: u64) {
+        let mut clients: Vec<_> = self.all().into_iter().map(|client| (client.held_bytes() as u64, client)).collect();
+        let mut held: u64 = clients.iter().map(|(bytes, _)| bytes).sum();
+        if held <= limit {
+            return;
+        }
+        clients.retain(|(_, client)| !client.flags().contains(ClientFlags::NO_EVICT));
+        clients.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        for (bytes, client) in clients {
+            if held <= limit {
+                return;
+            }
+            held -= bytes;
+            if self.kill(client.id) {
+                self.evicted.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// How many were closed for the memory of all clients.
+    pub fn evicted(&self) -> u64 {
+        self.evicted.load(Ordering::Relaxed)
+    }
+
     /// The full name of the command with this statistics' index.
     pub fn command_name(&self, index: u32) -> Option<&str> {
         self.command_names.get(index as usize).map(|name| &**name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clients_that_hold_most_are_evicted_first() {
+        let clients = Clients::new(&CommandTable::new(&[]));
+        let unix = || Address::Unix("/s".into());
+        let client = |input_bytes: usize, flags: ClientFlags| {
+            let info = clients.connect(unix(), unix(), -1, 0, 0).unwrap();
+            info.input_bytes.store(input_bytes, Ordering::Relaxed);
+            info.flags.store(flags.bits(), Ordering::Relaxed);
+            info.id
+        };
+        let small = client(1_000, ClientFlags::empty());
+        let spared = client(90_000, ClientFlags::NO_EVICT);
+        let middle = client(50_000, ClientFlags::empty());
+        let large = client(70_000, ClientFlags::empty());
+        let left = || clients.all().iter().map(|client| client.id).collect::<Vec<_>>();
+
+        clients.evict_above(1_000_000);
+        assert_eq!((left(), clients.evicted()), (vec![small, spared, middle, large], 0));
+        clients.evict_above(150_000);
+        assert_eq!((left(), clients.evicted()), (vec![small, spared, middle], 1));
+        clients.evict_above(0);
+        assert_eq!((left(), clients.evicted()), (vec![spared], 3));
     }
 }

@@ -15,7 +15,7 @@ use command::login::Login;
 use command::pause::Pause;
 use command::stats::WorkerStats;
 use command::{CommandSpec, CommandTable, Host, Session};
-use config::{Directive, EvictionPolicy, Loaded, RewriteError, Settings};
+use config::{Directive, EvictionPolicy, Loaded, MemoryShare, RewriteError, Settings};
 use engine_mem::{EvictionOrder, EvictionScope, StampMode};
 use parking_lot::RwLock;
 use std::io::{self, Write};
@@ -27,6 +27,12 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 use store::shard::ShardEngine;
 use store::{Store, StoreOptions, Wake, WorkerSet};
+
+/// The least automatic limit of the memory of all clients.
+const AUTOMATIC_CLIENT_BYTES_MIN: u64 = 256 << 20;
+
+/// How often the memory of all clients is added up: it locks the registry.
+const CLIENT_EVICTION_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// What keeps a server from starting or running.
 #[derive(Debug, thiserror::Error)]
@@ -265,7 +271,13 @@ fn deal(shared: &Shared, mailboxes: &[Arc<Mailbox<Message>>], worker: usize, mut
     };
     let now = shared.store.clock.now_ms();
     let clients = shared.host.part::<Clients>();
-    let Some(info) = clients.connect(peer, local, socket.as_raw_fd(), worker, now) else {
+    let info = if clients.count() < connections_max(&settings, is_near(&peer)) {
+        clients.connect(peer, local, socket.as_raw_fd(), worker, now)
+    } else {
+        clients.count_rejected();
+        None
+    };
+    let Some(info) = info else {
         // The client is told if its socket takes the words at once; it is closed in any case.
         let _ = socket.write_all(format!("-{TOO_MANY}\r\n").as_bytes());
         return;
@@ -276,6 +288,34 @@ fn deal(shared: &Shared, mailboxes: &[Arc<Mailbox<Message>>], worker: usize, mut
     }
 }
 
+/// Whether the peer is on this host: a part of `maxclients` is kept for such connections.
+fn is_near(peer: &Address) -> bool {
+    match peer {
+        Address::Tcp(address) => address.ip().to_canonical().is_loopback(),
+        Address::Unix(_) => true,
+    }
+}
+
+/// How many connections there may be for one more to be taken.
+fn connections_max(settings: &Settings, is_near: bool) -> usize {
+    let all = settings.maxclients;
+    // A reserve as large as a small `maxclients` would shut every other host out.
+    let kept = if is_near { 0 } else { settings.maxclients_reserve.min(all / 2) };
+    (all - kept) as usize
+}
+
+/// How many bytes all clients may hold together.
+fn client_bytes_max(settings: &Settings) -> u64 {
+    let share = |percent: u8| (u128::from(settings.maxmemory_bytes) * u128::from(percent) / 100) as u64;
+    match settings.maxmemory_clients {
+        MemoryShare::Bytes(0) => share(10).max(AUTOMATIC_CLIENT_BYTES_MIN),
+        MemoryShare::Bytes(bytes) => bytes,
+        // A share of no limit is no limit.
+        MemoryShare::Percent(_) if settings.maxmemory_bytes == 0 => u64::MAX,
+        MemoryShare::Percent(percent) => share(percent),
+    }
+}
+
 /// The upkeep of one worker; the first also samples the figures and watches the memory of all clients.
 fn upkeep(shared: &Arc<Shared>, worker: usize, worker_count: usize) -> Upkeep {
     let shards = shared.store.shard_ids().skip(worker).step_by(worker_count).collect();
@@ -283,11 +323,50 @@ fn upkeep(shared: &Arc<Shared>, worker: usize, worker_count: usize) -> Upkeep {
         return Upkeep::new(shards, Box::new(|| {}));
     }
     let shared = Arc::downgrade(shared);
+    let mut evicted_at_ns = 0;
     let each_round = move || {
         if let Some(shared) = shared.upgrade() {
             let figures = shared.host.part::<Arc<Figures>>();
-            figures.sample(shared.store.clock.monotonic_ns(), shared.store.memory.total());
+            let now_ns = shared.store.clock.monotonic_ns();
+            figures.sample(now_ns, shared.store.memory.total());
+            if now_ns.saturating_sub(evicted_at_ns) >= CLIENT_EVICTION_INTERVAL_NS {
+                evicted_at_ns = now_ns;
+                let settings = shared.host.part::<Configuration>().current();
+                shared.host.part::<Clients>().evict_above(client_bytes_max(&settings));
+            }
         }
     };
     Upkeep::new(shards, Box::new(each_round))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_connections_are_kept_for_this_host() {
+        let near = ["127.0.0.1:1", "[::1]:1", "[::ffff:127.0.0.1]:1"];
+        assert!(near.iter().all(|address| is_near(&Address::Tcp(address.parse().unwrap()))));
+        assert!(is_near(&Address::Unix("/s".into())) && !is_near(&Address::Tcp("10.0.0.1:1".parse().unwrap())));
+        for (maxclients, reserve, others) in [(100, 32, 68), (100, 0, 100), (10, 32, 5), (1, 32, 1)] {
+            let settings = Settings { maxclients, maxclients_reserve: reserve, ..Settings::default() };
+            assert_eq!(connections_max(&settings, true), maxclients as usize);
+            assert_eq!(connections_max(&settings, false), others, "{maxclients} {reserve}");
+        }
+    }
+
+    #[test]
+    fn memory_of_all_clients() {
+        use MemoryShare::{Bytes, Percent};
+        for (maxmemory_clients, maxmemory_bytes, expected) in [
+            (Bytes(0), 0, 256 << 20),
+            (Bytes(0), 10 << 30, 1 << 30),
+            (Bytes(5), 10 << 30, 5),
+            (Percent(50), 1000, 500),
+            (Percent(50), 0, u64::MAX),
+        ] {
+            let settings = Settings { maxmemory_clients, maxmemory_bytes, ..Settings::default() };
+            assert_eq!(client_bytes_max(&settings), expected);
+        }
+    }
 }

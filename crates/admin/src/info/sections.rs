@@ -115,7 +115,7 @@ pub(super) fn stats(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "sync_partial_err", 0);
     line(text, "expired_keys", figures.sum(|worker| worker.expired_keys.get()));
     line(text, "evicted_keys", figures.sum(|worker| worker.evicted_keys.get()));
-    line(text, "evicted_clients", 0);
+    line(text, "evicted_clients", ctx.host.part::<Clients>().evicted());
     line(text, "keyspace_hits", figures.sum_stats(|stats| stats.keyspace_hits.get()));
     line(text, "keyspace_misses", figures.sum_stats(|stats| stats.keyspace_misses.get()));
     line(text, "pubsub_channels", 0);
