@@ -1,7 +1,7 @@
 //! Random sequences from a grammar: mostly well-formed requests, some of them bent.
 //!
 //! G1. The same seed, rules and length give the same steps.
-//! G2. A step is safe to repeat on every server at the same time: see [`tame`].
+//! G2. A step is safe to repeat on every server at the same time: see `tame`.
 
 use base::Rng;
 
