@@ -22,9 +22,10 @@ use engine::Key;
 use parking_lot::RwLock;
 use proto::{Arguments, Limits, Progress, ProtocolError, ReplyBuffer};
 use slab::Slab;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use store::{At, Blocked, LockSet, Scratch, Store};
+use store::{At, Blocked, LockSet, Scratch, Store, Txn};
 
 /// Requests executed together. Larger batches were not faster, since 16 misses in flight keep the memory busy.
 const BATCH_LEN: usize = 32;
@@ -637,7 +638,7 @@ impl<'t> Turn<'t> {
         };
         let at = At { now: self.now, db: session.db, touch: !session.no_touch, worker: self.worker };
         let (before, slow_ns, log) = (self.before, self.slow_ns, &self.shared.log);
-        self.before = self.shared.store.commit(scratch, &locks, &at, |txn| {
+        let run = |txn: &mut Txn<'_>| {
             let start = reply.len();
             let mut ctx = Ctx {
                 spec: row.spec,
@@ -663,7 +664,21 @@ impl<'t> Turn<'t> {
                 log.sized_call(&ctx, request_bytes, reply_bytes);
             }
             Ok(after)
-        })?;
+        };
+        // A bug that panics before the first change costs its request, not the worker; the store has opened the locks. After
+        // a change the store has ended the process.
+        match catch_unwind(AssertUnwindSafe(|| self.shared.store.commit(scratch, &locks, &at, run))) {
+            Ok(result) => self.before = result?,
+            Err(_) => {
+                reply.rewind(mark);
+                reply.error(format!(
+                    "ERR internal error in '{}': a bug of this server; nothing was changed",
+                    row.spec.name
+                ));
+                self.stats.error_replies.add(1);
+                self.before = self.stats.now();
+            }
+        }
         if session.monitor != *watching {
             *watching = session.monitor;
             match watching {

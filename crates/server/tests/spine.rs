@@ -217,6 +217,21 @@ fn watched_keys_break_transactions() {
     assert!(!server.run(client, &["EXEC"]).starts_with("*2"), "the key has expired since WATCH");
 }
 
+/// A command that panics before it changed anything answers an error; its locks are open and its worker goes on. (This
+/// server lacks the part that CLIENT needs.)
+#[test]
+fn a_panic_costs_one_request() {
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    let reply = server.run(client, &["CLIENT", "LIST"]);
+    assert!(reply.starts_with("-ERR internal error in 'list'"), "{reply}");
+    assert_eq!(server.run(client, &["SET", "a", "1"]), "+OK\r\n");
+    server.run(client, &["MULTI"]);
+    server.run(client, &["CLIENT", "LIST"]);
+    assert!(server.run(client, &["EXEC"]).starts_with("-ERR internal error"));
+    assert_eq!(server.run(client, &["GET", "a"]), "$1\r\n1\r\n");
+}
+
 /// A pipeline gives the same replies whole and split at every byte, with small and with big values.
 #[test]
 fn pipelines_split_anywhere() {
