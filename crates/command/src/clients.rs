@@ -427,7 +427,7 @@ impl Clients {
             if held <= limit {
                 return;
             }
-            held -= bytes;
+            held = held.saturating_sub(bytes);
             if self.kill(client.id) {
                 self.evicted.fetch_add(1, Ordering::Relaxed);
             }
