@@ -22,6 +22,8 @@ pub struct Connection {
     /// Requests that wait for a lock or a fetch, the first of them being what is waited for. While there are any, nothing
     /// more is parsed.
     pub waiting: VecDeque<(Row, OwnedArgs)>,
+    /// `unparsed` may hold whole requests: parsing stopped because too much output was unsent.
+    pub paused: bool,
     /// Listed for sending in this turn of the loop.
     pub listed: bool,
     /// Counted among the connections that MONITOR shows everything.
@@ -39,6 +41,7 @@ impl Connection {
             parser: RequestParser::new(),
             unparsed: Vec::new(),
             waiting: VecDeque::new(),
+            paused: false,
             listed: false,
             watching: false,
             slow_since: None,

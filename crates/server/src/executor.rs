@@ -349,6 +349,19 @@ impl Executor {
         Ok((read, read == room))
     }
 
+    /// Whether requests have come that are not parsed because of unsent output.
+    pub fn is_paused(&self, id: usize) -> bool {
+        self.connections.get(id).is_some_and(|connection| connection.paused)
+    }
+
+    /// Goes on with the requests of a paused connection.
+    pub fn resume(&mut self, id: usize) {
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.paused = false;
+            self.parse_own(id);
+        }
+    }
+
     /// Parses what the connection holds in a buffer of its own.
     fn parse_own(&mut self, id: usize) {
         let unparsed = std::mem::take(&mut self.connections[id].unparsed);
@@ -369,6 +382,11 @@ impl Executor {
                 connection.unparsed.extend_from_slice(input);
                 return;
             }
+            if connection.reply.len() > self.limits.output_pause_bytes {
+                connection.unparsed.extend_from_slice(input);
+                connection.paused = true;
+                return;
+            }
             let limits = match connection.session.authenticated {
                 true => self.limits.after_login,
                 false => self.limits.before_login,
@@ -376,9 +394,11 @@ impl Executor {
             let first_span = self.arguments.len();
             match connection.parser.parse(input, &limits, &mut self.arguments) {
                 Ok(Progress::Complete { consumed }) => {
+                    // Before login requests run one by one: the limits of the next depend on whether this one logs in.
+                    let is_login = !connection.session.authenticated;
                     self.enqueue(id, source, at, first_span);
                     at += consumed;
-                    if self.batch.len() == BATCH_LEN {
+                    if is_login || self.batch.len() == BATCH_LEN {
                         self.run_batch_keeping_input();
                     }
                 }
@@ -503,6 +523,10 @@ impl Executor {
         let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, self.now);
         let Some(connection) = self.connections.get_mut(id) else { return };
         while let Some((row, args)) = connection.waiting.pop_front() {
+            if connection.session.close_after_replies {
+                connection.waiting.clear();
+                break;
+            }
             if turn.run(&mut self.scratch, connection, &row, args.as_args(), None).is_err() {
                 connection.waiting.push_front((row, args));
                 self.waiting.push(id);
@@ -745,8 +769,16 @@ impl<'t> Turn<'t> {
         !needs_memory || self.shared.store.evict(bytes, self.worker, scratch)
     }
 
+    /// Shows watchers a request; EXEC comes after the requests it runs.
     #[cold]
     fn show(&self, session: &command::Session, row: &Row, args: &Args<'_>) {
+        if row.spec.locks == Locks::Queue
+            && let Some(transaction) = &session.transaction
+            && !transaction.poisoned
+            && !session.watch.is_broken()
+        {
+            transaction.queue.iter().for_each(|queued| self.show(session, &queued.row, &queued.args.as_args()));
+        }
         if let Some(line) = admin::monitor::line(row.spec, args, session, self.now) {
             (self.shared.show)(&line);
         }

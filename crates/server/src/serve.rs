@@ -247,7 +247,12 @@ pub fn serve(
         for (number, (queue, figures)) in queues.into_iter().zip(workers).enumerate() {
             let upkeep = upkeep(&shared, number, worker_count);
             let worker = Worker::new(number, queue, shared.clone(), figures, upkeep);
-            thread::Builder::new().name(format!("worker-{number}")).spawn_scoped(scope, || worker.run())?;
+            thread::Builder::new().name(format!("worker-{number}")).spawn_scoped(scope, move || {
+                let _end = StopAtEnd(stop);
+                if let Err(error) = worker.run() {
+                    eprintln!("onggi: worker {number} cannot go on: {error}");
+                }
+            })?;
         }
         let mut next = 0;
         let deal = |socket| {
@@ -258,6 +263,15 @@ pub fn serve(
         mailboxes.all().iter().for_each(|mailbox| mailbox.send(Message::Stop));
         Ok(result?)
     })
+}
+
+/// Stops the server when a worker ends, even by a panic: its connections would wait forever.
+struct StopAtEnd(&'static AtomicBool);
+
+impl Drop for StopAtEnd {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 /// Gives a new connection to a worker, unless there are too many.

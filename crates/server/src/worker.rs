@@ -202,7 +202,7 @@ impl Worker {
     /// Lists the connection for reading if it can give something and may.
     fn make_ready(&mut self, id: usize) {
         let Some(wire) = self.wires.get_mut(id).and_then(Option::as_mut) else { return };
-        if wire.readable && !wire.ready && self.executor.flow(id) == Flow::Open {
+        if (wire.readable || self.executor.is_paused(id)) && !wire.ready && self.executor.flow(id) == Flow::Open {
             wire.ready = true;
             self.ready.push_back(id);
         }
@@ -221,6 +221,10 @@ impl Worker {
         wire.ready = false;
         if self.executor.flow(id) != Flow::Open || self.output_len(id) > self.executor.limits().output_pause_bytes {
             return;
+        }
+        if self.executor.is_paused(id) {
+            self.executor.resume(id);
+            return self.make_ready(id);
         }
         let Some(wire) = self.wires.get_mut(id).and_then(Option::as_mut) else { return };
         let socket = &mut wire.socket;
