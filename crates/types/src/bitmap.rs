@@ -2,7 +2,7 @@
 
 use crate::kept::Kept;
 use crate::string::{self, string_value};
-use crate::{TypeError, range};
+use crate::{TypeError, bits, range};
 use engine::{Effect, Encoding, Key, Keyspace, Value};
 
 /// A stretch of a string, both ends included, negative ones counted from the end.
@@ -75,7 +75,7 @@ pub fn count(ks: &mut dyn Keyspace, key: &Key<'_>, stretch: Stretch) -> Result<u
     }
     let Some((start, end)) = stretch.resolve(bytes.len()) else { return Ok(0) };
     let span = span(bytes, start, end);
-    Ok(count_bits(span.bytes).saturating_sub(count_bits(&span.outside())))
+    Ok(bits::count(span.bytes).saturating_sub(bits::count(&span.outside())))
 }
 
 /// The first bit of the stretch that is `bit`. `None` when there is none. When `bit` is clear and `open` is true the
@@ -124,13 +124,6 @@ impl Span<'_> {
     }
 }
 
-fn count_bits(bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let words =
-        words.iter().fold(0u64, |sum, word| sum.wrapping_add(u64::from(u64::from_ne_bytes(*word).count_ones())));
-    rest.iter().fold(words, |sum, byte| sum.wrapping_add(u64::from(byte.count_ones())))
-}
-
 /// The first such bit of the stretch, counted from the first byte of the span.
 fn first_bit(span: &Span<'_>, bit: bool) -> Option<u64> {
     // Bits outside are made such that they are not found.
@@ -142,7 +135,7 @@ fn first_bit(span: &Span<'_>, bit: bool) -> Option<u64> {
     };
     let last_at = rest.len();
     place(hidden(first, span.before), hide, 0)
-        .or_else(|| skip(middle, dull).and_then(|at| place(*middle.get(at)?, hide, at.saturating_add(1))))
+        .or_else(|| bits::first_other(middle, dull).and_then(|at| place(*middle.get(at)?, hide, at.saturating_add(1))))
         .or_else(|| place(hidden(last, span.behind), hide, last_at))
 }
 
@@ -150,13 +143,6 @@ fn first_bit(span: &Span<'_>, bit: bool) -> Option<u64> {
 fn place(byte: u8, hide: u8, at: usize) -> Option<u64> {
     let sought = byte & hide | !byte & !hide;
     (sought != 0).then(|| (at as u64).saturating_mul(8).saturating_add(u64::from(sought.leading_zeros())))
-}
-
-/// The index of the first byte that is not `dull`.
-fn skip(bytes: &[u8], dull: u8) -> Option<usize> {
-    let (words, _) = bytes.as_chunks::<8>();
-    let even = words.iter().take_while(|word| **word == [dull; 8]).count().saturating_mul(8);
-    bytes.get(even..)?.iter().position(|byte| *byte != dull).map(|at| even.saturating_add(at))
 }
 
 /// What BITOP does.
@@ -246,7 +232,7 @@ mod tests {
                     for end in start..bits {
                         let span = span(&bytes, start, end);
                         let set = (start..=end).filter(|at| bit_of(&bytes, *at)).count() as u64;
-                        assert_eq!(count_bits(span.bytes) - count_bits(&span.outside()), set);
+                        assert_eq!(bits::count(span.bytes) - bits::count(&span.outside()), set);
                         for bit in [false, true] {
                             let expected = (start..=end).find(|at| bit_of(&bytes, *at) == bit);
                             let found = first_bit(&span, bit).map(|at| at + start / 8 * 8);

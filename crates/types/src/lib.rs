@@ -11,6 +11,7 @@
 pub mod apply;
 pub mod bitfield;
 pub mod bitmap;
+mod bits;
 pub mod counter;
 pub mod encoding;
 pub mod error;
