@@ -16,13 +16,16 @@ pub fn stop(session: &mut Session, row: &Row, args: &Args<'_>, reply: &mut Reply
         reply.error("NOAUTH Authentication required.");
         return true;
     }
-    if session.transaction.is_none() || NEVER_QUEUED.contains(&row.spec.name) {
+    if session.transaction.is_none() {
         return false;
     }
     if row.spec.flags.contains(Flags::NO_MULTI) {
         poison(session);
-        reply.error("ERR Command not allowed inside a transaction");
+        reply.error(format!("ERR Command '{}' not allowed inside a transaction", row.spec.name));
         return true;
+    }
+    if NEVER_QUEUED.contains(&row.spec.name) {
+        return false;
     }
     if let Some(transaction) = &mut session.transaction {
         let args = args.to_owned();

@@ -18,7 +18,7 @@ use command::stats::WorkerStats;
 use command::table::Row;
 use command::{Args, CommandTable, Ctx, Flags, Host, Locks, Stop};
 use config::Settings;
-use engine::Key;
+use engine::{Key, Keyspace};
 use parking_lot::RwLock;
 use proto::{Arguments, Limits, Progress, ProtocolError, ReplyBuffer};
 use slab::Slab;
@@ -664,6 +664,8 @@ impl<'t> Turn<'t> {
         let (before, slow_ns, log) = (self.before, self.slow_ns, &self.shared.log);
         let run = |txn: &mut Txn<'_>| {
             let start = reply.len();
+            // The database may have changed since the key was hashed: by a SELECT earlier in the batch, or by a SWAPDB.
+            let hashed = hashed.map(|(index, key)| (index, key.in_space(txn.space())));
             let mut ctx = Ctx {
                 spec: row.spec,
                 args,

@@ -217,6 +217,22 @@ fn watched_keys_break_transactions() {
     assert!(!server.run(client, &["EXEC"]).starts_with("*2"), "the key has expired since WATCH");
 }
 
+/// A SELECT in a pipeline holds for the requests after it in the same batch, whose keys were hashed before it ran. (Found by
+/// the differential test: the value went to the database selected before.)
+#[test]
+fn a_pipelined_select_holds_at_once() {
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    let requests =
+        [&["SELECT", "1"][..], &["SET", "a", "one"], &["SELECT", "0"], &["GET", "a"], &["SELECT", "1"], &["GET", "a"]];
+    let bytes =
+        requests.iter().flat_map(|words| request(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>()));
+    let bytes: Vec<u8> = bytes.collect();
+    let replies = server.send(client, &bytes);
+    assert_eq!(String::from_utf8_lossy(&replies), "+OK\r\n+OK\r\n+OK\r\n$-1\r\n+OK\r\n$3\r\none\r\n");
+    server.assert_replica_agrees();
+}
+
 /// A command that panics before it changed anything answers an error; its locks are open and its worker goes on. (This
 /// server lacks the part that CLIENT needs.)
 #[test]
