@@ -107,6 +107,13 @@ impl CommandLog {
         over(Reason::LargeRequest, request_bytes) || over(Reason::LargeReply, reply_bytes)
     }
 
+    /// The least of request and reply together that [`Self::is_large`] can be true for; `usize::MAX` when it never is.
+    pub fn large_bytes_min(&self) -> usize {
+        let thresholds = [Reason::LargeRequest, Reason::LargeReply]
+            .map(|reason| usize::try_from(self.log(reason).threshold.load(Ordering::Relaxed)).unwrap_or(usize::MAX));
+        thresholds.into_iter().min().unwrap_or(usize::MAX)
+    }
+
     /// A call was received and answered in so many bytes.
     pub fn sized_call(&self, ctx: &Ctx<'_>, request_bytes: usize, reply_bytes: usize) {
         for (reason, bytes) in [(Reason::LargeRequest, request_bytes), (Reason::LargeReply, reply_bytes)] {

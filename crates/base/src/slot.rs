@@ -15,6 +15,27 @@ pub fn slot_of(key: &[u8]) -> SlotId {
 /// The bytes that decide the slot: between the first `{` and the first `}` after it, if there is anything between.
 #[inline]
 fn hashed_part(key: &[u8]) -> &[u8] {
+    if has_brace(key) { tag_of(key) } else { key }
+}
+
+/// Whether there is a `{`. Keys are short: words of eight bytes are looked at before a call of `memchr` has begun.
+#[inline]
+fn has_brace(key: &[u8]) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let has = |word: &[u8; 8]| {
+        let differing = u64::from_le_bytes(*word) ^ ONES * b'{' as u64;
+        differing.wrapping_sub(ONES) & !differing & ONES << 7 != 0
+    };
+    let (words, tail) = key.as_chunks::<8>();
+    match key.last_chunk() {
+        None => tail.contains(&b'{'),
+        Some(last) if key.len() <= 64 => words.iter().any(has) || has(last),
+        Some(_) => memchr::memchr(b'{', key).is_some(),
+    }
+}
+
+#[cold]
+fn tag_of(key: &[u8]) -> &[u8] {
     let Some(open) = memchr::memchr(b'{', key) else { return key };
     let tail = &key[open + 1..];
     match memchr::memchr(b'}', tail) {
@@ -98,5 +119,23 @@ mod tests {
         assert_eq!(hashed_part(b"foo{bar}{zap}"), b"bar");
         assert_eq!(hashed_part(b"foo{bar"), b"foo{bar");
         assert_eq!(slot_of(b"123456789").0, 0x31C3);
+    }
+
+    /// A brace is found wherever it stands in keys of every length up to beyond what is looked at in words, and nothing
+    /// else is taken for one.
+    #[test]
+    fn braces_are_found_at_every_place() {
+        let mut rng = crate::Rng::new(2);
+        for length in 0..80 {
+            let mut key = vec![0; length];
+            rng.fill(&mut key);
+            key.iter_mut().filter(|byte| **byte == b'{').for_each(|byte| *byte = b'z');
+            assert!(!has_brace(&key), "{key:?}");
+            for place in 0..length {
+                let old = std::mem::replace(&mut key[place], b'{');
+                assert!(has_brace(&key), "{key:?}");
+                key[place] = old;
+            }
+        }
     }
 }

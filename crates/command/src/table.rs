@@ -3,7 +3,7 @@
 //! Names of up to sixteen bytes, all common ones, are folded to lower case in one word and looked up in a small table with
 //! one probe in nearly every case; the few longer ones go through a hash map.
 
-use crate::{Args, CommandSpec, Run, Stop, error};
+use crate::{Args, CommandSpec, Locks, Run, Stop, error};
 use std::collections::HashMap;
 
 /// Slots of the fast table: four times the commands there will ever be, so that collisions are few.
@@ -12,21 +12,53 @@ const SLOT_COUNT: usize = 2048;
 /// All commands of a server, each with an index for its statistics.
 pub struct CommandTable {
     /// Open addressing by a multiplicative hash of the folded name.
-    slots: Box<[Option<Row>]>,
+    slots: Box<[Slot]>,
     long: HashMap<Box<[u8]>, Row>,
     /// Every row, containers and subcommands, by index, with full names.
     rows: Vec<(String, &'static CommandSpec)>,
     top: Vec<&'static CommandSpec>,
 }
 
-/// A row found, with its statistics' index.
+/// A place of the fast table.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    /// The folded name, which is never 0.
+    name: u128,
+    /// `None` where no command is.
+    row: Option<Row>,
+}
+
+/// A row found, with its statistics' index, and what every request asks of it at hand.
 #[derive(Clone, Copy)]
 pub struct Row {
-    name: u128,
     /// The row.
     pub spec: &'static CommandSpec,
     /// Index of this row's statistics; a container's subcommands follow it in order.
     pub index: u32,
+    /// As in the row; 0, which no request has, for a container.
+    arity: i16,
+    /// Where its first key stands, if it locks its keys and the place does not depend on the arguments; otherwise 0.
+    pub first_key: u8,
+    /// Whether that is its only key.
+    pub has_one_key: bool,
+}
+
+impl Row {
+    fn new(spec: &'static CommandSpec, index: u32) -> Self {
+        let first_key = match spec.locks {
+            Locks::Keys => spec.first_key().and_then(|first| u8::try_from(first).ok()).unwrap_or(0),
+            _ => 0,
+        };
+        let arity = if matches!(spec.run, Run::Call(_)) { spec.arity } else { 0 };
+        Self { spec, index, arity, first_key, has_one_key: first_key > 0 && spec.has_one_key() }
+    }
+
+    /// Whether a request of `count` arguments can run. Of a container none can.
+    #[inline]
+    fn accepts(&self, count: usize) -> bool {
+        let arity = usize::from(self.arity.unsigned_abs());
+        if self.arity < 0 { count >= arity } else { count == arity }
+    }
 }
 
 impl CommandTable {
@@ -36,7 +68,7 @@ impl CommandTable {
     /// When two rows have one name.
     pub fn new(families: &[&[&'static CommandSpec]]) -> Self {
         let mut table = Self {
-            slots: vec![None; SLOT_COUNT].into_boxed_slice(),
+            slots: vec![Slot::default(); SLOT_COUNT].into_boxed_slice(),
             long: HashMap::new(),
             rows: Vec::new(),
             top: families.concat(),
@@ -56,15 +88,15 @@ impl CommandTable {
         assert!(self.find(spec.name.as_bytes()).is_none(), "two commands named {}", spec.name);
         match fold(spec.name.as_bytes()) {
             None => {
-                self.long.insert(spec.name.as_bytes().into(), Row { name: 0, spec, index });
+                self.long.insert(spec.name.as_bytes().into(), Row::new(spec, index));
             }
             Some(name) => {
                 let mut slot = slot_of(name);
-                while self.slots.get(slot).is_some_and(Option::is_some) {
+                while self.slots.get(slot).is_some_and(|taken| taken.row.is_some()) {
                     slot = slot.wrapping_add(1) % SLOT_COUNT;
                 }
                 if let Some(free) = self.slots.get_mut(slot) {
-                    *free = Some(Row { name, spec, index });
+                    *free = Slot { name, row: Some(Row::new(spec, index)) };
                 }
             }
         }
@@ -77,8 +109,8 @@ impl CommandTable {
             return self.long.get(name.to_ascii_lowercase().as_slice());
         };
         let mut slot = slot_of(folded);
-        while let Some(Some(row)) = self.slots.get(slot) {
-            if row.name == folded {
+        while let Some(Slot { name, row: Some(row) }) = self.slots.get(slot) {
+            if *name == folded {
                 return Some(row);
             }
             slot = slot.wrapping_add(1) % SLOT_COUNT;
@@ -86,12 +118,23 @@ impl CommandTable {
         None
     }
 
+    /// The row a request asks for; `None` when [`resolve`](Self::resolve) can say what is wrong with it.
+    #[inline]
+    pub fn lookup(&self, args: &Args<'_>) -> Option<Row> {
+        let row = self.find(&args[0])?;
+        if row.accepts(args.len()) { Some(*row) } else { self.lookup_subcommand(args) }
+    }
+
+    #[cold]
+    fn lookup_subcommand(&self, args: &Args<'_>) -> Option<Row> {
+        self.resolve(args).ok()
+    }
+
     /// The row a request asks for, a subcommand's where there is one, with the number of its arguments checked. A container
     /// whose arity lets it stand alone (COMMAND) is then its first subcommand.
     ///
     /// # Errors
     /// No such command or subcommand, or a wrong number of arguments.
-    #[inline]
     pub fn resolve(&self, args: &Args<'_>) -> Result<Row, Stop> {
         let Some(&row) = self.find(&args[0]) else { return Err(unknown_command(args)) };
         match row.spec.run {
@@ -116,7 +159,7 @@ impl CommandTable {
 fn resolve_subcommand(row: Row, rows: &[&'static CommandSpec], args: &Args<'_>) -> Result<Row, Stop> {
     let Some(word) = args.bytes(1) else {
         return match rows.first() {
-            Some(first) if row.spec.arity == -1 => Ok(Row { name: 0, spec: first, index: row.index.saturating_add(1) }),
+            Some(first) if row.spec.arity == -1 => Ok(Row::new(first, row.index.saturating_add(1))),
             _ => Err(error::wrong_arity(row.spec.name)),
         };
     };
@@ -130,7 +173,7 @@ fn resolve_subcommand(row: Row, rows: &[&'static CommandSpec], args: &Args<'_>) 
         return Err(error::wrong_arity(&format!("{}|{}", row.spec.name, spec.name)));
     }
     let index = row.index.saturating_add(1).saturating_add(u32::try_from(place).unwrap_or(u32::MAX));
-    Ok(Row { name: 0, spec, index })
+    Ok(Row::new(spec, index))
 }
 
 /// Of what a client sent, error texts repeat at most this much.
@@ -159,14 +202,33 @@ fn unknown_command(args: &Args<'_>) -> Stop {
 /// command's does: so distinct names stay distinct.
 #[inline]
 fn fold(name: &[u8]) -> Option<u128> {
-    if name.len() > 16 || name.last() == Some(&0) {
-        return None;
+    let (low, high) = match name.len() {
+        ..=8 => (word(name), 0),
+        9..=16 => (word(name.get(..8)?), word(name.get(8..)?)),
+        _ => return None,
+    };
+    (name.last() != Some(&0)).then(|| u128::from(lower(low)) | u128::from(lower(high)) << 64)
+}
+
+/// Up to eight bytes as a little-endian word, zeros behind them. Two overlapping loads instead of a loop.
+#[inline]
+fn word(bytes: &[u8]) -> u64 {
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let shift = bytes.len().wrapping_sub(4).wrapping_mul(8);
+        return u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << shift;
     }
-    let mut bytes = [0u8; 16];
-    for (to, from) in bytes.iter_mut().zip(name) {
-        *to = from.to_ascii_lowercase();
-    }
-    Some(u128::from_le_bytes(bytes))
+    bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+}
+
+/// The word with ASCII letters in lower case, eight at a time; no carry crosses a byte.
+#[inline]
+fn lower(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const TOP: u64 = ONES << 7;
+    let seven = word & !TOP;
+    let from_a = seven.wrapping_add(ONES.wrapping_mul(0x80 - b'A' as u64));
+    let above_z = seven.wrapping_add(ONES.wrapping_mul(0x7F - b'Z' as u64));
+    word | ((from_a ^ above_z) & !word & TOP) >> 2
 }
 
 #[inline]
@@ -176,3 +238,26 @@ fn slot_of(name: u128) -> usize {
 }
 
 const _: () = assert!(SLOT_COUNT == 1 << (64 - 53));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Folding in words agrees with folding byte by byte, for names of every length and bytes at all borders of letters.
+    #[test]
+    fn folding_agrees_with_the_plain_way() {
+        let mut rng = base::Rng::new(5);
+        for length in 0..=17 {
+            for _ in 0..500 {
+                let bytes = b"@AMZ[`amz{\0\x7F\x80\xC1\xDA\xFF09|-";
+                let name: Vec<u8> = (0..length).map(|_| bytes[rng.below(bytes.len() as u64) as usize]).collect();
+                let mut plain = [0; 16];
+                let plain = (length <= 16 && name.last() != Some(&0)).then(|| {
+                    plain.iter_mut().zip(&name).for_each(|(to, from)| *to = from.to_ascii_lowercase());
+                    u128::from_le_bytes(plain)
+                });
+                assert_eq!(fold(&name), plain, "{name:?}");
+            }
+        }
+    }
+}

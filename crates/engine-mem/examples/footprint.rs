@@ -318,11 +318,12 @@ fn speed() {
         for _ in 0..looks / BATCH as u64 {
             let bytes: [[u8; 16]; BATCH] = std::array::from_fn(|_| key(rng.below(count)));
             let keys: [Key<'_>; BATCH] = std::array::from_fn(|i| Key::new(&store.hasher, SPACE, &bytes[i]));
-            for key in &keys {
-                store.hints[store.shard(key.slot)].prefetch_bucket(SPACE, key.hash);
-            }
-            for key in &keys {
-                store.hints[store.shard(key.slot)].prefetch_entry(SPACE, key.hash);
+            let hints = keys.map(|key| Arc::clone(&store.hints[store.shard(key.slot)]));
+            let lines: [_; BATCH] = std::array::from_fn(|i| hints[i].prefetch_bucket(SPACE, keys[i].hash));
+            for ((key, line), hints) in keys.iter().zip(lines).zip(&hints) {
+                if let Some(line) = line {
+                    hints.prefetch_entry(SPACE, key.hash, line);
+                }
             }
             keys.iter().for_each(|key| get(&mut store, key));
         }

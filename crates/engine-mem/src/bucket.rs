@@ -17,6 +17,7 @@
 //! B1. Words change under the shard's lock only. Prefetch hints read them without it and treat what they see as a hint,
 //!     which is why all accesses are atomic and relaxed.
 
+use crate::lanes::equal_lanes;
 use crate::region::Line;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -67,12 +68,10 @@ impl<'a> Bucket<'a> {
     /// Cells that are occupied and carry the tag, as bits.
     #[inline]
     pub fn matches(self, tag: u16) -> u32 {
-        let wanted = u64::from(tag) * 0x0001_0001_0001_0001;
         let last = self.0[META_WORD].load(Relaxed);
-        let found = equal_lanes(self.0[TAG_WORD].load(Relaxed) ^ wanted)
-            | equal_lanes(self.0[TAG_WORD + 1].load(Relaxed) ^ wanted) << 4
-            | (equal_lanes(last ^ wanted) & 3) << 8;
-        found & (last >> 32) as u32
+        let tags = [self.0[TAG_WORD].load(Relaxed), self.0[TAG_WORD + 1].load(Relaxed), last];
+        // The lanes behind the tenth are not occupied cells: they are cut off with those.
+        equal_lanes(tags, tag) & (last >> 32) as u32 & CELLS_MASK
     }
 
     #[inline]
@@ -173,15 +172,6 @@ impl<'a> Bucket<'a> {
         let mark = u32::from(mark.0) << MARK_SHIFT;
         if meta >> MARK_SHIFT << MARK_SHIFT == mark { meta } else { meta & CELLS_MASK | mark }
     }
-}
-
-/// Which of the four 16-bit lanes are zero, as four bits. Exact: no carry crosses a lane.
-#[inline]
-fn equal_lanes(lanes: u64) -> u32 {
-    const LOW: u64 = 0x7FFF_7FFF_7FFF_7FFF;
-    let zero = !(((lanes & LOW).wrapping_add(LOW) | lanes) | LOW);
-    // One bit at the top of each zero lane; the product gathers them next to each other in the top four bits.
-    ((zero >> 15).wrapping_mul(0x0001_0002_0004_0008) >> 48) as u32 & 0xF
 }
 
 /// The cells whose bits are set.

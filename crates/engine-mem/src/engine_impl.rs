@@ -263,9 +263,12 @@ impl MemEngine {
 }
 
 impl Engine for MemEngine {
+    #[inline]
     fn set_time(&mut self, now: UnixMs) {
-        self.now = now;
-        self.stamps.set_time(now);
+        if self.now != now {
+            self.now = now;
+            self.stamps.set_time(now);
+        }
     }
 
     #[inline]

@@ -49,37 +49,50 @@ impl MemHints {
         }
     }
 
-    /// Starts loading the bucket that nearly always holds the key with this hash, if it is there.
+    /// Starts loading the bucket that nearly always holds the key with this hash, if it is there, and tells which line that
+    /// is; `None` where nothing is known.
     #[inline]
-    pub fn prefetch_bucket(&self, space: KeyspaceId, hash: u64) {
-        if let Some((header, count)) = self.header(space, hash) {
-            let (first, _) = buckets_of(tag_of(hash), count);
-            if let Some(line) = self.lines.line(bucket_line(header, first)) {
-                prefetch(std::ptr::from_ref(line).addr());
-            }
+    pub fn prefetch_bucket(&self, space: KeyspaceId, hash: u64) -> Option<u32> {
+        let (header, count) = self.header(space, hash)?;
+        let (first, _) = buckets_of(tag_of(hash), count);
+        let line = bucket_line(header, first);
+        prefetch(std::ptr::from_ref(self.lines.line(line)?).addr());
+        Some(line)
+    }
+
+    /// Starts loading the entry with this hash, if there seems to be one, from the line that `prefetch_bucket` gave. Best a
+    /// while after it.
+    #[inline]
+    pub fn prefetch_entry(&self, space: KeyspaceId, hash: u64, line: u32) {
+        if !self.prefetch_entry_in(line, tag_of(hash)) {
+            self.prefetch_entry_in_second(space, hash);
         }
     }
 
-    /// Starts loading the entry with this hash, if there seems to be one. Best a while after `prefetch_bucket`.
-    #[inline]
-    pub fn prefetch_entry(&self, space: KeyspaceId, hash: u64) {
-        let Some((header, count)) = self.header(space, hash) else { return };
-        let tag = tag_of(hash);
-        let (first, second) = buckets_of(tag, count);
-        for number in [first, second] {
-            let Some(line) = self.lines.line(bucket_line(header, number)) else { return };
-            let bucket = Bucket::new(line);
-            let matches = bucket.matches(tag);
-            if matches != 0 {
-                let handle = bucket.handle(matches.trailing_zeros());
-                let address = self.entries_base.wrapping_add(handle as usize * GRANULE_BYTES);
-                prefetch(address);
-                if address % size_of::<Line>() >= ENTRY_STRADDLES_FROM {
-                    prefetch(address.wrapping_add(size_of::<Line>()));
-                }
-                return;
-            }
+    /// The same for a key that is in its second bucket, or not there at all.
+    #[inline(never)]
+    fn prefetch_entry_in_second(&self, space: KeyspaceId, hash: u64) {
+        if let Some((header, count)) = self.header(space, hash) {
+            let (_, second) = buckets_of(tag_of(hash), count);
+            self.prefetch_entry_in(bucket_line(header, second), tag_of(hash));
         }
+    }
+
+    /// False when the bucket has no such tag.
+    #[inline]
+    fn prefetch_entry_in(&self, line: u32, tag: u16) -> bool {
+        let Some(line) = self.lines.line(line) else { return true };
+        let bucket = Bucket::new(line);
+        let matches = bucket.matches(tag);
+        if matches == 0 {
+            return false;
+        }
+        let address = self.entries_base.wrapping_add(bucket.handle(matches.trailing_zeros()) as usize * GRANULE_BYTES);
+        prefetch(address);
+        if address % size_of::<Line>() >= ENTRY_STRADDLES_FROM {
+            prefetch(address.wrapping_add(size_of::<Line>()));
+        }
+        true
     }
 
     /// The header line for the hash, and a bucket count that is safe to divide by.
@@ -123,8 +136,8 @@ mod tests {
                 let mut rng = Rng::new(2);
                 while !stop.load(Ordering::Relaxed) {
                     let (space, hash) = (KeyspaceId(rng.below(40) as u32), rng.next_u64());
-                    hints.prefetch_bucket(space, hash);
-                    hints.prefetch_entry(space, hash);
+                    let line = hints.prefetch_bucket(space, hash);
+                    hints.prefetch_entry(space, hash, line.unwrap_or(rng.next_u64() as u32));
                 }
             })
         };
@@ -137,7 +150,9 @@ mod tests {
                 let value = Value::Bytes(b"value");
                 let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at: None };
                 engine.write(&key, &new);
-                hints.prefetch_entry(space, key.hash);
+                if let Some(line) = hints.prefetch_bucket(space, key.hash) {
+                    hints.prefetch_entry(space, key.hash, line);
+                }
             }
             for number in 0..if round == 0 { count } else { 0 } {
                 let bytes = number.to_le_bytes();
@@ -147,7 +162,7 @@ mod tests {
         engine.clear(space);
         while engine.clean(100) {}
         drop(engine);
-        hints.prefetch_bucket(space, 1);
+        assert_eq!(hints.prefetch_bucket(space, 1), None, "a cleared database has no table");
         stop.store(true, Ordering::Relaxed);
         reader.join().unwrap();
     }

@@ -34,6 +34,7 @@ mod entries;
 mod eviction;
 mod extent;
 mod hints;
+mod lanes;
 mod layout;
 mod memory;
 mod pages;

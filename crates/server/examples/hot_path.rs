@@ -1,7 +1,7 @@
 //! What a request costs between the bytes that were read and the bytes to be sent: parser, batch, locks, engine, reply, without
 //! sockets. Best of some rounds, in nanoseconds of this thread's CPU time; for counts of instructions, run it under callgrind.
 //!
-//!     cargo run --release -p onggi-server --example hot_path -- [KEYS [VALUE_BYTES [ROUNDS]]]
+//!     cargo run --release -p onggi-server --example hot_path -- [KEYS [VALUE_BYTES [ROUNDS [SHARDS [ONLY]]]]]
 
 use admin::{CommandLog, LatencyMonitor};
 use base::random::SeededEntropy;
@@ -31,10 +31,10 @@ impl Wake for NobodyWaits {
     fn wake(&self, _: WorkerSet) {}
 }
 
-fn executor() -> Executor {
+fn executor(shard_count: usize) -> Executor {
     let clock = Arc::new(base::clock::SystemClock::new());
     let store = Arc::new(Store::new(StoreOptions {
-        shard_count: 64,
+        shard_count,
         database_count: 16,
         clock: clock.clone(),
         entropy: Arc::new(SeededEntropy::new(1)),
@@ -64,6 +64,7 @@ fn executor() -> Executor {
 }
 
 /// Sends each connection one buffer, runs all, and drops the replies.
+#[inline(never)]
 fn turn(executor: &mut Executor, buffers: &[Vec<u8>]) {
     executor.begin_turn();
     for (client, bytes) in buffers.iter().enumerate() {
@@ -94,17 +95,20 @@ fn buffers(pipeline: usize, mut request: impl FnMut(&mut Vec<u8>)) -> Vec<Vec<Ve
     (0..turns).map(|_| (0..CONNECTIONS).map(|_| buffer()).collect()).collect()
 }
 
+/// CPU time of this thread, as the scheduler counts it.
 fn thread_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).expect("below a second"))
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells");
+    let nanoseconds = text.split_whitespace().next().and_then(|word| word.parse().ok());
+    Duration::from_nanos(nanoseconds.expect("three numbers"))
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).map(|text| text.parse::<usize>().expect("a number"));
+    let only = std::env::args().nth(5);
+    let mut arguments = std::env::args().skip(1).take(4).map(|text| text.parse::<usize>().expect("a number"));
     let keys = arguments.next().unwrap_or(1_000_000);
     let value = "x".repeat(arguments.next().unwrap_or(64));
     let rounds = arguments.next().unwrap_or(7);
-    let mut executor = executor();
+    let mut executor = executor(arguments.next().unwrap_or(64));
     let set = |bytes: &mut Vec<u8>, key: u64| {
         bytes.extend(format!("*3\r\n$3\r\nSET\r\n$16\r\nkey:{key:012}\r\n${}\r\n{value}\r\n", value.len()).bytes());
     };
@@ -124,6 +128,9 @@ fn main() {
     let mut rng = Rng::new(1);
     for pipeline in [1, 16, 64] {
         for name in ["GET", "SET"] {
+            if only.as_ref().is_some_and(|only| *only != format!("{name}{pipeline}")) {
+                continue;
+            }
             let turns = buffers(pipeline, |bytes| {
                 let key = rng.below(keys as u64);
                 match name {

@@ -1,7 +1,6 @@
 //! A client connection as the executor sees it: no socket, only bytes in and replies out.
 
 use base::UnixMs;
-use command::Stop;
 use command::args::OwnedArgs;
 use command::clients::Activity;
 use command::session::Session;
@@ -21,7 +20,7 @@ pub struct Connection {
     pub reply: ReplyBuffer,
     /// Requests that wait for a lock or a fetch, the first of them being what is waited for. While there are any, nothing
     /// more is parsed.
-    pub waiting: VecDeque<(Row, OwnedArgs)>,
+    pub waiting: VecDeque<(Option<Row>, OwnedArgs)>,
     /// `unparsed` may hold whole requests: parsing stopped because too much output was unsent.
     pub paused: bool,
     /// Listed for sending in this turn of the loop.
@@ -50,12 +49,12 @@ impl Connection {
 
     /// Shows others where the connection stands; once per batch.
     #[inline]
-    pub fn publish(&self, last: &Result<Row, Stop>, now: UnixMs) {
+    pub fn publish(&self, last: Option<&Row>, now: UnixMs) {
         self.session.info.update(
             &self.session,
             &Activity {
                 now,
-                command: last.as_ref().map_or(u32::MAX, |row| row.index),
+                command: last.map_or(u32::MAX, |row| row.index),
                 protocol: self.reply.protocol(),
                 input_bytes: self.unparsed.len(),
                 unsent_bytes: self.reply.len(),

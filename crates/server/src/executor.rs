@@ -10,22 +10,19 @@
 //!     go on.
 
 use crate::connection::Connection;
+use crate::turn::{Place, Turn};
 use admin::CommandLog;
 use base::UnixMs;
-use command::call::{Observer, call};
-use command::pause::Pause;
 use command::stats::WorkerStats;
 use command::table::Row;
-use command::{Args, CommandTable, Ctx, Flags, Host, Locks, Stop};
+use command::{Args, CommandTable, Host};
 use config::Settings;
-use engine::{Key, Keyspace};
 use parking_lot::RwLock;
-use proto::{Arguments, Limits, Progress, ProtocolError, ReplyBuffer};
+use proto::{Arguments, Limits, Progress, ProtocolError};
 use slab::Slab;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use store::{At, Blocked, LockSet, Scratch, Store, Txn};
+use store::{Scratch, Store};
 
 /// Requests executed together. Larger batches were not faster, since 16 misses in flight keep the memory busy.
 const BATCH_LEN: usize = 32;
@@ -156,24 +153,12 @@ struct Pending {
     /// Its arguments.
     first_span: usize,
     span_count: usize,
-    /// What it asks for, or what is wrong with it.
-    row: Result<Row, Stop>,
-    /// Hash and slot of its first key, when its place is fixed.
-    key: Option<(usize, KeyPlace)>,
-}
-
-/// A [`Key`] without its bytes.
-#[derive(Clone, Copy)]
-struct KeyPlace {
-    hash: u64,
-    slot: base::SlotId,
-    space: base::KeyspaceId,
-}
-
-impl KeyPlace {
-    fn with<'k>(self, bytes: &'k [u8]) -> Key<'k> {
-        Key { bytes, hash: self.hash, slot: self.slot, space: self.space }
-    }
+    /// What it asks for; `None` when something is wrong with it.
+    row: Option<Row>,
+    /// Where its first key belongs, when that key's place is fixed.
+    place: Option<Place>,
+    /// What hashing the key found out about its bucket.
+    bucket: Option<u32>,
 }
 
 #[derive(Clone, Copy)]
@@ -411,22 +396,29 @@ impl Executor {
                     }
                     return;
                 }
-                Err(error) => return self.refuse(id, &error),
+                Err(error) => return self.refuse(id, source, at, end, &error),
             }
         }
     }
 
-    /// The framing is lost: earlier requests run, the error is answered, and the connection closes.
+    /// The framing is lost: earlier requests run, the error is answered, and the connection closes. While an earlier request
+    /// waits, the input is kept, to be refused after it.
     #[cold]
-    fn refuse(&mut self, id: usize, error: &ProtocolError) {
+    fn refuse(&mut self, id: usize, source: Source, at: usize, end: usize, error: &ProtocolError) {
         self.run_batch_keeping_input();
-        if let Some(connection) = self.connections.get_mut(id) {
-            if !matches!(error, ProtocolError::CrossProtocol) {
-                connection.reply.error(format!("ERR {}", String::from_utf8_lossy(&error.message())));
-            }
-            connection.session.close_after_replies = true;
-            self.list(id);
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if !connection.waiting.is_empty() {
+            connection.unparsed.extend_from_slice(match source {
+                Source::Area => &self.input[at..end],
+                Source::Own(index) => &self.own_inputs[index][at..end],
+            });
+            return;
         }
+        if !matches!(error, ProtocolError::CrossProtocol) {
+            connection.reply.error(format!("ERR {}", String::from_utf8_lossy(&error.message())));
+        }
+        connection.session.close_after_replies = true;
+        self.list(id);
     }
 
     /// Adds a parsed request to the batch: finds its row, hashes its key, asks for the key's bucket.
@@ -434,19 +426,19 @@ impl Executor {
     fn enqueue(&mut self, id: usize, source: Source, start: usize, first_span: usize) {
         let span_count = self.arguments.len() - first_span;
         let args = request(&self.input, &self.own_inputs, &self.arguments, source, start, first_span, span_count);
-        let row = self.shared.table.resolve(&args);
-        let mut place = None;
-        if let Ok(row) = &row
-            && row.spec.locks == Locks::Keys
-            && let Some(first) = row.spec.first_key()
-            && let Some(bytes) = args.bytes(first)
+        let row = self.shared.table.lookup(&args);
+        let (mut place, mut bucket) = (None, None);
+        if let Some(row) = &row
+            && row.first_key > 0
+            && let Some(bytes) = args.bytes(usize::from(row.first_key))
             && let Some(space) = self.shared.store.spaces.get(self.connections[id].session.db)
         {
             let key = self.shared.store.key(space, bytes);
-            self.shared.store.prefetch_bucket(&key);
-            place = Some((first, KeyPlace { hash: key.hash, slot: key.slot, space }));
+            let shard = self.shared.store.shard_of(&key);
+            bucket = self.shared.store.prefetch_bucket(shard, space, key.hash);
+            place = Some(Place { hash: key.hash, slot: key.slot, space, shard });
         }
-        self.batch.push(Pending { connection: id, input: source, start, first_span, span_count, row, key: place });
+        self.batch.push(Pending { connection: id, input: source, start, first_span, span_count, row, place, bucket });
     }
 
     /// Runs the batch and starts the input area over. Called when every input byte is parsed or copied away.
@@ -458,8 +450,8 @@ impl Executor {
 
     fn run_batch_keeping_input(&mut self) {
         for pending in &self.batch {
-            if let Some((_, place)) = pending.key {
-                self.shared.store.prefetch_entry(&place.with(&[]));
+            if let (Some(place), Some(bucket)) = (&pending.place, pending.bucket) {
+                self.shared.store.prefetch_entry(place.shard, place.space, place.hash, bucket);
             }
         }
         let batch = std::mem::take(&mut self.batch);
@@ -485,22 +477,15 @@ impl Executor {
                 pending.first_span,
                 pending.span_count,
             );
-            match &pending.row {
-                Err(Stop::Error(text)) => turn.refuse(connection, text),
-                Err(Stop::Fetch) => {}
-                Ok(row) if !connection.waiting.is_empty() => connection.waiting.push_back((*row, args.to_owned())),
-                Ok(row) => {
-                    let hashed =
-                        pending.key.map(|(index, place)| (index, place.with(args.bytes(index).unwrap_or_default())));
-                    if turn.run(&mut self.scratch, connection, row, args, hashed).is_err() {
-                        connection.waiting.push_back((*row, args.to_owned()));
-                        self.waiting.push(pending.connection);
-                    }
-                }
+            if !connection.waiting.is_empty() {
+                connection.waiting.push_back((pending.row, args.to_owned()));
+            } else if turn.run(&mut self.scratch, connection, pending.row.as_ref(), args, pending.place).is_err() {
+                connection.waiting.push_back((pending.row, args.to_owned()));
+                self.waiting.push(pending.connection);
             }
             if !connection.listed {
                 connection.listed = true;
-                connection.publish(&pending.row, self.now);
+                connection.publish(pending.row.as_ref(), self.now);
                 self.to_send.push(pending.connection);
             }
         }
@@ -527,7 +512,7 @@ impl Executor {
                 connection.waiting.clear();
                 break;
             }
-            if turn.run(&mut self.scratch, connection, &row, args.as_args(), None).is_err() {
+            if turn.run(&mut self.scratch, connection, row.as_ref(), args.as_args(), None).is_err() {
                 connection.waiting.push_front((row, args));
                 self.waiting.push(id);
                 break;
@@ -589,239 +574,4 @@ fn request<'a>(
         Source::Own(index) => &own_inputs[index][start..],
     };
     Args::new(input, &arguments.spans()[first_span..first_span + span_count], arguments.large())
-}
-
-/// What requests need of their worker, apart from the connection.
-struct Turn<'t> {
-    worker: usize,
-    shared: &'t Shared,
-    stats: &'t WorkerStats,
-    limits: &'t ClientLimits,
-    now: UnixMs,
-    pause: Option<&'t Pause>,
-    slow_ns: u64,
-    /// When the request before this one was done: one reading of the counter serves as its end and the next one's begin.
-    before: u64,
-}
-
-impl<'t> Turn<'t> {
-    fn new(worker: usize, shared: &'t Shared, stats: &'t WorkerStats, limits: &'t ClientLimits, now: UnixMs) -> Self {
-        let pause = Some(shared.host.part::<Pause>()).filter(|pause| pause.is_active(now));
-        Self { worker, shared, stats, limits, now, pause, slow_ns: shared.log.slow_ns(), before: stats.now() }
-    }
-
-    /// A request that cannot run at all: wrong name or arity.
-    #[cold]
-    fn refuse(&self, connection: &mut Connection, text: &command::error::ErrorText) {
-        let mark = connection.reply.mark();
-        command::gate::poison(&mut connection.session);
-        if connection.session.authenticated {
-            connection.reply.error(text);
-        } else {
-            connection.reply.error("NOAUTH Authentication required.");
-        }
-        self.stats.error_replies.add(1);
-        if !connection.session.reply_wanted() {
-            connection.reply.rewind(mark);
-        }
-    }
-
-    /// Runs one request: queues it inside MULTI, else takes its locks and calls it.
-    ///
-    /// # Errors
-    /// [`Blocked`]: it changed nothing and is to be run again.
-    #[inline]
-    fn run(
-        &mut self,
-        scratch: &mut Scratch,
-        connection: &mut Connection,
-        row: &Row,
-        args: Args<'_>,
-        hashed: Option<(usize, Key<'_>)>,
-    ) -> Result<(), Blocked> {
-        let Connection { session, reply, watching, .. } = connection;
-        let mark = reply.mark();
-        if (!session.is_plain() || self.pause.is_some()) && self.is_stopped(session, row, &args, reply)? {
-            if !session.reply_wanted() {
-                reply.rewind(mark);
-            }
-            return Ok(());
-        }
-        if self.shared.store.is_over_budget() && !self.has_room(scratch, session, row, &args) {
-            command::gate::poison(session);
-            reply.error("OOM command not allowed when used memory > 'maxmemory'.");
-            self.stats.error_replies.add(1);
-            return Ok(());
-        }
-        if self.shared.monitors.load(Ordering::Relaxed) > 0 {
-            self.show(session, row, &args);
-        }
-        let locks = match hashed {
-            Some((_, key)) if row.spec.has_one_key() => LockSet::One(self.shared.store.shard_of(&key)),
-            _ => self.locks(session, row, &args),
-        };
-        let at = At { now: self.now, db: session.db, touch: !session.no_touch, worker: self.worker };
-        let (before, slow_ns, log) = (self.before, self.slow_ns, &self.shared.log);
-        let run = |txn: &mut Txn<'_>| {
-            let start = reply.len();
-            // The database may have changed since the key was hashed: by a SELECT earlier in the batch, or by a SWAPDB.
-            let hashed = hashed.map(|(index, key)| (index, key.in_space(txn.space())));
-            let mut ctx = Ctx {
-                spec: row.spec,
-                args,
-                reply,
-                ks: txn,
-                session,
-                host: &self.shared.host,
-                stats: self.stats,
-                hashed,
-            };
-            call(&mut ctx, row)?;
-            let after = ctx.stats.now();
-            let duration = after.saturating_sub(before);
-            if let Some(stats) = ctx.stats.command(row.index) {
-                stats.record(duration);
-            }
-            if duration >= slow_ns {
-                log.slow_call(&ctx, duration);
-            }
-            let (request_bytes, reply_bytes) = (args.total_bytes(), ctx.reply.len().saturating_sub(start));
-            if log.is_large(request_bytes, reply_bytes) {
-                log.sized_call(&ctx, request_bytes, reply_bytes);
-            }
-            Ok(after)
-        };
-        // A bug that panics before the first change costs its request, not the worker; the store has opened the locks. After
-        // a change the store has ended the process.
-        match catch_unwind(AssertUnwindSafe(|| self.shared.store.commit(scratch, &locks, &at, run))) {
-            Ok(result) => self.before = result?,
-            Err(_) => {
-                reply.rewind(mark);
-                reply.error(format!(
-                    "ERR internal error in '{}': a bug of this server; nothing was changed",
-                    row.spec.name
-                ));
-                self.stats.error_replies.add(1);
-                self.before = self.stats.now();
-            }
-        }
-        if session.monitor != *watching {
-            *watching = session.monitor;
-            match watching {
-                true => self.shared.monitors.fetch_add(1, Ordering::Relaxed),
-                false => self.shared.monitors.fetch_sub(1, Ordering::Relaxed),
-            };
-        }
-        if !session.reply_wanted() {
-            reply.rewind(mark);
-        }
-        Ok(())
-    }
-
-    /// What stands in the way of a connection that is not in its plain state: a wrong password's delay, a pause, login,
-    /// MULTI. True when the request has been answered.
-    ///
-    /// # Errors
-    /// [`Blocked`] while it has to wait.
-    #[cold]
-    fn is_stopped(
-        &self,
-        session: &mut command::Session,
-        row: &Row,
-        args: &Args<'_>,
-        reply: &mut ReplyBuffer,
-    ) -> Result<bool, Blocked> {
-        if session.is_held(self.now) {
-            return Err(Blocked::Shard);
-        }
-        session.held_until = None;
-        let mut flags = row.spec.flags;
-        if row.spec.locks == Locks::Queue {
-            let queue = session.transaction.iter().flat_map(|transaction| &transaction.queue);
-            flags = queue.fold(flags, |flags, queued| flags | queued.row.spec.flags);
-        }
-        if (session.transaction.is_none() || row.spec.locks == Locks::Queue)
-            && self.pause.is_some_and(|pause| pause.is_paused(self.now, flags))
-        {
-            return Err(Blocked::Shard);
-        }
-        let stopped = command::gate::stop(session, row, args, reply);
-        if session.transaction.as_ref().is_some_and(|queue| queue.bytes > self.limits.transaction_bytes_max) {
-            reply.error(format!(
-                "ERR transaction queue exceeds {} bytes (client-transaction-limit); connection closed",
-                self.limits.transaction_bytes_max
-            ));
-            session.transaction = None;
-            session.close_after_replies = true;
-        }
-        Ok(stopped)
-    }
-
-    /// Whether a request may go on while over the memory budget: it needs no memory, or something could be evicted.
-    #[cold]
-    fn has_room(&self, scratch: &mut Scratch, session: &command::Session, row: &Row, args: &Args<'_>) -> bool {
-        let mut needs_memory = row.spec.flags.contains(Flags::DENYOOM);
-        let mut bytes = args.total_bytes();
-        if row.spec.locks == Locks::Queue {
-            for queued in session.transaction.iter().flat_map(|transaction| &transaction.queue) {
-                needs_memory |= queued.row.spec.flags.contains(Flags::DENYOOM);
-                bytes += queued.args.held_bytes();
-            }
-        }
-        !needs_memory || self.shared.store.evict(bytes, self.worker, scratch)
-    }
-
-    /// Shows watchers a request; EXEC comes after the requests it runs.
-    #[cold]
-    fn show(&self, session: &command::Session, row: &Row, args: &Args<'_>) {
-        if row.spec.locks == Locks::Queue
-            && let Some(transaction) = &session.transaction
-            && !transaction.poisoned
-            && !session.watch.is_broken()
-        {
-            transaction.queue.iter().for_each(|queued| self.show(session, &queued.row, &queued.args.as_args()));
-        }
-        if let Some(line) = admin::monitor::line(row.spec, args, session, self.now) {
-            (self.shared.show)(&line);
-        }
-    }
-
-    /// The locks of a request with any keys.
-    #[cold]
-    fn locks(&self, session: &command::Session, row: &Row, args: &Args<'_>) -> LockSet {
-        let store = &self.shared.store;
-        let mut set = LockSet::None;
-        match row.spec.locks {
-            Locks::None => {}
-            Locks::All => set = LockSet::All,
-            Locks::Keys => {
-                row.spec.visit_keys(args, |index, _| {
-                    let key = args.bytes(index).unwrap_or_default();
-                    set.insert(store.shard_of_bytes(key));
-                });
-            }
-            Locks::Cursor(index) => {
-                // A cursor that is none is the command's to refuse; until then any shard will do.
-                let text = args.bytes(index).and_then(|text| std::str::from_utf8(text).ok());
-                set.insert(store.shard_of_cursor(text.and_then(|text| text.parse().ok()).unwrap_or(0)));
-            }
-            Locks::Queue => {
-                for watched in &session.watch.keys {
-                    set.insert(store.shard_of_bytes(&watched.key));
-                }
-                for queued in session.transaction.iter().flat_map(|transaction| &transaction.queue) {
-                    match self.locks(session, &queued.row, &queued.args.as_args()) {
-                        LockSet::None => {}
-                        LockSet::One(shard) => set.insert(shard),
-                        LockSet::Several(shards) => shards.into_iter().for_each(|shard| set.insert(shard)),
-                        LockSet::All => set = LockSet::All,
-                    }
-                    if queued.row.spec.locks == Locks::All || matches!(queued.row.spec.locks, Locks::Cursor(_)) {
-                        set = LockSet::All;
-                    }
-                }
-            }
-        }
-        set
-    }
 }

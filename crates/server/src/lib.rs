@@ -12,5 +12,6 @@ pub mod listen;
 pub mod mailbox;
 pub mod serve;
 pub mod socket;
+mod turn;
 pub mod upkeep;
 pub mod worker;

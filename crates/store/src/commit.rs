@@ -1,8 +1,9 @@
 //! The write path: lock, run, record, unlock - and every command's way, since reads take it too.
 
-use crate::lock_set::LockSet;
+use crate::lock_set::{HeldShards, LockSet};
 use crate::store::Store;
 use crate::txn::{At, Scratch, Txn};
+use base::ShardId;
 use engine::Fetch;
 
 /// Why a command could not run now. It has changed nothing and is tried again.
@@ -35,43 +36,59 @@ impl Store {
         run: impl FnOnce(&mut Txn<'_>) -> Result<R, Fetch>,
     ) -> Result<R, Blocked> {
         let held = self.lock(locks, at.worker).ok_or(Blocked::Shard)?;
-        let mut txn = Finish(Some(Txn::new(self, held, scratch, at)));
-        let result = run(txn.get());
-        let Some(Txn { held, scratch, changed, .. }) = txn.0.take() else { unreachable!("taken once, here") };
-        if changed {
+        self.commit_locked(scratch, held, at, run)
+    }
+
+    /// [`Store::commit`] for what needs one shard.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn commit_one<R>(
+        &self,
+        scratch: &mut Scratch,
+        shard: ShardId,
+        at: &At,
+        run: impl FnOnce(&mut Txn<'_>) -> Result<R, Fetch>,
+    ) -> Result<R, Blocked> {
+        let held = self.lock_one(shard, at.worker).ok_or(Blocked::Shard)?;
+        self.commit_locked(scratch, HeldShards::One(shard, held), at, run)
+    }
+
+    #[inline]
+    fn commit_locked<R>(
+        &self,
+        scratch: &mut Scratch,
+        held: HeldShards<'_>,
+        at: &At,
+        run: impl FnOnce(&mut Txn<'_>) -> Result<R, Fetch>,
+    ) -> Result<R, Blocked> {
+        let mut running = Running(Txn::new(self, held, scratch, at));
+        let result = run(&mut running.0);
+        let Txn { held, scratch, changed, .. } = &mut running.0;
+        if *changed {
             assert!(result.is_ok(), "a command asked for a fetch after its first change");
             if let Some(log) = &self.log {
                 log.append(scratch.record.bytes());
                 scratch.record.clear();
             }
+            *changed = false;
         }
-        self.unlock(held);
+        self.unlock(std::mem::take(held));
         result.map_err(|Fetch| Blocked::Fetch)
     }
 }
 
-/// Unlocks when `run` panics, or ends the process when it is too late for that.
-struct Finish<'s>(Option<Txn<'s>>);
+/// Unlocks when `run` panics, or ends the process when it is too late for that. After the run there is nothing left to do.
+struct Running<'s>(Txn<'s>);
 
-impl<'s> Finish<'s> {
-    #[inline]
-    fn get(&mut self) -> &mut Txn<'s> {
-        match &mut self.0 {
-            Some(txn) => txn,
-            None => unreachable!("taken only after the run"),
-        }
-    }
-}
-
-impl Drop for Finish<'_> {
+impl Drop for Running<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(txn) = self.0.take() {
-            if txn.changed {
-                eprintln!("onggi: a command failed after its first change; ending the process to keep the data whole");
-                std::process::abort();
-            }
-            txn.store.unlock(txn.held);
+        if self.0.changed {
+            eprintln!("onggi: a command failed after its first change; ending the process to keep the data whole");
+            std::process::abort();
         }
+        self.0.store.unlock(std::mem::take(&mut self.0.held));
     }
 }

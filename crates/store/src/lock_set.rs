@@ -48,8 +48,10 @@ impl LockSet {
 }
 
 /// The locks, held.
+#[derive(Default)]
 pub(crate) enum HeldShards<'s> {
     /// None.
+    #[default]
     None,
     /// One.
     One(ShardId, Held<'s, Shard>),
@@ -93,14 +95,17 @@ impl Store {
     pub(crate) fn lock(&self, set: &LockSet, worker: usize) -> Option<HeldShards<'_>> {
         match set {
             LockSet::None => Some(HeldShards::None),
-            LockSet::One(shard) => {
-                let lock = &self.shard(*shard).lock;
-                let held = lock.spin_lock().or_else(|| lock.lock_or_enlist(worker))?;
-                Some(HeldShards::One(*shard, held))
-            }
+            LockSet::One(shard) => Some(HeldShards::One(*shard, self.lock_one(*shard, worker)?)),
             LockSet::Several(shards) => self.lock_several(shards.iter().copied(), worker),
             LockSet::All => self.lock_several(self.shard_ids(), worker),
         }
+    }
+
+    /// Takes one lock; `None` after enlisting `worker` with it.
+    #[inline]
+    pub(crate) fn lock_one(&self, shard: ShardId, worker: usize) -> Option<Held<'_, Shard>> {
+        let lock = &self.shard(shard).lock;
+        lock.spin_lock().or_else(|| lock.lock_or_enlist(worker))
     }
 
     fn lock_several(&self, shards: impl Iterator<Item = ShardId>, worker: usize) -> Option<HeldShards<'_>> {

@@ -124,16 +124,17 @@ impl Store {
         self.wake.wake(workers);
     }
 
-    /// Asks the processor for the table's line that leads to the key, without a lock: a hint, no more.
+    /// Asks the processor for the table's line that leads to the key, without a lock: a hint, no more. Gives what
+    /// [`Store::prefetch_entry`] needs.
     #[inline]
-    pub fn prefetch_bucket(&self, key: &Key<'_>) {
-        self.shard(self.shard_of(key)).hints.prefetch_bucket(key.space, key.hash);
+    pub fn prefetch_bucket(&self, shard: ShardId, space: KeyspaceId, hash: u64) -> Option<u32> {
+        self.shard(shard).hints.prefetch_bucket(space, hash)
     }
 
-    /// Asks for the entry itself, once [`Store::prefetch_bucket`]'s line has come.
+    /// Asks for the entry itself, once the line has come.
     #[inline]
-    pub fn prefetch_entry(&self, key: &Key<'_>) {
-        self.shard(self.shard_of(key)).hints.prefetch_entry(key.space, key.hash);
+    pub fn prefetch_entry(&self, shard: ShardId, space: KeyspaceId, hash: u64, line: u32) {
+        self.shard(shard).hints.prefetch_entry(space, hash, line);
     }
 
     /// A key of a keyspace.

@@ -53,11 +53,15 @@ pub struct Txn<'s> {
 }
 
 impl<'s> Txn<'s> {
-    pub(crate) fn new(store: &'s Store, held: HeldShards<'s>, scratch: &'s mut Scratch, at: &At) -> Self {
+    #[inline]
+    pub(crate) fn new(store: &'s Store, mut held: HeldShards<'s>, scratch: &'s mut Scratch, at: &At) -> Self {
+        match &mut held {
+            HeldShards::None => {}
+            HeldShards::One(_, shard) => shard.engine.set_time(at.now),
+            HeldShards::Several(all) => all.iter_mut().for_each(|(_, shard)| shard.engine.set_time(at.now)),
+        }
         let space = store.spaces.get(at.db).unwrap_or_default();
-        let mut txn = Self { store, held, scratch, now: at.now, space, touch: at.touch, changed: false };
-        txn.held.iter_mut().for_each(|shard| shard.engine.set_time(at.now));
-        txn
+        Self { store, held, scratch, now: at.now, space, touch: at.touch, changed: false }
     }
 
     #[inline]

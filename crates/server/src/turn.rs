@@ -1,0 +1,343 @@
+//! One worker's turn over a batch: what stands before a request, its locks, its call, what it leaves in figures and logs.
+//!
+//! ```text
+//! row, arguments -> plain? else login, MULTI, pause, budget, watchers -> lock one shard, or several -> call -> figures
+//! ```
+
+use crate::connection::Connection;
+use crate::executor::{ClientLimits, Shared};
+use base::{KeyspaceId, ShardId, SlotId, UnixMs};
+use command::call::{Observer, call};
+use command::pause::Pause;
+use command::stats::WorkerStats;
+use command::table::Row;
+use command::{Args, Ctx, Flags, Locks, Session, Stop};
+use engine::{Fetch, Key, Keyspace};
+use proto::{ReplyBuffer, ReplyMark};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use store::{At, Blocked, LockSet, Scratch, Txn};
+
+/// Where a key belongs: a [`Key`] without its bytes.
+#[derive(Clone, Copy)]
+pub struct Place {
+    /// Its keyed hash.
+    pub hash: u64,
+    /// Its cluster slot.
+    pub slot: SlotId,
+    /// Its shard.
+    pub shard: ShardId,
+    /// Its keyspace when it was hashed.
+    pub space: KeyspaceId,
+}
+
+/// What requests need of their worker, apart from the connection.
+pub struct Turn<'t> {
+    worker: usize,
+    shared: &'t Shared,
+    stats: &'t WorkerStats,
+    limits: &'t ClientLimits,
+    now: UnixMs,
+    pause: Option<&'t Pause>,
+    slow_ns: u64,
+    large_bytes_min: usize,
+    /// When the request before this one was done: one reading of the counter serves as its end and the next one's begin.
+    before: u64,
+}
+
+impl<'t> Turn<'t> {
+    /// The turn of a worker at this time.
+    pub fn new(
+        worker: usize,
+        shared: &'t Shared,
+        stats: &'t WorkerStats,
+        limits: &'t ClientLimits,
+        now: UnixMs,
+    ) -> Self {
+        let pause = Some(shared.host.part::<Pause>()).filter(|pause| pause.is_active(now));
+        let (slow_ns, large_bytes_min) = (shared.log.slow_ns(), shared.log.large_bytes_min());
+        Self { worker, shared, stats, limits, now, pause, slow_ns, large_bytes_min, before: stats.now() }
+    }
+
+    /// Runs one request: refuses it if it has no row, queues it inside MULTI, else takes its locks and calls it. `place` is
+    /// that of its first key.
+    ///
+    /// # Errors
+    /// [`Blocked`]: it changed nothing and is to be run again.
+    #[inline]
+    pub fn run(
+        &mut self,
+        scratch: &mut Scratch,
+        connection: &mut Connection,
+        row: Option<&Row>,
+        args: Args<'_>,
+        place: Option<Place>,
+    ) -> Result<(), Blocked> {
+        let Some(row) = row else { return self.refuse(connection, &args) };
+        let mark = connection.reply.mark();
+        let session = &connection.session;
+        let is_watched = self.shared.monitors.load(Ordering::Relaxed) > 0;
+        if !session.is_plain() || self.pause.is_some() || is_watched || self.shared.store.is_over_budget() {
+            if self.is_stopped(scratch, connection, row, &args)? {
+                if !connection.session.reply_wanted() {
+                    connection.reply.rewind(mark);
+                }
+                return Ok(());
+            }
+        }
+        let Connection { session, reply, .. } = connection;
+        let at = At { now: self.now, db: session.db, touch: !session.no_touch, worker: self.worker };
+        let mut request = Request { row, args, hashed: None, session, reply, turn: &*self };
+        // A bug that panics before the first change costs its request, not the worker; the store has opened the locks. After
+        // a change the store has ended the process.
+        let outcome = match place {
+            Some(place) if row.has_one_key => catch_unwind(AssertUnwindSafe(|| {
+                request.hashed = Some(place);
+                self.shared.store.commit_one(scratch, place.shard, &at, |txn| request.call(txn))
+            })),
+            _ => catch_unwind(AssertUnwindSafe(|| {
+                request.hashed = place;
+                let locks = self.locks(request.session, row, &args);
+                self.shared.store.commit(scratch, &locks, &at, |txn| request.call(txn))
+            })),
+        };
+        match outcome {
+            Ok(result) => self.before = result?,
+            Err(_) => self.panicked(connection, row, mark),
+        }
+        let Connection { session, reply, watching, .. } = connection;
+        if session.monitor != *watching {
+            *watching = session.monitor;
+            match watching {
+                true => self.shared.monitors.fetch_add(1, Ordering::Relaxed),
+                false => self.shared.monitors.fetch_sub(1, Ordering::Relaxed),
+            };
+        }
+        if !session.reply_wanted() {
+            reply.rewind(mark);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn panicked(&mut self, connection: &mut Connection, row: &Row, mark: ReplyMark) {
+        connection.reply.rewind(mark);
+        connection
+            .reply
+            .error(format!("ERR internal error in '{}': a bug of this server; nothing was changed", row.spec.name));
+        self.stats.error_replies.add(1);
+        self.before = self.stats.now();
+    }
+
+    /// A request that cannot run at all: wrong name or arity.
+    #[cold]
+    fn refuse(&self, connection: &mut Connection, args: &Args<'_>) -> Result<(), Blocked> {
+        let mark = connection.reply.mark();
+        if connection.session.is_held(self.now) {
+            return Err(Blocked::Shard);
+        }
+        command::gate::poison(&mut connection.session);
+        match self.shared.table.resolve(args) {
+            Err(Stop::Error(text)) if connection.session.authenticated => connection.reply.error(text),
+            _ => connection.reply.error("NOAUTH Authentication required."),
+        }
+        self.stats.error_replies.add(1);
+        if !connection.session.reply_wanted() {
+            connection.reply.rewind(mark);
+        }
+        Ok(())
+    }
+
+    /// What stands in the way of a request when anything might: a wrong password's delay, a pause, login, MULTI, the memory
+    /// budget. Watchers see what goes on. True when the request has been answered.
+    ///
+    /// # Errors
+    /// [`Blocked`] while it has to wait.
+    #[cold]
+    fn is_stopped(
+        &self,
+        scratch: &mut Scratch,
+        connection: &mut Connection,
+        row: &Row,
+        args: &Args<'_>,
+    ) -> Result<bool, Blocked> {
+        let Connection { session, reply, .. } = connection;
+        if self.is_held_back(session, row, args, reply)? {
+            return Ok(true);
+        }
+        if self.shared.store.is_over_budget() && !self.has_room(scratch, session, row, args) {
+            command::gate::poison(session);
+            reply.error("OOM command not allowed when used memory > 'maxmemory'.");
+            self.stats.error_replies.add(1);
+            return Ok(true);
+        }
+        if self.shared.monitors.load(Ordering::Relaxed) > 0 {
+            self.show(session, row, args);
+        }
+        Ok(false)
+    }
+
+    /// What stands in the way of a connection that is not in its plain state: a wrong password's delay, a pause, login,
+    /// MULTI. True when the request has been answered.
+    ///
+    /// # Errors
+    /// [`Blocked`] while it has to wait.
+    fn is_held_back(
+        &self,
+        session: &mut Session,
+        row: &Row,
+        args: &Args<'_>,
+        reply: &mut ReplyBuffer,
+    ) -> Result<bool, Blocked> {
+        if session.is_held(self.now) {
+            return Err(Blocked::Shard);
+        }
+        session.held_until = None;
+        let mut flags = row.spec.flags;
+        if row.spec.locks == Locks::Queue {
+            let queue = session.transaction.iter().flat_map(|transaction| &transaction.queue);
+            flags = queue.fold(flags, |flags, queued| flags | queued.row.spec.flags);
+        }
+        if (session.transaction.is_none() || row.spec.locks == Locks::Queue)
+            && self.pause.is_some_and(|pause| pause.is_paused(self.now, flags))
+        {
+            return Err(Blocked::Shard);
+        }
+        let stopped = command::gate::stop(session, row, args, reply);
+        if session.transaction.as_ref().is_some_and(|queue| queue.bytes > self.limits.transaction_bytes_max) {
+            reply.error(format!(
+                "ERR transaction queue exceeds {} bytes (client-transaction-limit); connection closed",
+                self.limits.transaction_bytes_max
+            ));
+            session.transaction = None;
+            session.close_after_replies = true;
+        }
+        Ok(stopped)
+    }
+
+    /// Shows the command log a call that may be worth keeping.
+    #[cold]
+    fn report(&self, ctx: &Ctx<'_>, duration: u64, request_bytes: usize, reply_bytes: usize) {
+        let log = &self.shared.log;
+        if duration >= self.slow_ns {
+            log.slow_call(ctx, duration);
+        }
+        if log.is_large(request_bytes, reply_bytes) {
+            log.sized_call(ctx, request_bytes, reply_bytes);
+        }
+    }
+
+    /// Whether a request may go on while over the memory budget: it needs no memory, or something could be evicted.
+    #[cold]
+    fn has_room(&self, scratch: &mut Scratch, session: &Session, row: &Row, args: &Args<'_>) -> bool {
+        let mut needs_memory = row.spec.flags.contains(Flags::DENYOOM);
+        let mut bytes = args.total_bytes();
+        if row.spec.locks == Locks::Queue {
+            for queued in session.transaction.iter().flat_map(|transaction| &transaction.queue) {
+                needs_memory |= queued.row.spec.flags.contains(Flags::DENYOOM);
+                bytes += queued.args.held_bytes();
+            }
+        }
+        !needs_memory || self.shared.store.evict(bytes, self.worker, scratch)
+    }
+
+    /// Shows watchers a request; EXEC comes after the requests it runs.
+    #[cold]
+    fn show(&self, session: &Session, row: &Row, args: &Args<'_>) {
+        if row.spec.locks == Locks::Queue
+            && let Some(transaction) = &session.transaction
+            && !transaction.poisoned
+            && !session.watch.is_broken()
+        {
+            transaction.queue.iter().for_each(|queued| self.show(session, &queued.row, &queued.args.as_args()));
+        }
+        if let Some(line) = admin::monitor::line(row.spec, args, session, self.now) {
+            (self.shared.show)(&line);
+        }
+    }
+
+    /// The locks of a request with any keys.
+    #[cold]
+    fn locks(&self, session: &Session, row: &Row, args: &Args<'_>) -> LockSet {
+        let store = &self.shared.store;
+        let mut set = LockSet::None;
+        match row.spec.locks {
+            Locks::None => {}
+            Locks::All => set = LockSet::All,
+            Locks::Keys => {
+                row.spec.visit_keys(args, |index, _| {
+                    let key = args.bytes(index).unwrap_or_default();
+                    set.insert(store.shard_of_bytes(key));
+                });
+            }
+            Locks::Cursor(index) => {
+                // A cursor that is none is the command's to refuse; until then any shard will do.
+                let text = args.bytes(index).and_then(|text| std::str::from_utf8(text).ok());
+                set.insert(store.shard_of_cursor(text.and_then(|text| text.parse().ok()).unwrap_or(0)));
+            }
+            Locks::Queue => {
+                for watched in &session.watch.keys {
+                    set.insert(store.shard_of_bytes(&watched.key));
+                }
+                for queued in session.transaction.iter().flat_map(|transaction| &transaction.queue) {
+                    match self.locks(session, &queued.row, &queued.args.as_args()) {
+                        LockSet::None => {}
+                        LockSet::One(shard) => set.insert(shard),
+                        LockSet::Several(shards) => shards.into_iter().for_each(|shard| set.insert(shard)),
+                        LockSet::All => set = LockSet::All,
+                    }
+                    if queued.row.spec.locks == Locks::All || matches!(queued.row.spec.locks, Locks::Cursor(_)) {
+                        set = LockSet::All;
+                    }
+                }
+            }
+        }
+        set
+    }
+}
+
+/// One request on its way through [`call`].
+struct Request<'r, 't> {
+    row: &'r Row,
+    args: Args<'r>,
+    hashed: Option<Place>,
+    session: &'r mut Session,
+    reply: &'r mut ReplyBuffer,
+    turn: &'r Turn<'t>,
+}
+
+impl Request<'_, '_> {
+    /// Calls the command under its locks and keeps its figures. Gives the time when it was done.
+    #[inline]
+    fn call(&mut self, txn: &mut Txn<'_>) -> Result<u64, Fetch> {
+        let (row, args, turn) = (self.row, self.args, self.turn);
+        let start = self.reply.len();
+        let hashed = self.hashed.map(|place| {
+            let index = usize::from(row.first_key);
+            let bytes = args.bytes(index).unwrap_or_default();
+            // The database may have changed since the key was hashed: by a SELECT earlier in the batch, or by a SWAPDB.
+            (index, Key { bytes, hash: place.hash, slot: place.slot, space: txn.space() })
+        });
+        let mut ctx = Ctx {
+            spec: row.spec,
+            args,
+            reply: self.reply,
+            ks: txn,
+            session: self.session,
+            host: &turn.shared.host,
+            stats: turn.stats,
+            hashed,
+        };
+        call(&mut ctx, row)?;
+        let after = ctx.stats.now();
+        let duration = after.saturating_sub(turn.before);
+        if let Some(stats) = ctx.stats.command(row.index) {
+            stats.record(duration);
+        }
+        let (request_bytes, reply_bytes) = (args.total_bytes(), ctx.reply.len().saturating_sub(start));
+        if duration >= turn.slow_ns || request_bytes + reply_bytes >= turn.large_bytes_min {
+            turn.report(&ctx, duration, request_bytes, reply_bytes);
+        }
+        Ok(after)
+    }
+}
