@@ -486,21 +486,20 @@ impl Executor {
                 pending.span_count,
             );
             match &pending.row {
-                Err(Stop::Error(text)) => turn.refuse(connection, text),
+                _ if !connection.waiting.is_empty() => connection.waiting.push_back(args.to_owned()),
+                Err(Stop::Error(text)) => turn.refuse(connection, &args, text),
                 Err(Stop::Fetch) => {}
-                Ok(row) if !connection.waiting.is_empty() => connection.waiting.push_back((*row, args.to_owned())),
                 Ok(row) => {
                     let hashed =
                         pending.key.map(|(index, place)| (index, place.with(args.bytes(index).unwrap_or_default())));
                     if turn.run(&mut self.scratch, connection, row, args, hashed).is_err() {
-                        connection.waiting.push_back((*row, args.to_owned()));
+                        connection.waiting.push_back(args.to_owned());
                         self.waiting.push(pending.connection);
                     }
                 }
             }
             if !connection.listed {
                 connection.listed = true;
-                connection.publish(&pending.row, self.now);
                 self.to_send.push(pending.connection);
             }
         }
@@ -522,13 +521,21 @@ impl Executor {
     fn run_waiting_of(&mut self, id: usize) {
         let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, self.now);
         let Some(connection) = self.connections.get_mut(id) else { return };
-        while let Some((row, args)) = connection.waiting.pop_front() {
+        while let Some(args) = connection.waiting.pop_front() {
             if connection.session.close_after_replies {
                 connection.waiting.clear();
                 break;
             }
-            if turn.run(&mut self.scratch, connection, &row, args.as_args(), None).is_err() {
-                connection.waiting.push_front((row, args));
+            let ran = match self.shared.table.resolve(&args.as_args()) {
+                Ok(row) => turn.run(&mut self.scratch, connection, &row, args.as_args(), None),
+                Err(Stop::Error(text)) => {
+                    turn.refuse(connection, &args.as_args(), &text);
+                    Ok(())
+                }
+                Err(Stop::Fetch) => Ok(()),
+            };
+            if ran.is_err() {
+                connection.waiting.push_front(args);
                 self.waiting.push(id);
                 break;
             }
@@ -612,14 +619,12 @@ impl<'t> Turn<'t> {
 
     /// A request that cannot run at all: wrong name or arity.
     #[cold]
-    fn refuse(&self, connection: &mut Connection, text: &command::error::ErrorText) {
+    fn refuse(&self, connection: &mut Connection, args: &Args<'_>, text: &command::error::ErrorText) {
         let mark = connection.reply.mark();
-        command::gate::poison(&mut connection.session);
-        if connection.session.authenticated {
-            connection.reply.error(text);
-        } else {
-            connection.reply.error("NOAUTH Authentication required.");
-        }
+        let row = self.shared.table.named(args);
+        connection.last_command = row.map_or(u32::MAX, |row| row.index);
+        let spec = row.map(|row| row.spec);
+        command::gate::refuse(&mut connection.session, &self.shared.host, spec, text.as_ref(), &mut connection.reply);
         self.stats.error_replies.add(1);
         if !connection.session.reply_wanted() {
             connection.reply.rewind(mark);
@@ -639,7 +644,8 @@ impl<'t> Turn<'t> {
         args: Args<'_>,
         hashed: Option<(usize, Key<'_>)>,
     ) -> Result<(), Blocked> {
-        let Connection { session, reply, watching, .. } = connection;
+        let Connection { session, reply, watching, last_command, .. } = connection;
+        *last_command = row.index;
         let mark = reply.mark();
         if (!session.is_plain() || self.pause.is_some()) && self.is_stopped(session, row, &args, reply)? {
             if !session.reply_wanted() {
@@ -648,8 +654,8 @@ impl<'t> Turn<'t> {
             return Ok(());
         }
         if self.shared.store.is_over_budget() && !self.has_room(scratch, session, row, &args) {
-            command::gate::poison(session);
-            reply.error("OOM command not allowed when used memory > 'maxmemory'.");
+            let text = b"OOM command not allowed when used memory > 'maxmemory'.";
+            command::gate::reject(session, row.spec, text, reply);
             self.stats.error_replies.add(1);
             return Ok(());
         }
@@ -745,7 +751,7 @@ impl<'t> Turn<'t> {
         {
             return Err(Blocked::Shard);
         }
-        let stopped = command::gate::stop(session, row, args, reply);
+        let stopped = command::gate::stop(session, &self.shared.host, row, args, reply);
         if session.transaction.as_ref().is_some_and(|queue| queue.bytes > self.limits.transaction_bytes_max) {
             reply.error(format!(
                 "ERR transaction queue exceeds {} bytes (client-transaction-limit); connection closed",

@@ -7,10 +7,12 @@
 //! ```
 
 pub mod connection;
+pub mod descriptors;
 pub mod executor;
 pub mod listen;
 pub mod mailbox;
 pub mod serve;
 pub mod socket;
+pub mod strangers;
 pub mod upkeep;
 pub mod worker;
