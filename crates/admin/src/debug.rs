@@ -8,8 +8,9 @@ use command::clients::Address;
 use command::spec::Docs;
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
 use config::DebugCommand;
+use std::sync::Arc;
 use std::time::Duration;
-use store::Digest;
+use store::{Digest, Store};
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&DEBUG];
@@ -46,8 +47,10 @@ fn debug(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     } else if ctx.is_word(1, "digest") && count == 2 {
         let digest = digest_of_all(ctx);
         ctx.reply.simple(digest.to_string());
-    } else if ctx.is_word(1, "digest-value") && count >= 3 {
+    } else if ctx.is_word(1, "digest-value") {
         return digest_value(ctx);
+    } else if ctx.is_word(1, "set-active-expire") && count == 3 {
+        set_active_expiration(ctx);
     } else {
         return Err(Stop::error_with(format!(
             "ERR unknown subcommand or wrong number of arguments for '{}'. Try DEBUG HELP.",
@@ -88,32 +91,49 @@ fn sleep(ctx: &mut Ctx<'_>) {
 fn object(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let key = ctx.key(2);
     let Some(entry) = ctx.ks.peek(&key)? else { return Err(error::NO_SUCH_KEY) };
-    let (encoding, len, stamp) = (types::encoding::name(&entry), entry.value.len(), entry.stamp);
-    let idle = ctx.ks.idle_seconds(stamp);
-    let cost = ctx.ks.cost_bytes(&key).unwrap_or(0);
-    ctx.reply.simple(format!(
-        "Value refcount:1 encoding:{encoding} serializedlength:{len} lru_seconds_idle:{idle} cost_bytes:{cost}"
-    ));
+    let (address, encoding, stamp) = (entry.value.bytes().as_ptr(), types::encoding::name(&entry), entry.stamp);
+    let mut text = format!("Value at:{address:p} refcount:1 encoding:{encoding}");
+    if ctx.args.len() == 3 {
+        text.push_str(&format!(" serializedlength:{}", serialized_len(entry.value.bytes())));
+    }
+    text.push_str(&format!(" lru:{stamp} lru_seconds_idle:{}", ctx.ks.idle_seconds(stamp)));
+    ctx.reply.simple(text);
     Ok(())
 }
 
-/// The digest of all live entries, through the shards locked for this command.
+/// The bytes of a string in an RDB file, uncompressed: an integer of up to 32 bits with its tag, or a length and the text.
+fn serialized_len(value: &[u8]) -> usize {
+    if let Some(number) = types::integer::parse_integer(value) {
+        if i8::try_from(number).is_ok() {
+            return 2;
+        } else if i16::try_from(number).is_ok() {
+            return 3;
+        } else if i32::try_from(number).is_ok() {
+            return 5;
+        }
+    }
+    let length_bytes = match value.len() {
+        0..0x40 => 1,
+        0x40..0x4000 => 2,
+        0x4000..0x1_0000_0000 => 5,
+        _ => 9,
+    };
+    length_bytes + value.len()
+}
+
+/// The digest of all entries, through the shards locked for this command.
 fn digest_of_all(ctx: &mut Ctx<'_>) -> Digest {
-    let (mut digest, now) = (Digest::default(), ctx.now());
+    let mut digest = Digest::default();
     for db in (0..).map(base::DbIndex) {
         let Some(space) = ctx.ks.space_of(db) else { break };
         if ctx.ks.len(space) == 0 {
             continue;
         }
-        let mut cursor = Some(0);
+        let (mut entries, mut cursor) = (Digest::default(), Some(0));
         while let Some(at) = cursor {
-            let step = ctx.ks.scan(space, at, &mut |entry| {
-                if !entry.is_expired(now) {
-                    digest.toggle(Digest::of(db, entry));
-                }
-            });
-            cursor = step.next;
+            cursor = ctx.ks.scan(space, at, &mut |entry| entries.add_entry(Digest::of_entry(entry))).next;
         }
+        digest.add_database(db, entries);
     }
     digest
 }
@@ -121,12 +141,19 @@ fn digest_of_all(ctx: &mut Ctx<'_>) -> Digest {
 fn digest_value(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let mut digests = Vec::new();
     for index in 2..ctx.args.len() {
-        let (key, db) = (ctx.key(index), ctx.session.db);
-        digests.push(ctx.ks.peek(&key)?.map(|entry| Digest::of(db, &entry)).unwrap_or_default());
+        let key = ctx.key(index);
+        digests.push(ctx.ks.peek(&key)?.map(|entry| Digest::of_value(&entry)).unwrap_or_default());
     }
     ctx.reply.array(digests.len());
     digests.iter().for_each(|digest| ctx.reply.simple(digest.to_string()));
     Ok(())
+}
+
+/// 0, and what is no number, turn it off; any other number turns it on.
+fn set_active_expiration(ctx: &mut Ctx<'_>) {
+    let on = ctx.integer(2).is_ok_and(|number| number != 0);
+    ctx.host.part::<Arc<Store>>().set_active_expiration(on);
+    ctx.reply.ok();
 }
 
 fn help(ctx: &mut Ctx<'_>) {
@@ -135,11 +162,15 @@ fn help(ctx: &mut Ctx<'_>) {
         &[
             "DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
             "DIGEST",
-            "    Give one number for all data: equal on servers with equal data.",
+            "    Give one number for all data: equal on servers with equal data, Redis and",
+            "    Valkey among them.",
             "DIGEST-VALUE <key> [<key> ...]",
-            "    Give such a number for each of these keys.",
+            "    Give such a number for each of these keys' values.",
             "OBJECT <key> [fast]",
             "    Tell how the value under the key is stored.",
+            "SET-ACTIVE-EXPIRE <0|1>",
+            "    Leave expired keys where they are (0), or remove them (1). Either way no read",
+            "    finds them.",
             "SLEEP <seconds>",
             "    Hold up the server; fractions are allowed.",
             "HELP",

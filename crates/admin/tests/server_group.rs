@@ -42,6 +42,7 @@ impl Apply for Refusing {
 }
 
 struct Server {
+    clock: Arc<ManualClock>,
     store: Arc<Store>,
     table: Arc<CommandTable>,
     host: Host,
@@ -58,10 +59,11 @@ impl Server {
     }
 
     fn with(settings: Settings) -> Self {
+        let clock = Arc::new(ManualClock::new(START + 5000));
         let store = Arc::new(Store::new(StoreOptions {
             shard_count: 4,
             database_count: 16,
-            clock: Arc::new(ManualClock::new(START + 5000)),
+            clock: clock.clone(),
             entropy: Arc::new(SeededEntropy::new(1)),
             wake: Arc::new(NobodyWaits),
             log: None,
@@ -90,7 +92,7 @@ impl Server {
             .with(Configuration::new(settings, Box::new(Refusing)));
         let session = Session::of(client, true);
         let reply = ReplyBuffer::new(Protocol::Resp2);
-        Self { store, table, host, stats, session, scratch: Scratch::default(), reply, stopped }
+        Self { clock, store, table, host, stats, session, scratch: Scratch::default(), reply, stopped }
     }
 
     /// The reply to a request, its words separated by blanks.
@@ -374,10 +376,35 @@ fn debug_has_to_be_allowed() {
     assert_ne!(server.run("DEBUG DIGEST"), one_way);
     server.run("SET b 2");
     assert_eq!(server.run("DEBUG DIGEST"), one_way, "the order does not matter");
-    assert_eq!(server.run("DEBUG DIGEST"), format!("+{}\r\n", server.store.digest(START + 5000)));
     let values = server.run("DEBUG DIGEST-VALUE a nosuch");
     assert!(values.starts_with("*2\r\n+") && values.ends_with(&empty), "{values}");
-    assert!(server.run("DEBUG OBJECT a").contains("encoding:int serializedlength:1"));
+    assert!(server.run("DEBUG OBJECT a").contains(" refcount:1 encoding:int serializedlength:2 lru:"));
+    assert!(!server.run("DEBUG OBJECT a FAST").contains("serializedlength"));
+    let far = (-1i64 << 32).to_string();
+    for (value, len) in [("127", 2), ("-129", 3), ("32768", 5), (far.as_str(), 12), ("0012", 5), (&"x".repeat(64), 66)]
+    {
+        server.run(&format!("SET a {value}"));
+        let object = server.run("DEBUG OBJECT a");
+        assert!(object.contains(&format!(" serializedlength:{len} ")), "{value}: {object}");
+    }
+}
+
+/// Expired entries stay while nobody removes them, invisible to reads, and go when somebody may again.
+#[test]
+fn active_expiration_can_be_turned_off() {
+    let mut server = Server::with(Settings { enable_debug_command: config::DebugCommand::Yes, ..Settings::default() });
+    let upkeep = |server: &Server| {
+        let mut scratch = store::Scratch::default();
+        for shard in server.store.shard_ids() {
+            while server.store.upkeep(shard, 0, &mut scratch) {}
+        }
+    };
+    server.check(&[("DEBUG SET-ACTIVE-EXPIRE 0", "+OK\r\n"), ("SET a 1 PX 10", "+OK\r\n")]);
+    server.clock.advance_ms(2000);
+    upkeep(&server);
+    server.check(&[("GET a", "$-1\r\n"), ("DBSIZE", ":1\r\n"), ("DEBUG SET-ACTIVE-EXPIRE 1", "+OK\r\n")]);
+    upkeep(&server);
+    server.check(&[("DBSIZE", ":0\r\n")]);
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! The connections of the server: who is there, and a way to close one.
 //!
 //! ```text
-//! accept -> connect() -> Arc<ClientInfo> -> Session -> executor: update() once per batch
+//! accept -> connect() -> Arc<ClientInfo> -> Session -> executor: update() once a turn
 //!                              \-> registry -> CLIENT LIST, CLIENT KILL
 //! ```
 //!
 //! L1. The registry is locked only when a connection comes or goes and by CLIENT commands, never by other requests.
 //! L2. What changes in a [`ClientInfo`] is written by the connection's worker alone; readers see each field as of some
-//!     moment since the last batch.
+//!     moment since the last turn.
 //! L3. A killed connection leaves the registry at once, so that a CLIENT LIST after CLIENT KILL does not show it.
 
 use crate::stats::Counter;
@@ -77,18 +77,20 @@ bitflags::bitflags! {
 /// What a client calls itself: printable ASCII without blanks, since it is shown in lines of fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// Set by CLIENT SETNAME or HELLO SETNAME.
+    /// Set by CLIENT SETNAME or HELLO SETNAME, up to the first zero byte.
     pub name: String,
+    /// The zero byte in the name and what follows it: CLIENT GETNAME answers it, and nothing else shows it.
+    pub name_rest: Vec<u8>,
     /// Set by CLIENT SETINFO lib-name.
     pub library_name: String,
     /// Set by CLIENT SETINFO lib-ver.
     pub library_version: String,
 }
 
-/// What a batch has done for one connection, for [`ClientInfo::update`].
+/// What a turn has done for one connection, for [`ClientInfo::update`].
 #[derive(Clone, Copy, Debug)]
 pub struct Activity {
-    /// When the batch ran.
+    /// When the turn began.
     pub now: UnixMs,
     /// The statistics' index of its last command ([`Row::index`](crate::table::Row::index)).
     pub command: u32,
@@ -129,7 +131,7 @@ pub struct ClientInfo {
     db: AtomicU32,
     flags: AtomicU8,
     protocol: AtomicU8,
-    /// Commands queued by MULTI; -1 outside.
+    /// Commands queued by MULTI or run by EXEC; -1 outside.
     queued: AtomicI64,
     queued_bytes: AtomicUsize,
     watched: AtomicUsize,
@@ -167,7 +169,7 @@ impl ClientInfo {
         }
     }
 
-    /// Publishes where the connection stands. Called by its worker, once per batch and connection.
+    /// Publishes where the connection stands. Called by its worker, once a turn and connection.
     pub fn update(&self, session: &Session, activity: &Activity) {
         self.last_command.store(activity.command, Ordering::Relaxed);
         self.input_bytes.store(activity.input_bytes, Ordering::Relaxed);
@@ -176,10 +178,18 @@ impl ClientInfo {
         self.update_session(session, activity.protocol, activity.now);
     }
 
+    /// Publishes what is left of the replies after a send. Called by its worker.
+    #[inline]
+    pub fn set_unsent(&self, unsent_bytes: usize, reply_buffer_bytes: usize) {
+        self.unsent_bytes.store(unsent_bytes, Ordering::Relaxed);
+        self.reply_buffer_bytes.store(reply_buffer_bytes, Ordering::Relaxed);
+    }
+
     /// Publishes what the session says, when a command is about to show it.
     pub fn update_session(&self, session: &Session, protocol: Protocol, now: UnixMs) {
         let transaction = session.transaction.as_ref();
-        let queued = transaction.map_or(-1, |transaction| i64::try_from(transaction.queue.len()).unwrap_or(i64::MAX));
+        let queued = transaction.map(|transaction| transaction.queue.len()).or(session.running);
+        let queued = queued.map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX));
         self.last_used_at.store(now, Ordering::Relaxed);
         self.db.store(session.db.0, Ordering::Relaxed);
         self.flags.store(flags_of(session).bits(), Ordering::Relaxed);
@@ -219,7 +229,7 @@ impl ClientInfo {
         self.protocol.load(Ordering::Relaxed)
     }
 
-    /// Commands queued by MULTI; -1 outside.
+    /// Commands queued by MULTI or run by EXEC; -1 outside.
     pub fn queued(&self) -> i64 {
         self.queued.load(Ordering::Relaxed)
     }
@@ -287,7 +297,7 @@ pub struct Held {
 fn flags_of(session: &Session) -> ClientFlags {
     let mut flags = ClientFlags::empty();
     flags.set(ClientFlags::MONITOR, session.monitor);
-    flags.set(ClientFlags::TRANSACTION, session.transaction.is_some());
+    flags.set(ClientFlags::TRANSACTION, session.transaction.is_some() || session.running.is_some());
     flags.set(ClientFlags::WATCH_BROKEN, session.watch.is_broken());
     flags.set(ClientFlags::CLOSING, session.close_after_replies);
     flags.set(ClientFlags::NO_EVICT, session.no_evict);

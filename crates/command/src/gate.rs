@@ -1,27 +1,33 @@
 //! What stands between a request and its command when the connection is not in its plain state: login, transactions.
 
+use crate::login::Login;
 use crate::session::Queued;
 use crate::table::Row;
-use crate::{Args, Flags, Session};
+use crate::{Args, CommandSpec, Flags, Host, Locks, Session};
 use proto::ReplyBuffer;
 
 /// Commands that act on the transaction itself and are never queued.
 const NEVER_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
 
+const NOT_LOGGED_IN: &[u8] = b"NOAUTH Authentication required.";
+
 /// Refuses or queues the request, with its reply; false when it is to run now.
 #[cold]
-pub fn stop(session: &mut Session, row: &Row, args: &Args<'_>, reply: &mut ReplyBuffer) -> bool {
+pub fn stop(session: &mut Session, host: &Host, row: &Row, args: &Args<'_>, reply: &mut ReplyBuffer) -> bool {
     if !session.authenticated && !row.spec.flags.contains(Flags::NO_AUTH) {
-        poison(session);
-        reply.error("NOAUTH Authentication required.");
-        return true;
+        if host.part::<Login>().needs_password() {
+            reject(session, row.spec, NOT_LOGGED_IN, reply);
+            return true;
+        }
+        // The password was taken away since it connected: it is let in like those that connect now.
+        session.authenticated = true;
     }
     if session.transaction.is_none() {
         return false;
     }
     if row.spec.flags.contains(Flags::NO_MULTI) {
-        poison(session);
-        reply.error(format!("ERR Command '{}' not allowed inside a transaction", row.spec.name));
+        let text = format!("ERR Command '{}' not allowed inside a transaction", row.spec.name);
+        reject(session, row.spec, text.as_bytes(), reply);
         return true;
     }
     if NEVER_QUEUED.contains(&row.spec.name) {
@@ -38,8 +44,38 @@ pub fn stop(session: &mut Session, row: &Row, args: &Args<'_>, reply: &mut Reply
     true
 }
 
+/// Refuses a request whose name or number of arguments is wrong: `error` says so, but only to who may run commands at
+/// all. `spec` is the command it names, if there is one.
+#[cold]
+pub fn refuse(session: &mut Session, host: &Host, spec: Option<&CommandSpec>, error: &[u8], reply: &mut ReplyBuffer) {
+    let is_for_strangers = spec.is_some_and(|spec| spec.flags.contains(Flags::NO_AUTH));
+    let is_stranger = !session.authenticated && host.part::<Login>().needs_password();
+    let error = if is_stranger && !is_for_strangers { NOT_LOGGED_IN } else { error };
+    match spec {
+        Some(spec) => reject(session, spec, error, reply),
+        None => {
+            poison(session);
+            reply.error(error);
+        }
+    }
+}
+
+/// Answers an error in place of running the command. A transaction that would have queued the command is not going to
+/// run; one that EXEC would have run ends here.
+#[cold]
+pub fn reject(session: &mut Session, spec: &CommandSpec, error: &[u8], reply: &mut ReplyBuffer) {
+    if spec.locks != Locks::Queue {
+        poison(session);
+        return reply.error(error);
+    }
+    session.transaction = None;
+    session.watch = Default::default();
+    let error = error.strip_prefix(b"ERR ").unwrap_or(error);
+    reply.error([b"EXECABORT Transaction discarded because of: ", error].concat());
+}
+
 /// A refused request inside MULTI makes EXEC answer EXECABORT.
-pub fn poison(session: &mut Session) {
+fn poison(session: &mut Session) {
     if let Some(transaction) = &mut session.transaction {
         transaction.poisoned = true;
     }

@@ -18,6 +18,8 @@ pub struct Session {
     pub authenticated: bool,
     /// The commands queued since MULTI; `None` outside.
     pub transaction: Option<Transaction>,
+    /// How many commands the transaction has that EXEC is running now.
+    pub running: Option<usize>,
     /// Keys watched since the last EXEC, DISCARD or UNWATCH.
     pub watch: Watch,
     /// What CLIENT REPLY has asked for.
@@ -117,6 +119,7 @@ impl Session {
             db: DbIndex(0),
             authenticated,
             transaction: None,
+            running: None,
             watch: Watch::default(),
             replies: Replies::On,
             no_touch: false,

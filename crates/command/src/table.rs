@@ -144,6 +144,16 @@ impl CommandTable {
         }
     }
 
+    /// The row a request names, whatever the number of its arguments: for requests that are refused.
+    #[cold]
+    pub fn named(&self, args: &Args<'_>) -> Option<Row> {
+        let row = *self.find(&args[0])?;
+        match (row.spec.run, args.bytes(1)) {
+            (Run::Container(rows), Some(word)) => find_subcommand(row, rows, word),
+            _ => Some(row),
+        }
+    }
+
     /// Top-level commands.
     pub fn commands(&self) -> &[&'static CommandSpec] {
         &self.top
@@ -163,17 +173,23 @@ fn resolve_subcommand(row: Row, rows: &[&'static CommandSpec], args: &Args<'_>) 
             _ => Err(error::wrong_arity(row.spec.name)),
         };
     };
-    let found = rows.iter().position(|sub| word.eq_ignore_ascii_case(sub.name.as_bytes()));
-    let Some((place, spec)) = found.and_then(|place| Some((place, *rows.get(place)?))) else {
+    let Some(found) = find_subcommand(row, rows, word) else {
         let container = row.spec.name.to_ascii_uppercase();
         let after = format!("'. Try {container} HELP.");
         return Err(error::repeating("ERR unknown subcommand '", shown(word, SHOWN_BYTES_MAX), &after));
     };
-    if !spec.accepts(args.len()) {
-        return Err(error::wrong_arity(&format!("{}|{}", row.spec.name, spec.name)));
+    if !found.spec.accepts(args.len()) {
+        return Err(error::wrong_arity(&format!("{}|{}", row.spec.name, found.spec.name)));
     }
-    let index = row.index.saturating_add(1).saturating_add(u32::try_from(place).unwrap_or(u32::MAX));
-    Ok(Row::new(spec, index))
+    Ok(found)
+}
+
+/// The subcommand of this name, in any case.
+#[cold]
+fn find_subcommand(container: Row, rows: &[&'static CommandSpec], word: &[u8]) -> Option<Row> {
+    let place = rows.iter().position(|sub| word.eq_ignore_ascii_case(sub.name.as_bytes()))?;
+    let index = container.index.saturating_add(1).saturating_add(u32::try_from(place).ok()?);
+    Some(Row::new(rows.get(place)?, index))
 }
 
 /// Of what a client sent, error texts repeat at most this much.

@@ -19,7 +19,7 @@ pub enum Effect<'a> {
         expire_at: Option<UnixMs>,
     },
     /// `SETRANGE key offset bytes`: overwrites a part of an existing string, zero-filled up to `offset`; expiration stays.
-    /// APPEND is a splice at the old length.
+    /// APPEND is a splice at the old length. No bytes leave the value as it is, but counted as edited.
     Splice {
         /// Which string; it exists.
         key: Key<'a>,

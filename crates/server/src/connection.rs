@@ -4,7 +4,6 @@ use base::UnixMs;
 use command::args::OwnedArgs;
 use command::clients::Activity;
 use command::session::Session;
-use command::table::Row;
 use proto::{Protocol, ReplyBuffer, RequestParser};
 use std::collections::VecDeque;
 
@@ -20,11 +19,13 @@ pub struct Connection {
     pub reply: ReplyBuffer,
     /// Requests that wait for a lock or a fetch, the first of them being what is waited for. While there are any, nothing
     /// more is parsed.
-    pub waiting: VecDeque<(Option<Row>, OwnedArgs)>,
+    pub waiting: VecDeque<OwnedArgs>,
     /// `unparsed` may hold whole requests: parsing stopped because too much output was unsent.
     pub paused: bool,
     /// Listed for sending in this turn of the loop.
     pub listed: bool,
+    /// The statistics' index of the last request that named a command.
+    pub last_command: u32,
     /// Counted among the connections that MONITOR shows everything.
     pub watching: bool,
     /// Since when more is unsent than the soft limit allows.
@@ -42,19 +43,21 @@ impl Connection {
             waiting: VecDeque::new(),
             paused: false,
             listed: false,
+            last_command: u32::MAX,
             watching: false,
             slow_since: None,
         }
     }
 
-    /// Shows others where the connection stands; once per batch.
+    /// Shows others where the connection stands; once a turn, before the first byte of the turn's replies is sent, so that
+    /// whoever has a reply finds what it says.
     #[inline]
-    pub fn publish(&self, last: Option<&Row>, now: UnixMs) {
+    pub fn publish(&self, now: UnixMs) {
         self.session.info.update(
             &self.session,
             &Activity {
                 now,
-                command: last.map_or(u32::MAX, |row| row.index),
+                command: self.last_command,
                 protocol: self.reply.protocol(),
                 input_bytes: self.unparsed.len(),
                 unsent_bytes: self.reply.len(),

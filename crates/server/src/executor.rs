@@ -478,14 +478,13 @@ impl Executor {
                 pending.span_count,
             );
             if !connection.waiting.is_empty() {
-                connection.waiting.push_back((pending.row, args.to_owned()));
+                connection.waiting.push_back(args.to_owned());
             } else if turn.run(&mut self.scratch, connection, pending.row.as_ref(), args, pending.place).is_err() {
-                connection.waiting.push_back((pending.row, args.to_owned()));
+                connection.waiting.push_back(args.to_owned());
                 self.waiting.push(pending.connection);
             }
             if !connection.listed {
                 connection.listed = true;
-                connection.publish(pending.row.as_ref(), self.now);
                 self.to_send.push(pending.connection);
             }
         }
@@ -507,13 +506,14 @@ impl Executor {
     fn run_waiting_of(&mut self, id: usize) {
         let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, self.now);
         let Some(connection) = self.connections.get_mut(id) else { return };
-        while let Some((row, args)) = connection.waiting.pop_front() {
+        while let Some(args) = connection.waiting.pop_front() {
             if connection.session.close_after_replies {
                 connection.waiting.clear();
                 break;
             }
+            let row = self.shared.table.lookup(&args.as_args());
             if turn.run(&mut self.scratch, connection, row.as_ref(), args.as_args(), None).is_err() {
-                connection.waiting.push_front((row, args));
+                connection.waiting.push_front(args);
                 self.waiting.push(id);
                 break;
             }

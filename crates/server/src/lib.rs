@@ -7,11 +7,13 @@
 //! ```
 
 pub mod connection;
+pub mod descriptors;
 pub mod executor;
 pub mod listen;
 pub mod mailbox;
 pub mod serve;
 pub mod socket;
+pub mod strangers;
 mod turn;
 pub mod upkeep;
 pub mod worker;

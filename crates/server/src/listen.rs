@@ -1,13 +1,18 @@
 //! Listening sockets and the thread that accepts from them, dealing connections out to the workers in turn.
 
+use crate::mailbox::Mailbox;
 use crate::socket::Socket;
 use mio::net::{TcpListener, UnixListener};
 use mio::{Events, Interest, Poll, Token};
+use parking_lot::Mutex;
+use slab::Slab;
 use socket2::{Domain, Protocol, Socket as RawSocket, Type};
+use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A listening socket.
@@ -16,6 +21,24 @@ pub enum Listener {
     Tcp(TcpListener),
     /// On this machine.
     Unix(UnixListener),
+}
+
+/// Where a listening socket is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// An address and port.
+    Tcp(SocketAddr),
+    /// A socket file.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => path.display().fmt(f),
+        }
+    }
 }
 
 /// Listens on an address. IPv6 sockets take IPv6 only, so that both families can be bound side by side.
@@ -77,48 +100,243 @@ impl Listener {
     }
 }
 
-/// Accepts until `deal` says stop. Runs on a thread of its own.
-///
-/// # Errors
-/// When the event queue fails. Errors of single connections are dropped with them.
-pub fn accept_loop(
-    mut listeners: Vec<Listener>,
-    mut deal: impl FnMut(Socket),
-    stopping: impl Fn() -> bool,
-) -> io::Result<()> {
-    let mut poll = Poll::new()?;
-    for (index, listener) in listeners.iter_mut().enumerate() {
-        match listener {
-            Listener::Tcp(listener) => poll.registry().register(listener, Token(index), Interest::READABLE)?,
-            Listener::Unix(listener) => poll.registry().register(listener, Token(index), Interest::READABLE)?,
+/// What other threads ask of the acceptor.
+enum Order {
+    /// Accept from these too.
+    Add(Vec<(SocketAddr, Listener)>),
+    /// Stop listening on these addresses.
+    Remove(Vec<SocketAddr>),
+    /// End.
+    Stop,
+}
+
+/// Reaches the acceptor from other threads.
+#[derive(Clone)]
+pub struct AcceptorHandle {
+    orders: Arc<Mailbox<Order>>,
+    /// The TCP addresses listened on. Locked while they change, so that two changes follow each other.
+    addresses: Arc<Mutex<Vec<SocketAddr>>>,
+}
+
+impl AcceptorHandle {
+    /// Has the acceptor end.
+    pub fn stop(&self) {
+        self.orders.send(Order::Stop);
+    }
+
+    /// Listens on exactly these TCP addresses from now on; connections stay. An optional address that cannot be had is left
+    /// out.
+    ///
+    /// # Errors
+    /// The address that cannot be listened on and why; everything is then as it was.
+    pub fn move_to(&self, wanted: &[Place], backlog: i32) -> Result<(), (SocketAddr, io::Error)> {
+        let mut addresses = self.addresses.lock();
+        let mut added = Vec::new();
+        for place in wanted.iter().filter(|place| !addresses.contains(&place.address)) {
+            if let Some(listener) = place.listen(backlog).map_err(|error| (place.address, error))? {
+                added.push((place.address, listener));
+            }
+        }
+        let is_wanted = |address: &SocketAddr| wanted.iter().any(|place| place.address == *address);
+        let (kept, removed) = addresses.iter().copied().partition::<Vec<_>, _>(is_wanted);
+        *addresses = kept.into_iter().chain(added.iter().map(|(address, _)| *address)).collect();
+        self.orders.send(Order::Add(added));
+        self.orders.send(Order::Remove(removed));
+        Ok(())
+    }
+}
+
+/// A TCP address to listen on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Where.
+    pub address: SocketAddr,
+    /// Whether the server does without when this machine does not have the address.
+    pub optional: bool,
+}
+
+impl Place {
+    /// Listens there; `None` when it is optional and this machine does not have it.
+    ///
+    /// # Errors
+    /// See [`listen_tcp`].
+    pub fn listen(&self, backlog: i32) -> io::Result<Option<Listener>> {
+        match listen_tcp(self.address, backlog) {
+            Ok(listener) => Ok(Some(listener)),
+            Err(error) if self.optional && error.kind() != ErrorKind::AddrInUse => Ok(None),
+            Err(error) => Err(error),
         }
     }
-    let mut events = Events::with_capacity(64);
-    // Accepting fails when the process has no descriptor left; the connection stays in the backlog, and since the queue is
-    // edge-triggered it is tried again after a while.
-    let mut again = false;
-    while !stopping() {
-        let wait = Duration::from_millis(if again { 20 } else { 100 });
-        match poll.poll(&mut events, Some(wait)) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            result => result?,
-        }
-        let woken: Vec<usize> =
-            if again { (0..listeners.len()).collect() } else { events.iter().map(|event| event.token().0).collect() };
-        again = false;
-        for index in woken {
-            loop {
-                match listeners[index].accept() {
-                    Ok(socket) => deal(socket),
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                    Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
-                    Err(_) => {
-                        again = true;
-                        break;
+}
+
+/// Accepts connections, on a thread of its own.
+///
+/// The queue is edge-triggered: each listener that has woken is accepted from until it has no more. Accepting fails when the
+/// process has no descriptor left; the connection then stays in the kernel's queue and is tried again after a while.
+pub struct Acceptor {
+    poll: Poll,
+    listeners: Slab<(Endpoint, Listener)>,
+    handle: AcceptorHandle,
+}
+
+/// Token of the orders; listeners count up from 0.
+const ORDERS: Token = Token(usize::MAX);
+
+/// Time until accepting is tried again when no descriptor is left.
+const RETRY: Duration = Duration::from_millis(20);
+
+impl Acceptor {
+    /// Accepts from these listeners, once [`run`](Self::run) is called.
+    ///
+    /// # Errors
+    /// When the operating system gives no event queue.
+    pub fn new(listeners: Vec<(Endpoint, Listener)>) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let waker = mio::Waker::new(poll.registry(), ORDERS)?;
+        let tcp = |endpoint: &Endpoint| match endpoint {
+            Endpoint::Tcp(address) => Some(*address),
+            Endpoint::Unix(_) => None,
+        };
+        let addresses = listeners.iter().filter_map(|(endpoint, _)| tcp(endpoint)).collect();
+        let handle = AcceptorHandle {
+            orders: Arc::new(Mailbox::new(move || waker.wake())),
+            addresses: Arc::new(Mutex::new(addresses)),
+        };
+        let mut acceptor = Self { poll, listeners: Slab::new(), handle };
+        listeners.into_iter().try_for_each(|(endpoint, listener)| acceptor.add(endpoint, listener))?;
+        Ok(acceptor)
+    }
+
+    /// How other threads reach it.
+    pub fn handle(&self) -> AcceptorHandle {
+        self.handle.clone()
+    }
+
+    /// Gives each accepted connection to `deal`, until told to stop.
+    ///
+    /// # Errors
+    /// When the event queue fails. Errors of single connections are dropped with them.
+    pub fn run(mut self, mut deal: impl FnMut(Socket)) -> io::Result<()> {
+        let mut events = Events::with_capacity(64);
+        let (mut orders, mut woken) = (Vec::new(), Vec::new());
+        let mut again = false;
+        loop {
+            match self.poll.poll(&mut events, again.then_some(RETRY)) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                result => result?,
+            }
+            self.handle.orders.take(&mut orders);
+            for order in orders.drain(..) {
+                match order {
+                    Order::Stop => return Ok(()),
+                    Order::Add(listeners) => {
+                        for (address, listener) in listeners {
+                            self.add(Endpoint::Tcp(address), listener)?;
+                        }
+                    }
+                    Order::Remove(addresses) => {
+                        self.listeners.retain(|_, (endpoint, _)| match endpoint {
+                            Endpoint::Tcp(address) => !addresses.contains(address),
+                            Endpoint::Unix(_) => true,
+                        });
                     }
                 }
             }
+            woken.clear();
+            match again {
+                true => woken.extend(self.listeners.iter().map(|(index, _)| index)),
+                false => woken.extend(events.iter().map(|event| event.token().0)),
+            }
+            again = woken.iter().any(|index| !self.accept_all(*index, &mut deal));
         }
     }
-    Ok(())
+
+    fn add(&mut self, endpoint: Endpoint, mut listener: Listener) -> io::Result<()> {
+        let entry = self.listeners.vacant_entry();
+        let token = Token(entry.key());
+        match &mut listener {
+            Listener::Tcp(listener) => self.poll.registry().register(listener, token, Interest::READABLE)?,
+            Listener::Unix(listener) => self.poll.registry().register(listener, token, Interest::READABLE)?,
+        }
+        entry.insert((endpoint, listener));
+        Ok(())
+    }
+
+    /// Accepts until there is nothing more; false when something is left that could not be taken.
+    fn accept_all(&self, index: usize, deal: &mut impl FnMut(Socket)) -> bool {
+        let Some((_, listener)) = self.listeners.get(index) else { return true };
+        loop {
+            match listener.accept() {
+                Ok(socket) => deal(socket),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
+                Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::thread;
+
+    fn loopback() -> SocketAddr {
+        "127.0.0.1:0".parse().unwrap()
+    }
+
+    /// A listener on a free port, and its address.
+    fn listener() -> (SocketAddr, Listener) {
+        let listener = listen_tcp(loopback(), 16).unwrap();
+        let Listener::Tcp(tcp) = &listener else { unreachable!() };
+        (tcp.local_addr().unwrap(), listener)
+    }
+
+    /// Listening moves to other addresses while a connection stays, a place in use changes nothing, and the thread ends.
+    #[test]
+    fn moves_and_stops() {
+        let (first, second, taken) = (listener(), listener(), listener());
+        let (old, new) = (first.0, second.0);
+        drop(second);
+        let acceptor = Acceptor::new(vec![(Endpoint::Tcp(first.0), first.1)]).unwrap();
+        let handle = acceptor.handle();
+        let thread = thread::spawn(move || {
+            let mut sockets = Vec::new();
+            acceptor.run(|mut socket| {
+                socket.write_all(b"hello").unwrap();
+                sockets.push(socket);
+            })
+        });
+        let greeted = |address: SocketAddr| {
+            let mut stream = TcpStream::connect(address)?;
+            let mut hello = [0; 5];
+            stream.read_exact(&mut hello)?;
+            Ok::<_, io::Error>(stream)
+        };
+        let stays = greeted(old).unwrap();
+        let place = |address| Place { address, optional: false };
+        let refused = handle.move_to(&[place(new), place(taken.0)], 16).unwrap_err();
+        assert_eq!((refused.0, refused.1.kind()), (taken.0, ErrorKind::AddrInUse));
+        greeted(old).unwrap();
+        assert!(greeted(new).is_err(), "nothing has changed");
+        handle.move_to(&[place(new), place(old)], 16).unwrap();
+        greeted(old).unwrap();
+        greeted(new).unwrap();
+        handle.move_to(&[place(new)], 16).unwrap();
+        // The old listener goes when its thread has read the order; what is still queued there may be reset.
+        while greeted(old).is_ok() {}
+        greeted(new).unwrap();
+        assert!(stays.take_error().unwrap().is_none());
+        handle.stop();
+        thread.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn optional_places_may_be_missing() {
+        let nowhere = "192.0.2.1:0".parse().unwrap();
+        assert!(Place { address: nowhere, optional: true }.listen(16).unwrap().is_none());
+        assert!(Place { address: nowhere, optional: false }.listen(16).is_err());
+    }
 }

@@ -1,9 +1,11 @@
 //! Startup and shutdown: from settings to running workers, and back.
 
 use crate::executor::{ClientLimits, Shared};
-use crate::listen::{Listener, accept_loop, listen_tcp, listen_unix};
+use crate::descriptors::raise_limit;
+use crate::listen::{Acceptor, AcceptorHandle, Endpoint, Listener, Place, listen_unix};
 use crate::mailbox::Mailbox;
 use crate::socket::Socket;
+use crate::strangers::Strangers;
 use crate::upkeep::Upkeep;
 use crate::worker::{Message, Worker};
 use admin::{About, Apply, CommandLog, Configuration, Figures, LatencyMonitor, ShutdownRequest, WorkerFigures};
@@ -22,7 +24,7 @@ use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 use store::shard::ShardEngine;
@@ -93,6 +95,7 @@ impl Closer for Mailboxes {
 /// Puts changed settings into force.
 struct Applied {
     shared: Arc<OnceLock<Weak<Shared>>>,
+    acceptor: AcceptorHandle,
     file: Option<PathBuf>,
 }
 
@@ -103,8 +106,12 @@ impl Apply for Applied {
         set_budget(&shared.store, settings);
         match row.name {
             "requirepass" => set_password(&shared.host, settings).map_err(|error| error.to_string()),
-            // Sockets are bound once; to move them is to start again.
-            "port" | "bind" => Err(format!("{} can only be changed at start in this version", row.name)),
+            "port" | "bind" => self
+                .acceptor
+                .move_to(&places(settings), backlog(settings))
+                .map_err(|(address, error)| format!("cannot listen on {address}: {error}")),
+            "maxclients" => raise_limit(settings.maxclients)
+                .map_err(|possible| format!("the operating system allows descriptors for {possible} clients only")),
             _ => Ok(()),
         }
     }
@@ -141,47 +148,52 @@ fn set_budget(store: &Store, settings: &Settings) {
     store.set_budget(settings.maxmemory_bytes, policy, stamps);
 }
 
-/// Listens where the settings say.
-///
-/// # Errors
-/// [`ServeError::Listen`] names the address; an address marked optional that this machine lacks is skipped.
-pub fn listen(settings: &Settings) -> Result<Vec<(String, Listener)>, ServeError> {
-    let mut listeners = Vec::new();
-    let backlog = i32::try_from(settings.tcp_backlog).unwrap_or(i32::MAX);
-    for bind in settings.bind.iter().filter(|_| settings.port != 0) {
+/// The TCP addresses that the settings name.
+fn places(settings: &Settings) -> Vec<Place> {
+    let binds = settings.bind.iter().filter(|_| settings.port != 0);
+    let place = |bind: &config::BindAddress| {
         let ip = match bind.host {
             config::Host::AnyV4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             config::Host::AnyV6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
             config::Host::Localhost => IpAddr::V4(Ipv4Addr::LOCALHOST),
             config::Host::Ip(ip) => ip,
         };
-        let address = SocketAddr::new(ip, settings.port);
-        match listen_tcp(address, backlog) {
-            Ok(listener) => listeners.push((address.to_string(), listener)),
-            Err(error) if bind.optional && error.kind() != io::ErrorKind::AddrInUse => {}
-            Err(source) => return Err(ServeError::Listen { address: address.to_string(), source }),
+        Place { address: SocketAddr::new(ip, settings.port), optional: bind.optional }
+    };
+    binds.map(place).collect()
+}
+
+fn backlog(settings: &Settings) -> i32 {
+    i32::try_from(settings.tcp_backlog).unwrap_or(i32::MAX)
+}
+
+/// Listens where the settings say.
+///
+/// # Errors
+/// [`ServeError::Listen`] names the address; an address marked optional that this machine lacks is skipped.
+pub fn listen(settings: &Settings) -> Result<Vec<(Endpoint, Listener)>, ServeError> {
+    let failed = |endpoint: &Endpoint, source| ServeError::Listen { address: endpoint.to_string(), source };
+    let mut listeners = Vec::new();
+    for place in places(settings) {
+        let endpoint = Endpoint::Tcp(place.address);
+        if let Some(listener) = place.listen(backlog(settings)).map_err(|error| failed(&endpoint, error))? {
+            listeners.push((endpoint, listener));
         }
     }
     if let Some(path) = &settings.unixsocket {
-        let address = path.display().to_string();
-        match listen_unix(path, settings.unixsocketperm) {
-            Ok(listener) => listeners.push((address, listener)),
-            Err(source) => return Err(ServeError::Listen { address, source }),
-        }
+        let endpoint = Endpoint::Unix(path.clone());
+        let listener = listen_unix(path, settings.unixsocketperm).map_err(|error| failed(&endpoint, error))?;
+        listeners.push((endpoint, listener));
     }
     if listeners.is_empty() { Err(ServeError::NoListener) } else { Ok(listeners) }
 }
 
-/// Runs a server until `stop` is set, by a signal or by SHUTDOWN.
+/// Runs a server until its acceptor is told to stop: by the caller, or by SHUTDOWN.
 ///
 /// # Errors
 /// See [`ServeError`].
-pub fn serve(
-    loaded: Loaded,
-    listeners: Vec<Listener>,
-    entropy: Arc<dyn Entropy>,
-    stop: &'static AtomicBool,
-) -> Result<(), ServeError> {
+pub fn serve(loaded: Loaded, acceptor: Acceptor, entropy: Arc<dyn Entropy>) -> Result<(), ServeError> {
+    let handle = acceptor.handle();
     let Loaded { settings, file, .. } = loaded;
     let worker_count = match settings.workers as usize {
         0 => thread::available_parallelism().map_or(1, usize::from),
@@ -220,8 +232,14 @@ pub fn serve(
         .with(Pause::default())
         .with(StringLimit::default())
         .with(StampMeaning::default())
-        .with(ShutdownRequest::new(|| stop.store(true, Ordering::Release)))
-        .with(Configuration::new(settings.clone(), Box::new(Applied { shared: back.clone(), file })));
+        .with(ShutdownRequest::new({
+            let handle = handle.clone();
+            move || handle.stop()
+        }))
+        .with(Configuration::new(
+            settings.clone(),
+            Box::new(Applied { shared: back.clone(), acceptor: handle.clone(), file }),
+        ));
     admin::follow(&host, &settings);
     set_password(&host, &settings)?;
     set_budget(&store, &settings);
@@ -247,58 +265,73 @@ pub fn serve(
         for (number, (queue, figures)) in queues.into_iter().zip(workers).enumerate() {
             let upkeep = upkeep(&shared, number, worker_count);
             let worker = Worker::new(number, queue, shared.clone(), figures, upkeep);
+            let end = StopAtEnd(handle.clone());
             thread::Builder::new().name(format!("worker-{number}")).spawn_scoped(scope, move || {
-                let _end = StopAtEnd(stop);
+                let _end = end;
                 if let Err(error) = worker.run() {
                     eprintln!("onggi: worker {number} cannot go on: {error}");
                 }
             })?;
         }
-        let mut next = 0;
-        let deal = |socket| {
-            deal(&shared, mailboxes.all(), next % worker_count, socket);
-            next += 1;
-        };
-        let result = accept_loop(listeners, deal, || stop.load(Ordering::Acquire));
+        let mut dealer = Dealer { shared: &shared, mailboxes: mailboxes.all(), next: 0, strangers: Strangers::default() };
+        let result = acceptor.run(|socket| dealer.deal(socket));
         mailboxes.all().iter().for_each(|mailbox| mailbox.send(Message::Stop));
         Ok(result?)
     })
 }
 
 /// Stops the server when a worker ends, even by a panic: its connections would wait forever.
-struct StopAtEnd(&'static AtomicBool);
+struct StopAtEnd(AcceptorHandle);
 
 impl Drop for StopAtEnd {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
+        self.0.stop();
     }
 }
 
-/// Gives a new connection to a worker, unless there are too many.
-fn deal(shared: &Shared, mailboxes: &[Arc<Mailbox<Message>>], worker: usize, mut socket: Socket) {
-    let settings = shared.host.part::<Configuration>().current();
-    socket.set_keepalive(settings.tcp_keepalive_seconds);
-    let unix = || Address::Unix(settings.unixsocket.as_deref().unwrap_or("".as_ref()).to_string_lossy().into());
-    let (peer, local) = match socket.addresses() {
-        Some((peer, local)) => (Address::Tcp(peer), Address::Tcp(local)),
-        None => (unix(), unix()),
-    };
-    let now = shared.store.clock.now_ms();
-    let clients = shared.host.part::<Clients>();
-    let info = if clients.count() < connections_max(&settings, is_near(&peer)) {
-        clients.connect(peer, local, socket.as_raw_fd(), worker, now)
-    } else {
-        clients.count_rejected();
-        None
-    };
-    let Some(info) = info else {
-        // The client is told if its socket takes the words at once; it is closed in any case.
-        let _ = socket.write_all(format!("-{TOO_MANY}\r\n").as_bytes());
-        return;
-    };
-    let authenticated = !shared.host.part::<Login>().needs_password();
-    if let Some(mailbox) = mailboxes.get(worker) {
-        mailbox.send(Message::Accept(socket, Box::new(Session::of(info, authenticated))));
+/// Gives new connections to the workers in turn.
+struct Dealer<'s> {
+    shared: &'s Shared,
+    mailboxes: &'s [Arc<Mailbox<Message>>],
+    next: usize,
+    strangers: Strangers,
+}
+
+impl Dealer<'_> {
+    /// Gives a connection to the next worker, unless there are too many.
+    fn deal(&mut self, mut socket: Socket) {
+        let host = &self.shared.host;
+        let (settings, clients) = (host.part::<Configuration>().current(), host.part::<Clients>());
+        socket.set_keepalive(settings.tcp_keepalive_seconds);
+        let unix = || Address::Unix(settings.unixsocket.as_deref().unwrap_or("".as_ref()).to_string_lossy().into());
+        let (peer, local) = match socket.addresses() {
+            Some((peer, local)) => (Address::Tcp(peer), Address::Tcp(local)),
+            None => (unix(), unix()),
+        };
+        let worker = self.next % self.mailboxes.len();
+        let info = if clients.count() < connections_max(&settings, is_near(&peer)) {
+            clients.connect(peer, local, socket.as_raw_fd(), worker, self.shared.store.clock.now_ms())
+        } else {
+            clients.count_rejected();
+            None
+        };
+        let Some(info) = info else {
+            // The client is told if its socket takes the words at once; it is closed in any case.
+            let _ = socket.write_all(format!("-{TOO_MANY}\r\n").as_bytes());
+            return;
+        };
+        self.next = self.next.wrapping_add(1);
+        let authenticated = !host.part::<Login>().needs_password();
+        let mut stranger = None;
+        if !authenticated {
+            let (new, oldest) = self.strangers.enter(info.id, settings.login_clients_max as usize);
+            stranger = Some(new);
+            if let Some(oldest) = oldest {
+                clients.kill(oldest);
+            }
+        }
+        let session = Box::new(Session::of(info, authenticated));
+        self.mailboxes[worker].send(Message::Accept { socket, session, stranger });
     }
 }
 

@@ -74,6 +74,7 @@ impl<'t> Turn<'t> {
         place: Option<Place>,
     ) -> Result<(), Blocked> {
         let Some(row) = row else { return self.refuse(connection, &args) };
+        connection.last_command = row.index;
         let mark = connection.reply.mark();
         let session = &connection.session;
         let is_watched = self.shared.monitors.load(Ordering::Relaxed) > 0;
@@ -136,10 +137,11 @@ impl<'t> Turn<'t> {
         if connection.session.is_held(self.now) {
             return Err(Blocked::Shard);
         }
-        command::gate::poison(&mut connection.session);
-        match self.shared.table.resolve(args) {
-            Err(Stop::Error(text)) if connection.session.authenticated => connection.reply.error(text),
-            _ => connection.reply.error("NOAUTH Authentication required."),
+        let row = self.shared.table.named(args);
+        connection.last_command = row.map_or(u32::MAX, |row| row.index);
+        if let Err(Stop::Error(text)) = self.shared.table.resolve(args) {
+            let (spec, host) = (row.map(|row| row.spec), &self.shared.host);
+            command::gate::refuse(&mut connection.session, host, spec, text.as_ref(), &mut connection.reply);
         }
         self.stats.error_replies.add(1);
         if !connection.session.reply_wanted() {
@@ -166,8 +168,8 @@ impl<'t> Turn<'t> {
             return Ok(true);
         }
         if self.shared.store.is_over_budget() && !self.has_room(scratch, session, row, args) {
-            command::gate::poison(session);
-            reply.error("OOM command not allowed when used memory > 'maxmemory'.");
+            let text = b"OOM command not allowed when used memory > 'maxmemory'.";
+            command::gate::reject(session, row.spec, text, reply);
             self.stats.error_replies.add(1);
             return Ok(true);
         }
@@ -203,7 +205,7 @@ impl<'t> Turn<'t> {
         {
             return Err(Blocked::Shard);
         }
-        let stopped = command::gate::stop(session, row, args, reply);
+        let stopped = command::gate::stop(session, &self.shared.host, row, args, reply);
         if session.transaction.as_ref().is_some_and(|queue| queue.bytes > self.limits.transaction_bytes_max) {
             reply.error(format!(
                 "ERR transaction queue exceeds {} bytes (client-transaction-limit); connection closed",

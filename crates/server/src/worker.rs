@@ -270,6 +270,7 @@ impl Worker {
         else {
             return;
         };
+        connection.publish(now);
         if connection.session.is_held(now) {
             return self.held.push(id);
         }
@@ -295,6 +296,7 @@ impl Worker {
         }
         let unsent = reply.len();
         let spare = reply.release();
+        connection.session.info.set_unsent(unsent, reply.held_bytes());
         connection.slow_since = (unsent > limits.output_soft_bytes).then(|| connection.slow_since.unwrap_or(now));
         let done = connection.session.close_after_replies && unsent == 0;
         if let Some(memory) = spare {

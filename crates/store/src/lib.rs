@@ -20,6 +20,7 @@ pub mod shard;
 pub mod slots;
 pub mod spaces;
 pub mod store;
+mod sync;
 pub mod txn;
 pub mod upkeep;
 pub mod watch;

@@ -7,16 +7,17 @@
 //! L1. Only the thread that set `LOCKED` touches the value, and only until it clears the bit.
 //! L2. A waiter bit set while the lock is taken is handed to exactly one unlock.
 
+use crate::sync::{AtomicU64, spin_loop};
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Set while somebody holds the lock; the lower bits name waiting workers.
 const LOCKED: u64 = 1 << 63;
 
 /// Tries before a worker enlists. A holder keeps the lock for well under a microsecond unless it is descheduled, and then
 /// spinning on would not help.
-const SPIN_COUNT: u32 = 64;
+const SPIN_COUNT: u32 = if cfg!(shuttle) { 1 } else { 64 };
 
 /// A set of workers, by number modulo [`WorkerSet::CAPACITY`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,7 +74,7 @@ impl<T> ShardLock<T> {
     #[cold]
     fn spin_more(&self) -> Option<Held<'_, T>> {
         (0..SPIN_COUNT).find_map(|_| {
-            std::hint::spin_loop();
+            spin_loop();
             (self.word.load(Ordering::Relaxed) & LOCKED == 0).then(|| self.try_lock()).flatten()
         })
     }

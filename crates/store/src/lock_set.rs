@@ -1,18 +1,15 @@
 //! Which shards a command needs, and taking them all or none.
 //!
 //! D1. Locks are taken in ascending order of shard.
-//! D2. While holding one, a worker waits at most `HOLD_WAIT` for the next; then it opens all and starts over, having
+//! D2. While holding one, a worker waits at most [`Patience`] for the next; then it opens all and starts over, having
 //!     changed nothing. Nobody sleeps while holding, so nobody can deadlock.
 
 use crate::lock::Held;
 use crate::shard::Shard;
 use crate::store::Store;
+use crate::sync::Patience;
 use base::ShardId;
 use smallvec::SmallVec;
-use std::time::{Duration, Instant};
-
-/// Longest wait for a further lock while holding one.
-const HOLD_WAIT: Duration = Duration::from_micros(50);
 
 /// The shards a command needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,12 +109,12 @@ impl Store {
         let mut all: Vec<(ShardId, Held<'_, Shard>)> = Vec::with_capacity(shards.size_hint().0);
         for shard in shards {
             let lock = &self.shard(shard).lock;
-            let deadline = Instant::now() + HOLD_WAIT;
+            let mut patience = Patience::default();
             let held = loop {
                 if let Some(held) = lock.spin_lock() {
                     break Some(held);
                 }
-                if all.is_empty() || Instant::now() >= deadline {
+                if all.is_empty() || patience.is_over() {
                     break None;
                 }
             };

@@ -25,6 +25,8 @@ impl Shard {
     #[cold]
     fn touch_watchers_of(&mut self, effect: &Effect<'_>) {
         match effect {
+            // The value is kept in another way, but is the same.
+            Effect::Splice { bytes: [], .. } => {}
             Effect::Set { key, .. }
             | Effect::Splice { key, .. }
             | Effect::Delete { key }
@@ -34,13 +36,26 @@ impl Shard {
                 self.watch.touch(from.space, from.hash);
                 self.watch.touch(to.space, to.hash);
             }
-            Effect::Clear { space } => self.watch.touch_where(*space, |_| true),
+            // Called before these two happen.
+            Effect::Clear { space } => {
+                let Self { watch, engine } = self;
+                watch.touch_where(|key| key.space == *space && is_there(engine, key));
+            }
             Effect::Swap { a, b } => {
-                self.watch.touch_where(*a, |_| true);
-                self.watch.touch_where(*b, |_| true);
+                let Self { watch, engine } = self;
+                watch.touch_where(|key| {
+                    let other = Key { space: if key.space == *a { *b } else { *a }, ..*key };
+                    (key.space == *a || key.space == *b) && (is_there(engine, key) || is_there(engine, &other))
+                });
+                watch.swap(*a, *b);
             }
         }
     }
+}
+
+/// Whether there is such a key; one that would have to be fetched may be there.
+fn is_there(engine: &mut ShardEngine, key: &Key<'_>) -> bool {
+    engine.read(key, false).map_or(true, |entry| entry.is_some())
 }
 
 /// The engine of a shard: memory, called directly, or another one behind its trait.

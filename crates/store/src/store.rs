@@ -10,6 +10,7 @@ use base::{Clock, DbIndex, Entropy, KeyspaceId, Lsn, ShardId};
 use engine::{Engine, Key};
 use engine_mem::{MemEngine, MemHints, MemoryUse};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Wakes workers that wait for a shard lock. Given by whoever runs the workers.
 pub trait Wake: Send + Sync {
@@ -62,6 +63,8 @@ pub struct Store {
     pub memory: Arc<MemoryUse>,
     wake: Arc<dyn Wake>,
     pub(crate) budget: crate::evict::Budget,
+    /// Whether upkeep removes expired entries; see [`Store::set_active_expiration`].
+    pub(crate) active_expiration: AtomicBool,
     pub(crate) log: Option<Arc<dyn RecordSink>>,
 }
 
@@ -89,6 +92,7 @@ impl Store {
             memory,
             wake: options.wake,
             budget: Default::default(),
+            active_expiration: AtomicBool::new(true),
             log: options.log,
         }
     }

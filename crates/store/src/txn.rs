@@ -71,12 +71,21 @@ impl<'s> Txn<'s> {
     }
 
     fn apply_to_keyspaces(&mut self, effect: &Effect<'_>) {
+        // Before the change, as long as it can be told which of the watched keys are there.
+        self.held.iter_mut().for_each(|shard| shard.touch_watchers(effect));
         match *effect {
             Effect::Clear { space } => self.held.iter_mut().for_each(|shard| shard.engine.clear(space)),
-            Effect::Swap { a, b } => self.store.spaces.swap(a, b),
+            Effect::Swap { a, b } => {
+                self.store.spaces.swap(a, b);
+                // The selected database has another keyspace now.
+                self.space = match self.space {
+                    space if space == a => b,
+                    space if space == b => a,
+                    space => space,
+                };
+            }
             _ => unreachable!("only keyspace effects come here"),
         }
-        self.held.iter_mut().for_each(|shard| shard.touch_watchers(effect));
     }
 }
 
@@ -103,7 +112,7 @@ impl Keyspace for Txn<'_> {
     }
 
     fn watch(&mut self, key: &Key<'_>, changed: &Arc<AtomicBool>) {
-        self.shard(key).watch.watch(key.space, key.hash, changed);
+        self.shard(key).watch.watch(key, changed);
     }
 
     fn space_of(&self, index: DbIndex) -> Option<KeyspaceId> {

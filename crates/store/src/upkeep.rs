@@ -6,6 +6,7 @@ use crate::store::Store;
 use crate::txn::{At, Scratch};
 use base::{DbIndex, ShardId};
 use engine::{Effect, Engine, Keyspace};
+use std::sync::atomic::Ordering;
 
 /// Expired entries removed under one locking.
 const EXPIRE_STEP: usize = 32;
@@ -14,6 +15,12 @@ const EXPIRE_STEP: usize = 32;
 const CLEAN_STEP: usize = 64;
 
 impl Store {
+    /// Whether upkeep removes expired entries, which it does unless told otherwise (DEBUG SET-ACTIVE-EXPIRE). Without it they
+    /// take memory and count in DBSIZE until they are overwritten, but no read finds them.
+    pub fn set_active_expiration(&self, on: bool) {
+        self.active_expiration.store(on, Ordering::Relaxed);
+    }
+
     /// One step of upkeep of a shard; true when there is more to do. A shard that is locked is left for later.
     pub fn upkeep(&self, shard: ShardId, worker: usize, scratch: &mut Scratch) -> bool {
         let at = At { now: self.clock.now_ms(), db: DbIndex(0), touch: false, worker };
@@ -24,7 +31,8 @@ impl Store {
             if let ShardEngine::Memory(engine) = engine {
                 engine.set_stamp_mode(self.budget.stamps());
             }
-            let found = engine.due(EXPIRE_STEP, &mut |key| due.push((key.bytes.to_vec(), key.space)));
+            let expire_step = if self.active_expiration.load(Ordering::Relaxed) { EXPIRE_STEP } else { 0 };
+            let found = engine.due(expire_step, &mut |key| due.push((key.bytes.to_vec(), key.space)));
             for (bytes, space) in &due {
                 let key = self.key(*space, bytes);
                 txn.apply(&Effect::Delete { key });
@@ -34,7 +42,7 @@ impl Store {
             let cleaned = engine.clean(CLEAN_STEP);
             // Items that turn out not to be due yet are only sorted again, so a short find may have more behind it.
             let more_due = matches!(engine, ShardEngine::Memory(engine) if engine.has_due());
-            Ok(found == EXPIRE_STEP || more_due || cleaned)
+            Ok(expire_step > 0 && (found == expire_step || more_due) || cleaned)
         })
         .unwrap_or(false)
     }

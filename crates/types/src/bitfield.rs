@@ -128,7 +128,7 @@ pub fn run(
         };
         let old = field.width.number(window.bits(field));
         let (result, new) = field.compute(old);
-        if let Some(new) = new {
+        if let Some(new) = new.filter(|new| *new != old) {
             window.put(field, new as u64);
             ks.apply(&Effect::Splice { key: *key, offset: field.offset / 8, bytes: window.bytes(field) });
         }
@@ -145,8 +145,8 @@ fn prepare(ks: &mut dyn Keyspace, key: &Key<'_>, len: u64) -> Result<(), TypeErr
     };
     if old < len {
         range::write(ks, key, present, len.saturating_sub(1), Value::Bytes(&[0]));
-    } else if encoding != Encoding::EDITED {
-        ks.apply(&Effect::Splice { key: *key, offset: old, bytes: &[] });
+    } else {
+        range::mark_edited(ks, key, old, encoding);
     }
     Ok(())
 }

@@ -41,17 +41,23 @@ pub fn bit(ks: &mut dyn Keyspace, key: &Key<'_>, offset: u64) -> Result<bool, Ty
 }
 
 /// Sets or clears the bit at `offset`; the string grows to hold it, filled with zeros, and its expiration stays. Gives
-/// the bit that was there.
+/// the bit that was there. A bit that is as asked for already is no change.
 ///
 /// # Errors
 /// [`TypeError::WrongType`], [`TypeError::Fetch`].
 pub fn set_bit(ks: &mut dyn Keyspace, key: &Key<'_>, offset: u64, bit: bool) -> Result<bool, TypeError> {
-    let (present, old) = match ks.peek(key)? {
-        None => (false, 0),
-        Some(entry) => (true, byte_at(string_value(&entry)?.bytes(), offset)),
+    let (len, old, encoding) = match ks.peek(key)? {
+        None => (None, 0, Encoding::EDITED),
+        Some(entry) => {
+            let value = string_value(&entry)?;
+            (Some(value.len() as u64), byte_at(value.bytes(), offset), entry.encoding)
+        }
     };
     let new = if bit { old | mask(offset) } else { old & !mask(offset) };
-    range::write(ks, key, present, offset / 8, Value::Bytes(&[new]));
+    match len {
+        Some(len) if new == old && offset / 8 < len => range::mark_edited(ks, key, len, encoding),
+        _ => range::write(ks, key, len.is_some(), offset / 8, Value::Bytes(&[new])),
+    }
     Ok(old & mask(offset) != 0)
 }
 

@@ -45,9 +45,17 @@ pub fn append(ks: &mut dyn Keyspace, key: &Key<'_>, value: Value<'_>, limit: u64
         ks.apply(&Effect::Set { key: *key, value, encoding: Encoding::PLAIN, expire_at: None });
         return Ok(value.len() as u64);
     };
-    let old = string_value(&entry)?.len() as u64;
+    let (old, expire_at) = (string_value(&entry)?, entry.expire_at);
+    let (last, old) = (old.bytes().last().copied(), old.len() as u64);
     let len = end_of(old, value.len(), limit)?;
-    ks.apply(&Effect::Splice { key: *key, offset: old, bytes: value.bytes() });
+    match last {
+        // To those who watch the key nothing added is a change all the same, which an empty splice would not be.
+        Some(last) if value.len() == 0 => {
+            ks.apply(&Effect::Splice { key: *key, offset: old.saturating_sub(1), bytes: &[last] });
+        }
+        None if value.len() == 0 => ks.apply(&Effect::Set { key: *key, value, encoding: Encoding::EDITED, expire_at }),
+        _ => ks.apply(&Effect::Splice { key: *key, offset: old, bytes: value.bytes() }),
+    }
     Ok(len)
 }
 
@@ -67,6 +75,13 @@ pub fn set(ks: &mut dyn Keyspace, key: &Key<'_>, offset: u64, value: Value<'_>, 
     let end = end_of(offset, value.len(), limit)?;
     write(ks, key, old.is_some(), offset, value);
     Ok(end.max(old.unwrap_or(0)))
+}
+
+/// Has a string of `len` bytes counted as edited, its bytes being left as they are.
+pub(crate) fn mark_edited(ks: &mut dyn Keyspace, key: &Key<'_>, len: u64, encoding: Encoding) {
+    if encoding != Encoding::EDITED {
+        ks.apply(&Effect::Splice { key: *key, offset: len, bytes: &[] });
+    }
 }
 
 /// Where `len` bytes from `offset` on end.

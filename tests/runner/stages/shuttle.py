@@ -1,8 +1,11 @@
 """Shuttle: tests of locks and mailboxes under random schedules, for crates that ask with
-`[package.metadata.checks] shuttle = [...]`. The tests read SHUTTLE_SCHEDULES, how many schedules to try."""
+`[package.metadata.checks] shuttle = [...]`. The tests read SHUTTLE_SCHEDULES, how many schedules to try.
+
+`--cfg shuttle` gives these crates other atomics, so their build is kept apart from everybody else's.
+"""
 
 import workspace
-from job import Job, Stage
+from job import TARGET, Job, Stage
 
 IN_TEST = 100_000
 IN_A_PIECE = 1_000_000
@@ -12,7 +15,7 @@ SECONDS_MAX = 1800
 def shuttle(job, package, arguments, schedules):
     """The crate's tests under so many schedules."""
     job.command(["cargo", "test", "--locked", "-p", package, *arguments], name=package, timeout=SECONDS_MAX, counts=True,
-                env={"SHUTTLE_SCHEDULES": str(schedules)})
+                env={"SHUTTLE_SCHEDULES": str(schedules), "RUSTFLAGS": "--cfg shuttle", "CARGO_TARGET_DIR": str(TARGET / "shuttle")})
 
 
 def run(job: Job):

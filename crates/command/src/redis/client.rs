@@ -5,7 +5,7 @@ use super::client_line::Line;
 use super::client_list::{KILL, LIST};
 use super::client_pause::{PAUSE, UNBLOCK, UNPAUSE};
 use crate::error::{self, Stop};
-use crate::session::Replies;
+use crate::session::{Replies, Session};
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, Locks, Run};
 
@@ -58,10 +58,21 @@ fn on_or_off(ctx: &Ctx<'_>) -> Result<bool, Stop> {
 }
 
 /// Names appear in lines of fields with spaces between them, so they have none, nor anything that is not printable ASCII.
-pub(super) fn check_name<'n>(name: &'n [u8], what: &str) -> Result<&'n str, Stop> {
-    let text = std::str::from_utf8(name).ok().filter(|_| name.iter().all(u8::is_ascii_graphic));
-    let refused = || Stop::error_with(format!("ERR {what} cannot contain spaces, newlines or special characters."));
-    text.ok_or_else(refused)
+/// As in Valkey a name is looked at, and shown, up to its first zero byte; gives that part and the rest.
+pub(super) fn check_name<'n>(name: &'n [u8], what: &[u8]) -> Result<(&'n str, &'n [u8]), Stop> {
+    let (shown, rest) = name.split_at(error::up_to_zero(name).len());
+    match std::str::from_utf8(shown) {
+        Ok(text) if shown.iter().all(u8::is_ascii_graphic) => Ok((text, rest)),
+        _ => Err(error::repeating("ERR ", what, " cannot contain spaces, newlines or special characters.")),
+    }
+}
+
+/// Notes what the connection is called.
+pub(super) fn name_connection(session: &Session, (shown, rest): (&str, &[u8])) {
+    session.info.rename(|names| {
+        names.name = shown.to_owned();
+        names.name_rest = rest.to_vec();
+    });
 }
 
 static CAPA: CommandSpec = CommandSpec {
@@ -109,11 +120,12 @@ static GETNAME: CommandSpec = CommandSpec {
 };
 
 fn getname(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let name = ctx.session.info.names().name;
+    let names = ctx.session.info.names();
+    let name = [names.name.as_bytes(), &names.name_rest].concat();
     if name.is_empty() {
         ctx.reply.null()
     } else {
-        ctx.reply.bulk(name.as_bytes())
+        ctx.reply.bulk(&name)
     }
     Ok(())
 }
@@ -138,8 +150,8 @@ static SETNAME: CommandSpec = CommandSpec {
 };
 
 fn setname(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let name = check_name(&ctx.args[2], "Client names")?;
-    ctx.session.info.rename(|names| names.name = name.to_owned());
+    let name = check_name(&ctx.args[2], b"Client names")?;
+    name_connection(ctx.session, name);
     ctx.reply.ok();
     Ok(())
 }
@@ -169,10 +181,10 @@ static SETINFO: CommandSpec = CommandSpec {
 fn setinfo(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let value = &ctx.args[3];
     if ctx.is_word(2, "lib-name") {
-        let name = check_name(value, "lib-name")?;
+        let (name, _) = check_name(value, &ctx.args[2])?;
         ctx.session.info.rename(|names| names.library_name = name.to_owned());
     } else if ctx.is_word(2, "lib-ver") {
-        let version = check_name(value, "lib-ver")?;
+        let (version, _) = check_name(value, &ctx.args[2])?;
         ctx.session.info.rename(|names| names.library_version = version.to_owned());
     } else {
         return Err(error::repeating("ERR Unrecognized option '", &ctx.args[2], "'"));
@@ -224,9 +236,15 @@ static INFO: CommandSpec = CommandSpec {
 fn info(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let (info, now) = (&ctx.session.info, ctx.now());
     info.update_session(ctx.session, ctx.reply.protocol(), now);
-    let line = Line { clients: ctx.host.part(), info, command: Some("client|info"), now };
+    let command = Some(own_command(ctx.session, "client|info"));
+    let line = Line { clients: ctx.host.part(), info, command, now };
     ctx.reply.verbatim("txt", line.to_string().as_bytes());
     Ok(())
+}
+
+/// The command that the connection is seen to run: inside a transaction that is EXEC.
+pub(super) fn own_command(session: &Session, asking: &'static str) -> &'static str {
+    if session.running.is_some() { "exec" } else { asking }
 }
 
 static GETREDIR: CommandSpec = CommandSpec {

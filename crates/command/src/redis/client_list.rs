@@ -1,5 +1,6 @@
 //! CLIENT LIST and CLIENT KILL.
 
+use super::client::own_command;
 use super::client_filter::Filter;
 use super::client_line::Line;
 use crate::clients::Clients;
@@ -105,7 +106,7 @@ fn list(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     for info in clients.all() {
         let is_own = info.id == own;
         if filter.passes(&info, now) && !(is_own && filter.skip_self == Some(true)) {
-            let command = is_own.then_some("client|list");
+            let command = is_own.then(|| own_command(ctx.session, "client|list"));
             lines.push_str(&Line { clients, info: &info, command, now }.to_string());
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::error::{self, Stop};
 use crate::login::{Attempt, Login, WRONG_PASSWORD};
-use crate::redis::client::check_name;
+use crate::redis::client::{check_name, name_connection};
 use crate::session::Replies;
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, Locks, Run};
@@ -123,7 +123,7 @@ fn hello(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
                 at.saturating_add(3)
             }
             (Some(wanted), _) if ctx.is_word(at, "setname") => {
-                name = Some(check_name(wanted, "Client names")?);
+                name = Some(check_name(wanted, b"Client names")?);
                 at.saturating_add(2)
             }
             _ => return Err(error::repeating("ERR Syntax error in HELLO option '", option, "'")),
@@ -140,7 +140,7 @@ fn hello(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         ));
     }
     if let Some(name) = name {
-        ctx.session.info.rename(|names| names.name = name.to_owned());
+        name_connection(ctx.session, name);
     }
     if let Some(protocol) = protocol {
         ctx.reply.set_protocol(protocol);
@@ -288,7 +288,7 @@ fn reset(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     session.no_touch = false;
     session.no_evict = false;
     session.authenticated = !ctx.host.part::<Login>().needs_password();
-    session.info.rename(|names| names.name.clear());
+    name_connection(session, Default::default());
     session.db = DbIndex(0);
     ctx.ks.select(DbIndex(0));
     ctx.reply.set_protocol(Protocol::Resp2);

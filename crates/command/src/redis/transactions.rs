@@ -79,6 +79,13 @@ fn exec(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     }
     let Some(transaction) = ctx.session.transaction.take() else { return Ok(()) };
     ctx.session.watch = Default::default();
+    ctx.session.running = Some(transaction.queue.len());
+    let ran = run(ctx, &transaction);
+    ctx.session.running = None;
+    ran
+}
+
+fn run(ctx: &mut Ctx<'_>, transaction: &Transaction) -> Result<(), Stop> {
     ctx.reply.array(transaction.queue.len());
     for queued in &transaction.queue {
         let mut inner = Ctx {
