@@ -8,7 +8,7 @@ use crate::watch::WatchTable;
 use base::hash::KeyHasher;
 use base::{Clock, DbIndex, Entropy, KeyspaceId, Lsn, ShardId};
 use engine::{Engine, Key};
-use engine_mem::{MemEngine, MemHints, MemoryUse};
+use engine_mem::{MemEngine, MemHints, MemoryArena, MemoryUse};
 use std::sync::Arc;
 
 /// Wakes workers that wait for a shard lock. Given by whoever runs the workers.
@@ -60,6 +60,7 @@ pub struct Store {
     pub clock: Arc<dyn Clock>,
     /// What entries, tables and indexes take.
     pub memory: Arc<MemoryUse>,
+    pub(crate) arena: MemoryArena,
     wake: Arc<dyn Wake>,
     pub(crate) budget: crate::evict::Budget,
     pub(crate) log: Option<Arc<dyn RecordSink>>,
@@ -72,9 +73,11 @@ impl Store {
         let hasher = KeyHasher::new(&mut rng);
         let slots = SlotMap::new(options.shard_count);
         let memory = Arc::new(MemoryUse::default());
+        let arena = MemoryArena::reserve(options.shard_count);
         let shards = (0..options.shard_count)
-            .map(|_| {
-                let engine = MemEngine::new(hasher.clone(), base::Rng::new(rng.next_u64()), memory.clone());
+            .map(|shard| {
+                let rng = base::Rng::new(rng.next_u64());
+                let engine = MemEngine::in_arena(hasher.clone(), rng, memory.clone(), &arena, shard);
                 let hints = engine.hints();
                 let engine = (options.engine)(engine);
                 ShardCell { lock: ShardLock::new(Shard { engine, watch: WatchTable::default() }), hints }
@@ -87,6 +90,7 @@ impl Store {
             hasher,
             clock: options.clock,
             memory,
+            arena,
             wake: options.wake,
             budget: Default::default(),
             log: options.log,
