@@ -8,7 +8,7 @@
 //! K2. Classes from 512 bytes up are multiples of 8, and so is every second class below: an entry that needs 8-byte
 //!     alignment takes the next such class.
 
-use crate::region::PAGE_BYTES;
+use crate::arena::PAGE_BYTES;
 
 /// Sizes and handles count in these.
 pub const GRANULE_BYTES: usize = 4;

@@ -4,8 +4,9 @@
 //! as deep as itself splits and halves when none is left; the old lines go back to the allocator at once. A hint that
 //! still reads them finds rubbish at worst (region invariants R1, R4), which it checks like everything else.
 
+use crate::arena::PAGE_BYTES;
 use crate::extent::{Heap, LINE_CLASS, UNIT_BUCKETS, UNIT_CLASS};
-use crate::region::{Line, Lines, PAGE_BYTES};
+use crate::region::{Line, Lines};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The deepest directory: 2^28 extents, more than the region has room for. So the low half of an extent's border is zero.

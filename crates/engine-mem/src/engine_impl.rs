@@ -2,7 +2,6 @@
 
 use crate::bucket::Mark;
 use crate::checkpoint::Checkpoint;
-use crate::classes::GRANULE_BYTES;
 use crate::clean::TableCleaning;
 use crate::entries::Entries;
 use crate::eviction::Pool;
@@ -10,6 +9,7 @@ use crate::extent::{self, Heap};
 use crate::hints::MemHints;
 use crate::memory::MemoryUse;
 use crate::region::{Bytes, Lines};
+use crate::shared_arena::MemoryArena;
 use crate::space::Space;
 use crate::stamp::{StampMode, Stamps};
 use crate::table::{Found, Table, TableMemory};
@@ -19,12 +19,6 @@ use base::slot::slot_of;
 use base::{KeyspaceId, Rng, UnixMs};
 use engine::{Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, WalkProgress};
 use std::sync::Arc;
-
-/// Address space for the entries of a shard: as much as 32-bit handles reach, or less where the system sets limits.
-const ENTRY_REGION_BYTES: &[usize] = &[GRANULE_BYTES << 32, 4 << 30, 1 << 30, 256 << 20, 64 << 20, 2 << 20];
-
-/// Address space for the tables of a shard: enough for as many entries as that region holds.
-const TABLE_REGION_BYTES: &[usize] = &[8 << 30, 2 << 30, 512 << 20, 128 << 20, 32 << 20, 2 << 20];
 
 /// What an entry costs in the table: a cell of a bucket nine tenths full.
 const CELL_COST_BYTES: usize = 7;
@@ -81,17 +75,21 @@ struct Due {
 }
 
 impl MemEngine {
-    /// An empty engine. Takes address space and next to no memory.
-    ///
-    /// `hasher` is the one that made the hashes in [`Key`]; `rng` decides what is left to chance; `memory` counts for all
-    /// shards together.
+    /// An empty engine with address space of its own.
     ///
     /// # Panics
     /// When the system grants not even the smallest piece of address space.
-    pub fn new(hasher: KeyHasher, mut rng: Rng, memory: Arc<MemoryUse>) -> Self {
-        let region = Bytes::reserve(ENTRY_REGION_BYTES, &mut rng).expect("the system grants address space for entries");
-        let lines = Lines::reserve(TABLE_REGION_BYTES, &mut rng).expect("the system grants address space for tables");
-        let hints = Arc::new(MemHints::new(lines.view(), region.base_address()));
+    pub fn new(hasher: KeyHasher, rng: Rng, memory: Arc<MemoryUse>) -> Self {
+        Self::in_arena(hasher, rng, memory, &MemoryArena::reserve(1), 0)
+    }
+
+    /// The empty engine of shard `shard`, in address space that the shards of a store share. Takes next to no memory.
+    ///
+    /// `hasher` is the one that made the hashes in [`Key`]; `rng` decides what is left to chance; `memory` counts for all
+    /// shards together.
+    pub fn in_arena(hasher: KeyHasher, rng: Rng, memory: Arc<MemoryUse>, arena: &MemoryArena, shard: usize) -> Self {
+        let (region, lines) = (Bytes::new(arena.entries.region(shard)), Lines::new(arena.tables.region(shard)));
+        let hints = Arc::new(MemHints::new(lines.view(), region.pages().clone()));
         Self {
             heap: extent::heap(lines, Arc::clone(&memory)),
             entries: Entries::new(region, Arc::clone(&memory)),
@@ -116,6 +114,12 @@ impl MemEngine {
     /// Prefetching for this engine's keys without its lock. The same for the engine's whole life.
     pub fn hints(&self) -> Arc<MemHints> {
         Arc::clone(&self.hints)
+    }
+
+    #[inline(never)]
+    fn new_time(&mut self, now: UnixMs) {
+        self.now = now;
+        self.stamps.set_time(now);
     }
 
     /// Chooses how access stamps are kept: by frequency under an LFU policy, else by recency.
@@ -266,19 +270,17 @@ impl Engine for MemEngine {
     #[inline]
     fn set_time(&mut self, now: UnixMs) {
         if self.now != now {
-            self.now = now;
-            self.stamps.set_time(now);
+            self.new_time(now);
         }
     }
 
     #[inline]
     fn read(&mut self, key: &Key<'_>, touch: bool) -> Result<Option<Entry<'_>>, Fetch> {
         let Some(found) = self.find(key) else { return Ok(None) };
-        if touch {
-            let stamp = self.stamps.touched(self.entries.stamp(found.handle), &mut self.rng);
-            self.entries.set_stamp(found.handle, stamp);
-        }
-        let entry = self.entries.entry(found.handle);
+        let entry = match touch {
+            true => self.entries.used(found.handle, |stamp| self.stamps.touched(stamp, &mut self.rng)),
+            false => self.entries.entry(found.handle),
+        };
         Ok((!entry.is_expired(self.now)).then_some(entry))
     }
 

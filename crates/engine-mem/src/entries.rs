@@ -31,6 +31,14 @@ impl Backing for Bytes {
         Bytes::discard(self, start, length);
     }
 
+    fn filled(&mut self, page: u32) {
+        self.pages().filled(page as usize);
+    }
+
+    fn opened(&mut self, page: u32) {
+        self.pages().opened(page as usize);
+    }
+
     fn mark_free(&mut self, handle: u32, link: u16) {
         layout::mark_free(self.tail_mut(byte_of(handle)), link);
     }
@@ -84,15 +92,10 @@ impl Entries {
         true
     }
 
-    /// Address of the region, to prefetch by.
-    pub fn base_address(&self) -> usize {
-        self.pages.backing().base_address()
-    }
-
     /// Starts loading the entry's first cache line.
     #[inline]
     pub fn prefetch(&self, handle: u32) {
-        prefetch(self.base_address().wrapping_add(byte_of(handle)));
+        prefetch(self.pages.backing().pages().at(byte_of(handle)).addr());
     }
 
     #[inline]
@@ -159,17 +162,19 @@ impl Entries {
     /// The entry.
     #[inline]
     pub fn entry(&self, handle: u32) -> Entry<'_> {
-        let slot = self.slot(handle);
-        let word = layout::word(slot);
-        let shape = Shape::of(slot);
-        let (kind, encoding) = layout::kind_of(word);
-        let value = if shape.is_outside() {
-            Value::Shared(layout::outside_value(slot))
-        } else {
-            Value::Bytes(layout::value(slot, shape))
-        };
-        let expire_at = layout::expiration(slot, shape);
-        Entry { key: layout::key(slot, shape), kind, encoding, value, expire_at, stamp: layout::stamp_of(word) }
+        layout::entry(self.slot(handle))
+    }
+
+    /// The entry, its access stamp renewed; an equal one costs no write.
+    #[inline]
+    pub fn used(&mut self, handle: u32, renew: impl FnOnce(u32) -> u32) -> Entry<'_> {
+        let slot = self.slot_mut(handle);
+        let before = layout::stamp_of(layout::word(slot));
+        let stamp = renew(before);
+        if stamp != before {
+            layout::set_stamp(slot, stamp);
+        }
+        layout::entry(slot)
     }
 
     /// Whether the entry is stored under this key.
@@ -194,14 +199,6 @@ impl Entries {
     #[inline]
     pub fn stamp(&self, handle: u32) -> u32 {
         layout::stamp_of(layout::word(self.slot(handle)))
-    }
-
-    /// Changes the access stamp; an equal one costs no write.
-    #[inline]
-    pub fn set_stamp(&mut self, handle: u32, stamp: u32) {
-        if self.stamp(handle) != stamp {
-            layout::set_stamp(self.slot_mut(handle), stamp);
-        }
     }
 
     /// Sets or clears the expiration. Returns the entry's handle from now on.
@@ -366,12 +363,14 @@ const _: () = assert!(ENTRY_BYTES_MAX <= u16::MAX as usize, "the length of an in
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arena::Arena;
     use base::Rng;
     use engine::Type;
 
     fn entries() -> (Entries, Arc<MemoryUse>) {
         let memory = Arc::new(MemoryUse::default());
-        (Entries::new(Bytes::reserve(&[1 << 30, 2 << 20], &mut Rng::new(1)).unwrap(), Arc::clone(&memory)), memory)
+        let arena = Arena::reserve(1, &[1 << 30, 2 << 20]).unwrap();
+        (Entries::new(Bytes::new(arena.region(0)), Arc::clone(&memory)), memory)
     }
 
     fn new(value: Value<'_>, expire_at: Option<UnixMs>) -> NewEntry<'_> {

@@ -65,6 +65,14 @@ impl Backing for Lines {
         Lines::discard(self, start, length);
     }
 
+    fn filled(&mut self, page: u32) {
+        self.pages().filled(page as usize);
+    }
+
+    fn opened(&mut self, page: u32) {
+        self.pages().opened(page as usize);
+    }
+
     fn mark_free(&mut self, handle: u32, link: u16) {
         self.line(handle)[0].store(FREE | u64::from(link) << 32, Relaxed);
     }
@@ -78,11 +86,22 @@ impl Backing for Lines {
 /// The two buckets of a tag among `count`, always different.
 #[inline]
 pub fn buckets_of(tag: u16, count: u32) -> (u32, u32) {
-    let first = (u32::from(tag) * count) >> 16;
+    (first_bucket_of(tag, count), second_bucket_of(tag, count))
+}
+
+/// The bucket where a key is looked for first. Nothing overflows: there are at most [`UNIT_COUNT_MAX`] units.
+#[inline]
+pub fn first_bucket_of(tag: u16, count: u32) -> u32 {
+    u32::from(tag).wrapping_mul(count) >> 16
+}
+
+/// The bucket for keys that find no room in the first.
+#[inline]
+pub fn second_bucket_of(tag: u16, count: u32) -> u32 {
     // Fibonacci hashing: neighbouring tags, which share their first bucket, spread evenly over the others.
     let mixed = u32::from(tag).wrapping_mul(0x9E37_79B1) >> 16;
-    let second = (mixed * (count - 1)) >> 16;
-    (first, second + u32::from(second >= first))
+    let second = mixed.wrapping_mul(count.wrapping_sub(1)) >> 16;
+    second.wrapping_add(u32::from(second >= first_bucket_of(tag, count)))
 }
 
 /// The half of a header line that holds unit `unit` (from 0): half 0 is the info.

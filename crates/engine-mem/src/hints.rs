@@ -12,13 +12,15 @@
 //! R2, R4); numbers of lines are compared with what is committed; entries are prefetched by address, never read. The
 //! worst a stale value does is to prefetch the wrong line.
 
+use crate::arena::Pages;
 use crate::bucket::{Bucket, tag_of};
 use crate::classes::GRANULE_BYTES;
 use crate::directory::{self, DEPTH_MAX, Directory};
-use crate::extent::{bucket_count, bucket_line, buckets_of};
+use crate::extent::{bucket_count, bucket_line, first_bucket_of, second_bucket_of};
 use crate::prefetch::prefetch;
 use crate::region::{Line, LinesView};
 use base::KeyspaceId;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Bytes at the start of an entry that fit with it into one cache line when it starts below this place in the line:
@@ -30,15 +32,16 @@ const HINTED_SPACE_COUNT: usize = 32;
 
 /// Prefetches buckets and entries of one shard, without its lock.
 pub struct MemHints {
-    lines: LinesView,
+    lines: Arc<LinesView>,
     /// By keyspace: the directory's first line, and above it its depth plus one; 0 while there is no table.
     roots: [AtomicU64; HINTED_SPACE_COUNT],
-    entries_base: usize,
+    /// Where the entries are.
+    entries: Pages,
 }
 
 impl MemHints {
-    pub(crate) fn new(lines: LinesView, entries_base: usize) -> Self {
-        Self { lines, roots: [const { AtomicU64::new(0) }; HINTED_SPACE_COUNT], entries_base }
+    pub(crate) fn new(lines: Arc<LinesView>, entries: Pages) -> Self {
+        Self { lines, roots: [const { AtomicU64::new(0) }; HINTED_SPACE_COUNT], entries }
     }
 
     /// Tells where a table begins now. Called by the shard's owner, under its lock.
@@ -54,7 +57,7 @@ impl MemHints {
     #[inline]
     pub fn prefetch_bucket(&self, space: KeyspaceId, hash: u64) -> Option<u32> {
         let (header, count) = self.header(space, hash)?;
-        let (first, _) = buckets_of(tag_of(hash), count);
+        let first = first_bucket_of(tag_of(hash), count);
         let line = bucket_line(header, first);
         prefetch(std::ptr::from_ref(self.lines.line(line)?).addr());
         Some(line)
@@ -73,7 +76,7 @@ impl MemHints {
     #[inline(never)]
     fn prefetch_entry_in_second(&self, space: KeyspaceId, hash: u64) {
         if let Some((header, count)) = self.header(space, hash) {
-            let (_, second) = buckets_of(tag_of(hash), count);
+            let second = second_bucket_of(tag_of(hash), count);
             self.prefetch_entry_in(bucket_line(header, second), tag_of(hash));
         }
     }
@@ -87,7 +90,8 @@ impl MemHints {
         if matches == 0 {
             return false;
         }
-        let address = self.entries_base.wrapping_add(bucket.handle(matches.trailing_zeros()) as usize * GRANULE_BYTES);
+        let handle = bucket.handle(matches.trailing_zeros());
+        let address = self.entries.at(handle as usize * GRANULE_BYTES).addr();
         prefetch(address);
         if address % size_of::<Line>() >= ENTRY_STRADDLES_FROM {
             prefetch(address.wrapping_add(size_of::<Line>()));

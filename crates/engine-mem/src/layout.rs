@@ -26,7 +26,7 @@
 
 use crate::classes::{ENTRY_BYTES_MAX, aligned_class_of, class_of};
 use base::UnixMs;
-use engine::{Encoding, NewEntry, SharedBytes, Type};
+use engine::{Encoding, Entry, NewEntry, SharedBytes, Type, Value};
 
 /// Keys above this length are kept outside the entry.
 pub const KEY_INLINE_MAX: usize = 4096;
@@ -170,6 +170,39 @@ pub fn stamp_of(word: u32) -> u32 {
     word >> STAMP_SHIFT
 }
 
+/// The entry in a slot. The common layouts are read without working out the whole shape.
+#[inline]
+pub fn entry(slot: &[u8]) -> Entry<'_> {
+    let word = word(slot);
+    if !is_common(word) {
+        return unusual_entry(slot);
+    }
+    let (kind, encoding) = kind_of(word);
+    let is_long = word >> VALUE_SHIFT & 1 != 0;
+    let (value_len, at) = if is_long { (read_u16(slot, 5) as usize, 7) } else { (slot[5] as usize, 6) };
+    let (expire_at, at) = match word & EXPIRES {
+        0 => (None, at),
+        _ => (Some(read_time(slot, at)), at + EXPIRATION_BYTES),
+    };
+    let (key, rest) = slot[at..].split_at(slot[4] as usize);
+    Entry { key, kind, encoding, value: Value::Bytes(&rest[..value_len]), expire_at, stamp: stamp_of(word) }
+}
+
+/// Whether the value is inside and the key's length is one byte.
+#[inline]
+fn is_common(word: u32) -> bool {
+    word & (WIDE_KEY | VALUE_OUTSIDE & !(1 << VALUE_SHIFT)) == 0
+}
+
+#[inline(never)]
+fn unusual_entry(slot: &[u8]) -> Entry<'_> {
+    let (word, shape) = (word(slot), Shape::of(slot));
+    let (kind, encoding) = kind_of(word);
+    let value = if shape.is_outside() { Value::Shared(outside_value(slot)) } else { Value::Bytes(value(slot, shape)) };
+    let expire_at = expiration(slot, shape);
+    Entry { key: key(slot, shape), kind, encoding, value, expire_at, stamp: stamp_of(word) }
+}
+
 /// Replaces the access stamp.
 #[inline]
 pub fn set_stamp(slot: &mut [u8], stamp: u32) {
@@ -193,10 +226,12 @@ pub fn set_encoding(slot: &mut [u8], encoding: Encoding) {
 /// When the entry expires.
 #[inline]
 pub fn expiration(slot: &[u8], shape: Shape) -> Option<UnixMs> {
-    shape.expires().then(|| {
-        let at = shape.expiration_at();
-        UnixMs::from_le_bytes(slot[at..at + EXPIRATION_BYTES].try_into().expect("eight bytes"))
-    })
+    shape.expires().then(|| read_time(slot, shape.expiration_at()))
+}
+
+#[inline]
+fn read_time(slot: &[u8], at: usize) -> UnixMs {
+    UnixMs::from_le_bytes(slot[at..at + EXPIRATION_BYTES].try_into().expect("eight bytes"))
 }
 
 /// Replaces the expiration of an entry that has one.
@@ -218,7 +253,7 @@ pub fn key(slot: &[u8], shape: Shape) -> &[u8] {
 #[inline]
 pub fn key_is(slot: &[u8], key: &[u8]) -> bool {
     let word = word(slot);
-    if word & (WIDE_KEY | VALUE_OUTSIDE & !(1 << VALUE_SHIFT)) != 0 {
+    if !is_common(word) {
         return self::key(slot, Shape::of(slot)) == key;
     }
     let at = 6 + (word >> VALUE_SHIFT & 1) as usize + (word >> 4 & EXPIRES >> 4) as usize;

@@ -13,7 +13,7 @@
 //! | `table`, `directory`, `extent`, `bucket` | from a hash to a cell: grows and shrinks in steps, never rehashes |
 //! | `entries`, `layout`, `classes` | the bytes of an entry, and which slot they go to |
 //! | `pages` | the allocator under both: pages of equal slots, sparse ones emptied |
-//! | `region` | address space: reserved once, committed in steps, readable for ever |
+//! | `arena`, `region` | address space: reserved once, committed in steps, readable for ever, in huge pages when full |
 //! | `wheel` | the expiration index |
 //! | `stamp`, `eviction` | how entries age, and which goes first |
 //! | `checkpoint`, `clean` | work done in slices: handing entries to a checkpoint, giving memory back |
@@ -24,6 +24,7 @@
 //! M3. Nothing here takes time in proportion to what is stored, except calls that say so; the rest is done in steps by
 //!     [`engine::Engine::clean`].
 
+mod arena;
 mod bucket;
 mod checkpoint;
 mod classes;
@@ -40,6 +41,7 @@ mod memory;
 mod pages;
 mod prefetch;
 mod region;
+mod shared_arena;
 mod space;
 mod stamp;
 mod table;
@@ -49,4 +51,5 @@ pub use engine_impl::MemEngine;
 pub use eviction::{EvictionOrder, EvictionPolicy, EvictionScope};
 pub use hints::MemHints;
 pub use memory::{MemoryKind, MemoryUse};
+pub use shared_arena::MemoryArena;
 pub use stamp::StampMode;

@@ -17,8 +17,8 @@
 //!
 //! Handles count granules from the start of the region.
 
+use crate::arena::{LINE_OF_SYSTEM_BYTES, PAGE_BYTES};
 use crate::memory::{MemoryKind, MemoryUse};
-use crate::region::{LINE_OF_SYSTEM_BYTES, PAGE_BYTES};
 use std::sync::Arc;
 
 /// What pages are made of.
@@ -31,6 +31,12 @@ pub trait Backing {
 
     /// Gives memory of whole system lines back.
     fn discard(&mut self, start: usize, length: usize);
+
+    /// Notes that a page has been filled from end to end.
+    fn filled(&mut self, page: u32);
+
+    /// Notes that a filled page gives memory back.
+    fn opened(&mut self, page: u32);
 
     /// Marks a slot free and keeps a 16-bit link in it.
     fn mark_free(&mut self, handle: u32, link: u16);
@@ -202,6 +208,7 @@ impl<B: Backing> Pages<B> {
         page.bump += size;
         let lines = lines_below::<B>(page.bump) - lines_below::<B>(place);
         if u32::from(page.bump) + u32::from(size) > Self::PAGE_GRANULES {
+            self.backing.filled(number);
             self.unlist(number);
             self.list(number);
         }
@@ -323,6 +330,10 @@ impl<B: Backing> Pages<B> {
     fn lower_bump(&mut self, number: u32, bump: u16) {
         let page = &mut self.pages[number as usize];
         let carved = std::mem::replace(&mut page.bump, bump) - bump;
+        let size = self.slot_granules[page.class as usize];
+        if carved > 0 && u32::from(bump + carved) + u32::from(size) > Self::PAGE_GRANULES {
+            self.backing.opened(number);
+        }
         let (before, after) = (lines_below::<B>(bump + carved), lines_below::<B>(bump));
         let class = page.class as usize;
         self.classes[class].carved -= u32::from(carved / self.slot_granules[class]);

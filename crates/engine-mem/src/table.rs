@@ -16,7 +16,9 @@
 use crate::bucket::{Bucket, CELL_COUNT, Mark, cells, tag_of};
 use crate::directory::{Directory, bound_of, cell_of};
 use crate::entries::Entries;
-use crate::extent::{self, CELL_COUNT_MAX, Cell, Cells, Extent, Heap, UNIT_COUNT_MAX, buckets_of};
+use crate::extent::{
+    self, CELL_COUNT_MAX, Cell, Cells, Extent, Heap, UNIT_COUNT_MAX, first_bucket_of, second_bucket_of,
+};
 use crate::region::Lines;
 use crate::wheel::Item;
 use base::Rng;
@@ -106,9 +108,8 @@ impl Table {
         let lines = heap.backing();
         let header = self.header_of(lines, hash);
         let extent = Extent::at(lines, header);
-        let tag = tag_of(hash);
-        let (first, second) = buckets_of(tag, extent.bucket_count());
-        for number in [first, second] {
+        let (tag, count) = (tag_of(hash), extent.bucket_count());
+        let mut find_in = |number: u32| {
             let line = extent.bucket_line(number);
             let bucket = Bucket::new(lines.line(line));
             let mut matches = bucket.matches(tag);
@@ -120,8 +121,9 @@ impl Table {
                 }
                 matches &= matches - 1;
             }
-        }
-        None
+            None
+        };
+        find_in(first_bucket_of(tag, count)).or_else(|| find_in(second_bucket_of(tag, count)))
     }
 
     /// All entries that an item of the expiration index may stand for: those under its tag, in the extents that may hold
@@ -375,21 +377,21 @@ const _: () = assert!(CELL_COUNT_MAX < 1 << 22, "the count of an extent's entrie
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arena::Arena;
     use crate::extent::heap;
     use crate::memory::MemoryUse;
     use crate::region::{Bytes, Lines};
     use engine::{Encoding, NewEntry, Type, Value};
     use std::sync::Arc;
 
-    const SIZES: &[usize] = &[1 << 30, 2 << 20];
-
     /// While a table grows, its mean fill stays near nine tenths, and most keys are found in their first bucket.
     #[test]
     fn tables_are_full_and_keys_near() {
         let mut rng = Rng::new(1);
         let memory = Arc::new(MemoryUse::default());
-        let mut heap = heap(Lines::reserve(SIZES, &mut rng).unwrap(), Arc::clone(&memory));
-        let mut entries = Entries::new(Bytes::reserve(SIZES, &mut rng).unwrap(), memory);
+        let arena = Arena::reserve(2, &[1 << 30, 2 << 20]).unwrap();
+        let mut heap = heap(Lines::new(arena.region(0)), Arc::clone(&memory));
+        let mut entries = Entries::new(Bytes::new(arena.region(1)), memory);
         let hasher = KeyHasher::new(&mut rng);
         let mut table = Table::new(&mut heap);
         let (mut fills, mut firsts) = (Vec::new(), Vec::new());

@@ -373,11 +373,11 @@ impl Executor {
                 return;
             }
             let limits = match connection.session.authenticated {
-                true => self.limits.after_login,
-                false => self.limits.before_login,
+                true => &self.limits.after_login,
+                false => &self.limits.before_login,
             };
             let first_span = self.arguments.len();
-            match connection.parser.parse(input, &limits, &mut self.arguments) {
+            match connection.parser.parse(input, limits, &mut self.arguments) {
                 Ok(Progress::Complete { consumed }) => {
                     // Before login requests run one by one: the limits of the next depend on whether this one logs in.
                     let is_login = !connection.session.authenticated;

@@ -74,16 +74,18 @@ impl Store {
             }
             *changed = false;
         }
-        self.unlock(std::mem::take(held));
+        let held = std::mem::take(held);
+        std::mem::forget(running);
+        self.unlock(held);
         result.map_err(|Fetch| Blocked::Fetch)
     }
 }
 
-/// Unlocks when `run` panics, or ends the process when it is too late for that. After the run there is nothing left to do.
+/// Unlocks when `run` panics, or ends the process when it is too late for that. Forgotten after the run.
 struct Running<'s>(Txn<'s>);
 
 impl Drop for Running<'_> {
-    #[inline]
+    #[cold]
     fn drop(&mut self) {
         if self.0.changed {
             eprintln!("onggi: a command failed after its first change; ending the process to keep the data whole");

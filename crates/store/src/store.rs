@@ -8,7 +8,7 @@ use crate::watch::WatchTable;
 use base::hash::KeyHasher;
 use base::{Clock, DbIndex, Entropy, KeyspaceId, Lsn, ShardId};
 use engine::{Engine, Key};
-use engine_mem::{MemEngine, MemHints, MemoryUse};
+use engine_mem::{MemEngine, MemHints, MemoryArena, MemoryUse};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -61,6 +61,7 @@ pub struct Store {
     pub clock: Arc<dyn Clock>,
     /// What entries, tables and indexes take.
     pub memory: Arc<MemoryUse>,
+    pub(crate) arena: MemoryArena,
     wake: Arc<dyn Wake>,
     pub(crate) budget: crate::evict::Budget,
     /// Whether upkeep removes expired entries; see [`Store::set_active_expiration`].
@@ -75,9 +76,11 @@ impl Store {
         let hasher = KeyHasher::new(&mut rng);
         let slots = SlotMap::new(options.shard_count);
         let memory = Arc::new(MemoryUse::default());
+        let arena = MemoryArena::reserve(options.shard_count);
         let shards = (0..options.shard_count)
-            .map(|_| {
-                let engine = MemEngine::new(hasher.clone(), base::Rng::new(rng.next_u64()), memory.clone());
+            .map(|shard| {
+                let rng = base::Rng::new(rng.next_u64());
+                let engine = MemEngine::in_arena(hasher.clone(), rng, memory.clone(), &arena, shard);
                 let hints = engine.hints();
                 let engine = (options.engine)(engine);
                 ShardCell { lock: ShardLock::new(Shard { engine, watch: WatchTable::default() }), hints }
@@ -90,6 +93,7 @@ impl Store {
             hasher,
             clock: options.clock,
             memory,
+            arena,
             wake: options.wake,
             budget: Default::default(),
             active_expiration: AtomicBool::new(true),

@@ -58,7 +58,7 @@ impl<'s> Txn<'s> {
         match &mut held {
             HeldShards::None => {}
             HeldShards::One(_, shard) => shard.engine.set_time(at.now),
-            HeldShards::Several(all) => all.iter_mut().for_each(|(_, shard)| shard.engine.set_time(at.now)),
+            HeldShards::Several(_) => tell_time(&mut held, at.now),
         }
         let space = store.spaces.get(at.db).unwrap_or_default();
         Self { store, held, scratch, now: at.now, space, touch: at.touch, changed: false }
@@ -87,6 +87,11 @@ impl<'s> Txn<'s> {
             _ => unreachable!("only keyspace effects come here"),
         }
     }
+}
+
+#[cold]
+fn tell_time(held: &mut HeldShards<'_>, now: UnixMs) {
+    held.iter_mut().for_each(|shard| shard.engine.set_time(now));
 }
 
 impl types::apply::Engines for Txn<'_> {

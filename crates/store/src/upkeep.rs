@@ -23,6 +23,9 @@ impl Store {
 
     /// One step of upkeep of a shard; true when there is more to do. A shard that is locked is left for later.
     pub fn upkeep(&self, shard: ShardId, worker: usize, scratch: &mut Scratch) -> bool {
+        if self.arena.merge_one() {
+            return true;
+        }
         let at = At { now: self.clock.now_ms(), db: DbIndex(0), touch: false, worker };
         self.commit(scratch, &LockSet::One(shard), &at, |txn| {
             // The keys are copied out, since their entries are removed while they are named.
