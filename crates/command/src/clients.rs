@@ -131,7 +131,7 @@ pub struct ClientInfo {
     db: AtomicU32,
     flags: AtomicU8,
     protocol: AtomicU8,
-    /// Commands queued by MULTI or run by EXEC; -1 outside.
+    /// Commands queued by MULTI or run by EXEC; -1 for a connection that never knew a transaction.
     queued: AtomicI64,
     queued_bytes: AtomicUsize,
     watched: AtomicUsize,
@@ -189,7 +189,8 @@ impl ClientInfo {
     pub fn update_session(&self, session: &Session, protocol: Protocol, now: UnixMs) {
         let transaction = session.transaction.as_ref();
         let queued = transaction.map(|transaction| transaction.queue.len()).or(session.running);
-        let queued = queued.map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX));
+        let none = if session.knows_transactions { 0 } else { -1 };
+        let queued = queued.map_or(none, |count| i64::try_from(count).unwrap_or(i64::MAX));
         self.last_used_at.store(now, Ordering::Relaxed);
         self.db.store(session.db.0, Ordering::Relaxed);
         self.flags.store(flags_of(session).bits(), Ordering::Relaxed);
@@ -229,7 +230,7 @@ impl ClientInfo {
         self.protocol.load(Ordering::Relaxed)
     }
 
-    /// Commands queued by MULTI or run by EXEC; -1 outside.
+    /// Commands queued by MULTI or run by EXEC; -1 for a connection that never knew a transaction.
     pub fn queued(&self) -> i64 {
         self.queued.load(Ordering::Relaxed)
     }

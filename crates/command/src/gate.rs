@@ -1,7 +1,7 @@
 //! What stands between a request and its command when the connection is not in its plain state: login, transactions.
 
 use crate::login::Login;
-use crate::session::Queued;
+use crate::session::{Queued, Transaction};
 use crate::table::Row;
 use crate::{Args, CommandSpec, Flags, Host, Locks, Session};
 use proto::ReplyBuffer;
@@ -34,9 +34,9 @@ pub fn stop(session: &mut Session, host: &Host, row: &Row, args: &Args<'_>, repl
         return false;
     }
     if let Some(transaction) = &mut session.transaction {
-        let args = args.to_owned();
-        transaction.bytes = transaction.bytes.saturating_add(args.held_bytes()).saturating_add(size_of::<Queued>());
         if !transaction.poisoned {
+            let args = args.to_owned();
+            transaction.bytes = transaction.bytes.saturating_add(args.held_bytes()).saturating_add(size_of::<Queued>());
             transaction.queue.push(Queued { row: *row, args });
         }
         reply.simple("QUEUED");
@@ -77,6 +77,6 @@ pub fn reject(session: &mut Session, spec: &CommandSpec, error: &[u8], reply: &m
 /// A refused request inside MULTI makes EXEC answer EXECABORT.
 fn poison(session: &mut Session) {
     if let Some(transaction) = &mut session.transaction {
-        transaction.poisoned = true;
+        *transaction = Transaction { poisoned: true, ..Transaction::default() };
     }
 }

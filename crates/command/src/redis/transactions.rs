@@ -50,6 +50,7 @@ fn multi(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         return Err(Stop::error("ERR MULTI calls can not be nested"));
     }
     ctx.session.transaction = Some(Transaction::default());
+    ctx.session.knows_transactions = true;
     ctx.reply.ok();
     Ok(())
 }
@@ -210,6 +211,7 @@ fn watch(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         let key = ctx.key(index);
         live.push(ctx.ks.peek(&key)?.is_some());
     }
+    ctx.session.knows_transactions = true;
     let changed = ctx.session.watch.changed.get_or_insert_default().clone();
     for (index, was_live) in (1..).zip(live) {
         let key = ctx.key(index);
