@@ -1,11 +1,13 @@
 //! A client connection as the executor sees it: no socket, only bytes in and replies out.
 
+use crate::strangers::Stranger;
 use base::UnixMs;
 use command::args::OwnedArgs;
 use command::clients::Activity;
 use command::session::Session;
 use proto::{Protocol, ReplyBuffer, RequestParser};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// One client connection.
 pub struct Connection {
@@ -30,6 +32,8 @@ pub struct Connection {
     pub watching: bool,
     /// Since when more is unsent than the soft limit allows.
     pub slow_since: Option<UnixMs>,
+    /// Held while it has not logged in.
+    pub stranger: Option<Arc<Stranger>>,
 }
 
 impl Connection {
@@ -46,6 +50,7 @@ impl Connection {
             last_command: u32::MAX,
             watching: false,
             slow_since: None,
+            stranger: None,
         }
     }
 

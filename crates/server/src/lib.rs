@@ -14,5 +14,6 @@ pub mod mailbox;
 pub mod serve;
 pub mod socket;
 pub mod strangers;
+mod sync;
 pub mod upkeep;
 pub mod worker;

@@ -1,7 +1,7 @@
 //! Startup and shutdown: from settings to running workers, and back.
 
-use crate::executor::{ClientLimits, Shared};
 use crate::descriptors::raise_limit;
+use crate::executor::{ClientLimits, Shared};
 use crate::listen::{Acceptor, AcceptorHandle, Endpoint, Listener, Place, listen_unix};
 use crate::mailbox::Mailbox;
 use crate::socket::Socket;
@@ -151,7 +151,7 @@ fn set_budget(store: &Store, settings: &Settings) {
 /// The TCP addresses that the settings name.
 fn places(settings: &Settings) -> Vec<Place> {
     let binds = settings.bind.iter().filter(|_| settings.port != 0);
-    let place = |bind: &config::BindAddress| {
+    let place = |bind: &config::Address| {
         let ip = match bind.host {
             config::Host::AnyV4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             config::Host::AnyV6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
@@ -273,7 +273,8 @@ pub fn serve(loaded: Loaded, acceptor: Acceptor, entropy: Arc<dyn Entropy>) -> R
                 }
             })?;
         }
-        let mut dealer = Dealer { shared: &shared, mailboxes: mailboxes.all(), next: 0, strangers: Strangers::default() };
+        let mut dealer =
+            Dealer { shared: &shared, mailboxes: mailboxes.all(), next: 0, strangers: Strangers::default() };
         let result = acceptor.run(|socket| dealer.deal(socket));
         mailboxes.all().iter().for_each(|mailbox| mailbox.send(Message::Stop));
         Ok(result?)

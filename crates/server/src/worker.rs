@@ -13,6 +13,7 @@ use crate::connection::Connection;
 use crate::executor::{Executor, Flow, Shared};
 use crate::mailbox::Mailbox;
 use crate::socket::Socket;
+use crate::strangers::Stranger;
 use crate::upkeep::Upkeep;
 use admin::WorkerFigures;
 use base::UnixMs;
@@ -43,7 +44,14 @@ const SLICES_MAX: usize = 64;
 /// What other threads ask of a worker.
 pub enum Message {
     /// Serve this connection.
-    Accept(Socket, Box<Session>),
+    Accept {
+        /// Its socket.
+        socket: Socket,
+        /// What it begins as.
+        session: Box<Session>,
+        /// Held until it has logged in.
+        stranger: Option<Arc<Stranger>>,
+    },
     /// Close this client.
     Close(u64),
     /// Show this line to the connections that watch.
@@ -271,6 +279,9 @@ impl Worker {
             return;
         };
         connection.publish(now);
+        if connection.session.authenticated {
+            connection.stranger = None;
+        }
         if connection.session.is_held(now) {
             return self.held.push(id);
         }
@@ -309,7 +320,7 @@ impl Worker {
 
     fn handle(&mut self, message: Message) {
         match message {
-            Message::Accept(socket, session) => self.accept(socket, *session),
+            Message::Accept { socket, session, stranger } => self.accept(socket, *session, stranger),
             Message::Close(client) => {
                 let mut connections = self.executor.connections();
                 let found = connections.find(|(_, connection)| connection.session.id == client).map(|(id, _)| id);
@@ -323,8 +334,8 @@ impl Worker {
         }
     }
 
-    fn accept(&mut self, mut socket: Socket, session: Session) {
-        let id = self.executor.open(Connection::new(session));
+    fn accept(&mut self, mut socket: Socket, session: Session, stranger: Option<Arc<Stranger>>) {
+        let id = self.executor.open(Connection { stranger, ..Connection::new(session) });
         if self.poll.registry().register(&mut socket, Token(id), Interest::READABLE | Interest::WRITABLE).is_err() {
             return self.close(id);
         }
