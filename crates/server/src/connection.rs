@@ -19,10 +19,10 @@ pub struct Connection {
     pub unparsed: Vec<u8>,
     /// Replies not yet sent.
     pub reply: ReplyBuffer,
-    /// Requests that wait for a lock or a fetch, the first of them being what is waited for. While there are any, nothing
-    /// more is parsed.
+    /// Requests that wait for a lock or a fetch, the first of them being what is waited for, or, when paused, for output to
+    /// be sent. While there are any, nothing more is parsed.
     pub waiting: VecDeque<OwnedArgs>,
-    /// `unparsed` may hold whole requests: parsing stopped because too much output was unsent.
+    /// `waiting` or `unparsed` may hold whole requests that were not run because too much output was unsent.
     pub paused: bool,
     /// Listed for sending in this turn of the loop.
     pub listed: bool,

@@ -252,6 +252,11 @@ impl Executor {
         self.now
     }
 
+    /// Has connections with more unsent bytes than this wait in this turn, if that is less than their limit.
+    pub fn pause_output_above(&mut self, bytes: usize) {
+        self.limits.output_pause_bytes = self.limits.output_pause_bytes.min(bytes);
+    }
+
     /// The limits of this turn.
     pub fn limits(&self) -> &ClientLimits {
         &self.limits
@@ -290,7 +295,7 @@ impl Executor {
     pub fn flow(&self, id: usize) -> Flow {
         match self.connections.get(id) {
             None => Flow::Closing,
-            Some(connection) if !connection.waiting.is_empty() => Flow::Waiting,
+            Some(connection) if !connection.waiting.is_empty() && !connection.paused => Flow::Waiting,
             Some(connection) if connection.session.close_after_replies => Flow::Closing,
             Some(_) => Flow::Open,
         }
@@ -342,14 +347,17 @@ impl Executor {
         let result = read(&mut area[kept..]);
         let (read, room) = (result?, area.len() - kept);
         area[..kept].copy_from_slice(&connection.unparsed);
-        connection.unparsed.clear();
+        if kept > 0 {
+            // A connection between requests holds no memory for them.
+            connection.unparsed = Vec::new();
+        }
         let end = start + kept + read;
         self.filled = end;
         self.parse(id, Source::Area, start, end);
         Ok((read, read == room))
     }
 
-    /// Whether requests have come that are not parsed because of unsent output.
+    /// Whether requests have come that are not run because of unsent output.
     pub fn is_paused(&self, id: usize) -> bool {
         self.connections.get(id).is_some_and(|connection| connection.paused)
     }
@@ -358,7 +366,10 @@ impl Executor {
     pub fn resume(&mut self, id: usize) {
         if let Some(connection) = self.connections.get_mut(id) {
             connection.paused = false;
-            self.parse_own(id);
+            match connection.waiting.is_empty() {
+                true => self.parse_own(id),
+                false => self.run_waiting_of(id),
+            }
         }
     }
 
@@ -487,6 +498,10 @@ impl Executor {
             );
             match &pending.row {
                 _ if !connection.waiting.is_empty() => connection.waiting.push_back(args.to_owned()),
+                _ if connection.reply.len() > self.limits.output_pause_bytes => {
+                    connection.paused = true;
+                    connection.waiting.push_back(args.to_owned());
+                }
                 Err(Stop::Error(text)) => turn.refuse(connection, &args, text),
                 Err(Stop::Fetch) => {}
                 Ok(row) => {
@@ -524,6 +539,11 @@ impl Executor {
         while let Some(args) = connection.waiting.pop_front() {
             if connection.session.close_after_replies {
                 connection.waiting.clear();
+                break;
+            }
+            if connection.reply.len() > self.limits.output_pause_bytes {
+                connection.paused = true;
+                connection.waiting.push_front(args);
                 break;
             }
             let ran = match self.shared.table.resolve(&args.as_args()) {
