@@ -121,10 +121,7 @@ impl Server {
                     };
                     call(&mut ctx, &row)?;
                     let log = self.host.part::<Arc<CommandLog>>();
-                    if log.slow_ns() <= 15_000_000 {
-                        log.slow_call(&ctx, 15_000_000);
-                    }
-                    log.sized_call(&ctx, request.len(), ctx.reply.len());
+                    log.done(&ctx, 15_000_000, request.len(), ctx.reply.len());
                     Ok(())
                 });
                 assert!(ran.is_ok(), "nobody else holds a lock");

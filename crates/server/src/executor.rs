@@ -433,7 +433,9 @@ impl Executor {
         self.run_batch_keeping_input();
         if let Some(connection) = self.connections.get_mut(id) {
             if !matches!(error, ProtocolError::CrossProtocol) {
-                connection.reply.error(format!("ERR {}", String::from_utf8_lossy(&error.message())));
+                let text = format!("ERR {}", String::from_utf8_lossy(&error.message()));
+                self.stats.count_error(text.as_bytes());
+                connection.reply.error(text);
             }
             connection.session.close_after_replies = true;
             self.list(id);
@@ -626,7 +628,6 @@ struct Turn<'t> {
     limits: &'t ClientLimits,
     now: UnixMs,
     pause: Option<&'t Pause>,
-    slow_ns: u64,
     /// When the request before this one was done: one reading of the counter serves as its end and the next one's begin.
     before: u64,
 }
@@ -634,7 +635,7 @@ struct Turn<'t> {
 impl<'t> Turn<'t> {
     fn new(worker: usize, shared: &'t Shared, stats: &'t WorkerStats, limits: &'t ClientLimits, now: UnixMs) -> Self {
         let pause = Some(shared.host.part::<Pause>()).filter(|pause| pause.is_active(now));
-        Self { worker, shared, stats, limits, now, pause, slow_ns: shared.log.slow_ns(), before: stats.now() }
+        Self { worker, shared, stats, limits, now, pause, before: stats.now() }
     }
 
     /// A request that cannot run at all: wrong name or arity.
@@ -643,9 +644,8 @@ impl<'t> Turn<'t> {
         let mark = connection.reply.mark();
         let row = self.shared.table.named(args);
         connection.last_command = row.map_or(u32::MAX, |row| row.index);
-        let spec = row.map(|row| row.spec);
-        command::gate::refuse(&mut connection.session, &self.shared.host, spec, text.as_ref(), &mut connection.reply);
-        self.stats.error_replies.add(1);
+        let Connection { session, reply, .. } = connection;
+        command::gate::refuse(session, &self.shared.host, self.stats, row.as_ref(), text.as_ref(), reply);
         if !connection.session.reply_wanted() {
             connection.reply.rewind(mark);
         }
@@ -675,8 +675,7 @@ impl<'t> Turn<'t> {
         }
         if self.shared.store.is_over_budget() && !self.has_room(scratch, session, row, &args) {
             let text = b"OOM command not allowed when used memory > 'maxmemory'.";
-            command::gate::reject(session, row.spec, text, reply);
-            self.stats.error_replies.add(1);
+            command::gate::reject(session, self.stats, row, text, reply);
             return Ok(());
         }
         if self.shared.monitors.load(Ordering::Relaxed) > 0 {
@@ -687,7 +686,7 @@ impl<'t> Turn<'t> {
             _ => self.locks(session, row, &args),
         };
         let at = At { now: self.now, db: session.db, touch: !session.no_touch, worker: self.worker };
-        let (before, slow_ns, log) = (self.before, self.slow_ns, &self.shared.log);
+        let (before, log) = (self.before, &self.shared.log);
         let run = |txn: &mut Txn<'_>| {
             let start = reply.len();
             // The database may have changed since the key was hashed: by a SELECT earlier in the batch, or by a SWAPDB.
@@ -708,13 +707,7 @@ impl<'t> Turn<'t> {
             if let Some(stats) = ctx.stats.command(row.index) {
                 stats.record(duration);
             }
-            if duration >= slow_ns {
-                log.slow_call(&ctx, duration);
-            }
-            let (request_bytes, reply_bytes) = (args.total_bytes(), ctx.reply.len().saturating_sub(start));
-            if log.is_large(request_bytes, reply_bytes) {
-                log.sized_call(&ctx, request_bytes, reply_bytes);
-            }
+            log.done(&ctx, duration, args.total_bytes(), ctx.reply.len().saturating_sub(start));
             Ok(after)
         };
         // A bug that panics before the first change costs its request, not the worker; the store has opened the locks. After
@@ -723,11 +716,10 @@ impl<'t> Turn<'t> {
             Ok(result) => self.before = result?,
             Err(_) => {
                 reply.rewind(mark);
-                reply.error(format!(
-                    "ERR internal error in '{}': a bug of this server; nothing was changed",
-                    row.spec.name
-                ));
-                self.stats.error_replies.add(1);
+                let name = row.spec.name;
+                let text = format!("ERR internal error in '{name}': a bug of this server; nothing was changed");
+                self.stats.count_error(text.as_bytes());
+                reply.error(text);
                 self.before = self.stats.now();
             }
         }
@@ -771,12 +763,14 @@ impl<'t> Turn<'t> {
         {
             return Err(Blocked::Shard);
         }
-        let stopped = command::gate::stop(session, &self.shared.host, row, args, reply);
+        let stopped = command::gate::stop(session, &self.shared.host, self.stats, row, args, reply);
         if session.transaction.as_ref().is_some_and(|queue| queue.bytes > self.limits.transaction_bytes_max) {
-            reply.error(format!(
-                "ERR transaction queue exceeds {} bytes (client-transaction-limit); connection closed",
-                self.limits.transaction_bytes_max
-            ));
+            let bytes_max = self.limits.transaction_bytes_max;
+            let text = format!(
+                "ERR transaction queue exceeds {bytes_max} bytes (client-transaction-limit); connection closed"
+            );
+            self.stats.count_error(text.as_bytes());
+            reply.error(text);
             session.transaction = None;
             session.close_after_replies = true;
         }

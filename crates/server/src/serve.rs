@@ -11,6 +11,7 @@ use crate::worker::{Message, Worker};
 use admin::{About, Apply, CommandLog, Configuration, Figures, LatencyMonitor, ShutdownRequest, WorkerFigures};
 use base::clock::SystemClock;
 use base::{Clock, Entropy};
+use command::call::Observer;
 use command::clients::{Address, Clients, Closer, TOO_MANY};
 use command::limits::{StampMeaning, StringLimit};
 use command::login::Login;
@@ -105,7 +106,6 @@ impl Apply for Applied {
         *shared.limits.write() = ClientLimits::of(settings);
         set_budget(&shared.store, settings);
         match row.name {
-            "requirepass" => set_password(&shared.host, settings).map_err(|error| error.to_string()),
             "port" | "bind" => self
                 .acceptor
                 .move_to(&places(settings), backlog(settings))
@@ -119,11 +119,6 @@ impl Apply for Applied {
     fn rewrite(&self, settings: &Settings) -> Result<(), RewriteError> {
         config::rewrite(settings, self.file.as_deref(), &vfs::RealFs)
     }
-}
-
-fn set_password(host: &Host, settings: &Settings) -> Result<(), ServeError> {
-    let password = Some(settings.requirepass.expose()).filter(|password| !password.is_empty());
-    host.part::<Login>().set_password(password).map_err(|_| ServeError::Password)
 }
 
 fn set_budget(store: &Store, settings: &Settings) {
@@ -226,6 +221,7 @@ pub fn serve(loaded: Loaded, acceptor: Acceptor, entropy: Arc<dyn Entropy>) -> R
         .with(figures.clone())
         .with(latency)
         .with(log.clone())
+        .with::<Arc<dyn Observer>>(log.clone())
         .with(store.clone())
         .with(clients)
         .with(Login::default())
@@ -241,7 +237,7 @@ pub fn serve(loaded: Loaded, acceptor: Acceptor, entropy: Arc<dyn Entropy>) -> R
             Box::new(Applied { shared: back.clone(), acceptor: handle.clone(), file }),
         ));
     admin::follow(&host, &settings);
-    set_password(&host, &settings)?;
+    admin::set_password(&host, &settings).map_err(|_| ServeError::Password)?;
     set_budget(&store, &settings);
     let watchers = mailboxes.clone();
     let shared = Arc::new(Shared {
@@ -376,7 +372,9 @@ fn upkeep(shared: &Arc<Shared>, worker: usize, worker_count: usize) -> Upkeep {
         if let Some(shared) = shared.upgrade() {
             let figures = shared.host.part::<Arc<Figures>>();
             let now_ns = shared.store.clock.monotonic_ns();
-            figures.sample(now_ns, shared.store.memory.total());
+            let client_bytes = admin::memory::client_bytes(&shared.host);
+            shared.store.set_other_bytes(client_bytes);
+            figures.sample(now_ns, shared.store.used_bytes());
             if now_ns.saturating_sub(evicted_at_ns) >= CLIENT_EVICTION_INTERVAL_NS {
                 evicted_at_ns = now_ns;
                 let settings = shared.host.part::<Configuration>().current();

@@ -197,8 +197,8 @@ impl Keyspace for Txn<'_> {
             let sampled = (0..samples).filter_map(|_| shard.engine.random_expiration(space));
             let (found, ms) =
                 sampled.fold((0, 0), |(found, ms), at| (found + 1, ms + at.saturating_sub(now).max(0) as u128));
-            if found > 0 {
-                sum += expiring * ms / found;
+            if let Some(average) = ms.checked_div(found) {
+                sum += expiring * average;
                 weight += expiring;
             }
         }

@@ -3,13 +3,14 @@
 //! A transaction runs as one command: EXEC holds the locks of all queued requests and watched keys at once, and its changes
 //! are one record of the log. So it is strictly serializable, whatever its keys.
 
-use crate::call::call;
+use crate::call::{Observer, call};
 use crate::error::Stop;
 use crate::session::{Transaction, WatchedKey};
 use crate::spec::Docs;
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::DbIndex;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use types::integer::parse_integer;
 
 /// The rows of this family.
@@ -87,8 +88,10 @@ fn exec(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 }
 
 fn run(ctx: &mut Ctx<'_>, transaction: &Transaction) -> Result<(), Stop> {
+    let observer = ctx.host.find::<Arc<dyn Observer>>();
     ctx.reply.array(transaction.queue.len());
     for queued in &transaction.queue {
+        let start = ctx.reply.len();
         let mut inner = Ctx {
             spec: queued.row.spec,
             args: queued.args.as_args(),
@@ -102,8 +105,13 @@ fn run(ctx: &mut Ctx<'_>, transaction: &Transaction) -> Result<(), Stop> {
         let started = ctx.stats.now();
         // Every row has been read once under these locks, so none can be missing now.
         call(&mut inner, &queued.row)?;
-        if let Some(stats) = ctx.stats.command(queued.row.index) {
-            stats.record(ctx.stats.now().saturating_sub(started));
+        let duration = inner.stats.now().saturating_sub(started);
+        if let Some(stats) = inner.stats.command(queued.row.index) {
+            stats.record(duration);
+        }
+        if let Some(observer) = observer {
+            let reply_bytes = inner.reply.len().saturating_sub(start);
+            observer.done(&inner, duration, inner.args.total_bytes(), reply_bytes);
         }
     }
     Ok(())
