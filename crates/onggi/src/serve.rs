@@ -1,5 +1,6 @@
 //! `onggi serve [FILE] [--directive value ...]`: starts the server, says where it is, and ends it on a signal.
 
+use base::clock::SystemClock;
 use base::random::OsEntropy;
 use clap::Args;
 use config::{CommandLine, Loaded, Settings, load};
@@ -74,7 +75,7 @@ fn start(mut loaded: Loaded) -> Result<(), Box<dyn std::error::Error>> {
     end_on_signals(acceptor.handle())?;
     log.say(&banner(&loaded.settings, &dir, &addresses.join(", ")));
     let socket = loaded.settings.unixsocket.clone();
-    server::serve::serve(loaded, acceptor, Arc::new(OsEntropy))?;
+    server::serve::serve(loaded, acceptor, Arc::new(OsEntropy), Arc::new(SystemClock::new()))?;
     if let Some(path) = socket {
         // Another server may have replaced the socket file already.
         let _ = std::fs::remove_file(path);

@@ -9,7 +9,6 @@ use crate::strangers::Strangers;
 use crate::upkeep::Upkeep;
 use crate::worker::{Message, Worker};
 use admin::{About, Apply, CommandLog, Configuration, Figures, LatencyMonitor, ShutdownRequest, WorkerFigures};
-use base::clock::SystemClock;
 use base::{Clock, Entropy};
 use command::call::Observer;
 use command::clients::{Address, Clients, Closer, TOO_MANY};
@@ -187,14 +186,18 @@ pub fn listen(settings: &Settings) -> Result<Vec<(Endpoint, Listener)>, ServeErr
 ///
 /// # Errors
 /// See [`ServeError`].
-pub fn serve(loaded: Loaded, acceptor: Acceptor, entropy: Arc<dyn Entropy>) -> Result<(), ServeError> {
+pub fn serve(
+    loaded: Loaded,
+    acceptor: Acceptor,
+    entropy: Arc<dyn Entropy>,
+    clock: Arc<dyn Clock>,
+) -> Result<(), ServeError> {
     let handle = acceptor.handle();
     let Loaded { settings, file, .. } = loaded;
     let worker_count = match settings.workers as usize {
         0 => thread::available_parallelism().map_or(1, usize::from),
         count => count,
     };
-    let clock = Arc::new(SystemClock::new());
     let mailboxes = Arc::new(Mailboxes::default());
     let store = Arc::new(Store::new(StoreOptions {
         shard_count: settings.shards as usize,
