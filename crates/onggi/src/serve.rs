@@ -56,6 +56,7 @@ pub fn run(args: ServeArgs) -> ExitCode {
 }
 
 fn start(mut loaded: Loaded) -> Result<(), Box<dyn std::error::Error>> {
+    engine_mem::allocator::give_memory_back();
     let mut log = Log::open(&loaded.settings)?;
     for warning in &loaded.warnings {
         log.say(&format!("warning: {warning}"));

@@ -6,6 +6,7 @@
 //!                                                    store
 //! ```
 
+pub mod client_memory;
 pub mod connection;
 pub mod descriptors;
 pub mod executor;

@@ -4,7 +4,7 @@
 //! are one record of the log. So it is strictly serializable, whatever its keys.
 
 use crate::call::{Observer, call};
-use crate::error::Stop;
+use crate::error::{self, Stop};
 use crate::session::{Transaction, WatchedKey};
 use crate::spec::Docs;
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
@@ -89,8 +89,13 @@ fn exec(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 fn run(ctx: &mut Ctx<'_>, transaction: &Transaction) -> Result<(), Stop> {
     let observer = ctx.host.find::<Arc<dyn Observer>>();
+    let (whole, mut fits) = (ctx.reply.mark(), Ok(()));
     ctx.reply.array(transaction.queue.len());
     for queued in &transaction.queue {
+        if fits.is_err() {
+            // The commands run, since those before them have; what they answer is dropped.
+            ctx.reply.rewind(whole);
+        }
         let start = ctx.reply.len();
         let mut inner = Ctx {
             spec: queued.row.spec,
@@ -113,8 +118,11 @@ fn run(ctx: &mut Ctx<'_>, transaction: &Transaction) -> Result<(), Stop> {
             let reply_bytes = inner.reply.len().saturating_sub(start);
             observer.done(&inner, duration, inner.args.total_bytes(), reply_bytes);
         }
+        if fits.is_ok() {
+            fits = error::check_reply(ctx.reply);
+        }
     }
-    Ok(())
+    fits
 }
 
 /// Reads every row the transaction can reach, so that a fetch happens before the first change and not between two.
