@@ -38,7 +38,7 @@ pub fn stop(
         reject(session, stats, row, text.as_bytes(), reply);
         return true;
     }
-    if NEVER_QUEUED.contains(&row.spec.name) {
+    if NEVER_QUEUED.iter().any(|name| args[0].eq_ignore_ascii_case(name.as_bytes())) {
         return false;
     }
     if let Some(transaction) = &mut session.transaction {
