@@ -21,6 +21,10 @@ pub struct WorkerStats {
     pub input_bytes: Counter,
     /// Bytes sent to clients.
     pub output_bytes: Counter,
+    /// Reads from sockets that brought bytes.
+    pub reads: Counter,
+    /// Writes to sockets that took bytes.
+    pub writes: Counter,
     /// Error replies.
     pub error_replies: Counter,
     /// Error replies by their code, up to [`ERROR_CODES_MAX`] of them.
@@ -127,6 +131,8 @@ impl WorkerStats {
             commands_processed: Counter::default(),
             input_bytes: Counter::default(),
             output_bytes: Counter::default(),
+            reads: Counter::default(),
+            writes: Counter::default(),
             error_replies: Counter::default(),
             errors: Mutex::default(),
         }
@@ -181,6 +187,8 @@ impl WorkerStats {
             &self.commands_processed,
             &self.input_bytes,
             &self.output_bytes,
+            &self.reads,
+            &self.writes,
             &self.error_replies,
         ] {
             counter.reset();

@@ -305,6 +305,7 @@ impl Worker {
             Ok((0, _)) => self.close(id),
             Ok((read, filled)) => {
                 self.stats.input_bytes.add(read as u64);
+                self.stats.reads.add(1);
                 if let Some(connection) = self.executor.connection(id) {
                     connection.session.info.received_bytes.add(read as u64);
                 }
@@ -361,6 +362,7 @@ impl Worker {
                     reply.advance(sent);
                     sent_bytes += sent;
                     self.stats.output_bytes.add(sent as u64);
+                    self.stats.writes.add(1);
                     connection.session.info.sent_bytes.add(sent as u64);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => wire.writable = false,
