@@ -14,6 +14,8 @@ pub const REDIS_VERSION: &str = "7.2.4";
 pub struct About {
     /// 40 hexadecimal digits, other ones at every start.
     pub run_id: String,
+    /// 40 hexadecimal digits that name the history of changes since the start: what replicas know it by.
+    pub history_id: String,
     /// When it was started.
     pub started_at: UnixMs,
     /// The file the settings came from.
@@ -25,11 +27,19 @@ pub struct About {
 impl About {
     /// An identity with a random run id.
     pub fn new(rng: &mut Rng, started_at: UnixMs, config_file: Option<PathBuf>) -> Self {
-        let mut id = [0; 20];
-        rng.fill(&mut id);
-        let run_id = id.iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { run_id, started_at, config_file, executable: std::env::current_exe().ok() }
+        let mut id = || {
+            let mut bytes = [0; 20];
+            rng.fill(&mut bytes);
+            bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        };
+        Self { run_id: id(), history_id: id(), started_at, config_file, executable: std::env::current_exe().ok() }
     }
+}
+
+/// Tells builds of different versions and platforms apart.
+pub fn build_id() -> String {
+    let build = [VERSION, std::env::consts::ARCH, std::env::consts::OS].join(" ");
+    format!("{:08x}", base::checksum::crc32c(build.as_bytes()))
 }
 
 /// Resident bytes of this process.

@@ -96,9 +96,9 @@ impl CommandLog {
         self.slow_ns.store(slow.min(latency), Ordering::Relaxed);
     }
 
-    /// Whether a request or a reply of that many bytes is one to keep: the cheap question before [`Self::sized_call`].
+    /// Whether a request or a reply of that many bytes is one to keep.
     #[inline]
-    pub fn is_large(&self, request_bytes: usize, reply_bytes: usize) -> bool {
+    fn is_large(&self, request_bytes: usize, reply_bytes: usize) -> bool {
         let over = |reason: Reason, bytes: usize| {
             // A negative threshold keeps nothing.
             let threshold = self.log(reason).threshold.load(Ordering::Relaxed);
@@ -107,15 +107,8 @@ impl CommandLog {
         over(Reason::LargeRequest, request_bytes) || over(Reason::LargeReply, reply_bytes)
     }
 
-    /// The least of request and reply together that [`Self::is_large`] can be true for; `usize::MAX` when it never is.
-    pub fn large_bytes_min(&self) -> usize {
-        let thresholds = [Reason::LargeRequest, Reason::LargeReply]
-            .map(|reason| usize::try_from(self.log(reason).threshold.load(Ordering::Relaxed)).unwrap_or(usize::MAX));
-        thresholds.into_iter().min().unwrap_or(usize::MAX)
-    }
-
-    /// A call was received and answered in so many bytes.
-    pub fn sized_call(&self, ctx: &Ctx<'_>, request_bytes: usize, reply_bytes: usize) {
+    #[cold]
+    fn sized_call(&self, ctx: &Ctx<'_>, request_bytes: usize, reply_bytes: usize) {
         for (reason, bytes) in [(Reason::LargeRequest, request_bytes), (Reason::LargeReply, reply_bytes)] {
             self.offer(reason, ctx, bytes as u64);
         }
@@ -163,10 +156,20 @@ impl CommandLog {
 }
 
 impl Observer for CommandLog {
-    fn slow_ns(&self) -> u64 {
-        self.slow_ns.load(Ordering::Relaxed)
+    #[inline]
+    fn done(&self, ctx: &Ctx<'_>, duration_ns: u64, request_bytes: usize, reply_bytes: usize) {
+        // The thresholds are read for every call, so that a CONFIG SET holds for the next one of its batch.
+        if duration_ns >= self.slow_ns.load(Ordering::Relaxed) {
+            self.slow_call(ctx, duration_ns);
+        }
+        if self.is_large(request_bytes, reply_bytes) {
+            self.sized_call(ctx, request_bytes, reply_bytes);
+        }
     }
+}
 
+impl CommandLog {
+    #[cold]
     fn slow_call(&self, ctx: &Ctx<'_>, duration_ns: u64) {
         self.offer(Reason::Slow, ctx, duration_ns / 1000);
         let event = if ctx.spec.flags.contains(command::Flags::FAST) { "fast-command" } else { "command" };

@@ -53,12 +53,14 @@ pub struct Figures {
     workers: Vec<Arc<WorkerFigures>>,
     samples: Mutex<VecDeque<Sample>>,
     peak_bytes: AtomicU64,
+    /// Memory at the first sample; 0 before.
+    startup_bytes: AtomicU64,
 }
 
 impl Figures {
     /// The figures of these workers.
     pub fn new(workers: Vec<Arc<WorkerFigures>>) -> Self {
-        Self { workers, samples: Mutex::default(), peak_bytes: AtomicU64::new(0) }
+        Self { workers, samples: Mutex::default(), peak_bytes: AtomicU64::new(0), startup_bytes: AtomicU64::new(0) }
     }
 
     /// The workers, by number.
@@ -91,6 +93,15 @@ impl Figures {
         }
         samples.push_back(sample);
         self.peak_bytes.fetch_max(used_bytes, Ordering::Relaxed);
+        // The sampling worker is the only one that writes.
+        if self.startup_bytes.load(Ordering::Relaxed) == 0 {
+            self.startup_bytes.store(used_bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Memory in use when the server had just started.
+    pub fn startup_bytes(&self) -> u64 {
+        self.startup_bytes.load(Ordering::Relaxed)
     }
 
     /// Rates over the samples kept.
@@ -140,7 +151,7 @@ mod tests {
             worker.stats.input_bytes.add(7);
         }
         assert_eq!(figures.rates(), Rates { commands: 5000, input_bytes: 70, output_bytes: 0 });
-        assert_eq!(figures.peak_bytes(10), 1000);
+        assert_eq!((figures.peak_bytes(10), figures.startup_bytes()), (1000, 1000));
         figures.reset(5);
         assert_eq!(figures.peak_bytes(4), 5);
         assert_eq!(figures.rates(), Rates::default());

@@ -295,7 +295,7 @@ fn latency_help(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             "    Say in words what took long.",
             "GRAPH <event>",
             "    Draw the samples of an event.",
-            "HISTOGRAM [<command> ...]",
+            "HISTOGRAM [COMMAND ...]",
             "    Give for these commands, or all, how many calls took up to 1, 2, 4, 8, ...",
             "    microseconds.",
             "HISTORY <event>",

@@ -5,6 +5,7 @@ use command::clients::Clients;
 use command::spec::{Argument, Docs, KeyFlags, KeySpec};
 use command::{Categories, CommandSpec, Ctx, Flags, Host, Locks, Run, Stop, error};
 use engine_mem::MemoryKind;
+use proto::ReplyBuffer;
 use std::sync::Arc;
 use store::Store;
 
@@ -160,6 +161,8 @@ pub(crate) struct MemoryNow {
     pub(crate) index: u64,
     /// Buffers of clients.
     pub(crate) clients: u64,
+    /// What was counted when the server had just started.
+    pub(crate) startup: u64,
 }
 
 impl MemoryNow {
@@ -177,12 +180,28 @@ impl MemoryNow {
             table: memory.of(MemoryKind::Table),
             index: memory.of(MemoryKind::Index),
             clients,
+            startup: figures.startup_bytes(),
         }
     }
 
     /// What is not entries.
     pub(crate) fn overhead(&self) -> u64 {
         self.table + self.index + self.clients
+    }
+
+    /// The share of entries in what was added since the start.
+    pub(crate) fn dataset_percent(&self) -> f64 {
+        self.dataset() as f64 * 100.0 / self.used.saturating_sub(self.startup).max(1) as f64
+    }
+
+    /// Resident bytes per byte in use.
+    pub(crate) fn resident_ratio(&self) -> f64 {
+        self.resident.unwrap_or(self.used) as f64 / self.used.max(1) as f64
+    }
+
+    /// Resident bytes beyond those in use; negative when some of these are not resident.
+    pub(crate) fn resident_excess(&self) -> i64 {
+        self.resident.unwrap_or(self.used) as i64 - self.used as i64
     }
 
     /// Entries.
@@ -220,39 +239,88 @@ fn memory_usage(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 fn memory_stats(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let now = MemoryNow::of(ctx);
-    let keys = (0..).map(base::DbIndex).map_while(|db| ctx.ks.space_of(db)).map(|space| ctx.ks.len(space)).sum::<u64>();
-    let integers = [
-        ("peak.allocated", now.peak),
-        ("total.allocated", now.used),
-        ("clients.normal", now.clients),
-        ("overhead.hashtable.main", now.table),
-        ("overhead.hashtable.expires", now.index),
-        ("overhead.total", now.overhead()),
-        ("keys.count", keys),
-        ("keys.bytes-per-key", now.used.checked_div(keys).unwrap_or(0)),
-        ("dataset.bytes", now.dataset()),
-    ];
-    let share = |part: u64, whole: u64| part as f64 * 100.0 / whole.max(1) as f64;
-    let mut doubles =
-        vec![("dataset.percentage", share(now.dataset(), now.used)), ("peak.percentage", share(now.used, now.peak))];
-    if let Some(resident) = now.resident {
-        doubles.push(("fragmentation", resident as f64 / now.used.max(1) as f64));
+    let spaces: Vec<_> = (0..).map(base::DbIndex).map_while(|db| Some((db, ctx.ks.space_of(db)?))).collect();
+    let keys_of: Vec<(u32, u64, u64)> =
+        spaces.iter().map(|(db, space)| (db.0, ctx.ks.len(*space), ctx.ks.expiring_len(*space))).collect();
+    let (keys, expiring) = keys_of.iter().fold((0, 0), |sum, (_, keys, expiring)| (sum.0 + keys, sum.1 + expiring));
+    let share = |bytes: u64, part: u64, whole: u64| bytes.saturating_mul(part).checked_div(whole).unwrap_or(0);
+    let mut figures = Vec::new();
+    let mut bytes = |name: &str, bytes: u64| figures.push((name.to_owned(), Figure::Bytes(bytes as i64)));
+    bytes("peak.allocated", now.peak);
+    bytes("total.allocated", now.used);
+    bytes("startup.allocated", now.startup);
+    bytes("replication.backlog", 0);
+    bytes("replicas.repl.buffer", 0);
+    bytes("clients.slaves", 0);
+    bytes("clients.normal", now.clients);
+    bytes("cluster.links", 0);
+    bytes("aof.buffer", 0);
+    bytes("lua.caches", 0);
+    bytes("functions.caches", 0);
+    for (db, keys_here, expiring_here) in keys_of.into_iter().filter(|(_, keys, _)| *keys > 0) {
+        // All databases share the shards' memory; each is shown its part by its number of entries.
+        let tables = (share(now.table, keys_here, keys), share(now.index, expiring_here, expiring));
+        figures.push((format!("db.{db}"), Figure::Tables(tables.0, tables.1)));
     }
-    let fragmentation = now.resident.map(|resident| resident as i64 - now.used as i64);
-    ctx.reply.map(integers.len() + doubles.len() + usize::from(fragmentation.is_some()));
-    for (name, value) in integers {
+    let mut bytes = |name: &str, bytes: i64| figures.push((name.to_owned(), Figure::Bytes(bytes)));
+    bytes("overhead.db.hashtable.lut", now.table as i64);
+    bytes("overhead.db.hashtable.rehashing", 0);
+    bytes("overhead.total", now.overhead() as i64);
+    bytes("db.dict.rehashing.count", 0);
+    bytes("keys.count", keys as i64);
+    bytes("keys.bytes-per-key", now.used.saturating_sub(now.startup).checked_div(keys).unwrap_or(0) as i64);
+    bytes("dataset.bytes", now.dataset() as i64);
+    let resident = now.resident.unwrap_or(now.used);
+    let (ratio, excess) = (Figure::Ratio(now.resident_ratio()), Figure::Bytes(now.resident_excess()));
+    for (name, figure) in [
+        ("dataset.percentage", Figure::Ratio(now.dataset_percent())),
+        ("peak.percentage", Figure::Ratio(now.used as f64 * 100.0 / now.peak.max(1) as f64)),
+        ("allocator.allocated", Figure::Bytes(now.used as i64)),
+        ("allocator.active", Figure::Bytes(now.used as i64)),
+        ("allocator.resident", Figure::Bytes(resident as i64)),
+        ("allocator.muzzy", Figure::Bytes(0)),
+        ("allocator-fragmentation.ratio", Figure::Ratio(1.0)),
+        ("allocator-fragmentation.bytes", Figure::Bytes(0)),
+        ("allocator-rss.ratio", ratio),
+        ("allocator-rss.bytes", excess),
+        ("rss-overhead.ratio", Figure::Ratio(1.0)),
+        ("rss-overhead.bytes", Figure::Bytes(0)),
+        ("fragmentation", ratio),
+        ("fragmentation.bytes", excess),
+    ] {
+        figures.push((name.to_owned(), figure));
+    }
+    ctx.reply.map(figures.len());
+    for (name, figure) in figures {
         ctx.reply.bulk(name.as_bytes());
-        ctx.reply.integer(value as i64);
-    }
-    for (name, value) in doubles {
-        ctx.reply.bulk(name.as_bytes());
-        ctx.reply.double(value);
-    }
-    if let Some(bytes) = fragmentation {
-        ctx.reply.bulk(b"fragmentation.bytes");
-        ctx.reply.integer(bytes);
+        figure.reply(ctx.reply);
     }
     Ok(())
+}
+
+/// A figure of MEMORY STATS.
+#[derive(Clone, Copy)]
+enum Figure {
+    Bytes(i64),
+    Ratio(f64),
+    /// Bytes of a database's part of the hash table and of the expiration index.
+    Tables(u64, u64),
+}
+
+impl Figure {
+    fn reply(self, reply: &mut ReplyBuffer) {
+        match self {
+            Self::Bytes(bytes) => reply.integer(bytes),
+            Self::Ratio(ratio) => reply.double(ratio),
+            Self::Tables(table, index) => {
+                reply.map(2);
+                reply.bulk(b"overhead.hashtable.main");
+                reply.integer(table as i64);
+                reply.bulk(b"overhead.hashtable.expires");
+                reply.integer(index as i64);
+            }
+        }
+    }
 }
 
 /// Below this a server has too little in it for shares to mean anything.

@@ -231,8 +231,10 @@ fn waitaof(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     if !(0..=1).contains(&local) {
         return Err(Stop::error("ERR value is out of range, value must between 0 and 1"));
     }
-    let (replicas, _) = crate::replication::replicas_and_timeout(ctx, 2)?;
-    if replicas < 0 {
+    // What is no number is out of range as well, in Valkey's words.
+    if ctx.integer(2).is_ok_and(|replicas| replicas >= 0) {
+        crate::replication::replicas_and_timeout(ctx, 2)?;
+    } else {
         return Err(Stop::error("ERR value is out of range, must be positive"));
     }
     if local > 0 {

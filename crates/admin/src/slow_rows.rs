@@ -3,7 +3,7 @@
 use crate::command_log::{CommandLog, Reason};
 use crate::reply_help;
 use command::spec::{Argument, Docs};
-use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop};
+use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
 use std::sync::Arc;
 
 /// The rows of this family.
@@ -252,6 +252,12 @@ fn reply_entries(ctx: &mut Ctx<'_>, reason: Reason, count: usize) {
 }
 
 fn slowlog_get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    if ctx.args.len() > 3 {
+        return Err(Stop::error_with(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{}'. Try SLOWLOG HELP.",
+            error::shown(&ctx.args[1])
+        )));
+    }
     let count = if ctx.args.len() > 2 { count(ctx, 2)? } else { SHOWN_DEFAULT };
     reply_entries(ctx, Reason::Slow, count);
     Ok(())

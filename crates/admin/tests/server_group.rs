@@ -7,6 +7,7 @@ use command::call::{Observer, call};
 use command::clients::{Address, Clients};
 use command::limits::{StampMeaning, StringLimit};
 use command::login::Login;
+use command::pause::Pause;
 use command::stats::WorkerStats;
 use command::{Args, CommandTable, Ctx, Host, Session, Stop};
 use config::{Directive, RewriteError, Settings};
@@ -80,6 +81,7 @@ impl Server {
         let host = Host::default()
             .with(StringLimit::default())
             .with(StampMeaning::default())
+            .with(Pause::default())
             .with(Login::default())
             .with(clients)
             .with(store.clone())
@@ -121,10 +123,7 @@ impl Server {
                     };
                     call(&mut ctx, &row)?;
                     let log = self.host.part::<Arc<CommandLog>>();
-                    if log.slow_ns() <= 15_000_000 {
-                        log.slow_call(&ctx, 15_000_000);
-                    }
-                    log.sized_call(&ctx, request.len(), ctx.reply.len());
+                    log.done(&ctx, 15_000_000, request.len(), ctx.reply.len());
                     Ok(())
                 });
                 assert!(ran.is_ok(), "nobody else holds a lock");
@@ -158,7 +157,10 @@ fn databases_are_counted_emptied_and_swapped() {
         ("DBSIZE", ":2\r\n"),
         ("SWAPDB 0 1", "+OK\r\n"),
         ("DBSIZE", ":0\r\n"),
-        ("INFO keyspace", "$44\r\n# Keyspace\r\ndb1:keys=2,expires=1,avg_ttl=0\r\n\r\n"),
+        (
+            "INFO keyspace",
+            "$76\r\n# Keyspace\r\ndb1:keys=2,expires=1,avg_ttl=100000,keys_with_volatile_items=0\r\n\r\n",
+        ),
         ("FLUSHDB", "+OK\r\n"),
         ("SWAPDB 0 1", "+OK\r\n"),
         ("DBSIZE", ":2\r\n"),
@@ -192,7 +194,7 @@ fn info_shows_sections_and_true_figures() {
         ("aof_enabled", "0"),
         ("role", "master"),
         ("cluster_enabled", "0"),
-        ("db0", "keys=1,expires=0,avg_ttl=0"),
+        ("db0", "keys=1,expires=0,avg_ttl=0,keys_with_volatile_items=0"),
     ] {
         assert_eq!(field(&info, name), value, "{name}");
     }
@@ -203,12 +205,18 @@ fn info_shows_sections_and_true_figures() {
     assert_eq!(field(&all, "cmdstat_set"), "calls=1,usec=3,usec_per_call=3.00,rejected_calls=0,failed_calls=0");
     assert_eq!(field(&all, "latency_percentiles_usec_set"), "p50=3.071,p99=3.071,p99.9=3.071");
     assert!(!all.contains("# Modules"));
+    assert!(!info.contains("errorstat_"), "nothing went wrong yet");
+    server.check(&[("GETRANGE a b c", "-ERR value is not an integer or out of range\r\n")]);
+    let errors = server.run("INFO errorstats commandstats");
+    assert_eq!(field(&errors, "errorstat_ERR"), "count=1");
+    assert!(field(&errors, "cmdstat_getrange").ends_with("rejected_calls=0,failed_calls=1"), "{errors}");
     assert!(server.run("INFO everything").contains("# Modules"));
     let two = server.run("INFO CPU nosuch replication");
     assert!(two.contains("\r\n# Replication\r\nrole:") && two.contains("\r\n\r\n# CPU\r\nused_cpu_sys:"), "{two}");
     assert_eq!(server.run("INFO nosuch"), "$0\r\n\r\n");
     server.check(&[("CONFIG RESETSTAT", "+OK\r\n")]);
-    assert!(!server.run("INFO commandstats").contains("cmdstat_set"));
+    let zero = server.run("INFO errorstats commandstats");
+    assert!(!zero.contains("cmdstat_set") && !zero.contains("errorstat_"), "{zero}");
 }
 
 #[test]
@@ -261,9 +269,11 @@ fn commands_are_described() {
         ("COMMAND COUNT", &format!(":{count}\r\n")),
         ("COMMAND GETKEYS mset a b c d", "*2\r\n$1\r\na\r\n$1\r\nc\r\n"),
         ("COMMAND GETKEYS memory usage k", "*1\r\n$1\r\nk\r\n"),
+        ("COMMAND GETKEYSANDFLAGS set a b", "*1\r\n*2\r\n$1\r\na\r\n~2\r\n+OW\r\n+update\r\n"),
+        ("COMMAND GETKEYSANDFLAGS set a b GET", "*1\r\n*2\r\n$1\r\na\r\n~3\r\n+RW\r\n+access\r\n+update\r\n"),
         (
-            "COMMAND GETKEYSANDFLAGS set a b",
-            "*1\r\n*2\r\n$1\r\na\r\n~4\r\n+RW\r\n+access\r\n+update\r\n+variable_flags\r\n",
+            "COMMAND GETKEYSANDFLAGS bitfield a overflow wrap get u8 0",
+            "*1\r\n*2\r\n$1\r\na\r\n~2\r\n+RO\r\n+access\r\n",
         ),
         ("COMMAND GETKEYS nosuch", "-ERR Invalid command specified\r\n"),
         ("COMMAND GETKEYS config", "-ERR The command has no key arguments\r\n"),
@@ -443,7 +453,17 @@ fn monitors_and_pictures() {
     let mut server = Server::new();
     server.check(&[("MONITOR", "+OK\r\n"), ("LOLWUT VERSION a", "-ERR value is not an integer or out of range\r\n")]);
     assert!(server.session.monitor);
-    for request in ["LOLWUT", "LOLWUT VERSION 5 1 1 1"] {
+    let syntax = "-ERR Syntax error. Use: LOLWUT [columns rows] [real imaginary]\r\n";
+    let (integer, float) = ("-ERR value is not an integer or out of range\r\n", "-ERR value is not a valid float\r\n");
+    server.check(&[
+        ("LOLWUT 1", syntax),
+        ("LOLWUT VERSION", syntax),
+        ("LOLWUT VERSION 9 1 2 3", syntax),
+        ("LOLWUT 10 a", integer),
+        ("LOLWUT VERSION 5 1 1 a", integer),
+        ("LOLWUT 1 2 x y", float),
+    ]);
+    for request in ["LOLWUT", "LOLWUT VERSION 5 1 1 1", "LOLWUT VERSION 8 a", "LOLWUT 10 10", "LOLWUT -1 9 0.5 1e3"] {
         let picture = server.run(request);
         assert!(picture.trim_end().ends_with(&format!("Onggi ver. {}", admin::about::VERSION)), "{picture}");
     }

@@ -4,13 +4,11 @@ use crate::table::Row;
 use crate::{Ctx, Stop};
 use engine::Fetch;
 
-/// Sees calls that took long. Implemented by whoever keeps the slow log.
+/// Sees calls that are done. Implemented by whoever keeps the slow log; a part of the host as `Arc<dyn Observer>`, so that
+/// EXEC can show what it ran.
 pub trait Observer: Send + Sync {
-    /// Calls at least this long are shown, in nanoseconds; `u64::MAX` shows none.
-    fn slow_ns(&self) -> u64;
-
-    /// A call took at least [`Observer::slow_ns`].
-    fn slow_call(&self, ctx: &Ctx<'_>, duration_ns: u64);
+    /// A call took so long, and was asked and answered in so many bytes.
+    fn done(&self, ctx: &Ctx<'_>, duration_ns: u64, request_bytes: usize, reply_bytes: usize);
 }
 
 /// Runs a command whose arity is right and whose shards are locked. What it answers, an error included, is in the reply.
@@ -30,7 +28,7 @@ pub fn call(ctx: &mut Ctx<'_>, row: &Row) -> Result<(), Fetch> {
         Err(Stop::Error(text)) => {
             ctx.reply.rewind(mark);
             ctx.reply.error(text.as_bytes());
-            ctx.stats.error_replies.add(1);
+            ctx.stats.count_error(text.as_bytes());
             if let Some(stats) = ctx.stats.command(row.index) {
                 stats.failed.add(1);
             }

@@ -131,11 +131,14 @@ pub struct ClientInfo {
     db: AtomicU32,
     flags: AtomicU8,
     protocol: AtomicU8,
-    /// Commands queued by MULTI or run by EXEC; -1 outside.
+    /// Commands queued by MULTI or run by EXEC; -1 for a connection that never knew a transaction.
     queued: AtomicI64,
     queued_bytes: AtomicUsize,
     watched: AtomicUsize,
+    /// Set by whoever changes a key that the connection watches.
+    watch_broken: Mutex<Option<Arc<AtomicBool>>>,
     input_bytes: AtomicUsize,
+    receiving_bytes: AtomicUsize,
     unsent_bytes: AtomicUsize,
     reply_buffer_bytes: AtomicUsize,
 }
@@ -163,7 +166,9 @@ impl ClientInfo {
             queued: AtomicI64::new(-1),
             queued_bytes: AtomicUsize::new(0),
             watched: AtomicUsize::new(0),
+            watch_broken: Mutex::default(),
             input_bytes: AtomicUsize::new(0),
+            receiving_bytes: AtomicUsize::new(0),
             unsent_bytes: AtomicUsize::new(0),
             reply_buffer_bytes: AtomicUsize::new(0),
         }
@@ -178,25 +183,44 @@ impl ClientInfo {
         self.update_session(session, activity.protocol, activity.now);
     }
 
-    /// Publishes what is left of the replies after a send. Called by its worker.
+    /// Publishes what is held for the client after its requests have run or its replies were sent. Called by its worker.
     #[inline]
-    pub fn set_unsent(&self, unsent_bytes: usize, reply_buffer_bytes: usize) {
-        self.unsent_bytes.store(unsent_bytes, Ordering::Relaxed);
-        self.reply_buffer_bytes.store(reply_buffer_bytes, Ordering::Relaxed);
+    pub fn set_held(&self, held: &Held) {
+        let set = |field: &AtomicUsize, bytes| field.store(bytes, Ordering::Relaxed);
+        set(&self.input_bytes, held.input_bytes);
+        set(&self.receiving_bytes, held.receiving_bytes);
+        set(&self.queued_bytes, held.queued_bytes);
+        set(&self.unsent_bytes, held.unsent_bytes);
+        set(&self.reply_buffer_bytes, held.reply_buffer_bytes);
     }
 
     /// Publishes what the session says, when a command is about to show it.
     pub fn update_session(&self, session: &Session, protocol: Protocol, now: UnixMs) {
         let transaction = session.transaction.as_ref();
         let queued = transaction.map(|transaction| transaction.queue.len()).or(session.running);
-        let queued = queued.map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX));
+        let none = if session.knows_transactions { 0 } else { -1 };
+        let queued = queued.map_or(none, |count| i64::try_from(count).unwrap_or(i64::MAX));
         self.last_used_at.store(now, Ordering::Relaxed);
         self.db.store(session.db.0, Ordering::Relaxed);
         self.flags.store(flags_of(session).bits(), Ordering::Relaxed);
         self.protocol.store(if protocol == Protocol::Resp3 { 3 } else { 2 }, Ordering::Relaxed);
         self.queued.store(queued, Ordering::Relaxed);
         self.queued_bytes.store(transaction.map_or(0, |transaction| transaction.bytes), Ordering::Relaxed);
+        if session.watch.changed.is_some() || self.watched.load(Ordering::Relaxed) > 0 {
+            self.update_watch(session);
+        }
+    }
+
+    #[cold]
+    fn update_watch(&self, session: &Session) {
+        *self.watch_broken.lock() = session.watch.changed.clone();
         self.watched.store(session.watch.keys.len(), Ordering::Relaxed);
+    }
+
+    /// Whether a key it watches has changed.
+    fn is_watch_broken(&self) -> bool {
+        self.watched.load(Ordering::Relaxed) > 0
+            && self.watch_broken.lock().as_ref().is_some_and(|broken| broken.load(Ordering::Acquire))
     }
 
     /// What the client calls itself.
@@ -211,7 +235,9 @@ impl ClientInfo {
 
     /// What is special about it.
     pub fn flags(&self) -> ClientFlags {
-        ClientFlags::from_bits_truncate(self.flags.load(Ordering::Relaxed))
+        let mut flags = ClientFlags::from_bits_truncate(self.flags.load(Ordering::Relaxed));
+        flags.set(ClientFlags::WATCH_BROKEN, self.is_watch_broken());
+        flags
     }
 
     /// The database it has selected.
@@ -229,14 +255,14 @@ impl ClientInfo {
         self.protocol.load(Ordering::Relaxed)
     }
 
-    /// Commands queued by MULTI or run by EXEC; -1 outside.
+    /// Commands queued by MULTI or run by EXEC; -1 for a connection that never knew a transaction.
     pub fn queued(&self) -> i64 {
         self.queued.load(Ordering::Relaxed)
     }
 
-    /// Keys watched.
+    /// Keys watched: none any more once one of them has changed.
     pub fn watched(&self) -> usize {
-        self.watched.load(Ordering::Relaxed)
+        if self.is_watch_broken() { 0 } else { self.watched.load(Ordering::Relaxed) }
     }
 
     /// What is held for it.
@@ -244,6 +270,7 @@ impl ClientInfo {
         let bytes = |bytes: &AtomicUsize| bytes.load(Ordering::Relaxed);
         Held {
             input_bytes: bytes(&self.input_bytes),
+            receiving_bytes: bytes(&self.receiving_bytes),
             queued_bytes: bytes(&self.queued_bytes),
             unsent_bytes: bytes(&self.unsent_bytes),
             reply_buffer_bytes: bytes(&self.reply_buffer_bytes),
@@ -273,19 +300,17 @@ impl ClientInfo {
 
     /// Bytes held for the client.
     pub fn held_bytes(&self) -> usize {
-        let held = self.held();
-        size_of::<Self>()
-            .saturating_add(held.input_bytes)
-            .saturating_add(held.queued_bytes)
-            .saturating_add(held.reply_buffer_bytes)
+        size_of::<Self>().saturating_add(self.held().total())
     }
 }
 
 /// Bytes held for a client, by what they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// Of a request that has not arrived completely.
+    /// Of requests that have not arrived completely or not run, less the large argument being received.
     pub input_bytes: usize,
+    /// Of the large argument being received.
+    pub receiving_bytes: usize,
     /// Of commands queued by MULTI.
     pub queued_bytes: usize,
     /// Of replies not sent yet.
@@ -294,11 +319,22 @@ pub struct Held {
     pub reply_buffer_bytes: usize,
 }
 
+impl Held {
+    /// All of it.
+    pub fn total(&self) -> usize {
+        self.own().saturating_add(self.receiving_bytes)
+    }
+
+    /// What the limit on all clients counts: all but the large argument being received.
+    pub fn own(&self) -> usize {
+        self.input_bytes.saturating_add(self.queued_bytes).saturating_add(self.reply_buffer_bytes)
+    }
+}
+
 fn flags_of(session: &Session) -> ClientFlags {
     let mut flags = ClientFlags::empty();
     flags.set(ClientFlags::MONITOR, session.monitor);
     flags.set(ClientFlags::TRANSACTION, session.transaction.is_some() || session.running.is_some());
-    flags.set(ClientFlags::WATCH_BROKEN, session.watch.is_broken());
     flags.set(ClientFlags::CLOSING, session.close_after_replies);
     flags.set(ClientFlags::NO_EVICT, session.no_evict);
     flags.set(ClientFlags::NO_TOUCH, session.no_touch);
@@ -324,6 +360,8 @@ pub struct Clients {
     accepted: AtomicU64,
     rejected: AtomicU64,
     evicted: AtomicU64,
+    output_limited: AtomicU64,
+    query_limited: AtomicU64,
     closer: OnceLock<Arc<dyn Closer>>,
     /// Full names of the commands by their statistics' index.
     command_names: Box<[Box<str>]>,
@@ -342,6 +380,8 @@ impl Clients {
             accepted: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
             evicted: AtomicU64::new(0),
+            output_limited: AtomicU64::new(0),
+            query_limited: AtomicU64::new(0),
             closer: OnceLock::new(),
             command_names: table.rows().iter().map(|(name, _)| name.as_str().into()).collect(),
         }
@@ -424,9 +464,11 @@ impl Clients {
         self.rejected.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Has the clients that hold most closed until the rest holds at most `limit` bytes. Spares those of CLIENT NO-EVICT.
-    pub fn evict_above(&self, limit: u64) {
-        let mut clients: Vec<_> = self.all().into_iter().map(|client| (client.held_bytes() as u64, client)).collect();
+    /// Has the clients that hold most closed until the rest holds at most `limit` bytes, as `weigh` counts them. Spares those
+    /// of CLIENT NO-EVICT.
+    pub fn evict_above(&self, limit: u64, weigh: fn(&Held) -> usize) {
+        let all = self.all().into_iter().map(|client| (weigh(&client.held()) as u64, client));
+        let mut clients: Vec<_> = all.filter(|(bytes, _)| *bytes > 0).collect();
         let mut held: u64 = clients.iter().map(|(bytes, _)| bytes).sum();
         if held <= limit {
             return;
@@ -447,6 +489,26 @@ impl Clients {
     /// How many were closed for the memory of all clients.
     pub fn evicted(&self) -> u64 {
         self.evicted.load(Ordering::Relaxed)
+    }
+
+    /// Counts a client that was closed for `client-output-buffer-limit`.
+    pub fn count_output_limited(&self) {
+        self.output_limited.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many were closed for `client-output-buffer-limit`.
+    pub fn output_limited(&self) -> u64 {
+        self.output_limited.load(Ordering::Relaxed)
+    }
+
+    /// Counts a client that was closed for `client-query-buffer-limit`.
+    pub fn count_query_limited(&self) {
+        self.query_limited.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many were closed for `client-query-buffer-limit`.
+    pub fn query_limited(&self) -> u64 {
+        self.query_limited.load(Ordering::Relaxed)
     }
 
     /// The full name of the command with this statistics' index.
@@ -475,11 +537,11 @@ mod tests {
         let large = client(70_000, ClientFlags::empty());
         let left = || clients.all().iter().map(|client| client.id).collect::<Vec<_>>();
 
-        clients.evict_above(1_000_000);
+        clients.evict_above(1_000_000, Held::own);
         assert_eq!((left(), clients.evicted()), (vec![small, spared, middle, large], 0));
-        clients.evict_above(150_000);
+        clients.evict_above(150_000, Held::own);
         assert_eq!((left(), clients.evicted()), (vec![small, spared, middle], 1));
-        clients.evict_above(0);
+        clients.evict_above(0, Held::own);
         assert_eq!((left(), clients.evicted()), (vec![spared], 3));
     }
 }

@@ -1,6 +1,8 @@
 //! The one mapping from what went wrong to the words on the wire: the error code first, then what was wrong.
 
+use crate::limits::REPLY_BYTES_MAX;
 use engine::Fetch;
+use proto::ReplyBuffer;
 use std::borrow::Cow;
 use types::TypeError;
 
@@ -88,6 +90,8 @@ pub const LCS_TOO_BIG: Stop =
     Stop::error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
 /// COPY and MOVE onto the key itself.
 pub const SAME_KEY: Stop = Stop::error("ERR source and destination objects are the same");
+/// A reply would take too much memory.
+pub const REPLY_TOO_LONG: Stop = Stop::error("ERR the reply would be longer than 256 MB");
 /// Not a 32-bit integer, where one is asked for.
 pub const NOT_INT32: Stop = Stop::error("ERR value is out of range, value must between -2147483648 and 2147483647");
 /// Options that do not fit together, or none that is known.
@@ -96,6 +100,12 @@ pub const SYNTAX: Stop = Stop::error("ERR syntax error");
 pub const NO_SUCH_KEY: Stop = Stop::error("ERR no such key");
 /// SELECT and its relatives beyond the configured databases.
 pub const DB_OUT_OF_RANGE: Stop = Stop::error("ERR DB index is out of range");
+
+/// An error when a reply that is being put together from copies has grown too long.
+#[inline]
+pub fn check_reply(reply: &ReplyBuffer) -> Result<(), Stop> {
+    if reply.copied_len() <= REPLY_BYTES_MAX { Ok(()) } else { Err(REPLY_TOO_LONG) }
+}
 
 /// The error for a wrong number of arguments; `name` in full (`config|get`).
 pub fn wrong_arity(name: &str) -> Stop {

@@ -1,9 +1,10 @@
 //! What stands between a request and its command when the connection is not in its plain state: login, transactions.
 
 use crate::login::Login;
-use crate::session::Queued;
+use crate::session::{Queued, Transaction};
+use crate::stats::WorkerStats;
 use crate::table::Row;
-use crate::{Args, CommandSpec, Flags, Host, Locks, Session};
+use crate::{Args, Flags, Host, Locks, Session};
 use proto::ReplyBuffer;
 
 /// Commands that act on the transaction itself and are never queued.
@@ -13,10 +14,17 @@ const NOT_LOGGED_IN: &[u8] = b"NOAUTH Authentication required.";
 
 /// Refuses or queues the request, with its reply; false when it is to run now.
 #[cold]
-pub fn stop(session: &mut Session, host: &Host, row: &Row, args: &Args<'_>, reply: &mut ReplyBuffer) -> bool {
+pub fn stop(
+    session: &mut Session,
+    host: &Host,
+    stats: &WorkerStats,
+    row: &Row,
+    args: &Args<'_>,
+    reply: &mut ReplyBuffer,
+) -> bool {
     if !session.authenticated && !row.spec.flags.contains(Flags::NO_AUTH) {
         if host.part::<Login>().needs_password() {
-            reject(session, row.spec, NOT_LOGGED_IN, reply);
+            reject(session, stats, row, NOT_LOGGED_IN, reply);
             return true;
         }
         // The password was taken away since it connected: it is let in like those that connect now.
@@ -27,16 +35,16 @@ pub fn stop(session: &mut Session, host: &Host, row: &Row, args: &Args<'_>, repl
     }
     if row.spec.flags.contains(Flags::NO_MULTI) {
         let text = format!("ERR Command '{}' not allowed inside a transaction", row.spec.name);
-        reject(session, row.spec, text.as_bytes(), reply);
+        reject(session, stats, row, text.as_bytes(), reply);
         return true;
     }
-    if NEVER_QUEUED.contains(&row.spec.name) {
+    if NEVER_QUEUED.iter().any(|name| args[0].eq_ignore_ascii_case(name.as_bytes())) {
         return false;
     }
     if let Some(transaction) = &mut session.transaction {
-        let args = args.to_owned();
-        transaction.bytes = transaction.bytes.saturating_add(args.held_bytes()).saturating_add(size_of::<Queued>());
         if !transaction.poisoned {
+            let args = args.to_owned();
+            transaction.bytes = transaction.bytes.saturating_add(args.held_bytes()).saturating_add(size_of::<Queued>());
             transaction.queue.push(Queued { row: *row, args });
         }
         reply.simple("QUEUED");
@@ -45,16 +53,24 @@ pub fn stop(session: &mut Session, host: &Host, row: &Row, args: &Args<'_>, repl
 }
 
 /// Refuses a request whose name or number of arguments is wrong: `error` says so, but only to who may run commands at
-/// all. `spec` is the command it names, if there is one.
+/// all. `row` is that of the command it names, if there is one.
 #[cold]
-pub fn refuse(session: &mut Session, host: &Host, spec: Option<&CommandSpec>, error: &[u8], reply: &mut ReplyBuffer) {
-    let is_for_strangers = spec.is_some_and(|spec| spec.flags.contains(Flags::NO_AUTH));
+pub fn refuse(
+    session: &mut Session,
+    host: &Host,
+    stats: &WorkerStats,
+    row: Option<&Row>,
+    error: &[u8],
+    reply: &mut ReplyBuffer,
+) {
+    let is_for_strangers = row.is_some_and(|row| row.spec.flags.contains(Flags::NO_AUTH));
     let is_stranger = !session.authenticated && host.part::<Login>().needs_password();
     let error = if is_stranger && !is_for_strangers { NOT_LOGGED_IN } else { error };
-    match spec {
-        Some(spec) => reject(session, spec, error, reply),
+    match row {
+        Some(row) => reject(session, stats, row, error, reply),
         None => {
             poison(session);
+            stats.count_refusal(None, error);
             reply.error(error);
         }
     }
@@ -63,20 +79,23 @@ pub fn refuse(session: &mut Session, host: &Host, spec: Option<&CommandSpec>, er
 /// Answers an error in place of running the command. A transaction that would have queued the command is not going to
 /// run; one that EXEC would have run ends here.
 #[cold]
-pub fn reject(session: &mut Session, spec: &CommandSpec, error: &[u8], reply: &mut ReplyBuffer) {
-    if spec.locks != Locks::Queue {
+pub fn reject(session: &mut Session, stats: &WorkerStats, row: &Row, error: &[u8], reply: &mut ReplyBuffer) {
+    if row.spec.locks != Locks::Queue {
+        stats.count_refusal(Some(row.index), error);
         poison(session);
         return reply.error(error);
     }
     session.transaction = None;
     session.watch = Default::default();
     let error = error.strip_prefix(b"ERR ").unwrap_or(error);
-    reply.error([b"EXECABORT Transaction discarded because of: ", error].concat());
+    let error = [b"EXECABORT Transaction discarded because of: ", error].concat();
+    stats.count_refusal(Some(row.index), &error);
+    reply.error(error);
 }
 
 /// A refused request inside MULTI makes EXEC answer EXECABORT.
 fn poison(session: &mut Session) {
     if let Some(transaction) = &mut session.transaction {
-        transaction.poisoned = true;
+        *transaction = Transaction { poisoned: true, ..Transaction::default() };
     }
 }

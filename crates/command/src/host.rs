@@ -25,9 +25,11 @@ impl Host {
     /// # Panics
     /// When startup has not added it: a row needs a part that its server does not have.
     pub fn part<T: 'static>(&self) -> &T {
-        self.parts
-            .get(&TypeId::of::<T>())
-            .and_then(|part| part.downcast_ref())
-            .unwrap_or_else(|| panic!("no part {} in this server", type_name::<T>()))
+        self.find().unwrap_or_else(|| panic!("no part {} in this server", type_name::<T>()))
+    }
+
+    /// The part of this type, if this server has one.
+    pub fn find<T: 'static>(&self) -> Option<&T> {
+        self.parts.get(&TypeId::of::<T>()).and_then(|part| part.downcast_ref())
     }
 }

@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Longest glob pattern that KEYS and SCAN match against every key: matching takes time in proportion to it.
 pub const PATTERN_BYTES_MAX: usize = 4096;
 
+/// Longest reply that is put together from copies, by MGET, KEYS or EXEC: a request of some megabytes may ask for gigabytes.
+pub const REPLY_BYTES_MAX: usize = 256 << 20;
+
 /// `proto-max-bulk-len`: how long a string may become.
 #[derive(Debug)]
 pub struct StringLimit(AtomicU64);

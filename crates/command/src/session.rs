@@ -20,6 +20,8 @@ pub struct Session {
     pub transaction: Option<Transaction>,
     /// How many commands the transaction has that EXEC is running now.
     pub running: Option<usize>,
+    /// Whether it has ever begun a transaction or watched a key; CLIENT LIST tells.
+    pub knows_transactions: bool,
     /// Keys watched since the last EXEC, DISCARD or UNWATCH.
     pub watch: Watch,
     /// What CLIENT REPLY has asked for.
@@ -45,7 +47,7 @@ pub struct Transaction {
     pub queue: Vec<Queued>,
     /// Bytes the queue holds, for the limit on it.
     pub bytes: usize,
-    /// A queued command was refused: EXEC answers EXECABORT.
+    /// A queued command was refused: EXEC answers EXECABORT, and nothing is queued any more.
     pub poisoned: bool,
 }
 
@@ -120,6 +122,7 @@ impl Session {
             authenticated,
             transaction: None,
             running: None,
+            knows_transactions: false,
             watch: Watch::default(),
             replies: Replies::On,
             no_touch: false,

@@ -166,6 +166,8 @@ pub struct KeySpec {
     pub find: Find,
     /// What COMMAND DOCS adds.
     pub notes: Option<&'static str>,
+    /// What happens to the keys of one request, where that depends on its arguments ([`KeyFlags::VARIABLE_FLAGS`]).
+    pub varying: Option<fn(&Args<'_>) -> KeyFlags>,
 }
 
 /// Where the search for keys begins.
@@ -231,22 +233,44 @@ bitflags::bitflags! {
 impl KeySpec {
     /// One key at this argument.
     pub const fn one(index: usize, flags: KeyFlags) -> Self {
-        Self { flags, begin: Begin::Index(index), find: Find::Range { last: 0, step: 1, limit: 0 }, notes: None }
+        Self {
+            flags,
+            begin: Begin::Index(index),
+            find: Find::Range { last: 0, step: 1, limit: 0 },
+            notes: None,
+            varying: None,
+        }
     }
 
     /// Keys from `first` to `last` (see [`Find::Range`]), `step` apart.
     pub const fn range(first: usize, last: i32, step: usize, flags: KeyFlags) -> Self {
-        Self { flags, begin: Begin::Index(first), find: Find::Range { last, step, limit: 0 }, notes: None }
+        Self {
+            flags,
+            begin: Begin::Index(first),
+            find: Find::Range { last, step, limit: 0 },
+            notes: None,
+            varying: None,
+        }
     }
 
     /// As many keys as the argument `count` says, the first at `first`, `step` apart; both relative to `begin`.
     pub const fn counted(begin: usize, count: usize, first: usize, step: usize, flags: KeyFlags) -> Self {
-        Self { flags, begin: Begin::Index(begin), find: Find::Count { count, first, step }, notes: None }
+        Self { flags, begin: Begin::Index(begin), find: Find::Count { count, first, step }, notes: None, varying: None }
     }
 
     /// The same with a note for COMMAND DOCS.
     pub const fn noting(self, notes: &'static str) -> Self {
         Self { notes: Some(notes), ..self }
+    }
+
+    /// The same with flags that follow from the arguments.
+    pub const fn varying(self, flags: fn(&Args<'_>) -> KeyFlags) -> Self {
+        Self { varying: Some(flags), flags: self.flags.union(KeyFlags::VARIABLE_FLAGS), ..self }
+    }
+
+    /// What happens to the keys in this request.
+    pub fn flags_in(&self, args: &Args<'_>) -> KeyFlags {
+        self.varying.map_or(self.flags, |flags| flags(args))
     }
 
     #[inline]

@@ -3,7 +3,9 @@
 //! Each worker has its own table and is its only writer, so counting costs plain loads and stores; readers add the tables
 //! up.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// One worker's figures.
 pub struct WorkerStats {
@@ -19,9 +21,18 @@ pub struct WorkerStats {
     pub input_bytes: Counter,
     /// Bytes sent to clients.
     pub output_bytes: Counter,
+    /// Reads from sockets that brought bytes.
+    pub reads: Counter,
+    /// Writes to sockets that took bytes.
+    pub writes: Counter,
     /// Error replies.
     pub error_replies: Counter,
+    /// Error replies by their code, up to [`ERROR_CODES_MAX`] of them.
+    errors: Mutex<BTreeMap<Box<[u8]>, u64>>,
 }
+
+/// Different error codes counted: a bound, in case a code is ever made of what clients send.
+const ERROR_CODES_MAX: usize = 128;
 
 /// A number that one thread raises and others read.
 #[derive(Default)]
@@ -120,8 +131,38 @@ impl WorkerStats {
             commands_processed: Counter::default(),
             input_bytes: Counter::default(),
             output_bytes: Counter::default(),
+            reads: Counter::default(),
+            writes: Counter::default(),
             error_replies: Counter::default(),
+            errors: Mutex::default(),
         }
+    }
+
+    /// An error was answered. Its code is its first word.
+    #[cold]
+    pub fn count_error(&self, text: &[u8]) {
+        self.error_replies.add(1);
+        let code = text.split(|byte| *byte == b' ').next().unwrap_or(text);
+        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = errors.get_mut(code) {
+            *count = count.saturating_add(1);
+        } else if errors.len() < ERROR_CODES_MAX {
+            errors.insert(code.into(), 1);
+        }
+    }
+
+    /// A request was refused before it ran, with this error; `row` is that of the command it named.
+    #[cold]
+    pub fn count_refusal(&self, row: Option<u32>, text: &[u8]) {
+        self.count_error(text);
+        if let Some(command) = row.and_then(|row| self.command(row)) {
+            command.rejected.add(1);
+        }
+    }
+
+    /// Error replies by their code.
+    pub fn errors(&self) -> BTreeMap<Box<[u8]>, u64> {
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Nanoseconds on the processor's own counter, for durations: cheaper than the operating system's clock, and read
@@ -146,10 +187,13 @@ impl WorkerStats {
             &self.commands_processed,
             &self.input_bytes,
             &self.output_bytes,
+            &self.reads,
+            &self.writes,
             &self.error_replies,
         ] {
             counter.reset();
         }
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 

@@ -64,6 +64,8 @@ settings! {
     maxclients_reserve: u32,
     /// `login-timeout`: seconds a connection has for its first command; 0 for no limit.
     login_timeout_seconds: u32,
+    /// `login-max-clients`: connections that have not authenticated.
+    login_clients_max: u32,
     /// `login-max-arguments`: arguments of a request before authentication.
     login_arguments_max: u32,
     /// `login-max-bulk-len`: bytes of an argument before authentication.

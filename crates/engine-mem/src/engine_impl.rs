@@ -359,6 +359,15 @@ impl Engine for MemEngine {
         Some(self.entries.entry(handle))
     }
 
+    fn random_expiration(&mut self, space: KeyspaceId) -> Option<UnixMs> {
+        let Self { spaces, heap, entries, rng, .. } = self;
+        let space = spaces.get(space.index())?.as_ref()?;
+        let item = space.wheel()?.random(rng)?;
+        let mut found = None;
+        space.table.find_item(heap, item, |handle| found = entries.expiration(handle).or(found));
+        found
+    }
+
     fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>)) -> usize {
         let (mut given, mut looks) = (0, limit.saturating_mul(DUE_LOOKS_PER_KEY));
         for _ in 0..self.spaces.len() {

@@ -1,16 +1,24 @@
 //! Access stamps: the 20 bits of an entry that say when, or how often, it was used.
 //!
-//! *Recency*: seconds of the store's clock, modulo 2^20 (twelve days; an entry idle for longer looks younger than it is).
-//! *Frequency*: minutes modulo 2^12 (nearly three days) above an 8-bit logarithmic counter, after the scheme of Redis 4.0:
-//! an access raises the counter with probability `1 / ((counter - 5) * log_factor + 1)`, and every `decay_minutes` without
-//! access lower it by one.
+//! ```text
+//! 0 | seconds, modulo 2^19                       recency: idle for longer than six days looks younger than it is
+//! 1 | minutes, modulo 2^11 | counter, 8 bits     frequency: a day and a half
+//! ```
+//!
+//! The counter is logarithmic, after the scheme of Redis 4.0: an access raises it with probability
+//! `1 / ((counter - 5) * log_factor + 1)`, and every `decay_minutes` without access lower it by one.
+//!
+//! The first bit says which of the two a stamp is. So when the policy changes, no entry has to be touched: stamps of the
+//! other kind are told apart until their entries are used again, and say what they can - when the entry was used last, or
+//! that its use was not counted yet.
 
 use crate::layout::STAMP_BITS;
 use base::{Rng, UnixMs};
 
-const STAMP_MASK: u32 = (1 << STAMP_BITS) - 1;
+const KIND_BIT: u32 = 1 << (STAMP_BITS - 1);
+const SECONDS_MASK: u32 = KIND_BIT - 1;
 const COUNTER_BITS: u32 = 8;
-const MINUTES_MASK: u32 = STAMP_MASK >> COUNTER_BITS;
+const MINUTES_MASK: u32 = SECONDS_MASK >> COUNTER_BITS;
 
 /// The counter of a new entry: above zero, so that it is not the first to go.
 const COUNTER_INITIAL: u8 = 5;
@@ -33,40 +41,36 @@ pub enum StampMode {
 #[derive(Clone, Debug)]
 pub struct Stamps {
     mode: StampMode,
-    /// Seconds or minutes, as stamps count them.
-    clock: u32,
-    now: UnixMs,
+    /// The time, as stamps of each kind count it.
+    seconds: u32,
+    minutes: u32,
 }
 
 impl Stamps {
     /// A clock for this way of stamping.
     pub fn new(mode: StampMode) -> Self {
-        Self { mode, clock: 0, now: 0 }
+        Self { mode, seconds: 0, minutes: 0 }
     }
 
-    /// Changes the way of stamping. Stamps given before are read in the new way until their entries are used again.
+    /// Changes the way of stamping. Stamps given before keep their meaning until their entries are used again.
     pub fn set_mode(&mut self, mode: StampMode) {
         self.mode = mode;
-        self.set_time(self.now);
     }
 
     /// Tells the time.
     #[inline]
     pub fn set_time(&mut self, now: UnixMs) {
-        self.now = now;
         let seconds = now.div_euclid(1000);
-        self.clock = match self.mode {
-            StampMode::Recency => seconds as u32 & STAMP_MASK,
-            StampMode::Frequency { .. } => seconds.div_euclid(60) as u32 & MINUTES_MASK,
-        };
+        self.seconds = seconds as u32 & SECONDS_MASK;
+        self.minutes = seconds.div_euclid(60) as u32 & MINUTES_MASK;
     }
 
     /// The stamp of a new entry.
     #[inline]
     pub fn initial(&self) -> u32 {
         match self.mode {
-            StampMode::Recency => self.clock,
-            StampMode::Frequency { .. } => self.clock << COUNTER_BITS | u32::from(COUNTER_INITIAL),
+            StampMode::Recency => self.seconds,
+            StampMode::Frequency { .. } => self.counted(COUNTER_INITIAL),
         }
     }
 
@@ -74,8 +78,8 @@ impl Stamps {
     #[inline]
     pub fn replaced(&self, old: u32) -> u32 {
         match self.mode {
-            StampMode::Recency => self.clock,
-            StampMode::Frequency { .. } => old,
+            StampMode::Frequency { .. } if is_counted(old) => old,
+            _ => self.initial(),
         }
     }
 
@@ -83,36 +87,49 @@ impl Stamps {
     #[inline]
     pub fn touched(&self, stamp: u32, rng: &mut Rng) -> u32 {
         match self.mode {
-            StampMode::Recency => self.clock,
+            StampMode::Recency => self.seconds,
             StampMode::Frequency { log_factor, .. } => {
                 let counter = self.frequency(stamp);
                 let above = u64::from(counter.saturating_sub(COUNTER_INITIAL));
                 let raised = counter < u8::MAX && rng.one_in(above * u64::from(log_factor) + 1);
-                self.clock << COUNTER_BITS | u32::from(counter + u8::from(raised))
+                self.counted(counter + u8::from(raised))
             }
         }
     }
 
-    /// Seconds since the last use, of a recency stamp; whole minutes of a frequency stamp.
+    /// Seconds since the last use; whole minutes when the stamp counts accesses.
     pub fn idle_seconds(&self, stamp: u32) -> u64 {
-        match self.mode {
-            StampMode::Recency => u64::from(self.clock.wrapping_sub(stamp) & STAMP_MASK),
-            StampMode::Frequency { .. } => u64::from(self.idle_minutes(stamp)) * 60,
+        match is_counted(stamp) {
+            false => u64::from(self.seconds.wrapping_sub(stamp) & SECONDS_MASK),
+            true => u64::from(self.idle_minutes(stamp)) * 60,
         }
     }
 
-    /// The counter of a frequency stamp, decayed to now.
+    /// The counter of accesses, decayed to now; that of a new entry when the stamp does not count them.
     #[inline]
     pub fn frequency(&self, stamp: u32) -> u8 {
+        if !is_counted(stamp) {
+            return COUNTER_INITIAL;
+        }
         let counter = stamp as u8;
         let StampMode::Frequency { decay_minutes, .. } = self.mode else { return counter };
         let periods = self.idle_minutes(stamp).checked_div(decay_minutes).unwrap_or(0);
         counter.saturating_sub(u8::try_from(periods).unwrap_or(u8::MAX))
     }
 
-    fn idle_minutes(&self, stamp: u32) -> u32 {
-        self.clock.wrapping_sub(stamp >> COUNTER_BITS) & MINUTES_MASK
+    fn counted(&self, counter: u8) -> u32 {
+        KIND_BIT | self.minutes << COUNTER_BITS | u32::from(counter)
     }
+
+    fn idle_minutes(&self, stamp: u32) -> u32 {
+        self.minutes.wrapping_sub(stamp >> COUNTER_BITS) & MINUTES_MASK
+    }
+}
+
+/// Whether a stamp counts accesses.
+#[inline]
+fn is_counted(stamp: u32) -> bool {
+    stamp & KIND_BIT != 0
 }
 
 #[cfg(test)]
@@ -125,7 +142,7 @@ mod tests {
     #[test]
     fn recency_counts_seconds() {
         let mut stamps = Stamps::new(StampMode::Recency);
-        let wrap_ms = i64::from(STAMP_MASK) * 1000;
+        let wrap_ms = i64::from(SECONDS_MASK) * 1000;
         stamps.set_time(wrap_ms);
         let stamp = stamps.initial();
         assert_eq!(stamps.idle_seconds(stamp), 0);
@@ -151,5 +168,28 @@ mod tests {
         assert_eq!(stamps.frequency(many), before - 30);
         stamps.set_time(1_000_000_000 + 1_000 * 60_000);
         assert_eq!(stamps.frequency(many), 0);
+    }
+    /// After the policy has changed, a stamp of the other kind is never read as one of this kind: an entry that was used a
+    /// lot is not mistaken for one never used, nor the other way round.
+    #[test]
+    fn stamps_outlive_a_change_of_policy() {
+        let mut rng = Rng::new(3);
+        // Every minute of a range in which the lower bits of the seconds take all values of a counter.
+        for minute in 0..600 {
+            let mut stamps = Stamps::new(StampMode::Recency);
+            let start = 1_700_000_000_000 + minute * 60_000;
+            stamps.set_time(start);
+            let recent = stamps.initial();
+            stamps.set_mode(LFU);
+            stamps.set_time(start + 90_000);
+            assert_eq!((stamps.frequency(recent), stamps.idle_seconds(recent)), (COUNTER_INITIAL, 90));
+            assert_eq!(stamps.replaced(recent), stamps.initial());
+            let counted = stamps.touched(recent, &mut rng);
+            assert_eq!(stamps.frequency(counted), COUNTER_INITIAL + 1, "the first access always counts");
+            stamps.set_mode(StampMode::Recency);
+            stamps.set_time(start + 210_000);
+            assert_eq!(stamps.idle_seconds(counted) / 60, 2);
+            assert_eq!(stamps.idle_seconds(stamps.touched(counted, &mut rng)), 0);
+        }
     }
 }

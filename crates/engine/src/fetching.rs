@@ -101,6 +101,10 @@ impl<E: Engine> Engine for FetchingEngine<E> {
         self.inner.random_entry(space)
     }
 
+    fn random_expiration(&mut self, space: KeyspaceId) -> Option<UnixMs> {
+        self.inner.random_expiration(space)
+    }
+
     fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>)) -> usize {
         self.inner.due(limit, visit)
     }

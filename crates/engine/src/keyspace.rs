@@ -66,6 +66,12 @@ pub trait Keyspace {
     /// Entries of the keyspace that have an expiration.
     fn expiring_len(&self, space: KeyspaceId) -> u64;
 
+    /// The average time the entries with an expiration have left, in milliseconds: an estimate from a few of each shard.
+    /// `None` when there are none, or when the implementation has no such estimate.
+    fn average_ttl_ms(&mut self, _space: KeyspaceId) -> Option<u64> {
+        None
+    }
+
     /// One step of a walk over the shard that `cursor` names, visiting live and expired entries alike; every entry present
     /// throughout a whole walk is visited at least once. Cursor 0 starts, and a `next` of `None` ends.
     fn scan(&mut self, space: KeyspaceId, cursor: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep;
@@ -122,6 +128,12 @@ pub trait Engine: Send {
 
     /// A random entry, live or expired.
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>>;
+
+    /// When a random one of the entries with an expiration expires, each about equally likely; for estimates. `None` when
+    /// none was found.
+    fn random_expiration(&mut self, _space: KeyspaceId) -> Option<UnixMs> {
+        None
+    }
 
     /// Gives up to `limit` keys that are due at the time told; the caller logs their deletion and removes them.
     /// Returns how many it gave.

@@ -1,15 +1,19 @@
 //! `onggi serve [FILE] [--directive value ...]`: starts the server, says where it is, and ends it on a signal.
 
+use base::clock::SystemClock;
 use base::random::OsEntropy;
 use clap::Args;
 use config::{CommandLine, Loaded, Settings, load};
+use server::listen::{Acceptor, AcceptorHandle};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 /// Arguments as redis-server takes them.
 #[derive(Args)]
@@ -18,9 +22,6 @@ pub struct ServeArgs {
     #[arg(value_name = "FILE|OPTION", trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<OsString>,
 }
-
-/// Set by a signal or by SHUTDOWN: the server ends soon.
-static STOP: AtomicBool = AtomicBool::new(false);
 
 const HELP: &str = "\
 Usage: onggi serve [FILE|-] [--directive value ...]
@@ -54,24 +55,28 @@ pub fn run(args: ServeArgs) -> ExitCode {
     }
 }
 
-fn start(loaded: Loaded) -> Result<(), Box<dyn std::error::Error>> {
-    let settings = &loaded.settings;
-    let mut log = Log::open(settings)?;
+fn start(mut loaded: Loaded) -> Result<(), Box<dyn std::error::Error>> {
+    engine_mem::allocator::give_memory_back();
+    let mut log = Log::open(&loaded.settings)?;
     for warning in &loaded.warnings {
         log.say(&format!("warning: {warning}"));
     }
-    if let Some(sentence) = raise_descriptor_limit(settings) {
-        log.say(&sentence);
+    if let Err(possible) = server::descriptors::raise_limit(loaded.settings.maxclients) {
+        log.say(&format!(
+            "warning: the system allows descriptors for {possible} clients and not for maxclients {}, which is lowered to that: \
+             raise the limit (ulimit -n, or LimitNOFILE= of systemd) or lower maxclients",
+            loaded.settings.maxclients
+        ));
+        loaded.settings.maxclients = possible.max(1);
     }
-    let dir = prepare_dir(settings)?;
-    signal_hook::flag::register(signal_hook::consts::SIGTERM, stop_flag())?;
-    signal_hook::flag::register(signal_hook::consts::SIGINT, stop_flag())?;
-    let listeners = server::serve::listen(settings)?;
-    let addresses: Vec<_> = listeners.iter().map(|(address, _)| address.as_str()).collect();
-    log.say(&banner(settings, &dir, &addresses.join(", ")));
-    let socket = settings.unixsocket.clone();
-    let listeners = listeners.into_iter().map(|(_, listener)| listener).collect();
-    server::serve::serve(loaded, listeners, Arc::new(OsEntropy), &STOP)?;
+    let dir = prepare_dir(&loaded.settings)?;
+    let listeners = server::serve::listen(&loaded.settings)?;
+    let addresses: Vec<_> = listeners.iter().map(|(endpoint, _)| endpoint.to_string()).collect();
+    let acceptor = Acceptor::new(listeners)?;
+    end_on_signals(acceptor.handle())?;
+    log.say(&banner(&loaded.settings, &dir, &addresses.join(", ")));
+    let socket = loaded.settings.unixsocket.clone();
+    server::serve::serve(loaded, acceptor, Arc::new(OsEntropy), Arc::new(SystemClock::new()))?;
     if let Some(path) = socket {
         // Another server may have replaced the socket file already.
         let _ = std::fs::remove_file(path);
@@ -80,17 +85,18 @@ fn start(loaded: Loaded) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A flag for the signal handlers, which a thread of its own carries over to [`STOP`].
-fn stop_flag() -> Arc<AtomicBool> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let watched = flag.clone();
-    std::thread::spawn(move || {
-        while !watched.load(Ordering::Acquire) {
-            std::thread::sleep(std::time::Duration::from_millis(50));
+/// Ends the server at the first SIGTERM or SIGINT, and the process at the second: a thread waits for them.
+fn end_on_signals(acceptor: AcceptorHandle) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        let mut signals = signals.forever();
+        signals.next();
+        acceptor.stop();
+        if let Some(signal) = signals.next() {
+            std::process::exit(128 + signal);
         }
-        STOP.store(true, Ordering::Release);
-    });
-    flag
+    })?;
+    Ok(())
 }
 
 /// Where messages go: the log file, or standard output.
@@ -128,33 +134,6 @@ fn prepare_dir(settings: &Settings) -> Result<std::path::PathBuf, String> {
     let dir = &settings.dir;
     vfs::FileSystem::create_dir_all(&vfs::RealFs, dir).map_err(|error| format!("data directory: {error}"))?;
     Ok(std::path::absolute(dir).unwrap_or_else(|_| dir.clone()))
-}
-
-/// Descriptors beside those of clients: listeners, event queues, log.
-const DESCRIPTORS_RESERVED: u64 = 64;
-
-/// Raises the limit of open descriptors to what `maxclients` needs; a sentence when the system does not let it.
-fn raise_descriptor_limit(settings: &Settings) -> Option<String> {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let needed = u64::from(settings.maxclients) + DESCRIPTORS_RESERVED;
-    let now = getrlimit(Resource::Nofile);
-    if now.current.is_none_or(|current| current >= needed) {
-        return None;
-    }
-    let maximum = now.maximum.map_or(needed, |maximum| maximum.max(needed));
-    let raised = [
-        Rlimit { current: Some(needed), maximum: Some(maximum) },
-        Rlimit { current: now.maximum.map(|maximum| maximum.min(needed)).or(Some(needed)), maximum: now.maximum },
-    ];
-    raised.into_iter().find(|limit| setrlimit(Resource::Nofile, *limit).is_ok());
-    let current = getrlimit(Resource::Nofile).current?;
-    (current < needed).then(|| {
-        format!(
-            "warning: only {current} descriptors may be open, and maxclients {} needs {needed}: raise the limit (ulimit -n) or \
-             lower maxclients",
-            settings.maxclients
-        )
-    })
 }
 
 fn print(text: &str) -> ExitCode {

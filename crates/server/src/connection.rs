@@ -1,11 +1,14 @@
 //! A client connection as the executor sees it: no socket, only bytes in and replies out.
 
+use crate::client_memory::Charge;
+use crate::strangers::Stranger;
 use base::UnixMs;
 use command::args::OwnedArgs;
-use command::clients::Activity;
+use command::clients::{Activity, Held};
 use command::session::Session;
 use proto::{Protocol, ReplyBuffer, RequestParser};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// One client connection.
 pub struct Connection {
@@ -17,10 +20,10 @@ pub struct Connection {
     pub unparsed: Vec<u8>,
     /// Replies not yet sent.
     pub reply: ReplyBuffer,
-    /// Requests that wait for a lock or a fetch, the first of them being what is waited for. While there are any, nothing
-    /// more is parsed.
+    /// Requests that wait for a lock or a fetch, the first of them being what is waited for, or, when paused, for output to
+    /// be sent. While there are any, nothing more is parsed.
     pub waiting: VecDeque<OwnedArgs>,
-    /// `unparsed` may hold whole requests: parsing stopped because too much output was unsent.
+    /// `waiting` or `unparsed` may hold whole requests that were not run because too much output was unsent.
     pub paused: bool,
     /// Listed for sending in this turn of the loop.
     pub listed: bool,
@@ -30,6 +33,10 @@ pub struct Connection {
     pub watching: bool,
     /// Since when more is unsent than the soft limit allows.
     pub slow_since: Option<UnixMs>,
+    /// What it is charged with among all clients.
+    pub charge: Charge,
+    /// Held while it has not logged in.
+    pub stranger: Option<Arc<Stranger>>,
 }
 
 impl Connection {
@@ -46,6 +53,8 @@ impl Connection {
             last_command: u32::MAX,
             watching: false,
             slow_since: None,
+            charge: Charge::default(),
+            stranger: None,
         }
     }
 
@@ -67,8 +76,15 @@ impl Connection {
     }
 
     /// Bytes held for the client beyond the connection itself.
-    pub fn held_bytes(&self) -> usize {
-        let transaction = self.session.transaction.as_ref().map_or(0, |transaction| transaction.bytes);
-        self.unparsed.capacity() + self.parser.held_bytes() + self.reply.held_bytes() + transaction
+    pub fn held(&self) -> Held {
+        let receiving_bytes = self.parser.large_bulk_bytes();
+        let waiting: usize = self.waiting.iter().map(OwnedArgs::held_bytes).sum();
+        Held {
+            input_bytes: self.unparsed.capacity() + waiting + self.parser.held_bytes() - receiving_bytes,
+            receiving_bytes,
+            queued_bytes: self.session.transaction.as_ref().map_or(0, |transaction| transaction.bytes),
+            unsent_bytes: self.reply.len(),
+            reply_buffer_bytes: self.reply.held_bytes(),
+        }
     }
 }

@@ -237,6 +237,11 @@ impl Executor {
         self.now
     }
 
+    /// Has connections with more unsent bytes than this wait in this turn, if that is less than their limit.
+    pub fn pause_output_above(&mut self, bytes: usize) {
+        self.limits.output_pause_bytes = self.limits.output_pause_bytes.min(bytes);
+    }
+
     /// The limits of this turn.
     pub fn limits(&self) -> &ClientLimits {
         &self.limits
@@ -275,7 +280,7 @@ impl Executor {
     pub fn flow(&self, id: usize) -> Flow {
         match self.connections.get(id) {
             None => Flow::Closing,
-            Some(connection) if !connection.waiting.is_empty() => Flow::Waiting,
+            Some(connection) if !connection.waiting.is_empty() && !connection.paused => Flow::Waiting,
             Some(connection) if connection.session.close_after_replies => Flow::Closing,
             Some(_) => Flow::Open,
         }
@@ -327,14 +332,17 @@ impl Executor {
         let result = read(&mut area[kept..]);
         let (read, room) = (result?, area.len() - kept);
         area[..kept].copy_from_slice(&connection.unparsed);
-        connection.unparsed.clear();
+        if kept > 0 {
+            // A connection between requests holds no memory for them.
+            connection.unparsed = Vec::new();
+        }
         let end = start + kept + read;
         self.filled = end;
         self.parse(id, Source::Area, start, end);
         Ok((read, read == room))
     }
 
-    /// Whether requests have come that are not parsed because of unsent output.
+    /// Whether requests have come that are not run because of unsent output.
     pub fn is_paused(&self, id: usize) -> bool {
         self.connections.get(id).is_some_and(|connection| connection.paused)
     }
@@ -343,7 +351,10 @@ impl Executor {
     pub fn resume(&mut self, id: usize) {
         if let Some(connection) = self.connections.get_mut(id) {
             connection.paused = false;
-            self.parse_own(id);
+            match connection.waiting.is_empty() {
+                true => self.parse_own(id),
+                false => self.run_waiting_of(id),
+            }
         }
     }
 
@@ -415,7 +426,9 @@ impl Executor {
             return;
         }
         if !matches!(error, ProtocolError::CrossProtocol) {
-            connection.reply.error(format!("ERR {}", String::from_utf8_lossy(&error.message())));
+            let text = format!("ERR {}", String::from_utf8_lossy(&error.message()));
+            self.stats.count_error(text.as_bytes());
+            connection.reply.error(text);
         }
         connection.session.close_after_replies = true;
         self.list(id);
@@ -479,6 +492,9 @@ impl Executor {
             );
             if !connection.waiting.is_empty() {
                 connection.waiting.push_back(args.to_owned());
+            } else if connection.reply.len() > self.limits.output_pause_bytes {
+                connection.paused = true;
+                connection.waiting.push_back(args.to_owned());
             } else if turn.run(&mut self.scratch, connection, pending.row.as_ref(), args, pending.place).is_err() {
                 connection.waiting.push_back(args.to_owned());
                 self.waiting.push(pending.connection);
@@ -509,6 +525,11 @@ impl Executor {
         while let Some(args) = connection.waiting.pop_front() {
             if connection.session.close_after_replies {
                 connection.waiting.clear();
+                break;
+            }
+            if connection.reply.len() > self.limits.output_pause_bytes {
+                connection.paused = true;
+                connection.waiting.push_front(args);
                 break;
             }
             let row = self.shared.table.lookup(&args.as_args());

@@ -6,6 +6,7 @@
 //!                                                    store
 //! ```
 
+pub mod client_memory;
 pub mod connection;
 pub mod descriptors;
 pub mod executor;
@@ -14,6 +15,7 @@ pub mod mailbox;
 pub mod serve;
 pub mod socket;
 pub mod strangers;
+mod sync;
 mod turn;
 pub mod upkeep;
 pub mod worker;

@@ -3,9 +3,9 @@
 //! M1. A message is in the list before the wake-up is sent, and the worker empties the list after it woke: none is lost.
 //! M2. The wake-up is a system call, so it is sent only by whoever finds the list empty.
 
-use parking_lot::Mutex;
+use crate::sync::{AtomicBool, Mutex};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// A worker's letter box.
 pub struct Mailbox<M> {

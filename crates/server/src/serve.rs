@@ -1,7 +1,7 @@
 //! Startup and shutdown: from settings to running workers, and back.
 
-use crate::executor::{ClientLimits, Shared};
 use crate::descriptors::raise_limit;
+use crate::executor::{ClientLimits, Shared};
 use crate::listen::{Acceptor, AcceptorHandle, Endpoint, Listener, Place, listen_unix};
 use crate::mailbox::Mailbox;
 use crate::socket::Socket;
@@ -9,8 +9,8 @@ use crate::strangers::Strangers;
 use crate::upkeep::Upkeep;
 use crate::worker::{Message, Worker};
 use admin::{About, Apply, CommandLog, Configuration, Figures, LatencyMonitor, ShutdownRequest, WorkerFigures};
-use base::clock::SystemClock;
 use base::{Clock, Entropy};
+use command::call::Observer;
 use command::clients::{Address, Clients, Closer, TOO_MANY};
 use command::limits::{StampMeaning, StringLimit};
 use command::login::Login;
@@ -105,7 +105,6 @@ impl Apply for Applied {
         *shared.limits.write() = ClientLimits::of(settings);
         set_budget(&shared.store, settings);
         match row.name {
-            "requirepass" => set_password(&shared.host, settings).map_err(|error| error.to_string()),
             "port" | "bind" => self
                 .acceptor
                 .move_to(&places(settings), backlog(settings))
@@ -119,11 +118,6 @@ impl Apply for Applied {
     fn rewrite(&self, settings: &Settings) -> Result<(), RewriteError> {
         config::rewrite(settings, self.file.as_deref(), &vfs::RealFs)
     }
-}
-
-fn set_password(host: &Host, settings: &Settings) -> Result<(), ServeError> {
-    let password = Some(settings.requirepass.expose()).filter(|password| !password.is_empty());
-    host.part::<Login>().set_password(password).map_err(|_| ServeError::Password)
 }
 
 fn set_budget(store: &Store, settings: &Settings) {
@@ -151,7 +145,7 @@ fn set_budget(store: &Store, settings: &Settings) {
 /// The TCP addresses that the settings name.
 fn places(settings: &Settings) -> Vec<Place> {
     let binds = settings.bind.iter().filter(|_| settings.port != 0);
-    let place = |bind: &config::BindAddress| {
+    let place = |bind: &config::Address| {
         let ip = match bind.host {
             config::Host::AnyV4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             config::Host::AnyV6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
@@ -192,14 +186,18 @@ pub fn listen(settings: &Settings) -> Result<Vec<(Endpoint, Listener)>, ServeErr
 ///
 /// # Errors
 /// See [`ServeError`].
-pub fn serve(loaded: Loaded, acceptor: Acceptor, entropy: Arc<dyn Entropy>) -> Result<(), ServeError> {
+pub fn serve(
+    loaded: Loaded,
+    acceptor: Acceptor,
+    entropy: Arc<dyn Entropy>,
+    clock: Arc<dyn Clock>,
+) -> Result<(), ServeError> {
     let handle = acceptor.handle();
     let Loaded { settings, file, .. } = loaded;
     let worker_count = match settings.workers as usize {
         0 => thread::available_parallelism().map_or(1, usize::from),
         count => count,
     };
-    let clock = Arc::new(SystemClock::new());
     let mailboxes = Arc::new(Mailboxes::default());
     let store = Arc::new(Store::new(StoreOptions {
         shard_count: settings.shards as usize,
@@ -226,6 +224,7 @@ pub fn serve(loaded: Loaded, acceptor: Acceptor, entropy: Arc<dyn Entropy>) -> R
         .with(figures.clone())
         .with(latency)
         .with(log.clone())
+        .with::<Arc<dyn Observer>>(log.clone())
         .with(store.clone())
         .with(clients)
         .with(Login::default())
@@ -241,7 +240,7 @@ pub fn serve(loaded: Loaded, acceptor: Acceptor, entropy: Arc<dyn Entropy>) -> R
             Box::new(Applied { shared: back.clone(), acceptor: handle.clone(), file }),
         ));
     admin::follow(&host, &settings);
-    set_password(&host, &settings)?;
+    admin::set_password(&host, &settings).map_err(|_| ServeError::Password)?;
     set_budget(&store, &settings);
     let watchers = mailboxes.clone();
     let shared = Arc::new(Shared {
@@ -273,7 +272,8 @@ pub fn serve(loaded: Loaded, acceptor: Acceptor, entropy: Arc<dyn Entropy>) -> R
                 }
             })?;
         }
-        let mut dealer = Dealer { shared: &shared, mailboxes: mailboxes.all(), next: 0, strangers: Strangers::default() };
+        let mut dealer =
+            Dealer { shared: &shared, mailboxes: mailboxes.all(), next: 0, strangers: Strangers::default() };
         let result = acceptor.run(|socket| dealer.deal(socket));
         mailboxes.all().iter().for_each(|mailbox| mailbox.send(Message::Stop));
         Ok(result?)
@@ -375,7 +375,9 @@ fn upkeep(shared: &Arc<Shared>, worker: usize, worker_count: usize) -> Upkeep {
         if let Some(shared) = shared.upgrade() {
             let figures = shared.host.part::<Arc<Figures>>();
             let now_ns = shared.store.clock.monotonic_ns();
-            figures.sample(now_ns, shared.store.memory.total());
+            let client_bytes = admin::memory::client_bytes(&shared.host);
+            shared.store.set_other_bytes(client_bytes);
+            figures.sample(now_ns, shared.store.used_bytes());
             if now_ns.saturating_sub(evicted_at_ns) >= CLIENT_EVICTION_INTERVAL_NS {
                 evicted_at_ns = now_ns;
                 let settings = shared.host.part::<Configuration>().current();

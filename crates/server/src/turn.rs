@@ -39,8 +39,6 @@ pub struct Turn<'t> {
     limits: &'t ClientLimits,
     now: UnixMs,
     pause: Option<&'t Pause>,
-    slow_ns: u64,
-    large_bytes_min: usize,
     /// When the request before this one was done: one reading of the counter serves as its end and the next one's begin.
     before: u64,
 }
@@ -55,8 +53,7 @@ impl<'t> Turn<'t> {
         now: UnixMs,
     ) -> Self {
         let pause = Some(shared.host.part::<Pause>()).filter(|pause| pause.is_active(now));
-        let (slow_ns, large_bytes_min) = (shared.log.slow_ns(), shared.log.large_bytes_min());
-        Self { worker, shared, stats, limits, now, pause, slow_ns, large_bytes_min, before: stats.now() }
+        Self { worker, shared, stats, limits, now, pause, before: stats.now() }
     }
 
     /// Runs one request: refuses it if it has no row, queues it inside MULTI, else takes its locks and calls it. `place` is
@@ -122,11 +119,11 @@ impl<'t> Turn<'t> {
 
     #[cold]
     fn panicked(&mut self, connection: &mut Connection, row: &Row, mark: ReplyMark) {
+        let name = row.spec.name;
+        let text = format!("ERR internal error in '{name}': a bug of this server; nothing was changed");
+        self.stats.count_error(text.as_bytes());
         connection.reply.rewind(mark);
-        connection
-            .reply
-            .error(format!("ERR internal error in '{}': a bug of this server; nothing was changed", row.spec.name));
-        self.stats.error_replies.add(1);
+        connection.reply.error(text);
         self.before = self.stats.now();
     }
 
@@ -140,10 +137,9 @@ impl<'t> Turn<'t> {
         let row = self.shared.table.named(args);
         connection.last_command = row.map_or(u32::MAX, |row| row.index);
         if let Err(Stop::Error(text)) = self.shared.table.resolve(args) {
-            let (spec, host) = (row.map(|row| row.spec), &self.shared.host);
-            command::gate::refuse(&mut connection.session, host, spec, text.as_ref(), &mut connection.reply);
+            let Connection { session, reply, .. } = connection;
+            command::gate::refuse(session, &self.shared.host, self.stats, row.as_ref(), text.as_ref(), reply);
         }
-        self.stats.error_replies.add(1);
         if !connection.session.reply_wanted() {
             connection.reply.rewind(mark);
         }
@@ -169,8 +165,7 @@ impl<'t> Turn<'t> {
         }
         if self.shared.store.is_over_budget() && !self.has_room(scratch, session, row, args) {
             let text = b"OOM command not allowed when used memory > 'maxmemory'.";
-            command::gate::reject(session, row.spec, text, reply);
-            self.stats.error_replies.add(1);
+            command::gate::reject(session, self.stats, row, text, reply);
             return Ok(true);
         }
         if self.shared.monitors.load(Ordering::Relaxed) > 0 {
@@ -205,28 +200,18 @@ impl<'t> Turn<'t> {
         {
             return Err(Blocked::Shard);
         }
-        let stopped = command::gate::stop(session, &self.shared.host, row, args, reply);
+        let stopped = command::gate::stop(session, &self.shared.host, self.stats, row, args, reply);
         if session.transaction.as_ref().is_some_and(|queue| queue.bytes > self.limits.transaction_bytes_max) {
-            reply.error(format!(
-                "ERR transaction queue exceeds {} bytes (client-transaction-limit); connection closed",
-                self.limits.transaction_bytes_max
-            ));
+            let bytes_max = self.limits.transaction_bytes_max;
+            let text = format!(
+                "ERR transaction queue exceeds {bytes_max} bytes (client-transaction-limit); connection closed"
+            );
+            self.stats.count_error(text.as_bytes());
+            reply.error(text);
             session.transaction = None;
             session.close_after_replies = true;
         }
         Ok(stopped)
-    }
-
-    /// Shows the command log a call that may be worth keeping.
-    #[cold]
-    fn report(&self, ctx: &Ctx<'_>, duration: u64, request_bytes: usize, reply_bytes: usize) {
-        let log = &self.shared.log;
-        if duration >= self.slow_ns {
-            log.slow_call(ctx, duration);
-        }
-        if log.is_large(request_bytes, reply_bytes) {
-            log.sized_call(ctx, request_bytes, reply_bytes);
-        }
     }
 
     /// Whether a request may go on while over the memory budget: it needs no memory, or something could be evicted.
@@ -336,10 +321,8 @@ impl Request<'_, '_> {
         if let Some(stats) = ctx.stats.command(row.index) {
             stats.record(duration);
         }
-        let (request_bytes, reply_bytes) = (args.total_bytes(), ctx.reply.len().saturating_sub(start));
-        if duration >= turn.slow_ns || request_bytes + reply_bytes >= turn.large_bytes_min {
-            turn.report(&ctx, duration, request_bytes, reply_bytes);
-        }
+        let reply_bytes = ctx.reply.len().saturating_sub(start);
+        turn.shared.log.done(&ctx, duration, args.total_bytes(), reply_bytes);
         Ok(after)
     }
 }

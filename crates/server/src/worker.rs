@@ -7,12 +7,16 @@
 //! W1. mio is edge-triggered: a connection is readable until a read comes up short, and writable until a write does. One
 //!     that may have more to give is on the worker's own ready list.
 //! W2. Replies are sent after all ready connections were read and run: one send per connection and turn.
-//! W3. A connection with more unsent output than the soft limit is not read: back-pressure in place of growth.
+//! W3. A connection with much unsent output is not read, and its requests do not run: back-pressure in place of growth. How
+//!     much that is depends on what all clients hold ([`ClientMemory`]).
+//! W4. A turn ends early when it has produced much output, and a reply is sent in pieces: no client keeps the worker long.
 
+use crate::client_memory::{Charge, ClientMemory};
 use crate::connection::Connection;
 use crate::executor::{Executor, Flow, Shared};
 use crate::mailbox::Mailbox;
 use crate::socket::Socket;
+use crate::strangers::Stranger;
 use crate::upkeep::Upkeep;
 use admin::WorkerFigures;
 use base::UnixMs;
@@ -20,7 +24,7 @@ use command::Session;
 use command::clients::Clients;
 use command::stats::WorkerStats;
 use mio::{Events, Interest, Poll, Token};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,10 +44,23 @@ const INSPECTION_MS: i64 = 500;
 /// Slices given to one writev.
 const SLICES_MAX: usize = 64;
 
+/// Output after which a turn reads no further connections.
+const TURN_OUTPUT_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes sent to one connection before others have their turn.
+const SEND_BYTES_MAX: usize = 4 << 20;
+
 /// What other threads ask of a worker.
 pub enum Message {
     /// Serve this connection.
-    Accept(Socket, Box<Session>),
+    Accept {
+        /// Its socket.
+        socket: Socket,
+        /// What it begins as.
+        session: Box<Session>,
+        /// Held until it has logged in.
+        stranger: Option<Arc<Stranger>>,
+    },
     /// Close this client.
     Close(u64),
     /// Show this line to the connections that watch.
@@ -76,8 +93,14 @@ pub struct Worker {
     shared: Arc<Shared>,
     figures: Arc<WorkerFigures>,
     upkeep: Upkeep,
+    /// What all clients hold.
+    memory: Arc<ClientMemory>,
+    /// Connections by the number of their client.
+    by_client: HashMap<u64, usize>,
     /// Connections whose replies are kept back for a while.
     held: Vec<usize>,
+    /// Connections that take more than was sent to them in this turn.
+    unfinished: Vec<usize>,
     inspected_at: UnixMs,
     stopping: bool,
 }
@@ -89,6 +112,7 @@ impl Worker {
         (poll, mailbox): (Poll, Arc<Mailbox<Message>>),
         shared: Arc<Shared>,
         figures: Arc<WorkerFigures>,
+        memory: Arc<ClientMemory>,
         upkeep: Upkeep,
     ) -> Self {
         Self {
@@ -101,7 +125,10 @@ impl Worker {
             shared,
             figures,
             upkeep,
+            memory,
+            by_client: HashMap::new(),
             held: Vec::new(),
+            unfinished: Vec::new(),
             inspected_at: 0,
             stopping: false,
         }
@@ -127,7 +154,7 @@ impl Worker {
         let mut busy = false;
         while !self.stopping {
             let wait = match () {
-                () if busy || !self.ready.is_empty() => Duration::ZERO,
+                () if busy || !self.ready.is_empty() || !self.unfinished.is_empty() => Duration::ZERO,
                 () if self.executor.has_waiting() || !self.held.is_empty() => WAITING_TURN_MAX,
                 () => TURN_MAX,
             };
@@ -135,7 +162,7 @@ impl Worker {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 result => result?,
             }
-            self.executor.begin_turn();
+            self.begin_turn();
             for event in &events {
                 if event.token() == MAILBOX {
                     continue;
@@ -158,6 +185,10 @@ impl Worker {
                 self.executor.run_waiting();
             }
             std::mem::take(&mut self.held).into_iter().for_each(|id| self.send(id));
+            for id in std::mem::take(&mut self.unfinished) {
+                self.send(id);
+                self.make_ready(id);
+            }
             self.read_ready();
             self.executor.run_batch();
             self.executor.take_to_send(&mut to_send);
@@ -175,6 +206,13 @@ impl Worker {
         Ok(())
     }
 
+    fn begin_turn(&mut self) {
+        self.executor.begin_turn();
+        let hard = self.executor.limits().output_hard_bytes;
+        let share = self.memory.unsent_bytes_max(self.shared.store.memory.total());
+        self.executor.pause_output_above(share.min(hard));
+    }
+
     fn count(&mut self) {
         let (expired, evicted, changes) = self.executor.take_counts();
         self.figures.expired_keys.add(expired);
@@ -182,21 +220,28 @@ impl Worker {
         self.figures.changes.add(changes);
     }
 
-    /// Closes connections that are silent for too long, never logged in, or do not read their replies.
+    /// Closes connections that are silent for too long, never logged in, or do not read their replies; and counts anew what
+    /// those hold that hold much, since values they share may have lost their other owners.
     fn inspect(&mut self) {
         let (now, limits) = (self.executor.now(), *self.executor.limits());
-        let mut overstayed = Vec::new();
+        let (mut overstayed, mut charged) = (Vec::new(), Vec::new());
         for (id, connection) in self.executor.connections() {
             let info = &connection.session.info;
             let is_idle = limits.idle_seconds > 0 && info.idle_seconds(now) > limits.idle_seconds;
             let is_stranger = !connection.session.authenticated || info.commands.get() == 0;
             let is_late = limits.login_seconds > 0 && is_stranger && info.age_seconds(now) > limits.login_seconds;
             let is_slow = connection.slow_since.is_some_and(|since| now - since > limits.output_soft_seconds * 1000);
+            if is_slow {
+                self.shared.host.part::<Clients>().count_output_limited();
+            }
             if is_idle && !connection.session.monitor || is_late || is_slow {
                 overstayed.push(id);
+            } else if connection.charge != Charge::default() {
+                charged.push(id);
             }
         }
         overstayed.into_iter().for_each(|id| self.close(id));
+        charged.into_iter().for_each(|id| self.charge(id));
     }
 
     /// Lists the connection for reading if it can give something and may.
@@ -208,11 +253,31 @@ impl Worker {
         }
     }
 
-    /// Reads each listed connection once.
+    /// Reads each listed connection once, as long as there is not too much to send (W4).
     fn read_ready(&mut self) {
+        let mut output = 0;
         for _ in 0..self.ready.len() {
+            if output > TURN_OUTPUT_BYTES_MAX {
+                return;
+            }
             let Some(id) = self.ready.pop_front() else { return };
             self.read(id);
+            self.charge(id);
+            output += self.output_len(id);
+        }
+    }
+
+    /// Charges a connection with what it holds now, and closes clients if that is too much.
+    fn charge(&mut self, id: usize) {
+        let now = self.executor.now();
+        let Some(connection) = self.executor.connection(id) else { return };
+        let held = connection.held();
+        let charge = Charge::of(&held);
+        if charge != connection.charge {
+            self.memory.change(connection.charge, charge);
+            connection.charge = charge;
+            connection.session.info.set_held(&held);
+            self.memory.evict(self.shared.host.part::<Clients>(), self.shared.store.memory.total(), now);
         }
     }
 
@@ -240,6 +305,7 @@ impl Worker {
             Ok((0, _)) => self.close(id),
             Ok((read, filled)) => {
                 self.stats.input_bytes.add(read as u64);
+                self.stats.reads.add(1);
                 if let Some(connection) = self.executor.connection(id) {
                     connection.session.info.received_bytes.add(read as u64);
                 }
@@ -271,11 +337,19 @@ impl Worker {
             return;
         };
         connection.publish(now);
+        if connection.session.authenticated {
+            connection.stranger = None;
+        }
         if connection.session.is_held(now) {
             return self.held.push(id);
         }
         let reply = &mut connection.reply;
+        let mut sent_bytes = 0;
         while wire.writable && !reply.is_empty() {
+            if sent_bytes >= SEND_BYTES_MAX {
+                self.unfinished.push(id);
+                break;
+            }
             let result = match reply.as_contiguous() {
                 Some(bytes) => wire.socket.write(bytes),
                 None => {
@@ -286,7 +360,9 @@ impl Worker {
             match result {
                 Ok(sent) => {
                     reply.advance(sent);
+                    sent_bytes += sent;
                     self.stats.output_bytes.add(sent as u64);
+                    self.stats.writes.add(1);
                     connection.session.info.sent_bytes.add(sent as u64);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => wire.writable = false,
@@ -296,26 +372,31 @@ impl Worker {
         }
         let unsent = reply.len();
         let spare = reply.release();
-        connection.session.info.set_unsent(unsent, reply.held_bytes());
         connection.slow_since = (unsent > limits.output_soft_bytes).then(|| connection.slow_since.unwrap_or(now));
+        let held = connection.held();
+        connection.session.info.set_held(&held);
         let done = connection.session.close_after_replies && unsent == 0;
+        // A value that the data holds as well costs nothing but its reference, and is no reason to close.
+        let is_over = unsent > limits.output_hard_bytes && held.reply_buffer_bytes > limits.output_hard_bytes;
         if let Some(memory) = spare {
             self.executor.keep_spare(memory);
         }
-        if done || unsent > limits.output_hard_bytes {
+        if is_over {
+            self.shared.host.part::<Clients>().count_output_limited();
+        }
+        if done || is_over {
             self.close(id);
+        } else {
+            self.charge(id);
         }
     }
 
     fn handle(&mut self, message: Message) {
         match message {
-            Message::Accept(socket, session) => self.accept(socket, *session),
+            Message::Accept { socket, session, stranger } => self.accept(socket, *session, stranger),
             Message::Close(client) => {
-                let mut connections = self.executor.connections();
-                let found = connections.find(|(_, connection)| connection.session.id == client).map(|(id, _)| id);
-                drop(connections);
-                if let Some(id) = found {
-                    self.close(id);
+                if let Some(id) = self.by_client.get(&client) {
+                    self.close(*id);
                 }
             }
             Message::Show(line) => self.executor.show(&line),
@@ -323,8 +404,10 @@ impl Worker {
         }
     }
 
-    fn accept(&mut self, mut socket: Socket, session: Session) {
-        let id = self.executor.open(Connection::new(session));
+    fn accept(&mut self, mut socket: Socket, session: Session, stranger: Option<Arc<Stranger>>) {
+        let client = session.id;
+        let id = self.executor.open(Connection { stranger, ..Connection::new(session) });
+        self.by_client.insert(client, id);
         if self.poll.registry().register(&mut socket, Token(id), Interest::READABLE | Interest::WRITABLE).is_err() {
             return self.close(id);
         }
@@ -341,6 +424,8 @@ impl Worker {
             let _ = self.poll.registry().deregister(&mut wire.socket);
         }
         if let Some(connection) = self.executor.close(id) {
+            self.by_client.remove(&connection.session.id);
+            self.memory.change(connection.charge, Charge::default());
             self.shared.host.part::<Clients>().disconnect(connection.session.id);
         }
         self.ready.retain(|other| *other != id);

@@ -18,6 +18,8 @@ use std::sync::{PoisonError, RwLock};
 pub struct Budget {
     /// Bytes; `u64::MAX` without a limit.
     max_bytes: AtomicU64,
+    /// Bytes counted beside the engines': buffers of connections.
+    other_bytes: AtomicU64,
     rule: RwLock<Rule>,
     /// The shard that gives the next victim.
     turn: AtomicU64,
@@ -33,7 +35,12 @@ struct Rule {
 impl Default for Budget {
     fn default() -> Self {
         let rule = Rule { policy: None, stamps: StampMode::Recency };
-        Self { max_bytes: AtomicU64::new(u64::MAX), rule: RwLock::new(rule), turn: AtomicU64::default() }
+        Self {
+            max_bytes: AtomicU64::new(u64::MAX),
+            other_bytes: AtomicU64::default(),
+            rule: RwLock::new(rule),
+            turn: AtomicU64::default(),
+        }
     }
 }
 
@@ -66,11 +73,22 @@ impl Store {
         *self.budget.rule.write().unwrap_or_else(PoisonError::into_inner) = Rule { policy, stamps };
     }
 
-    /// Whether memory in use, with what else is counted against the budget, is beyond it.
+    /// Bytes beside the engines' that count against the budget, from now on: buffers of connections.
+    pub fn set_other_bytes(&self, bytes: u64) {
+        self.budget.other_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// What counts against the budget: the engines' memory, and what [`Store::set_other_bytes`] was told last.
+    #[inline]
+    pub fn used_bytes(&self) -> u64 {
+        self.memory.total().saturating_add(self.budget.other_bytes.load(Ordering::Relaxed))
+    }
+
+    /// Whether memory in use is beyond the budget.
     #[inline]
     pub fn is_over_budget(&self) -> bool {
         let max = self.budget.max_bytes.load(Ordering::Relaxed);
-        max != u64::MAX && self.memory.total() > max
+        max != u64::MAX && self.used_bytes() > max
     }
 
     /// Makes room for a write of about so many bytes while over the budget. False when the policy finds nothing to evict: the

@@ -131,6 +131,10 @@ impl Engine for ShardEngine {
         either!(self, it => it.random_entry(space))
     }
 
+    fn random_expiration(&mut self, space: KeyspaceId) -> Option<UnixMs> {
+        either!(self, it => it.random_expiration(space))
+    }
+
     fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>)) -> usize {
         either!(self, it => it.due(limit, visit))
     }

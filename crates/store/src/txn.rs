@@ -40,6 +40,9 @@ pub struct At {
     pub worker: usize,
 }
 
+/// Entries looked at for the estimate of the time they have left.
+const TTL_SAMPLES_PER_SHARD: usize = 4;
+
 /// The running command or transaction.
 pub struct Txn<'s> {
     pub(crate) store: &'s Store,
@@ -192,6 +195,23 @@ impl Keyspace for Txn<'_> {
             HeldShards::One(_, held) => held.engine.expiring_len(space),
             HeldShards::Several(all) => all.iter().map(|(_, held)| held.engine.expiring_len(space)).sum(),
         }
+    }
+
+    fn average_ttl_ms(&mut self, space: KeyspaceId) -> Option<u64> {
+        let now = self.now;
+        let (mut sum, mut weight) = (0u128, 0u128);
+        for shard in self.held.iter_mut() {
+            let expiring = u128::from(shard.engine.expiring_len(space));
+            let samples = TTL_SAMPLES_PER_SHARD.min(expiring as usize);
+            let sampled = (0..samples).filter_map(|_| shard.engine.random_expiration(space));
+            let (found, ms) =
+                sampled.fold((0, 0), |(found, ms), at| (found + 1, ms + at.saturating_sub(now).max(0) as u128));
+            if let Some(average) = ms.checked_div(found) {
+                sum += expiring * average;
+                weight += expiring;
+            }
+        }
+        sum.checked_div(weight).map(|average| average as u64)
     }
 
     /// A cursor is a bound of the hash (upper 48 bits) and a shard (lower 16). Locks of further shards are taken one at a

@@ -13,6 +13,8 @@ const EMBEDDED_BYTES_MAX: usize = 128;
 const EMBEDDED_HEADER_BYTES: usize = 15;
 const LONG_KEY_BYTES_MIN: usize = 32;
 const LONG_KEY_HEADER_BYTES: usize = 2;
+/// What an expiration adds.
+const EXPIRATION_BYTES: usize = 8;
 
 /// The name of the entry's encoding.
 pub fn name(entry: &Entry<'_>) -> &'static str {
@@ -27,6 +29,13 @@ pub(crate) fn leaves_raw(entry: &Entry<'_>, key: &[u8]) -> bool {
     name(entry) == "raw" && name(&Entry { key, ..*entry }) != "raw"
 }
 
+/// Whether this string is named raw when it takes the place of one that expires, and otherwise not: Valkey makes the new
+/// entry with room for the old one's expiration before it decides how to keep the value.
+pub(crate) fn depends_on_old(key: &[u8], value: &[u8]) -> bool {
+    let bytes = embedded_bytes(key, value);
+    bytes <= EMBEDDED_BYTES_MAX && bytes.saturating_add(EXPIRATION_BYTES) > EMBEDDED_BYTES_MAX
+}
+
 fn string_name(entry: &Entry<'_>) -> &'static str {
     if entry.encoding == Encoding::EDITED {
         return "raw";
@@ -35,11 +44,14 @@ fn string_name(entry: &Entry<'_>) -> &'static str {
     if entry.encoding != Encoding::DECIMAL && parse_integer(value).is_some() {
         return "int";
     }
-    let long_key = if entry.key.len() < LONG_KEY_BYTES_MIN { 0 } else { LONG_KEY_HEADER_BYTES };
-    let bytes = [entry.key.len(), value.len(), long_key]
-        .iter()
-        .fold(EMBEDDED_HEADER_BYTES, |sum, len| sum.saturating_add(*len));
-    if bytes <= EMBEDDED_BYTES_MAX { "embstr" } else { "raw" }
+    if embedded_bytes(entry.key, value) <= EMBEDDED_BYTES_MAX { "embstr" } else { "raw" }
+}
+
+/// What a string and its key take in one allocation.
+fn embedded_bytes(key: &[u8], value: &[u8]) -> usize {
+    let long_key = if key.len() < LONG_KEY_BYTES_MIN { 0 } else { LONG_KEY_HEADER_BYTES };
+    let lengths = [key.len(), value.len(), long_key];
+    lengths.iter().fold(EMBEDDED_HEADER_BYTES, |sum, len| sum.saturating_add(*len))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Strings as wholes: get, set, one or several at a time.
 
-use crate::{TypeError, generic};
+use crate::{TypeError, encoding, generic};
 use base::UnixMs;
 use engine::{Effect, Encoding, Entry, Key, Keyspace, Type, Value};
 
@@ -76,15 +76,16 @@ pub fn set(
     condition: Condition<'_>,
     expiration: Expiration,
 ) -> Result<SetOutcome, TypeError> {
-    let mut kept = None;
-    if condition != Condition::Always || expiration == Expiration::Keep {
+    let mut old_expire_at = None;
+    let looks = condition != Condition::Always || expiration == Expiration::Keep;
+    if looks || encoding::depends_on_old(key.bytes, value.bytes()) {
         let old = ks.peek(key)?;
         if !condition.holds(old.as_ref())? {
             return Ok(SetOutcome::NotStored);
         }
-        kept = old.and_then(|entry| entry.expire_at);
+        old_expire_at = old.and_then(|entry| entry.expire_at);
     }
-    store(ks, key, value, expiration, kept)?;
+    store(ks, key, value, expiration, old_expire_at)?;
     Ok(SetOutcome::Stored)
 }
 
@@ -108,15 +109,17 @@ fn store(
     key: &Key<'_>,
     value: Value<'_>,
     expiration: Expiration,
-    kept: Option<UnixMs>,
+    old_expire_at: Option<UnixMs>,
 ) -> Result<(), TypeError> {
     let expire_at = match expiration {
         Expiration::Never => None,
-        Expiration::Keep => kept,
+        Expiration::Keep => old_expire_at,
         Expiration::At(at) if at <= ks.now() => return generic::delete(ks, key).map(|_| ()),
         Expiration::At(at) => Some(at),
     };
-    ks.apply(&Effect::Set { key: *key, value, encoding: Encoding::PLAIN, expire_at });
+    let is_raw = old_expire_at.is_some() && encoding::depends_on_old(key.bytes, value.bytes());
+    let encoding = if is_raw { Encoding::EDITED } else { Encoding::PLAIN };
+    ks.apply(&Effect::Set { key: *key, value, encoding, expire_at });
     Ok(())
 }
 
@@ -131,9 +134,11 @@ pub fn set_all<'a>(
     condition: Condition<'_>,
     expiration: Expiration,
 ) -> Result<SetOutcome, TypeError> {
-    let mut kept = Vec::new();
+    let mut old_expirations = Vec::new();
     // Storing without looking needs no old entry, except that one expiring in the past is removed.
-    let looks = condition != Condition::Always || expiration != Expiration::Never;
+    let looks = condition != Condition::Always
+        || expiration != Expiration::Never
+        || pairs.clone().any(|(key, value)| encoding::depends_on_old(key, value.bytes()));
     if looks {
         for (key, _) in pairs.clone() {
             let key = ks.key(key);
@@ -141,12 +146,12 @@ pub fn set_all<'a>(
             if !condition.holds(old.as_ref())? {
                 return Ok(SetOutcome::NotStored);
             }
-            kept.push(old.and_then(|entry| entry.expire_at));
+            old_expirations.push(old.and_then(|entry| entry.expire_at));
         }
     }
-    for ((key, value), kept) in pairs.zip(kept.into_iter().chain(std::iter::repeat(None))) {
+    for ((key, value), old_expire_at) in pairs.zip(old_expirations.into_iter().chain(std::iter::repeat(None))) {
         let key = ks.key(key);
-        store(ks, &key, value, expiration, kept)?;
+        store(ks, &key, value, expiration, old_expire_at)?;
     }
     Ok(SetOutcome::Stored)
 }

@@ -238,6 +238,19 @@ fn tame(rng: &mut Rng, words: &mut [Vec<u8>]) {
     }
 }
 
+/// Whether a request is safe to repeat on every server at the same time.
+pub fn is_tame(arguments: &[Argument]) -> bool {
+    let bytes = |argument: &Argument| match argument {
+        Argument::Bytes(bytes) => Some(bytes.clone()),
+        _ => None,
+    };
+    let words: Vec<Vec<u8>> = arguments.iter().filter_map(bytes).collect();
+    let mut tamed = words.clone();
+    // What is drawn in place of a word does not matter here.
+    tame(&mut Rng::new(0), &mut tamed);
+    words == tamed
+}
+
 fn allocating(argument: &[u8]) -> bool {
     let text = std::str::from_utf8(argument).ok().map(|text| text.trim_start_matches('#'));
     let number = text.and_then(|text| text.parse::<u64>().ok());

@@ -197,7 +197,7 @@ fn command_info(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     for name in ctx.args.from(2) {
         match find(table, name) {
             Some((name, spec)) => info::reply(ctx.reply, name, spec),
-            None => ctx.reply.null_array(),
+            None => ctx.reply.null(),
         }
     }
     Ok(())
@@ -282,7 +282,7 @@ fn keys_of(ctx: &Ctx<'_>) -> Result<Vec<(Vec<u8>, KeyFlags)>, Stop> {
         return Err(Stop::error("ERR Invalid number of arguments specified for command"));
     }
     let mut keys = Vec::new();
-    if !spec.visit_keys(&args, |index, key| keys.push((args[index].to_vec(), key.flags))) {
+    if !spec.visit_keys(&args, |index, key| keys.push((args[index].to_vec(), key.flags_in(&args)))) {
         return Err(Stop::error("ERR Invalid arguments specified for command"));
     }
     Ok(keys)

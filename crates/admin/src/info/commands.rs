@@ -4,6 +4,7 @@ use super::line;
 use crate::histogram::Histogram;
 use crate::{Configuration, Figures};
 use command::{CommandTable, Ctx};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Calls, time, refusals and failures.
@@ -27,6 +28,20 @@ pub(super) fn statistics(ctx: &mut Ctx<'_>, text: &mut String) {
                 "calls={calls},usec={us:.0},usec_per_call={per_call:.2},rejected_calls={rejected},failed_calls={failed}"
             ),
         );
+    }
+}
+
+/// Error replies by their code.
+pub(super) fn errors(ctx: &mut Ctx<'_>, text: &mut String) {
+    let mut errors: BTreeMap<Box<[u8]>, u64> = BTreeMap::new();
+    for worker in ctx.host.part::<Arc<Figures>>().workers() {
+        for (code, count) in worker.stats.errors() {
+            let sum = errors.entry(code).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+    for (code, count) in errors {
+        line(text, &format!("errorstat_{}", code.escape_ascii()), format_args!("count={count}"));
     }
 }
 

@@ -56,6 +56,7 @@ static SECTIONS: &[Section] = &[
     section("cpu", "CPU", sections::cpu),
     Section { in_all: false, ..section("modules", "Modules", |_, _| {}) },
     Section { by_default: false, ..section("commandstats", "Commandstats", commands::statistics) },
+    section("errorstats", "Errorstats", commands::errors),
     Section { by_default: false, ..section("latencystats", "Latencystats", commands::latencies) },
     section("cluster", "Cluster", sections::cluster),
     section("keyspace", "Keyspace", sections::keyspace),

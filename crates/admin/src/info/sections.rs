@@ -1,13 +1,24 @@
-//! What each section of INFO says. Names of fields are those of Redis and Valkey, which tools look for.
+//! What each section of INFO says. Names of fields are those of Redis and Valkey, which tools look for; fields that stand
+//! for something this server has not (replicas, scripts, forks) are there when a tool reads them, and zero.
 
 use super::{human, line};
 use crate::about::{self, About};
+use crate::memory::MemoryNow;
 use crate::{Configuration, Figures};
 use base::DbIndex;
 use command::Ctx;
 use command::clients::Clients;
+use command::pause::Pause;
 use std::sync::Arc;
 use store::Store;
+
+/// How often a second figures are sampled: what is left of a periodic tick.
+const SAMPLES_PER_SECOND: u32 = 10;
+
+/// Adds lines for what is not there, and so is zero.
+fn zeros(text: &mut String, names: &[&str]) {
+    names.iter().for_each(|name| line(text, name, 0));
+}
 
 pub(super) fn server(ctx: &mut Ctx<'_>, text: &mut String) {
     let about = ctx.host.part::<About>();
@@ -17,65 +28,126 @@ pub(super) fn server(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "redis_version", about::REDIS_VERSION);
     line(text, "server_name", "onggi");
     line(text, "onggi_version", about::VERSION);
+    line(text, "redis_git_sha1", "00000000");
+    line(text, "redis_git_dirty", 0);
+    line(text, "redis_build_id", about::build_id());
     line(text, "redis_mode", "standalone");
     line(text, "server_mode", "standalone");
     line(text, "os", about::operating_system());
     line(text, "arch_bits", usize::BITS);
+    line(text, "monotonic_clock", "CLOCK_MONOTONIC, durations by the processor's time stamp counter");
+    line(text, "multiplexing_api", "epoll");
     line(text, "process_id", std::process::id());
+    line(text, "process_supervised", "no");
     line(text, "run_id", &about.run_id);
     line(text, "tcp_port", settings.port);
     line(text, "server_time_usec", ctx.now() * 1000);
     line(text, "uptime_in_seconds", uptime);
     line(text, "uptime_in_days", uptime / 86_400);
+    line(text, "hz", SAMPLES_PER_SECOND);
+    line(text, "configured_hz", SAMPLES_PER_SECOND);
     line(text, "executable", path(&about.executable));
     line(text, "config_file", path(&about.config_file));
+    line(text, "io_threads_active", 0);
     line(text, "workers", ctx.host.part::<Arc<Figures>>().workers().len());
     line(text, "shards", ctx.host.part::<Arc<Store>>().shard_ids().len());
 }
 
 pub(super) fn clients(ctx: &mut Ctx<'_>, text: &mut String) {
     let clients = ctx.host.part::<Clients>();
+    let all = clients.all();
+    let watched: Vec<usize> = all.iter().map(|client| client.watched()).filter(|keys| *keys > 0).collect();
+    let largest =
+        |bytes: fn(&command::clients::Held) -> usize| all.iter().map(|client| bytes(&client.held())).max().unwrap_or(0);
     line(text, "connected_clients", clients.count());
     line(text, "cluster_connections", 0);
     line(text, "maxclients", clients.limit());
-    line(text, "blocked_clients", 0);
-    line(text, "tracking_clients", 0);
-    line(text, "pubsub_clients", 0);
+    line(text, "client_recent_max_input_buffer", largest(|held| held.input_bytes));
+    line(text, "client_recent_max_output_buffer", largest(|held| held.unsent_bytes));
+    zeros(text, &["blocked_clients", "tracking_clients", "pubsub_clients"]);
+    line(text, "watching_clients", watched.len());
+    line(text, "clients_in_timeout_table", 0);
+    line(text, "total_watched_keys", watched.iter().sum::<usize>());
+    zeros(text, &["total_blocking_keys", "total_blocking_keys_on_nokey"]);
+    let (now, pause) = (ctx.now(), ctx.host.part::<Pause>());
+    let paused = match pause.until(now) {
+        None => "none",
+        Some(_) if pause.is_paused(now, command::Flags::empty()) => "all",
+        Some(_) => "write",
+    };
+    line(text, "paused_reason", if paused == "none" { "none" } else { "client_pause" });
+    line(text, "paused_actions", paused);
+    line(text, "paused_timeout_milliseconds", pause.until(now).map_or(0, |until| until - now));
 }
 
 pub(super) fn memory(ctx: &mut Ctx<'_>, text: &mut String) {
-    let use_now = crate::memory::MemoryNow::of(ctx);
+    let use_now = MemoryNow::of(ctx);
     let settings = ctx.host.part::<Configuration>().current();
-    let mut amount = |name: &str, bytes: u64| {
-        line(text, name, bytes);
-        line(text, &format!("{name}_human"), human(bytes));
-    };
-    amount("used_memory", use_now.used);
-    if let Some(resident) = use_now.resident {
-        amount("used_memory_rss", resident);
-    }
-    amount("used_memory_peak", use_now.peak);
-    if let Some(system) = about::system_memory_bytes() {
-        amount("total_system_memory", system);
-    }
-    amount("maxmemory", settings.maxmemory_bytes);
-    line(text, "maxmemory_policy", settings.maxmemory_policy.word());
+    let resident = use_now.resident.unwrap_or(use_now.used);
+    amount(text, "used_memory", use_now.used);
+    amount(text, "used_memory_rss", resident);
+    amount(text, "used_memory_peak", use_now.peak);
     line(text, "used_memory_peak_perc", format_args!("{:.2}%", percent(use_now.used, use_now.peak)));
     line(text, "used_memory_overhead", use_now.overhead());
+    line(text, "used_memory_startup", use_now.startup);
     line(text, "used_memory_dataset", use_now.dataset());
-    line(text, "used_memory_dataset_perc", format_args!("{:.2}%", percent(use_now.dataset(), use_now.used)));
+    line(text, "used_memory_dataset_perc", format_args!("{:.2}%", use_now.dataset_percent()));
     line(text, "used_memory_values", use_now.values);
     line(text, "used_memory_large_values", use_now.large);
     line(text, "used_memory_table", use_now.table);
     line(text, "used_memory_expiration_index", use_now.index);
+    // Memory is taken from the system in pages and counted so: what is allocated is what is active.
+    line(text, "allocator_allocated", use_now.used);
+    line(text, "allocator_active", use_now.used);
+    line(text, "allocator_resident", resident);
+    line(text, "allocator_muzzy", 0);
+    amount(text, "total_system_memory", about::system_memory_bytes().unwrap_or(0));
+    line(text, "used_memory_lua", 0);
+    line(text, "used_memory_vm_eval", 0);
+    line(text, "used_memory_lua_human", "0B");
+    zeros(
+        text,
+        &[
+            "used_memory_scripts_eval",
+            "number_of_cached_scripts",
+            "number_of_functions",
+            "number_of_libraries",
+            "used_memory_vm_functions",
+            "used_memory_vm_total",
+            "used_memory_functions",
+        ],
+    );
+    amount(text, "used_memory_scripts", 0);
+    amount(text, "maxmemory", settings.maxmemory_bytes);
+    line(text, "maxmemory_policy", settings.maxmemory_policy.word());
+    line(text, "allocator_frag_ratio", "1.00");
+    line(text, "allocator_frag_bytes", 0);
+    line(text, "allocator_rss_ratio", format_args!("{:.2}", use_now.resident_ratio()));
+    line(text, "allocator_rss_bytes", use_now.resident_excess());
+    line(text, "rss_overhead_ratio", "1.00");
+    line(text, "rss_overhead_bytes", 0);
+    line(text, "mem_fragmentation_ratio", format_args!("{:.2}", use_now.resident_ratio()));
+    line(text, "mem_fragmentation_bytes", use_now.resident_excess());
+    zeros(
+        text,
+        &[
+            "mem_not_counted_for_evict",
+            "mem_replication_backlog",
+            "mem_total_replication_buffers",
+            "mem_replicas_repl_buffer",
+            "mem_clients_slaves",
+        ],
+    );
     line(text, "mem_clients_normal", use_now.clients);
-    if let Some(resident) = use_now.resident {
-        line(text, "mem_fragmentation_ratio", format_args!("{:.2}", resident as f64 / use_now.used.max(1) as f64));
-        line(text, "mem_fragmentation_bytes", resident as i64 - use_now.used as i64);
-    }
+    zeros(text, &["mem_cluster_links", "mem_aof_buffer"]);
     line(text, "mem_allocator", "onggi-pages");
-    line(text, "active_defrag_running", 0);
-    line(text, "lazyfree_pending_objects", 0);
+    zeros(text, &["active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects"]);
+}
+
+/// A number of bytes, and the same for people.
+fn amount(text: &mut String, name: &str, bytes: u64) {
+    line(text, name, bytes);
+    line(text, &format!("{name}_human"), human(bytes));
 }
 
 fn percent(part: u64, whole: u64) -> f64 {
@@ -84,52 +156,92 @@ fn percent(part: u64, whole: u64) -> f64 {
 
 pub(super) fn persistence(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "durability", "none (memory only)");
-    line(text, "loading", 0);
-    line(text, "async_loading", 0);
+    zeros(text, &["loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"]);
+    line(text, "current_fork_perc", "0.00");
+    zeros(text, &["current_save_keys_processed", "current_save_keys_total"]);
     line(text, "rdb_changes_since_last_save", ctx.host.part::<Arc<Figures>>().sum(|worker| worker.changes.get()));
     line(text, "rdb_bgsave_in_progress", 0);
     line(text, "rdb_last_save_time", ctx.host.part::<About>().started_at / 1000);
     line(text, "rdb_last_bgsave_status", "ok");
-    line(text, "rdb_saves", 0);
-    line(text, "aof_enabled", 0);
-    line(text, "aof_rewrite_in_progress", 0);
-    line(text, "aof_rewrite_scheduled", 0);
+    line(text, "rdb_last_bgsave_time_sec", -1);
+    line(text, "rdb_current_bgsave_time_sec", -1);
+    zeros(text, &["rdb_saves", "rdb_last_cow_size", "rdb_last_load_keys_expired", "rdb_last_load_keys_loaded"]);
+    zeros(text, &["aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled"]);
+    line(text, "aof_last_rewrite_time_sec", -1);
+    line(text, "aof_current_rewrite_time_sec", -1);
     line(text, "aof_last_bgrewrite_status", "ok");
+    zeros(text, &["aof_rewrites", "aof_rewrites_consecutive_failures"]);
     line(text, "aof_last_write_status", "ok");
+    zeros(text, &["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"]);
 }
 
 pub(super) fn stats(ctx: &mut Ctx<'_>, text: &mut String) {
-    let figures = ctx.host.part::<Arc<Figures>>();
+    let (figures, clients) = (ctx.host.part::<Arc<Figures>>(), ctx.host.part::<Clients>());
     let rates = figures.rates();
     let kilobytes = |bytes: u64| format!("{:.2}", bytes as f64 / 1024.0);
-    line(text, "total_connections_received", ctx.host.part::<Clients>().accepted());
+    line(text, "total_connections_received", clients.accepted());
     line(text, "total_commands_processed", figures.sum_stats(|stats| stats.commands_processed.get()));
     line(text, "instantaneous_ops_per_sec", rates.commands);
     line(text, "total_net_input_bytes", figures.sum_stats(|stats| stats.input_bytes.get()));
     line(text, "total_net_output_bytes", figures.sum_stats(|stats| stats.output_bytes.get()));
+    zeros(text, &["total_net_repl_input_bytes", "total_net_repl_output_bytes"]);
     line(text, "instantaneous_input_kbps", kilobytes(rates.input_bytes));
     line(text, "instantaneous_output_kbps", kilobytes(rates.output_bytes));
-    line(text, "rejected_connections", ctx.host.part::<Clients>().rejected());
-    line(text, "sync_full", 0);
-    line(text, "sync_partial_ok", 0);
-    line(text, "sync_partial_err", 0);
+    line(text, "instantaneous_input_repl_kbps", "0.00");
+    line(text, "instantaneous_output_repl_kbps", "0.00");
+    line(text, "rejected_connections", clients.rejected());
+    zeros(text, &["sync_full", "sync_partial_ok", "sync_partial_err"]);
     line(text, "expired_keys", figures.sum(|worker| worker.expired_keys.get()));
+    // Expiration is an index: no entry that is due stays behind, and no cycle has to be cut short.
+    line(text, "expired_stale_perc", "0.00");
+    line(text, "expired_time_cap_reached_count", 0);
     line(text, "evicted_keys", figures.sum(|worker| worker.evicted_keys.get()));
-    line(text, "evicted_clients", ctx.host.part::<Clients>().evicted());
+    line(text, "evicted_clients", clients.evicted());
+    zeros(text, &["evicted_scripts", "total_eviction_exceeded_time", "current_eviction_exceeded_time"]);
     line(text, "keyspace_hits", figures.sum_stats(|stats| stats.keyspace_hits.get()));
     line(text, "keyspace_misses", figures.sum_stats(|stats| stats.keyspace_misses.get()));
-    line(text, "pubsub_channels", 0);
-    line(text, "pubsub_patterns", 0);
-    line(text, "latest_fork_usec", 0);
-    line(text, "total_forks", 0);
+    zeros(
+        text,
+        &[
+            "pubsub_channels",
+            "pubsub_patterns",
+            "pubsubshard_channels",
+            "latest_fork_usec",
+            "total_forks",
+            "migrate_cached_sockets",
+            "slave_expires_tracked_keys",
+            "active_defrag_hits",
+            "active_defrag_misses",
+            "active_defrag_key_hits",
+            "active_defrag_key_misses",
+            "total_active_defrag_time",
+            "current_active_defrag_time",
+            "tracking_total_keys",
+            "tracking_total_items",
+            "tracking_total_prefixes",
+            "unexpected_error_replies",
+        ],
+    );
     line(text, "total_error_replies", figures.sum_stats(|stats| stats.error_replies.get()));
+    line(text, "dump_payload_sanitizations", 0);
+    line(text, "total_reads_processed", figures.sum_stats(|stats| stats.reads.get()));
+    line(text, "total_writes_processed", figures.sum_stats(|stats| stats.writes.get()));
+    zeros(text, &["io_threaded_reads_processed", "io_threaded_writes_processed"]);
 }
 
-pub(super) fn replication(_ctx: &mut Ctx<'_>, text: &mut String) {
+pub(super) fn replication(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "role", "master");
     line(text, "connected_slaves", 0);
+    line(text, "replicas_waiting_psync", 0);
+    line(text, "master_failover_state", "no-failover");
+    line(text, "master_replid", &ctx.host.part::<About>().history_id);
+    line(text, "master_replid2", "0".repeat(40));
     line(text, "master_repl_offset", 0);
-    line(text, "repl_backlog_active", 0);
+    line(text, "second_repl_offset", -1);
+    zeros(
+        text,
+        &["repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen"],
+    );
 }
 
 pub(super) fn cpu(_ctx: &mut Ctx<'_>, text: &mut String) {
@@ -151,10 +263,11 @@ pub(super) fn cluster(_ctx: &mut Ctx<'_>, text: &mut String) {
 pub(super) fn keyspace(ctx: &mut Ctx<'_>, text: &mut String) {
     for db in (0..).map(DbIndex) {
         let Some(space) = ctx.ks.space_of(db) else { break };
-        let (keys, expiring) = (ctx.ks.len(space), ctx.ks.expiring_len(space));
+        let (keys, expires) = (ctx.ks.len(space), ctx.ks.expiring_len(space));
         if keys > 0 {
-            // The average time to live would need a walk over the entries, so it is not measured.
-            line(text, &format!("db{}", db.0), format_args!("keys={keys},expires={expiring},avg_ttl=0"));
+            let ttl = ctx.ks.average_ttl_ms(space).unwrap_or(0);
+            let value = format!("keys={keys},expires={expires},avg_ttl={ttl},keys_with_volatile_items=0");
+            line(text, &format!("db{}", db.0), value);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::bitmap::bit_offset;
 use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs};
-use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
+use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use types::bitfield::{Action, Field, Overflow, Width};
 
 /// The rows of this family.
@@ -14,11 +14,9 @@ static BITFIELD: CommandSpec = CommandSpec {
     arity: -2,
     flags: Flags::WRITE.union(Flags::DENYOOM),
     categories: Categories::BITMAP,
-    keys: &[KeySpec::one(
-        1,
-        KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE).union(KeyFlags::VARIABLE_FLAGS),
-    )
-    .noting("Some operations only read, others write.")],
+    keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE))
+        .varying(key_flags)
+        .noting("Some operations only read, others write.")],
     locks: Locks::Keys,
     docs: &Docs {
         summary: "Reads, stores and adds to integers of any width inside a string.",
@@ -79,6 +77,21 @@ static BITFIELD: CommandSpec = CommandSpec {
     },
     run: Run::Call(bitfield),
 };
+
+/// Only reads as long as there are only GET and OVERFLOW; what cannot be understood may write.
+fn key_flags(args: &Args<'_>) -> KeyFlags {
+    let mut index = 2;
+    while index < args.len() {
+        let left = args.len().saturating_sub(index).saturating_sub(1);
+        let words = match &args[index] {
+            word if word.eq_ignore_ascii_case(b"get") && left >= 2 => 3,
+            word if word.eq_ignore_ascii_case(b"overflow") && left >= 1 => 2,
+            _ => return KeyFlags::RW | KeyFlags::ACCESS | KeyFlags::UPDATE,
+        };
+        index = index.saturating_add(words);
+    }
+    KeyFlags::RO | KeyFlags::ACCESS
+}
 
 fn bitfield(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let fields = fields(ctx)?;

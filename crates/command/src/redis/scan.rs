@@ -159,15 +159,16 @@ fn keys(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let pattern = &ctx.args[1];
     check_pattern(pattern)?;
     let reply = &mut *ctx.reply;
-    let (open, mut found) = (reply.begin_array(), 0usize);
+    let (open, mut found, mut fits) = (reply.begin_array(), 0usize, Ok(()));
     types::walk::all(ctx.ks, &mut |entry| {
-        if matches(pattern, entry.key) {
+        if fits.is_ok() && matches(pattern, entry.key) {
             reply.bulk(entry.key);
             found = found.saturating_add(1);
+            fits = error::check_reply(reply);
         }
     });
     reply.end(open, found);
-    Ok(())
+    fits
 }
 
 static RANDOMKEY: CommandSpec = CommandSpec {

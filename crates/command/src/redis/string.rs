@@ -4,7 +4,7 @@ use super::expiration::TimeUnit;
 use super::options::{Accepted, Options};
 use crate::error::Stop;
 use crate::spec::{Argument, Docs};
-use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
+use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use engine::Value;
 use proto::ReplyBuffer;
 use types::string::{Condition, Expiration, SetOutcome};
@@ -62,11 +62,9 @@ static SET: CommandSpec = CommandSpec {
     arity: -3,
     flags: Flags::WRITE.union(Flags::DENYOOM),
     categories: Categories::STRING,
-    keys: &[KeySpec::one(
-        1,
-        KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE).union(KeyFlags::VARIABLE_FLAGS),
-    )
-    .noting("`GET` gives the old value.")],
+    keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE))
+        .varying(set_key_flags)
+        .noting("`GET` gives the old value.")],
     locks: Locks::Keys,
     docs: &Docs {
         summary: "Stores a string under a key, whatever was there.",
@@ -112,6 +110,14 @@ static SET: CommandSpec = CommandSpec {
     },
     run: Run::Call(set),
 };
+
+/// Overwrites, unless GET asks for the old value.
+fn set_key_flags(args: &Args<'_>) -> KeyFlags {
+    match args.from(3).any(|word| word.eq_ignore_ascii_case(b"get")) {
+        true => KeyFlags::RW | KeyFlags::ACCESS | KeyFlags::UPDATE,
+        false => KeyFlags::OW | KeyFlags::UPDATE,
+    }
+}
 
 fn set(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let key = ctx.key(1);

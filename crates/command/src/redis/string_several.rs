@@ -40,6 +40,7 @@ fn mget(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             Ok(None) | Err(TypeError::WrongType) => ctx.reply.null(),
             Err(error) => return Err(error.into()),
         }
+        error::check_reply(ctx.reply)?;
     }
     Ok(())
 }

@@ -3,13 +3,14 @@
 //! A transaction runs as one command: EXEC holds the locks of all queued requests and watched keys at once, and its changes
 //! are one record of the log. So it is strictly serializable, whatever its keys.
 
-use crate::call::call;
-use crate::error::Stop;
+use crate::call::{Observer, call};
+use crate::error::{self, Stop};
 use crate::session::{Transaction, WatchedKey};
 use crate::spec::Docs;
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::DbIndex;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use types::integer::parse_integer;
 
 /// The rows of this family.
@@ -50,6 +51,7 @@ fn multi(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         return Err(Stop::error("ERR MULTI calls can not be nested"));
     }
     ctx.session.transaction = Some(Transaction::default());
+    ctx.session.knows_transactions = true;
     ctx.reply.ok();
     Ok(())
 }
@@ -86,8 +88,15 @@ fn exec(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 }
 
 fn run(ctx: &mut Ctx<'_>, transaction: &Transaction) -> Result<(), Stop> {
+    let observer = ctx.host.find::<Arc<dyn Observer>>();
+    let (whole, mut fits) = (ctx.reply.mark(), Ok(()));
     ctx.reply.array(transaction.queue.len());
     for queued in &transaction.queue {
+        if fits.is_err() {
+            // The commands run, since those before them have; what they answer is dropped.
+            ctx.reply.rewind(whole);
+        }
+        let start = ctx.reply.len();
         let mut inner = Ctx {
             spec: queued.row.spec,
             args: queued.args.as_args(),
@@ -101,11 +110,19 @@ fn run(ctx: &mut Ctx<'_>, transaction: &Transaction) -> Result<(), Stop> {
         let started = ctx.stats.now();
         // Every row has been read once under these locks, so none can be missing now.
         call(&mut inner, &queued.row)?;
-        if let Some(stats) = ctx.stats.command(queued.row.index) {
-            stats.record(ctx.stats.now().saturating_sub(started));
+        let duration = inner.stats.now().saturating_sub(started);
+        if let Some(stats) = inner.stats.command(queued.row.index) {
+            stats.record(duration);
+        }
+        if let Some(observer) = observer {
+            let reply_bytes = inner.reply.len().saturating_sub(start);
+            observer.done(&inner, duration, inner.args.total_bytes(), reply_bytes);
+        }
+        if fits.is_ok() {
+            fits = error::check_reply(ctx.reply);
         }
     }
-    Ok(())
+    fits
 }
 
 /// Reads every row the transaction can reach, so that a fetch happens before the first change and not between two.
@@ -210,6 +227,7 @@ fn watch(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         let key = ctx.key(index);
         live.push(ctx.ks.peek(&key)?.is_some());
     }
+    ctx.session.knows_transactions = true;
     let changed = ctx.session.watch.changed.get_or_insert_default().clone();
     for (index, was_live) in (1..).zip(live) {
         let key = ctx.key(index);

@@ -33,6 +33,14 @@ pub(super) static CLIENTS: &[Directive] = &[
          within this time. 0 never does.",
     ),
     Directive::supported(
+        "login-max-clients",
+        integer!(login_clients_max: 1, u32::MAX as i64),
+        "1024",
+        "connections",
+        "How many connections there may be that have not authenticated, with a password set. One more closes the one that \
+         has waited longest.",
+    ),
+    Directive::supported(
         "login-max-arguments",
         integer!(login_arguments_max: 3, 1024),
         "10",
@@ -93,7 +101,7 @@ pub(super) static CLIENTS: &[Directive] = &[
     Directive::supported(
         "client-output-buffer-limit",
         Field::OutputLimits { get: |s| s.client_output_limits, set: |s, limits| s.client_output_limits = limits },
-        "normal 256mb 0 0 replica 256mb 64mb 60 pubsub 32mb 8mb 60",
+        "normal 256mb 32mb 60 replica 256mb 64mb 60 pubsub 32mb 8mb 60",
         "bytes and seconds",
         "Closes a client of the class when its unsent replies exceed the hard limit, or when they have exceeded the soft \
          limit for so many seconds. 0 is no limit. The classes are `normal`, `replica` and `pubsub`; each line changes the \

@@ -66,6 +66,12 @@ impl ReplyBuffer {
         self.bytes.len().wrapping_sub(self.sent).wrapping_add(self.shared_len)
     }
 
+    /// How many of them are held here, and not by reference.
+    #[inline]
+    pub fn copied_len(&self) -> usize {
+        self.bytes.len().wrapping_sub(self.sent)
+    }
+
     /// Whether nothing is waiting to be sent.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -157,10 +163,12 @@ impl ReplyBuffer {
         }
     }
 
-    /// The memory that the queue keeps alive: its own, and the unsent part of shared values.
+    /// The memory that the queue keeps alive: its own, and its share of the spliced values' unsent bytes, which others may
+    /// hold too. Takes time in proportion to the number of those values.
     pub fn held_bytes(&self) -> usize {
         let spliced = self.shared.capacity().saturating_mul(size_of::<Shared>());
-        self.bytes.capacity().saturating_add(spliced).saturating_add(self.shared_len)
+        let values = self.shared.iter().map(|shared| shared.rest().len() / Arc::strong_count(&shared.value).max(1));
+        self.bytes.capacity().saturating_add(spliced).saturating_add(values.sum())
     }
 
     /// The end of what has been written.

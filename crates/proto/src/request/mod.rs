@@ -207,6 +207,11 @@ impl RequestParser {
         self.partial.as_mut()?.receiving.as_mut().map(LargeBulk::new)
     }
 
+    /// The part of [`held_bytes`](Self::held_bytes) that is the large bulk being received.
+    pub fn large_bulk_bytes(&self) -> usize {
+        self.partial.as_ref().and_then(|partial| partial.receiving.as_ref()).map_or(0, Receiving::held_bytes)
+    }
+
     /// The bytes held for an unfinished request, for the accounting of a connection's memory.
     pub fn held_bytes(&self) -> usize {
         self.partial.as_ref().map_or(0, |partial| {

@@ -1,0 +1,27 @@
+//! How the C library's allocator, which large values and clients' buffers come from, gives memory back.
+//!
+//! Left alone, it raises its thresholds with each large allocation that is freed, up to 32 MiB: after a burst of long replies
+//! every buffer then comes from the heap, where a small allocation above it keeps tens of megabytes from the system.
+
+/// From this size on an allocation is a mapping of its own, which goes back to the system when it is freed.
+#[cfg(target_env = "gnu")]
+const MAPPED_BYTES_MIN: libc::c_int = 256 << 10;
+
+/// Free memory at the top of the heap that is kept.
+#[cfg(target_env = "gnu")]
+const TOP_BYTES_MAX: libc::c_int = 1 << 20;
+
+/// Fixes the thresholds. Called once, before other threads start.
+#[cfg(target_env = "gnu")]
+pub fn give_memory_back() {
+    let set = |option, value| {
+        // SAFETY: mallopt takes no pointers, and no other thread allocates yet.
+        unsafe { libc::mallopt(option, value) }
+    };
+    set(libc::M_MMAP_THRESHOLD, MAPPED_BYTES_MIN);
+    set(libc::M_TRIM_THRESHOLD, TOP_BYTES_MAX);
+}
+
+/// Other C libraries have no such thresholds.
+#[cfg(not(target_env = "gnu"))]
+pub fn give_memory_back() {}

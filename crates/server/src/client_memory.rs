@@ -1,0 +1,165 @@
+//! What all clients hold together, and how far that may go.
+//!
+//! ```text
+//! free:   maxmemory-clients - held          each client may leave an eighth of it unsent before it is not read any more,
+//!                                           so that honest pipelines wait and nobody is closed
+//! none:   held > maxmemory-clients          the clients that hold most are closed
+//! ```
+//!
+//! With `maxmemory` set, data and clients share it, and data comes first: clients may hold three quarters of what data leaves
+//! free, but always [`SLACK_BYTES_MIN`] or a tenth of it. Were it all of it, then clients that hold a little too much would
+//! have data evicted, and that would give them room for more. The large value that a client is sending counts only here, not against
+//! `maxmemory-clients`: it is data to be.
+//!
+//! H1. What a connection is charged with is what its worker has added for it; the worker takes it back when it closes.
+
+use command::clients::{Clients, Held};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// What clients may always hold, however full memory is, unless a tenth of `maxmemory` is more.
+const SLACK_BYTES_MIN: u64 = 32 << 20;
+
+/// What one client may leave unsent, however full memory is.
+const UNSENT_BYTES_MIN: u64 = 64 << 10;
+
+/// The part of the free room that one client may leave unsent.
+const UNSENT_SHARE: u64 = 8;
+
+/// Changes below this are not charged: a client between two requests of a pipeline costs no shared write.
+const STEP_BYTES: usize = 4096;
+
+/// Less unsent than this is not charged.
+const UNSENT_UNCOUNTED: usize = 16 << 10;
+
+/// Least time between two looks for clients to close: each goes over all of them.
+const EVICTION_INTERVAL_MS: i64 = 5;
+
+/// What all clients hold, shared by the workers.
+#[derive(Debug, Default)]
+pub struct ClientMemory {
+    own: AtomicU64,
+    receiving: AtomicU64,
+    /// `maxmemory-clients` in bytes.
+    max_bytes: AtomicU64,
+    /// `maxmemory`; 0 for none.
+    budget_bytes: AtomicU64,
+    looked_at_ms: AtomicI64,
+}
+
+/// What a connection is charged with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Charge {
+    own: usize,
+    receiving: usize,
+}
+
+impl Charge {
+    /// What these bytes are charged as.
+    pub fn of(held: &Held) -> Self {
+        // A small reply is usually sent, and its buffer given back, before anybody looks.
+        let replies = if held.unsent_bytes < UNSENT_UNCOUNTED { 0 } else { held.reply_buffer_bytes };
+        let own = held.input_bytes + held.queued_bytes + replies;
+        Self { own: own / STEP_BYTES * STEP_BYTES, receiving: held.receiving_bytes }
+    }
+}
+
+impl ClientMemory {
+    /// Sets `maxmemory-clients` in bytes, and `maxmemory` (0 for none).
+    pub fn set_limits(&self, max_bytes: u64, budget_bytes: u64) {
+        self.max_bytes.store(max_bytes, Ordering::Relaxed);
+        self.budget_bytes.store(budget_bytes, Ordering::Relaxed);
+    }
+
+    /// Changes what a connection is charged with.
+    pub fn change(&self, from: Charge, to: Charge) {
+        let add = |sum: &AtomicU64, from: usize, to: usize| {
+            // Wraps around for a negative difference, which is what adding it means.
+            sum.fetch_add((to as u64).wrapping_sub(from as u64), Ordering::Relaxed);
+        };
+        add(&self.own, from.own, to.own);
+        add(&self.receiving, from.receiving, to.receiving);
+    }
+
+    /// What one client may leave unsent before it has to wait, beside so many bytes of data.
+    pub fn unsent_bytes_max(&self, data_bytes: u64) -> usize {
+        let (own, all) = self.held();
+        let free = (self.max_bytes.load(Ordering::Relaxed).saturating_sub(own))
+            .min(self.share(data_bytes).saturating_sub(all));
+        usize::try_from((free / UNSENT_SHARE).max(UNSENT_BYTES_MIN)).unwrap_or(usize::MAX)
+    }
+
+    /// Closes clients when they hold too much beside so many bytes of data.
+    pub fn evict(&self, clients: &Clients, data_bytes: u64, now_ms: i64) {
+        let (own, all) = self.held();
+        let (max, share) = (self.max_bytes.load(Ordering::Relaxed), self.share(data_bytes));
+        if own <= max && all <= share {
+            return;
+        }
+        let looked = self.looked_at_ms.load(Ordering::Relaxed);
+        if (looked..looked.saturating_add(EVICTION_INTERVAL_MS)).contains(&now_ms)
+            || self.looked_at_ms.compare_exchange(looked, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_err()
+        {
+            return;
+        }
+        clients.evict_above(max, Held::own);
+        clients.evict_above(share, Held::total);
+    }
+
+    /// What is counted against `maxmemory-clients`, and all of it.
+    fn held(&self) -> (u64, u64) {
+        let own = self.own.load(Ordering::Relaxed);
+        (own, own.saturating_add(self.receiving.load(Ordering::Relaxed)))
+    }
+
+    /// What `maxmemory` leaves to clients.
+    fn share(&self, data_bytes: u64) -> u64 {
+        match self.budget_bytes.load(Ordering::Relaxed) {
+            0 => u64::MAX,
+            budget => (budget.saturating_sub(data_bytes) / 4 * 3).max(budget / 10).max(SLACK_BYTES_MIN),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MB: u64 = 1 << 20;
+
+    fn charge(own_mb: usize, receiving_mb: usize) -> Charge {
+        let bytes = |mb: usize| mb << 20;
+        Charge::of(&Held { input_bytes: bytes(own_mb), receiving_bytes: bytes(receiving_mb), ..Held::default() })
+    }
+
+    #[test]
+    fn the_less_is_free_the_sooner_clients_wait() {
+        let memory = ClientMemory::default();
+        memory.set_limits(256 * MB, 0);
+        assert_eq!(memory.unsent_bytes_max(0), 32 << 20);
+        memory.change(Charge::default(), charge(192, 1000));
+        assert_eq!(memory.unsent_bytes_max(0), 8 << 20, "a value being received is no part of it");
+        memory.change(charge(192, 1000), charge(300, 0));
+        assert_eq!(memory.unsent_bytes_max(0), 64 << 10);
+        memory.change(charge(300, 0), Charge::default());
+        assert_eq!(memory.unsent_bytes_max(0), 32 << 20, "all of it was taken back");
+    }
+
+    #[test]
+    fn data_comes_first() {
+        let memory = ClientMemory::default();
+        memory.set_limits(256 * MB, 100 * MB);
+        assert_eq!(memory.share(20 * MB), 60 * MB);
+        assert_eq!(memory.share(99 * MB), 32 * MB);
+        memory.set_limits(256 * MB, 1000 * MB);
+        assert_eq!(memory.share(2000 * MB), 100 * MB);
+        memory.change(Charge::default(), charge(0, 60));
+        assert_eq!(memory.unsent_bytes_max(2000 * MB), 5 << 20, "a value being received counts against maxmemory");
+    }
+
+    #[test]
+    fn small_changes_are_not_charged() {
+        let held = |input_bytes| Held { input_bytes, ..Held::default() };
+        assert_eq!(Charge::of(&held(4000)), Charge::default());
+        assert_ne!(Charge::of(&held(5000)), Charge::default());
+    }
+}
