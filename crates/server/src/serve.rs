@@ -1,5 +1,6 @@
 //! Startup and shutdown: from settings to running workers, and back.
 
+use crate::client_memory::ClientMemory;
 use crate::descriptors::raise_limit;
 use crate::executor::{ClientLimits, Shared};
 use crate::listen::{Acceptor, AcceptorHandle, Endpoint, Listener, Place, listen_unix};
@@ -32,9 +33,6 @@ use store::{Store, StoreOptions, Wake, WorkerSet};
 
 /// The least automatic limit of the memory of all clients.
 const AUTOMATIC_CLIENT_BYTES_MIN: u64 = 256 << 20;
-
-/// How often the memory of all clients is added up: it locks the registry.
-const CLIENT_EVICTION_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// What keeps a server from starting or running.
 #[derive(Debug, thiserror::Error)]
@@ -96,6 +94,7 @@ impl Closer for Mailboxes {
 struct Applied {
     shared: Arc<OnceLock<Weak<Shared>>>,
     acceptor: AcceptorHandle,
+    memory: Arc<ClientMemory>,
     file: Option<PathBuf>,
 }
 
@@ -104,6 +103,7 @@ impl Apply for Applied {
         let Some(shared) = self.shared.get().and_then(Weak::upgrade) else { return Ok(()) };
         *shared.limits.write() = ClientLimits::of(settings);
         set_budget(&shared.store, settings);
+        self.memory.set_limits(client_bytes_max(settings), settings.maxmemory_bytes);
         match row.name {
             "port" | "bind" => self
                 .acceptor
@@ -193,6 +193,7 @@ pub fn serve(
     clock: Arc<dyn Clock>,
 ) -> Result<(), ServeError> {
     let handle = acceptor.handle();
+    let memory = Arc::new(ClientMemory::default());
     let Loaded { settings, file, .. } = loaded;
     let worker_count = match settings.workers as usize {
         0 => thread::available_parallelism().map_or(1, usize::from),
@@ -237,11 +238,12 @@ pub fn serve(
         }))
         .with(Configuration::new(
             settings.clone(),
-            Box::new(Applied { shared: back.clone(), acceptor: handle.clone(), file }),
+            Box::new(Applied { shared: back.clone(), acceptor: handle.clone(), memory: memory.clone(), file }),
         ));
     admin::follow(&host, &settings);
     admin::set_password(&host, &settings).map_err(|_| ServeError::Password)?;
     set_budget(&store, &settings);
+    memory.set_limits(client_bytes_max(&settings), settings.maxmemory_bytes);
     let watchers = mailboxes.clone();
     let shared = Arc::new(Shared {
         store: store.clone(),
@@ -263,7 +265,7 @@ pub fn serve(
     thread::scope(|scope| {
         for (number, (queue, figures)) in queues.into_iter().zip(workers).enumerate() {
             let upkeep = upkeep(&shared, number, worker_count);
-            let worker = Worker::new(number, queue, shared.clone(), figures, upkeep);
+            let worker = Worker::new(number, queue, shared.clone(), figures, memory.clone(), upkeep);
             let end = StopAtEnd(handle.clone());
             thread::Builder::new().name(format!("worker-{number}")).spawn_scoped(scope, move || {
                 let _end = end;
@@ -363,14 +365,13 @@ fn client_bytes_max(settings: &Settings) -> u64 {
     }
 }
 
-/// The upkeep of one worker; the first also samples the figures and watches the memory of all clients.
+/// The upkeep of one worker; the first also samples the figures.
 fn upkeep(shared: &Arc<Shared>, worker: usize, worker_count: usize) -> Upkeep {
     let shards = shared.store.shard_ids().skip(worker).step_by(worker_count).collect();
     if worker != 0 {
         return Upkeep::new(shards, Box::new(|| {}));
     }
     let shared = Arc::downgrade(shared);
-    let mut evicted_at_ns = 0;
     let each_round = move || {
         if let Some(shared) = shared.upgrade() {
             let figures = shared.host.part::<Arc<Figures>>();
@@ -378,11 +379,6 @@ fn upkeep(shared: &Arc<Shared>, worker: usize, worker_count: usize) -> Upkeep {
             let client_bytes = admin::memory::client_bytes(&shared.host);
             shared.store.set_other_bytes(client_bytes);
             figures.sample(now_ns, shared.store.used_bytes());
-            if now_ns.saturating_sub(evicted_at_ns) >= CLIENT_EVICTION_INTERVAL_NS {
-                evicted_at_ns = now_ns;
-                let settings = shared.host.part::<Configuration>().current();
-                shared.host.part::<Clients>().evict_above(client_bytes_max(&settings));
-            }
         }
     };
     Upkeep::new(shards, Box::new(each_round))
