@@ -405,7 +405,7 @@ mod tests {
                         assert_eq!((entry.expire_at, entry.stamp, entry.encoding), (expire_at, 0xABCDE, Encoding(3)));
                         assert!(entries.key_is(handle, &key) && !entries.key_is(handle, b"another"));
                     }
-                    entries.set_stamp(handle, 5);
+                    entries.used(handle, |_| 5);
                     assert_eq!((entries.stamp(handle), entries.expiration(handle)), (5, Some(2)));
                     entries.destroy(handle);
                 }

@@ -411,7 +411,7 @@ mod tests {
                     capacity += extent.capacity();
                     for found in table.entries_of(&heap, stretch) {
                         let hash = hasher.hash(entries.key(found.handle));
-                        let (bucket, _) = buckets_of(tag_of(hash), extent.bucket_count());
+                        let (bucket, _) = crate::extent::buckets_of(tag_of(hash), extent.bucket_count());
                         first += u32::from(extent.bucket_line(bucket) == found.bucket);
                     }
                     from = stretch.next;
