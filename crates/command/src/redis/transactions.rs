@@ -23,10 +23,7 @@ const fn docs(summary: &'static str, since: &'static str, complexity: &'static s
         since,
         group: "transactions",
         complexity,
-        history: &[],
-        tips: &[],
-        arguments: &[],
-        deprecated: None,
+        ..Docs::NONE
     }
 }
 
