@@ -3,6 +3,7 @@
 use crate::{Configuration, Figures, reply_help};
 use command::spec::{Argument, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
+use config::SetError;
 use std::sync::Arc;
 
 /// The rows of this family.
@@ -136,7 +137,12 @@ fn config_set(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     }
     let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|[name, value]| (*name, *value)).collect();
     let changed = ctx.host.part::<Configuration>().set(ctx.host, &pairs);
-    changed.map_err(|error| Stop::error_with(format!("ERR {error}")))?;
+    changed.map_err(|error| match error {
+        SetError::Unknown { name } => {
+            error::repeating("ERR Unknown option or number of arguments for CONFIG SET - '", &name, "'")
+        }
+        error => Stop::error_with(format!("ERR {error}")),
+    })?;
     ctx.reply.ok();
     Ok(())
 }

@@ -27,6 +27,7 @@ static DEBUG: CommandSpec = CommandSpec {
         since: "1.0.0",
         group: "server",
         complexity: "Depends on subcommand.",
+        for_operators: true,
         ..Docs::NONE
     },
     run: Run::Call(debug),
@@ -52,10 +53,8 @@ fn debug(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     } else if ctx.is_word(1, "set-active-expire") && count == 3 {
         set_active_expiration(ctx);
     } else {
-        return Err(Stop::error_with(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{}'. Try DEBUG HELP.",
-            error::shown(&ctx.args[1])
-        )));
+        let before = "ERR unknown subcommand or wrong number of arguments for '";
+        return Err(error::repeating(before, &ctx.args[1], "'. Try DEBUG HELP."));
     }
     Ok(())
 }

@@ -205,7 +205,7 @@ fn latency_reset(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 fn latency_graph(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let Some((name, event)) = monitor(ctx).event(&ctx.args[2]) else {
-        return Err(Stop::error_with(format!("ERR No samples available for event '{}'", error::shown(&ctx.args[2]))));
+        return Err(error::repeating("ERR No samples available for event '", &ctx.args[2], "'"));
     };
     ctx.reply.verbatim("txt", graph(name, &event, ctx.now() / 1000).as_bytes());
     Ok(())

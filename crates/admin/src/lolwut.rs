@@ -39,10 +39,13 @@ const ROWS: usize = PROFILE.len();
 const SMALLEST: (usize, usize) = (12, 7);
 const LARGEST: (usize, usize) = (160, 80);
 
-/// There is one picture, whatever VERSION says, in the size asked for. Arguments are those of Valkey's pictures: from
-/// version 9 on columns and rows, and two more numbers of a fractal that is not drawn here.
+/// The version of Valkey's picture whose arguments are checked most strictly.
+const PARAMETERS_VERSION: i32 = 9;
+
+/// There is one picture, whatever VERSION says, in the size asked for. Arguments are those of Valkey's pictures: for
+/// version 9, the latest, columns and rows, and two more numbers of a fractal that is not drawn here.
 fn lolwut(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let (mut version, mut first) = (i32::MAX, 1);
+    let (mut version, mut first) = (PARAMETERS_VERSION, 1);
     if ctx.args.len() > 2 && ctx.is_word(1, "version") {
         // Valkey cuts the number off, too.
         version = ctx.integer(2)? as i32;
@@ -52,14 +55,14 @@ fn lolwut(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let numbers = match version {
         5 => count.min(3),
         6 => count.min(2),
-        9.. if !matches!(count, 0 | 2 | 4) => {
+        PARAMETERS_VERSION if !matches!(count, 0 | 2 | 4) => {
             return Err(Stop::error("ERR Syntax error. Use: LOLWUT [columns rows] [real imaginary]"));
         }
-        9.. => count.min(2),
+        PARAMETERS_VERSION => count.min(2),
         _ => 0,
     };
     let numbers = (first..first + numbers).map(|index| ctx.integer(index)).collect::<Result<Vec<_>, _>>()?;
-    if version >= 9 && count == 4 {
+    if version == PARAMETERS_VERSION && count == 4 {
         for index in first + 2..first + 4 {
             let number = std::str::from_utf8(&ctx.args[index]).ok().and_then(|text| text.parse::<f64>().ok());
             number.filter(|number| !number.is_nan()).ok_or(error::NOT_FLOAT)?;

@@ -253,10 +253,8 @@ fn reply_entries(ctx: &mut Ctx<'_>, reason: Reason, count: usize) {
 
 fn slowlog_get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     if ctx.args.len() > 3 {
-        return Err(Stop::error_with(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{}'. Try SLOWLOG HELP.",
-            error::shown(&ctx.args[1])
-        )));
+        let before = "ERR unknown subcommand or wrong number of arguments for '";
+        return Err(error::repeating(before, &ctx.args[1], "'. Try SLOWLOG HELP."));
     }
     let count = if ctx.args.len() > 2 { count(ctx, 2)? } else { SHOWN_DEFAULT };
     reply_entries(ctx, Reason::Slow, count);

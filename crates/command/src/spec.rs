@@ -329,6 +329,8 @@ pub struct Docs {
     pub arguments: &'static [Argument],
     /// Set when newer commands replace it.
     pub deprecated: Option<Deprecated>,
+    /// Not for applications: `syscmd` in COMMAND DOCS.
+    pub for_operators: bool,
 }
 
 impl Docs {
@@ -342,6 +344,7 @@ impl Docs {
         tips: &[],
         arguments: &[],
         deprecated: None,
+        for_operators: false,
     };
 }
 

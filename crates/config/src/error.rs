@@ -271,10 +271,10 @@ impl fmt::Display for Warning {
 #[non_exhaustive]
 pub enum SetError {
     /// A name CONFIG does not know.
-    #[error("Unknown option or number of arguments for CONFIG SET - '{name}'")]
+    #[error("Unknown option or number of arguments for CONFIG SET - '{}'", name.escape_ascii())]
     Unknown {
-        /// As given.
-        name: String,
+        /// As given, byte by byte.
+        name: Vec<u8>,
     },
     /// A value or a directive that cannot be set.
     #[error("CONFIG SET failed (possibly related to argument '{name}') - {reason}")]

@@ -132,10 +132,10 @@ fn failed(name: impl Into<String>, reason: impl Into<Cow<'static, str>>) -> SetE
 /// The row of a name that CONFIG SET may set.
 fn settable(name: &[u8]) -> Result<&'static Directive, SetError> {
     let shown = || printable(name);
-    let row = find(name).ok_or_else(|| SetError::Unknown { name: shown() })?;
+    let row = find(name).ok_or_else(|| SetError::Unknown { name: name.to_vec() })?;
     match &row.kind {
         Kind::NotNeeded { reason } => return Err(failed(shown(), format!("not needed here: {reason}"))),
-        _ if !row.is_visible() => return Err(SetError::Unknown { name: shown() }),
+        _ if !row.is_visible() => return Err(SetError::Unknown { name: name.to_vec() }),
         _ => {}
     }
     match row.changes {

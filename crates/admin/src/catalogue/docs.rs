@@ -16,11 +16,16 @@ pub(super) fn reply(reply: &mut ReplyBuffer, name: &str, spec: &CommandSpec) {
             count += pair(reply, key, text);
         }
     }
-    if let Some(deprecated) = &docs.deprecated {
+    let flags = [("deprecated", docs.deprecated.is_some()), ("syscmd", docs.for_operators)];
+    let flags = flags.into_iter().filter(|(_, is_set)| *is_set);
+    if flags.clone().count() > 0 {
         reply.bulk(b"doc_flags");
-        reply.set(1);
-        reply.simple("deprecated");
-        count += 1 + pair(reply, "deprecated_since", deprecated.since);
+        reply.set(flags.clone().count());
+        flags.for_each(|(name, _)| reply.simple(name));
+        count += 1;
+    }
+    if let Some(deprecated) = &docs.deprecated {
+        count += pair(reply, "deprecated_since", deprecated.since);
         count += pair(reply, "replaced_by", deprecated.replaced_by);
     }
     if !docs.history.is_empty() {

@@ -6,7 +6,7 @@
 use crate::call::{Observer, call};
 use crate::error::{self, Stop};
 use crate::session::{Transaction, WatchedKey};
-use crate::spec::Docs;
+use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::DbIndex;
 use std::collections::BTreeSet;
@@ -23,10 +23,7 @@ const fn docs(summary: &'static str, since: &'static str, complexity: &'static s
         since,
         group: "transactions",
         complexity,
-        history: &[],
-        tips: &[],
-        arguments: &[],
-        deprecated: None,
+        ..Docs::NONE
     }
 }
 
@@ -93,8 +90,11 @@ fn run(ctx: &mut Ctx<'_>, transaction: &Transaction) -> Result<(), Stop> {
     ctx.reply.array(transaction.queue.len());
     for queued in &transaction.queue {
         if fits.is_err() {
-            // The commands run, since those before them have; what they answer is dropped.
+            // Changes are made, since those before them were; what answers them is dropped.
             ctx.reply.rewind(whole);
+            if queued.row.spec.flags.contains(Flags::READONLY) {
+                continue;
+            }
         }
         let start = ctx.reply.len();
         let mut inner = Ctx {
@@ -214,7 +214,10 @@ static WATCH: CommandSpec = CommandSpec {
     categories: Categories::TRANSACTION,
     keys: &[KeySpec::range(1, -1, 1, KeyFlags::RO)],
     locks: Locks::Keys,
-    docs: &docs("Makes the next transaction run only if these keys stay as they are.", "2.2.0", "O(1) for every key."),
+    docs: &Docs {
+        arguments: &[Argument::key("key", 0).repeated()],
+        ..docs("Makes the next transaction run only if these keys stay as they are.", "2.2.0", "O(1) for every key.")
+    },
     run: Run::Call(watch),
 };
 

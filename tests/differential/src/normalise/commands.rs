@@ -63,6 +63,7 @@ fn docs_entry(scope: &Scope, value: &Value) -> Value {
             }
             Some(b"history") => Value::Array(value.items().unwrap_or_default().iter().map(version).collect()),
             Some(b"doc_flags") => shapes::sorted(&value),
+            Some(b"arguments") => arguments(&value),
             Some(b"subcommands") => docs(scope, &value).unwrap_or(value),
             _ => value,
         };
@@ -71,6 +72,23 @@ fn docs_entry(scope: &Scope, value: &Value) -> Value {
     let mut pairs: Vec<_> = pairs.collect();
     pairs.sort();
     Value::Map(pairs)
+}
+
+/// Arguments in their order, each with its own, if it has some; of a summary only that it is there.
+fn arguments(value: &Value) -> Value {
+    let argument = |argument: &Value| {
+        let pairs = argument.pairs().unwrap_or_default().into_iter().map(|(name, value)| {
+            let value = match name.text() {
+                Some(b"summary") => Value::Bool(value.text().is_some_and(|t| !t.is_empty())),
+                Some(b"flags") => shapes::sorted(&value),
+                Some(b"arguments") => arguments(&value),
+                _ => value,
+            };
+            (name, value)
+        });
+        Value::Map(pairs.collect())
+    };
+    Value::Array(value.items().unwrap_or_default().iter().map(argument).collect())
 }
 
 /// Of a line of history, the version it names.
@@ -112,5 +130,11 @@ mod tests {
         assert_eq!(docs_of("Reads.", "1.0.0"), docs_of("Returns.", "1.0.0"));
         assert_ne!(docs_of("Reads.", "1.0.0"), docs_of("Reads.", "2.0.0"));
         assert_ne!(docs_of("Reads.", "1.0.0"), docs_of("", "1.0.0"));
+        let argument = |summary: &str, token: &str| {
+            let pairs = vec![bulk("token"), bulk(token), bulk("summary"), bulk(summary)];
+            arguments(&Value::Array(vec![Value::Array(pairs)]))
+        };
+        assert_eq!(argument("Compares.", "IFEQ"), argument("Looks.", "IFEQ"));
+        assert_ne!(argument("Compares.", "IFEQ"), argument("Compares.", "IFNE"));
     }
 }
