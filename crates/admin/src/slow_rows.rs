@@ -225,7 +225,7 @@ fn log<'c>(ctx: &Ctx<'c>) -> &'c CommandLog {
 fn count(ctx: &Ctx<'_>, index: usize) -> Result<usize, Stop> {
     match ctx.integer(index) {
         Ok(-1) => Ok(usize::MAX),
-        Ok(count) if i32::try_from(count).is_ok() && count >= 0 => Ok(count as usize),
+        Ok(count) if count >= 0 => Ok(usize::try_from(count).unwrap_or(usize::MAX)),
         _ => Err(Stop::error("ERR count should be greater than or equal to -1")),
     }
 }

@@ -22,6 +22,18 @@ pub fn give_memory_back() {
     set(libc::M_TRIM_THRESHOLD, TOP_BYTES_MAX);
 }
 
+/// Gives free memory inside the heaps back. Takes milliseconds when there is much of it, and keeps other threads from
+/// allocating for a part of that: for after a burst, not for every day.
+#[cfg(target_env = "gnu")]
+pub fn trim() {
+    // SAFETY: malloc_trim takes no pointers and locks each heap while it looks at it.
+    unsafe { libc::malloc_trim(0) };
+}
+
+/// Other C libraries have no such heaps.
+#[cfg(not(target_env = "gnu"))]
+pub fn trim() {}
+
 /// Other C libraries have no such thresholds.
 #[cfg(not(target_env = "gnu"))]
 pub fn give_memory_back() {}

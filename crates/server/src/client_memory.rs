@@ -31,6 +31,9 @@ const STEP_BYTES: usize = 4096;
 /// Less unsent than this is not charged.
 const UNSENT_UNCOUNTED: usize = 16 << 10;
 
+/// What clients must have let go of for memory to be given back.
+const DROP_BYTES_MIN: u64 = 16 << 20;
+
 /// Least time between two looks for clients to close: each goes over all of them.
 const EVICTION_INTERVAL_MS: i64 = 5;
 
@@ -44,6 +47,8 @@ pub struct ClientMemory {
     /// `maxmemory`; 0 for none.
     budget_bytes: AtomicU64,
     looked_at_ms: AtomicI64,
+    /// The most held since memory was last given back.
+    peak: AtomicU64,
 }
 
 /// What a connection is charged with.
@@ -80,6 +85,11 @@ impl ClientMemory {
         add(&self.receiving, from.receiving, to.receiving);
     }
 
+    /// What all clients hold.
+    pub fn held_bytes(&self) -> u64 {
+        self.held().1
+    }
+
     /// What one client may leave unsent before it has to wait, beside so many bytes of data.
     pub fn unsent_bytes_max(&self, data_bytes: u64) -> usize {
         let (own, all) = self.held();
@@ -103,6 +113,18 @@ impl ClientMemory {
         }
         clients.evict_above(max, Held::own);
         clients.evict_above(share, Held::total);
+    }
+
+    /// Whether clients have let go of so much that it is worth while to give their buffers' memory back; true once each time.
+    /// Called now and then by one thread.
+    pub fn has_dropped(&self) -> bool {
+        let (_, all) = self.held();
+        let peak = self.peak.fetch_max(all, Ordering::Relaxed).max(all);
+        let dropped = peak.saturating_sub(all) >= DROP_BYTES_MIN;
+        if dropped {
+            self.peak.store(all, Ordering::Relaxed);
+        }
+        dropped
     }
 
     /// What is counted against `maxmemory-clients`, and all of it.
@@ -154,6 +176,17 @@ mod tests {
         assert_eq!(memory.share(2000 * MB), 100 * MB);
         memory.change(Charge::default(), charge(0, 60));
         assert_eq!(memory.unsent_bytes_max(2000 * MB), 5 << 20, "a value being received counts against maxmemory");
+    }
+
+    #[test]
+    fn memory_is_given_back_once_after_a_burst() {
+        let memory = ClientMemory::default();
+        memory.change(Charge::default(), charge(10, 0));
+        assert!(!memory.has_dropped());
+        memory.change(charge(10, 0), charge(40, 0));
+        assert!(!memory.has_dropped());
+        memory.change(charge(40, 0), charge(20, 0));
+        assert!(memory.has_dropped() && !memory.has_dropped());
     }
 
     #[test]

@@ -264,7 +264,7 @@ pub fn serve(
     let _ = mailboxes.0.set(queues.iter().map(|(_, mailbox)| mailbox.clone()).collect());
     thread::scope(|scope| {
         for (number, (queue, figures)) in queues.into_iter().zip(workers).enumerate() {
-            let upkeep = upkeep(&shared, number, worker_count);
+            let upkeep = upkeep(&shared, &memory, number, worker_count);
             let worker = Worker::new(number, queue, shared.clone(), figures, memory.clone(), upkeep);
             let end = StopAtEnd(handle.clone());
             thread::Builder::new().name(format!("worker-{number}")).spawn_scoped(scope, move || {
@@ -365,19 +365,21 @@ fn client_bytes_max(settings: &Settings) -> u64 {
     }
 }
 
-/// The upkeep of one worker; the first also samples the figures.
-fn upkeep(shared: &Arc<Shared>, worker: usize, worker_count: usize) -> Upkeep {
+/// The upkeep of one worker; the first also samples the figures, and gives memory back after bursts.
+fn upkeep(shared: &Arc<Shared>, memory: &Arc<ClientMemory>, worker: usize, worker_count: usize) -> Upkeep {
     let shards = shared.store.shard_ids().skip(worker).step_by(worker_count).collect();
     if worker != 0 {
         return Upkeep::new(shards, Box::new(|| {}));
     }
-    let shared = Arc::downgrade(shared);
+    let (shared, memory) = (Arc::downgrade(shared), memory.clone());
     let each_round = move || {
+        if memory.has_dropped() {
+            engine_mem::allocator::trim();
+        }
         if let Some(shared) = shared.upgrade() {
             let figures = shared.host.part::<Arc<Figures>>();
             let now_ns = shared.store.clock.monotonic_ns();
-            let client_bytes = admin::memory::client_bytes(&shared.host);
-            shared.store.set_other_bytes(client_bytes);
+            shared.store.set_other_bytes(memory.held_bytes());
             figures.sample(now_ns, shared.store.used_bytes());
         }
     };

@@ -181,10 +181,11 @@ impl Worker {
             if self.mailbox.take(&mut messages) {
                 messages.drain(..).for_each(|message| self.handle(message));
             }
+            // Before the requests behind them run, which may hold the connection again.
+            std::mem::take(&mut self.held).into_iter().for_each(|id| self.send(id));
             if self.executor.has_waiting() {
                 self.executor.run_waiting();
             }
-            std::mem::take(&mut self.held).into_iter().for_each(|id| self.send(id));
             for id in std::mem::take(&mut self.unfinished) {
                 self.send(id);
                 self.make_ready(id);
