@@ -54,10 +54,15 @@ fn debug(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         set_active_expiration(ctx);
     } else {
         let before = "ERR unknown subcommand or wrong number of arguments for '";
-        return Err(error::repeating(before, &ctx.args[1], "'. Try DEBUG HELP."));
+        let word = &ctx.args[1];
+        let shown = word.get(..SHOWN_BYTES_MAX).unwrap_or(word);
+        return Err(error::repeating(before, shown, "'. Try DEBUG HELP."));
     }
     Ok(())
 }
+
+/// Of a subcommand that is none the error repeats this much, as for the other commands.
+const SHOWN_BYTES_MAX: usize = 128;
 
 fn check_allowed(ctx: &Ctx<'_>) -> Result<(), Stop> {
     let allowed = match ctx.host.part::<Configuration>().current().enable_debug_command {
