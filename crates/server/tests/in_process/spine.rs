@@ -1,167 +1,13 @@
-//! The spine end to end, without sockets: bytes through parser, batch, locks, engine, effects and records, and back.
+//! The spine end to end: bytes through parser, batch, locks, engine, effects and records, and back.
 //!
 //! Every test runs its commands over the memory engine with a sink that replays each record into a second store; at the
 //! end both stores have one digest. Random sequences also run over an engine that asks for fetches at random, and answer the
 //! same bytes.
 
-use admin::{CommandLog, LatencyMonitor};
-use base::clock::ManualClock;
-use base::random::SeededEntropy;
-use base::{Clock, Lsn, Rng, UnixMs};
-use command::limits::{StampMeaning, StringLimit};
-use command::pause::Pause;
-use command::stats::WorkerStats;
-use command::{CommandTable, Host, Session};
-use config::Settings;
-use engine::{Engine, Entry, EntrySink, FetchingEngine, NewEntry, Type, WalkProgress};
-use parking_lot::RwLock;
-use server::connection::Connection;
-use server::executor::{ClientLimits, Executor, Flow, Shared};
-use std::convert::Infallible;
-use std::sync::atomic::AtomicUsize;
+use crate::harness::{SHARDS, START_MS, TestServer, fetching, memory, request, store};
+use base::{Rng, UnixMs};
+use engine::{Engine, Entry, EntrySink, NewEntry, Type, WalkProgress};
 use std::sync::{Arc, Mutex};
-use store::shard::ShardEngine;
-use store::{RecordSink, Scratch, Store, StoreOptions, Wake, WorkerSet};
-
-/// When every test begins.
-const START_MS: UnixMs = 1_700_000_000_000;
-
-struct NobodyWaits;
-
-impl Wake for NobodyWaits {
-    fn wake(&self, _: WorkerSet) {}
-}
-
-/// Replays every record into a store of its own, at once.
-struct Replica {
-    store: Store,
-    position: Mutex<u64>,
-}
-
-impl RecordSink for Replica {
-    fn append(&self, payload: &[u8]) -> Lsn {
-        assert!(!payload.is_empty(), "a command changed something and recorded nothing");
-        self.store.replay(&mut Scratch::default(), payload).expect("a record replays");
-        let mut position = self.position.lock().expect("no test panics while holding it");
-        *position += payload.len() as u64;
-        Lsn(*position)
-    }
-}
-
-fn store(
-    clock: &Arc<ManualClock>,
-    log: Option<Arc<dyn RecordSink>>,
-    engine: fn(engine_mem::MemEngine) -> ShardEngine,
-) -> Store {
-    Store::new(StoreOptions {
-        shard_count: 8,
-        database_count: 16,
-        clock: clock.clone(),
-        entropy: Arc::new(SeededEntropy::new(3)),
-        wake: Arc::new(NobodyWaits),
-        log,
-        engine,
-    })
-}
-
-fn memory(engine: engine_mem::MemEngine) -> ShardEngine {
-    ShardEngine::Memory(Box::new(engine))
-}
-
-fn fetching(engine: engine_mem::MemEngine) -> ShardEngine {
-    ShardEngine::Other(Box::new(FetchingEngine::new(engine, Rng::new(11))))
-}
-
-/// A server of one worker, its replica, and clients.
-struct TestServer {
-    clock: Arc<ManualClock>,
-    store: Arc<Store>,
-    replica: Arc<Replica>,
-    executor: Executor,
-}
-
-impl TestServer {
-    fn new(engine: fn(engine_mem::MemEngine) -> ShardEngine) -> Self {
-        let clock = Arc::new(ManualClock::new(START_MS));
-        let replica = Arc::new(Replica { store: store(&clock, None, memory), position: Mutex::default() });
-        let store = Arc::new(store(&clock, Some(replica.clone()), engine));
-        let table = Arc::new(CommandTable::new(command::redis::FAMILIES));
-        let stats = Arc::new(WorkerStats::new(table.rows().len()));
-        let settings = Settings::default();
-        let host = Host::default().with(StringLimit::default()).with(StampMeaning::default()).with(Pause::default());
-        let log = Arc::new(CommandLog::new(&settings, Arc::new(LatencyMonitor::new(&settings))));
-        let shared = Arc::new(Shared {
-            store: store.clone(),
-            table,
-            host,
-            log,
-            monitors: AtomicUsize::new(0),
-            show: Box::new(|_| {}),
-            limits: RwLock::new(ClientLimits::of(&settings)),
-        });
-        Self { clock, store, replica, executor: Executor::new(0, shared, stats) }
-    }
-
-    fn connect(&mut self) -> usize {
-        self.executor.open(Connection::new(Session::new(1, true, START_MS)))
-    }
-
-    /// Sends bytes, runs what can be run, waits for fetches, and takes the replies.
-    fn send(&mut self, client: usize, bytes: &[u8]) -> Vec<u8> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            if self.executor.flow(client) == Flow::Closing {
-                break;
-            }
-            let (read, _) = self
-                .executor
-                .receive(client, |room| {
-                    let read = rest.len().min(room.len());
-                    room[..read].copy_from_slice(&rest[..read]);
-                    Ok::<_, Infallible>(read)
-                })
-                .expect("nothing fails here");
-            rest = &rest[read..];
-        }
-        self.executor.run_batch();
-        while self.executor.has_waiting() {
-            self.executor.run_waiting();
-        }
-        let reply = &mut self.executor.connection(client).expect("connected").reply;
-        let bytes: Vec<u8> = reply.io_slices().flat_map(|slice| slice.to_vec()).collect();
-        reply.advance(bytes.len());
-        bytes
-    }
-
-    fn run(&mut self, client: usize, words: &[&str]) -> String {
-        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-        String::from_utf8_lossy(&self.send(client, &request(&words))).into_owned()
-    }
-
-    /// Lets time pass and does the upkeep that is due.
-    fn pass_ms(&mut self, ms: u64) {
-        self.clock.advance_ms(ms);
-        self.executor.begin_turn();
-        for shard in self.store.shard_ids() {
-            while self.store.upkeep(shard, 0, &mut Scratch::default()) {}
-        }
-    }
-
-    fn assert_replica_agrees(&self) {
-        let now = self.clock.now_ms();
-        assert_eq!(self.store.digest(now), self.replica.store.digest(now), "replayed records give another store");
-    }
-}
-
-fn request(words: &[&[u8]]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
-        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        bytes.extend_from_slice(word);
-        bytes.extend_from_slice(b"\r\n");
-    }
-    bytes
-}
 
 /// SET, GET, INCR, EXPIRE, DEL and MULTI go through every layer and come out of the record the same.
 #[test]
@@ -396,7 +242,7 @@ fn a_checkpoint_and_the_records_after_it_give_the_present() {
         run(&mut server, 40);
     }
     server.store.each_shard(|shard| assert!(shard.engine.end_checkpoint().is_some())).for_each(drop);
-    let loaded = store(&server.clock, None, memory);
+    let loaded = store(&server.clock, SHARDS, None, memory);
     for (space, key, value, expire_at) in rows.0.lock().expect("no test panics while holding it").iter() {
         let key = loaded.key(*space, key);
         let entry = NewEntry {

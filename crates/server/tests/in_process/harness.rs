@@ -1,0 +1,262 @@
+//! A server of one worker without sockets, driven by a clock of the test.
+
+use crate::reply::Reply;
+use admin::{About, Apply, CommandLog, Configuration, Figures, LatencyMonitor, ShutdownRequest, WorkerFigures};
+use base::clock::ManualClock;
+use base::random::SeededEntropy;
+use base::{Clock, Entropy, Lsn, Rng, UnixMs};
+use command::call::Observer;
+use command::clients::{Address, Clients};
+use command::limits::{StampMeaning, StringLimit};
+use command::login::Login;
+use command::pause::Pause;
+use command::stats::WorkerStats;
+use command::{CommandSpec, CommandTable, Host, Session};
+use config::{Directive, RewriteError, Settings};
+use engine::FetchingEngine;
+use parking_lot::RwLock;
+use server::connection::Connection;
+use server::executor::{ClientLimits, Executor, Flow, Shared};
+use std::convert::Infallible;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
+use store::shard::ShardEngine;
+use store::{RecordSink, Scratch, Store, StoreOptions, Wake, WorkerSet};
+
+/// When every test begins.
+pub const START_MS: UnixMs = 1_700_000_000_000;
+
+struct NobodyWaits;
+
+impl Wake for NobodyWaits {
+    fn wake(&self, _: WorkerSet) {}
+}
+
+/// Settings have no effect beyond what the commands read of them.
+struct NothingToApply;
+
+impl Apply for NothingToApply {
+    fn apply(&self, _: &'static Directive, _: &Settings) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn rewrite(&self, _: &Settings) -> Result<(), RewriteError> {
+        Err(RewriteError::NoFile)
+    }
+}
+
+/// Replays every record into a store of its own, at once.
+pub struct Replica {
+    pub store: Store,
+    position: Mutex<u64>,
+}
+
+impl RecordSink for Replica {
+    fn append(&self, payload: &[u8]) -> Lsn {
+        assert!(!payload.is_empty(), "a command changed something and recorded nothing");
+        self.store.replay(&mut Scratch::default(), payload).expect("a record replays");
+        let mut position = self.position.lock().expect("no test panics while holding it");
+        *position += payload.len() as u64;
+        Lsn(*position)
+    }
+}
+
+/// Shards of a test's store, unless it says otherwise.
+pub const SHARDS: usize = 8;
+
+/// An empty store.
+pub fn store(
+    clock: &Arc<ManualClock>,
+    shard_count: usize,
+    log: Option<Arc<dyn RecordSink>>,
+    engine: fn(engine_mem::MemEngine) -> ShardEngine,
+) -> Store {
+    Store::new(StoreOptions {
+        shard_count,
+        database_count: 16,
+        clock: clock.clone(),
+        entropy: Arc::new(SeededEntropy::new(3)),
+        wake: Arc::new(NobodyWaits),
+        log,
+        engine,
+    })
+}
+
+/// The memory engine as it is.
+pub fn memory(engine: engine_mem::MemEngine) -> ShardEngine {
+    ShardEngine::Memory(Box::new(engine))
+}
+
+/// The memory engine behind one that asks for fetches at random.
+pub fn fetching(engine: engine_mem::MemEngine) -> ShardEngine {
+    ShardEngine::Other(Box::new(FetchingEngine::new(engine, Rng::new(11))))
+}
+
+/// What the parts of a server share with it.
+struct ForParts {
+    store: Arc<Store>,
+    table: Arc<CommandTable>,
+    stats: Arc<WorkerStats>,
+    log: Arc<CommandLog>,
+    latency: Arc<LatencyMonitor>,
+}
+
+/// A server of one worker, its replica, and clients.
+pub struct TestServer {
+    pub clock: Arc<ManualClock>,
+    pub store: Arc<Store>,
+    pub replica: Arc<Replica>,
+    pub shared: Arc<Shared>,
+    pub executor: Executor,
+}
+
+impl TestServer {
+    /// A server with the data commands alone, and with the parts that they need.
+    pub fn new(engine: fn(engine_mem::MemEngine) -> ShardEngine) -> Self {
+        Self::with(engine, SHARDS, command::redis::FAMILIES, |host, _| host)
+    }
+
+    /// A server with all commands and all parts.
+    pub fn complete(engine: fn(engine_mem::MemEngine) -> ShardEngine, shard_count: usize) -> Self {
+        Self::with(engine, shard_count, &[command::redis::FAMILIES, admin::FAMILIES].concat(), |host, shared| {
+            let settings = Settings::default();
+            let figures = Figures::new(vec![Arc::new(WorkerFigures::new(shared.stats.clone()))]);
+            let host = host
+                .with(About::new(&mut SeededEntropy::new(1).rng(), START_MS, None))
+                .with(shared.table.clone())
+                .with(Arc::new(figures))
+                .with(shared.latency.clone())
+                .with(shared.log.clone())
+                .with::<Arc<dyn Observer>>(shared.log.clone())
+                .with(shared.store.clone())
+                .with(Clients::new(&shared.table))
+                .with(Login::default())
+                .with(ShutdownRequest::new(|| {}))
+                .with(Configuration::new(settings.clone(), Box::new(NothingToApply)));
+            admin::follow(&host, &settings);
+            host
+        })
+    }
+
+    fn with(
+        engine: fn(engine_mem::MemEngine) -> ShardEngine,
+        shard_count: usize,
+        families: &[&'static [&'static CommandSpec]],
+        parts: impl FnOnce(Host, &ForParts) -> Host,
+    ) -> Self {
+        let clock = Arc::new(ManualClock::new(START_MS));
+        let replica = Arc::new(Replica { store: store(&clock, shard_count, None, memory), position: Mutex::default() });
+        let store = Arc::new(store(&clock, shard_count, Some(replica.clone()), engine));
+        let table = Arc::new(CommandTable::new(families));
+        let stats = Arc::new(WorkerStats::new(table.rows().len()));
+        let settings = Settings::default();
+        let latency = Arc::new(LatencyMonitor::new(&settings));
+        let log = Arc::new(CommandLog::new(&settings, latency.clone()));
+        let host = Host::default().with(StringLimit::default()).with(StampMeaning::default()).with(Pause::default());
+        let for_parts = ForParts { store: store.clone(), table, stats, log, latency };
+        let host = parts(host, &for_parts);
+        let ForParts { table, stats, log, .. } = for_parts;
+        let shared = Arc::new(Shared {
+            store: store.clone(),
+            table,
+            host,
+            log,
+            monitors: AtomicUsize::new(0),
+            show: Box::new(|_| {}),
+            limits: RwLock::new(ClientLimits::of(&settings)),
+        });
+        let executor = Executor::new(0, shared.clone(), stats);
+        Self { clock, store, replica, shared, executor }
+    }
+
+    /// A connection that no list of clients knows.
+    pub fn connect(&mut self) -> usize {
+        self.executor.open(Connection::new(Session::new(1, true, START_MS)))
+    }
+
+    /// A connection that CLIENT LIST shows: for complete servers.
+    pub fn connect_listed(&mut self) -> usize {
+        let address = || Address::Unix("/test".into());
+        let clients = self.shared.host.part::<Clients>();
+        let info = clients.connect(address(), address(), 0, 0, self.clock.now_ms()).expect("there is room");
+        self.executor.open(Connection::new(Session::of(info, true)))
+    }
+
+    /// Sends bytes and runs what can be run.
+    pub fn feed(&mut self, client: usize, bytes: &[u8]) {
+        let mut rest = bytes;
+        while !rest.is_empty() && self.executor.flow(client) != Flow::Closing {
+            let (read, _) = self
+                .executor
+                .receive(client, |room| {
+                    let read = rest.len().min(room.len());
+                    room[..read].copy_from_slice(&rest[..read]);
+                    Ok::<_, Infallible>(read)
+                })
+                .expect("nothing fails here");
+            rest = &rest[read..];
+        }
+        self.executor.run_batch();
+    }
+
+    /// Takes the replies that are there.
+    pub fn replies(&mut self, client: usize) -> Vec<u8> {
+        let reply = &mut self.executor.connection(client).expect("connected").reply;
+        let bytes: Vec<u8> = reply.io_slices().flat_map(|slice| slice.to_vec()).collect();
+        reply.advance(bytes.len());
+        bytes
+    }
+
+    /// Sends bytes, runs what can be run, waits for fetches, and takes the replies.
+    pub fn send(&mut self, client: usize, bytes: &[u8]) -> Vec<u8> {
+        self.feed(client, bytes);
+        while self.executor.has_waiting() {
+            self.executor.run_waiting();
+        }
+        self.replies(client)
+    }
+
+    /// Sends one request and takes its reply.
+    pub fn run(&mut self, client: usize, words: &[&str]) -> String {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        String::from_utf8_lossy(&self.send(client, &request(&words))).into_owned()
+    }
+
+    /// Sends one request and gives its reply.
+    pub fn ask(&mut self, client: usize, words: &[&str]) -> Reply {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let bytes = self.send(client, &request(&words));
+        Reply::read(&mut &bytes[..]).unwrap_or_else(|| panic!("{words:?} was not answered"))
+    }
+
+    /// Lets time pass and does the upkeep that is due.
+    pub fn pass_ms(&mut self, ms: u64) {
+        self.clock.advance_ms(ms);
+        self.keep_up();
+    }
+
+    /// Begins a turn and does the upkeep that is due.
+    pub fn keep_up(&mut self) {
+        self.executor.begin_turn();
+        for shard in self.store.shard_ids() {
+            while self.store.upkeep(shard, 0, &mut Scratch::default()) {}
+        }
+    }
+
+    #[track_caller]
+    pub fn assert_replica_agrees(&self) {
+        let now = self.clock.now_ms();
+        assert_eq!(self.store.digest(now), self.replica.store.digest(now), "replayed records give another store");
+    }
+}
+
+/// A request as clients send it.
+pub fn request(words: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}

@@ -1,0 +1,10 @@
+//! The server in this process, by a clock of the tests: one worker without sockets (`harness`), or the whole of it with
+//! listener, workers and sockets (`served`).
+#![cfg(not(shuttle))]
+
+mod harness;
+mod reply;
+mod scan;
+mod served;
+mod spine;
+mod threads;

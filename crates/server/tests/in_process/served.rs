@@ -1,0 +1,88 @@
+//! A whole server in this process: listener, workers and sockets, with a clock that moves only when a test moves it.
+
+use crate::harness::{START_MS, request};
+use crate::reply::Reply;
+use base::clock::ManualClock;
+use base::random::SeededEntropy;
+use config::{CommandLine, load};
+use server::listen::{Acceptor, AcceptorHandle, Endpoint, Listener, listen_tcp};
+use server::serve::serve;
+use std::io::{BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Longest wait for a reply. It is no measure of speed: a server that has not answered by then never will.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// A running server. It ends with this value.
+pub struct Served {
+    pub clock: Arc<ManualClock>,
+    address: SocketAddr,
+    handle: AcceptorHandle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Served {
+    /// Starts a server with options of its command line.
+    pub fn start(options: &[&str]) -> Self {
+        let line = CommandLine::parse(options.iter().map(Into::into)).expect("good options");
+        let loaded = load(&line, &vfs::RealFs, &mut std::io::empty()).expect("good options");
+        let Ok(Listener::Tcp(listener)) = listen_tcp((Ipv4Addr::LOCALHOST, 0).into(), 128) else {
+            panic!("no port is free")
+        };
+        let address = listener.local_addr().expect("it listens");
+        let acceptor = Acceptor::new(vec![(Endpoint::Tcp(address), Listener::Tcp(listener))]).expect("an event queue");
+        let (handle, clock) = (acceptor.handle(), Arc::new(ManualClock::new(START_MS)));
+        let of_server = clock.clone();
+        let thread = std::thread::spawn(move || {
+            serve(loaded, acceptor, Arc::new(SeededEntropy::new(7)), of_server).expect("the server runs");
+        });
+        Self { clock, address, handle, thread: Some(thread) }
+    }
+
+    /// A new connection.
+    pub fn connect(&self) -> Client {
+        let stream = TcpStream::connect(self.address).expect("the server accepts");
+        stream.set_read_timeout(Some(SILENCE_MAX)).expect("a socket takes a time limit");
+        stream.set_nodelay(true).expect("a socket sends at once");
+        Client(BufReader::with_capacity(64 * 1024, stream))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.handle.stop();
+        let result = self.thread.take().map(JoinHandle::join);
+        if !std::thread::panicking() {
+            assert!(matches!(result, Some(Ok(()))), "the server ended by a panic");
+        }
+    }
+}
+
+/// A connection of a test.
+pub struct Client(BufReader<TcpStream>);
+
+impl Client {
+    /// One request, and its reply.
+    #[track_caller]
+    pub fn run(&mut self, words: &[&str]) -> Reply {
+        self.send(&[words]);
+        self.reply().expect("an open connection")
+    }
+
+    /// Sends requests in one piece.
+    pub fn send(&mut self, requests: &[&[&str]]) {
+        let bytes: Vec<u8> = requests
+            .iter()
+            .flat_map(|words| request(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>()))
+            .collect();
+        self.0.get_mut().write_all(&bytes).expect("an open connection");
+    }
+
+    /// The next reply; `None` when the server has closed the connection.
+    pub fn reply(&mut self) -> Option<Reply> {
+        Reply::read(&mut self.0)
+    }
+}
