@@ -381,6 +381,8 @@ impl Engine for MemEngine {
     }
 
     fn clean(&mut self, budget: usize) -> bool {
+        let count: u64 = self.spaces.iter().flatten().map(|space| space.table.len()).sum();
+        self.hints.tell_entry_bytes(self.entries.pages().live_bytes() / (count as usize).max(1));
         self.clean_some(budget)
     }
 

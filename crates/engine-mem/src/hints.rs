@@ -21,11 +21,10 @@ use crate::prefetch::prefetch;
 use crate::region::{Line, LinesView};
 use base::KeyspaceId;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Bytes at the start of an entry that fit with it into one cache line when it starts below this place in the line:
-/// otherwise the next line is asked for too.
-const ENTRY_STRADDLES_FROM: usize = 24;
+/// Lines of an entry that are asked for at most. What follows, the processor fetches by itself.
+const ENTRY_LINES_MAX: usize = 20;
 
 /// Keyspaces that hints know, from 0; others work without.
 const HINTED_SPACE_COUNT: usize = 32;
@@ -37,11 +36,18 @@ pub struct MemHints {
     roots: [AtomicU64; HINTED_SPACE_COUNT],
     /// Where the entries are.
     entries: Pages,
+    /// How long they are in the mean.
+    entry_bytes: AtomicUsize,
 }
 
 impl MemHints {
     pub(crate) fn new(lines: Arc<LinesView>, entries: Pages) -> Self {
-        Self { lines, roots: [const { AtomicU64::new(0) }; HINTED_SPACE_COUNT], entries }
+        Self {
+            lines,
+            roots: [const { AtomicU64::new(0) }; HINTED_SPACE_COUNT],
+            entries,
+            entry_bytes: AtomicUsize::new(0),
+        }
     }
 
     /// Tells where a table begins now. Called by the shard's owner, under its lock.
@@ -50,6 +56,11 @@ impl MemHints {
             let word = directory.map_or(0, |d| u64::from(d.at()) | u64::from(d.depth() + 1) << 32);
             root.store(word, Relaxed);
         }
+    }
+
+    /// Tells how long entries are in the mean: so much of each is loaded.
+    pub(crate) fn tell_entry_bytes(&self, bytes: usize) {
+        self.entry_bytes.store(bytes, Relaxed);
     }
 
     /// Starts loading the bucket that nearly always holds the key with this hash, if it is there, and tells which line that
@@ -92,9 +103,9 @@ impl MemHints {
         }
         let handle = bucket.handle(matches.trailing_zeros());
         let address = self.entries.at(handle as usize * GRANULE_BYTES).addr();
-        prefetch(address);
-        if address % size_of::<Line>() >= ENTRY_STRADDLES_FROM {
-            prefetch(address.wrapping_add(size_of::<Line>()));
+        let bytes = address % size_of::<Line>() + self.entry_bytes.load(Relaxed);
+        for line in 0..bytes.div_ceil(size_of::<Line>()).clamp(1, ENTRY_LINES_MAX) {
+            prefetch(address.wrapping_add(line * size_of::<Line>()));
         }
         true
     }

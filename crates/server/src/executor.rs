@@ -161,6 +161,16 @@ struct Pending {
     bucket: Option<u32>,
 }
 
+/// Why filling the batch stopped.
+enum FillStop {
+    /// The batch is full.
+    Full,
+    /// Everything is parsed, or kept until more arrives.
+    Incomplete,
+    /// What comes next is no request.
+    Refused(ProtocolError),
+}
+
 #[derive(Clone, Copy)]
 enum Source {
     /// The worker's input area.
@@ -370,46 +380,90 @@ impl Executor {
     fn parse(&mut self, id: usize, source: Source, mut at: usize, end: usize) {
         while at < end {
             let Some(connection) = self.connections.get_mut(id) else { return };
+            connection.paused |= connection.reply.len() > self.limits.output_pause_bytes;
+            let is_stopped =
+                connection.paused || !connection.waiting.is_empty() || connection.session.close_after_replies;
             let input = match source {
                 Source::Area => &self.input[at..end],
                 Source::Own(index) => &self.own_inputs[index][at..end],
             };
-            if !connection.waiting.is_empty() || connection.session.close_after_replies {
+            if is_stopped {
                 connection.unparsed.extend_from_slice(input);
                 return;
             }
-            if connection.reply.len() > self.limits.output_pause_bytes {
-                connection.unparsed.extend_from_slice(input);
-                connection.paused = true;
-                return;
+            let (parsed, stop) = self.fill_batch(id, source, at, end);
+            at = parsed;
+            match stop {
+                FillStop::Full => self.run_batch_keeping_input(),
+                FillStop::Incomplete => return,
+                FillStop::Refused(error) => return self.refuse(id, source, at, end, &error),
             }
-            let limits = match connection.session.authenticated {
-                true => &self.limits.after_login,
-                false => &self.limits.before_login,
-            };
+        }
+    }
+
+    /// Parses requests from the input until the batch is full or no request is complete. For each it finds the row, hashes
+    /// the key and asks for the key's bucket. Gives where it stopped, and why.
+    fn fill_batch(&mut self, id: usize, source: Source, mut at: usize, end: usize) -> (usize, FillStop) {
+        let connection = &mut self.connections[id];
+        let all = match source {
+            Source::Area => &*self.input,
+            Source::Own(index) => &self.own_inputs[index],
+        };
+        // Before login requests run one by one: the limits of the next depend on whether this one logs in.
+        let (limits, room) = match connection.session.authenticated {
+            true => (&self.limits.after_login, BATCH_LEN),
+            false => (&self.limits.before_login, self.batch.len() + 1),
+        };
+        let space = self.shared.store.spaces.get(connection.session.db);
+        while at < end {
+            let input = &all[at..end];
             let first_span = self.arguments.len();
-            match connection.parser.parse(input, limits, &mut self.arguments) {
-                Ok(Progress::Complete { consumed }) => {
-                    // Before login requests run one by one: the limits of the next depend on whether this one logs in.
-                    let is_login = !connection.session.authenticated;
-                    self.enqueue(id, source, at, first_span);
+            let consumed = match connection.parser.parse(input, limits, &mut self.arguments) {
+                Ok(Progress::Complete { consumed }) => consumed,
+                Ok(Progress::Empty { consumed }) => {
                     at += consumed;
-                    if is_login || self.batch.len() == BATCH_LEN {
-                        self.run_batch_keeping_input();
-                    }
+                    continue;
                 }
-                Ok(Progress::Empty { consumed }) => at += consumed,
                 Ok(Progress::Incomplete { keep }) => {
                     connection.unparsed.extend_from_slice(&input[..keep]);
                     if connection.unparsed.len() > self.limits.query_bytes_max {
                         connection.session.close_after_replies = true;
                         self.list(id);
                     }
-                    return;
+                    return (end, FillStop::Incomplete);
                 }
-                Err(error) => return self.refuse(id, source, at, end, &error),
+                Err(error) => return (at, FillStop::Refused(error)),
+            };
+            let spans = &self.arguments.spans()[first_span..];
+            let args = Args::new(input, spans, self.arguments.large());
+            let row = self.shared.table.lookup(&args);
+            let (mut place, mut bucket) = (None, None);
+            if let (Some(row), Some(space)) = (&row, space)
+                && row.first_key > 0
+                && let Some(bytes) = args.bytes(usize::from(row.first_key))
+            {
+                let key = self.shared.store.key(space, bytes);
+                let shard = self.shared.store.shard_of(&key);
+                bucket = self.shared.store.prefetch_bucket(shard, space, key.hash);
+                place = Some(Place { hash: key.hash, slot: key.slot, space, shard });
+            }
+            let span_count = spans.len();
+            self.batch.push(Pending {
+                connection: id,
+                input: source,
+                start: at,
+                first_span,
+                span_count,
+                row,
+                place,
+                bucket,
+            });
+            at += consumed;
+            if self.batch.len() >= room {
+                return (at, FillStop::Full);
             }
         }
+        (at, FillStop::Incomplete)
     }
 
     /// The framing is lost: earlier requests run, the error is answered, and the connection closes. While an earlier request
@@ -432,26 +486,6 @@ impl Executor {
         }
         connection.session.close_after_replies = true;
         self.list(id);
-    }
-
-    /// Adds a parsed request to the batch: finds its row, hashes its key, asks for the key's bucket.
-    #[inline]
-    fn enqueue(&mut self, id: usize, source: Source, start: usize, first_span: usize) {
-        let span_count = self.arguments.len() - first_span;
-        let args = request(&self.input, &self.own_inputs, &self.arguments, source, start, first_span, span_count);
-        let row = self.shared.table.lookup(&args);
-        let (mut place, mut bucket) = (None, None);
-        if let Some(row) = &row
-            && row.first_key > 0
-            && let Some(bytes) = args.bytes(usize::from(row.first_key))
-            && let Some(space) = self.shared.store.spaces.get(self.connections[id].session.db)
-        {
-            let key = self.shared.store.key(space, bytes);
-            let shard = self.shared.store.shard_of(&key);
-            bucket = self.shared.store.prefetch_bucket(shard, space, key.hash);
-            place = Some(Place { hash: key.hash, slot: key.slot, space, shard });
-        }
-        self.batch.push(Pending { connection: id, input: source, start, first_span, span_count, row, place, bucket });
     }
 
     /// Runs the batch and starts the input area over. Called when every input byte is parsed or copied away.

@@ -18,13 +18,7 @@ pub const COMMANDS: &[&CommandSpec] = &[&MULTI, &EXEC, &DISCARD, &WATCH, &UNWATC
 
 /// Documentation that all rows of this family share.
 const fn docs(summary: &'static str, since: &'static str, complexity: &'static str) -> Docs {
-    Docs {
-        summary,
-        since,
-        group: "transactions",
-        complexity,
-        ..Docs::NONE
-    }
+    Docs { summary, since, group: "transactions", complexity, ..Docs::NONE }
 }
 
 static MULTI: CommandSpec = CommandSpec {

@@ -167,7 +167,10 @@ impl ReplyBuffer {
     /// hold too. Takes time in proportion to the number of those values.
     pub fn held_bytes(&self) -> usize {
         let spliced = self.shared.capacity().saturating_mul(size_of::<Shared>());
-        let values = self.shared.iter().map(|shared| shared.rest().len().checked_div(Arc::strong_count(&shared.value)).unwrap_or(0));
+        let values = self
+            .shared
+            .iter()
+            .map(|shared| shared.rest().len().checked_div(Arc::strong_count(&shared.value)).unwrap_or(0));
         self.bytes.capacity().saturating_add(spliced).saturating_add(values.sum())
     }
 
