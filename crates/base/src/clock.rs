@@ -56,19 +56,20 @@ impl Slew {
     pub fn now_ms(&self, monotonic_ms: i64, wall_ms: impl FnOnce() -> UnixMs) -> UnixMs {
         let offset = self.offset_ms.load(Ordering::Relaxed);
         let last = self.corrected_at_ms.load(Ordering::Relaxed);
-        // The share of a shorter time would be rounded to none, or to too much.
-        if monotonic_ms.saturating_sub(last) >= SLEW_DIVISOR
-            && self.corrected_at_ms.compare_exchange(last, monotonic_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        // Whole shares only: rounded ones would add up to another speed.
+        let elapsed = monotonic_ms.saturating_sub(last) / SLEW_DIVISOR * SLEW_DIVISOR;
+        if elapsed > 0
+            && self.corrected_at_ms.compare_exchange(last, last + elapsed, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         {
             let shown = wall_ms().saturating_sub(monotonic_ms);
-            let corrected = self.follow(offset, shown, monotonic_ms - last);
+            let corrected = self.follow(offset, shown, elapsed);
             self.offset_ms.store(corrected, Ordering::Relaxed);
             return corrected.saturating_add(monotonic_ms);
         }
         offset.saturating_add(monotonic_ms)
     }
 
-    /// The next offset, given the one followed so far, the one the machine shows now, and the time since the last look.
+    /// The next offset, given the one followed so far, the one the machine shows now, and the time since the last correction.
     fn follow(&self, followed: i64, shown: i64, elapsed_ms: i64) -> i64 {
         let behind = shown.saturating_sub(followed);
         if !self.catching_up.load(Ordering::Relaxed) {
