@@ -190,6 +190,7 @@ impl Worker {
                 self.send(id);
                 self.make_ready(id);
             }
+            let has_clients = !self.ready.is_empty() || self.executor.has_waiting();
             self.read_ready();
             self.executor.run_batch();
             self.executor.take_to_send(&mut to_send);
@@ -197,7 +198,7 @@ impl Worker {
                 self.send(id);
                 self.make_ready(id);
             }
-            busy = self.upkeep.slice(&mut self.executor);
+            busy = self.upkeep.slice(&mut self.executor, has_clients);
             self.count();
             if self.executor.now() - self.inspected_at >= INSPECTION_MS {
                 self.inspected_at = self.executor.now();
