@@ -1,6 +1,6 @@
 //! The store: all shards, the map of databases, and the parts every command shares.
 
-use crate::lock::{ShardLock, WorkerSet};
+use crate::lock::{Held, ShardLock, WorkerSet};
 use crate::shard::{Shard, ShardEngine};
 use crate::slots::SlotMap;
 use crate::spaces::Spaces;
@@ -161,16 +161,21 @@ impl Store {
 
     /// Visits every shard under its lock, one after the other. For figures and settings, not for commands.
     pub fn each_shard<R>(&self, mut visit: impl FnMut(&mut Shard) -> R) -> impl Iterator<Item = R> {
-        self.shards.iter().map(move |cell| {
-            let mut held = loop {
-                match cell.lock.spin_lock() {
-                    Some(held) => break held,
-                    None => std::thread::yield_now(),
-                }
-            };
+        self.shard_ids().map(move |shard| {
+            let mut held = self.lock_patiently(shard);
             let result = visit(&mut held);
             self.unlock_one(held);
             result
         })
+    }
+
+    /// Takes a shard's lock, waiting for as long as somebody else holds it. Not while holding another: see D2.
+    pub(crate) fn lock_patiently(&self, shard: ShardId) -> Held<'_, Shard> {
+        loop {
+            match self.shard(shard).lock.spin_lock() {
+                Some(held) => return held,
+                None => std::thread::yield_now(),
+            }
+        }
     }
 }
