@@ -77,10 +77,12 @@ impl Store {
         let slots = SlotMap::new(options.shard_count);
         let memory = Arc::new(MemoryUse::default());
         let arena = MemoryArena::reserve(options.shard_count);
+        let budget = crate::evict::Budget::default();
         let shards = (0..options.shard_count)
             .map(|shard| {
                 let rng = base::Rng::new(rng.next_u64());
-                let engine = MemEngine::in_arena(hasher.clone(), rng, memory.clone(), &arena, shard);
+                let mut engine = MemEngine::in_arena(hasher.clone(), rng, memory.clone(), &arena, shard);
+                engine.follow_stamp_mode(&budget.stamps);
                 let hints = engine.hints();
                 let engine = (options.engine)(engine);
                 ShardCell { lock: ShardLock::new(Shard { engine, watch: WatchTable::default() }), hints }
@@ -95,7 +97,7 @@ impl Store {
             memory,
             arena,
             wake: options.wake,
-            budget: Default::default(),
+            budget,
             active_expiration: AtomicBool::new(true),
             log: options.log,
         }
