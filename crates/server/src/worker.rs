@@ -199,6 +199,11 @@ impl Worker {
                 self.make_ready(id);
             }
             busy = self.upkeep.slice(&mut self.executor, has_clients);
+            if busy && !has_clients {
+                // Whoever else has to run on this core need not wait for the end of a long burst of upkeep: other workers with
+                // clients among them, when there are more workers than cores.
+                std::thread::yield_now();
+            }
             self.count();
             if self.executor.now() - self.inspected_at >= INSPECTION_MS {
                 self.inspected_at = self.executor.now();
