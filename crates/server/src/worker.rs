@@ -218,6 +218,14 @@ impl Worker {
         let hard = self.executor.limits().output_hard_bytes;
         let share = self.memory.unsent_bytes_max(self.shared.store.memory.total());
         self.executor.pause_output_above(share.min(hard));
+        // Again and not only when a charge changes: looks for clients to close keep some time between them.
+        self.evict();
+    }
+
+    /// Closes clients if all of them hold too much.
+    fn evict(&self) {
+        let store = &self.shared.store;
+        self.memory.evict(self.shared.host.part::<Clients>(), store.memory.total(), self.executor.now());
     }
 
     fn count(&mut self) {
@@ -276,7 +284,6 @@ impl Worker {
 
     /// Charges a connection with what it holds now, and closes clients if that is too much.
     fn charge(&mut self, id: usize) {
-        let now = self.executor.now();
         let Some(connection) = self.executor.connection(id) else { return };
         let held = connection.held();
         let charge = Charge::of(&held);
@@ -284,7 +291,7 @@ impl Worker {
             self.memory.change(connection.charge, charge);
             connection.charge = charge;
             connection.session.info.set_held(&held);
-            self.memory.evict(self.shared.host.part::<Clients>(), self.shared.store.memory.total(), now);
+            self.evict();
         }
     }
 
