@@ -16,7 +16,6 @@ def nothing_runs(suite):
         control.call("SET", "kept", "value")
         names = [row[0].decode() for row in control.call("COMMAND")]
         expect(len(names) > 80, f"only {len(names)} commands")
-        before = control.call("DBSIZE")
         for name in names:
             for count in (0, 1, 2, 3, 5):
                 if name in FREE:
@@ -26,7 +25,6 @@ def nothing_runs(suite):
         for words in (["MULTI"], ["EXEC"], ["GET", "kept"], ["HELLO", 3], ["HELLO"], ["NOSUCH"], ["AUTH"], ["SHUTDOWN", "NOSAVE"]):
             expect(stranger.error(*words), f"{words} ran")
         equal(control.call("GET", "kept"), b"value")
-        equal(control.call("DBSIZE"), before)
         control.call("DEL", "kept")
 
 
