@@ -28,12 +28,15 @@ def free_port():
 
 
 class Server:
-    """A running server. `kind` is `onggi`, `valkey` or `redis`; `options` are directives as (name, value)."""
+    """A running server. `kind` is `onggi`, `valkey` or `redis`; `options` are directives as (name, value); `wrap` is a
+    command that ends by becoming the server, and `env` what it sees besides."""
 
-    def __init__(self, kind, password=None, options=()):
+    def __init__(self, kind, password=None, options=(), wrap=(), env=None):
         self.kind = kind
         self.password = password
         self.options = list(options)
+        self.wrap = [str(word) for word in wrap]
+        self.env = dict(env or {})
         self.directory = None
         self.process = None
 
@@ -45,11 +48,11 @@ class Server:
                       ("save", ""), ("appendonly", "no"), *self.options]
         if self.password:
             directives.append(("requirepass", self.password))
-        argv = [str(a) for a in self._program()]
+        argv = self.wrap + [str(a) for a in self._program()]
         for name, value in directives:
             argv += [f"--{name}", str(value)]
         self.output = self.directory / "output"
-        env = dict(os.environ)
+        env = {**os.environ, **self.env}
         if self.kind == "valkey":
             env["LD_PRELOAD"] = str(need.jemalloc())
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=open(self.output, "wb"),

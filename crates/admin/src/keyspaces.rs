@@ -3,7 +3,8 @@
 use command::spec::{Argument, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
 use engine::Effect;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use store::Store;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&DBSIZE, &FLUSHALL, &FLUSHDB, &SWAPDB, &TIME];
@@ -167,10 +168,10 @@ fn swapdb(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 }
 
 fn time(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    // The store's clock counts milliseconds; TIME promises microseconds, and nothing follows from its answer.
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    // The machine's wall clock as it is: expirations follow a slewed one.
+    let now_us = ctx.host.part::<Arc<Store>>().clock.wall_us();
     ctx.reply.array(2);
-    ctx.reply.bulk_integer(i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
-    ctx.reply.bulk_integer(i64::from(now.subsec_micros()));
+    ctx.reply.bulk_integer(now_us.div_euclid(1_000_000));
+    ctx.reply.bulk_integer(now_us.rem_euclid(1_000_000));
     Ok(())
 }

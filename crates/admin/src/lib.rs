@@ -8,8 +8,8 @@
 //!
 //! A1. No figure is made up: what this server does not measure is left out, what it does not do is zero.
 //! A2. A secret that passes through a command appears in no log: everything shown goes through [`command::login::redacted`].
-//! A3. Rows that look at whole keyspaces lock all shards; none takes a shard lock on its own, so that all of them can run
-//!     inside MULTI.
+//! A3. Rows that look at whole keyspaces say so by their locks (`Locks::All`, or `Locks::Each` for mere figures); none takes
+//!     a shard lock on its own, so that all of them can run inside MULTI.
 #![forbid(unsafe_code)]
 
 pub mod about;

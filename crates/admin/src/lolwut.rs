@@ -40,15 +40,18 @@ const SMALLEST: (usize, usize) = (12, 7);
 const LARGEST: (usize, usize) = (160, 80);
 
 /// The version of Valkey's picture whose arguments are checked most strictly.
-const PARAMETERS_VERSION: i32 = 9;
+const PARAMETERS_VERSION: u32 = 9;
 
 /// There is one picture, whatever VERSION says, in the size asked for. Arguments are those of Valkey's pictures: for
 /// version 9, the latest, columns and rows, and two more numbers of a fractal that is not drawn here.
 fn lolwut(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let (mut version, mut first) = (PARAMETERS_VERSION, 1);
     if ctx.args.len() > 2 && ctx.is_word(1, "version") {
-        // Valkey cuts the number off, too.
-        version = ctx.integer(2)? as i32;
+        // Valkey cuts the number off, and takes every number that begins with a 9 for the latest version.
+        version = ctx.integer(2)? as u32;
+        if version.to_string().starts_with('9') {
+            version = PARAMETERS_VERSION;
+        }
         first = 3;
     }
     let count = ctx.args.len() - first;

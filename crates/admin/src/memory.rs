@@ -113,7 +113,7 @@ static MEMORY_STATS: CommandSpec = CommandSpec {
     flags: Flags::empty(),
     categories: Categories::empty(),
     keys: &[],
-    locks: Locks::All,
+    locks: Locks::Each,
     docs: &Docs {
         summary: "Gives the bytes used by each kind of memory.",
         since: "4.0.0",

@@ -91,7 +91,7 @@ pub const LCS_TOO_BIG: Stop =
 /// COPY and MOVE onto the key itself.
 pub const SAME_KEY: Stop = Stop::error("ERR source and destination objects are the same");
 /// A reply would take too much memory.
-pub const REPLY_TOO_LONG: Stop = Stop::error("ERR the reply would be longer than 256 MB");
+pub const REPLY_TOO_LONG: Stop = Stop::error("ERR the reply would be longer than 192 MB");
 /// Not a 32-bit integer, where one is asked for.
 pub const NOT_INT32: Stop = Stop::error("ERR value is out of range, value must between -2147483648 and 2147483647");
 /// Options that do not fit together, or none that is known.

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub const PATTERN_BYTES_MAX: usize = 4096;
 
 /// Longest reply that is put together from copies, by MGET, KEYS or EXEC: a request of some megabytes may ask for gigabytes.
-pub const REPLY_BYTES_MAX: usize = 256 << 20;
+/// Below the 256 MB that all clients may hold by default, so that the client gets the error and stays.
+pub const REPLY_BYTES_MAX: usize = 192 << 20;
 
 /// `proto-max-bulk-len`: how long a string may become.
 #[derive(Debug)]

@@ -47,6 +47,9 @@ pub enum Locks {
     Keys,
     /// All: it touches whole keyspaces.
     All,
+    /// Each shard's, one after the other, while it is looked at: it reads whole keyspaces and promises no one moment for all
+    /// of them. Inside a transaction all of them.
+    Each,
     /// The one that the scan cursor in this argument names.
     Cursor(usize),
     /// Those of every command queued since MULTI, and of the keys watched.

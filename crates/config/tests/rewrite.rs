@@ -3,7 +3,8 @@
 use config::{CommandLine, FileArgument, Loaded, RewriteError, load, rewrite};
 use proptest::prelude::*;
 use std::path::Path;
-use vfs::{FileSystem, SimFs, read_file, replace_file};
+use std::sync::{Arc, Mutex};
+use vfs::{Fault, FileSystem, Op, SimFs, errno, read_file, replace_file};
 
 const PATH: &str = "/etc/c.conf";
 
@@ -160,6 +161,57 @@ fn a_power_cut_leaves_the_old_or_the_new_file() {
         }
     }
     assert!(seen.0 > 0 && seen.1 > 0, "{seen:?}");
+}
+
+/// R4 where it is narrowest: until the directory is synced the new name is pending, and a power cut may leave the old file;
+/// from the answer on it leaves the new one.
+#[test]
+fn an_answered_rewrite_outlasts_a_power_cut() {
+    let server = Server::start("port 7000\n", &[]).set("timeout", "5");
+    let old = read_file(&server.fs, Path::new(PATH), 1024).unwrap();
+    let text_after = |fs: &SimFs, seed| read_file(&fs.crash_point().power_cut(seed), Path::new(PATH), 1024).unwrap();
+    let in_sync = Arc::new(Mutex::new(Vec::new()));
+    let hook = in_sync.clone();
+    let fs = server.fs.clone();
+    server.fs.on_sync(move |call| {
+        if call.op == Op::SyncDir {
+            hook.lock().unwrap().extend((0..200).map(|seed| text_after(&fs, seed)));
+        }
+    });
+    let new = server.rewrite().unwrap().into_bytes();
+    let in_sync = std::mem::take(&mut *in_sync.lock().unwrap());
+    assert!(in_sync.contains(&old) && in_sync.contains(&new), "the new name is pending until its directory is synced");
+    assert!(in_sync.iter().all(|found| *found == old || *found == new));
+    assert!((0..200).all(|seed| text_after(&server.fs, seed) == new));
+}
+
+/// Every call of a rewrite fails once, for want of space or with the device: it is answered with an error, the file is whole,
+/// also after a power cut, and the next rewrite succeeds.
+#[test]
+fn a_failing_call_leaves_a_whole_file() {
+    let (mut operation, mut failed) = (1, 0);
+    loop {
+        let server = Server::start("port 7000\n", &[]).set("timeout", "5");
+        let old = read_file(&server.fs, Path::new(PATH), 1024).unwrap();
+        let errno = if operation % 2 == 0 { errno::ENOSPC } else { errno::EIO };
+        server.fs.inject(Fault::fail_operation(server.fs.operations() + operation, errno));
+        let result = rewrite(&server.loaded.settings, server.loaded.file.as_deref(), &server.fs);
+        if server.fs.faults_fired() == 0 {
+            assert!(result.is_ok());
+            break;
+        }
+        failed += u64::from(result.is_err());
+        let found = read_file(&server.fs, Path::new(PATH), 1024).unwrap();
+        let cut: Vec<_> = (0..50)
+            .map(|seed| read_file(&server.fs.crash_point().power_cut(seed), Path::new(PATH), 1024).unwrap())
+            .collect();
+        let new = server.rewrite().unwrap().into_bytes();
+        for text in cut.iter().chain([&found]) {
+            assert!(*text == old || *text == new, "operation {operation}: {}", String::from_utf8_lossy(text));
+        }
+        operation += 1;
+    }
+    assert!(failed >= 5, "create, write, sync, rename and the directory's sync fail at least: {failed}");
 }
 
 proptest! {

@@ -11,7 +11,7 @@ use crate::memory::MemoryUse;
 use crate::region::{Bytes, Lines};
 use crate::shared_arena::MemoryArena;
 use crate::space::Space;
-use crate::stamp::{StampMode, Stamps};
+use crate::stamp::{SharedStampMode, Stamps};
 use crate::table::{Found, Table, TableMemory};
 use crate::wheel::{Item, Wheel};
 use base::hash::KeyHasher;
@@ -99,7 +99,7 @@ impl MemEngine {
             hints,
             hasher,
             memory,
-            stamps: Stamps::new(StampMode::Recency),
+            stamps: Stamps::new(Arc::default()),
             rng,
             now: 0,
             mark: Mark::default(),
@@ -122,9 +122,10 @@ impl MemEngine {
         self.stamps.set_time(now);
     }
 
-    /// Chooses how access stamps are kept: by frequency under an LFU policy, else by recency.
-    pub fn set_stamp_mode(&mut self, mode: StampMode) {
-        self.stamps.set_mode(mode);
+    /// Keeps access stamps as this setting says, from now on: by frequency under an LFU policy, else by recency.
+    pub fn follow_stamp_mode(&mut self, shared: &Arc<SharedStampMode>) {
+        self.stamps = Stamps::new(Arc::clone(shared));
+        self.stamps.set_time(self.now);
     }
 
     /// Whether keys are known to be due, or to need another look, at the time told.

@@ -54,4 +54,4 @@ pub use eviction::{EvictionOrder, EvictionPolicy, EvictionScope};
 pub use hints::MemHints;
 pub use memory::{MemoryKind, MemoryUse};
 pub use shared_arena::MemoryArena;
-pub use stamp::StampMode;
+pub use stamp::{SharedStampMode, StampMode};

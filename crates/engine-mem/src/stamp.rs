@@ -14,6 +14,8 @@
 
 use crate::layout::STAMP_BITS;
 use base::{Rng, UnixMs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const KIND_BIT: u32 = 1 << (STAMP_BITS - 1);
 const SECONDS_MASK: u32 = KIND_BIT - 1;
@@ -37,29 +39,60 @@ pub enum StampMode {
     },
 }
 
+/// How all shards of a store keep stamps: one setting that each of them looks at when the time moves on.
+#[derive(Debug, Default)]
+pub struct SharedStampMode(AtomicU64);
+
+/// Set in [`SharedStampMode`] for frequency; the factor stands below it, the minutes below that.
+const SHARED_FREQUENCY: u64 = 1 << 63;
+const SHARED_FACTOR_MAX: u32 = u32::MAX >> 1;
+
+impl SharedStampMode {
+    /// Changes the way of stamping.
+    pub fn set(&self, mode: StampMode) {
+        let shared = match mode {
+            StampMode::Recency => 0,
+            StampMode::Frequency { log_factor, decay_minutes } => {
+                SHARED_FREQUENCY | u64::from(log_factor.min(SHARED_FACTOR_MAX)) << 32 | u64::from(decay_minutes)
+            }
+        };
+        self.0.store(shared, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> StampMode {
+        let shared = self.0.load(Ordering::Relaxed);
+        match shared & SHARED_FREQUENCY {
+            0 => StampMode::Recency,
+            _ => StampMode::Frequency {
+                log_factor: (shared >> 32) as u32 & SHARED_FACTOR_MAX,
+                decay_minutes: shared as u32,
+            },
+        }
+    }
+}
+
 /// The stamping clock of a shard.
 #[derive(Clone, Debug)]
 pub struct Stamps {
     mode: StampMode,
+    /// What `mode` follows.
+    shared: Arc<SharedStampMode>,
     /// The time, as stamps of each kind count it.
     seconds: u32,
     minutes: u32,
 }
 
 impl Stamps {
-    /// A clock for this way of stamping.
-    pub fn new(mode: StampMode) -> Self {
-        Self { mode, seconds: 0, minutes: 0 }
+    /// A clock that stamps as the setting says. Stamps given before a change of it keep their meaning until their entries
+    /// are used again.
+    pub fn new(shared: Arc<SharedStampMode>) -> Self {
+        Self { mode: shared.get(), shared, seconds: 0, minutes: 0 }
     }
 
-    /// Changes the way of stamping. Stamps given before keep their meaning until their entries are used again.
-    pub fn set_mode(&mut self, mode: StampMode) {
-        self.mode = mode;
-    }
-
-    /// Tells the time.
+    /// Tells the time, and takes over a changed setting.
     #[inline]
     pub fn set_time(&mut self, now: UnixMs) {
+        self.mode = self.shared.get();
         let seconds = now.div_euclid(1000);
         self.seconds = seconds as u32 & SECONDS_MASK;
         self.minutes = seconds.div_euclid(60) as u32 & MINUTES_MASK;
@@ -138,10 +171,16 @@ mod tests {
 
     const LFU: StampMode = StampMode::Frequency { log_factor: 10, decay_minutes: 1 };
 
+    fn stamps(mode: StampMode) -> Stamps {
+        let shared = Arc::new(SharedStampMode::default());
+        shared.set(mode);
+        Stamps::new(shared)
+    }
+
     /// Idle time counts seconds, also across the wrap of the clock.
     #[test]
     fn recency_counts_seconds() {
-        let mut stamps = Stamps::new(StampMode::Recency);
+        let mut stamps = stamps(StampMode::Recency);
         let wrap_ms = i64::from(SECONDS_MASK) * 1000;
         stamps.set_time(wrap_ms);
         let stamp = stamps.initial();
@@ -155,7 +194,7 @@ mod tests {
     /// decays by one a minute.
     #[test]
     fn frequency_grows_and_decays() {
-        let mut stamps = Stamps::new(LFU);
+        let mut stamps = stamps(LFU);
         stamps.set_time(1_000_000_000);
         let mut rng = Rng::new(2);
         let after = |hits: u32, rng: &mut Rng| (0..hits).fold(stamps.initial(), |stamp, _| stamps.touched(stamp, rng));
@@ -169,6 +208,19 @@ mod tests {
         stamps.set_time(1_000_000_000 + 1_000 * 60_000);
         assert_eq!(stamps.frequency(many), 0);
     }
+    #[test]
+    fn settings_are_shared_whole() {
+        let shared = SharedStampMode::default();
+        assert_eq!(shared.get(), StampMode::Recency);
+        for (log_factor, decay_minutes) in [(0, 0), (10, 1), (SHARED_FACTOR_MAX, u32::MAX)] {
+            let mode = StampMode::Frequency { log_factor, decay_minutes };
+            shared.set(mode);
+            assert_eq!(shared.get(), mode);
+        }
+        shared.set(StampMode::Recency);
+        assert_eq!(shared.get(), StampMode::Recency);
+    }
+
     /// After the policy has changed, a stamp of the other kind is never read as one of this kind: an entry that was used a
     /// lot is not mistaken for one never used, nor the other way round.
     #[test]
@@ -176,17 +228,17 @@ mod tests {
         let mut rng = Rng::new(3);
         // Every minute of a range in which the lower bits of the seconds take all values of a counter.
         for minute in 0..600 {
-            let mut stamps = Stamps::new(StampMode::Recency);
+            let mut stamps = stamps(StampMode::Recency);
             let start = 1_700_000_000_000 + minute * 60_000;
             stamps.set_time(start);
             let recent = stamps.initial();
-            stamps.set_mode(LFU);
+            stamps.shared.set(LFU);
             stamps.set_time(start + 90_000);
             assert_eq!((stamps.frequency(recent), stamps.idle_seconds(recent)), (COUNTER_INITIAL, 90));
             assert_eq!(stamps.replaced(recent), stamps.initial());
             let counted = stamps.touched(recent, &mut rng);
             assert_eq!(stamps.frequency(counted), COUNTER_INITIAL + 1, "the first access always counts");
-            stamps.set_mode(StampMode::Recency);
+            stamps.shared.set(StampMode::Recency);
             stamps.set_time(start + 210_000);
             assert_eq!(stamps.idle_seconds(counted) / 60, 2);
             assert_eq!(stamps.idle_seconds(stamps.touched(counted, &mut rng)), 0);

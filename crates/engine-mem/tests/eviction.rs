@@ -4,7 +4,7 @@
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng};
 use engine::{Encoding, Engine, Key, NewEntry, Type, Value};
-use engine_mem::{EvictionOrder, EvictionPolicy, EvictionScope, MemEngine, MemoryUse, StampMode};
+use engine_mem::{EvictionOrder, EvictionPolicy, EvictionScope, MemEngine, MemoryUse, SharedStampMode, StampMode};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -22,7 +22,9 @@ impl Cache {
         let hasher = KeyHasher::new(&mut Rng::new(1));
         let mut engine = MemEngine::new(hasher.clone(), Rng::new(2), Arc::new(MemoryUse::default()));
         engine.set_time(START);
-        engine.set_stamp_mode(mode);
+        let shared = Arc::new(SharedStampMode::default());
+        shared.set(mode);
+        engine.follow_stamp_mode(&shared);
         Self { engine, hasher }
     }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! free:   maxmemory-clients - held          each client may leave an eighth of it unsent before it is not read any more,
 //!                                           so that honest pipelines wait and nobody is closed
-//! none:   held > maxmemory-clients          the clients that hold most are closed
+//! none:   held > 15/16 of it                the clients that hold most are closed; what comes meanwhile has the rest
 //! ```
 //!
 //! With `maxmemory` set, data and clients share it, and data comes first: clients may hold three quarters of what data leaves
@@ -102,6 +102,7 @@ impl ClientMemory {
     pub fn evict(&self, clients: &Clients, data_bytes: u64, now_ms: i64) {
         let (own, all) = self.held();
         let (max, share) = (self.max_bytes.load(Ordering::Relaxed), self.share(data_bytes));
+        let (max, share) = (max / 16 * 15, share / 16 * 15);
         if own <= max && all <= share {
             return;
         }

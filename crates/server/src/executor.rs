@@ -37,7 +37,7 @@ const READ_BYTES_MIN: usize = 64 * 1024;
 const UNPARSED_COPIED_BYTES_MAX: usize = 16 * 1024;
 
 /// Reply buffers kept for the next connection that needs one, and the largest worth keeping.
-const SPARE_REPLIES: usize = 256;
+const SPARE_REPLIES: usize = 64;
 const SPARE_REPLY_BYTES_MAX: usize = 64 * 1024;
 
 /// Shows a line to watchers.

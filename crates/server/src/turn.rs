@@ -249,7 +249,7 @@ impl<'t> Turn<'t> {
         let store = &self.shared.store;
         let mut set = LockSet::None;
         match row.spec.locks {
-            Locks::None => {}
+            Locks::None | Locks::Each => {}
             Locks::All => set = LockSet::All,
             Locks::Keys => {
                 row.spec.visit_keys(args, |index, _| {
@@ -273,7 +273,7 @@ impl<'t> Turn<'t> {
                         LockSet::Several(shards) => shards.into_iter().for_each(|shard| set.insert(shard)),
                         LockSet::All => set = LockSet::All,
                     }
-                    if queued.row.spec.locks == Locks::All || matches!(queued.row.spec.locks, Locks::Cursor(_)) {
+                    if matches!(queued.row.spec.locks, Locks::All | Locks::Each | Locks::Cursor(_)) {
                         set = LockSet::All;
                     }
                 }

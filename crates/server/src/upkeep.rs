@@ -10,12 +10,17 @@ const SLICE: Duration = Duration::from_micros(100);
 /// Time between the beginnings of two rounds over the shards: an expired entry's memory is back after a little more.
 const PERIOD: Duration = Duration::from_millis(100);
 
+/// While clients are served, upkeep has one part in this many of the worker's time.
+const SHARE: u32 = 4;
+
 /// The shards one worker looks after.
 pub struct Upkeep {
     shards: Vec<ShardId>,
-    /// The shard to go on with; 0 between rounds.
-    next: usize,
+    /// The shard to go on with; `None` between rounds.
+    next: Option<usize>,
     round_at: Instant,
+    /// When clients have had their share of the time since the last slice.
+    rest_until: Instant,
     /// Called once a round.
     each_round: Box<dyn FnMut() + Send>,
 }
@@ -23,29 +28,37 @@ pub struct Upkeep {
 impl Upkeep {
     /// Looks after these shards, and calls `each_round` ten times a second.
     pub fn new(shards: Vec<ShardId>, each_round: Box<dyn FnMut() + Send>) -> Self {
-        Self { shards, next: 0, round_at: Instant::now(), each_round }
+        let now = Instant::now();
+        Self { shards, next: None, round_at: now, rest_until: now, each_round }
     }
 
-    /// One slice; true when there is more to do at once.
-    pub fn slice(&mut self, executor: &mut Executor) -> bool {
+    /// One slice, unless the worker has clients to serve and they have not had their share; true when there is more to do
+    /// at once.
+    pub fn slice(&mut self, executor: &mut Executor, has_clients: bool) -> bool {
         let start = Instant::now();
-        if self.next == 0 {
-            if start.duration_since(self.round_at) < PERIOD {
-                return false;
+        let mut next = match self.next {
+            Some(_) if has_clients && start < self.rest_until => return true,
+            Some(next) => next,
+            None if start.duration_since(self.round_at) < PERIOD => return false,
+            None => {
+                self.round_at = start;
+                (self.each_round)();
+                0
             }
-            self.round_at = start;
-            (self.each_round)();
-        }
+        };
         // A shard with more to do is stayed with; the round goes on in the next slice.
-        while let Some(shard) = self.shards.get(self.next) {
+        while let Some(shard) = self.shards.get(next) {
             if !executor.upkeep(*shard) {
-                self.next += 1;
+                next += 1;
             }
-            if start.elapsed() >= SLICE {
+            let spent = start.elapsed();
+            if spent >= SLICE {
+                self.next = Some(next);
+                self.rest_until = start + spent * SHARE;
                 return true;
             }
         }
-        self.next = 0;
+        self.next = None;
         false
     }
 }

@@ -190,6 +190,7 @@ impl Worker {
                 self.send(id);
                 self.make_ready(id);
             }
+            let has_clients = !self.ready.is_empty() || self.executor.has_waiting();
             self.read_ready();
             self.executor.run_batch();
             self.executor.take_to_send(&mut to_send);
@@ -197,7 +198,12 @@ impl Worker {
                 self.send(id);
                 self.make_ready(id);
             }
-            busy = self.upkeep.slice(&mut self.executor);
+            busy = self.upkeep.slice(&mut self.executor, has_clients);
+            if busy && !has_clients {
+                // Whoever else has to run on this core need not wait for the end of a long burst of upkeep: other workers with
+                // clients among them, when there are more workers than cores.
+                std::thread::yield_now();
+            }
             self.count();
             if self.executor.now() - self.inspected_at >= INSPECTION_MS {
                 self.inspected_at = self.executor.now();
@@ -212,6 +218,14 @@ impl Worker {
         let hard = self.executor.limits().output_hard_bytes;
         let share = self.memory.unsent_bytes_max(self.shared.store.memory.total());
         self.executor.pause_output_above(share.min(hard));
+        // Again and not only when a charge changes: looks for clients to close keep some time between them.
+        self.evict();
+    }
+
+    /// Closes clients if all of them hold too much.
+    fn evict(&self) {
+        let store = &self.shared.store;
+        self.memory.evict(self.shared.host.part::<Clients>(), store.memory.total(), self.executor.now());
     }
 
     fn count(&mut self) {
@@ -270,7 +284,6 @@ impl Worker {
 
     /// Charges a connection with what it holds now, and closes clients if that is too much.
     fn charge(&mut self, id: usize) {
-        let now = self.executor.now();
         let Some(connection) = self.executor.connection(id) else { return };
         let held = connection.held();
         let charge = Charge::of(&held);
@@ -278,7 +291,7 @@ impl Worker {
             self.memory.change(connection.charge, charge);
             connection.charge = charge;
             connection.session.info.set_held(&held);
-            self.memory.evict(self.shared.host.part::<Clients>(), self.shared.store.memory.total(), now);
+            self.evict();
         }
     }
 

@@ -10,9 +10,9 @@ use crate::store::Store;
 use crate::txn::{At, Scratch};
 use base::{DbIndex, ShardId};
 use engine::{Effect, Engine, Keyspace};
-use engine_mem::{EvictionPolicy, StampMode};
+use engine_mem::{EvictionPolicy, SharedStampMode, StampMode};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// The memory budget.
 pub struct Budget {
@@ -20,38 +20,28 @@ pub struct Budget {
     max_bytes: AtomicU64,
     /// Bytes counted beside the engines': buffers of connections.
     other_bytes: AtomicU64,
-    rule: RwLock<Rule>,
+    policy: RwLock<Option<EvictionPolicy>>,
+    /// How access is stamped, so that the policy can tell what goes first. Shards follow it.
+    pub(crate) stamps: Arc<SharedStampMode>,
     /// The shard that gives the next victim.
     turn: AtomicU64,
 }
 
-/// What goes first, and how access is stamped so that this can be told.
-#[derive(Clone, Copy, Debug)]
-struct Rule {
-    policy: Option<EvictionPolicy>,
-    stamps: StampMode,
-}
-
 impl Default for Budget {
     fn default() -> Self {
-        let rule = Rule { policy: None, stamps: StampMode::Recency };
         Self {
             max_bytes: AtomicU64::new(u64::MAX),
             other_bytes: AtomicU64::default(),
-            rule: RwLock::new(rule),
+            policy: RwLock::default(),
+            stamps: Arc::default(),
             turn: AtomicU64::default(),
         }
     }
 }
 
 impl Budget {
-    fn rule(&self) -> Rule {
-        *self.rule.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// How shards are to stamp accesses; they are told by their next upkeep.
-    pub(crate) fn stamps(&self) -> StampMode {
-        self.rule().stamps
+    fn policy(&self) -> Option<EvictionPolicy> {
+        *self.policy.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -70,7 +60,8 @@ impl Store {
     /// shard lock, so it may be called from a command.
     pub fn set_budget(&self, max_bytes: u64, policy: Option<EvictionPolicy>, stamps: StampMode) {
         self.budget.max_bytes.store(if max_bytes == 0 { u64::MAX } else { max_bytes }, Ordering::Relaxed);
-        *self.budget.rule.write().unwrap_or_else(PoisonError::into_inner) = Rule { policy, stamps };
+        *self.budget.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
+        self.budget.stamps.set(stamps);
     }
 
     /// Bytes beside the engines' that count against the budget, from now on: buffers of connections.
@@ -95,7 +86,7 @@ impl Store {
     /// write is to be refused.
     #[cold]
     pub fn evict(&self, bytes: usize, worker: usize, scratch: &mut Scratch) -> bool {
-        let Some(policy) = self.budget.rule().policy else { return false };
+        let Some(policy) = self.budget.policy() else { return false };
         let wanted = (bytes as u64 * 2).max(EVICTION_BYTES_MIN);
         let (mut freed, mut victims, mut empty_shards) = (0, 0, 0);
         let count = self.shard_ids().len() as u64;

@@ -1,6 +1,6 @@
 //! The store: all shards, the map of databases, and the parts every command shares.
 
-use crate::lock::{ShardLock, WorkerSet};
+use crate::lock::{Held, ShardLock, WorkerSet};
 use crate::shard::{Shard, ShardEngine};
 use crate::slots::SlotMap;
 use crate::spaces::Spaces;
@@ -77,10 +77,12 @@ impl Store {
         let slots = SlotMap::new(options.shard_count);
         let memory = Arc::new(MemoryUse::default());
         let arena = MemoryArena::reserve(options.shard_count);
+        let budget = crate::evict::Budget::default();
         let shards = (0..options.shard_count)
             .map(|shard| {
                 let rng = base::Rng::new(rng.next_u64());
-                let engine = MemEngine::in_arena(hasher.clone(), rng, memory.clone(), &arena, shard);
+                let mut engine = MemEngine::in_arena(hasher.clone(), rng, memory.clone(), &arena, shard);
+                engine.follow_stamp_mode(&budget.stamps);
                 let hints = engine.hints();
                 let engine = (options.engine)(engine);
                 ShardCell { lock: ShardLock::new(Shard { engine, watch: WatchTable::default() }), hints }
@@ -95,7 +97,7 @@ impl Store {
             memory,
             arena,
             wake: options.wake,
-            budget: Default::default(),
+            budget,
             active_expiration: AtomicBool::new(true),
             log: options.log,
         }
@@ -161,16 +163,21 @@ impl Store {
 
     /// Visits every shard under its lock, one after the other. For figures and settings, not for commands.
     pub fn each_shard<R>(&self, mut visit: impl FnMut(&mut Shard) -> R) -> impl Iterator<Item = R> {
-        self.shards.iter().map(move |cell| {
-            let mut held = loop {
-                match cell.lock.spin_lock() {
-                    Some(held) => break held,
-                    None => std::thread::yield_now(),
-                }
-            };
+        self.shard_ids().map(move |shard| {
+            let mut held = self.lock_patiently(shard);
             let result = visit(&mut held);
             self.unlock_one(held);
             result
         })
+    }
+
+    /// Takes a shard's lock, waiting for as long as somebody else holds it. Not while holding another: see D2.
+    pub(crate) fn lock_patiently(&self, shard: ShardId) -> Held<'_, Shard> {
+        loop {
+            match self.shard(shard).lock.spin_lock() {
+                Some(held) => return held,
+                None => std::thread::yield_now(),
+            }
+        }
     }
 }

@@ -73,6 +73,15 @@ impl<'s> Txn<'s> {
         self.held.get(shard)
     }
 
+    /// The cursor after a step over a shard: behind what it visited, or at the beginning of the next shard.
+    fn next_cursor(&self, shard: ShardId, step: ScanStep) -> ScanStep {
+        let next = match step.next {
+            Some(bound) => Some(bound & !0xFFFF | u64::from(shard.0)),
+            None => Some(u64::from(shard.0) + 1).filter(|next| *next < self.store.shard_ids().len() as u64),
+        };
+        ScanStep { next }
+    }
+
     fn apply_to_keyspaces(&mut self, effect: &Effect<'_>) {
         // Before the change, as long as it can be told which of the watched keys are there.
         self.held.iter_mut().for_each(|shard| shard.touch_watchers(effect));
@@ -183,7 +192,7 @@ impl Keyspace for Txn<'_> {
 
     fn len(&self, space: KeyspaceId) -> u64 {
         match &self.held {
-            HeldShards::None => 0,
+            HeldShards::None => self.store.each_shard(|shard| shard.engine.len(space)).sum(),
             HeldShards::One(_, held) => held.engine.len(space),
             HeldShards::Several(all) => all.iter().map(|(_, held)| held.engine.len(space)).sum(),
         }
@@ -191,7 +200,7 @@ impl Keyspace for Txn<'_> {
 
     fn expiring_len(&self, space: KeyspaceId) -> u64 {
         match &self.held {
-            HeldShards::None => 0,
+            HeldShards::None => self.store.each_shard(|shard| shard.engine.expiring_len(space)).sum(),
             HeldShards::One(_, held) => held.engine.expiring_len(space),
             HeldShards::Several(all) => all.iter().map(|(_, held)| held.engine.expiring_len(space)).sum(),
         }
@@ -200,7 +209,7 @@ impl Keyspace for Txn<'_> {
     fn average_ttl_ms(&mut self, space: KeyspaceId) -> Option<u64> {
         let now = self.now;
         let (mut sum, mut weight) = (0u128, 0u128);
-        for shard in self.held.iter_mut() {
+        let sample = |shard: &mut Shard| {
             let expiring = u128::from(shard.engine.expiring_len(space));
             let samples = TTL_SAMPLES_PER_SHARD.min(expiring as usize);
             let sampled = (0..samples).filter_map(|_| shard.engine.random_expiration(space));
@@ -210,16 +219,28 @@ impl Keyspace for Txn<'_> {
                 sum += expiring * average;
                 weight += expiring;
             }
+        };
+        match &mut self.held {
+            HeldShards::None => self.store.each_shard(sample).for_each(drop),
+            held => held.iter_mut().for_each(sample),
         }
         sum.checked_div(weight).map(|average| average as u64)
     }
 
     /// A cursor is a bound of the hash (upper 48 bits) and a shard (lower 16). Locks of further shards are taken one at a
-    /// time, the last one's opened first; when one is taken by somebody else the step visits nothing.
+    /// time, the last one's opened first; when one is taken by somebody else the step visits nothing. A command that holds
+    /// none takes each for one step, and waits for it.
     fn scan(&mut self, space: KeyspaceId, cursor: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep {
         let shard = ShardId(cursor as u16);
         if shard.index() >= self.store.shard_ids().len() {
             return ScanStep { next: None };
+        }
+        if matches!(self.held, HeldShards::None) {
+            let mut held = self.store.lock_patiently(shard);
+            held.engine.set_time(self.now);
+            let step = held.engine.scan(space, cursor & !0xFFFF, visit);
+            self.store.unlock_one(held);
+            return self.next_cursor(shard, step);
         }
         if let HeldShards::One(held, _) = &self.held
             && *held != shard
@@ -230,11 +251,7 @@ impl Keyspace for Txn<'_> {
             self.held.get(shard).engine.set_time(self.now);
         }
         let step = self.held.get(shard).engine.scan(space, cursor & !0xFFFF, visit);
-        let next = match step.next {
-            Some(bound) => Some(bound & !0xFFFF | u64::from(shard.0)),
-            None => Some(u64::from(shard.0) + 1).filter(|next| *next < self.store.shard_ids().len() as u64),
-        };
-        ScanStep { next }
+        self.next_cursor(shard, step)
     }
 
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>> {

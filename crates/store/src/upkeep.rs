@@ -31,9 +31,6 @@ impl Store {
             // The keys are copied out, since their entries are removed while they are named.
             let mut due: Vec<(Vec<u8>, base::KeyspaceId)> = Vec::new();
             let engine = &mut txn.held.get(shard).engine;
-            if let ShardEngine::Memory(engine) = engine {
-                engine.set_stamp_mode(self.budget.stamps());
-            }
             let expire_step = if self.active_expiration.load(Ordering::Relaxed) { EXPIRE_STEP } else { 0 };
             let found = engine.due(expire_step, &mut |key| due.push((key.bytes.to_vec(), key.space)));
             for (bytes, space) in &due {

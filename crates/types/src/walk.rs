@@ -33,7 +33,8 @@ pub fn scan(ks: &mut dyn Keyspace, cursor: u64, entries: u64, visit: &mut dyn Fn
     cursor
 }
 
-/// Visits every live entry of the selected keyspace, whose shards are all locked.
+/// Visits every live entry of the selected keyspace, whose shards are all locked, or locked one stretch at a time: then
+/// entries that come or go meanwhile may be visited or not, and no other is missed or visited twice.
 pub fn all(ks: &mut dyn Keyspace, visit: &mut dyn FnMut(&Entry<'_>)) {
     let (space, now) = (ks.space(), ks.now());
     let mut cursor = Some(0);

@@ -193,8 +193,9 @@ const OFFSET_HARMLESS_MAX: u64 = 1 << 18;
 const OFFSET_REFUSED: u64 = 1 << 32;
 
 /// Takes out of a request what would not repeat: a time to live that passes, or ties with another, within the run; a
-/// deadline in the past that a server notices when it pleases; an offset that is allocated for; a wait.
-fn tame(rng: &mut Rng, words: &mut [Vec<u8>]) {
+/// deadline in the past that a server notices when it pleases; an offset that is allocated for; a wait. Adds to a BITFIELD
+/// a step that cannot be refused.
+fn tame(rng: &mut Rng, words: &mut Vec<Vec<u8>>) {
     let name = words.first().map(|word| word.to_ascii_uppercase()).unwrap_or_default();
     let unit_ms = match &name[..] {
         b"EXPIRE" | b"SETEX" => Some(1000),
@@ -202,6 +203,10 @@ fn tame(rng: &mut Rng, words: &mut [Vec<u8>]) {
         _ => None,
     };
     let allocates = matches!(&name[..], b"SETRANGE" | b"SETBIT" | b"BITFIELD");
+    let fails = words.iter().any(|word| word.eq_ignore_ascii_case(b"FAIL"));
+    if name == b"BITFIELD" && fails && !words.ends_with(&step_that_succeeds()) {
+        words.extend(step_that_succeeds());
+    }
     if name == b"WAIT" || name == b"WAITAOF" {
         // A positive number of replicas is waited for; there are none.
         let positive = |word: &&mut Vec<u8>| word.first().is_some_and(|digit| (b'1'..=b'9').contains(digit));
@@ -236,6 +241,12 @@ fn tame(rng: &mut Rng, words: &mut [Vec<u8>]) {
             words[i] = b"100".to_vec();
         }
     }
+}
+
+/// The end of a BITFIELD that may refuse steps: when it refuses all of them, a string that it has made longer counts as
+/// changed for those who watch it in Onggi, and not in Valkey.
+fn step_that_succeeds() -> [Vec<u8>; 4] {
+    ["INCRBY", "i64", "0", "0"].map(|word| word.as_bytes().to_vec())
 }
 
 /// Whether a request is safe to repeat on every server at the same time.

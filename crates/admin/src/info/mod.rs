@@ -15,7 +15,7 @@ static INFO: CommandSpec = CommandSpec {
     flags: Flags::LOADING.union(Flags::STALE),
     categories: Categories::DANGEROUS,
     keys: &[],
-    locks: Locks::All,
+    locks: Locks::Each,
     docs: &Docs {
         summary: "Tells figures and facts about the server.",
         since: "1.0.0",

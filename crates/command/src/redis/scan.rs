@@ -142,7 +142,7 @@ static KEYS: CommandSpec = CommandSpec {
     flags: Flags::READONLY,
     categories: Categories::KEYSPACE.union(Categories::DANGEROUS),
     keys: &[],
-    locks: Locks::All,
+    locks: Locks::Each,
     docs: &Docs {
         summary: "Lists every key that matches a pattern.",
         since: "1.0.0",

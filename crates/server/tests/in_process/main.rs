@@ -2,6 +2,7 @@
 //! listener, workers and sockets (`served`).
 #![cfg(not(shuttle))]
 
+mod clocks;
 mod harness;
 mod reply;
 mod scan;

@@ -2,8 +2,9 @@
 
 use crate::harness::{START_MS, request};
 use crate::reply::Reply;
-use base::clock::ManualClock;
+use base::clock::{ManualClock, Slew};
 use base::random::SeededEntropy;
+use base::{Clock, UnixMs};
 use config::{CommandLine, load};
 use server::listen::{Acceptor, AcceptorHandle, Endpoint, Listener, listen_tcp};
 use server::serve::serve;
@@ -16,6 +17,27 @@ use std::time::Duration;
 /// Longest wait for a reply. It is no measure of speed: a server that has not answered by then never will.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
+/// The product's clock over a manual one in place of the machine's.
+struct SlewedClock {
+    manual: Arc<ManualClock>,
+    slew: Slew,
+}
+
+impl Clock for SlewedClock {
+    fn now_ms(&self) -> UnixMs {
+        let monotonic_ms = i64::try_from(self.monotonic_ns() / 1_000_000).expect("tests end before that");
+        self.slew.now_ms(monotonic_ms, || self.manual.now_ms())
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        self.manual.monotonic_ns()
+    }
+
+    fn wall_us(&self) -> i64 {
+        self.manual.wall_us()
+    }
+}
+
 /// A running server. It ends with this value.
 pub struct Served {
     pub clock: Arc<ManualClock>,
@@ -27,6 +49,17 @@ pub struct Served {
 impl Served {
     /// Starts a server with options of its command line.
     pub fn start(options: &[&str]) -> Self {
+        let clock = Arc::new(ManualClock::new(START_MS));
+        Self::start_by(clock.clone(), clock, options)
+    }
+
+    /// Starts one whose clock follows the manual clock's wall time as that of the product follows the machine's.
+    pub fn start_slewed(options: &[&str]) -> Self {
+        let clock = Arc::new(ManualClock::new(START_MS));
+        Self::start_by(clock.clone(), Arc::new(SlewedClock { manual: clock, slew: Slew::new(START_MS) }), options)
+    }
+
+    fn start_by(clock: Arc<ManualClock>, of_server: Arc<dyn Clock>, options: &[&str]) -> Self {
         let line = CommandLine::parse(options.iter().map(Into::into)).expect("good options");
         let loaded = load(&line, &vfs::RealFs, &mut std::io::empty()).expect("good options");
         let Ok(Listener::Tcp(listener)) = listen_tcp((Ipv4Addr::LOCALHOST, 0).into(), 128) else {
@@ -34,8 +67,7 @@ impl Served {
         };
         let address = listener.local_addr().expect("it listens");
         let acceptor = Acceptor::new(vec![(Endpoint::Tcp(address), Listener::Tcp(listener))]).expect("an event queue");
-        let (handle, clock) = (acceptor.handle(), Arc::new(ManualClock::new(START_MS)));
-        let of_server = clock.clone();
+        let handle = acceptor.handle();
         let thread = std::thread::spawn(move || {
             serve(loaded, acceptor, Arc::new(SeededEntropy::new(7)), of_server).expect("the server runs");
         });

@@ -1,0 +1,175 @@
+"""What every attack is measured by: the server process, its memory, and the canary's waits."""
+
+import os
+import random
+import resource
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from canary import Canary
+from resp import Connection
+
+MB = 1 << 20
+PAGE = os.sysconf("SC_PAGE_SIZE")
+TICK = os.sysconf("SC_CLK_TCK")
+
+# reliability: the same process, no error for others, waits below a second, and memory that stays and comes back.
+WAIT_MS_MAX = 1000
+GROWTH_MAX = 256 * MB
+AFTER_SECONDS = 3
+AFTER_MAX = 32 * MB
+
+
+class Server:
+    """The server under attack."""
+
+    def __init__(self, host, port, password, pid):
+        self.host, self.port, self.password, self.pid = host, int(port), password, int(pid)
+
+    def resident(self):
+        """Bytes of memory the process has in use."""
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * PAGE
+
+    def cpu_seconds(self):
+        """Processor time the process has used."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICK
+
+    def alive(self):
+        """Whether the process runs: a zombie does not."""
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        except OSError:
+            return False
+
+    def info(self, section, field):
+        """A field of INFO."""
+        with Connection(self) as connection:
+            for line in connection.call("INFO", section).decode().splitlines():
+                if line.startswith(field + ":"):
+                    return line.split(":", 1)[1]
+        raise AssertionError(f"INFO {section} has no {field}")
+
+
+class Watch:
+    """The highest resident memory from `with` to its end."""
+
+    def __init__(self, server):
+        self.server, self.before, self.peak = server, server.resident(), 0
+        self.stop = threading.Event()
+
+    def __enter__(self):
+        self.thread = threading.Thread(target=self._look, daemon=True)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        self.thread.join()
+
+    def _look(self):
+        while not self.stop.wait(0.01):
+            try:
+                self.peak = max(self.peak, self.server.resident())
+            except OSError:
+                return
+
+
+class Suite:
+    """Runs attacks and reports them as `ok - NAME` or `not ok - NAME: REASON`."""
+
+    def __init__(self, server, seed, times):
+        self.server, self.seed, self.times = server, seed, times
+        self.failed = 0
+
+    def random(self, name):
+        """The attack's random numbers; the same for the same seed."""
+        return random.Random(f"{self.seed}/{name}")
+
+    def check(self, name, body):
+        """Runs `body`; what it raises is the failure."""
+        try:
+            body()
+            print(f"ok - {name}", flush=True)
+        except Exception as problem:
+            self.failed += 1
+            text = " ".join(str(problem).split())[:600]
+            print(f"not ok - {name}: {type(problem).__name__}: {text}", flush=True)
+
+    def attack(self, name, body, growth=GROWTH_MAX, after=AFTER_MAX, wait_ms=WAIT_MS_MAX, p99_ms=None, full_is_fine=False):
+        """Runs an attack beside the canary and checks what must hold. `growth` and `after` of None are not looked at."""
+
+        def run():
+            server = self.server
+            start = time.monotonic()
+            with Watch(server) as watch, Canary(server, full_is_fine) as canary:
+                body()
+                left = settle(server, watch.before + after) if after is not None else server.resident()
+            seconds = time.monotonic() - start
+            print(f"   {name}: worst wait {canary.worst_ms():.1f} ms, p99 {canary.p99_ms():.2f} ms of {len(canary.waits)}, "
+                  f"memory {mb(watch.before)}, at most {mb(watch.peak - watch.before)} more, {mb(left - watch.before)} more after, "
+                  f"{seconds:.1f} s", flush=True)
+            expect(server.alive(), "the server has ended")
+            expect(not canary.errors, f"the canary saw {canary.errors}")
+            expect(canary.worst_ms() < wait_ms, f"the canary waited {canary.worst_ms():.0f} ms")
+            if p99_ms is not None:
+                expect(canary.p99_ms() < p99_ms, f"one call of the canary in 100 took {canary.p99_ms():.1f} ms")
+            if growth is not None:
+                expect(watch.peak - watch.before <= growth, f"memory grew by {mb(watch.peak - watch.before)}")
+            if after is not None:
+                expect(left <= watch.before + after, f"{mb(left - watch.before)} more after {AFTER_SECONDS} s")
+
+        self.check(name, run)
+
+
+def settle(server, wanted, seconds=AFTER_SECONDS):
+    """Waits until the resident memory is at most `wanted`, at most so long; what it is then."""
+    deadline = time.monotonic() + seconds
+    while (now := server.resident()) > wanted and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return now
+
+
+def expect(holds, otherwise):
+    """Fails with the text unless it holds."""
+    if not holds:
+        raise AssertionError(otherwise)
+
+
+def equal(got, wanted, context=""):
+    """Fails unless the two are equal."""
+    expect(got == wanted, f"got {got!r}, expected {wanted!r} {context}")
+
+
+def mb(count):
+    """Bytes for people."""
+    return f"{count / MB:.1f} MB"
+
+
+def raise_descriptor_limit(wanted):
+    """Lets this process open so many descriptors; False when the system does not."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= wanted:
+        return True
+    for limits in ((wanted, max(hard, wanted)), (min(wanted, hard), hard)):
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            break
+        except (ValueError, OSError):
+            continue
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= wanted
+
+
+@contextmanager
+def many(server, count, **options):
+    """So many connections, closed at the end."""
+    connections = []
+    try:
+        for _ in range(count):
+            connections.append(Connection(server, **options))
+        yield connections
+    finally:
+        for connection in connections:
+            connection.close()

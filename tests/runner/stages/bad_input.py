@@ -1,0 +1,147 @@
+"""Bad input: clients that mean harm or do not care, beside one that must not notice; see tests/bad-input/.
+
+The long form repeats each area with ten seeds, and the timed attacks for longer.
+"""
+
+import os
+import time
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import need
+from job import ROOT, Job, Skip, Stage
+from servers import Server
+
+HOME = ROOT / "tests" / "bad-input"
+SECONDS_MAX = 600
+SEEDS = 10
+TIMES = 5
+
+MB = 1 << 20
+BUDGET = 100 * MB
+# Where the memory controller of control groups is: version 1, version 2.
+GROUPS = ((Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"), (Path("/sys/fs/cgroup"), "memory.max"))
+
+FEW_DESCRIPTORS = 600
+
+
+@dataclass(frozen=True)
+class Area:
+    """One module of attacks, and the server it wants."""
+
+    name: str
+    options: tuple = ()
+    password: str = None
+
+    def run(self, job, seed="-", times=1):
+        """Starts the server and attacks it."""
+        with Server("onggi", password=self.password, options=self.options) as server:
+            attack(job, self.name, server, seed, times)
+
+
+AREAS = [
+    Area("output"), Area("input"), Area("arguments", (("proto-max-bulk-len", "1mb"),)), Area("connections", (("maxclients", "12000"),)),
+    Area("login", password="correct-horse-battery"), Area("keys"), Area("sockets"),
+]
+
+
+def attack(job, area, server, seed="-", times=1, env=None):
+    """One module of attacks on a server that runs, and how the server ends afterwards."""
+    job.command(["python3", "main.py", area, "127.0.0.1", server.port, server.password or "", server.process.pid, seed, times], name=area,
+                cwd=HOME, timeout=SECONDS_MAX * times, counts=True, env=env)
+    job.check(f"the server lives after {area}", None if server.alive() else f"it ended with {server.process.returncode}")
+    start = time.monotonic()
+    server.process.terminate()
+    try:
+        status = server.process.wait(timeout=10)
+        seconds = time.monotonic() - start
+        job.check(f"SIGTERM ends the server after {area}", None if status == 0 and seconds < 2 else f"status {status} after {seconds:.1f} s")
+    except Exception as problem:
+        job.check(f"SIGTERM ends the server after {area}", str(problem))
+
+
+def memory(job, seed="-", times=1):
+    """The budget, in a control group that kills the server when it takes a quarter and 64 MiB more."""
+    with Server("onggi", options=[("maxmemory", BUDGET)]) as server:
+        try:
+            group = control_group(server.process.pid, BUDGET * 125 // 100 + 64 * MB)
+        except Skip as reason:
+            job.skip_check("memory in a control group", str(reason))
+            group = nullcontext()
+        with group:
+            attack(job, "memory", server, seed, times)
+
+
+@contextmanager
+def group_of(path):
+    """Removes the group when the server has ended."""
+    yield
+    for _ in range(100):
+        try:
+            path.rmdir()
+            return
+        except OSError:
+            time.sleep(0.05)
+
+
+def control_group(pid, limit):
+    """Puts the process in a new control group with a limit of memory."""
+    if os.geteuid() != 0:
+        raise Skip("not root: cannot make a control group")
+    for home, file in GROUPS:
+        path = home / f"onggi-test-{pid}"
+        if not (home / "cgroup.procs").exists():
+            continue
+        path.mkdir()
+        if (path / file).exists():
+            (path / file).write_text(str(limit))
+            (path / "cgroup.procs").write_text(str(pid))
+            return group_of(path)
+        path.rmdir()
+    raise Skip("no memory controller of control groups")
+
+
+def clock(job):
+    """The machine's wall clock jumps, as the server sees it."""
+    need.apt("faketime")
+    libraries = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
+    if not libraries:
+        raise Skip("the package faketime has no libfaketime.so.1")
+    with TemporaryDirectory(prefix="onggi-clock-") as directory:
+        file = Path(directory) / "time"
+        file.write_text("+0")
+        env = {"LD_PRELOAD": str(libraries[0]), "FAKETIME_TIMESTAMP_FILE": str(file), "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+        with Server("onggi", env=env) as server:
+            attack(job, "clock", server, env={"ONGGI_FAKETIME_FILE": str(file)})
+
+
+def few_descriptors(job):
+    """A server that may not open enough descriptors says so and takes fewer clients."""
+    need.program("setpriv", "util-linux")
+    wrap = ["prlimit", f"--nofile={FEW_DESCRIPTORS}:{FEW_DESCRIPTORS}"]
+    if os.geteuid() == 0:
+        wrap = ["setpriv", "--bounding-set=-sys_resource", "--inh-caps=-sys_resource", *wrap]
+    with Server("onggi", wrap=wrap) as server:
+        said = server.output.read_text()
+        wanted = f"descriptors for {FEW_DESCRIPTORS - 64} clients"
+        job.check("too few descriptors are named at start", None if wanted in said else f"it said: {said[:500]}")
+
+
+def run(job: Job, seed="-", times=1):
+    for area in AREAS:
+        area.run(job, seed, times)
+    memory(job, seed, times)
+    few_descriptors(job)
+    try:
+        clock(job)
+    except Skip as reason:
+        job.skip_check("clock", str(reason))
+
+
+def pieces(_job):
+    return [(f"seed {seed}", lambda job, seed=seed: run(job, seed, TIMES)) for seed in range(1, SEEDS + 1)]
+
+
+STAGE = Stage("bad-input", "clients that mean harm or do not care, beside one that must not notice", run, pieces)
