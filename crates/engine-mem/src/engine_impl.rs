@@ -282,7 +282,7 @@ impl Engine for MemEngine {
             true => self.entries.used(found.handle, |stamp| self.stamps.touched(stamp, &mut self.rng)),
             false => self.entries.entry(found.handle),
         };
-        Ok((!entry.is_expired(self.now)).then_some(entry))
+        if entry.is_expired(self.now) { Ok(None) } else { Ok(Some(entry)) }
     }
 
     #[inline]

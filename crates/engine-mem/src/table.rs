@@ -23,6 +23,7 @@ use crate::region::Lines;
 use crate::wheel::Item;
 use base::Rng;
 use base::hash::KeyHasher;
+use std::num::NonZeroU8;
 
 /// An extent above this fill grows before it takes another entry: displacing cells in a fuller one costs more than it
 /// saves.
@@ -47,9 +48,28 @@ pub struct Found {
     header: u32,
     /// The bucket's line.
     bucket: u32,
-    cell: u32,
     /// The entry.
     pub handle: u32,
+    cell: CellNumber,
+}
+
+// Handed from function to function in two registers.
+const _: () = assert!(size_of::<Option<Found>>() == 16);
+
+/// A cell of a bucket, counted from 1.
+#[derive(Clone, Copy, Debug)]
+struct CellNumber(NonZeroU8);
+
+impl CellNumber {
+    #[inline]
+    fn new(cell: u32) -> Self {
+        Self(NonZeroU8::MIN.saturating_add(cell as u8))
+    }
+
+    #[inline]
+    fn get(self) -> u32 {
+        u32::from(self.0.get()) - 1
+    }
 }
 
 /// A stretch of hashes that one extent covers.
@@ -117,7 +137,7 @@ impl Table {
                 let cell = matches.trailing_zeros();
                 let handle = bucket.handle(cell);
                 if wanted(handle) {
-                    return Some(Found { header, bucket: line, cell, handle });
+                    return Some(Found { header, bucket: line, handle, cell: CellNumber::new(cell) });
                 }
                 matches &= matches - 1;
             }
@@ -142,17 +162,17 @@ impl Table {
     /// Points the cell to another place of its entry.
     #[inline]
     pub fn set_handle(&self, heap: &Heap, found: Found, handle: u32) {
-        bucket_at(heap, found).set_handle(found.cell, handle);
+        bucket_at(heap, found).set_handle(found.cell.get(), handle);
     }
 
     /// Whether the checkpoint with this mark has taken the entry.
     pub fn is_saved(&self, heap: &Heap, found: Found, mark: Mark) -> bool {
-        bucket_at(heap, found).is_saved(found.cell, mark)
+        bucket_at(heap, found).is_saved(found.cell.get(), mark)
     }
 
     /// Notes that it has.
     pub fn set_saved(&self, heap: &Heap, found: Found, mark: Mark) {
-        bucket_at(heap, found).set_saved(found.cell, mark);
+        bucket_at(heap, found).set_saved(found.cell.get(), mark);
     }
 
     /// Adds the entry of a key that is not there yet.
@@ -173,7 +193,7 @@ impl Table {
 
     /// Takes the cell out of the table.
     pub fn remove(&mut self, heap: &mut Heap, hash: u64, found: Found, mark: Mark) {
-        bucket_at(heap, found).vacate(found.cell);
+        bucket_at(heap, found).vacate(found.cell.get());
         let extent = Extent::at(heap.backing(), found.header);
         let len = extent.len() - 1;
         extent.set_len(len);
@@ -289,7 +309,7 @@ impl Table {
             cells(bucket.occupied()).map(move |cell| Found {
                 header: stretch.header,
                 bucket: line,
-                cell,
+                cell: CellNumber::new(cell),
                 handle: bucket.handle(cell),
             })
         })

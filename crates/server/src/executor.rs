@@ -157,8 +157,6 @@ struct Pending {
     row: Option<Row>,
     /// Where its first key belongs, when that key's place is fixed.
     place: Option<Place>,
-    /// What hashing the key found out about its bucket.
-    bucket: Option<u32>,
 }
 
 /// Why filling the batch stopped.
@@ -437,27 +435,17 @@ impl Executor {
             let spans = &self.arguments.spans()[first_span..];
             let args = Args::new(input, spans, self.arguments.large());
             let row = self.shared.table.lookup(&args);
-            let (mut place, mut bucket) = (None, None);
+            let mut place = None;
             if let (Some(row), Some(space)) = (&row, space)
                 && row.first_key > 0
                 && let Some(bytes) = args.bytes(usize::from(row.first_key))
             {
                 let key = self.shared.store.key(space, bytes);
                 let shard = self.shared.store.shard_of(&key);
-                bucket = self.shared.store.prefetch_bucket(shard, space, key.hash);
                 place = Some(Place { hash: key.hash, slot: key.slot, space, shard });
             }
             let span_count = spans.len();
-            self.batch.push(Pending {
-                connection: id,
-                input: source,
-                start: at,
-                first_span,
-                span_count,
-                row,
-                place,
-                bucket,
-            });
+            self.batch.push(Pending { connection: id, input: source, start: at, first_span, span_count, row, place });
             at += consumed;
             if self.batch.len() >= room {
                 return (at, FillStop::Full);
@@ -495,12 +483,26 @@ impl Executor {
         self.own_inputs.clear();
     }
 
-    fn run_batch_keeping_input(&mut self) {
-        for pending in &self.batch {
-            if let (Some(place), Some(bucket)) = (&pending.place, pending.bucket) {
-                self.shared.store.prefetch_entry(place.shard, place.space, place.hash, bucket);
+    /// Asks for the buckets of the batch's keys, then for the entries. The loops are short, so that the processor works on
+    /// many keys at once, though the way to each bucket is two loads long.
+    #[inline]
+    fn prefetch(&self) {
+        let store = &self.shared.store;
+        let mut lines = [None; BATCH_LEN];
+        for (pending, line) in self.batch.iter().zip(&mut lines) {
+            if let Some(place) = &pending.place {
+                *line = store.prefetch_bucket(place.shard, place.space, place.hash);
             }
         }
+        for (pending, line) in self.batch.iter().zip(&lines) {
+            if let (Some(place), Some(line)) = (&pending.place, *line) {
+                store.prefetch_entry(place.shard, place.space, place.hash, line);
+            }
+        }
+    }
+
+    fn run_batch_keeping_input(&mut self) {
+        self.prefetch();
         let batch = std::mem::take(&mut self.batch);
         let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, self.now);
         for pending in &batch {
@@ -529,7 +531,10 @@ impl Executor {
             } else if connection.reply.len() > self.limits.output_pause_bytes {
                 connection.paused = true;
                 connection.waiting.push_back(args.to_owned());
-            } else if turn.run(&mut self.scratch, connection, pending.row.as_ref(), args, pending.place).is_err() {
+            } else if turn
+                .run(&mut self.scratch, connection, pending.row.as_ref(), &args, pending.place.as_ref())
+                .is_err()
+            {
                 connection.waiting.push_back(args.to_owned());
                 self.waiting.push(pending.connection);
             }
@@ -567,7 +572,7 @@ impl Executor {
                 break;
             }
             let row = self.shared.table.lookup(&args.as_args());
-            if turn.run(&mut self.scratch, connection, row.as_ref(), args.as_args(), None).is_err() {
+            if turn.run(&mut self.scratch, connection, row.as_ref(), &args.as_args(), None).is_err() {
                 connection.waiting.push_front(args);
                 self.waiting.push(id);
                 break;

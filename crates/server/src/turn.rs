@@ -67,16 +67,16 @@ impl<'t> Turn<'t> {
         scratch: &mut Scratch,
         connection: &mut Connection,
         row: Option<&Row>,
-        args: Args<'_>,
-        place: Option<Place>,
+        args: &Args<'_>,
+        place: Option<&Place>,
     ) -> Result<(), Blocked> {
-        let Some(row) = row else { return self.refuse(connection, &args) };
+        let Some(row) = row else { return self.refuse(connection, args) };
         connection.last_command = row.index;
         let mark = connection.reply.mark();
         let session = &connection.session;
         let is_watched = self.shared.monitors.load(Ordering::Relaxed) > 0;
         if !session.is_plain() || self.pause.is_some() || is_watched || self.shared.store.is_over_budget() {
-            if self.is_stopped(scratch, connection, row, &args)? {
+            if self.is_stopped(scratch, connection, row, args)? {
                 if !connection.session.reply_wanted() {
                     connection.reply.rewind(mark);
                 }
@@ -95,7 +95,7 @@ impl<'t> Turn<'t> {
             })),
             _ => catch_unwind(AssertUnwindSafe(|| {
                 request.hashed = place;
-                let locks = self.locks(request.session, row, &args);
+                let locks = self.locks(request.session, row, args);
                 self.shared.store.commit(scratch, &locks, &at, |txn| request.call(txn))
             })),
         };
@@ -286,8 +286,8 @@ impl<'t> Turn<'t> {
 /// One request on its way through [`call`].
 struct Request<'r, 't> {
     row: &'r Row,
-    args: Args<'r>,
-    hashed: Option<Place>,
+    args: &'r Args<'r>,
+    hashed: Option<&'r Place>,
     session: &'r mut Session,
     reply: &'r mut ReplyBuffer,
     turn: &'r Turn<'t>,
@@ -307,7 +307,7 @@ impl Request<'_, '_> {
         });
         let mut ctx = Ctx {
             spec: row.spec,
-            args,
+            args: *args,
             reply: self.reply,
             ks: txn,
             session: self.session,
