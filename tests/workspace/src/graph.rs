@@ -5,7 +5,7 @@ use crate::tree;
 use std::fs;
 
 /// The layer of every crate, by directory under `crates/`. A new crate gets its line here before anything uses it.
-const LAYERS: [(&str, u8); 28] = [
+const LAYERS: [(&str, u8); 29] = [
     ("base", 0),
     ("vfs", 1),
     ("codec", 1),
@@ -34,6 +34,7 @@ const LAYERS: [(&str, u8); 28] = [
     // Test crates outside `crates/`.
     ("tests/workspace", TEST_ONLY),
     ("tests/differential", TEST_ONLY),
+    ("tests/in-process", TEST_ONLY),
     ("tests/protocol", TEST_ONLY),
 ];
 

@@ -18,13 +18,7 @@ pub const COMMANDS: &[&CommandSpec] = &[&MULTI, &EXEC, &DISCARD, &WATCH, &UNWATC
 
 /// Documentation that all rows of this family share.
 const fn docs(summary: &'static str, since: &'static str, complexity: &'static str) -> Docs {
-    Docs {
-        summary,
-        since,
-        group: "transactions",
-        complexity,
-        ..Docs::NONE
-    }
+    Docs { summary, since, group: "transactions", complexity, ..Docs::NONE }
 }
 
 static MULTI: CommandSpec = CommandSpec {
@@ -137,10 +131,9 @@ fn fetch_all(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         for queued in &transaction.queue {
             let args = queued.args.as_args();
             queued.row.spec.visit_keys(&args, |index, _| {
-                if result.is_ok() {
-                    let key = ctx.ks.key(args.bytes(index).unwrap_or_default());
-                    result = ctx.ks.peek(&key).map(|_| ());
-                }
+                let key = ctx.ks.key(args.bytes(index).unwrap_or_default());
+                // All are asked for, so that they come together and the transaction waits once.
+                result = ctx.ks.peek(&key).map(|_| ()).and(result);
             });
         }
     }
@@ -148,12 +141,12 @@ fn fetch_all(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(result?)
 }
 
-/// The databases a transaction can reach: the one selected, and those its SELECT, MOVE and COPY name.
+/// The databases a transaction can reach: the one selected, and those its SELECT, SWAPDB, MOVE and COPY name.
 fn databases(selected: DbIndex, transaction: &Transaction) -> BTreeSet<DbIndex> {
     let named = transaction.queue.iter().flat_map(|queued| {
         let args = queued.args.as_args();
         let first = match queued.row.spec.name {
-            "select" => 1,
+            "select" | "swapdb" => 1,
             "move" => 2,
             "copy" => 4,
             _ => args.len(),
