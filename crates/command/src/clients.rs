@@ -491,6 +491,13 @@ impl Clients {
         self.evicted.load(Ordering::Relaxed)
     }
 
+    /// Sets the counts of what has happened so far back to 0 (CONFIG RESETSTAT).
+    pub fn reset_counts(&self) {
+        for count in [&self.accepted, &self.rejected, &self.evicted, &self.output_limited, &self.query_limited] {
+            count.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Counts a client that was closed for `client-output-buffer-limit`.
     pub fn count_output_limited(&self) {
         self.output_limited.fetch_add(1, Ordering::Relaxed);
