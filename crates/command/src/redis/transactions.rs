@@ -228,9 +228,8 @@ fn watch(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     for (index, was_live) in (1..).zip(live) {
         let key = ctx.key(index);
         let watched = WatchedKey { db: ctx.session.db, key: key.bytes.to_vec(), was_live };
-        if !ctx.session.watch.keys.iter().any(|other| (other.db, &other.key) == (watched.db, &watched.key)) {
+        if ctx.session.watch.add(watched) {
             ctx.ks.watch(&key, &changed);
-            ctx.session.watch.keys.push(watched);
         }
     }
     ctx.reply.ok();
