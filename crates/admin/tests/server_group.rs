@@ -215,6 +215,10 @@ fn info_shows_sections_and_true_figures() {
     assert!(two.contains("\r\n# Replication\r\nrole:") && two.contains("\r\n\r\n# CPU\r\nused_cpu_sys:"), "{two}");
     assert_eq!(server.run("INFO nosuch"), "$0\r\n\r\n");
     server.check(&[("CONFIG RESETSTAT", "+OK\r\n")]);
+    let stats = server.run("INFO stats");
+    for name in ["total_connections_received", "keyspace_hits", "total_error_replies", "expired_keys"] {
+        assert_eq!(field(&stats, name), "0", "{name}");
+    }
     let zero = server.run("INFO errorstats commandstats");
     assert!(!zero.contains("cmdstat_set") && !zero.contains("errorstat_"), "{zero}");
 }

@@ -205,7 +205,8 @@ impl ClientInfo {
         self.flags.store(flags_of(session).bits(), Ordering::Relaxed);
         self.protocol.store(if protocol == Protocol::Resp3 { 3 } else { 2 }, Ordering::Relaxed);
         self.queued.store(queued, Ordering::Relaxed);
-        self.queued_bytes.store(transaction.map_or(0, |transaction| transaction.bytes), Ordering::Relaxed);
+        let queued_bytes = transaction.map_or(0, |transaction| transaction.bytes).saturating_add(session.watch.bytes);
+        self.queued_bytes.store(queued_bytes, Ordering::Relaxed);
         if session.watch.changed.is_some() || self.watched.load(Ordering::Relaxed) > 0 {
             self.update_watch(session);
         }
@@ -311,7 +312,7 @@ pub struct Held {
     pub input_bytes: usize,
     /// Of the large argument being received.
     pub receiving_bytes: usize,
-    /// Of commands queued by MULTI.
+    /// Of commands queued by MULTI, and of keys watched.
     pub queued_bytes: usize,
     /// Of replies not sent yet.
     pub unsent_bytes: usize,
@@ -489,6 +490,13 @@ impl Clients {
     /// How many were closed for the memory of all clients.
     pub fn evicted(&self) -> u64 {
         self.evicted.load(Ordering::Relaxed)
+    }
+
+    /// Sets the counts of what has happened so far back to 0 (CONFIG RESETSTAT).
+    pub fn reset_counts(&self) {
+        for count in [&self.accepted, &self.rejected, &self.evicted, &self.output_limited, &self.query_limited] {
+            count.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Counts a client that was closed for `client-output-buffer-limit`.

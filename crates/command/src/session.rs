@@ -2,6 +2,7 @@
 
 use crate::clients::{Address, ClientInfo};
 use base::{DbIndex, UnixMs};
+use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,6 +67,10 @@ pub struct Watch {
     pub changed: Option<Arc<AtomicBool>>,
     /// What is watched: database at the time of WATCH, key, and whether it was expired then.
     pub keys: Vec<WatchedKey>,
+    /// The same, to find a key among many.
+    seen: HashSet<(DbIndex, Vec<u8>)>,
+    /// Bytes the keys hold.
+    pub bytes: usize,
 }
 
 /// One watched key.
@@ -80,6 +85,17 @@ pub struct WatchedKey {
 }
 
 impl Watch {
+    /// Watches a key; false when it is watched already.
+    pub fn add(&mut self, watched: WatchedKey) -> bool {
+        let is_new = self.seen.insert((watched.db, watched.key.clone()));
+        if is_new {
+            let each = size_of::<WatchedKey>().saturating_add(watched.key.capacity());
+            self.bytes = self.bytes.saturating_add(each.saturating_mul(2));
+            self.keys.push(watched);
+        }
+        is_new
+    }
+
     /// Whether EXEC has to answer null.
     pub fn is_broken(&self) -> bool {
         self.changed.as_ref().is_some_and(|changed| changed.load(Ordering::Acquire))

@@ -57,6 +57,10 @@ impl<E: Engine> Engine for FetchingEngine<E> {
         self.inner.read(key, touch)
     }
 
+    fn may_hold(&mut self, key: &Key<'_>) -> bool {
+        self.inner.may_hold(key)
+    }
+
     fn write(&mut self, key: &Key<'_>, entry: &NewEntry<'_>) {
         self.changed = true;
         // What a command has written is in memory.

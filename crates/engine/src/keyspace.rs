@@ -46,11 +46,23 @@ pub trait Keyspace {
     /// [`Fetch`] when the row is not in memory: return at once.
     fn read(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch>;
 
-    /// [`Keyspace::read`] without counting as an access (TYPE, TTL, OBJECT).
+    /// [`Keyspace::read`] that leaves no trace: the access stamp stays, and INFO counts neither a hit nor a miss.
     ///
     /// # Errors
     /// [`Fetch`] when the row is not in memory: return at once.
     fn peek(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch>;
+
+    /// [`Keyspace::read`] by a command that goes on to edit the entry: an access, but neither a hit nor a miss.
+    ///
+    /// # Errors
+    /// [`Fetch`] when the row is not in memory: return at once.
+    fn read_to_edit(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
+        self.read(key)
+    }
+
+    /// Counts a [`Keyspace::peek`] as a hit or a miss, for commands that ask about keys without using them (TYPE, TTL,
+    /// OBJECT).
+    fn count_peek(&mut self, _found: bool) {}
 
     /// Whether reads can answer [`Fetch`] at all; when not, a transaction need not read its rows beforehand.
     fn may_fetch(&self) -> bool {
@@ -99,6 +111,12 @@ pub trait Engine: Send {
     /// # Errors
     /// [`Fetch`] when the row is not in memory.
     fn read(&mut self, key: &Key<'_>, touch: bool) -> Result<Option<Entry<'_>>, Fetch>;
+
+    /// Whether there may be a live entry under the key: false only when there is none. Asks for no row, so it may be called
+    /// after a change.
+    fn may_hold(&mut self, key: &Key<'_>) -> bool {
+        self.read(key, false).map_or(true, |entry| entry.is_some())
+    }
 
     /// Stores the entry, replacing what was there.
     fn write(&mut self, key: &Key<'_>, entry: &NewEntry<'_>);

@@ -82,7 +82,8 @@ impl Connection {
         Held {
             input_bytes: self.unparsed.capacity() + waiting + self.parser.held_bytes() - receiving_bytes,
             receiving_bytes,
-            queued_bytes: self.session.transaction.as_ref().map_or(0, |transaction| transaction.bytes),
+            queued_bytes: self.session.transaction.as_ref().map_or(0, |transaction| transaction.bytes)
+                + self.session.watch.bytes,
             unsent_bytes: self.reply.len(),
             reply_buffer_bytes: self.reply.held_bytes(),
         }

@@ -30,8 +30,11 @@ const BATCH_LEN: usize = 32;
 /// The input area all connections of a worker read into.
 const INPUT_BYTES: usize = 256 * 1024;
 
-/// Least room offered to one read.
+/// Room offered to one read: thousands of small requests, a millisecond's work, before other connections have their turn.
 const READ_BYTES_MIN: usize = 64 * 1024;
+
+/// Room offered to one read of a large argument, which is filled with zeros first.
+const READ_LARGE_BYTES_MAX: usize = 1 << 20;
 
 /// An unfinished request up to this size is copied to the front of its next read instead of being read on its own.
 const UNPARSED_COPIED_BYTES_MAX: usize = 16 * 1024;
@@ -308,7 +311,8 @@ impl Executor {
         if let Some(mut large) = connection.parser.large_bulk() {
             let missing = large.missing();
             let buffer = large.buffer();
-            let (start, room) = (buffer.len(), (buffer.capacity() - buffer.len()).min(missing));
+            let (start, room) =
+                (buffer.len(), (buffer.capacity() - buffer.len()).min(missing).min(READ_LARGE_BYTES_MAX));
             if room > 0 {
                 buffer.resize(start + room, 0);
                 let result = read(&mut buffer[start..]);
@@ -336,7 +340,8 @@ impl Executor {
         }
         let Some(connection) = self.connections.get_mut(id) else { return Ok((0, false)) };
         let (start, kept) = (self.filled, connection.unparsed.len());
-        let area = &mut self.input[start..];
+        let end = self.input.len().min(start + kept + READ_BYTES_MIN);
+        let area = &mut self.input[start..end];
         let result = read(&mut area[kept..]);
         let (read, room) = (result?, area.len() - kept);
         area[..kept].copy_from_slice(&connection.unparsed);

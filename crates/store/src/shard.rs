@@ -39,23 +39,18 @@ impl Shard {
             // Called before these two happen.
             Effect::Clear { space } => {
                 let Self { watch, engine } = self;
-                watch.touch_where(|key| key.space == *space && is_there(engine, key));
+                watch.touch_where(|key| key.space == *space && engine.may_hold(key));
             }
             Effect::Swap { a, b } => {
                 let Self { watch, engine } = self;
                 watch.touch_where(|key| {
                     let other = Key { space: if key.space == *a { *b } else { *a }, ..*key };
-                    (key.space == *a || key.space == *b) && (is_there(engine, key) || is_there(engine, &other))
+                    (key.space == *a || key.space == *b) && (engine.may_hold(key) || engine.may_hold(&other))
                 });
                 watch.swap(*a, *b);
             }
         }
     }
-}
-
-/// Whether there is such a key; one that would have to be fetched may be there.
-fn is_there(engine: &mut ShardEngine, key: &Key<'_>) -> bool {
-    engine.read(key, false).map_or(true, |entry| entry.is_some())
 }
 
 /// The engine of a shard: memory, called directly, or another one behind its trait.
@@ -92,6 +87,10 @@ impl Engine for ShardEngine {
     #[inline]
     fn read(&mut self, key: &Key<'_>, touch: bool) -> Result<Option<Entry<'_>>, Fetch> {
         either!(self, it => it.read(key, touch))
+    }
+
+    fn may_hold(&mut self, key: &Key<'_>) -> bool {
+        either!(self, it => it.may_hold(key))
     }
 
     #[inline]

@@ -155,6 +155,20 @@ impl Keyspace for Txn<'_> {
     }
 
     #[inline]
+    fn read_to_edit(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
+        let touch = self.touch;
+        self.shard(key).engine.read(key, touch)
+    }
+
+    #[inline]
+    fn count_peek(&mut self, found: bool) {
+        match found {
+            true => self.scratch.hits += 1,
+            false => self.scratch.misses += 1,
+        }
+    }
+
+    #[inline]
     fn peek(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
         self.shard(key).engine.read(key, false)
     }

@@ -139,7 +139,7 @@ pub fn run(
 
 /// Makes the string at least `len` bytes long and counted as edited (B2).
 fn prepare(ks: &mut dyn Keyspace, key: &Key<'_>, len: u64) -> Result<(), TypeError> {
-    let (present, old, encoding) = match ks.read(key)? {
+    let (present, old, encoding) = match ks.read_to_edit(key)? {
         None => (false, 0, Encoding::EDITED),
         Some(entry) => (true, string_value(&entry)?.len() as u64, entry.encoding),
     };

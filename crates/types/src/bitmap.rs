@@ -46,7 +46,7 @@ pub fn bit(ks: &mut dyn Keyspace, key: &Key<'_>, offset: u64) -> Result<bool, Ty
 /// # Errors
 /// [`TypeError::WrongType`], [`TypeError::Fetch`].
 pub fn set_bit(ks: &mut dyn Keyspace, key: &Key<'_>, offset: u64, bit: bool) -> Result<bool, TypeError> {
-    let (len, old, encoding) = match ks.peek(key)? {
+    let (len, old, encoding) = match ks.read_to_edit(key)? {
         None => (None, 0, Encoding::EDITED),
         Some(entry) => {
             let value = string_value(&entry)?;

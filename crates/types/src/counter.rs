@@ -12,7 +12,7 @@ use engine::{Effect, Encoding, Key, Keyspace, Value};
 /// [`TypeError::NotInteger`], [`TypeError::Overflow`], [`TypeError::WrongType`], [`TypeError::Fetch`].
 #[inline]
 pub fn increment(ks: &mut dyn Keyspace, key: &Key<'_>, by: i64) -> Result<i64, TypeError> {
-    let (old, expire_at) = match ks.read(key)? {
+    let (old, expire_at) = match ks.read_to_edit(key)? {
         None => (0, None),
         Some(entry) => (parse_integer(string_value(&entry)?.bytes()).ok_or(TypeError::NotInteger)?, entry.expire_at),
     };
@@ -30,7 +30,7 @@ pub fn increment(ks: &mut dyn Keyspace, key: &Key<'_>, by: i64) -> Result<i64, T
 /// [`TypeError::WrongType`] first; [`TypeError::NotFloat`] for either number, [`TypeError::NotFinite`],
 /// [`TypeError::Fetch`].
 pub fn increment_float(ks: &mut dyn Keyspace, key: &Key<'_>, by: &[u8]) -> Result<String, TypeError> {
-    let (old, expire_at) = match ks.read(key)? {
+    let (old, expire_at) = match ks.read_to_edit(key)? {
         None => (Extended::ZERO, None),
         Some(entry) => {
             let old = Extended::parse(string_value(&entry)?.bytes()).ok_or(TypeError::NotFloat)?;

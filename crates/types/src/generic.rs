@@ -23,7 +23,10 @@ pub fn delete(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<bool, TypeError> {
 /// [`TypeError::Fetch`] alone.
 pub fn delete_all<'a>(ks: &mut dyn Keyspace, keys: impl Iterator<Item = &'a [u8]> + Clone) -> Result<u64, TypeError> {
     // Every row is in memory before the first is removed (T2).
-    count(ks, keys.clone())?;
+    for key in keys.clone() {
+        let key = ks.key(key);
+        ks.peek(&key)?;
+    }
     let mut removed = 0u64;
     for key in keys {
         let key = ks.key(key);
@@ -40,7 +43,9 @@ pub fn count<'a>(ks: &mut dyn Keyspace, keys: impl Iterator<Item = &'a [u8]>) ->
     let mut found = 0u64;
     for key in keys {
         let key = ks.key(key);
-        found = found.saturating_add(u64::from(ks.peek(&key)?.is_some()));
+        let is_there = ks.peek(&key)?.is_some();
+        ks.count_peek(is_there);
+        found = found.saturating_add(u64::from(is_there));
     }
     Ok(found)
 }
@@ -63,7 +68,9 @@ pub fn touch<'a>(ks: &mut dyn Keyspace, keys: impl Iterator<Item = &'a [u8]>) ->
 /// # Errors
 /// [`TypeError::Fetch`] alone.
 pub fn kind(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<Option<Type>, TypeError> {
-    Ok(ks.peek(key)?.map(|entry| entry.kind))
+    let kind = ks.peek(key)?.map(|entry| entry.kind);
+    ks.count_peek(kind.is_some());
+    Ok(kind)
 }
 
 /// When a key expires.
@@ -82,10 +89,12 @@ pub enum Expiry {
 /// # Errors
 /// [`TypeError::Fetch`] alone.
 pub fn expiry(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<Expiry, TypeError> {
-    Ok(match ks.peek(key)? {
+    let expiry = match ks.peek(key)? {
         None => Expiry::Absent,
         Some(entry) => entry.expire_at.map_or(Expiry::Never, Expiry::At),
-    })
+    };
+    ks.count_peek(expiry != Expiry::Absent);
+    Ok(expiry)
 }
 
 /// Whether an expiration is set only under a condition (EXPIRE's options).
@@ -191,10 +200,16 @@ pub fn rename(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfT
 /// # Errors
 /// [`TypeError::SameKey`] when both are one, [`TypeError::Fetch`].
 pub fn copy(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfTaken) -> Result<Moved, TypeError> {
+    let copied = duplicate(ks, from, to, if_taken)?;
+    ks.count_peek(copied != Moved::Absent);
+    Ok(copied)
+}
+
+fn duplicate(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfTaken) -> Result<Moved, TypeError> {
     if from.space == to.space && from.bytes == to.bytes {
         return Err(TypeError::SameKey);
     }
-    let Some(entry) = ks.peek(from)? else { return Ok(Moved::Absent) };
+    let Some(entry) = ks.read_to_edit(from)? else { return Ok(Moved::Absent) };
     let (kind, expire_at) = (entry.kind, entry.expire_at);
     let encoding = if encoding::leaves_raw(&entry, to.bytes) { Encoding::EDITED } else { entry.encoding };
     let value = Kept::new(entry.value);
@@ -212,7 +227,7 @@ pub fn copy(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfTak
 /// # Errors
 /// [`TypeError::SameKey`] when the keyspace is the key's own, [`TypeError::Fetch`].
 pub fn move_to(ks: &mut dyn Keyspace, key: &Key<'_>, space: KeyspaceId) -> Result<Moved, TypeError> {
-    let moved = copy(ks, key, &key.in_space(space), IfTaken::Leave)?;
+    let moved = duplicate(ks, key, &key.in_space(space), IfTaken::Leave)?;
     if moved == Moved::Done {
         ks.apply(&Effect::Delete { key: *key });
     }

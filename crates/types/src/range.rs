@@ -41,7 +41,7 @@ pub fn get<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>, start: i64, end: i64) ->
 /// # Errors
 /// [`TypeError::StringTooLong`] when it would exceed `limit` bytes, [`TypeError::WrongType`], [`TypeError::Fetch`].
 pub fn append(ks: &mut dyn Keyspace, key: &Key<'_>, value: Value<'_>, limit: u64) -> Result<u64, TypeError> {
-    let Some(entry) = ks.peek(key)? else {
+    let Some(entry) = ks.read_to_edit(key)? else {
         ks.apply(&Effect::Set { key: *key, value, encoding: Encoding::PLAIN, expire_at: None });
         return Ok(value.len() as u64);
     };
@@ -65,7 +65,7 @@ pub fn append(ks: &mut dyn Keyspace, key: &Key<'_>, value: Value<'_>, limit: u64
 /// # Errors
 /// [`TypeError::StringTooLong`] when it would exceed `limit` bytes, [`TypeError::WrongType`], [`TypeError::Fetch`].
 pub fn set(ks: &mut dyn Keyspace, key: &Key<'_>, offset: u64, value: Value<'_>, limit: u64) -> Result<u64, TypeError> {
-    let old = match ks.peek(key)? {
+    let old = match ks.read_to_edit(key)? {
         None => None,
         Some(entry) => Some(string_value(&entry)?.len() as u64),
     };

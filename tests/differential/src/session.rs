@@ -1,6 +1,8 @@
 //! One run over all targets in lockstep: the same steps to each, replies judged against the first.
 //!
-//!     steps -> neighbours of one connection -> one write per target -> replies -> judge, step by step
+//! ```text
+//! steps -> neighbours of one connection -> one write per target -> replies -> judge, step by step
+//! ```
 //!
 //! S1. A step on another connection starts only when every target has answered the ones before it, so that the order
 //!     of effects is the order of steps on every server.

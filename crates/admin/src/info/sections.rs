@@ -227,6 +227,8 @@ pub(super) fn stats(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "total_reads_processed", figures.sum_stats(|stats| stats.reads.get()));
     line(text, "total_writes_processed", figures.sum_stats(|stats| stats.writes.get()));
     zeros(text, &["io_threaded_reads_processed", "io_threaded_writes_processed"]);
+    line(text, "client_query_buffer_limit_disconnections", clients.query_limited());
+    line(text, "client_output_buffer_limit_disconnections", clients.output_limited());
 }
 
 pub(super) fn replication(ctx: &mut Ctx<'_>, text: &mut String) {

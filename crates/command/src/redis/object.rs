@@ -29,7 +29,9 @@ static OBJECT: CommandSpec = CommandSpec {
 /// Replies with what `show` makes of the entry under the key, which does not count as used, or with null.
 fn reply_entry(ctx: &mut Ctx<'_>, show: impl FnOnce(&Entry<'_>) -> Shown) -> Result<(), Stop> {
     let key = ctx.key(2);
-    match ctx.ks.peek(&key)?.map(|entry| show(&entry)) {
+    let shown = ctx.ks.peek(&key)?.map(|entry| show(&entry));
+    ctx.ks.count_peek(shown.is_some());
+    match shown {
         None => ctx.reply.null(),
         Some(Shown::Name(name)) => ctx.reply.bulk(name.as_bytes()),
         Some(Shown::Number(number)) => ctx.reply.integer(number),

@@ -131,10 +131,9 @@ fn fetch_all(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         for queued in &transaction.queue {
             let args = queued.args.as_args();
             queued.row.spec.visit_keys(&args, |index, _| {
-                if result.is_ok() {
-                    let key = ctx.ks.key(args.bytes(index).unwrap_or_default());
-                    result = ctx.ks.peek(&key).map(|_| ());
-                }
+                let key = ctx.ks.key(args.bytes(index).unwrap_or_default());
+                // All are asked for, so that they come together and the transaction waits once.
+                result = ctx.ks.peek(&key).map(|_| ()).and(result);
             });
         }
     }
@@ -142,12 +141,12 @@ fn fetch_all(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(result?)
 }
 
-/// The databases a transaction can reach: the one selected, and those its SELECT, MOVE and COPY name.
+/// The databases a transaction can reach: the one selected, and those its SELECT, SWAPDB, MOVE and COPY name.
 fn databases(selected: DbIndex, transaction: &Transaction) -> BTreeSet<DbIndex> {
     let named = transaction.queue.iter().flat_map(|queued| {
         let args = queued.args.as_args();
         let first = match queued.row.spec.name {
-            "select" => 1,
+            "select" | "swapdb" => 1,
             "move" => 2,
             "copy" => 4,
             _ => args.len(),
@@ -229,9 +228,8 @@ fn watch(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     for (index, was_live) in (1..).zip(live) {
         let key = ctx.key(index);
         let watched = WatchedKey { db: ctx.session.db, key: key.bytes.to_vec(), was_live };
-        if !ctx.session.watch.keys.iter().any(|other| (other.db, &other.key) == (watched.db, &watched.key)) {
+        if ctx.session.watch.add(watched) {
             ctx.ks.watch(&key, &changed);
-            ctx.session.watch.keys.push(watched);
         }
     }
     ctx.reply.ok();

@@ -89,14 +89,15 @@ pub(super) static CLIENTS: &[Directive] = &[
         "64mb",
         "bytes",
         "The most bytes of commands that a client may queue between MULTI and EXEC. The command beyond it gets an error, \
-         and EXEC is refused.",
+         and the connection is closed.",
     ),
     Directive::supported(
         "client-output-buffer-pause",
         size!(client_output_pause_bytes: 64 << 10, SIGNED_MAX),
         "32mb",
         "bytes",
-        "The server reads no further requests from a client with more unsent replies than this, until it has read them.",
+        "The server reads and runs no further requests of a client with more unsent replies than this, until it has read them. \
+         The more all clients hold, the lower this is: down to 64 KB.",
     ),
     Directive::supported(
         "client-output-buffer-limit",
@@ -113,7 +114,8 @@ pub(super) static CLIENTS: &[Directive] = &[
         "0",
         "bytes",
         "The memory of all clients together, in bytes or as a percentage of `maxmemory`. Above it the clients that hold \
-         most are closed. 0 stands for the larger of 256 MB and 10 % of `maxmemory`.",
+         most are closed. 0 stands for the larger of 256 MB and 10 % of `maxmemory`. With `maxmemory` set, clients may hold \
+         three quarters of what data leaves of it, and in any case 10 % of it and 32 MB.",
     ),
     Directive::not_needed("tracking-table-max-keys", "invalidation messages to clients that cache are not offered yet"),
 ];

@@ -26,6 +26,9 @@ use store::{RecordSink, Scratch, Store, StoreOptions, Wake, WorkerSet};
 /// When every test begins.
 pub const START_MS: UnixMs = 1_700_000_000_000;
 
+/// Times a request is run again before it counts as stuck: far more than any needs fetches.
+const WAITS_MAX: usize = 100_000;
+
 struct NobodyWaits;
 
 impl Wake for NobodyWaits {
@@ -210,8 +213,17 @@ impl TestServer {
     /// Sends bytes, runs what can be run, waits for fetches, and takes the replies.
     pub fn send(&mut self, client: usize, bytes: &[u8]) -> Vec<u8> {
         self.feed(client, bytes);
+        let mut tries = 0;
         while self.executor.has_waiting() {
             self.executor.run_waiting();
+            let now = self.executor.now();
+            // The delay after wrong passwords.
+            if self.executor.connections().any(|(_, connection)| connection.session.is_held(now)) {
+                self.clock.advance_ms(1);
+                self.executor.begin_turn();
+            }
+            tries += 1;
+            assert!(tries < WAITS_MAX, "a request waits for ever: {:?}", String::from_utf8_lossy(bytes));
         }
         self.replies(client)
     }

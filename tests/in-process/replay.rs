@@ -1,0 +1,132 @@
+//! The random commands of the differential test, with every effect replayed into a second store, and once more over an
+//! engine that asks for fetches at random.
+//!
+//! R1. After each round the replica built from records has the digest of its server.
+//! R2. A server whose rows have to be fetched answers the same bytes as one that has them all, and ends with its digest.
+
+use crate::harness::{TestServer, fetching, memory};
+use base::random::splitmix64;
+use base::{Clock, Rng};
+use command::clients::Clients;
+use differential::generate::{CONNECTIONS, Generator};
+use differential::grammar;
+use differential::request::{encode, encode_inline};
+use differential::step::{Action, Argument, Step};
+use server::executor::Flow;
+
+const ROUNDS: u64 = 60;
+const REQUESTS: usize = 1000;
+const SHARDS: usize = 8;
+
+/// Steps between two comparisons of digests within a round.
+const COMPARED_EVERY: usize = 100;
+
+/// Commands whose replies tell of the process, of its memory or of chance: what they change is compared, not what they say.
+const OWN_WORDS: [&str; 10] =
+    ["INFO", "TIME", "LOLWUT", "LATENCY", "SLOWLOG", "COMMANDLOG", "CLIENT", "MEMORY", "OBJECT", "RANDOMKEY"];
+
+/// A server and its open connections, by their number in the sequence.
+struct Side {
+    server: TestServer,
+    clients: Vec<usize>,
+}
+
+impl Side {
+    fn new(engine: fn(engine_mem::MemEngine) -> store::shard::ShardEngine) -> Self {
+        let mut server = TestServer::complete(engine, SHARDS);
+        let clients = (0..=CONNECTIONS).map(|_| server.connect_listed()).collect();
+        Self { server, clients }
+    }
+
+    /// Closes the connection and opens it again.
+    fn reopen(&mut self, connection: usize) {
+        if let Some(closed) = self.server.executor.close(self.clients[connection]) {
+            self.server.shared.host.part::<Clients>().disconnect(closed.session.id);
+        }
+        self.clients[connection] = self.server.connect_listed();
+    }
+
+    fn run(&mut self, connection: usize, bytes: &[u8]) -> Vec<u8> {
+        let replies = self.server.send(self.clients[connection], bytes);
+        for other in 0..self.clients.len() {
+            let id = self.clients[other];
+            let is_killed = |side: &mut Self| {
+                side.server.executor.connection(id).is_none_or(|connection| connection.session.info.is_killed())
+            };
+            if self.server.executor.flow(id) == Flow::Closing || is_killed(self) {
+                self.reopen(other);
+            }
+        }
+        replies
+    }
+}
+
+/// The bytes of a step's request; `None` for a step without one.
+fn request_of(step: &Step) -> Option<Vec<u8>> {
+    let plain = |argument: &Argument| match argument {
+        Argument::Bytes(bytes) => bytes.clone(),
+        other => panic!("random sequences name no {other}"),
+    };
+    match &step.action {
+        Action::Command(arguments) => Some(encode(&arguments.iter().map(plain).collect::<Vec<_>>())),
+        Action::Inline(arguments) => Some(encode_inline(&arguments.iter().map(plain).collect::<Vec<_>>())),
+        Action::Reopen => None,
+        other => panic!("random sequences have no {other:?}"),
+    }
+}
+
+/// Whether the replies have to be the same. Inside a transaction EXEC answers for what was queued.
+fn is_compared(step: &Step, queued_own_words: &mut [bool]) -> bool {
+    let name = match step.arguments().and_then(<[Argument]>::first) {
+        Some(Argument::Bytes(name)) => String::from_utf8_lossy(name).to_ascii_uppercase(),
+        _ => return true,
+    };
+    let is_own = OWN_WORDS.contains(&&*name);
+    let queued = &mut queued_own_words[step.connection];
+    match &*name {
+        "MULTI" | "DISCARD" => *queued = false,
+        "EXEC" => return !std::mem::take(queued),
+        _ => *queued |= is_own,
+    }
+    !is_own
+}
+
+/// R1 and R2 over rounds of a thousand random requests, valid and bent, in both protocols, while time passes.
+#[test]
+fn random_commands_replay_and_survive_fetches() {
+    let generator = Generator::new(&grammar::load(&[]).expect("the grammars parse"), false);
+    for round in 0..ROUNDS {
+        let mut seed = round;
+        let mut rng = Rng::new(splitmix64(&mut seed));
+        let steps = generator.sequence(&mut rng, REQUESTS);
+        let (mut plain, mut slow) = (Side::new(memory), Side::new(fetching));
+        let mut queued_own_words = [false; CONNECTIONS + 1];
+        for (number, step) in steps.iter().enumerate() {
+            let Some(bytes) = request_of(step) else {
+                plain.reopen(step.connection);
+                slow.reopen(step.connection);
+                continue;
+            };
+            let (expected, got) = (plain.run(step.connection, &bytes), slow.run(step.connection, &bytes));
+            let shown = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(300)]).into_owned();
+            let is_compared = is_compared(step, &mut queued_own_words);
+            assert!(
+                expected == got || !is_compared,
+                "round {round}, step {number}: {step} was answered {:?}, and after fetches {:?}",
+                shown(&expected),
+                shown(&got)
+            );
+            if number % COMPARED_EVERY == 0 {
+                let ms = rng.below(5_000);
+                plain.server.pass_ms(ms);
+                slow.server.pass_ms(ms);
+                plain.server.assert_replica_agrees();
+                slow.server.assert_replica_agrees();
+            }
+        }
+        plain.server.assert_replica_agrees();
+        slow.server.assert_replica_agrees();
+        let now = plain.server.clock.now_ms();
+        assert_eq!(plain.server.store.digest(now), slow.server.store.digest(now), "round {round}");
+    }
+}
