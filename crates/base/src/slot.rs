@@ -29,7 +29,7 @@ fn has_brace(key: &[u8]) -> bool {
     let (words, tail) = key.as_chunks::<8>();
     match key.last_chunk() {
         None => tail.contains(&b'{'),
-        Some(last) if key.len() <= 64 => words.iter().any(has) || has(last),
+        Some(last) if key.len() <= 64 => words.iter().any(has) || (!tail.is_empty() && has(last)),
         Some(_) => memchr::memchr(b'{', key).is_some(),
     }
 }

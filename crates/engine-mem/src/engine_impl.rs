@@ -174,6 +174,9 @@ impl MemEngine {
         before: Option<UnixMs>,
         after: Option<UnixMs>,
     ) {
+        if handle == found.handle && before.is_none() && after.is_none() {
+            return;
+        }
         let space = self.spaces[key.space.index()].as_mut().expect("the entry is in it");
         if handle != found.handle {
             space.table.set_handle(&self.heap, found, handle);
@@ -289,6 +292,9 @@ impl Engine for MemEngine {
     fn write(&mut self, key: &Key<'_>, entry: &NewEntry<'_>) {
         let Some(found) = self.find(key) else { return self.insert(key, entry) };
         self.hand_over(key.space, found);
+        if let Some(before) = self.entries.overwrite(found.handle, entry, |stamp| self.stamps.replaced(stamp)) {
+            return self.entry_changed(key, found, found.handle, before, entry.expire_at);
+        }
         let before = self.entries.expiration(found.handle);
         let stamp = self.stamps.replaced(self.entries.stamp(found.handle));
         let handle = self.entries.replace(found.handle, key.bytes, entry, stamp);

@@ -129,6 +129,17 @@ impl Entries {
         }
     }
 
+    /// Replaces an entry where it lies by one of the same shape, the usual case; see [`layout::overwrite`].
+    #[inline]
+    pub fn overwrite(
+        &mut self,
+        handle: u32,
+        new: &NewEntry<'_>,
+        restamp: impl FnOnce(u32) -> u32,
+    ) -> Option<Option<UnixMs>> {
+        layout::overwrite(self.slot_mut(handle), new, restamp)
+    }
+
     /// Replaces an entry by another under the same key; in place when it fits the same class. Returns its handle.
     pub fn replace(&mut self, handle: u32, key: &[u8], new: &NewEntry<'_>, stamp: u32) -> u32 {
         self.drop_outside(handle);

@@ -263,8 +263,10 @@ pub fn key_is(slot: &[u8], key: &[u8]) -> bool {
 /// Compares slices of equal length. Keys are short: eight bytes at a time are done before a call of `memcmp` has begun.
 #[inline]
 fn equal(a: &[u8], b: &[u8]) -> bool {
-    if a.len() < 8 || a.len() > 64 {
-        return a == b;
+    match a.len() {
+        8..=16 => return a.first_chunk::<8>() == b.first_chunk() && a.last_chunk::<8>() == b.last_chunk(),
+        17..=64 => {}
+        _ => return a == b,
     }
     let (a_words, _) = a.as_chunks::<8>();
     let (b_words, _) = b.as_chunks::<8>();
@@ -317,6 +319,34 @@ pub fn write(slot: &mut [u8], shape: Shape, key: &[u8], new: &NewEntry<'_>, stam
     let (key_at, value_at) = (shape.key_at(), shape.value_at());
     slot[key_at..value_at].copy_from_slice(key);
     slot[value_at..value_at + shape.value_len].copy_from_slice(new.value.bytes());
+}
+
+/// Replaces the value, and what goes with it, of an entry of a common layout by one of the same length that expires if the old
+/// one did. Gives when that was; `None` when the entry is not so, with nothing changed.
+#[inline]
+pub fn overwrite(slot: &mut [u8], new: &NewEntry<'_>, restamp: impl FnOnce(u32) -> u32) -> Option<Option<UnixMs>> {
+    let word = word(slot);
+    let is_long = word >> VALUE_SHIFT & 1 != 0;
+    let (value_len, at) = if is_long { (read_u16(slot, 5) as usize, 7) } else { (slot[5] as usize, 6) };
+    let bytes = new.value.bytes();
+    if !is_common(word) || value_len != bytes.len() || (word & EXPIRES != 0) != new.expire_at.is_some() {
+        return None;
+    }
+    let (before, at) = match new.expire_at {
+        None => (None, at),
+        Some(time) => {
+            let before = read_time(slot, at);
+            slot[at..at + EXPIRATION_BYTES].copy_from_slice(&time.to_le_bytes());
+            (Some(before), at + EXPIRATION_BYTES)
+        }
+    };
+    let kept = word & (EXPIRES | WIDE_KEY | VALUE_MASK);
+    let stamp = restamp(stamp_of(word));
+    let word = new.kind as u32 | u32::from(new.encoding.0) << ENCODING_SHIFT | kept | stamp << STAMP_SHIFT;
+    slot[..4].copy_from_slice(&word.to_le_bytes());
+    let value_at = at + slot[4] as usize;
+    slot[value_at..value_at + value_len].copy_from_slice(bytes);
+    Some(before)
 }
 
 /// Writes an entry whose value is outside, and its key too if it is long.

@@ -56,6 +56,30 @@ pub struct Found {
 // Handed from function to function in two registers.
 const _: () = assert!(size_of::<Option<Found>>() == 16);
 
+/// The first cell of a bucket under the tag whose entry is wanted.
+#[inline(always)]
+fn find_in(lines: &Lines, header: u32, line: u32, tag: u16, wanted: &mut impl FnMut(u32) -> bool) -> Option<Found> {
+    let bucket = Bucket::new(lines.line(line));
+    let mut matches = bucket.matches(tag);
+    while matches != 0 {
+        let cell = matches.trailing_zeros();
+        let handle = bucket.handle(cell);
+        if wanted(handle) {
+            return Some(Found { header, bucket: line, handle, cell: CellNumber::new(cell) });
+        }
+        matches &= matches - 1;
+    }
+    None
+}
+
+/// The same in the second bucket of the tag, where few keys are.
+#[inline(never)]
+fn find_in_second(lines: &Lines, header: u32, tag: u16, wanted: &mut impl FnMut(u32) -> bool) -> Option<Found> {
+    let extent = Extent::at(lines, header);
+    let line = extent.bucket_line(second_bucket_of(tag, extent.bucket_count()));
+    find_in(lines, header, line, tag, wanted)
+}
+
 /// A cell of a bucket, counted from 1.
 #[derive(Clone, Copy, Debug)]
 struct CellNumber(NonZeroU8);
@@ -129,21 +153,11 @@ impl Table {
         let header = self.header_of(lines, hash);
         let extent = Extent::at(lines, header);
         let (tag, count) = (tag_of(hash), extent.bucket_count());
-        let mut find_in = |number: u32| {
-            let line = extent.bucket_line(number);
-            let bucket = Bucket::new(lines.line(line));
-            let mut matches = bucket.matches(tag);
-            while matches != 0 {
-                let cell = matches.trailing_zeros();
-                let handle = bucket.handle(cell);
-                if wanted(handle) {
-                    return Some(Found { header, bucket: line, handle, cell: CellNumber::new(cell) });
-                }
-                matches &= matches - 1;
-            }
-            None
-        };
-        find_in(first_bucket_of(tag, count)).or_else(|| find_in(second_bucket_of(tag, count)))
+        let first = extent.bucket_line(first_bucket_of(tag, count));
+        match find_in(lines, header, first, tag, &mut wanted) {
+            None => find_in_second(lines, header, tag, &mut wanted),
+            found => found,
+        }
     }
 
     /// All entries that an item of the expiration index may stand for: those under its tag, in the extents that may hold
