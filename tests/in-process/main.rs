@@ -3,6 +3,7 @@
 
 mod clocks;
 mod harness;
+mod order;
 mod replay;
 mod reply;
 mod scan;

@@ -3,8 +3,8 @@
 use command::stats::{Counter, WorkerStats};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// What one worker counts. Each [`Counter`] has that worker as its only writer.
 pub struct WorkerFigures {
@@ -53,14 +53,14 @@ pub struct Figures {
     workers: Vec<Arc<WorkerFigures>>,
     samples: Mutex<VecDeque<Sample>>,
     peak_bytes: AtomicU64,
-    /// Memory at the first sample; 0 before.
-    startup_bytes: AtomicU64,
+    /// Memory at the first sample.
+    startup_bytes: OnceLock<u64>,
 }
 
 impl Figures {
     /// The figures of these workers.
     pub fn new(workers: Vec<Arc<WorkerFigures>>) -> Self {
-        Self { workers, samples: Mutex::default(), peak_bytes: AtomicU64::new(0), startup_bytes: AtomicU64::new(0) }
+        Self { workers, samples: Mutex::default(), peak_bytes: AtomicU64::new(0), startup_bytes: OnceLock::new() }
     }
 
     /// The workers, by number.
@@ -93,15 +93,12 @@ impl Figures {
         }
         samples.push_back(sample);
         self.peak_bytes.fetch_max(used_bytes, Ordering::Relaxed);
-        // The sampling worker is the only one that writes.
-        if self.startup_bytes.load(Ordering::Relaxed) == 0 {
-            self.startup_bytes.store(used_bytes, Ordering::Relaxed);
-        }
+        self.startup_bytes.get_or_init(|| used_bytes);
     }
 
     /// Memory in use when the server had just started.
     pub fn startup_bytes(&self) -> u64 {
-        self.startup_bytes.load(Ordering::Relaxed)
+        self.startup_bytes.get().copied().unwrap_or(0)
     }
 
     /// Rates over the samples kept.

@@ -1,5 +1,6 @@
 //! The conversations in `testdata/`. Their replies are those of Valkey 9.1.2, to which they were spoken once.
 
+#[expect(dead_code, reason = "counts are for another test")]
 mod support;
 
 use support::transcript::play;

@@ -34,6 +34,9 @@ use store::{Store, StoreOptions, Wake, WorkerSet};
 /// The least automatic limit of the memory of all clients.
 const AUTOMATIC_CLIENT_BYTES_MIN: u64 = 256 << 20;
 
+/// Rounds of upkeep, ten a second, between the two times that memory is given back after a burst.
+const TRIM_AGAIN_ROUNDS: u32 = 15;
+
 /// What keeps a server from starting or running.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -372,9 +375,17 @@ fn upkeep(shared: &Arc<Shared>, memory: &Arc<ClientMemory>, worker: usize, worke
         return Upkeep::new(shards, Box::new(|| {}));
     }
     let (shared, memory) = (Arc::downgrade(shared), memory.clone());
+    let mut rounds_to_trim = 0;
     let each_round = move || {
+        // At once, and again when upkeep has let go of what the clients left behind.
         if memory.has_dropped() {
+            rounds_to_trim = TRIM_AGAIN_ROUNDS;
             engine_mem::allocator::trim();
+        } else if rounds_to_trim > 0 {
+            rounds_to_trim -= 1;
+            if rounds_to_trim == 0 {
+                engine_mem::allocator::trim();
+            }
         }
         if let Some(shared) = shared.upgrade() {
             let figures = shared.host.part::<Arc<Figures>>();

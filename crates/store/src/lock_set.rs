@@ -1,7 +1,7 @@
 //! Which shards a command needs, and taking them all or none.
 //!
 //! D1. Locks are taken in ascending order of shard.
-//! D2. While holding one, a worker waits at most [`Patience`] for the next; then it opens all and starts over, having
+//! D2. While holding one, a worker waits at most `Patience` for the next; then it opens all and starts over, having
 //!     changed nothing. Nobody sleeps while holding, so nobody can deadlock.
 
 use crate::lock::Held;

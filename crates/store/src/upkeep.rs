@@ -38,6 +38,7 @@ impl Store {
                 txn.apply(&Effect::Delete { key });
             }
             txn.scratch.expired += due.len() as u64;
+            txn.held.get(shard).watch.upkeep(at.now);
             let engine = &mut txn.held.get(shard).engine;
             let cleaned = engine.clean(CLEAN_STEP);
             // Items that turn out not to be due yet are only sorted again, so a short find may have more behind it.

@@ -5,7 +5,7 @@
 //! W2. A watch is on a key of a database. When two databases are exchanged, watches of keys that neither has go with the
 //!     database's number to its new keyspace; all others have seen a change.
 
-use base::{KeyspaceId, SlotId};
+use base::{KeyspaceId, SlotId, UnixMs};
 use engine::Key;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,12 @@ pub struct WatchTable {
     watched: HashMap<(KeyspaceId, u64), Watched>,
     /// Keys at which flags of connections that are gone are swept out.
     sweep_at: usize,
+    /// When they last were.
+    swept_at_ms: UnixMs,
 }
+
+/// Time between two sweeps by upkeep.
+const SWEEP_PERIOD_MS: i64 = 1000;
 
 /// A key and its watchers' flags.
 struct Watched {
@@ -37,16 +42,30 @@ impl WatchTable {
     /// have run, once in 2^64.
     pub fn watch(&mut self, key: &Key<'_>, flag: &Arc<AtomicBool>) {
         if self.watched.len() >= self.sweep_at.max(64) {
-            self.watched.retain(|_, watched| {
-                watched.flags.retain(|flag| flag.strong_count() > 0);
-                !watched.flags.is_empty()
-            });
-            self.sweep_at = self.watched.len() * 2;
+            self.sweep();
         }
         let new = || Watched { key: key.bytes.into(), slot: key.slot, flags: Vec::new() };
         let flags = &mut self.watched.entry((key.space, key.hash)).or_insert_with(new).flags;
         flags.retain(|other| other.strong_count() > 0);
         flags.push(Arc::downgrade(flag));
+    }
+
+    /// Forgets flags of connections that are gone, now and then: what they watched takes memory until then, and is looked up
+    /// by every change.
+    pub fn upkeep(&mut self, now: UnixMs) {
+        if !self.watched.is_empty() && now.abs_diff(self.swept_at_ms) >= SWEEP_PERIOD_MS.unsigned_abs() {
+            self.swept_at_ms = now;
+            self.sweep();
+        }
+    }
+
+    fn sweep(&mut self) {
+        self.watched.retain(|_, watched| {
+            watched.flags.retain(|flag| flag.strong_count() > 0);
+            !watched.flags.is_empty()
+        });
+        self.watched.shrink_to(self.watched.len() * 2);
+        self.sweep_at = self.watched.len() * 2;
     }
 
     /// The key has changed: its watchers are told and forgotten.
@@ -132,5 +151,10 @@ mod tests {
             table.watch(&key(0, hash), &Arc::default());
         }
         assert!(table.watched.len() <= 128);
+        let stays = Arc::default();
+        table.watch(&key(0, 1), &stays);
+        table.upkeep(1_000_000);
+        assert_eq!(table.watched.len(), 1, "upkeep forgets them all");
+        assert!(table.watched.capacity() < 64);
     }
 }

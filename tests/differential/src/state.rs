@@ -1,4 +1,5 @@
-//! Whether all targets hold the same data: every key of every database with its type, value, deadline and encoding.
+//! Whether all targets hold the same data: every key of every database with its type, value, deadline and encoding, and
+//! after that DEBUG DIGEST of everything.
 
 use crate::resp::Value;
 use crate::session::{Mismatch, Mode, Session};
@@ -13,7 +14,9 @@ const QUESTIONS: [&[&str]; 4] = [&["TYPE"], &["GET"], &["PEXPIRETIME"], &["OBJEC
 
 /// The first difference between the targets, those `without` left out, and the request that shows it.
 pub fn compare(session: &mut Session, without: &[Kind]) -> Option<(Step, Mismatch)> {
-    (0..DATABASES).find_map(|database| compare_database(session, without, database))
+    (0..DATABASES)
+        .find_map(|database| compare_database(session, without, database))
+        .or_else(|| first_mismatch(session, without, vec![Step::words(0, &["DEBUG", "DIGEST"])]))
 }
 
 fn compare_database(session: &mut Session, without: &[Kind], database: usize) -> Option<(Step, Mismatch)> {

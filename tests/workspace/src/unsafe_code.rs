@@ -2,7 +2,8 @@
 
 use crate::{metadata, tree};
 
-/// The list: one `PATH COUNT` a line. The count is of `unsafe` blocks, functions, traits, implementations, attributes
+/// The list: one `PATH COUNT` a line, and behind it `by MODULE` when that module's tests run the code, or `foreign` when it
+/// calls into C, which Miri cannot follow. The count is of `unsafe` blocks, functions, traits, implementations, attributes
 /// and extern blocks. It may not grow unnoticed: a change of it is a change of this file, with the reason in its commit.
 const LIST: &str = include_str!("../unsafe_code.txt");
 
@@ -78,11 +79,35 @@ fn skip_raw_string(text: &[char], from: usize) -> usize {
     skip_to(text, from + 2 + hashes, |rest| rest.starts_with(&closing)) + closing.len()
 }
 
-fn listed() -> Vec<(&'static str, usize)> {
+/// A file of the list.
+struct Listed {
+    path: &'static str,
+    count: usize,
+    miri: Miri,
+}
+
+/// How a file's code comes before Miri.
+enum Miri {
+    /// Its tests, or those of another module, whose name stands in the crate's `[package.metadata.checks]`.
+    TestsOf(&'static str),
+    /// It calls what Miri has no model of.
+    Foreign,
+}
+
+fn listed() -> Vec<Listed> {
     let rows = LIST.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     rows.map(|line| {
-        let (path, count) = line.rsplit_once(' ').expect("a line is PATH COUNT");
-        (path.trim(), count.parse().expect("the count is a number"))
+        let mut words = line.split_whitespace();
+        let path = words.next().expect("a line begins with a path");
+        let count = words.next().and_then(|count| count.parse().ok()).expect("a count follows the path");
+        let own = path.rsplit('/').next().and_then(|name| name.strip_suffix(".rs")).expect("a Rust file");
+        let miri = match (words.next(), words.next()) {
+            (None, _) => Miri::TestsOf(own),
+            (Some("foreign"), None) => Miri::Foreign,
+            (Some("by"), Some(module)) => Miri::TestsOf(module),
+            _ => panic!("{line}: after the count comes nothing, `by MODULE` or `foreign`"),
+        };
+        Listed { path, count, miri }
     })
     .collect()
 }
@@ -94,12 +119,12 @@ fn unsafe_code_is_where_and_as_often_as_listed() {
     let files = tree::text_files();
     for file in files.iter().filter(|f| f.extension() == "rs") {
         let found = count(&file.text);
-        let allowed = listed.iter().find(|(path, _)| *path == file.path).map_or(0, |(_, count)| *count);
+        let allowed = listed.iter().find(|entry| entry.path == file.path).map_or(0, |entry| entry.count);
         if found != allowed {
             wrong.push(format!("{} {found} (the list says {allowed})", file.path));
         }
     }
-    for (path, _) in &listed {
+    for Listed { path, .. } in &listed {
         if !files.iter().any(|f| f.path == *path) {
             wrong.push(format!("{path} is listed and does not exist"));
         }
@@ -110,13 +135,30 @@ fn unsafe_code_is_where_and_as_often_as_listed() {
     tree::none(&wrong);
 }
 
+/// The modules whose tests a crate runs under Miri; `None` without filters, which runs them all.
+fn filters(arguments: &[String]) -> Option<Vec<&str>> {
+    let names: Vec<&str> =
+        arguments.iter().filter(|word| !word.starts_with('-')).map(|word| word.trim_end_matches("::")).collect();
+    (!names.is_empty()).then_some(names)
+}
+
 #[test]
-fn crates_with_unsafe_code_run_under_miri() {
+fn modules_with_unsafe_code_run_under_miri() {
     let mut wrong = Vec::new();
     for member in metadata::members().iter().filter(|m| m.directory.starts_with("crates/")) {
         let prefix = format!("{}/src/", member.directory);
-        if listed().iter().any(|(path, _)| path.starts_with(&prefix)) && member.metadata["checks"]["miri"].is_null() {
-            wrong.push(format!("{}: unsafe code, and no `[package.metadata.checks] miri = [...]`", member.directory));
+        let asked = member.metadata["checks"]["miri"].as_array();
+        let arguments: Option<Vec<String>> =
+            asked.map(|words| words.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect());
+        for entry in listed().iter().filter(|entry| entry.path.starts_with(&prefix)) {
+            let Miri::TestsOf(module) = entry.miri else { continue };
+            match arguments.as_deref().map(filters) {
+                None => wrong.push(format!("{}: no `[package.metadata.checks] miri = [...]`", member.directory)),
+                Some(Some(names)) if !names.contains(&module) => {
+                    wrong.push(format!("{}: the tests of `{module}` do not run under Miri", entry.path));
+                }
+                Some(_) => {}
+            }
         }
     }
     tree::none(&wrong);

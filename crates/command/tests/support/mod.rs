@@ -131,6 +131,11 @@ impl Connection {
         self.keyspaces.end();
     }
 
+    /// Hits and misses since the last call.
+    pub fn take_counts(&mut self) -> (u64, u64) {
+        std::mem::take(&mut self.keyspaces.counts)
+    }
+
     /// Compares the store with what the log alone has made.
     pub fn check_replay(&self) {
         assert_eq!(self.keyspaces.live.contents(), self.keyspaces.replayed.contents(), "replay gives another store");
@@ -152,6 +157,8 @@ struct Keyspaces {
     fetching: Option<Rng>,
     /// Rows the running command has read or fetched.
     pinned: HashSet<(KeyspaceId, Vec<u8>)>,
+    /// Reads counted for INFO: those that found an entry, those that did not.
+    counts: (u64, u64),
 }
 
 impl Keyspaces {
@@ -171,6 +178,7 @@ impl Keyspaces {
             changed: false,
             fetching: (fetching == Fetching::AtRandom).then_some(rng),
             pinned: HashSet::new(),
+            counts: (0, 0),
         };
         keyspaces.live.set_time(keyspaces.now);
         keyspaces
@@ -240,7 +248,20 @@ impl Keyspace for Keyspaces {
     }
 
     fn read(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
+        let found = self.look(key, true)?.is_some();
+        self.count_peek(found);
+        self.look(key, false)
+    }
+
+    fn read_to_edit(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
         self.look(key, true)
+    }
+
+    fn count_peek(&mut self, found: bool) {
+        match found {
+            true => self.counts.0 += 1,
+            false => self.counts.1 += 1,
+        }
     }
 
     fn peek(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
