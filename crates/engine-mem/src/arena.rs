@@ -99,7 +99,7 @@ impl Arena {
         assert!(index < self.region_count, "region {index} of {}", self.region_count);
         // SAFETY: page `index` of row 0 lies in the mapping.
         let first = unsafe { self.base.add(index * PAGE_BYTES) };
-        Pages { first, pitch: self.region_count * PAGE_BYTES, index, arena: Arc::clone(self) }
+        Pages { first, skip: (self.region_count - 1) * PAGE_BYTES, index, arena: Arc::clone(self) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -167,8 +167,8 @@ impl Drop for Arena {
 #[derive(Clone)]
 pub struct Pages {
     first: NonNull<u8>,
-    /// From one page to the next.
-    pitch: usize,
+    /// From the end of one page to the beginning of the next.
+    skip: usize,
     index: usize,
     arena: Arc<Arena>,
 }
@@ -183,7 +183,8 @@ impl Pages {
     /// committed.
     #[inline]
     pub fn at(&self, offset: usize) -> *mut u8 {
-        self.first.as_ptr().wrapping_add(offset / PAGE_BYTES * self.pitch + offset % PAGE_BYTES)
+        let skipped = (offset / PAGE_BYTES).wrapping_mul(self.skip);
+        self.first.as_ptr().wrapping_add(offset.wrapping_add(skipped))
     }
 
     /// Makes the first `bytes` of the region accessible. Gives how many are from now on.
