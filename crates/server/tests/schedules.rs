@@ -205,7 +205,7 @@ impl Client {
         let own = format!("own:{name}");
         let mut count = 0;
         for _ in 0..REQUESTS {
-            match thread_rng().gen_range(0..8) {
+            match thread_rng().gen_range(0..10) {
                 0 | 1 => {
                     count += 1;
                     client.request(&["INCR", &own], Line::Exactly(format!(":{count}")));
@@ -213,9 +213,16 @@ impl Client {
                 2 | 3 => client.request(&["INCR", "shared"], Line::Shared),
                 4 => client.request(&["MSET", "a", "1", "b", "2", "c", "3", "d", "4"], Line::Exactly("+OK".into())),
                 // Takes every lock.
-                5 => client.request(&["KEYS", "none"], Line::Exactly("*0".into())),
+                5 => client.request(&["SWAPDB", "0", "0"], Line::Exactly("+OK".into())),
+                // Takes every lock, one after the other.
+                6 => client.request(&["KEYS", "none"], Line::Exactly("*0".into())),
+                7 if count > 0 => {
+                    client.request(&["KEYS", &own], Line::Exactly("*1".into()));
+                    client.expected.push(Line::Exactly(format!("${}", own.len())));
+                    client.expected.push(Line::Exactly(own.clone()));
+                }
                 // Cannot run at all, and keeps its place in the order all the same.
-                6 => client.request(&["NOSUCH"], Line::Begins("-ERR unknown command")),
+                8 => client.request(&["NOSUCH"], Line::Begins("-ERR unknown command")),
                 _ => {
                     count += 1;
                     client.request(&["MULTI"], Line::Exactly("+OK".into()));
