@@ -23,8 +23,8 @@ fn hashed_part(key: &[u8]) -> &[u8] {
 fn has_brace(key: &[u8]) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let has = |word: &[u8; 8]| {
-        let differing = u64::from_le_bytes(*word) ^ ONES * b'{' as u64;
-        differing.wrapping_sub(ONES) & !differing & ONES << 7 != 0
+        let differing = u64::from_le_bytes(*word) ^ (ONES * b'{' as u64);
+        differing.wrapping_sub(ONES) & !differing & (ONES << 7) != 0
     };
     let (words, tail) = key.as_chunks::<8>();
     match key.last_chunk() {

@@ -242,8 +242,9 @@ fn lower(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const TOP: u64 = ONES << 7;
     let seven = word & !TOP;
-    let from_a = seven.wrapping_add(ONES.wrapping_mul(0x80 - b'A' as u64));
-    let above_z = seven.wrapping_add(ONES.wrapping_mul(0x7F - b'Z' as u64));
+    // The top bit of a byte shows whether it is at least `A` (0x41), and whether it is above `Z` (0x5A).
+    let from_a = seven.wrapping_add(ONES.wrapping_mul(0x3F));
+    let above_z = seven.wrapping_add(ONES.wrapping_mul(0x25));
     word | ((from_a ^ above_z) & !word & TOP) >> 2
 }
 

@@ -75,13 +75,13 @@ impl<'t> Turn<'t> {
         let mark = connection.reply.mark();
         let session = &connection.session;
         let is_watched = self.shared.monitors.load(Ordering::Relaxed) > 0;
-        if !session.is_plain() || self.pause.is_some() || is_watched || self.shared.store.is_over_budget() {
-            if self.is_stopped(scratch, connection, row, args)? {
-                if !connection.session.reply_wanted() {
-                    connection.reply.rewind(mark);
-                }
-                return Ok(());
+        let is_special =
+            !session.is_plain() || self.pause.is_some() || is_watched || self.shared.store.is_over_budget();
+        if is_special && self.is_stopped(scratch, connection, row, args)? {
+            if !connection.session.reply_wanted() {
+                connection.reply.rewind(mark);
             }
+            return Ok(());
         }
         let Connection { session, reply, .. } = connection;
         let at = At { now: self.now, db: session.db, touch: !session.no_touch, worker: self.worker };

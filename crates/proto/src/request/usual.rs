@@ -53,8 +53,9 @@ pub(super) fn arguments(
 #[inline]
 fn short_length(line: &[u8; 8]) -> Option<(usize, usize)> {
     let word = u64::from_le_bytes(*line);
-    let digit = |place: u32| (word >> (8 * place)) as u8 as usize ^ usize::from(b'0');
-    let [one, two, three, four] = [digit(1), digit(2), digit(3), digit(4)];
+    let [_, one, two, three, four, ..] = *line;
+    let digit = |byte: u8| usize::from(byte ^ b'0');
+    let [one, two, three, four] = [digit(one), digit(two), digit(three), digit(four)];
     if word & 0xff_ff00_00ff == 0x0a_0d00_0024 {
         return (one.wrapping_sub(1) <= 8 && two <= 9).then_some((one.wrapping_mul(10).wrapping_add(two), 5));
     }
