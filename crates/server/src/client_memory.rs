@@ -1,15 +1,15 @@
 //! What all clients hold together, and how far that may go.
 //!
 //! ```text
-//! free:   maxmemory-clients - held          each client may leave an eighth of it unsent before it is not read any more,
+//! free:   maxmemory-clients - held          each client may leave a sixteenth of it unsent and is not read above that,
 //!                                           so that honest pipelines wait and nobody is closed
-//! none:   held > 15/16 of it                the clients that hold most are closed; what comes meanwhile has the rest
+//! none:   held > 7/8 of it                  the clients that hold most are closed; what comes meanwhile has the rest
 //! ```
 //!
 //! With `maxmemory` set, data and clients share it, and data comes first: clients may hold three quarters of what data leaves
 //! free, but always [`SLACK_BYTES_MIN`] or a tenth of it. Were it all of it, then clients that hold a little too much would
-//! have data evicted, and that would give them room for more. The large value that a client is sending counts only here, not against
-//! `maxmemory-clients`: it is data to be.
+//! have data evicted, and that would give them room for more. The large value that a client is sending counts only here, not
+//! against `maxmemory-clients`: it is data to be.
 //!
 //! H1. What a connection is charged with is what its worker has added for it; the worker takes it back when it closes.
 
@@ -23,7 +23,7 @@ const SLACK_BYTES_MIN: u64 = 32 << 20;
 const UNSENT_BYTES_MIN: u64 = 64 << 10;
 
 /// The part of the free room that one client may leave unsent.
-const UNSENT_SHARE: u64 = 8;
+const UNSENT_SHARE: u64 = 16;
 
 /// Changes below this are not charged: a client between two requests of a pipeline costs no shared write.
 const STEP_BYTES: usize = 4096;
@@ -102,7 +102,7 @@ impl ClientMemory {
     pub fn evict(&self, clients: &Clients, data_bytes: u64, now_ms: i64) {
         let (own, all) = self.held();
         let (max, share) = (self.max_bytes.load(Ordering::Relaxed), self.share(data_bytes));
-        let (max, share) = (max / 16 * 15, share / 16 * 15);
+        let (max, share) = (max / 8 * 7, share / 8 * 7);
         if own <= max && all <= share {
             return;
         }
@@ -158,13 +158,13 @@ mod tests {
     fn the_less_is_free_the_sooner_clients_wait() {
         let memory = ClientMemory::default();
         memory.set_limits(256 * MB, 0);
-        assert_eq!(memory.unsent_bytes_max(0), 32 << 20);
+        assert_eq!(memory.unsent_bytes_max(0), 16 << 20);
         memory.change(Charge::default(), charge(192, 1000));
-        assert_eq!(memory.unsent_bytes_max(0), 8 << 20, "a value being received is no part of it");
+        assert_eq!(memory.unsent_bytes_max(0), 4 << 20, "a value being received is no part of it");
         memory.change(charge(192, 1000), charge(300, 0));
         assert_eq!(memory.unsent_bytes_max(0), 64 << 10);
         memory.change(charge(300, 0), Charge::default());
-        assert_eq!(memory.unsent_bytes_max(0), 32 << 20, "all of it was taken back");
+        assert_eq!(memory.unsent_bytes_max(0), 16 << 20, "all of it was taken back");
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
         memory.set_limits(256 * MB, 1000 * MB);
         assert_eq!(memory.share(2000 * MB), 100 * MB);
         memory.change(Charge::default(), charge(0, 60));
-        assert_eq!(memory.unsent_bytes_max(2000 * MB), 5 << 20, "a value being received counts against maxmemory");
+        assert_eq!(memory.unsent_bytes_max(2000 * MB), 5 << 19, "a value being received counts against maxmemory");
     }
 
     #[test]
