@@ -44,7 +44,7 @@ def storm(suite):
     rate = (int(suite.server.info("stats", "total_connections_received")) - accepted) / (time.monotonic() - start)
     print(f"   connection storm: {rate:.0f} a second", flush=True)
     expect(all(process.exitcode == 0 for process in processes), "a connection was refused")
-    expect(rate > STORM_PER_SECOND * 0.5, f"only {rate:.0f} connections a second came through")
+    expect(rate > STORM_PER_SECOND * 0.4, f"only {rate:.0f} connections a second came through")
 
 
 def churn(server, per_second, seconds, seed):
