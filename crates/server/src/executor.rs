@@ -431,6 +431,9 @@ impl Executor {
                     connection.unparsed.extend_from_slice(&input[..keep]);
                     if connection.unparsed.len() > self.limits.query_bytes_max {
                         connection.session.close_after_replies = true;
+                        if let Some(clients) = self.shared.host.find::<command::clients::Clients>() {
+                            clients.count_query_limited();
+                        }
                         self.list(id);
                     }
                     return (end, FillStop::Incomplete);
