@@ -102,6 +102,22 @@ def announced_sizes(suite):
         expect(grown < 48 * MB, f"a thousand announcements take {grown / MB:.1f} MB")
 
 
+def query_limit(suite):
+    """A request that grows beyond client-query-buffer-limit closes its connection, and is counted."""
+    server = suite.server
+    with Connection(server) as control, Connection(server, seconds=5) as greedy:
+        field = ("stats", "client_query_buffer_limit_disconnections")
+        before = int(server.info(*field))
+        limit = control.call("CONFIG", "GET", "client-query-buffer-limit")[1]
+        control.call("CONFIG", "SET", "client-query-buffer-limit", "1mb")
+        try:
+            greedy.send_what_fits(b"*1000\r\n" + request(*[b"x" * 20_000] * 100).split(b"\r\n", 1)[1])
+            expect(greedy.closed(), "a client with 2 MB of a request stays")
+        finally:
+            control.call("CONFIG", "SET", "client-query-buffer-limit", limit)
+        equal(int(server.info(*field)), before + 1)
+
+
 def half_values(suite):
     """Large values that stop half-way are held only as far as they came."""
     server = suite.server
@@ -177,8 +193,10 @@ def speech(rng, valid):
 def run(suite):
     suite.attack("huge pipelines", lambda: huge_pipelines(suite))
     suite.attack("transactions without end", lambda: endless_transactions(suite))
-    suite.attack("watched keys without end", lambda: watches(suite))
+    # Small allocations by the hundred thousand: the heaps keep a part of them for the next.
+    suite.attack("watched keys without end", lambda: watches(suite), after=64 * MB)
     suite.attack("announced sizes", lambda: announced_sizes(suite))
+    suite.check("requests beyond the query buffer", lambda: query_limit(suite))
     suite.attack("values that stop half-way", lambda: half_values(suite))
     suite.attack("slow senders", lambda: slow_senders(suite))
     suite.attack("garbage", lambda: garbage(suite))
