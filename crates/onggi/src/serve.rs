@@ -10,6 +10,7 @@ use signal_hook::iterator::Signals;
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -99,13 +100,16 @@ fn end_on_signals(acceptor: AcceptorHandle) -> io::Result<()> {
     Ok(())
 }
 
+/// Only its owner may read a log file: addresses and names of clients stand in it.
+const LOG_MODE: u32 = 0o600;
+
 /// Where messages go: the log file, or standard output.
 struct Log(Box<dyn Write>);
 
 impl Log {
     fn open(settings: &Settings) -> io::Result<Self> {
         Ok(Self(match &settings.logfile {
-            Some(path) => Box::new(OpenOptions::new().create(true).append(true).open(path)?),
+            Some(path) => Box::new(OpenOptions::new().create(true).append(true).mode(LOG_MODE).open(path)?),
             None => Box::new(io::stdout()),
         }))
     }

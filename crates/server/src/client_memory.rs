@@ -7,7 +7,7 @@
 //! ```
 //!
 //! With `maxmemory` set, data and clients share it, and data comes first: clients may hold three quarters of what data leaves
-//! free, but always [`SLACK_BYTES_MIN`] or a tenth of it. Were it all of it, then clients that hold a little too much would
+//! free, but always `SLACK_BYTES_MIN` or a tenth of it. Were it all of it, then clients that hold a little too much would
 //! have data evicted, and that would give them room for more. The large value that a client is sending counts only here, not
 //! against `maxmemory-clients`: it is data to be.
 //!

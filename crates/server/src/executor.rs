@@ -52,7 +52,7 @@ pub struct Shared {
     pub store: Arc<Store>,
     /// All commands.
     pub table: Arc<CommandTable>,
-    /// The server's other parts; [`Pause`] is among them.
+    /// The server's other parts; [`Pause`](command::pause::Pause) is among them.
     pub host: Host,
     /// Sees calls that are slow, and requests and replies that are large.
     pub log: Arc<CommandLog>,
@@ -336,7 +336,11 @@ impl Executor {
             return Ok((read, read == room));
         }
         if self.input.len() - self.filled < READ_BYTES_MIN + UNPARSED_COPIED_BYTES_MAX {
-            self.run_batch();
+            self.run_batch_keeping_input();
+        }
+        if self.batch.is_empty() {
+            // As early as can be: the next bytes land where the cache still has the last ones.
+            self.start_input_over();
         }
         let Some(connection) = self.connections.get_mut(id) else { return Ok((0, false)) };
         let (start, kept) = (self.filled, connection.unparsed.len());
@@ -487,6 +491,10 @@ impl Executor {
     /// Runs the batch and starts the input area over. Called when every input byte is parsed or copied away.
     pub fn run_batch(&mut self) {
         self.run_batch_keeping_input();
+        self.start_input_over();
+    }
+
+    fn start_input_over(&mut self) {
         self.filled = 0;
         self.own_inputs.clear();
     }
