@@ -74,9 +74,7 @@ impl<'t> Turn<'t> {
         connection.last_command = row.index;
         let mark = connection.reply.mark();
         let session = &connection.session;
-        let is_watched = self.shared.monitors.load(Ordering::Relaxed) > 0;
-        let is_special =
-            !session.is_plain() || self.pause.is_some() || is_watched || self.shared.store.is_over_budget();
+        let is_special = !session.is_plain() || self.pause.is_some() || self.shared.store.is_over_budget();
         if is_special && self.is_stopped(scratch, connection, row, args)? {
             if !connection.session.reply_wanted() {
                 connection.reply.rewind(mark);
@@ -95,6 +93,9 @@ impl<'t> Turn<'t> {
             })),
             _ => catch_unwind(AssertUnwindSafe(|| {
                 request.hashed = place;
+                // INFO among them: it is to see what its own batch has found so far.
+                self.stats.keyspace_hits.add(std::mem::take(&mut scratch.hits));
+                self.stats.keyspace_misses.add(std::mem::take(&mut scratch.misses));
                 let locks = self.locks(request.session, row, args);
                 self.shared.store.commit(scratch, &locks, &at, |txn| request.call(txn))
             })),
@@ -147,7 +148,7 @@ impl<'t> Turn<'t> {
     }
 
     /// What stands in the way of a request when anything might: a wrong password's delay, a pause, login, MULTI, the memory
-    /// budget. Watchers see what goes on. True when the request has been answered.
+    /// budget. True when the request has been answered.
     ///
     /// # Errors
     /// [`Blocked`] while it has to wait.
@@ -167,9 +168,6 @@ impl<'t> Turn<'t> {
             let text = b"OOM command not allowed when used memory > 'maxmemory'.";
             command::gate::reject(session, self.stats, row, text, reply);
             return Ok(true);
-        }
-        if self.shared.monitors.load(Ordering::Relaxed) > 0 {
-            self.show(session, row, args);
         }
         Ok(false)
     }
@@ -298,6 +296,10 @@ impl Request<'_, '_> {
     #[inline]
     fn call(&mut self, txn: &mut Txn<'_>) -> Result<u64, Fetch> {
         let (row, args, turn) = (self.row, self.args, self.turn);
+        if turn.shared.monitors.load(Ordering::Relaxed) > 0 {
+            // Under the locks: a request that has to wait for them is shown once, when it runs.
+            turn.show(self.session, row, args);
+        }
         let start = self.reply.len();
         let hashed = self.hashed.map(|place| {
             let index = usize::from(row.first_key);
