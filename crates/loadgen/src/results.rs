@@ -186,7 +186,7 @@ impl Results {
     pub fn write(&self, directory: &Path) -> Result<()> {
         let file_error = |op| move |source| BenchError::File { path: directory.to_owned(), op, source };
         std::fs::create_dir_all(directory).map_err(file_error("create the results' directory"))?;
-        let json = serde_json::to_string(self).expect("results are plain data");
+        let json = serde_json::to_string(self).expect("results are plain data") + "\n";
         for (name, text) in [
             ("results.json", json),
             ("README.md", crate::report::markdown::render(self)),
