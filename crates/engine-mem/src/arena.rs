@@ -10,7 +10,7 @@
 //! Shards grow at about the same pace, so the neighbours in a huge page are filled at about the same time, though a single
 //! shard may be much smaller than one. Memory is first taken in small pages, so that only what is used is resident; when
 //! all of a huge page has been filled, [`Arena::merge_one`] asks the system to put it into one (`MADV_COLLAPSE`, Linux 6.1).
-//! With a million keys of 16 + 64 bytes, address translation was a third of the user time of a look-up.
+//! In a trial with everything in huge pages, the server's user time per GET of a million keys fell by a fifth.
 //!
 //! A1. Rows below `rows` are readable and writable, and `rows` never shrinks. Memory given back stays mapped: it reads as zero
 //!     and costs nothing until it is written.

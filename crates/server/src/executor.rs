@@ -162,6 +162,18 @@ struct Pending {
     place: Option<Place>,
 }
 
+impl Pending {
+    /// Its arguments, where they lie.
+    #[inline]
+    fn args<'a>(&self, area: &'a [u8], own_inputs: &'a [Vec<u8>], arguments: &'a Arguments) -> Args<'a> {
+        let input = match self.input {
+            Source::Area => &area[self.start..],
+            Source::Own(index) => &own_inputs[index][self.start..],
+        };
+        Args::new(input, &arguments.spans()[self.first_span..self.first_span + self.span_count], arguments.large())
+    }
+}
+
 /// Why filling the batch stopped.
 enum FillStop {
     /// The batch is full.
@@ -408,8 +420,8 @@ impl Executor {
         }
     }
 
-    /// Parses requests from the input until the batch is full or no request is complete. For each it finds the row, hashes
-    /// the key and asks for the key's bucket. Gives where it stopped, and why.
+    /// Parses requests from the input until the batch is full or no request is complete; for each it finds the row and hashes
+    /// the key. Gives where it stopped, and why.
     fn fill_batch(&mut self, id: usize, source: Source, mut at: usize, end: usize) -> (usize, FillStop) {
         let connection = &mut self.connections[id];
         let all = match source {
@@ -533,15 +545,7 @@ impl Executor {
             {
                 connection.reply.adopt(memory);
             }
-            let args = request(
-                &self.input,
-                &self.own_inputs,
-                &self.arguments,
-                pending.input,
-                pending.start,
-                pending.first_span,
-                pending.span_count,
-            );
+            let args = pending.args(&self.input, &self.own_inputs, &self.arguments);
             if !connection.waiting.is_empty() {
                 connection.waiting.push_back(args.to_owned());
             } else if connection.reply.len() > self.limits.output_pause_bytes {
@@ -632,22 +636,4 @@ impl Executor {
             }
         }
     }
-}
-
-/// The arguments of a parsed request.
-#[inline]
-fn request<'a>(
-    area: &'a [u8],
-    own_inputs: &'a [Vec<u8>],
-    arguments: &'a Arguments,
-    source: Source,
-    start: usize,
-    first_span: usize,
-    span_count: usize,
-) -> Args<'a> {
-    let input = match source {
-        Source::Area => &area[start..],
-        Source::Own(index) => &own_inputs[index][start..],
-    };
-    Args::new(input, &arguments.spans()[first_span..first_span + span_count], arguments.large())
 }

@@ -1,7 +1,7 @@
 //! One worker's turn over a batch: what stands before a request, its locks, its call, what it leaves in figures and logs.
 //!
 //! ```text
-//! row, arguments -> plain? else login, MULTI, pause, budget, watchers -> lock one shard, or several -> call -> figures
+//! row, arguments -> plain? else login, MULTI, pause, budget -> lock one shard, or several -> watchers -> call -> figures
 //! ```
 
 use crate::connection::Connection;
