@@ -17,7 +17,7 @@ use shuttle::{Config, Runner, thread};
 use std::sync::Arc;
 use store::lock::ShardLock;
 use store::shard::ShardEngine;
-use store::{At, Blocked, LockSet, Scratch, Store, StoreOptions, Wake, WorkerSet};
+use store::{At, Blocked, LockSet, Scratch, Store, StoreOptions, Wake, WorkerSet, WriteClass};
 
 /// Changes of the running thread that the schedules of PCT have room for.
 const PCT_DEPTH: usize = 4;
@@ -181,7 +181,7 @@ fn sets_of_locks_do_not_deadlock() {
 }
 
 fn at(worker: usize) -> At {
-    At { now: 1_700_000_000_000, db: DbIndex(0), touch: true, worker }
+    At { now: 1_700_000_000_000, db: DbIndex(0), touch: true, worker, writes: WriteClass::Any }
 }
 
 /// One command: counts on each of its shards, in two steps.
@@ -197,7 +197,7 @@ fn commit(store: &Store, bells: &Bells, worker: usize, scratch: &mut Scratch, se
         match result {
             Ok(()) => return,
             Err(Blocked::Shard) => bells.wait(worker),
-            Err(Blocked::Fetch) => unreachable!("memory answers at once"),
+            Err(other) => unreachable!("memory answers at once, and there is no log: {other:?}"),
         }
     }
 }
