@@ -16,13 +16,16 @@
 //!
 //! The stages `kill`, `power-cut` and `disk-faults` of the test runner run it.
 
+mod disk;
 mod judge;
 mod kill;
 mod load;
 mod operation;
+mod power;
 mod report;
 mod resp;
 mod server;
+mod volume;
 mod writer;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -30,8 +33,16 @@ use judge::Promise;
 use load::Company;
 use report::Report;
 use server::{Kind, Server};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use volume::{Format, Memory, Volume};
+
+/// Size of a file system of our own; its image is sparse.
+const VOLUME_MEGABYTES: u64 = 512;
+/// Size of the disk that becomes full.
+const FULL_MEGABYTES: u64 = 20;
+/// What the disk that fails has for its image: the file system's own tables, and a few seconds of load.
+const FAILING_MEGABYTES: u64 = 40;
 
 /// What is promised of what was answered.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -102,12 +113,21 @@ impl Target {
         })
     }
 
+    /// A file system of our own, its image in a directory.
+    fn volume(&self, image: &Path, format: Format) -> Result<Volume, String> {
+        Volume::create(&image.join("image"), &self.dir.join("volume"), format, VOLUME_MEGABYTES)
+    }
+
     fn promise(&self) -> Promise {
         match self.mode {
             Mode::Sync => Promise::Sync,
             Mode::Async => Promise::Window(self.window_ms * 1000),
             Mode::Modes => Promise::Changing,
         }
+    }
+
+    fn plan(&self, cycles: u64, load_ms: u64) -> kill::Plan {
+        kill::Plan { cycles, seed: self.seed, load_ms, promise: self.promise(), company: self.company() }
     }
 
     fn company(&self) -> Company {
@@ -128,6 +148,44 @@ enum Fault {
         #[arg(long, default_value_t = 500)]
         load_ms: u64,
     },
+    /// Cuts the power of a file system of its own under load. Needs root and a loop device.
+    PowerCut {
+        #[command(flatten)]
+        target: Target,
+        /// What the file system is.
+        #[arg(long, value_enum, default_value = "ext4")]
+        format: Format,
+        /// How often.
+        #[arg(long, default_value_t = 20)]
+        cycles: u64,
+        /// Longest load before a cut.
+        #[arg(long, default_value_t = 500)]
+        load_ms: u64,
+    },
+    /// A disk in memory that becomes full. Needs root.
+    DiskFull {
+        #[command(flatten)]
+        target: Target,
+        /// How often.
+        #[arg(long, default_value_t = 3)]
+        rounds: u64,
+    },
+    /// Syncs that fail, injected and real. Needs root and a loop device.
+    SyncError {
+        #[command(flatten)]
+        target: Target,
+        /// Which sync of each thread fails; one run each.
+        #[arg(long, value_delimiter = ',', default_value = "1,2,3,5,9")]
+        numbers: Vec<u64>,
+    },
+    /// A disk that takes a megabyte a second. Needs root and a loop device.
+    SlowDisk {
+        #[command(flatten)]
+        target: Target,
+        /// How long.
+        #[arg(long, default_value_t = 5)]
+        seconds: u64,
+    },
 }
 
 /// Faults for a server that keeps what it was told.
@@ -138,18 +196,53 @@ struct Line {
 }
 
 fn main() -> ExitCode {
-    let failed = match Line::parse().fault {
-        Fault::Kill { target, cycles, load_ms } => {
-            let mut report = Report::new(&format!("kill, {}", target.mode.name()));
-            let plan =
-                kill::Plan { cycles, seed: target.seed, load_ms, promise: target.promise(), company: target.company() };
-            match target.server(target.dir.join("data")) {
-                Ok(server) => kill::run(&server, &plan, &mut report),
-                Err(text) => report.fail("the server", &text),
-            }
-            report.close();
-            report.failed
+    let fault = Line::parse().fault;
+    let mut report = Report::new(&fault.name());
+    if let Err(text) = fault.run(&mut report) {
+        report.fail("what the run needs", &text);
+    }
+    report.close();
+    if report.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+impl Fault {
+    fn name(&self) -> String {
+        match self {
+            Fault::Kill { target, .. } => format!("kill, {}", target.mode.name()),
+            Fault::PowerCut { target, format, .. } => format!("power cut on {}, {}", format.name(), target.mode.name()),
+            Fault::DiskFull { target, .. } => format!("full disk, {}", target.mode.name()),
+            Fault::SyncError { target, .. } => format!("sync error, {}", target.mode.name()),
+            Fault::SlowDisk { target, .. } => format!("slow disk, {}", target.mode.name()),
         }
-    };
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+
+    fn run(&self, report: &mut Report) -> Result<(), String> {
+        match self {
+            Fault::Kill { target, cycles, load_ms } => {
+                kill::run(&target.server(target.dir.join("data"))?, &target.plan(*cycles, *load_ms), report);
+            }
+            Fault::PowerCut { target, format, cycles, load_ms } => {
+                let volume = target.volume(&target.dir, *format)?;
+                power::run(&target.server(volume.place().join("data"))?, &volume, &target.plan(*cycles, *load_ms), report);
+            }
+            Fault::DiskFull { target, rounds } => {
+                let memory = Memory::mount(&target.dir.join("memory"), FULL_MEGABYTES)?;
+                disk::full(&target.server(memory.place().join("data"))?, &memory, *rounds, target.seed, report);
+            }
+            Fault::SyncError { target, numbers } => {
+                let volume = target.volume(&target.dir, Format::Ext4)?;
+                disk::injected(&target.server(volume.place().join("data"))?, &volume, numbers, target.seed, report);
+                drop(volume);
+                let memory = Memory::mount(&target.dir.join("memory"), FAILING_MEGABYTES)?;
+                let volume = target.volume(memory.place(), Format::Ext4)?;
+                disk::real(&target.server(volume.place().join("data"))?, &memory, &volume, target.seed, report);
+            }
+            Fault::SlowDisk { target, seconds } => {
+                let volume = target.volume(&target.dir, Format::Ext4)?;
+                let server = target.server(volume.place().join("data"))?;
+                disk::slow(&server, &volume, *seconds, target.promise(), target.seed, report);
+            }
+        }
+        Ok(())
+    }
 }

@@ -57,7 +57,9 @@ impl Report {
 
     /// The closing lines.
     pub fn close(&self) {
-        println!("   {}", self.summary());
+        if self.cycles > 0 {
+            println!("   {}", self.summary());
+        }
         if self.failed == 0 && self.cycles > 0 {
             self.pass("nothing that was promised is lost, torn, doubled or back");
         }

@@ -51,6 +51,11 @@ impl Connection {
         Ok(Self { stream: BufReader::with_capacity(1 << 16, stream) })
     }
 
+    /// The longest wait for a reply from now on.
+    pub fn wait(&self, patience: Duration) -> io::Result<()> {
+        self.stream.get_ref().set_read_timeout(Some(patience))
+    }
+
     /// Sends bytes.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)

@@ -7,7 +7,7 @@ use crate::operation::{
 };
 use crate::resp::{Connection, Reply, request};
 use rustix::process::{Pid, Signal, kill_process};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -263,9 +263,4 @@ pub fn free_port() -> io::Result<u16> {
     (from..30_000)
         .find(|&port| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok())
         .ok_or_else(|| io::Error::other("no free port"))
-}
-
-/// Empties a file of output that has grown long.
-pub fn empty(path: &PathBuf) -> io::Result<()> {
-    File::create(path).map(drop)
 }
