@@ -11,6 +11,9 @@ use vfs::{FileSystem, SimFs};
 
 use crate::{Log, LogEnd, LogMode, LogOptions, LogStart, RecoverError, recover};
 
+/// Records, each with the position after it.
+pub type Records = Vec<(Lsn, Vec<u8>)>;
+
 pub const DIR: &str = "/";
 
 pub fn history(n: u8) -> HistoryId {
@@ -34,12 +37,12 @@ pub fn settle(log: &Log) {
     while log.sync_step() {}
 }
 
-/// The records from the beginning, each with the position after it.
-pub fn read(fs: &SimFs) -> Result<(Vec<(Lsn, Vec<u8>)>, LogEnd), RecoverError> {
+/// What recovery gives from the beginning.
+pub fn read(fs: &SimFs) -> Result<(Records, LogEnd), RecoverError> {
     read_from(fs, Lsn(0))
 }
 
-pub fn read_from(fs: &SimFs, from: Lsn) -> Result<(Vec<(Lsn, Vec<u8>)>, LogEnd), RecoverError> {
+pub fn read_from(fs: &SimFs, from: Lsn) -> Result<(Records, LogEnd), RecoverError> {
     let mut records = Vec::new();
     let mut each = |after: Lsn, payload: &[u8]| {
         records.push((after, payload.to_vec()));
