@@ -60,7 +60,7 @@ pub(crate) fn open(
         first: start.first.0,
         older: older.collect(),
     });
-    flush.open_first()?;
+    flush.open_durably()?;
     Ok(flush)
 }
 
@@ -68,12 +68,20 @@ pub(crate) fn open(
 fn settle(fs: &dyn FileSystem, clock: &dyn Clock, dir: &Path, end: &LogEnd) -> Result<(), LogError> {
     let beside = dir.join(segment::COPY_NAME);
     remove(fs, &beside)?;
-    // Newest first: those that remain after a crash are still behind the end.
-    for path in end.leftovers.iter().rev() {
+    // The one at the very end goes last and alone: with it gone and a later one left, a segment would be missing.
+    let (at_end, beyond): (Vec<_>, Vec<_>) =
+        end.leftovers.iter().partition(|path| **path == segment::path(dir, end.end_lsn));
+    for path in &beyond {
+        remove(fs, path)?;
+    }
+    if !beyond.is_empty() {
+        fs.sync_dir(dir)?;
+    }
+    for path in at_end {
         remove(fs, path)?;
     }
     for piece in &end.tail {
-        copy(fs, clock, &beside, piece, end)?;
+        copy(fs, clock, &beside, piece, end.proven_lsn)?;
         fs.rename(&beside, &segment::path(dir, base::Lsn(piece.from)))?;
     }
     fs.sync_dir(dir)?;
@@ -88,12 +96,18 @@ fn remove(fs: &dyn FileSystem, path: &Path) -> Result<(), FsError> {
 }
 
 /// Copies the frames of a piece to a segment of its own, durably; the caller gives it its name.
-fn copy(fs: &dyn FileSystem, clock: &dyn Clock, to: &Path, piece: &Piece, end: &LogEnd) -> Result<(), LogError> {
+pub(crate) fn copy(
+    fs: &dyn FileSystem,
+    clock: &dyn Clock,
+    to: &Path,
+    piece: &Piece,
+    proven: base::Lsn,
+) -> Result<(), LogError> {
     let header = Header {
         history: piece.history,
         parent: piece.parent,
         first: base::Lsn(piece.from),
-        durable: base::Lsn(end.proven_lsn.0.min(piece.from)),
+        durable: base::Lsn(proven.0.min(piece.from)),
         created_ms: clock.now_ms(),
     };
     let bytes = HEADER_BYTES + (piece.to - piece.from);

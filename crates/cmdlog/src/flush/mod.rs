@@ -154,16 +154,16 @@ impl Flush {
         }
     }
 
-    /// Makes the first segment, durably.
-    pub fn open_first(&mut self) -> Result<(), FsError> {
+    /// Makes a segment at `next`, durably: header and name are safe before the first record is written. Recovery takes
+    /// a damaged header with records behind it for damage where it knows no history before it.
+    pub fn open_durably(&mut self) -> Result<(), FsError> {
         self.make_segment(0)?;
-        if let Some(segment) = self.segments.last_mut() {
-            if let Some(file) = &segment.file {
-                file.sync_all()?;
-            }
-            segment.named = true;
-        }
-        self.fs.sync_dir(&self.dir)
+        let Some(last) = self.segments.last_mut() else { return Ok(()) };
+        let Some(file) = last.file.take() else { return Ok(()) };
+        file.sync_all()?;
+        self.fs.sync_dir(&self.dir)?;
+        (last.file, last.named) = (Some(file), true);
+        Ok(())
     }
 
     pub fn durable(&self) -> u64 {

@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::*;
 
 use base::Lsn;
-use vfs::{AllocateLen, File, FileSystem, FsError, OpenOptions};
+use vfs::{AllocateLen, File, FileSystem, FsError, Op, OpenOptions};
 
 use super::{Failed, Flush, RETRY_NS, Segment, Step};
-use crate::error::LogFailure;
+use crate::error::{LogError, LogFailure};
 use crate::options::{LogMode, OnSyncError};
+use crate::recovery::Piece;
 use crate::segment::{self, HEADER_BYTES, Header};
 use crate::shared::state;
+use crate::start;
 
 /// The smallest preallocation that is tried when the disk has no room for a whole segment.
 const SEGMENT_BYTES_MIN: u64 = 1 << 20;
@@ -64,7 +66,7 @@ impl Flush {
         self.counters.failures += 1;
         self.out = Vec::new();
         self.refilling = false;
-        let forever = self.on_sync_error == OnSyncError::Stop || self.only_copy_lost();
+        let forever = self.on_sync_error == OnSyncError::Stop;
         self.failed = Some(Failed { retry_ns: now_ns.saturating_add(RETRY_NS), forever });
         let failure = {
             let mut slot = self.shared.failure.lock();
@@ -83,13 +85,6 @@ impl Flush {
         }
     }
 
-    /// Bytes that are neither durable nor in memory lie in a file that must not be synced again. Only possible after
-    /// `WrittenOnly`, which promises nothing; but nothing may build on them.
-    fn only_copy_lost(&self) -> bool {
-        let durable = self.durable();
-        self.kept > durable && self.segments.iter().any(|s| s.file.is_none() && s.first < self.kept && s.end > durable)
-    }
-
     /// After a failure, when it is time: goes on in a new segment at the last durable byte.
     pub fn retry(&mut self, now_ns: u64) {
         let Some(failed) = &self.failed else { return };
@@ -103,6 +98,7 @@ impl Flush {
     }
 
     fn reopen(&mut self, now_ns: u64) -> Result<(), Step> {
+        self.save_only_copies().map_err(Step::Roll)?;
         self.kept = self.kept.max(self.durable());
         let base = self.kept;
         self.remove_beyond(base).map_err(Step::Roll)?;
@@ -113,14 +109,52 @@ impl Flush {
         self.merge.release_marks(base);
         self.next = base;
         self.shared.written.store(base, SeqCst);
-        self.make_segment(0).map_err(Step::Roll)?;
+        self.open_durably().map_err(Step::Roll)?;
         self.counters.rotations += 1;
         self.failed = None;
         self.refilling = true;
         self.write(now_ns);
-        if self.failed.is_none() && self.shared.mode() == LogMode::WrittenOnly && self.refilling {
+        let nothing_to_sync = self.shared.mode() == LogMode::WrittenOnly || self.shared.end() == self.durable();
+        if self.failed.is_none() && self.refilling && nothing_to_sync {
             self.recovered();
         }
+        Ok(())
+    }
+
+    /// What `WrittenOnly` has left to the operating system is not in memory. If a sync of it has failed, it is read back,
+    /// checked frame by frame, and made durable in new files, which take the place of the old.
+    fn save_only_copies(&mut self) -> Result<(), FsError> {
+        let (durable, kept) = (self.durable(), self.kept);
+        if kept <= durable {
+            return Ok(());
+        }
+        let beside = self.dir.join(segment::COPY_NAME);
+        let mut saved = Vec::new();
+        for segment in self.segments.iter().filter(|segment| segment.end > durable && segment.first < kept) {
+            remove(&*self.fs, &beside)?;
+            let piece = Piece {
+                path: segment.path.clone(),
+                segment_first: Lsn(segment.first),
+                history: self.history,
+                parent: self.parent,
+                from: segment.first.max(durable),
+                to: segment.end.min(kept),
+            };
+            start::copy(&*self.fs, &*self.clock, &beside, &piece, Lsn(durable)).map_err(|error| match error {
+                LogError::File { source } => source,
+                other => FsError::io(Op::Read, segment.path.clone(), std::io::Error::other(other.to_string())),
+            })?;
+            let path = segment::path(&self.dir, Lsn(piece.from));
+            self.fs.rename(&beside, &path)?;
+            saved.push(Segment { first: piece.from, end: piece.to, path, file: None, capacity: 0, named: true });
+        }
+        self.fs.sync_dir(&self.dir)?;
+        self.segments.retain(|segment| segment.first < durable);
+        if let Some(last) = self.segments.last_mut() {
+            last.end = last.end.min(durable);
+        }
+        self.segments.extend(saved);
+        self.shared.set_durable(kept);
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! The log as a whole.
 
 mod basics;
+mod crash;
 
 use std::path::Path;
 use std::sync::Arc;
