@@ -309,7 +309,9 @@ impl Chain {
         let end = self.position;
         let (durable, torn) = self.behind()?;
         if durable > end {
-            let file = self.files.get(self.current);
+            // The newest segment that should go on here.
+            let newest = self.files.iter().rev().find(|file| self.is_ours(file) && file.first <= end);
+            let file = newest.or(self.files.get(self.current));
             let path = file.map(|file| file.path().to_path_buf()).unwrap_or_default();
             let offset = file.map(|file| file.offset(end).unwrap_or(file.len())).unwrap_or_default();
             return Err(RecoverError::Damaged { path, offset, lsn: Lsn(end), durable: Lsn(durable) });

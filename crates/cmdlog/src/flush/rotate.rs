@@ -1,6 +1,7 @@
 //! New segments: when one is full, and after a failure.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
 use base::Lsn;
@@ -18,22 +19,13 @@ use crate::start;
 const SEGMENT_BYTES_MIN: u64 = 1 << 20;
 
 impl Flush {
-    /// Makes a segment that begins at `next` and takes a frame of so many bytes.
+    /// Makes a segment that begins at `next` and takes a frame of so many bytes. The next sync makes it durable.
     pub(super) fn make_segment(&mut self, bytes: u64) -> Result<(), FsError> {
-        let first = self.next;
-        let path = segment::path(&self.dir, Lsn(first));
-        let header = Header {
-            history: self.history,
-            parent: self.parent,
-            first: Lsn(first),
-            durable: Lsn(self.durable()),
-            created_ms: self.clock.now_ms(),
-        };
+        let path = segment::path(&self.dir, Lsn(self.next));
         let least = HEADER_BYTES + bytes;
-        match open_segment(&*self.fs, &path, &header, self.segment_bytes.max(least), least) {
+        match open_segment(&*self.fs, &path, &self.header(), self.segment_bytes.max(least), least) {
             Ok((file, capacity)) => {
-                let file = Some(file);
-                self.segments.push(Segment { first, end: first, path, file, capacity, named: false });
+                self.push_segment(path, file, capacity, false);
                 Ok(())
             }
             Err(error) => {
@@ -41,6 +33,38 @@ impl Flush {
                 Err(error)
             }
         }
+    }
+
+    /// Makes a segment that begins at `next`, durably, taking the place of one that begins there already. Header and name
+    /// are safe before the first record is written: where recovery knows no history before a segment, it takes a damaged
+    /// header with records behind it, or a missing file with others behind it, for damage.
+    pub fn open_durably(&mut self) -> Result<(), FsError> {
+        let (path, beside) = (segment::path(&self.dir, Lsn(self.next)), self.dir.join(segment::COPY_NAME));
+        remove(&*self.fs, &beside)?;
+        let (file, capacity) =
+            open_segment(&*self.fs, &beside, &self.header(), self.segment_bytes.max(HEADER_BYTES), HEADER_BYTES)?;
+        file.sync_all()?;
+        self.fs.rename(&beside, &path)?;
+        self.fs.sync_dir(&self.dir)?;
+        // Once more by its own name, which errors are to show.
+        let file = self.fs.open(&path, OpenOptions::write())?;
+        self.push_segment(path, file, capacity, true);
+        Ok(())
+    }
+
+    fn header(&self) -> Header {
+        Header {
+            history: self.history,
+            parent: self.parent,
+            first: Lsn(self.next),
+            durable: Lsn(self.durable()),
+            created_ms: self.clock.now_ms(),
+        }
+    }
+
+    fn push_segment(&mut self, path: PathBuf, file: Arc<dyn File>, capacity: u64, named: bool) {
+        let first = self.next;
+        self.segments.push(Segment { first, end: first, path, file: Some(file), capacity, named });
     }
 
     /// The failure of a step of `write`.
@@ -158,14 +182,20 @@ impl Flush {
         Ok(())
     }
 
-    /// Removes the segments that begin at or beyond `base`, newest first, and what is left of failed attempts (F5).
+    /// Removes the segments that begin beyond `base`, newest first, and what is left of failed attempts (F5). One that
+    /// begins at `base` is only forgotten: the new one takes its place.
     fn remove_beyond(&mut self, base: u64) -> Result<(), FsError> {
+        let at_base = segment::path(&self.dir, Lsn(base));
         while let Some(path) = self.debris.last() {
-            remove(&*self.fs, path)?;
+            if *path != at_base {
+                remove(&*self.fs, path)?;
+            }
             self.debris.pop();
         }
         while let Some(last) = self.segments.last().filter(|last| last.first >= base) {
-            remove(&*self.fs, &last.path)?;
+            if last.first > base {
+                remove(&*self.fs, &last.path)?;
+            }
             self.segments.pop();
         }
         Ok(())
@@ -194,7 +224,8 @@ impl Flush {
     }
 }
 
-fn remove(fs: &dyn FileSystem, path: &Path) -> Result<(), FsError> {
+/// Removes a file, if it is there.
+pub(crate) fn remove(fs: &dyn FileSystem, path: &Path) -> Result<(), FsError> {
     match fs.remove_file(path) {
         Err(error) if !error.is_not_found() => Err(error),
         _ => Ok(()),
@@ -208,7 +239,7 @@ pub(crate) fn open_segment(
     header: &Header,
     wanted: u64,
     least: u64,
-) -> Result<(std::sync::Arc<dyn File>, u64), FsError> {
+) -> Result<(Arc<dyn File>, u64), FsError> {
     let file = fs.open(path, OpenOptions::write().create_new())?;
     let capacity = allocate(&*file, wanted, least)?;
     file.write_all_at(&header.encode(), 0)?;

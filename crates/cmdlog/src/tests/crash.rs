@@ -186,7 +186,7 @@ fn every_operation_may_fail_once() {
                 }
                 operation += 1;
             }
-            assert!(operation > 20, "only {operation} operations");
+            assert!(operation > 10, "only {operation} operations");
         }
     }
 }

@@ -2,6 +2,8 @@
 
 mod basics;
 mod crash;
+mod damage;
+mod golden;
 
 use std::path::Path;
 use std::sync::Arc;
