@@ -48,7 +48,7 @@ impl Found {
 }
 
 /// What a crash has cost.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Operations that were answered.
     pub answered: u64,
@@ -113,10 +113,7 @@ pub fn judge(writers: &[Writer], before: &Found, found: &Found, promise: Promise
     }
     if let Some((loser, lost_us)) = first_lost {
         for (writer, kept) in writers.iter().zip(&kept) {
-            let last = writer.operations[..kept.least]
-                .iter()
-                .filter(|o| o.outcome != Outcome::Refused && is_write(o))
-                .next_back();
+            let last = writer.operations[..kept.least].iter().rfind(|o| o.outcome != Outcome::Refused && is_write(o));
             if let Some(operation) = last.filter(|o| o.sent_us > lost_us) {
                 wrong.push(format!(
                     "J3: writer {}: number {} was sent at {} us and is there; what writer {loser} was answered at {lost_us} us is lost",
@@ -252,5 +249,105 @@ fn shared(writers: &[Writer], kept: &[Kept], before: &Found, found: &Found, wron
                 setter.number, later.number
             ));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::{COUNTERS, VALUES};
+
+    const GROUP: usize = VALUES + COUNTERS;
+
+    /// Two writers; the first has set, counted, deleted and set a group, each answered a millisecond after it was sent.
+    fn crowd() -> (Vec<Writer>, Found) {
+        let mut writers: Vec<Writer> = (0..2).map(|id| Writer::new(id, 2, 1)).collect();
+        let actions = [
+            Action::Set { key: 0, len: 10 },
+            Action::Increment { counter: 0 },
+            Action::Delete { key: 0 },
+            Action::Group { group: 0 },
+            Action::SharedIncrement { counter: 0 },
+            Action::Set { key: 1, len: 10 },
+        ];
+        writers[0].operations = actions
+            .iter()
+            .enumerate()
+            .map(|(index, action)| {
+                let (number, sent_us) = (index as u64 + 1, index as u64 * 10_000);
+                let outcome = Outcome::Done { at_us: sent_us + 1000, kept: true };
+                Operation { number, action: *action, sent_us, outcome }
+            })
+            .collect();
+        let mut found = Found::nothing(2);
+        for operation in &writers[0].operations {
+            apply(&mut found.cells[0], operation);
+        }
+        found.counters[0] = 1;
+        (writers, found)
+    }
+
+    fn verdict(change: impl Fn(&mut Vec<Writer>, &mut Found), promise: Promise) -> Result<Verdict, String> {
+        let (mut writers, mut found) = crowd();
+        change(&mut writers, &mut found);
+        judge(&writers, &Found::nothing(2), &found, promise).map_err(|wrong| wrong.join("; "))
+    }
+
+    fn wrong(change: impl Fn(&mut Vec<Writer>, &mut Found), part: &str) {
+        let text = verdict(change, Promise::Sync).expect_err("it is wrong");
+        assert!(text.contains(part), "{text}");
+    }
+
+    #[test]
+    fn all_that_was_answered_is_right_and_everything_else_is_not() {
+        assert_eq!(verdict(|_, _| (), Promise::Sync).map(|v| (v.answered, v.lost)), Ok((6, 0)));
+        wrong(|_, found| found.cells[0][1] = Cell::Absent, "J1");
+        wrong(|_, found| found.cells[0][0] = Cell::Value { number: 1, len: 10 }, "no beginning");
+        wrong(|_, found| found.cells[0][VALUES] = Cell::Count(2), "no beginning");
+        wrong(|_, found| found.cells[0][VALUES] = Cell::Absent, "no beginning");
+        wrong(|_, found| found.cells[0][GROUP] = Cell::Broken, "no beginning");
+        wrong(|_, found| found.cells[1][0] = Cell::Value { number: 9, len: 10 }, "no beginning");
+        wrong(|_, found| found.counters[0] = 0, "shared counter");
+        wrong(|_, found| found.counters[0] = 2, "shared counter");
+        wrong(|_, found| found.groups[0][1] = Some(4), "torn");
+        wrong(|_, found| found.groups[0] = [Some(4); MEMBERS], "nothing that is kept has sent");
+    }
+
+    #[test]
+    fn what_was_not_answered_may_be_there_or_not_and_what_was_refused_may_not() {
+        let unanswered = |writers: &mut Vec<Writer>| writers[0].operations[5].outcome = Outcome::Unanswered;
+        assert!(verdict(|writers, _| unanswered(writers), Promise::Sync).is_ok());
+        let lost = |writers: &mut Vec<Writer>, found: &mut Found| {
+            unanswered(writers);
+            found.cells[0][1] = Cell::Absent;
+        };
+        assert!(verdict(lost, Promise::Sync).is_ok());
+        wrong(|writers, _| writers[0].operations[5].outcome = Outcome::Refused, "no beginning");
+    }
+
+    #[test]
+    fn a_window_bounds_what_is_lost() {
+        // The last three are lost: the group was answered at 31 ms, and the last request was sent at 50 ms.
+        let lost = |writers: &mut Vec<Writer>, found: &mut Found| {
+            for operation in &mut writers[0].operations {
+                let Outcome::Done { at_us, .. } = operation.outcome else { continue };
+                operation.outcome = Outcome::Done { at_us, kept: false };
+            }
+            found.cells[0][GROUP] = Cell::Absent;
+            found.cells[0][1] = Cell::Absent;
+            found.counters[0] = 0;
+        };
+        assert_eq!(verdict(lost, Promise::Window(19_000)).map(|v| (v.lost, v.lost_us)), Ok((3, 19_000)));
+        assert!(verdict(lost, Promise::Window(18_999)).is_err_and(|text| text.contains("J2")));
+        assert!(verdict(lost, Promise::Changing).is_ok());
+        // Somebody who wrote after the answer that is lost may not have it kept.
+        let later = |writers: &mut Vec<Writer>, found: &mut Found| {
+            lost(writers, found);
+            let action = Action::Set { key: 3, len: 10 };
+            writers[1].operations =
+                vec![Operation { number: 8, action, sent_us: 32_000, outcome: Outcome::Unanswered }];
+            found.cells[1][3] = Cell::Value { number: 8, len: 10 };
+        };
+        assert!(verdict(later, Promise::Changing).is_err_and(|text| text.contains("J3")));
     }
 }

@@ -223,7 +223,12 @@ impl Fault {
             }
             Fault::PowerCut { target, format, cycles, load_ms } => {
                 let volume = target.volume(&target.dir, *format)?;
-                power::run(&target.server(volume.place().join("data"))?, &volume, &target.plan(*cycles, *load_ms), report);
+                power::run(
+                    &target.server(volume.place().join("data"))?,
+                    &volume,
+                    &target.plan(*cycles, *load_ms),
+                    report,
+                );
             }
             Fault::DiskFull { target, rounds } => {
                 let memory = Memory::mount(&target.dir.join("memory"), FULL_MEGABYTES)?;

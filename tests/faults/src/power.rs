@@ -1,8 +1,8 @@
 //! The power goes: the server stands still, its file system forgets what was not synced, and both start again.
 
 use crate::judge::Promise;
-use crate::load::Crowd;
 use crate::kill::Plan;
+use crate::load::Crowd;
 use crate::report::Report;
 use crate::server::{Running, Server};
 use crate::volume::Volume;

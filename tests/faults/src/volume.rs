@@ -87,7 +87,11 @@ impl Volume {
         self.unmount()?;
         if self.format == Format::Ext4 {
             // Its status says what was mended: only 4 and more are failures.
-            let done = Command::new("e2fsck").args(["-fy"]).arg(&self.image).output().map_err(|error| format!("e2fsck: {error}"))?;
+            let done = Command::new("e2fsck")
+                .args(["-fy"])
+                .arg(&self.image)
+                .output()
+                .map_err(|error| format!("e2fsck: {error}"))?;
             if done.status.code().is_none_or(|code| code >= 4) {
                 return Err(format!("e2fsck: {}", String::from_utf8_lossy(&done.stdout).trim()));
             }
@@ -100,7 +104,11 @@ impl Volume {
     /// # Errors
     /// What a tool said.
     pub fn device(&self) -> Result<String, String> {
-        let done = Command::new("mountpoint").arg("-d").arg(&self.place).output().map_err(|error| format!("mountpoint: {error}"))?;
+        let done = Command::new("mountpoint")
+            .arg("-d")
+            .arg(&self.place)
+            .output()
+            .map_err(|error| format!("mountpoint: {error}"))?;
         Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned())
     }
 
@@ -132,7 +140,9 @@ impl Memory {
     /// What a tool said.
     pub fn mount(place: &Path, megabytes: u64) -> Result<Self, String> {
         fs::create_dir_all(place).map_err(|error| format!("{}: {error}", place.display()))?;
-        run(Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={megabytes}m"), "onggi-faults"]).arg(place))?;
+        run(Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={megabytes}m"), "onggi-faults"])
+            .arg(place))?;
         Ok(Self { place: place.to_owned() })
     }
 

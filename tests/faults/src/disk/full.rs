@@ -41,7 +41,9 @@ pub fn full(server: &Server, memory: &Memory, rounds: u64, seed: u64, report: &m
     let mut filler = Filler::default();
     let outcome = server.start().and_then(|(mut running, _)| {
         for round in 1..=rounds {
-            filler.round(server, &mut running, memory, seed ^ round).map_err(|text| format!("round {round}: {text}"))?;
+            filler
+                .round(server, &mut running, memory, seed ^ round)
+                .map_err(|text| format!("round {round}: {text}"))?;
             report.pass(&format!("round {round}: refused, read, deleted, and went on when there was space"));
         }
         running.kill();
@@ -83,7 +85,10 @@ impl Filler {
                     Answer::Done => {}
                     Answer::Refused(text) => return Err(format!("DEL is refused while the disk is full: {text}")),
                     Answer::Held => {
-                        held.push(std::mem::replace(&mut connection, Connection::open(server.port, HELD).map_err(lost)?));
+                        held.push(std::mem::replace(
+                            &mut connection,
+                            Connection::open(server.port, HELD).map_err(lost)?,
+                        ));
                     }
                 }
             }
@@ -92,7 +97,10 @@ impl Filler {
         self.go_on(server)?;
         for mut connection in held {
             // What was held is answered now; what it was is looked at after the last kill.
-            connection.wait(PATIENCE).and_then(|()| connection.reply()).map_err(|error| format!("a reply that was held never came: {error}"))?;
+            connection
+                .wait(PATIENCE)
+                .and_then(|()| connection.reply())
+                .map_err(|error| format!("a reply that was held never came: {error}"))?;
         }
         self.empty(server)
     }
@@ -100,7 +108,8 @@ impl Filler {
     /// Writes until the disk is full; the error that says so.
     fn fill(&mut self, server: &Server, held: &mut Vec<Connection>) -> Result<String, String> {
         let began = Instant::now();
-        let open = || Connection::open(server.port, HELD).map_err(|error| format!("the server does not accept: {error}"));
+        let open =
+            || Connection::open(server.port, HELD).map_err(|error| format!("the server does not accept: {error}"));
         let mut connection = open()?;
         while began.elapsed() < PATIENCE {
             match self.put(&mut connection)? {
@@ -172,7 +181,13 @@ impl Filler {
         self.ask(connection, &bytes, key.to_owned(), None)
     }
 
-    fn ask(&mut self, connection: &mut Connection, bytes: &[u8], key: String, number: Option<u64>) -> Result<Answer, String> {
+    fn ask(
+        &mut self,
+        connection: &mut Connection,
+        bytes: &[u8],
+        key: String,
+        number: Option<u64>,
+    ) -> Result<Answer, String> {
         match connection.send(bytes).and_then(|()| connection.reply()) {
             Ok(Reply::Error(text)) => Ok(Answer::Refused(text)),
             Ok(_) => {

@@ -50,7 +50,8 @@ fn run(server: &Server, volume: &Volume, seconds: u64, promise: Promise, seed: u
     let words = |error: std::io::Error| format!("the control group: {error}");
     let group = Group(Path::new(GROUPS).join(format!("onggi-faults-{}", std::process::id())));
     fs::create_dir(&group.0).map_err(words)?;
-    fs::write(group.0.join("blkio.throttle.write_bps_device"), format!("{} {BYTES_A_SECOND}", volume.device()?)).map_err(words)?;
+    fs::write(group.0.join("blkio.throttle.write_bps_device"), format!("{} {BYTES_A_SECOND}", volume.device()?))
+        .map_err(words)?;
     fs::write(group.0.join("cgroup.procs"), running.pid().to_string()).map_err(words)?;
     let resident = |pid: u32| -> u64 {
         let text = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
@@ -66,7 +67,9 @@ fn run(server: &Server, volume: &Volume, seconds: u64, promise: Promise, seed: u
             let began = Instant::now();
             while began.elapsed() < Duration::from_secs(seconds) {
                 let asked = Instant::now();
-                if let Err(error) = running.connect().and_then(|mut connection| connection.call(&["GET", "nobody:writes:this"])) {
+                if let Err(error) =
+                    running.connect().and_then(|mut connection| connection.call(&["GET", "nobody:writes:this"]))
+                {
                     failed = Some(error.to_string());
                     break;
                 }

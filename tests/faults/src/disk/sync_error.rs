@@ -23,11 +23,21 @@ pub fn injected(server: &Server, volume: &Volume, numbers: &[u64], seed: u64, re
         let trace = server.output.with_file_name(format!("trace-{number}"));
         let plain = Server { dir, ..server.clone() };
         let inject = format!("inject=fdatasync,fsync:error=EIO:when={number}");
-        let words = ["strace", "-f", "--seccomp-bpf", "-o", &trace.display().to_string(), "-e", "trace=fdatasync,fsync,close", "-e", &inject];
+        let words = [
+            "strace",
+            "-f",
+            "--seccomp-bpf",
+            "-o",
+            &trace.display().to_string(),
+            "-e",
+            "trace=fdatasync,fsync,close",
+            "-e",
+            &inject,
+        ];
         let wrapped = Server { wrap: words.map(str::to_owned).to_vec(), ..plain.clone() };
-        match one(&plain, &wrapped, volume, seed ^ number).and_then(|text| {
-            if plain.kind == Kind::Onggi { never_again(&trace).map(|()| text) } else { Ok(text) }
-        }) {
+        match one(&plain, &wrapped, volume, seed ^ number)
+            .and_then(|text| if plain.kind == Kind::Onggi { never_again(&trace).map(|()| text) } else { Ok(text) })
+        {
             Ok(text) => report.pass(&format!("sync {number} of every thread fails ({text})")),
             Err(text) => report.fail(&format!("sync {number} of every thread fails"), &text),
         }
@@ -127,7 +137,8 @@ fn failing(server: &Server, memory: &Memory, volume: &Volume, seed: u64) -> Resu
     if state.contains("failed") {
         return Err(state);
     }
-    let refusal = crowd.refusal().map_or("no write was refused".to_owned(), |text| text.chars().take(120).collect::<String>());
+    let refusal =
+        crowd.refusal().map_or("no write was refused".to_owned(), |text| text.chars().take(120).collect::<String>());
     let (running, _) = server.start()?;
     let verdict = crowd.verify(&running, Promise::Sync).map_err(|wrong| wrong.join("; "))?;
     Ok(format!("{state}; {refusal}; {} answered, none lost", verdict.answered))
