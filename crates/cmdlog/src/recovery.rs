@@ -46,6 +46,8 @@ pub struct LogEnd {
     pub(crate) leftovers: Vec<PathBuf>,
     /// Where the frames from `proven_lsn` on lie.
     pub(crate) tail: Vec<Piece>,
+    /// The segment of the last frame, and how many of its bytes hold something.
+    pub(crate) used: Option<(PathBuf, u64)>,
 }
 
 /// Bytes behind the end of the log: written, and cut by a crash before they were durable.
@@ -136,6 +138,7 @@ fn empty(fs: &dyn FileSystem, names: &[(Lsn, PathBuf)], from: Lsn) -> Result<Log
         records: 0,
         leftovers,
         tail: Vec::new(),
+        used: None,
     })
 }
 
@@ -317,6 +320,11 @@ impl Chain {
             return Err(RecoverError::Damaged { path, offset, lsn: Lsn(end), durable: Lsn(durable) });
         }
         let proven = durable.max(self.from.min(end));
+        let last = self.pieces.last().filter(|piece| piece.to == end);
+        let used = last.map(|piece| {
+            let bytes = end.saturating_sub(piece.segment_first.0).saturating_add(HEADER_BYTES);
+            (piece.path.clone(), bytes)
+        });
         self.pieces.retain(|piece| piece.to > proven);
         if let Some(first) = self.pieces.first_mut() {
             first.from = first.from.max(proven);
@@ -332,6 +340,7 @@ impl Chain {
             records: self.records,
             leftovers: names.iter().filter(|(first, _)| first.0 >= end).map(|(_, path)| path.clone()).collect(),
             tail: self.pieces,
+            used,
         })
     }
 

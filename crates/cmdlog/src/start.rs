@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base::Clock;
-use vfs::FileSystem;
+use vfs::{FileSystem, OpenOptions};
 
 use crate::error::LogError;
 use crate::flush::{Flush, FlushStart, Segment, open_segment, remove};
@@ -63,6 +63,10 @@ pub(crate) fn open(
         older: older.collect(),
     });
     flush.open_durably()?;
+    if let Some((path, bytes)) = start.after.and_then(|end| end.used) {
+        // The rest is preallocated, or torn. Nothing depends on it, so nothing is said if it stays.
+        let _ = fs.open(&path, OpenOptions::write()).and_then(|file| file.set_len(bytes));
+    }
     Ok(flush)
 }
 

@@ -211,6 +211,16 @@ impl Flush {
         self.shared.wake.healthy();
     }
 
+    /// Gives back what the last segment does not use of its preallocation. Only when nothing more will be written.
+    pub fn trim(&mut self) {
+        if let Some(last) = self.segments.last_mut()
+            && let Some(file) = last.file.take()
+        {
+            // A log is as good with its zeros.
+            let _ = file.set_len(HEADER_BYTES + (last.end - last.first));
+        }
+    }
+
     /// Segments that can go: everything in them is before `lsn`, and their successor is durable by name.
     pub fn removable(&self, lsn: u64) -> Vec<PathBuf> {
         let pairs = self.segments.windows(2).map(|pair| (&pair[0], &pair[1]));

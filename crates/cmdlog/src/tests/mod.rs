@@ -4,6 +4,7 @@ mod basics;
 mod crash;
 mod damage;
 mod golden;
+mod pressure;
 
 use std::path::Path;
 use std::sync::Arc;
