@@ -10,7 +10,7 @@ from pathlib import Path
 
 import long_run
 import need
-from job import ROOT, TARGET, Skip
+from job import ROOT, TARGET, Failed, Skip
 
 # Until the server has its log, these stages run only when they are named.
 SERVER_KEEPS = False
@@ -46,8 +46,11 @@ def run(job, fault, *arguments, mode="sync", options=(), timeout=1800):
         if job.tally.failed > failed and (directory / "output").exists():
             for line in (directory / "output").read_text(errors="replace").splitlines()[-60:]:
                 job.say(f"   server | {line}")
-    said = [line.strip() for line in job.lines()[before:] if line.startswith("   ") and "crashes" in line or line.startswith("ok - ")]
-    return said[0].removeprefix("ok - ") if said and job.tally.failed == failed else None
+    if job.tally.failed > failed:
+        return None
+    said = job.lines()[before:]
+    figures = [line.strip() for line in said if line.startswith("   ") and " crashes, " in line]
+    return "; ".join(figures or [line.removeprefix("ok - ") for line in said if line.startswith("ok - ")])
 
 
 @contextmanager
@@ -63,35 +66,30 @@ def place():
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def can_mount():
-    """Skips unless this machine lets us mount file systems in memory and on loop devices."""
+def can_mount(file_system="ext4"):
+    """Skips unless this machine lets us mount file systems in memory, and of this kind on loop devices."""
     if os.geteuid() != 0:
         raise Skip("not root: cannot mount")
-    need.program("losetup", "mount")
+    need.program("mount", "mount")
     need.program("mkfs.ext4", "e2fsprogs")
+    if file_system == "xfs":
+        need.program("mkfs.xfs", "xfsprogs")
     with place() as directory:
-        memory = directory / "memory"
-        memory.mkdir()
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "onggi-faults", memory], capture_output=True, text=True)
-        if done.returncode != 0:
-            raise Skip(f"cannot mount: {done.stderr.strip()}")
+        _mount(directory / "memory", ["-t", "tmpfs", "-o", "size=8m", "onggi-faults"], "cannot mount")
         image = directory / "image"
         with open(image, "wb") as file:
-            file.truncate(8 << 20)
-        volume = directory / "volume"
-        volume.mkdir()
-        subprocess.run(["mkfs.ext4", "-q", "-F", image], capture_output=True, check=True)
-        done = subprocess.run(["mount", "-o", "loop", image, volume], capture_output=True, text=True)
+            file.truncate(320 << 20)
+        done = subprocess.run([f"mkfs.{file_system}", "-q", image], capture_output=True, text=True)
         if done.returncode != 0:
-            raise Skip(f"no loop device: {done.stderr.strip()}")
+            raise Failed(f"mkfs.{file_system}: {done.stderr.strip()}")
+        _mount(directory / "volume", ["-t", file_system, "-o", "loop", image], f"cannot mount {file_system} on a loop device")
 
 
-def can_xfs():
-    """Skips unless XFS can be made and mounted."""
-    need.program("mkfs.xfs", "xfsprogs")
-    if not any(line.split()[-1] == "xfs" for line in Path("/proc/filesystems").read_text().splitlines()):
-        if subprocess.run(["modprobe", "xfs"], capture_output=True).returncode != 0:
-            raise Skip("the kernel has no XFS")
+def _mount(point, words, otherwise):
+    point.mkdir()
+    done = subprocess.run(["mount", *words, point], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Skip(f"{otherwise}: {' '.join(done.stderr.split())}")
 
 
 def can_trace():
@@ -100,7 +98,7 @@ def can_trace():
     done = subprocess.run(["strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", "inject=fsync:error=EIO:when=9", "true"],
                           capture_output=True, text=True)
     if done.returncode != 0:
-        raise Skip(f"strace cannot trace: {done.stderr.strip()}")
+        raise Skip(f"strace cannot trace: {' '.join(done.stderr.split())}")
 
 
 def record(job, stage, figures):

@@ -22,6 +22,24 @@ const READ_MAX: Duration = Duration::from_secs(5);
 /// A control group; removed with this value.
 struct Group(PathBuf);
 
+impl Group {
+    /// A group for which the volume's device is slow.
+    fn new(volume: &Volume) -> Result<Self, String> {
+        let path = Path::new(GROUPS).join(format!("onggi-faults-{}", std::process::id()));
+        fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let group = Self(path);
+        let file = group.0.join("blkio.throttle.write_bps_device");
+        fs::write(&file, format!("{} {BYTES_A_SECOND}", volume.device()?))
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+        Ok(group)
+    }
+
+    /// Takes a process in.
+    fn take(&self, pid: u32) -> std::io::Result<()> {
+        fs::write(self.0.join("cgroup.procs"), pid.to_string())
+    }
+}
+
 impl Drop for Group {
     fn drop(&mut self) {
         for _ in 0..100 {
@@ -35,24 +53,29 @@ impl Drop for Group {
 
 /// Loads the server for so many seconds while its disk is slow, then cuts the power.
 pub fn slow(server: &Server, volume: &Volume, seconds: u64, promise: Promise, seed: u64, report: &mut Report) {
-    if !Path::new(GROUPS).join("blkio.throttle.write_bps_device").exists() {
-        println!("ok - {}: a slow disk # SKIP no blkio controller of control groups", report.name);
-        return;
-    }
-    match run(server, volume, seconds, promise, seed) {
+    let group = match Group::new(volume) {
+        Ok(group) => group,
+        Err(text) => {
+            println!("ok - {}: a slow disk # SKIP no blkio controller of control groups: {text}", report.name);
+            return;
+        }
+    };
+    match run(server, volume, &group, seconds, promise, seed) {
         Ok(text) => report.pass(&format!("a slow disk ({text})")),
         Err(text) => report.fail("a slow disk", &text),
     }
 }
 
-fn run(server: &Server, volume: &Volume, seconds: u64, promise: Promise, seed: u64) -> Result<String, String> {
+fn run(
+    server: &Server,
+    volume: &Volume,
+    group: &Group,
+    seconds: u64,
+    promise: Promise,
+    seed: u64,
+) -> Result<String, String> {
     let (mut running, _) = server.start()?;
-    let words = |error: std::io::Error| format!("the control group: {error}");
-    let group = Group(Path::new(GROUPS).join(format!("onggi-faults-{}", std::process::id())));
-    fs::create_dir(&group.0).map_err(words)?;
-    fs::write(group.0.join("blkio.throttle.write_bps_device"), format!("{} {BYTES_A_SECOND}", volume.device()?))
-        .map_err(words)?;
-    fs::write(group.0.join("cgroup.procs"), running.pid().to_string()).map_err(words)?;
+    group.take(running.pid()).map_err(|error| format!("the control group: {error}"))?;
     let resident = |pid: u32| -> u64 {
         let text = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
         text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
@@ -90,7 +113,6 @@ fn run(server: &Server, volume: &Volume, seconds: u64, promise: Promise, seed: u
     if grown > GROWTH_MAX {
         return Err(format!("memory grew by {} MB", grown >> 20));
     }
-    drop(group);
     let (running, _) = server.start()?;
     let verdict = crowd.verify(&running, promise).map_err(|wrong| wrong.join("; "))?;
     Ok(format!(
