@@ -2,6 +2,7 @@
 
 import multiprocessing
 import random
+import threading
 import time
 
 from resp import Connection, Error, request
@@ -53,17 +54,30 @@ def load(server, seconds, seed):
     raise SystemExit(0)
 
 
+def checkpoints(server, stop):
+    """Asks for a checkpoint again and again. One that cannot be had now is no failure."""
+    with Connection(server) as connection:
+        while not stop.wait(0.3):
+            connection.error("BGREWRITEAOF")
+
+
 def budget(suite, policy):
-    """The resident memory stays within 1.15 times the budget and 64 MiB."""
+    """The resident memory stays within 1.15 times the budget and 64 MiB; with a log, while checkpoints are taken too."""
     server = suite.server
     with Connection(server) as control:
+        keeps = control.call("CONFIG", "GET", "appendonly")[1] == b"yes"
+        stop = threading.Event()
+        keeper = threading.Thread(target=checkpoints, args=(server, stop), daemon=True)
         control.call("CONFIG", "SET", "maxmemory-policy", policy, "maxmemory", BUDGET)
         processes = [multiprocessing.Process(target=load, args=(server, SECONDS * suite.times, f"{suite.seed}/{policy}/{number}")) for number in range(3)]
         with Watch(server) as watch:
             for process in processes:
                 process.start()
+            if keeps:
+                keeper.start()
             for process in processes:
                 process.join()
+            stop.set()
         used = server.info("memory", "used_memory_human")
         print(f"   {policy}: at most {mb(watch.peak)} resident of {mb(RESIDENT_MAX)}; used at the end {used}", flush=True)
         expect(all(process.exitcode == 0 for process in processes), "a generator failed")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import faults
 import need
 from job import ROOT, Job, Skip, Stage
 from servers import Server
@@ -63,9 +64,9 @@ def attack(job, area, server, times=1, env=None):
         job.check(f"SIGTERM ends the server after {area}", str(problem))
 
 
-def memory(job, times=1):
+def memory(job, times=1, options=()):
     """The budget, in a control group that kills the server when it takes a quarter and 64 MiB more."""
-    with Server("onggi", options=[("maxmemory", BUDGET)]) as server:
+    with Server("onggi", options=[("maxmemory", BUDGET), *options]) as server:
         try:
             group = control_group(server.process.pid, BUDGET * 125 // 100 + 64 * MB)
         except Skip as reason:
@@ -134,6 +135,8 @@ def run(job: Job, times=1):
     for area in AREAS:
         area.run(job, times)
     memory(job, times)
+    if faults.SERVER_KEEPS:
+        memory(job, times, options=[("appendonly", "yes")])
     few_descriptors(job)
     try:
         clock(job)
