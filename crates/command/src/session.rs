@@ -1,7 +1,10 @@
 //! What a connection has said about itself: database, protocol, name, login, transaction.
 
+use crate::Locks;
 use crate::clients::{Address, ClientInfo};
+use crate::table::Row;
 use base::{DbIndex, UnixMs};
+use engine::WriteClass;
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -55,7 +58,7 @@ pub struct Transaction {
 /// One queued request.
 pub struct Queued {
     /// Its row.
-    pub row: crate::table::Row,
+    pub row: Row,
     /// Its arguments.
     pub args: crate::args::OwnedArgs,
 }
@@ -117,6 +120,18 @@ pub enum Replies {
 }
 
 impl Session {
+    /// What a request may do to entries; of EXEC, what its queue may.
+    pub fn writes_of(&self, row: &Row) -> WriteClass {
+        let queue = self.queue_of(row).map(|queued| queued.row.writes);
+        queue.fold(row.writes, WriteClass::and)
+    }
+
+    /// The requests that EXEC would run now; none for other commands.
+    pub fn queue_of(&self, row: &Row) -> impl Iterator<Item = &Queued> {
+        let transaction = self.transaction.as_ref().filter(|_| row.spec.locks == Locks::Queue);
+        transaction.into_iter().flat_map(|transaction| &transaction.queue)
+    }
+
     /// Whether a request can run at once: logged in, outside MULTI.
     #[inline]
     pub fn is_plain(&self) -> bool {

@@ -1,9 +1,9 @@
 //! Databases and shards: where commands meet storage.
 //!
 //! ```text
-//! command --> commit: lock shards -> run (types over Txn) -> append record -> unlock --> reply
-//!                                      |
-//! record  --> replay: -----------------'  (the same `apply`, no clock)
+//! command --> commit: admit -> lock shards -> run (types over Txn) -> append record -> unlock --> reply, or hold it
+//!                                               |
+//! record  --> replay: --------------------------'  (the same `apply`, no clock)
 //! ```
 //!
 //! S1. All locks of a command come before its first change; after the first change nothing can fail.
@@ -13,8 +13,11 @@
 pub mod commit;
 pub mod digest;
 pub mod evict;
+pub mod gate;
+pub mod hold;
 pub mod lock;
 pub mod lock_set;
+pub mod log;
 pub mod replay;
 pub mod shard;
 pub mod slots;
@@ -27,7 +30,10 @@ pub mod watch;
 
 pub use commit::Blocked;
 pub use digest::Digest;
+pub use engine::WriteClass;
+pub use gate::Gate;
 pub use lock::WorkerSet;
 pub use lock_set::LockSet;
-pub use store::{RecordSink, Store, StoreOptions, Wake};
+pub use log::{Admission, AllLocked, RecordSink};
+pub use store::{Store, StoreOptions, Wake};
 pub use txn::{At, Scratch, Txn};
