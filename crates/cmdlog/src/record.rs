@@ -8,6 +8,8 @@
 //!
 //! The operation byte's high bits are flags of that operation; an unknown operation or flag is an error, never skipped.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used))]
+
 use base::hash::KeyHasher;
 use base::{KeyspaceId, UnixMs, varint};
 use engine::{Effect, Encoding, Key, Value};
