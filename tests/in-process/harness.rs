@@ -52,6 +52,8 @@ impl Apply for NothingToApply {
 pub struct Replica {
     pub store: Store,
     position: Mutex<u64>,
+    /// Records by their position, kept once a test asks for them.
+    pub kept: Mutex<Option<Vec<(Lsn, Vec<u8>)>>>,
 }
 
 impl RecordSink for Replica {
@@ -68,6 +70,9 @@ impl RecordSink for Replica {
         self.store.replay(&mut Scratch::default(), payload).expect("a record replays");
         let mut position = self.position.lock().expect("no test panics while holding it");
         *position += payload.len() as u64;
+        if let Some(kept) = &mut *self.kept.lock().expect("no test panics while holding it") {
+            kept.push((Lsn(*position), payload.to_vec()));
+        }
         Lsn(*position)
     }
 }
@@ -156,7 +161,8 @@ impl TestServer {
         parts: impl FnOnce(Host, &ForParts) -> Host,
     ) -> Self {
         let clock = Arc::new(ManualClock::new(START_MS));
-        let replica = Arc::new(Replica { store: store(&clock, shard_count, None, memory), position: Mutex::default() });
+        let replica_store = store(&clock, shard_count, None, memory);
+        let replica = Arc::new(Replica { store: replica_store, position: Mutex::default(), kept: Mutex::default() });
         let store = Arc::new(store(&clock, shard_count, Some(replica.clone()), engine));
         let table = Arc::new(CommandTable::new(families));
         let stats = Arc::new(WorkerStats::new(table.rows().len()));

@@ -70,7 +70,8 @@ pub(crate) fn open_prefix(kind: &Kind, path: &Path, bytes: &[u8]) -> Result<usiz
 pub(crate) fn open<'a>(kind: &Kind, path: &Path, bytes: &'a [u8]) -> Result<&'a [u8], CheckpointError> {
     let len = open_prefix(kind, path, bytes)?;
     let whole = PREFIX_LEN + len + SUFFIX_LEN;
-    let (Some(body), Some(mut suffix)) = (bytes.get(PREFIX_LEN..PREFIX_LEN + len), bytes.get(PREFIX_LEN + len..)) else {
+    let (Some(body), Some(mut suffix)) = (bytes.get(PREFIX_LEN..PREFIX_LEN + len), bytes.get(PREFIX_LEN + len..))
+    else {
         return Err(damaged(kind, path, bytes.len() as u64, format!("{} bytes, expected {whole}", bytes.len())));
     };
     if suffix.len() != SUFFIX_LEN {

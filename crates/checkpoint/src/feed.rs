@@ -4,20 +4,21 @@
 //! save (under a shard's lock) -> the sink's chunk -- full --> queue -> writer thread -> written, memory given back
 //! ```
 //!
-//! F1. `save` neither waits nor fails. The bound works elsewhere: at the limit [`Feed::is_full`] is true and the
-//!     [`Pressure`] is on; then nobody walks further, and writes wait before they take a lock, until three quarters are
-//!     reached. What one command under its locks still hands over may go beyond the limit, and shows in the peak.
+//! F1. `save` neither waits nor fails. The bound works elsewhere: see [`engine::Backlog`]. What one command under its
+//!     locks still hands over may go beyond the limit, and shows in the peak.
 //! F2. Memory counts from the moment it is taken (a chunk, a value shared) until its block is written or dropped.
 //! F3. After an abort the queue is empty and stays so: sinks drop what they are given.
+//! F4. The set is complete when every sink was finished. One that is dropped before aborts the feed, so that a walk which was
+//!     given up, or a store that went away, can never look like a whole set.
 
 use crate::chunk::Chunk;
 use crate::format::BLOCK_LEN;
 use base::KeyspaceId;
-use engine::{Entry, EntrySink, SharedBytes, Type, Value};
+use engine::{Backlog, Entry, EntrySink, SharedBytes, Type, Value};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Values of more bytes than this are shared with the store if it holds them in an allocation of their own; others are
 /// copied. Copying 16 KiB takes about a microsecond.
@@ -26,29 +27,11 @@ pub(crate) const SHARE_LEN_MIN: usize = 16 << 10;
 /// Room for the entry that fills a chunk, so that most chunks never grow.
 const CHUNK_SLACK: usize = 2 << 10;
 
-/// Tells the rest of the server that the checkpoint has no room, and that it has again.
-pub struct Pressure {
-    full: Arc<AtomicBool>,
-    on_room: Box<dyn Fn() + Send + Sync>,
-}
-
-impl Pressure {
-    /// `full` is set while writes are to wait. `on_room` is called after it is cleared, by a writer thread and outside all
-    /// locks of this crate: it wakes who waits.
-    pub fn new(full: Arc<AtomicBool>, on_room: impl Fn() + Send + Sync + 'static) -> Self {
-        Self { full, on_room: Box::new(on_room) }
-    }
-
-    /// Nobody to tell.
-    pub fn none() -> Self {
-        Self::new(Arc::default(), || {})
-    }
-}
-
 /// How a feed is made.
 #[derive(Clone, Copy, Debug)]
 pub struct FeedOptions {
-    /// Bytes in chunks and shared values at which the walk stops and writes wait.
+    /// Bytes in chunks and shared values at which writes wait; the walk stops at half of them. At least four times what
+    /// the chunks being filled take (66 KiB a shard), whatever is said here.
     pub limit_bytes: u64,
 }
 
@@ -59,17 +42,6 @@ impl Default for FeedOptions {
     }
 }
 
-/// Extra memory of a checkpoint, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FeedMemory {
-    /// Now.
-    pub now: u64,
-    /// The most it was.
-    pub peak: u64,
-    /// Where writes begin to wait.
-    pub limit: u64,
-}
-
 /// The queue of one checkpoint. Clones are handles of the same.
 #[derive(Clone)]
 pub struct Feed(Arc<Shared>);
@@ -78,11 +50,9 @@ struct Shared {
     state: Mutex<State>,
     /// Notified when there is a chunk, and when there will be no more.
     ready: Condvar,
-    now: AtomicU64,
-    peak: AtomicU64,
+    backlog: Arc<Backlog>,
     limit: u64,
     aborted: AtomicBool,
-    pressure: Pressure,
 }
 
 #[derive(Default)]
@@ -90,34 +60,41 @@ struct State {
     queue: VecDeque<Chunk>,
     /// Sinks not yet dropped: their last chunk is still to come.
     sinks: usize,
+    /// Sinks made so far.
+    sinks_made: u64,
     /// No further sink will be made.
     closed: bool,
 }
 
 impl Feed {
-    /// An empty queue.
-    pub fn new(options: FeedOptions, pressure: Pressure) -> Self {
+    /// An empty queue, whose memory counts in `backlog`.
+    pub fn new(options: FeedOptions, backlog: Arc<Backlog>) -> Self {
+        backlog.begin(options.limit_bytes);
         Self(Arc::new(Shared {
             state: Mutex::default(),
             ready: Condvar::new(),
-            now: AtomicU64::new(0),
-            peak: AtomicU64::new(0),
-            limit: options.limit_bytes.max(1),
+            backlog,
+            limit: options.limit_bytes,
             aborted: AtomicBool::new(false),
-            pressure,
         }))
     }
 
-    /// A sink for one shard. Dropping it sends its last chunk. Takes no memory before its first entry.
+    /// A sink for one shard. It is to be finished and dropped, which sends its last chunk. Takes no memory before its first
+    /// entry.
     pub fn sink(&self) -> Box<dyn EntrySink> {
-        self.0.state.lock().sinks += 1;
-        Box::new(FeedSink { shared: Arc::clone(&self.0), bytes: Vec::new(), entries: 0, charged: 0 })
-    }
-
-    /// Whether the walk is to stop for now.
-    #[inline]
-    pub fn is_full(&self) -> bool {
-        self.0.now.load(Ordering::Relaxed) >= self.0.limit
+        let mut state = self.0.state.lock();
+        state.sinks += 1;
+        state.sinks_made += 1;
+        // Chunks being filled are written only when they are full: the walk needs room beside them.
+        self.0.backlog.set_limit(self.0.limit.max(4 * state.sinks_made * (BLOCK_LEN + CHUNK_SLACK) as u64));
+        drop(state);
+        Box::new(FeedSink {
+            shared: Arc::clone(&self.0),
+            bytes: Vec::new(),
+            entries: 0,
+            charged: 0,
+            is_finished: false,
+        })
     }
 
     /// Whether the checkpoint was given up, by [`Feed::abort`] or by a writer thread that failed.
@@ -125,18 +102,9 @@ impl Feed {
         self.0.aborted.load(Ordering::Relaxed)
     }
 
-    /// Extra memory of the checkpoint.
-    pub fn memory(&self) -> FeedMemory {
-        let read = |value: &AtomicU64| value.load(Ordering::Relaxed);
-        FeedMemory { now: read(&self.0.now), peak: read(&self.0.peak), limit: self.0.limit }
-    }
-
     /// Gives the checkpoint up: the queue is emptied, writer threads end, who waits for room goes on.
     pub fn abort(&self) {
-        self.0.aborted.store(true, Ordering::Relaxed);
-        let queue = std::mem::take(&mut self.0.state.lock().queue);
-        self.0.ready.notify_all();
-        queue.iter().for_each(|chunk| self.0.discharge(chunk.memory_bytes()));
+        self.0.abort();
     }
 
     /// After this, [`Feed::take`] ends when the last sink is dropped and the queue is empty.
@@ -166,39 +134,23 @@ impl Feed {
     pub(crate) fn release(&self, chunk: Chunk) {
         let bytes = chunk.memory_bytes();
         drop(chunk);
-        self.0.discharge(bytes);
+        self.0.backlog.discharge(bytes);
     }
 }
 
 impl Shared {
-    fn charge(&self, bytes: u64) {
-        let now = self.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.peak.fetch_max(now, Ordering::Relaxed);
-        if now >= self.limit && !self.aborted.load(Ordering::Relaxed) {
-            self.pressure.full.store(true, Ordering::Release);
-            // The queue may have drained, or the checkpoint ended, between the two lines above; nobody would clear it.
-            self.relieve(self.now.load(Ordering::Acquire));
-        }
-    }
-
-    fn discharge(&self, bytes: u64) {
-        let now = self.now.fetch_sub(bytes, Ordering::AcqRel) - bytes;
-        self.relieve(now);
-    }
-
-    /// Takes the pressure off when there is room again.
-    fn relieve(&self, now: u64) {
-        let has_room = now <= self.limit / 4 * 3 || self.aborted.load(Ordering::Relaxed);
-        if has_room && self.pressure.full.swap(false, Ordering::AcqRel) {
-            (self.pressure.on_room)();
-        }
+    fn abort(&self) {
+        self.aborted.store(true, Ordering::Relaxed);
+        let queue = std::mem::take(&mut self.state.lock().queue);
+        self.ready.notify_all();
+        queue.iter().for_each(|chunk| self.backlog.discharge(chunk.memory_bytes()));
     }
 
     fn push(&self, chunk: Chunk) {
         let mut state = self.state.lock();
         if self.aborted.load(Ordering::Relaxed) {
             drop(state);
-            return self.discharge(chunk.memory_bytes());
+            return self.backlog.discharge(chunk.memory_bytes());
         }
         state.queue.push_back(chunk);
         drop(state);
@@ -213,6 +165,7 @@ struct FeedSink {
     entries: u32,
     /// Bytes counted for the chunk so far.
     charged: u64,
+    is_finished: bool,
 }
 
 impl FeedSink {
@@ -220,7 +173,7 @@ impl FeedSink {
         let mut bytes = Vec::with_capacity(entry.key.len() + 48);
         cmdlog::record::put_set_head(&mut bytes, space, entry.key, entry.encoding, entry.expire_at, value.len());
         let chunk = Chunk { bytes, tail: Some(SharedBytes::clone(value)), entries: 1 };
-        self.shared.charge(chunk.memory_bytes());
+        self.shared.backlog.charge(chunk.memory_bytes());
         self.shared.push(chunk);
     }
 
@@ -232,14 +185,14 @@ impl FeedSink {
         if entries > 0 {
             self.shared.push(chunk);
         } else {
-            self.shared.discharge(chunk.memory_bytes());
+            self.shared.backlog.discharge(chunk.memory_bytes());
         }
     }
 
     /// Counts what the chunk has grown by.
     fn recharge(&mut self, bytes: u64) {
         if bytes > self.charged {
-            self.shared.charge(bytes - self.charged);
+            self.shared.backlog.charge(bytes - self.charged);
             self.charged = bytes;
         }
     }
@@ -269,12 +222,27 @@ impl EntrySink for FeedSink {
             self.send();
         }
     }
+
+    fn finish(&mut self) {
+        self.is_finished = true;
+    }
 }
 
 impl Drop for FeedSink {
     fn drop(&mut self) {
+        if !self.is_finished {
+            self.shared.abort();
+        }
         self.send();
         self.shared.state.lock().sinks -= 1;
         self.shared.ready.notify_all();
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let left: u64 = self.state.get_mut().queue.iter().map(Chunk::memory_bytes).sum();
+        self.backlog.discharge(left);
+        self.backlog.set_limit(u64::MAX);
     }
 }

@@ -69,9 +69,8 @@ impl Header {
 
     pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Self, CheckpointError> {
         let body = envelope::open(&SNAPSHOT, path, bytes)?;
-        let malformed = || {
-            envelope::damaged(&SNAPSHOT, path, envelope::PREFIX_LEN as u64, "the header is malformed".to_owned())
-        };
+        let malformed =
+            || envelope::damaged(&SNAPSHOT, path, envelope::PREFIX_LEN as u64, "the header is malformed".to_owned());
         let header = Self::decode_body(body).ok_or_else(malformed)?;
         if header.key_id != 0 {
             let what = format!("encrypted with key {}, which this version cannot read", header.key_id);
@@ -117,7 +116,8 @@ pub(crate) struct Frame {
 impl Frame {
     /// The bytes, and the crc at their end.
     pub fn encode(&self, place: Place, block: u64) -> ([u8; FRAME_LEN], u32) {
-        let (len, entries, payload) = (self.len.to_le_bytes(), self.entries.to_le_bytes(), self.payload_crc.to_le_bytes());
+        let (len, entries, payload) =
+            (self.len.to_le_bytes(), self.entries.to_le_bytes(), self.payload_crc.to_le_bytes());
         let crc = place.crc().update(&block.to_le_bytes()).update(&len).update(&entries).update(&payload).finish();
         let mut bytes = [0; FRAME_LEN];
         let parts = len.iter().chain(&entries).chain(&payload).copied().chain(crc.to_le_bytes());

@@ -39,7 +39,7 @@ mod writer;
 
 pub use dir::{DataDir, Listing};
 pub use error::CheckpointError;
-pub use feed::{Feed, FeedMemory, FeedOptions, Pressure};
+pub use feed::{Feed, FeedOptions};
 pub use format::{Footer, Header};
 pub use load::{LoadProgress, LoadReport, load, open_snapshot};
 pub use manifest::{FileInfo, LogState, Manifest, ManifestFile, SetInfo};

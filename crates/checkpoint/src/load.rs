@@ -73,9 +73,17 @@ pub fn load(
     known.sort_unstable();
     let load = Load { sources: &sources, spaces: &known, hasher, store, progress, failed: AtomicBool::new(false) };
     let results: Vec<Result<u64, CheckpointError>> = std::thread::scope(|scope| {
-        let handles: Vec<_> = (1..threads.max(1)).map(|first| scope.spawn({ let load = &load; move || load.run(first) })).collect();
+        let handles: Vec<_> = (1..threads.max(1))
+            .map(|first| {
+                scope.spawn({
+                    let load = &load;
+                    move || load.run(first)
+                })
+            })
+            .collect();
         let own = load.run(0);
-        let others = handles.into_iter().map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let others =
+            handles.into_iter().map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         std::iter::once(own).chain(others).collect()
     });
     let entries = results.into_iter().sum::<Result<u64, _>>()?;
@@ -186,13 +194,8 @@ impl Source {
             let what = format!("{:?}, but the manifest says {info:?}", opened.info);
             return Err(envelope::damaged(&SNAPSHOT, &path, opened.info.bytes, what));
         }
-        let cursor = Cursor {
-            at: opened.header_len,
-            frame: None,
-            seen: Footer::default(),
-            chain: opened.chain,
-            is_done: false,
-        };
+        let cursor =
+            Cursor { at: opened.header_len, frame: None, seen: Footer::default(), chain: opened.chain, is_done: false };
         Ok(Self {
             place: Place { set: set.set, file: number },
             end: info.bytes - FOOTER_LEN as u64,

@@ -100,9 +100,16 @@ mod tests {
         ] {
             assert_eq!(Name::parse(OsStr::new(&name.to_string())), name);
         }
-        for other in
-            ["", "prdb-1-0", "prdb-00000001-0", "prdb-00000001-000", "prdb-00000001", "log-0", "log-00000000000000aG", "manifest"]
-        {
+        for other in [
+            "",
+            "prdb-1-0",
+            "prdb-00000001-0",
+            "prdb-00000001-000",
+            "prdb-00000001",
+            "log-0",
+            "log-00000000000000aG",
+            "manifest",
+        ] {
             assert_eq!(Name::parse(OsStr::new(other)), Name::Other, "{other}");
         }
         assert_eq!(Name::Snapshot { set: SetId(7), file: 3 }.to_string(), "prdb-00000007-03");

@@ -79,11 +79,19 @@ mod tests {
         let aged = Retention { age_ms: Some(1_500), ..default };
         assert_eq!(drop(&sets(5), aged, 5_000), 2);
         assert_eq!(drop(&sets(5), Retention { age_ms: Some(100_000), ..default }, 5_000), 0, "nothing is old enough");
-        assert_eq!(drop(&sets(5), Retention { age_ms: Some(0), ..default }, 50_000), 3, "the count holds beside the age");
+        assert_eq!(
+            drop(&sets(5), Retention { age_ms: Some(0), ..default }, 50_000),
+            3,
+            "the count holds beside the age"
+        );
         // Two sets take 200 bytes, and the log after the older of them 60.
         assert_eq!(drop(&sets(5), Retention { sets: 9, bytes: Some(260), ..default }, 9_000), 3);
         assert_eq!(drop(&sets(5), Retention { sets: 9, bytes: Some(259), ..default }, 9_000), 4);
-        assert_eq!(drop(&sets(5), Retention { sets: 9, bytes: Some(0), ..default }, 9_000), 4, "the newest always stays");
+        assert_eq!(
+            drop(&sets(5), Retention { sets: 9, bytes: Some(0), ..default }, 9_000),
+            4,
+            "the newest always stays"
+        );
         assert_eq!(drop(&sets(5), Retention { bytes: Some(10_000), ..default }, 9_000), 3, "room alone keeps nothing");
         assert_eq!(drop(&sets(3), aged, i64::MIN), 0, "times before time itself");
     }

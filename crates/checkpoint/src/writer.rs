@@ -292,12 +292,7 @@ impl Drop for EndOfThread<'_> {
     }
 }
 
-fn write_file(
-    file: Arc<dyn File>,
-    header: &Header,
-    sync_every: u64,
-    feed: &Feed,
-) -> Result<FileInfo, CheckpointError> {
+fn write_file(file: Arc<dyn File>, header: &Header, sync_every: u64, feed: &Feed) -> Result<FileInfo, CheckpointError> {
     let mut writer = SnapshotWriter::begin(file, header, sync_every)?;
     while let Some(chunk) = feed.take() {
         let result = writer.write_block(&chunk.bytes, chunk.tail(), chunk.entries);

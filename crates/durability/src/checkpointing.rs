@@ -149,7 +149,7 @@ impl Durability {
         let head = {
             let mut state = self.state.lock();
             let history = state.log.as_ref().map_or(history, |sink| sink.log.history());
-            state.changes_at_cut = (self.parts.changes)();
+            state.changes_at_cut = (self.parts.changes)().saturating_add(state.changes_found);
             SetHead {
                 cut: cut.lsn,
                 history,

@@ -20,7 +20,9 @@ pub enum DurabilityError {
     #[error("the command log is not durable up to the checkpoint: {0}")]
     Unsynced(#[from] LogFailure),
     /// The manifest names more databases, or other ones, than the store has.
-    #[error("the data has {found} databases and this server is configured for {configured}: set databases to {found} or more")]
+    #[error(
+        "the data has {found} databases and this server is configured for {configured}: set databases to {found} or more"
+    )]
     Databases {
         /// In the checkpoint.
         found: usize,

@@ -82,6 +82,8 @@ pub(crate) struct State {
     is_ended: bool,
     /// Changes and time at the last cut.
     pub changes_at_cut: u64,
+    /// Changes that the start has found in the log beyond the checkpoint.
+    pub changes_found: u64,
     pub last_cut_ms: UnixMs,
     /// As LASTSAVE tells it.
     pub last_save_ms: UnixMs,
@@ -125,6 +127,7 @@ impl Durability {
             running: None,
             is_ended: false,
             changes_at_cut: 0,
+            changes_found: 0,
             last_cut_ms: now,
             last_save_ms: now,
             failed_at: None,
@@ -229,8 +232,7 @@ impl Durability {
 
     /// Changes since the cut of the last checkpoint.
     pub fn changes(&self) -> u64 {
-        let at_cut = self.state.lock().changes_at_cut;
-        (self.parts.changes)().saturating_sub(at_cut)
+        self.state.lock().changes(&self.parts)
     }
 
     /// Whether a stop without asking takes a checkpoint: save points are set, and something was changed since the last one.
@@ -301,7 +303,7 @@ impl Durability {
                 }
             }),
             is_scheduled: state.asked.is_some() && state.running.is_some(),
-            changes: (self.parts.changes)().saturating_sub(state.changes_at_cut),
+            changes: state.changes(&self.parts),
             last_save_ms: state.last_save_ms,
             saves: state.saves.clone(),
             rewrites: state.rewrites.clone(),
@@ -349,7 +351,8 @@ impl Durability {
         }
         let (policy, now) = (self.policy.read(), self.parts.clock.now_ms());
         if policy.log_wanted != state.log.is_some() {
-            let is_soon = state.switch_failed_at.is_some_and(|at| (0..SWITCH_RETRY_MS).contains(&now.saturating_sub(at)));
+            let is_soon =
+                state.switch_failed_at.is_some_and(|at| (0..SWITCH_RETRY_MS).contains(&now.saturating_sub(at)));
             if !is_soon {
                 state.running = Some(Going::new(Cause::LogSwitch));
                 return Some(Todo::Switch);
@@ -362,7 +365,7 @@ impl Durability {
             now,
             taken_at: state.last_cut_ms,
             failed_at: state.failed_at,
-            changes: (self.parts.changes)().saturating_sub(state.changes_at_cut),
+            changes: state.changes(&self.parts),
             log_bytes: state.log.as_ref().map_or(0, |sink| sink.log.end_lsn().0.saturating_sub(state.cut.0)),
             set_bytes: state.set_bytes,
         };
@@ -489,6 +492,11 @@ enum Todo {
 }
 
 impl State {
+    /// Changes since the last cut.
+    fn changes(&self, parts: &Parts) -> u64 {
+        (parts.changes)().saturating_add(self.changes_found).saturating_sub(self.changes_at_cut)
+    }
+
     /// Why a checkpoint is being taken, or is about to be.
     fn cause_now(&self) -> Option<Cause> {
         let running = self.running.as_ref().map(|running| running.cause);

@@ -75,9 +75,8 @@ impl Policy {
         }
         let seconds = u64::try_from(since.now.saturating_sub(since.taken_at) / 1000).unwrap_or(0);
         // As in Redis: so many changes, and more than so many seconds.
-        let is_reached = |point: &&SavePoint| {
-            since.changes > 0 && since.changes >= point.changes && seconds > point.seconds
-        };
+        let is_reached =
+            |point: &&SavePoint| since.changes > 0 && since.changes >= point.changes && seconds > point.seconds;
         if let Some(point) = self.save_points.iter().find(is_reached) {
             return Some(Cause::SavePoint(*point));
         }

@@ -126,7 +126,7 @@ impl Durability {
             let ms = u64::try_from(now.saturating_sub(began_ms)).unwrap_or(0);
             state.load = LastLoad { keys, records: recovered.records, ms };
             // What the log has beyond the checkpoint is not in it.
-            state.unsaved_at_start = recovered.records;
+            state.changes_found = recovered.records;
         }
         *self.manifest.lock() = Some(file);
         self.loading.end();

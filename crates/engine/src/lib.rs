@@ -26,7 +26,7 @@ pub mod keyspace;
 pub mod model;
 pub mod write_class;
 
-pub use checkpoint::{EntrySink, WalkProgress};
+pub use checkpoint::{Backlog, BacklogMemory, EntrySink, WalkProgress};
 pub use effect::Effect;
 pub use entry::{Encoding, Entry, NewEntry, SharedBytes, Type, Value};
 pub use fetching::FetchingEngine;

@@ -14,7 +14,7 @@ pub enum Blocked {
     Shard,
     /// Rows are being fetched.
     Fetch,
-    /// The log has no room; the worker will be woken.
+    /// The log, or a running checkpoint, has no room; the worker will be woken.
     Log,
     /// The log takes no record of this class until it works again: [`RecordSink::refusal`] says why. It is not tried again
     /// but answered.
@@ -67,11 +67,15 @@ impl Store {
         self.commit_locked(scratch, HeldShards::One(shard, held), at, run)
     }
 
-    /// Asks the log, if there is one, whether a command of this class may append to it.
+    /// Asks whether a running checkpoint can take what a command of this class may overwrite, and the log, if there is one,
+    /// whether it may append to it.
     #[inline]
     fn admit(&self, scratch: &mut Scratch, at: &At) -> Result<(), Blocked> {
         if at.writes == WriteClass::Nothing {
             return Ok(());
+        }
+        if self.waits_for_checkpoint(at.worker) {
+            return Err(Blocked::Log);
         }
         match self.log_of(scratch).map_or(Admission::Go, |log| log.admit(at.worker, at.writes)) {
             Admission::Go => Ok(()),

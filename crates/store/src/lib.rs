@@ -10,6 +10,7 @@
 //! S2. A shard's records reach the log in the order its changes were made, since they are appended under its lock.
 //! S3. Only workers lock shards; they never sleep on a lock (see `lock`).
 
+pub mod checkpoint;
 pub mod commit;
 pub mod digest;
 pub mod evict;
@@ -28,6 +29,7 @@ pub mod txn;
 pub mod upkeep;
 pub mod watch;
 
+pub use checkpoint::Cut;
 pub use commit::Blocked;
 pub use digest::Digest;
 pub use engine::WriteClass;

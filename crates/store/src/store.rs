@@ -1,5 +1,6 @@
 //! The store: all shards, the map of databases, and the parts every command shares.
 
+use crate::checkpoint::Walk;
 use crate::gate::Gate;
 use crate::lock::{Held, ShardLock, WorkerSet};
 use crate::log::{LogSlot, RecordSink};
@@ -9,7 +10,7 @@ use crate::spaces::Spaces;
 use crate::watch::WatchTable;
 use base::hash::KeyHasher;
 use base::{Clock, DbIndex, Entropy, KeyspaceId, ShardId};
-use engine::{Engine, Key};
+use engine::{Backlog, Engine, Key};
 use engine_mem::{MemEngine, MemHints, MemoryArena, MemoryUse};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -63,6 +64,7 @@ pub struct Store {
     /// Whether upkeep removes expired entries; see [`Store::set_active_expiration`].
     pub(crate) active_expiration: AtomicBool,
     pub(crate) log: LogSlot,
+    pub(crate) walk: Walk,
     /// What stands before all commands: loading, and writes refused.
     pub gate: Gate,
 }
@@ -86,6 +88,9 @@ impl Store {
                 ShardCell { lock: ShardLock::new(Shard { engine, watch: WatchTable::default(), holds: None }), hints }
             })
             .collect();
+        let wake = options.wake.clone();
+        let backlog = Backlog::new(move |workers| wake.wake(WorkerSet::from_bits(workers)));
+        let walk = Walk::new(options.shard_count, backlog);
         let store = Self {
             shards,
             slots,
@@ -98,6 +103,7 @@ impl Store {
             budget,
             active_expiration: AtomicBool::new(true),
             log: LogSlot::default(),
+            walk,
             gate: Gate::default(),
         };
         if let (Some(log), Some(mut all)) = (options.log, store.try_lock_all()) {

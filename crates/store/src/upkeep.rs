@@ -56,7 +56,8 @@ impl Store {
             txn.scratch.expired += due.len() as u64;
             txn.held.get(shard).watch.upkeep(at.now);
             let engine = &mut txn.held.get(shard).engine;
-            let cleaned = engine.clean(CLEAN_STEP);
+            // Cleaning hands what a cleared database held to a running checkpoint.
+            let cleaned = !self.backlog().is_full() && engine.clean(CLEAN_STEP);
             // Items that turn out not to be due yet are only sorted again, so a short find may have more behind it.
             let more_due = matches!(engine, ShardEngine::Memory(engine) if engine.has_due());
             Ok(expire_step > 0 && (found == expire_step || more_due) || cleaned)

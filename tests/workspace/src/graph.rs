@@ -23,6 +23,7 @@ const LAYERS: [(&str, u8); 29] = [
     ("types", 4),
     ("store", 5),
     ("command", 6),
+    ("durability", 6),
     ("replication", 7),
     ("cluster", 8),
     ("admin", 8),
