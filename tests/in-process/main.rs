@@ -2,7 +2,12 @@
 //! listener, workers and sockets (`served`).
 
 mod clocks;
+mod fake_log;
 mod harness;
+mod loading;
+mod log_admission;
+mod log_holds;
+mod log_sockets;
 mod order;
 mod replay;
 mod reply;
@@ -10,3 +15,4 @@ mod scan;
 mod served;
 mod spine;
 mod threads;
+mod waits;
