@@ -37,6 +37,7 @@ const LAYERS: [(&str, u8); 30] = [
     // Its grammar draws the requests of other tests.
     ("tests/differential", TEST_ONLY - 1),
     ("tests/in-process", TEST_ONLY),
+    ("tests/faults", TEST_ONLY),
     ("tests/protocol", TEST_ONLY),
 ];
 
