@@ -302,7 +302,8 @@ impl Worker {
             if is_slow {
                 self.shared.host.part::<Clients>().count_output_limited();
             }
-            let may_be_silent = connection.session.monitor || connection.session.block.is_some();
+            let awaits = connection.session.block.is_some() || connection.awaits_log || !connection.waiting.is_empty();
+            let may_be_silent = connection.session.monitor || awaits;
             if is_idle && !may_be_silent || is_late || is_slow {
                 overstayed.push(id);
             } else if connection.charge != Charge::default() {
