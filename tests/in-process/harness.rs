@@ -221,9 +221,11 @@ impl TestServer {
 
     /// Takes the replies that are there.
     pub fn replies(&mut self, client: usize) -> Vec<u8> {
-        let reply = &mut self.executor.connection(client).expect("connected").reply;
-        let bytes: Vec<u8> = reply.io_slices().flat_map(|slice| slice.to_vec()).collect();
-        reply.advance(bytes.len());
+        let durable = self.executor.durable().unwrap_or(Lsn(u64::MAX));
+        let connection = self.executor.connection(client).expect("connected");
+        let sendable = connection.held.sendable(connection.reply.len(), durable);
+        let bytes: Vec<u8> = connection.reply.io_slices_up_to(sendable).flat_map(|slice| slice.to_vec()).collect();
+        connection.advance(bytes.len());
         bytes
     }
 

@@ -3,7 +3,12 @@
 
 mod checkpoint;
 mod clocks;
+mod fake_log;
 mod harness;
+mod loading;
+mod log_admission;
+mod log_holds;
+mod log_sockets;
 mod order;
 mod replay;
 mod reply;
@@ -11,3 +16,4 @@ mod scan;
 mod served;
 mod spine;
 mod threads;
+mod waits;

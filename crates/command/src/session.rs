@@ -1,9 +1,10 @@
 //! What a connection has said about itself: database, protocol, name, login, transaction.
 
 use crate::Locks;
+use crate::blocking::Block;
 use crate::clients::{Address, ClientInfo};
 use crate::table::Row;
-use base::{DbIndex, UnixMs};
+use base::{DbIndex, Lsn, UnixMs};
 use engine::WriteClass;
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -42,6 +43,10 @@ pub struct Session {
     pub close_after_replies: bool,
     /// Until then no reply is sent and no request runs: what wrong passwords cost.
     pub held_until: Option<UnixMs>,
+    /// The wait of its last command: nothing more runs until it is over.
+    pub block: Option<Block>,
+    /// The position in the log after its last write; 0 while it has none.
+    pub last_write: Lsn,
 }
 
 /// Commands queued by MULTI.
@@ -162,6 +167,8 @@ impl Session {
             monitor: false,
             close_after_replies: false,
             held_until: None,
+            block: None,
+            last_write: Lsn(0),
         }
     }
 

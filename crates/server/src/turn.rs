@@ -6,9 +6,10 @@
 
 use crate::connection::Connection;
 use crate::executor::{ClientLimits, Shared};
-use base::{KeyspaceId, ShardId, SlotId, UnixMs};
+use base::{KeyspaceId, Lsn, ShardId, SlotId, UnixMs};
 use command::call::{Observer, call};
 use command::pause::Pause;
+use command::session::Replies;
 use command::stats::WorkerStats;
 use command::table::Row;
 use command::{Args, Ctx, Flags, Locks, Session, Stop};
@@ -16,7 +17,7 @@ use engine::{Fetch, Key, Keyspace};
 use proto::{ReplyBuffer, ReplyMark};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-use store::{Admission, At, Blocked, LockSet, Scratch, Txn, WriteClass};
+use store::{Admission, At, Blocked, LockSet, RecordSink, Scratch, Txn, WriteClass};
 
 /// Where a key belongs: a [`Key`] without its bytes.
 #[derive(Clone, Copy)]
@@ -41,6 +42,8 @@ pub struct Turn<'t> {
     pause: Option<&'t Pause>,
     /// Data is being loaded, or writes are refused.
     is_gated: bool,
+    /// How far the log was durable when the batch began.
+    durable: Lsn,
     /// When the request before this one was done: one reading of the counter serves as its end and the next one's begin.
     before: u64,
 }
@@ -52,11 +55,13 @@ impl<'t> Turn<'t> {
         shared: &'t Shared,
         stats: &'t WorkerStats,
         limits: &'t ClientLimits,
+        scratch: &mut Scratch,
         now: UnixMs,
     ) -> Self {
         let pause = Some(shared.host.part::<Pause>()).filter(|pause| pause.is_active(now));
         let is_gated = !shared.store.gate.is_open();
-        Self { worker, shared, stats, limits, now, pause, is_gated, before: stats.now() }
+        let durable = shared.store.log_of(scratch).map_or(Lsn(0), RecordSink::durable);
+        Self { worker, shared, stats, limits, now, pause, is_gated, durable, before: stats.now() }
     }
 
     /// Runs one request: refuses it if it has no row, queues it inside MULTI, else takes its locks and calls it. `place` is
@@ -107,7 +112,12 @@ impl<'t> Turn<'t> {
             })),
         };
         match outcome {
-            Ok(Ok(before)) => self.before = before,
+            Ok(Ok(before)) => {
+                self.before = before;
+                if scratch.is_logged() {
+                    self.follow_log(scratch, connection, row, mark);
+                }
+            }
             Ok(Err(Blocked::Refused)) => self.refused_by_log(scratch, connection, row),
             Ok(Err(blocked)) => return Err(blocked),
             Err(_) => self.panicked(connection, row, mark),
@@ -120,10 +130,31 @@ impl<'t> Turn<'t> {
                 false => self.shared.monitors.fetch_sub(1, Ordering::Relaxed),
             };
         }
-        if !session.reply_wanted() {
+        let is_wanted = session.reply_wanted();
+        if !is_wanted {
             reply.rewind(mark);
         }
+        if let Some(block) = &mut session.block {
+            block.is_silent = !is_wanted;
+        }
         Ok(())
+    }
+
+    /// Remembers how far the log had come by the request just run, and has its reply wait for what it shows.
+    #[inline(never)]
+    fn follow_log(&self, scratch: &Scratch, connection: &mut Connection, row: &Row, mark: ReplyMark) {
+        if let Some(lsn) = scratch.wrote() {
+            connection.session.last_write = lsn;
+        }
+        // INFO and its like tell of the server and not of the data, and are needed most when the log has stopped.
+        let is_of_server = row.spec.flags.contains(Flags::LOADING) && row.spec.locks != Locks::Queue;
+        if let Some(lsn) = scratch.hold()
+            && !is_of_server
+            && lsn > self.durable
+            && connection.session.replies == Replies::On
+        {
+            connection.held.hold(connection.reply.len_before(mark), lsn);
+        }
     }
 
     #[cold]

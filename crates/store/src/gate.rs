@@ -8,6 +8,8 @@ use std::sync::{PoisonError, RwLock};
 
 const LOADING: u8 = 1 << 0;
 const WRITES_REFUSED: u8 = 1 << 1;
+/// Not a reason to stop a command: whoever loads looks at it.
+const CANCELLED: u8 = 1 << 2;
 
 /// The gate of a store. Open at first.
 #[derive(Default)]
@@ -34,7 +36,7 @@ impl Gate {
     /// Whether anything is to be asked of the other methods.
     #[inline]
     pub fn is_open(&self) -> bool {
-        self.bits.load(Ordering::Acquire) == 0
+        self.bits.load(Ordering::Acquire) & (LOADING | WRITES_REFUSED) == 0
     }
 
     /// Whether data is being loaded: no entry may be read or changed by commands, nothing expires and nothing is evicted.
@@ -65,6 +67,16 @@ impl Gate {
     pub fn end_loading(&self) {
         // Release: a worker that sees it sees what was loaded, whose locks it takes besides.
         self.bits.fetch_and(!LOADING, Ordering::Release);
+    }
+
+    /// The server is to end: who loads gives up soon.
+    pub fn cancel_loading(&self) {
+        self.bits.fetch_or(CANCELLED, Ordering::Release);
+    }
+
+    /// Whether who loads is to give up.
+    pub fn is_cancelled(&self) -> bool {
+        self.bits.load(Ordering::Acquire) & CANCELLED != 0
     }
 
     /// How far loading has come; `None` when nothing is being loaded.
@@ -112,6 +124,8 @@ mod tests {
         assert!(!gate.is_open() && !gate.is_loading());
         assert_eq!(gate.refusal().as_deref(), Some("MISCONF no disk"));
         gate.allow_writes();
+        gate.cancel_loading();
+        assert!(gate.is_cancelled());
         assert!(gate.is_open() && gate.refusal().is_none());
     }
 }
