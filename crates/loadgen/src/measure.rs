@@ -5,11 +5,13 @@ use crate::client::{Address, Client, Login};
 use crate::error::{BenchError, Result};
 use crate::generator::{self, Extent, Pace, Progress, Run, Totals};
 use crate::keys::{Distribution, KeyStream};
+use crate::memcached;
 use crate::payload::{Content, Payload, Size};
 use crate::process::{self, Cores, CpuTime};
-use crate::template::{KeyFormat, Template};
+use crate::template::{KeyFormat, Protocol, Template};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// A server to load: where it is and which process it is.
@@ -21,6 +23,21 @@ pub struct Target {
     pub login: Login,
     /// Its process on this machine, if it is here.
     pub pid: Option<u32>,
+    /// What it speaks.
+    pub protocol: Protocol,
+}
+
+impl Target {
+    /// Keys that it holds.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    pub fn key_count(&self) -> Result<u64> {
+        match self.protocol {
+            Protocol::Resp => Client::connect(&self.address, &self.login)?.key_count(),
+            Protocol::Memcached => memcached::key_count(&self.address),
+        }
+    }
 }
 
 /// What stays the same over the rows of a run.
@@ -159,28 +176,55 @@ pub fn measure(
     row: &Row,
     watch: &mut dyn FnMut(Progress),
 ) -> Result<(Measurement, Histogram<u64>)> {
+    let measured = Duration::from_secs_f64(settings.seconds);
+    let totals = run_row(target, settings, row, measured, None, watch)?;
+    Ok((Measurement::of(&totals), totals.latency))
+}
+
+/// Loads a server with one row until `until` is set, calling `watch` about every 50 ms.
+///
+/// # Errors
+/// As [`measure`].
+pub fn run_until(
+    target: &Target,
+    settings: &Settings,
+    row: &Row,
+    until: &AtomicBool,
+    watch: &mut dyn FnMut(Progress),
+) -> Result<()> {
+    run_row(target, settings, row, LONGEST, Some(until), watch).map(|_| ())
+}
+
+/// Longer than anybody waits.
+const LONGEST: Duration = Duration::from_secs(7 * 86_400);
+
+fn run_row(
+    target: &Target,
+    settings: &Settings,
+    row: &Row,
+    measured: Duration,
+    until: Option<&AtomicBool>,
+    watch: &mut dyn FnMut(Progress),
+) -> Result<Totals> {
     let commands = row
         .test
         .commands
         .iter()
-        .map(|(text, weight)| Ok((Template::new(text, &settings.key_format)?, *weight)))
+        .map(|(text, weight)| Ok((Template::for_protocol(text, &settings.key_format, target.protocol)?, *weight)))
         .collect::<Result<Vec<_>>>()?;
-    let extent = Extent::Time {
-        warmup: Duration::from_secs_f64(settings.warmup_seconds),
-        measured: Duration::from_secs_f64(settings.seconds),
-    };
     let keys = KeyStream::new(settings.distribution, settings.keys, settings.seed);
     let payload = Payload::new(&settings.content, row.value_size, settings.seed)?;
     let totals = generator::run(
         &Run {
             address: &target.address,
             login: &target.login,
+            protocol: target.protocol,
             pid: target.pid,
             connections: settings.connections,
             threads: settings.threads,
             pipeline: row.pipeline,
             pace: row.pace,
-            extent,
+            extent: Extent::Time { warmup: Duration::from_secs_f64(settings.warmup_seconds), measured },
             commands: &commands,
             fill: None,
             keys: &keys,
@@ -191,11 +235,12 @@ pub fn measure(
             seed: settings.seed,
             cores: settings.generator_cores.as_ref(),
             drain: DRAIN,
+            until,
         },
         watch,
     )?;
     check(target, &row.test.name, &totals)?;
-    Ok((Measurement::of(&totals), totals.latency))
+    Ok(totals)
 }
 
 /// An error reply now and then is a figure; nothing but errors, or no reply at all, is a run that measured nothing.
@@ -246,13 +291,14 @@ pub fn load(
     plan: &LoadPlan<'_>,
     watch: &mut dyn FnMut(Progress),
 ) -> Result<(Measurement, u64)> {
-    let commands = [(Template::new(plan.command, &settings.key_format)?, 1)];
+    let commands = [(Template::for_protocol(plan.command, &settings.key_format, target.protocol)?, 1)];
     let keys = KeyStream::new(plan.distribution, plan.keys, settings.seed).starting_at(plan.first_key);
     let payload = Payload::new(&settings.content, plan.value_size, settings.seed)?;
     let totals = generator::run(
         &Run {
             address: &target.address,
             login: &target.login,
+            protocol: target.protocol,
             pid: target.pid,
             connections: settings.connections,
             threads: settings.threads,
@@ -269,6 +315,7 @@ pub fn load(
             seed: settings.seed,
             cores: settings.generator_cores.as_ref(),
             drain: DRAIN,
+            until: None,
         },
         watch,
     )?;

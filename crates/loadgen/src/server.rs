@@ -4,7 +4,9 @@
 use crate::client::{Address, Client, Login};
 use crate::error::{BenchError, Result};
 use crate::measure::{self, Target};
+use crate::memcached;
 use crate::process::{self, Cores, PinnedThread};
+use crate::template::Protocol;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -37,18 +39,20 @@ enum Preset {
     Onggi,
     Redis,
     Valkey,
+    Arcus,
     Echo,
 }
 
 impl std::str::FromStr for ServerSpec {
     type Err = BenchError;
 
-    /// `onggi`, `redis`, `valkey`, `echo`; `NAME=COMMAND`; or `NAME@ADDRESS[,pid=N]`.
+    /// `onggi`, `redis`, `valkey`, `arcus`, `echo`; `NAME=COMMAND`; or `NAME@ADDRESS[,pid=N]`.
     fn from_str(text: &str) -> Result<Self> {
         let preset = |name: &str| match name {
             "onggi" => Some(Preset::Onggi),
             "redis" => Some(Preset::Redis),
             "valkey" => Some(Preset::Valkey),
+            "arcus" => Some(Preset::Arcus),
             "echo" => Some(Preset::Echo),
             _ => None,
         };
@@ -58,7 +62,7 @@ impl std::str::FromStr for ServerSpec {
         }
         let usage = || {
             BenchError::Usage(format!(
-                "server `{text}`: expected onggi, redis, valkey or echo, NAME=COMMAND (with {{port}} and {{dir}}), or \
+                "server `{text}`: expected onggi, redis, valkey, arcus or echo, NAME=COMMAND (with {{port}} and {{dir}}), or \
                  NAME@ADDRESS[,pid=N]"
             ))
         };
@@ -81,6 +85,16 @@ impl ServerSpec {
         self.kind == Kind::Preset(Preset::Echo)
     }
 
+    /// True for ARCUS, which speaks memcached's protocol and not RESP.
+    pub fn speaks_memcached(&self) -> bool {
+        self.kind == Kind::Preset(Preset::Arcus)
+    }
+
+    /// True for ARCUS where no program of it is named: it is left out then, since hardly any machine has one.
+    pub fn is_absent(&self) -> bool {
+        self.speaks_memcached() && std::env::var_os(ARCUS_PROGRAM).is_none()
+    }
+
     /// True when the harness may start it, and start it again with other directives.
     pub fn is_startable(&self) -> bool {
         !matches!(self.kind, Kind::Running { .. })
@@ -98,6 +112,8 @@ pub struct StartOptions {
     pub cores: Option<Cores>,
     /// Load it over a unix socket in its directory instead of TCP.
     pub unix_socket: bool,
+    /// Where its own directory is made; the system's directory for temporary files if `None`.
+    pub directory: Option<PathBuf>,
 }
 
 /// What is written down about a server.
@@ -113,6 +129,10 @@ pub struct ServerRecord {
     pub allocator: String,
     /// Cores it was tied to.
     pub cores: Option<Cores>,
+    /// What it says its settings are, one line for each way in which it was started; empty where a suite starts it in
+    /// one way only, which is the command line's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<String>,
 }
 
 /// A server that can be loaded. Stopped when dropped, if the harness started it.
@@ -131,6 +151,9 @@ pub struct Server {
 struct Started {
     child: Child,
     directory: ScratchDirectory,
+    /// The command line, to start it again.
+    words: Vec<String>,
+    cores: Option<Cores>,
 }
 
 /// A directory that goes when its server has gone.
@@ -146,8 +169,12 @@ impl Drop for ScratchDirectory {
 
 /// How long a server may take to answer its first PING.
 const START_PATIENCE: Duration = Duration::from_secs(20);
-/// How long it may take to end after SIGTERM before it is killed.
-const STOP_PATIENCE: Duration = Duration::from_secs(10);
+/// How long it may go on to answer that it is loading its data.
+const LOAD_PATIENCE: Duration = Duration::from_secs(3600);
+/// How often it is asked: this is added to the time that a restart seems to take.
+const START_POLL: Duration = Duration::from_millis(5);
+/// How long it may take to end after SIGTERM before it is killed: gigabytes of pages take a while to give back.
+const STOP_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Server {
     /// Starts the server, or connects to the running one, and asks what it is.
@@ -166,7 +193,7 @@ impl Server {
     fn attach(name: &str, address: &Address, pid: Option<u32>, options: &StartOptions) -> Result<Self> {
         let login = Login::default();
         let found = measure::find_pid(address, &login)?;
-        let target = Target { address: address.clone(), login, pid: pid.or(found) };
+        let target = Target { address: address.clone(), login, pid: pid.or(found), protocol: Protocol::Resp };
         if let (Some(pid), Some(cores)) = (target.pid, &options.cores) {
             process::pin_process(pid, cores)?;
         }
@@ -175,7 +202,7 @@ impl Server {
     }
 
     fn launch(spec: &ServerSpec, command: &str, options: &StartOptions) -> Result<Self> {
-        let directory = new_directory(&spec.name)?;
+        let directory = new_directory(&spec.name, options.directory.as_deref())?;
         let port = free_port()?;
         let socket = directory.0.join("socket");
         let mut words = shell_words::split(command)
@@ -183,7 +210,9 @@ impl Server {
         for word in &mut words {
             *word = word.replace("{port}", &port.to_string()).replace("{dir}", &directory.0.to_string_lossy());
         }
-        if !spec.is_echo() {
+        if spec.speaks_memcached() {
+            write_arcus_config(&directory.0, &options.directives)?;
+        } else if !spec.is_echo() {
             for (name, value) in &options.directives {
                 words.extend([format!("--{name}"), value.clone()]);
             }
@@ -191,14 +220,16 @@ impl Server {
                 words.extend(["--unixsocket".to_owned(), socket.to_string_lossy().into_owned()]);
             }
         }
-        let started = Started { child: spawn(spec, &words, &directory.0, options.cores.as_ref())?, directory };
+        let text = join(&words);
+        let child = spawn(&spec.name, &words, &directory.0, options.cores.as_ref())?;
+        let started = Started { child, directory, words, cores: options.cores.clone() };
         let address = if options.unix_socket && !spec.is_echo() {
             Address::Unix(socket)
         } else {
             Address::Tcp(format!("127.0.0.1:{port}"))
         };
-        let target = Target { address, login: Login::default(), pid: Some(started.child.id()) };
-        let text = join(&words);
+        let protocol = if spec.speaks_memcached() { Protocol::Memcached } else { Protocol::Resp };
+        let target = Target { address, login: Login::default(), pid: Some(started.child.id()), protocol };
         let mut server = Self {
             record: ServerRecord {
                 name: spec.name.clone(),
@@ -206,12 +237,13 @@ impl Server {
                 version: String::new(),
                 allocator: String::new(),
                 cores: None,
+                settings: Vec::new(),
             },
             target,
             is_echo: spec.is_echo(),
             process: Some(started),
         };
-        server.wait_until_ready(&spec.name, &text)?;
+        server.wait_until_ready(&text)?;
         server.record = if server.is_echo {
             ServerRecord {
                 version: "sends back what it receives".to_owned(),
@@ -224,37 +256,78 @@ impl Server {
         Ok(server)
     }
 
-    fn wait_until_ready(&mut self, name: &str, command: &str) -> Result<()> {
+    fn wait_until_ready(&mut self, command: &str) -> Result<()> {
+        let name = self.record.name.clone();
         let started = self.process.as_mut().expect("only launched servers are waited for");
         let failed = |reason: String, directory: &ScratchDirectory| BenchError::Start {
-            name: name.to_owned(),
+            name: name.clone(),
             reason,
             command: command.to_owned(),
             log: last_lines(&directory.0.join("log"), 10),
         };
-        let deadline = Instant::now() + START_PATIENCE;
+        let begun = Instant::now();
+        let mut deadline = begun + START_PATIENCE;
         loop {
             crate::interrupt::check()?;
             if let Ok(Some(status)) = started.child.try_wait() {
                 return Err(failed(format!("ended at once ({status})"), &started.directory));
             }
+            if self.target.protocol == Protocol::Memcached {
+                match memcached::version(&self.target.address) {
+                    Ok(_) => return Ok(()),
+                    Err(error) if Instant::now() > deadline => {
+                        return Err(failed(format!("no answer to version: {error}"), &started.directory));
+                    }
+                    Err(_) => {
+                        std::thread::sleep(START_POLL);
+                        continue;
+                    }
+                }
+            }
             // Any reply will do but that of a server that is still loading its data.
             let answer =
                 Client::connect(&self.target.address, &self.target.login).and_then(|mut client| client.ask(&["PING"]));
-            match answer {
-                Ok(reply) if reply.as_error().is_none_or(|text| !text.starts_with(b"LOADING")) => return Ok(()),
-                late if Instant::now() > deadline => {
-                    let reason = late.map_or_else(|error| error.to_string(), |_| "still loading".to_owned());
-                    return Err(failed(format!("no answer to PING: {reason}"), &started.directory));
+            if let Ok(reply) = &answer {
+                if reply.as_error().is_none_or(|text| !text.starts_with(b"LOADING")) {
+                    return Ok(());
                 }
-                _ => std::thread::sleep(Duration::from_millis(20)),
+                deadline = begun + LOAD_PATIENCE;
             }
+            if Instant::now() > deadline {
+                let reason = answer.map_or_else(|error| error.to_string(), |_| "still loading".to_owned());
+                return Err(failed(format!("no answer to PING: {reason}"), &started.directory));
+            }
+            std::thread::sleep(START_POLL);
         }
     }
 
     /// True when the harness started this server, so that it began empty.
     pub fn is_own(&self) -> bool {
         self.process.is_some()
+    }
+
+    /// The directory that was made for it; `None` for a server that ran already.
+    pub fn directory(&self) -> Option<&Path> {
+        self.process.as_ref().map(|started| started.directory.0.as_path())
+    }
+
+    /// Stops the server and starts it again in the same directory, and returns the time from the start of the program
+    /// until it serves: all that it loads is loaded then.
+    ///
+    /// # Errors
+    /// As [`Self::start`]; [`BenchError::Usage`] for a server that ran already.
+    pub fn restart(&mut self) -> Result<Duration> {
+        let name = self.record.name.clone();
+        let Some(started) = &mut self.process else {
+            return Err(BenchError::Usage(format!("server {name}: only a server started here can be started again")));
+        };
+        started.stop();
+        let begun = Instant::now();
+        started.child = spawn(&name, &started.words, &started.directory.0, started.cores.as_ref())?;
+        self.target.pid = Some(started.child.id());
+        let text = join(&started.words);
+        self.wait_until_ready(&text)?;
+        Ok(begun.elapsed())
     }
 
     /// Empties the server.
@@ -269,19 +342,27 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let Some(started) = &mut self.process else { return };
+impl Started {
+    /// Ends the program in order, or kills it when it takes too long.
+    fn stop(&mut self) {
         // Gone already, or about to be killed: there is nothing to do about an error in either case.
-        if let Some(pid) = i32::try_from(started.child.id()).ok().and_then(Pid::from_raw) {
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process(pid, Signal::TERM);
         }
         let deadline = Instant::now() + STOP_PATIENCE;
-        while matches!(started.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
         }
-        let _ = started.child.kill();
-        let _ = started.child.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(started) = &mut self.process {
+            started.stop();
+        }
     }
 }
 
@@ -297,6 +378,25 @@ impl Preset {
                 Ok(format!("{} serve {quiet} --workers {workers}", quoted(&program)))
             }
             Self::Echo => Ok(format!("{} bench echo --port {{port}} --threads {workers}", quoted(&own()?))),
+            Self::Arcus => {
+                let program = std::env::var_os(ARCUS_PROGRAM).map(PathBuf::from).ok_or_else(|| {
+                    BenchError::Usage(format!("preset arcus: set {ARCUS_PROGRAM} to its memcached program"))
+                })?;
+                let engine = arcus_engine(&program).ok_or_else(|| {
+                    BenchError::Usage(format!(
+                        "preset arcus: no default_engine.so beside {}: set ARCUS_ENGINE",
+                        program.display()
+                    ))
+                })?;
+                // As root it wants to be told so.
+                let user = if rustix::process::geteuid().is_root() { " -u root" } else { "" };
+                Ok(format!(
+                    "{} -E {} -e 'config_file={{dir}}/{ARCUS_CONFIG};' -p {{port}} -l 127.0.0.1 -U 0 -c 1024 \
+                     -m {ARCUS_MEMORY_MIB} -t {workers}{user}",
+                    quoted(&program),
+                    quoted(&engine)
+                ))
+            }
             Self::Redis => {
                 let program = find_program("REDIS_SERVER", "redis-server").ok_or_else(|| {
                     BenchError::Usage(
@@ -323,6 +423,42 @@ impl Preset {
             }
         }
     }
+}
+
+/// The variable that names ARCUS' program.
+const ARCUS_PROGRAM: &str = "ARCUS_MEMCACHED";
+/// The file of its engine's settings, in its directory.
+const ARCUS_CONFIG: &str = "arcus.conf";
+/// More than any suite writes to it: nothing is evicted.
+const ARCUS_MEMORY_MIB: u32 = 8192;
+
+/// The engine of an installed ARCUS, or of one that was built where it stands.
+fn arcus_engine(program: &Path) -> Option<PathBuf> {
+    let directory = program.parent()?;
+    let beside = ["../lib/default_engine.so", ".libs/default_engine.so", "default_engine.so"];
+    let named = std::env::var_os("ARCUS_ENGINE").map(PathBuf::from);
+    named.into_iter().chain(beside.map(|path| directory.join(path))).find(|path| path.is_file())
+}
+
+/// Writes the settings of ARCUS' engine that stand for the directives of the others.
+fn write_arcus_config(directory: &Path, directives: &[(&'static str, String)]) -> Result<()> {
+    let data = directory.join("ARCUS-DB");
+    let path = directory.join(ARCUS_CONFIG);
+    std::fs::create_dir(&data)
+        .and_then(|()| std::fs::write(&path, arcus_config(&data, directives)))
+        .map_err(|source| BenchError::File { path, op: "write the settings of ARCUS", source })
+}
+
+fn arcus_config(data: &Path, directives: &[(&'static str, String)]) -> String {
+    let is = |name: &str, value: &str| directives.iter().any(|(its, set)| *its == name && set == value);
+    let data = data.display();
+    // Checkpoints by size of the log come as late as they can: there is no command for one between windows.
+    format!(
+        "use_persistence={}\nasync_logging={}\ndata_path={data}\nlogs_path={data}\nchkpt_interval_pct_snapshot=100\n\
+         chkpt_interval_min_logsize=4096\n",
+        is("appendonly", "yes"),
+        !is("appendfsync", "always")
+    )
 }
 
 fn quoted(path: &Path) -> String {
@@ -353,11 +489,11 @@ fn jemalloc() -> Option<PathBuf> {
 }
 
 /// Starts the program; leading words such as `LD_PRELOAD=...` go into its environment.
-fn spawn(spec: &ServerSpec, words: &[String], directory: &Path, cores: Option<&Cores>) -> Result<Child> {
+fn spawn(name: &str, words: &[String], directory: &Path, cores: Option<&Cores>) -> Result<Child> {
     let split = words
         .iter()
         .position(|word| !is_assignment(word))
-        .ok_or_else(|| BenchError::Usage(format!("server {}: no program in its command", spec.name)))?;
+        .ok_or_else(|| BenchError::Usage(format!("server {name}: no program in its command")))?;
     let log_path = directory.join("log");
     let file_error = |source| BenchError::File { path: log_path.clone(), op: "create log", source };
     let log = std::fs::File::create(&log_path).map_err(file_error)?;
@@ -374,7 +510,7 @@ fn spawn(spec: &ServerSpec, words: &[String], directory: &Path, cores: Option<&C
         .stderr(log_too)
         .spawn()
         .map_err(|source| BenchError::Start {
-            name: spec.name.clone(),
+            name: name.to_owned(),
             reason: source.to_string(),
             command: join(words),
             log: String::new(),
@@ -397,6 +533,16 @@ fn is_assignment(word: &str) -> bool {
 }
 
 fn describe(name: &str, command: String, target: &Target, options: &StartOptions) -> Result<ServerRecord> {
+    if target.protocol == Protocol::Memcached {
+        return Ok(ServerRecord {
+            name: name.to_owned(),
+            command,
+            version: format!("ARCUS {}", memcached::version(&target.address)?),
+            allocator: "slabs of its own".to_owned(),
+            cores: options.cores.clone(),
+            settings: Vec::new(),
+        });
+    }
     let mut client = Client::connect(&target.address, &target.login)?;
     let mut version =
         |product: &str, field: &str| client.info("server", field).map(|number| format!("{product} {number}"));
@@ -417,6 +563,7 @@ fn describe(name: &str, command: String, target: &Target, options: &StartOptions
         version: version.unwrap_or_else(|| "unknown".to_owned()),
         allocator,
         cores: options.cores.clone(),
+        settings: Vec::new(),
     })
 }
 
@@ -428,13 +575,14 @@ fn free_port() -> Result<u16> {
         .map_err(|source| BenchError::System { op: "find a free port", source })
 }
 
-/// A new empty directory for one server.
-fn new_directory(name: &str) -> Result<ScratchDirectory> {
+/// A new empty directory for one server, in `parent` or among the temporary ones.
+fn new_directory(name: &str, parent: Option<&Path>) -> Result<ScratchDirectory> {
     /// Numbers the directories of this process.
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let safe: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let path = std::env::temp_dir().join(format!("onggi-bench-{}-{number}-{safe}", std::process::id()));
+    let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);
+    let path = parent.join(format!("onggi-bench-{}-{number}-{safe}", std::process::id()));
     std::fs::create_dir_all(&path).map_err(|source| BenchError::File {
         path: path.clone(),
         op: "create the server's directory",
@@ -474,11 +622,60 @@ mod tests {
         assert!(error.contains("ended at once") && error.contains("| no such directive"), "{error}");
     }
 
+    /// The second start finds what the first one left, and the directory goes at the end.
+    #[test]
+    fn a_restart_keeps_the_directory() {
+        // The address is another server's: what counts is that something answers to PING.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+        std::thread::spawn(move || crate::echo::serve(listener, 1));
+        let directory = new_directory("restart", None).unwrap();
+        let words = vec!["sleep".to_owned(), "100".to_owned()];
+        let child = spawn("restart", &words, &directory.0, None).unwrap();
+        let target = Target { address, login: Login::default(), pid: Some(child.id()), protocol: Protocol::Resp };
+        let path = directory.0.clone();
+        std::fs::write(path.join("data"), "kept").unwrap();
+        let record = ServerRecord {
+            name: "restart".into(),
+            command: String::new(),
+            version: String::new(),
+            allocator: String::new(),
+            cores: None,
+            settings: Vec::new(),
+        };
+        let process = Some(Started { child, directory, words, cores: None });
+        let mut server = Server { target, record, is_echo: true, process };
+        let first = server.target.pid;
+        server.restart().unwrap();
+        assert_ne!(server.target.pid, first);
+        assert_eq!(server.directory(), Some(path.as_path()));
+        assert_eq!(std::fs::read_to_string(path.join("data")).unwrap(), "kept");
+        drop(server);
+        assert!(!path.exists());
+    }
+
     #[test]
     fn a_program_that_does_not_exist_is_named() {
         let spec = "ghost=/no/such/server --port {port}".parse().unwrap();
         let error = Server::start(&spec, &StartOptions::default()).unwrap_err().to_string();
         assert!(error.contains("ghost") && error.contains("/no/such/server"), "{error}");
+    }
+
+    #[test]
+    fn arcus_is_told_its_mode() {
+        let config = |directives: &[(&'static str, &str)]| {
+            let directives: Vec<_> = directives.iter().map(|&(name, value)| (name, value.to_owned())).collect();
+            arcus_config(Path::new("/d"), &directives)
+        };
+        assert!(config(&[("appendonly", "no")]).starts_with("use_persistence=false\n"));
+        let sync = config(&[("appendonly", "yes"), ("appendfsync", "always")]);
+        assert!(sync.starts_with("use_persistence=true\nasync_logging=false\ndata_path=/d\n"), "{sync}");
+        assert!(config(&[("appendonly", "yes"), ("appendfsync", "everysec")]).contains("async_logging=true\n"));
+        assert!(kind_of("arcus").speaks_memcached() && !kind_of("redis").is_absent());
+    }
+
+    fn kind_of(text: &str) -> ServerSpec {
+        text.parse().unwrap()
     }
 
     #[test]

@@ -140,6 +140,7 @@ fn read_through(
         &Run {
             address: &server.target.address,
             login: &server.target.login,
+            protocol: server.target.protocol,
             pid: server.target.pid,
             connections: settings.connections,
             threads: settings.threads,
@@ -156,6 +157,7 @@ fn read_through(
             seed,
             cores: settings.generator_cores.as_ref(),
             drain: DRAIN,
+            until: None,
         },
         &mut |progress| harness.steps.advance(progress.fraction),
     )?;

@@ -31,7 +31,7 @@ use crate::interrupt;
 use crate::keys::KeyStream;
 use crate::payload::Payload;
 use crate::process::{self, Cores, CpuTime, PinnedThread};
-use crate::template::Template;
+use crate::template::{Protocol, Template};
 use hdrhistogram::Histogram;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -67,6 +67,8 @@ pub struct Run<'a> {
     pub address: &'a Address,
     /// How to log in on each connection.
     pub login: &'a Login,
+    /// What it speaks.
+    pub protocol: Protocol,
     /// Its process, to read CPU time from; `None` when it is not on this machine.
     pub pid: Option<u32>,
     /// Connections over all threads.
@@ -99,6 +101,8 @@ pub struct Run<'a> {
     pub cores: Option<&'a Cores>,
     /// How long a fixed-rate run waits after its window for the replies it still owes to the histogram.
     pub drain: Duration,
+    /// Ends the run, window included, as soon as it is set. Relaxed: it guards no other data.
+    pub until: Option<&'a AtomicBool>,
 }
 
 /// What a run came to, over its window.
@@ -330,6 +334,9 @@ fn coordinate(run: &Run<'_>, shared: &Shared, origin: Instant, watch: &mut dyn F
     let mut look_up_until = |until: Option<Instant>| -> Result<()> {
         loop {
             interrupt::check()?;
+            if run.until.is_some_and(|until| until.load(Ordering::Relaxed)) {
+                shared.stop.store(true, Ordering::Relaxed);
+            }
             let now = Instant::now();
             let ended = shared.running.load(Ordering::Acquire) == 0 || shared.stop.load(Ordering::Relaxed);
             if ended || until.is_some_and(|until| now >= until) {

@@ -3,6 +3,7 @@
 use crate::support::{Behaviour, FakeServer};
 use loadgen::catalogue::TestSpec;
 use loadgen::client::{Address, Login};
+use loadgen::compare::persistence::Part;
 use loadgen::compare::{self, Plan, Suite};
 use loadgen::error::BenchError;
 use loadgen::generator::Pace;
@@ -10,7 +11,7 @@ use loadgen::keys::Distribution;
 use loadgen::measure::{self, Row, Settings, Target};
 use loadgen::payload::{Content, Size};
 use loadgen::results::Results;
-use loadgen::template::KeyFormat;
+use loadgen::template::{KeyFormat, Protocol};
 use std::process::{Child, Command};
 
 fn settings() -> Settings {
@@ -60,6 +61,7 @@ fn plan(servers: &[&FakeServer], pid: u32) -> Plan {
         rounds: Some(3),
         seconds: Some(0.2),
         scale: 1.0,
+        directory: None,
         server_cores: None,
         unix_socket: false,
         command_line: "onggi bench compare".to_owned(),
@@ -105,6 +107,7 @@ fn plans_that_cannot_work_are_refused() {
     let twin = vec![good.servers[0].clone(), good.servers[0].clone()];
     refused(&Plan { servers: twin, ..good.clone() }, "two servers are named `s0`");
     refused(&Plan { suite: Suite::Memory, ..good.clone() }, "give a command");
+    refused(&Plan { suite: Suite::Persistence(vec![Part::Log]), ..good.clone() }, "give a command");
     refused(&Plan { suite: Suite::Eviction, ..good }, "give a command");
 }
 
@@ -114,7 +117,7 @@ fn a_server_that_answers_only_errors_is_not_measured() {
     let measure = |error| {
         let server = FakeServer::start(Behaviour { error: Some(error), ..Behaviour::default() });
         let address: Address = server.address.parse().unwrap();
-        let target = Target { address, login: Login::default(), pid: None };
+        let target = Target { address, login: Login::default(), pid: None, protocol: Protocol::Resp };
         measure::measure(&target, &settings(), &row("get"), &mut |_| {}).map(|(window, _)| window).unwrap_err()
     };
     assert!(matches!(measure("ERR broken"), BenchError::Refused { reply, .. } if reply == "ERR broken"));
@@ -125,7 +128,12 @@ fn a_server_that_answers_only_errors_is_not_measured() {
 fn a_server_that_never_answers_is_named() {
     let stall = Some((std::time::Duration::ZERO, std::time::Duration::from_secs(3600)));
     let server = FakeServer::start(Behaviour { stall, ..Behaviour::default() });
-    let target = Target { address: server.address.parse().unwrap(), login: Login::default(), pid: None };
+    let target = Target {
+        address: server.address.parse().unwrap(),
+        login: Login::default(),
+        pid: None,
+        protocol: Protocol::Resp,
+    };
     let outcome = measure::measure(&target, &settings(), &row("get"), &mut |_| {}).map(|(window, _)| window);
     assert!(matches!(outcome, Err(BenchError::Silent { .. })), "{outcome:?}");
 }
