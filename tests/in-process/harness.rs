@@ -48,12 +48,15 @@ impl Apply for NothingToApply {
     }
 }
 
+/// Records, each with the position after it.
+pub type Records = Vec<(Lsn, Vec<u8>)>;
+
 /// Replays every record into a store of its own, at once.
 pub struct Replica {
     pub store: Store,
     position: Mutex<u64>,
     /// Records by their position, kept once a test asks for them.
-    pub kept: Mutex<Option<Vec<(Lsn, Vec<u8>)>>>,
+    pub kept: Mutex<Option<Records>>,
 }
 
 impl RecordSink for Replica {

@@ -124,13 +124,13 @@ class Job:
 
     def failures(self):
         """The lines of the log that report a failed check."""
-        return [line for line in self._lines() if Tally().read(line)]
+        return [line for line in self.lines() if Tally().read(line)]
 
     def tail(self, lines=60):
         """The last lines of the log, for a failed stage."""
-        return self._lines()[-lines:]
+        return self.lines()[-lines:]
 
-    def _lines(self):
+    def lines(self):
         """What this job has logged."""
         with self.lock:
             self.log.flush()

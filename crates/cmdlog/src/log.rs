@@ -116,7 +116,10 @@ impl Log {
         ];
         for (name, body) in bodies {
             let core = Arc::clone(&self.core);
-            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || body(&core));
+            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+                let _bug = TellOfPanic(&core);
+                body(&core);
+            });
             // Those already started end when the log is dropped.
             self.threads.lock().push(thread.map_err(|source| LogError::Thread { source })?);
         }
@@ -264,7 +267,9 @@ impl Log {
         // No thread is left, so the steps run here.
         self.sync()?;
         self.core.flush.lock().mark(Kind::End, self.core.clock.monotonic_ns());
-        self.sync()
+        let end = self.sync()?;
+        self.core.flush.lock().trim();
+        Ok(end)
     }
 
     fn stop_threads(&self) {
@@ -292,6 +297,23 @@ impl Log {
     /// Looks at the clock, as the watch does: whether writes must wait.
     pub fn watch_step(&self) {
         self.core.shared.watch(self.core.clock.monotonic_ns());
+    }
+}
+
+/// A log whose thread has died of a bug makes nothing durable any more: its owner must hear of it.
+struct TellOfPanic<'a>(&'a Core);
+
+impl Drop for TellOfPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let message = "a thread of the command log ended by a bug; nothing becomes durable any more".to_owned();
+            let (path, since_ms) = (self.0.dir.clone(), self.0.clock.now_ms());
+            let failure = LogFailure { path, op: "run", errno: None, disk_full: false, since_ms, message };
+            *self.0.shared.failure.lock() = Some(failure.clone());
+            self.0.shared.state.store(state::FAILED, SeqCst);
+            self.0.shared.wake_syncers();
+            self.0.shared.wake.stop(&failure);
+        }
     }
 }
 

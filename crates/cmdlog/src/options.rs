@@ -128,7 +128,8 @@ pub trait LogWake: Send + Sync {
     /// The failure is over and nothing was lost.
     fn healthy(&self) {}
 
-    /// [`OnSyncError::Stop`] is set and the log has failed: the process is to end, without touching the data directory.
+    /// [`OnSyncError::Stop`] is set and the log has failed, or a thread of the log has died of a bug: the process is to
+    /// end, without touching the data directory.
     fn stop(&self, failure: &LogFailure) {
         let _ = failure;
     }

@@ -46,6 +46,8 @@ pub struct LogEnd {
     pub(crate) leftovers: Vec<PathBuf>,
     /// Where the frames from `proven_lsn` on lie.
     pub(crate) tail: Vec<Piece>,
+    /// The segment of the last frame, and how many of its bytes hold something.
+    pub(crate) used: Option<(PathBuf, u64)>,
 }
 
 /// Bytes behind the end of the log: written, and cut by a crash before they were durable.
@@ -136,6 +138,7 @@ fn empty(fs: &dyn FileSystem, names: &[(Lsn, PathBuf)], from: Lsn) -> Result<Log
         records: 0,
         leftovers,
         tail: Vec::new(),
+        used: None,
     })
 }
 
@@ -309,12 +312,19 @@ impl Chain {
         let end = self.position;
         let (durable, torn) = self.behind()?;
         if durable > end {
-            let file = self.files.get(self.current);
+            // The newest segment that should go on here.
+            let newest = self.files.iter().rev().find(|file| self.is_ours(file) && file.first <= end);
+            let file = newest.or(self.files.get(self.current));
             let path = file.map(|file| file.path().to_path_buf()).unwrap_or_default();
             let offset = file.map(|file| file.offset(end).unwrap_or(file.len())).unwrap_or_default();
             return Err(RecoverError::Damaged { path, offset, lsn: Lsn(end), durable: Lsn(durable) });
         }
         let proven = durable.max(self.from.min(end));
+        let last = self.pieces.last().filter(|piece| piece.to == end);
+        let used = last.map(|piece| {
+            let bytes = end.saturating_sub(piece.segment_first.0).saturating_add(HEADER_BYTES);
+            (piece.path.clone(), bytes)
+        });
         self.pieces.retain(|piece| piece.to > proven);
         if let Some(first) = self.pieces.first_mut() {
             first.from = first.from.max(proven);
@@ -330,6 +340,7 @@ impl Chain {
             records: self.records,
             leftovers: names.iter().filter(|(first, _)| first.0 >= end).map(|(_, path)| path.clone()).collect(),
             tail: self.pieces,
+            used,
         })
     }
 

@@ -10,10 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base::Clock;
-use vfs::{FileSystem, FsError};
+use vfs::{FileSystem, OpenOptions};
 
 use crate::error::LogError;
-use crate::flush::{Flush, FlushStart, Segment, open_segment};
+use crate::flush::{Flush, FlushStart, Segment, open_segment, remove};
 use crate::options::{LogOptions, LogStart};
 use crate::reader::SegmentFile;
 use crate::recovery::{self, LogEnd, Piece};
@@ -36,9 +36,11 @@ pub(crate) fn open(
         settle(&**fs, &**clock, dir, end)?;
     }
     let names = recovery::list(&**fs, dir)?;
-    if let Some((_, path)) = names.iter().find(|(first, _)| *first >= start.first) {
+    let known = |path| start.after.as_ref().is_some_and(|end| end.leftovers.contains(path));
+    if let Some((_, path)) = names.iter().find(|(first, path)| *first >= start.first && !known(path)) {
         return Err(LogError::Occupied { path: path.clone(), first: start.first });
     }
+    let names: Vec<_> = names.into_iter().filter(|(first, _)| *first < start.first).collect();
     let ends = names.iter().skip(1).map(|(first, _)| first.0).chain([start.first.0]);
     let older = names.iter().zip(ends).map(|((first, path), end)| Segment {
         first: first.0,
@@ -60,7 +62,11 @@ pub(crate) fn open(
         first: start.first.0,
         older: older.collect(),
     });
-    flush.open_first()?;
+    flush.open_durably()?;
+    if let Some((path, bytes)) = start.after.and_then(|end| end.used) {
+        // The rest is preallocated, or torn. Nothing depends on it, so nothing is said if it stays.
+        let _ = fs.open(&path, OpenOptions::write()).and_then(|file| file.set_len(bytes));
+    }
     Ok(flush)
 }
 
@@ -68,32 +74,33 @@ pub(crate) fn open(
 fn settle(fs: &dyn FileSystem, clock: &dyn Clock, dir: &Path, end: &LogEnd) -> Result<(), LogError> {
     let beside = dir.join(segment::COPY_NAME);
     remove(fs, &beside)?;
-    // Newest first: those that remain after a crash are still behind the end.
-    for path in end.leftovers.iter().rev() {
+    // One that begins at the very end stays until the new segment takes its place: with it gone and a later one left
+    // by a crash, a segment would be missing.
+    let at_end = segment::path(dir, end.end_lsn);
+    for path in end.leftovers.iter().rev().filter(|path| **path != at_end) {
         remove(fs, path)?;
     }
     for piece in &end.tail {
-        copy(fs, clock, &beside, piece, end)?;
+        copy(fs, clock, &beside, piece, end.proven_lsn)?;
         fs.rename(&beside, &segment::path(dir, base::Lsn(piece.from)))?;
     }
     fs.sync_dir(dir)?;
     Ok(())
 }
 
-fn remove(fs: &dyn FileSystem, path: &Path) -> Result<(), FsError> {
-    match fs.remove_file(path) {
-        Err(error) if !error.is_not_found() => Err(error),
-        _ => Ok(()),
-    }
-}
-
 /// Copies the frames of a piece to a segment of its own, durably; the caller gives it its name.
-fn copy(fs: &dyn FileSystem, clock: &dyn Clock, to: &Path, piece: &Piece, end: &LogEnd) -> Result<(), LogError> {
+pub(crate) fn copy(
+    fs: &dyn FileSystem,
+    clock: &dyn Clock,
+    to: &Path,
+    piece: &Piece,
+    proven: base::Lsn,
+) -> Result<(), LogError> {
     let header = Header {
         history: piece.history,
         parent: piece.parent,
         first: base::Lsn(piece.from),
-        durable: base::Lsn(end.proven_lsn.0.min(piece.from)),
+        durable: base::Lsn(proven.0.min(piece.from)),
         created_ms: clock.now_ms(),
     };
     let bytes = HEADER_BYTES + (piece.to - piece.from);

@@ -11,8 +11,8 @@
 //!     segment and of all before it; the first time also of the directory that holds the segment's name.
 //! F3. Memory is released only when durable (in `WrittenOnly`: when written), so a new segment can be filled from it.
 //! F4. A segment whose write or sync failed is neither written nor synced again (Rebello et al., USENIX ATC 2020).
-//! F5. Before a new segment begins at `lsn`, the names of segments at or beyond it are removed; the sync of the directory
-//!     that makes the new name durable covers the removals.
+//! F5. Before a segment begins at `lsn` after a failure, the names of segments beyond it are removed; the sync of the
+//!     directory that makes the new name durable covers the removals.
 //! F6. A batch closes when the sync before it returns: what was appended meanwhile is written and synced together.
 
 mod merge;
@@ -34,7 +34,7 @@ use crate::shared::{INLINE_MAX, Shared};
 use crate::stats::Counters;
 use merge::{Merge, Picked};
 
-pub(crate) use rotate::open_segment;
+pub(crate) use rotate::{open_segment, remove};
 pub(crate) use sync::Due;
 
 /// Bytes gathered for one write.
@@ -152,18 +152,6 @@ impl Flush {
             last_sync_ns: now,
             counters: Counters::default(),
         }
-    }
-
-    /// Makes the first segment, durably.
-    pub fn open_first(&mut self) -> Result<(), FsError> {
-        self.make_segment(0)?;
-        if let Some(segment) = self.segments.last_mut() {
-            if let Some(file) = &segment.file {
-                file.sync_all()?;
-            }
-            segment.named = true;
-        }
-        self.fs.sync_dir(&self.dir)
     }
 
     pub fn durable(&self) -> u64 {

@@ -1,37 +1,31 @@
 //! New segments: when one is full, and after a failure.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
 use base::Lsn;
-use vfs::{AllocateLen, File, FileSystem, FsError, OpenOptions};
+use vfs::{AllocateLen, File, FileSystem, FsError, Op, OpenOptions};
 
 use super::{Failed, Flush, RETRY_NS, Segment, Step};
-use crate::error::LogFailure;
+use crate::error::{LogError, LogFailure};
 use crate::options::{LogMode, OnSyncError};
+use crate::recovery::Piece;
 use crate::segment::{self, HEADER_BYTES, Header};
 use crate::shared::state;
+use crate::start;
 
 /// The smallest preallocation that is tried when the disk has no room for a whole segment.
 const SEGMENT_BYTES_MIN: u64 = 1 << 20;
 
 impl Flush {
-    /// Makes a segment that begins at `next` and takes a frame of so many bytes.
+    /// Makes a segment that begins at `next` and takes a frame of so many bytes. The next sync makes it durable.
     pub(super) fn make_segment(&mut self, bytes: u64) -> Result<(), FsError> {
-        let first = self.next;
-        let path = segment::path(&self.dir, Lsn(first));
-        let header = Header {
-            history: self.history,
-            parent: self.parent,
-            first: Lsn(first),
-            durable: Lsn(self.durable()),
-            created_ms: self.clock.now_ms(),
-        };
+        let path = segment::path(&self.dir, Lsn(self.next));
         let least = HEADER_BYTES + bytes;
-        match open_segment(&*self.fs, &path, &header, self.segment_bytes.max(least), least) {
+        match open_segment(&*self.fs, &path, &self.header(), self.segment_bytes.max(least), least) {
             Ok((file, capacity)) => {
-                let file = Some(file);
-                self.segments.push(Segment { first, end: first, path, file, capacity, named: false });
+                self.push_segment(path, file, capacity, false);
                 Ok(())
             }
             Err(error) => {
@@ -39,6 +33,38 @@ impl Flush {
                 Err(error)
             }
         }
+    }
+
+    /// Makes a segment that begins at `next`, durably, taking the place of one that begins there already. Header and name
+    /// are safe before the first record is written: where recovery knows no history before a segment, it takes a damaged
+    /// header with records behind it, or a missing file with others behind it, for damage.
+    pub fn open_durably(&mut self) -> Result<(), FsError> {
+        let (path, beside) = (segment::path(&self.dir, Lsn(self.next)), self.dir.join(segment::COPY_NAME));
+        remove(&*self.fs, &beside)?;
+        let (file, capacity) =
+            open_segment(&*self.fs, &beside, &self.header(), self.segment_bytes.max(HEADER_BYTES), HEADER_BYTES)?;
+        file.sync_all()?;
+        self.fs.rename(&beside, &path)?;
+        self.fs.sync_dir(&self.dir)?;
+        // Once more by its own name, which errors are to show.
+        let file = self.fs.open(&path, OpenOptions::write())?;
+        self.push_segment(path, file, capacity, true);
+        Ok(())
+    }
+
+    fn header(&self) -> Header {
+        Header {
+            history: self.history,
+            parent: self.parent,
+            first: Lsn(self.next),
+            durable: Lsn(self.durable()),
+            created_ms: self.clock.now_ms(),
+        }
+    }
+
+    fn push_segment(&mut self, path: PathBuf, file: Arc<dyn File>, capacity: u64, named: bool) {
+        let first = self.next;
+        self.segments.push(Segment { first, end: first, path, file: Some(file), capacity, named });
     }
 
     /// The failure of a step of `write`.
@@ -64,7 +90,7 @@ impl Flush {
         self.counters.failures += 1;
         self.out = Vec::new();
         self.refilling = false;
-        let forever = self.on_sync_error == OnSyncError::Stop || self.only_copy_lost();
+        let forever = self.on_sync_error == OnSyncError::Stop;
         self.failed = Some(Failed { retry_ns: now_ns.saturating_add(RETRY_NS), forever });
         let failure = {
             let mut slot = self.shared.failure.lock();
@@ -83,13 +109,6 @@ impl Flush {
         }
     }
 
-    /// Bytes that are neither durable nor in memory lie in a file that must not be synced again. Only possible after
-    /// `WrittenOnly`, which promises nothing; but nothing may build on them.
-    fn only_copy_lost(&self) -> bool {
-        let durable = self.durable();
-        self.kept > durable && self.segments.iter().any(|s| s.file.is_none() && s.first < self.kept && s.end > durable)
-    }
-
     /// After a failure, when it is time: goes on in a new segment at the last durable byte.
     pub fn retry(&mut self, now_ns: u64) {
         let Some(failed) = &self.failed else { return };
@@ -103,6 +122,7 @@ impl Flush {
     }
 
     fn reopen(&mut self, now_ns: u64) -> Result<(), Step> {
+        self.save_only_copies().map_err(Step::Roll)?;
         self.kept = self.kept.max(self.durable());
         let base = self.kept;
         self.remove_beyond(base).map_err(Step::Roll)?;
@@ -113,25 +133,69 @@ impl Flush {
         self.merge.release_marks(base);
         self.next = base;
         self.shared.written.store(base, SeqCst);
-        self.make_segment(0).map_err(Step::Roll)?;
+        self.open_durably().map_err(Step::Roll)?;
         self.counters.rotations += 1;
         self.failed = None;
         self.refilling = true;
         self.write(now_ns);
-        if self.failed.is_none() && self.shared.mode() == LogMode::WrittenOnly && self.refilling {
+        let nothing_to_sync = self.shared.mode() == LogMode::WrittenOnly || self.shared.end() == self.durable();
+        if self.failed.is_none() && self.refilling && nothing_to_sync {
             self.recovered();
         }
         Ok(())
     }
 
-    /// Removes the segments that begin at or beyond `base`, newest first, and what is left of failed attempts (F5).
+    /// What `WrittenOnly` has left to the operating system is not in memory. If a sync of it has failed, it is read back,
+    /// checked frame by frame, and made durable in new files, which take the place of the old.
+    fn save_only_copies(&mut self) -> Result<(), FsError> {
+        let (durable, kept) = (self.durable(), self.kept);
+        if kept <= durable {
+            return Ok(());
+        }
+        let beside = self.dir.join(segment::COPY_NAME);
+        let mut saved = Vec::new();
+        for segment in self.segments.iter().filter(|segment| segment.end > durable && segment.first < kept) {
+            remove(&*self.fs, &beside)?;
+            let piece = Piece {
+                path: segment.path.clone(),
+                segment_first: Lsn(segment.first),
+                history: self.history,
+                parent: self.parent,
+                from: segment.first.max(durable),
+                to: segment.end.min(kept),
+            };
+            start::copy(&*self.fs, &*self.clock, &beside, &piece, Lsn(durable)).map_err(|error| match error {
+                LogError::File { source } => source,
+                other => FsError::io(Op::Read, segment.path.clone(), std::io::Error::other(other.to_string())),
+            })?;
+            let path = segment::path(&self.dir, Lsn(piece.from));
+            self.fs.rename(&beside, &path)?;
+            saved.push(Segment { first: piece.from, end: piece.to, path, file: None, capacity: 0, named: true });
+        }
+        self.fs.sync_dir(&self.dir)?;
+        self.segments.retain(|segment| segment.first < durable);
+        if let Some(last) = self.segments.last_mut() {
+            last.end = last.end.min(durable);
+        }
+        self.segments.extend(saved);
+        self.shared.set_durable(kept);
+        Ok(())
+    }
+
+    /// Removes the segments that begin beyond `base`, newest first, and what is left of failed attempts (F5). One that
+    /// begins at `base` is only forgotten: the new one takes its place.
     fn remove_beyond(&mut self, base: u64) -> Result<(), FsError> {
+        let at_base = segment::path(&self.dir, Lsn(base));
         while let Some(path) = self.debris.last() {
-            remove(&*self.fs, path)?;
+            if *path != at_base {
+                remove(&*self.fs, path)?;
+            }
             self.debris.pop();
         }
         while let Some(last) = self.segments.last().filter(|last| last.first >= base) {
-            remove(&*self.fs, &last.path)?;
+            if last.first > base {
+                remove(&*self.fs, &last.path)?;
+            }
             self.segments.pop();
         }
         Ok(())
@@ -147,6 +211,16 @@ impl Flush {
         self.shared.wake.healthy();
     }
 
+    /// Gives back what the last segment does not use of its preallocation. Only when nothing more will be written.
+    pub fn trim(&mut self) {
+        if let Some(last) = self.segments.last_mut()
+            && let Some(file) = last.file.take()
+        {
+            // A log is as good with its zeros.
+            let _ = file.set_len(HEADER_BYTES + (last.end - last.first));
+        }
+    }
+
     /// Segments that can go: everything in them is before `lsn`, and their successor is durable by name.
     pub fn removable(&self, lsn: u64) -> Vec<PathBuf> {
         let pairs = self.segments.windows(2).map(|pair| (&pair[0], &pair[1]));
@@ -160,7 +234,8 @@ impl Flush {
     }
 }
 
-fn remove(fs: &dyn FileSystem, path: &Path) -> Result<(), FsError> {
+/// Removes a file, if it is there.
+pub(crate) fn remove(fs: &dyn FileSystem, path: &Path) -> Result<(), FsError> {
     match fs.remove_file(path) {
         Err(error) if !error.is_not_found() => Err(error),
         _ => Ok(()),
@@ -174,7 +249,7 @@ pub(crate) fn open_segment(
     header: &Header,
     wanted: u64,
     least: u64,
-) -> Result<(std::sync::Arc<dyn File>, u64), FsError> {
+) -> Result<(Arc<dyn File>, u64), FsError> {
     let file = fs.open(path, OpenOptions::write().create_new())?;
     let capacity = allocate(&*file, wanted, least)?;
     file.write_all_at(&header.encode(), 0)?;

@@ -36,7 +36,7 @@ pub(crate) struct SyncJob {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
     parts: Vec<Part>,
-    /// How far each ring was merged when the sync began.
+    /// How far each ring was written when the sync began; empty if nobody knows.
     rings: Vec<u64>,
     started_ns: u64,
 }
@@ -134,7 +134,7 @@ impl Flush {
             return None;
         }
         let durable = self.durable();
-        let unsynced = self.segments.iter().filter(|segment| segment.end > durable || self.refilling && !segment.named);
+        let unsynced = self.segments.iter().filter(|segment| segment.end > durable);
         // Only up to the first that must not be synced (F4): nothing beyond it can become durable.
         let parts = unsynced.map_while(|segment| {
             let file = Arc::clone(segment.file.as_ref()?);
@@ -145,7 +145,8 @@ impl Flush {
             return None;
         }
         self.syncing = true;
-        let rings = self.merge.ring_positions();
+        // After a failure more is merged than written; it stays where it is, to be merged again.
+        let rings = if self.failed.is_some() { Vec::new() } else { self.merge.ring_positions() };
         Some(SyncJob { fs: Arc::clone(&self.fs), dir: self.dir.clone(), parts, rings, started_ns: now_ns })
     }
 

@@ -1,6 +1,10 @@
 //! The log as a whole.
 
 mod basics;
+mod crash;
+mod damage;
+mod golden;
+mod pressure;
 
 use std::path::Path;
 use std::sync::Arc;
