@@ -57,9 +57,13 @@ fn judge(model: &Model, fs: &SimFs, operation: u64, what: &str) -> store::Digest
     found
 }
 
-/// The last operations of a disk.
+/// The files of a disk and its last operations.
 pub fn trace(fs: &SimFs) -> String {
-    fs.trace().iter().map(|entry| format!("{entry}\n")).collect()
+    let files = fs.contents().into_iter().map(|(path, bytes)| format!("{}: {} bytes\n", path.display(), bytes.len()));
+    let segments = cmdlog::segments(fs, std::path::Path::new(crate::life::DIR)).unwrap_or_default();
+    let segments = segments.into_iter().map(|segment| format!("{segment:?}\n"));
+    let files = files.chain(segments);
+    files.chain(fs.trace().iter().map(|entry| format!("{entry}\n"))).collect()
 }
 
 /// Starts are crashed several times in a row; then one succeeds, and a life goes on that is cut at its end.

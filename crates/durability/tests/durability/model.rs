@@ -90,24 +90,14 @@ impl Model {
         let before = life.scratch.changes;
         match rng.below(24) {
             0 => self.expire_some(life, rng),
-            1 => drop(run(life, rng, &LockSet::All, |txn, rng| transaction(txn, rng))),
-            2 if rng.one_in(3) => drop(run(life, rng, &LockSet::All, |txn, rng| {
-                let (a, b) = (space(txn, rng), space(txn, rng));
-                if a != b {
-                    txn.apply(&Effect::Swap { a, b });
-                }
-                Ok(())
-            })),
-            3 if rng.one_in(4) => drop(run(life, rng, &LockSet::All, |txn, rng| {
-                let space = space(txn, rng);
-                txn.apply(&Effect::Clear { space });
-                Ok(())
-            })),
-            4 => drop(run(life, rng, &LockSet::All, rename)),
+            1 => _ = run(life, rng, &LockSet::All, transaction),
+            2 if rng.one_in(3) => _ = run(life, rng, &LockSet::All, swap),
+            3 if rng.one_in(4) => _ = run(life, rng, &LockSet::All, clear),
+            4 => _ = run(life, rng, &LockSet::All, rename),
             _ => {
                 let name = name(rng);
                 let locks = LockSet::One(life.store.shard_of_bytes(name.as_bytes()));
-                drop(run(life, rng, &locks, |txn, rng| one_key(txn, rng, &name)));
+                _ = run(life, rng, &locks, |txn, rng| one_key(txn, rng, &name));
             }
         }
         if life.scratch.changes != before {
@@ -207,6 +197,20 @@ fn transaction(txn: &mut Txn<'_>, rng: &mut Rng) -> Result<(), Fetch> {
         let name = name(rng);
         one_key(txn, rng, &name)?;
     }
+    Ok(())
+}
+
+fn swap(txn: &mut Txn<'_>, rng: &mut Rng) -> Result<(), Fetch> {
+    let (a, b) = (space(txn, rng), space(txn, rng));
+    if a != b {
+        txn.apply(&Effect::Swap { a, b });
+    }
+    Ok(())
+}
+
+fn clear(txn: &mut Txn<'_>, rng: &mut Rng) -> Result<(), Fetch> {
+    let space = space(txn, rng);
+    txn.apply(&Effect::Clear { space });
     Ok(())
 }
 
