@@ -42,7 +42,7 @@ pub fn judge_all(model: &Model, points: &[CrashPoint], seed: u64) {
             let what = format!("seed {seed}, operation {}, cut {cut}", point.operation());
             let left = point.power_cut(seed ^ cut);
             judge(model, &left, point.operation(), &what);
-            if (point.operation() + cut) % LIVED_ON == 0 {
+            if (point.operation() + cut).is_multiple_of(LIVED_ON) {
                 live_on(model, &point.power_cut(seed ^ cut), point.operation(), &what);
             }
         }
@@ -107,7 +107,7 @@ fn cut_a_life(seed: u64, mode: LogMode) {
         checkpoint_under_load(&mut life, &mut model, &mut rng, Cause::Asked).expect("the disk works");
         model.commands(&mut life, &mut rng, 15);
     }
-    if seed % 2 == 0 {
+    if seed.is_multiple_of(2) {
         life.stop();
         let last = model.last();
         model.is_durable(&fs, last);

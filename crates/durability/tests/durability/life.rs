@@ -8,7 +8,7 @@ use checkpoint::Retention;
 use cmdlog::{LogMode, OnSyncError};
 use durability::{Cause, Durability, DurabilityError, Parts, Policy, Recovered, Tell};
 use parking_lot::Mutex;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -231,7 +231,12 @@ impl Life {
     pub fn wait_until(&self, condition: impl Fn() -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !condition() {
-            assert!(Instant::now() < deadline, "hangs; told {:?}, status {:?}", self.told.0.lock(), self.durability.status());
+            assert!(
+                Instant::now() < deadline,
+                "hangs; told {:?}, status {:?}",
+                self.told.0.lock(),
+                self.durability.status()
+            );
             std::thread::park_timeout(Duration::from_micros(50));
         }
     }
@@ -239,6 +244,19 @@ impl Life {
     /// Waits until the keeper has nothing in hand.
     pub fn wait_for_rest(&self) {
         self.wait_until(|| self.durability.status().running.is_none());
+    }
+
+    /// Lets time pass until a log that has failed works again.
+    pub fn heal(&self) {
+        self.wait_until(|| {
+            if self.durability.status().log.is_none_or(|log| log.failure.is_none()) {
+                return true;
+            }
+            self.clock.advance_ms(2_000);
+            // Whoever asks for a sync has the log try again.
+            let _ = self.checkpoint(Cause::Rewrite);
+            false
+        });
     }
 
     /// Waits until the log is on, or off, as the settings ask.
@@ -286,9 +304,4 @@ pub fn found(fs: &SimFs, policy: Policy) -> Result<store::Digest, DurabilityErro
     let result = unstarted.durability.recover().map(|_| Model::digest(&unstarted.store));
     unstarted.forget();
     result
-}
-
-/// The path of one of the data directory's files.
-pub fn file(name: &str) -> PathBuf {
-    Path::new(DIR).join(name)
 }

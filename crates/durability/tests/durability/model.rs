@@ -108,7 +108,11 @@ impl Model {
         if rng.one_in(3)
             && let (Some(hold), Some(log)) = (life.scratch.hold(), life.store.log())
         {
-            life.wait_until(|| log.durable() >= hold || life.fs.has_crashed() || life.durability.status().log.is_none_or(|log| log.failure.is_some()));
+            life.wait_until(|| {
+                log.durable() >= hold
+                    || life.fs.has_crashed()
+                    || life.durability.status().log.is_none_or(|log| log.failure.is_some())
+            });
         }
     }
 
