@@ -115,7 +115,7 @@ impl<'t> Turn<'t> {
             Ok(Ok(before)) => {
                 self.before = before;
                 if scratch.is_logged() {
-                    self.follow_log(scratch, connection, mark);
+                    self.follow_log(scratch, connection, row, mark);
                 }
             }
             Ok(Err(Blocked::Refused)) => self.refused_by_log(scratch, connection, row),
@@ -142,11 +142,14 @@ impl<'t> Turn<'t> {
 
     /// Remembers how far the log had come by the request just run, and has its reply wait for what it shows.
     #[inline(never)]
-    fn follow_log(&self, scratch: &Scratch, connection: &mut Connection, mark: ReplyMark) {
+    fn follow_log(&self, scratch: &Scratch, connection: &mut Connection, row: &Row, mark: ReplyMark) {
         if let Some(lsn) = scratch.wrote() {
             connection.session.last_write = lsn;
         }
+        // INFO and its like tell of the server and not of the data, and are needed most when the log has stopped.
+        let is_of_server = row.spec.flags.contains(Flags::LOADING) && row.spec.locks != Locks::Queue;
         if let Some(lsn) = scratch.hold()
+            && !is_of_server
             && lsn > self.durable
             && connection.session.replies == Replies::On
         {
