@@ -109,6 +109,8 @@ pub(crate) struct Going {
     pub keys_done: Arc<AtomicU64>,
     pub keys_total: u64,
     pub is_cancelled: bool,
+    /// The manifest that names it is being written: it is not given up any more.
+    pub is_decided: bool,
 }
 
 impl Durability {
@@ -212,7 +214,8 @@ impl Durability {
         task
     }
 
-    /// Gives up the save that is being taken, or forgets the one that is to be.
+    /// Gives up the save that is being taken, or forgets the one that is to be. `None` when there is none, or when it is all
+    /// but done.
     pub fn cancel(&self) -> Option<Cancelled> {
         let mut state = self.state.lock();
         if let Some((cause, task)) = state.asked.take() {
@@ -222,7 +225,7 @@ impl Durability {
             }
             state.asked = Some((cause, task));
         }
-        let running = state.running.as_mut().filter(|running| running.cause.is_save())?;
+        let running = state.running.as_mut().filter(|running| running.cause.is_save() && !running.is_decided)?;
         running.is_cancelled = true;
         if let Some(feed) = &running.feed {
             feed.abort();
@@ -430,7 +433,7 @@ impl Durability {
         let mut state = self.state.lock();
         state.is_ended = true;
         if let Some(running) = &mut state.running {
-            running.is_cancelled = true;
+            running.is_cancelled = !running.is_decided;
             if let Some(feed) = &running.feed {
                 feed.abort();
             }
@@ -507,6 +510,14 @@ impl State {
 impl Going {
     fn new(cause: Cause) -> Self {
         let keys_done = Arc::new(AtomicU64::new(0));
-        Self { cause, since: Instant::now(), feed: None, keys_done, keys_total: 0, is_cancelled: false }
+        Self {
+            cause,
+            since: Instant::now(),
+            feed: None,
+            keys_done,
+            keys_total: 0,
+            is_cancelled: false,
+            is_decided: false,
+        }
     }
 }
