@@ -12,8 +12,6 @@ import long_run
 import need
 from job import ROOT, TARGET, Failed, Skip
 
-# Until the server has its log, these stages run only when they are named.
-SERVER_KEEPS = False
 PAGE = ROOT / "docs" / "reliability.md"
 # Another server in place of ours, to test the tests: `redis`.
 KIND = os.environ.get("ONGGI_FAULTS_SERVER", "onggi")

@@ -42,7 +42,7 @@ const VOLUME_MEGABYTES: u64 = 512;
 /// Size of the disk that becomes full.
 const FULL_MEGABYTES: u64 = 20;
 /// What the disk that fails has for its image: the file system's own tables, and a few seconds of load.
-const FAILING_MEGABYTES: u64 = 40;
+const FAILING_MEGABYTES: u64 = 28;
 
 /// What is promised of what was answered.
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import faults
 import need
 from job import ROOT, Job, Skip, Stage
 from servers import Server
@@ -135,8 +134,7 @@ def run(job: Job, times=1):
     for area in AREAS:
         area.run(job, times)
     memory(job, times)
-    if faults.SERVER_KEEPS:
-        memory(job, times, options=[("appendonly", "yes")])
+    memory(job, times, options=[("appendonly", "yes")])
     few_descriptors(job)
     try:
         clock(job)

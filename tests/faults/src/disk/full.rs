@@ -13,7 +13,9 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// A reply that has not come after so long is held back until the disk takes writes again.
-const HELD: Duration = Duration::from_secs(2);
+const HELD: Duration = Duration::from_secs(1);
+/// In sync mode every reply is held. So many are enough.
+const HELD_MAX: usize = 4;
 /// Longest time until a full disk shows, and until writes go on when there is space.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes that others keep from the disk, for as long as it is to be full.
@@ -81,6 +83,9 @@ impl Filler {
         }
         if server.kind == Kind::Onggi {
             for (key, _) in known.iter().filter(|(_, number)| number.is_some()).take(20) {
+                if held.len() >= HELD_MAX {
+                    break;
+                }
                 match self.delete(&mut connection, key)? {
                     Answer::Done => {}
                     Answer::Refused(text) => return Err(format!("DEL is refused while the disk is full: {text}")),
