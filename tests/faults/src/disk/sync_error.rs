@@ -38,9 +38,13 @@ pub fn injected(server: &Server, volume: &Volume, numbers: &[u64], seed: u64, re
             &inject,
         ];
         let wrapped = Server { wrap: words.map(str::to_owned).to_vec(), ..plain.clone() };
-        match one(&plain, &wrapped, volume, seed ^ number)
-            .and_then(|text| if plain.kind == Kind::Onggi { never_again(&trace).map(|()| text) } else { Ok(text) })
-        {
+        match one(&plain, &wrapped, volume, seed ^ number).and_then(|text| {
+            if plain.kind == Kind::Onggi {
+                never_again(&trace).map(|count| format!("{count} failed; {text}"))
+            } else {
+                Ok(text)
+            }
+        }) {
             Ok(text) => report.pass(&format!("sync {number} of every thread fails ({text})")),
             Err(text) => report.fail(&format!("sync {number} of every thread fails"), &text),
         }
