@@ -37,7 +37,7 @@ pub fn run(server: &Server, plan: &Plan, report: &mut Report) {
         Err(text) => return report.fail("the first start", &text),
     };
     for cycle in 1..=plan.cycles {
-        let ground = Ground::new(server.port, plan.promise == Promise::Sync || plan.company == Company::Modes, 200_000);
+        let ground = Ground::new(server.port, plan.promise == Promise::Sync, 200_000);
         let load = Duration::from_micros(20_000 + rng.below(plan.load_ms * 1000));
         let outcome = crowd.load(&ground, plan.company, rng.next_u64(), || {
             std::thread::sleep(load);

@@ -94,6 +94,10 @@ impl Crowd {
 fn accompany(ground: &Ground, company: Company, seed: u64) {
     let mut rng = Rng::new(seed);
     let Ok(mut connection) = Connection::open(ground.port, Duration::from_secs(60)) else { return };
+    // A server that was killed with its log off takes a checkpoint first when it starts with it on again.
+    if company == Company::Modes && look(ground, &mut connection).is_err() {
+        return;
+    }
     while !ground.stop.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(5 + rng.below(80)));
         let done = if company == Company::Checkpoints || rng.one_in(4) {
@@ -118,6 +122,11 @@ fn change_mode(ground: &Ground, connection: &mut Connection, rng: &mut Rng) -> s
     };
     ground.mode.uncertain();
     connection.call(&["CONFIG", "SET", name, value])?;
+    look(ground, connection)
+}
+
+/// Whether the log is certainly on and in sync mode.
+fn look(ground: &Ground, connection: &mut Connection) -> std::io::Result<()> {
     let is = |connection: &mut Connection, name: &str, wanted: &str| -> std::io::Result<bool> {
         let Reply::Array(pair) = connection.call(&["CONFIG", "GET", name])? else { return Ok(false) };
         Ok(matches!(pair.get(1), Some(Reply::Bulk(Some(bytes))) if bytes == wanted.as_bytes()))
