@@ -3,8 +3,9 @@
 import time
 from pathlib import Path
 
+from control import bound
 from resp import Connection, Error, request
-from suite import MB, equal, expect, many, mb
+from suite import equal, eventually, expect, many
 
 FREE = {"auth", "hello", "quit", "reset"}
 
@@ -55,9 +56,8 @@ def strangers(suite):
         with many(server, 500, password="") as crowd:
             late = Connection(server)
             equal(late.call("PING"), b"PONG")
-            time.sleep(0.3)
-            clients = control.call("CLIENT", "LIST").count(b"\n")
-            expect(clients <= limit + len(members) + 4, f"{clients} connections for a limit of {limit} strangers")
+            clients = lambda: control.call("CLIENT", "LIST").count(b"\n")
+            eventually(lambda: clients() <= limit + len(members) + 4, f"more connections than a limit of {limit} strangers allows")
             expect(crowd[-1].error("PING").startswith("NOAUTH"), "the newest stranger is gone")
             late.close()
         for member in members:
@@ -73,27 +73,31 @@ def guessing(suite):
     with Connection(server) as control:
         with many(server, 100, password="", source="127.0.0.1") as guessers:
             sent = 0
-            deadline = time.monotonic() + 6
+            began = time.monotonic()
+            deadline = began + 6
             for _ in range(10):
                 for guesser in guessers:
                     sent += max(guesser.send_what_fits(flood), 0) / len(flood) * 1000
-            waits = []
-            while time.monotonic() < deadline:
-                start = time.monotonic()
-                with Connection(server, source="127.0.0.2") as other:
-                    equal(other.call("PING"), b"PONG")
-                waits.append(time.monotonic() - start)
+            waits, control_waits = [], []
+            while time.monotonic() < deadline or not waits:
+                for address, found in ((server, waits), (suite.peer, control_waits)):
+                    start = time.monotonic()
+                    with Connection(address, source="127.0.0.2") as other:
+                        equal(other.call("PING"), b"PONG")
+                    found.append(time.monotonic() - start)
                 time.sleep(0.05)
             answered = 0
             for guesser in guessers:
                 guesser.read_what_came()
                 answered += guesser.buffer.count(b"WRONGPASS")
                 expect(b"+OK" not in guesser.buffer, "a wrong password was taken")
-            print(f"   guessing: {sent:.0f} passwords sent, {answered} answered in 6 s; a login from elsewhere took at most {max(waits) * 1000:.0f} ms", flush=True)
-            expect(sent > 500_000, f"only {sent:.0f} were sent")
+            seconds = time.monotonic() - began
+            print(f"   guessing: {sent:.0f} passwords sent, {answered} answered in {seconds:.1f} s; a login from elsewhere took at most "
+                  f"{max(waits) * 1000:.0f} ms (control {max(control_waits) * 1000:.0f})", flush=True)
+            expect(sent > 50_000, f"only {sent:.0f} were sent")
             # 100 connections, at most one answer a second each once the delay has grown.
-            expect(answered <= 100 * 8 + 100, f"{answered} guesses were answered")
-            expect(max(waits) < 0.5, f"a login from elsewhere took {max(waits):.2f} s")
+            expect(answered <= 100 * (seconds + 3), f"{answered} guesses were answered")
+            expect(max(waits) < bound(0.5, max(control_waits)), f"a login from elsewhere took {max(waits):.2f} s")
         equal(control.call("PING"), b"PONG")
 
 
@@ -114,8 +118,9 @@ def redaction(suite):
             control.error(*words)
         shown = [str(control.call("SLOWLOG", "GET", -1)), str(control.call("COMMANDLOG", "GET", -1, "large-request")), str(control.call("CLIENT", "LIST"))]
         control.call("CONFIG", "SET", "slowlog-log-slower-than", 10000, "commandlog-request-larger-than", 1 << 20)
-        time.sleep(0.2)
-        monitor.read_what_came()
+        # What MONITOR was to show stands before this.
+        control.call("ECHO", "the end of redaction")
+        eventually(lambda: monitor.read_what_came() and b"the end of redaction" in monitor.buffer, "MONITOR shows nothing")
         shown.append(monitor.buffer.decode("utf-8", "replace"))
         expect("redacted" in shown[0] and "redacted" in shown[3], "nothing was redacted, so nothing was shown")
         for text in shown:

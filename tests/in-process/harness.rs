@@ -48,18 +48,34 @@ impl Apply for NothingToApply {
     }
 }
 
+/// Records, each with the position after it.
+pub type Records = Vec<(Lsn, Vec<u8>)>;
+
 /// Replays every record into a store of its own, at once.
 pub struct Replica {
     pub store: Store,
     position: Mutex<u64>,
+    /// Records by their position, kept once a test asks for them.
+    pub kept: Mutex<Option<Records>>,
 }
 
 impl RecordSink for Replica {
-    fn append(&self, payload: &[u8]) -> Lsn {
+    fn durable(&self) -> Lsn {
+        self.end()
+    }
+
+    fn end(&self) -> Lsn {
+        Lsn(*self.position.lock().expect("no test panics while holding it"))
+    }
+
+    fn append(&self, _: usize, payload: &[u8]) -> Lsn {
         assert!(!payload.is_empty(), "a command changed something and recorded nothing");
         self.store.replay(&mut Scratch::default(), payload).expect("a record replays");
         let mut position = self.position.lock().expect("no test panics while holding it");
         *position += payload.len() as u64;
+        if let Some(kept) = &mut *self.kept.lock().expect("no test panics while holding it") {
+            kept.push((Lsn(*position), payload.to_vec()));
+        }
         Lsn(*position)
     }
 }
@@ -148,7 +164,8 @@ impl TestServer {
         parts: impl FnOnce(Host, &ForParts) -> Host,
     ) -> Self {
         let clock = Arc::new(ManualClock::new(START_MS));
-        let replica = Arc::new(Replica { store: store(&clock, shard_count, None, memory), position: Mutex::default() });
+        let replica_store = store(&clock, shard_count, None, memory);
+        let replica = Arc::new(Replica { store: replica_store, position: Mutex::default(), kept: Mutex::default() });
         let store = Arc::new(store(&clock, shard_count, Some(replica.clone()), engine));
         let table = Arc::new(CommandTable::new(families));
         let stats = Arc::new(WorkerStats::new(table.rows().len()));
@@ -204,9 +221,11 @@ impl TestServer {
 
     /// Takes the replies that are there.
     pub fn replies(&mut self, client: usize) -> Vec<u8> {
-        let reply = &mut self.executor.connection(client).expect("connected").reply;
-        let bytes: Vec<u8> = reply.io_slices().flat_map(|slice| slice.to_vec()).collect();
-        reply.advance(bytes.len());
+        let durable = self.executor.durable().unwrap_or(Lsn(u64::MAX));
+        let connection = self.executor.connection(client).expect("connected");
+        let sendable = connection.held.sendable(connection.reply.len(), durable);
+        let bytes: Vec<u8> = connection.reply.io_slices_up_to(sendable).flat_map(|slice| slice.to_vec()).collect();
+        connection.advance(bytes.len());
         bytes
     }
 

@@ -1,8 +1,14 @@
 //! The server in this process, by a clock of the tests: one worker without sockets (`harness`), or the whole of it with
 //! listener, workers and sockets (`served`).
 
+mod checkpoint;
 mod clocks;
+mod fake_log;
 mod harness;
+mod loading;
+mod log_admission;
+mod log_holds;
+mod log_sockets;
 mod order;
 mod replay;
 mod reply;
@@ -10,3 +16,4 @@ mod scan;
 mod served;
 mod spine;
 mod threads;
+mod waits;

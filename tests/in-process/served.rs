@@ -7,7 +7,7 @@ use base::random::SeededEntropy;
 use base::{Clock, UnixMs};
 use config::{CommandLine, load};
 use server::listen::{Acceptor, AcceptorHandle, Endpoint, Listener, listen_tcp};
-use server::serve::serve;
+use server::serve::{Recover, serve};
 use std::io::{BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -50,16 +50,27 @@ impl Served {
     /// Starts a server with options of its command line.
     pub fn start(options: &[&str]) -> Self {
         let clock = Arc::new(ManualClock::new(START_MS));
-        Self::start_by(clock.clone(), clock, options)
+        Self::start_by(clock.clone(), clock, options, None)
+    }
+
+    /// Starts one that brings its data back first.
+    pub fn start_recovering(options: &[&str], recover: Recover) -> Self {
+        let clock = Arc::new(ManualClock::new(START_MS));
+        Self::start_by(clock.clone(), clock, options, Some(recover))
     }
 
     /// Starts one whose clock follows the manual clock's wall time as that of the product follows the machine's.
     pub fn start_slewed(options: &[&str]) -> Self {
         let clock = Arc::new(ManualClock::new(START_MS));
-        Self::start_by(clock.clone(), Arc::new(SlewedClock { manual: clock, slew: Slew::new(START_MS) }), options)
+        Self::start_by(clock.clone(), Arc::new(SlewedClock { manual: clock, slew: Slew::new(START_MS) }), options, None)
     }
 
-    fn start_by(clock: Arc<ManualClock>, of_server: Arc<dyn Clock>, options: &[&str]) -> Self {
+    fn start_by(
+        clock: Arc<ManualClock>,
+        of_server: Arc<dyn Clock>,
+        options: &[&str],
+        recover: Option<Recover>,
+    ) -> Self {
         let line = CommandLine::parse(options.iter().map(Into::into)).expect("good options");
         let loaded = load(&line, &vfs::RealFs, &mut std::io::empty()).expect("good options");
         let Ok(Listener::Tcp(listener)) = listen_tcp((Ipv4Addr::LOCALHOST, 0).into(), 128) else {
@@ -69,7 +80,7 @@ impl Served {
         let acceptor = Acceptor::new(vec![(Endpoint::Tcp(address), Listener::Tcp(listener))]).expect("an event queue");
         let handle = acceptor.handle();
         let thread = std::thread::spawn(move || {
-            serve(loaded, acceptor, Arc::new(SeededEntropy::new(7)), of_server).expect("the server runs");
+            serve(loaded, acceptor, Arc::new(SeededEntropy::new(7)), of_server, recover).expect("the server runs");
         });
         Self { clock, address, handle, thread: Some(thread) }
     }

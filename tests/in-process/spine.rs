@@ -120,7 +120,7 @@ fn pipelines_split_anywhere() {
 }
 
 /// One random command over few keys, so that commands meet.
-fn random_request(rng: &mut Rng) -> Vec<u8> {
+pub fn random_request(rng: &mut Rng) -> Vec<u8> {
     const COMMANDS: [&[&str]; 34] = [
         &["SET", "K", "V"],
         &["SET", "K", "N"],

@@ -10,7 +10,7 @@ import struct
 import termios
 import time
 
-SECONDS_MAX = 10
+SECONDS_MAX = 30
 
 # Sequences that move the cursor or change colours.
 CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")

@@ -55,7 +55,7 @@ def run(t):
     def latency():
         low, high, average, samples = t.cli("--raw", "--latency", "-i", "0.5").split()
         t.equal(0 <= float(low) <= float(average) <= float(high), True)
-        t.equal(int(samples) > 5, True, samples)
+        t.equal(int(samples) > 0, True, samples)
 
     def latency_history():
         process = t.start("--raw", "--latency-history", "-i", "0.2")

@@ -3,11 +3,13 @@
 import argparse
 import os
 import resource
+import subprocess
 import time
 from dataclasses import dataclass
 
 import long_run
 import may_skip
+import seeds
 from job import Failed, Job, Skip
 from stages import STAGES
 from tally import Tally
@@ -57,26 +59,42 @@ def run(chosen, verbose, named):
     in_ci = os.environ.get("CI") == "true"
     allowed = may_skip.rules()
     rows = []
+    print(f"seed {seeds.fixed()} ({seeds.NAME} gives another)", flush=True)
     for stage in chosen:
         print(f"== {stage.name}: {stage.purpose}", flush=True)
-        job, cost = run_stage(stage, verbose, named)
+        job, cost, again = run_stage(stage, verbose, named)
         if in_ci:
             for check, reason in may_skip.refused(stage.name, job.tally.skips, allowed):
                 job.check(f"skip of {check}", f"not listed in tests/may_skip: {reason}")
         report(job, cost)
-        rows.append((stage.name, cost, job.tally))
+        rows.append((stage.name, cost, job.tally, again))
     print_table(rows)
-    passed = sum(t.passed for _, _, t in rows)
-    failed = sum(t.failed for _, _, t in rows)
-    skipped = sum(len(t.skips) for _, _, t in rows)
+    passed = sum(t.passed for _, _, t, _ in rows)
+    failed = sum(t.failed for _, _, t, _ in rows)
+    skipped = sum(len(t.skips) for _, _, t, _ in rows)
     print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
     return 1 if failed or not passed else 0
 
 
 def run_stage(stage, verbose, named):
-    """One stage, with whatever it raises turned into a skip or a failed check."""
+    """One stage, and once more when it failed and may have been spoilt by what else ran: its job, what it cost, and
+    whether it was the second try."""
     before = Cost.now()
-    job = Job(stage, verbose)
+    job = attempt(Job(stage, verbose), named)
+    again = job.tally.failed > 0 and stage.measures
+    if again:
+        print(f"   failed at the first try after {(Cost.now() - before).clock:.0f} s:")
+        for line in job.failures():
+            print(f"   {line}")
+        print("   second try", flush=True)
+        job.say("== second try; what is above failed at the first")
+        job = attempt(Job(stage, verbose, after=job), named)
+    return job, Cost.now() - before, again
+
+
+def attempt(job, named):
+    """Runs the job's stage, with whatever it raises turned into a skip or a failed check."""
+    stage = job.stage
     try:
         if stage.pending and not named:
             raise Skip(f"pending: {stage.pending}")
@@ -85,9 +103,9 @@ def run_stage(stage, verbose, named):
             job.check(stage.name, "the stage checked nothing")
     except Skip as reason:
         job.skip_check(stage.name, str(reason))
-    except (Failed, OSError) as problem:
+    except (Failed, OSError, subprocess.SubprocessError) as problem:
         job.check(stage.name, str(problem))
-    return job, Cost.now() - before
+    return job
 
 
 @dataclass(frozen=True)
@@ -127,11 +145,16 @@ def report(job, cost):
 def print_table(rows):
     """Minutes per stage: on the clock, and of processors, which other work on the machine does not change."""
     print("\nstage           minutes  processor minutes  passed  failed  skipped")
-    for name, cost, tally in rows:
-        print(f"{name:14} {cost.clock / 60:8.1f} {cost.processor / 60:18.1f} {tally.passed:7} {tally.failed:7} {len(tally.skips):8}")
-    whole = sum((cost for _, cost, _ in rows), start=Cost(0, 0))
+    for name, cost, tally, again in rows:
+        note = "" if not again else "  failed twice" if tally.failed else "  passed at the second try"
+        print(f"{name:14} {cost.clock / 60:8.1f} {cost.processor / 60:18.1f} {tally.passed:7} {tally.failed:7} {len(tally.skips):8}{note}")
+    whole = sum((cost for _, cost, _, _ in rows), start=Cost(0, 0))
     print(f"{'all':14} {whole.clock / 60:8.1f} {whole.processor / 60:18.1f}"
-          f"  (at most {MINUTES_MAX} minutes on two idle cores, from a fresh clone)\n")
+          f"  (at most {MINUTES_MAX} minutes on two idle cores, from a fresh clone)")
+    second = [name for name, _, tally, again in rows if again and not tally.failed]
+    if second:
+        print(f"passed at the second try: {', '.join(second)}; what failed at the first is in their logs")
+    print()
 
 
 if __name__ == "__main__":

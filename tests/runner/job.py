@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Optional
 
+import seeds
 from tally import Tally
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = seeds.ROOT
 TOOLS = ROOT / ".tools"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 LOGS = TARGET / "test-logs"
@@ -29,7 +30,10 @@ class Failed(Exception):
 class Stage:
     """One stage. `run` is part of `make test`; `pieces` yields (name, function) for `make test-long`, each piece a
     unit of progress; `present` says whether the tree has what the stage tests. `pending` is the reason why a stage that
-    is written ahead of the code is skipped until it is named on the command line; it goes when the code is there."""
+    is written ahead of the code is skipped until it is named on the command line; it goes when the code is there.
+
+    `measures` is for stages that judge waits or memory of running servers, which other work on the machine can spoil:
+    when one fails it is run once more, and the table says so. What is deterministic is never run again."""
 
     name: str
     purpose: str
@@ -37,19 +41,23 @@ class Stage:
     pieces: Optional[Callable[["Job"], list]] = None
     present: Callable[[], bool] = lambda: True
     pending: Optional[str] = None
+    measures: bool = False
 
 
 class Job:
-    """A stage under way: its log, its counts, and the commands it starts. Several threads may use one."""
+    """A stage under way: its log, its counts, its seed, and the commands it starts. Several threads may use one. With
+    `after`, the job of a first try, the log goes on behind that one's."""
 
-    def __init__(self, stage, verbose=False):
+    def __init__(self, stage, verbose=False, seed=None, after=None):
         self.stage = stage
+        self.seed = seeds.fixed() if seed is None else seed
         self.tally = Tally()
         self.lock = threading.Lock()
         self.verbose = verbose
         LOGS.mkdir(parents=True, exist_ok=True)
         self.log_path = LOGS / f"{stage.name}.log"
-        self.log = open(self.log_path, "w", errors="replace")
+        self.log = open(self.log_path, "w" if after is None else "a", errors="replace")
+        self.log_start = self.log_path.stat().st_size
 
     def say(self, line):
         """One line into the log, and on the screen when asked for."""
@@ -80,7 +88,7 @@ class Job:
         seen = Tally()
         deadline = time.monotonic() + timeout
         child = subprocess.Popen(
-            argv, cwd=cwd, env=_environment(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            argv, cwd=cwd, env=self._environment(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
         killer = _kill_at(child, deadline)
         try:
@@ -106,7 +114,7 @@ class Job:
         """Runs a command that only prepares: it counts nothing, and its failure ends the stage."""
         argv = [str(a) for a in argv]
         self.say(f"$ {' '.join(argv)}")
-        done = subprocess.run(argv, cwd=cwd, env=_environment(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        done = subprocess.run(argv, cwd=cwd, env=self._environment(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, errors="replace", timeout=timeout)
         for line in done.stdout.splitlines():
             self.say(line)
@@ -116,17 +124,24 @@ class Job:
 
     def failures(self):
         """The lines of the log that report a failed check."""
-        return [line for line in self.log_path.read_text(errors="replace").splitlines() if Tally().read(line)]
+        return [line for line in self.lines() if Tally().read(line)]
 
     def tail(self, lines=60):
         """The last lines of the log, for a failed stage."""
-        self.log.flush()
-        return self.log_path.read_text(errors="replace").splitlines()[-lines:]
+        return self.lines()[-lines:]
 
+    def lines(self):
+        """What this job has logged."""
+        with self.lock:
+            self.log.flush()
+        with open(self.log_path, "rb") as file:
+            file.seek(self.log_start)
+            return file.read().decode("utf-8", "replace").splitlines()
 
-def _environment(extra):
-    """What every command sees: one build directory for all stages, and no colours in the logs."""
-    return {**os.environ, "CARGO_TARGET_DIR": str(TARGET), "CARGO_TERM_COLOR": "never", **(extra or {})}
+    def _environment(self, extra):
+        """What every command sees: one build directory for all stages, the seed, and no colours in the logs."""
+        return {**os.environ, "CARGO_TARGET_DIR": str(TARGET), "CARGO_TERM_COLOR": "never", **seeds.environment(self.seed),
+                **(extra or {})}
 
 
 def _kill_at(child, deadline):

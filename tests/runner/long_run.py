@@ -1,13 +1,15 @@
 """The long form of a stage: named pieces, each done once per commit, with progress kept between runs.
 
 Progress stands in `.tools/long/STAGE.json`: the commit it belongs to, and the names of the pieces that passed. Started
-again on the same commit, a run goes on with the first piece that is not there; on another commit it starts over.
+again on the same commit, a run goes on with the first piece that is not there; on another commit it starts over. Each
+piece draws a fresh seed and prints it.
 """
 
 import json
 import subprocess
 import time
 
+import seeds
 from job import ROOT, TOOLS, Failed, Job, Skip
 
 
@@ -27,15 +29,17 @@ def run(chosen, again, verbose):
         print(f"== {stage.name}: {len(pieces)} pieces, {len(pieces) - len(todo)} done before", flush=True)
         for name, piece in todo:
             started = time.monotonic()
+            job.seed = seeds.fresh()
+            job.say(f"== {name}, seed {job.seed}")
             failed_before = job.tally.failed
             try:
                 piece(job)
             except Skip as reason:
                 job.skip_check(name, str(reason))
-            except (Failed, OSError) as problem:
+            except (Failed, OSError, subprocess.SubprocessError) as problem:
                 job.check(name, str(problem))
             good = job.tally.failed == failed_before
-            print(f"   {name}: {'passed' if good else 'FAILED'} in {(time.monotonic() - started) / 60:.1f} min", flush=True)
+            print(f"   {name}, seed {job.seed}: {'passed' if good else 'FAILED'} in {(time.monotonic() - started) / 60:.1f} min", flush=True)
             if good:
                 progress.add(name)
             else:

@@ -1,6 +1,7 @@
 """Tests of the runner itself: a runner that cannot count a failure makes every stage worthless."""
 
 import io
+import os
 import unittest
 from contextlib import redirect_stdout
 from unittest.mock import patch
@@ -8,6 +9,7 @@ from unittest.mock import patch
 import __main__ as runner
 import long_run
 import may_skip
+import seeds
 from job import Failed, Job, Skip, Stage
 from tally import Tally
 
@@ -54,6 +56,35 @@ class Stages(unittest.TestCase):
         ):
             self.assertEqual(self.outcome(body), expected)
 
+    def test_a_stage_that_measures_is_tried_twice(self):
+        def fails(times):
+            left = [times]
+
+            def body(job):
+                job.check("a")
+                left[0] -= 1
+                job.check("b", "busy" if left[0] >= 0 else None)
+            return body
+
+        def outcome(times, measures):
+            out = io.StringIO()
+            stage = Stage("self-test-inner", "a stage of the self test", fails(times), measures=measures)
+            with redirect_stdout(out), patch.dict("os.environ", {"CI": "false"}):
+                status = runner.run([stage], verbose=False, named=False)
+            return status, out.getvalue()
+
+        for times, measures, status, last in ((0, True, 0, "2 passed, 0 failed, 0 skipped"), (1, True, 0, "2 passed, 0 failed, 0 skipped"),
+                                              (2, True, 1, "1 passed, 1 failed, 0 skipped"), (1, False, 1, "1 passed, 1 failed, 0 skipped")):
+            got, text = outcome(times, measures)
+            self.assertEqual((got, text.splitlines()[-1]), (status, last))
+            self.assertEqual("passed at the second try" in text, (times, measures) == (1, True))
+            self.assertEqual("failed twice" in text, times == 2)
+            self.assertEqual("not ok - b: busy" in text, times > 0)
+        self.assertEqual(outcome(1, True)[0], 0)
+        log = Job(Stage("self-test-inner", "reads the log"), after=True).log_path.read_text()
+        self.assertIn("not ok - b: busy", log)
+        self.assertIn("second try", log)
+
     def test_pending(self):
         def body(job):
             job.check("a", "broken")
@@ -72,6 +103,22 @@ class Stages(unittest.TestCase):
         rules = may_skip.parse("self-test-inner: no such .*chine  # why\n")
         with patch.object(may_skip, "rules", lambda: rules):
             self.assertEqual(self.outcome(body, {"CI": "true"}), (0, "1 passed, 0 failed, 1 skipped"))
+
+
+class Seeds(unittest.TestCase):
+    """`make test` draws from one number, a long run from fresh ones, and both from the environment when it has one."""
+
+    def test_seeds(self):
+        with patch.dict("os.environ"):
+            os.environ.pop(seeds.NAME, None)
+            self.assertEqual(seeds.fixed(), seeds.fixed())
+            self.assertNotEqual([seeds.fresh() for _ in range(4)], [seeds.fresh() for _ in range(4)])
+            os.environ[seeds.NAME] = "12"
+            self.assertEqual((seeds.fixed(), seeds.fresh()), (12, 12))
+
+    def test_programs_see_it(self):
+        job = Job(Stage("self-test-inner", "a stage of the self test"), seed=34)
+        self.assertEqual(job.build(["sh", "-c", f"echo ${seeds.NAME} $PROPTEST_RNG_SEED"]), "34 34\n")
 
 
 class LongRuns(unittest.TestCase):

@@ -2,9 +2,13 @@
 //! "OK" would rely on it.
 
 use crate::About;
+use crate::replication::{block_or_answer, replicas_and_end};
+use command::blocking::{Awaited, LOG_IS_OFF};
 use command::spec::{Argument, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use store::Store;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&SHUTDOWN, &SAVE, &BGSAVE, &BGREWRITEAOF, &LASTSAVE, &WAITAOF];
@@ -232,16 +236,15 @@ fn waitaof(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         return Err(Stop::error("ERR value is out of range, value must between 0 and 1"));
     }
     // What is no number is out of range as well, in Valkey's words.
-    if ctx.integer(2).is_ok_and(|replicas| replicas >= 0) {
-        crate::replication::replicas_and_timeout(ctx, 2)?;
-    } else {
+    if !ctx.integer(2).is_ok_and(|replicas| replicas >= 0) {
         return Err(Stop::error("ERR value is out of range, must be positive"));
     }
-    if local > 0 {
-        return Err(Stop::error("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."));
+    let (replicas, until) = replicas_and_end(ctx, 2)?;
+    let durable = ctx.host.part::<Arc<Store>>().log().map(|log| log.durable());
+    if local > 0 && durable.is_none() {
+        return Err(Stop::error(LOG_IS_OFF));
     }
-    ctx.reply.array(2);
-    ctx.reply.integer(0);
-    ctx.reply.integer(0);
+    let what = Awaited::Durable { position: ctx.session.last_write, local: local > 0, replicas };
+    block_or_answer(ctx, what, until, durable);
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! ROLE and WAIT, as a primary without replicas answers them.
 
+use base::{Lsn, UnixMs};
+use command::blocking::{Awaited, Block};
 use command::spec::{Argument, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop};
 
@@ -50,19 +52,29 @@ fn role(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Answers at once: no replica is there whose word could be waited for.
+/// No replica is there whose word could be waited for, so asking for one takes until the timeout.
 fn wait(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    replicas_and_timeout(ctx, 1)?;
-    ctx.reply.integer(0);
+    let (replicas, until) = replicas_and_end(ctx, 1)?;
+    block_or_answer(ctx, Awaited::Replicas(replicas), until, None);
     Ok(())
 }
 
-/// The count of replicas at `index` and the milliseconds behind it, checked as Valkey does.
-pub(crate) fn replicas_and_timeout(ctx: &Ctx<'_>, index: usize) -> Result<(i64, i64), Stop> {
+/// Has the connection wait, unless that is over already or it runs a transaction.
+pub(crate) fn block_or_answer(ctx: &mut Ctx<'_>, what: Awaited, until: Option<UnixMs>, durable: Option<Lsn>) {
+    if what.is_over(durable) || ctx.session.running.is_some() {
+        what.answer(durable, ctx.reply);
+    } else {
+        ctx.session.block = Some(Block { what, until, is_silent: false });
+    }
+}
+
+/// The count of replicas at `index`, and the end of the milliseconds behind it (0 for none), checked as Valkey does.
+pub(crate) fn replicas_and_end(ctx: &Ctx<'_>, index: usize) -> Result<(i64, Option<UnixMs>), Stop> {
     let replicas = ctx.integer(index)?;
     let timeout = ctx.integer(index + 1).map_err(|_| Stop::error("ERR timeout is not an integer or out of range"))?;
     if timeout < 0 {
         return Err(Stop::error("ERR timeout is negative"));
     }
-    Ok((replicas, timeout))
+    let until = ctx.now().checked_add(timeout).ok_or(Stop::error("ERR timeout is out of range"))?;
+    Ok((replicas, (timeout > 0).then_some(until)))
 }

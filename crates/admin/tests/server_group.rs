@@ -109,7 +109,8 @@ impl Server {
             Err(Stop::Error(text)) => self.reply.error(text.as_bytes()),
             Err(Stop::Fetch) => unreachable!("no row is needed to find a command"),
             Ok(row) => {
-                let at = At { now: self.store.clock.now_ms(), db: self.session.db, touch: true, worker: 0 };
+                let (now, db) = (self.store.clock.now_ms(), self.session.db);
+                let at = At { now, db, touch: true, worker: 0, writes: row.writes };
                 let ran = self.store.commit(&mut self.scratch, &LockSet::All, &at, |txn| {
                     let mut ctx = Ctx {
                         spec: row.spec,

@@ -8,6 +8,8 @@
 //!
 //! The operation byte's high bits are flags of that operation; an unknown operation or flag is an error, never skipped.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used))]
+
 use base::hash::KeyHasher;
 use base::{KeyspaceId, UnixMs, varint};
 use engine::{Effect, Encoding, Key, Value};
@@ -53,16 +55,8 @@ impl RecordBuilder {
         let out = &mut self.bytes;
         match *effect {
             Effect::Set { ref key, value, encoding, expire_at } => {
-                let with_expiration = if expire_at.is_some() { operation::WITH_EXPIRATION } else { 0 };
-                let with_encoding = if encoding == Encoding::PLAIN { 0 } else { operation::WITH_ENCODING };
-                put_key(out, operation::SET | with_expiration | with_encoding, key);
-                if let Some(at) = expire_at {
-                    varint::put(out, varint::zigzag(at));
-                }
-                if encoding != Encoding::PLAIN {
-                    out.push(encoding.0);
-                }
-                put_string(out, value.bytes());
+                put_set_head(out, key.space, key.bytes, encoding, expire_at, value.len());
+                out.extend_from_slice(value.bytes());
             }
             Effect::Splice { ref key, offset, bytes } => {
                 put_key(out, operation::SPLICE, key);
@@ -86,6 +80,28 @@ impl RecordBuilder {
             }
         }
     }
+}
+
+/// Everything of an [`Effect::Set`] but the value's bytes, which follow it: for writers that do not copy big values.
+pub fn put_set_head(
+    out: &mut Vec<u8>,
+    space: KeyspaceId,
+    key: &[u8],
+    encoding: Encoding,
+    expire_at: Option<UnixMs>,
+    value_len: usize,
+) {
+    let with_expiration = if expire_at.is_some() { operation::WITH_EXPIRATION } else { 0 };
+    let with_encoding = if encoding == Encoding::PLAIN { 0 } else { operation::WITH_ENCODING };
+    put_space(out, operation::SET | with_expiration | with_encoding, space);
+    put_string(out, key);
+    if let Some(at) = expire_at {
+        varint::put(out, varint::zigzag(at));
+    }
+    if encoding != Encoding::PLAIN {
+        out.push(encoding.0);
+    }
+    varint::put(out, value_len as u64);
 }
 
 fn put_space(out: &mut Vec<u8>, operation: u8, space: KeyspaceId) {

@@ -12,14 +12,13 @@ const NEVER_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "r
 
 const NOT_LOGGED_IN: &[u8] = b"NOAUTH Authentication required.";
 
-/// Refuses or queues the request, with its reply; false when it is to run now.
+/// Refuses a request that needs a login first, with its reply; false when it may go on.
 #[cold]
-pub fn stop(
+pub fn stop_stranger(
     session: &mut Session,
     host: &Host,
     stats: &WorkerStats,
     row: &Row,
-    args: &Args<'_>,
     reply: &mut ReplyBuffer,
 ) -> bool {
     if !session.authenticated && !row.spec.flags.contains(Flags::NO_AUTH) {
@@ -30,6 +29,12 @@ pub fn stop(
         // The password was taken away since it connected: it is let in like those that connect now.
         session.authenticated = true;
     }
+    false
+}
+
+/// Refuses or queues a request inside MULTI, with its reply; false when it is to run now.
+#[cold]
+pub fn queue(session: &mut Session, stats: &WorkerStats, row: &Row, args: &Args<'_>, reply: &mut ReplyBuffer) -> bool {
     if session.transaction.is_none() {
         return false;
     }

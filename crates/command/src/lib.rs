@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used))]
 
 pub mod args;
+pub mod blocking;
 pub mod call;
 pub mod clients;
 pub mod context;

@@ -1,7 +1,11 @@
 //! What a connection has said about itself: database, protocol, name, login, transaction.
 
+use crate::Locks;
+use crate::blocking::Block;
 use crate::clients::{Address, ClientInfo};
-use base::{DbIndex, UnixMs};
+use crate::table::Row;
+use base::{DbIndex, Lsn, UnixMs};
+use engine::WriteClass;
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -39,6 +43,10 @@ pub struct Session {
     pub close_after_replies: bool,
     /// Until then no reply is sent and no request runs: what wrong passwords cost.
     pub held_until: Option<UnixMs>,
+    /// The wait of its last command: nothing more runs until it is over.
+    pub block: Option<Block>,
+    /// The position in the log after its last write; 0 while it has none.
+    pub last_write: Lsn,
 }
 
 /// Commands queued by MULTI.
@@ -55,7 +63,7 @@ pub struct Transaction {
 /// One queued request.
 pub struct Queued {
     /// Its row.
-    pub row: crate::table::Row,
+    pub row: Row,
     /// Its arguments.
     pub args: crate::args::OwnedArgs,
 }
@@ -117,6 +125,18 @@ pub enum Replies {
 }
 
 impl Session {
+    /// What a request may do to entries; of EXEC, what its queue may.
+    pub fn writes_of(&self, row: &Row) -> WriteClass {
+        let queue = self.queue_of(row).map(|queued| queued.row.writes);
+        queue.fold(row.writes, WriteClass::and)
+    }
+
+    /// The requests that EXEC would run now; none for other commands.
+    pub fn queue_of(&self, row: &Row) -> impl Iterator<Item = &Queued> {
+        let transaction = self.transaction.as_ref().filter(|_| row.spec.locks == Locks::Queue);
+        transaction.into_iter().flat_map(|transaction| &transaction.queue)
+    }
+
     /// Whether a request can run at once: logged in, outside MULTI.
     #[inline]
     pub fn is_plain(&self) -> bool {
@@ -147,6 +167,8 @@ impl Session {
             monitor: false,
             close_after_replies: false,
             held_until: None,
+            block: None,
+            last_write: Lsn(0),
         }
     }
 

@@ -3,7 +3,8 @@
 //! Names of up to sixteen bytes, all common ones, are folded to lower case in one word and looked up in a small table with
 //! one probe in nearly every case; the few longer ones go through a hash map.
 
-use crate::{Args, CommandSpec, Locks, Run, Stop, error};
+use crate::{Args, CommandSpec, Flags, Locks, Run, Stop, error};
+use engine::WriteClass;
 use std::collections::HashMap;
 
 /// Slots of the fast table: four times the commands there will ever be, so that collisions are few.
@@ -41,7 +42,12 @@ pub struct Row {
     pub first_key: u8,
     /// Whether that is its only key.
     pub has_one_key: bool,
+    /// What it may do to entries; nothing for EXEC, whose queue says it.
+    pub writes: WriteClass,
 }
+
+/// Commands that only remove what they name, so that they are let through while a full disk keeps others from writing.
+const FREEING: [&str; 6] = ["del", "unlink", "getdel", "delifeq", "flushdb", "flushall"];
 
 impl Row {
     fn new(spec: &'static CommandSpec, index: u32) -> Self {
@@ -50,7 +56,12 @@ impl Row {
             _ => 0,
         };
         let arity = if matches!(spec.run, Run::Call(_)) { spec.arity } else { 0 };
-        Self { spec, index, arity, first_key, has_one_key: first_key > 0 && spec.has_one_key() }
+        let writes = match spec.flags.contains(Flags::WRITE) {
+            false => WriteClass::Nothing,
+            true if FREEING.contains(&spec.name) => WriteClass::Frees,
+            true => WriteClass::Any,
+        };
+        Self { spec, index, arity, first_key, has_one_key: first_key > 0 && spec.has_one_key(), writes }
     }
 
     /// Whether a request of `count` arguments can run. Of a container none can.

@@ -4,7 +4,7 @@
 mod support;
 
 use command::Session;
-use command::clients::{Activity, Address, ClientInfo, Clients, Closer};
+use command::clients::{Activity, Address, ClientInfo, Clients, Closer, Unblock};
 use command::login::Login;
 use command::pause::Pause;
 use command::{CommandTable, Flags};
@@ -20,6 +20,10 @@ struct Closed(Mutex<Vec<(usize, u64)>>);
 impl Closer for Closed {
     fn close(&self, worker: usize, id: u64) {
         self.0.lock().push((worker, id));
+    }
+
+    fn wake(&self, worker: usize) {
+        self.0.lock().push((worker, 0));
     }
 }
 
@@ -217,4 +221,26 @@ fn pause_and_unpause_set_what_the_executor_asks() {
     assert_eq!(own.host.part::<Pause>().until(now), Some(now + 100));
     run(&mut own, "CLIENT UNPAUSE");
     assert_eq!(own.host.part::<Pause>().until(now), None);
+}
+
+/// UNBLOCK finds who waits, once, tells how, and wakes the worker.
+#[test]
+fn unblock_ends_a_wait_once() {
+    let mut own = connection();
+    let woken = Arc::new(Closed::default());
+    clients(&own).set_closer(woken.clone());
+    let other = join(&own, 1000, 3);
+    let unblock = |own: &mut Connection, how: &str| run(own, format!("CLIENT UNBLOCK {} {how}", other.id).trim_end());
+    assert_eq!(unblock(&mut own, ""), ":0\r\n");
+    for (word, how) in [("", Unblock::Timeout), ("TIMEOUT", Unblock::Timeout), ("error", Unblock::Error)] {
+        other.set_blocked(true);
+        assert_eq!(listed(&mut own, "FLAGS b"), [other.id]);
+        assert_eq!(unblock(&mut own, word), ":1\r\n");
+        assert_eq!(other.unblock_requested(), Some(how));
+        assert_eq!(unblock(&mut own, word), ":0\r\n", "its wait is about to end already");
+        other.set_blocked(false);
+    }
+    assert_eq!(*woken.0.lock(), [(3, 0); 3]);
+    assert_eq!(run(&mut own, "CLIENT UNBLOCK 99"), ":0\r\n");
+    assert_eq!(run(&mut own, "CLIENT UNBLOCK -1"), ":0\r\n");
 }

@@ -24,10 +24,12 @@ pub mod fetching;
 pub mod key;
 pub mod keyspace;
 pub mod model;
+pub mod write_class;
 
-pub use checkpoint::{EntrySink, WalkProgress};
+pub use checkpoint::{Backlog, BacklogMemory, EntrySink, WalkProgress};
 pub use effect::Effect;
 pub use entry::{Encoding, Entry, NewEntry, SharedBytes, Type, Value};
 pub use fetching::FetchingEngine;
 pub use key::Key;
 pub use keyspace::{Engine, Fetch, Keyspace, ScanStep};
+pub use write_class::WriteClass;

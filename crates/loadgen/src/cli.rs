@@ -2,6 +2,7 @@
 
 use crate::catalogue::{TESTS, TestSpec};
 use crate::client::{Address, Login};
+use crate::compare::persistence::Part;
 use crate::compare::{self, Plan, Suite};
 use crate::error::{BenchError, Result};
 use crate::generator::{Pace, Progress};
@@ -16,7 +17,7 @@ use crate::server::ServerSpec;
 use crate::template::{KeyFormat, PLACEHOLDERS};
 use crate::{echo, interrupt, machine};
 use clap::{Args, Subcommand, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Load a server and measure it, or compare servers in interleaved rounds.
@@ -31,6 +32,7 @@ enum BenchCommand {
     Run(Box<RunArgs>),
     Load(Box<FillArgs>),
     Compare(Box<CompareArgs>),
+    Persistence(Box<PersistenceArgs>),
     Report(ReportArgs),
     Echo(EchoArgs),
     /// List the tests by name and the placeholders of command templates
@@ -59,6 +61,7 @@ pub fn run(args: BenchArgs) -> Result<Outcome> {
         BenchCommand::Run(args) => args.run(),
         BenchCommand::Load(args) => args.run(),
         BenchCommand::Compare(args) => args.run(),
+        BenchCommand::Persistence(args) => args.run(),
         BenchCommand::Report(args) => args.run(),
         BenchCommand::Echo(args) => args.run(),
         BenchCommand::List => {
@@ -412,7 +415,7 @@ pub struct CompareArgs {
     #[arg(long)]
     unix_socket: bool,
     /// Where results.json, README.md and index.html go
-    #[arg(short = 'o', long, default_value = "bench/results/DATE-SUITE")]
+    #[arg(short = 'o', long, default_value = DATED_RESULTS)]
     out: PathBuf,
     #[command(flatten)]
     rows: RowArgs,
@@ -433,24 +436,14 @@ impl CompareArgs {
             Some(SuiteName::Eviction) => Suite::Eviction,
             None => Suite::Custom(self.rows.rows()?),
         };
-        let names = ["onggi", "valkey", "redis"];
-        let servers = match self.servers {
-            servers if servers.is_empty() => names.iter().map(|name| name.parse()).collect::<Result<Vec<_>>>()?,
-            servers => servers,
-        };
+        let servers = usual_servers(self.servers)?;
         // Two workers share both cores of a small machine with the generator; every other suite keeps them apart.
         let may_pin = !self.no_pin && self.suite != Some(SuiteName::TwoWorkers);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let apart = may_pin && cores > 1;
         let server_cores = self.pin_server.or_else(|| apart.then(|| Cores(vec![0])));
         settings.generator_cores = settings.generator_cores.or_else(|| apart.then(|| Cores(vec![cores - 1])));
-        let out = match self.out.to_str() {
-            Some("bench/results/DATE-SUITE") => {
-                let date = machine::utc(SystemTime::now());
-                PathBuf::from(format!("bench/results/{}-{}", &date[..10], suite.name()))
-            }
-            _ => self.out,
-        };
+        let out = results_directory(self.out, &suite);
         let subject = self.subject.unwrap_or_else(|| servers[0].name.clone());
         let plan = Plan {
             suite,
@@ -460,14 +453,152 @@ impl CompareArgs {
             rounds: self.rounds,
             seconds: self.load.seconds,
             scale: self.scale,
+            directory: None,
             server_cores,
             unix_socket: self.unix_socket,
             command_line: command_line(),
         };
-        let results = compare::run(&plan)?;
-        results.write(&out)?;
-        println!("{}\nWritten to {}", markdown::tables(&results).trim_start(), out.join("index.html").display());
-        Ok(if results.all_met() { Outcome::Done } else { Outcome::TargetMissed })
+        compare_and_write(&plan, &out)
+    }
+}
+
+/// The servers named, or those that are compared when none is.
+fn usual_servers(named: Vec<ServerSpec>) -> Result<Vec<ServerSpec>> {
+    if !named.is_empty() {
+        return Ok(named);
+    }
+    ["onggi", "valkey", "redis"].iter().map(|name| name.parse()).collect()
+}
+
+const DATED_RESULTS: &str = "bench/results/DATE-SUITE";
+
+/// The directory named, or today's of the suite.
+fn results_directory(named: PathBuf, suite: &Suite) -> PathBuf {
+    if named.to_str() != Some(DATED_RESULTS) {
+        return named;
+    }
+    let date = machine::utc(SystemTime::now());
+    PathBuf::from(format!("bench/results/{}-{}", &date[..10], suite.name()))
+}
+
+fn compare_and_write(plan: &Plan, out: &Path) -> Result<Outcome> {
+    let results = compare::run(plan)?;
+    results.write(out)?;
+    println!("{}\nWritten to {}", markdown::tables(&results).trim_start(), out.join("index.html").display());
+    Ok(if results.all_met() { Outcome::Done } else { Outcome::TargetMissed })
+}
+
+/// Measure what it costs to keep data: the log by mode, checkpoints under load and by themselves, restarts.
+///
+/// Servers are started on free ports in fresh directories, so give --directory on the disk to be measured. At full size
+/// the parts take about two hours, 16 GB of memory and 30 GB of disk.
+///
+/// Examples:
+///   onggi bench persistence --directory /var/tmp
+///   onggi bench persistence --part picture --scale 0.05 --server onggi valkey
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct PersistenceArgs {
+    /// What to measure; everything if not given
+    #[arg(long = "part", value_enum, value_delimiter = ',')]
+    parts: Vec<Part>,
+    /// A server: onggi, redis, valkey, or NAME=COMMAND (with {port} and {dir}; variables may stand in front). Programs
+    /// are found as for `compare`
+    #[arg(long = "server", num_args = 1..)]
+    servers: Vec<ServerSpec>,
+    /// The server whose targets are judged; the first one if not given
+    #[arg(long)]
+    subject: Option<String>,
+    /// Where servers get their directories; the system's directory for temporary files if not given
+    #[arg(long)]
+    directory: Option<PathBuf>,
+    /// Factor on all amounts of data: 1 is full size (5 GB in the picture of a checkpoint), 0.05 a look
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
+    /// Rounds of every row, instead of its own number
+    #[arg(short = 'r', long)]
+    rounds: Option<usize>,
+    /// Seconds per window, and before each checkpoint of the picture, instead of their own number
+    #[arg(short = 's', long)]
+    seconds: Option<f64>,
+    /// Seconds of load before each window
+    #[arg(long, default_value_t = 0.5)]
+    warmup: f64,
+    /// Connections
+    #[arg(short = 'c', long, default_value_t = 50)]
+    connections: usize,
+    /// Threads of the generator
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Content of values in log, mixes, picture and threads: constant or random
+    #[arg(long, default_value = "constant")]
+    payload: Content,
+    /// Fixes every random choice
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Cores for servers under load; core 0 if not given, where there is another one for the generator
+    #[arg(long)]
+    pin_server: Option<Cores>,
+    /// Cores for the generator
+    #[arg(long)]
+    pin_client: Option<Cores>,
+    /// Pin neither servers nor generator
+    #[arg(long, conflicts_with_all = ["pin_server", "pin_client"])]
+    no_pin: bool,
+    /// Where results.json, README.md, index.html and the pictures go
+    #[arg(short = 'o', long, default_value = DATED_RESULTS)]
+    out: PathBuf,
+}
+
+/// Keys of the parts log and mixes at full size; the others have their own.
+const LOG_KEYS: f64 = 1e6;
+
+impl PersistenceArgs {
+    fn run(self) -> Result<Outcome> {
+        if !(self.scale > 0.0 && self.scale <= 10.0) {
+            return Err(BenchError::Usage(format!("--scale {}: must be above 0 and at most 10", self.scale)));
+        }
+        if matches!(self.payload, Content::Documents { .. }) {
+            return Err(BenchError::Usage(
+                "--payload: values of this suite have one length: constant or random".into(),
+            ));
+        }
+        let load = LoadArgs {
+            connections: self.connections,
+            threads: self.threads,
+            keys: ((LOG_KEYS * self.scale) as u64).max(1000),
+            key_size: KeyFormat::default().size,
+            key_prefix: KeyFormat::default().prefix,
+            payload: self.payload,
+            distribution: DistributionName::Uniform,
+            theta: THETA,
+            seed: self.seed,
+            seconds: self.seconds,
+            warmup: self.warmup,
+            pin_client: self.pin_client,
+        };
+        let mut settings = load.settings()?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let apart = !self.no_pin && cores > 1;
+        settings.generator_cores = settings.generator_cores.or_else(|| apart.then(|| Cores(vec![cores - 1])));
+        let parts = if self.parts.is_empty() { Part::ALL.to_vec() } else { self.parts };
+        let suite = Suite::Persistence(parts);
+        let servers = usual_servers(self.servers)?;
+        let out = results_directory(self.out, &suite);
+        let plan = Plan {
+            suite,
+            subject: self.subject.unwrap_or_else(|| servers[0].name.clone()),
+            servers,
+            settings,
+            rounds: self.rounds,
+            seconds: self.seconds,
+            scale: self.scale,
+            directory: self.directory,
+            server_cores: self.pin_server.or_else(|| apart.then(|| Cores(vec![0]))),
+            unix_socket: false,
+            command_line: command_line(),
+        };
+        compare_and_write(&plan, &out)
     }
 }
 
@@ -597,6 +728,22 @@ mod tests {
         for option in ["-t get", "--command PING", "-P 1", "--value-size 64", "--rate 5"] {
             assert!(parse(&format!("bench compare --suite strings {option}")).is_err(), "{option}");
         }
+    }
+
+    #[test]
+    fn parts_of_persistence_can_be_chosen() {
+        let Ok(BenchCommand::Persistence(args)) =
+            parse("bench persistence --part log,picture --scale 0.05 --server onggi valkey")
+        else {
+            panic!("a valid line is refused");
+        };
+        assert_eq!(args.parts, [Part::Log, Part::Picture]);
+        assert_eq!(args.servers.len(), 2);
+        assert!(parse("bench persistence --part nothing").is_err());
+        let Ok(BenchCommand::Persistence(args)) = parse("bench persistence --scale 0") else {
+            panic!("refused by clap")
+        };
+        assert!(args.run().unwrap_err().to_string().contains("--scale"));
     }
 
     #[test]

@@ -2,9 +2,12 @@
 
 use crate::error::{BenchError, Result};
 use crate::resp::{write_array_header, write_bulk};
+use base::random::Rng;
 use proto::reply::{Parser, Value};
+use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -101,6 +104,15 @@ impl Socket {
                 stream.set_read_timeout(Some(PATIENCE))?;
                 Ok(Self::Unix(stream))
             }
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
         }
     }
 }
@@ -209,8 +221,46 @@ impl Client {
         for word in command {
             write_bulk(&mut request, word.as_bytes());
         }
+        self.send(&request)?;
+        self.reply()
+    }
+
+    /// Sends `SET key value` with a value of so many random bytes, made and sent piece by piece.
+    ///
+    /// # Errors
+    /// As [`Self::must`].
+    pub fn set_random(&mut self, key: &str, bytes: u64, seed: u64) -> Result<()> {
+        let mut request = Vec::new();
+        write_array_header(&mut request, 3);
+        write_bulk(&mut request, b"SET");
+        write_bulk(&mut request, key.as_bytes());
+        request.extend_from_slice(format!("${bytes}\r\n").as_bytes());
+        self.send(&request)?;
+        let (mut rng, mut piece, mut left) = (Rng::new(seed), vec![0; 1 << 20], bytes);
+        while left > 0 {
+            let length = left.min(piece.len() as u64);
+            rng.fill(&mut piece[..length as usize]);
+            self.send(&piece[..length as usize])?;
+            left -= length;
+        }
+        self.send(b"\r\n")?;
+        let answer = self.reply()?;
+        match error_text(&answer) {
+            None => Ok(()),
+            Some(reply) => {
+                let (address, command) = (self.address.to_string(), format!("SET of {bytes} bytes"));
+                Err(BenchError::Refused { address, command, reply })
+            }
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        self.socket.write_all(bytes).map_err(|source| BenchError::Connect { address: self.address.to_string(), source })
+    }
+
+    /// Reads one reply, errors included.
+    fn reply(&mut self) -> Result<Value> {
         let broken = |source| BenchError::Connect { address: self.address.to_string(), source };
-        self.socket.write_all(&request).map_err(broken)?;
         let mut buffer = [0; 4096];
         loop {
             let foreign = |error| broken(io::Error::new(io::ErrorKind::InvalidData, error));
@@ -242,10 +292,31 @@ impl Client {
 
     /// One field of `INFO section`, such as `redis_version`; `None` where the server does not say.
     pub fn info(&mut self, section: &str, field: &str) -> Option<String> {
-        let answer = self.ask(&["INFO", section]).ok()?;
-        let text = String::from_utf8_lossy(answer.as_bytes()?).into_owned();
-        let prefix = format!("{field}:");
-        text.lines().find_map(|line| line.strip_prefix(&prefix)).map(|value| value.trim_end().to_owned())
+        self.info_fields(section).ok()?.remove(field)
+    }
+
+    /// All fields of `INFO section`.
+    ///
+    /// # Errors
+    /// As [`Self::must`].
+    pub fn info_fields(&mut self, section: &str) -> Result<HashMap<String, String>> {
+        let answer = self.must(&["INFO", section])?;
+        let text = String::from_utf8_lossy(answer.as_bytes().unwrap_or_default());
+        let fields = text.lines().filter_map(|line| line.split_once(':'));
+        Ok(fields.map(|(name, value)| (name.to_owned(), value.trim_end().to_owned())).collect())
+    }
+
+    /// The value of one setting; `None` where the server has no setting of that name.
+    ///
+    /// # Errors
+    /// As [`Self::must`].
+    pub fn setting(&mut self, name: &str) -> Result<Option<String>> {
+        let answer = self.must(&["CONFIG", "GET", name])?;
+        let value = match &answer {
+            Value::Array(pair) => pair.get(1).and_then(Value::as_bytes),
+            _ => None,
+        };
+        Ok(value.map(|value| String::from_utf8_lossy(value).into_owned()))
     }
 
     /// Keys in the database.

@@ -10,6 +10,7 @@ use crate::process::{self, Cores, CpuTime};
 use crate::template::{KeyFormat, Template};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// A server to load: where it is and which process it is.
@@ -159,16 +160,42 @@ pub fn measure(
     row: &Row,
     watch: &mut dyn FnMut(Progress),
 ) -> Result<(Measurement, Histogram<u64>)> {
+    let measured = Duration::from_secs_f64(settings.seconds);
+    let totals = run_row(target, settings, row, measured, None, watch)?;
+    Ok((Measurement::of(&totals), totals.latency))
+}
+
+/// Loads a server with one row until `until` is set, calling `watch` about every 50 ms.
+///
+/// # Errors
+/// As [`measure`].
+pub fn run_until(
+    target: &Target,
+    settings: &Settings,
+    row: &Row,
+    until: &AtomicBool,
+    watch: &mut dyn FnMut(Progress),
+) -> Result<()> {
+    run_row(target, settings, row, LONGEST, Some(until), watch).map(|_| ())
+}
+
+/// Longer than anybody waits.
+const LONGEST: Duration = Duration::from_secs(7 * 86_400);
+
+fn run_row(
+    target: &Target,
+    settings: &Settings,
+    row: &Row,
+    measured: Duration,
+    until: Option<&AtomicBool>,
+    watch: &mut dyn FnMut(Progress),
+) -> Result<Totals> {
     let commands = row
         .test
         .commands
         .iter()
         .map(|(text, weight)| Ok((Template::new(text, &settings.key_format)?, *weight)))
         .collect::<Result<Vec<_>>>()?;
-    let extent = Extent::Time {
-        warmup: Duration::from_secs_f64(settings.warmup_seconds),
-        measured: Duration::from_secs_f64(settings.seconds),
-    };
     let keys = KeyStream::new(settings.distribution, settings.keys, settings.seed);
     let payload = Payload::new(&settings.content, row.value_size, settings.seed)?;
     let totals = generator::run(
@@ -180,7 +207,7 @@ pub fn measure(
             threads: settings.threads,
             pipeline: row.pipeline,
             pace: row.pace,
-            extent,
+            extent: Extent::Time { warmup: Duration::from_secs_f64(settings.warmup_seconds), measured },
             commands: &commands,
             fill: None,
             keys: &keys,
@@ -191,11 +218,12 @@ pub fn measure(
             seed: settings.seed,
             cores: settings.generator_cores.as_ref(),
             drain: DRAIN,
+            until,
         },
         watch,
     )?;
     check(target, &row.test.name, &totals)?;
-    Ok((Measurement::of(&totals), totals.latency))
+    Ok(totals)
 }
 
 /// An error reply now and then is a figure; nothing but errors, or no reply at all, is a run that measured nothing.
@@ -269,6 +297,7 @@ pub fn load(
             seed: settings.seed,
             cores: settings.generator_cores.as_ref(),
             drain: DRAIN,
+            until: None,
         },
         watch,
     )?;

@@ -40,6 +40,37 @@ pub struct Results {
     pub servers: Vec<ServerRecord>,
     /// The tables.
     pub sections: Vec<Section>,
+    /// Figures over time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<Picture>,
+}
+
+/// A figure over time around an event, one track per server.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Picture {
+    /// Heading.
+    pub title: String,
+    /// What is seen, in a sentence or two.
+    pub about: String,
+    /// Unit of all values.
+    pub unit: String,
+    /// One per server, in the servers' order.
+    pub tracks: Vec<Track>,
+}
+
+/// The figure of one server, in steps of equal length. Time is in seconds from the beginning of the event.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Track {
+    /// The server.
+    pub server: String,
+    /// Where the first step begins: before the event, so below 0.
+    pub from_seconds: f64,
+    /// Length of a step.
+    pub step_seconds: f64,
+    /// When the event ended.
+    pub end_seconds: f64,
+    /// One value a step.
+    pub values: Vec<f64>,
 }
 
 /// Which way is good.
@@ -179,7 +210,8 @@ impl Results {
         serde_json::from_str(&text).map_err(|source| BenchError::Results { path: path.to_owned(), source })
     }
 
-    /// Writes `results.json`, `README.md` and `index.html` into a directory, making it if need be.
+    /// Writes `results.json`, `README.md`, `index.html` and an SVG file for each picture into a directory, making it if
+    /// need be.
     ///
     /// # Errors
     /// When the directory cannot be made or written.
@@ -187,11 +219,13 @@ impl Results {
         let file_error = |op| move |source| BenchError::File { path: directory.to_owned(), op, source };
         std::fs::create_dir_all(directory).map_err(file_error("create the results' directory"))?;
         let json = serde_json::to_string(self).expect("results are plain data") + "\n";
-        for (name, text) in [
-            ("results.json", json),
-            ("README.md", crate::report::markdown::render(self)),
-            ("index.html", crate::report::html::render(self)),
-        ] {
+        let mut files = vec![
+            ("results.json".to_owned(), json),
+            ("README.md".to_owned(), crate::report::markdown::render(self)),
+            ("index.html".to_owned(), crate::report::html::render(self)),
+        ];
+        files.extend(crate::report::picture::files(self));
+        for (name, text) in files {
             std::fs::write(directory.join(name), text).map_err(file_error("write results"))?;
         }
         Ok(())

@@ -98,6 +98,8 @@ pub struct StartOptions {
     pub cores: Option<Cores>,
     /// Load it over a unix socket in its directory instead of TCP.
     pub unix_socket: bool,
+    /// Where its own directory is made; the system's directory for temporary files if `None`.
+    pub directory: Option<PathBuf>,
 }
 
 /// What is written down about a server.
@@ -113,6 +115,10 @@ pub struct ServerRecord {
     pub allocator: String,
     /// Cores it was tied to.
     pub cores: Option<Cores>,
+    /// What it says its settings are, one line for each way in which it was started; empty where a suite starts it in
+    /// one way only, which is the command line's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<String>,
 }
 
 /// A server that can be loaded. Stopped when dropped, if the harness started it.
@@ -131,6 +137,9 @@ pub struct Server {
 struct Started {
     child: Child,
     directory: ScratchDirectory,
+    /// The command line, to start it again.
+    words: Vec<String>,
+    cores: Option<Cores>,
 }
 
 /// A directory that goes when its server has gone.
@@ -146,8 +155,12 @@ impl Drop for ScratchDirectory {
 
 /// How long a server may take to answer its first PING.
 const START_PATIENCE: Duration = Duration::from_secs(20);
-/// How long it may take to end after SIGTERM before it is killed.
-const STOP_PATIENCE: Duration = Duration::from_secs(10);
+/// How long it may go on to answer that it is loading its data.
+const LOAD_PATIENCE: Duration = Duration::from_secs(3600);
+/// How often it is asked: this is added to the time that a restart seems to take.
+const START_POLL: Duration = Duration::from_millis(5);
+/// How long it may take to end after SIGTERM before it is killed: gigabytes of pages take a while to give back.
+const STOP_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Server {
     /// Starts the server, or connects to the running one, and asks what it is.
@@ -175,7 +188,7 @@ impl Server {
     }
 
     fn launch(spec: &ServerSpec, command: &str, options: &StartOptions) -> Result<Self> {
-        let directory = new_directory(&spec.name)?;
+        let directory = new_directory(&spec.name, options.directory.as_deref())?;
         let port = free_port()?;
         let socket = directory.0.join("socket");
         let mut words = shell_words::split(command)
@@ -191,14 +204,15 @@ impl Server {
                 words.extend(["--unixsocket".to_owned(), socket.to_string_lossy().into_owned()]);
             }
         }
-        let started = Started { child: spawn(spec, &words, &directory.0, options.cores.as_ref())?, directory };
+        let text = join(&words);
+        let child = spawn(&spec.name, &words, &directory.0, options.cores.as_ref())?;
+        let started = Started { child, directory, words, cores: options.cores.clone() };
         let address = if options.unix_socket && !spec.is_echo() {
             Address::Unix(socket)
         } else {
             Address::Tcp(format!("127.0.0.1:{port}"))
         };
         let target = Target { address, login: Login::default(), pid: Some(started.child.id()) };
-        let text = join(&words);
         let mut server = Self {
             record: ServerRecord {
                 name: spec.name.clone(),
@@ -206,12 +220,13 @@ impl Server {
                 version: String::new(),
                 allocator: String::new(),
                 cores: None,
+                settings: Vec::new(),
             },
             target,
             is_echo: spec.is_echo(),
             process: Some(started),
         };
-        server.wait_until_ready(&spec.name, &text)?;
+        server.wait_until_ready(&text)?;
         server.record = if server.is_echo {
             ServerRecord {
                 version: "sends back what it receives".to_owned(),
@@ -224,15 +239,17 @@ impl Server {
         Ok(server)
     }
 
-    fn wait_until_ready(&mut self, name: &str, command: &str) -> Result<()> {
+    fn wait_until_ready(&mut self, command: &str) -> Result<()> {
+        let name = self.record.name.clone();
         let started = self.process.as_mut().expect("only launched servers are waited for");
         let failed = |reason: String, directory: &ScratchDirectory| BenchError::Start {
-            name: name.to_owned(),
+            name: name.clone(),
             reason,
             command: command.to_owned(),
             log: last_lines(&directory.0.join("log"), 10),
         };
-        let deadline = Instant::now() + START_PATIENCE;
+        let begun = Instant::now();
+        let mut deadline = begun + START_PATIENCE;
         loop {
             crate::interrupt::check()?;
             if let Ok(Some(status)) = started.child.try_wait() {
@@ -241,20 +258,47 @@ impl Server {
             // Any reply will do but that of a server that is still loading its data.
             let answer =
                 Client::connect(&self.target.address, &self.target.login).and_then(|mut client| client.ask(&["PING"]));
-            match answer {
-                Ok(reply) if reply.as_error().is_none_or(|text| !text.starts_with(b"LOADING")) => return Ok(()),
-                late if Instant::now() > deadline => {
-                    let reason = late.map_or_else(|error| error.to_string(), |_| "still loading".to_owned());
-                    return Err(failed(format!("no answer to PING: {reason}"), &started.directory));
+            if let Ok(reply) = &answer {
+                if reply.as_error().is_none_or(|text| !text.starts_with(b"LOADING")) {
+                    return Ok(());
                 }
-                _ => std::thread::sleep(Duration::from_millis(20)),
+                deadline = begun + LOAD_PATIENCE;
             }
+            if Instant::now() > deadline {
+                let reason = answer.map_or_else(|error| error.to_string(), |_| "still loading".to_owned());
+                return Err(failed(format!("no answer to PING: {reason}"), &started.directory));
+            }
+            std::thread::sleep(START_POLL);
         }
     }
 
     /// True when the harness started this server, so that it began empty.
     pub fn is_own(&self) -> bool {
         self.process.is_some()
+    }
+
+    /// The directory that was made for it; `None` for a server that ran already.
+    pub fn directory(&self) -> Option<&Path> {
+        self.process.as_ref().map(|started| started.directory.0.as_path())
+    }
+
+    /// Stops the server and starts it again in the same directory, and returns the time from the start of the program
+    /// until it serves: all that it loads is loaded then.
+    ///
+    /// # Errors
+    /// As [`Self::start`]; [`BenchError::Usage`] for a server that ran already.
+    pub fn restart(&mut self) -> Result<Duration> {
+        let name = self.record.name.clone();
+        let Some(started) = &mut self.process else {
+            return Err(BenchError::Usage(format!("server {name}: only a server started here can be started again")));
+        };
+        started.stop();
+        let begun = Instant::now();
+        started.child = spawn(&name, &started.words, &started.directory.0, started.cores.as_ref())?;
+        self.target.pid = Some(started.child.id());
+        let text = join(&started.words);
+        self.wait_until_ready(&text)?;
+        Ok(begun.elapsed())
     }
 
     /// Empties the server.
@@ -269,19 +313,27 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let Some(started) = &mut self.process else { return };
+impl Started {
+    /// Ends the program in order, or kills it when it takes too long.
+    fn stop(&mut self) {
         // Gone already, or about to be killed: there is nothing to do about an error in either case.
-        if let Some(pid) = i32::try_from(started.child.id()).ok().and_then(Pid::from_raw) {
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process(pid, Signal::TERM);
         }
         let deadline = Instant::now() + STOP_PATIENCE;
-        while matches!(started.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
         }
-        let _ = started.child.kill();
-        let _ = started.child.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(started) = &mut self.process {
+            started.stop();
+        }
     }
 }
 
@@ -353,11 +405,11 @@ fn jemalloc() -> Option<PathBuf> {
 }
 
 /// Starts the program; leading words such as `LD_PRELOAD=...` go into its environment.
-fn spawn(spec: &ServerSpec, words: &[String], directory: &Path, cores: Option<&Cores>) -> Result<Child> {
+fn spawn(name: &str, words: &[String], directory: &Path, cores: Option<&Cores>) -> Result<Child> {
     let split = words
         .iter()
         .position(|word| !is_assignment(word))
-        .ok_or_else(|| BenchError::Usage(format!("server {}: no program in its command", spec.name)))?;
+        .ok_or_else(|| BenchError::Usage(format!("server {name}: no program in its command")))?;
     let log_path = directory.join("log");
     let file_error = |source| BenchError::File { path: log_path.clone(), op: "create log", source };
     let log = std::fs::File::create(&log_path).map_err(file_error)?;
@@ -374,7 +426,7 @@ fn spawn(spec: &ServerSpec, words: &[String], directory: &Path, cores: Option<&C
         .stderr(log_too)
         .spawn()
         .map_err(|source| BenchError::Start {
-            name: spec.name.clone(),
+            name: name.to_owned(),
             reason: source.to_string(),
             command: join(words),
             log: String::new(),
@@ -417,6 +469,7 @@ fn describe(name: &str, command: String, target: &Target, options: &StartOptions
         version: version.unwrap_or_else(|| "unknown".to_owned()),
         allocator,
         cores: options.cores.clone(),
+        settings: Vec::new(),
     })
 }
 
@@ -428,13 +481,14 @@ fn free_port() -> Result<u16> {
         .map_err(|source| BenchError::System { op: "find a free port", source })
 }
 
-/// A new empty directory for one server.
-fn new_directory(name: &str) -> Result<ScratchDirectory> {
+/// A new empty directory for one server, in `parent` or among the temporary ones.
+fn new_directory(name: &str, parent: Option<&Path>) -> Result<ScratchDirectory> {
     /// Numbers the directories of this process.
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let safe: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let path = std::env::temp_dir().join(format!("onggi-bench-{}-{number}-{safe}", std::process::id()));
+    let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);
+    let path = parent.join(format!("onggi-bench-{}-{number}-{safe}", std::process::id()));
     std::fs::create_dir_all(&path).map_err(|source| BenchError::File {
         path: path.clone(),
         op: "create the server's directory",
@@ -472,6 +526,38 @@ mod tests {
         let spec = "broken=sh -c 'echo no such directive; exit 3'".parse().unwrap();
         let error = Server::start(&spec, &StartOptions::default()).unwrap_err().to_string();
         assert!(error.contains("ended at once") && error.contains("| no such directive"), "{error}");
+    }
+
+    /// The second start finds what the first one left, and the directory goes at the end.
+    #[test]
+    fn a_restart_keeps_the_directory() {
+        // The address is another server's: what counts is that something answers to PING.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+        std::thread::spawn(move || crate::echo::serve(listener, 1));
+        let directory = new_directory("restart", None).unwrap();
+        let words = vec!["sleep".to_owned(), "100".to_owned()];
+        let child = spawn("restart", &words, &directory.0, None).unwrap();
+        let target = Target { address, login: Login::default(), pid: Some(child.id()) };
+        let path = directory.0.clone();
+        std::fs::write(path.join("data"), "kept").unwrap();
+        let record = ServerRecord {
+            name: "restart".into(),
+            command: String::new(),
+            version: String::new(),
+            allocator: String::new(),
+            cores: None,
+            settings: Vec::new(),
+        };
+        let process = Some(Started { child, directory, words, cores: None });
+        let mut server = Server { target, record, is_echo: true, process };
+        let first = server.target.pid;
+        server.restart().unwrap();
+        assert_ne!(server.target.pid, first);
+        assert_eq!(server.directory(), Some(path.as_path()));
+        assert_eq!(std::fs::read_to_string(path.join("data")).unwrap(), "kept");
+        drop(server);
+        assert!(!path.exists());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! and are compared as they are.
 
 use crate::results::{Better, ResultRow};
+use crate::stats::Estimate;
 use serde::{Deserialize, Serialize};
 
 /// What a row of a suite must reach.
@@ -28,6 +29,10 @@ pub enum Kind {
     CountFactor(&'static str),
     /// The subject's own figure must not be above the bound.
     AtMost,
+    /// As [`Kind::AtMost`], for a factor between two timed figures of the subject.
+    FactorAtMost,
+    /// The subject's own figure must not be below the bound.
+    AtLeast,
 }
 
 /// How the subject stands to a target.
@@ -67,12 +72,20 @@ impl Target {
         Self { kind: Kind::AtMost, must, moonshot }
     }
 
+    /// A bound on what one way of running costs over another, both timed.
+    pub const fn factor_at_most(must: f64) -> Self {
+        Self { kind: Kind::FactorAtMost, must, moonshot: None }
+    }
+
+    /// A bound from below on a figure.
+    pub const fn at_least(must: f64, moonshot: Option<f64>) -> Self {
+        Self { kind: Kind::AtLeast, must, moonshot }
+    }
+
     /// Judges a row. `None` when the peer or the subject is not in it.
     pub fn judge(&self, row: &ResultRow, subject: &str, better: Better) -> Option<Verdict> {
         let (Kind::Factor(peer) | Kind::CountFactor(peer)) = self.kind else {
-            let reached = row.value_of(subject)?.median;
-            let target = format!("at most {}", self.must);
-            return Some(self.verdict(target, None, reached, |reached, bound| reached <= bound));
+            return Some(self.judge_own(row, row.value_of(subject)?));
         };
         let ratio = row.ratios.iter().find(|ratio| ratio.peer == peer)?.value;
         let timed = matches!(self.kind, Kind::Factor(_));
@@ -85,6 +98,20 @@ impl Target {
         let mut verdict = self.verdict(target, Some(peer), reached, |reached, bound| reached >= bound);
         verdict.caution = if small_margin { self.too_short(row) } else { None };
         Some(verdict)
+    }
+
+    /// Judges the subject's own figure.
+    fn judge_own(&self, row: &ResultRow, own: Estimate) -> Verdict {
+        if self.kind == Kind::AtLeast {
+            let target = format!("at least {}", self.must);
+            return self.verdict(target, None, own.median, |reached, bound| reached >= bound);
+        }
+        let small_margin = self.kind == Kind::FactorAtMost && self.must - 1.0 < SMALL_MARGIN;
+        let reached = if small_margin { own.low } else { own.median };
+        let target = format!("at most {}", self.must);
+        let mut verdict = self.verdict(target, None, reached, |reached, bound| reached <= bound);
+        verdict.caution = if small_margin { self.too_short(row) } else { None };
+        verdict
     }
 
     fn verdict(&self, target: String, over: Option<&str>, reached: f64, reaches: impl Fn(f64, f64) -> bool) -> Verdict {
@@ -140,6 +167,24 @@ mod tests {
         let ratio = ResultRow::new("hits".into(), bytes.cells, "onggi", Better::Higher);
         let verdict = hits.judge(&ratio, "onggi", Better::Higher).unwrap();
         assert!(!verdict.met && verdict.caution.is_none());
+    }
+
+    #[test]
+    fn own_factors_are_judged_by_the_better_end_where_the_margin_is_small() {
+        let cost = row(&[1.02, 1.06, 1.10], &[1.0, 1.0, 1.0]);
+        let judge = |must| Target::factor_at_most(must).judge(&cost, "onggi", Better::Lower).unwrap();
+        assert!(judge(1.05).met && judge(1.05).reached == 1.02 && judge(1.05).caution.is_some());
+        assert!(!judge(1.01).met);
+        assert!(judge(1.15).met && judge(1.15).reached == 1.06 && judge(1.15).caution.is_none());
+    }
+
+    #[test]
+    fn a_bound_from_below_wants_more() {
+        let share = row(&[0.9], &[0.5]);
+        let judge = |must, moonshot| Target::at_least(must, Some(moonshot)).judge(&share, "onggi", Better::Higher);
+        let verdict = judge(0.85, 0.95).unwrap();
+        assert!(verdict.met && !verdict.moonshot_met && verdict.target == "at least 0.85", "{verdict:?}");
+        assert!(!judge(0.91, 0.95).unwrap().met);
     }
 
     #[test]

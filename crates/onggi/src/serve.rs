@@ -77,7 +77,7 @@ fn start(mut loaded: Loaded) -> Result<(), Box<dyn std::error::Error>> {
     end_on_signals(acceptor.handle())?;
     log.say(&banner(&loaded.settings, &dir, &addresses.join(", ")));
     let socket = loaded.settings.unixsocket.clone();
-    server::serve::serve(loaded, acceptor, Arc::new(OsEntropy), Arc::new(SystemClock::new()))?;
+    server::serve::serve(loaded, acceptor, Arc::new(OsEntropy), Arc::new(SystemClock::new()), None)?;
     if let Some(path) = socket {
         // Another server may have replaced the socket file already.
         let _ = std::fs::remove_file(path);

@@ -1,6 +1,7 @@
 //! A client connection as the executor sees it: no socket, only bytes in and replies out.
 
 use crate::client_memory::Charge;
+use crate::held_output::HeldOutput;
 use crate::strangers::Stranger;
 use base::UnixMs;
 use command::args::OwnedArgs;
@@ -20,6 +21,10 @@ pub struct Connection {
     pub unparsed: Vec<u8>,
     /// Replies not yet sent.
     pub reply: ReplyBuffer,
+    /// What of them waits for the log.
+    pub held: HeldOutput,
+    /// Listed among the connections whose output waits for the log.
+    pub awaits_log: bool,
     /// Requests that wait for a lock or a fetch, the first of them being what is waited for, or, when paused, for output to
     /// be sent. While there are any, nothing more is parsed.
     pub waiting: VecDeque<OwnedArgs>,
@@ -44,6 +49,8 @@ impl Connection {
     pub fn new(session: Session) -> Self {
         Self {
             reply: ReplyBuffer::new(Protocol::Resp2),
+            held: HeldOutput::default(),
+            awaits_log: false,
             session,
             parser: RequestParser::new(),
             unparsed: Vec::new(),
@@ -85,7 +92,14 @@ impl Connection {
             queued_bytes: self.session.transaction.as_ref().map_or(0, |transaction| transaction.bytes)
                 + self.session.watch.bytes,
             unsent_bytes: self.reply.len(),
-            reply_buffer_bytes: self.reply.held_bytes(),
+            reply_buffer_bytes: self.reply.held_bytes() + self.held.held_bytes(),
         }
+    }
+
+    /// The first bytes of the output were sent.
+    #[inline]
+    pub fn advance(&mut self, count: usize) {
+        self.reply.advance(count);
+        self.held.advance(count);
     }
 }

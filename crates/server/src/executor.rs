@@ -9,10 +9,13 @@
 //! X3. A request that has to wait takes all later requests of its connection with it, as owned copies; other connections
 //!     go on.
 
+use crate::blocked::Blocked;
 use crate::connection::Connection;
 use crate::turn::{Place, Turn};
 use admin::CommandLog;
-use base::UnixMs;
+use base::{Lsn, UnixMs};
+use command::blocking::UNBLOCKED;
+use command::clients::Unblock;
 use command::stats::WorkerStats;
 use command::table::Row;
 use command::{Args, CommandTable, Host};
@@ -22,7 +25,7 @@ use proto::{Arguments, Limits, Progress, ProtocolError};
 use slab::Slab;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use store::{Scratch, Store};
+use store::{RecordSink, Scratch, Store};
 
 /// Requests executed together. Larger batches were not faster, since 16 misses in flight keep the memory busy.
 const BATCH_LEN: usize = 32;
@@ -139,8 +142,10 @@ pub struct Executor {
     spare_replies: Vec<Vec<u8>>,
     /// Connections with replies to send.
     to_send: Vec<usize>,
-    /// Connections with requests waiting for a lock or a fetch.
+    /// Connections with requests waiting for a lock, a fetch or the log's room.
     waiting: Vec<usize>,
+    /// Connections whose last command waits.
+    blocked: Blocked,
     /// Wall time, read once a turn.
     now: UnixMs,
     /// As they were at the beginning of the turn.
@@ -223,6 +228,7 @@ impl Executor {
             spare_replies: Vec::new(),
             to_send: Vec::new(),
             waiting: Vec::new(),
+            blocked: Blocked::default(),
             now,
         }
     }
@@ -237,6 +243,7 @@ impl Executor {
         self.batch.retain(|pending| pending.connection != id);
         self.to_send.retain(|other| *other != id);
         self.waiting.retain(|other| *other != id);
+        self.blocked.remove(id);
         let connection = self.connections.try_remove(id)?;
         if connection.watching {
             self.shared.monitors.fetch_sub(1, Ordering::Relaxed);
@@ -303,6 +310,7 @@ impl Executor {
     pub fn flow(&self, id: usize) -> Flow {
         match self.connections.get(id) {
             None => Flow::Closing,
+            Some(connection) if connection.session.block.is_some() => Flow::Waiting,
             Some(connection) if !connection.waiting.is_empty() && !connection.paused => Flow::Waiting,
             Some(connection) if connection.session.close_after_replies => Flow::Closing,
             Some(_) => Flow::Open,
@@ -400,8 +408,10 @@ impl Executor {
         while at < end {
             let Some(connection) = self.connections.get_mut(id) else { return };
             connection.paused |= connection.reply.len() > self.limits.output_pause_bytes;
-            let is_stopped =
-                connection.paused || !connection.waiting.is_empty() || connection.session.close_after_replies;
+            let is_stopped = connection.paused
+                || !connection.waiting.is_empty()
+                || connection.session.close_after_replies
+                || connection.session.block.is_some();
             let input = match source {
                 Source::Area => &self.input[at..end],
                 Source::Own(index) => &self.own_inputs[index][at..end],
@@ -484,7 +494,7 @@ impl Executor {
     fn refuse(&mut self, id: usize, source: Source, at: usize, end: usize, error: &ProtocolError) {
         self.run_batch_keeping_input();
         let Some(connection) = self.connections.get_mut(id) else { return };
-        if !connection.waiting.is_empty() {
+        if !connection.waiting.is_empty() || connection.session.block.is_some() {
             connection.unparsed.extend_from_slice(match source {
                 Source::Area => &self.input[at..end],
                 Source::Own(index) => &self.own_inputs[index][at..end],
@@ -532,7 +542,7 @@ impl Executor {
     fn run_batch_keeping_input(&mut self) {
         self.prefetch();
         let batch = std::mem::take(&mut self.batch);
-        let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, self.now);
+        let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, &mut self.scratch, self.now);
         for pending in &batch {
             let Some(connection) = self.connections.get_mut(pending.connection) else { continue };
             // After QUIT, and after another client's KILL has been answered, nothing more of a connection runs.
@@ -546,7 +556,7 @@ impl Executor {
                 connection.reply.adopt(memory);
             }
             let args = pending.args(&self.input, &self.own_inputs, &self.arguments);
-            if !connection.waiting.is_empty() {
+            if !connection.waiting.is_empty() || connection.session.block.is_some() {
                 connection.waiting.push_back(args.to_owned());
             } else if connection.reply.len() > self.limits.output_pause_bytes {
                 connection.paused = true;
@@ -557,6 +567,9 @@ impl Executor {
             {
                 connection.waiting.push_back(args.to_owned());
                 self.waiting.push(pending.connection);
+            } else if let Some(block) = &connection.session.block {
+                connection.session.info.set_blocked(true);
+                self.blocked.insert(pending.connection, block);
             }
             if !connection.listed {
                 connection.listed = true;
@@ -579,8 +592,12 @@ impl Executor {
     }
 
     fn run_waiting_of(&mut self, id: usize) {
-        let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, self.now);
         let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.session.block.is_some() {
+            // Listed while an earlier request waited; what blocks goes on by itself.
+            return;
+        }
+        let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, &mut self.scratch, self.now);
         while let Some(args) = connection.waiting.pop_front() {
             if connection.session.close_after_replies {
                 connection.waiting.clear();
@@ -597,13 +614,90 @@ impl Executor {
                 self.waiting.push(id);
                 break;
             }
+            if let Some(block) = &connection.session.block {
+                connection.session.info.set_blocked(true);
+                self.blocked.insert(id, block);
+                break;
+            }
         }
-        let finished = connection.waiting.is_empty();
+        let finished = connection.waiting.is_empty() && connection.session.block.is_none();
         self.list(id);
         if finished {
             self.parse_own(id);
             self.run_batch_keeping_input();
         }
+    }
+
+    /// How far the log is durable; `None` while it is off.
+    pub fn durable(&mut self) -> Option<Lsn> {
+        self.shared.store.log_of(&mut self.scratch).map(RecordSink::durable)
+    }
+
+    /// Has this worker woken when the log becomes durable further.
+    pub fn wait_for_log(&mut self) {
+        if let Some(log) = self.shared.store.log_of(&mut self.scratch) {
+            log.wait_for(self.worker);
+        }
+    }
+
+    /// Ends waits of commands: those whose time has come, for which the log has come far enough, or, when asked to look for
+    /// them, that CLIENT UNBLOCK ends. Their connections go on.
+    pub fn end_blocks(&mut self, look: bool) {
+        let Self { shared, scratch, blocked, now, .. } = &mut *self;
+        let durable = || shared.store.log_of(scratch).map(RecordSink::durable);
+        if blocked.is_empty() || !look && !blocked.is_due(*now, durable) {
+            return;
+        }
+        let durable = self.durable();
+        for id in self.blocked.take(durable) {
+            if self.end_block(id, durable) {
+                self.run_waiting_of(id);
+            }
+        }
+    }
+
+    /// Ends the wait of one connection, with its reply, unless it goes on.
+    fn end_block(&mut self, id: usize, durable: Option<Lsn>) -> bool {
+        let Some(connection) = self.connections.get_mut(id) else { return false };
+        let Connection { session, reply, .. } = connection;
+        let Some(block) = &session.block else { return false };
+        let unblock = session.info.unblock_requested();
+        let is_late = block.until.is_some_and(|until| until <= self.now);
+        if unblock.is_none() && !is_late && !block.what.is_over(durable) {
+            self.blocked.insert(id, block);
+            return false;
+        }
+        let mark = reply.mark();
+        let error = if unblock == Some(Unblock::Error) {
+            reply.error(UNBLOCKED);
+            Some(UNBLOCKED)
+        } else {
+            block.what.answer(durable, reply)
+        };
+        if let Some(error) = error {
+            self.stats.count_error(error.as_bytes());
+        }
+        if block.is_silent {
+            reply.rewind(mark);
+        }
+        session.block = None;
+        session.info.set_blocked(false);
+        true
+    }
+
+    /// Whether a command of the connection waits.
+    pub fn is_blocked(&self, id: usize) -> bool {
+        self.connections.get(id).is_some_and(|connection| connection.session.block.is_some())
+    }
+
+    /// Milliseconds until a wait is over for its time; `None` when none is limited.
+    pub fn ms_to_next_end(&self) -> Option<u64> {
+        self.blocked.ms_to_next_end(self.now)
+    }
+
+    /// Whether a command waits for the log; then, how far it was durable when that was last looked at.
+    pub fn awaits_log(&self) -> Option<Option<Lsn>> {
+        self.blocked.awaits_log()
     }
 
     /// Takes memory that a connection's replies no longer need.

@@ -6,10 +6,12 @@
 //!                                                    store
 //! ```
 
+mod blocked;
 pub mod client_memory;
 pub mod connection;
 pub mod descriptors;
 pub mod executor;
+pub mod held_output;
 pub mod listen;
 pub mod mailbox;
 pub mod serve;

@@ -27,7 +27,7 @@ use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock, Weak};
-use std::thread;
+use std::thread::{self, Scope, ScopedJoinHandle};
 use store::shard::ShardEngine;
 use store::{Store, StoreOptions, Wake, WorkerSet};
 
@@ -58,6 +58,9 @@ pub enum ServeError {
     /// Nothing to listen on.
     #[error("nothing to listen on: port is 0 and unixsocket is not set")]
     NoListener,
+    /// The data cannot be brought back; nothing was served.
+    #[error("{0}")]
+    Recovery(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The password is too long.
     #[error("requirepass is longer than {} bytes", command::login::PASSWORD_BYTES_MAX)]
     Password,
@@ -89,6 +92,12 @@ impl Closer for Mailboxes {
     fn close(&self, worker: usize, id: u64) {
         if let Some(mailbox) = self.all().get(worker) {
             mailbox.send(Message::Close(id));
+        }
+    }
+
+    fn wake(&self, worker: usize) {
+        if let Some(mailbox) = self.all().get(worker) {
+            mailbox.wake();
         }
     }
 }
@@ -185,7 +194,13 @@ pub fn listen(settings: &Settings) -> Result<Vec<(Endpoint, Listener)>, ServeErr
     if listeners.is_empty() { Err(ServeError::NoListener) } else { Ok(listeners) }
 }
 
-/// Runs a server until its acceptor is told to stop: by the caller, or by SHUTDOWN.
+/// Brings the data back before it is served, on a thread of its own: workers answer that they are loading meanwhile. It
+/// fills the store by [`Store::load`] and [`Store::replay`], tells [`store::Gate`] how far it is, gives up when
+/// [`store::Gate::is_cancelled`], and installs the log at its end.
+pub type Recover = Box<dyn FnOnce(&Arc<Shared>) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + Send>;
+
+/// Runs a server until its acceptor is told to stop: by the caller, or by SHUTDOWN. Connections are served from the
+/// beginning, data when `recover` has brought it back; without that, at once.
 ///
 /// # Errors
 /// See [`ServeError`].
@@ -194,6 +209,7 @@ pub fn serve(
     acceptor: Acceptor,
     entropy: Arc<dyn Entropy>,
     clock: Arc<dyn Clock>,
+    recover: Option<Recover>,
 ) -> Result<(), ServeError> {
     let handle = acceptor.handle();
     let memory = Arc::new(ClientMemory::default());
@@ -265,6 +281,10 @@ pub fn serve(
 
     let queues = (0..worker_count).map(|_| Worker::event_queue()).collect::<io::Result<Vec<_>>>()?;
     let _ = mailboxes.0.set(queues.iter().map(|(_, mailbox)| mailbox.clone()).collect());
+    if recover.is_some() {
+        // Before the first worker begins.
+        store.gate.begin_loading(clock.now_ms());
+    }
     thread::scope(|scope| {
         for (number, (queue, figures)) in queues.into_iter().zip(workers).enumerate() {
             let upkeep = upkeep(&shared, &memory, number, worker_count);
@@ -277,11 +297,37 @@ pub fn serve(
                 }
             })?;
         }
+        let recovery = recover.map(|recover| spawn_recovery(scope, recover, &shared, handle.clone())).transpose()?;
         let mut dealer =
             Dealer { shared: &shared, mailboxes: mailboxes.all(), next: 0, strangers: Strangers::default() };
         let result = acceptor.run(|socket| dealer.deal(socket));
+        store.gate.cancel_loading();
         mailboxes.all().iter().for_each(|mailbox| mailbox.send(Message::Stop));
-        Ok(result?)
+        match recovery.map(ScopedJoinHandle::join) {
+            Some(Ok(Err(error))) => Err(ServeError::Recovery(error)),
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            Some(Ok(Ok(()))) | None => Ok(result?),
+        }
+    })
+}
+
+type Recovered = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+/// Has the data brought back, and then served; a server without its data ends.
+fn spawn_recovery<'scope, 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    recover: Recover,
+    shared: &Arc<Shared>,
+    handle: AcceptorHandle,
+) -> io::Result<ScopedJoinHandle<'scope, Recovered>> {
+    let shared = shared.clone();
+    thread::Builder::new().name("recovery".to_owned()).spawn_scoped(scope, move || {
+        // Also when it panics.
+        let end = StopAtEnd(handle);
+        recover(&shared)?;
+        shared.store.gate.end_loading();
+        std::mem::forget(end);
+        Ok(())
     })
 }
 

@@ -6,9 +6,10 @@
 
 use crate::connection::Connection;
 use crate::executor::{ClientLimits, Shared};
-use base::{KeyspaceId, ShardId, SlotId, UnixMs};
+use base::{KeyspaceId, Lsn, ShardId, SlotId, UnixMs};
 use command::call::{Observer, call};
 use command::pause::Pause;
+use command::session::Replies;
 use command::stats::WorkerStats;
 use command::table::Row;
 use command::{Args, Ctx, Flags, Locks, Session, Stop};
@@ -16,7 +17,7 @@ use engine::{Fetch, Key, Keyspace};
 use proto::{ReplyBuffer, ReplyMark};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-use store::{At, Blocked, LockSet, Scratch, Txn};
+use store::{Admission, At, Blocked, LockSet, RecordSink, Scratch, Txn, WriteClass};
 
 /// Where a key belongs: a [`Key`] without its bytes.
 #[derive(Clone, Copy)]
@@ -39,6 +40,10 @@ pub struct Turn<'t> {
     limits: &'t ClientLimits,
     now: UnixMs,
     pause: Option<&'t Pause>,
+    /// Data is being loaded, or writes are refused.
+    is_gated: bool,
+    /// How far the log was durable when the batch began.
+    durable: Lsn,
     /// When the request before this one was done: one reading of the counter serves as its end and the next one's begin.
     before: u64,
 }
@@ -50,10 +55,13 @@ impl<'t> Turn<'t> {
         shared: &'t Shared,
         stats: &'t WorkerStats,
         limits: &'t ClientLimits,
+        scratch: &mut Scratch,
         now: UnixMs,
     ) -> Self {
         let pause = Some(shared.host.part::<Pause>()).filter(|pause| pause.is_active(now));
-        Self { worker, shared, stats, limits, now, pause, before: stats.now() }
+        let is_gated = !shared.store.gate.is_open();
+        let durable = shared.store.log_of(scratch).map_or(Lsn(0), RecordSink::durable);
+        Self { worker, shared, stats, limits, now, pause, is_gated, durable, before: stats.now() }
     }
 
     /// Runs one request: refuses it if it has no row, queues it inside MULTI, else takes its locks and calls it. `place` is
@@ -74,7 +82,8 @@ impl<'t> Turn<'t> {
         connection.last_command = row.index;
         let mark = connection.reply.mark();
         let session = &connection.session;
-        let is_special = !session.is_plain() || self.pause.is_some() || self.shared.store.is_over_budget();
+        let is_special =
+            !session.is_plain() || self.pause.is_some() || self.is_gated || self.shared.store.is_over_budget();
         if is_special && self.is_stopped(scratch, connection, row, args)? {
             if !connection.session.reply_wanted() {
                 connection.reply.rewind(mark);
@@ -82,7 +91,8 @@ impl<'t> Turn<'t> {
             return Ok(());
         }
         let Connection { session, reply, .. } = connection;
-        let at = At { now: self.now, db: session.db, touch: !session.no_touch, worker: self.worker };
+        let (touch, writes) = (!session.no_touch, row.writes);
+        let mut at = At { now: self.now, db: session.db, touch, worker: self.worker, writes };
         let mut request = Request { row, args, hashed: None, session, reply, turn: &*self };
         // A bug that panics before the first change costs its request, not the worker; the store has opened the locks. After
         // a change the store has ended the process.
@@ -97,11 +107,19 @@ impl<'t> Turn<'t> {
                 self.stats.keyspace_hits.add(std::mem::take(&mut scratch.hits));
                 self.stats.keyspace_misses.add(std::mem::take(&mut scratch.misses));
                 let locks = self.locks(request.session, row, args);
+                at.writes = request.session.writes_of(row);
                 self.shared.store.commit(scratch, &locks, &at, |txn| request.call(txn))
             })),
         };
         match outcome {
-            Ok(result) => self.before = result?,
+            Ok(Ok(before)) => {
+                self.before = before;
+                if scratch.is_logged() {
+                    self.follow_log(scratch, connection, row, mark);
+                }
+            }
+            Ok(Err(Blocked::Refused)) => self.refused_by_log(scratch, connection, row),
+            Ok(Err(blocked)) => return Err(blocked),
             Err(_) => self.panicked(connection, row, mark),
         }
         let Connection { session, reply, watching, .. } = connection;
@@ -112,10 +130,31 @@ impl<'t> Turn<'t> {
                 false => self.shared.monitors.fetch_sub(1, Ordering::Relaxed),
             };
         }
-        if !session.reply_wanted() {
+        let is_wanted = session.reply_wanted();
+        if !is_wanted {
             reply.rewind(mark);
         }
+        if let Some(block) = &mut session.block {
+            block.is_silent = !is_wanted;
+        }
         Ok(())
+    }
+
+    /// Remembers how far the log had come by the request just run, and has its reply wait for what it shows.
+    #[inline(never)]
+    fn follow_log(&self, scratch: &Scratch, connection: &mut Connection, row: &Row, mark: ReplyMark) {
+        if let Some(lsn) = scratch.wrote() {
+            connection.session.last_write = lsn;
+        }
+        // INFO and its like tell of the server and not of the data, and are needed most when the log has stopped.
+        let is_of_server = row.spec.flags.contains(Flags::LOADING) && row.spec.locks != Locks::Queue;
+        if let Some(lsn) = scratch.hold()
+            && !is_of_server
+            && lsn > self.durable
+            && connection.session.replies == Replies::On
+        {
+            connection.held.hold(connection.reply.len_before(mark), lsn);
+        }
     }
 
     #[cold]
@@ -126,6 +165,15 @@ impl<'t> Turn<'t> {
         connection.reply.rewind(mark);
         connection.reply.error(text);
         self.before = self.stats.now();
+    }
+
+    /// A write that the log cannot take.
+    #[cold]
+    fn refused_by_log(&self, scratch: &mut Scratch, connection: &mut Connection, row: &Row) {
+        let Connection { session, reply, .. } = connection;
+        // A log that was removed meanwhile refuses nothing; the client tries again as it would after any refusal.
+        let text = self.shared.store.log_of(scratch).map_or("MISCONF try again".to_owned(), |log| log.refusal());
+        command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
     }
 
     /// A request that cannot run at all: wrong name or arity.
@@ -161,10 +209,10 @@ impl<'t> Turn<'t> {
         args: &Args<'_>,
     ) -> Result<bool, Blocked> {
         let Connection { session, reply, .. } = connection;
-        if self.is_held_back(session, row, args, reply)? {
+        if self.is_held_back(scratch, session, row, args, reply)? {
             return Ok(true);
         }
-        if self.shared.store.is_over_budget() && !self.has_room(scratch, session, row, args) {
+        if self.shared.store.is_over_budget() && !self.has_room(scratch, session, row, args)? {
             let text = b"OOM command not allowed when used memory > 'maxmemory'.";
             command::gate::reject(session, self.stats, row, text, reply);
             return Ok(true);
@@ -179,6 +227,7 @@ impl<'t> Turn<'t> {
     /// [`Blocked`] while it has to wait.
     fn is_held_back(
         &self,
+        scratch: &mut Scratch,
         session: &mut Session,
         row: &Row,
         args: &Args<'_>,
@@ -189,16 +238,20 @@ impl<'t> Turn<'t> {
         }
         session.held_until = None;
         let mut flags = row.spec.flags;
-        if row.spec.locks == Locks::Queue {
-            let queue = session.transaction.iter().flat_map(|transaction| &transaction.queue);
-            flags = queue.fold(flags, |flags, queued| flags | queued.row.spec.flags);
-        }
+        session.queue_of(row).for_each(|queued| flags |= queued.row.spec.flags);
         if (session.transaction.is_none() || row.spec.locks == Locks::Queue)
             && self.pause.is_some_and(|pause| pause.is_paused(self.now, flags))
         {
             return Err(Blocked::Shard);
         }
-        let stopped = command::gate::stop(session, &self.shared.host, self.stats, row, args, reply);
+        if command::gate::stop_stranger(session, &self.shared.host, self.stats, row, reply) {
+            return Ok(true);
+        }
+        if let Some(text) = self.refusal(scratch, session, row) {
+            command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
+            return Ok(true);
+        }
+        let stopped = command::gate::queue(session, self.stats, row, args, reply);
         if session.transaction.as_ref().is_some_and(|queue| queue.bytes > self.limits.transaction_bytes_max) {
             let bytes_max = self.limits.transaction_bytes_max;
             let text = format!(
@@ -212,18 +265,44 @@ impl<'t> Turn<'t> {
         Ok(stopped)
     }
 
-    /// Whether a request may go on while over the memory budget: it needs no memory, or something could be evicted.
+    /// Why a request is refused for the state of the server, if it is: it is loading, or cannot save what is written.
     #[cold]
-    fn has_room(&self, scratch: &mut Scratch, session: &Session, row: &Row, args: &Args<'_>) -> bool {
-        let mut needs_memory = row.spec.flags.contains(Flags::DENYOOM);
-        let mut bytes = args.total_bytes();
-        if row.spec.locks == Locks::Queue {
-            for queued in session.transaction.iter().flat_map(|transaction| &transaction.queue) {
-                needs_memory |= queued.row.spec.flags.contains(Flags::DENYOOM);
-                bytes += queued.args.held_bytes();
+    fn refusal(&self, scratch: &mut Scratch, session: &Session, row: &Row) -> Option<String> {
+        let store = &self.shared.store;
+        if self.is_gated && store.gate.is_loading() {
+            let may_run = |row: &Row| row.spec.flags.contains(Flags::LOADING);
+            if !may_run(row) || !session.queue_of(row).all(|queued| may_run(&queued.row)) {
+                return Some("LOADING Onggi is loading the dataset in memory".to_owned());
             }
         }
-        !needs_memory || self.shared.store.evict(bytes, self.worker, scratch)
+        let class = session.writes_of(row);
+        if class == WriteClass::Nothing {
+            return None;
+        }
+        if self.is_gated
+            && let Some(error) = store.gate.refusal()
+        {
+            return Some(error);
+        }
+        // What is only queued is not admitted later, so that it is refused now.
+        let is_queued = session.transaction.is_some() && row.spec.locks != Locks::Queue;
+        let log = store.log_of(scratch).filter(|_| is_queued)?;
+        (log.admit(self.worker, class) == Admission::Refused).then(|| log.refusal())
+    }
+
+    /// Whether a request may go on while over the memory budget: it needs no memory, or something could be evicted.
+    #[cold]
+    fn has_room(&self, scratch: &mut Scratch, session: &Session, row: &Row, args: &Args<'_>) -> Result<bool, Blocked> {
+        let mut needs_memory = row.spec.flags.contains(Flags::DENYOOM);
+        let mut bytes = args.total_bytes();
+        for queued in session.queue_of(row) {
+            needs_memory |= queued.row.spec.flags.contains(Flags::DENYOOM);
+            bytes += queued.args.held_bytes();
+        }
+        if !needs_memory {
+            return Ok(true);
+        }
+        self.shared.store.evict(bytes, self.worker, scratch)
     }
 
     /// Shows watchers a request; EXEC comes after the requests it runs.

@@ -19,7 +19,7 @@ use crate::socket::Socket;
 use crate::strangers::Stranger;
 use crate::upkeep::Upkeep;
 use admin::WorkerFigures;
-use base::UnixMs;
+use base::{Lsn, UnixMs};
 use command::Session;
 use command::clients::Clients;
 use command::stats::WorkerStats;
@@ -49,6 +49,9 @@ const TURN_OUTPUT_BYTES_MAX: usize = 4 << 20;
 
 /// Bytes sent to one connection before others have their turn.
 const SEND_BYTES_MAX: usize = 4 << 20;
+
+/// The position that no log reaches.
+const BEYOND_ALL: Lsn = Lsn(u64::MAX);
 
 /// What other threads ask of a worker.
 pub enum Message {
@@ -99,6 +102,10 @@ pub struct Worker {
     by_client: HashMap<u64, usize>,
     /// Connections whose replies are kept back for a while.
     held: Vec<usize>,
+    /// Connections with output that waits for the log.
+    log_held: Vec<usize>,
+    /// How far the log was durable when they were last looked at; beyond everything when there is no log.
+    durable: Lsn,
     /// Connections that take more than was sent to them in this turn.
     unfinished: Vec<usize>,
     inspected_at: UnixMs,
@@ -128,6 +135,8 @@ impl Worker {
             memory,
             by_client: HashMap::new(),
             held: Vec::new(),
+            log_held: Vec::new(),
+            durable: Lsn(0),
             unfinished: Vec::new(),
             inspected_at: 0,
             stopping: false,
@@ -155,8 +164,9 @@ impl Worker {
         while !self.stopping {
             let wait = match () {
                 () if busy || !self.ready.is_empty() || !self.unfinished.is_empty() => Duration::ZERO,
+                () if self.log_has_advanced() => Duration::ZERO,
                 () if self.executor.has_waiting() || !self.held.is_empty() => WAITING_TURN_MAX,
-                () => TURN_MAX,
+                () => self.executor.ms_to_next_end().map_or(TURN_MAX, |ms| TURN_MAX.min(Duration::from_millis(ms))),
             };
             match self.poll.poll(&mut events, Some(wait)) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -176,11 +186,13 @@ impl Worker {
                         self.send(id);
                     }
                     self.make_ready(id);
+                    self.close_if_gone(id);
                 }
             }
-            if self.mailbox.take(&mut messages) {
-                messages.drain(..).for_each(|message| self.handle(message));
-            }
+            let is_woken = self.mailbox.take(&mut messages);
+            messages.drain(..).for_each(|message| self.handle(message));
+            self.send_log_held();
+            self.executor.end_blocks(is_woken);
             // Before the requests behind them run, which may hold the connection again.
             std::mem::take(&mut self.held).into_iter().for_each(|id| self.send(id));
             if self.executor.has_waiting() {
@@ -194,9 +206,11 @@ impl Worker {
             self.read_ready();
             self.executor.run_batch();
             self.executor.take_to_send(&mut to_send);
+            self.send_log_held();
             for id in to_send.drain(..) {
                 self.send(id);
                 self.make_ready(id);
+                self.close_if_gone(id);
             }
             busy = self.upkeep.slice(&mut self.executor, has_clients);
             if busy && !has_clients {
@@ -211,6 +225,42 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    /// Looks how far the log is durable, and sends what it has come far enough for.
+    fn send_log_held(&mut self) {
+        let durable = self.executor.durable().unwrap_or(BEYOND_ALL);
+        if std::mem::replace(&mut self.durable, durable) == durable {
+            return;
+        }
+        for id in std::mem::take(&mut self.log_held) {
+            if let Some(connection) = self.executor.connection(id) {
+                connection.awaits_log = false;
+            }
+            self.send(id);
+            self.make_ready(id);
+        }
+    }
+
+    /// Has the worker woken when the log comes further, if anything waits for that; true when it has meanwhile.
+    fn log_has_advanced(&mut self) -> bool {
+        let command = self.executor.awaits_log();
+        if self.log_held.is_empty() && command.is_none() {
+            return false;
+        }
+        self.executor.wait_for_log();
+        // After it is registered, or an advance in between would wake nobody.
+        let durable = self.executor.durable();
+        command.is_some_and(|seen| seen != durable)
+            || !self.log_held.is_empty() && durable.unwrap_or(BEYOND_ALL) != self.durable
+    }
+
+    /// A client that has closed its side while a command of it waits is gone: nobody reads any more to find that out.
+    fn close_if_gone(&mut self, id: usize) {
+        let is_closed = self.wires.get(id).and_then(Option::as_ref).is_some_and(|wire| wire.closed);
+        if is_closed && self.executor.is_blocked(id) {
+            self.close(id);
+        }
     }
 
     fn begin_turn(&mut self) {
@@ -249,7 +299,9 @@ impl Worker {
             if is_slow {
                 self.shared.host.part::<Clients>().count_output_limited();
             }
-            if is_idle && !connection.session.monitor || is_late || is_slow {
+            let awaits = connection.session.block.is_some() || connection.awaits_log || !connection.waiting.is_empty();
+            let may_be_silent = connection.session.monitor || awaits;
+            if is_idle && !may_be_silent || is_late || is_slow {
                 overstayed.push(id);
             } else if connection.charge != Charge::default() {
                 charged.push(id);
@@ -357,23 +409,30 @@ impl Worker {
         if connection.session.is_held(now) {
             return self.held.push(id);
         }
-        let reply = &mut connection.reply;
+        let unsent = connection.reply.len();
+        let sendable = connection.held.sendable(unsent, self.durable);
+        let waits_for_log = sendable < unsent;
+        if waits_for_log && !connection.awaits_log {
+            connection.awaits_log = true;
+            self.log_held.push(id);
+        }
         let mut sent_bytes = 0;
-        while wire.writable && !reply.is_empty() {
+        while wire.writable && sent_bytes < sendable {
             if sent_bytes >= SEND_BYTES_MAX {
                 self.unfinished.push(id);
                 break;
             }
-            let result = match reply.as_contiguous() {
-                Some(bytes) => wire.socket.write(bytes),
+            let rest = sendable - sent_bytes;
+            let result = match connection.reply.as_contiguous() {
+                Some(bytes) => wire.socket.write(&bytes[..rest]),
                 None => {
-                    let slices: Vec<_> = reply.io_slices().take(SLICES_MAX).collect();
+                    let slices: Vec<_> = connection.reply.io_slices_up_to(rest).take(SLICES_MAX).collect();
                     wire.socket.write_vectored(&slices)
                 }
             };
             match result {
                 Ok(sent) => {
-                    reply.advance(sent);
+                    connection.advance(sent);
                     sent_bytes += sent;
                     self.stats.output_bytes.add(sent as u64);
                     self.stats.writes.add(1);
@@ -384,9 +443,11 @@ impl Worker {
                 Err(_) => return self.close(id),
             }
         }
-        let unsent = reply.len();
-        let spare = reply.release();
-        connection.slow_since = (unsent > limits.output_soft_bytes).then(|| connection.slow_since.unwrap_or(now));
+        let unsent = connection.reply.len();
+        let spare = connection.reply.release();
+        // A client is not slow for what the log keeps back.
+        let is_slow = unsent > limits.output_soft_bytes && !waits_for_log;
+        connection.slow_since = is_slow.then(|| connection.slow_since.unwrap_or(now));
         let held = connection.held();
         connection.session.info.set_held(&held);
         let done = connection.session.close_after_replies && unsent == 0;

@@ -30,7 +30,7 @@ use store::{Store, StoreOptions, Wake, WorkerSet};
 /// Changes of the running thread that the schedules of PCT have room for.
 const PCT_DEPTH: usize = 4;
 
-/// Half of the schedules are drawn evenly, half by PCT (Burckhardt et al., ASPLOS 2010).
+/// Half of the schedules are drawn evenly, half by PCT (Burckhardt et al., ASPLOS 2010). `ONGGI_TEST_SEED` gives others.
 fn check(share: usize, test: fn()) {
     let schedules: usize = std::env::var("SHUTTLE_SCHEDULES").map_or(1_000, |count| count.parse().expect("a number"));
     let schedules = (schedules / share).max(2);
@@ -38,8 +38,9 @@ fn check(share: usize, test: fn()) {
     config.stack_size = 1024 * 1024;
     // Shuttle's atomics are sequentially consistent; weaker orders are for Miri and ThreadSanitizer to judge.
     config.silence_warnings = true;
-    Runner::new(RandomScheduler::new(schedules / 2), config.clone()).run(test);
-    Runner::new(PctScheduler::new(PCT_DEPTH, schedules / 2), config).run(test);
+    let seed: u64 = std::env::var("ONGGI_TEST_SEED").map_or(1, |seed| seed.parse().expect("a number"));
+    Runner::new(RandomScheduler::new_from_seed(seed, schedules / 2), config.clone()).run(test);
+    Runner::new(PctScheduler::new_from_seed(seed, PCT_DEPTH, schedules / 2), config).run(test);
 }
 
 /// An event queue with one event: it ends a wait once for any number of calls before it, as an edge-triggered eventfd does.

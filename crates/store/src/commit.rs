@@ -1,10 +1,11 @@
-//! The write path: lock, run, record, unlock - and every command's way, since reads take it too.
+//! The write path: admit, lock, run, record, unlock, reply or hold - and every command's way, since reads take it too.
 
 use crate::lock_set::{HeldShards, LockSet};
+use crate::log::Admission;
 use crate::store::Store;
 use crate::txn::{At, Scratch, Txn};
-use base::ShardId;
-use engine::Fetch;
+use base::{Lsn, ShardId};
+use engine::{Fetch, WriteClass};
 
 /// Why a command could not run now. It has changed nothing and is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,13 +14,22 @@ pub enum Blocked {
     Shard,
     /// Rows are being fetched.
     Fetch,
+    /// The log, or a running checkpoint, has no room; the worker will be woken.
+    Log,
+    /// The log takes no record of this class until it works again: [`RecordSink::refusal`] says why. It is not tried again
+    /// but answered.
+    ///
+    /// [`RecordSink::refusal`]: crate::RecordSink::refusal
+    Refused,
 }
 
 impl Store {
     /// Runs one command, or one transaction, under the locks it needs; what it changed is one record of the log.
     ///
-    /// Order: (1) lock all shards, or none and be woken; (2) run, applying effects and building the record; (3) append the
-    /// record, still under the locks, so that the log has the order of the changes; (4) unlock; (5) the caller replies.
+    /// Order: (1) be admitted to the log, before any lock; (2) lock all shards, or none and be woken; (3) run, applying
+    /// effects and building the record; (4) append the record, still under the locks, so that the log has the order of the
+    /// changes; (5) unlock; (6) the caller replies, and holds the reply back until the log is durable up to
+    /// [`Scratch::hold`].
     ///
     /// # Errors
     /// [`Blocked`], with nothing changed.
@@ -35,6 +45,7 @@ impl Store {
         at: &At,
         run: impl FnOnce(&mut Txn<'_>) -> Result<R, Fetch>,
     ) -> Result<R, Blocked> {
+        self.admit(scratch, at)?;
         let held = self.lock(locks, at.worker).ok_or(Blocked::Shard)?;
         self.commit_locked(scratch, held, at, run)
     }
@@ -51,8 +62,26 @@ impl Store {
         at: &At,
         run: impl FnOnce(&mut Txn<'_>) -> Result<R, Fetch>,
     ) -> Result<R, Blocked> {
+        self.admit(scratch, at)?;
         let held = self.lock_one(shard, at.worker).ok_or(Blocked::Shard)?;
         self.commit_locked(scratch, HeldShards::One(shard, held), at, run)
+    }
+
+    /// Asks whether a running checkpoint can take what a command of this class may overwrite, and the log, if there is one,
+    /// whether it may append to it.
+    #[inline]
+    fn admit(&self, scratch: &mut Scratch, at: &At) -> Result<(), Blocked> {
+        if at.writes == WriteClass::Nothing {
+            return Ok(());
+        }
+        if self.waits_for_checkpoint(at.worker) {
+            return Err(Blocked::Log);
+        }
+        match self.log_of(scratch).map_or(Admission::Go, |log| log.admit(at.worker, at.writes)) {
+            Admission::Go => Ok(()),
+            Admission::Wait => Err(Blocked::Log),
+            Admission::Refused => Err(Blocked::Refused),
+        }
     }
 
     #[inline]
@@ -63,22 +92,33 @@ impl Store {
         at: &At,
         run: impl FnOnce(&mut Txn<'_>) -> Result<R, Fetch>,
     ) -> Result<R, Blocked> {
+        self.log.refresh(&mut scratch.log);
         let mut running = Running(Txn::new(self, held, scratch, at));
         let result = run(&mut running.0);
-        let Txn { held, scratch, changed, .. } = &mut running.0;
-        if *changed {
-            assert!(result.is_ok(), "a command asked for a fetch after its first change");
-            if let Some(log) = &self.log {
-                log.append(scratch.record.bytes());
-                scratch.record.clear();
-            }
-            *changed = false;
+        let Txn { held, scratch, changed, hold, .. } = &mut running.0;
+        assert!(!*changed || result.is_ok(), "a command asked for a fetch after its first change");
+        if scratch.log.sink.is_some() {
+            scratch.hold = hold.get();
+            scratch.wrote = if *changed { append(held, scratch, at) } else { Lsn(0) };
         }
+        *changed = false;
         let held = std::mem::take(held);
         std::mem::forget(running);
         self.unlock(held);
         result.map_err(|Fetch| Blocked::Fetch)
     }
+}
+
+/// Appends the record of what was changed, and holds back replies that show it.
+fn append(held: &mut HeldShards<'_>, scratch: &mut Scratch, at: &At) -> Lsn {
+    let Some(sink) = &scratch.log.sink else { return Lsn(0) };
+    let lsn = sink.append(at.worker, scratch.record.bytes());
+    scratch.record.clear();
+    if scratch.log.holds {
+        scratch.hold = lsn;
+        scratch.touched.apply(held, lsn);
+    }
+    lsn
 }
 
 /// Unlocks when `run` panics, or ends the process when it is too late for that. Forgotten after the run.

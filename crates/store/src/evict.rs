@@ -4,12 +4,13 @@
 //! write over the budget therefore evicts what it brings and as much again, and cleans: the excess shrinks with every
 //! write, and no more is evicted than that.
 
+use crate::commit::Blocked;
 use crate::lock_set::LockSet;
 use crate::shard::ShardEngine;
 use crate::store::Store;
 use crate::txn::{At, Scratch};
 use base::{DbIndex, Rng, ShardId};
-use engine::{Effect, Engine, Keyspace};
+use engine::{Effect, Engine, Keyspace, WriteClass};
 use engine_mem::{EvictionPolicy, SharedStampMode, StampMode};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -96,9 +97,12 @@ impl Store {
 
     /// Makes room for a write of about so many bytes while over the budget. False when the policy finds nothing to evict: the
     /// write is to be refused.
+    ///
+    /// # Errors
+    /// [`Blocked::Log`] when the log has no room for what would be evicted: the write is to be tried again.
     #[cold]
-    pub fn evict(&self, bytes: usize, worker: usize, scratch: &mut Scratch) -> bool {
-        let Some(policy) = self.budget.policy() else { return false };
+    pub fn evict(&self, bytes: usize, worker: usize, scratch: &mut Scratch) -> Result<bool, Blocked> {
+        let Some(policy) = self.budget.policy() else { return Ok(false) };
         let wanted = (bytes as u64 * 2).max(EVICTION_BYTES_MIN);
         let (mut freed, mut victims, mut in_vain) = (0, 0, 0);
         let in_vain_max = CHOICES_IN_VAIN_MAX + self.shard_ids().len();
@@ -107,7 +111,7 @@ impl Store {
                 None => self.choose_shard(),
                 Some(turn) => ShardId(turn as u16),
             };
-            let at = At { now: self.clock.now_ms(), db: DbIndex(0), touch: false, worker };
+            let at = At { now: self.clock.now_ms(), db: DbIndex(0), touch: false, worker, writes: WriteClass::Frees };
             let evicted = self.commit(scratch, &LockSet::One(shard), &at, |txn| {
                 let (mut bytes, mut count) = (0, 0);
                 while count < VICTIMS_PER_LOCKING && freed + bytes < wanted {
@@ -125,14 +129,19 @@ impl Store {
                 };
                 Ok((bytes, count))
             });
-            // A shard that is locked gives its victim another time.
-            let (bytes, count) = evicted.unwrap_or((0, 0));
+            let (bytes, count) = match evicted {
+                Ok(evicted) => evicted,
+                Err(Blocked::Log) => return Err(Blocked::Log),
+                Err(Blocked::Refused) => break,
+                // A shard that is locked gives its victim another time.
+                Err(Blocked::Shard | Blocked::Fetch) => (0, 0),
+            };
             in_vain = if count == 0 { in_vain + 1 } else { 0 };
             freed += bytes;
             victims += count;
             scratch.evicted += count as u64;
         }
-        victims > 0 || !self.is_over_budget()
+        Ok(victims > 0 || !self.is_over_budget())
     }
 
     /// The shard to take a victim from: each as likely as it holds bytes, so that all lose what has been used as little.

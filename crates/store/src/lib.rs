@@ -1,20 +1,24 @@
 //! Databases and shards: where commands meet storage.
 //!
 //! ```text
-//! command --> commit: lock shards -> run (types over Txn) -> append record -> unlock --> reply
-//!                                      |
-//! record  --> replay: -----------------'  (the same `apply`, no clock)
+//! command --> commit: admit -> lock shards -> run (types over Txn) -> append record -> unlock --> reply, or hold it
+//!                                               |
+//! record  --> replay: --------------------------'  (the same `apply`, no clock)
 //! ```
 //!
 //! S1. All locks of a command come before its first change; after the first change nothing can fail.
 //! S2. A shard's records reach the log in the order its changes were made, since they are appended under its lock.
 //! S3. Only workers lock shards; they never sleep on a lock (see `lock`).
 
+pub mod checkpoint;
 pub mod commit;
 pub mod digest;
 pub mod evict;
+pub mod gate;
+pub mod hold;
 pub mod lock;
 pub mod lock_set;
+pub mod log;
 pub mod replay;
 pub mod shard;
 pub mod slots;
@@ -25,9 +29,13 @@ pub mod txn;
 pub mod upkeep;
 pub mod watch;
 
+pub use checkpoint::Cut;
 pub use commit::Blocked;
 pub use digest::Digest;
+pub use engine::WriteClass;
+pub use gate::Gate;
 pub use lock::WorkerSet;
 pub use lock_set::LockSet;
-pub use store::{RecordSink, Store, StoreOptions, Wake};
+pub use log::{Admission, AllLocked, RecordSink};
+pub use store::{Store, StoreOptions, Wake};
 pub use txn::{At, Scratch, Txn};

@@ -32,6 +32,16 @@ impl WorkerSet {
         Self(1 << (worker % Self::CAPACITY))
     }
 
+    /// The set as a word, for lists kept elsewhere.
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Back from [`WorkerSet::bits`].
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
     /// Whether nobody is in it.
     pub fn is_empty(self) -> bool {
         self.0 == 0

@@ -105,11 +105,32 @@ impl Store {
         lock.spin_lock().or_else(|| lock.lock_or_enlist(worker))
     }
 
+    /// Every shard held, if all could be taken within `patience`; else none.
+    pub(crate) fn lock_all_within(&self, mut patience: Patience) -> Option<HeldShards<'_>> {
+        let mut all: Vec<(ShardId, Held<'_, Shard>)> = Vec::with_capacity(self.shard_ids().len());
+        for shard in self.shard_ids() {
+            let held = loop {
+                if let Some(held) = self.shard(shard).lock.spin_lock() {
+                    break Some(held);
+                }
+                if patience.is_over() {
+                    break None;
+                }
+            };
+            let Some(held) = held else {
+                all.into_iter().for_each(|(_, held)| self.unlock_one(held));
+                return None;
+            };
+            all.push((shard, held));
+        }
+        Some(HeldShards::Several(all))
+    }
+
     fn lock_several(&self, shards: impl Iterator<Item = ShardId>, worker: usize) -> Option<HeldShards<'_>> {
         let mut all: Vec<(ShardId, Held<'_, Shard>)> = Vec::with_capacity(shards.size_hint().0);
         for shard in shards {
             let lock = &self.shard(shard).lock;
-            let mut patience = Patience::default();
+            let mut patience = Patience::for_a_command();
             let held = loop {
                 if let Some(held) = lock.spin_lock() {
                     break Some(held);

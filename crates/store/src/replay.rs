@@ -5,7 +5,7 @@ use crate::store::Store;
 use crate::txn::{At, Scratch};
 use base::{DbIndex, UnixMs};
 use cmdlog::DecodeError;
-use engine::{Engine, Key, Keyspace, NewEntry};
+use engine::{Engine, Key, Keyspace, NewEntry, WriteClass};
 
 impl Store {
     /// Stores one entry of a checkpoint that is being loaded. Nothing else runs yet.
@@ -26,7 +26,7 @@ impl Store {
     /// [`DecodeError`] when the payload is no record; nothing is applied then.
     pub fn replay(&self, scratch: &mut Scratch, payload: &[u8]) -> Result<(), DecodeError> {
         let effects = cmdlog::effects(payload, &self.hasher).collect::<Result<Vec<_>, _>>()?;
-        let at = At { now: UnixMs::MIN, db: DbIndex(0), touch: false, worker: 0 };
+        let at = At { now: UnixMs::MIN, db: DbIndex(0), touch: false, worker: 0, writes: WriteClass::Nothing };
         while self
             .commit(scratch, &LockSet::All, &at, |txn| {
                 effects.iter().for_each(|effect| txn.apply(effect));

@@ -1,5 +1,6 @@
 //! One shard: the storage of a slice of the keyspace, and what is kept beside it under the same lock.
 
+use crate::hold::HoldTable;
 use crate::watch::WatchTable;
 use base::{KeyspaceId, UnixMs};
 use engine::{Effect, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, WalkProgress};
@@ -11,6 +12,8 @@ pub struct Shard {
     pub engine: ShardEngine,
     /// Who watches keys of this shard.
     pub watch: WatchTable,
+    /// Up to where the log has to be durable before a reply shows a key; `None` unless replies wait for the log.
+    pub holds: Option<Box<HoldTable>>,
 }
 
 impl Shard {
@@ -38,11 +41,11 @@ impl Shard {
             }
             // Called before these two happen.
             Effect::Clear { space } => {
-                let Self { watch, engine } = self;
+                let Self { watch, engine, .. } = self;
                 watch.touch_where(|key| key.space == *space && engine.may_hold(key));
             }
             Effect::Swap { a, b } => {
-                let Self { watch, engine } = self;
+                let Self { watch, engine, .. } = self;
                 watch.touch_where(|key| {
                     let other = Key { space: if key.space == *a { *b } else { *a }, ..*key };
                     (key.space == *a || key.space == *b) && (engine.may_hold(key) || engine.may_hold(&other))

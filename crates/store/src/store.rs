@@ -1,13 +1,16 @@
 //! The store: all shards, the map of databases, and the parts every command shares.
 
+use crate::checkpoint::Walk;
+use crate::gate::Gate;
 use crate::lock::{Held, ShardLock, WorkerSet};
+use crate::log::{LogSlot, RecordSink};
 use crate::shard::{Shard, ShardEngine};
 use crate::slots::SlotMap;
 use crate::spaces::Spaces;
 use crate::watch::WatchTable;
 use base::hash::KeyHasher;
-use base::{Clock, DbIndex, Entropy, KeyspaceId, Lsn, ShardId};
-use engine::{Engine, Key};
+use base::{Clock, DbIndex, Entropy, KeyspaceId, ShardId};
+use engine::{Backlog, Engine, Key};
 use engine_mem::{MemEngine, MemHints, MemoryArena, MemoryUse};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,12 +19,6 @@ use std::sync::atomic::AtomicBool;
 pub trait Wake: Send + Sync {
     /// These workers try their parked connections again.
     fn wake(&self, workers: WorkerSet);
-}
-
-/// Takes the records of commands, in commit order per shard. Called while the record's shards are locked.
-pub trait RecordSink: Send + Sync {
-    /// Adds a record and gives the position after it.
-    fn append(&self, payload: &[u8]) -> Lsn;
 }
 
 /// How a store is made.
@@ -36,7 +33,7 @@ pub struct StoreOptions {
     pub entropy: Arc<dyn Entropy>,
     /// Wakes workers.
     pub wake: Arc<dyn Wake>,
-    /// Where records go; `None` means the log is off and no record is built.
+    /// Where records go at first; `None` means the log is off and no record is built. See [`AllLocked::set_log`](crate::AllLocked::set_log).
     pub log: Option<Arc<dyn RecordSink>>,
     /// Puts another engine around or in place of the memory engine: tests of the engine contract.
     pub engine: fn(MemEngine) -> ShardEngine,
@@ -66,7 +63,10 @@ pub struct Store {
     pub(crate) budget: crate::evict::Budget,
     /// Whether upkeep removes expired entries; see [`Store::set_active_expiration`].
     pub(crate) active_expiration: AtomicBool,
-    pub(crate) log: Option<Arc<dyn RecordSink>>,
+    pub(crate) log: LogSlot,
+    pub(crate) walk: Walk,
+    /// What stands before all commands: loading, and writes refused.
+    pub gate: Gate,
 }
 
 impl Store {
@@ -85,10 +85,13 @@ impl Store {
                 engine.follow_stamp_mode(&budget.stamps);
                 let hints = engine.hints();
                 let engine = (options.engine)(engine);
-                ShardCell { lock: ShardLock::new(Shard { engine, watch: WatchTable::default() }), hints }
+                ShardCell { lock: ShardLock::new(Shard { engine, watch: WatchTable::default(), holds: None }), hints }
             })
             .collect();
-        Self {
+        let wake = options.wake.clone();
+        let backlog = Backlog::new(move |workers| wake.wake(WorkerSet::from_bits(workers)));
+        let walk = Walk::new(options.shard_count, backlog);
+        let store = Self {
             shards,
             slots,
             spaces: Spaces::new(options.database_count),
@@ -99,8 +102,14 @@ impl Store {
             wake: options.wake,
             budget,
             active_expiration: AtomicBool::new(true),
-            log: options.log,
+            log: LogSlot::default(),
+            walk,
+            gate: Gate::default(),
+        };
+        if let (Some(log), Some(mut all)) = (options.log, store.try_lock_all()) {
+            all.set_log(Some(log));
         }
+        store
     }
 
     /// The shard a key lives in.
@@ -130,7 +139,8 @@ impl Store {
         &self.shards[shard.index()]
     }
 
-    pub(crate) fn wake(&self, workers: WorkerSet) {
+    /// Has these workers look again at what waits: for a lock, for the log, for output that may go now.
+    pub fn wake(&self, workers: WorkerSet) {
         self.wake.wake(workers);
     }
 

@@ -8,18 +8,27 @@ mod chosen {
     use std::time::{Duration, Instant};
 
     /// How long a worker that holds locks waits for a further one.
-    #[derive(Default)]
-    pub(crate) struct Patience(Option<Instant>);
+    pub(crate) struct Patience {
+        length: Duration,
+        since: Option<Instant>,
+    }
 
     impl Patience {
         /// Long against what a command takes, short against a time slice of the scheduler.
-        const LENGTH: Duration = Duration::from_micros(50);
+        pub(crate) fn for_a_command() -> Self {
+            Self { length: Duration::from_micros(50), since: None }
+        }
+
+        /// For taking all locks, where a failure costs a new attempt at all of them.
+        pub(crate) fn for_all_locks() -> Self {
+            Self { length: Duration::from_millis(1), since: None }
+        }
 
         /// Whether the wait has lasted long enough. It begins with the first call, so that a lock which is free costs no
         /// reading of the clock.
         pub(crate) fn is_over(&mut self) -> bool {
             let now = Instant::now();
-            now.duration_since(*self.0.get_or_insert(now)) >= Self::LENGTH
+            now.duration_since(*self.since.get_or_insert(now)) >= self.length
         }
     }
 }
@@ -35,6 +44,14 @@ mod chosen {
 
     impl Patience {
         const TRIES: u32 = 2;
+
+        pub(crate) fn for_a_command() -> Self {
+            Self::default()
+        }
+
+        pub(crate) fn for_all_locks() -> Self {
+            Self::default()
+        }
 
         pub(crate) fn is_over(&mut self) -> bool {
             self.0 += 1;

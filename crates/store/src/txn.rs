@@ -1,11 +1,14 @@
 //! A command's view of the store: its shards locked, its time fixed, its effects applied and recorded.
 
+use crate::hold::HoldTable;
 use crate::lock_set::HeldShards;
+use crate::log::LogView;
 use crate::shard::{Shard, ShardEngine};
 use crate::store::Store;
-use base::{DbIndex, KeyspaceId, ShardId, UnixMs};
+use base::{DbIndex, KeyspaceId, Lsn, ShardId, UnixMs};
 use cmdlog::RecordBuilder;
-use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, ScanStep};
+use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, ScanStep, WriteClass};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -25,6 +28,67 @@ pub struct Scratch {
     /// Entries removed to make room.
     pub evicted: u64,
     pub(crate) rng: Option<base::Rng>,
+    /// The log in force.
+    pub(crate) log: LogView,
+    /// What the running command changes, while replies wait for the log.
+    pub(crate) touched: Touched,
+    /// Up to where the log has to be durable before the last command may be answered.
+    pub(crate) hold: Lsn,
+    /// The position after the last command's record; 0 when it has none.
+    pub(crate) wrote: Lsn,
+}
+
+impl Scratch {
+    /// Whether there was a log when the last command ran; only then do the other two methods tell of it.
+    #[inline]
+    pub fn is_logged(&self) -> bool {
+        self.log.sink.is_some()
+    }
+
+    /// The position after the last command's record; `None` when it changed nothing.
+    pub fn wrote(&self) -> Option<Lsn> {
+        (self.wrote > Lsn(0)).then_some(self.wrote)
+    }
+
+    /// The last command's reply is to be kept back until the log is durable up to here: it tells of its own change, or of
+    /// one by others that could still be lost. `None` when replies do not wait.
+    pub fn hold(&self) -> Option<Lsn> {
+        (self.log.holds && self.hold > Lsn(0)).then_some(self.hold)
+    }
+}
+
+/// Keys changed by a command before their position in the log is known.
+#[derive(Default)]
+pub(crate) struct Touched {
+    keys: Vec<(ShardId, u8)>,
+    /// There are too many to name, or whole keyspaces are among them.
+    all: bool,
+}
+
+/// Keys named at most: a command that changes more holds back replies about all keys of its shards.
+const TOUCHED_MAX: usize = 1024;
+
+impl Touched {
+    fn add(&mut self, shard: ShardId, key: &Key<'_>) {
+        match self.keys.len() < TOUCHED_MAX {
+            true => self.keys.push((shard, HoldTable::bits(key.hash))),
+            false => self.all = true,
+        }
+    }
+
+    /// Puts the position of the changes into the shards' tables.
+    pub(crate) fn apply(&mut self, held: &mut HeldShards<'_>, lsn: Lsn) {
+        if std::mem::take(&mut self.all) {
+            held.iter_mut().filter_map(|shard| shard.holds.as_mut()).for_each(|holds| holds.touch_all(lsn));
+        } else {
+            for (shard, bits) in &self.keys {
+                if let Some(holds) = &mut held.get(*shard).holds {
+                    holds.touch(*bits, lsn);
+                }
+            }
+        }
+        self.keys.clear();
+    }
 }
 
 /// When, where and by which worker a command runs.
@@ -38,6 +102,8 @@ pub struct At {
     pub touch: bool,
     /// The worker's number.
     pub worker: usize,
+    /// What it may change: what it needs to be admitted to the log for.
+    pub writes: WriteClass,
 }
 
 /// Entries looked at for the estimate of the time they have left.
@@ -53,6 +119,10 @@ pub struct Txn<'s> {
     touch: bool,
     /// Whether anything was changed: from then on nothing may fail.
     pub(crate) changed: bool,
+    /// Whether replies wait for the log.
+    holds: bool,
+    /// Up to where it has to be durable for what has been read so far.
+    pub(crate) hold: Cell<Lsn>,
 }
 
 impl<'s> Txn<'s> {
@@ -64,7 +134,70 @@ impl<'s> Txn<'s> {
             HeldShards::Several(_) => tell_time(&mut held, at.now),
         }
         let space = store.spaces.get(at.db).unwrap_or_default();
-        Self { store, held, scratch, now: at.now, space, touch: at.touch, changed: false }
+        let holds = scratch.log.holds;
+        Self { store, held, scratch, now: at.now, space, touch: at.touch, changed: false, holds, hold: Cell::default() }
+    }
+
+    /// The reply will tell of this key.
+    #[inline]
+    fn look_at(&mut self, key: &Key<'_>) {
+        if self.holds {
+            self.hold_for(key);
+        }
+    }
+
+    #[cold]
+    fn hold_for(&mut self, key: &Key<'_>) {
+        let lsn = self.shard(key).holds.as_ref().map_or(Lsn(0), |holds| holds.of(key.hash));
+        self.hold.set(self.hold.get().max(lsn));
+    }
+
+    /// The reply will tell of any keys of the shard.
+    #[inline]
+    fn look_over(&self, shard: &Shard) {
+        if let Some(holds) = &shard.holds {
+            self.hold.set(self.hold.get().max(holds.newest()));
+        }
+    }
+
+    fn look_over_held(&mut self, shard: ShardId) {
+        let newest = self.held.get(shard).holds.as_ref().map_or(Lsn(0), |holds| holds.newest());
+        self.hold.set(self.hold.get().max(newest));
+    }
+
+    /// Visits the shards held, or all of them one after the other, for a reply that tells of any of their keys.
+    fn over_shards(&self, each: impl Fn(&Shard) -> u64) -> u64 {
+        let look = |shard: &Shard| {
+            self.look_over(shard);
+            each(shard)
+        };
+        match &self.held {
+            HeldShards::None => self.store.each_shard(|shard| look(shard)).sum(),
+            HeldShards::One(_, held) => look(held),
+            HeldShards::Several(all) => all.iter().map(|(_, held)| look(held)).sum(),
+        }
+    }
+
+    /// Adds an effect to the record of the command.
+    #[inline(never)]
+    fn record(&mut self, effect: &Effect<'_>) {
+        let Scratch { record, touched, .. } = &mut *self.scratch;
+        record.push(effect);
+        if !self.holds {
+            return;
+        }
+        match effect {
+            Effect::Clear { .. } | Effect::Swap { .. } => touched.all = true,
+            Effect::Set { key, .. }
+            | Effect::Splice { key, .. }
+            | Effect::Delete { key }
+            | Effect::Expire { key, .. }
+            | Effect::Persist { key } => touched.add(self.store.shard_of(key), key),
+            Effect::Rename { from, to } => {
+                touched.add(self.store.shard_of(from), from);
+                touched.add(self.store.shard_of(to), to);
+            }
+        }
     }
 
     #[inline]
@@ -143,6 +276,7 @@ impl Keyspace for Txn<'_> {
 
     #[inline]
     fn read(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
+        self.look_at(key);
         let (touch, shard) = (self.touch, self.store.shard_of(key));
         let result = self.held.get(shard).engine.read(key, touch);
         // Looked at in place: moving an entry costs more than counting it.
@@ -156,6 +290,7 @@ impl Keyspace for Txn<'_> {
 
     #[inline]
     fn read_to_edit(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
+        self.look_at(key);
         let touch = self.touch;
         self.shard(key).engine.read(key, touch)
     }
@@ -170,6 +305,7 @@ impl Keyspace for Txn<'_> {
 
     #[inline]
     fn peek(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
+        self.look_at(key);
         self.shard(key).engine.read(key, false)
     }
 
@@ -193,8 +329,8 @@ impl Keyspace for Txn<'_> {
                 self.shard(to).touch_watchers(effect);
             }
         }
-        if self.store.log.is_some() {
-            self.scratch.record.push(effect);
+        if self.scratch.log.sink.is_some() {
+            self.record(effect);
         }
     }
 
@@ -207,19 +343,11 @@ impl Keyspace for Txn<'_> {
     }
 
     fn len(&self, space: KeyspaceId) -> u64 {
-        match &self.held {
-            HeldShards::None => self.store.each_shard(|shard| shard.engine.len(space)).sum(),
-            HeldShards::One(_, held) => held.engine.len(space),
-            HeldShards::Several(all) => all.iter().map(|(_, held)| held.engine.len(space)).sum(),
-        }
+        self.over_shards(|shard| shard.engine.len(space))
     }
 
     fn expiring_len(&self, space: KeyspaceId) -> u64 {
-        match &self.held {
-            HeldShards::None => self.store.each_shard(|shard| shard.engine.expiring_len(space)).sum(),
-            HeldShards::One(_, held) => held.engine.expiring_len(space),
-            HeldShards::Several(all) => all.iter().map(|(_, held)| held.engine.expiring_len(space)).sum(),
-        }
+        self.over_shards(|shard| shard.engine.expiring_len(space))
     }
 
     fn average_ttl_ms(&mut self, space: KeyspaceId) -> Option<u64> {
@@ -254,6 +382,7 @@ impl Keyspace for Txn<'_> {
         if matches!(self.held, HeldShards::None) {
             let mut held = self.store.lock_patiently(shard);
             held.engine.set_time(self.now);
+            self.look_over(&held);
             let step = held.engine.scan(space, cursor & !0xFFFF, visit);
             self.store.unlock_one(held);
             return self.next_cursor(shard, step);
@@ -266,6 +395,7 @@ impl Keyspace for Txn<'_> {
             self.store.unlock(before);
             self.held.get(shard).engine.set_time(self.now);
         }
+        self.look_over_held(shard);
         let step = self.held.get(shard).engine.scan(space, cursor & !0xFFFF, visit);
         self.next_cursor(shard, step)
     }
@@ -307,6 +437,7 @@ impl Keyspace for Txn<'_> {
     }
 
     fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64> {
+        self.look_at(key);
         self.shard(key).engine.cost_bytes(key)
     }
 }

@@ -1,11 +1,12 @@
 //! What shards need without anybody asking: expired entries removed, pages cleaned. Done by workers in small steps.
 
+use crate::commit::Blocked;
 use crate::lock_set::LockSet;
 use crate::shard::ShardEngine;
 use crate::store::Store;
 use crate::txn::{At, Scratch};
 use base::{DbIndex, ShardId};
-use engine::{Effect, Engine, Keyspace};
+use engine::{Effect, Engine, Keyspace, WriteClass};
 use std::sync::atomic::Ordering;
 
 /// Expired entries removed under one locking.
@@ -23,15 +24,30 @@ impl Store {
 
     /// One step of upkeep of a shard; true when there is more to do. A shard that is locked is left for later.
     pub fn upkeep(&self, shard: ShardId, worker: usize, scratch: &mut Scratch) -> bool {
+        if self.gate.is_loading() {
+            return false;
+        }
         if self.arena.merge_one() {
             return true;
         }
-        let at = At { now: self.clock.now_ms(), db: DbIndex(0), touch: false, worker };
-        self.commit(scratch, &LockSet::One(shard), &at, |txn| {
+        let may_expire = self.active_expiration.load(Ordering::Relaxed);
+        let now = self.clock.now_ms();
+        let at = |writes| At { now, db: DbIndex(0), touch: false, worker, writes };
+        let expire_step = if may_expire { EXPIRE_STEP } else { 0 };
+        let class = if may_expire { WriteClass::Frees } else { WriteClass::Nothing };
+        match self.upkeep_step(shard, &at(class), expire_step, scratch) {
+            // What has expired stays for now, and no read finds it; pages are cleaned all the same.
+            Err(Blocked::Log | Blocked::Refused) => self.upkeep_step(shard, &at(WriteClass::Nothing), 0, scratch),
+            result => result,
+        }
+        .unwrap_or(false)
+    }
+
+    fn upkeep_step(&self, shard: ShardId, at: &At, expire_step: usize, scratch: &mut Scratch) -> Result<bool, Blocked> {
+        self.commit(scratch, &LockSet::One(shard), at, |txn| {
             // The keys are copied out, since their entries are removed while they are named.
             let mut due: Vec<(Vec<u8>, base::KeyspaceId)> = Vec::new();
             let engine = &mut txn.held.get(shard).engine;
-            let expire_step = if self.active_expiration.load(Ordering::Relaxed) { EXPIRE_STEP } else { 0 };
             let found = engine.due(expire_step, &mut |key| due.push((key.bytes.to_vec(), key.space)));
             for (bytes, space) in &due {
                 let key = self.key(*space, bytes);
@@ -40,11 +56,11 @@ impl Store {
             txn.scratch.expired += due.len() as u64;
             txn.held.get(shard).watch.upkeep(at.now);
             let engine = &mut txn.held.get(shard).engine;
-            let cleaned = engine.clean(CLEAN_STEP);
+            // Cleaning hands what a cleared database held to a running checkpoint.
+            let cleaned = !self.backlog().is_full() && engine.clean(CLEAN_STEP);
             // Items that turn out not to be due yet are only sorted again, so a short find may have more behind it.
             let more_due = matches!(engine, ShardEngine::Memory(engine) if engine.has_due());
             Ok(expire_step > 0 && (found == expire_step || more_due) || cleaned)
         })
-        .unwrap_or(false)
     }
 }

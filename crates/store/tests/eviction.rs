@@ -8,7 +8,7 @@ use engine::{Effect, Encoding, Engine, Keyspace, Value};
 use engine_mem::{EvictionOrder, EvictionPolicy, EvictionScope, StampMode};
 use std::sync::Arc;
 use store::shard::ShardEngine;
-use store::{At, LockSet, Scratch, Store, StoreOptions, Wake, WorkerSet};
+use store::{At, LockSet, Scratch, Store, StoreOptions, Wake, WorkerSet, WriteClass};
 
 struct NobodyWaits;
 
@@ -23,10 +23,10 @@ const KEYS: u64 = 200_000;
 fn set(store: &Store, scratch: &mut Scratch, name: &str) -> ShardId {
     let value = [b'v'; 100];
     if store.is_over_budget() {
-        assert!(store.evict(name.len() + value.len(), 0, scratch), "there is something to evict");
+        assert_eq!(store.evict(name.len() + value.len(), 0, scratch), Ok(true), "there is something to evict");
     }
     let shard = store.shard_of_bytes(name.as_bytes());
-    let at = At { now: 1_000, db: DbIndex(0), touch: false, worker: 0 };
+    let at = At { now: 1_000, db: DbIndex(0), touch: false, worker: 0, writes: WriteClass::Any };
     let done = store.commit(scratch, &LockSet::One(shard), &at, |txn| {
         let key = txn.key(name.as_bytes());
         let value = Value::Bytes(&value);

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::shard::ShardEngine;
-use store::{At, LockSet, Scratch, Store, StoreOptions, Wake, WorkerSet};
+use store::{At, LockSet, Scratch, Store, StoreOptions, Wake, WorkerSet, WriteClass};
 
 struct NobodyWaits;
 
@@ -20,7 +20,7 @@ impl Wake for NobodyWaits {
 const KEPT: u64 = 20_000;
 
 fn at(worker: usize) -> At {
-    At { now: 1_000, db: DbIndex(0), touch: false, worker }
+    At { now: 1_000, db: DbIndex(0), touch: false, worker, writes: WriteClass::Any }
 }
 
 /// Sets or deletes one key, under its shard's lock.

@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | `ONGGI_DIFF_TARGETS` | servers, the reference first | `valkey,redis,onggi` |
 //! | `ONGGI_DIFF_COMMANDS` | random commands | 200000 |
-//! | `ONGGI_DIFF_SEED` | seed of the rounds | fresh |
+//! | `ONGGI_DIFF_SEED` | seed of the rounds | `ONGGI_TEST_SEED`, or fresh |
 //! | `ONGGI_DIFF_ROUND` | only this round | all |
 //! | `ONGGI_DIFF_FAMILIES` | random commands only of these families, with commas | all |
 //! | `ONGGI_DIFF_SCRIPTS` | only these scripts, with commas; `none` for none | all |
@@ -180,7 +180,8 @@ fn number(name: &str) -> Result<Option<u64>, String> {
 }
 
 fn run_rounds(session: &mut Session, report: &mut Report) -> Result<(), String> {
-    let seed = number("ONGGI_DIFF_SEED")?.unwrap_or_else(|| OsEntropy.rng().next_u64());
+    let given = number("ONGGI_DIFF_SEED")?.or(number("ONGGI_TEST_SEED")?);
+    let seed = given.unwrap_or_else(|| OsEntropy.rng().next_u64());
     let commands = number("ONGGI_DIFF_COMMANDS")?.unwrap_or(200_000);
     let only = number("ONGGI_DIFF_ROUND")?;
     let families = env::var("ONGGI_DIFF_FAMILIES").unwrap_or_default();

@@ -86,4 +86,5 @@ def pieces(_job):
             for kind in ("onggi", "valkey") for client in ALL]
 
 
-STAGE = Stage("clients", "applications on redis-py, go-redis, Jedis, ioredis and redis-rs load real catalogues", run, pieces)
+STAGE = Stage("clients", "applications on redis-py, go-redis, Jedis, ioredis and redis-rs load real catalogues", run, pieces,
+              measures=True)

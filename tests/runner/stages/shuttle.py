@@ -1,5 +1,6 @@
 """Shuttle: tests of locks and mailboxes under random schedules, for crates that ask with
-`[package.metadata.checks] shuttle = [...]`. The tests read SHUTTLE_SCHEDULES, how many schedules to try.
+`[package.metadata.checks] shuttle = [...]`. The tests read SHUTTLE_SCHEDULES, how many schedules
+to try, and draw them from ONGGI_TEST_SEED.
 
 `--cfg shuttle` gives these crates other atomics, so their build is kept apart from everybody else's.
 """

@@ -5,7 +5,7 @@ use crate::tree;
 use std::fs;
 
 /// The layer of every crate, by directory under `crates/`. A new crate gets its line here before anything uses it.
-const LAYERS: [(&str, u8); 29] = [
+const LAYERS: [(&str, u8); 30] = [
     ("base", 0),
     ("vfs", 1),
     ("codec", 1),
@@ -36,6 +36,7 @@ const LAYERS: [(&str, u8); 29] = [
     // Its grammar draws the requests of other tests.
     ("tests/differential", TEST_ONLY - 1),
     ("tests/in-process", TEST_ONLY),
+    ("tests/faults", TEST_ONLY),
     ("tests/protocol", TEST_ONLY),
 ];
 

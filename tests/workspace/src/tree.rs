@@ -64,7 +64,8 @@ pub fn all_paths() -> Vec<String> {
                 if !NOT_SOURCE.contains(&name.as_str()) {
                     open.push(path);
                 }
-            } else {
+            } else if name != ".git" {
+                // Of a worktree it is a file.
                 let relative = path.strip_prefix(&root).expect("a file below the root");
                 found.push(relative.to_string_lossy().replace('\\', "/"));
             }

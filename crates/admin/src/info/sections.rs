@@ -64,7 +64,8 @@ pub(super) fn clients(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "maxclients", clients.limit());
     line(text, "client_recent_max_input_buffer", largest(|held| held.input_bytes));
     line(text, "client_recent_max_output_buffer", largest(|held| held.unsent_bytes));
-    zeros(text, &["blocked_clients", "tracking_clients", "pubsub_clients"]);
+    line(text, "blocked_clients", all.iter().filter(|client| client.is_blocked()).count());
+    zeros(text, &["tracking_clients", "pubsub_clients"]);
     line(text, "watching_clients", watched.len());
     line(text, "clients_in_timeout_table", 0);
     line(text, "total_watched_keys", watched.iter().sum::<usize>());

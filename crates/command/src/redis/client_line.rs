@@ -35,9 +35,10 @@ impl fmt::Display for Line<'_> {
 
 /// The letters of `flags`, `N` when there are no others.
 pub(super) fn flag_letters(info: &ClientInfo) -> String {
-    const LETTERS: [(ClientFlags, char); 6] = [
+    const LETTERS: [(ClientFlags, char); 7] = [
         (ClientFlags::MONITOR, 'O'),
         (ClientFlags::TRANSACTION, 'x'),
+        (ClientFlags::BLOCKED, 'b'),
         (ClientFlags::WATCH_BROKEN, 'd'),
         (ClientFlags::CLOSING, 'c'),
         (ClientFlags::NO_EVICT, 'e'),

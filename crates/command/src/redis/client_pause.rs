@@ -1,5 +1,6 @@
 //! CLIENT PAUSE, UNPAUSE and UNBLOCK.
 
+use crate::clients::{Clients, Unblock};
 use crate::error::{self, Stop};
 use crate::pause::{Pause, Paused};
 use crate::spec::{Argument, Docs};
@@ -93,12 +94,13 @@ pub(super) static UNBLOCK: CommandSpec = CommandSpec {
     run: Run::Call(unblock),
 };
 
-/// No command of this server blocks yet, so no connection is ever found waiting.
 fn unblock(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     if ctx.args.len() == 4 && !ctx.is_word(3, "timeout") && !ctx.is_word(3, "error") {
         return Err(Stop::error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"));
     }
-    parse_integer(&ctx.args[2]).ok_or(error::NOT_INTEGER)?;
-    ctx.reply.integer(0);
+    let id = parse_integer(&ctx.args[2]).ok_or(error::NOT_INTEGER)?;
+    let how = if ctx.args.len() == 4 && ctx.is_word(3, "error") { Unblock::Error } else { Unblock::Timeout };
+    let is_unblocked = u64::try_from(id).is_ok_and(|id| ctx.host.part::<Clients>().unblock(id, how));
+    ctx.reply.integer(i64::from(is_unblocked));
     Ok(())
 }

@@ -65,7 +65,8 @@ fn exec(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         return Err(Stop::error("EXECABORT Transaction discarded because of previous errors."));
     }
     fetch_all(ctx)?;
-    if ctx.session.watch.is_broken() || any_watched_expired(ctx)? {
+    // The keys are looked at in any case: the reply tells of changes to them, which may still be on their way to the log.
+    if any_watched_expired(ctx)? | ctx.session.watch.is_broken() {
         end(ctx);
         ctx.reply.null_array();
         return Ok(());
@@ -160,10 +161,11 @@ fn databases(selected: DbIndex, transaction: &Transaction) -> BTreeSet<DbIndex> 
 fn any_watched_expired(ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
     let selected = ctx.session.db;
     let mut expired = false;
-    for watched in ctx.session.watch.keys.iter().filter(|watched| watched.was_live) {
+    for watched in &ctx.session.watch.keys {
         ctx.ks.select(watched.db);
         let key = ctx.ks.key(&watched.key);
-        expired |= ctx.ks.peek(&key)?.is_none();
+        let is_gone = ctx.ks.peek(&key)?.is_none();
+        expired |= watched.was_live && is_gone;
     }
     ctx.ks.select(selected);
     Ok(expired)

@@ -156,6 +156,7 @@ fn read_through(
             seed,
             cores: settings.generator_cores.as_ref(),
             drain: DRAIN,
+            until: None,
         },
         &mut |progress| harness.steps.advance(progress.fraction),
     )?;

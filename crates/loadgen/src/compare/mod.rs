@@ -8,6 +8,7 @@
 
 mod eviction;
 mod memory;
+pub mod persistence;
 mod rounds;
 mod strings;
 mod two_workers;
@@ -20,6 +21,7 @@ use crate::process::Cores;
 use crate::progress::Steps;
 use crate::results::{FORMAT, Results, Section};
 use crate::server::{Server, ServerRecord, ServerSpec, StartOptions};
+use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
 /// A load average above this share of the cores, before anything was started, is somebody else's work.
@@ -36,6 +38,8 @@ pub enum Suite {
     TwoWorkers,
     /// Hit ratios under a memory limit.
     Eviction,
+    /// The cost of the log, of checkpoints and of restarts; these parts of it.
+    Persistence(Vec<persistence::Part>),
     /// Rows of the user's own, without targets.
     Custom(Vec<Row>),
 }
@@ -48,6 +52,7 @@ impl Suite {
             Self::Memory => "memory",
             Self::TwoWorkers => "two-workers",
             Self::Eviction => "eviction",
+            Self::Persistence(_) => "persistence",
             Self::Custom(_) => "custom",
         }
     }
@@ -68,8 +73,10 @@ pub struct Plan {
     pub rounds: Option<usize>,
     /// Seconds per window, where the suite's own length is not wanted.
     pub seconds: Option<f64>,
-    /// Factor on the number of keys of the memory and eviction suites.
+    /// Factor on the number of keys of the memory, eviction and persistence suites.
     pub scale: f64,
+    /// Where servers get their directories; the system's directory for temporary files if `None`.
+    pub directory: Option<PathBuf>,
     /// Cores for the servers; `None` leaves them free.
     pub server_cores: Option<Cores>,
     /// Over unix sockets instead of TCP.
@@ -100,11 +107,13 @@ pub fn run(plan: &Plan) -> Result<Results> {
         ));
     }
     let mut harness = Harness { plan, steps, records: Vec::new() };
+    let mut pictures = Vec::new();
     let sections = match &plan.suite {
         Suite::Strings => strings::run(&mut harness)?,
         Suite::Memory => memory::run(&mut harness)?,
         Suite::TwoWorkers => two_workers::run(&mut harness)?,
         Suite::Eviction => eviction::run(&mut harness)?,
+        Suite::Persistence(parts) => persistence::run(&mut harness, parts, &mut pictures)?,
         Suite::Custom(rows) => strings::run_custom(&mut harness, rows)?,
     };
     harness.steps.finish();
@@ -121,6 +130,7 @@ pub fn run(plan: &Plan) -> Result<Results> {
         subject: plan.subject.clone(),
         servers: harness.records,
         sections,
+        pictures,
     })
 }
 
@@ -155,6 +165,7 @@ impl Harness<'_> {
             workers: 1,
             cores: self.plan.server_cores.clone(),
             unix_socket: self.plan.unix_socket,
+            directory: self.plan.directory.clone(),
         }
     }
 

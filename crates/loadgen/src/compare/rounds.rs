@@ -65,12 +65,26 @@ impl Harness<'_> {
         effort: Effort,
         figure: Figure,
     ) -> Result<Vec<Cell>> {
+        self.interleave_then(&self.plan.settings, servers, row, effort, figure, &mut |_| Ok(()))
+    }
+
+    /// As [`Self::interleave`] with settings of the suite's own, calling `after` with the server behind each of its
+    /// windows.
+    pub(super) fn interleave_then(
+        &self,
+        settings: &Settings,
+        servers: &[Server],
+        row: &Row,
+        effort: Effort,
+        figure: Figure,
+        after: &mut dyn FnMut(&Server) -> Result<()>,
+    ) -> Result<Vec<Cell>> {
         let mut windows: Vec<Vec<Measurement>> = servers.iter().map(|_| Vec::new()).collect();
         let mut latencies: Vec<_> = servers.iter().map(|_| new_histogram()).collect();
         for round in 0..effort.rounds {
             // Another seed each round, the same for all servers in it.
-            let seed = self.plan.settings.seed.wrapping_add(round as u64);
-            let settings = Settings { seconds: effort.seconds, seed, ..self.plan.settings.clone() };
+            let seed = settings.seed.wrapping_add(round as u64);
+            let settings = Settings { seconds: effort.seconds, seed, ..settings.clone() };
             for turn in 0..servers.len() {
                 let at = (round + turn) % servers.len();
                 let name = &servers[at].record.name;
@@ -80,6 +94,7 @@ impl Harness<'_> {
                 })?;
                 windows[at].push(window);
                 latencies[at].add(latency).expect("all histograms have the same bounds");
+                after(&servers[at])?;
             }
         }
         servers

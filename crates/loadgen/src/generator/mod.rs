@@ -99,6 +99,8 @@ pub struct Run<'a> {
     pub cores: Option<&'a Cores>,
     /// How long a fixed-rate run waits after its window for the replies it still owes to the histogram.
     pub drain: Duration,
+    /// Ends the run, window included, as soon as it is set. Relaxed: it guards no other data.
+    pub until: Option<&'a AtomicBool>,
 }
 
 /// What a run came to, over its window.
@@ -330,6 +332,9 @@ fn coordinate(run: &Run<'_>, shared: &Shared, origin: Instant, watch: &mut dyn F
     let mut look_up_until = |until: Option<Instant>| -> Result<()> {
         loop {
             interrupt::check()?;
+            if run.until.is_some_and(|until| until.load(Ordering::Relaxed)) {
+                shared.stop.store(true, Ordering::Relaxed);
+            }
             let now = Instant::now();
             let ended = shared.running.load(Ordering::Acquire) == 0 || shared.stop.load(Ordering::Relaxed);
             if ended || until.is_some_and(|until| now >= until) {

@@ -173,7 +173,7 @@ fn step_down(value: f64) -> f64 {
     [5.0, 2.0, 1.0].into_iter().map(|step| step * decade).find(|&step| step <= value * 1.000_001).unwrap_or(decade)
 }
 
-fn step_up(value: f64) -> f64 {
+pub(super) fn step_up(value: f64) -> f64 {
     let decade = 10f64.powf(value.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0];
     steps.into_iter().map(|step| step * decade).find(|&step| step >= value * 0.999_999).unwrap_or(decade * 10.0)

@@ -1,6 +1,6 @@
 //! One page: verdicts first, bars for every row, latency curves, and at the end what is needed to measure again.
 
-use super::{chart, markdown, reached, score, title};
+use super::{chart, markdown, picture, reached, score, title};
 use crate::results::{Better, ResultRow, Results, Section};
 use crate::targets::Verdict;
 
@@ -21,6 +21,7 @@ pub fn render(results: &Results) -> String {
     );
     page.push_str(&score_line(results));
     page.push_str(&legend(results, &hue));
+    page.push_str(&pictures_html(results, &hue));
     for section in &results.sections {
         page.push_str(&section_html(section, results, &hue));
     }
@@ -46,19 +47,19 @@ pub(crate) fn escape(text: &str) -> String {
 }
 
 /// The colour of each server: one for the subject, the others in order.
-struct Hues(Vec<(String, String)>);
+pub(crate) struct Hues(Vec<(String, String)>);
 
 const HUES: usize = 5;
 
 impl Hues {
-    fn new(results: &Results) -> Self {
+    pub(crate) fn new(results: &Results) -> Self {
         let others = results.servers.iter().filter(|server| server.name != results.subject);
         let mut named = vec![(results.subject.clone(), "subject".to_owned())];
         named.extend(others.enumerate().map(|(at, server)| (server.name.clone(), format!("hue{}", at % HUES + 1))));
         Self(named)
     }
 
-    fn class(&self, server: &str) -> String {
+    pub(crate) fn class(&self, server: &str) -> String {
         self.0.iter().find(|(name, _)| name == server).map_or_else(String::new, |(_, class)| class.clone())
     }
 }
@@ -96,6 +97,19 @@ fn legend(results: &Results, hue: &dyn Fn(&str) -> String) -> String {
         })
         .collect();
     format!("<ul class=\"legend\">{items}</ul>\n")
+}
+
+fn pictures_html(results: &Results, hue: &dyn Fn(&str) -> String) -> String {
+    let drawn = results.pictures.iter().filter_map(|picture| {
+        Some(format!(
+            "<section>\n<h2>{}</h2>\n<p class=\"about\">{} In {}.</p>\n{}\n</section>\n",
+            escape(&picture.title),
+            escape(&picture.about),
+            escape(&picture.unit),
+            picture::svg(picture, hue)?
+        ))
+    });
+    drawn.collect()
 }
 
 fn section_html(section: &Section, results: &Results, hue: &dyn Fn(&str) -> String) -> String {
@@ -193,12 +207,13 @@ fn again_html(results: &Results) -> String {
     for server in &results.servers {
         let cores = server.cores.as_ref().map_or_else(String::new, |cores| format!(", on core {cores}"));
         list.push_str(&format!(
-            "<dt>{}</dt><dd>{}, allocator {}{}<br><code>{}</code></dd>\n",
+            "<dt>{}</dt><dd>{}, allocator {}{}<br><code>{}</code>{}</dd>\n",
             escape(&server.name),
             escape(&server.version),
             escape(&server.allocator),
             escape(&cores),
-            escape(&server.command)
+            escape(&server.command),
+            server.settings.iter().map(|line| format!("<br><code>{}</code>", escape(line))).collect::<String>()
         ));
     }
     list.push_str(&format!(

@@ -1,6 +1,6 @@
 //! Markdown: the same tables for standard output and for the file that stands beside the page.
 
-use super::{figure, interval, reached, score, title};
+use super::{figure, interval, picture, reached, score, title};
 use crate::results::{ResultRow, Results, Section};
 
 /// The whole document.
@@ -19,6 +19,10 @@ pub fn render(results: &Results) -> String {
     if judged > 0 {
         text.push_str(&format!("\n**{met} of {judged} targets met.**\n"));
     }
+    for (at, picture) in results.pictures.iter().enumerate() {
+        let (title, file) = (&picture.title, picture::file_name(at));
+        text.push_str(&format!("\n## {title}\n\n{} In {}.\n\n![{title}]({file})\n", picture.about, picture.unit));
+    }
     text.push_str(&tables(results));
     text.push_str("\n## Servers\n\n");
     for server in &results.servers {
@@ -27,6 +31,9 @@ pub fn render(results: &Results) -> String {
             "- **{}**: {}, allocator {}{cores}\n  `{}`\n",
             server.name, server.version, server.allocator, server.command
         ));
+        for line in &server.settings {
+            text.push_str(&format!("  - started with: {line}\n"));
+        }
     }
     text.push_str(&format!("\n## Again\n\n```\n{}\n```\n\n{}\n", results.command_line, load_line(results)));
     text

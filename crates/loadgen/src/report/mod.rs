@@ -3,6 +3,7 @@
 pub mod chart;
 pub mod html;
 pub mod markdown;
+pub mod picture;
 
 use crate::results::Results;
 use crate::stats::Estimate;
@@ -51,6 +52,7 @@ pub(crate) fn title(results: &Results) -> &'static str {
         "memory" => "Memory per key",
         "two-workers" => "Two workers on two cores",
         "eviction" => "Hit ratio under eviction",
+        "persistence" => "What keeping data costs",
         _ => "Servers side by side",
     }
 }
@@ -70,7 +72,7 @@ pub(crate) mod tests {
     use crate::machine::Machine;
     use crate::measure::Settings;
     use crate::payload::Content;
-    use crate::results::{Better, Cell, FORMAT, ResultRow, Section, curve_of};
+    use crate::results::{Better, Cell, FORMAT, Picture, ResultRow, Section, Track, curve_of};
     use crate::server::ServerRecord;
     use crate::targets::Target;
     use crate::template::KeyFormat;
@@ -95,6 +97,7 @@ pub(crate) mod tests {
             version: "1.0".into(),
             allocator: "jemalloc".into(),
             cores: None,
+            settings: Vec::new(),
         };
         Results {
             format: FORMAT,
@@ -132,6 +135,20 @@ pub(crate) mod tests {
                 better: Better::Lower,
                 rows: vec![row, missed],
             }],
+            pictures: vec![Picture {
+                title: "Throughput over time".into(),
+                about: "How <it> went.".into(),
+                unit: "operations per second".into(),
+                tracks: ["onggi", "valkey"]
+                    .map(|server| Track {
+                        server: server.into(),
+                        from_seconds: -1.0,
+                        step_seconds: 0.1,
+                        end_seconds: 0.5,
+                        values: vec![1000.0; 20],
+                    })
+                    .into(),
+            }],
         }
     }
 
@@ -139,6 +156,16 @@ pub(crate) mod tests {
     fn figures_have_three_digits_that_count() {
         let texts: Vec<_> = [0.0, 0.1234, 1.234, 12.34, 123.4, 1234.5, 1_234_567.0, -2.5].map(figure).into();
         assert_eq!(texts, ["0.00", "0.123", "1.23", "12.3", "123", "1,234", "1,234,567", "-2.50"]);
+    }
+
+    #[test]
+    fn pictures_are_files_of_their_own() {
+        let files = picture::files(&sample());
+        assert_eq!(files.len(), 1);
+        assert_eq!(files[0].0, "picture-1.svg");
+        assert!(files[0].1.starts_with("<svg xmlns=") && files[0].1.contains("curve subject"));
+        assert!(markdown::render(&sample()).contains("![Throughput over time](picture-1.svg)"));
+        assert!(html::render(&sample()).contains("How &lt;it&gt; went."));
     }
 
     #[test]

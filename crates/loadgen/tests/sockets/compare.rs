@@ -3,6 +3,7 @@
 use crate::support::{Behaviour, FakeServer};
 use loadgen::catalogue::TestSpec;
 use loadgen::client::{Address, Login};
+use loadgen::compare::persistence::Part;
 use loadgen::compare::{self, Plan, Suite};
 use loadgen::error::BenchError;
 use loadgen::generator::Pace;
@@ -60,6 +61,7 @@ fn plan(servers: &[&FakeServer], pid: u32) -> Plan {
         rounds: Some(3),
         seconds: Some(0.2),
         scale: 1.0,
+        directory: None,
         server_cores: None,
         unix_socket: false,
         command_line: "onggi bench compare".to_owned(),
@@ -105,6 +107,7 @@ fn plans_that_cannot_work_are_refused() {
     let twin = vec![good.servers[0].clone(), good.servers[0].clone()];
     refused(&Plan { servers: twin, ..good.clone() }, "two servers are named `s0`");
     refused(&Plan { suite: Suite::Memory, ..good.clone() }, "give a command");
+    refused(&Plan { suite: Suite::Persistence(vec![Part::Log]), ..good.clone() }, "give a command");
     refused(&Plan { suite: Suite::Eviction, ..good }, "give a command");
 }
 

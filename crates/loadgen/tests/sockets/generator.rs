@@ -3,11 +3,12 @@
 use crate::support::{Behaviour, FakeServer};
 use loadgen::client::{Address, Login};
 use loadgen::error::BenchError;
-use loadgen::generator::{Extent, Pace, Run, Totals, run};
+use loadgen::generator::{Extent, Pace, Progress, Run, Totals, run};
 use loadgen::keys::{Distribution, KeyStream};
 use loadgen::payload::{Content, Payload, Size};
 use loadgen::template::{KeyFormat, Template};
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A run whose fields a test changes where it cares.
@@ -23,6 +24,7 @@ struct Load {
     pipeline: usize,
     size: Size,
     seed: u64,
+    until: Option<AtomicBool>,
 }
 
 impl Default for Load {
@@ -39,12 +41,17 @@ impl Default for Load {
             pipeline: 7,
             size: Size { min: 0, max: 40 },
             seed: 1,
+            until: None,
         }
     }
 }
 
 impl Load {
     fn run(&self, server: &FakeServer) -> Result<Totals, BenchError> {
+        self.run_watched(server, &mut |_| {})
+    }
+
+    fn run_watched(&self, server: &FakeServer, watch: &mut dyn FnMut(Progress)) -> Result<Totals, BenchError> {
         let format = KeyFormat::default();
         let template = |text| Template::new(text, &format).unwrap();
         let commands: Vec<_> = self.commands.iter().map(|&(text, weight)| (template(text), weight)).collect();
@@ -69,8 +76,9 @@ impl Load {
                 seed: self.seed,
                 cores: None,
                 drain: Duration::from_secs(1),
+                until: self.until.as_ref(),
             },
-            &mut |_| {},
+            watch,
         )
     }
 }
@@ -89,6 +97,23 @@ fn a_load_phase_writes_every_key_once() {
         assert_eq!(totals.value_bytes, value_bytes as u64);
         assert!(totals.own_cpu_us > 0.0);
     }
+}
+
+/// A run of a day ends when it is told to, and what it did until then is told.
+#[test]
+fn a_run_ends_when_it_is_told_to() {
+    let server = FakeServer::start(Behaviour::default());
+    let extent = Extent::Time { warmup: Duration::ZERO, measured: Duration::from_secs(86_400) };
+    let load = Load { extent, until: Some(AtomicBool::new(false)), ..Load::default() };
+    let mut seen = 0;
+    let totals = load
+        .run_watched(&server, &mut |progress| {
+            seen = progress.operations;
+            load.until.as_ref().unwrap().store(seen > 1000, Ordering::Relaxed);
+        })
+        .unwrap();
+    assert!(seen > 1000 && totals.operations >= seen, "{seen} {}", totals.operations);
+    assert!(totals.elapsed < Duration::from_secs(80_000));
 }
 
 /// Connections that asked for the same keys in step would be a load no application makes; the same seed must still

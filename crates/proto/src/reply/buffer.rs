@@ -86,6 +86,19 @@ impl ReplyBuffer {
 
     /// The bytes to be sent in order, for a vectored write.
     pub fn io_slices(&self) -> impl Iterator<Item = IoSlice<'_>> {
+        self.slices().map(IoSlice::new)
+    }
+
+    /// The first `len` bytes to be sent, or all if there are fewer.
+    pub fn io_slices_up_to(&self, mut len: usize) -> impl Iterator<Item = IoSlice<'_>> {
+        self.slices().map_while(move |slice| {
+            let first = slice.get(..slice.len().min(len))?;
+            len = len.wrapping_sub(first.len());
+            (!first.is_empty()).then(|| IoSlice::new(first))
+        })
+    }
+
+    fn slices(&self) -> impl Iterator<Item = &[u8]> {
         let mut from = self.sent;
         self.shared
             .iter()
@@ -98,7 +111,6 @@ impl ReplyBuffer {
                 [bytes, shared.map_or(&[], Shared::rest)]
             })
             .filter(|slice| !slice.is_empty())
-            .map(IoSlice::new)
     }
 
     /// Takes the first `count` bytes out of the queue, after they have been sent.
@@ -178,6 +190,12 @@ impl ReplyBuffer {
     #[inline]
     pub fn mark(&self) -> ReplyMark {
         ReplyMark { bytes: self.bytes.len(), shared: self.shared.len() }
+    }
+
+    /// How many bytes waiting to be sent stand before the mark. Takes time in proportion to the number of spliced values.
+    pub fn len_before(&self, mark: ReplyMark) -> usize {
+        let shared = self.shared.iter().take(mark.shared).map(|shared| shared.rest().len());
+        mark.bytes.wrapping_sub(self.sent).wrapping_add(shared.sum())
     }
 
     /// Takes back what was written after `mark`. Nothing may have been sent in between.
@@ -267,15 +285,20 @@ mod tests {
                     }
                     Step::WriteAndTakeBack(len) => {
                         let mark = reply.mark();
+                        prop_assert_eq!(reply.len_before(mark), reply.len());
                         let open = reply.begin_array();
                         reply.bulk_shared(Arc::new(vec![7; len]));
                         reply.end(open, 12);
                         reply.integer(1);
+                        prop_assert_eq!(sent.len() + reply.len_before(mark), written.len());
                         reply.rewind(mark);
                     }
                 }
                 prop_assert_eq!(sent.len() + reply.len(), written.len());
                 prop_assert_eq!(pending(&reply).len(), reply.len());
+                let half = reply.len() / 2;
+                let first: Vec<u8> = reply.io_slices_up_to(half).flat_map(|slice| slice.to_vec()).collect();
+                prop_assert_eq!(first, &pending(&reply)[..half]);
                 if let Some(bytes) = reply.as_contiguous() {
                     prop_assert_eq!(bytes, pending(&reply));
                 }

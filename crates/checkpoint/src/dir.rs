@@ -1,0 +1,81 @@
+//! The data directory: one process at a time, and what lies in it.
+
+use crate::names::{LOCK, Name};
+use crate::{CheckpointError, SetId};
+use base::Lsn;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vfs::{FileLock, FileSystem};
+
+/// An open data directory. Locked against other processes until it is dropped, unless it was opened to look only.
+#[derive(Debug)]
+pub struct DataDir {
+    fs: Arc<dyn FileSystem>,
+    path: PathBuf,
+    _lock: Option<FileLock>,
+}
+
+/// The files of a data directory that are ours.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Whether there is a manifest.
+    pub manifest: bool,
+    /// Whether there is a replacement of the manifest that was not finished.
+    pub manifest_replacement: bool,
+    /// Snapshot files: set and number, ascending.
+    pub snapshots: Vec<(SetId, u8)>,
+    /// First LSNs of the log's segments, ascending.
+    pub logs: Vec<Lsn>,
+}
+
+impl DataDir {
+    /// Creates the directory if it is missing, and locks it.
+    ///
+    /// # Errors
+    /// [`vfs::FsError::Locked`] with the process number of who has it; else what the operating system says.
+    pub fn open(fs: Arc<dyn FileSystem>, path: &Path) -> Result<Self, CheckpointError> {
+        vfs::create_dirs_synced(&*fs, path)?;
+        let lock = fs.try_lock(&path.join(LOCK))?;
+        Ok(Self { fs, path: path.to_owned(), _lock: Some(lock) })
+    }
+
+    /// Looks at a directory that another process may be using. Only for reading.
+    pub fn open_to_look(fs: Arc<dyn FileSystem>, path: &Path) -> Self {
+        Self { fs, path: path.to_owned(), _lock: None }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file system it is on.
+    pub fn fs(&self) -> &Arc<dyn FileSystem> {
+        &self.fs
+    }
+
+    /// The path of one of its files.
+    pub fn file(&self, name: Name) -> PathBuf {
+        self.path.join(name.to_string())
+    }
+
+    /// What is in it.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn list(&self) -> Result<Listing, CheckpointError> {
+        let mut listing = Listing::default();
+        for entry in self.fs.read_dir(&self.path)? {
+            match Name::parse(&entry.name) {
+                Name::Manifest => listing.manifest = true,
+                Name::ManifestReplacement => listing.manifest_replacement = true,
+                Name::Snapshot { set, file } => listing.snapshots.push((set, file)),
+                Name::Log { first } => listing.logs.push(first),
+                Name::Lock | Name::Other => {}
+            }
+        }
+        listing.snapshots.sort_unstable();
+        listing.logs.sort_unstable();
+        Ok(listing)
+    }
+}

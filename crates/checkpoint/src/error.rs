@@ -1,0 +1,78 @@
+//! What can go wrong with the files of a data directory.
+
+use std::path::PathBuf;
+use vfs::FsError;
+
+/// Every error of this crate. Damage, a newer format, a missing file and a failing disk stay apart.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckpointError {
+    /// The operating system refused; the source names operation, file and reason.
+    #[error(transparent)]
+    Fs(#[from] FsError),
+    /// Bytes of a file are not those that were written.
+    #[error("{}: damaged at offset {offset}: {what}; lost: {lost}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// First byte of the part that is not as it should be.
+        offset: u64,
+        /// What is wrong with it.
+        what: String,
+        /// What cannot be read because of that.
+        lost: String,
+    },
+    /// A newer program wrote the file. Nothing was changed.
+    #[error("{}: format version {version} is newer than the newest this program knows ({known}); nothing was changed", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+        /// The newest version known here.
+        known: u32,
+    },
+    /// There are data files, and no manifest that says which of them count.
+    #[error("{}: MANIFEST is missing, but {found} is there; put the MANIFEST back, or move the files away to begin empty", path.display())]
+    ManifestMissing {
+        /// The data directory.
+        path: PathBuf,
+        /// One of the data files.
+        found: String,
+    },
+    /// A file that the manifest names is not there.
+    #[error("{}: the manifest names this file, and it is missing; lost: {lost}", path.display())]
+    FileMissing {
+        /// The file.
+        path: PathBuf,
+        /// What cannot be read because of that.
+        lost: String,
+    },
+    /// The device has too little free space for a checkpoint of the size that is expected.
+    #[error("{}: a checkpoint needs about {needed} bytes and {available} are free", path.display())]
+    NoSpace {
+        /// The data directory.
+        path: PathBuf,
+        /// Bytes expected to be written.
+        needed: u64,
+        /// Bytes the device has left.
+        available: u64,
+    },
+    /// The checkpoint was given up.
+    #[error("the checkpoint was given up")]
+    Aborted,
+    /// The system did not give a thread.
+    #[error("no thread for the checkpoint: {0}")]
+    Thread(std::io::Error),
+}
+
+impl CheckpointError {
+    /// The device or a quota is full: trying again may work once space was freed.
+    pub fn is_out_of_space(&self) -> bool {
+        match self {
+            Self::Fs(error) => error.is_out_of_space(),
+            Self::NoSpace { .. } => true,
+            _ => false,
+        }
+    }
+}

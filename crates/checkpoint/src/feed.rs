@@ -1,0 +1,248 @@
+//! The way of entries from the shards to the writer threads: chunks in a queue of bounded memory.
+//!
+//! ```text
+//! save (under a shard's lock) -> the sink's chunk -- full --> queue -> writer thread -> written, memory given back
+//! ```
+//!
+//! F1. `save` neither waits nor fails. The bound works elsewhere: see [`engine::Backlog`]. What one command under its
+//!     locks still hands over may go beyond the limit, and shows in the peak.
+//! F2. Memory counts from the moment it is taken (a chunk, a value shared) until its block is written or dropped.
+//! F3. After an abort the queue is empty and stays so: sinks drop what they are given.
+//! F4. The set is complete when every sink was finished. One that is dropped before aborts the feed, so that a walk which was
+//!     given up, or a store that went away, can never look like a whole set.
+
+use crate::chunk::Chunk;
+use crate::format::BLOCK_LEN;
+use base::KeyspaceId;
+use engine::{Backlog, Entry, EntrySink, SharedBytes, Type, Value};
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Values of more bytes than this are shared with the store if it holds them in an allocation of their own; others are
+/// copied. Copying 16 KiB takes about a microsecond.
+pub(crate) const SHARE_LEN_MIN: usize = 16 << 10;
+
+/// Room for the entry that fills a chunk, so that most chunks never grow.
+const CHUNK_SLACK: usize = 2 << 10;
+
+/// How a feed is made.
+#[derive(Clone, Copy, Debug)]
+pub struct FeedOptions {
+    /// Bytes in chunks and shared values at which writes wait; the walk stops at half of them. At least four times what
+    /// the chunks being filled take (66 KiB a shard), whatever is said here.
+    pub limit_bytes: u64,
+}
+
+impl Default for FeedOptions {
+    /// 64 MiB: a quarter of a second of a device that writes 256 MiB/s.
+    fn default() -> Self {
+        Self { limit_bytes: 64 << 20 }
+    }
+}
+
+/// The queue of one checkpoint. Clones are handles of the same.
+#[derive(Clone)]
+pub struct Feed(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    /// Notified when there is a chunk, and when there will be no more.
+    ready: Condvar,
+    backlog: Arc<Backlog>,
+    limit: u64,
+    aborted: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Chunk>,
+    /// Sinks not yet dropped: their last chunk is still to come.
+    sinks: usize,
+    /// Sinks made so far.
+    sinks_made: u64,
+    /// No further sink will be made.
+    closed: bool,
+}
+
+impl Feed {
+    /// An empty queue, whose memory counts in `backlog`.
+    pub fn new(options: FeedOptions, backlog: Arc<Backlog>) -> Self {
+        backlog.begin(options.limit_bytes);
+        Self(Arc::new(Shared {
+            state: Mutex::default(),
+            ready: Condvar::new(),
+            backlog,
+            limit: options.limit_bytes,
+            aborted: AtomicBool::new(false),
+        }))
+    }
+
+    /// A sink for one shard. It is to be finished and dropped, which sends its last chunk. Takes no memory before its first
+    /// entry.
+    pub fn sink(&self) -> Box<dyn EntrySink> {
+        let mut state = self.0.state.lock();
+        state.sinks += 1;
+        state.sinks_made += 1;
+        // Chunks being filled are written only when they are full: the walk needs room beside them.
+        self.0.backlog.set_limit(self.0.limit.max(4 * state.sinks_made * (BLOCK_LEN + CHUNK_SLACK) as u64));
+        drop(state);
+        Box::new(FeedSink {
+            shared: Arc::clone(&self.0),
+            bytes: Vec::new(),
+            entries: 0,
+            charged: 0,
+            is_finished: false,
+        })
+    }
+
+    /// Whether the checkpoint was given up, by [`Feed::abort`] or by a writer thread that failed.
+    pub fn is_aborted(&self) -> bool {
+        self.0.aborted.load(Ordering::Relaxed)
+    }
+
+    /// Gives the checkpoint up: the queue is emptied, writer threads end, who waits for room goes on.
+    pub fn abort(&self) {
+        self.0.abort();
+    }
+
+    /// After this, [`Feed::take`] ends when the last sink is dropped and the queue is empty.
+    pub(crate) fn close(&self) {
+        self.0.state.lock().closed = true;
+        self.0.ready.notify_all();
+    }
+
+    /// The next chunk, waiting for one; `None` when there will be no more, or after an abort.
+    pub(crate) fn take(&self) -> Option<Chunk> {
+        let mut state = self.0.state.lock();
+        loop {
+            if self.is_aborted() {
+                return None;
+            }
+            if let Some(chunk) = state.queue.pop_front() {
+                return Some(chunk);
+            }
+            if state.closed && state.sinks == 0 {
+                return None;
+            }
+            self.0.ready.wait(&mut state);
+        }
+    }
+
+    /// Drops a chunk that is written.
+    pub(crate) fn release(&self, chunk: Chunk) {
+        let bytes = chunk.memory_bytes();
+        drop(chunk);
+        self.0.backlog.discharge(bytes);
+    }
+}
+
+impl Shared {
+    fn abort(&self) {
+        self.aborted.store(true, Ordering::Relaxed);
+        let queue = std::mem::take(&mut self.state.lock().queue);
+        self.ready.notify_all();
+        queue.iter().for_each(|chunk| self.backlog.discharge(chunk.memory_bytes()));
+    }
+
+    fn push(&self, chunk: Chunk) {
+        let mut state = self.state.lock();
+        if self.aborted.load(Ordering::Relaxed) {
+            drop(state);
+            return self.backlog.discharge(chunk.memory_bytes());
+        }
+        state.queue.push_back(chunk);
+        drop(state);
+        self.ready.notify_one();
+    }
+}
+
+/// Collects the entries of one shard.
+struct FeedSink {
+    shared: Arc<Shared>,
+    bytes: Vec<u8>,
+    entries: u32,
+    /// Bytes counted for the chunk so far.
+    charged: u64,
+    is_finished: bool,
+}
+
+impl FeedSink {
+    fn save_shared(&mut self, space: KeyspaceId, entry: &Entry<'_>, value: &SharedBytes) {
+        let mut bytes = Vec::with_capacity(entry.key.len() + 48);
+        cmdlog::record::put_set_head(&mut bytes, space, entry.key, entry.encoding, entry.expire_at, value.len());
+        let chunk = Chunk { bytes, tail: Some(SharedBytes::clone(value)), entries: 1 };
+        self.shared.backlog.charge(chunk.memory_bytes());
+        self.shared.push(chunk);
+    }
+
+    fn send(&mut self) {
+        let (bytes, entries) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.entries));
+        let chunk = Chunk { bytes, tail: None, entries };
+        self.recharge(chunk.memory_bytes());
+        self.charged = 0;
+        if entries > 0 {
+            self.shared.push(chunk);
+        } else {
+            self.shared.backlog.discharge(chunk.memory_bytes());
+        }
+    }
+
+    /// Counts what the chunk has grown by.
+    fn recharge(&mut self, bytes: u64) {
+        if bytes > self.charged {
+            self.shared.backlog.charge(bytes - self.charged);
+            self.charged = bytes;
+        }
+    }
+}
+
+impl EntrySink for FeedSink {
+    fn save(&mut self, space: KeyspaceId, entry: &Entry<'_>) {
+        if self.shared.aborted.load(Ordering::Relaxed) {
+            return;
+        }
+        // A further type needs a form of its own here and in the loader.
+        let Type::String = entry.kind;
+        if let Value::Shared(value) = entry.value
+            && value.len() > SHARE_LEN_MIN
+        {
+            return self.save_shared(space, entry, value);
+        }
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve_exact(BLOCK_LEN + CHUNK_SLACK);
+        }
+        let out = &mut self.bytes;
+        cmdlog::record::put_set_head(out, space, entry.key, entry.encoding, entry.expire_at, entry.value.len());
+        out.extend_from_slice(entry.value.bytes());
+        self.entries += 1;
+        self.recharge(self.bytes.capacity() as u64);
+        if self.bytes.len() >= BLOCK_LEN {
+            self.send();
+        }
+    }
+
+    fn finish(&mut self) {
+        self.is_finished = true;
+    }
+}
+
+impl Drop for FeedSink {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            self.shared.abort();
+        }
+        self.send();
+        self.shared.state.lock().sinks -= 1;
+        self.shared.ready.notify_all();
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let left: u64 = self.state.get_mut().queue.iter().map(Chunk::memory_bytes).sum();
+        self.backlog.discharge(left);
+        self.backlog.set_limit(u64::MAX);
+    }
+}

@@ -1,0 +1,349 @@
+//! Reading a set back, on all cores, without trusting a byte of it.
+//!
+//! ```text
+//! file 0: cursor --.   one thread at a time reads the next block of a file;
+//! file 1: cursor --+-> checks, decodes and stores it while others read on
+//! ```
+//!
+//! Threads begin with different files and go on with whichever has blocks left, so that one file keeps all cores busy as
+//! well as many do. A thread holds one block in memory.
+
+use crate::dir::DataDir;
+use crate::envelope;
+use crate::feed::SHARE_LEN_MIN;
+use crate::format::{Chain, FOOTER_LEN, FRAME_LEN, Footer, Frame, Header, Place, SNAPSHOT};
+use crate::names::Name;
+use crate::{CheckpointError, FileInfo, SetInfo};
+use base::KeyspaceId;
+use base::checksum::crc32c;
+use base::hash::KeyHasher;
+use engine::{Effect, Key, NewEntry, SharedBytes, Type, Value};
+use parking_lot::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use vfs::{File, FileSystem, OpenOptions};
+
+/// How far a load has come. Read by others while it runs.
+#[derive(Debug, Default)]
+pub struct LoadProgress {
+    /// Bytes to be read.
+    pub bytes_total: AtomicU64,
+    /// Bytes read, checked and stored.
+    pub bytes_done: AtomicU64,
+    /// Entries stored.
+    pub entries_done: AtomicU64,
+}
+
+/// What was loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadReport {
+    /// Entries stored.
+    pub entries: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// The keyspace behind every SELECT number at the cut.
+    pub spaces: Vec<KeyspaceId>,
+}
+
+/// Loads a set: calls `store` once for every entry, from `threads` threads at once.
+///
+/// Memory beyond what is stored: a block per thread, which is 64 KiB or one big entry.
+///
+/// # Errors
+/// Damage, a missing file or a newer format, naming file, offset and what is lost. Some entries have been stored then; the
+/// caller has to give them up.
+pub fn load(
+    dir: &DataDir,
+    set: &SetInfo,
+    threads: usize,
+    hasher: &KeyHasher,
+    store: &(dyn Fn(&Key<'_>, &NewEntry<'_>) + Sync),
+    progress: &LoadProgress,
+) -> Result<LoadReport, CheckpointError> {
+    progress.bytes_total.store(set.bytes(), Ordering::Relaxed);
+    let sources = (0u8..).zip(&set.files).map(|(number, info)| Source::open(dir, set, number, info));
+    let sources = sources.collect::<Result<Vec<_>, _>>()?;
+    let spaces = sources.first().map(|source| source.header.spaces.clone()).unwrap_or_default();
+    if let Some(odd) = sources.iter().find(|source| source.header.spaces != spaces) {
+        let what = "its databases are not those of the set's first file".to_owned();
+        return Err(envelope::damaged(&SNAPSHOT, &odd.path, 0, what));
+    }
+    let mut known = spaces.clone();
+    known.sort_unstable();
+    let load = Load { sources: &sources, spaces: &known, hasher, store, progress, failed: AtomicBool::new(false) };
+    let results: Vec<Result<u64, CheckpointError>> = std::thread::scope(|scope| {
+        let handles: Vec<_> = (1..threads.max(1))
+            .map(|first| {
+                scope.spawn({
+                    let load = &load;
+                    move || load.run(first)
+                })
+            })
+            .collect();
+        let own = load.run(0);
+        let others =
+            handles.into_iter().map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        std::iter::once(own).chain(others).collect()
+    });
+    let entries = results.into_iter().sum::<Result<u64, _>>()?;
+    Ok(LoadReport { entries, bytes: set.bytes(), spaces })
+}
+
+/// Header and footer of a snapshot file, checked; for tools, which have no manifest to compare with.
+///
+/// # Errors
+/// As [`load`].
+pub fn open_snapshot(fs: &dyn FileSystem, path: &Path) -> Result<(Header, Footer), CheckpointError> {
+    let opened = Opened::open(fs, path)?;
+    Ok((opened.header, opened.footer))
+}
+
+/// A snapshot file whose header and footer are good.
+struct Opened {
+    file: Arc<dyn File>,
+    header: Header,
+    /// Bytes of the header.
+    header_len: u64,
+    chain: Chain,
+    footer: Footer,
+    info: FileInfo,
+}
+
+impl Opened {
+    fn open(fs: &dyn FileSystem, path: &Path) -> Result<Self, CheckpointError> {
+        let file = match fs.open(path, OpenOptions::read()) {
+            Err(error) if error.is_not_found() => {
+                return Err(CheckpointError::FileMissing { path: path.into(), lost: SNAPSHOT.lost.to_owned() });
+            }
+            opened => opened?,
+        };
+        let len = file.len()?;
+        let prefix_len = len.min(envelope::PREFIX_LEN as u64) as usize;
+        let mut bytes = vec![0; prefix_len];
+        file.read_exact_at(&mut bytes, 0)?;
+        let header_len = envelope::PREFIX_LEN + envelope::open_prefix(&SNAPSHOT, path, &bytes)? + envelope::SUFFIX_LEN;
+        if len < (header_len + FOOTER_LEN) as u64 {
+            return Err(envelope::damaged(&SNAPSHOT, path, len, "the file ends before its first block".to_owned()));
+        }
+        bytes.resize(header_len, 0);
+        file.read_exact_at(&mut bytes, 0)?;
+        let header = Header::decode(path, &bytes)?;
+        let mut footer = [0; FOOTER_LEN];
+        let footer_at = len - FOOTER_LEN as u64;
+        file.read_exact_at(&mut footer, footer_at)?;
+        let place = Place { set: header.set, file: header.file };
+        let Some((footer, crc)) = Footer::decode(footer, place) else {
+            let what = "the footer's checksum is wrong: the end of the file is damaged or cut off".to_owned();
+            return Err(envelope::damaged(&SNAPSHOT, path, footer_at, what));
+        };
+        let info = FileInfo { bytes: len, entries: footer.entries, crc };
+        Ok(Self { file, header, header_len: header_len as u64, chain: Chain::new(&bytes), footer, info })
+    }
+}
+
+/// A file being loaded.
+struct Source {
+    path: PathBuf,
+    file: Arc<dyn File>,
+    header: Header,
+    footer: Footer,
+    place: Place,
+    /// Where the footer begins.
+    end: u64,
+    cursor: Mutex<Cursor>,
+}
+
+/// Where the next block of a file begins, and what the footer is to agree with.
+struct Cursor {
+    at: u64,
+    /// Read with the block before it.
+    frame: Option<[u8; FRAME_LEN]>,
+    seen: Footer,
+    chain: Chain,
+    is_done: bool,
+}
+
+/// A block in memory, not yet checked.
+struct Block {
+    at: u64,
+    number: u64,
+    frame: Frame,
+}
+
+impl Source {
+    fn open(dir: &DataDir, set: &SetInfo, number: u8, info: &FileInfo) -> Result<Self, CheckpointError> {
+        let path = dir.file(Name::Snapshot { set: set.set, file: number });
+        let opened = Opened::open(&**dir.fs(), &path)?;
+        let header = &opened.header;
+        let expected = Header {
+            set: set.set,
+            file: number,
+            files: set.files.len() as u8,
+            cut: set.cut,
+            history: set.history,
+            created_ms: set.created_ms,
+            key_id: 0,
+            spaces: header.spaces.clone(),
+        };
+        if *header != expected {
+            let what = format!("it is file {} of set {}, not what the manifest names", header.file, header.set);
+            return Err(envelope::damaged(&SNAPSHOT, &path, 0, what));
+        }
+        if opened.info != *info {
+            let what = format!("{:?}, but the manifest says {info:?}", opened.info);
+            return Err(envelope::damaged(&SNAPSHOT, &path, opened.info.bytes, what));
+        }
+        let cursor =
+            Cursor { at: opened.header_len, frame: None, seen: Footer::default(), chain: opened.chain, is_done: false };
+        Ok(Self {
+            place: Place { set: set.set, file: number },
+            end: info.bytes - FOOTER_LEN as u64,
+            path,
+            file: opened.file,
+            header: opened.header,
+            footer: opened.footer,
+            cursor: Mutex::new(cursor),
+        })
+    }
+
+    fn damaged(&self, offset: u64, what: String, lost: String) -> CheckpointError {
+        CheckpointError::Damaged { path: self.path.clone(), offset, what, lost }
+    }
+
+    /// Reads the next block into `bytes`; `None` after the last.
+    fn next(&self, bytes: &mut Vec<u8>) -> Result<Option<Block>, CheckpointError> {
+        let cursor = &mut *self.cursor.lock();
+        if cursor.is_done {
+            return Ok(None);
+        }
+        if cursor.at == self.end {
+            cursor.is_done = true;
+            let seen = Footer { chain: cursor.chain.finish(), ..cursor.seen };
+            if seen != self.footer {
+                let what = format!("the footer says {:?}, the blocks give {seen:?}", self.footer);
+                return Err(self.damaged(self.end, what, SNAPSHOT.lost.to_owned()));
+            }
+            return Ok(None);
+        }
+        let (at, number) = (cursor.at, cursor.seen.blocks);
+        let lost = || format!("block {number} of the file and those after it");
+        let room = (self.end - at).checked_sub(FRAME_LEN as u64);
+        let Some(room) = room else {
+            return Err(self.damaged(at, "no whole block fits before the footer".to_owned(), lost()));
+        };
+        let frame = match cursor.frame.take() {
+            Some(frame) => frame,
+            None => {
+                let mut frame = [0; FRAME_LEN];
+                self.file.read_exact_at(&mut frame, at)?;
+                frame
+            }
+        };
+        let Some((frame, crc)) = Frame::decode(frame, self.place, number) else {
+            return Err(self.damaged(at, "the checksum of a block's frame is wrong".to_owned(), lost()));
+        };
+        if frame.len > room {
+            return Err(self.damaged(at, format!("a block of {} bytes, with room for {room}", frame.len), lost()));
+        }
+        // The next frame comes along, if there is one.
+        let after = room - frame.len;
+        let with_frame = if after >= FRAME_LEN as u64 { FRAME_LEN } else { 0 };
+        let payload_len = frame.len as usize;
+        bytes.clear();
+        if bytes.try_reserve_exact(payload_len + with_frame).is_err() {
+            let source = std::io::Error::from(std::io::ErrorKind::OutOfMemory);
+            return Err(vfs::FsError::io(vfs::Op::Read, self.path.as_path(), source).into());
+        }
+        bytes.resize(payload_len + with_frame, 0);
+        self.file.read_exact_at(bytes, at + FRAME_LEN as u64)?;
+        cursor.frame = bytes.last_chunk::<FRAME_LEN>().filter(|_| with_frame > 0).copied();
+        bytes.truncate(payload_len);
+        cursor.at = at + FRAME_LEN as u64 + frame.len;
+        cursor.chain.add(crc);
+        cursor.seen.blocks += 1;
+        cursor.seen.entries = cursor.seen.entries.saturating_add(u64::from(frame.entries));
+        cursor.seen.payload_bytes += frame.len;
+        Ok(Some(Block { at, number, frame }))
+    }
+}
+
+/// A load in progress, shared by its threads.
+struct Load<'l> {
+    sources: &'l [Source],
+    /// Ascending.
+    spaces: &'l [KeyspaceId],
+    hasher: &'l KeyHasher,
+    store: &'l (dyn Fn(&Key<'_>, &NewEntry<'_>) + Sync),
+    progress: &'l LoadProgress,
+    failed: AtomicBool,
+}
+
+impl Load<'_> {
+    /// One thread's part. Gives the entries it stored.
+    fn run(&self, first: usize) -> Result<u64, CheckpointError> {
+        let result = self.load_sources(first);
+        if result.is_err() {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    fn load_sources(&self, first: usize) -> Result<u64, CheckpointError> {
+        let (mut entries, mut bytes) = (0, Vec::new());
+        let count = self.sources.len();
+        for source in self.sources.iter().cycle().skip(first % count.max(1)).take(count) {
+            while !self.failed.load(Ordering::Relaxed)
+                && let Some(block) = source.next(&mut bytes)?
+            {
+                self.load_block(source, &block, &mut bytes)?;
+                entries += u64::from(block.frame.entries);
+                self.progress.entries_done.fetch_add(u64::from(block.frame.entries), Ordering::Relaxed);
+                self.progress.bytes_done.fetch_add(FRAME_LEN as u64 + block.frame.len, Ordering::Relaxed);
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Checks a block and stores its entries.
+    fn load_block(&self, source: &Source, block: &Block, bytes: &mut Vec<u8>) -> Result<(), CheckpointError> {
+        let Block { at, number, frame } = *block;
+        let lost = || format!("the {} entries of block {number}", frame.entries);
+        let damaged = |what: String| source.damaged(at, what, lost());
+        let crc = crc32c(bytes);
+        if crc != frame.payload_crc {
+            return Err(damaged(format!("the block's checksum is {crc:#010x}, expected {:#010x}", frame.payload_crc)));
+        }
+        let mut seen = 0u32;
+        let mut big = None;
+        for effect in cmdlog::effects(bytes, self.hasher) {
+            let effect = effect.map_err(|error| damaged(error.to_string()))?;
+            let Effect::Set { key, value, encoding, expire_at } = effect else {
+                return Err(damaged("something that is no entry".to_owned()));
+            };
+            if self.spaces.binary_search(&key.space).is_err() {
+                return Err(damaged(format!("an entry of keyspace {}, which the header does not name", key.space)));
+            }
+            seen = seen.saturating_add(1);
+            let new = NewEntry { kind: Type::String, encoding, value, expire_at };
+            if frame.entries == 1 && value.len() > SHARE_LEN_MIN {
+                big = Some((key.bytes.to_vec(), key.space, encoding, expire_at, value.len()));
+            } else if seen <= frame.entries {
+                (self.store)(&key, &new);
+            }
+        }
+        if seen != frame.entries {
+            return Err(damaged(format!("{seen} entries, expected {}", frame.entries)));
+        }
+        // A big value stands at the end of its block; the block's memory becomes the value's.
+        if let Some((key, space, encoding, expire_at, len)) = big {
+            let mut value = std::mem::take(bytes);
+            value.drain(..value.len().saturating_sub(len));
+            value.shrink_to_fit();
+            let value = SharedBytes::new(value);
+            let new = NewEntry { kind: Type::String, encoding, value: Value::Shared(&value), expire_at };
+            (self.store)(&Key::new(self.hasher, space, &key), &new);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,329 @@
+//! The manifest: which snapshot files count, and from where the log is needed.
+//!
+//! M1. It is replaced as a whole: written beside, synced, renamed, the directory synced. So a reader finds one manifest or
+//!     the one after it.
+//! M2. Until a replacement is known to be durable, a power cut may leave the old or the new; what either names is kept.
+//!     A manifest found at a start is not known to be durable: the process before may have ended, or failed, before its
+//!     sync. It is written once more before anything is removed.
+
+use crate::dir::DataDir;
+use crate::envelope::{self, Kind};
+use crate::names::Name;
+use crate::{CheckpointError, SetId};
+use base::{HistoryId, Lsn, UnixMs, varint};
+use std::path::Path;
+
+/// The manifest's frame.
+pub(crate) const MANIFEST: Kind = Kind {
+    magic: *b"OnggiMAN",
+    version: 1,
+    body_len_max: 16 << 20,
+    lost: "which checkpoint counts; restore the MANIFEST from a backup",
+};
+
+/// Ends of past histories that are kept: a replica that was away for so many unclean stops takes a full sync.
+const PARENTS_MAX: usize = 1000;
+
+/// A snapshot file, as the manifest names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileInfo {
+    /// Length of the file.
+    pub bytes: u64,
+    /// Entries in it.
+    pub entries: u64,
+    /// The checksum at its end, which stands for all of it.
+    pub crc: u32,
+}
+
+/// A set of snapshot files: one checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetInfo {
+    /// Its number.
+    pub set: SetId,
+    /// The position in the log that it stands for.
+    pub cut: Lsn,
+    /// The history that `cut` belongs to.
+    pub history: HistoryId,
+    /// When the cut was made.
+    pub created_ms: UnixMs,
+    /// From where the log leads on from it; `None` when the log was off.
+    pub log_from: Option<Lsn>,
+    /// Its files by number.
+    pub files: Vec<FileInfo>,
+}
+
+impl SetInfo {
+    /// Bytes of all its files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add)
+    }
+
+    /// Entries in all its files.
+    pub fn entries(&self) -> u64 {
+        self.files.iter().map(|file| file.entries).fold(0, u64::saturating_add)
+    }
+}
+
+/// Whether changes are logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogState {
+    /// Whether the log is on: recovery then replays it from the newest set's `log_from`.
+    pub on: bool,
+    /// The position at which it was turned on or off.
+    pub since: Lsn,
+    /// When that was.
+    pub since_ms: UnixMs,
+}
+
+/// What the manifest says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// The history in use.
+    pub history: HistoryId,
+    /// Histories before it, newest first, each with its last LSN.
+    pub parents: Vec<(HistoryId, Lsn)>,
+    /// Whether changes are logged.
+    pub log: LogState,
+    /// Checkpoints, oldest first. A restart loads the last.
+    pub sets: Vec<SetInfo>,
+}
+
+impl Manifest {
+    /// Nothing yet.
+    pub fn new(history: HistoryId, log: LogState) -> Self {
+        Self { history, parents: Vec::new(), log, sets: Vec::new() }
+    }
+
+    /// The checkpoint a restart loads.
+    pub fn newest(&self) -> Option<&SetInfo> {
+        self.sets.last()
+    }
+
+    /// Goes on under another history; the one so far ended at `last`.
+    pub fn begin_history(&mut self, history: HistoryId, last: Lsn) {
+        self.parents.insert(0, (self.history, last));
+        self.parents.truncate(PARENTS_MAX);
+        self.history = history;
+    }
+
+    /// From where the log is needed: for the oldest set, or from its beginning when there is no set. `None` when no part
+    /// of it is.
+    pub fn log_needed_from(&self) -> Option<Lsn> {
+        match self.sets.first() {
+            None => self.log.on.then_some(self.log.since),
+            Some(_) => self.sets.iter().filter_map(|set| set.log_from).min(),
+        }
+    }
+
+    /// Whether it names the file.
+    pub fn names(&self, set: SetId, file: u8) -> bool {
+        self.sets.iter().any(|info| info.set == set && usize::from(file) < info.files.len())
+    }
+
+    /// The bytes of the file.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        let out = &mut body;
+        out.extend_from_slice(&self.history.0);
+        varint::put(out, self.parents.len() as u64);
+        for (history, last) in &self.parents {
+            out.extend_from_slice(&history.0);
+            varint::put(out, last.0);
+        }
+        out.push(u8::from(self.log.on));
+        varint::put(out, self.log.since.0);
+        envelope::put_time(out, self.log.since_ms);
+        varint::put(out, self.sets.len() as u64);
+        self.sets.iter().for_each(|set| put_set(out, set));
+        envelope::seal(&MANIFEST, &body)
+    }
+
+    /// Reads the bytes of the file at `path`, which is for messages.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Newer`] for a newer format; [`CheckpointError::Damaged`] for everything that is not exactly what
+    /// [`Manifest::encode`] gives.
+    pub fn decode(path: &Path, bytes: &[u8]) -> Result<Self, CheckpointError> {
+        let body = envelope::open(&MANIFEST, path, bytes)?;
+        let malformed = || {
+            let what = "its fields are malformed though the checksum is right".to_owned();
+            envelope::damaged(&MANIFEST, path, envelope::PREFIX_LEN as u64, what)
+        };
+        take_manifest(body).ok_or_else(malformed)
+    }
+}
+
+fn put_set(out: &mut Vec<u8>, set: &SetInfo) {
+    varint::put(out, u64::from(set.set.0));
+    varint::put(out, set.cut.0);
+    out.extend_from_slice(&set.history.0);
+    envelope::put_time(out, set.created_ms);
+    out.push(u8::from(set.log_from.is_some()));
+    if let Some(from) = set.log_from {
+        varint::put(out, from.0);
+    }
+    varint::put(out, set.files.len() as u64);
+    for file in &set.files {
+        varint::put(out, file.bytes);
+        varint::put(out, file.entries);
+        out.extend_from_slice(&file.crc.to_le_bytes());
+    }
+}
+
+fn take_manifest(mut rest: &[u8]) -> Option<Manifest> {
+    let rest = &mut rest;
+    let history = envelope::take_history(rest)?;
+    let parents = envelope::take_list(rest, |rest| Some((envelope::take_history(rest)?, envelope::take_lsn(rest)?)))?;
+    let on = take_flag(rest)?;
+    let log = LogState { on, since: envelope::take_lsn(rest)?, since_ms: envelope::take_time(rest)? };
+    let sets = envelope::take_list(rest, take_set)?;
+    let ascending = sets.is_sorted_by(|a, b| a.set < b.set);
+    (rest.is_empty() && ascending).then_some(Manifest { history, parents, log, sets })
+}
+
+fn take_set(rest: &mut &[u8]) -> Option<SetInfo> {
+    let set = SetId(u32::try_from(varint::take(rest)?).ok()?);
+    let (cut, history, created_ms) =
+        (envelope::take_lsn(rest)?, envelope::take_history(rest)?, envelope::take_time(rest)?);
+    let log_from = if take_flag(rest)? { Some(envelope::take_lsn(rest)?) } else { None };
+    let files = envelope::take_list(rest, |rest| {
+        let (bytes, entries) = (varint::take(rest)?, varint::take(rest)?);
+        Some(FileInfo { bytes, entries, crc: envelope::take_u32(rest)? })
+    })?;
+    let possible = (1..=usize::from(crate::names::FILE_NUMBER_MAX) + 1).contains(&files.len());
+    possible.then_some(SetInfo { set, cut, history, created_ms, log_from, files })
+}
+
+fn take_flag(rest: &mut &[u8]) -> Option<bool> {
+    match envelope::take_u8(rest)? {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
+/// The manifest of an open data directory: the only way to change it, and to remove what it no longer names.
+#[derive(Debug)]
+pub struct ManifestFile {
+    current: Manifest,
+    /// Whether `current` is known to survive a power cut (M2).
+    is_durable: bool,
+    /// What failed replacements would have said: one of them may be on the disk (M2).
+    unsure: Vec<Manifest>,
+    /// The highest set number given out.
+    last_set: SetId,
+}
+
+impl ManifestFile {
+    /// Reads the manifest; `None` in a directory that holds no data yet. Changes nothing.
+    ///
+    /// # Errors
+    /// [`CheckpointError::ManifestMissing`] when there are data files without one; and as [`Manifest::decode`].
+    pub fn load(dir: &DataDir) -> Result<Option<Self>, CheckpointError> {
+        let path = dir.file(Name::Manifest);
+        let listing = dir.list()?;
+        if !listing.manifest {
+            let snapshot = listing.snapshots.first().map(|&(set, file)| Name::Snapshot { set, file });
+            let found = snapshot.or(listing.logs.first().map(|&first| Name::Log { first }));
+            return match found {
+                None => Ok(None),
+                Some(found) => {
+                    Err(CheckpointError::ManifestMissing { path: dir.path().into(), found: found.to_string() })
+                }
+            };
+        }
+        let len_max = envelope::PREFIX_LEN + MANIFEST.body_len_max as usize + envelope::SUFFIX_LEN;
+        let bytes = match vfs::read_file(&**dir.fs(), &path, len_max) {
+            Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
+                let what = format!("longer than {len_max} bytes, which no manifest is");
+                return Err(envelope::damaged(&MANIFEST, &path, len_max as u64, what));
+            }
+            read => read?,
+        };
+        let current = Manifest::decode(&path, &bytes)?;
+        let named = current.sets.last().map_or(SetId(0), |set| set.set);
+        let lying = listing.snapshots.last().map_or(SetId(0), |&(set, _)| set);
+        Ok(Some(Self { current, is_durable: false, unsure: Vec::new(), last_set: named.max(lying) }))
+    }
+
+    /// Writes the first manifest of a directory. To be done before anything else is written there.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn create(dir: &DataDir, first: Manifest) -> Result<Self, CheckpointError> {
+        let mut file = Self { current: first.clone(), is_durable: false, unsure: Vec::new(), last_set: SetId(0) };
+        file.commit(dir, first)?;
+        Ok(file)
+    }
+
+    /// The manifest in force.
+    pub fn current(&self) -> &Manifest {
+        &self.current
+    }
+
+    /// A number for the next set.
+    pub fn next_set(&mut self) -> SetId {
+        self.last_set = SetId(self.last_set.0.saturating_add(1));
+        self.last_set
+    }
+
+    /// Replaces the manifest. When this returns, `next` is durable: that is the moment at which a checkpoint counts. All
+    /// files that it names have to be durable before. Blocks for two syncs.
+    ///
+    /// # Errors
+    /// What the operating system says. [`ManifestFile::current`] stays what it was, and a power cut may leave either: what
+    /// `next` names is kept until a later commit has succeeded.
+    pub fn commit(&mut self, dir: &DataDir, next: Manifest) -> Result<(), CheckpointError> {
+        match vfs::replace_file(&**dir.fs(), &dir.file(Name::Manifest), &next.encode()) {
+            Ok(()) => {
+                (self.current, self.is_durable) = (next, true);
+                self.unsure.clear();
+                Ok(())
+            }
+            Err(error) => {
+                self.unsure.push(next);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// From where the log is needed by any manifest that may be on the disk; `None` when no part of it is. Segments before it may
+    /// go only when [`ManifestFile::settle`] has succeeded.
+    pub fn log_needed_from(&self) -> Option<Lsn> {
+        self.manifests().filter_map(Manifest::log_needed_from).min()
+    }
+
+    /// Makes sure that the manifest in force is the durable one (M2). Does nothing when that is known.
+    ///
+    /// # Errors
+    /// As [`ManifestFile::commit`].
+    pub fn settle(&mut self, dir: &DataDir) -> Result<(), CheckpointError> {
+        if self.is_durable && self.unsure.is_empty() { Ok(()) } else { self.commit(dir, self.current.clone()) }
+    }
+
+    /// Removes snapshot files that no manifest names which may be on the disk: sets that retention has dropped, and leftovers of
+    /// checkpoints that were not finished. `writing` is a set being written, which is left alone. Returns the
+    /// bytes freed.
+    ///
+    /// # Errors
+    /// As [`ManifestFile::settle`]; then nothing is removed. A file that cannot be removed ends it with what the
+    /// operating system says; the next call tries again.
+    pub fn prune(&mut self, dir: &DataDir, writing: Option<SetId>) -> Result<u64, CheckpointError> {
+        self.settle(dir)?;
+        let mut freed = 0;
+        for (set, file) in dir.list()?.snapshots {
+            if Some(set) == writing || self.manifests().any(|manifest| manifest.names(set, file)) {
+                continue;
+            }
+            let path = dir.file(Name::Snapshot { set, file });
+            let bytes = dir.fs().metadata(&path)?.len;
+            dir.fs().remove_file(&path)?;
+            freed += bytes;
+        }
+        Ok(freed)
+    }
+
+    fn manifests(&self) -> impl Iterator<Item = &Manifest> {
+        std::iter::once(&self.current).chain(&self.unsure)
+    }
+}

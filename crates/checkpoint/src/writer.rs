@@ -1,0 +1,303 @@
+//! Writing a set: one thread per file, each taking the next chunk that any shard has sent.
+//!
+//! ```text
+//! create: enough space? -> create the files      (before the cut, so that most failures come before it)
+//! begin:  threads: header -> block, block, ... -> footer -> sync
+//! finish: all files synced -> sync the directory -> SetInfo for the manifest
+//! ```
+//!
+//! W1. Any error ends the whole set: the other threads stop, the files are removed, and the number is not used again. No
+//!     file is synced again after a failed sync.
+//! W2. A single write has at most `WRITE_LEN_MAX` bytes, and a file never has more than `sync_every_bytes` of unsynced
+//!     data, so that a log on the same device waits for little of ours.
+
+use crate::dir::DataDir;
+use crate::feed::Feed;
+use crate::format::{Chain, FOOTER_LEN, FRAME_LEN, Footer, Frame, Header, Place};
+use crate::names::Name;
+use crate::{CheckpointError, FileInfo, SetId, SetInfo};
+use base::checksum::Crc32c;
+use base::{HistoryId, KeyspaceId, Lsn, UnixMs};
+use std::io::IoSlice;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use vfs::{File, FileSystem, OpenOptions};
+
+/// Most writer threads, and files, of a set.
+pub const THREADS_MAX: usize = 16;
+
+/// Longest single write.
+const WRITE_LEN_MAX: usize = 1 << 20;
+
+/// How nice writer threads are: workers come first where processors are short, but a third of a full share is left, since
+/// writes wait for these threads when the queue is full.
+const NICENESS: i32 = 5;
+
+/// How a set is written.
+#[derive(Clone, Copy, Debug)]
+pub struct WriterOptions {
+    /// Threads, and files; 1 to [`THREADS_MAX`], others count as the nearest of them.
+    pub threads: usize,
+    /// Data of a file is synced whenever so many bytes were written.
+    pub sync_every_bytes: u64,
+    /// Bytes expected to be written, for the check of free space.
+    pub expected_bytes: u64,
+}
+
+impl Default for WriterOptions {
+    fn default() -> Self {
+        Self { threads: 2, sync_every_bytes: 32 << 20, expected_bytes: 0 }
+    }
+}
+
+/// What a set stands for, known once the cut is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetHead {
+    /// The position in the log.
+    pub cut: Lsn,
+    /// The history it belongs to.
+    pub history: HistoryId,
+    /// When the cut was made.
+    pub created_ms: UnixMs,
+    /// From where the log leads on; `None` when it is off.
+    pub log_from: Option<Lsn>,
+    /// The keyspace behind every SELECT number.
+    pub spaces: Vec<KeyspaceId>,
+}
+
+/// Writes one snapshot file.
+pub struct SnapshotWriter {
+    file: Arc<dyn File>,
+    place: Place,
+    /// Where the next byte goes.
+    at: u64,
+    unsynced: u64,
+    sync_every: u64,
+    footer: Footer,
+    chain: Chain,
+}
+
+impl SnapshotWriter {
+    /// Writes the header into a new file.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn begin(file: Arc<dyn File>, header: &Header, sync_every_bytes: u64) -> Result<Self, CheckpointError> {
+        let place = Place { set: header.set, file: header.file };
+        let header = header.encode();
+        let mut writer = Self {
+            file,
+            place,
+            at: 0,
+            unsynced: 0,
+            sync_every: sync_every_bytes.max(1),
+            footer: Footer::default(),
+            chain: Chain::new(&header),
+        };
+        writer.put(&header)?;
+        Ok(writer)
+    }
+
+    /// Writes a block: `entries` encoded entries, of which the last may end in `tail`.
+    ///
+    /// # Errors
+    /// What the operating system says; the file is of no use then.
+    pub fn write_block(&mut self, bytes: &[u8], tail: &[u8], entries: u32) -> Result<(), CheckpointError> {
+        let len = (bytes.len() + tail.len()) as u64;
+        let payload_crc = Crc32c::new().update(bytes).update(tail).finish();
+        let (frame, crc) = Frame { len, entries, payload_crc }.encode(self.place, self.footer.blocks);
+        if bytes.len() + FRAME_LEN <= WRITE_LEN_MAX {
+            self.file.write_all_vectored_at(&mut [IoSlice::new(&frame), IoSlice::new(bytes)], self.at)?;
+            self.at += (FRAME_LEN + bytes.len()) as u64;
+        } else {
+            self.put(&frame)?;
+            self.put(bytes)?;
+        }
+        self.put(tail)?;
+        self.chain.add(crc);
+        self.footer.blocks += 1;
+        self.footer.entries += u64::from(entries);
+        self.footer.payload_bytes += len;
+        self.unsynced += len;
+        self.sync_if_due()
+    }
+
+    /// Writes the footer and syncs the file. Its name is still to be synced.
+    ///
+    /// # Errors
+    /// What the operating system says; the file is of no use then.
+    pub fn finish(mut self) -> Result<FileInfo, CheckpointError> {
+        self.footer.chain = self.chain.finish();
+        let (footer, crc) = self.footer.encode(self.place);
+        const { assert!(FOOTER_LEN <= WRITE_LEN_MAX) };
+        self.put(&footer)?;
+        self.file.sync_all()?;
+        Ok(FileInfo { bytes: self.at, entries: self.footer.entries, crc })
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), CheckpointError> {
+        for part in bytes.chunks(WRITE_LEN_MAX) {
+            self.file.write_all_at(part, self.at)?;
+            self.at += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn sync_if_due(&mut self) -> Result<(), CheckpointError> {
+        if self.unsynced >= self.sync_every {
+            self.file.sync_data()?;
+            self.unsynced = 0;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a set. Dropping it before [`Writer::finish`] gives the set up and removes its files.
+pub struct Writer {
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    set: SetId,
+    options: WriterOptions,
+    feed: Feed,
+    files: Vec<Arc<dyn File>>,
+    paths: Vec<PathBuf>,
+    head: Option<SetHead>,
+    threads: Vec<JoinHandle<Result<FileInfo, CheckpointError>>>,
+}
+
+impl Writer {
+    /// Checks the space and creates the files, empty. `set` is a number from [`crate::ManifestFile::next_set`].
+    ///
+    /// # Errors
+    /// [`CheckpointError::NoSpace`]; else what the operating system says.
+    pub fn create(dir: &DataDir, set: SetId, options: WriterOptions, feed: &Feed) -> Result<Self, CheckpointError> {
+        let (needed, available) = (options.expected_bytes, dir.fs().free_space(dir.path())?.available);
+        if available < needed {
+            return Err(CheckpointError::NoSpace { path: dir.path().into(), needed, available });
+        }
+        let mut writer = Self {
+            fs: Arc::clone(dir.fs()),
+            dir: dir.path().to_owned(),
+            set,
+            options: WriterOptions { threads: options.threads.clamp(1, THREADS_MAX), ..options },
+            feed: feed.clone(),
+            files: Vec::new(),
+            paths: Vec::new(),
+            head: None,
+            threads: Vec::new(),
+        };
+        for file in 0..writer.options.threads as u8 {
+            let path = dir.file(Name::Snapshot { set, file });
+            writer.files.push(writer.fs.open(&path, OpenOptions::write().create_new())?);
+            writer.paths.push(path);
+        }
+        Ok(writer)
+    }
+
+    /// Starts the threads, after the cut.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Thread`].
+    pub fn begin(&mut self, head: SetHead) -> Result<(), CheckpointError> {
+        for (number, file) in self.files.drain(..).enumerate() {
+            let header = Header {
+                set: self.set,
+                file: number as u8,
+                files: self.options.threads as u8,
+                cut: head.cut,
+                history: head.history,
+                created_ms: head.created_ms,
+                key_id: 0,
+                spaces: head.spaces.clone(),
+            };
+            let (feed, sync_every) = (self.feed.clone(), self.options.sync_every_bytes);
+            let run = move || {
+                // Without the right to it, the thread keeps its priority.
+                let _ = rustix::process::setpriority_process(None, NICENESS);
+                let mut ending = EndOfThread { feed: &feed, is_done: false };
+                let result = write_file(file, &header, sync_every, &feed);
+                ending.is_done = result.is_ok();
+                result
+            };
+            let thread = std::thread::Builder::new().name(format!("checkpoint-{number}")).spawn(run);
+            self.threads.push(thread.map_err(CheckpointError::Thread)?);
+        }
+        self.head = Some(head);
+        Ok(())
+    }
+
+    /// Waits until everything that the sinks were given is written and durable, and gives what the manifest is to name. All
+    /// sinks have to be dropped, or be dropped meanwhile by others. Blocks for as long as the device takes.
+    ///
+    /// # Errors
+    /// The first error of any thread, or [`CheckpointError::Aborted`]; the files are removed then.
+    pub fn finish(mut self) -> Result<SetInfo, CheckpointError> {
+        self.feed.close();
+        let files = self.join()?;
+        let head = self.head.take().ok_or(CheckpointError::Aborted)?;
+        self.fs.sync_dir(&self.dir)?;
+        // From here on the files are the manifest's.
+        self.paths.clear();
+        let SetHead { cut, history, created_ms, log_from, .. } = head;
+        Ok(SetInfo { set: self.set, cut, history, created_ms, log_from, files })
+    }
+
+    /// Waits for the threads.
+    fn join(&mut self) -> Result<Vec<FileInfo>, CheckpointError> {
+        let mut files = Vec::new();
+        let mut failure = None;
+        for thread in self.threads.drain(..) {
+            match thread.join() {
+                Ok(Ok(file)) => files.push(file),
+                // The one that failed first made the others give up.
+                Ok(Err(CheckpointError::Aborted)) => drop(failure.get_or_insert(CheckpointError::Aborted)),
+                Ok(Err(error)) => match failure {
+                    None | Some(CheckpointError::Aborted) => failure = Some(error),
+                    Some(_) => {}
+                },
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        failure.map_or(Ok(files), Err)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if self.paths.is_empty() {
+            return;
+        }
+        self.feed.abort();
+        for thread in self.threads.drain(..) {
+            // The error that made us give up is already told.
+            let _ = thread.join();
+        }
+        // What stays is a leftover: the next prune removes it.
+        self.paths.iter().for_each(|path| drop(self.fs.remove_file(path)));
+    }
+}
+
+/// Makes the others stop when a thread ends in any way but a whole file, a panic included.
+struct EndOfThread<'f> {
+    feed: &'f Feed,
+    is_done: bool,
+}
+
+impl Drop for EndOfThread<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.feed.abort();
+        }
+    }
+}
+
+fn write_file(file: Arc<dyn File>, header: &Header, sync_every: u64, feed: &Feed) -> Result<FileInfo, CheckpointError> {
+    let mut writer = SnapshotWriter::begin(file, header, sync_every)?;
+    while let Some(chunk) = feed.take() {
+        let result = writer.write_block(&chunk.bytes, chunk.tail(), chunk.entries);
+        feed.release(chunk);
+        result?;
+    }
+    if feed.is_aborted() { Err(CheckpointError::Aborted) } else { writer.finish() }
+}

@@ -1,0 +1,167 @@
+//! What can go wrong with the log, and how it says so.
+
+use std::path::{Path, PathBuf};
+
+use base::{Lsn, UnixMs};
+use vfs::FsError;
+
+/// Why the log could not be opened, or a change to its files could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// A file or directory failed.
+    #[error("command log: {source}")]
+    File {
+        /// What was tried on which path, and why it failed.
+        #[from]
+        source: FsError,
+    },
+    /// Files of another log stand where this one would go on.
+    #[error("{}: the command log cannot begin at {first} while this file exists; recover it first, or move it away", path.display())]
+    Occupied {
+        /// The file.
+        path: PathBuf,
+        /// Where the log was to begin.
+        first: Lsn,
+    },
+    /// The recovered tail changed or cannot be read any more.
+    #[error("{}: the end of the command log, read before, reads differently now at offset {offset}", path.display())]
+    Unstable {
+        /// The file.
+        path: PathBuf,
+        /// Where in it, in bytes.
+        offset: u64,
+    },
+    /// The machine gave no thread.
+    #[error("command log: cannot start a thread")]
+    Thread {
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// The failure the log is in: nothing new becomes durable until it is over.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct LogFailure {
+    /// The file or directory.
+    pub path: PathBuf,
+    /// What was being done to it.
+    pub op: &'static str,
+    /// The operating system's error number, if it gave one.
+    pub errno: Option<i32>,
+    /// The device or the quota is full: deletes may go on, and space that returns ends the failure.
+    pub disk_full: bool,
+    /// Wall time of the first failure in a row.
+    pub since_ms: UnixMs,
+    /// All of it in a sentence, for people.
+    pub message: String,
+}
+
+impl LogFailure {
+    pub(crate) fn new(error: &FsError, since_ms: UnixMs) -> Self {
+        let path: &Path = error.path();
+        let reason = std::error::Error::source(error).map(|reason| format!(": {reason}")).unwrap_or_default();
+        Self {
+            path: path.to_path_buf(),
+            op: error.op().as_str(),
+            errno: error.raw_os_error(),
+            disk_full: error.is_out_of_space(),
+            since_ms,
+            message: format!("{error}{reason}"),
+        }
+    }
+}
+
+/// Why the log cannot be read. Nothing was changed; each names the file and what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecoverError {
+    /// A file or directory could not be read.
+    #[error("command log: {source}")]
+    File {
+        /// What was tried on which path, and why it failed.
+        #[from]
+        source: FsError,
+    },
+    /// Records that were durable are damaged or gone.
+    #[error(
+        "{}: command log damaged at offset {offset} (LSN {lsn}): records up to LSN {durable} were durable. \
+         Restore the file from a copy, or cut the log there, losing what follows, with `onggi repair`",
+        path.display()
+    )]
+    Damaged {
+        /// The segment.
+        path: PathBuf,
+        /// Where in it, in bytes.
+        offset: u64,
+        /// Which position of the log that is.
+        lsn: Lsn,
+        /// How far the log is known to have been durable.
+        durable: Lsn,
+    },
+    /// A segment's header is unreadable, and what follows it cannot be checked without.
+    #[error(
+        "{}: header damaged (offset 0), and records follow it. Restore the file from a copy, or start from a \
+         checkpoint that does not need it with `onggi repair`",
+        path.display()
+    )]
+    Header {
+        /// The segment.
+        path: PathBuf,
+    },
+    /// No segment holds the position asked for, but later ones exist.
+    #[error(
+        "{}: the command log begins at LSN {first}, but is needed from LSN {wanted}: a segment is missing. Restore \
+         it from a copy, or start from a newer checkpoint with `onggi repair`",
+        path.display()
+    )]
+    Missing {
+        /// The oldest segment there is.
+        path: PathBuf,
+        /// Where it begins.
+        first: Lsn,
+        /// What was asked for.
+        wanted: Lsn,
+    },
+    /// A newer program wrote the file.
+    #[error("{}: written by a newer version (format {version}, this program reads {}); use that version", path.display(), crate::segment::VERSION)]
+    Newer {
+        /// The segment.
+        path: PathBuf,
+        /// Its format.
+        version: u32,
+    },
+    /// The file is encrypted.
+    #[error("{}: encrypted with key {id}, and this program has no keys", path.display())]
+    Encrypted {
+        /// The segment.
+        path: PathBuf,
+        /// The number of the key.
+        id: u32,
+    },
+    /// A frame of a kind that only a newer program knows.
+    #[error("{}: offset {offset}: a frame of kind {kind}, which this version does not know; use a newer one", path.display())]
+    UnknownKind {
+        /// The segment.
+        path: PathBuf,
+        /// Where in it, in bytes.
+        offset: u64,
+        /// The kind's number.
+        kind: u8,
+    },
+    /// A whole record that could not be applied.
+    #[error("{}: offset {offset} (LSN {lsn}): record not applied", path.display())]
+    Apply {
+        /// The segment.
+        path: PathBuf,
+        /// Where in it, in bytes.
+        offset: u64,
+        /// Where the record begins.
+        lsn: Lsn,
+        /// Why not.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}

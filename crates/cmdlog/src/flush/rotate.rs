@@ -1,0 +1,272 @@
+//! New segments: when one is full, and after a failure.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::*;
+
+use base::Lsn;
+use vfs::{AllocateLen, File, FileSystem, FsError, Op, OpenOptions};
+
+use super::{Failed, Flush, RETRY_NS, Segment, Step};
+use crate::error::{LogError, LogFailure};
+use crate::options::{LogMode, OnSyncError};
+use crate::recovery::Piece;
+use crate::segment::{self, HEADER_BYTES, Header};
+use crate::shared::state;
+use crate::start;
+
+/// The smallest preallocation that is tried when the disk has no room for a whole segment.
+const SEGMENT_BYTES_MIN: u64 = 1 << 20;
+
+impl Flush {
+    /// Makes a segment that begins at `next` and takes a frame of so many bytes. The next sync makes it durable.
+    pub(super) fn make_segment(&mut self, bytes: u64) -> Result<(), FsError> {
+        let path = segment::path(&self.dir, Lsn(self.next));
+        let least = HEADER_BYTES + bytes;
+        match open_segment(&*self.fs, &path, &self.header(), self.segment_bytes.max(least), least) {
+            Ok((file, capacity)) => {
+                self.push_segment(path, file, capacity, false);
+                Ok(())
+            }
+            Err(error) => {
+                self.debris.push(path);
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes a segment that begins at `next`, durably, taking the place of one that begins there already. Header and name
+    /// are safe before the first record is written: where recovery knows no history before a segment, it takes a damaged
+    /// header with records behind it, or a missing file with others behind it, for damage.
+    pub fn open_durably(&mut self) -> Result<(), FsError> {
+        let (path, beside) = (segment::path(&self.dir, Lsn(self.next)), self.dir.join(segment::COPY_NAME));
+        remove(&*self.fs, &beside)?;
+        let (file, capacity) =
+            open_segment(&*self.fs, &beside, &self.header(), self.segment_bytes.max(HEADER_BYTES), HEADER_BYTES)?;
+        file.sync_all()?;
+        self.fs.rename(&beside, &path)?;
+        self.fs.sync_dir(&self.dir)?;
+        // Once more by its own name, which errors are to show.
+        let file = self.fs.open(&path, OpenOptions::write())?;
+        self.push_segment(path, file, capacity, true);
+        Ok(())
+    }
+
+    fn header(&self) -> Header {
+        Header {
+            history: self.history,
+            parent: self.parent,
+            first: Lsn(self.next),
+            durable: Lsn(self.durable()),
+            created_ms: self.clock.now_ms(),
+        }
+    }
+
+    fn push_segment(&mut self, path: PathBuf, file: Arc<dyn File>, capacity: u64, named: bool) {
+        let first = self.next;
+        self.segments.push(Segment { first, end: first, path, file: Some(file), capacity, named });
+    }
+
+    /// The failure of a step of `write`.
+    pub(super) fn fail_write(&mut self, step: Step, now_ns: u64) {
+        self.counters.write_ok = false;
+        match step {
+            // Nobody has touched the old segment: what it holds can still become durable.
+            Step::Roll(error) => self.fail(&error, now_ns),
+            Step::Write(error) => {
+                // In `WrittenOnly` its written bytes are not in memory any more. They were taken without an error, and
+                // it was no sync that failed: they stay, and may be synced.
+                let only_copy = self.kept > self.durable();
+                if let Some(last) = self.segments.last_mut().filter(|_| !only_copy) {
+                    last.file = None;
+                }
+                self.fail(&error, now_ns);
+            }
+        }
+    }
+
+    /// Nothing more is written until `retry` succeeds.
+    pub(super) fn fail(&mut self, error: &FsError, now_ns: u64) {
+        self.counters.failures += 1;
+        self.out = Vec::new();
+        self.refilling = false;
+        let forever = self.on_sync_error == OnSyncError::Stop;
+        self.failed = Some(Failed { retry_ns: now_ns.saturating_add(RETRY_NS), forever });
+        let failure = {
+            let mut slot = self.shared.failure.lock();
+            let since_ms = slot.as_ref().map_or(self.clock.now_ms(), |old| old.since_ms);
+            let failure = LogFailure::new(error, since_ms);
+            let state = if failure.disk_full { state::DISK_FULL } else { state::FAILED };
+            *slot = Some(failure.clone());
+            self.shared.state.store(state, SeqCst);
+            failure
+        };
+        self.shared.wake_for_room();
+        self.shared.wake_syncers();
+        self.shared.wake.failed(&failure);
+        if self.on_sync_error == OnSyncError::Stop {
+            self.shared.wake.stop(&failure);
+        }
+    }
+
+    /// After a failure, when it is time: goes on in a new segment at the last durable byte.
+    pub fn retry(&mut self, now_ns: u64) {
+        let Some(failed) = &self.failed else { return };
+        // What old segments hold is synced first: the new one begins behind it.
+        if failed.forever || self.syncing || now_ns < failed.retry_ns || self.has_syncable() {
+            return;
+        }
+        if let Err(step) = self.reopen(now_ns) {
+            self.fail_write(step, now_ns);
+        }
+    }
+
+    fn reopen(&mut self, now_ns: u64) -> Result<(), Step> {
+        self.save_only_copies().map_err(Step::Roll)?;
+        self.kept = self.kept.max(self.durable());
+        let base = self.kept;
+        self.remove_beyond(base).map_err(Step::Roll)?;
+        if let Some(last) = self.segments.last_mut() {
+            last.end = last.end.min(base);
+        }
+        self.merge.rewind(&self.shared.intakes);
+        self.merge.release_marks(base);
+        self.next = base;
+        self.shared.written.store(base, SeqCst);
+        self.open_durably().map_err(Step::Roll)?;
+        self.counters.rotations += 1;
+        self.failed = None;
+        self.refilling = true;
+        self.write(now_ns);
+        let nothing_to_sync = self.shared.mode() == LogMode::WrittenOnly || self.shared.end() == self.durable();
+        if self.failed.is_none() && self.refilling && nothing_to_sync {
+            self.recovered();
+        }
+        Ok(())
+    }
+
+    /// What `WrittenOnly` has left to the operating system is not in memory. If a sync of it has failed, it is read back,
+    /// checked frame by frame, and made durable in new files, which take the place of the old.
+    fn save_only_copies(&mut self) -> Result<(), FsError> {
+        let (durable, kept) = (self.durable(), self.kept);
+        if kept <= durable {
+            return Ok(());
+        }
+        let beside = self.dir.join(segment::COPY_NAME);
+        let mut saved = Vec::new();
+        for segment in self.segments.iter().filter(|segment| segment.end > durable && segment.first < kept) {
+            remove(&*self.fs, &beside)?;
+            let piece = Piece {
+                path: segment.path.clone(),
+                segment_first: Lsn(segment.first),
+                history: self.history,
+                parent: self.parent,
+                from: segment.first.max(durable),
+                to: segment.end.min(kept),
+            };
+            start::copy(&*self.fs, &*self.clock, &beside, &piece, Lsn(durable)).map_err(|error| match error {
+                LogError::File { source } => source,
+                other => FsError::io(Op::Read, segment.path.clone(), std::io::Error::other(other.to_string())),
+            })?;
+            let path = segment::path(&self.dir, Lsn(piece.from));
+            self.fs.rename(&beside, &path)?;
+            saved.push(Segment { first: piece.from, end: piece.to, path, file: None, capacity: 0, named: true });
+        }
+        self.fs.sync_dir(&self.dir)?;
+        self.segments.retain(|segment| segment.first < durable);
+        if let Some(last) = self.segments.last_mut() {
+            last.end = last.end.min(durable);
+        }
+        self.segments.extend(saved);
+        self.shared.set_durable(kept);
+        Ok(())
+    }
+
+    /// Removes the segments that begin beyond `base`, newest first, and what is left of failed attempts (F5). One that
+    /// begins at `base` is only forgotten: the new one takes its place.
+    fn remove_beyond(&mut self, base: u64) -> Result<(), FsError> {
+        let at_base = segment::path(&self.dir, Lsn(base));
+        while let Some(path) = self.debris.last() {
+            if *path != at_base {
+                remove(&*self.fs, path)?;
+            }
+            self.debris.pop();
+        }
+        while let Some(last) = self.segments.last().filter(|last| last.first >= base) {
+            if last.first > base {
+                remove(&*self.fs, &last.path)?;
+            }
+            self.segments.pop();
+        }
+        Ok(())
+    }
+
+    /// The failure is over.
+    pub(super) fn recovered(&mut self) {
+        self.refilling = false;
+        *self.shared.failure.lock() = None;
+        self.shared.state.store(state::HEALTHY, SeqCst);
+        self.shared.wake_for_room();
+        self.shared.wake_threads();
+        self.shared.wake.healthy();
+    }
+
+    /// Gives back what the last segment does not use of its preallocation. Only when nothing more will be written.
+    pub fn trim(&mut self) {
+        if let Some(last) = self.segments.last_mut()
+            && let Some(file) = last.file.take()
+        {
+            // A log is as good with its zeros.
+            let _ = file.set_len(HEADER_BYTES + (last.end - last.first));
+        }
+    }
+
+    /// Segments that can go: everything in them is before `lsn`, and their successor is durable by name.
+    pub fn removable(&self, lsn: u64) -> Vec<PathBuf> {
+        let pairs = self.segments.windows(2).map(|pair| (&pair[0], &pair[1]));
+        let old = pairs.take_while(|(old, next)| next.first <= lsn && next.named && old.file.is_none());
+        old.map(|(old, _)| old.path.clone()).collect()
+    }
+
+    /// Forgets a segment whose file is gone.
+    pub fn forget(&mut self, path: &Path) {
+        self.segments.retain(|segment| segment.path != path);
+    }
+}
+
+/// Removes a file, if it is there.
+pub(crate) fn remove(fs: &dyn FileSystem, path: &Path) -> Result<(), FsError> {
+    match fs.remove_file(path) {
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Creates a segment's file with its header; gives it and the bytes it may grow to. Nothing is synced.
+pub(crate) fn open_segment(
+    fs: &dyn FileSystem,
+    path: &Path,
+    header: &Header,
+    wanted: u64,
+    least: u64,
+) -> Result<(Arc<dyn File>, u64), FsError> {
+    let file = fs.open(path, OpenOptions::write().create_new())?;
+    let capacity = allocate(&*file, wanted, least)?;
+    file.write_all_at(&header.encode(), 0)?;
+    Ok((file, capacity))
+}
+
+/// Reserves as much of the wanted bytes as the disk has, halving down to a minimum.
+fn allocate(file: &dyn File, wanted: u64, least: u64) -> Result<u64, FsError> {
+    let mut bytes = wanted;
+    loop {
+        match file.allocate(0, bytes, AllocateLen::Extend) {
+            Ok(()) => return Ok(bytes),
+            Err(error) if error.kind() == std::io::ErrorKind::Unsupported => return Ok(wanted),
+            Err(error) if error.is_out_of_space() && bytes > least.max(SEGMENT_BYTES_MIN) => {
+                bytes = (bytes / 2).max(least).max(SEGMENT_BYTES_MIN.min(wanted));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Making written bytes durable. The sync itself runs outside the flush's lock, so that a slow device does not stop writing.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::*;
+
+use vfs::{File, FileSystem, FsError};
+
+use super::{Flush, MARK_NS};
+use crate::frame::Kind;
+use crate::options::LogMode;
+
+/// When to look again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    Now,
+    /// Something is reserved but not published: in a moment.
+    Soon,
+    /// At this monotonic time (ns).
+    At(u64),
+    /// Not before something changes.
+    Never,
+}
+
+/// One segment of a sync.
+struct Part {
+    file: Arc<dyn File>,
+    named: bool,
+    /// The position after its last byte that was written when the sync began.
+    end: u64,
+    first: u64,
+}
+
+/// A sync to be run.
+pub(crate) struct SyncJob {
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    parts: Vec<Part>,
+    /// How far each ring was written when the sync began; empty if nobody knows.
+    rings: Vec<u64>,
+    started_ns: u64,
+}
+
+/// What became of it.
+pub(crate) struct SyncOutcome {
+    /// So many segments are durable, from the first on.
+    done: usize,
+    /// The segment (by its first position) that failed, and how.
+    error: Option<(u64, FsError)>,
+}
+
+impl SyncJob {
+    /// Blocks for as long as the device takes.
+    pub fn run(&self) -> SyncOutcome {
+        for (done, part) in self.parts.iter().enumerate() {
+            if let Err(error) = self.sync(part) {
+                return SyncOutcome { done, error: Some((part.first, error)) };
+            }
+        }
+        SyncOutcome { done: self.parts.len(), error: None }
+    }
+
+    fn sync(&self, part: &Part) -> Result<(), FsError> {
+        if part.named {
+            return part.file.sync_data();
+        }
+        part.file.sync_all()?;
+        self.fs.sync_dir(&self.dir)
+    }
+}
+
+impl Flush {
+    /// Whether old segments hold bytes that a sync can make durable although the log has failed.
+    pub(super) fn has_syncable(&self) -> bool {
+        let durable = self.durable();
+        let open = self.segments.iter().find(|segment| segment.end > durable);
+        open.is_some_and(|segment| segment.file.is_some())
+    }
+
+    /// When the next sync is due.
+    pub fn due(&self, now_ns: u64) -> Due {
+        let (durable, end) = (self.durable(), self.shared.end());
+        if self.syncing {
+            return Due::Never;
+        }
+        if let Some(failed) = &self.failed {
+            return match failed.forever {
+                _ if self.has_syncable() => Due::Now,
+                true => Due::Never,
+                false => Due::At(failed.retry_ns),
+            };
+        }
+        if self.refilling {
+            return Due::Now;
+        }
+        if end == durable {
+            return self.quiet_mark_due();
+        }
+        if self.shared.wanted.load(SeqCst) > durable {
+            return Due::Now;
+        }
+        let oldest = self.shared.oldest_ns.load(SeqCst);
+        match self.shared.mode() {
+            LogMode::Sync => Due::Now,
+            LogMode::Async if oldest == 0 => Due::Never,
+            LogMode::Async => at_or_now(oldest.saturating_add(self.shared.window_ns() / 2), now_ns),
+            LogMode::WrittenOnly => Due::Never,
+        }
+    }
+
+    /// After the last sync of a burst, one mark says that all of it was durable: later damage to it is not taken for a
+    /// torn tail.
+    fn quiet_mark_due(&self) -> Due {
+        if self.records_end <= self.last_mark_durable || self.shared.mode() == LogMode::WrittenOnly {
+            return Due::Never;
+        }
+        Due::At(self.last_sync_ns.saturating_add(MARK_NS))
+    }
+
+    /// Adds that mark when its time has come.
+    pub fn mark_if_quiet(&mut self, now_ns: u64) {
+        if self.failed.is_some() || self.syncing || self.refilling || self.shared.end() != self.durable() {
+            return;
+        }
+        if matches!(self.quiet_mark_due(), Due::At(at) if at <= now_ns) {
+            self.mark(Kind::Mark, now_ns);
+            self.shared.wanted.fetch_max(self.shared.end(), SeqCst);
+        }
+    }
+
+    /// Settles what the next sync covers: everything written by now. `None` when there is nothing, or one is running.
+    pub fn begin_sync(&mut self, now_ns: u64) -> Option<SyncJob> {
+        if self.syncing {
+            return None;
+        }
+        let durable = self.durable();
+        let unsynced = self.segments.iter().filter(|segment| segment.end > durable);
+        // Only up to the first that must not be synced (F4): nothing beyond it can become durable.
+        let parts = unsynced.map_while(|segment| {
+            let file = Arc::clone(segment.file.as_ref()?);
+            Some(Part { file, named: segment.named, end: segment.end, first: segment.first })
+        });
+        let parts: Vec<Part> = parts.collect();
+        if parts.is_empty() {
+            return None;
+        }
+        self.syncing = true;
+        // After a failure more is merged than written; it stays where it is, to be merged again.
+        let rings = if self.failed.is_some() { Vec::new() } else { self.merge.ring_positions() };
+        Some(SyncJob { fs: Arc::clone(&self.fs), dir: self.dir.clone(), parts, rings, started_ns: now_ns })
+    }
+
+    /// Takes note of what a sync has done (F2).
+    pub fn finish_sync(&mut self, job: &SyncJob, outcome: SyncOutcome, now_ns: u64) {
+        self.syncing = false;
+        self.last_sync_ns = now_ns;
+        self.counters.syncs += 1;
+        self.counters.add_sync_time(now_ns.saturating_sub(job.started_ns));
+        self.counters.sync_ok = outcome.error.is_none();
+        self.now_durable(job, &job.parts[..outcome.done]);
+        match outcome.error {
+            Some((first, error)) => {
+                for segment in self.segments.iter_mut().filter(|segment| segment.first >= first) {
+                    segment.file = None;
+                }
+                self.fail(&error, now_ns);
+            }
+            None if self.refilling => self.recovered(),
+            None => {}
+        }
+        self.shared.watch(now_ns);
+    }
+
+    fn now_durable(&mut self, job: &SyncJob, done: &[Part]) {
+        let Some(reached) = done.last() else { return };
+        let all = done.len() == job.parts.len();
+        self.shared.set_durable(reached.end);
+        let durable = self.durable();
+        self.kept = self.kept.max(durable);
+        self.merge.release_marks(durable);
+        if all && self.failed.is_none() {
+            // Appended after the sync began, whatever is not durable now.
+            let oldest = if self.shared.end() > durable { job.started_ns.max(1) } else { 0 };
+            self.shared.oldest_ns.store(oldest, SeqCst);
+        }
+        if all {
+            self.shared.release(&job.rings, durable);
+        }
+        let last = self.segments.last().map(|last| last.first);
+        for segment in &mut self.segments {
+            segment.named |= done.iter().any(|part| part.first == segment.first);
+            if segment.end <= durable && Some(segment.first) != last {
+                segment.file = None;
+            }
+        }
+    }
+}
+
+fn at_or_now(at: u64, now_ns: u64) -> Due {
+    if at <= now_ns { Due::Now } else { Due::At(at) }
+}

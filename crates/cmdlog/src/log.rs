@@ -1,0 +1,485 @@
+//! The log as workers, the keeper and the start of the server see it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::*;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use base::{Clock, HistoryId, Lsn};
+use parking_lot::Mutex;
+use vfs::FileSystem;
+
+use crate::error::{LogError, LogFailure};
+use crate::flush::{Due, Flush};
+use crate::frame::Kind;
+use crate::options::{Admission, LogMode, LogOptions, LogStart, LogWake};
+use crate::shared::{Shared, state};
+use crate::start;
+use crate::stats::{Counters, LogStats};
+
+/// How long writes gather before they are written, unless there are many.
+const GATHER: Duration = Duration::from_millis(10);
+/// How long the sync thread waits for a worker that has reserved and not yet published.
+const SOON: Duration = Duration::from_millis(1);
+/// The watch looks this often while something is not durable.
+const WATCH: Duration = Duration::from_millis(100);
+
+/// A running command log. One per data directory; whoever creates it holds the directory's lock.
+///
+/// ```text
+/// worker: admit -> (locks) append -> (unlock) -> reply, or wait_for + durable_lsn
+/// threads: log-write (gathers, writes)   log-sync (writes, syncs, goes on after failures)   log-watch (late syncs)
+/// ```
+pub struct Log {
+    core: Arc<Core>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// What one of the log's threads does until the log is closed.
+type Body = fn(&Core);
+
+/// What the log's threads work on.
+struct Core {
+    shared: Arc<Shared>,
+    flush: Mutex<Flush>,
+    fs: Arc<dyn FileSystem>,
+    clock: Arc<dyn Clock>,
+    dir: PathBuf,
+    history: HistoryId,
+    published: Mutex<Published>,
+}
+
+/// Numbers of the flush that can be read while it is busy.
+#[derive(Default)]
+struct Published {
+    segments: usize,
+    /// Where the oldest segment begins.
+    first: u64,
+    base_size_bytes: u64,
+    counters: Counters,
+}
+
+impl Log {
+    /// Starts a log: makes the recovered end durable in files of its own, makes the first new segment durable, starts the
+    /// threads. Blocks for a few syncs.
+    ///
+    /// # Errors
+    /// A file failed, or segments stand where the log is to begin. The directory is then as good as before: recovering
+    /// it gives the same records.
+    pub fn create(
+        fs: Arc<dyn FileSystem>,
+        clock: Arc<dyn Clock>,
+        options: LogOptions,
+        start: LogStart,
+        wake: Arc<dyn LogWake>,
+    ) -> Result<Arc<Self>, LogError> {
+        let log = Self::create_stepped(fs, clock, options, start, wake)?;
+        log.start_threads()?;
+        Ok(log)
+    }
+
+    /// As [`create`](Self::create), without threads: nothing is written before [`write_step`](Self::write_step) and
+    /// nothing synced before [`sync_step`](Self::sync_step). For simulations, where the order of all steps is a matter
+    /// of the seed.
+    ///
+    /// # Errors
+    /// As `create`.
+    pub fn create_stepped(
+        fs: Arc<dyn FileSystem>,
+        clock: Arc<dyn Clock>,
+        options: LogOptions,
+        start: LogStart,
+        wake: Arc<dyn LogWake>,
+    ) -> Result<Arc<Self>, LogError> {
+        let shared = Arc::new(Shared::new(&options, start.first.0, wake));
+        let history = start.history;
+        let flush = start::open(&fs, &clock, &options, start, &shared)?;
+        let core = Core {
+            shared,
+            flush: Mutex::new(flush),
+            fs,
+            clock,
+            dir: options.dir,
+            history,
+            published: Mutex::new(Published::default()),
+        };
+        core.publish(&core.flush.lock(), true);
+        Ok(Arc::new(Self { core: Arc::new(core), threads: Mutex::new(Vec::new()) }))
+    }
+
+    fn start_threads(&self) -> Result<(), LogError> {
+        let bodies = [
+            ("log-write", Core::write_loop as Body),
+            ("log-sync", Core::sync_loop as Body),
+            ("log-watch", Core::watch_loop as Body),
+        ];
+        for (name, body) in bodies {
+            let core = Arc::clone(&self.core);
+            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+                let _bug = TellOfPanic(&core);
+                body(&core);
+            });
+            // Those already started end when the log is dropped.
+            self.threads.lock().push(thread.map_err(|source| LogError::Thread { source })?);
+        }
+        Ok(())
+    }
+
+    // ---- By workers.
+
+    /// Whether the worker may go on with a change: called before any lock is taken. `Go` is for one record. A few
+    /// relaxed loads.
+    #[inline]
+    pub fn admit(&self, worker: usize) -> Admission {
+        self.core.shared.admit(worker)
+    }
+
+    /// As [`admit`](Self::admit), for a change that only removes: a full disk does not refuse it while the worker's ring
+    /// has room.
+    #[inline]
+    pub fn admit_delete(&self, worker: usize) -> Admission {
+        self.core.shared.admit_delete(worker)
+    }
+
+    /// Appends a record and gives the position after it. Never waits for the disk and never fails; a payload above 64 KiB
+    /// (or one that finds the ring full, which admission prevents) is copied to memory of its own. Called under the
+    /// locks of the shards it changed, on the worker's own thread: two threads must not append as one worker at once.
+    ///
+    /// # Panics
+    /// If there is no such worker.
+    #[inline]
+    pub fn append(&self, worker: usize, payload: &[u8]) -> Lsn {
+        Lsn(self.core.shared.append(worker, payload))
+    }
+
+    /// Registers the worker to be woken once, when more is durable. Look at [`durable_lsn`](Self::durable_lsn) *after*
+    /// this call: what became durable before may not wake.
+    pub fn wait_for(&self, worker: usize) {
+        self.core.shared.wait_for(worker);
+    }
+
+    /// Whether replies wait until what they show is durable.
+    #[inline]
+    pub fn holds_replies(&self) -> bool {
+        self.mode() == LogMode::Sync
+    }
+
+    // ---- Positions.
+
+    /// The history this log writes.
+    pub fn history(&self) -> HistoryId {
+        self.core.history
+    }
+
+    /// The position after everything appended.
+    #[inline]
+    pub fn end_lsn(&self) -> Lsn {
+        Lsn(self.core.shared.end())
+    }
+
+    /// Everything before this position was taken by the operating system. Goes back after a failure.
+    pub fn written_lsn(&self) -> Lsn {
+        Lsn(self.core.shared.written.load(SeqCst))
+    }
+
+    /// Everything before this position is on the medium. Never goes back.
+    #[inline]
+    pub fn durable_lsn(&self) -> Lsn {
+        Lsn(self.core.shared.durable.load(SeqCst))
+    }
+
+    // ---- Settings.
+
+    /// When records become durable.
+    #[inline]
+    pub fn mode(&self) -> LogMode {
+        self.core.shared.mode()
+    }
+
+    /// Changes it. From `Sync` to another mode: replies that wait are still released by durability alone.
+    pub fn set_mode(&self, mode: LogMode) {
+        self.core.shared.set_mode(mode);
+        self.core.shared.watch(self.core.clock.monotonic_ns());
+    }
+
+    /// Changes the window of `Async`, in milliseconds (at least 1).
+    pub fn set_window_ms(&self, window_ms: u64) {
+        self.core.shared.set_window_ms(window_ms);
+        self.core.shared.watch(self.core.clock.monotonic_ns());
+    }
+
+    // ---- Health and numbers.
+
+    /// The failure the log is in; `None` when it is well.
+    pub fn health(&self) -> Option<LogFailure> {
+        if self.core.shared.state.load(SeqCst) == state::HEALTHY {
+            return None;
+        }
+        self.core.shared.failure.lock().clone()
+    }
+
+    /// The log in numbers. Does not wait for the disk.
+    pub fn stats(&self) -> LogStats {
+        self.core.stats()
+    }
+
+    // ---- By the keeper.
+
+    /// Makes everything appended before the call durable, in any mode, and gives the position reached. Blocks.
+    ///
+    /// # Errors
+    /// The log has failed. It goes on trying on its own.
+    pub fn sync(&self) -> Result<Lsn, LogFailure> {
+        let target = self.core.shared.end();
+        self.core.shared.wanted.fetch_max(target, SeqCst);
+        self.core.shared.sync_sleeper.wake();
+        let reached = || self.core.shared.durable.load(SeqCst) >= target;
+        if self.threads.lock().is_empty() {
+            while !reached() && self.health().is_none() && self.sync_step() {}
+        } else {
+            self.core.shared.wait_until(|| reached() || self.health().is_some());
+        }
+        match self.health() {
+            Some(failure) if !reached() => Err(failure),
+            _ => Ok(self.durable_lsn()),
+        }
+    }
+
+    /// Removes the whole segments before `lsn`, and gives the bytes they had. Call it when nothing at or before `lsn` is
+    /// needed any more: after the manifest that says so is durable.
+    ///
+    /// # Errors
+    /// A file could not be removed; older ones are gone.
+    pub fn remove_before(&self, lsn: Lsn) -> Result<u64, LogError> {
+        self.core.remove_before(lsn)
+    }
+
+    /// Ends the log in order: makes everything durable, then a mark that says so, and stops the threads. Nothing may be
+    /// appended any more. Blocks.
+    ///
+    /// # Errors
+    /// The log has failed; the threads are stopped all the same.
+    pub fn close(&self) -> Result<Lsn, LogFailure> {
+        let synced = self.sync();
+        self.stop_threads();
+        synced?;
+        // No thread is left, so the steps run here.
+        self.sync()?;
+        self.core.flush.lock().mark(Kind::End, self.core.clock.monotonic_ns());
+        let end = self.sync()?;
+        self.core.flush.lock().trim();
+        Ok(end)
+    }
+
+    fn stop_threads(&self) {
+        self.core.shared.closing.store(true, SeqCst);
+        self.core.shared.wake_threads();
+        for thread in std::mem::take(&mut *self.threads.lock()) {
+            // A thread that panicked has said so already.
+            let _ = thread.join();
+        }
+    }
+
+    // ---- Steps, for simulations.
+
+    /// Writes what is published, as the write thread does every ten milliseconds.
+    pub fn write_step(&self) {
+        self.core.write_turn();
+    }
+
+    /// One round of the sync thread: writes and syncs if a sync is due by the clock, or goes on after a failure if it is
+    /// time. Gives whether it did something.
+    pub fn sync_step(&self) -> bool {
+        self.core.sync_turn() == Due::Now
+    }
+
+    /// Looks at the clock, as the watch does: whether writes must wait.
+    pub fn watch_step(&self) {
+        self.core.shared.watch(self.core.clock.monotonic_ns());
+    }
+}
+
+/// A log whose thread has died of a bug makes nothing durable any more: its owner must hear of it.
+struct TellOfPanic<'a>(&'a Core);
+
+impl Drop for TellOfPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let message = "a thread of the command log ended by a bug; nothing becomes durable any more".to_owned();
+            let (path, since_ms) = (self.0.dir.clone(), self.0.clock.now_ms());
+            let failure = LogFailure { path, op: "run", errno: None, disk_full: false, since_ms, message };
+            *self.0.shared.failure.lock() = Some(failure.clone());
+            self.0.shared.state.store(state::FAILED, SeqCst);
+            self.0.shared.wake_syncers();
+            self.0.shared.wake.stop(&failure);
+        }
+    }
+}
+
+impl Drop for Log {
+    /// Stops the threads. Does not write: a log that is to be kept is closed first.
+    fn drop(&mut self) {
+        self.stop_threads();
+    }
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (end, durable) = (self.end_lsn(), self.durable_lsn());
+        f.debug_struct("Log").field("dir", &self.core.dir).field("end", &end).field("durable", &durable).finish()
+    }
+}
+
+impl Core {
+    fn closing(&self) -> bool {
+        self.shared.closing.load(SeqCst)
+    }
+
+    /// Writes what is published. Gives whether more is likely to come soon.
+    fn write_turn(&self) -> bool {
+        let mut flush = self.flush.lock();
+        let wrote = flush.write(self.clock.monotonic_ns());
+        self.publish(&flush, false);
+        wrote
+    }
+
+    fn write_loop(&self) {
+        while !self.closing() {
+            if self.write_turn() {
+                self.shared.write_sleeper.nap(GATHER, || self.closing());
+            } else {
+                self.shared.write_sleeper.idle(None, || self.closing() || self.should_write());
+            }
+        }
+    }
+
+    /// Whether the write thread has work. In `Sync` mode the sync thread writes, unless it is held up.
+    fn should_write(&self) -> bool {
+        let pending = self.shared.end().saturating_sub(self.shared.written.load(SeqCst));
+        let least = if self.shared.mode() == LogMode::Sync { crate::shared::WRITE_EARLY_BYTES } else { 1 };
+        self.shared.state.load(SeqCst) == state::HEALTHY && pending >= least
+    }
+
+    /// One round: `Now` if something was done and there may be more.
+    fn sync_turn(&self) -> Due {
+        let mut flush = self.flush.lock();
+        let now = self.clock.monotonic_ns();
+        flush.retry(now);
+        flush.mark_if_quiet(now);
+        let due = flush.due(now);
+        if due != Due::Now {
+            self.publish(&flush, false);
+            return due;
+        }
+        flush.write(now);
+        let Some(job) = flush.begin_sync(now) else {
+            self.publish(&flush, false);
+            // Reserved and not published yet; or the write failed, and then there is a time for the next attempt.
+            let due = flush.due(now);
+            return if due == Due::Now { Due::Soon } else { due };
+        };
+        drop(flush);
+        let outcome = job.run();
+        let mut flush = self.flush.lock();
+        flush.finish_sync(&job, outcome, self.clock.monotonic_ns());
+        self.publish(&flush, false);
+        Due::Now
+    }
+
+    fn sync_loop(&self) {
+        while !self.closing() {
+            let before = self.sync_news();
+            let time = match self.sync_turn() {
+                Due::Now => continue,
+                Due::Soon => Some(SOON),
+                Due::At(at) => Some(Duration::from_nanos(at.saturating_sub(self.clock.monotonic_ns()))),
+                Due::Never => None,
+            };
+            let soon = time == Some(SOON);
+            self.shared
+                .sync_sleeper
+                .idle(time, || self.closing() || before != self.sync_news() || !soon && self.sync_now());
+        }
+    }
+
+    /// What decides when the next sync is due, besides time: if it changes, the sync thread looks again.
+    fn sync_news(&self) -> (u64, u64, u64, LogMode, u8) {
+        let shared = &*self.shared;
+        let (oldest, wanted) = (shared.oldest_ns.load(SeqCst), shared.wanted.load(SeqCst));
+        (oldest, wanted, shared.window_ns(), shared.mode(), shared.state.load(SeqCst))
+    }
+
+    /// Whether something was appended that is to be synced at once.
+    fn sync_now(&self) -> bool {
+        let shared = &*self.shared;
+        let healthy = shared.state.load(SeqCst) == state::HEALTHY;
+        healthy && shared.mode() == LogMode::Sync && shared.end() > shared.durable.load(SeqCst)
+    }
+
+    fn watch_loop(&self) {
+        let outstanding = || self.shared.mode() == LogMode::Async && self.shared.oldest_ns.load(SeqCst) != 0;
+        while !self.closing() {
+            self.shared.watch(self.clock.monotonic_ns());
+            if outstanding() {
+                self.shared.watch_sleeper.nap(WATCH, || self.closing());
+            } else {
+                self.shared.watch_sleeper.idle(None, || self.closing() || outstanding());
+            }
+        }
+    }
+
+    fn publish(&self, flush: &Flush, new_base: bool) {
+        let mut published = self.published.lock();
+        published.segments = flush.segments.len();
+        published.first = flush.segments.first().map_or(0, |segment| segment.first);
+        published.counters = flush.counters.clone();
+        if new_base {
+            published.base_size_bytes = self.shared.end().saturating_sub(published.first);
+        }
+    }
+
+    fn stats(&self) -> LogStats {
+        let shared = &*self.shared;
+        let (durable, written) = (shared.durable.load(SeqCst), shared.written.load(SeqCst));
+        let (end, oldest) = (shared.end(), shared.oldest_ns.load(SeqCst));
+        let age = if oldest == 0 { 0 } else { self.clock.monotonic_ns().saturating_sub(oldest) };
+        let rings: u64 = shared.intakes.iter().map(|intake| intake.ring.capacity() as u64).sum();
+        let published = self.published.lock();
+        let counters = &published.counters;
+        LogStats {
+            segments: published.segments,
+            size_bytes: end.saturating_sub(published.first),
+            base_size_bytes: published.base_size_bytes,
+            pending_bytes: end.saturating_sub(written),
+            unsynced_bytes: end.saturating_sub(durable),
+            oldest_unsynced_ms: age / 1_000_000,
+            syncs: counters.syncs,
+            last_sync_us: counters.last_sync_ns / 1000,
+            sync_us: counters.sync_ns / 1000,
+            sync_us_max: counters.sync_ns_max / 1000,
+            last_write_ok: counters.write_ok,
+            last_sync_ok: counters.sync_ok,
+            delayed_syncs: shared.delayed.load(Relaxed),
+            failures: counters.failures,
+            rotations: counters.rotations,
+            memory_bytes: rings + shared.side_bytes(),
+        }
+    }
+
+    fn remove_before(&self, lsn: Lsn) -> Result<u64, LogError> {
+        // Removing a big file takes a while, so the flush's lock is not held meanwhile.
+        let paths = self.flush.lock().removable(lsn.0);
+        let mut freed = 0;
+        for path in paths {
+            let allocated = self.fs.metadata(&path).map_or(0, |found| found.allocated);
+            match self.fs.remove_file(&path) {
+                Err(error) if !error.is_not_found() => return Err(error.into()),
+                _ => freed += allocated,
+            }
+            self.flush.lock().forget(&path);
+        }
+        self.publish(&self.flush.lock(), true);
+        Ok(freed)
+    }
+}

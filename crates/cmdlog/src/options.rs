@@ -1,0 +1,152 @@
+//! What a log is told at its beginning, and whom it tells what happens.
+
+use std::path::PathBuf;
+
+use base::{HistoryId, Lsn};
+
+use crate::error::LogFailure;
+use crate::recovery::LogEnd;
+use crate::segment::Parent;
+
+/// When records become durable. Changeable at any time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogMode {
+    /// Within a time window, in the background (`appendfsync everysec`).
+    Async,
+    /// At once; replies wait for it (`appendfsync always`).
+    Sync,
+    /// Written within milliseconds and left to the operating system (`appendfsync no`); synced only when
+    /// [`Log::sync`](crate::Log::sync) asks.
+    WrittenOnly,
+}
+
+/// What to do when a file cannot be written or synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnSyncError {
+    /// Go on in a new file, filled from memory, as soon as that works; until then writes are refused.
+    Rotate,
+    /// Tell [`LogWake::stop`], which is to end the process, and never write again.
+    Stop,
+}
+
+/// How the log is to work.
+#[derive(Clone, Debug)]
+pub struct LogOptions {
+    /// The data directory; it exists.
+    pub dir: PathBuf,
+    /// When records become durable.
+    pub mode: LogMode,
+    /// In `Async`: at most so much time is lost by a power cut while the disk keeps up; twice as much is the bound at
+    /// which writes wait. At least 1.
+    pub window_ms: u64,
+    /// Size of a segment, preallocated. A bigger record gets a bigger segment.
+    pub segment_bytes: u64,
+    /// How many workers append, numbered from 0.
+    pub workers: usize,
+    /// Memory of all rings together; each worker has at least 256 KiB.
+    pub ring_bytes: usize,
+    /// What to do after a failure.
+    pub on_sync_error: OnSyncError,
+}
+
+/// The default of [`LogOptions::window_ms`].
+pub const WINDOW_MS: u64 = 1000;
+/// The default of [`LogOptions::segment_bytes`].
+pub const SEGMENT_BYTES: u64 = 64 << 20;
+/// The default of [`LogOptions::ring_bytes`].
+pub const RING_BYTES: usize = 16 << 20;
+
+impl LogOptions {
+    /// The defaults for a directory and a number of workers: async, 1 s, 64 MiB segments, 16 MiB of rings.
+    pub fn new(dir: impl Into<PathBuf>, workers: usize) -> Self {
+        Self {
+            dir: dir.into(),
+            mode: LogMode::Async,
+            window_ms: WINDOW_MS,
+            segment_bytes: SEGMENT_BYTES,
+            workers,
+            ring_bytes: RING_BYTES,
+            on_sync_error: OnSyncError::Rotate,
+        }
+    }
+}
+
+/// Where a log begins.
+#[derive(Clone, Debug)]
+pub struct LogStart {
+    pub(crate) history: HistoryId,
+    pub(crate) parent: Option<Parent>,
+    pub(crate) first: Lsn,
+    /// What recovery found, if the log goes on from there.
+    pub(crate) after: Option<LogEnd>,
+}
+
+impl LogStart {
+    /// A history with nothing before it, in a directory without segments at or beyond `first`.
+    pub fn fresh(history: HistoryId, first: Lsn) -> Self {
+        Self { history, parent: None, first, after: None }
+    }
+
+    /// Goes on where recovery stopped. The old history continues if it was ended in order ([`LogEnd::clean`]);
+    /// otherwise `new_history` begins, with the old one as its parent.
+    pub fn after(end: LogEnd, new_history: HistoryId) -> Self {
+        let (history, parent) = match end.history {
+            Some(old) if end.clean => (old, end.parent),
+            Some(old) => (new_history, Some(Parent { history: old, lsn: end.end_lsn })),
+            None => (new_history, None),
+        };
+        Self { history, parent, first: end.end_lsn, after: Some(end) }
+    }
+
+    /// The history that the log will write.
+    pub fn history(&self) -> HistoryId {
+        self.history
+    }
+
+    /// The history before it.
+    pub fn parent(&self) -> Option<Parent> {
+        self.parent
+    }
+
+    /// Where it begins.
+    pub fn first_lsn(&self) -> Lsn {
+        self.first
+    }
+}
+
+/// Whom the log tells what happens. Called by the log's threads with locks of the log held: implementations must not
+/// call back into the log, and return soon.
+pub trait LogWake: Send + Sync {
+    /// The worker's wait is over ([`Log::wait_for`](crate::Log::wait_for), or an [`Admission::Wait`]): look again.
+    fn wake(&self, worker: usize);
+
+    /// The log has failed, or goes on failing for another reason.
+    fn failed(&self, failure: &LogFailure) {
+        let _ = failure;
+    }
+
+    /// The failure is over and nothing was lost.
+    fn healthy(&self) {}
+
+    /// [`OnSyncError::Stop`] is set and the log has failed, or a thread of the log has died of a bug: the process is to
+    /// end, without touching the data directory.
+    fn stop(&self, failure: &LogFailure) {
+        let _ = failure;
+    }
+}
+
+/// Nobody to tell.
+impl LogWake for () {
+    fn wake(&self, _: usize) {}
+}
+
+/// Whether a command may go on to its first change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It may, with one record.
+    Go,
+    /// The log is behind; the worker will be woken once.
+    Wait,
+    /// The log has failed: [`Log::health`](crate::Log::health) tells why.
+    Refused,
+}

@@ -1,0 +1,128 @@
+//! The first steps of a log: on ground that is known to hold.
+//!
+//! What recovery read behind the last statement about durability may exist in the page cache alone, and a sync of the old
+//! file may say `Ok` although an earlier sync failed. So these bytes are copied to new files and synced there, before the
+//! new log's first segment says that everything before it is durable.
+//!
+//! B1. A crash at any step leaves a directory that recovers to the same records.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use base::Clock;
+use vfs::{FileSystem, OpenOptions};
+
+use crate::error::LogError;
+use crate::flush::{Flush, FlushStart, Segment, open_segment, remove};
+use crate::options::{LogOptions, LogStart};
+use crate::reader::SegmentFile;
+use crate::recovery::{self, LogEnd, Piece};
+use crate::segment::{self, HEADER_BYTES, Header};
+use crate::shared::Shared;
+
+/// Bytes gathered for one write of the copy.
+const COPY_BYTES: usize = 1 << 20;
+
+/// Opens the log's first segment.
+pub(crate) fn open(
+    fs: &Arc<dyn FileSystem>,
+    clock: &Arc<dyn Clock>,
+    options: &LogOptions,
+    start: LogStart,
+    shared: &Arc<Shared>,
+) -> Result<Flush, LogError> {
+    let dir = &options.dir;
+    if let Some(end) = &start.after {
+        settle(&**fs, &**clock, dir, end)?;
+    }
+    let names = recovery::list(&**fs, dir)?;
+    let known = |path| start.after.as_ref().is_some_and(|end| end.leftovers.contains(path));
+    if let Some((_, path)) = names.iter().find(|(first, path)| *first >= start.first && !known(path)) {
+        return Err(LogError::Occupied { path: path.clone(), first: start.first });
+    }
+    let names: Vec<_> = names.into_iter().filter(|(first, _)| *first < start.first).collect();
+    let ends = names.iter().skip(1).map(|(first, _)| first.0).chain([start.first.0]);
+    let older = names.iter().zip(ends).map(|((first, path), end)| Segment {
+        first: first.0,
+        end,
+        path: path.clone(),
+        file: None,
+        capacity: 0,
+        named: true,
+    });
+    let mut flush = Flush::new(FlushStart {
+        shared: Arc::clone(shared),
+        fs: Arc::clone(fs),
+        clock: Arc::clone(clock),
+        dir: dir.clone(),
+        segment_bytes: options.segment_bytes,
+        on_sync_error: options.on_sync_error,
+        history: start.history,
+        parent: start.parent,
+        first: start.first.0,
+        older: older.collect(),
+    });
+    flush.open_durably()?;
+    if let Some((path, bytes)) = start.after.and_then(|end| end.used) {
+        // The rest is preallocated, or torn. Nothing depends on it, so nothing is said if it stays.
+        let _ = fs.open(&path, OpenOptions::write()).and_then(|file| file.set_len(bytes));
+    }
+    Ok(flush)
+}
+
+/// Makes what recovery read durable, and removes what it found to be nothing.
+fn settle(fs: &dyn FileSystem, clock: &dyn Clock, dir: &Path, end: &LogEnd) -> Result<(), LogError> {
+    let beside = dir.join(segment::COPY_NAME);
+    remove(fs, &beside)?;
+    // One that begins at the very end stays until the new segment takes its place: with it gone and a later one left
+    // by a crash, a segment would be missing.
+    let at_end = segment::path(dir, end.end_lsn);
+    for path in end.leftovers.iter().rev().filter(|path| **path != at_end) {
+        remove(fs, path)?;
+    }
+    for piece in &end.tail {
+        copy(fs, clock, &beside, piece, end.proven_lsn)?;
+        fs.rename(&beside, &segment::path(dir, base::Lsn(piece.from)))?;
+    }
+    fs.sync_dir(dir)?;
+    Ok(())
+}
+
+/// Copies the frames of a piece to a segment of its own, durably; the caller gives it its name.
+pub(crate) fn copy(
+    fs: &dyn FileSystem,
+    clock: &dyn Clock,
+    to: &Path,
+    piece: &Piece,
+    proven: base::Lsn,
+) -> Result<(), LogError> {
+    let header = Header {
+        history: piece.history,
+        parent: piece.parent,
+        first: base::Lsn(piece.from),
+        durable: base::Lsn(proven.0.min(piece.from)),
+        created_ms: clock.now_ms(),
+    };
+    let bytes = HEADER_BYTES + (piece.to - piece.from);
+    let (target, _) = open_segment(fs, to, &header, bytes, bytes)?;
+    let mut source = SegmentFile::open(fs, piece.path.clone(), piece.segment_first)?;
+    let (mut position, mut gathered) = (piece.from, Vec::new());
+    while position < piece.to {
+        let unstable = || LogError::Unstable {
+            path: piece.path.clone(),
+            offset: HEADER_BYTES + (position - piece.segment_first.0),
+        };
+        // Checked again: what is copied is what was given out.
+        let next = source.frame(&piece.history, position)?.ok_or_else(unstable)?.end;
+        let offset = source.offset(position).ok_or_else(unstable)?;
+        gathered.extend_from_slice(source.bytes(offset, (next - position) as usize)?);
+        position = next;
+        if gathered.len() >= COPY_BYTES || position >= piece.to {
+            let behind = position - piece.from - gathered.len() as u64;
+            target.write_all_at(&gathered, HEADER_BYTES + behind)?;
+            gathered.clear();
+        }
+    }
+    target.sync_all()?;
+    Ok(())
+}

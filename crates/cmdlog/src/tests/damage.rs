@@ -1,0 +1,204 @@
+//! Damage at rest: whatever becomes of the files' bytes, recovery never gives out a wrong record. It ends before the damage
+//! where nothing says that more was durable, and refuses, naming file and offset, where something does.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use base::clock::ManualClock;
+use base::{Lsn, Rng};
+use vfs::{FileSystem, Outage, SimFs};
+
+use super::crash::{live, seeds};
+use super::{Records, history, read, settle, stepped};
+use crate::frame::{self, Kind};
+use crate::reader::SegmentFile;
+use crate::segment::{self, HEADER_BYTES};
+use crate::{LogMode, LogStart, RecoverError};
+
+/// A log of a few segments and histories, and what is in it.
+fn small_log(seed: u64, clean: bool) -> (SimFs, Records) {
+    let (mut fs, clock) = (SimFs::new(seed), Arc::new(ManualClock::new(1000)));
+    let mut records = Vec::new();
+    for life in 1..=3u8 {
+        let (_, end) = read(&fs).expect("readable");
+        let log = stepped(&fs, &clock, LogMode::Sync, LogStart::after(end, history(life)));
+        for n in 0..8u8 {
+            let payload = vec![n; 40 + usize::from(n) * 3];
+            records.push((log.append(0, &payload), payload));
+            settle(&log);
+        }
+        if clean || life == 2 {
+            log.close().expect("the disk works");
+        }
+        drop(log);
+        fs = fs.recover(Outage::ProcessKill);
+    }
+    (fs, records)
+}
+
+/// The files, and where in each the last byte stands that is not zero.
+fn used(fs: &SimFs) -> Vec<(std::path::PathBuf, u64)> {
+    let len = |bytes: &[u8]| bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1);
+    fs.contents().into_iter().map(|(path, bytes)| (path, len(&bytes))).collect()
+}
+
+/// Flips a bit in every byte, one at a time. After a log that was ended in order everything but its last mark is known to
+/// have been durable, so every flip in a frame before is refused.
+#[test]
+fn every_flipped_byte_is_refused_or_cut() {
+    for clean in [true, false] {
+        let (fs, records) = small_log(1, clean);
+        let untouched = fs.crash_point();
+        let (mut refused, mut cut, mut harmless) = (0, 0, 0);
+        for (path, len) in used(&fs) {
+            // All headers are alike: every byte of one, some of the others.
+            let is_first = path == Path::new("/log-0000000000000000");
+            for offset in (0..len).filter(|offset| is_first || *offset >= HEADER_BYTES || offset % 31 == 0) {
+                let fs = untouched.after(Outage::ProcessKill);
+                fs.flip_bit(&path, offset, (offset % 8) as u8).expect("the file is there");
+                match read(&fs) {
+                    Ok((found, end)) if found.len() < records.len() => {
+                        assert_eq!(found[..], records[..found.len()]);
+                        assert!(!clean, "{}: {offset}: lost without a word", path.display());
+                        // Only what no mark covers yet: the last of the last life.
+                        assert!(found.len() + 1 >= records.len(), "{}: {offset}: {}", path.display(), found.len());
+                        assert!(end.torn.is_some_and(|torn| torn.path == path && torn.offset <= offset));
+                        cut += 1;
+                    }
+                    Ok((found, _)) => {
+                        assert_eq!(found, records);
+                        harmless += 1;
+                    }
+                    Err(RecoverError::Damaged { path: named, offset: at, .. }) => {
+                        assert!(
+                            named == path && at <= offset,
+                            "{}: {offset}: named {}, {at}",
+                            path.display(),
+                            named.display()
+                        );
+                        assert!(offset - at < 200, "the frame before is named: {at} for {offset}");
+                        refused += 1;
+                    }
+                    Err(other) => panic!("{}: {offset}: {other}", path.display()),
+                }
+            }
+        }
+        assert!(
+            refused > 1000 && harmless > 100 && (cut > 0) != clean,
+            "{refused} refused, {cut} cut, {harmless} harmless"
+        );
+    }
+}
+
+/// A lost sector, in a log that goes on behind it, is an error that says what to do; a lost file, too.
+#[test]
+fn lost_sectors_and_files_are_named() {
+    let (fs, records) = small_log(2, true);
+    let (untouched, mut refused) = (fs.crash_point(), 0);
+    let first = Path::new("/log-0000000000000000");
+    let fs = untouched.after(Outage::ProcessKill);
+    fs.damage(first, HEADER_BYTES + 100, &[0; 512]).expect("the file is there");
+    let error = read(&fs).expect_err("damaged");
+    assert!(matches!(&error, RecoverError::Damaged { path, .. } if path == first));
+    let text = error.to_string();
+    assert!(
+        text.contains("log-0000000000000000") && text.contains("offset") && text.contains("onggi repair"),
+        "{text}"
+    );
+
+    for (path, _) in used(&fs).into_iter().rev().skip(1) {
+        let fs = untouched.after(Outage::ProcessKill);
+        fs.remove_file(&path).expect("the file is there");
+        match read(&fs) {
+            // A copy that a start has made of what also stands in the segment before.
+            Ok((found, _)) => assert_eq!(found, records),
+            Err(RecoverError::Damaged { .. } | RecoverError::Missing { .. }) => refused += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(refused >= 2);
+    let fs = untouched.after(Outage::ProcessKill);
+    for copy in [0, 2048] {
+        fs.damage(first, copy, &[7; 128]).expect("the file is there");
+    }
+    assert!(matches!(read(&fs), Err(RecoverError::Header { path }) if path == first));
+    let fs = untouched.after(Outage::ProcessKill);
+    fs.make_unreadable(first, HEADER_BYTES + 5..HEADER_BYTES + 6, None).expect("the file is there");
+    assert!(matches!(read(&fs), Err(RecoverError::File { .. })), "an unreadable sector is no torn tail");
+}
+
+/// Whatever stands behind the end - zeros, garbage, frames of another history, older frames, half a frame - is a torn tail:
+/// all records are found, and the log goes on behind them.
+#[test]
+fn any_tail_is_cut() {
+    for seed in seeds(20) {
+        let (fs, clock) = (SimFs::new(seed), Arc::new(ManualClock::new(1000)));
+        let log = stepped(&fs, &clock, LogMode::Sync, LogStart::fresh(history(1), Lsn(0)));
+        let mut records = live(&fs, &log, &clock, seed, 30, &Vec::new()).records;
+        log.sync().expect("the disk works");
+        let end = log.end_lsn();
+        drop(log);
+        let last = crate::segments(&fs, Path::new("/")).expect("readable").pop().expect("a segment");
+        let at = HEADER_BYTES + (end.0 - last.first.0);
+        let mut rng = Rng::new(seed);
+        let mut garbage = vec![0; 1 + rng.below(3000) as usize];
+        rng.fill(&mut garbage);
+        let whole = frame::encode(&history(1), end.0, Kind::Record, &[9; 500]);
+        let tails: [Vec<u8>; 6] = [
+            vec![0; 100],
+            garbage,
+            vec![0xff; 700],
+            frame::encode(&history(2), end.0, Kind::Record, b"of another history"),
+            frame::encode(&history(1), 0, Kind::Record, b"of another place"),
+            whole[..rng.below(whole.len() as u64 - 1) as usize].to_vec(),
+        ];
+        for (number, tail) in tails.into_iter().enumerate() {
+            let fs = fs.recover(Outage::ProcessKill);
+            fs.open(&last.path, vfs::OpenOptions::write()).unwrap().write_all_at(&tail, at).unwrap();
+            let (found, end_found) = read(&fs).unwrap_or_else(|error| panic!("seed {seed}, tail {number}: {error}"));
+            assert_eq!((&found, end_found.end_lsn), (&records, end), "seed {seed}, tail {number}");
+            assert_eq!(end_found.torn.is_some(), tail.iter().any(|byte| *byte != 0));
+            let log = stepped(&fs, &clock, LogMode::Sync, LogStart::after(end_found, history(3)));
+            records.push((log.append(0, b"on"), b"on".to_vec()));
+            settle(&log);
+            drop(log);
+            assert_eq!(read(&fs.recover(Outage::PowerCut { seed })).expect("readable").0, records);
+            records.pop();
+        }
+    }
+}
+
+/// A newer format and an unknown kind of frame are refused by name, and nothing is changed.
+#[test]
+fn what_a_newer_program_wrote_is_refused() {
+    let (fs, _) = small_log(3, true);
+    let path = Path::new("/log-0000000000000000");
+    let mut header = fs.contents()[path][..128].to_vec();
+    header[8] = 2;
+    let checksum = base::checksum::crc32c(&header[..124]);
+    header[124..].copy_from_slice(&checksum.to_le_bytes());
+    let newer = fs.recover(Outage::ProcessKill);
+    newer.damage(path, 0, &header).expect("the file is there");
+    let error = read(&newer).expect_err("a newer format");
+    assert!(matches!(error, RecoverError::Newer { version: 2, .. }), "{error}");
+
+    let fs = fs.recover(Outage::ProcessKill);
+    let mut frame = frame::encode(&history(1), 0, Kind::Record, &[1; 40]);
+    frame[4] = 9;
+    frame::seal(&mut frame, 0, &history(1), 0, &[]);
+    fs.damage(path, HEADER_BYTES, &frame).expect("the file is there");
+    let error = read(&fs).expect_err("an unknown kind");
+    assert!(matches!(error, RecoverError::UnknownKind { kind: 9, offset: HEADER_BYTES, .. }), "{error}");
+}
+
+/// A length that the file does not have costs no memory and is no frame.
+#[test]
+fn absurd_lengths_are_no_frames() {
+    let (fs, _) = small_log(4, true);
+    let path = Path::new("/log-0000000000000000");
+    let mut bytes = vec![1, 2, 3, 4, 1];
+    base::varint::put(&mut bytes, u64::MAX);
+    fs.damage(path, HEADER_BYTES, &bytes).expect("the file is there");
+    let mut file = SegmentFile::open(&fs, path.into(), segment::first_of(path.file_name().unwrap()).unwrap()).unwrap();
+    assert!(file.frame(&history(1), 0).unwrap().is_none());
+}

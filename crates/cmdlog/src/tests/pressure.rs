@@ -1,0 +1,241 @@
+//! A log that is slower than its writers: who waits, who is woken and when, and what an idle log does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+use base::Lsn;
+use base::clock::{ManualClock, SystemClock};
+use parking_lot::Mutex;
+use vfs::{Fault, FileSystem, Op, Outage, SimFs, errno};
+
+use super::{DIR, history, options, read, settle};
+use crate::error::LogFailure;
+use crate::{Admission, Log, LogMode, LogOptions, LogStart, LogWake, OnSyncError};
+
+/// Notes whom the log has woken, and what else it said.
+#[derive(Default)]
+struct Notes {
+    woken: Mutex<Vec<usize>>,
+    failed: AtomicU64,
+    healthy: AtomicU64,
+    stopped: AtomicU64,
+}
+
+impl LogWake for Notes {
+    fn wake(&self, worker: usize) {
+        self.woken.lock().push(worker);
+    }
+    fn failed(&self, _: &LogFailure) {
+        self.failed.fetch_add(1, SeqCst);
+    }
+    fn healthy(&self) {
+        self.healthy.fetch_add(1, SeqCst);
+    }
+    fn stop(&self, _: &LogFailure) {
+        self.stopped.fetch_add(1, SeqCst);
+    }
+}
+
+fn noted(options: LogOptions) -> (SimFs, Arc<ManualClock>, Arc<Notes>, Arc<Log>) {
+    let (fs, clock, notes) = (SimFs::new(1), Arc::new(ManualClock::new(1000)), Arc::new(Notes::default()));
+    clock.advance_ms(1);
+    let start = LogStart::fresh(history(1), Lsn(0));
+    let log =
+        Log::create_stepped(Arc::new(fs.clone()), Arc::clone(&clock) as _, options, start, Arc::clone(&notes) as _);
+    (fs, clock, notes, log.expect("the disk works"))
+}
+
+/// A worker that fills its ring waits, and is woken once, when a good part of the ring is free; the other goes on.
+#[test]
+fn a_full_ring_makes_its_worker_wait() {
+    let (_, clock, notes, log) = noted(options(LogMode::Async));
+    let mut appended = 0;
+    while log.admit(0) == Admission::Go {
+        log.append(0, &[1; 10_000]);
+        appended += 1;
+    }
+    assert!((10..40).contains(&appended), "{appended}");
+    assert_eq!((log.admit(0), log.admit(1)), (Admission::Wait, Admission::Go));
+    log.write_step();
+    assert_eq!((log.admit(0), notes.woken.lock().len()), (Admission::Wait, 0), "written is not durable");
+    clock.advance_ms(600);
+    settle(&log);
+    assert_eq!((log.admit(0), &notes.woken.lock()[..]), (Admission::Go, &[0][..]));
+    settle(&log);
+    assert_eq!(notes.woken.lock().len(), 1, "once");
+}
+
+/// Big records go past the ring, up to a bound; one more is always taken, even if it alone is above the bound.
+#[test]
+fn big_records_are_bounded() {
+    let (fs, clock, notes, log) = noted(LogOptions { segment_bytes: 1 << 20, ..options(LogMode::Async) });
+    log.append(0, &vec![7; 65 << 20]);
+    assert_eq!((log.admit(0), log.admit(1)), (Admission::Wait, Admission::Wait));
+    assert!(log.stats().memory_bytes > 65 << 20);
+    log.write_step();
+    clock.advance_ms(600);
+    settle(&log);
+    assert_eq!((log.admit(0), log.admit(1)), (Admission::Go, Admission::Go));
+    assert_eq!(notes.woken.lock()[..], [0, 1]);
+    assert!(log.stats().memory_bytes < 2 << 20);
+    let (records, _) = read(&fs.recover(Outage::PowerCut { seed: 1 })).expect("readable");
+    assert!(records.len() == 1 && records[0].1 == vec![7; 65 << 20]);
+}
+
+/// In `Async`, when the oldest unsynced record is older than twice the window, all writes wait until it is durable.
+#[test]
+fn late_syncs_make_writes_wait() {
+    let (fs, clock, notes, log) = noted(options(LogMode::Async));
+    log.append(0, b"record");
+    log.write_step();
+    clock.advance_ms(2000);
+    log.watch_step();
+    assert_eq!(log.admit(0), Admission::Go, "twice the window is allowed");
+    clock.advance_ms(1);
+    log.watch_step();
+    assert_eq!((log.admit(0), log.admit(1)), (Admission::Wait, Admission::Wait));
+    let stats = log.stats();
+    assert_eq!((stats.delayed_syncs, stats.oldest_unsynced_ms), (1, 2001));
+    settle(&log);
+    assert_eq!((log.admit(0), &notes.woken.lock()[..]), (Admission::Go, &[0, 1][..]));
+
+    // The bound follows the settings.
+    log.append(0, b"record");
+    log.write_step();
+    clock.advance_ms(300);
+    log.set_window_ms(100);
+    assert_eq!(log.admit(0), Admission::Wait);
+    log.set_mode(LogMode::Sync);
+    assert_eq!(log.admit(0), Admission::Go);
+    settle(&log);
+    assert_eq!(log.durable_lsn(), log.end_lsn());
+    assert_eq!(read(&fs.recover(Outage::PowerCut { seed: 1 })).expect("readable").0.len(), 2);
+}
+
+/// Without writes a log does nothing: one mark after a burst, then no byte, no sync, no wake-up, however much time passes.
+#[test]
+fn an_idle_log_is_quiet() {
+    for mode in [LogMode::Async, LogMode::Sync] {
+        let (fs, clock, _, log) = noted(options(mode));
+        let step = |log: &Log, ms| {
+            clock.advance_ms(ms);
+            log.write_step();
+            settle(log);
+            log.watch_step();
+        };
+        step(&log, 10_000);
+        assert_eq!((fs.operations(), log.end_lsn()), (7, Lsn(0)), "nothing but the first segment");
+        let record = log.append(0, b"record");
+        step(&log, 1);
+        step(&log, 600);
+        assert!(log.durable_lsn() >= record);
+        step(&log, 1100);
+        let (end, operations) = (log.end_lsn(), fs.operations());
+        assert!(end > record && log.durable_lsn() == end, "the mark after the burst");
+        for _ in 0..100 {
+            step(&log, 1000);
+        }
+        assert_eq!((log.end_lsn(), fs.operations()), (end, operations));
+    }
+}
+
+/// Segments go when a checkpoint does not need them any more, never the one that holds the position, and the rest is
+/// still a log.
+#[test]
+fn old_segments_are_removed() {
+    let (fs, _, _, log) = noted(options(LogMode::Sync));
+    let mut ends = Vec::new();
+    for n in 0..100u8 {
+        ends.push(log.append(0, &[n; 1000]));
+        settle(&log);
+    }
+    let before = log.stats();
+    assert!(before.segments > 10);
+    assert_eq!(log.remove_before(Lsn(0)).expect("the disk works"), 0);
+    let cut = ends[49];
+    assert!(log.remove_before(cut).expect("the disk works") >= 30_000);
+    let after = log.stats();
+    assert!(after.segments < before.segments && after.size_bytes < before.size_bytes);
+    assert_eq!(after.base_size_bytes, after.size_bytes);
+    let fs = fs.recover(Outage::PowerCut { seed: 1 });
+    let (records, _) = super::read_from(&fs, cut).expect("readable");
+    assert_eq!(records.len(), 50);
+    assert!(crate::segments(&fs, DIR.as_ref()).expect("readable")[0].first <= cut);
+}
+
+/// With `on-sync-error stop` the owner is told, and nothing is ever written again.
+#[test]
+fn stop_means_stop() {
+    let (fs, clock, notes, log) = noted(LogOptions { on_sync_error: OnSyncError::Stop, ..options(LogMode::Sync) });
+    fs.inject(Fault::fail(Op::SyncData, errno::EIO));
+    log.append(0, b"record");
+    settle(&log);
+    assert_eq!((notes.stopped.load(SeqCst), notes.failed.load(SeqCst)), (1, 1));
+    let operations = fs.operations();
+    clock.advance_ms(100_000);
+    log.write_step();
+    settle(&log);
+    assert_eq!(fs.operations(), operations);
+    assert!(log.sync().is_err() && log.close().is_err());
+}
+
+/// A failure and its end are told once each, and a worker that waits for room learns of the failure.
+#[test]
+fn failures_wake_those_who_wait() {
+    let (fs, clock, notes, log) = noted(options(LogMode::Sync));
+    while log.admit(0) == Admission::Go {
+        log.append(0, &[1; 30_000]);
+    }
+    log.wait_for(1);
+    fs.inject(Fault::fail(Op::SyncData, errno::EIO));
+    settle(&log);
+    assert_eq!((log.admit(0), log.admit_delete(0)), (Admission::Refused, Admission::Refused));
+    assert!(notes.woken.lock().contains(&0), "to hear of it");
+    clock.advance_ms(1001);
+    settle(&log);
+    assert_eq!((log.health(), log.admit(0)), (None, Admission::Go));
+    assert!(notes.woken.lock().contains(&1), "durable at last");
+    assert_eq!((notes.failed.load(SeqCst), notes.healthy.load(SeqCst)), (1, 1));
+}
+
+/// While a sync hangs, writing goes on and nobody is told that anything is durable; then all of it becomes durable by the
+/// next sync. With threads; the device is let go only when the test has seen what it wants.
+#[test]
+fn a_hanging_sync_stops_nothing_else() {
+    let fs = SimFs::new(1);
+    let log = Log::create(
+        Arc::new(fs.clone()) as Arc<dyn FileSystem>,
+        Arc::new(SystemClock::new()),
+        LogOptions { ring_bytes: 4 << 20, ..LogOptions::new(DIR, 2) },
+        LogStart::fresh(history(1), Lsn(0)),
+        Arc::new(()),
+    )
+    .expect("the disk works");
+    log.set_mode(LogMode::Sync);
+    let (hang, hanging) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
+    let (hook_hang, hook_hanging) = (Arc::clone(&hang), Arc::clone(&hanging));
+    fs.on_sync(move |_| {
+        hook_hanging.fetch_add(1, SeqCst);
+        while hook_hang.load(SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let wait = |what: &dyn Fn() -> bool| {
+        while !what() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    log.append(0, b"first");
+    wait(&|| hanging.load(SeqCst) == 1);
+    let mut end = Lsn(0);
+    for n in 0..100u8 {
+        end = log.append(0, &[n; 9000]);
+    }
+    wait(&|| log.written_lsn() > Lsn(500_000));
+    assert_eq!(log.durable_lsn(), Lsn(0));
+    hang.store(false, SeqCst);
+    assert!(log.sync().expect("the disk works") >= end);
+    assert!(hanging.load(SeqCst) <= 5, "one sync for all that gathered: {hanging:?}");
+    log.close().expect("the disk works");
+}

@@ -1,0 +1,105 @@
+//! Commands that wait: what for, how long, and what they answer when it is over.
+//!
+//! A function that has to wait leaves a [`Block`] in its session in place of a reply. Its worker then runs nothing more of
+//! the connection until the wait is over, and has the block written as the reply.
+
+use base::{Lsn, UnixMs};
+use proto::ReplyBuffer;
+
+/// The wait of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// What is waited for, and how it is answered.
+    pub what: Awaited,
+    /// The first moment at which it is over in any case; `None` for never.
+    pub until: Option<UnixMs>,
+    /// CLIENT REPLY had its reply suppressed when it began.
+    pub is_silent: bool,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// WAIT: that many replicas have the connection's writes. There are none yet.
+    Replicas(i64),
+    /// WAITAOF: they are durable here, and in that many replicas.
+    Durable {
+        /// The position after the connection's last write.
+        position: Lsn,
+        /// Whether they are to be durable here.
+        local: bool,
+        /// Replicas.
+        replicas: i64,
+    },
+}
+
+/// Replicas that have anything.
+const REPLICAS: i64 = 0;
+
+impl Awaited {
+    /// Whether what is waited for has come, or never can; `durable` is how far the log is safe, `None` when it is off.
+    pub fn is_over(&self, durable: Option<Lsn>) -> bool {
+        match *self {
+            Self::Replicas(replicas) => replicas <= REPLICAS,
+            Self::Durable { local: true, .. } if durable.is_none() => true,
+            Self::Durable { position, local, replicas } => {
+                replicas <= REPLICAS && (!local || durable.is_some_and(|durable| durable >= position))
+            }
+        }
+    }
+
+    /// Whether it can come by the log's becoming durable further.
+    pub fn is_for_log(&self) -> bool {
+        matches!(self, Self::Durable { local: true, .. })
+    }
+
+    /// What has come so far, as the reply. An error, whose text is given, when it never can.
+    pub fn answer(&self, durable: Option<Lsn>, reply: &mut ReplyBuffer) -> Option<&'static str> {
+        match *self {
+            Self::Replicas(_) => reply.integer(REPLICAS),
+            Self::Durable { local: true, .. } if durable.is_none() => {
+                reply.error(LOG_IS_OFF);
+                return Some(LOG_IS_OFF);
+            }
+            Self::Durable { position, .. } => {
+                reply.array(2);
+                reply.integer(i64::from(durable.is_some_and(|durable| durable >= position)));
+                reply.integer(REPLICAS);
+            }
+        }
+        None
+    }
+}
+
+/// WAITAOF without a log.
+pub const LOG_IS_OFF: &str = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
+
+/// Answered to a connection whose wait CLIENT UNBLOCK ends with an error.
+pub const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proto::Protocol;
+
+    fn answer(what: Awaited, durable: Option<Lsn>) -> String {
+        let mut reply = ReplyBuffer::new(Protocol::Resp2);
+        what.answer(durable, &mut reply);
+        String::from_utf8(reply.as_contiguous().unwrap().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn waits_are_over_when_all_they_name_has_come() {
+        let durable = |local, replicas| Awaited::Durable { position: Lsn(10), local, replicas };
+        assert!(!Awaited::Replicas(1).is_over(Some(Lsn(99))) && Awaited::Replicas(0).is_over(None));
+        assert!(!durable(true, 0).is_over(Some(Lsn(9))) && durable(true, 0).is_over(Some(Lsn(10))));
+        assert!(!durable(true, 1).is_over(Some(Lsn(10))));
+        assert!(durable(true, 1).is_over(None), "the log was turned off: it cannot come any more");
+        assert!(!durable(false, 1).is_over(None) && durable(false, 0).is_over(None));
+        assert_eq!(answer(durable(true, 0), Some(Lsn(9))), "*2\r\n:0\r\n:0\r\n");
+        assert_eq!(answer(durable(false, 5), Some(Lsn(10))), "*2\r\n:1\r\n:0\r\n");
+        assert_eq!(answer(durable(false, 5), None), "*2\r\n:0\r\n:0\r\n");
+        assert_eq!(answer(durable(true, 5), None), format!("-{LOG_IS_OFF}\r\n"));
+        assert_eq!(answer(Awaited::Replicas(3), None), ":0\r\n");
+    }
+}

@@ -1,0 +1,185 @@
+//! One checkpoint from outside: asked for, waited for, and what it cost meanwhile.
+
+use crate::client::Client;
+use crate::error::{BenchError, Result};
+use crate::process::{self, CpuTime};
+use crate::server::Server;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often a server is asked whether it is done; each time costs it some microseconds.
+const POLL: Duration = Duration::from_millis(20);
+
+/// What a checkpoint took.
+#[derive(Clone, Debug)]
+pub(super) struct Checkpoint {
+    /// From the command until the server says that it is done.
+    pub(super) seconds: f64,
+    /// CPU time of the server and of what it forked, all that it did meanwhile.
+    pub(super) cpu_seconds: f64,
+}
+
+/// Takes a checkpoint with BGSAVE and waits for its end.
+///
+/// # Errors
+/// When the server refuses, fails to save, or goes away.
+pub(super) fn take(server: &Server) -> Result<Checkpoint> {
+    let mut client = Client::connect(&server.target.address, &server.target.login)?;
+    wait_until_idle(&mut client)?;
+    let pid = server.target.pid.expect("the harness started this server");
+    let (before, begun) = (TreeCpu::read(pid)?, Instant::now());
+    client.must(&["BGSAVE"])?;
+    finish(server, &mut client)?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let cpu_seconds = TreeCpu::read(pid)?.since(before) / 1e6;
+    Ok(Checkpoint { seconds, cpu_seconds })
+}
+
+/// Waits until a checkpoint that was begun is done, and returns `INFO persistence` as it is then.
+///
+/// # Errors
+/// [`BenchError::Refused`] when it failed.
+pub(super) fn finish(server: &Server, client: &mut Client) -> Result<HashMap<String, String>> {
+    let fields = wait_until_idle(client)?;
+    match fields.get("rdb_last_bgsave_status").map(String::as_str) {
+        None | Some("ok") => Ok(fields),
+        Some(status) => {
+            let (address, command) = (server.target.address.to_string(), "BGSAVE".to_owned());
+            Err(BenchError::Refused { address, command, reply: format!("rdb_last_bgsave_status:{status}") })
+        }
+    }
+}
+
+/// Asks the server to make its log short, and waits until it has.
+///
+/// # Errors
+/// As [`take`].
+pub(super) fn shorten_log(server: &Server) -> Result<()> {
+    let mut client = Client::connect(&server.target.address, &server.target.login)?;
+    wait_until_idle(&mut client)?;
+    client.must(&["BGREWRITEAOF"])?;
+    wait_until_idle(&mut client).map(|_| ())
+}
+
+/// Waits while a checkpoint or a rewrite of the log runs or is due.
+fn wait_until_idle(client: &mut Client) -> Result<HashMap<String, String>> {
+    loop {
+        crate::interrupt::check()?;
+        let fields = client.info_fields("persistence")?;
+        if !is_busy(&fields) {
+            return Ok(fields);
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+fn is_busy(fields: &HashMap<String, String>) -> bool {
+    ["rdb_bgsave_in_progress", "aof_rewrite_in_progress", "aof_rewrite_scheduled"]
+        .into_iter()
+        .any(|name| fields.get(name).is_some_and(|value| value != "0"))
+}
+
+/// CPU time of a server and of the children it has waited for.
+#[derive(Clone, Copy, Debug)]
+struct TreeCpu {
+    own: CpuTime,
+    children_us: f64,
+}
+
+impl TreeCpu {
+    fn read(pid: u32) -> Result<Self> {
+        Ok(Self { own: process::cpu_time(pid)?, children_us: process::ended_children_cpu_us(pid)? })
+    }
+
+    /// Microseconds since `earlier`.
+    fn since(self, earlier: Self) -> f64 {
+        self.own.since(earlier.own).total_us + self.children_us - earlier.children_us
+    }
+}
+
+/// Memory of a server and its children before and at most, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Memory {
+    pub(super) before: u64,
+    pub(super) peak: u64,
+}
+
+impl Memory {
+    /// What came on top.
+    pub(super) fn extra(self) -> u64 {
+        self.peak.saturating_sub(self.before)
+    }
+}
+
+/// Looks at the memory of a server from a thread of its own until it is told to end.
+pub(super) struct MemoryWatch {
+    pid: u32,
+    before: u64,
+    resident_before: u64,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result<u64>>,
+}
+
+const WATCH_STEP: Duration = Duration::from_millis(100);
+
+impl MemoryWatch {
+    /// Begins to look.
+    ///
+    /// # Errors
+    /// When the process may not be looked at.
+    pub(super) fn begin(pid: u32) -> Result<Self> {
+        let before = process::tree_memory_bytes(pid)?;
+        let resident_before = process::resident_bytes(pid)?;
+        process::reset_peak_resident(pid)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let asked = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let mut peak = before;
+            while !asked.load(Ordering::Relaxed) {
+                peak = peak.max(process::tree_memory_bytes(pid)?);
+                std::thread::sleep(WATCH_STEP);
+            }
+            Ok(peak)
+        });
+        Ok(Self { pid, before, resident_before, stop, thread })
+    }
+
+    /// Ends, and says what was seen. The kernel's own mark of the process catches a peak between two looks.
+    ///
+    /// # Errors
+    /// When the process went away meanwhile.
+    pub(super) fn end(self) -> Result<Memory> {
+        self.stop.store(true, Ordering::Relaxed);
+        let seen = self.thread.join().expect("the watching thread does not panic")?;
+        let marked = process::peak_resident_bytes(self.pid)?.saturating_sub(self.resident_before);
+        Ok(Memory { before: self.before, peak: seen.max(self.before + marked) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_busy_while_any_of_its_jobs_runs() {
+        let fields = |pairs: &[(&str, &str)]| pairs.iter().map(|&(a, b)| (a.to_owned(), b.to_owned())).collect();
+        assert!(!is_busy(&fields(&[("rdb_bgsave_in_progress", "0"), ("aof_rewrite_in_progress", "0")])));
+        assert!(is_busy(&fields(&[("rdb_bgsave_in_progress", "1")])));
+        assert!(is_busy(&fields(&[("rdb_bgsave_in_progress", "0"), ("aof_rewrite_scheduled", "1")])));
+        assert!(!is_busy(&HashMap::new()));
+    }
+
+    #[test]
+    fn a_watch_sees_at_least_what_there_was() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let memory = MemoryWatch::begin(child.id()).unwrap().end();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let memory = memory.unwrap();
+        assert!(memory.before > 0 && memory.peak >= memory.before, "{memory:?}");
+        assert_eq!(Memory { before: 5, peak: 3 }.extra(), 0);
+    }
+}

@@ -1,0 +1,308 @@
+//! Suite `persistence`: what it costs to keep data. The log by mode, the mixes of changes and reads, the picture of a
+//! checkpoint under load, checkpoints and restarts by themselves, threads of a checkpoint, and data of extreme shapes.
+//!
+//! ```text
+//! part       servers at a time          pinned   what is measured
+//! log        every server in each mode  yes      CPU per SET at pipelines 1 and 16
+//! mixes      the same ones              yes      CPU per operation of changes, 1:9 and 3:7; modes over off
+//! picture    one                        yes      throughput every 100 ms, 1 ms probe, memory, while it saves
+//! snapshot   every server               no       CPU and time of a checkpoint, and of a restart from it
+//! threads    one                        no       the same by number of threads
+//! extremes   one                        no       one huge value; very many tiny ones
+//! ```
+//!
+//! Each server gets a fresh directory and all data over sockets. Redis and Valkey save by a forked child, so their cost
+//! is counted with their children's, and their memory with a page that both share counted once.
+
+mod checkpoint;
+mod extremes;
+mod modes;
+mod picture;
+mod snapshot;
+mod threads;
+
+use super::Harness;
+use crate::client::Client;
+use crate::error::{BenchError, Result};
+use crate::keys::Distribution;
+use crate::measure::{LOAD_PIPELINE, LoadPlan, Measurement, Settings};
+use crate::payload::{Content, Size};
+use crate::results::{Better, Cell, Picture, ResultRow, Section};
+use crate::server::{Server, ServerSpec, StartOptions};
+use crate::template::KeyFormat;
+use rustix::fs::{statfs, statvfs};
+use std::path::{Path, PathBuf};
+
+/// A part that can be run by itself.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// CPU per SET with the log off, async and sync
+    Log,
+    /// CPU per operation of changes and reads mixed, by mode of the log
+    Mixes,
+    /// Throughput, latency and memory while a checkpoint runs
+    Picture,
+    /// Cost of a checkpoint and of a restart
+    Snapshot,
+    /// Checkpoints by number of threads
+    Threads,
+    /// One huge value, and very many tiny ones
+    Extremes,
+}
+
+impl Part {
+    /// All parts in the order in which they run.
+    pub const ALL: [Self; 6] = [Self::Log, Self::Mixes, Self::Picture, Self::Snapshot, Self::Threads, Self::Extremes];
+}
+
+/// Directives of a start: name and value.
+type Directives = [(&'static str, &'static str)];
+
+const LOG_OFF: &Directives = &[("appendonly", "no")];
+/// A rewrite of the log is a fork in the middle of a window; the harness asks for one between windows instead.
+const LOG_ASYNC: &Directives =
+    &[("appendonly", "yes"), ("appendfsync", "everysec"), ("auto-aof-rewrite-percentage", "0")];
+const LOG_SYNC: &Directives = &[("appendonly", "yes"), ("appendfsync", "always"), ("auto-aof-rewrite-percentage", "0")];
+
+const SET: &str = "SET {key} {value}";
+const KIB: Size = Size::exactly(1024);
+const MIB: f64 = (1 << 20) as f64;
+
+pub(super) fn run(harness: &mut Harness<'_>, parts: &[Part], pictures: &mut Vec<Picture>) -> Result<Vec<Section>> {
+    let specs = startable(harness)?;
+    check_disk(harness, parts)?;
+    let has = |part| parts.contains(&part);
+    let mut sections = Vec::new();
+    if has(Part::Log) || has(Part::Mixes) {
+        sections.extend(modes::run(harness, &specs, has(Part::Log), has(Part::Mixes))?);
+    }
+    // The other parts need commands for checkpoints.
+    if has(Part::Picture) {
+        sections.extend(picture::run(harness, &specs, pictures)?);
+    }
+    if has(Part::Snapshot) {
+        sections.extend(snapshot::run(harness, &specs)?);
+    }
+    if has(Part::Threads) {
+        sections.extend(threads::run(harness, &specs)?);
+    }
+    if has(Part::Extremes) {
+        sections.extend(extremes::run(harness, &specs)?);
+    }
+    Ok(sections)
+}
+
+/// The servers of the plan that store data; all must be the harness's to start.
+fn startable(harness: &Harness<'_>) -> Result<Vec<ServerSpec>> {
+    let specs: Vec<ServerSpec> = harness.plan.servers.iter().filter(|spec| !spec.is_echo()).cloned().collect();
+    match specs.iter().find(|spec| !spec.is_startable()) {
+        None => Ok(specs),
+        Some(spec) => Err(BenchError::Usage(format!(
+            "server {}: the persistence suite starts every server in several ways; give a command",
+            spec.name
+        ))),
+    }
+}
+
+/// Disk that the largest part fills at full size, over all servers of three.
+const DISK_BYTES: [(Part, f64); 6] = [
+    (Part::Log, 24e9),
+    (Part::Mixes, 24e9),
+    (Part::Picture, 14e9),
+    (Part::Snapshot, 20e9),
+    (Part::Threads, 16e9),
+    (Part::Extremes, 6e9),
+];
+/// `f_type` of a file system in memory.
+const TMPFS_MAGIC: u64 = 0x0102_1994;
+
+/// A run of an hour must not end in "no space left", and figures of a disk must not come from memory.
+fn check_disk(harness: &Harness<'_>, parts: &[Part]) -> Result<()> {
+    let path = directory(harness);
+    let system = |op| move |error: rustix::io::Errno| BenchError::System { op, source: error.into() };
+    let kind = statfs(&path).map_err(system("look at the file system of --directory"))?;
+    if u64::try_from(kind.f_type) == Ok(TMPFS_MAGIC) {
+        harness.steps.warn(&format!(
+            "{} is in memory: syncs cost nothing there; give --directory on a real disk",
+            path.display()
+        ));
+    }
+    let space = statvfs(&path).map_err(system("look at the space of --directory"))?;
+    let free = (space.f_bavail * space.f_frsize) as f64;
+    let largest =
+        DISK_BYTES.iter().filter(|(part, _)| parts.contains(part)).map(|&(_, bytes)| bytes).fold(0.0, f64::max);
+    let needed = largest * harness.plan.scale;
+    if free < needed {
+        return Err(BenchError::Usage(format!(
+            "{}: {:.0} GB free, up to {:.0} GB needed: give another --directory or a smaller --scale",
+            path.display(),
+            free / 1e9,
+            needed / 1e9
+        )));
+    }
+    Ok(())
+}
+
+fn directory(harness: &Harness<'_>) -> PathBuf {
+    harness.plan.directory.clone().unwrap_or_else(std::env::temp_dir)
+}
+
+/// Settings that tell what a server does to keep its data; those it does not know are left out.
+const SETTINGS: [&str; 12] = [
+    "appendonly",
+    "appendfsync",
+    "save",
+    "auto-aof-rewrite-percentage",
+    "no-appendfsync-on-rewrite",
+    "rdbcompression",
+    "rdbchecksum",
+    "rdb-save-incremental-fsync",
+    "aof-use-rdb-preamble",
+    "io-threads",
+    "checkpoint-threads",
+    "log-window",
+];
+
+/// Starts a server and writes down its settings. Only a pinned one shares its core with what it forks.
+fn start(harness: &mut Harness<'_>, spec: &ServerSpec, directives: &Directives, pinned: bool) -> Result<Server> {
+    let mut options = harness.options();
+    options.directives = directives.iter().map(|&(name, value)| (name, value.to_owned())).collect();
+    if !pinned {
+        options.cores = None;
+    }
+    let server = harness.start(spec, &StartOptions { workers: 1, ..options })?;
+    let mut client = Client::connect(&server.target.address, &server.target.login)?;
+    let mut words = Vec::new();
+    for name in SETTINGS {
+        if let Some(value) = client.setting(name)? {
+            words.push(format!("{name} {}", if value.is_empty() { "\"\"" } else { &value }));
+        }
+    }
+    let line = words.join(", ");
+    if let Some(record) = harness.records.iter_mut().find(|record| record.name == spec.name)
+        && !record.settings.contains(&line)
+    {
+        record.settings.push(line);
+    }
+    Ok(server)
+}
+
+/// Keys and values of a data set.
+#[derive(Clone, Debug)]
+struct Data {
+    keys: u64,
+    key_format: KeyFormat,
+    value_size: Size,
+    content: Content,
+}
+
+impl Data {
+    /// Keys of 16 bytes.
+    fn new(keys: u64, value_size: Size, content: Content) -> Self {
+        Self { keys, key_format: KeyFormat::default(), value_size, content }
+    }
+
+    /// Bytes of all keys and values.
+    fn bytes(&self) -> u64 {
+        self.keys * (self.key_format.size + self.value_size.max) as u64
+    }
+
+    /// The plan's settings with this data.
+    fn settings(&self, harness: &Harness<'_>) -> Settings {
+        Settings {
+            keys: self.keys,
+            key_format: self.key_format.clone(),
+            content: self.content.clone(),
+            ..harness.plan.settings.clone()
+        }
+    }
+
+    /// Writes all of it and checks that it is there.
+    fn load(&self, harness: &Harness<'_>, server: &Server) -> Result<Measurement> {
+        let plan = LoadPlan {
+            command: SET,
+            keys: self.keys,
+            rounds: 1,
+            value_size: self.value_size,
+            distribution: Distribution::Sequential,
+            pipeline: LOAD_PIPELINE,
+            first_key: 0,
+        };
+        harness.steps.say(&format!("{}: loading {} keys", server.record.name, self.keys));
+        let watch = &mut |progress: crate::generator::Progress| harness.steps.advance(progress.fraction);
+        let (window, _) = crate::measure::load(&server.target, &self.settings(harness), &plan, watch)?;
+        expect_keys(server, self.keys)?;
+        Ok(window)
+    }
+}
+
+/// # Errors
+/// [`BenchError::Refused`] when the server does not hold so many keys.
+fn expect_keys(server: &Server, keys: u64) -> Result<()> {
+    let held = Client::connect(&server.target.address, &server.target.login)?.key_count()?;
+    if held == keys {
+        return Ok(());
+    }
+    let (address, command) = (server.target.address.to_string(), "DBSIZE".to_owned());
+    Err(BenchError::Refused { address, command, reply: format!("{held} keys instead of {keys}") })
+}
+
+/// Everything written so far reaches the disk now, so that it does not burden what is measured next.
+fn settle_disk(harness: &Harness<'_>) {
+    harness.steps.wait("the disk settles");
+    rustix::fs::sync();
+}
+
+/// Bytes of all files below a directory; files that come and go meanwhile do not matter.
+fn bytes_below(path: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(path) else { return 0 };
+    entries
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let kind = entry.metadata().ok()?;
+            Some(if kind.is_dir() { bytes_below(&entry.path()) } else { kind.len() })
+        })
+        .sum()
+}
+
+fn section(title: &str, about: String, unit: &str, better: Better) -> Section {
+    Section { title: title.to_owned(), about, unit: unit.to_owned(), better, rows: Vec::new() }
+}
+
+/// Adds a row, unless no server has a figure for it.
+fn push(harness: &Harness<'_>, section: &mut Section, title: String, cells: Vec<Cell>) {
+    if !cells.is_empty() {
+        section.rows.push(ResultRow::new(title, cells, &harness.plan.subject, section.better));
+    }
+}
+
+/// One cell for each server that has samples.
+fn cells<'s>(samples: impl IntoIterator<Item = (&'s str, Vec<f64>)>) -> Vec<Cell> {
+    samples.into_iter().filter(|(_, samples)| !samples.is_empty()).map(|(name, each)| Cell::new(name, each)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_counts_its_keys_and_values() {
+        assert_eq!(Data::new(10, KIB, Content::Constant).bytes(), 10_400);
+    }
+
+    #[test]
+    fn files_below_a_directory_are_summed() {
+        let path = std::env::temp_dir().join(format!("onggi-bench-below-{}", std::process::id()));
+        std::fs::create_dir_all(path.join("deeper")).unwrap();
+        std::fs::write(path.join("a"), [0; 10]).unwrap();
+        std::fs::write(path.join("deeper/b"), [0; 5]).unwrap();
+        let bytes = bytes_below(&path);
+        std::fs::remove_dir_all(&path).unwrap();
+        assert_eq!((bytes, bytes_below(&path)), (15, 0));
+    }
+
+    #[test]
+    fn a_row_needs_at_least_one_figure() {
+        assert_eq!(cells([("a", vec![1.0]), ("b", Vec::new())]).len(), 1);
+    }
+}

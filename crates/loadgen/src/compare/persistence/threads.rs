@@ -1,0 +1,92 @@
+//! Part `threads`: the thread experiment of CP-Redis (Sung and Park, 2019): 1, 3 and 5 million
+//! pairs of 16 B and 1 KB, saved by 1 to 16 threads, and loaded again. Servers without such a setting are measured once
+//! for each data set, as they are.
+
+use super::checkpoint;
+use super::snapshot::restart;
+use super::{Data, KIB, LOG_OFF, cells, push, section, settle_disk, start};
+use crate::client::Client;
+use crate::compare::Harness;
+use crate::error::Result;
+use crate::results::{Better, Section};
+use crate::server::ServerSpec;
+
+const MILLIONS: [u64; 3] = [1, 3, 5];
+const THREADS: [u32; 5] = [1, 2, 4, 8, 16];
+const SETTING: &str = "checkpoint-threads";
+
+/// Seconds by server: row title, server, checkpoint, its CPU, restart.
+struct Figure {
+    title: String,
+    server: String,
+    checkpoint: f64,
+    cpu: f64,
+    restart: f64,
+}
+
+pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Vec<Section>> {
+    harness.steps.expect(MILLIONS.len() * specs.len() * (2 + THREADS.len()));
+    let (mut titles, mut figures) = (Vec::new(), Vec::new());
+    for millions in MILLIONS {
+        let keys = harness.scaled(millions * 1_000_000);
+        let data = Data::new(keys, KIB, harness.plan.settings.content.clone());
+        let title = |how: String| format!("{:.3} M keys, {how}", keys as f64 / 1e6);
+        titles.push(title("as it is".to_owned()));
+        titles.extend(THREADS.map(|threads| title(format!("{threads} threads"))));
+        for spec in specs {
+            measure(harness, spec, &data, &title, &mut figures)?;
+        }
+    }
+    let about = "16 B keys and 1 KB values, nothing else going on, no core fixed.";
+    type Column = (&'static str, fn(&Figure) -> f64);
+    let tables: [Column; 3] = [
+        ("Time of a checkpoint by its threads", |figure| figure.checkpoint),
+        ("CPU time of a checkpoint by its threads", |figure| figure.cpu),
+        ("Time of a restart from such a checkpoint", |figure| figure.restart),
+    ];
+    let mut sections = Vec::new();
+    for (heading, value) in tables {
+        let mut table = section(heading, about.to_owned(), "s", Better::Lower);
+        for title in &titles {
+            let of_row = figures.iter().filter(|figure| figure.title == *title);
+            let row = cells(of_row.map(|figure| (figure.server.as_str(), vec![value(figure)])));
+            push(harness, &mut table, title.clone(), row);
+        }
+        sections.push(table);
+    }
+    Ok(sections)
+}
+
+/// One server with one data set: as it is, then with each number of threads where it has the setting.
+fn measure(
+    harness: &mut Harness<'_>,
+    spec: &ServerSpec,
+    data: &Data,
+    title: &dyn Fn(String) -> String,
+    figures: &mut Vec<Figure>,
+) -> Result<()> {
+    let mut server = start(harness, spec, LOG_OFF, false)?;
+    data.load(harness, &server)?;
+    let setting = Client::connect(&server.target.address, &server.target.login)?.setting(SETTING)?;
+    let counts = setting.is_some().then_some(THREADS).into_iter().flatten();
+    for threads in std::iter::once(None).chain(counts.map(Some)) {
+        let how = threads.map_or_else(|| "as it is".to_owned(), |threads| format!("{threads} threads"));
+        harness.steps.say(&format!("{}, {} keys: {how}", spec.name, data.keys));
+        if let Some(threads) = threads {
+            // A restart forgets it, so it is set each time.
+            let mut client = Client::connect(&server.target.address, &server.target.login)?;
+            client.must(&["CONFIG", "SET", SETTING, &threads.to_string()])?;
+        }
+        settle_disk(harness);
+        let saved = checkpoint::take(&server)?;
+        let back = restart(&mut server, data.keys)?;
+        figures.push(Figure {
+            title: title(how),
+            server: spec.name.clone(),
+            checkpoint: saved.seconds,
+            cpu: saved.cpu_seconds,
+            restart: back.seconds,
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! The command log as the store sees it: who takes records, says whether there is room, and how far they are safe.
+//!
+//! ```text
+//! worker's scratch: LogView (generation, sink) <--refreshed when the generation differs-- LogSlot (under all shard locks)
+//! ```
+//!
+//! G1. The sink changes only while all shard locks are held ([`AllLocked::set_log`]), so a command that holds a lock has the
+//!     one it will append to, and no record falls between two sinks.
+//! G2. A worker reads the slot through a copy of its own, and notices a change by a number: nothing is locked or counted on
+//!     the way of a command.
+
+use crate::hold::HoldTable;
+use crate::lock_set::HeldShards;
+use crate::store::Store;
+use crate::sync::Patience;
+use crate::txn::Scratch;
+use base::Lsn;
+use engine::WriteClass;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Whether a command may append to the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It may, one record of any length.
+    Go,
+    /// Not now: there is no room. The worker will be woken when there may be some.
+    Wait,
+    /// Not until the log works again.
+    Refused,
+}
+
+/// Takes the records of commands, in commit order per shard.
+pub trait RecordSink: Send + Sync {
+    /// Asked by a worker before it takes any lock. After [`Admission::Go`] the worker appends one record or none before it
+    /// asks again.
+    fn admit(&self, worker: usize, class: WriteClass) -> Admission {
+        let _ = (worker, class);
+        Admission::Go
+    }
+
+    /// Why writes are refused, as an error reply without its leading `-`.
+    fn refusal(&self) -> String {
+        "MISCONF Errors writing to the AOF file: the command log has failed".to_owned()
+    }
+
+    /// Adds a record and gives the position after it. Called while the record's shards are locked, on the worker's thread:
+    /// does not wait and cannot fail.
+    fn append(&self, worker: usize, payload: &[u8]) -> Lsn;
+
+    /// Everything before this position survives a crash.
+    fn durable(&self) -> Lsn;
+
+    /// The position after the last record appended.
+    fn end(&self) -> Lsn;
+
+    /// Whether replies wait for [`RecordSink::durable`]. Asked when the sink is installed: who changes it installs the sink
+    /// again.
+    fn holds_replies(&self) -> bool {
+        false
+    }
+
+    /// Has the worker woken when [`RecordSink::durable`] next advances. The worker looks at `durable` once more after this.
+    fn wait_for(&self, worker: usize) {
+        let _ = worker;
+    }
+}
+
+/// The sink in force.
+#[derive(Default)]
+pub(crate) struct LogSlot {
+    /// Counts changes of the sink. Written under all shard locks.
+    generation: AtomicU64,
+    sink: Mutex<Option<Arc<dyn RecordSink>>>,
+}
+
+/// A worker's copy of the slot.
+#[derive(Default)]
+pub(crate) struct LogView {
+    generation: u64,
+    pub(crate) sink: Option<Arc<dyn RecordSink>>,
+    /// Whether replies wait for the sink.
+    pub(crate) holds: bool,
+}
+
+impl LogSlot {
+    /// Brings a worker's copy up to date.
+    #[inline]
+    pub(crate) fn refresh(&self, view: &mut LogView) {
+        // Relaxed: under a shard lock its acquisition orders this load after any change (G1); without one an old sink does
+        // for now.
+        if self.generation.load(Ordering::Relaxed) != view.generation {
+            self.copy_to(view);
+        }
+    }
+
+    #[cold]
+    fn copy_to(&self, view: &mut LogView) {
+        let sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        view.generation = self.generation.load(Ordering::Relaxed);
+        view.sink = sink.clone();
+        view.holds = sink.as_ref().is_some_and(|sink| sink.holds_replies());
+    }
+
+    fn get(&self) -> Option<Arc<dyn RecordSink>> {
+        self.sink.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Under all shard locks (G1).
+    fn set(&self, new: Option<Arc<dyn RecordSink>>) {
+        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        *sink = new;
+        self.generation.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// All shards, locked: nothing changes meanwhile. Opened when dropped.
+pub struct AllLocked<'s> {
+    pub(crate) store: &'s Store,
+    pub(crate) held: HeldShards<'s>,
+}
+
+impl AllLocked<'_> {
+    /// Installs a log, replaces it, or removes it. Records of earlier commands are in the old one, all others go to the new.
+    ///
+    /// Replies that the old log holds go out when the new one is durable beyond their positions, or at once when there is
+    /// none: who needs more syncs the old one first.
+    pub fn set_log(&mut self, log: Option<Arc<dyn RecordSink>>) {
+        // What was written before, perhaps under another mode, counts as written now: it may not be durable.
+        let floor = log.as_ref().filter(|log| log.holds_replies()).map(|log| log.end());
+        for shard in self.held.iter_mut() {
+            shard.holds = floor.map(|floor| Box::new(HoldTable::new(floor)));
+        }
+        self.store.log.set(log);
+    }
+
+    /// The log in force.
+    pub fn log(&self) -> Option<Arc<dyn RecordSink>> {
+        self.store.log.get()
+    }
+}
+
+impl Drop for AllLocked<'_> {
+    fn drop(&mut self) {
+        self.store.unlock(std::mem::take(&mut self.held));
+    }
+}
+
+impl Store {
+    /// All shards at once, unless they cannot be had within a millisecond: then nothing is held, and the caller tries again
+    /// later. Not while holding another lock.
+    pub fn try_lock_all(&self) -> Option<AllLocked<'_>> {
+        let held = self.lock_all_within(Patience::for_all_locks())?;
+        Some(AllLocked { store: self, held })
+    }
+
+    /// The log in force; `None` while it is off.
+    pub fn log(&self) -> Option<Arc<dyn RecordSink>> {
+        self.log.get()
+    }
+
+    /// The log in force as this worker knows it: at the cost of one load while it stays the same.
+    #[inline]
+    pub fn log_of<'s>(&self, scratch: &'s mut Scratch) -> Option<&'s dyn RecordSink> {
+        self.log.refresh(&mut scratch.log);
+        scratch.log.sink.as_deref()
+    }
+}

@@ -1,0 +1,145 @@
+//! A sync that fails: by injection, each thread's n-th call; and for real, on a disk whose own storage is full.
+
+use crate::judge::Promise;
+use crate::load::{Company, Crowd};
+use crate::power::cut;
+use crate::report::Report;
+use crate::resp::Reply;
+use crate::server::{Kind, Server};
+use crate::volume::{Memory, Volume};
+use crate::writer::Ground;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A failed sync, and what the server does about it, fit into so much load.
+const LOAD: Duration = Duration::from_millis(1500);
+
+/// The n-th sync of every thread fails, for each of the numbers; then the power goes, so that what was not synced is gone.
+pub fn injected(server: &Server, volume: &Volume, numbers: &[u64], seed: u64, report: &mut Report) {
+    for &number in numbers {
+        let dir = volume.place().join(format!("data-{number}"));
+        let trace = server.output.with_file_name(format!("trace-{number}"));
+        let plain = Server { dir, ..server.clone() };
+        let inject = format!("inject=fdatasync,fsync:error=EIO:when={number}");
+        let words = [
+            "strace",
+            "-f",
+            "--seccomp-bpf",
+            "-o",
+            &trace.display().to_string(),
+            "-e",
+            "trace=fdatasync,fsync,close",
+            "-e",
+            &inject,
+        ];
+        let wrapped = Server { wrap: words.map(str::to_owned).to_vec(), ..plain.clone() };
+        match one(&plain, &wrapped, volume, seed ^ number)
+            .and_then(|text| if plain.kind == Kind::Onggi { never_again(&trace).map(|()| text) } else { Ok(text) })
+        {
+            Ok(text) => report.pass(&format!("sync {number} of every thread fails ({text})")),
+            Err(text) => report.fail(&format!("sync {number} of every thread fails"), &text),
+        }
+    }
+}
+
+fn one(plain: &Server, wrapped: &Server, volume: &Volume, seed: u64) -> Result<String, String> {
+    let mut crowd = Crowd::new(seed);
+    let started = wrapped.start();
+    let text = match started {
+        Err(text) if text.contains("ended at its start") => {
+            volume.cut()?;
+            volume.remount()?;
+            "the start was refused".to_owned()
+        }
+        Err(text) => return Err(text),
+        Ok((mut running, _)) => {
+            let ground = Ground::new(plain.port, true, 4000);
+            let mut done = Ok(());
+            let mut ended = false;
+            crowd
+                .load(&ground, Company::Checkpoints, seed, || {
+                    std::thread::sleep(LOAD);
+                    ended = !running.alive();
+                    done = cut(&mut running, volume);
+                })
+                .map_err(|wrong| wrong.join("; "))?;
+            done?;
+            if ended {
+                "the server ended".to_owned()
+            } else {
+                crowd.refusal().map_or("no write was refused".to_owned(), |text| text.chars().take(120).collect())
+            }
+        }
+    };
+    let (running, _) = plain.start()?;
+    let verdict = crowd.verify(&running, Promise::Sync).map_err(|wrong| wrong.join("; "))?;
+    Ok(format!("{text}; {} answered, none lost", verdict.answered))
+}
+
+/// After a sync of a descriptor has failed, that descriptor is closed and never synced again: the system has marked its
+/// pages clean, and would say that all is well.
+fn never_again(trace: &Path) -> Result<(), String> {
+    let text = fs::read_to_string(trace).map_err(|error| format!("{}: {error}", trace.display()))?;
+    let mut failed: BTreeMap<String, String> = BTreeMap::new();
+    for line in text.lines() {
+        // `PID call(7) = -1 EIO (Input/output error) (INJECTED)`, or the same in two parts.
+        let Some((call, rest)) = line.split_once('(') else { continue };
+        let call = call.rsplit(' ').next().unwrap_or("");
+        let descriptor = rest.split([')', ' ', ',']).next().unwrap_or("").to_owned();
+        match call {
+            "close" => drop(failed.remove(&descriptor)),
+            "fsync" | "fdatasync" if line.contains("(INJECTED)") => drop(failed.insert(descriptor, line.to_owned())),
+            "fsync" | "fdatasync" => {
+                if let Some(before) = failed.get(&descriptor) {
+                    return Err(format!("a descriptor is synced again after a failure: {before} ... {line}"));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The storage of the disk itself is full: write-back fails, and so does the sync after it. `volume` lies in `memory`.
+pub fn real(server: &Server, memory: &Memory, volume: &Volume, seed: u64, report: &mut Report) {
+    match failing(server, memory, volume, seed) {
+        Ok(text) => report.pass(&format!("a disk whose storage is full ({text})")),
+        Err(text) => report.fail("a disk whose storage is full", &text),
+    }
+}
+
+fn failing(server: &Server, memory: &Memory, volume: &Volume, seed: u64) -> Result<String, String> {
+    let mut crowd = Crowd::new(seed);
+    let (mut running, _) = server.start()?;
+    let ground = Ground::new(server.port, true, 100_000);
+    let mut state = String::new();
+    let mut mended = Ok(());
+    crowd
+        .load(&ground, Company::None, seed, || {
+            std::thread::sleep(2 * LOAD);
+            state = if !running.alive() {
+                "the server ended".to_owned()
+            } else {
+                // Whatever the disk does, reads are answered, and soon.
+                let began = Instant::now();
+                match running.connect().and_then(|mut connection| connection.call(&["GET", "w0:value:0"])) {
+                    Ok(Reply::Bulk(_)) => format!("a read took {} ms", began.elapsed().as_millis()),
+                    other => format!("a read failed: {other:?}"),
+                }
+            };
+            running.kill();
+            mended = memory.resize(600).and_then(|()| volume.mend());
+        })
+        .map_err(|wrong| wrong.join("; "))?;
+    mended?;
+    if state.contains("failed") {
+        return Err(state);
+    }
+    let refusal =
+        crowd.refusal().map_or("no write was refused".to_owned(), |text| text.chars().take(120).collect::<String>());
+    let (running, _) = server.start()?;
+    let verdict = crowd.verify(&running, Promise::Sync).map_err(|wrong| wrong.join("; "))?;
+    Ok(format!("{state}; {refusal}; {} answered, none lost", verdict.answered))
+}

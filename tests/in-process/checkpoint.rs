@@ -1,0 +1,118 @@
+//! Checkpoints of a running server, through files and back.
+
+use crate::harness::{SHARDS, START_MS, TestServer, memory, store};
+use crate::spine::random_request;
+use base::{HistoryId, Lsn, Rng};
+use checkpoint::{DataDir, Feed, FeedOptions, LoadProgress, SetHead, SetId, SetInfo, Writer, WriterOptions, load};
+use engine::EntrySink;
+use std::path::Path;
+use std::sync::Arc;
+use store::{Scratch, Store};
+use vfs::SimFs;
+
+const HISTORY: HistoryId = HistoryId([1; 20]);
+
+/// Cuts and walks, running `meanwhile` between steps of the walk, and gives the set on the disk.
+fn checkpoint(
+    server: &mut TestServer,
+    dir: &DataDir,
+    set: u32,
+    limit_bytes: u64,
+    mut meanwhile: impl FnMut(&mut TestServer),
+) -> SetInfo {
+    let feed = Feed::new(FeedOptions { limit_bytes }, server.store.backlog().clone());
+    let options = WriterOptions { threads: 3, ..WriterOptions::default() };
+    let mut writer = Writer::create(dir, SetId(set), options, &feed).expect("the disk has room");
+    let log = server.store.log().expect("a log is installed");
+    let cut = server.store.try_cut(|_| feed.sink(), || log.end()).expect("nobody holds a lock");
+    assert!(server.store.try_cut(|_| feed.sink(), || Lsn(0)).is_none(), "one checkpoint at a time");
+    let head =
+        SetHead { cut: cut.lsn, history: HISTORY, created_ms: cut.at_ms, log_from: Some(cut.lsn), spaces: cut.spaces };
+    writer.begin(head).expect("threads start");
+    while server.store.checkpoint_shards_left() > 0 {
+        server.store.walk_checkpoint(16);
+        meanwhile(server);
+    }
+    writer.finish().expect("the disk works")
+}
+
+/// An empty store with what the set holds.
+fn loaded(server: &TestServer, dir: &DataDir, set: &SetInfo) -> Store {
+    let loaded = store(&server.clock, SHARDS, None, memory);
+    let sink = |key: &engine::Key<'_>, entry: &engine::NewEntry<'_>| loaded.load(key, entry);
+    load(dir, set, 2, &loaded.hasher, &sink, &LoadProgress::default()).expect("the set is whole");
+    loaded
+}
+
+/// A checkpoint cut at one moment and written while commands go on, FLUSHALL among them, holds exactly the state of that
+/// moment; with the records after its position replayed on top, it gives the present. Several in a row, over one store.
+#[test]
+fn files_and_the_records_after_them_give_the_present() {
+    let dir = DataDir::open(Arc::new(SimFs::new(1)), Path::new("/data")).expect("the directory opens");
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    let mut rng = Rng::new(9);
+    let mut run = |server: &mut TestServer, count| {
+        (0..count).for_each(|_| drop(server.send(client, &random_request(&mut rng))));
+        server.run(client, &["EXEC"]);
+    };
+    for round in 0..4 {
+        (0..3_000).for_each(|n| drop(server.run(client, &["SET", &format!("filler:{n}"), &format!("{round} {n}")])));
+        run(&mut server, 500);
+        let then = server.replica.store.digest(START_MS);
+        *server.replica.kept.lock().expect("no test panics while holding it") = Some(Vec::new());
+        let (mut steps, mut flush) = (0, round % 2 == 1);
+        let set = checkpoint(&mut server, &dir, round, 8 << 20, |server| {
+            run(server, 40);
+            steps += 1;
+            if steps == 5 && std::mem::take(&mut flush) {
+                server.run(client, &["FLUSHALL"]);
+                server.keep_up();
+            }
+        });
+        run(&mut server, 100);
+        let loaded = loaded(&server, &dir, &set);
+        assert_eq!(loaded.digest(START_MS), then, "the set is the state at its cut");
+        let kept = server.replica.kept.lock().expect("no test panics while holding it").take().unwrap_or_default();
+        for (lsn, record) in &kept {
+            assert!(*lsn > set.cut, "records before the cut are in the set");
+            loaded.replay(&mut Scratch::default(), record).expect("a record replays");
+        }
+        let now = START_MS;
+        assert_eq!(loaded.digest(now), server.store.digest(now), "set and records give the present");
+        server.assert_replica_agrees();
+    }
+    assert_eq!(server.store.backlog().memory().now, 0);
+}
+
+/// A walk that is given up, and a store that goes away in the middle of one, leave no set behind.
+#[test]
+fn a_checkpoint_that_is_given_up_leaves_nothing() {
+    for whole_store in [false, true] {
+        let dir = DataDir::open(Arc::new(SimFs::new(1)), Path::new("/data")).expect("the directory opens");
+        let server = TestServer::new(memory);
+        let feed = Feed::new(FeedOptions::default(), server.store.backlog().clone());
+        let mut writer = Writer::create(&dir, SetId(1), WriterOptions::default(), &feed).expect("the disk has room");
+        let cut = server.store.try_cut(|_| feed.sink(), || Lsn(0)).expect("nobody holds a lock");
+        let (cut, created_ms, spaces) = (cut.lsn, cut.at_ms, cut.spaces);
+        writer.begin(SetHead { cut, history: HISTORY, created_ms, log_from: None, spaces }).expect("threads start");
+        server.store.walk_checkpoint(1);
+        assert!(server.store.checkpoint_shards_left() > 0);
+        if whole_store {
+            drop(server);
+        } else {
+            server.store.abandon_checkpoint();
+            assert_eq!(server.store.checkpoint_shards_left(), 0);
+            assert!(server.store.try_cut(|_| Box::new(Nothing), || Lsn(0)).is_some(), "the next one may begin");
+        }
+        assert!(writer.finish().is_err());
+        assert_eq!(dir.list().expect("the directory is there").snapshots, []);
+    }
+}
+
+/// Wants nothing.
+struct Nothing;
+
+impl EntrySink for Nothing {
+    fn save(&mut self, _: base::KeyspaceId, _: &engine::Entry<'_>) {}
+}

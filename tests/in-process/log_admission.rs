@@ -1,0 +1,176 @@
+//! Writes the log has no room for wait and run once; those it refuses are answered and change nothing.
+
+use crate::fake_log::{FakeLog, REFUSAL};
+use crate::harness::{SHARDS, TestServer, memory};
+use base::DbIndex;
+use std::sync::Arc;
+use store::{Admission, Scratch};
+
+/// When upkeep has removed what expires now.
+const AFTER_ITS_TIME_MS: u64 = 2_000;
+
+fn server() -> (TestServer, Arc<FakeLog>, usize) {
+    let mut server = TestServer::complete(memory, SHARDS);
+    let log = FakeLog::new(false);
+    log.install(&server.store);
+    let client = server.connect_listed();
+    (server, log, client)
+}
+
+#[test]
+fn a_write_without_room_waits_and_runs_once() {
+    let (mut server, log, client) = server();
+    log.admit(Admission::Wait, Admission::Wait);
+    server.feed(client, b"GET k\r\nINCR k\r\nGET k\r\nINCR k\r\n");
+    assert_eq!(server.replies(client), b"$-1\r\n");
+    assert!(server.executor.has_waiting());
+    server.executor.run_waiting();
+    assert_eq!((server.replies(client), log.len()), (Vec::new(), 0));
+    // Other connections read meanwhile.
+    let other = server.connect_listed();
+    server.feed(other, b"GET k\r\n");
+    assert_eq!(server.replies(other), b"$-1\r\n");
+    log.admit(Admission::Go, Admission::Go);
+    server.executor.run_waiting();
+    assert_eq!(server.replies(client), b":1\r\n$1\r\n1\r\n:2\r\n");
+    assert!(!server.executor.has_waiting());
+    assert_eq!(log.len(), 2);
+}
+
+/// A transaction waits as a whole, and only when it is to run.
+#[test]
+fn a_transaction_without_room_waits_at_exec() {
+    let (mut server, log, client) = server();
+    log.admit(Admission::Wait, Admission::Wait);
+    server.feed(client, b"MULTI\r\nINCR k\r\nEXEC\r\nPING\r\n");
+    assert_eq!(server.replies(client), b"+OK\r\n+QUEUED\r\n");
+    log.admit(Admission::Go, Admission::Go);
+    server.executor.run_waiting();
+    assert_eq!(server.replies(client), b"*1\r\n:1\r\n+PONG\r\n");
+    // One that writes nothing needs no room.
+    log.admit(Admission::Wait, Admission::Wait);
+    assert_eq!(server.send(client, b"MULTI\r\nGET k\r\nEXEC\r\n"), b"+OK\r\n+QUEUED\r\n*1\r\n$1\r\n1\r\n");
+}
+
+#[test]
+fn a_refused_write_is_answered_and_changes_nothing() {
+    let (mut server, log, client) = server();
+    assert_eq!(server.run(client, &["SET", "k", "1"]), "+OK\r\n");
+    log.admit(Admission::Refused, Admission::Refused);
+    let refused = format!("-{REFUSAL}\r\n");
+    for write in
+        [&["SET", "k", "2"][..], &["DEL", "k"], &["MSET", "a", "1", "b", "2"], &["FLUSHALL"], &["EXPIRE", "k", "1"]]
+    {
+        assert_eq!(server.run(client, write), refused, "{write:?}");
+    }
+    assert_eq!(server.run(client, &["GET", "k"]), "$1\r\n1\r\n");
+    assert_eq!(server.run(client, &["PING"]), "+PONG\r\n");
+    assert_eq!((server.store.len(DbIndex(0)), log.len()), ((1, 0), 1));
+    // Inside MULTI it is refused when it is queued; what was queued before, when it is to run.
+    let aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n";
+    assert_eq!(server.run(client, &["MULTI"]), "+OK\r\n");
+    assert_eq!(server.run(client, &["SET", "k", "3"]), refused);
+    assert_eq!(server.run(client, &["EXEC"]), aborted);
+    log.admit(Admission::Go, Admission::Go);
+    assert_eq!(server.send(client, b"MULTI\r\nSET k 3\r\n"), b"+OK\r\n+QUEUED\r\n");
+    log.admit(Admission::Refused, Admission::Refused);
+    assert_eq!(server.run(client, &["EXEC"]), format!("-EXECABORT Transaction discarded because of: {REFUSAL}\r\n"));
+    assert_eq!(server.run(client, &["EXEC"]), "-ERR EXEC without MULTI\r\n");
+    log.admit(Admission::Go, Admission::Go);
+    assert_eq!(server.run(client, &["GET", "k"]), "$1\r\n1\r\n");
+    assert_eq!(server.run(client, &["SET", "k", "4"]), "+OK\r\n", "it goes on by itself");
+}
+
+/// While the disk is full, what gives room goes on.
+#[test]
+fn removals_go_on_while_the_disk_is_full() {
+    let (mut server, log, client) = server();
+    for key in ["a", "b", "c", "d", "e"] {
+        server.run(client, &["SET", key, "1"]);
+    }
+    server.run(client, &["SET", "x", "1", "PX", "10"]);
+    log.admit(Admission::Go, Admission::Refused);
+    assert_eq!(server.run(client, &["SET", "a", "2"]), format!("-{REFUSAL}\r\n"));
+    assert_eq!(server.run(client, &["DEL", "a"]), ":1\r\n");
+    assert_eq!(server.run(client, &["UNLINK", "b"]), ":1\r\n");
+    assert_eq!(server.run(client, &["GETDEL", "c"]), "$1\r\n1\r\n");
+    assert_eq!(server.send(client, b"MULTI\r\nDEL d\r\nEXEC\r\n"), b"+OK\r\n+QUEUED\r\n*1\r\n:1\r\n");
+    assert_eq!(
+        server.send(client, b"MULTI\r\nDEL e\r\nSET e 1\r\n"),
+        format!("+OK\r\n+QUEUED\r\n-{REFUSAL}\r\n").as_bytes()
+    );
+    assert!(server.run(client, &["EXEC"]).starts_with("-EXECABORT"));
+    server.pass_ms(AFTER_ITS_TIME_MS);
+    assert_eq!(server.store.len(DbIndex(0)), (1, 0), "what has expired is removed");
+    assert_eq!(server.run(client, &["FLUSHDB"]), "+OK\r\n");
+    assert_eq!(server.run(client, &["FLUSHALL"]), "+OK\r\n");
+    assert_eq!(server.store.len(DbIndex(0)), (0, 0));
+}
+
+/// Without room in the log nothing is removed for its time, but no read finds it.
+#[test]
+fn expiration_waits_for_the_log() {
+    let (mut server, log, client) = server();
+    server.run(client, &["SET", "k", "1", "PX", "10"]);
+    for admission in [Admission::Wait, Admission::Refused] {
+        log.admit(admission, admission);
+        server.pass_ms(AFTER_ITS_TIME_MS);
+        assert_eq!((server.store.len(DbIndex(0)), log.len()), ((1, 1), 1));
+        assert_eq!(server.run(client, &["GET", "k"]), "$-1\r\n");
+    }
+    log.admit(Admission::Go, Admission::Go);
+    server.pass_ms(AFTER_ITS_TIME_MS);
+    assert_eq!((server.store.len(DbIndex(0)), log.len()), ((0, 0), 2));
+}
+
+/// A write that would have others evicted waits with them for the log, in place of an error that memory is full.
+#[test]
+fn eviction_waits_for_the_log() {
+    use engine_mem::{EvictionOrder, EvictionPolicy, EvictionScope, StampMode};
+    let (mut server, log, client) = server();
+    let value = "v".repeat(1000);
+    for key in 0..2000 {
+        server.run(client, &["SET", &format!("key:{key}"), &value]);
+    }
+    let policy = EvictionPolicy { scope: EvictionScope::All, order: EvictionOrder::Random };
+    server.store.set_budget(server.store.used_bytes() / 2, Some(policy), StampMode::Recency);
+    let before = log.len();
+    log.admit(Admission::Wait, Admission::Wait);
+    assert!(server.store.evict(1000, 0, &mut Scratch::default()).is_err());
+    server.feed(client, b"SET new 1\r\n");
+    server.executor.run_waiting();
+    assert_eq!((server.replies(client), log.len()), (Vec::new(), before));
+    log.admit(Admission::Go, Admission::Go);
+    server.executor.run_waiting();
+    assert_eq!(server.replies(client), b"+OK\r\n");
+    assert!(log.len() > before + 1, "entries were evicted, and that is in the log");
+}
+
+/// A log comes, is replaced and goes while the server runs; each record is in exactly one.
+#[test]
+fn the_log_is_installed_replaced_and_removed_at_run_time() {
+    let mut server = TestServer::complete(memory, SHARDS);
+    let client = server.connect_listed();
+    server.store.try_lock_all().expect("nobody holds a lock").set_log(None);
+    assert!(server.store.log().is_none());
+    assert_eq!(server.run(client, &["SET", "k", "1"]), "+OK\r\n");
+    let (first, second) = (FakeLog::new(false), FakeLog::new(false));
+    first.install(&server.store);
+    assert_eq!(server.run(client, &["SET", "k", "2"]), "+OK\r\n");
+    second.install(&server.store);
+    assert_eq!(server.run(client, &["SET", "k", "3"]), "+OK\r\n");
+    assert_eq!(server.run(client, &["SET", "k", "4"]), "+OK\r\n");
+    server.store.try_lock_all().expect("nobody holds a lock").set_log(None);
+    assert_eq!(server.run(client, &["SET", "k", "5"]), "+OK\r\n");
+    assert_eq!((first.len(), second.len()), (1, 2));
+}
+
+/// Somebody else holds a lock: nothing is locked, nothing changes, and it is tried again.
+#[test]
+fn all_locks_or_none() {
+    let server = TestServer::complete(memory, SHARDS);
+    let store = server.store.clone();
+    store.each_shard(|_| assert!(store.try_lock_all().is_none())).for_each(drop);
+    assert!(store.try_lock_all().is_some());
+    assert!(store.try_lock_all().is_some(), "they were opened again");
+}

@@ -1,0 +1,112 @@
+"""What the stages of faults share: the program of tests/faults, the places it mounts things, and the page of results."""
+
+import datetime
+import os
+import shutil
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import long_run
+import need
+from job import ROOT, TARGET, Skip
+
+# Until the server has its log, these stages run only when they are named.
+SERVER_KEEPS = False
+PAGE = ROOT / "docs" / "reliability.md"
+# Another server in place of ours, to test the tests: `redis`.
+KIND = os.environ.get("ONGGI_FAULTS_SERVER", "onggi")
+# The window of async mode is short here, so that a load of a second or two outlasts what it may lose: twice the window.
+WINDOW_MS = 250
+OPTIONS = {"onggi": [f"log-window={WINDOW_MS}"], "redis": []}
+LOST_MS_MAX = {"onggi": 2 * WINDOW_MS, "redis": 2000}
+
+
+def program(job):
+    """The built program."""
+    job.build(["cargo", "build", "--release", "--locked", "-p", "onggi-faults"])
+    return TARGET / "release" / "faults"
+
+
+def server():
+    """The server's program."""
+    return need.onggi() if KIND == "onggi" else need.program("redis-server", "redis-server")
+
+
+def run(job, fault, *arguments, mode="sync", options=(), timeout=1800):
+    """Runs one fault; the line of figures that it printed, or nothing when it failed."""
+    before, failed = len(job.lines()), job.tally.failed
+    with place() as directory:
+        words = [program(job), fault, "--kind", KIND, "--program", server(), "--dir", directory, "--seed", job.seed, "--mode", mode,
+                 "--window-ms", LOST_MS_MAX[KIND], *arguments]
+        for option in [*OPTIONS[KIND], *(options if KIND == "onggi" else ())]:
+            words += ["--option", option]
+        job.command(words, name=f"{fault}, {mode}", timeout=timeout, counts=True)
+        if job.tally.failed > failed and (directory / "output").exists():
+            for line in (directory / "output").read_text(errors="replace").splitlines()[-60:]:
+                job.say(f"   server | {line}")
+    said = [line.strip() for line in job.lines()[before:] if line.startswith("   ") and "crashes" in line or line.startswith("ok - ")]
+    return said[0].removeprefix("ok - ") if said and job.tally.failed == failed else None
+
+
+@contextmanager
+def place():
+    """A directory; what is mounted below it goes with it."""
+    directory = Path(tempfile.mkdtemp(prefix="onggi-faults-"))
+    try:
+        yield directory
+    finally:
+        mounted = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+        for point in sorted((p for p in mounted if p.startswith(f"{directory}/")), reverse=True):
+            subprocess.run(["umount", "-l", point], capture_output=True)
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def can_mount():
+    """Skips unless this machine lets us mount file systems in memory and on loop devices."""
+    if os.geteuid() != 0:
+        raise Skip("not root: cannot mount")
+    need.program("losetup", "mount")
+    need.program("mkfs.ext4", "e2fsprogs")
+    with place() as directory:
+        memory = directory / "memory"
+        memory.mkdir()
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "onggi-faults", memory], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Skip(f"cannot mount: {done.stderr.strip()}")
+        image = directory / "image"
+        with open(image, "wb") as file:
+            file.truncate(8 << 20)
+        volume = directory / "volume"
+        volume.mkdir()
+        subprocess.run(["mkfs.ext4", "-q", "-F", image], capture_output=True, check=True)
+        done = subprocess.run(["mount", "-o", "loop", image, volume], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Skip(f"no loop device: {done.stderr.strip()}")
+
+
+def can_xfs():
+    """Skips unless XFS can be made and mounted."""
+    need.program("mkfs.xfs", "xfsprogs")
+    if not any(line.split()[-1] == "xfs" for line in Path("/proc/filesystems").read_text().splitlines()):
+        if subprocess.run(["modprobe", "xfs"], capture_output=True).returncode != 0:
+            raise Skip("the kernel has no XFS")
+
+
+def can_trace():
+    """Skips unless strace can inject errors here."""
+    need.program("strace", "strace")
+    done = subprocess.run(["strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", "inject=fsync:error=EIO:when=9", "true"],
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Skip(f"strace cannot trace: {done.stderr.strip()}")
+
+
+def record(job, stage, figures):
+    """Appends a piece's date, commit, seed and figures to the page of results."""
+    if figures is None or KIND != "onggi":
+        return
+    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
+    with open(PAGE, "a") as page:
+        page.write(f"| {date} | {long_run.commit()[:10]} | {stage} | {job.seed} | {figures} |\n")

@@ -1,0 +1,50 @@
+"""Disk faults: a disk that is full, whose syncs fail, or that is slow; see tests/faults/. Needs root and a loop device."""
+
+import faults
+from job import Job, Skip, Stage
+
+# A disk of 20 MB has room for small segments, and for one checkpoint besides.
+SMALL = ("log-segment-size=1mb", "checkpoint-retain-sets=1")
+
+
+def full(job, mode, rounds):
+    """The disk becomes full so often."""
+    faults.can_mount()
+    return faults.run(job, "disk-full", "--rounds", rounds, mode=mode, options=SMALL)
+
+
+def sync_error(job, numbers):
+    """Of every thread, the syncs of these numbers fail; then a disk whose own storage is full."""
+    faults.can_mount()
+    faults.can_trace()
+    return faults.run(job, "sync-error", "--numbers", ",".join(map(str, numbers)), options=("log-segment-size=4mb",))
+
+
+def slow(job, mode, seconds):
+    """A megabyte a second, for so many seconds."""
+    faults.can_mount()
+    return faults.run(job, "slow-disk", "--seconds", seconds, mode=mode)
+
+
+def run(job: Job):
+    for name, fault in (("full disk, sync", lambda: full(job, "sync", 2)), ("full disk, async", lambda: full(job, "async", 3)),
+                        ("sync error", lambda: sync_error(job, (1, 2, 4, 7))), ("slow disk", lambda: slow(job, "sync", 5))):
+        try:
+            fault()
+        except Skip as reason:
+            job.skip_check(name, str(reason))
+
+
+def pieces(_job):
+    def piece(fault):
+        return lambda job: faults.record(job, "disk-faults", fault(job))
+
+    return [*((f"full disk, {mode}, {number}", piece(lambda job, mode=mode: full(job, mode, 25)))
+              for mode in ("sync", "async") for number in range(1, 5)),
+            *((f"sync errors from {first}", piece(lambda job, first=first: sync_error(job, range(first, first + 50))))
+              for first in range(1, 1000, 50)),
+            *((f"slow disk, {mode}", piece(lambda job, mode=mode: slow(job, mode, 600))) for mode in ("sync", "async"))]
+
+
+STAGE = Stage("disk-faults", "disks that are full, fail or are slow: clear errors, no false promise, and back by itself", run, pieces,
+              present=lambda: faults.SERVER_KEEPS, measures=True)
