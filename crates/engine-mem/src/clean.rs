@@ -11,9 +11,9 @@ use crate::pages::Pages;
 use crate::table::Table;
 
 /// Free slots that pages of entries may keep: a share of what is live, and a constant. With 64 shards that is 1.6 % and
-/// 24 MiB. A small shard keeps less, an empty one nothing.
+/// 16 MiB. A small shard keeps less, an empty one nothing.
 const ENTRY_FREE_SHARE: usize = 64;
-const ENTRY_FREE_BYTES: usize = 384 << 10;
+const ENTRY_FREE_BYTES: usize = 256 << 10;
 
 /// The constant while memory is short: what is free in pages nobody's entry can use counts against the budget, so it is to be
 /// little. Not nothing, since the fuller pages are, the more entries are moved for what comes back.
