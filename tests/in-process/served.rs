@@ -7,7 +7,7 @@ use base::random::SeededEntropy;
 use base::{Clock, UnixMs};
 use config::{CommandLine, load};
 use server::listen::{Acceptor, AcceptorHandle, Endpoint, Listener, listen_tcp};
-use server::serve::{Recover, serve};
+use server::serve::{Keeping, Recover, serve};
 use std::io::{BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -80,7 +80,8 @@ impl Served {
         let acceptor = Acceptor::new(vec![(Endpoint::Tcp(address), Listener::Tcp(listener))]).expect("an event queue");
         let handle = acceptor.handle();
         let thread = std::thread::spawn(move || {
-            serve(loaded, acceptor, Arc::new(SeededEntropy::new(7)), of_server, recover).expect("the server runs");
+            serve(loaded, acceptor, Arc::new(SeededEntropy::new(7)), of_server, Keeping::Memory(recover))
+                .expect("the server runs");
         });
         Self { clock, address, handle, thread: Some(thread) }
     }

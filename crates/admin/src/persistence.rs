@@ -1,11 +1,15 @@
-//! Saving and ending. This server keeps its data in memory only: what would save is refused, since a client that is told
+//! Saving and ending. A server that keeps its data in memory only refuses what would save, since a client that is told
 //! "OK" would rely on it.
 
 use crate::About;
 use crate::replication::{block_or_answer, replicas_and_end};
-use command::blocking::{Awaited, LOG_IS_OFF};
+use base::UnixMs;
+use command::blocking::{Awaited, Block, LOG_IS_OFF, Task};
+use command::pause::{Pause, Paused};
 use command::spec::{Argument, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
+use durability::{Busy, Cancelled, Cause, Durability};
+use proto::ReplyBuffer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::Store;
@@ -151,36 +155,113 @@ static WAITAOF: CommandSpec = CommandSpec {
     run: Run::Call(waitaof),
 };
 
-/// Why nothing is saved.
+/// What a server without a data directory answers.
 const MEMORY_ONLY: Stop = Stop::error("ERR this server keeps its data in memory only and cannot save it to disk");
 
-/// Asks a server to end.
-pub struct ShutdownRequest {
+/// What Redis answers when a save cannot begin for another one.
+const SAVING: Stop = Stop::error("ERR Background save already in progress");
+
+/// Asks a server to end. Clones are handles of the same.
+#[derive(Clone)]
+pub struct ShutdownRequest(Arc<Request>);
+
+struct Request {
     requested: AtomicBool,
+    settled: AtomicBool,
     stop: Box<dyn Fn() + Send + Sync>,
 }
 
 impl ShutdownRequest {
     /// `stop` is called on a worker and makes the server end soon: it sets a flag or wakes a thread, and returns.
     pub fn new(stop: impl Fn() + Send + Sync + 'static) -> Self {
-        Self { requested: AtomicBool::new(false), stop: Box::new(stop) }
+        Self(Arc::new(Request {
+            requested: AtomicBool::new(false),
+            settled: AtomicBool::new(false),
+            stop: Box::new(stop),
+        }))
     }
 
     /// Whether a client has asked for it.
     pub fn is_requested(&self) -> bool {
-        self.requested.load(Ordering::Acquire)
+        self.0.requested.load(Ordering::Acquire)
+    }
+
+    /// Whether it is settled what is saved before: it was saved, or is not to be.
+    pub fn is_settled(&self) -> bool {
+        self.0.settled.load(Ordering::Acquire)
     }
 
     fn request(&self) {
-        self.requested.store(true, Ordering::Release);
-        (self.stop)();
+        self.0.settled.store(true, Ordering::Release);
+        self.0.requested.store(true, Ordering::Release);
+        (self.0.stop)();
+    }
+}
+
+/// SAVE, waited for.
+#[derive(Debug)]
+struct Saving(durability::Task);
+
+impl Task for Saving {
+    fn is_over(&self) -> bool {
+        self.0.outcome().is_some()
+    }
+
+    fn answer(&self, reply: &mut ReplyBuffer) -> Option<String> {
+        match self.0.outcome()? {
+            Ok(()) => {
+                reply.simple("OK");
+                None
+            }
+            Err(error) => {
+                let text = format!("ERR the checkpoint failed, and what was saved before stands: {error}");
+                reply.error(&text);
+                Some(text)
+            }
+        }
+    }
+}
+
+/// SHUTDOWN, whose checkpoint is waited for.
+struct Ending {
+    task: durability::Task,
+    is_forced: bool,
+    pause: Pause,
+    request: ShutdownRequest,
+}
+
+impl std::fmt::Debug for Ending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ending").field("task", &self.task).finish_non_exhaustive()
+    }
+}
+
+impl Task for Ending {
+    fn is_over(&self) -> bool {
+        self.task.outcome().is_some()
+    }
+
+    fn answer(&self, reply: &mut ReplyBuffer) -> Option<String> {
+        match self.task.outcome()? {
+            Err(_) if !self.is_forced => {
+                self.pause.unpause();
+                let text = "ERR Errors trying to SHUTDOWN. Check logs.";
+                reply.error(text);
+                Some(text.to_owned())
+            }
+            _ => {
+                self.request.request();
+                None
+            }
+        }
     }
 }
 
 fn shutdown(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let (mut save, mut abort) = (None, false);
+    let (mut save, mut abort, mut force) = (None, false, false);
     for word in ctx.args.from(1) {
         let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        force |= is("force");
         match save {
             _ if is("now") || is("force") || is("safe") || is("failover") => {}
             None | Some(false) if is("nosave") => save = Some(false),
@@ -193,41 +274,102 @@ fn shutdown(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         return Err(error::SYNTAX);
     }
     if abort {
-        // A shutdown waits for nothing here, so there is never one to be called off.
+        // A shutdown waits for no replica here, so there is never one to be called off.
         return Err(Stop::error("ERR No shutdown in progress."));
     }
-    if save == Some(true) {
-        return Err(MEMORY_ONLY);
-    }
-    ctx.host.part::<ShutdownRequest>().request();
-    ctx.session.close_after_replies = true;
+    let request = ctx.host.part::<ShutdownRequest>().clone();
+    let durability = ctx.host.find::<Arc<Durability>>();
+    let saves = match (save, durability) {
+        (Some(true), None) => return Err(MEMORY_ONLY),
+        (Some(save), Some(_)) => save,
+        (None, Some(durability)) => durability.saves_at_end(),
+        (_, None) => false,
+    };
+    let Some(durability) = durability.filter(|_| saves) else {
+        request.request();
+        ctx.session.close_after_replies = true;
+        return Ok(());
+    };
+    // What is written from here on would not be in the checkpoint.
+    let pause = ctx.host.part::<Pause>().clone();
+    pause.pause(ctx.now(), UnixMs::MAX, Paused::Writes);
+    let task = durability.schedule(Cause::Shutdown);
+    let what = Awaited::Task(Arc::new(Ending { task, is_forced: force, pause, request }));
+    ctx.session.block = Some(Block { what, until: None, is_silent: false });
     Ok(())
 }
 
-fn save(_ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    Err(MEMORY_ONLY)
+fn save(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let task = durability(ctx)?.begin(Cause::Asked).map_err(|_| SAVING)?;
+    ctx.session.block = Some(Block { what: Awaited::Task(Arc::new(Saving(task))), until: None, is_silent: false });
+    Ok(())
 }
 
 fn bgsave(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    match ctx.args.len() {
-        1 => Err(MEMORY_ONLY),
-        2 if ctx.is_word(1, "schedule") => Err(MEMORY_ONLY),
-        2 if ctx.is_word(1, "cancel") => {
-            Err(Stop::error("ERR Background saving is currently not in progress or scheduled"))
+    let schedule = match ctx.args.len() {
+        1 => false,
+        2 if ctx.is_word(1, "schedule") => true,
+        2 if ctx.is_word(1, "cancel") => return cancel(ctx),
+        _ => return Err(error::SYNTAX),
+    };
+    let durability = durability(ctx)?;
+    let text = match durability.begin(Cause::Asked) {
+        Ok(_) => "Background saving started",
+        Err(Busy { is_save: true }) => return Err(SAVING),
+        Err(Busy { is_save: false }) if schedule => {
+            durability.schedule(Cause::Asked);
+            "Background saving scheduled"
         }
-        _ => Err(error::SYNTAX),
-    }
+        Err(Busy { is_save: false }) => {
+            return Err(Stop::error(
+                "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to \
+                 schedule a BGSAVE whenever possible.",
+            ));
+        }
+    };
+    ctx.reply.simple(text);
+    Ok(())
 }
 
-fn bgrewriteaof(_ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    Err(MEMORY_ONLY)
+fn cancel(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let text = match ctx.host.find::<Arc<Durability>>().and_then(|durability| durability.cancel()) {
+        Some(Cancelled::Running) => "Background saving cancelled",
+        Some(Cancelled::Scheduled) => "Scheduled background saving cancelled",
+        None => return Err(Stop::error("ERR Background saving is currently not in progress or scheduled")),
+    };
+    ctx.reply.simple(text);
+    Ok(())
+}
+
+/// A checkpoint makes the log before it obsolete: what a rewritten append-only file is for.
+fn bgrewriteaof(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let durability = durability(ctx)?;
+    let text = match durability.begin(Cause::Rewrite) {
+        Ok(_) => "Background append only file rewriting started",
+        Err(Busy { is_save: true }) => {
+            durability.schedule(Cause::Rewrite);
+            "Background append only file rewriting scheduled"
+        }
+        Err(Busy { is_save: false }) => {
+            return Err(Stop::error("ERR Background append only file rewriting already in progress"));
+        }
+    };
+    ctx.reply.simple(text);
+    Ok(())
 }
 
 /// As Redis answers before its first save: the time of the start.
 fn lastsave(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let seconds = ctx.host.part::<About>().started_at / 1000;
-    ctx.reply.integer(seconds);
+    let ms = match ctx.host.find::<Arc<Durability>>() {
+        Some(durability) => durability.status().last_save_ms,
+        None => ctx.host.part::<About>().started_at,
+    };
+    ctx.reply.integer(ms / 1000);
     Ok(())
+}
+
+fn durability<'c>(ctx: &Ctx<'c>) -> Result<&'c Durability, Stop> {
+    ctx.host.find::<Arc<Durability>>().map(|durability| &**durability).ok_or(MEMORY_ONLY)
 }
 
 fn waitaof(ctx: &mut Ctx<'_>) -> Result<(), Stop> {

@@ -18,7 +18,8 @@
 //!     checksum that also knows set, file and place, and the counts of blocks and entries must agree.
 //! K5. What a running checkpoint keeps in memory is counted and bounded; when the bound is reached, the walk stops and
 //!     writes wait, until writer threads have made room.
-//! K6. Nothing of a newer format is changed or removed.
+//! K6. A directory whose manifest, or a file that it names, is of a newer format is refused by that name. Reading changes
+//!     nothing, and removing comes after reading.
 //!
 //! Formats: docs/formats/snapshot-file.md, docs/formats/manifest.md. The numbered files written in parallel are those of
 //! CP-Redis (Sung and Park, 2019), whose Algorithm 1 inferred from counts of files what K1 states in one place.

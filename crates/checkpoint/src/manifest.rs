@@ -302,8 +302,8 @@ impl ManifestFile {
     }
 
     /// Removes snapshot files that no manifest names which may be on the disk: sets that retention has dropped, and leftovers of
-    /// checkpoints that were not finished. `writing` is a set being written, which is left alone. Returns the
-    /// bytes freed.
+    /// checkpoints that were not finished. `writing` is a set being written, which is left alone. At a start this comes after
+    /// the newest set has been loaded. Returns the bytes freed.
     ///
     /// # Errors
     /// As [`ManifestFile::settle`]; then nothing is removed. A file that cannot be removed ends it with what the

@@ -1,5 +1,11 @@
 //! Whole checkpoints, over a simulated disk.
 
+mod crash;
+mod damage;
+mod feed;
+mod golden;
+mod paper;
+
 use crate::*;
 use base::hash::KeyHasher;
 use base::{HistoryId, KeyspaceId, Lsn, Rng};
@@ -108,7 +114,15 @@ fn load_set(dir: &DataDir, set: &SetInfo, threads: usize) -> Result<Contents, Ch
 /// The set that a restart loads; `None` in a directory without one.
 fn recover(dir: &DataDir) -> Result<Option<Contents>, CheckpointError> {
     let Some(file) = ManifestFile::load(dir)? else { return Ok(None) };
-    file.current().newest().map(|set| load_set(dir, set, 2)).transpose()
+    file.current().newest().map(|set| load_set(dir, set, 1)).transpose()
+}
+
+/// A directory with one checkpoint of `old` in it.
+fn with_one_set(fs: &SimFs, old: &Contents) -> (DataDir, ManifestFile) {
+    let dir = data_dir(fs);
+    let mut file = ManifestFile::create(&dir, Manifest::new(HISTORY, log_off())).unwrap();
+    checkpoint(&dir, &mut file, 1, old, 2).unwrap();
+    (dir, file)
 }
 
 /// What is written comes back, with every number of files and of loading threads, empty sets and big values included.

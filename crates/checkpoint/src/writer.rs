@@ -231,7 +231,8 @@ impl Writer {
     /// sinks have to be dropped, or be dropped meanwhile by others. Blocks for as long as the device takes.
     ///
     /// # Errors
-    /// The first error of any thread, or [`CheckpointError::Aborted`]; the files are removed then.
+    /// The first error of any thread, or [`CheckpointError::Aborted`]; the files are removed then, and whoever walks the
+    /// shards is to give that up.
     pub fn finish(mut self) -> Result<SetInfo, CheckpointError> {
         self.feed.close();
         let files = self.join()?;

@@ -5,9 +5,11 @@
 
 use base::{Lsn, UnixMs};
 use proto::ReplyBuffer;
+use std::borrow::Cow;
+use std::sync::Arc;
 
 /// The wait of a connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Block {
     /// What is waited for, and how it is answered.
     pub what: Awaited,
@@ -17,9 +19,20 @@ pub struct Block {
     pub is_silent: bool,
 }
 
+/// Work of another thread that a connection waits for, such as a checkpoint.
+pub trait Task: Send + Sync + std::fmt::Debug {
+    /// Whether it has ended.
+    fn is_over(&self) -> bool;
+
+    /// What came of it, as the reply. An error, whose text is given, when it failed.
+    fn answer(&self, reply: &mut ReplyBuffer) -> Option<String>;
+}
+
 /// What is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Awaited {
+    /// The end of somebody's work.
+    Task(Arc<dyn Task>),
     /// WAIT: that many replicas have the connection's writes. There are none yet.
     Replicas(i64),
     /// WAITAOF: they are durable here, and in that many replicas.
@@ -40,6 +53,7 @@ impl Awaited {
     /// Whether what is waited for has come, or never can; `durable` is how far the log is safe, `None` when it is off.
     pub fn is_over(&self, durable: Option<Lsn>) -> bool {
         match *self {
+            Self::Task(ref task) => task.is_over(),
             Self::Replicas(replicas) => replicas <= REPLICAS,
             Self::Durable { local: true, .. } if durable.is_none() => true,
             Self::Durable { position, local, replicas } => {
@@ -53,13 +67,19 @@ impl Awaited {
         matches!(self, Self::Durable { local: true, .. })
     }
 
+    /// Whether it can come at any time, without a moment or a position that could be looked at.
+    pub fn is_task(&self) -> bool {
+        matches!(self, Self::Task(_))
+    }
+
     /// What has come so far, as the reply. An error, whose text is given, when it never can.
-    pub fn answer(&self, durable: Option<Lsn>, reply: &mut ReplyBuffer) -> Option<&'static str> {
+    pub fn answer(&self, durable: Option<Lsn>, reply: &mut ReplyBuffer) -> Option<Cow<'static, str>> {
         match *self {
+            Self::Task(ref task) => return task.answer(reply).map(Cow::Owned),
             Self::Replicas(_) => reply.integer(REPLICAS),
             Self::Durable { local: true, .. } if durable.is_none() => {
                 reply.error(LOG_IS_OFF);
-                return Some(LOG_IS_OFF);
+                return Some(Cow::Borrowed(LOG_IS_OFF));
             }
             Self::Durable { position, .. } => {
                 reply.array(2);

@@ -2,6 +2,7 @@
 
 use crate::Flags;
 use base::UnixMs;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 /// What a pause holds back.
@@ -14,9 +15,12 @@ pub enum Paused {
 }
 
 /// The pause in force: a part of the [`Host`](crate::Host). Two pauses at once hold back what either does, until the later
-/// of their ends.
+/// of their ends. Clones are handles of the same.
+#[derive(Clone, Debug, Default)]
+pub struct Pause(Arc<State>);
+
 #[derive(Debug, Default)]
-pub struct Pause {
+struct State {
     /// First moment that is not paused; 0 when nothing is.
     until: AtomicI64,
     all: AtomicBool,
@@ -27,35 +31,35 @@ impl Pause {
     pub fn pause(&self, now: UnixMs, until: UnixMs, what: Paused) {
         // The mode is set first: a worker that sees the new end must not miss that all commands are meant.
         if what == Paused::All {
-            self.all.store(true, Ordering::Relaxed);
+            self.0.all.store(true, Ordering::Relaxed);
         } else if !self.is_active(now) {
-            self.all.store(false, Ordering::Relaxed);
+            self.0.all.store(false, Ordering::Relaxed);
         }
-        self.until.fetch_max(until, Ordering::Release);
+        self.0.until.fetch_max(until, Ordering::Release);
     }
 
     /// Ends the pause.
     pub fn unpause(&self) {
-        self.until.store(0, Ordering::Release);
-        self.all.store(false, Ordering::Relaxed);
+        self.0.until.store(0, Ordering::Release);
+        self.0.all.store(false, Ordering::Relaxed);
     }
 
     /// Whether a command with these flags has to wait; of a transaction, the flags of all its commands. False at the cost
     /// of one load when nothing was ever paused.
     #[inline]
     pub fn is_paused(&self, now: UnixMs, flags: Flags) -> bool {
-        self.is_active(now) && (flags.contains(Flags::WRITE) || self.all.load(Ordering::Relaxed))
+        self.is_active(now) && (flags.contains(Flags::WRITE) || self.0.all.load(Ordering::Relaxed))
     }
 
     /// Whether anything is held back.
     #[inline]
     pub fn is_active(&self, now: UnixMs) -> bool {
-        now < self.until.load(Ordering::Acquire)
+        now < self.0.until.load(Ordering::Acquire)
     }
 
     /// When the pause ends, if one is in force: what the executor waits for.
     pub fn until(&self, now: UnixMs) -> Option<UnixMs> {
-        let until = self.until.load(Ordering::Acquire);
+        let until = self.0.until.load(Ordering::Acquire);
         (now < until).then_some(until)
     }
 }

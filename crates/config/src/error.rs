@@ -74,6 +74,9 @@ pub enum ValueError {
     /// None of the words.
     #[error("argument(s) must be one of the following: {}", .0.join(", "))]
     NotOneOf(&'static [&'static str]),
+    /// Not pairs of seconds above 0 and changes.
+    #[error("Invalid save parameters")]
+    SavePoints,
     /// A path with a NUL byte.
     #[error("a path cannot contain a NUL byte")]
     NulByte,

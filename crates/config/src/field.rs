@@ -1,7 +1,9 @@
 //! How one field of [`Settings`] is read from words and written as text, by its type.
 
 use crate::syntax::{format_percentile, format_size, parse_integer, parse_size, quote, split_words};
-use crate::{Address, MemoryShare, OutputLimit, OutputLimits, Secret, Setting, Settings, ValueError};
+use crate::{
+    Address, MemoryShare, OutputLimit, OutputLimits, SavePoint, SavePoints, Secret, Setting, Settings, ValueError,
+};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -29,6 +31,8 @@ pub(crate) enum Field {
     Addresses { get: fn(&Settings) -> &[Address], set: fn(&mut Settings, Vec<Address>) },
     /// The fours of words of `client-output-buffer-limit`.
     OutputLimits { get: fn(&Settings) -> OutputLimits, set: fn(&mut Settings, OutputLimits) },
+    /// Pairs of seconds and changes.
+    SavePoints { get: fn(&Settings) -> &SavePoints, set: fn(&mut Settings, SavePoints) },
     /// Numbers from 0 to 100.
     Percentiles { get: fn(&Settings) -> &[f64], set: fn(&mut Settings, Vec<f64>) },
 }
@@ -97,12 +101,24 @@ pub(crate) use {choice, flag, integer, optional_path, size};
 const BIND_ADDRESSES_MAX: usize = 16;
 /// More percentiles would make every INFO long.
 const PERCENTILES_MAX: usize = 32;
+/// Far more than anybody reads.
+const SAVE_POINTS_MAX: usize = 64;
 const SIGNED_MAX: u64 = i64::MAX as u64;
 
 impl Field {
     /// Whether it takes any number of words. One quoted word of the file is then split again.
     pub(crate) fn takes_many(&self) -> bool {
-        matches!(self, Self::Addresses { .. } | Self::OutputLimits { .. } | Self::Percentiles { .. })
+        matches!(
+            self,
+            Self::Addresses { .. } | Self::OutputLimits { .. } | Self::SavePoints { .. } | Self::Percentiles { .. }
+        )
+    }
+
+    /// Forgets that earlier lines of a file gave the field a part of its value: what comes now replaces it as a whole.
+    pub(crate) fn start_over(&self, settings: &mut Settings) {
+        if let Self::SavePoints { get, set } = self {
+            set(settings, SavePoints { replaceable: true, ..get(settings).clone() });
+        }
     }
 
     /// Sets the field. No words at all mean an empty list, where the type has one.
@@ -111,6 +127,7 @@ impl Field {
         match self {
             Self::Addresses { set, .. } => set(settings, parse_addresses(&words)?),
             Self::OutputLimits { get, set } => set(settings, parse_output_limits(get(settings), &words)?),
+            Self::SavePoints { get, set } => set(settings, parse_save_points(get(settings), &words)?),
             Self::Percentiles { set, .. } => set(settings, parse_percentiles(&words)?),
             _ => {
                 let [word] = words.as_slice() else { return Err(ValueError::WordCount) };
@@ -163,7 +180,8 @@ impl Field {
                 set(settings, PathBuf::from(OsStr::from_bytes(word)));
             }
             Self::Secret { set, .. } => set(settings, Secret::new(word)),
-            Self::Addresses { .. } | Self::OutputLimits { .. } | Self::Percentiles { .. } => {}
+            Self::Addresses { .. } | Self::OutputLimits { .. } | Self::SavePoints { .. } | Self::Percentiles { .. } => {
+            }
         }
         Ok(())
     }
@@ -189,6 +207,10 @@ impl Field {
                     format!("{class} {} {} {}", limit.hard_bytes, limit.soft_bytes, limit.soft_seconds)
                 });
                 limits.join(" ").into()
+            }
+            Self::SavePoints { get, .. } => {
+                let points = get(settings).points.iter().map(|point| format!("{} {}", point.seconds, point.changes));
+                points.collect::<Vec<_>>().join(" ").into()
             }
             Self::Percentiles { get, .. } => percentiles(get(settings)).into(),
         }
@@ -244,6 +266,7 @@ impl Field {
             Self::Secret { .. } => "password".into(),
             Self::Addresses { .. } => format!("up to {BIND_ADDRESSES_MAX} addresses"),
             Self::OutputLimits { .. } => "class, hard limit, soft limit, seconds; may be repeated".into(),
+            Self::SavePoints { .. } => "seconds and changes, any number of pairs; may be repeated".into(),
             Self::Percentiles { .. } => "numbers from 0 to 100".into(),
         }
     }
@@ -339,6 +362,28 @@ fn parse_percentiles(words: &[&[u8]]) -> Result<Vec<f64>, ValueError> {
             None => Err(ValueError::NotPercentile),
         })
         .collect()
+}
+
+/// Points of one line are added to those of earlier lines; an empty word removes all.
+fn parse_save_points(before: &SavePoints, words: &[&[u8]]) -> Result<SavePoints, ValueError> {
+    let mut points = if before.replaceable { Vec::new() } else { before.points.clone() };
+    match words {
+        [] | [[]] => points.clear(),
+        _ => {
+            for pair in words.chunks(2) {
+                let [seconds, changes] = pair else { return Err(ValueError::SavePoints) };
+                let number = |word: &[u8]| parse_integer(word).and_then(|number| u64::try_from(number).ok());
+                let (Some(seconds @ 1..), Some(changes)) = (number(seconds), number(changes)) else {
+                    return Err(ValueError::SavePoints);
+                };
+                points.push(SavePoint { seconds, changes });
+            }
+        }
+    }
+    if points.len() > SAVE_POINTS_MAX {
+        return Err(ValueError::out_of_range(&"0", &SAVE_POINTS_MAX));
+    }
+    Ok(SavePoints { points, replaceable: false })
 }
 
 fn output_limit_line(class: &str, limit: OutputLimit) -> String {

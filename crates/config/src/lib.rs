@@ -47,4 +47,7 @@ pub use rewrite::rewrite;
 pub use runtime::Change;
 pub use settings::Settings;
 pub use table::{TABLE, directives, find};
-pub use values::{Address, DebugCommand, EvictionPolicy, Host, MemoryShare, OutputLimit, OutputLimits, Secret};
+pub use values::{
+    Address, AppendFsync, DebugCommand, EvictionPolicy, Host, LogErrorAction, MemoryShare, OutputLimit, OutputLimits,
+    SavePoint, SavePoints, Secret,
+};

@@ -153,6 +153,7 @@ fn set(settings: &mut Settings, row: &Directive, value: &[u8]) -> Result<(), Cow
                 true => value.split(|byte| *byte == b' ').collect(),
                 false => vec![value],
             };
+            setting.field.start_over(settings);
             setting.field.set(settings, &words).map_err(|error| error.to_string().into())
         }
         Kind::Refused(refusal) if refusal.accepts(&[value]) => Ok(()),

@@ -1,6 +1,9 @@
 //! The values themselves, as plain fields: what reads them looks nothing up.
 
-use crate::{Address, DebugCommand, EvictionPolicy, MemoryShare, OutputLimits, Secret, directives};
+use crate::{
+    Address, AppendFsync, DebugCommand, EvictionPolicy, LogErrorAction, MemoryShare, OutputLimits, SavePoints, Secret,
+    directives,
+};
 use std::path::PathBuf;
 
 /// Declares [`Settings`], its blank state and the number of its fields (a test compares that with the table).
@@ -96,6 +99,35 @@ settings! {
     /// `lfu-decay-time`: minutes after which the frequency counter loses one; 0 for never.
     lfu_decay_minutes: u32,
 
+    /// `appendonly`: whether changes are written to the command log.
+    appendonly: bool,
+    /// `appendfsync`: when the command log is made durable.
+    appendfsync: AppendFsync,
+    /// `log-window`: milliseconds of acknowledged writes that `everysec` may lose.
+    log_window_ms: u64,
+    /// `log-segment-size`: bytes of a file of the command log.
+    log_segment_bytes: u64,
+    /// `log-buffer-size`: bytes of records in memory that are not known to be durable.
+    log_buffer_bytes: u64,
+    /// `log-on-error`: what a failed write or sync of the log leads to.
+    log_on_error: LogErrorAction,
+    /// `save`: when a checkpoint is taken by itself.
+    save: SavePoints,
+    /// `auto-aof-rewrite-percentage`: growth of the log, in hundredths of the last checkpoint; 0 for no checkpoints by it.
+    auto_aof_rewrite_percentage: u64,
+    /// `auto-aof-rewrite-min-size`: bytes of log below which it does not matter.
+    auto_aof_rewrite_bytes_min: u64,
+    /// `stop-writes-on-bgsave-error`: whether writes are refused while checkpoints fail.
+    stop_writes_on_bgsave_error: bool,
+    /// `checkpoint-threads`: files of a checkpoint, each written by a thread.
+    checkpoint_threads: u32,
+    /// `checkpoint-retain-sets`: complete checkpoints that are kept, with the log from the oldest of them.
+    checkpoint_retain_sets: u32,
+    /// `checkpoint-retain-time`: seconds for which older ones are kept as well.
+    checkpoint_retain_seconds: u64,
+    /// `checkpoint-retain-size`: bytes that older ones may take; 0 for no limit.
+    checkpoint_retain_bytes: u64,
+
     /// `logfile`: where; `None` for standard output.
     logfile: Option<PathBuf>,
     /// `slowlog-log-slower-than`: microseconds; -1 for no log.
@@ -132,6 +164,7 @@ impl Default for Settings {
                 panic!("the default of {}: {error}", directive.name);
             }
         }
+        settings.save.replaceable = true;
         settings
     }
 }

@@ -71,6 +71,48 @@ choices! {
     }
 }
 
+choices! {
+    /// When the command log is made durable.
+    AppendFsync {
+        /// Before a write is acknowledged.
+        Always = "always",
+        /// In the background, within the window of the log.
+        #[default]
+        Everysec = "everysec",
+        /// Whenever the operating system does it.
+        No = "no",
+    }
+}
+
+choices! {
+    /// What a failed write or sync of the command log leads to.
+    LogErrorAction {
+        /// Writes are refused until a new segment holds everything that is not known to be durable.
+        #[default]
+        Rotate = "rotate",
+        /// The process ends.
+        Stop = "stop",
+    }
+}
+
+/// When a checkpoint is taken by itself: after so many seconds, if there were so many changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SavePoint {
+    /// Seconds since the last checkpoint.
+    pub seconds: u64,
+    /// Changes since the last checkpoint.
+    pub changes: u64,
+}
+
+/// The points of `save`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SavePoints {
+    /// In the order they were given.
+    pub points: Vec<SavePoint>,
+    /// They are the defaults: the first point that is given takes the place of all of them.
+    pub(crate) replaceable: bool,
+}
+
 /// Where to listen: one word of `bind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {

@@ -102,7 +102,7 @@ fn output_limits() {
 
 /// What an option has overridden is not in force, so the next start must not find it.
 #[test]
-fn refused_values_that_were_overridden() {
+fn values_that_were_overridden() {
     let server = Server::start("save 900 1\nsave 300 10\nappendonly yes\n", &["--save", "", "--appendonly", "no"]);
     assert_eq!(server.rewritten(), "save \"\"\nappendonly no\n");
 }

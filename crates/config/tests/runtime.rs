@@ -137,7 +137,10 @@ fn values_as_they_are_answered() {
         ("bind", "127.0.0.1 -::1", "127.0.0.1 -::1"),
         ("requirepass", "a b", "a b"),
         ("save", "", ""),
+        ("save", "900 1 60 10000", "900 1 60 10000"),
+        ("save", "5 0", "5 0"),
         ("appendonly", "NO", "no"),
+        ("appendfsync", "ALWAYS", "always"),
         ("shutdown-on-sigterm", "now", "default"),
     ] {
         let mut settings = Settings::default();
@@ -194,8 +197,7 @@ fn what_is_not_needed_or_refused_cannot_be_set() {
     let mut settings = Settings::default();
     let error = set(&mut settings, &["hz", "100"]).unwrap_err();
     assert!(error.starts_with("CONFIG SET failed (possibly related to argument 'hz') - not needed here: "), "{error}");
-    for (name, value) in [("appendonly", "yes"), ("save", "900 1"), ("tls-port", "1"), ("shutdown-on-sigterm", "save")]
-    {
+    for (name, value) in [("tls-port", "1"), ("shutdown-on-sigterm", "save"), ("log-segment-size", "1gb")] {
         let error = set(&mut settings, &[name, value]).unwrap_err();
         assert!(error.starts_with(&format!("CONFIG SET failed (possibly related to argument '{name}') - ")), "{error}");
     }

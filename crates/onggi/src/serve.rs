@@ -4,7 +4,9 @@ use base::clock::SystemClock;
 use base::random::OsEntropy;
 use clap::Args;
 use config::{CommandLine, Loaded, Settings, load};
+use durability::Tell;
 use server::listen::{Acceptor, AcceptorHandle};
+use server::serve::Keeping;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::ffi::OsString;
@@ -13,7 +15,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 /// Arguments as redis-server takes them.
@@ -58,7 +60,7 @@ pub fn run(args: ServeArgs) -> ExitCode {
 
 fn start(mut loaded: Loaded) -> Result<(), Box<dyn std::error::Error>> {
     engine_mem::allocator::give_memory_back();
-    let mut log = Log::open(&loaded.settings)?;
+    let log = Arc::new(Log::open(&loaded.settings)?);
     for warning in &loaded.warnings {
         log.say(&format!("warning: {warning}"));
     }
@@ -70,19 +72,21 @@ fn start(mut loaded: Loaded) -> Result<(), Box<dyn std::error::Error>> {
         ));
         loaded.settings.maxclients = possible.max(1);
     }
-    let dir = prepare_dir(&loaded.settings)?;
+    let dir = std::path::absolute(&loaded.settings.dir).unwrap_or_else(|_| loaded.settings.dir.clone());
     let listeners = server::serve::listen(&loaded.settings)?;
     let addresses: Vec<_> = listeners.iter().map(|(endpoint, _)| endpoint.to_string()).collect();
     let acceptor = Acceptor::new(listeners)?;
     end_on_signals(acceptor.handle())?;
-    log.say(&banner(&loaded.settings, &dir, &addresses.join(", ")));
+    log.write(&banner(&loaded.settings, &dir, &addresses.join(", ")));
     let socket = loaded.settings.unixsocket.clone();
-    server::serve::serve(loaded, acceptor, Arc::new(OsEntropy), Arc::new(SystemClock::new()), None)?;
+    let keeping = Keeping::Directory { fs: Arc::new(vfs::RealFs), tell: log.clone() };
+    let served = server::serve::serve(loaded, acceptor, Arc::new(OsEntropy), Arc::new(SystemClock::new()), keeping);
     if let Some(path) = socket {
         // Another server may have replaced the socket file already.
         let _ = std::fs::remove_file(path);
     }
-    log.say("onggi: ended; nothing was saved, since this version keeps data in memory only");
+    served?;
+    log.say("ended");
     Ok(())
 }
 
@@ -104,20 +108,33 @@ fn end_on_signals(acceptor: AcceptorHandle) -> io::Result<()> {
 const LOG_MODE: u32 = 0o600;
 
 /// Where messages go: the log file, or standard output.
-struct Log(Box<dyn Write>);
+struct Log(Mutex<Box<dyn Write + Send>>);
 
 impl Log {
     fn open(settings: &Settings) -> io::Result<Self> {
-        Ok(Self(match &settings.logfile {
+        Ok(Self(Mutex::new(match &settings.logfile {
             Some(path) => Box::new(OpenOptions::new().create(true).append(true).mode(LOG_MODE).open(path)?),
             None => Box::new(io::stdout()),
-        }))
+        })))
     }
 
     /// A log that cannot be written is no reason to end.
-    fn say(&mut self, text: &str) {
-        let _ = writeln!(self.0, "{text}");
-        let _ = self.0.flush();
+    fn write(&self, text: &str) {
+        let mut out = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = writeln!(out, "{text}");
+        let _ = out.flush();
+    }
+}
+
+impl durability::Tell for Log {
+    fn say(&self, text: &str) {
+        self.write(&format!("onggi: {text}"));
+    }
+
+    fn stop(&self, text: &str) {
+        self.say(text);
+        eprintln!("onggi: {text}");
+        std::process::exit(1);
     }
 }
 
@@ -127,17 +144,24 @@ fn banner(settings: &Settings, dir: &Path, addresses: &str) -> String {
         bytes => format!("{} MiB, {}", bytes >> 20, settings.maxmemory_policy),
     };
     format!(
-        "Onggi {}\n  address         {addresses}\n  data directory  {}\n  durability      none (memory only)\n  memory budget   {memory}\n  process         {}",
+        "Onggi {}\n  address         {addresses}\n  data directory  {}\n  durability      {}\n  memory budget   {memory}\n  process         {}",
         env!("CARGO_PKG_VERSION"),
         dir.display(),
+        durability_of(settings),
         std::process::id(),
     )
 }
 
-fn prepare_dir(settings: &Settings) -> Result<std::path::PathBuf, String> {
-    let dir = &settings.dir;
-    vfs::FileSystem::create_dir_all(&vfs::RealFs, dir).map_err(|error| format!("data directory: {error}"))?;
-    Ok(std::path::absolute(dir).unwrap_or_else(|_| dir.clone()))
+/// What the settings promise for a power cut, in a few words.
+fn durability_of(settings: &Settings) -> String {
+    let saves = if settings.save.points.is_empty() { "none by itself" } else { "by save points and at the end" };
+    let log = match (settings.appendonly, settings.appendfsync) {
+        (false, _) => "no log".to_owned(),
+        (true, config::AppendFsync::Always) => "log synced before each reply".to_owned(),
+        (true, config::AppendFsync::Everysec) => format!("log synced within {} ms", settings.log_window_ms),
+        (true, config::AppendFsync::No) => "log written, synced by the operating system".to_owned(),
+    };
+    format!("{log}; checkpoints {saves}")
 }
 
 fn print(text: &str) -> ExitCode {

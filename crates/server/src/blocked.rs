@@ -11,6 +11,8 @@ pub(crate) struct Blocked {
     next_end: Option<UnixMs>,
     /// Whether the log may end one.
     for_log: bool,
+    /// Whether the end of somebody's work may end one.
+    for_task: bool,
     /// How far the log was durable when they were last looked at.
     durable: Option<Lsn>,
 }
@@ -24,6 +26,7 @@ impl Blocked {
     fn count(&mut self, block: &Block) {
         self.next_end = self.next_end.into_iter().chain(block.until).min();
         self.for_log |= block.what.is_for_log();
+        self.for_task |= block.what.is_task();
     }
 
     pub(crate) fn remove(&mut self, id: usize) {
@@ -36,7 +39,7 @@ impl Blocked {
 
     /// Whether a wait can be over by now.
     pub(crate) fn is_due(&self, now: UnixMs, durable: impl FnOnce() -> Option<Lsn>) -> bool {
-        self.next_end.is_some_and(|end| end <= now) || self.for_log && durable() != self.durable
+        self.for_task || self.next_end.is_some_and(|end| end <= now) || self.for_log && durable() != self.durable
     }
 
     /// Takes everybody out, to be looked at with the log durable up to here; who goes on waiting is inserted again.

@@ -670,7 +670,7 @@ impl Executor {
         let mark = reply.mark();
         let error = if unblock == Some(Unblock::Error) {
             reply.error(UNBLOCKED);
-            Some(UNBLOCKED)
+            Some(std::borrow::Cow::Borrowed(UNBLOCKED))
         } else {
             block.what.answer(durable, reply)
         };

@@ -19,6 +19,7 @@ use command::pause::Pause;
 use command::stats::WorkerStats;
 use command::{CommandSpec, CommandTable, Host, Session};
 use config::{Directive, EvictionPolicy, Loaded, MemoryShare, RewriteError, Settings};
+use durability::{Cause, Durability, DurabilityError, Parts, Policy, Tell};
 use engine_mem::{EvictionOrder, EvictionScope, StampMode};
 use parking_lot::RwLock;
 use std::io::{self, Write};
@@ -28,11 +29,16 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::Duration;
 use store::shard::ShardEngine;
 use store::{Store, StoreOptions, Wake, WorkerSet};
+use vfs::FileSystem;
 
 /// The least automatic limit of the memory of all clients.
 const AUTOMATIC_CLIENT_BYTES_MIN: u64 = 256 << 20;
+
+/// Time between two looks at whether the last checkpoint is done.
+const END_LOOK: Duration = Duration::from_millis(5);
 
 /// Rounds of upkeep, ten a second, between the two times that memory is given back after a burst.
 const TRIM_AGAIN_ROUNDS: u32 = 15;
@@ -61,6 +67,9 @@ pub enum ServeError {
     /// The data cannot be brought back; nothing was served.
     #[error("{0}")]
     Recovery(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The data directory cannot be used, or not be left in order.
+    #[error(transparent)]
+    Durability(#[from] DurabilityError),
     /// The password is too long.
     #[error("requirepass is longer than {} bytes", command::login::PASSWORD_BYTES_MAX)]
     Password,
@@ -116,6 +125,9 @@ impl Apply for Applied {
         *shared.limits.write() = ClientLimits::of(settings);
         set_budget(&shared.store, settings);
         self.memory.set_limits(client_bytes_max(settings), settings.maxmemory_bytes);
+        if let Some(durability) = shared.host.find::<Arc<Durability>>() {
+            durability.set_policy(Policy::of(settings));
+        }
         match row.name {
             "port" | "bind" => self
                 .acceptor
@@ -195,12 +207,25 @@ pub fn listen(settings: &Settings) -> Result<Vec<(Endpoint, Listener)>, ServeErr
 }
 
 /// Brings the data back before it is served, on a thread of its own: workers answer that they are loading meanwhile. It
-/// fills the store by [`Store::load`] and [`Store::replay`], tells [`store::Gate`] how far it is, gives up when
-/// [`store::Gate::is_cancelled`], and installs the log at its end.
+/// fills the store by [`Store::load`] and [`Store::replay`], tells [`store::Gate`] how far it is, and gives up when
+/// [`store::Gate::is_cancelled`].
 pub type Recover = Box<dyn FnOnce(&Arc<Shared>) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + Send>;
 
+/// Where the data is kept.
+pub enum Keeping {
+    /// In memory only: for tests. It begins with what the function brings, if there is one.
+    Memory(Option<Recover>),
+    /// In the data directory of the settings.
+    Directory {
+        /// The file system it is on.
+        fs: Arc<dyn FileSystem>,
+        /// Who is told what happens.
+        tell: Arc<dyn Tell>,
+    },
+}
+
 /// Runs a server until its acceptor is told to stop: by the caller, or by SHUTDOWN. Connections are served from the
-/// beginning, data when `recover` has brought it back; without that, at once.
+/// beginning, data when it has been brought back.
 ///
 /// # Errors
 /// See [`ServeError`].
@@ -209,7 +234,7 @@ pub fn serve(
     acceptor: Acceptor,
     entropy: Arc<dyn Entropy>,
     clock: Arc<dyn Clock>,
-    recover: Option<Recover>,
+    keeping: Keeping,
 ) -> Result<(), ServeError> {
     let handle = acceptor.handle();
     let memory = Arc::new(ClientMemory::default());
@@ -238,7 +263,29 @@ pub fn serve(
     let back = Arc::new(OnceLock::new());
     let clients = Clients::new(&table);
     clients.set_closer(mailboxes.clone());
-    let host = Host::default()
+    let (durability, recover) = match keeping {
+        Keeping::Memory(recover) => (None, recover),
+        Keeping::Directory { fs, tell } => {
+            let figures = figures.clone();
+            let parts = Parts {
+                fs,
+                clock: clock.clone(),
+                entropy: entropy.clone(),
+                dir: settings.dir.clone(),
+                store: store.clone(),
+                workers: worker_count,
+                tell: tell.clone(),
+                changes: Box::new(move || figures.sum(|worker| worker.changes.get())),
+            };
+            let durability = Durability::open(parts, Policy::of(&settings))?;
+            (Some(durability.clone()), Some(recover(durability, tell)))
+        }
+    };
+    let mut host = Host::default();
+    if let Some(durability) = &durability {
+        host = host.with(durability.clone());
+    }
+    let host = host
         .with(About::new(&mut entropy.rng(), clock.now_ms(), file.clone()))
         .with(table.clone())
         .with(figures.clone())
@@ -287,7 +334,7 @@ pub fn serve(
     }
     thread::scope(|scope| {
         for (number, (queue, figures)) in queues.into_iter().zip(workers).enumerate() {
-            let upkeep = upkeep(&shared, &memory, number, worker_count);
+            let upkeep = upkeep(&shared, &memory, number, worker_count, durability.clone());
             let worker = Worker::new(number, queue, shared.clone(), figures, memory.clone(), upkeep);
             let end = StopAtEnd(handle.clone());
             thread::Builder::new().name(format!("worker-{number}")).spawn_scoped(scope, move || {
@@ -300,15 +347,52 @@ pub fn serve(
         let recovery = recover.map(|recover| spawn_recovery(scope, recover, &shared, handle.clone())).transpose()?;
         let mut dealer =
             Dealer { shared: &shared, mailboxes: mailboxes.all(), next: 0, strangers: Strangers::default() };
+        let keeper = durability.as_deref().map(|durability| {
+            thread::Builder::new().name("keeper".to_owned()).spawn_scoped(scope, || durability.run())
+        });
+        let keeper = keeper.transpose()?;
         let result = acceptor.run(|socket| dealer.deal(socket));
         store.gate.cancel_loading();
+        if let Some(durability) = &durability {
+            // While workers are there to walk, and clients to be answered.
+            save_at_end(durability, &shared);
+            durability.end();
+        }
         mailboxes.all().iter().for_each(|mailbox| mailbox.send(Message::Stop));
+        if let Some(Err(panic)) = keeper.map(ScopedJoinHandle::join) {
+            std::panic::resume_unwind(panic);
+        }
         match recovery.map(ScopedJoinHandle::join) {
             Some(Ok(Err(error))) => Err(ServeError::Recovery(error)),
             Some(Err(panic)) => std::panic::resume_unwind(panic),
             Some(Ok(Ok(()))) | None => Ok(result?),
         }
+    })?;
+    // All workers have ended: nothing more comes.
+    durability.map_or(Ok(()), |durability| durability.close().map_err(ServeError::from))
+}
+
+/// Loads the data directory.
+fn recover(durability: Arc<Durability>, tell: Arc<dyn Tell>) -> Recover {
+    Box::new(move |_| {
+        let found = durability.recover()?;
+        if let Some(torn) = &found.torn {
+            tell.say(torn);
+        }
+        tell.say(&format!("ready: {} keys of the checkpoint, {} records of the log", found.keys, found.records));
+        Ok(())
     })
+}
+
+/// Takes the checkpoint that a stop without asking takes (a signal): SHUTDOWN has taken its own.
+fn save_at_end(durability: &Durability, shared: &Shared) {
+    if shared.host.part::<ShutdownRequest>().is_settled() || !durability.saves_at_end() {
+        return;
+    }
+    let task = durability.schedule(Cause::Shutdown);
+    while task.outcome().is_none() {
+        thread::sleep(END_LOOK);
+    }
 }
 
 type Recovered = Result<(), Box<dyn std::error::Error + Send + Sync>>;
@@ -415,10 +499,16 @@ fn client_bytes_max(settings: &Settings) -> u64 {
 }
 
 /// The upkeep of one worker; the first also samples the figures, and gives memory back after bursts.
-fn upkeep(shared: &Arc<Shared>, memory: &Arc<ClientMemory>, worker: usize, worker_count: usize) -> Upkeep {
+fn upkeep(
+    shared: &Arc<Shared>,
+    memory: &Arc<ClientMemory>,
+    worker: usize,
+    worker_count: usize,
+    durability: Option<Arc<Durability>>,
+) -> Upkeep {
     let shards = shared.store.shard_ids().skip(worker).step_by(worker_count).collect();
     if worker != 0 {
-        return Upkeep::new(shards, Box::new(|| {}));
+        return Upkeep::new(shards, Box::new(|| {}), durability);
     }
     let (shared, memory) = (Arc::downgrade(shared), memory.clone());
     let mut rounds_to_trim = 0;
@@ -440,7 +530,7 @@ fn upkeep(shared: &Arc<Shared>, memory: &Arc<ClientMemory>, worker: usize, worke
             figures.sample(now_ns, shared.store.used_bytes());
         }
     };
-    Upkeep::new(shards, Box::new(each_round))
+    Upkeep::new(shards, Box::new(each_round), durability)
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use crate::executor::Executor;
 use base::ShardId;
+use durability::Durability;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Longest stretch of upkeep between two turns.
@@ -23,13 +25,42 @@ pub struct Upkeep {
     rest_until: Instant,
     /// Called once a round.
     each_round: Box<dyn FnMut() + Send>,
+    /// What is to be saved, and by whom.
+    durability: Option<Arc<Durability>>,
+    /// When clients have had their share of the time since the last slice of that.
+    saving_rest_until: Instant,
 }
 
 impl Upkeep {
     /// Looks after these shards, and calls `each_round` ten times a second.
-    pub fn new(shards: Vec<ShardId>, each_round: Box<dyn FnMut() + Send>) -> Self {
+    pub fn new(shards: Vec<ShardId>, each_round: Box<dyn FnMut() + Send>, durability: Option<Arc<Durability>>) -> Self {
         let now = Instant::now();
-        Self { shards, next: None, round_at: now, rest_until: now, each_round }
+        Self { shards, next: None, round_at: now, rest_until: now, each_round, durability, saving_rest_until: now }
+    }
+
+    /// Whether workers are asked for anything by a checkpoint.
+    pub fn is_saving(&self) -> bool {
+        self.durability.as_ref().is_some_and(|durability| durability.has_work())
+    }
+
+    /// One slice of what a checkpoint asks of workers, as [`Upkeep::slice`].
+    pub fn save(&mut self, has_clients: bool) -> bool {
+        let Some(durability) = &self.durability else { return false };
+        if !durability.has_work() {
+            return false;
+        }
+        let start = Instant::now();
+        if has_clients && start < self.saving_rest_until {
+            return true;
+        }
+        while durability.work() {
+            let spent = start.elapsed();
+            if spent >= SLICE {
+                self.saving_rest_until = start + spent * SHARE;
+                return true;
+            }
+        }
+        false
     }
 
     /// One slice, unless the worker has clients to serve and they have not had their share; true when there is more to do

@@ -165,7 +165,9 @@ impl Worker {
             let wait = match () {
                 () if busy || !self.ready.is_empty() || !self.unfinished.is_empty() => Duration::ZERO,
                 () if self.log_has_advanced() => Duration::ZERO,
-                () if self.executor.has_waiting() || !self.held.is_empty() => WAITING_TURN_MAX,
+                () if self.upkeep.is_saving() || self.executor.has_waiting() || !self.held.is_empty() => {
+                    WAITING_TURN_MAX
+                }
                 () => self.executor.ms_to_next_end().map_or(TURN_MAX, |ms| TURN_MAX.min(Duration::from_millis(ms))),
             };
             match self.poll.poll(&mut events, Some(wait)) {
@@ -213,6 +215,7 @@ impl Worker {
                 self.close_if_gone(id);
             }
             busy = self.upkeep.slice(&mut self.executor, has_clients);
+            busy |= self.upkeep.save(has_clients);
             if busy && !has_clients {
                 // Whoever else has to run on this core need not wait for the end of a long burst of upkeep: other workers with
                 // clients among them, when there are more workers than cores.

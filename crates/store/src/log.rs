@@ -60,6 +60,11 @@ pub trait RecordSink: Send + Sync {
         false
     }
 
+    /// Whether the log counts as on: clients are told so, and may rely on it. False while it is being switched on.
+    fn counts(&self) -> bool {
+        true
+    }
+
     /// Has the worker woken when [`RecordSink::durable`] next advances. The worker looks at `durable` once more after this.
     fn wait_for(&self, worker: usize) {
         let _ = worker;
@@ -154,9 +159,9 @@ impl Store {
         Some(AllLocked { store: self, held })
     }
 
-    /// The log in force; `None` while it is off.
+    /// The log in force; `None` while it is off, or does not count yet.
     pub fn log(&self) -> Option<Arc<dyn RecordSink>> {
-        self.log.get()
+        self.log.get().filter(|log| log.counts())
     }
 
     /// The log in force as this worker knows it: at the cost of one load while it stays the same.

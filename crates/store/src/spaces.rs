@@ -27,6 +27,13 @@ impl Spaces {
         self.by_index.get(index.index()).map(|space| KeyspaceId(space.load(Ordering::Relaxed)))
     }
 
+    /// Gives a number another keyspace: while nothing else runs, at a start. Does nothing for a number there is not.
+    pub fn set(&self, index: DbIndex, space: KeyspaceId) {
+        if let Some(place) = self.by_index.get(index.index()) {
+            place.store(space.0, Ordering::Relaxed);
+        }
+    }
+
     /// Exchanges two keyspaces' numbers.
     pub fn swap(&self, a: KeyspaceId, b: KeyspaceId) {
         for space in &self.by_index {

@@ -5,7 +5,7 @@ use crate::tree;
 use std::fs;
 
 /// The layer of every crate, by directory under `crates/`. A new crate gets its line here before anything uses it.
-const LAYERS: [(&str, u8); 30] = [
+const LAYERS: [(&str, u8); 31] = [
     ("base", 0),
     ("vfs", 1),
     ("codec", 1),
@@ -23,6 +23,7 @@ const LAYERS: [(&str, u8); 30] = [
     ("types", 4),
     ("store", 5),
     ("command", 6),
+    ("durability", 6),
     ("replication", 7),
     ("cluster", 8),
     ("admin", 8),

@@ -6,9 +6,11 @@ use crate::about::{self, About};
 use crate::memory::MemoryNow;
 use crate::{Configuration, Figures};
 use base::DbIndex;
+use cmdlog::LogMode;
 use command::Ctx;
 use command::clients::Clients;
 use command::pause::Pause;
+use durability::Durability;
 use std::sync::Arc;
 use store::Store;
 
@@ -156,13 +158,118 @@ fn percent(part: u64, whole: u64) -> f64 {
 }
 
 pub(super) fn persistence(ctx: &mut Ctx<'_>, text: &mut String) {
+    let Some(durability) = ctx.host.find::<Arc<Durability>>() else {
+        let changes = ctx.host.part::<Arc<Figures>>().sum(|worker| worker.changes.get());
+        return memory_only(text, changes, ctx.host.part::<About>().started_at);
+    };
+    let (status, loading) = (durability.status(), durability.loading());
+    let settings = ctx.host.part::<Configuration>().current();
+    let running = |is_save: bool| status.running.as_ref().filter(|running| running.cause.is_save() == is_save);
+    let (saving, rewriting) = (running(true), running(false));
+    let any = status.running.as_ref();
+    line(text, "durability", durability_of(&status, &settings));
+    line(text, "loading", u8::from(loading.is_some()));
+    line(text, "async_loading", 0);
+    line(text, "current_cow_peak", any.map_or(0, |running| running.extra_bytes_max));
+    line(text, "current_cow_size", any.map_or(0, |running| running.extra_bytes));
+    line(text, "current_cow_size_age", 0);
+    line(text, "current_fork_perc", "0.00");
+    line(text, "current_save_keys_processed", any.map_or(0, |running| running.keys_done));
+    line(text, "current_save_keys_total", any.map_or(0, |running| running.keys_total));
+    line(text, "rdb_changes_since_last_save", status.changes);
+    line(text, "rdb_bgsave_in_progress", u8::from(saving.is_some()));
+    line(text, "rdb_last_save_time", status.last_save_ms / 1000);
+    line(text, "rdb_last_bgsave_status", ok_or_err(status.saves.failures == 0));
+    line(text, "rdb_last_bgsave_time_sec", seconds(status.saves.last_seconds));
+    line(text, "rdb_current_bgsave_time_sec", seconds(saving.map(|running| running.seconds)));
+    line(text, "rdb_saves", status.saves.count);
+    line(text, "rdb_last_cow_size", status.saves.last_extra_bytes);
+    line(text, "rdb_last_load_keys_expired", 0);
+    line(text, "rdb_last_load_keys_loaded", status.load.keys);
+    let is_on = status.log.is_some() && !status.is_switching_on;
+    line(text, "aof_enabled", u8::from(is_on));
+    line(text, "aof_rewrite_in_progress", u8::from(rewriting.is_some()));
+    line(text, "aof_rewrite_scheduled", u8::from(status.is_scheduled));
+    line(text, "aof_last_rewrite_time_sec", seconds(status.rewrites.last_seconds));
+    line(text, "aof_current_rewrite_time_sec", seconds(rewriting.map(|running| running.seconds)));
+    line(text, "aof_last_bgrewrite_status", ok_or_err(status.rewrites.failures == 0));
+    line(text, "aof_rewrites", status.rewrites.count);
+    line(text, "aof_rewrites_consecutive_failures", status.rewrites.failures);
+    let is_healthy = status.log.as_ref().is_none_or(|log| log.failure.is_none());
+    line(text, "aof_last_write_status", ok_or_err(is_healthy));
+    line(text, "aof_last_cow_size", status.rewrites.last_extra_bytes);
+    zeros(text, &["module_fork_in_progress", "module_fork_last_cow_size"]);
+    if let Some(log) = &status.log {
+        line(text, "aof_current_size", log.current_size);
+        line(text, "aof_base_size", log.base_size);
+        line(text, "aof_pending_rewrite", 0);
+        line(text, "aof_buffer_length", log.stats.pending_bytes);
+        line(text, "aof_pending_bio_fsync", u8::from(log.stats.unsynced_bytes > 0));
+        line(text, "aof_delayed_fsync", log.stats.delayed_syncs);
+        line(text, "log_end", log.end);
+        line(text, "log_durable", log.durable);
+        line(text, "log_segments", log.stats.segments);
+        line(text, "log_size", log.stats.size_bytes);
+        line(text, "log_unsynced_bytes", log.stats.unsynced_bytes);
+        line(text, "log_oldest_unsynced_ms", log.stats.oldest_unsynced_ms);
+        line(text, "log_syncs", log.stats.syncs);
+        line(text, "log_last_sync_usec", log.stats.last_sync_us);
+        line(text, "log_longest_sync_usec", log.stats.sync_us_max);
+        line(text, "log_failures", log.stats.failures);
+        line(text, "log_failure", log.failure.as_ref().map_or("", |failure| failure.message.as_str()));
+    }
+    line(text, "checkpoint_sets", status.sets);
+    line(text, "checkpoint_bytes", status.set_bytes);
+    // Every moment from then on can be restored, as far as the log was on.
+    line(text, "restorable_since", status.restorable_since_ms.map_or(0, |ms| ms / 1000));
+    line(text, "last_load_log_records", status.load.records);
+    line(text, "last_load_ms", status.load.ms);
+    if let Some(loading) = loading {
+        let seconds = (ctx.now() - loading.since_ms).max(0) / 1000;
+        let share = percent(loading.done_bytes, loading.total_bytes);
+        let left = loading.total_bytes.saturating_sub(loading.done_bytes);
+        let rate = loading.done_bytes / u64::try_from(seconds).unwrap_or(0).max(1);
+        line(text, "loading_start_time", loading.since_ms / 1000);
+        line(text, "loading_total_bytes", loading.total_bytes);
+        line(text, "loading_rdb_used_mem", 0);
+        line(text, "loading_loaded_bytes", loading.done_bytes);
+        line(text, "loading_loaded_perc", format_args!("{share:.2}"));
+        line(text, "loading_eta_seconds", left / rate.max(1));
+    }
+}
+
+/// What survives a power cut, in a few words.
+fn durability_of(status: &durability::Status, settings: &config::Settings) -> String {
+    let checkpoints = if settings.save.points.is_empty() { "checkpoints when asked for" } else { "checkpoints" };
+    match (&status.log, status.is_switching_on) {
+        (None, _) => format!("no log, {checkpoints}"),
+        (Some(_), true) => format!("the log is being switched on, {checkpoints}"),
+        (Some(log), false) => match log.mode {
+            LogMode::Sync => "log, synced before each reply".to_owned(),
+            LogMode::Async => format!("log, synced within {} ms", settings.log_window_ms),
+            LogMode::WrittenOnly => "log, written and left to the operating system".to_owned(),
+        },
+    }
+}
+
+fn ok_or_err(is_ok: bool) -> &'static str {
+    if is_ok { "ok" } else { "err" }
+}
+
+/// Seconds, or -1 for none.
+fn seconds(seconds: Option<u64>) -> i64 {
+    seconds.and_then(|seconds| i64::try_from(seconds).ok()).unwrap_or(-1)
+}
+
+/// A server without a data directory.
+fn memory_only(text: &mut String, changes: u64, started_at: base::UnixMs) {
     line(text, "durability", "none (memory only)");
     zeros(text, &["loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"]);
     line(text, "current_fork_perc", "0.00");
     zeros(text, &["current_save_keys_processed", "current_save_keys_total"]);
-    line(text, "rdb_changes_since_last_save", ctx.host.part::<Arc<Figures>>().sum(|worker| worker.changes.get()));
+    line(text, "rdb_changes_since_last_save", changes);
     line(text, "rdb_bgsave_in_progress", 0);
-    line(text, "rdb_last_save_time", ctx.host.part::<About>().started_at / 1000);
+    line(text, "rdb_last_save_time", started_at / 1000);
     line(text, "rdb_last_bgsave_status", "ok");
     line(text, "rdb_last_bgsave_time_sec", -1);
     line(text, "rdb_current_bgsave_time_sec", -1);

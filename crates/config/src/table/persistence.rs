@@ -1,40 +1,135 @@
-//! What survives a restart. Nothing does yet, and what asks for it is refused.
+//! What survives a restart: the command log and the checkpoints.
 
 use crate::directive::Directive;
+use crate::field::{Field, choice, flag, integer, size};
 
-const NO_AOF: &str = "there is no append-only file yet, and appendonly yes is refused";
-const NO_RDB: &str = "no snapshot file is written yet, and save points are refused";
+const FIXED_NAMES: &str = "files of the data directory have fixed names";
+const NO_REWRITE: &str = "the log is never rewritten: a checkpoint takes the place of its older segments, and is written and \
+                          synced in bounded pieces beside the log's own syncs";
+const ALWAYS_CHECKED: &str = "every block and record has a checksum that is always verified";
 
 pub(super) static PERSISTENCE: &[Directive] = &[
-    Directive::refused(
-        "save",
-        &[""],
-        "",
-        "data is kept in memory only so far, so no snapshot would be written; set save \"\" to accept that",
-    ),
-    Directive::refused(
+    Directive::supported(
         "appendonly",
-        &["no"],
-        "no",
-        "data is kept in memory only so far, so acknowledged writes would be lost; set appendonly no to accept that",
+        flag!(appendonly),
+        "yes",
+        "",
+        "Whether every change is written to the command log. Switched on while the server runs, it counts as on when a \
+         checkpoint of all data is durable. Without it, what was changed since the last checkpoint is lost at a stop.",
     ),
-    Directive::not_needed("appendfsync", NO_AOF),
-    Directive::not_needed("appendfilename", NO_AOF),
-    Directive::not_needed("appenddirname", NO_AOF),
-    Directive::not_needed("no-appendfsync-on-rewrite", NO_AOF),
-    Directive::not_needed("auto-aof-rewrite-percentage", NO_AOF),
-    Directive::not_needed("auto-aof-rewrite-min-size", NO_AOF),
-    Directive::not_needed("aof-load-truncated", NO_AOF),
-    Directive::not_needed("aof-use-rdb-preamble", NO_AOF),
-    Directive::not_needed("aof-timestamp-enabled", NO_AOF),
-    Directive::not_needed("aof-rewrite-incremental-fsync", NO_AOF),
-    Directive::not_needed("aof-disable-auto-gc", NO_AOF),
-    Directive::not_needed("dbfilename", NO_RDB),
-    Directive::not_needed("rdbcompression", NO_RDB),
-    Directive::not_needed("rdbchecksum", NO_RDB),
-    Directive::not_needed("rdb-del-sync-files", NO_RDB),
-    Directive::not_needed("rdb-save-incremental-fsync", NO_RDB),
-    Directive::not_needed("rdb-version-check", NO_RDB),
-    Directive::not_needed("stop-writes-on-bgsave-error", NO_RDB),
+    Directive::supported(
+        "appendfsync",
+        choice!(appendfsync: AppendFsync),
+        "everysec",
+        "",
+        "When the log is synced. `always`: a reply is sent when what it tells is durable. `everysec`: in the background; a \
+         power cut loses at most the writes of `log-window`, twice as long if the disk is slow, and then writes wait. \
+         `no`: written within the window, synced by the operating system.",
+    ),
+    Directive::supported(
+        "log-window",
+        integer!(log_window_ms: 10, 3_600_000),
+        "1000",
+        "milliseconds",
+        "The window of `appendfsync everysec`.",
+    ),
+    Directive::supported(
+        "log-segment-size",
+        size!(log_segment_bytes: 1 << 20, 1 << 40),
+        "64mb",
+        "bytes",
+        "Size of one file of the log. Space is reserved for a file as a whole.",
+    )
+    .at_start(),
+    Directive::supported(
+        "log-buffer-size",
+        size!(log_buffer_bytes: 1 << 20, 1 << 30),
+        "16mb",
+        "bytes",
+        "Memory for records that are not known to be durable, all workers together. When it is used up, writes wait.",
+    )
+    .at_start(),
+    Directive::supported(
+        "log-on-error",
+        choice!(log_on_error: LogErrorAction),
+        "rotate",
+        "",
+        "After a failed write or sync of the log, writes are refused with MISCONF. `rotate`: a new file is begun with \
+         everything that is not known to be durable, again and again until that works, and writes go on. `stop`: the \
+         process ends.",
+    )
+    .at_start(),
+    Directive::supported(
+        "save",
+        Field::SavePoints { get: |s| &s.save, set: |s, value| s.save = value },
+        "3600 1 300 100 60 10000",
+        "",
+        "A checkpoint is taken when so many seconds have passed since the last one and so many changes were made. \
+         `save \"\"` takes none by time.",
+    ),
+    Directive::supported(
+        "auto-aof-rewrite-percentage",
+        integer!(auto_aof_rewrite_percentage: 0, i32::MAX as i64),
+        "100",
+        "percent",
+        "A checkpoint is taken when the log since the last one has grown to this share of its size. 0 takes none by size.",
+    ),
+    Directive::supported(
+        "auto-aof-rewrite-min-size",
+        size!(auto_aof_rewrite_bytes_min: 0, i64::MAX as u64),
+        "64mb",
+        "bytes",
+        "A log shorter than this is left to grow.",
+    ),
+    Directive::supported(
+        "stop-writes-on-bgsave-error",
+        flag!(stop_writes_on_bgsave_error),
+        "yes",
+        "",
+        "Whether writes are refused after a checkpoint by `save` has failed, until one succeeds.",
+    ),
+    Directive::supported(
+        "checkpoint-threads",
+        integer!(checkpoint_threads: 1, 16),
+        "2",
+        "",
+        "Threads that write a checkpoint, each a file of its own. Loading uses every core.",
+    ),
+    Directive::supported(
+        "checkpoint-retain-sets",
+        integer!(checkpoint_retain_sets: 1, 1000),
+        "2",
+        "",
+        "Checkpoints that are kept, with the log from the oldest of them on: any moment since can be restored.",
+    ),
+    Directive::supported(
+        "checkpoint-retain-time",
+        integer!(checkpoint_retain_seconds: 0, i64::MAX),
+        "0",
+        "seconds",
+        "Older checkpoints are kept as well until they are this old.",
+    ),
+    Directive::supported(
+        "checkpoint-retain-size",
+        size!(checkpoint_retain_bytes: 0, i64::MAX as u64),
+        "0",
+        "bytes",
+        "Checkpoints and log together may take no more than this: older checkpoints go first, the last one never. 0 is \
+         no limit.",
+    ),
+    Directive::not_needed("appendfilename", FIXED_NAMES),
+    Directive::not_needed("appenddirname", FIXED_NAMES),
+    Directive::not_needed("dbfilename", FIXED_NAMES),
+    Directive::not_needed("no-appendfsync-on-rewrite", NO_REWRITE),
+    Directive::not_needed("aof-load-truncated", "a torn end of the log is always cut by itself, and said"),
+    Directive::not_needed("aof-use-rdb-preamble", NO_REWRITE),
+    Directive::not_needed("aof-timestamp-enabled", "the log always holds times"),
+    Directive::not_needed("aof-rewrite-incremental-fsync", NO_REWRITE),
+    Directive::not_needed("aof-disable-auto-gc", "checkpoint-retain-sets, -time and -size say what is kept"),
+    Directive::not_needed("rdbcompression", "values are not compressed yet"),
+    Directive::not_needed("rdbchecksum", ALWAYS_CHECKED),
+    Directive::not_needed("rdb-version-check", ALWAYS_CHECKED),
+    Directive::not_needed("rdb-del-sync-files", "there are no replicas yet"),
+    Directive::not_needed("rdb-save-incremental-fsync", NO_REWRITE),
     Directive::not_needed("sanitize-dump-payload", "no serialized values are read yet"),
 ];

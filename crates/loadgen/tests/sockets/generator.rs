@@ -6,7 +6,7 @@ use loadgen::error::BenchError;
 use loadgen::generator::{Extent, Pace, Progress, Run, Totals, run};
 use loadgen::keys::{Distribution, KeyStream};
 use loadgen::payload::{Content, Payload, Size};
-use loadgen::template::{KeyFormat, Template};
+use loadgen::template::{KeyFormat, Protocol, Template};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -60,6 +60,7 @@ impl Load {
             &Run {
                 address: &server.address.parse::<Address>().unwrap(),
                 login: &Login::default(),
+                protocol: Protocol::Resp,
                 pid: None,
                 connections: self.connections,
                 threads: self.threads,

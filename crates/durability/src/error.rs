@@ -1,0 +1,38 @@
+//! What can go wrong with durability as a whole.
+
+use checkpoint::CheckpointError;
+use cmdlog::{LogError, LogFailure, RecoverError};
+
+/// Why the data directory cannot be used, a start fails, or a checkpoint does.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DurabilityError {
+    /// Checkpoint files, manifest, or the directory.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The log cannot be opened.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The log cannot be read.
+    #[error(transparent)]
+    Recover(#[from] RecoverError),
+    /// The log cannot be made durable now.
+    #[error("the command log is not durable up to the checkpoint: {0}")]
+    Unsynced(#[from] LogFailure),
+    /// The checkpoint has more databases than the store, or the log changes one that the store does not have.
+    #[error(
+        "the data has {found} databases and this server is configured for {configured}: set databases to {found} or more"
+    )]
+    Databases {
+        /// In the checkpoint; or what the first such record of the log needs at least.
+        found: usize,
+        /// In the settings.
+        configured: usize,
+    },
+    /// The server is ending.
+    #[error(transparent)]
+    Ended(#[from] crate::work::Ended),
+    /// BGSAVE CANCEL.
+    #[error("the checkpoint was cancelled")]
+    Cancelled,
+}

@@ -1,0 +1,523 @@
+//! The keeper: a thread that decides when a checkpoint is taken and the log switched, and takes and switches.
+
+use crate::error::DurabilityError;
+use crate::policy::{Cause, Policy, SinceLast};
+use crate::recovery::Loading;
+use crate::sink::LogSink;
+use crate::status::{Figures, LastLoad, LogStatus, Running, Status};
+use crate::tasks::{Busy, Task};
+use crate::work::{Ended, Job, Work};
+use base::{Clock, Entropy, Lsn, UnixMs};
+use checkpoint::{DataDir, Feed, ManifestFile};
+use cmdlog::LogMode;
+use parking_lot::{Condvar, Mutex, RwLock};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use store::{RecordSink, Store, WorkerSet};
+use vfs::FileSystem;
+
+/// Time between two looks at whether a checkpoint is due.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Entries that a worker hands to a checkpoint at a time.
+const WALK_ENTRIES: usize = 64;
+
+/// Whom the keeper tells what happens.
+pub trait Tell: Send + Sync {
+    /// A sentence for the server's log.
+    fn say(&self, text: &str);
+
+    /// The server is to end at once, and why.
+    fn stop(&self, text: &str);
+}
+
+/// What durability needs of its server.
+pub struct Parts {
+    /// Files.
+    pub fs: Arc<dyn FileSystem>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// For ids of histories.
+    pub entropy: Arc<dyn Entropy>,
+    /// The data directory.
+    pub dir: PathBuf,
+    /// The data.
+    pub store: Arc<Store>,
+    /// Workers, numbered from 0.
+    pub workers: usize,
+    /// Whom to tell what happens.
+    pub tell: Arc<dyn Tell>,
+    /// Changes since the start.
+    pub changes: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+/// The durability of one server.
+pub struct Durability {
+    pub(crate) parts: Parts,
+    pub(crate) dir: DataDir,
+    pub(crate) work: Work,
+    pub(crate) loading: Loading,
+    policy: RwLock<Policy>,
+    pub(crate) state: Mutex<State>,
+    /// Notified when the keeper has something to look at.
+    stir: Condvar,
+    /// Used by recovery and then by the keeper alone; `None` before recovery.
+    pub(crate) manifest: Mutex<Option<ManifestFile>>,
+}
+
+/// What changes.
+pub(crate) struct State {
+    /// The log in force.
+    pub log: Option<Arc<LogSink>>,
+    /// Where the log stood when it was last on: positions below are used.
+    pub position: Lsn,
+    /// Recovery is done.
+    is_loaded: bool,
+    /// A checkpoint that is to be begun.
+    asked: Option<(Cause, Task)>,
+    pub running: Option<Going>,
+    /// Nothing is begun any more.
+    is_ended: bool,
+    /// Changes and time at the last cut.
+    pub changes_at_cut: u64,
+    /// Changes that the start has found in the log beyond the checkpoint.
+    pub changes_found: u64,
+    pub last_cut_ms: UnixMs,
+    /// As LASTSAVE tells it.
+    pub last_save_ms: UnixMs,
+    pub failed_at: Option<UnixMs>,
+    /// When switching the log failed.
+    switch_failed_at: Option<UnixMs>,
+    /// What the last checkpoint took, and the log's position at its cut.
+    pub set_bytes: u64,
+    pub cut: Lsn,
+    pub saves: Figures,
+    pub rewrites: Figures,
+    pub load: LastLoad,
+    pub sets: usize,
+    pub all_set_bytes: u64,
+    pub restorable_since_ms: Option<UnixMs>,
+}
+
+/// A checkpoint being taken.
+pub(crate) struct Going {
+    pub cause: Cause,
+    pub since: Instant,
+    pub feed: Option<Feed>,
+    pub keys_done: Arc<AtomicU64>,
+    pub keys_total: u64,
+    pub is_cancelled: bool,
+    /// The manifest that names it is being written: it is not given up any more.
+    pub is_decided: bool,
+}
+
+impl Durability {
+    /// Opens and locks the data directory; nothing is read yet.
+    ///
+    /// # Errors
+    /// The directory cannot be used, or another process has it: the error names its number.
+    pub fn open(parts: Parts, policy: Policy) -> Result<Arc<Self>, DurabilityError> {
+        let dir = DataDir::open(parts.fs.clone(), &parts.dir)?;
+        let now = parts.clock.now_ms();
+        let state = State {
+            log: None,
+            position: Lsn(0),
+            is_loaded: false,
+            asked: None,
+            running: None,
+            is_ended: false,
+            changes_at_cut: 0,
+            changes_found: 0,
+            last_cut_ms: now,
+            last_save_ms: now,
+            failed_at: None,
+            switch_failed_at: None,
+            set_bytes: 0,
+            cut: Lsn(0),
+            saves: Figures::default(),
+            rewrites: Figures::default(),
+            load: LastLoad::default(),
+            sets: 0,
+            all_set_bytes: 0,
+            restorable_since_ms: None,
+        };
+        Ok(Arc::new(Self {
+            parts,
+            dir,
+            work: Work::new(),
+            loading: Loading::default(),
+            policy: RwLock::new(policy),
+            state: Mutex::new(state),
+            stir: Condvar::new(),
+            manifest: Mutex::new(None),
+        }))
+    }
+
+    // ---- By workers.
+
+    /// A worker's part of what is to be done now: a few dozen microseconds. True when there is more to do at once.
+    #[inline]
+    pub fn work(&self) -> bool {
+        let store = &self.parts.store;
+        if self.work.step() {
+            return true;
+        }
+        if store.checkpoint_shards_left() == 0 {
+            return false;
+        }
+        let more = store.walk_checkpoint(WALK_ENTRIES);
+        if store.checkpoint_shards_left() == 0 {
+            self.work.announce();
+        }
+        more
+    }
+
+    /// Whether there is anything for [`Durability::work`].
+    #[inline]
+    pub fn has_work(&self) -> bool {
+        self.work.is_asked() || self.parts.store.checkpoint_shards_left() > 0
+    }
+
+    // ---- By commands.
+
+    /// Begins a checkpoint.
+    ///
+    /// # Errors
+    /// [`Busy`] while another one is being taken or about to be.
+    pub fn begin(&self, cause: Cause) -> Result<Task, Busy> {
+        let mut state = self.state.lock();
+        if let Some(cause) = state.cause_now() {
+            return Err(Busy { is_save: cause.is_save() });
+        }
+        Ok(self.ask(&mut state, cause))
+    }
+
+    /// Has a checkpoint taken as soon as none is being taken.
+    pub fn schedule(&self, cause: Cause) -> Task {
+        let mut state = self.state.lock();
+        match &state.asked {
+            Some((_, task)) => task.clone(),
+            None => self.ask(&mut state, cause),
+        }
+    }
+
+    fn ask(&self, state: &mut State, cause: Cause) -> Task {
+        let task = Task::default();
+        if state.is_ended {
+            task.end(Err(Ended.to_string()));
+        } else {
+            state.asked = Some((cause, task.clone()));
+            self.stir.notify_all();
+        }
+        task
+    }
+
+    /// Gives up the save that is being taken, or forgets the one that is to be. `None` when there is none, or when it is all
+    /// but done.
+    pub fn cancel(&self) -> Option<Cancelled> {
+        let mut state = self.state.lock();
+        if let Some((cause, task)) = state.asked.take() {
+            if cause.is_save() {
+                task.end(Err(DurabilityError::Cancelled.to_string()));
+                return Some(Cancelled::Scheduled);
+            }
+            state.asked = Some((cause, task));
+        }
+        let running = state.running.as_mut().filter(|running| running.cause.is_save() && !running.is_decided)?;
+        running.is_cancelled = true;
+        if let Some(feed) = &running.feed {
+            feed.abort();
+        }
+        Some(Cancelled::Running)
+    }
+
+    /// Changes since the cut of the last checkpoint.
+    pub fn changes(&self) -> u64 {
+        self.state.lock().changes(&self.parts)
+    }
+
+    /// Whether a stop without asking takes a checkpoint: save points are set, and something was changed since the last one.
+    pub fn saves_at_end(&self) -> bool {
+        !self.policy.read().save_points.is_empty() && self.changes() > 0 && self.state.lock().is_loaded
+    }
+
+    /// Other settings. Those of the mode are put into force before this returns, unless all locks cannot be had soon; the log
+    /// is switched on or off by the keeper.
+    pub fn set_policy(&self, policy: Policy) {
+        let mode = policy.mode;
+        *self.policy.write() = policy;
+        let deadline = Instant::now() + MODE_PATIENCE;
+        while !self.try_mode(mode) && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+        self.parts.store.gate.allow_writes();
+        self.refuse_writes_if_failing();
+        self.stir.notify_all();
+    }
+
+    /// Puts the mode into force; false when the locks could not be had.
+    fn try_mode(&self, mode: LogMode) -> bool {
+        let (sink, window_ms) = (self.state.lock().log.clone(), self.policy.read().window_ms);
+        let Some(sink) = sink else { return true };
+        sink.log.set_window_ms(window_ms);
+        if sink.log.mode() == mode {
+            return true;
+        }
+        let Some(mut all) = self.parts.store.try_lock_all() else { return false };
+        sink.log.set_mode(mode);
+        // The store asks once whether replies are held: it is told again, unless the log was switched meanwhile.
+        if all.log().is_some_and(|log| std::ptr::addr_eq(Arc::as_ptr(&log), Arc::as_ptr(&sink))) {
+            all.set_log(Some(sink.clone() as Arc<dyn RecordSink>));
+        }
+        true
+    }
+
+    /// How things stand.
+    pub fn status(&self) -> Status {
+        let state = self.state.lock();
+        let log = state.log.as_ref().map(|sink| {
+            let stats = sink.log.stats();
+            let since_cut = sink.log.end_lsn().0.saturating_sub(state.cut.0);
+            LogStatus {
+                mode: sink.log.mode(),
+                end: sink.log.end_lsn(),
+                durable: sink.log.durable_lsn(),
+                stats,
+                failure: sink.log.health(),
+                current_size: state.set_bytes.saturating_add(since_cut),
+                base_size: state.set_bytes,
+            }
+        });
+        let is_switching_on = state.log.as_ref().is_some_and(|sink| !sink.counts());
+        Status {
+            log,
+            is_switching_on,
+            running: state.running.as_ref().map(|going| {
+                let memory = self.parts.store.backlog().memory();
+                Running {
+                    cause: going.cause,
+                    seconds: going.since.elapsed().as_secs(),
+                    keys_done: going.keys_done.load(Ordering::Relaxed),
+                    keys_total: going.keys_total,
+                    extra_bytes: memory.now,
+                    extra_bytes_max: memory.peak,
+                }
+            }),
+            is_scheduled: state.asked.is_some() && state.running.is_some(),
+            changes: state.changes(&self.parts),
+            last_save_ms: state.last_save_ms,
+            saves: state.saves.clone(),
+            rewrites: state.rewrites.clone(),
+            load: state.load,
+            sets: state.sets,
+            set_bytes: state.all_set_bytes,
+            restorable_since_ms: state.restorable_since_ms,
+        }
+    }
+
+    // ---- The keeper's thread.
+
+    /// Keeps, until [`Durability::end`]. Call after recovery, on a thread of its own.
+    pub fn run(&self) {
+        while let Some(todo) = self.wait_for_work() {
+            match todo {
+                Todo::Look => {}
+                Todo::Take(cause, task) => task.end(self.take(cause)),
+                Todo::Switch => {
+                    let result = self.take(Cause::LogSwitch);
+                    self.state.lock().switch_failed_at = result.err().map(|_| self.parts.clock.now_ms());
+                }
+                Todo::Mode(mode) => drop(self.try_mode(mode)),
+            }
+        }
+    }
+
+    fn wait_for_work(&self) -> Option<Todo> {
+        let mut state = self.state.lock();
+        if state.asked.is_none() && !state.is_ended {
+            self.stir.wait_for(&mut state, LOOK);
+        }
+        if state.is_ended {
+            if let Some((_, task)) = state.asked.take() {
+                task.end(Err(Ended.to_string()));
+            }
+            return None;
+        }
+        if !state.is_loaded {
+            return Some(Todo::Look);
+        }
+        if let Some((cause, task)) = state.asked.take() {
+            state.running = Some(Going::new(cause));
+            return Some(Todo::Take(cause, task));
+        }
+        let (policy, now) = (self.policy.read(), self.parts.clock.now_ms());
+        if policy.log_wanted != state.log.is_some() {
+            let is_soon =
+                state.switch_failed_at.is_some_and(|at| (0..SWITCH_RETRY_MS).contains(&now.saturating_sub(at)));
+            if !is_soon {
+                state.running = Some(Going::new(Cause::LogSwitch));
+                return Some(Todo::Switch);
+            }
+        }
+        if state.log.as_ref().is_some_and(|sink| sink.log.mode() != policy.mode) {
+            return Some(Todo::Mode(policy.mode));
+        }
+        let since = SinceLast {
+            now,
+            taken_at: state.last_cut_ms,
+            failed_at: state.failed_at,
+            changes: state.changes(&self.parts),
+            log_bytes: state.log.as_ref().map_or(0, |sink| sink.log.end_lsn().0.saturating_sub(state.cut.0)),
+            set_bytes: state.set_bytes,
+        };
+        let Some(cause) = policy.due(&since) else { return Some(Todo::Look) };
+        state.running = Some(Going::new(cause));
+        Some(Todo::Take(cause, Task::default()))
+    }
+
+    /// Takes a checkpoint and keeps its figures. `running` is set.
+    fn take(&self, cause: Cause) -> Result<(), String> {
+        let since = Instant::now();
+        self.parts.tell.say(&format!("checkpoint begun: {cause}"));
+        let result = self.checkpoint(cause);
+        let took = since.elapsed();
+        let extra = self.parts.store.backlog().memory().peak;
+        let mut state = self.state.lock();
+        state.running = None;
+        let now = self.parts.clock.now_ms();
+        let figures = if cause.is_save() { &mut state.saves } else { &mut state.rewrites };
+        figures.last_seconds = Some(took.as_secs());
+        figures.last_extra_bytes = extra;
+        match &result {
+            Ok(()) => {
+                figures.count += 1;
+                figures.failures = 0;
+                // One checkpoint serves both purposes.
+                state.saves.failures = 0;
+                state.failed_at = None;
+                let (bytes, ms) = (state.set_bytes, took.as_millis());
+                self.parts.tell.say(&format!("checkpoint done: {bytes} bytes in {ms} ms"));
+            }
+            Err(error) => {
+                if !matches!(error, DurabilityError::Cancelled | DurabilityError::Ended(_)) {
+                    figures.failures += 1;
+                    state.failed_at = Some(now);
+                }
+                self.parts.tell.say(&format!("checkpoint failed: {error}; what was saved before stands"));
+            }
+        }
+        drop(state);
+        self.refuse_writes_if_failing();
+        result.map_err(|error| error.to_string())
+    }
+
+    /// stop-writes-on-bgsave-error.
+    fn refuse_writes_if_failing(&self) {
+        let gate = &self.parts.store.gate;
+        let policy = self.policy.read();
+        if policy.stop_writes_on_error && !policy.save_points.is_empty() && self.state.lock().saves.failures > 0 {
+            gate.refuse_writes(
+                "MISCONF Onggi is configured to save checkpoints, but the last one failed. Commands that may change data \
+                 are refused, because of stop-writes-on-bgsave-error. See the server's log for the error, and mend its \
+                 cause; writes go on after the next checkpoint that succeeds",
+            );
+        } else {
+            gate.allow_writes();
+        }
+    }
+
+    /// Ends the keeper: nothing is begun any more, and a checkpoint being taken is given up. Workers may go after this.
+    pub fn end(&self) {
+        let mut state = self.state.lock();
+        state.is_ended = true;
+        if let Some(running) = &mut state.running {
+            running.is_cancelled = !running.is_decided;
+            if let Some(feed) = &running.feed {
+                feed.abort();
+            }
+        }
+        drop(state);
+        self.work.end();
+        self.stir.notify_all();
+    }
+
+    /// Ends the log in order: everything in it is durable when this returns. Call when workers and keeper have ended.
+    ///
+    /// # Errors
+    /// The log has failed, and what is not durable is lost.
+    pub fn close(&self) -> Result<(), DurabilityError> {
+        let sink = self.state.lock().log.take();
+        if let Some(sink) = sink {
+            sink.log.close()?;
+        }
+        Ok(())
+    }
+
+    // ---- For the checkpoint.
+
+    pub(crate) fn policy(&self) -> Policy {
+        self.policy.read().clone()
+    }
+
+    pub(crate) fn loaded(&self) {
+        self.state.lock().is_loaded = true;
+        self.stir.notify_all();
+    }
+
+    /// Has a worker run the job.
+    pub(crate) fn by_a_worker(&self, job: Job) -> Result<(), DurabilityError> {
+        Ok(self.work.run(job, &|| self.parts.store.wake(WorkerSet::one(0)))?)
+    }
+}
+
+/// How long CONFIG SET tries to have all locks at once.
+const MODE_PATIENCE: Duration = Duration::from_millis(50);
+
+/// Time before switching the log is tried again.
+const SWITCH_RETRY_MS: i64 = 5_000;
+
+/// What BGSAVE CANCEL has cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cancelled {
+    /// The save that was being taken.
+    Running,
+    /// One that was to be taken.
+    Scheduled,
+}
+
+enum Todo {
+    Look,
+    Take(Cause, Task),
+    Switch,
+    Mode(LogMode),
+}
+
+impl State {
+    /// Changes since the last cut.
+    fn changes(&self, parts: &Parts) -> u64 {
+        (parts.changes)().saturating_add(self.changes_found).saturating_sub(self.changes_at_cut)
+    }
+
+    /// Why a checkpoint is being taken, or is about to be.
+    fn cause_now(&self) -> Option<Cause> {
+        let running = self.running.as_ref().map(|running| running.cause);
+        running.or(self.asked.as_ref().map(|(cause, _)| *cause))
+    }
+}
+
+impl Going {
+    fn new(cause: Cause) -> Self {
+        let keys_done = Arc::new(AtomicU64::new(0));
+        Self {
+            cause,
+            since: Instant::now(),
+            feed: None,
+            keys_done,
+            keys_total: 0,
+            is_cancelled: false,
+            is_decided: false,
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What the settings ask of durability, and when a checkpoint is due by itself.
+
+use base::UnixMs;
+use checkpoint::Retention;
+use cmdlog::{LogMode, OnSyncError};
+use config::{AppendFsync, LogErrorAction, SavePoint, Settings};
+
+/// After a failed checkpoint, none is tried by itself for so long.
+const RETRY_MS: i64 = 5_000;
+
+/// The settings that steer log and checkpoints. Replaced as a whole when one changes.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// Whether changes are to be logged.
+    pub log_wanted: bool,
+    /// When the log is made durable.
+    pub mode: LogMode,
+    /// The window of the asynchronous mode, in milliseconds.
+    pub window_ms: u64,
+    /// What a failed sync leads to.
+    pub on_sync_error: OnSyncError,
+    /// Bytes of a segment.
+    pub segment_bytes: u64,
+    /// Bytes of records in memory, all workers together.
+    pub buffer_bytes: u64,
+    /// When checkpoints are taken by time.
+    pub save_points: Vec<SavePoint>,
+    /// Growth of the log, in hundredths of the last checkpoint, that asks for one; 0 for none.
+    pub growth_percent: u64,
+    /// Bytes of log below which growth does not matter.
+    pub growth_bytes_min: u64,
+    /// Whether writes are refused while checkpoints by time fail.
+    pub stop_writes_on_error: bool,
+    /// Files of a checkpoint, a thread each.
+    pub threads: usize,
+    /// Which checkpoints are kept.
+    pub retention: Retention,
+}
+
+impl Policy {
+    /// What the settings ask for.
+    pub fn of(settings: &Settings) -> Self {
+        let limit = |number: u64| (number > 0).then_some(number);
+        Self {
+            log_wanted: settings.appendonly,
+            mode: match settings.appendfsync {
+                AppendFsync::Always => LogMode::Sync,
+                AppendFsync::Everysec => LogMode::Async,
+                AppendFsync::No => LogMode::WrittenOnly,
+            },
+            window_ms: settings.log_window_ms,
+            on_sync_error: match settings.log_on_error {
+                LogErrorAction::Rotate => OnSyncError::Rotate,
+                LogErrorAction::Stop => OnSyncError::Stop,
+            },
+            segment_bytes: settings.log_segment_bytes,
+            buffer_bytes: settings.log_buffer_bytes,
+            save_points: settings.save.points.clone(),
+            growth_percent: settings.auto_aof_rewrite_percentage,
+            growth_bytes_min: settings.auto_aof_rewrite_bytes_min,
+            stop_writes_on_error: settings.stop_writes_on_bgsave_error,
+            threads: settings.checkpoint_threads as usize,
+            retention: Retention {
+                sets: settings.checkpoint_retain_sets as usize,
+                age_ms: limit(settings.checkpoint_retain_seconds).map(|seconds| seconds.saturating_mul(1000)),
+                bytes: limit(settings.checkpoint_retain_bytes),
+            },
+        }
+    }
+
+    /// Why a checkpoint is due now, if one is.
+    pub fn due(&self, since: &SinceLast) -> Option<Cause> {
+        if since.failed_at.is_some_and(|at| since.now.saturating_sub(at) < RETRY_MS) {
+            return None;
+        }
+        let seconds = u64::try_from(since.now.saturating_sub(since.taken_at) / 1000).unwrap_or(0);
+        // As in Redis: so many changes, and more than so many seconds.
+        let is_reached =
+            |point: &&SavePoint| since.changes > 0 && since.changes >= point.changes && seconds > point.seconds;
+        if let Some(point) = self.save_points.iter().find(is_reached) {
+            return Some(Cause::SavePoint(*point));
+        }
+        let grown = u128::from(since.log_bytes) * 100 >= u128::from(since.set_bytes) * u128::from(self.growth_percent);
+        (self.growth_percent > 0 && since.log_bytes > 0 && since.log_bytes >= self.growth_bytes_min && grown)
+            .then_some(Cause::LogGrowth { bytes: since.log_bytes })
+    }
+}
+
+/// What has happened since the last checkpoint.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SinceLast {
+    /// Now.
+    pub now: UnixMs,
+    /// When the last checkpoint's cut was made, or the server was started.
+    pub taken_at: UnixMs,
+    /// When a checkpoint failed last, if none has succeeded since.
+    pub failed_at: Option<UnixMs>,
+    /// Changes since the cut.
+    pub changes: u64,
+    /// Bytes of log since the cut.
+    pub log_bytes: u64,
+    /// Bytes of the last checkpoint.
+    pub set_bytes: u64,
+}
+
+/// Why a checkpoint is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// BGSAVE or SAVE.
+    Asked,
+    /// BGREWRITEAOF.
+    Rewrite,
+    /// A point of `save`.
+    SavePoint(SavePoint),
+    /// The log has grown.
+    LogGrowth {
+        /// To so many bytes since the last checkpoint.
+        bytes: u64,
+    },
+    /// The log is being switched on or off.
+    LogSwitch,
+    /// The server ends.
+    Shutdown,
+}
+
+impl Cause {
+    /// Whether INFO and BGSAVE see it as a save; the others count as rewrites of the append-only file.
+    pub fn is_save(self) -> bool {
+        matches!(self, Self::Asked | Self::SavePoint(_) | Self::Shutdown)
+    }
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Asked => write!(f, "asked for by a client"),
+            Self::Rewrite => write!(f, "asked for by BGREWRITEAOF"),
+            Self::SavePoint(SavePoint { seconds, changes }) => write!(f, "{changes} changes in {seconds} seconds"),
+            Self::LogGrowth { bytes } => write!(f, "the log has grown by {bytes} bytes"),
+            Self::LogSwitch => write!(f, "the log is switched on or off"),
+            Self::Shutdown => write!(f, "the server ends"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy() -> Policy {
+        Policy::of(&Settings::default())
+    }
+
+    /// The default points: one change in an hour, 100 in five minutes, 10,000 in one.
+    #[test]
+    fn save_points_need_changes_and_time() {
+        let policy = Policy { growth_percent: 0, ..policy() };
+        for (seconds, changes, due) in [
+            (3_601, 1, true),
+            (3_600, 1, false),
+            (1_000_000, 0, false),
+            (301, 100, true),
+            (301, 99, false),
+            (61, 10_000, true),
+            (60, 1_000_000, false),
+        ] {
+            let since = SinceLast { now: 7_000 + seconds * 1_000, taken_at: 7_000, changes, ..SinceLast::default() };
+            assert_eq!(policy.due(&since).is_some(), due, "{seconds} s, {changes} changes");
+        }
+    }
+
+    #[test]
+    fn a_failure_is_not_tried_again_at_once() {
+        let since = SinceLast { now: 10_000_000, changes: 1, failed_at: Some(9_996_000), ..SinceLast::default() };
+        assert_eq!(policy().due(&since), None);
+        assert!(policy().due(&SinceLast { now: 10_001_000, ..since }).is_some());
+        // A clock that went back does not keep checkpoints away once it has caught up.
+        assert_eq!(policy().due(&SinceLast { now: 0, taken_at: 5_000, ..since }), None);
+    }
+
+    #[test]
+    fn a_log_that_has_grown_asks_for_a_checkpoint() {
+        let policy = Policy { save_points: Vec::new(), ..policy() };
+        for (log_mb, set_mb, due) in [(63, 0, false), (64, 0, true), (64, 64, true), (64, 65, false), (0, 0, false)] {
+            let since = SinceLast { log_bytes: log_mb << 20, set_bytes: set_mb << 20, ..SinceLast::default() };
+            assert_eq!(policy.due(&since).is_some(), due, "{log_mb} MiB of log, {set_mb} MiB of checkpoint");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! A start: from the files of the data directory to a store that serves.
+//!
+//! ```text
+//! MANIFEST -> files of the newest set, on all cores -> records of the log from its cut on -> new segment -> serve
+//! ```
+//!
+//! Nothing is written before everything was read. A directory that is being read for the second, third, ... time after
+//! crashes of this very process gives the same state each time.
+
+use crate::error::DurabilityError;
+use crate::keeper::Durability;
+use crate::status::LastLoad;
+use base::{DbIndex, HistoryId, Lsn, UnixMs};
+use checkpoint::{LoadProgress, LogState, Manifest, ManifestFile, SetInfo};
+use cmdlog::{LogEnd, LogStart};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use store::replay::ReplayError;
+use store::{RecordSink, Scratch};
+
+/// How far a start has come.
+#[derive(Default)]
+pub(crate) struct Loading {
+    since_ms: Mutex<Option<UnixMs>>,
+    set: LoadProgress,
+    log_done: AtomicU64,
+    log_total: AtomicU64,
+}
+
+/// How far a start has come, as INFO tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadingStatus {
+    /// When it began.
+    pub since_ms: UnixMs,
+    /// Bytes of snapshot files and log.
+    pub total_bytes: u64,
+    /// Bytes of them that were read.
+    pub done_bytes: u64,
+    /// Entries loaded from snapshot files.
+    pub keys: u64,
+}
+
+/// What a start has found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// Entries of the checkpoint.
+    pub keys: u64,
+    /// Records of the log.
+    pub records: u64,
+    /// The position at which the log ended.
+    pub end: Lsn,
+    /// What was cut from the end of the log, in a sentence.
+    pub torn: Option<String>,
+}
+
+impl Loading {
+    fn begin(&self, now: UnixMs) {
+        *self.since_ms.lock() = Some(now);
+    }
+
+    fn end(&self) {
+        *self.since_ms.lock() = None;
+    }
+}
+
+impl Durability {
+    /// How far the start has come; `None` when it is over.
+    pub fn loading(&self) -> Option<LoadingStatus> {
+        let loading = &self.loading;
+        let since_ms = (*loading.since_ms.lock())?;
+        let read = |value: &AtomicU64| value.load(Ordering::Relaxed);
+        Some(LoadingStatus {
+            since_ms,
+            total_bytes: read(&loading.set.bytes_total).saturating_add(read(&loading.log_total)),
+            done_bytes: read(&loading.set.bytes_done).saturating_add(read(&loading.log_done)),
+            keys: read(&loading.set.entries_done),
+        })
+    }
+
+    /// Loads what the directory holds and switches the log on, if it was on. The gate of the store is to be closed before,
+    /// and is opened when this succeeds. Blocks for as long as it takes.
+    ///
+    /// # Errors
+    /// Damage, a newer format, or a failing disk; the error names the file and what to do. Nothing was changed on disk, and
+    /// the store is to be given up.
+    pub fn recover(&self) -> Result<Recovered, DurabilityError> {
+        let began_ms = self.parts.clock.now_ms();
+        self.loading.begin(began_ms);
+        let policy = self.policy();
+        let found = ManifestFile::load(&self.dir)?;
+        let manifest = found.as_ref().map(|file| file.current().clone());
+        let keys = manifest.as_ref().and_then(Manifest::newest).map_or(Ok(0), |set| self.load_set(set))?;
+        let from = manifest.as_ref().and_then(log_to_replay);
+        let end = from.map(|from| self.replay(from)).transpose()?;
+
+        // Everything is read: from here on the directory changes.
+        let mut file = match found {
+            Some(file) => file,
+            None => {
+                let history = HistoryId::random(&mut self.parts.entropy.rng());
+                let log = LogState { on: policy.log_wanted, since: Lsn(0), since_ms: began_ms };
+                ManifestFile::create(&self.dir, Manifest::new(history, log))?
+            }
+        };
+        let recovered = Recovered {
+            keys,
+            records: end.as_ref().map_or(0, |end| end.records),
+            end: end.as_ref().map_or(position(file.current()), |end| end.end_lsn.max(position(file.current()))),
+            torn: end.as_ref().and_then(torn),
+        };
+        if file.current().log.on && policy.log_wanted {
+            self.go_on(&mut file, end)?;
+        }
+        // A set that was not finished, or that an unfinished prune has left.
+        file.prune(&self.dir, None)?;
+        let now = self.parts.clock.now_ms();
+        {
+            let mut state = self.state.lock();
+            state.position = recovered.end;
+            state.look_at(&file);
+            if let Some(set) = file.current().newest() {
+                (state.set_bytes, state.cut) = (set.bytes(), set.cut);
+                (state.last_save_ms, state.last_cut_ms) = (set.created_ms, set.created_ms);
+            }
+            let ms = u64::try_from(now.saturating_sub(began_ms)).unwrap_or(0);
+            state.load = LastLoad { keys, records: recovered.records, ms };
+            // What the log has beyond the checkpoint is not in it.
+            state.changes_found = recovered.records;
+        }
+        *self.manifest.lock() = Some(file);
+        self.loading.end();
+        self.loaded();
+        self.parts.store.gate.end_loading();
+        Ok(recovered)
+    }
+
+    fn load_set(&self, set: &SetInfo) -> Result<u64, DurabilityError> {
+        let store = &self.parts.store;
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let put = |key: &engine::Key<'_>, entry: &engine::NewEntry<'_>| store.load(key, entry);
+        let report = checkpoint::load(&self.dir, set, threads, &store.hasher, &put, &self.loading.set)?;
+        if report.spaces.len() > store.spaces.count() {
+            let (found, configured) = (report.spaces.len(), store.spaces.count());
+            return Err(DurabilityError::Databases { found, configured });
+        }
+        (0..).zip(&report.spaces).for_each(|(db, space)| store.spaces.set(DbIndex(db), *space));
+        Ok(report.entries)
+    }
+
+    fn replay(&self, from: Lsn) -> Result<LogEnd, DurabilityError> {
+        let mut scratch = Scratch::default();
+        let store = &self.parts.store;
+        let mut databases = None;
+        let end = cmdlog::recover(
+            &*self.parts.fs,
+            self.dir.path(),
+            from,
+            &mut |_, payload| {
+                let replayed = store.replay(&mut scratch, payload);
+                if let Err(ReplayError::Databases { count, needed }) = replayed {
+                    databases = Some(DurabilityError::Databases { found: needed, configured: count });
+                }
+                Ok(replayed?)
+            },
+            &mut |progress| {
+                self.loading.log_done.store(progress.done_bytes, Ordering::Relaxed);
+                self.loading.log_total.store(progress.total_bytes, Ordering::Relaxed);
+            },
+        );
+        match (end, databases) {
+            (Err(_), Some(databases)) => Err(databases),
+            (end, _) => Ok(end?),
+        }
+    }
+
+    /// Goes on with the log where it ended.
+    fn go_on(&self, file: &mut ManifestFile, end: Option<LogEnd>) -> Result<(), DurabilityError> {
+        let history = HistoryId::random(&mut self.parts.entropy.rng());
+        let start = match end {
+            Some(end) => LogStart::after(end, history),
+            None => LogStart::fresh(file.current().history, file.current().log.since),
+        };
+        let (history, first) = (start.history(), start.first_lsn());
+        let sink = self.create_log(&self.policy(), start, true)?;
+        if file.current().history != history {
+            let mut next = file.current().clone();
+            next.begin_history(history, first);
+            file.commit(&self.dir, next)?;
+        }
+        let all = self.parts.store.try_lock_all();
+        // Nobody else runs yet.
+        let Some(mut all) = all else { return Err(crate::work::Ended.into()) };
+        all.set_log(Some(sink.clone() as Arc<dyn RecordSink>));
+        drop(all);
+        self.state.lock().log = Some(sink);
+        Ok(())
+    }
+}
+
+/// From where the log leads on from the newest set, or from its beginning; `None` when nothing of it belongs to the data.
+fn log_to_replay(manifest: &Manifest) -> Option<Lsn> {
+    match manifest.newest() {
+        Some(set) => set.log_from,
+        None => manifest.log.on.then_some(manifest.log.since),
+    }
+}
+
+/// Where a log that is off has ended, or is to begin.
+fn position(manifest: &Manifest) -> Lsn {
+    manifest.newest().map_or(manifest.log.since, |set| set.cut.max(manifest.log.since))
+}
+
+fn torn(end: &LogEnd) -> Option<String> {
+    let torn = end.torn.as_ref()?;
+    Some(format!(
+        "{}: {} bytes from offset {} on were cut: the end of the log was being written when the server stopped, and was \
+         never acknowledged as durable",
+        torn.path.display(),
+        torn.bytes,
+        torn.offset
+    ))
+}

@@ -1,0 +1,259 @@
+//! Doing a merge: what is dropped, where tables end, what only moves.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use vfs::FileSystem;
+
+use super::Task;
+use crate::error::Result;
+use crate::iter::{MergeCursor, Source};
+use crate::key::{Kind, SEQNO_MAX, Seqno};
+use crate::memtable::{Memtable, MemtableCursor};
+use crate::range_tombstone::{Cover, RangeTombstone};
+use crate::sstable::{Table, TableBuilder, TableInfo, TableOptions};
+use crate::version::{Run, TablePlace, VersionEdit};
+
+/// Which old versions somebody may still read.
+pub(crate) struct Visibility {
+    /// Sequence numbers of the read views, ascending.
+    pub views: Vec<Seqno>,
+}
+
+impl Visibility {
+    /// Versions of one key with the same stripe look the same to everybody but for the newest: the rest is garbage. The
+    /// lowest stripe is what every view sees.
+    fn stripe(&self, seqno: Seqno) -> usize {
+        self.views.partition_point(|view| *view < seqno)
+    }
+
+    /// What is at or below it, every view sees.
+    fn floor(&self) -> Seqno {
+        self.views.first().copied().unwrap_or(SEQNO_MAX)
+    }
+}
+
+/// Where tables go and how they are made.
+pub(crate) struct OutputSettings<'a> {
+    pub fs: &'a dyn FileSystem,
+    pub options: TableOptions,
+    pub table_bytes: u64,
+    /// Gives the next table's number, identity and path.
+    pub next_table: &'a dyn Fn() -> (u64, u64, PathBuf),
+}
+
+/// What a merge or flush did. The files are synced, their names are not.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub edit: VersionEdit,
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+    /// Versions and tombstones that are gone.
+    pub dropped: u64,
+}
+
+/// Where the output of one merge goes.
+struct Destination {
+    key_space: u32,
+    level: usize,
+    run: u64,
+}
+
+/// Writes a memtable's entries of one key space as a new run of level 0.
+pub(crate) fn flush(
+    settings: &OutputSettings<'_>,
+    visibility: &Visibility,
+    memtable: &Arc<Memtable>,
+    key_space: u32,
+    run: u64,
+    cuts: &[Vec<u8>],
+) -> Result<Outcome> {
+    let cursor = MergeCursor::new(vec![Source::Memtable(MemtableCursor::new(memtable.clone(), key_space))]);
+    let ranges = memtable.range_tombstones(key_space);
+    let to = Destination { key_space, level: 0, run };
+    let mut outcome = Outcome::default();
+    merge(settings, visibility, cursor, &ranges, false, cuts, settings.table_bytes, &to, &mut outcome)?;
+    Ok(outcome)
+}
+
+/// Does a task that [`check`](super::check) has passed. `new_run` is used if the task wants one.
+pub(crate) fn run(
+    settings: &OutputSettings<'_>,
+    visibility: &Visibility,
+    key_space: u32,
+    task: &Task,
+    is_bottom: bool,
+    new_run: u64,
+) -> Result<Outcome> {
+    let to = Destination { key_space, level: task.output_level, run: task.output_run.unwrap_or(new_run) };
+    let mut outcome = Outcome::default();
+    for group in groups(task) {
+        let group = &group.iter().map(|at| &task.inputs[*at]).collect::<Vec<_>>()[..];
+        if let [(level, run, table)] = group
+            && (table.tombstone_count() == 0 || !is_bottom)
+        {
+            // Nothing to merge with and nothing to drop: the table moves, or stays where it is.
+            if (*level, *run) != (to.level, to.run) {
+                let from = TablePlace { key_space, level: *level, run: *run, number: table.number };
+                let place = TablePlace { level: to.level, run: to.run, ..from };
+                outcome.edit.removed.push(from);
+                outcome.edit.added.push((place, table.info.clone()));
+            }
+            continue;
+        }
+        let tables = || group.iter().map(|(_, _, table)| table);
+        let ranges: Vec<RangeTombstone> = tables().flat_map(|table| table.ranges().iter().cloned()).collect();
+        let cursor = MergeCursor::new(sources(group));
+        let table_bytes = task.table_bytes.unwrap_or(settings.table_bytes);
+        merge(settings, visibility, cursor, &ranges, is_bottom, &task.cuts, table_bytes, &to, &mut outcome)?;
+        outcome.bytes_read += tables().map(|table| table.info.bytes).sum::<u64>();
+        let places = group.iter().map(|(level, run, table)| TablePlace {
+            key_space,
+            level: *level,
+            run: *run,
+            number: table.number,
+        });
+        outcome.edit.removed.extend(places);
+    }
+    Ok(outcome)
+}
+
+/// The inputs, sorted by key and cut where no table reaches from one part into the next.
+fn groups(task: &Task) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..task.inputs.len()).collect();
+    let table = |at: usize| -> &Arc<Table> { &task.inputs[at].2 };
+    order.sort_by(|a, b| table(*a).info.smallest.cmp(&table(*b).info.smallest));
+    let mut bounds: Vec<Range<usize>> = Vec::new();
+    let mut reach: Option<TableInfo> = None;
+    for (index, &at) in order.iter().enumerate() {
+        let info = &table(at).info;
+        match &mut reach {
+            Some(reach) if !reach.ends_before(&info.smallest) => {
+                super::widen(reach, info);
+                if let Some(last) = bounds.last_mut() {
+                    last.end = index + 1;
+                }
+            }
+            _ => {
+                bounds.push(index..index + 1);
+                reach = Some(info.clone());
+            }
+        }
+    }
+    bounds.into_iter().map(|range| order[range].to_vec()).collect()
+}
+
+/// One source per run among the tables, newest first.
+fn sources(group: &[&(usize, u64, Arc<Table>)]) -> Vec<Source> {
+    let mut runs = std::collections::BTreeMap::<_, Vec<Arc<Table>>>::new();
+    for (level, run, table) in group {
+        runs.entry((*level, std::cmp::Reverse(*run))).or_default().push(table.clone());
+    }
+    let sorted = runs.into_iter().map(|((_, id), mut tables)| {
+        tables.sort_by(|a, b| a.info.smallest.cmp(&b.info.smallest));
+        Source::run(Arc::new(Run { id: id.0, tables }))
+    });
+    sorted.collect()
+}
+
+/// Writes what of the cursor's entries and of the deleted ranges must stay.
+#[expect(clippy::too_many_arguments, reason = "the one place where a merge is spelled out")]
+fn merge(
+    settings: &OutputSettings<'_>,
+    visibility: &Visibility,
+    mut cursor: MergeCursor,
+    ranges: &[RangeTombstone],
+    is_bottom: bool,
+    cuts: &[Vec<u8>],
+    table_bytes: u64,
+    to: &Destination,
+    outcome: &mut Outcome,
+) -> Result<()> {
+    let cover = Cover::new(ranges, visibility.floor());
+    // At the bottom, a tombstone that every view sees has nothing left to hide.
+    let kept: Vec<&RangeTombstone> = ranges.iter().filter(|t| !is_bottom || t.seqno > visibility.floor()).collect();
+    outcome.dropped += (ranges.len() - kept.len()) as u64;
+    let mut output = Output { settings, to, kept, cuts, from: None, builder: None, outcome };
+    let mut last_key: Vec<u8> = Vec::new();
+    let mut last_stripe = None;
+    cursor.seek_to_first()?;
+    while cursor.valid() {
+        let (key, seqno, kind) = (cursor.key(), cursor.seqno(), cursor.kind());
+        let is_new_key = last_stripe.is_none() || key != last_key;
+        if is_new_key {
+            last_key.clear();
+            last_key.extend_from_slice(key);
+            last_stripe = None;
+        }
+        let stripe = visibility.stripe(seqno);
+        let is_hidden = last_stripe == Some(stripe) || cover.at(key) > seqno;
+        let is_dead = kind == Kind::Delete && is_bottom && stripe == 0;
+        // A hidden or dead version still hides the older ones of its stripe.
+        last_stripe = Some(stripe);
+        if is_hidden || is_dead {
+            output.outcome.dropped += 1;
+        } else {
+            if is_new_key || output.builder.is_none() {
+                output.cut_before(key, table_bytes)?;
+            }
+            let seqno = if is_bottom && stripe == 0 { 0 } else { seqno };
+            output.builder()?.add(key, seqno, kind, cursor.value())?;
+        }
+        cursor.next()?;
+    }
+    output.finish()
+}
+
+/// The tables a merge writes, one after the other.
+struct Output<'a> {
+    settings: &'a OutputSettings<'a>,
+    to: &'a Destination,
+    kept: Vec<&'a RangeTombstone>,
+    /// Those not passed yet.
+    cuts: &'a [Vec<u8>],
+    /// Where the current table's share of the deleted ranges begins; `None` before the first.
+    from: Option<Vec<u8>>,
+    builder: Option<(u64, TableBuilder)>,
+    outcome: &'a mut Outcome,
+}
+
+impl Output<'_> {
+    /// Ends the current table if one must not go on with this key, which is new.
+    fn cut_before(&mut self, key: &[u8], table_bytes: u64) -> Result<()> {
+        let passed = self.cuts.partition_point(|cut| cut.as_slice() <= key);
+        self.cuts = &self.cuts[passed..];
+        let is_full = self.builder.as_ref().is_some_and(|(_, builder)| builder.len() >= table_bytes);
+        if passed > 0 || is_full { self.end_table(Some(key)) } else { Ok(()) }
+    }
+
+    fn builder(&mut self) -> Result<&mut TableBuilder> {
+        if self.builder.is_none() {
+            let (number, identity, path) = (self.settings.next_table)();
+            let builder = TableBuilder::new(self.settings.fs, &path, identity, self.settings.options)?;
+            self.builder = Some((number, builder));
+        }
+        Ok(&mut self.builder.as_mut().expect("made above").1)
+    }
+
+    /// Ends the table; the next one begins with the key.
+    fn end_table(&mut self, next: Option<&[u8]>) -> Result<()> {
+        let share: Vec<RangeTombstone> =
+            self.kept.iter().filter_map(|t| t.clipped(self.from.as_deref(), next)).collect();
+        self.from = next.map(<[u8]>::to_vec);
+        if !share.is_empty() {
+            let builder = self.builder()?;
+            share.into_iter().for_each(|tombstone| builder.add_range(tombstone));
+        }
+        let Some((number, builder)) = self.builder.take() else { return Ok(()) };
+        let info = builder.finish()?;
+        self.outcome.bytes_written += info.bytes;
+        let place = TablePlace { key_space: self.to.key_space, level: self.to.level, run: self.to.run, number };
+        self.outcome.edit.added.push((place, info));
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<()> {
+        self.end_table(None)
+    }
+}

@@ -1,0 +1,49 @@
+//! Level deduplication compaction, as the PlexDB paper has it (Algorithms 1 and 2).
+//!
+//! A level is merged when it is full (size), else when its entries per distinct key exceed a threshold (deduplication).
+//! The paper clears the sketch of a merged level and feeds the output's keys into the sketch of the level it goes to;
+//! here each table brings its own sketch and a level's is the union of its tables', which is the same set at any moment
+//! and survives a restart. Two gaps of the text are filled so: copies are counted over entries and estimated distinct
+//! keys of all runs of the level, and "more than half of the sub-levels are empty" is asked before the inputs go.
+
+use super::tiered::Tiered;
+use super::{Choose, Task, count};
+use crate::version::Tree;
+
+#[derive(Debug)]
+pub(super) struct Ldc {
+    pub tiers: Tiered,
+    pub duplicates_max: f64,
+}
+
+impl Ldc {
+    /// Entries per distinct key.
+    fn duplicate_rate(tree: &Tree, level: usize) -> f64 {
+        let (entries, distinct) = count(tree.level(level).iter().flat_map(|run| &run.tables));
+        if entries == 0 { 1.0 } else { entries as f64 / distinct }
+    }
+}
+
+impl Choose for Ldc {
+    fn pick(&self, tree: &Tree) -> Option<Task> {
+        // Algorithm 1: the size trigger goes first.
+        if let Some(task) = self.tiers.pick(tree) {
+            return Some(task);
+        }
+        // One run has no copies but those that read views hold.
+        let stale = (0..tree.levels.len())
+            .find(|&level| tree.level(level).len() > 1 && Self::duplicate_rate(tree, level) > self.duplicates_max)?;
+        let empty = self.tiers.runs_per_level.saturating_sub(tree.level(stale).len());
+        if 2 * empty <= self.tiers.runs_per_level {
+            return Some(Tiered::whole_level(tree, stale, stale + 1, "deduplication"));
+        }
+        let mut task = Tiered::whole_level(tree, stale, stale, "deduplication");
+        // In the newest input's place: runs flushed meanwhile stay in front of it.
+        task.output_run = tree.level(stale).first().map(|run| run.id);
+        Some(task)
+    }
+
+    fn is_behind(&self, tree: &Tree) -> bool {
+        self.tiers.is_behind(tree)
+    }
+}

@@ -1,0 +1,234 @@
+//! The default policy: deduplication by key ranges.
+//!
+//! ```text
+//!   level 0   run 9  |  . .  |  . .  |  . .  |      flushed runs, cut at the borders of the ranges,
+//!             run 7  |  . .  |       |  . .  |      and merges of them
+//!   level 1   last   | ..... | ..... | ..... |      one sorted run; each of its tables is one range
+//! ```
+//!
+//! G1. When all tables together take more than `space_amp_target` times the live bytes, the range with most garbage per
+//!     byte of its live data is merged into the last run. What a merge would drop is predicted from the sketches: entries
+//!     of the range's tables, less the estimate of their union.
+//! G2. When one range has more than `runs_max` runs, the stretch of newer runs that costs fewest bytes per run saved
+//!     becomes one - or all of the range goes into the last run, if that is no larger than what is above it.
+//! G3. A task takes whole tables and everything that overlaps them, so it is right whatever the borders were.
+//!
+//! Space comes back range by range, so no merge needs room for old and new of more than one range, and the garbage of
+//! all ranges together stays near the target instead of swinging between it and nothing. At a garbage allowance of g
+//! times the live data a merge writes 1/g bytes per byte it drops; ranges being at all stages, the mean is about g/2.
+
+use std::sync::Arc;
+
+use super::{Choose, Task, count, hull};
+use crate::sstable::{Table, TableInfo};
+use crate::version::{Run, Tree};
+
+/// Ranges of a large tree. Each flush writes one table per range, and each merge needs room for one range.
+const RANGE_COUNT: u64 = 16;
+
+/// Largest range, in bytes: bounds the time and the room of one merge.
+const RANGE_BYTES_MAX: u64 = 256 << 20;
+
+#[derive(Debug)]
+pub(super) struct LdcRanged {
+    pub space_amp_target: f64,
+    pub runs_max: usize,
+    pub memtable_bytes: u64,
+}
+
+/// A run with its level, and those of its tables that a range meets.
+type PartOfRun<'a> = (usize, &'a Arc<Run>, Vec<&'a Arc<Table>>);
+
+/// A range with everything that overlaps its table of the last run.
+struct Reach<'a> {
+    /// By run from the newest; no run is empty.
+    upper: Vec<PartOfRun<'a>>,
+    last: Vec<&'a Arc<Table>>,
+    bytes: u64,
+    /// About how many bytes a merge would leave, and how many it would drop.
+    live_bytes: f64,
+    garbage_bytes: f64,
+    live_user_bytes: f64,
+}
+
+impl<'a> Reach<'a> {
+    fn tables(&self) -> impl Iterator<Item = &'a Arc<Table>> {
+        self.upper.iter().flat_map(|(_, _, tables)| tables.iter().copied()).chain(self.last.iter().copied())
+    }
+
+    fn upper_bytes(&self) -> u64 {
+        self.upper.iter().flat_map(|(_, _, tables)| tables).map(|table| table.info.bytes).sum()
+    }
+
+    /// Everything that overlaps `seed`, and what overlaps that, until nothing is added (G3).
+    fn new(tree: &'a Tree, mut seed: TableInfo) -> Self {
+        loop {
+            let (mut upper, mut last) = (Vec::new(), Vec::new());
+            let last_run = last_run(tree).map(|run| run.id);
+            for (level, run) in tree.runs() {
+                let tables: Vec<_> = run.overlapping(&seed).collect();
+                if level > 0 && Some(run.id) == last_run {
+                    last = tables;
+                } else if !tables.is_empty() {
+                    upper.push((level, run, tables));
+                }
+            }
+            let all = upper.iter().flat_map(|(_, _, tables)| tables.iter().copied()).chain(last.iter().copied());
+            let mut reached = seed.clone();
+            all.for_each(|table| super::widen(&mut reached, &table.info));
+            if reached == seed {
+                return Self::measured(upper, last);
+            }
+            seed = reached;
+        }
+    }
+
+    fn measured(upper: Vec<PartOfRun<'a>>, last: Vec<&'a Arc<Table>>) -> Self {
+        let mut reach = Self { upper, last, bytes: 0, live_bytes: 0.0, garbage_bytes: 0.0, live_user_bytes: 0.0 };
+        let (entries, distinct) = count(reach.tables());
+        let tombstones: u64 = reach.tables().map(|table| table.tombstone_count()).sum();
+        let user_bytes: u64 = reach.tables().map(|table| table.user_bytes()).sum();
+        reach.bytes = reach.tables().map(|table| table.info.bytes).sum();
+        // Entries are taken to be of one size. A tombstone is garbage, and so is what it hides.
+        let live = (distinct - tombstones as f64).max(0.0) / (entries.max(1) as f64);
+        reach.live_bytes = reach.bytes as f64 * live;
+        reach.garbage_bytes = reach.bytes as f64 - reach.live_bytes;
+        reach.live_user_bytes = user_bytes as f64 * live;
+        reach
+    }
+
+    /// Garbage dropped per byte written.
+    fn gain(&self) -> f64 {
+        self.garbage_bytes / self.live_bytes.max(1.0)
+    }
+}
+
+/// The sorted run at the bottom, if the tree has one: the oldest run, unless it is a flushed one.
+fn last_run(tree: &Tree) -> Option<&Arc<Run>> {
+    tree.runs().last().filter(|(level, _)| *level > 0).map(|(_, run)| run)
+}
+
+impl LdcRanged {
+    /// One range per table of the last run; all is one range without it.
+    fn ranges<'a>(&self, tree: &'a Tree) -> Vec<Reach<'a>> {
+        let mut ranges = Vec::new();
+        let Some(last) = last_run(tree) else {
+            let all = hull(tree.tables().map(|(_, _, table)| table));
+            ranges.extend(all.map(|all| Reach::new(tree, all)));
+            return ranges;
+        };
+        for (index, table) in last.tables.iter().enumerate() {
+            // A range goes from its table to the next one; the first and last reach to the ends.
+            let mut range = table.info.clone();
+            if index == 0 {
+                range.smallest.clear();
+            }
+            match last.tables.get(index + 1) {
+                Some(next) => (range.largest, range.largest_is_excluded) = (next.info.smallest.clone(), true),
+                None => {
+                    let largest = tree.runs().filter_map(|(_, run)| run.tables.last());
+                    largest.for_each(|table| super::widen(&mut range, &table.info));
+                }
+            }
+            ranges.push(Reach::covering(tree, &range));
+        }
+        ranges
+    }
+
+    /// All of the range becomes part of the last run.
+    fn merge_into_last(&self, tree: &Tree, range: &Reach<'_>, live_bytes: f64, reason: &'static str) -> Task {
+        let (level, run) = match last_run(tree) {
+            Some(run) => (tree.levels.len() - 1, Some(run.id)),
+            None => (1, None),
+        };
+        let mut task = Task::new(reason, level, run);
+        for (level, run, tables) in &range.upper {
+            tables.iter().for_each(|table| task.add(*level, run.id, table));
+        }
+        if let Some(run) = run {
+            range.last.iter().for_each(|table| task.add(level, run, table));
+        }
+        // Tables of equal length, none much smaller than the others.
+        let range_bytes = (live_bytes as u64 / RANGE_COUNT).clamp(self.memtable_bytes.max(1), RANGE_BYTES_MAX);
+        let count = (range.live_bytes / range_bytes as f64).round().max(1.0);
+        task.table_bytes = Some((range.live_bytes / count * 1.1) as u64 + 1);
+        task
+    }
+
+    /// The stretch of at least two runs above the last that costs fewest bytes per run saved.
+    fn merge_above_last(range: &Reach<'_>) -> Option<Task> {
+        let bytes: Vec<u64> =
+            range.upper.iter().map(|(_, _, tables)| tables.iter().map(|table| table.info.bytes).sum()).collect();
+        let mut best: Option<(f64, usize, usize)> = None;
+        for from in 0..bytes.len() {
+            let mut sum = bytes[from];
+            for (to, bytes) in bytes.iter().enumerate().skip(from + 1) {
+                sum += bytes;
+                let cost = sum as f64 / (to - from) as f64;
+                if best.is_none_or(|(least, _, _)| cost < least) {
+                    best = Some((cost, from, to));
+                }
+            }
+        }
+        let (_, from, to) = best?;
+        let (level, oldest, _) = &range.upper[to];
+        let mut task = Task::new("runs", *level, Some(oldest.id));
+        for (level, run, tables) in &range.upper[from..=to] {
+            tables.iter().for_each(|table| task.add(*level, run.id, table));
+        }
+        Some(task)
+    }
+}
+
+impl<'a> Reach<'a> {
+    /// As [`new`](Self::new) for a range whose borders no table needs to touch.
+    fn covering(tree: &'a Tree, range: &TableInfo) -> Self {
+        match hull(tree.tables().map(|(_, _, table)| table).filter(|table| table.info.overlaps(range))) {
+            Some(seed) => Self::new(tree, seed),
+            None => Self::measured(Vec::new(), Vec::new()),
+        }
+    }
+}
+
+impl Choose for LdcRanged {
+    fn pick(&self, tree: &Tree) -> Option<Task> {
+        let ranges = self.ranges(tree);
+        let live_bytes: f64 = ranges.iter().map(|range| range.live_bytes).sum();
+        let live_user_bytes: f64 = ranges.iter().map(|range| range.live_user_bytes).sum();
+        // G1. Below a few memtables, space is not worth a merge.
+        let takes = tree.bytes() as f64;
+        if takes > self.space_amp_target * live_user_bytes && takes > 4.0 * self.memtable_bytes as f64 {
+            let with_upper = ranges.iter().filter(|range| !range.upper.is_empty());
+            let best = with_upper.max_by(|a, b| a.gain().total_cmp(&b.gain()));
+            // Under half of the allowance, the excess is no garbage that a merge could drop.
+            if let Some(range) = best.filter(|range| range.gain() > (self.space_amp_target - 1.0) / 2.0) {
+                return Some(self.merge_into_last(tree, range, live_bytes, "garbage"));
+            }
+        }
+        // G2.
+        let crowded = ranges.iter().max_by_key(|range| range.upper.len())?;
+        if crowded.upper.len() <= self.runs_max {
+            return None;
+        }
+        let last_bytes: u64 = crowded.last.iter().map(|table| table.info.bytes).sum();
+        if last_bytes <= crowded.upper_bytes() {
+            return Some(self.merge_into_last(tree, crowded, live_bytes, "runs into last"));
+        }
+        Self::merge_above_last(crowded)
+    }
+
+    fn flush_cuts(&self, tree: &Tree) -> Vec<Vec<u8>> {
+        let tables = last_run(tree).map_or(&[][..], |run| &run.tables);
+        tables.iter().skip(1).map(|table| table.info.smallest.clone()).collect()
+    }
+
+    fn is_behind(&self, tree: &Tree) -> bool {
+        let limit = 2 * self.runs_max + 8;
+        let borders = last_run(tree).map_or(&[][..], |run| &run.tables);
+        let over = |key: &[u8]| tree.runs().filter(|(_, run)| run.table_for(key).is_some()).count();
+        match borders {
+            [] => tree.runs().count() > limit,
+            _ => tree.runs().count() > limit && borders.iter().any(|table| over(&table.info.smallest) > limit),
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Compaction: policies say what to merge, one executor does it.
+//!
+//! ```text
+//!   Tree --> Policy::pick --> Task: stretch of tables, output level and run, where to cut
+//!                                     |
+//!            merged, hidden versions and dead tombstones dropped --> new tables --> version edit
+//! ```
+//!
+//! C1. A table that stays and overlaps an input is newer than the output if it is newer than the input, and older if it
+//!     is older ([`check`]).
+//! C2. A policy is a pure function of the tree, so it has nothing to recover.
+//! C3. Each task drops a version, a run, or moves tables to an older place, so that picking comes to an end.
+
+mod execute;
+mod ldc;
+mod ldc_ranged;
+mod leveled;
+mod tiered;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::sketch::Sketch;
+use crate::sstable::{Table, TableInfo};
+use crate::version::{Run, Tree};
+pub(crate) use execute::{Outcome, OutputSettings, Visibility, flush, run};
+
+/// How tables are chosen for merging; the default is [`Policy::ldc_ranged`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Policy {
+    /// One run per level, each level ten times the one before. Reads and scans look at few runs; every byte is written
+    /// about as many times as there are levels, times five.
+    Leveled {
+        /// Runs of flushed memtables at which they are merged into the next level.
+        level0_runs_max: usize,
+        /// Size of the first sorted level, in bytes.
+        level1_bytes: u64,
+    },
+    /// All runs of a full level become one run of the next. Least writing, most space and runs.
+    Tiered {
+        /// Runs at which a level is full.
+        runs_per_level: usize,
+    },
+    /// [`Policy::Tiered`], and a level whose keys have too many copies is merged before it is full: *level deduplication
+    /// compaction* of the PlexDB paper, its Algorithms 1 and 2.
+    Ldc {
+        /// Runs at which a level is full.
+        runs_per_level: usize,
+        /// Entries per distinct key of a level at which it is merged; the paper tests 1.2 to 1.8.
+        duplicates_max: f64,
+    },
+    /// One sketch per run *and key range*: when files take more than the target, the range that drops most garbage per
+    /// byte written is merged into the last, sorted run. Space comes back range by range, so its peak stays near the
+    /// target.
+    LdcRanged {
+        /// Bytes of all tables per byte of live keys and values, above 1: the dial between writing (low) and space.
+        space_amp_target: f64,
+        /// Runs over one range at which the newer ones are merged, whatever their garbage.
+        runs_max: usize,
+    },
+}
+
+impl Policy {
+    /// LevelDB's shape: 4 flushed runs, 10 MiB.
+    pub fn leveled() -> Self {
+        Self::Leveled { level0_runs_max: 4, level1_bytes: 10 << 20 }
+    }
+
+    /// 8 runs a level.
+    pub fn tiered() -> Self {
+        Self::Tiered { runs_per_level: 8 }
+    }
+
+    /// 8 runs a level, 1.6 copies.
+    pub fn ldc() -> Self {
+        Self::Ldc { runs_per_level: 8, duplicates_max: 1.6 }
+    }
+
+    /// Target 1.5, 20 runs.
+    pub fn ldc_ranged() -> Self {
+        Self::LdcRanged { space_amp_target: 1.5, runs_max: 20 }
+    }
+
+    /// What does the choosing.
+    ///
+    /// # Errors
+    /// The option that is out of range.
+    pub(crate) fn chooser(&self, memtable_bytes: u64) -> Result<Box<dyn Choose>, String> {
+        let at_least = |name: &str, value: usize, min: usize| {
+            if value < min { Err(format!("{name} is {value}, at least {min} is needed")) } else { Ok(value) }
+        };
+        let above_one = |name: &str, value: f64| {
+            if value > 1.0 && value.is_finite() {
+                Ok(value)
+            } else {
+                Err(format!("{name} is {value}, above 1 is needed"))
+            }
+        };
+        Ok(match *self {
+            Self::Leveled { level0_runs_max, level1_bytes } => Box::new(leveled::Leveled {
+                level0_runs_max: at_least("level0_runs_max", level0_runs_max, 1)?,
+                level1_bytes: level1_bytes.max(1),
+            }),
+            Self::Tiered { runs_per_level } => {
+                Box::new(tiered::Tiered { runs_per_level: at_least("runs_per_level", runs_per_level, 2)? })
+            }
+            Self::Ldc { runs_per_level, duplicates_max } => Box::new(ldc::Ldc {
+                tiers: tiered::Tiered { runs_per_level: at_least("runs_per_level", runs_per_level, 2)? },
+                duplicates_max: above_one("duplicates_max", duplicates_max)?,
+            }),
+            Self::LdcRanged { space_amp_target, runs_max } => Box::new(ldc_ranged::LdcRanged {
+                space_amp_target: above_one("space_amp_target", space_amp_target)?,
+                runs_max: at_least("runs_max", runs_max, 2)?,
+                memtable_bytes,
+            }),
+        })
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::ldc_ranged()
+    }
+}
+
+/// The trait behind [`Policy`].
+pub(crate) trait Choose: Send + Sync + std::fmt::Debug {
+    /// The most urgent merge; `None` if all is well.
+    fn pick(&self, tree: &Tree) -> Option<Task>;
+
+    /// Keys before which a flushed run is cut into tables, ascending.
+    fn flush_cuts(&self, _tree: &Tree) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
+    /// Whether so many runs wait to be merged that writers must be held up.
+    fn is_behind(&self, tree: &Tree) -> bool;
+}
+
+/// A merge to be done.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    /// Tables with their levels and runs.
+    pub inputs: Vec<(usize, u64, Arc<Table>)>,
+    pub output_level: usize,
+    /// `None` for a new run, newer than all of its level.
+    pub output_run: Option<u64>,
+    /// Length at which an output table ends, in bytes; `None` for the option's.
+    pub table_bytes: Option<u64>,
+    /// Keys before which the output is cut, ascending.
+    pub cuts: Vec<Vec<u8>>,
+    /// Why, in a word, for statistics and messages.
+    pub reason: &'static str,
+}
+
+impl Task {
+    pub fn new(reason: &'static str, output_level: usize, output_run: Option<u64>) -> Self {
+        Self { inputs: Vec::new(), output_level, output_run, table_bytes: None, cuts: Vec::new(), reason }
+    }
+
+    pub fn add(&mut self, level: usize, run: u64, table: &Arc<Table>) {
+        self.inputs.push((level, run, table.clone()));
+    }
+
+    pub fn add_run(&mut self, level: usize, run: &Run) {
+        run.tables.iter().for_each(|table| self.add(level, run.id, table));
+    }
+
+    pub fn numbers(&self) -> BTreeSet<u64> {
+        self.inputs.iter().map(|(_, _, table)| table.number).collect()
+    }
+}
+
+/// The range from the smallest key of all tables to the largest; `None` without tables.
+pub(crate) fn hull<'a>(tables: impl IntoIterator<Item = &'a Arc<Table>>) -> Option<TableInfo> {
+    let mut tables = tables.into_iter();
+    let mut hull = tables.next()?.info.clone();
+    for table in tables {
+        widen(&mut hull, &table.info);
+    }
+    Some(hull)
+}
+
+/// Makes the range hold another one, too.
+pub(crate) fn widen(hull: &mut TableInfo, info: &TableInfo) {
+    if info.smallest < hull.smallest {
+        hull.smallest.clone_from(&info.smallest);
+    }
+    if info.largest > hull.largest || (info.largest == hull.largest && hull.largest_is_excluded) {
+        hull.largest.clone_from(&info.largest);
+        hull.largest_is_excluded = info.largest_is_excluded;
+    }
+}
+
+/// Entries of the tables, and about how many distinct keys they have.
+pub(crate) fn count<'a>(tables: impl IntoIterator<Item = &'a Arc<Table>>) -> (u64, f64) {
+    let (mut sketch, mut entries) = (Sketch::default(), 0);
+    for table in tables {
+        sketch.union(table.sketch());
+        entries += table.info.entry_count;
+    }
+    // Rounding errors aside, there is at least one key and there are no more keys than entries.
+    (entries, sketch.estimate().clamp(entries.min(1) as f64, entries as f64))
+}
+
+/// Whether the task may be done on this tree (C1), and whether nothing older than its inputs overlaps them.
+///
+/// # Errors
+/// What is wrong with the task.
+pub(crate) fn check(tree: &Tree, task: &Task) -> Result<bool, String> {
+    let inputs = task.numbers();
+    if task.inputs.is_empty() {
+        return Err("no inputs".into());
+    }
+    let present = tree.tables().filter(|(level, run, table)| {
+        task.inputs.iter().any(|(l, r, t)| (l, r, t.number) == (level, run, table.number))
+    });
+    if present.count() != inputs.len() || inputs.len() != task.inputs.len() {
+        return Err("an input is not where the task says".into());
+    }
+    // Places in the order of age; a new run comes before all others of its level.
+    let place = |level: usize, run: u64| (level, std::cmp::Reverse(run));
+    let output = place(task.output_level, task.output_run.unwrap_or(u64::MAX));
+    let mut is_bottom = true;
+    for (level, run, table) in tree.tables().filter(|(_, _, table)| !inputs.contains(&table.number)) {
+        let age = place(level, run);
+        let mut met = task.inputs.iter().filter(|(_, _, input)| input.info.overlaps(&table.info)).peekable();
+        if met.peek().is_none() {
+            continue;
+        }
+        // Newer inputs must stay newer than what they meet, and older ones older.
+        let keeps_order = age != output && met.all(|(l, r, _)| (place(*l, *r) < age) == (output < age));
+        if !keeps_order {
+            return Err(format!("table {} lies between inputs and output of a task ({})", table.number, task.reason));
+        }
+        is_bottom &= age < output;
+    }
+    Ok(is_bottom)
+}

@@ -1,0 +1,234 @@
+//! Flushes and compactions, and how their results become the state.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::{Inner, State, table_path, wal_path};
+use crate::compaction::{self, Outcome, OutputSettings};
+use crate::error::{Error, Result};
+use crate::memtable::Memtable;
+use crate::sstable::{Table, TableOptions};
+use crate::stats::Counters;
+use crate::version::manifest::{self, Manifest};
+use crate::version::{ApplyError, Version, VersionEdit};
+
+/// How long a full disk is left alone.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+impl Inner {
+    /// Writes the oldest full memtable to tables; `false` if there is none.
+    pub(super) fn flush_oldest(&self) -> Result<bool> {
+        let _flushing = self.flushing.lock();
+        self.check_running()?;
+        let state = self.state();
+        let Some(memtable) = state.immutables.last() else { return Ok(false) };
+        let outcome = self.writing_tables(|settings| flush_memtable(self, settings, memtable, &state.version))?;
+        Counters::add(&self.counters.flush_bytes, outcome.bytes_written);
+        Counters::add(&self.counters.flushes, 1);
+        Counters::add(&self.counters.dropped, outcome.dropped);
+        let mut edit = outcome.edit;
+        // The log goes on with the next memtable's file.
+        let next = state.immutables.iter().rev().nth(1).unwrap_or(&state.memtable);
+        let wal_number = next.wal_number;
+        edit.wal = (wal_number > 0).then_some((wal_number, true));
+        edit.flushed_lsn = (memtable.lsn() > 0).then(|| memtable.lsn());
+        self.install(edit, Some(memtable))?;
+        self.remove_wals_before(wal_number);
+        self.announce();
+        Ok(true)
+    }
+
+    /// Does one merge; `false` if no policy asks for one.
+    pub(super) fn compact_once(&self) -> Result<bool> {
+        let _compacting = self.compacting.lock();
+        self.check_running()?;
+        let state = self.state();
+        let picked =
+            state.version.trees.iter().find_map(|(space, tree)| Some((*space, tree, self.chooser.pick(tree)?)));
+        let Some((space, tree, task)) = picked else { return Ok(false) };
+        let is_bottom = compaction::check(tree, &task).map_err(Error::Bug)?;
+        let run = self.number();
+        let visibility = self.visibility();
+        let outcome =
+            self.writing_tables(|settings| compaction::run(settings, &visibility, space, &task, is_bottom, run))?;
+        Counters::add(&self.counters.compaction_bytes_read, outcome.bytes_read);
+        Counters::add(&self.counters.compaction_bytes_written, outcome.bytes_written);
+        Counters::add(&self.counters.compactions, 1);
+        Counters::add(&self.counters.dropped, outcome.dropped);
+        self.install(outcome.edit, None)?;
+        self.announce();
+        Ok(true)
+    }
+
+    /// Runs what writes tables and makes their names durable; after an error removes them.
+    fn writing_tables(&self, write: impl FnOnce(&OutputSettings<'_>) -> Result<Outcome>) -> Result<Outcome> {
+        let written: RefCell<Vec<PathBuf>> = RefCell::default();
+        let next_table = || {
+            let number = self.number();
+            let path = table_path(&self.dir, number);
+            written.borrow_mut().push(path.clone());
+            (number, self.identity(number), path)
+        };
+        let settings = OutputSettings {
+            fs: &*self.options.fs,
+            options: TableOptions {
+                block_bytes: self.options.block_bytes,
+                filter_bits_per_key: self.options.filter_bits_per_key,
+            },
+            table_bytes: self.options.table_bytes,
+            next_table: &next_table,
+        };
+        let outcome = write(&settings).and_then(|outcome| {
+            self.options.fs.sync_dir(&self.dir)?;
+            Ok(outcome)
+        });
+        if outcome.is_err() {
+            for path in written.borrow().iter() {
+                // The next open removes what is left behind.
+                let _ = self.options.fs.remove_file(path);
+            }
+        }
+        outcome
+    }
+
+    /// Makes an edit durable, and then the state. `flushed` leaves the immutable memtables.
+    pub(super) fn install(&self, mut edit: VersionEdit, flushed: Option<&Arc<Memtable>>) -> Result<()> {
+        let mut manifest = self.manifest.lock();
+        self.check_running()?;
+        edit.next_number = Some(self.next_number.load(Ordering::Relaxed));
+        edit.last_seqno = Some(self.visible.load(Ordering::Acquire));
+        let current = self.state().version.clone();
+        let open = |number, info: &_| {
+            Table::open(&self.options.fs, &self.cache, table_path(&self.dir, number), number, Clone::clone(info))
+                .map(Arc::new)
+        };
+        let (next, removed) = current.apply(&edit, open).map_err(|error| match error {
+            ApplyError::Table(error) => error,
+            other => Error::Bug(other.to_string()),
+        })?;
+        manifest.file.append(&edit).map_err(|error| self.stop(error))?;
+        self.publish(next, flushed);
+        self.key_spaces.write().extend(edit.key_spaces.into_iter().map(|(id, name)| (name, id)));
+        self.flushed_lsn.fetch_max(edit.flushed_lsn.unwrap_or(0), Ordering::AcqRel);
+        if let Some(wal) = edit.wal {
+            manifest.wal = wal;
+        }
+        // D3: the manifest that forgets them is durable.
+        removed.iter().for_each(|table| table.mark_obsolete());
+        if manifest.file.is_long() {
+            // The old manifest stands until the new one counts; which of the two does after a failure is unknown.
+            self.write_manifest_anew(&mut manifest).map_err(|error| self.stop(error))?;
+        }
+        Ok(())
+    }
+
+    fn write_manifest_anew(&self, manifest: &mut LiveManifest) -> Result<()> {
+        let number = self.number();
+        let whole = VersionEdit {
+            database: Some(self.database),
+            next_number: Some(self.next_number.load(Ordering::Relaxed)),
+            last_seqno: Some(self.visible.load(Ordering::Acquire)),
+            wal: Some(manifest.wal),
+            flushed_lsn: Some(self.flushed_lsn.load(Ordering::Acquire)),
+            key_spaces: self.key_spaces.read().iter().map(|(name, id)| (*id, name.clone())).collect(),
+            ..self.state().version.as_edit()
+        };
+        let old = manifest.file.number;
+        manifest.file = Manifest::create(&*self.options.fs, &self.dir, number, self.identity(number), &whole)?;
+        // The next open removes what is left behind.
+        let _ = self.options.fs.remove_file(&manifest::path(&self.dir, old));
+        Ok(())
+    }
+
+    fn remove_wals_before(&self, number: u64) {
+        let mut writer = self.writer.lock();
+        if let Some(wal) = &mut writer.wal {
+            wal.forget_before(number);
+        }
+        writer.old_wals.retain(|(old, _)| {
+            if *old < number {
+                // The next open removes what is left behind.
+                let _ = self.options.fs.remove_file(&wal_path(&self.dir, *old));
+            }
+            *old >= number
+        });
+    }
+
+    fn publish(&self, version: Version, flushed: Option<&Arc<Memtable>>) {
+        let is_behind = version.trees.values().any(|tree| self.chooser.is_behind(tree));
+        let mut state = self.state.write();
+        let keeps = |memtable: &&Arc<Memtable>| flushed.is_none_or(|flushed| !Arc::ptr_eq(memtable, flushed));
+        let immutables = state.immutables.iter().filter(keeps).cloned().collect();
+        let memtable = state.memtable.clone();
+        *state = Arc::new(State { memtable, immutables, version: Arc::new(version), is_behind });
+    }
+}
+
+/// The manifest, and what of it a later one must repeat.
+pub(super) struct LiveManifest {
+    pub file: Manifest,
+    /// As in [`VersionEdit::wal`].
+    pub wal: (u64, bool),
+}
+
+/// Starts the threads of [`Background::Threads`].
+pub(super) fn spawn(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
+    let start = |name: &str, work: fn(&Inner) -> Result<bool>| {
+        let inner = inner.clone();
+        let thread = std::thread::Builder::new().name(format!("plex-{name}"));
+        thread.spawn(move || work_until_close(&inner, work)).map_err(Error::Thread)
+    };
+    Ok(vec![start("flush", Inner::flush_oldest)?, start("compact", Inner::compact_once)?])
+}
+
+/// A background thread: works while there is work, sleeps until something happens, ends with the database or a failure.
+fn work_until_close(inner: &Inner, work: fn(&Inner) -> Result<bool>) {
+    let mut seen = 0;
+    while !inner.is_closing.load(Ordering::Acquire) {
+        match work(inner) {
+            Ok(true) => *inner.trouble.lock() = None,
+            Ok(false) => {
+                let mut events = inner.events.lock();
+                while *events == seen && !inner.is_closing.load(Ordering::Acquire) {
+                    inner.event.wait(&mut events);
+                }
+                seen = *events;
+            }
+            Err(error) if error.is_out_of_space() && inner.check_running().is_ok() => {
+                // Space may come back: writers are told, and the work is tried again a little later.
+                *inner.trouble.lock() = Some(Arc::new(error));
+                let mut events = inner.events.lock();
+                inner.event.notify_all();
+                inner.event.wait_for(&mut events, RETRY_AFTER);
+            }
+            Err(Error::Stopped { .. }) => return,
+            Err(error) => {
+                inner.stop(error);
+                return;
+            }
+        }
+    }
+}
+
+/// Writes a memtable's key spaces to tables of level 0.
+fn flush_memtable(
+    inner: &Inner,
+    settings: &OutputSettings<'_>,
+    memtable: &Arc<Memtable>,
+    version: &Version,
+) -> Result<Outcome> {
+    let visibility = inner.visibility();
+    let mut all = Outcome::default();
+    for space in memtable.key_spaces() {
+        let cuts = version.tree(space).map(|tree| inner.chooser.flush_cuts(tree)).unwrap_or_default();
+        let one = compaction::flush(settings, &visibility, memtable, space, inner.number(), &cuts)?;
+        all.edit.added.extend(one.edit.added);
+        all.bytes_written += one.bytes_written;
+        all.dropped += one.dropped;
+    }
+    Ok(all)
+}

@@ -1,0 +1,502 @@
+//! The database: what users call, and the state behind it.
+//!
+//! ```text
+//!   write --> write lock: log, memtable --> publish seqno          state: memtable, immutable memtables, version
+//!   read  --> state, then seqno ----------> newest source first    (one pointer, replaced whole)
+//!   flush, compaction --> new tables --> manifest --> new state
+//! ```
+//!
+//! D1. A reader takes the state first and the published sequence number after it, so that every version it may need is in
+//!     the state: whoever drops versions keeps those that the number published before shows.
+//! D2. Locks are taken in the order flush, compaction, write, manifest, state. Nothing waits for a device under the state
+//!     lock.
+//! D3. A table is in a version only if the manifest that names it is durable, and its file goes only after the manifest
+//!     that forgets it is.
+//! D4. After a failed write or sync of the log or the manifest, writes are refused until the next open.
+
+mod maintain;
+mod recover;
+mod write;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use parking_lot::{Condvar, Mutex, RwLock};
+use vfs::FileLock;
+
+use crate::batch::WriteBatch;
+use crate::cache::BlockCache;
+use crate::compaction::{Choose, Visibility};
+use crate::error::{Error, Result};
+use crate::iter::{Iter, IterOptions, MergeCursor, Source};
+use crate::key::{self, Kind, Seqno};
+use crate::memtable::{Memtable, MemtableCursor};
+use crate::options::{Background, Options};
+use crate::range_tombstone::Cover;
+use crate::stats::{Counters, Stats};
+use crate::version::{Tree, Version, VersionEdit};
+
+/// Names a key space: keys of different ones do not meet, and one batch may change several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeySpaceId(pub(crate) u32);
+
+impl KeySpaceId {
+    /// The one that is always there, named "default".
+    pub const DEFAULT: KeySpaceId = KeySpaceId(0);
+}
+
+/// An open database. A clone is another handle; the database closes with the last one. All methods may be called from
+/// any number of threads. Reads may block for the disk, writes also for flushes and compactions that lag behind.
+#[derive(Clone, Debug)]
+pub struct Db {
+    handle: Arc<Handle>,
+}
+
+/// Ends the background threads when the last [`Db`] goes.
+struct Handle {
+    inner: Arc<Inner>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.inner.dir.display())
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.inner.is_closing.store(true, Ordering::Release);
+        self.inner.announce();
+        for thread in self.threads.get_mut().drain(..) {
+            // A panic of a background thread was printed when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What readers need, as of one moment. Never changed.
+struct State {
+    memtable: Arc<Memtable>,
+    /// Newest first.
+    immutables: Vec<Arc<Memtable>>,
+    version: Arc<Version>,
+    /// A policy finds that too many runs wait (computed with the version).
+    is_behind: bool,
+}
+
+struct Inner {
+    dir: PathBuf,
+    options: Options,
+    chooser: Box<dyn Choose>,
+    cache: Arc<BlockCache>,
+    database: u64,
+    /// Next number of files and runs.
+    next_number: AtomicU64,
+    writer: Mutex<write::Writer>,
+    /// Serialises syncs of the log: who waits here finds its record covered by the sync before.
+    syncing: Mutex<()>,
+    state: RwLock<Arc<State>>,
+    /// Changes up to here are visible to new readers.
+    visible: AtomicU64,
+    /// Sequence numbers of read views, with how many there are of each.
+    views: Mutex<BTreeMap<Seqno, usize>>,
+    manifest: Mutex<maintain::LiveManifest>,
+    /// Ids by name.
+    key_spaces: RwLock<BTreeMap<Vec<u8>, u32>>,
+    making_key_space: Mutex<()>,
+    flushing: Mutex<()>,
+    compacting: Mutex<()>,
+    stopped: RwLock<Option<Arc<Error>>>,
+    /// A background thread's failure that may pass, such as a full disk; writers get it once memtables are full.
+    trouble: Mutex<Option<Arc<Error>>>,
+    recovered_lsn: u64,
+    flushed_lsn: AtomicU64,
+    counters: Counters,
+    /// Counts what somebody may wait for: a full memtable, a flush, a compaction, the close.
+    events: Mutex<u64>,
+    event: Condvar,
+    is_closing: AtomicBool,
+    _lock: FileLock,
+}
+
+impl Db {
+    /// Opens the database in this directory. What was acknowledged before is there; see [`Wal`](crate::Wal) for what a
+    /// crash may take.
+    ///
+    /// # Errors
+    /// [`vfs::FsError::Locked`] if it is open already; corruption; a newer format; an option out of range.
+    pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Db> {
+        let inner = Arc::new(recover::open(dir.as_ref(), options)?);
+        let threads = match inner.options.background {
+            Background::Threads => maintain::spawn(&inner)?,
+            Background::Inline | Background::Manual => Vec::new(),
+        };
+        Ok(Db { handle: Arc::new(Handle { inner, threads: Mutex::new(threads) }) })
+    }
+
+    fn inner(&self) -> &Arc<Inner> {
+        &self.handle.inner
+    }
+
+    /// The key space of this name, which is made if there is none; durable when this returns.
+    pub fn key_space(&self, name: &str) -> Result<KeySpaceId> {
+        self.inner().key_space(name.as_bytes())
+    }
+
+    // ---- Writing.
+
+    /// Gives a key of the default key space a value.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.put_in(KeySpaceId::DEFAULT, key, value)
+    }
+
+    /// Gives a key a value.
+    pub fn put_in(&self, space: KeySpaceId, key: &[u8], value: &[u8]) -> Result<()> {
+        self.write(WriteBatch::new().put_in(space, key, value))
+    }
+
+    /// Deletes a key of the default key space; it need not exist.
+    pub fn delete(&self, key: &[u8]) -> Result<()> {
+        self.delete_in(KeySpaceId::DEFAULT, key)
+    }
+
+    /// Deletes a key; it need not exist.
+    pub fn delete_in(&self, space: KeySpaceId, key: &[u8]) -> Result<()> {
+        self.write(WriteBatch::new().delete_in(space, key))
+    }
+
+    /// Deletes all keys of a range of the default key space, at the cost of one write.
+    pub fn delete_range(&self, range: Range<&[u8]>) -> Result<()> {
+        self.delete_range_in(KeySpaceId::DEFAULT, range)
+    }
+
+    /// Deletes all keys from the range's start (included) to its end (excluded), at the cost of one write.
+    pub fn delete_range_in(&self, space: KeySpaceId, range: Range<&[u8]>) -> Result<()> {
+        self.write(WriteBatch::new().delete_range_in(space, range))
+    }
+
+    /// Makes all changes of the batch, or none.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a key, value or key space that cannot be; [`Error::Stopped`] after an earlier
+    /// failure. After an error of the log it is unknown whether the next open finds the batch.
+    pub fn write(&self, batch: &WriteBatch) -> Result<()> {
+        self.inner().write(batch)
+    }
+
+    /// Makes everything written so far durable (with a log; without one, use [`flush`](Self::flush)).
+    pub fn sync(&self) -> Result<()> {
+        self.inner().sync_log()
+    }
+
+    // ---- Reading.
+
+    /// The value of a key of the default key space.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.get_in(KeySpaceId::DEFAULT, key)
+    }
+
+    /// The value of a key.
+    pub fn get_in(&self, space: KeySpaceId, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let (state, seqno) = self.inner().now();
+        state.get(space.0, key, seqno)
+    }
+
+    /// The values of several keys, all as of one moment.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, space: KeySpaceId, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        let (state, seqno) = self.inner().now();
+        keys.iter().map(|key| state.get(space.0, key.as_ref(), seqno)).collect()
+    }
+
+    /// An iterator over the default key space, as of now.
+    pub fn iter(&self, options: IterOptions) -> Result<Iter> {
+        self.iter_in(KeySpaceId::DEFAULT, options)
+    }
+
+    /// An iterator over a key space, as of now.
+    pub fn iter_in(&self, space: KeySpaceId, options: IterOptions) -> Result<Iter> {
+        let (state, seqno) = self.inner().now();
+        Ok(state.iter(space.0, seqno, options))
+    }
+
+    /// A view of everything as of now. While it lives, versions that it sees are kept.
+    pub fn view(&self) -> ReadView {
+        let mut views = self.inner().views.lock();
+        // Under the lock, so that no compaction can miss it between the number and the entry.
+        let seqno = self.inner().visible.load(Ordering::Acquire);
+        *views.entry(seqno).or_default() += 1;
+        ReadView { db: self.clone(), seqno }
+    }
+
+    // ---- Maintenance.
+
+    /// Writes everything in memory to tables; durable when this returns.
+    pub fn flush(&self) -> Result<()> {
+        self.inner().switch_memtable()?;
+        while self.inner().flush_oldest()? {}
+        Ok(())
+    }
+
+    /// Does one merge that the policy asks for; `false` if it asks for none.
+    pub fn compact_step(&self) -> Result<bool> {
+        self.inner().compact_once()
+    }
+
+    /// Merges until the policy is content. Does not flush.
+    pub fn settle(&self) -> Result<()> {
+        while self.compact_step()? {}
+        Ok(())
+    }
+
+    /// The position of the external log up to which the last open found everything in tables, and behind which it must
+    /// be replayed; 0 at the beginning. See [`WriteBatch::set_lsn`].
+    pub fn recovered_lsn(&self) -> u64 {
+        self.inner().recovered_lsn
+    }
+
+    /// The position of the external log up to which everything is in tables by now.
+    pub fn flushed_lsn(&self) -> u64 {
+        self.inner().flushed_lsn.load(Ordering::Acquire)
+    }
+
+    /// Counters and sizes.
+    pub fn stats(&self) -> Stats {
+        self.inner().stats()
+    }
+
+    /// Reads every table whole and verifies every checksum and the order of entries.
+    ///
+    /// # Errors
+    /// The first damage found.
+    pub fn verify(&self) -> Result<()> {
+        let (state, _) = self.inner().now();
+        for tree in state.version.trees.values() {
+            for (_, _, table) in tree.tables() {
+                let mut cursor = table.cursor();
+                let mut last: Option<(Vec<u8>, Seqno)> = None;
+                cursor.seek_to_first()?;
+                while cursor.valid() {
+                    let here = (cursor.key().to_vec(), cursor.seqno());
+                    let is_sorted =
+                        last.as_ref().is_none_or(|last| key::compare((&last.0, last.1), (&here.0, here.1)).is_lt());
+                    let is_inside = *table.info.smallest <= *here.0 && !table.info.ends_before(&here.0);
+                    if !is_sorted || !is_inside {
+                        return Err(Error::corruption(table.path(), 0, "entries are not in order"));
+                    }
+                    last = Some(here);
+                    cursor.next()?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Everything as of one moment, however much is written later. Dropped, it lets old versions go.
+#[derive(Debug)]
+pub struct ReadView {
+    db: Db,
+    seqno: Seqno,
+}
+
+impl ReadView {
+    /// The value that a key of the default key space had.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.get_in(KeySpaceId::DEFAULT, key)
+    }
+
+    /// The value that a key had.
+    pub fn get_in(&self, space: KeySpaceId, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.db.inner().state().get(space.0, key, self.seqno)
+    }
+
+    /// An iterator over the keys that the default key space had.
+    pub fn iter(&self, options: IterOptions) -> Result<Iter> {
+        self.iter_in(KeySpaceId::DEFAULT, options)
+    }
+
+    /// An iterator over the keys that a key space had.
+    pub fn iter_in(&self, space: KeySpaceId, options: IterOptions) -> Result<Iter> {
+        Ok(self.db.inner().state().iter(space.0, self.seqno, options))
+    }
+
+    /// The number of the last change that the view sees.
+    pub fn seqno(&self) -> Seqno {
+        self.seqno
+    }
+}
+
+impl Drop for ReadView {
+    fn drop(&mut self) {
+        let mut views = self.db.inner().views.lock();
+        if let Some(count) = views.get_mut(&self.seqno) {
+            *count -= 1;
+            if *count == 0 {
+                views.remove(&self.seqno);
+            }
+        }
+    }
+}
+
+impl State {
+    fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        std::iter::once(&self.memtable).chain(&self.immutables)
+    }
+
+    /// Sources from the newest to the oldest; the first that knows the key decides.
+    fn get(&self, space: u32, key: &[u8], view: Seqno) -> Result<Option<Vec<u8>>> {
+        for memtable in self.memtables() {
+            let cover = memtable.covering(space, key, view);
+            if let Some((seqno, kind, value)) = memtable.get(space, key, view) {
+                return Ok((kind == Kind::Put && seqno >= cover).then(|| value.to_vec()));
+            }
+            if cover > 0 {
+                return Ok(None);
+            }
+        }
+        let Some(tree) = self.version.tree(space) else { return Ok(None) };
+        let hash = key::hash(key);
+        for (_, run) in tree.runs() {
+            let Some(table) = run.table_for(key) else { continue };
+            let cover = Tree::covering(table, key, view);
+            if let Some((seqno, kind, value)) = table.get(key, hash, view)? {
+                return Ok((kind == Kind::Put && seqno >= cover).then_some(value));
+            }
+            if cover > 0 {
+                return Ok(None);
+            }
+        }
+        Ok(None)
+    }
+
+    fn iter(&self, space: u32, view: Seqno, options: IterOptions) -> Iter {
+        let mut ranges = Vec::new();
+        let mut sources = Vec::new();
+        for memtable in self.memtables() {
+            ranges.extend(memtable.range_tombstones(space));
+            sources.push(Source::Memtable(MemtableCursor::new(memtable.clone(), space)));
+        }
+        if let Some(tree) = self.version.tree(space) {
+            ranges.extend(tree.range_tombstones());
+            sources.extend(tree.runs().map(|(_, run)| Source::run(run.clone())));
+        }
+        Iter::new(MergeCursor::new(sources), view, Cover::new(&ranges, view), options)
+    }
+}
+
+impl Inner {
+    fn state(&self) -> Arc<State> {
+        self.state.read().clone()
+    }
+
+    /// The state, and what it shows (D1).
+    fn now(&self) -> (Arc<State>, Seqno) {
+        let state = self.state();
+        (state, self.visible.load(Ordering::Acquire))
+    }
+
+    /// What flushes and compactions must keep: everything that a view or a reader of this moment sees.
+    fn visibility(&self) -> Visibility {
+        let views = self.views.lock();
+        let visible = self.visible.load(Ordering::Acquire);
+        let mut views: Vec<Seqno> = views.keys().copied().collect();
+        views.push(visible);
+        views.dedup();
+        Visibility { views }
+    }
+
+    fn number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A file's identity: random, through the database's number, and repeatable.
+    fn identity(&self, number: u64) -> u64 {
+        identity(self.database, number)
+    }
+
+    /// D4.
+    fn check_running(&self) -> Result<()> {
+        match &*self.stopped.read() {
+            Some(cause) => Err(Error::Stopped { cause: cause.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// D4. Returns what the caller reports.
+    fn stop(&self, cause: Error) -> Error {
+        let cause = Arc::new(cause);
+        self.stopped.write().get_or_insert_with(|| cause.clone());
+        self.announce();
+        Error::Stopped { cause }
+    }
+
+    /// Wakes everybody who waits for something to happen.
+    fn announce(&self) {
+        *self.events.lock() += 1;
+        self.event.notify_all();
+    }
+
+    fn key_space(&self, name: &[u8]) -> Result<KeySpaceId> {
+        let _making = self.making_key_space.lock();
+        let id = {
+            let spaces = self.key_spaces.read();
+            if let Some(&id) = spaces.get(name) {
+                return Ok(KeySpaceId(id));
+            }
+            spaces.values().max().map_or(1, |max| max + 1)
+        };
+        if id == u32::MAX {
+            return Err(Error::InvalidArgument("there are too many key spaces".into()));
+        }
+        let edit = VersionEdit { key_spaces: vec![(id, name.to_vec())], ..VersionEdit::default() };
+        self.install(edit, None)?;
+        Ok(KeySpaceId(id))
+    }
+
+    fn stats(&self) -> Stats {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (state, counters) = (self.state(), &self.counters);
+        let (cache_hits, cache_misses) = self.cache.hits_and_misses();
+        let levels = state.version.trees.iter().map(|(space, tree)| {
+            let level = |runs: &Vec<Arc<crate::version::Run>>| (runs.len(), runs.iter().map(|run| run.bytes()).sum());
+            (*space, tree.levels.iter().map(level).collect())
+        });
+        let wal_file_bytes = self.writer.lock().wal_file_bytes();
+        Stats {
+            user_bytes: load(&counters.user_bytes),
+            wal_bytes: load(&counters.wal_bytes),
+            flush_bytes: load(&counters.flush_bytes),
+            flushes: load(&counters.flushes),
+            compaction_bytes_read: load(&counters.compaction_bytes_read),
+            compaction_bytes_written: load(&counters.compaction_bytes_written),
+            compactions: load(&counters.compactions),
+            dropped: load(&counters.dropped),
+            stalls: load(&counters.stalls),
+            memtable_bytes: state.memtables().map(|memtable| memtable.bytes() as u64).sum(),
+            table_bytes: state.version.trees.values().map(|tree| tree.bytes()).sum(),
+            wal_file_bytes,
+            tables: state.version.trees.values().map(|tree| tree.tables().count()).sum(),
+            levels: levels.collect(),
+            cache_hits,
+            cache_misses,
+        }
+    }
+}
+
+fn identity(database: u64, number: u64) -> u64 {
+    let mut seed = database ^ number.rotate_left(32);
+    base::random::splitmix64(&mut seed)
+}
+
+fn table_path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{number:06}.sst"))
+}
+
+fn wal_path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{number:06}.wal"))
+}

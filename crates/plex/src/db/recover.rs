@@ -1,0 +1,316 @@
+//! Opening: manifest, tables, log, and a new manifest that makes what was found the state. The mirror of a write.
+//!
+//! ```text
+//!   lock -> CURRENT -> manifest -> tables -> log files -> tables of what the log had -> new log -> new manifest -> clean
+//! ```
+//!
+//! Nothing that counted before is removed or changed until the new manifest does, so an open that is cut short anywhere
+//! is simply done again.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use parking_lot::{Condvar, Mutex, RwLock};
+use vfs::FileSystem;
+
+use super::maintain::LiveManifest;
+use super::write::{Writer, apply};
+use super::{Inner, State, identity, table_path, wal_path};
+use crate::cache::BlockCache;
+use crate::compaction::{self, Choose, OutputSettings, Visibility};
+use crate::error::{Error, Result};
+use crate::key::Seqno;
+use crate::log::{self, WalFile, WalWriter};
+use crate::memtable::Memtable;
+use crate::options::{Options, Wal};
+use crate::sstable::{Table, TableInfo, TableOptions};
+use crate::version::manifest::{self, CURRENT, Manifest};
+use crate::version::{TablePlace, Version, VersionEdit};
+
+/// What a manifest's edits add up to.
+#[derive(Default)]
+struct Found {
+    database: u64,
+    next_number: u64,
+    last_seqno: Seqno,
+    wal: (u64, bool),
+    flushed_lsn: u64,
+    tables: BTreeMap<u64, (TablePlace, TableInfo)>,
+    key_spaces: BTreeMap<Vec<u8>, u32>,
+}
+
+/// Files of the directory by kind, with their numbers.
+#[derive(Default)]
+struct Files {
+    tables: Vec<u64>,
+    wals: Vec<u64>,
+    manifests: Vec<u64>,
+}
+
+impl Files {
+    fn list(fs: &dyn FileSystem, dir: &Path) -> Result<Self> {
+        let mut files = Self::default();
+        for item in fs.read_dir(dir)? {
+            let Some(name) = item.name.to_str() else { continue };
+            if let Some(number) = name.strip_suffix(".sst").and_then(|n| n.parse().ok()) {
+                files.tables.push(number);
+            } else if let Some(number) = name.strip_suffix(".wal").and_then(|n| n.parse().ok()) {
+                files.wals.push(number);
+            } else if let Some(number) = name.strip_prefix("MANIFEST-").and_then(|n| n.parse().ok()) {
+                files.manifests.push(number);
+            }
+        }
+        files.wals.sort_unstable();
+        Ok(files)
+    }
+
+    fn number_max(&self) -> u64 {
+        self.tables.iter().chain(&self.wals).chain(&self.manifests).copied().max().unwrap_or(0)
+    }
+}
+
+/// What the steps of an open share.
+struct Opening<'a> {
+    dir: &'a Path,
+    options: &'a Options,
+    chooser: &'a dyn Choose,
+    cache: &'a Arc<BlockCache>,
+    found: Found,
+    next_number: AtomicU64,
+}
+
+pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
+    options.check()?;
+    let chooser = options.policy.chooser(options.memtable_bytes as u64).map_err(Error::InvalidArgument)?;
+    let fs = options.fs.clone();
+    if options.create_if_missing {
+        vfs::create_dirs_synced(&*fs, dir)?;
+    }
+    let lock = fs.try_lock(&dir.join("LOCK"))?;
+    let files = Files::list(&*fs, dir)?;
+    let found = match manifest::current(&*fs, dir)? {
+        Some(number) => fold(dir, number, manifest::read(&*fs, dir, number)?)?,
+        None => new_database(dir, &options, &files)?,
+    };
+    let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
+    let next_number = AtomicU64::new(found.next_number.max(files.number_max() + 1));
+    let opening = Opening { dir, options: &options, chooser: &*chooser, cache: &cache, found, next_number };
+    opening.remove_orphans(&files);
+    let mut version = opening.open_tables()?;
+    let recovered = opening.replay(&files, &mut version)?;
+    let Opening { found, next_number, .. } = opening;
+
+    let number = || next_number.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let (wal_number, manifest_number) = (number(), number());
+    let mut wal = None;
+    if options.wal != Wal::Off {
+        let path = wal_path(dir, wal_number);
+        wal = Some(WalWriter::create(&*fs, &path, wal_number, identity(found.database, wal_number), None)?);
+    }
+    let whole = VersionEdit {
+        database: Some(found.database),
+        next_number: Some(next_number.load(std::sync::atomic::Ordering::Relaxed)),
+        last_seqno: Some(recovered.last_seqno),
+        wal: Some((wal_number, wal.is_some())),
+        flushed_lsn: Some(recovered.lsn),
+        key_spaces: found.key_spaces.iter().map(|(name, id)| (*id, name.clone())).collect(),
+        ..version.as_edit()
+    };
+    // Its sync of the directory covers the names of the new log and tables, too.
+    let file = Manifest::create(&*fs, dir, manifest_number, identity(found.database, manifest_number), &whole)?;
+    clean(&*fs, dir, &files, manifest_number);
+    let memtable_wal = wal.as_ref().map_or(0, |wal| wal.number);
+    let is_behind = version.trees.values().any(|tree| chooser.is_behind(tree));
+    Ok(Inner {
+        dir: dir.to_owned(),
+        chooser,
+        cache,
+        database: found.database,
+        next_number,
+        writer: Mutex::new(Writer { wal, next_seqno: recovered.last_seqno + 1, old_wals: Vec::new() }),
+        syncing: Mutex::new(()),
+        state: RwLock::new(Arc::new(State {
+            memtable: Arc::new(Memtable::new(identity(found.database, wal_number), memtable_wal)),
+            immutables: Vec::new(),
+            version: Arc::new(version),
+            is_behind,
+        })),
+        visible: AtomicU64::new(recovered.last_seqno),
+        views: Mutex::default(),
+        manifest: Mutex::new(LiveManifest { file, wal: (wal_number, memtable_wal > 0) }),
+        key_spaces: RwLock::new(found.key_spaces),
+        making_key_space: Mutex::new(()),
+        flushing: Mutex::new(()),
+        compacting: Mutex::new(()),
+        stopped: RwLock::new(None),
+        trouble: Mutex::new(None),
+        recovered_lsn: recovered.lsn,
+        flushed_lsn: AtomicU64::new(recovered.lsn),
+        counters: Default::default(),
+        events: Mutex::new(0),
+        event: Condvar::new(),
+        is_closing: false.into(),
+        options,
+        _lock: lock,
+    })
+}
+
+fn new_database(dir: &Path, options: &Options, files: &Files) -> Result<Found> {
+    if let Some(table) = files.tables.first() {
+        let what = format!("the file is missing, and table {table} is there");
+        return Err(Error::corruption(&dir.join(CURRENT), 0, what));
+    }
+    if !options.create_if_missing {
+        return Err(Error::InvalidArgument(format!("{} holds no database", dir.display())));
+    }
+    let database = options.rng().next_u64();
+    let key_spaces = BTreeMap::from([(b"default".to_vec(), 0)]);
+    Ok(Found { database, next_number: 1, key_spaces, ..Found::default() })
+}
+
+fn fold(dir: &Path, number: u64, edits: Vec<VersionEdit>) -> Result<Found> {
+    let wrong = |what: String| Error::corruption(&manifest::path(dir, number), 0, what);
+    let mut found = Found::default();
+    for edit in edits {
+        found.database = edit.database.unwrap_or(found.database);
+        found.next_number = edit.next_number.unwrap_or(0).max(found.next_number);
+        found.last_seqno = edit.last_seqno.unwrap_or(0).max(found.last_seqno);
+        found.wal = edit.wal.unwrap_or(found.wal);
+        found.flushed_lsn = edit.flushed_lsn.unwrap_or(0).max(found.flushed_lsn);
+        found.key_spaces.extend(edit.key_spaces.into_iter().map(|(id, name)| (name, id)));
+        for place in edit.removed {
+            let gone = found.tables.remove(&place.number);
+            if gone.is_none_or(|(there, _)| there != place) {
+                return Err(wrong(format!("an edit removes table {}, which is not there", place.number)));
+            }
+        }
+        for (place, info) in edit.added {
+            if found.tables.insert(place.number, (place, info)).is_some() {
+                return Err(wrong(format!("an edit adds table {} again", place.number)));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What the log had beyond the tables.
+struct Recovered {
+    last_seqno: Seqno,
+    lsn: u64,
+}
+
+impl Opening<'_> {
+    /// Tables that no durable manifest ever named: their numbers may be used again.
+    fn remove_orphans(&self, files: &Files) {
+        for number in files.tables.iter().filter(|number| !self.found.tables.contains_key(number)) {
+            // Not needed for anything: if it stays, the next open tries again.
+            let _ = self.options.fs.remove_file(&table_path(self.dir, *number));
+        }
+    }
+
+    fn open_table(&self, number: u64, info: &TableInfo) -> Result<Arc<Table>> {
+        let path = table_path(self.dir, number);
+        match Table::open(&self.options.fs, self.cache, path.clone(), number, info.clone()) {
+            Ok(table) => Ok(Arc::new(table)),
+            Err(Error::Fs(error)) if error.is_not_found() => {
+                Err(Error::corruption(&path, 0, "the manifest names this table, and it is missing"))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn open_tables(&self) -> Result<Version> {
+        let added = self.found.tables.values().cloned().collect();
+        let edit = VersionEdit { added, ..VersionEdit::default() };
+        self.next_version(&Version::default(), &edit)
+    }
+
+    fn next_version(&self, version: &Version, edit: &VersionEdit) -> Result<Version> {
+        let applied = version.apply(edit, |number, info| self.open_table(number, info));
+        let (next, _) = applied.map_err(|error| match error {
+            crate::version::ApplyError::Table(error) => error,
+            other => Error::corruption(&self.dir.join(CURRENT), 0, other.to_string()),
+        })?;
+        Ok(next)
+    }
+
+    /// Brings what the log has beyond the tables into tables: a run per log file.
+    fn replay(&self, files: &Files, version: &mut Version) -> Result<Recovered> {
+        let (first, is_there) = self.found.wal;
+        if is_there && !files.wals.contains(&first) {
+            let what = "the log file that the manifest names is missing; what it held is lost";
+            return Err(Error::corruption(&wal_path(self.dir, first), 0, what));
+        }
+        let needed = files.wals.iter().filter(|number| is_there && **number >= first);
+        let file = |&number: &u64| WalFile {
+            number,
+            identity: identity(self.found.database, number),
+            path: wal_path(self.dir, number),
+        };
+        let needed: Vec<WalFile> = needed.map(file).collect();
+        let in_tables =
+            version.trees.values().flat_map(|tree| tree.tables().map(|(_, _, table)| table.seqno_max()).max());
+        let mut last_seqno = in_tables.max().unwrap_or(0).max(self.found.last_seqno);
+        let mut memtables: Vec<(u64, Arc<Memtable>)> = Vec::new();
+        log::replay(&*self.options.fs, &needed, |number, seqno, batch| {
+            for (space, _) in batch.changes() {
+                if !self.found.key_spaces.values().any(|id| *id == space) {
+                    let what = format!("the log writes to key space {space}, which does not exist");
+                    return Err(Error::corruption(&wal_path(self.dir, number), 0, what));
+                }
+            }
+            if memtables.last().is_none_or(|(n, _)| *n != number) {
+                memtables.push((number, Arc::new(Memtable::new(number, number))));
+            }
+            if let Some((_, memtable)) = memtables.last() {
+                apply(memtable, batch, seqno);
+            }
+            last_seqno = last_seqno.max(seqno + batch.len() as u64 - 1);
+            Ok(())
+        })?;
+        let mut lsn = self.found.flushed_lsn;
+        for (_, memtable) in &memtables {
+            let edit = self.flush(memtable, version, last_seqno)?;
+            *version = self.next_version(version, &edit)?;
+            lsn = lsn.max(memtable.lsn());
+        }
+        Ok(Recovered { last_seqno, lsn })
+    }
+
+    fn flush(&self, memtable: &Arc<Memtable>, version: &Version, last_seqno: Seqno) -> Result<VersionEdit> {
+        let number = || self.next_number.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let next_table = || {
+            let number = number();
+            (number, identity(self.found.database, number), table_path(self.dir, number))
+        };
+        let settings = OutputSettings {
+            fs: &*self.options.fs,
+            options: TableOptions {
+                block_bytes: self.options.block_bytes,
+                filter_bits_per_key: self.options.filter_bits_per_key,
+            },
+            table_bytes: self.options.table_bytes,
+            next_table: &next_table,
+        };
+        let visibility = Visibility { views: vec![last_seqno] };
+        let mut edit = VersionEdit::default();
+        for space in memtable.key_spaces() {
+            let cuts = version.tree(space).map(|tree| self.chooser.flush_cuts(tree)).unwrap_or_default();
+            let one = compaction::flush(&settings, &visibility, memtable, space, number(), &cuts)?;
+            edit.added.extend(one.edit.added);
+        }
+        Ok(edit)
+    }
+}
+
+/// Removes the files of before that the new manifest does not need. What stays is removed by the next open.
+fn clean(fs: &dyn FileSystem, dir: &Path, files: &Files, manifest_number: u64) {
+    for number in &files.wals {
+        let _ = fs.remove_file(&wal_path(dir, *number));
+    }
+    for number in files.manifests.iter().filter(|number| **number != manifest_number) {
+        let _ = fs.remove_file(&manifest::path(dir, *number));
+    }
+}

@@ -1,0 +1,188 @@
+//! The way of a write: admit, log, memtable, sync, publish.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::{Inner, State, wal_path};
+use crate::batch::{Change, WriteBatch};
+use crate::error::{Error, Result};
+use crate::key::{Kind, SEQNO_MAX, Seqno};
+use crate::log::WalWriter;
+use crate::memtable::Memtable;
+use crate::options::{Background, Wal};
+use crate::range_tombstone::RangeTombstone;
+use crate::stats::Counters;
+
+/// What the holder of the write lock changes.
+pub(super) struct Writer {
+    /// `None` with [`Wal::Off`].
+    pub wal: Option<WalWriter>,
+    pub next_seqno: Seqno,
+    /// Older log files that memtables still need: number and length.
+    pub old_wals: Vec<(u64, u64)>,
+}
+
+impl Writer {
+    pub fn wal_file_bytes(&self) -> u64 {
+        self.wal.as_ref().map_or(0, WalWriter::len) + self.old_wals.iter().map(|(_, len)| len).sum::<u64>()
+    }
+}
+
+impl Inner {
+    pub(super) fn write(&self, batch: &WriteBatch) -> Result<()> {
+        batch.check()?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.check_key_spaces(batch)?;
+        self.admit()?;
+        let mut writer = self.writer.lock();
+        // Under the lock, otherwise a stopped log could still take this batch.
+        self.check_running()?;
+        let first = writer.next_seqno;
+        let last = first + batch.len() as u64 - 1;
+        if last > SEQNO_MAX {
+            return Err(Error::InvalidArgument("the sequence numbers are used up".into()));
+        }
+        if let Some(wal) = &mut writer.wal {
+            let bytes = wal.append(batch, first).map_err(|error| self.stop(error))?;
+            Counters::add(&self.counters.wal_bytes, bytes);
+        }
+        let memtable = self.state.read().memtable.clone();
+        apply(&memtable, batch, first);
+        writer.next_seqno = last + 1;
+        Counters::add(&self.counters.user_bytes, batch.user_bytes());
+        let is_full = memtable.bytes() >= self.options.memtable_bytes;
+        if self.options.wal == Wal::Sync {
+            drop(writer);
+            self.sync_upto(last)?;
+        } else {
+            self.visible.store(last, Ordering::Release);
+            drop(writer);
+        }
+        if is_full { self.memtable_is_full(&memtable) } else { Ok(()) }
+    }
+
+    fn check_key_spaces(&self, batch: &WriteBatch) -> Result<()> {
+        if batch.changes().all(|(space, _)| space == 0) {
+            return Ok(());
+        }
+        let spaces = self.key_spaces.read();
+        match batch.changes().find(|(space, _)| !spaces.values().any(|id| id == space)) {
+            Some((space, _)) => Err(Error::InvalidArgument(format!("there is no key space {space} in this database"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits while flushes or compactions of the background threads lag too far behind.
+    fn admit(&self) -> Result<()> {
+        if self.options.background != Background::Threads {
+            return Ok(());
+        }
+        let is_late = |state: &State| state.immutables.len() >= self.options.immutable_memtables_max || state.is_behind;
+        if !is_late(&self.state()) {
+            return Ok(());
+        }
+        Counters::add(&self.counters.stalls, 1);
+        let mut events = self.events.lock();
+        while is_late(&self.state()) {
+            self.check_running()?;
+            if let Some(error) = &*self.trouble.lock() {
+                return Err(Error::Stopped { cause: error.clone() });
+            }
+            self.event.wait(&mut events);
+        }
+        Ok(())
+    }
+
+    /// Makes the change with this number durable, and publishes it with all before. One sync serves all that wait.
+    fn sync_upto(&self, seqno: Seqno) -> Result<()> {
+        let _syncing = self.syncing.lock();
+        if self.visible.load(Ordering::Acquire) >= seqno {
+            return Ok(());
+        }
+        self.sync_and_publish()
+    }
+
+    /// Makes everything in the log durable.
+    pub(super) fn sync_log(&self) -> Result<()> {
+        let _syncing = self.syncing.lock();
+        self.sync_and_publish()
+    }
+
+    /// The caller holds the lock of syncs.
+    fn sync_and_publish(&self) -> Result<()> {
+        let (plan, last) = {
+            let writer = self.writer.lock();
+            self.check_running()?;
+            let Some(wal) = &writer.wal else { return Ok(()) };
+            (wal.sync_plan(), writer.next_seqno - 1)
+        };
+        plan.run(&*self.options.fs, &self.dir).map_err(|error| self.stop(error))?;
+        let mut writer = self.writer.lock();
+        if let Some(wal) = &mut writer.wal {
+            wal.note_synced(&plan);
+        }
+        self.visible.fetch_max(last, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Somebody filled this memtable: set it aside, unless another writer has done so, and see that it is flushed.
+    fn memtable_is_full(&self, full: &Arc<Memtable>) -> Result<()> {
+        {
+            let mut writer = self.writer.lock();
+            if Arc::ptr_eq(&self.state.read().memtable, full) {
+                self.switch(&mut writer)?;
+            }
+        }
+        match self.options.background {
+            Background::Threads => self.announce(),
+            Background::Manual => {}
+            Background::Inline => {
+                while self.flush_oldest()? {}
+                while self.compact_once()? {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the memtable aside for a flush, unless it is empty.
+    pub(super) fn switch_memtable(&self) -> Result<()> {
+        let mut writer = self.writer.lock();
+        self.check_running()?;
+        if self.state.read().memtable.is_empty() { Ok(()) } else { self.switch(&mut writer) }
+    }
+
+    fn switch(&self, writer: &mut Writer) -> Result<()> {
+        let number = self.number();
+        if let Some(before) = writer.wal.take() {
+            writer.old_wals.push((before.number, before.len()));
+            let (fs, path) = (&*self.options.fs, wal_path(&self.dir, number));
+            // The log cannot go on without its file, and what the attempt left on disk is unknown.
+            let wal = WalWriter::create(fs, &path, number, self.identity(number), Some(before));
+            writer.wal = Some(wal.map_err(|error| self.stop(error))?);
+        }
+        let wal_number = writer.wal.as_ref().map_or(0, |wal| wal.number);
+        let memtable = Arc::new(Memtable::new(self.identity(number), wal_number));
+        let mut state = self.state.write();
+        let mut immutables = vec![state.memtable.clone()];
+        immutables.extend(state.immutables.iter().cloned());
+        let version = state.version.clone();
+        *state = Arc::new(State { memtable, immutables, version, is_behind: state.is_behind });
+        Ok(())
+    }
+}
+
+/// Puts a batch into a memtable; its operations get the numbers from `first` on.
+pub(super) fn apply(memtable: &Memtable, batch: &WriteBatch, first: Seqno) {
+    for ((space, change), seqno) in batch.changes().zip(first..) {
+        match change {
+            Change::Put { key, value } => memtable.insert(space, key, seqno, Kind::Put, value),
+            Change::Delete { key } => memtable.insert(space, key, seqno, Kind::Delete, b""),
+            Change::DeleteRange { start, end } => {
+                memtable.delete_range(space, RangeTombstone { start: start.into(), end: end.into(), seqno });
+            }
+        }
+    }
+    memtable.note_lsn(batch.lsn());
+}

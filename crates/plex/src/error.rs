@@ -1,0 +1,80 @@
+//! What can go wrong, told apart as far as a caller can act on it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use vfs::FsError;
+
+/// The result of every operation of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Errors of the library. Corruption, wrong use, a full disk and a stopped database stay distinguishable.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file system refused. A second open of a directory that is in use is [`FsError::Locked`] in here, with the
+    /// holder's process number.
+    #[error(transparent)]
+    Fs(#[from] FsError),
+    /// Bytes on the medium are not those that were written.
+    #[error("{}: offset {offset}: {what}", path.display())]
+    Corruption {
+        /// The damaged file.
+        path: PathBuf,
+        /// Where in it, in bytes.
+        offset: u64,
+        /// What was found, and what cannot be read because of it.
+        what: String,
+    },
+    /// The file was written by a later release.
+    #[error("{}: format version {found}; this release reads up to {supported}", path.display())]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest version known here.
+        supported: u32,
+    },
+    /// A bug of this library, met before anything was changed on disk.
+    #[error("a bug in plex: {0}")]
+    Bug(String),
+    /// A background thread could not be started.
+    #[error("a background thread could not be started")]
+    Thread(#[source] std::io::Error),
+    /// An argument outside its documented range.
+    #[error("invalid argument: {0}")]
+    InvalidArgument(String),
+    /// An earlier write or sync failed in a way that leaves the state on disk unknown. Reads go on; writes need a new
+    /// open.
+    #[error("the database accepts no more writes after an earlier failure: {cause}")]
+    Stopped {
+        /// The failure.
+        #[source]
+        cause: Arc<Error>,
+    },
+}
+
+impl Error {
+    pub(crate) fn corruption(path: &Path, offset: u64, what: impl Into<String>) -> Self {
+        Self::Corruption { path: path.to_owned(), offset, what: what.into() }
+    }
+
+    /// The device is full: the operation may succeed after space was freed.
+    pub fn is_out_of_space(&self) -> bool {
+        match self {
+            Self::Fs(error) => error.is_out_of_space(),
+            Self::Stopped { cause } => cause.is_out_of_space(),
+            _ => false,
+        }
+    }
+
+    /// Whether the cause is damaged data.
+    pub fn is_corruption(&self) -> bool {
+        match self {
+            Self::Corruption { .. } => true,
+            Self::Stopped { cause } => cause.is_corruption(),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Many sorted sources as one, by a loser tree: a step costs one comparison per level of the tree.
+//!
+//! ```text
+//!   tree[0] = winner          each inner node keeps the loser of its match; when the winner moves on,
+//!   tree[1..n] = losers       only the matches on its way to the top are played again
+//! ```
+
+use std::cmp::Ordering;
+
+use super::Source;
+use crate::error::Result;
+use crate::key::{self, Kind, Seqno};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Forward,
+    Backward,
+}
+
+/// The entries of all sources in order. After an error it is not valid.
+pub(crate) struct MergeCursor {
+    sources: Vec<Source>,
+    tree: Vec<usize>,
+    way: Way,
+    has_failed: bool,
+}
+
+impl MergeCursor {
+    /// Sources from the newest to the oldest.
+    pub fn new(sources: Vec<Source>) -> Self {
+        Self { tree: vec![0; sources.len().max(1)], sources, way: Way::Forward, has_failed: true }
+    }
+
+    pub fn valid(&self) -> bool {
+        !self.has_failed && self.sources.get(self.tree[0]).is_some_and(Source::valid)
+    }
+
+    fn winner(&self) -> &Source {
+        &self.sources[self.tree[0]]
+    }
+
+    pub fn key(&self) -> &[u8] {
+        self.winner().key()
+    }
+
+    pub fn seqno(&self) -> Seqno {
+        self.winner().seqno()
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.winner().kind()
+    }
+
+    pub fn value(&self) -> &[u8] {
+        self.winner().value()
+    }
+
+    pub fn seek_to_first(&mut self) -> Result<()> {
+        self.position(Way::Forward, Source::seek_to_first)
+    }
+
+    pub fn seek_to_last(&mut self) -> Result<()> {
+        self.position(Way::Backward, Source::seek_to_last)
+    }
+
+    /// To the first entry at or behind this place.
+    pub fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        self.position(Way::Forward, |source| source.seek(key, seqno))
+    }
+
+    /// To the last entry before this place.
+    pub fn seek_before(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        self.position(Way::Backward, |source| {
+            source.seek(key, seqno)?;
+            if source.valid() { source.prev() } else { source.seek_to_last() }
+        })
+    }
+
+    /// To the next entry. Must be valid.
+    pub fn next(&mut self) -> Result<()> {
+        self.step(Way::Forward)
+    }
+
+    /// To the entry before. Must be valid.
+    pub fn prev(&mut self) -> Result<()> {
+        self.step(Way::Backward)
+    }
+
+    fn position(&mut self, way: Way, mut place: impl FnMut(&mut Source) -> Result<()>) -> Result<()> {
+        self.way = way;
+        self.has_failed = true;
+        self.sources.iter_mut().try_for_each(&mut place)?;
+        self.has_failed = false;
+        self.play_all();
+        Ok(())
+    }
+
+    fn step(&mut self, way: Way) -> Result<()> {
+        if self.way != way {
+            let (key, seqno) = (self.key().to_vec(), self.seqno());
+            match way {
+                Way::Forward => {
+                    self.seek(&key, seqno)?;
+                    // Now on the same entry again.
+                }
+                Way::Backward => return self.seek_before(&key, seqno),
+            }
+        }
+        let winner = self.tree[0];
+        let moved = match way {
+            Way::Forward => self.sources[winner].next(),
+            Way::Backward => self.sources[winner].prev(),
+        };
+        if let Err(error) = moved {
+            self.has_failed = true;
+            return Err(error);
+        }
+        self.play_from(winner);
+        Ok(())
+    }
+
+    /// Whether source `a` comes before source `b`. Ended sources come last; the newer source wins a tie.
+    fn beats(&self, a: usize, b: usize) -> bool {
+        let (x, y) = (&self.sources[a], &self.sources[b]);
+        match (x.valid(), y.valid()) {
+            (true, true) => {
+                let order = key::compare((x.key(), x.seqno()), (y.key(), y.seqno())).then(a.cmp(&b));
+                order == if self.way == Way::Forward { Ordering::Less } else { Ordering::Greater }
+            }
+            (x_valid, _) => x_valid,
+        }
+    }
+
+    /// Plays all matches. Node `i` has children `2i` and `2i + 1`; source `s` is leaf `n + s`.
+    fn play_all(&mut self) {
+        let n = self.sources.len();
+        if n == 0 {
+            return;
+        }
+        let mut winners = vec![0; 2 * n];
+        for s in 0..n {
+            winners[n + s] = s;
+        }
+        for node in (1..n).rev() {
+            let (a, b) = (winners[2 * node], winners[2 * node + 1]);
+            let (winner, loser) = if self.beats(a, b) { (a, b) } else { (b, a) };
+            winners[node] = winner;
+            self.tree[node] = loser;
+        }
+        self.tree[0] = winners[1.min(2 * n - 1)];
+    }
+
+    /// Plays the matches of one source again, from its leaf to the top.
+    fn play_from(&mut self, source: usize) {
+        let mut winner = source;
+        let mut node = (self.sources.len() + source) / 2;
+        while node > 0 {
+            if self.beats(self.tree[node], winner) {
+                std::mem::swap(&mut self.tree[node], &mut winner);
+            }
+            node /= 2;
+        }
+        self.tree[0] = winner;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memtable::{Memtable, MemtableCursor};
+    use base::Rng;
+    use std::sync::Arc;
+
+    /// Any number of sources, walked and turned around at random, agree with one sorted list.
+    #[test]
+    fn agrees_with_one_list() {
+        let mut rng = Rng::new(12);
+        for count in [0, 1, 2, 3, 5, 8, 13] {
+            let tables: Vec<_> = (0..count).map(|seed| Arc::new(Memtable::new(seed, 0))).collect();
+            let mut list = Vec::new();
+            for seqno in 1..=count * 20 {
+                let key = rng.below(40).to_string().into_bytes();
+                tables[rng.below(count) as usize].insert(0, &key, seqno, Kind::Put, b"");
+                list.push((key, seqno));
+            }
+            list.sort_by(|a, b| key::compare((&a.0, a.1), (&b.0, b.1)));
+            let sources = tables.iter().map(|t| Source::Memtable(MemtableCursor::new(t.clone(), 0))).collect();
+            let mut cursor = MergeCursor::new(sources);
+            assert!(!cursor.valid());
+            for _ in 0..300 {
+                let (key, seqno) = (rng.below(42).to_string().into_bytes(), rng.below(count * 20 + 2));
+                let at = list.partition_point(|e| key::compare((&e.0, e.1), (&key, seqno)).is_lt());
+                let mut at = match rng.below(4) {
+                    0 => cursor.seek(&key, seqno).map(|()| Some(at)).unwrap(),
+                    1 => cursor.seek_before(&key, seqno).map(|()| at.checked_sub(1)).unwrap(),
+                    2 => cursor.seek_to_first().map(|()| Some(0)).unwrap(),
+                    _ => cursor.seek_to_last().map(|()| list.len().checked_sub(1)).unwrap(),
+                };
+                for _ in 0..rng.below(30) {
+                    let expected = at.and_then(|at| list.get(at));
+                    let found = cursor.valid().then(|| (cursor.key().to_vec(), cursor.seqno()));
+                    assert_eq!(found.as_ref(), expected);
+                    let Some(here) = at.filter(|_| expected.is_some()) else { break };
+                    if rng.one_in(3) {
+                        cursor.prev().unwrap();
+                        at = here.checked_sub(1);
+                    } else {
+                        cursor.next().unwrap();
+                        at = Some(here + 1);
+                    }
+                }
+            }
+        }
+    }
+}

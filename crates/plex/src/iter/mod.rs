@@ -1,0 +1,200 @@
+//! Cursors over one memtable or run, the merge of many, and the iterator that users see.
+
+mod merge;
+mod user;
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::key::{Kind, Seqno};
+use crate::memtable::MemtableCursor;
+use crate::sstable::TableCursor;
+use crate::version::Run;
+pub(crate) use merge::MergeCursor;
+pub use user::{Iter, IterOptions};
+
+/// One sorted source of entries. Methods that look at an entry must only be called while it is valid; after an error it
+/// is not.
+pub(crate) enum Source {
+    Memtable(MemtableCursor),
+    Run(Box<RunCursor>),
+}
+
+macro_rules! of_source {
+    ($self:ident, $cursor:ident => $body:expr) => {
+        match $self {
+            Source::Memtable($cursor) => $body,
+            Source::Run($cursor) => $body,
+        }
+    };
+}
+
+impl Source {
+    pub fn run(run: Arc<Run>) -> Self {
+        Self::Run(Box::new(RunCursor { run, at: 0, table: None }))
+    }
+
+    pub fn valid(&self) -> bool {
+        of_source!(self, cursor => cursor.valid())
+    }
+
+    pub fn key(&self) -> &[u8] {
+        of_source!(self, cursor => cursor.key())
+    }
+
+    pub fn seqno(&self) -> Seqno {
+        of_source!(self, cursor => cursor.seqno())
+    }
+
+    pub fn kind(&self) -> Kind {
+        of_source!(self, cursor => cursor.kind())
+    }
+
+    pub fn value(&self) -> &[u8] {
+        of_source!(self, cursor => cursor.value())
+    }
+
+    pub fn seek_to_first(&mut self) -> Result<()> {
+        match self {
+            Self::Memtable(cursor) => cursor.seek_to_first(),
+            Self::Run(cursor) => cursor.seek_to_first()?,
+        }
+        Ok(())
+    }
+
+    pub fn seek_to_last(&mut self) -> Result<()> {
+        match self {
+            Self::Memtable(cursor) => cursor.seek_to_last(),
+            Self::Run(cursor) => cursor.seek_to_last()?,
+        }
+        Ok(())
+    }
+
+    pub fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        match self {
+            Self::Memtable(cursor) => cursor.seek(key, seqno),
+            Self::Run(cursor) => cursor.seek(key, seqno)?,
+        }
+        Ok(())
+    }
+
+    pub fn next(&mut self) -> Result<()> {
+        match self {
+            Self::Memtable(cursor) => cursor.next(),
+            Self::Run(cursor) => cursor.next()?,
+        }
+        Ok(())
+    }
+
+    pub fn prev(&mut self) -> Result<()> {
+        match self {
+            Self::Memtable(cursor) => cursor.prev(),
+            Self::Run(cursor) => cursor.prev()?,
+        }
+        Ok(())
+    }
+}
+
+/// A position in a run: the tables one after the other, each opened when the cursor comes to it.
+pub(crate) struct RunCursor {
+    run: Arc<Run>,
+    /// Which table, while there is a cursor in one.
+    at: usize,
+    table: Option<TableCursor>,
+}
+
+impl RunCursor {
+    fn valid(&self) -> bool {
+        self.table.as_ref().is_some_and(TableCursor::valid)
+    }
+
+    fn entry(&self) -> &TableCursor {
+        self.table.as_ref().expect("the cursor is on an entry")
+    }
+
+    fn key(&self) -> &[u8] {
+        self.entry().key()
+    }
+
+    fn seqno(&self) -> Seqno {
+        self.entry().seqno()
+    }
+
+    fn kind(&self) -> Kind {
+        self.entry().kind()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.entry().value()
+    }
+
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.first_from(0)
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        self.last_before(self.run.tables.len())
+    }
+
+    fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        self.table = None;
+        let at = self.run.tables.partition_point(|table| table.info.ends_before(key));
+        if let Some(table) = self.run.tables.get(at) {
+            let mut cursor = table.cursor();
+            cursor.seek(key, seqno)?;
+            if !cursor.valid() {
+                return self.first_from(at + 1);
+            }
+            (self.at, self.table) = (at, Some(cursor));
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<()> {
+        if let Some(table) = &mut self.table {
+            table.next()?;
+            if !table.valid() {
+                return self.first_from(self.at + 1);
+            }
+        }
+        Ok(())
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        if let Some(table) = &mut self.table {
+            table.prev()?;
+            if !table.valid() {
+                return self.last_before(self.at);
+            }
+        }
+        Ok(())
+    }
+
+    /// To the first entry of the first table from `at` on that has one.
+    fn first_from(&mut self, at: usize) -> Result<()> {
+        self.table = None;
+        for at in at..self.run.tables.len() {
+            let mut cursor = self.run.tables[at].cursor();
+            cursor.seek_to_first()?;
+            if cursor.valid() {
+                (self.at, self.table) = (at, Some(cursor));
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// To the last entry of the last table before `end` that has one.
+    fn last_before(&mut self, end: usize) -> Result<()> {
+        self.table = None;
+        for at in (0..end).rev() {
+            let mut cursor = self.run.tables[at].cursor();
+            cursor.seek_to_last()?;
+            if cursor.valid() {
+                (self.at, self.table) = (at, Some(cursor));
+                break;
+            }
+        }
+        Ok(())
+    }
+}

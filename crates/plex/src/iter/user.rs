@@ -1,0 +1,223 @@
+//! The iterator that users see: the newest visible version of each key, deleted keys left out, within bounds.
+
+use std::ops::{Bound, RangeBounds};
+
+use super::MergeCursor;
+use crate::error::Result;
+use crate::key::{self, Kind, SEQNO_MAX, Seqno};
+use crate::range_tombstone::Cover;
+
+/// Which keys an iterator shows. Start from [`range`](Self::range), [`prefix`](Self::prefix) or `default()` (all keys).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IterOptions {
+    /// First key, included.
+    pub(crate) lower: Option<Vec<u8>>,
+    /// End, excluded.
+    pub(crate) upper: Option<Vec<u8>>,
+}
+
+impl IterOptions {
+    /// The keys of a range.
+    pub fn range<'a>(range: impl RangeBounds<&'a [u8]>) -> Self {
+        // The smallest key behind k is k with a zero byte.
+        let behind = |key: &[u8]| [key, &[0]].concat();
+        let lower = match range.start_bound() {
+            Bound::Included(key) => Some(key.to_vec()),
+            Bound::Excluded(key) => Some(behind(key)),
+            Bound::Unbounded => None,
+        };
+        let upper = match range.end_bound() {
+            Bound::Included(key) => Some(behind(key)),
+            Bound::Excluded(key) => Some(key.to_vec()),
+            Bound::Unbounded => None,
+        };
+        Self { lower, upper }
+    }
+
+    /// The keys that begin with these bytes.
+    pub fn prefix(prefix: &[u8]) -> Self {
+        Self { lower: Some(prefix.to_vec()), upper: key::prefix_end(prefix) }
+    }
+}
+
+/// A position among the keys of one key space, as of the moment it was made: later writes do not show. It keeps the
+/// files it reads from being removed, so it should not be kept for longer than needed.
+///
+/// As an [`Iterator`] it yields owned pairs from the current place on, and begins at the first key:
+///
+/// ```
+/// # let fs = std::sync::Arc::new(vfs::SimFs::new(1));
+/// # let db = plex::Options::new().file_system(fs).open("/db")?;
+/// db.put(b"a", b"1")?;
+/// db.put(b"b", b"2")?;
+/// for pair in db.iter(plex::IterOptions::default())? {
+///     let (key, value) = pair?;
+///     println!("{key:?} {value:?}");
+/// }
+/// # Ok::<(), plex::Error>(())
+/// ```
+pub struct Iter {
+    cursor: MergeCursor,
+    view: Seqno,
+    cover: Cover,
+    bounds: IterOptions,
+    place: Place,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+/// Where the iterator is, and the merge cursor with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Nowhere yet.
+    New,
+    /// On `key`; the cursor is on the version shown.
+    Forward,
+    /// On `key`; the cursor is before all its versions.
+    Backward,
+    /// Before the first key, behind the last one, or stopped by an error.
+    Outside,
+}
+
+impl std::fmt::Debug for Iter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Iter").field("view", &self.view).field("bounds", &self.bounds).finish_non_exhaustive()
+    }
+}
+
+impl Iter {
+    pub(crate) fn new(cursor: MergeCursor, view: Seqno, cover: Cover, bounds: IterOptions) -> Self {
+        Self { cursor, view, cover, bounds, place: Place::New, key: Vec::new(), value: Vec::new() }
+    }
+
+    /// The key and value here; `None` outside of the keys.
+    pub fn entry(&self) -> Option<(&[u8], &[u8])> {
+        matches!(self.place, Place::Forward | Place::Backward).then_some((&self.key[..], &self.value[..]))
+    }
+
+    /// To the first key.
+    pub fn seek_to_first(&mut self) -> Result<()> {
+        self.seek(b"")
+    }
+
+    /// To the last key.
+    pub fn seek_to_last(&mut self) -> Result<()> {
+        self.place = Place::Outside;
+        match &self.bounds.upper {
+            Some(upper) => self.cursor.seek_before(upper, SEQNO_MAX)?,
+            None => self.cursor.seek_to_last()?,
+        }
+        self.find_backward()
+    }
+
+    /// To the first key at or behind this one.
+    pub fn seek(&mut self, key: &[u8]) -> Result<()> {
+        self.place = Place::Outside;
+        let from = self.bounds.lower.as_deref().map_or(key, |lower| lower.max(key));
+        self.cursor.seek(from, SEQNO_MAX)?;
+        self.find_forward(false)
+    }
+
+    /// To the last key before this one.
+    pub fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        self.place = Place::Outside;
+        let to = self.bounds.upper.as_deref().map_or(key, |upper| upper.min(key));
+        self.cursor.seek_before(to, SEQNO_MAX)?;
+        self.find_backward()
+    }
+
+    /// To the next key; from a new iterator to the first. Outside it stays outside.
+    pub fn step_forward(&mut self) -> Result<()> {
+        match std::mem::replace(&mut self.place, Place::Outside) {
+            Place::New => self.seek_to_first(),
+            Place::Forward => {
+                self.cursor.next()?;
+                self.find_forward(true)
+            }
+            Place::Backward => {
+                self.cursor.seek(&self.key, 0)?;
+                self.find_forward(true)
+            }
+            Place::Outside => Ok(()),
+        }
+    }
+
+    /// To the key before; from a new iterator to the last. Outside it stays outside.
+    pub fn step_back(&mut self) -> Result<()> {
+        match std::mem::replace(&mut self.place, Place::Outside) {
+            Place::New => self.seek_to_last(),
+            Place::Forward => {
+                self.cursor.seek_before(&self.key, SEQNO_MAX)?;
+                self.find_backward()
+            }
+            Place::Backward => self.find_backward(),
+            Place::Outside => Ok(()),
+        }
+    }
+
+    /// From the cursor's entry on to the first that shows. With `skips_key`, older versions of `key` do not.
+    fn find_forward(&mut self, mut skips_key: bool) -> Result<()> {
+        while self.cursor.valid() {
+            let (key, seqno) = (self.cursor.key(), self.cursor.seqno());
+            if self.bounds.upper.as_deref().is_some_and(|upper| key >= upper) {
+                return Ok(());
+            }
+            if seqno <= self.view && !(skips_key && key == self.key) {
+                self.key.clear();
+                self.key.extend_from_slice(key);
+                if self.cursor.kind() == Kind::Put && self.cover.at(key) <= seqno {
+                    self.value.clear();
+                    self.value.extend_from_slice(self.cursor.value());
+                    self.place = Place::Forward;
+                    return Ok(());
+                }
+                skips_key = true;
+            }
+            self.cursor.next()?;
+        }
+        Ok(())
+    }
+
+    /// From the cursor's entry back to the first key that shows.
+    fn find_backward(&mut self) -> Result<()> {
+        while self.cursor.valid() {
+            if self.bounds.lower.as_deref().is_some_and(|lower| self.cursor.key() < lower) {
+                return Ok(());
+            }
+            self.key.clear();
+            self.key.extend_from_slice(self.cursor.key());
+            // Backwards, the newest version that the view sees comes last.
+            let mut shows = false;
+            while self.cursor.valid() && self.cursor.key() == self.key {
+                if self.cursor.seqno() <= self.view {
+                    shows = self.cursor.kind() == Kind::Put && self.cover.at(&self.key) <= self.cursor.seqno();
+                    self.value.clear();
+                    self.value.extend_from_slice(self.cursor.value());
+                }
+                self.cursor.prev()?;
+            }
+            if shows {
+                self.place = Place::Backward;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for Iter {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.place == Place::New
+            && let Err(error) = self.seek_to_first()
+        {
+            return Some(Err(error));
+        }
+        let pair = self.entry().map(|(key, value)| (key.to_vec(), value.to_vec()))?;
+        if let Err(error) = self.step_forward() {
+            return Some(Err(error));
+        }
+        Some(Ok(pair))
+    }
+}

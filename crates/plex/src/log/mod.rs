@@ -1,0 +1,226 @@
+//! The write-ahead log: what the memtables hold, on disk, one file a memtable.
+//!
+//! W1. Records of all files together, in the order of file numbers, are one history; recovery yields a prefix of it.
+//! W2. A sync covers all earlier files first. Behind a sync, the next write is led by a *mark* that says how far this file
+//!     was synced; so damage before a mark is corruption, and damage behind all marks is a torn tail, which is cut
+//!     together with everything later.
+//! W3. After a failed write or sync nothing more is appended.
+//!
+//! Format: docs/formats/plex-wal.md.
+
+mod frame;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use vfs::{File, FileSystem};
+
+use crate::batch::WriteBatch;
+use crate::error::{Error, Result};
+use crate::key::Seqno;
+pub(crate) use frame::{FileType, FrameWriter, Frames, Header};
+
+/// The kind of file this is.
+const WAL: FileType = FileType { magic: *b"plexwal\n", version: 1 };
+
+/// First byte of a mark; behind it stands the synced length, 8 bytes.
+const MARK: u8 = 0;
+
+/// Length of a mark, in bytes.
+const MARK_LEN: usize = 9;
+
+/// The log that is written to.
+pub(crate) struct WalWriter {
+    pub number: u64,
+    frames: FrameWriter,
+    /// The sequence number that a record without one would have.
+    next_seqno: Option<Seqno>,
+    /// How far the file was synced, and how far the last mark says it was.
+    synced: u64,
+    marked: u64,
+    /// Earlier files that were not synced to their end, oldest first.
+    unsynced: Vec<Arc<dyn File>>,
+    is_name_synced: bool,
+    record: Vec<u8>,
+}
+
+impl WalWriter {
+    /// Creates the file. `before` is the log that this one goes on from.
+    pub fn create(
+        fs: &dyn FileSystem,
+        path: &Path,
+        number: u64,
+        identity: u64,
+        before: Option<WalWriter>,
+    ) -> Result<Self> {
+        let previous = before.as_ref().map_or((0, 0), |wal| (wal.number, wal.frames.end()));
+        let frames = FrameWriter::create(fs, path, WAL, Header { identity, previous })?;
+        let mut unsynced = Vec::new();
+        if let Some(before) = before {
+            unsynced = before.unsynced;
+            if before.synced < before.frames.end() {
+                unsynced.push(before.frames.file().clone());
+            }
+        }
+        Ok(Self {
+            number,
+            frames,
+            next_seqno: None,
+            synced: 0,
+            marked: 0,
+            unsynced,
+            is_name_synced: false,
+            record: Vec::new(),
+        })
+    }
+
+    /// Appends a batch; it is with the operating system when this returns, and durable after the next [`sync`](Self::sync).
+    /// Returns the bytes written.
+    pub fn append(&mut self, batch: &WriteBatch, seqno: Seqno) -> Result<u64> {
+        let before = self.frames.end();
+        if self.marked < self.synced {
+            let mut mark = [MARK; MARK_LEN];
+            mark[1..].copy_from_slice(&self.synced.to_le_bytes());
+            self.frames.push(&mark);
+            self.marked = self.synced;
+        }
+        batch.encode((self.next_seqno != Some(seqno)).then_some(seqno), &mut self.record);
+        self.frames.push(&self.record);
+        self.frames.write()?;
+        self.next_seqno = Some(seqno + batch.len() as u64);
+        Ok(self.frames.end() - before)
+    }
+
+    /// What has to be synced to make everything appended so far durable, in this file and the earlier ones.
+    pub fn sync_plan(&self) -> SyncPlan {
+        let mut files = self.unsynced.clone();
+        files.push(self.frames.file().clone());
+        SyncPlan { number: self.number, end: self.frames.end(), files, needs_dir: !self.is_name_synced }
+    }
+
+    /// A plan of this log was carried out.
+    pub fn note_synced(&mut self, plan: &SyncPlan) {
+        if plan.number == self.number {
+            self.unsynced.clear();
+            self.is_name_synced = true;
+            self.synced = self.synced.max(plan.end);
+        }
+    }
+
+    /// Files before this one are not needed any more, since tables hold what they held.
+    pub fn forget_before(&mut self, number: u64) {
+        if number >= self.number {
+            self.unsynced.clear();
+        }
+    }
+
+    /// Bytes in this file.
+    pub fn len(&self) -> u64 {
+        self.frames.end()
+    }
+}
+
+/// Files to sync, taken from a [`WalWriter`] so that others may append meanwhile.
+pub(crate) struct SyncPlan {
+    number: u64,
+    end: u64,
+    /// Oldest first.
+    files: Vec<Arc<dyn File>>,
+    needs_dir: bool,
+}
+
+impl SyncPlan {
+    /// Syncs; blocks as long as the device takes.
+    ///
+    /// # Errors
+    /// After any, nothing more may be appended (W3).
+    pub fn run(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+        self.files[..self.files.len() - 1].iter().try_for_each(|file| file.sync_data())?;
+        if self.needs_dir {
+            fs.sync_dir(dir)?;
+        }
+        Ok(self.files[self.files.len() - 1].sync_data()?)
+    }
+}
+
+/// How far the log was sound.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Tail {
+    /// Up to its end.
+    Whole,
+    /// Up to this offset of this file; what follows was never synced and is gone.
+    CutAt { number: u64, offset: u64 },
+}
+
+/// A log file to be read.
+pub(crate) struct WalFile {
+    pub number: u64,
+    pub identity: u64,
+    pub path: PathBuf,
+}
+
+impl WalFile {
+    fn read(&self, fs: &dyn FileSystem) -> Result<Frames> {
+        Frames::read(fs, &self.path, WAL, Some(self.identity))
+    }
+}
+
+/// Reads the log files (in ascending order of numbers) and hands every batch to `apply` with its first sequence number.
+///
+/// # Errors
+/// Corruption where the log was synced (W2); errors of `apply`.
+pub(crate) fn replay(
+    fs: &dyn FileSystem,
+    files: &[WalFile],
+    mut apply: impl FnMut(u64, Seqno, &WriteBatch) -> Result<()>,
+) -> Result<Tail> {
+    let mut previous = None;
+    for (index, WalFile { number, path, .. }) in files.iter().enumerate() {
+        let mut frames = files[index].read(fs)?;
+        // A file that does not go on where the one before ends: what that one has lost comes first, so it ends here.
+        let follows = frames.header.is_some_and(|header| previous.is_none_or(|before| header.previous == before));
+        let mut next_seqno = 0;
+        while let Some(record) = if follows { frames.next() } else { None } {
+            if record[0] == MARK && record.len() == MARK_LEN {
+                continue;
+            }
+            let offset = record.len() as u64;
+            let Some((seqno, batch)) = WriteBatch::decode(record, next_seqno) else {
+                let offset = frames.offset() - offset;
+                return Err(Error::corruption(path, offset, "a whole record of the log is no batch"));
+            };
+            next_seqno = seqno + batch.len() as u64;
+            apply(*number, seqno, &batch)?;
+        }
+        if !frames.is_at_end() || !follows {
+            refuse_if_synced(fs, &frames, &files[index + 1..])?;
+            return Ok(Tail::CutAt { number: *number, offset: frames.offset() });
+        }
+        previous = Some((*number, frames.offset()));
+    }
+    Ok(Tail::Whole)
+}
+
+/// W2: damage at the current place of `frames` must not lie before any mark.
+fn refuse_if_synced(fs: &dyn FileSystem, frames: &Frames, later: &[WalFile]) -> Result<()> {
+    let synced = |frames: &Frames| {
+        let marks = frames.records_of_len(MARK_LEN).filter(|record| record[0] == MARK);
+        marks.map(|mark| u64::from_le_bytes(std::array::from_fn(|i| mark[1 + i]))).max().unwrap_or(0)
+    };
+    let lost = |upto: String| {
+        let what = format!("damage in a part of the log that was synced{upto}; the changes from here on are lost");
+        Error::corruption(&frames.path, frames.offset(), what)
+    };
+    if synced(frames) > frames.offset() {
+        return Err(lost(format!(" up to offset {}", synced(frames))));
+    }
+    for file in later {
+        if synced(&file.read(fs)?) > 0 {
+            return Err(lost(format!(", as {} shows", file.path.display())));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! Options, with defaults that need no thought.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use base::random::OsEntropy;
+use base::{Entropy, Rng};
+use vfs::{FileSystem, RealFs};
+
+use crate::compaction::Policy;
+use crate::db::Db;
+use crate::error::{Error, Result};
+
+/// What a write has reached when it returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wal {
+    /// The medium: a power cut loses nothing. Writers that arrive together share one sync.
+    Sync,
+    /// The operating system: a killed process loses nothing, a power cut the last moments (a suffix of the history).
+    /// [`Db::sync`] brings everything to the medium.
+    Async,
+    /// Nowhere: what was not flushed is lost. For data that another log holds; see
+    /// [`WriteBatch::set_lsn`](crate::WriteBatch::set_lsn).
+    Off,
+}
+
+/// Who flushes and compacts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Background {
+    /// A thread for each.
+    Threads,
+    /// The writing thread itself, as soon as a memtable is full: slow writes now and then, the same files every time.
+    Inline,
+    /// Whoever calls [`Db::flush`] and [`Db::compact_step`]; memtables pile up until then.
+    Manual,
+}
+
+/// How to open a database.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub(crate) fs: Arc<dyn FileSystem>,
+    pub(crate) seed: Option<u64>,
+    pub(crate) create_if_missing: bool,
+    pub(crate) wal: Wal,
+    pub(crate) background: Background,
+    pub(crate) policy: Policy,
+    pub(crate) memtable_bytes: usize,
+    pub(crate) immutable_memtables_max: usize,
+    pub(crate) block_bytes: usize,
+    pub(crate) table_bytes: u64,
+    pub(crate) filter_bits_per_key: u32,
+    pub(crate) block_cache_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Options {
+    /// The defaults, which stand at each method.
+    pub fn new() -> Self {
+        Self {
+            fs: Arc::new(RealFs),
+            seed: None,
+            create_if_missing: true,
+            wal: Wal::Async,
+            background: Background::Threads,
+            policy: Policy::default(),
+            memtable_bytes: 64 << 20,
+            immutable_memtables_max: 2,
+            block_bytes: 4 << 10,
+            table_bytes: 8 << 20,
+            filter_bits_per_key: 16,
+            block_cache_bytes: 64 << 20,
+        }
+    }
+
+    /// Opens the database in this directory, or makes one.
+    ///
+    /// # Errors
+    /// [`vfs::FsError::Locked`] if it is open already; corruption; a newer format; an option out of range.
+    pub fn open(self, dir: impl AsRef<Path>) -> Result<Db> {
+        Db::open(dir, self)
+    }
+
+    /// Where files live. Default: the real file system.
+    pub fn file_system(mut self, fs: Arc<dyn FileSystem>) -> Self {
+        self.fs = fs;
+        self
+    }
+
+    /// Makes everything random follow from this number. Default: the operating system's entropy.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Whether a missing database is made. Default: yes.
+    pub fn create_if_missing(mut self, create: bool) -> Self {
+        self.create_if_missing = create;
+        self
+    }
+
+    /// What a write waits for. Default: [`Wal::Async`].
+    pub fn wal(mut self, wal: Wal) -> Self {
+        self.wal = wal;
+        self
+    }
+
+    /// Who flushes and compacts. Default: [`Background::Threads`].
+    pub fn background(mut self, background: Background) -> Self {
+        self.background = background;
+        self
+    }
+
+    /// How tables are chosen for merging. Default: [`Policy::ldc_ranged`]. It may differ from open to open.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Memory of a memtable at which it is flushed, in bytes, from 1 KiB. Default: 64 MiB.
+    pub fn memtable_bytes(mut self, bytes: usize) -> Self {
+        self.memtable_bytes = bytes;
+        self
+    }
+
+    /// Full memtables at which writers wait for a flush, at least 1. Default: 2.
+    pub fn immutable_memtables_max(mut self, count: usize) -> Self {
+        self.immutable_memtables_max = count;
+        self
+    }
+
+    /// Length at which a block of a table ends, in bytes, from 64 to 1 MiB. Default: 4 KiB.
+    pub fn block_bytes(mut self, bytes: usize) -> Self {
+        self.block_bytes = bytes;
+        self
+    }
+
+    /// Length at which a table ends, in bytes, from 1 KiB, where the policy has no length of its own. Default: 8 MiB.
+    pub fn table_bytes(mut self, bytes: u64) -> Self {
+        self.table_bytes = bytes;
+        self
+    }
+
+    /// Bits of filter per key, up to 64; 0 for no filters. Default: 16.
+    pub fn filter_bits_per_key(mut self, bits: u32) -> Self {
+        self.filter_bits_per_key = bits;
+        self
+    }
+
+    /// Memory for blocks of tables, in bytes. Indexes on top, filters and sketches of open tables are not counted.
+    /// Default: 64 MiB.
+    pub fn block_cache_bytes(mut self, bytes: usize) -> Self {
+        self.block_cache_bytes = bytes;
+        self
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        let wrong = |what: &str| Err(Error::InvalidArgument(what.into()));
+        if self.memtable_bytes < 1 << 10 {
+            return wrong("memtable_bytes is below 1 KiB");
+        }
+        if self.immutable_memtables_max == 0 {
+            return wrong("immutable_memtables_max is 0");
+        }
+        if !(64..=1 << 20).contains(&self.block_bytes) {
+            return wrong("block_bytes is not within 64 and 1 MiB");
+        }
+        if self.table_bytes < 1 << 10 {
+            return wrong("table_bytes is below 1 KiB");
+        }
+        if self.filter_bits_per_key > 64 {
+            return wrong("filter_bits_per_key is above 64");
+        }
+        Ok(())
+    }
+
+    pub(crate) fn rng(&self) -> Rng {
+        self.seed.map_or_else(|| OsEntropy.rng(), Rng::new)
+    }
+}

@@ -1,0 +1,359 @@
+//! A block: sorted entries with prefix compression, and restart points to search by.
+//!
+//! ```text
+//!   entry   shared | unshared | seqno and kind | value length   (integers of variable length)
+//!           | key without its first `shared` bytes | value
+//!   block   entry ... | restart offset (4 bytes each) ... | number of restarts (4 bytes)
+//! ```
+//!
+//! B1. The entry at a restart offset shares nothing, so a search can begin there.
+//! B2. Entries are in the order of [`crate::key`]; blocks of an index have sequence number 0 everywhere and may repeat a
+//!     key.
+//!
+//! Format: docs/formats/sstable.md. Nothing read from a block is trusted: a wrong length is an error, never a panic.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
+
+use base::varint;
+
+use crate::key::{self, Kind, Seqno};
+
+/// Entries from one restart point to the next.
+const RESTART_INTERVAL: usize = 16;
+
+/// Puts a block together.
+#[derive(Default)]
+pub(super) struct BlockBuilder {
+    bytes: Vec<u8>,
+    restarts: Vec<u32>,
+    since_restart: usize,
+    last_key: Vec<u8>,
+}
+
+impl BlockBuilder {
+    /// Adds an entry behind all others.
+    pub fn add(&mut self, key: &[u8], seqno_kind: u64, value: &[u8]) {
+        let mut shared = 0;
+        if self.restarts.is_empty() || self.since_restart == RESTART_INTERVAL {
+            self.restarts.push(self.bytes.len() as u32);
+            self.since_restart = 0;
+        } else {
+            shared = self.last_key.iter().zip(key).take_while(|(a, b)| a == b).count();
+        }
+        varint::put(&mut self.bytes, shared as u64);
+        varint::put(&mut self.bytes, (key.len() - shared) as u64);
+        varint::put(&mut self.bytes, seqno_kind);
+        varint::put(&mut self.bytes, value.len() as u64);
+        self.bytes.extend_from_slice(&key[shared..]);
+        self.bytes.extend_from_slice(value);
+        self.since_restart += 1;
+        self.last_key.truncate(shared);
+        self.last_key.extend_from_slice(&key[shared..]);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.restarts.is_empty()
+    }
+
+    /// Its length if it were finished now, in bytes.
+    pub fn len(&self) -> usize {
+        self.bytes.len() + self.restarts.len() * 4 + 4
+    }
+
+    pub fn last_key(&self) -> &[u8] {
+        &self.last_key
+    }
+
+    /// The block; the builder is empty again.
+    pub fn finish(&mut self) -> Vec<u8> {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        for restart in &self.restarts {
+            bytes.extend_from_slice(&restart.to_le_bytes());
+        }
+        bytes.extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
+        self.restarts.clear();
+        self.since_restart = 0;
+        self.last_key.clear();
+        bytes
+    }
+}
+
+/// A block in memory.
+#[derive(Debug)]
+pub(crate) struct Block {
+    bytes: Box<[u8]>,
+    /// Where the entries end and the restart offsets begin.
+    entries_end: usize,
+    restart_count: usize,
+}
+
+impl Block {
+    /// `None` if the bytes cannot be a block.
+    pub fn new(bytes: Vec<u8>) -> Option<Self> {
+        let count_at = bytes.len().checked_sub(4)?;
+        let restart_count = u32::from_le_bytes(bytes[count_at..].try_into().ok()?) as usize;
+        let entries_end = count_at.checked_sub(restart_count.checked_mul(4)?)?;
+        let block = Self { bytes: bytes.into_boxed_slice(), entries_end, restart_count };
+        let sound =
+            (0..restart_count).all(|i| block.restart(i) < entries_end) && (restart_count > 0 || entries_end == 0);
+        sound.then_some(block)
+    }
+
+    /// Bytes it takes.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn restart(&self, index: usize) -> usize {
+        let at = self.entries_end + index * 4;
+        self.bytes
+            .get(at..at + 4)
+            .and_then(|b| b.try_into().ok())
+            .map_or(usize::MAX, |b| u32::from_le_bytes(b) as usize)
+    }
+
+    /// Reads the head of the entry at `at`.
+    fn head(&self, at: usize) -> Option<Head> {
+        let entries = &self.bytes[..self.entries_end];
+        let mut rest = entries.get(at..)?;
+        let shared = usize::try_from(varint::take(&mut rest)?).ok()?;
+        let unshared = usize::try_from(varint::take(&mut rest)?).ok()?;
+        let (seqno, kind) = key::unpack(varint::take(&mut rest)?)?;
+        let value_len = usize::try_from(varint::take(&mut rest)?).ok()?;
+        let key_at = entries.len() - rest.len();
+        let value_at = key_at.checked_add(unshared)?;
+        let end = value_at.checked_add(value_len)?;
+        (end <= entries.len()).then_some(Head { shared, key: key_at..value_at, seqno, kind, value: value_at..end })
+    }
+}
+
+struct Head {
+    shared: usize,
+    key: Range<usize>,
+    seqno: Seqno,
+    kind: Kind,
+    value: Range<usize>,
+}
+
+/// The block is not well formed; the caller knows which one it is.
+#[derive(Debug)]
+pub(super) struct Malformed;
+
+/// A position in a block. Its methods that look at an entry must only be called while it is [`valid`](Self::valid).
+pub(super) struct BlockCursor {
+    block: Arc<Block>,
+    /// Where the current entry begins; `entries_end` when there is none.
+    at: usize,
+    key: Vec<u8>,
+    seqno: Seqno,
+    kind: Kind,
+    value: Range<usize>,
+}
+
+impl BlockCursor {
+    /// Not yet on an entry.
+    pub fn new(block: Arc<Block>) -> Self {
+        let at = block.entries_end;
+        Self { block, at, key: Vec::new(), seqno: 0, kind: Kind::Put, value: 0..0 }
+    }
+
+    pub fn valid(&self) -> bool {
+        self.at < self.block.entries_end
+    }
+
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    pub fn seqno(&self) -> Seqno {
+        self.seqno
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub fn value(&self) -> &[u8] {
+        &self.block.bytes[self.value.clone()]
+    }
+
+    pub fn seek_to_first(&mut self) -> Result<(), Malformed> {
+        self.key.clear();
+        self.load(0)
+    }
+
+    pub fn seek_to_last(&mut self) -> Result<(), Malformed> {
+        self.restart_at(self.block.restart_count.saturating_sub(1))?;
+        while self.valid() && self.value.end < self.block.entries_end {
+            self.next()?;
+        }
+        Ok(())
+    }
+
+    /// To the first entry at or behind this place; not valid if there is none.
+    pub fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<(), Malformed> {
+        let is_before = |at: (&[u8], Seqno)| key::compare(at, (key, seqno)) == Ordering::Less;
+        // The last restart point whose entry is before the target; the first one if none is.
+        let (mut low, mut high) = (0, self.block.restart_count);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            let head = self.block.head(self.block.restart(middle)).ok_or(Malformed)?;
+            if is_before((&self.block.bytes[head.key.clone()], head.seqno)) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        self.restart_at(low)?;
+        while self.valid() && is_before((&self.key, self.seqno)) {
+            self.next()?;
+        }
+        Ok(())
+    }
+
+    pub fn next(&mut self) -> Result<(), Malformed> {
+        self.load(self.value.end)
+    }
+
+    pub fn prev(&mut self) -> Result<(), Malformed> {
+        let target = self.at;
+        // The last restart point before this entry.
+        let (mut low, mut high) = (0, self.block.restart_count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.block.restart(middle) < target {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if low == 0 {
+            self.at = self.block.entries_end;
+            return Ok(());
+        }
+        self.restart_at(low - 1)?;
+        while self.valid() && self.value.end < target {
+            self.next()?;
+        }
+        Ok(())
+    }
+
+    fn restart_at(&mut self, index: usize) -> Result<(), Malformed> {
+        self.key.clear();
+        let at = if self.block.restart_count == 0 { self.block.entries_end } else { self.block.restart(index) };
+        self.load(at)
+    }
+
+    /// Goes to the entry at `at`, whose predecessor's key is in the buffer.
+    fn load(&mut self, at: usize) -> Result<(), Malformed> {
+        if at >= self.block.entries_end {
+            self.at = self.block.entries_end;
+            return Ok(());
+        }
+        let head = self.block.head(at).ok_or(Malformed)?;
+        if head.shared > self.key.len() {
+            return Err(Malformed);
+        }
+        self.key.truncate(head.shared);
+        self.key.extend_from_slice(&self.block.bytes[head.key.clone()]);
+        (self.at, self.seqno, self.kind, self.value) = (at, head.seqno, head.kind, head.value);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Rng;
+
+    type Entry = (Vec<u8>, Seqno, Vec<u8>);
+
+    fn random_entries(rng: &mut Rng, count: u64) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = (0..count)
+            .map(|seqno| {
+                let key = format!("{:0w$}", rng.below(count), w = 1 + rng.below(6) as usize).into_bytes();
+                (key, seqno, vec![7; rng.below(20) as usize])
+            })
+            .collect();
+        entries.sort_by(|a, b| key::compare((&a.0, a.1), (&b.0, b.1)));
+        entries
+    }
+
+    fn build(entries: &[Entry]) -> Arc<Block> {
+        let mut builder = BlockBuilder::default();
+        entries.iter().for_each(|(k, s, v)| builder.add(k, key::pack(*s, Kind::Put), v));
+        let len = builder.len();
+        let bytes = builder.finish();
+        assert_eq!(bytes.len(), len);
+        Arc::new(Block::new(bytes).expect("what was built is a block"))
+    }
+
+    fn here(cursor: &BlockCursor) -> Option<Entry> {
+        cursor.valid().then(|| (cursor.key().to_vec(), cursor.seqno(), cursor.value().to_vec()))
+    }
+
+    /// Walks and seeks agree with the sorted entries, in both directions.
+    #[test]
+    fn agrees_with_a_sorted_list() {
+        let mut rng = Rng::new(5);
+        for count in [0, 1, 2, 16, 17, 33, 200] {
+            let entries = random_entries(&mut rng, count);
+            let mut cursor = BlockCursor::new(build(&entries));
+            cursor.seek_to_first().unwrap();
+            for entry in &entries {
+                assert_eq!(here(&cursor).as_ref(), Some(entry));
+                cursor.next().unwrap();
+            }
+            assert!(!cursor.valid());
+            cursor.seek_to_last().unwrap();
+            for entry in entries.iter().rev() {
+                assert_eq!(here(&cursor).as_ref(), Some(entry));
+                cursor.prev().unwrap();
+            }
+            assert!(!cursor.valid());
+            for _ in 0..200 {
+                let target = (format!("{:03}", rng.below(250)).into_bytes(), rng.below(220));
+                cursor.seek(&target.0, target.1).unwrap();
+                let expected =
+                    entries.iter().find(|e| key::compare((&e.0, e.1), (&target.0, target.1)) != Ordering::Less);
+                assert_eq!(here(&cursor).as_ref(), expected);
+            }
+        }
+    }
+
+    /// Any bytes at all: errors, never a panic and never an endless walk.
+    #[test]
+    fn damaged_blocks_do_not_panic() {
+        let mut rng = Rng::new(6);
+        let mut builder = BlockBuilder::default();
+        for (k, s, v) in random_entries(&mut rng, 60) {
+            builder.add(&k, key::pack(s, Kind::Put), &v);
+        }
+        let sound = builder.finish();
+        for _ in 0..3000 {
+            let mut bytes = sound.clone();
+            for _ in 0..=rng.below(3) {
+                let at = rng.below(bytes.len() as u64) as usize;
+                bytes[at] = rng.next_u64() as u8;
+            }
+            bytes.truncate(bytes.len() - (rng.below(2) * rng.below(8)) as usize);
+            let Some(block) = Block::new(bytes) else { continue };
+            let mut cursor = BlockCursor::new(Arc::new(block));
+            let mut steps = 0;
+            let mut outcome = cursor.seek_to_first();
+            while outcome.is_ok() && cursor.valid() {
+                outcome = cursor.next();
+                steps += 1;
+            }
+            assert!(steps <= sound.len());
+            let _ = cursor.seek(b"050", 3);
+            let mut outcome = cursor.seek_to_last();
+            while outcome.is_ok() && cursor.valid() && steps < 2 * sound.len() {
+                outcome = cursor.prev();
+                steps += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Writes one table, front to back, from sorted entries.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use base::varint;
+use vfs::{File, FileSystem, OpenOptions};
+
+use super::block::BlockBuilder;
+use super::filter;
+use super::format::{self, FOOTER_LEN, Footer, Handle, Meta};
+use super::{TableInfo, TableOptions};
+use crate::error::Result;
+use crate::key::{self, Kind, Seqno};
+use crate::range_tombstone::RangeTombstone;
+use crate::sketch::Sketch;
+
+/// Bytes gathered before they are handed to the file.
+const WRITE_BUFFER_BYTES: usize = 256 << 10;
+
+/// A table being written. Dropped unfinished, it leaves a file that no manifest names.
+pub(crate) struct TableBuilder {
+    file: Arc<dyn File>,
+    options: TableOptions,
+    identity: u64,
+    /// What of the file is not written yet; `written` bytes stand before it.
+    buffer: Vec<u8>,
+    written: u64,
+    block: BlockBuilder,
+    index: BlockBuilder,
+    top_index: BlockBuilder,
+    /// A finished data block waits for its index entry until the first key behind it is known.
+    pending: Option<Handle>,
+    last_key: Vec<u8>,
+    first_key: Option<Vec<u8>>,
+    hashes: Vec<u64>,
+    sketch: Sketch,
+    ranges: Vec<RangeTombstone>,
+    meta: Meta,
+}
+
+impl TableBuilder {
+    /// Creates the file, which must not exist.
+    pub fn new(fs: &dyn FileSystem, path: &Path, identity: u64, options: TableOptions) -> Result<Self> {
+        let file = fs.open(path, OpenOptions::write().create_new())?;
+        Ok(Self {
+            file,
+            options,
+            identity,
+            buffer: Vec::new(),
+            written: 0,
+            block: BlockBuilder::default(),
+            index: BlockBuilder::default(),
+            top_index: BlockBuilder::default(),
+            pending: None,
+            last_key: Vec::new(),
+            first_key: None,
+            hashes: Vec::new(),
+            sketch: Sketch::default(),
+            ranges: Vec::new(),
+            meta: Meta { seqno_min: Seqno::MAX, ..Meta::default() },
+        })
+    }
+
+    /// Adds an entry behind all others, in the order of entries.
+    pub fn add(&mut self, user_key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) -> Result<()> {
+        self.end_pending(Some(user_key));
+        let is_new_key = self.first_key.is_none() || user_key != self.last_key;
+        if is_new_key {
+            let hash = key::hash(user_key);
+            self.hashes.push(hash);
+            self.sketch.add(hash);
+            self.last_key.clear();
+            self.last_key.extend_from_slice(user_key);
+            self.first_key.get_or_insert_with(|| user_key.to_vec());
+        }
+        self.block.add(user_key, key::pack(seqno, kind), value);
+        self.meta.entry_count += 1;
+        self.meta.tombstone_count += u64::from(kind == Kind::Delete);
+        self.meta.user_bytes += (user_key.len() + value.len()) as u64;
+        self.note_seqno(seqno);
+        if self.block.len() >= self.options.block_bytes {
+            self.end_block()?;
+        }
+        Ok(())
+    }
+
+    /// Adds a deleted range; in any order.
+    pub fn add_range(&mut self, tombstone: RangeTombstone) {
+        self.note_seqno(tombstone.seqno);
+        self.meta.tombstone_count += 1;
+        self.ranges.push(tombstone);
+    }
+
+    fn note_seqno(&mut self, seqno: Seqno) {
+        self.meta.seqno_min = self.meta.seqno_min.min(seqno);
+        self.meta.seqno_max = self.meta.seqno_max.max(seqno);
+    }
+
+    /// Bytes of entries so far, roughly what the file will have.
+    pub fn len(&self) -> u64 {
+        self.written + (self.buffer.len() + self.block.len()) as u64
+    }
+
+    fn end_block(&mut self) -> Result<()> {
+        if !self.block.is_empty() {
+            let bytes = self.block.finish();
+            self.pending = Some(self.append(bytes)?);
+        }
+        Ok(())
+    }
+
+    /// Gives the pending data block its index entry, now that the key behind it is known (or that none follows).
+    fn end_pending(&mut self, next_key: Option<&[u8]>) {
+        if let Some(handle) = self.pending.take() {
+            let separator = next_key.map_or_else(|| self.last_key.clone(), |next| key::separator(&self.last_key, next));
+            let mut value = Vec::new();
+            handle.put(&mut value);
+            self.index.add(&separator, 0, &value);
+        }
+    }
+
+    /// Appends a part with its trailer.
+    fn append(&mut self, mut part: Vec<u8>) -> Result<Handle> {
+        let handle = Handle { offset: self.written + self.buffer.len() as u64, len: part.len() as u64 };
+        format::seal(self.identity, handle.offset, &mut part);
+        self.buffer.extend_from_slice(&part);
+        if self.buffer.len() >= WRITE_BUFFER_BYTES {
+            self.write_buffer()?;
+        }
+        Ok(handle)
+    }
+
+    fn write_buffer(&mut self) -> Result<()> {
+        self.file.write_all_at(&self.buffer, self.written)?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Writes what is left and syncs the file. Its name is not durable yet.
+    pub fn finish(mut self) -> Result<TableInfo> {
+        self.end_block()?;
+        self.end_pending(None);
+        self.write_index()?;
+        let top_index = self.top_index.finish();
+        self.meta.top_index = self.append(top_index)?;
+        let filter = filter::build(&self.hashes, self.options.filter_bits_per_key);
+        self.meta.filter = self.append(filter)?;
+        let sketch = self.sketch.encode();
+        self.meta.sketch = self.append(sketch)?;
+        let ranges = std::mem::take(&mut self.ranges);
+        self.meta.ranges = self.append(encode_ranges(&ranges))?;
+        let meta = self.meta.encode();
+        let meta = self.append(meta)?;
+        let footer_at = self.written + self.buffer.len() as u64;
+        self.buffer.extend_from_slice(&Footer { meta, identity: self.identity }.encode(footer_at));
+        self.write_buffer()?;
+        self.file.sync_all()?;
+        debug_assert_eq!(self.written, footer_at + FOOTER_LEN as u64);
+        Ok(self.info(ranges))
+    }
+
+    /// The index is written behind the data, in blocks, with an index of these blocks on top.
+    fn write_index(&mut self) -> Result<()> {
+        let mut index = std::mem::take(&mut self.index);
+        let whole = index.finish();
+        let mut part = BlockBuilder::default();
+        let block = super::block::Block::new(whole).expect("a block just built is well formed");
+        let mut cursor = super::block::BlockCursor::new(Arc::new(block));
+        let sound = "a block just built is well formed";
+        cursor.seek_to_first().expect(sound);
+        while cursor.valid() {
+            part.add(cursor.key(), 0, cursor.value());
+            cursor.next().expect(sound);
+            if part.len() >= self.options.block_bytes || !cursor.valid() {
+                let last = part.last_key().to_vec();
+                let bytes = part.finish();
+                let mut value = Vec::new();
+                self.append(bytes)?.put(&mut value);
+                self.top_index.add(&last, 0, &value);
+            }
+        }
+        Ok(())
+    }
+
+    fn info(&self, ranges: Vec<RangeTombstone>) -> TableInfo {
+        let range_start = ranges.iter().map(|t| &t.start).min();
+        let range_end = ranges.iter().map(|t| &t.end).max();
+        let smallest = match (&self.first_key, range_start) {
+            (Some(key), Some(start)) => key.min(start).clone(),
+            (Some(key), None) => key.clone(),
+            (None, start) => start.cloned().unwrap_or_default(),
+        };
+        let last = self.first_key.as_ref().map(|_| &self.last_key);
+        let (largest, largest_is_excluded) = match (last, range_end) {
+            (Some(key), Some(end)) if end > key => (end.clone(), true),
+            (Some(key), _) => (key.clone(), false),
+            (None, end) => (end.cloned().unwrap_or_default(), true),
+        };
+        TableInfo {
+            identity: self.identity,
+            bytes: self.written,
+            entry_count: self.meta.entry_count,
+            smallest,
+            largest,
+            largest_is_excluded,
+        }
+    }
+}
+
+/// Number of tombstones, then of each: start, end (length and bytes) and sequence number.
+fn encode_ranges(ranges: &[RangeTombstone]) -> Vec<u8> {
+    let mut out = Vec::new();
+    varint::put(&mut out, ranges.len() as u64);
+    for range in ranges {
+        for key in [&range.start, &range.end] {
+            varint::put(&mut out, key.len() as u64);
+            out.extend_from_slice(key);
+        }
+        varint::put(&mut out, range.seqno);
+    }
+    out
+}
+
+/// Undoes [`encode_ranges`].
+pub(super) fn decode_ranges(mut bytes: &[u8]) -> Option<Vec<RangeTombstone>> {
+    let rest = &mut bytes;
+    let count = varint::take(rest)?;
+    let mut ranges = Vec::new();
+    for _ in 0..count {
+        let mut key = || {
+            let len = usize::try_from(varint::take(rest)?).ok()?;
+            let (key, behind) = rest.split_at_checked(len)?;
+            *rest = behind;
+            Some(key.to_vec())
+        };
+        let (start, end) = (key()?, key()?);
+        ranges.push(RangeTombstone { start, end, seqno: varint::take(rest)? });
+    }
+    rest.is_empty().then_some(ranges)
+}

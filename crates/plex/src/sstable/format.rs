@@ -1,0 +1,183 @@
+//! The fixed parts of a table file: block trailers, handles, the meta block, the footer.
+//!
+//! ```text
+//!   data block ... | index block ... | top index | filter | sketch | range tombstones | meta | footer (48 bytes)
+//! ```
+//!
+//! Every part but the footer is followed by a trailer of five bytes: compression (0: none) and a CRC-32C over the
+//! file's identity, the part's offset, its bytes and the compression byte. So a block of another file, or of another
+//! place, does not pass. Format: docs/formats/sstable.md.
+
+use std::path::Path;
+
+use base::checksum::Crc32c;
+use base::varint;
+
+use crate::error::{Error, Result};
+use crate::key::Seqno;
+
+/// The last bytes of every table.
+const MAGIC: [u8; 8] = *b"plexsst\n";
+
+/// The version this release writes, and the newest it reads.
+const VERSION: u32 = 1;
+
+/// Length of a footer, in bytes.
+pub(super) const FOOTER_LEN: usize = 48;
+
+/// Length of a trailer, in bytes.
+pub(super) const TRAILER_LEN: usize = 5;
+
+/// Longest part that is read as a whole, in bytes: the largest value, with room for its key and head.
+const PART_LEN_MAX: u64 = (1 << 30) + (1 << 20);
+
+/// Where a part lies; the trailer is not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Handle {
+    pub offset: u64,
+    pub len: u64,
+}
+
+impl Handle {
+    pub fn put(self, out: &mut Vec<u8>) {
+        varint::put(out, self.offset);
+        varint::put(out, self.len);
+    }
+
+    pub fn take(bytes: &mut &[u8]) -> Option<Self> {
+        let (offset, len) = (varint::take(bytes)?, varint::take(bytes)?);
+        (len <= PART_LEN_MAX).then_some(Self { offset, len })
+    }
+
+    /// A handle that is all of the bytes.
+    pub fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let handle = Self::take(&mut bytes)?;
+        bytes.is_empty().then_some(handle)
+    }
+}
+
+/// The checksum of a part.
+pub(super) fn checksum(identity: u64, offset: u64, bytes: &[u8]) -> u32 {
+    let mut crc = Crc32c::new();
+    crc.update(&identity.to_le_bytes()).update(&offset.to_le_bytes()).update(bytes);
+    crc.finish()
+}
+
+/// Appends the trailer to `part`, which begins at `offset` of the file.
+pub(super) fn seal(identity: u64, offset: u64, part: &mut Vec<u8>) {
+    part.push(0);
+    let crc = checksum(identity, offset, part);
+    part.extend_from_slice(&crc.to_le_bytes());
+}
+
+/// Takes the trailer off a part that was read with it.
+///
+/// # Errors
+/// Corruption, when the checksum does not fit or the compression is unknown.
+pub(super) fn unseal(path: &Path, identity: u64, offset: u64, part: &mut Vec<u8>) -> Result<()> {
+    let wrong = |what: String| Err(Error::corruption(path, offset, what));
+    let Some(crc_at) = part.len().checked_sub(4).filter(|at| *at > 0) else {
+        return wrong("block shorter than its trailer".into());
+    };
+    let expected = u32::from_le_bytes([part[crc_at], part[crc_at + 1], part[crc_at + 2], part[crc_at + 3]]);
+    let got = checksum(identity, offset, &part[..crc_at]);
+    if got != expected {
+        return wrong(format!("block of {crc_at} bytes: checksum {got:#010x}, expected {expected:#010x}"));
+    }
+    let compression = part[crc_at - 1];
+    if compression != 0 {
+        return wrong(format!("compression {compression} is not known to this release"));
+    }
+    part.truncate(crc_at - 1);
+    Ok(())
+}
+
+/// What a table is, apart from its entries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Meta {
+    pub top_index: Handle,
+    pub filter: Handle,
+    pub sketch: Handle,
+    pub ranges: Handle,
+    pub entry_count: u64,
+    pub tombstone_count: u64,
+    /// Lengths of keys and values, added up.
+    pub user_bytes: u64,
+    pub seqno_min: Seqno,
+    pub seqno_max: Seqno,
+}
+
+impl Meta {
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for handle in [self.top_index, self.filter, self.sketch, self.ranges] {
+            handle.put(&mut out);
+        }
+        for number in [self.entry_count, self.tombstone_count, self.user_bytes, self.seqno_min, self.seqno_max] {
+            varint::put(&mut out, number);
+        }
+        out
+    }
+
+    pub fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let rest = &mut bytes;
+        let meta = Self {
+            top_index: Handle::take(rest)?,
+            filter: Handle::take(rest)?,
+            sketch: Handle::take(rest)?,
+            ranges: Handle::take(rest)?,
+            entry_count: varint::take(rest)?,
+            tombstone_count: varint::take(rest)?,
+            user_bytes: varint::take(rest)?,
+            seqno_min: varint::take(rest)?,
+            seqno_max: varint::take(rest)?,
+        };
+        rest.is_empty().then_some(meta)
+    }
+}
+
+/// The end of a table file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Footer {
+    pub meta: Handle,
+    pub identity: u64,
+}
+
+impl Footer {
+    /// `offset` is where the footer will stand.
+    pub fn encode(&self, offset: u64) -> [u8; FOOTER_LEN] {
+        let mut out = [0; FOOTER_LEN];
+        out[0..8].copy_from_slice(&self.meta.offset.to_le_bytes());
+        out[8..16].copy_from_slice(&self.meta.len.to_le_bytes());
+        out[16..24].copy_from_slice(&self.identity.to_le_bytes());
+        // Bytes 24 to 32 are reserved for the id of an encryption key, and zero.
+        out[32..36].copy_from_slice(&VERSION.to_le_bytes());
+        let crc = checksum(self.identity, offset, &out[..36]);
+        out[36..40].copy_from_slice(&crc.to_le_bytes());
+        out[40..48].copy_from_slice(&MAGIC);
+        out
+    }
+
+    /// # Errors
+    /// A newer format; corruption.
+    pub fn decode(path: &Path, offset: u64, bytes: &[u8; FOOTER_LEN]) -> Result<Self> {
+        let wrong = |what: &str| Error::corruption(path, offset, what);
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+        let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+        if bytes[40..] != MAGIC {
+            return Err(wrong("not the end of a table; the whole table is lost"));
+        }
+        let footer = Self { meta: Handle { offset: word(0), len: word(8) }, identity: word(16) };
+        let (got, expected) = (checksum(footer.identity, offset, &bytes[..36]), half(36));
+        if got != expected {
+            return Err(wrong("checksum of the footer; the whole table is lost"));
+        }
+        if half(32) > VERSION {
+            return Err(Error::NewerFormat { path: path.to_owned(), found: half(32), supported: VERSION });
+        }
+        if word(24) != 0 || half(32) == 0 {
+            return Err(wrong("the footer asks for what this release cannot do"));
+        }
+        Ok(footer)
+    }
+}

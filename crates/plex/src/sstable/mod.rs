@@ -1,0 +1,62 @@
+//! Sorted immutable files.
+//!
+//! ```text
+//!   TableBuilder --> file --> Table (index on top, filter and sketch in memory) --> get, TableCursor
+//! ```
+//!
+//! S1. Entries are in the order of [`crate::key`]; all versions of a key are in one table of a run.
+//! S2. Nothing is used before its checksum, which covers the file's identity and the place in it, has been verified.
+//! S3. A table is never changed. Its file goes when no version names it and no reader holds it.
+//!
+//! Format: docs/formats/sstable.md.
+
+mod block;
+mod builder;
+mod cursor;
+mod filter;
+mod format;
+mod table;
+
+pub(crate) use block::Block;
+pub(crate) use builder::TableBuilder;
+pub(crate) use cursor::TableCursor;
+pub(crate) use table::Table;
+
+/// How tables are built.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TableOptions {
+    /// Length at which a block ends, in bytes.
+    pub block_bytes: usize,
+    pub filter_bits_per_key: u32,
+}
+
+/// What the manifest keeps of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TableInfo {
+    /// Stands in the file, too, and in all its checksums.
+    pub identity: u64,
+    /// Length of the file.
+    pub bytes: u64,
+    pub entry_count: u64,
+    /// No entry and no deleted range begins before.
+    pub smallest: Vec<u8>,
+    /// No entry and no deleted range reaches beyond.
+    pub largest: Vec<u8>,
+    /// Whether `largest` itself lies outside, being the end of a deleted range.
+    pub largest_is_excluded: bool,
+}
+
+impl TableInfo {
+    /// Everything in the table lies before the key.
+    pub fn ends_before(&self, key: &[u8]) -> bool {
+        if self.largest_is_excluded { *self.largest <= *key } else { *self.largest < *key }
+    }
+
+    /// The ranges of keys of both have a key in common.
+    pub fn overlaps(&self, other: &TableInfo) -> bool {
+        !self.ends_before(&other.smallest) && !other.ends_before(&self.smallest)
+    }
+}
+
+#[cfg(test)]
+mod tests;

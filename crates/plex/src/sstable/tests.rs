@@ -1,0 +1,165 @@
+//! Tables as a whole: written, read back, damaged.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use base::Rng;
+use vfs::{FileSystem, SimFs};
+
+use super::*;
+use crate::cache::BlockCache;
+use crate::key::{self, Kind, Seqno};
+use crate::range_tombstone::RangeTombstone;
+
+type Entry = (Vec<u8>, Seqno, Kind, Vec<u8>);
+
+const PATH: &str = "/table";
+
+fn write(fs: &dyn FileSystem, entries: &[Entry], ranges: &[RangeTombstone], block_bytes: usize) -> TableInfo {
+    let options = TableOptions { block_bytes, filter_bits_per_key: 16 };
+    let mut builder = TableBuilder::new(fs, Path::new(PATH), 0x1122_3344_5566_7788, options).unwrap();
+    for (key, seqno, kind, value) in entries {
+        builder.add(key, *seqno, *kind, value).unwrap();
+    }
+    ranges.iter().for_each(|range| builder.add_range(range.clone()));
+    builder.finish().unwrap()
+}
+
+fn open(fs: &SimFs, info: &TableInfo) -> crate::Result<Arc<Table>> {
+    let fs: Arc<dyn FileSystem> = Arc::new(fs.clone());
+    Table::open(&fs, &Arc::new(BlockCache::new(0)), PATH.into(), 1, info.clone()).map(Arc::new)
+}
+
+fn random_entries(rng: &mut Rng, count: u64) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = (1..=count)
+        .map(|seqno| {
+            let kind = if rng.one_in(8) { Kind::Delete } else { Kind::Put };
+            let len = if kind == Kind::Put { rng.below(40) } else { 0 };
+            (rng.below(count).to_string().into_bytes(), seqno, kind, vec![seqno as u8; len as usize])
+        })
+        .collect();
+    entries.sort_by(|a, b| key::compare((&a.0, a.1), (&b.0, b.1)));
+    entries
+}
+
+fn here(cursor: &TableCursor) -> Option<Entry> {
+    cursor.valid().then(|| (cursor.key().to_vec(), cursor.seqno(), cursor.kind(), cursor.value().to_vec()))
+}
+
+/// Walks, seeks and look-ups agree with the list the table was made from, for one block, many, and many index blocks.
+#[test]
+fn agrees_with_a_sorted_list() {
+    let mut rng = Rng::new(11);
+    for (count, block_bytes) in [(0, 64), (1, 64), (300, 64), (3000, 100), (3000, 4096)] {
+        let fs = SimFs::new(1);
+        let entries = random_entries(&mut rng, count);
+        let info = write(&fs, &entries, &[], block_bytes);
+        let table = open(&fs, &info).unwrap();
+        assert_eq!(info.bytes, fs.metadata(Path::new(PATH)).unwrap().len);
+        let mut cursor = table.cursor();
+        cursor.seek_to_first().unwrap();
+        for entry in &entries {
+            assert_eq!(here(&cursor).as_ref(), Some(entry));
+            cursor.next().unwrap();
+        }
+        assert!(!cursor.valid());
+        cursor.seek_to_last().unwrap();
+        for entry in entries.iter().rev() {
+            assert_eq!(here(&cursor).as_ref(), Some(entry));
+            cursor.prev().unwrap();
+        }
+        assert!(!cursor.valid());
+        for _ in 0..500 {
+            let (key, seqno) = (rng.below(count + 10).to_string().into_bytes(), rng.below(count + 2));
+            let at = entries.partition_point(|e| key::compare((&e.0, e.1), (&key, seqno)).is_lt());
+            cursor.seek(&key, seqno).unwrap();
+            assert_eq!(here(&cursor).as_ref(), entries.get(at));
+            let found = table.get(&key, key::hash(&key), seqno).unwrap();
+            let expected = entries.get(at).filter(|e| e.0 == key).map(|e| (e.1, e.2, e.3.clone()));
+            assert_eq!(found, expected);
+            if cursor.valid() {
+                cursor.prev().unwrap();
+                assert_eq!(here(&cursor).as_ref(), at.checked_sub(1).map(|at| &entries[at]));
+            }
+        }
+        let distinct = entries.iter().map(|e| &e.0).collect::<std::collections::BTreeSet<_>>().len() as f64;
+        assert!((table.sketch().estimate() - distinct).abs() <= 1.0 + distinct * 0.05);
+    }
+}
+
+/// Deleted ranges widen the bounds, and the end of one is not part of the table.
+#[test]
+fn bounds_with_deleted_ranges() {
+    let range = |start: &str, end: &str| RangeTombstone { start: start.into(), end: end.into(), seqno: 9 };
+    let entry = |key: &str| (key.as_bytes().to_vec(), 1, Kind::Put, vec![]);
+    for (entries, ranges, smallest, largest, excluded) in [
+        (vec![entry("b"), entry("c")], vec![], "b", "c", false),
+        (vec![entry("b"), entry("c")], vec![range("a", "c")], "a", "c", false),
+        (vec![entry("b"), entry("c")], vec![range("c", "d")], "b", "d", true),
+        (vec![], vec![range("x", "y"), range("v", "x")], "v", "y", true),
+    ] {
+        let fs = SimFs::new(1);
+        let info = write(&fs, &entries, &ranges, 64);
+        assert_eq!((&*info.smallest, &*info.largest), (smallest.as_bytes(), largest.as_bytes()));
+        assert_eq!(info.largest_is_excluded, excluded);
+        assert_eq!(open(&fs, &info).unwrap().ranges(), ranges);
+    }
+}
+
+/// Every bit of a small table, flipped: an error that names the file, or the right answer; never a wrong one.
+#[test]
+fn every_flipped_bit_is_noticed() {
+    let mut rng = Rng::new(3);
+    let entries = random_entries(&mut rng, 40);
+    let fs = SimFs::new(1);
+    let ranges = [RangeTombstone { start: b"1".to_vec(), end: b"2".to_vec(), seqno: 41 }];
+    let info = write(&fs, &entries, &ranges, 128);
+    let read_all = |fs: &SimFs| -> crate::Result<Vec<Entry>> {
+        let table = open(fs, &info)?;
+        assert_eq!(table.ranges(), ranges);
+        let (mut cursor, mut all) = (table.cursor(), Vec::new());
+        cursor.seek_to_first()?;
+        while let Some(entry) = here(&cursor) {
+            all.push(entry);
+            cursor.next()?;
+        }
+        Ok(all)
+    };
+    assert_eq!(read_all(&fs).unwrap(), entries);
+    for offset in 0..info.bytes {
+        for bit in 0..8 {
+            fs.flip_bit(Path::new(PATH), offset, bit).unwrap();
+            let error = read_all(&fs).expect_err("a flipped bit is noticed");
+            assert!(error.is_corruption() && error.to_string().contains(PATH), "{offset}.{bit}: {error}");
+            fs.flip_bit(Path::new(PATH), offset, bit).unwrap();
+        }
+    }
+}
+
+/// The footer of a later release is refused as such.
+#[test]
+fn a_newer_format_is_refused() {
+    let fs = SimFs::new(1);
+    let info = write(&fs, &[], &[], 64);
+    let footer_at = info.bytes - format::FOOTER_LEN as u64;
+    let mut footer = fs.contents()[Path::new(PATH)][footer_at as usize..].to_vec();
+    footer[32] = 2;
+    let crc = format::checksum(info.identity, footer_at, &footer[..36]);
+    footer[36..40].copy_from_slice(&crc.to_le_bytes());
+    fs.damage(Path::new(PATH), footer_at, &footer).unwrap();
+    let error = open(&fs, &info).unwrap_err();
+    assert!(matches!(error, crate::Error::NewerFormat { found: 2, supported: 1, .. }), "{error}");
+}
+
+/// The bytes of a table are those of the format's page.
+#[test]
+fn golden_file() {
+    let fs = SimFs::new(1);
+    let entries: Vec<Entry> =
+        [("apple", 3, Kind::Put, "red"), ("apple", 1, Kind::Put, "green"), ("apricot", 4, Kind::Delete, "")]
+            .map(|(k, s, kind, v)| (k.as_bytes().to_vec(), s, kind, v.as_bytes().to_vec()))
+            .to_vec();
+    let ranges = [RangeTombstone { start: b"b".to_vec(), end: b"d".to_vec(), seqno: 5 }];
+    write(&fs, &entries, &ranges, 4096);
+    crate::golden::compare("sstable-1", &fs.contents()[Path::new(PATH)]);
+}

@@ -1,0 +1,74 @@
+//! What a database has done since it was opened, and what it takes.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Running counters; read as [`Stats`].
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub user_bytes: AtomicU64,
+    pub wal_bytes: AtomicU64,
+    pub flush_bytes: AtomicU64,
+    pub flushes: AtomicU64,
+    pub compaction_bytes_read: AtomicU64,
+    pub compaction_bytes_written: AtomicU64,
+    pub compactions: AtomicU64,
+    pub dropped: AtomicU64,
+    pub stalls: AtomicU64,
+}
+
+impl Counters {
+    pub fn add(counter: &AtomicU64, amount: u64) {
+        counter.fetch_add(amount, Relaxed);
+    }
+}
+
+/// Counters since the open, and sizes now. Bytes unless named otherwise.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Lengths of keys and values that were written.
+    pub user_bytes: u64,
+    /// Written to the log.
+    pub wal_bytes: u64,
+    /// Written by flushes.
+    pub flush_bytes: u64,
+    /// Number of flushes.
+    pub flushes: u64,
+    /// Read by compactions.
+    pub compaction_bytes_read: u64,
+    /// Written by compactions.
+    pub compaction_bytes_written: u64,
+    /// Number of compactions.
+    pub compactions: u64,
+    /// Versions and tombstones dropped by flushes and compactions.
+    pub dropped: u64,
+    /// Times a writer had to wait for a flush or a compaction.
+    pub stalls: u64,
+    /// In memtables, now.
+    pub memtable_bytes: u64,
+    /// In tables, now.
+    pub table_bytes: u64,
+    /// In log files, now.
+    pub wal_file_bytes: u64,
+    /// Number of tables, now.
+    pub tables: usize,
+    /// Per key space and level, the number of runs and their bytes, now.
+    pub levels: Vec<(u32, Vec<(usize, u64)>)>,
+    /// Look-ups of blocks that the cache answered.
+    pub cache_hits: u64,
+    /// Look-ups of blocks that went to a file.
+    pub cache_misses: u64,
+}
+
+impl Stats {
+    /// Bytes written to files per byte of keys and values; 0 before the first write.
+    pub fn write_amplification(&self) -> f64 {
+        let written = self.wal_bytes + self.flush_bytes + self.compaction_bytes_written;
+        if self.user_bytes == 0 { 0.0 } else { written as f64 / self.user_bytes as f64 }
+    }
+
+    /// Bytes of tables and log files, now.
+    pub fn file_bytes(&self) -> u64 {
+        self.table_bytes + self.wal_file_bytes
+    }
+}

@@ -1,0 +1,202 @@
+//! Version edits: the records of a manifest.
+//!
+//! An edit is a sequence of fields, each a tag and its contents. An unknown tag is an error: what a later release added
+//! may not be skipped. Format: docs/formats/plex-manifest.md.
+
+use base::varint;
+
+use crate::key::Seqno;
+use crate::sstable::TableInfo;
+
+/// Tags of the fields.
+mod tag {
+    pub const DATABASE: u64 = 1;
+    pub const NEXT_NUMBER: u64 = 2;
+    pub const LAST_SEQNO: u64 = 3;
+    pub const WAL: u64 = 4;
+    pub const FLUSHED_LSN: u64 = 5;
+    pub const ADDED: u64 = 6;
+    pub const REMOVED: u64 = 7;
+    pub const KEY_SPACE: u64 = 8;
+}
+
+/// Where a table stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TablePlace {
+    pub key_space: u32,
+    pub level: usize,
+    pub run: u64,
+    pub number: u64,
+}
+
+/// A change of the version and of the numbers beside it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct VersionEdit {
+    /// Random, once for ever: goes into the identities of files.
+    pub database: Option<u64>,
+    /// Files and runs from this number on are not used yet.
+    pub next_number: Option<u64>,
+    /// No table has a larger sequence number.
+    pub last_seqno: Option<Seqno>,
+    /// Log files before this number are not needed; and whether there is a file with this number.
+    pub wal: Option<(u64, bool)>,
+    /// The external log up to here is in the tables.
+    pub flushed_lsn: Option<u64>,
+    pub added: Vec<(TablePlace, TableInfo)>,
+    pub removed: Vec<TablePlace>,
+    pub key_spaces: Vec<(u32, Vec<u8>)>,
+}
+
+impl VersionEdit {
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let numbers = [
+            (tag::DATABASE, self.database),
+            (tag::NEXT_NUMBER, self.next_number),
+            (tag::LAST_SEQNO, self.last_seqno),
+            (tag::WAL, self.wal.map(|(number, is_there)| number << 1 | u64::from(is_there))),
+            (tag::FLUSHED_LSN, self.flushed_lsn),
+        ];
+        for (tag, number) in numbers {
+            if let Some(number) = number {
+                varint::put(&mut out, tag);
+                varint::put(&mut out, number);
+            }
+        }
+        for (id, name) in &self.key_spaces {
+            varint::put(&mut out, tag::KEY_SPACE);
+            varint::put(&mut out, u64::from(*id));
+            put_bytes(&mut out, name);
+        }
+        for place in &self.removed {
+            varint::put(&mut out, tag::REMOVED);
+            put_place(&mut out, place);
+        }
+        for (place, info) in &self.added {
+            varint::put(&mut out, tag::ADDED);
+            put_place(&mut out, place);
+            for number in [info.identity, info.bytes, info.entry_count] {
+                varint::put(&mut out, number);
+            }
+            put_bytes(&mut out, &info.smallest);
+            put_bytes(&mut out, &info.largest);
+            out.push(u8::from(info.largest_is_excluded));
+        }
+        out
+    }
+
+    /// `None` if the bytes are no edit of this release.
+    pub fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let rest = &mut bytes;
+        let mut edit = Self::default();
+        while !rest.is_empty() {
+            match varint::take(rest)? {
+                tag::DATABASE => edit.database = Some(varint::take(rest)?),
+                tag::NEXT_NUMBER => edit.next_number = Some(varint::take(rest)?),
+                tag::LAST_SEQNO => edit.last_seqno = Some(varint::take(rest)?),
+                tag::WAL => {
+                    let word = varint::take(rest)?;
+                    edit.wal = Some((word >> 1, word & 1 == 1));
+                }
+                tag::FLUSHED_LSN => edit.flushed_lsn = Some(varint::take(rest)?),
+                tag::KEY_SPACE => {
+                    let id = u32::try_from(varint::take(rest)?).ok()?;
+                    edit.key_spaces.push((id, take_bytes(rest)?));
+                }
+                tag::REMOVED => edit.removed.push(take_place(rest)?),
+                tag::ADDED => {
+                    let place = take_place(rest)?;
+                    let info = TableInfo {
+                        identity: varint::take(rest)?,
+                        bytes: varint::take(rest)?,
+                        entry_count: varint::take(rest)?,
+                        smallest: take_bytes(rest)?,
+                        largest: take_bytes(rest)?,
+                        largest_is_excluded: take_flag(rest)?,
+                    };
+                    edit.added.push((place, info));
+                }
+                _ => return None,
+            }
+        }
+        Some(edit)
+    }
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    varint::put(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+fn take_bytes(rest: &mut &[u8]) -> Option<Vec<u8>> {
+    let len = usize::try_from(varint::take(rest)?).ok()?;
+    let (bytes, behind) = rest.split_at_checked(len)?;
+    *rest = behind;
+    Some(bytes.to_vec())
+}
+
+fn take_flag(rest: &mut &[u8]) -> Option<bool> {
+    let (&byte, behind) = rest.split_first()?;
+    *rest = behind;
+    (byte <= 1).then_some(byte == 1)
+}
+
+fn put_place(out: &mut Vec<u8>, place: &TablePlace) {
+    for number in [u64::from(place.key_space), place.level as u64, place.run, place.number] {
+        varint::put(out, number);
+    }
+}
+
+/// More levels than any policy makes; a bound for what is read.
+const LEVEL_COUNT_MAX: u64 = 64;
+
+fn take_place(rest: &mut &[u8]) -> Option<TablePlace> {
+    let key_space = u32::try_from(varint::take(rest)?).ok()?;
+    let level = varint::take(rest).filter(|level| *level < LEVEL_COUNT_MAX)? as usize;
+    Some(TablePlace { key_space, level, run: varint::take(rest)?, number: varint::take(rest)? })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use base::Rng;
+
+    pub(crate) fn sample() -> VersionEdit {
+        let place = TablePlace { key_space: 1, level: 2, run: 30, number: 400 };
+        let info = TableInfo {
+            identity: 5,
+            bytes: 600,
+            entry_count: 7,
+            smallest: b"a".to_vec(),
+            largest: b"zz".to_vec(),
+            largest_is_excluded: true,
+        };
+        VersionEdit {
+            database: Some(u64::MAX),
+            next_number: Some(401),
+            last_seqno: Some(99),
+            wal: Some((12, true)),
+            flushed_lsn: Some(1 << 40),
+            added: vec![(place, info)],
+            removed: vec![TablePlace { number: 399, ..place }],
+            key_spaces: vec![(1, b"name".to_vec())],
+        }
+    }
+
+    /// Edits come back; cut and damaged ones never panic.
+    #[test]
+    fn edits_round_trip() {
+        let bytes = sample().encode();
+        assert_eq!(VersionEdit::decode(&bytes), Some(sample()));
+        assert_eq!(VersionEdit::decode(&[]), Some(VersionEdit::default()));
+        let mut rng = Rng::new(1);
+        for _ in 0..2000 {
+            let mut damaged = bytes.clone();
+            let at = rng.below(damaged.len() as u64) as usize;
+            damaged[at] = rng.next_u64() as u8;
+            damaged.truncate(rng.below(damaged.len() as u64 + 1) as usize);
+            let _ = VersionEdit::decode(&damaged);
+        }
+        assert_eq!(VersionEdit::decode(&[9]), None);
+    }
+}

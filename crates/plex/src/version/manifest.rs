@@ -1,0 +1,173 @@
+//! The manifest: version edits on disk, each durable before anything relies on it.
+//!
+//! M1. The file `CURRENT` names the manifest that counts; it is replaced whole, after the new manifest is durable.
+//! M2. A manifest begins with one edit that holds everything, and goes on with changes. Each is synced before its tables
+//!     are used and before a file that it frees is removed.
+//! M3. After a failed write or sync nothing more is appended: what the disk holds is unknown until the next open.
+//!
+//! Format: docs/formats/plex-manifest.md.
+
+use std::path::{Path, PathBuf};
+
+use vfs::FileSystem;
+
+use super::VersionEdit;
+use crate::error::{Error, Result};
+use crate::log::{FileType, FrameWriter, Frames, Header};
+
+const MANIFEST: FileType = FileType { magic: *b"plexman\n", version: 1 };
+
+/// Names the manifest that counts.
+pub(crate) const CURRENT: &str = "CURRENT";
+
+/// Longest text of that file.
+const CURRENT_LEN_MAX: usize = 64;
+
+/// Length at which a manifest is written anew, in bytes, unless its first edit alone is nearly as long.
+const BYTES_MAX: u64 = 4 << 20;
+
+/// The manifest that is written to.
+pub(crate) struct Manifest {
+    pub number: u64,
+    frames: FrameWriter,
+    /// Length of header and first edit.
+    base_len: u64,
+}
+
+pub(crate) fn path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("MANIFEST-{number:06}"))
+}
+
+impl Manifest {
+    /// Writes a manifest that begins with `whole`, and makes it the one that counts.
+    pub fn create(fs: &dyn FileSystem, dir: &Path, number: u64, identity: u64, whole: &VersionEdit) -> Result<Self> {
+        let mut frames = FrameWriter::create(fs, &path(dir, number), MANIFEST, Header { identity, previous: (0, 0) })?;
+        frames.push(&whole.encode());
+        frames.write()?;
+        frames.file().sync_all()?;
+        fs.sync_dir(dir)?;
+        vfs::replace_file(fs, &dir.join(CURRENT), format!("MANIFEST-{number:06}\n").as_bytes())?;
+        let base_len = frames.end();
+        Ok(Self { number, frames, base_len })
+    }
+
+    /// Appends an edit; it is durable when this returns.
+    ///
+    /// # Errors
+    /// See M3.
+    pub fn append(&mut self, edit: &VersionEdit) -> Result<()> {
+        self.frames.push(&edit.encode());
+        self.frames.write()?;
+        self.frames.file().sync_data()?;
+        Ok(())
+    }
+
+    /// Whether it is time for a new one.
+    pub fn is_long(&self) -> bool {
+        self.frames.end() > BYTES_MAX.max(2 * self.base_len)
+    }
+}
+
+/// The number of the manifest that counts; `None` for a directory without a database.
+///
+/// # Errors
+/// Corruption, if the file does not name one.
+pub(crate) fn current(fs: &dyn FileSystem, dir: &Path) -> Result<Option<u64>> {
+    let path = dir.join(CURRENT);
+    let text = match vfs::read_file(fs, &path, CURRENT_LEN_MAX) {
+        Ok(text) => text,
+        Err(error) if error.is_not_found() => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let number = std::str::from_utf8(&text)
+        .ok()
+        .and_then(|text| text.strip_prefix("MANIFEST-")?.strip_suffix('\n')?.parse().ok())
+        .ok_or_else(|| Error::corruption(&path, 0, "the file does not name a manifest"))?;
+    Ok(Some(number))
+}
+
+/// All edits of a manifest, in order.
+///
+/// # Errors
+/// Corruption. A torn tail is none: the last edit was never relied on. Damage with a whole edit behind it is.
+pub(crate) fn read(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<Vec<VersionEdit>> {
+    let path = path(dir, number);
+    let mut frames = Frames::read(fs, &path, MANIFEST, None)?;
+    if frames.header.is_none() {
+        return Err(Error::corruption(&path, 0, "header of the manifest"));
+    }
+    let mut edits = Vec::new();
+    loop {
+        let offset = frames.offset();
+        let Some(record) = frames.next() else { break };
+        let edit = VersionEdit::decode(record);
+        edits.push(edit.ok_or_else(|| Error::corruption(&path, offset, "a whole record is no version edit"))?);
+    }
+    if !frames.is_at_end() && (edits.is_empty() || frames.has_record_behind()) {
+        return Err(Error::corruption(&path, frames.offset(), "damaged version edit"));
+    }
+    Ok(edits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vfs::SimFs;
+
+    fn edit(n: u64) -> VersionEdit {
+        VersionEdit { next_number: Some(n), wal: Some((n, false)), ..VersionEdit::default() }
+    }
+
+    fn write(fs: &SimFs) -> Result<()> {
+        let dir = Path::new("/");
+        let mut manifest = Manifest::create(fs, dir, 1, 77, &edit(1))?;
+        manifest.append(&edit(2))?;
+        manifest.append(&edit(3))
+    }
+
+    /// At every operation and for many reboots: nothing, or a prefix with every edit that was reported durable.
+    #[test]
+    fn power_cuts_leave_a_prefix() {
+        let fs = SimFs::new(4);
+        fs.record_crash_points();
+        write(&fs).unwrap();
+        let last = fs.operations();
+        for point in fs.take_crash_points() {
+            for seed in 0..100 {
+                let after = point.power_cut(seed);
+                let Some(number) = current(&after, Path::new("/")).unwrap() else { continue };
+                let edits = read(&after, Path::new("/"), number).unwrap_or_else(|e| panic!("{point:?} {seed}: {e}"));
+                assert!([edit(1), edit(2), edit(3)].starts_with(&edits) && !edits.is_empty());
+                // The last operation is the sync of edit 3; two before it, edit 2 was durable.
+                assert!(edits.len() >= 2 || point.operation() + 1 < last, "{point:?} {seed}: {}", edits.len());
+            }
+        }
+    }
+
+    /// Damage anywhere but in the last edit is named.
+    #[test]
+    fn damage_is_named() {
+        let fs = SimFs::new(4);
+        write(&fs).unwrap();
+        let path = path(Path::new("/"), 1);
+        let len = fs.metadata(&path).unwrap().len;
+        let record_len = 4 + 1 + edit(3).encode().len() as u64;
+        for offset in 0..len {
+            fs.flip_bit(&path, offset, 2).unwrap();
+            match read(&fs, Path::new("/"), 1) {
+                Ok(edits) => assert!(edits.len() == 2 && offset >= len - record_len, "{offset}"),
+                Err(error) => assert!(error.to_string().contains("MANIFEST-000001"), "{error}"),
+            }
+            fs.flip_bit(&path, offset, 2).unwrap();
+        }
+    }
+
+    #[test]
+    fn golden_file() {
+        let fs = SimFs::new(1);
+        let dir = Path::new("/");
+        let mut manifest = Manifest::create(&fs, dir, 1, 77, &super::super::edit::tests::sample()).unwrap();
+        manifest.append(&edit(2)).unwrap();
+        crate::golden::compare("plex-manifest-1", &fs.contents()[&path(dir, 1)]);
+    }
+}

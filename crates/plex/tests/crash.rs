@@ -1,0 +1,252 @@
+//! Power cuts and kills at every operation of random histories: what is found afterwards is a prefix of the history that
+//! has everything acknowledged as durable, whole batches only, and the database goes on from there.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use base::Rng;
+use plex::{Background, Db, IterOptions, KeySpaceId, Options, Policy, Wal, WriteBatch};
+use vfs::{CrashPoint, FileSystem, Outage, SimFs};
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// The key that every batch gives its own number.
+const COUNTER: &[u8] = b"counter";
+
+struct History {
+    /// The map after so many batches.
+    states: Vec<Map>,
+    /// After so many operations of the disk, so many batches were handed to the system, or durable.
+    written: Vec<(u64, usize)>,
+    durable: Vec<(u64, usize)>,
+}
+
+impl History {
+    /// What was reached before an operation began.
+    fn before(list: &[(u64, usize)], operation: u64) -> usize {
+        list.iter().rev().find(|(at, _)| *at < operation).map_or(0, |(_, batches)| *batches)
+    }
+}
+
+fn options(fs: &SimFs, seed: u64, wal: Wal) -> Options {
+    let policy = match seed % 4 {
+        0 => Policy::LdcRanged { space_amp_target: 1.3, runs_max: 3 },
+        1 => Policy::Leveled { level0_runs_max: 2, level1_bytes: 4 << 10 },
+        2 => Policy::Ldc { runs_per_level: 4, duplicates_max: 1.3 },
+        _ => Policy::Tiered { runs_per_level: 3 },
+    };
+    Options::new()
+        .file_system(Arc::new(fs.clone()))
+        .seed(seed)
+        .wal(wal)
+        .background(Background::Inline)
+        .policy(policy)
+        .memtable_bytes(1500)
+        .table_bytes(1 << 10)
+        .block_bytes(256)
+}
+
+/// One random history; the disk's crash points are recorded from the first open on.
+fn run(fs: &SimFs, seed: u64, wal: Wal, batches: usize) -> History {
+    let mut rng = Rng::new(seed);
+    let mut history = History { states: vec![Map::new()], written: Vec::new(), durable: Vec::new() };
+    let mut db = Some(options(fs, seed, wal).open("/db").expect("it opens"));
+    for number in 1..=batches {
+        let open = db.as_ref().expect("it is open");
+        let mut map = history.states[number - 1].clone();
+        let mut batch = WriteBatch::new();
+        for _ in 0..rng.below(5) {
+            let key = vec![b'a' + rng.below(20) as u8; 1 + rng.below(3) as usize];
+            match rng.below(10) {
+                0 => {
+                    let end = [&key[..], b"~"].concat();
+                    batch.delete_range(&key[..]..&end[..]);
+                    map.retain(|k, _| *k < key || *k >= end);
+                }
+                1 | 2 => {
+                    batch.delete(&key);
+                    map.remove(&key);
+                }
+                _ => {
+                    let value = vec![number as u8; rng.below(80) as usize];
+                    batch.put(&key, &value);
+                    map.insert(key, value);
+                }
+            }
+        }
+        let counter = (number as u64).to_be_bytes();
+        batch.put(COUNTER, &counter);
+        map.insert(COUNTER.to_vec(), counter.to_vec());
+        history.states.push(map);
+        open.write(&batch).expect("it writes");
+        history.written.push((fs.operations(), number));
+        let is_synced = match rng.below(30) {
+            0 => open.sync().is_ok(),
+            1 => open.flush().is_ok(),
+            _ => wal == Wal::Sync,
+        };
+        if is_synced {
+            history.durable.push((fs.operations(), number));
+        }
+        if rng.one_in(60) {
+            db = None;
+            db = Some(options(fs, seed, wal).open("/db").unwrap_or_else(|e| panic!("{e} {db:?}")));
+            history.durable.push((fs.operations(), number));
+        }
+    }
+    history
+}
+
+fn contents(db: &Db) -> plex::Result<Map> {
+    db.iter(IterOptions::default())?.collect()
+}
+
+/// The database after an outage: the right prefix, sound, and fit for more.
+fn check(fs: &SimFs, history: &History, floor: usize, seed: u64, wal: Wal, what: &str) {
+    let db = options(fs, seed, wal).open("/db").unwrap_or_else(|e| panic!("{what}: {e}"));
+    let found = contents(&db).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let counter = found.get(COUNTER).map_or(0, |bytes| u64::from_be_bytes(bytes[..].try_into().expect("8 bytes")));
+    assert!(counter as usize >= floor, "{what}: batch {counter} is the last one found, {floor} were durable");
+    assert!(found == history.states[counter as usize], "{what}: not the state after batch {counter}");
+    db.put(b"after", b"crash").unwrap_or_else(|e| panic!("{what}: {e}"));
+    assert_eq!(db.get(b"after").expect("it reads"), Some(b"crash".to_vec()), "{what}");
+}
+
+fn check_all(seed: u64, wal: Wal, batches: usize, power_cuts_per_point: u64, every: usize) -> usize {
+    let fs = SimFs::new(seed);
+    fs.record_crash_points();
+    let history = run(&fs, seed, wal, batches);
+    let mut checked = 0;
+    let points = fs.take_crash_points();
+    for point in points.iter().skip(seed as usize % every).step_by(every) {
+        for cut in 0..power_cuts_per_point {
+            let floor = History::before(&history.durable, point.operation());
+            check(&point.power_cut(cut), &history, floor, seed, wal, &format!("seed {seed}, {point:?}, cut {cut}"));
+        }
+        let floor = History::before(&history.written, point.operation());
+        check(&killed(point), &history, floor, seed, wal, &format!("seed {seed}, {point:?}, kill"));
+        checked += power_cuts_per_point as usize + 1;
+    }
+    checked
+}
+
+fn killed(point: &CrashPoint) -> SimFs {
+    point.after(Outage::ProcessKill)
+}
+
+#[test]
+fn every_crash_leaves_a_prefix() {
+    let mut checked = 0;
+    for seed in 0..4 {
+        for wal in [Wal::Async, Wal::Sync] {
+            checked += check_all(seed, wal, 120, 2, 3);
+        }
+    }
+    println!("{checked} crash points");
+    assert!(checked > 1000);
+}
+
+/// A crash during the open after a crash, and again: recovery is done over, nothing is lost.
+#[test]
+fn crashes_during_recovery() {
+    for seed in 0..4 {
+        let fs = SimFs::new(seed);
+        let history = run(&fs, seed, Wal::Sync, 60);
+        let all = history.states.len() - 1;
+        let second = fs.recover(Outage::PowerCut { seed });
+        second.record_crash_points();
+        drop(options(&second, seed, Wal::Sync).open("/db").expect("it recovers"));
+        for point in second.take_crash_points() {
+            for cut in 0..3 {
+                let what = format!("seed {seed}, recovery, {point:?}, cut {cut}");
+                check(&point.power_cut(cut), &history, all, seed, Wal::Sync, &what);
+            }
+        }
+    }
+}
+
+/// The n-th operation fails, for every n: an error, and after a new open everything acknowledged is there.
+#[test]
+fn every_failing_operation_is_survived() {
+    for seed in 0..4 {
+        let mut n = 1;
+        loop {
+            let fs = SimFs::new(seed);
+            fs.inject(vfs::Fault::fail_operation(n, vfs::errno::EIO));
+            let mut acknowledged = 0u64;
+            if let Ok(db) = options(&fs, seed, Wal::Sync).open("/db") {
+                for i in 1..=60u64 {
+                    let wrote = db.put(b"n", &i.to_be_bytes()).and_then(|()| db.put(&[i as u8; 40], &[1; 60]));
+                    if wrote.is_err() {
+                        break;
+                    }
+                    acknowledged = i;
+                }
+                let n = db.get(b"n").expect("reads go on");
+                assert!(n.map_or(0, |b| u64::from_be_bytes(b[..].try_into().expect("8 bytes"))) >= acknowledged);
+            }
+            let was_met = fs.faults_fired() > 0;
+            fs.clear_faults();
+            let after = fs.recover(Outage::PowerCut { seed: n });
+            let db = options(&after, seed, Wal::Sync).open("/db").unwrap_or_else(|e| panic!("seed {seed}, {n}: {e}"));
+            let found = db.get(b"n").expect("it reads");
+            let found = found.map_or(0, |b| u64::from_be_bytes(b[..].try_into().expect("8 bytes")));
+            assert!(found >= acknowledged, "seed {seed}, operation {n}: {found} of {acknowledged}");
+            for i in 1..=acknowledged {
+                assert!(db.get(&[i as u8; 40]).expect("it reads").is_some(), "seed {seed}, operation {n}: {i}");
+            }
+            if !was_met {
+                break;
+            }
+            n += 1;
+        }
+        assert!(n > 100);
+    }
+}
+
+/// Without a log of its own, the database says from where another log must be replayed, and has exactly what came before.
+#[test]
+fn an_external_log_is_replayed_from_an_exact_position() {
+    for seed in 0..6 {
+        let fs = SimFs::new(seed);
+        let db = options(&fs, seed, Wal::Off).open("/db").expect("it opens");
+        fs.record_crash_points();
+        for lsn in 1..=200u64 {
+            let mut batch = WriteBatch::new();
+            batch.set_lsn(lsn).put(&lsn.to_be_bytes(), &[1; 30]);
+            db.write(&batch).expect("it writes");
+        }
+        assert!(db.flushed_lsn() > 100);
+        for point in fs.take_crash_points() {
+            let after = point.power_cut(seed);
+            let db = options(&after, seed, Wal::Off).open("/db").expect("it opens");
+            let keys: Vec<Vec<u8>> = contents(&db).expect("it reads").into_keys().collect();
+            let expected: Vec<Vec<u8>> = (1..=db.recovered_lsn()).map(|lsn| lsn.to_be_bytes().to_vec()).collect();
+            assert_eq!(keys, expected, "seed {seed}, {point:?}");
+        }
+    }
+}
+
+/// A second open fails and names the holder; a lost table is named; strangers' files stay.
+#[test]
+fn opening_is_careful() {
+    let fs = SimFs::new(1);
+    let db = options(&fs, 0, Wal::Sync).open("/db").expect("it opens");
+    let error = options(&fs, 0, Wal::Sync).open("/db").expect_err("it is open");
+    assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+    let other = db.key_space("other").expect("it is made");
+    assert_ne!(other, KeySpaceId::DEFAULT);
+    db.put_in(other, b"k", b"v").expect("it writes");
+    db.flush().expect("it flushes");
+    drop(db);
+    vfs::replace_file(&fs, Path::new("/db/notes.txt"), b"mine").expect("it writes");
+    drop(options(&fs, 0, Wal::Sync).open("/db").expect("it opens"));
+    assert!(fs.exists(Path::new("/db/notes.txt")).expect("it looks"));
+    let missing = options(&fs, 0, Wal::Sync).create_if_missing(false).open("/elsewhere");
+    assert!(missing.is_err());
+    let table = fs.contents().into_keys().find(|path| path.extension().is_some_and(|e| e == "sst")).expect("a table");
+    fs.remove_file(&table).expect("it goes");
+    let error = options(&fs, 0, Wal::Sync).open("/db").expect_err("a table is missing");
+    assert!(error.is_corruption() && error.to_string().contains(table.to_str().expect("text")), "{error}");
+}

@@ -1,0 +1,206 @@
+//! Random operations under random options and policies agree with a sorted map: every look-up, scan and view, before and
+//! after flushes, merges and reopenings, also when the policy changes from open to open.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use base::Rng;
+use plex::{Background, Db, IterOptions, KeySpaceId, Options, Policy, ReadView, Wal, WriteBatch};
+use vfs::SimFs;
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Key spaces in use.
+const SPACES: u64 = 2;
+
+struct Run {
+    rng: Rng,
+    fs: Arc<SimFs>,
+    db: Option<Db>,
+    spaces: Vec<KeySpaceId>,
+    model: Vec<Map>,
+    views: Vec<(ReadView, Vec<Map>)>,
+    keys: u64,
+}
+
+fn random_policy(rng: &mut Rng) -> Policy {
+    match rng.below(5) {
+        0 => Policy::Leveled { level0_runs_max: 1 + rng.below(4) as usize, level1_bytes: 4 << 10 },
+        1 => Policy::Tiered { runs_per_level: 2 + rng.below(4) as usize },
+        2 => Policy::Ldc { runs_per_level: 2 + rng.below(6) as usize, duplicates_max: 1.2 },
+        _ => Policy::LdcRanged { space_amp_target: 1.2 + rng.unit(), runs_max: 2 + rng.below(8) as usize },
+    }
+}
+
+impl Run {
+    fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let keys = [20, 200, 2000][rng.below(3) as usize];
+        let fs = Arc::new(SimFs::new(seed));
+        let model = vec![Map::new(); SPACES as usize];
+        let mut run = Self { rng, fs, db: None, spaces: Vec::new(), model, views: Vec::new(), keys };
+        run.open();
+        run
+    }
+
+    fn open(&mut self) {
+        self.views.clear();
+        self.db = None;
+        let rng = &mut self.rng;
+        let options = Options::new()
+            .file_system(self.fs.clone())
+            .seed(rng.next_u64())
+            .wal([Wal::Sync, Wal::Async][rng.below(2) as usize])
+            .background([Background::Inline, Background::Manual][rng.below(2) as usize])
+            .policy(random_policy(rng))
+            .memtable_bytes(1 << (10 + rng.below(5)))
+            .block_bytes(64 << rng.below(5))
+            .table_bytes(1 << (10 + rng.below(5)))
+            .filter_bits_per_key(rng.below(3) as u32 * 8)
+            .block_cache_bytes(rng.below(2) as usize * (256 << 10));
+        let db = options.open("/db").expect("it opens");
+        self.spaces = vec![KeySpaceId::DEFAULT, db.key_space("second").expect("it is made")];
+        self.db = Some(db);
+    }
+
+    fn db(&self) -> &Db {
+        self.db.as_ref().expect("it is open")
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        format!("{:0w$}", self.rng.below(self.keys), w = 1 + self.rng.below(4) as usize).into_bytes()
+    }
+
+    fn ordered_keys(&mut self) -> (Vec<u8>, Vec<u8>) {
+        let (a, b) = (self.key(), self.key());
+        if a <= b { (a, b) } else { (b, a) }
+    }
+
+    fn write(&mut self) {
+        let mut batch = WriteBatch::new();
+        for _ in 0..1 + self.rng.below(4) * self.rng.below(4) {
+            let space = self.rng.below(SPACES) as usize;
+            let id = self.spaces[space];
+            match self.rng.below(16) {
+                0 => {
+                    let (from, to) = self.ordered_keys();
+                    batch.delete_range_in(id, &from[..]..&to[..]);
+                    self.model[space].retain(|key, _| *key < from || *key >= to);
+                }
+                1..4 => {
+                    let key = self.key();
+                    batch.delete_in(id, &key);
+                    self.model[space].remove(&key);
+                }
+                _ => {
+                    let (key, value) = (self.key(), vec![self.rng.next_u64() as u8; self.rng.below(60) as usize]);
+                    batch.put_in(id, &key, &value);
+                    self.model[space].insert(key, value);
+                }
+            }
+        }
+        self.db().write(&batch).expect("it is written");
+    }
+
+    fn check_some(&mut self) {
+        let space = self.rng.below(SPACES) as usize;
+        let keys: Vec<Vec<u8>> = (0..5).map(|_| self.key()).collect();
+        let expected: Vec<_> = keys.iter().map(|key| self.model[space].get(key).cloned()).collect();
+        assert_eq!(self.db().multi_get(self.spaces[space], &keys).expect("it reads"), expected);
+        let (from, to) = self.ordered_keys();
+        self.check_range(space, &from, &to);
+        if !self.views.is_empty() {
+            let at = self.rng.below(self.views.len() as u64) as usize;
+            let (view, model) = &self.views[at];
+            assert_eq!(
+                view.get_in(self.spaces[space], &keys[0]).expect("it reads"),
+                model[space].get(&keys[0]).cloned()
+            );
+            let all = view.iter_in(self.spaces[space], IterOptions::default()).expect("it iterates");
+            assert!(all.map(|pair| pair.expect("it reads")).eq(model[space].clone()));
+        }
+    }
+
+    /// A walk that turns around at random, within bounds.
+    fn check_range(&mut self, space: usize, from: &[u8], to: &[u8]) {
+        let options = IterOptions::range((Bound::Included(from), Bound::Excluded(to)));
+        let mut iter = self.db().iter_in(self.spaces[space], options).expect("it iterates");
+        let (target, mut rng) = (self.key(), Rng::new(self.rng.next_u64()));
+        let list: Vec<_> = self.model[space].iter().filter(|(k, _)| from <= &k[..] && &k[..] < to).collect();
+        let found = list.partition_point(|(key, _)| **key < target);
+        let mut at = match rng.below(4) {
+            0 => iter.seek_to_first().map(|()| Some(0)),
+            1 => iter.seek_to_last().map(|()| list.len().checked_sub(1)),
+            2 => iter.seek(&target).map(|()| Some(found)),
+            _ => iter.seek_before(&target).map(|()| found.checked_sub(1)),
+        }
+        .expect("it seeks");
+        for _ in 0..12 {
+            let expected = at.and_then(|at| list.get(at)).map(|(key, value)| (&key[..], &value[..]));
+            assert_eq!(iter.entry(), expected);
+            let Some(here) = at.filter(|_| expected.is_some()) else { break };
+            if rng.one_in(3) {
+                iter.step_back().expect("it steps");
+                at = here.checked_sub(1);
+            } else {
+                iter.step_forward().expect("it steps");
+                at = Some(here + 1);
+            }
+        }
+    }
+
+    fn check_all(&self) {
+        for (space, model) in self.spaces.iter().zip(&self.model) {
+            let all = self.db().iter_in(*space, IterOptions::default()).expect("it iterates");
+            assert!(all.map(|pair| pair.expect("it reads")).eq(model.clone()));
+        }
+        self.db().verify().expect("all tables are sound");
+    }
+
+    fn step(&mut self) {
+        match self.rng.below(100) {
+            0..60 => self.write(),
+            60..85 => self.check_some(),
+            85..91 => self.db().flush().expect("it flushes"),
+            91..96 => drop(self.db().compact_step().expect("it merges")),
+            96..98 if self.views.len() < 3 => self.views.push((self.db().view(), self.model.clone())),
+            96..98 => drop(self.views.remove(0)),
+            98 => self.db().settle().expect("it merges"),
+            _ => {
+                self.open();
+                self.check_all();
+            }
+        }
+    }
+}
+
+#[test]
+fn random_operations_agree_with_a_map() {
+    for seed in 0..40 {
+        println!("seed {seed}");
+        let mut run = Run::new(seed);
+        for _ in 0..600 {
+            run.step();
+        }
+        run.check_all();
+    }
+}
+
+/// With settled trees, overwritten and deleted data is gone from the disk.
+#[test]
+fn space_comes_back() {
+    for policy in [Policy::leveled(), Policy::tiered(), Policy::ldc(), Policy::ldc_ranged()] {
+        let options = Options::new().file_system(Arc::new(SimFs::new(1))).background(Background::Inline);
+        let db = options.policy(policy.clone()).memtable_bytes(16 << 10).open("/db").expect("it opens");
+        for i in 0..20_000u64 {
+            db.put(&(i % 500).to_be_bytes(), &[1; 100]).expect("it writes");
+        }
+        db.delete_range(&[][..]..&[255][..]).expect("it deletes");
+        db.flush().expect("it flushes");
+        db.settle().expect("it merges");
+        assert_eq!(db.iter(IterOptions::default()).expect("it iterates").count(), 0);
+        let stats = db.stats();
+        assert!(stats.table_bytes < 20_000 * 108 / 2, "{policy:?}: {stats:?}");
+    }
+}
