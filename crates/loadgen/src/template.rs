@@ -68,6 +68,8 @@ enum Stretch {
     IntArgument { max: u64 },
     /// A value, framed in the pool.
     Value,
+    /// The same without the `$` in front.
+    MemcachedValue,
 }
 
 /// A number in an image, which has zeros in its place.
@@ -182,7 +184,7 @@ impl Template {
             "GET {key}" => vec![literal("get "), literal(&keys.prefix), key, literal("\r\n")],
             _ => return Err(BenchError::Usage(format!("command `{text}`: it has no form in memcached's protocol"))),
         };
-        Ok(Self { text: text.to_owned(), pieces: merge_literals(pieces) })
+        Ok(Self { text: text.to_owned(), stretches: compile(pieces) })
     }
 
     /// The text it was compiled from.
@@ -214,7 +216,7 @@ impl Template {
                     out.extend_from_slice(framed);
                     made.value_bytes += bytes as u64;
                 }
-                Piece::MemcachedValue => {
+                Stretch::MemcachedValue => {
                     let (framed, bytes) = draw.payload.draw(draw.rng);
                     // `$5\r\nvalue\r\n`: what follows the sign is the length and the data block of `set`.
                     out.extend_from_slice(&framed[1..]);
@@ -345,19 +347,20 @@ fn compile(pieces: Vec<Piece>) -> Vec<Stretch> {
                 bytes.extend_from_slice(&literal);
                 continue;
             }
-            Piece::Value | Piece::IntArgument { .. } => {
-                stretches
-                    .push(Stretch::Image { bytes: std::mem::take(&mut bytes), numbers: std::mem::take(&mut numbers) });
-                stretches.push(match piece {
-                    Piece::IntArgument { max } => Stretch::IntArgument { max },
-                    _ => Stretch::Value,
-                });
-                continue;
-            }
             Piece::Key { width } => (Source::Key, width),
             Piece::NewKey { width } => (Source::NewKey, width),
             Piece::Field { count, width } => (Source::Field { count }, width),
             Piece::Int { max, width } => (Source::Int { max }, width),
+            Piece::IntArgument { .. } | Piece::Value | Piece::MemcachedValue => {
+                let (bytes, numbers) = (std::mem::take(&mut bytes), std::mem::take(&mut numbers));
+                stretches.push(Stretch::Image { bytes, numbers });
+                stretches.push(match piece {
+                    Piece::IntArgument { max } => Stretch::IntArgument { max },
+                    Piece::MemcachedValue => Stretch::MemcachedValue,
+                    _ => Stretch::Value,
+                });
+                continue;
+            }
         };
         numbers.push(Number { place: bytes.len()..bytes.len() + width, source });
         bytes.resize(bytes.len() + width, b'0');
