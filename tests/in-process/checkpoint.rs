@@ -2,12 +2,13 @@
 
 use crate::harness::{SHARDS, START_MS, TestServer, memory, store};
 use crate::spine::random_request;
-use base::{HistoryId, Lsn, Rng};
+use base::{DbIndex, HistoryId, KeyspaceId, Lsn, Rng};
 use checkpoint::{DataDir, Feed, FeedOptions, LoadProgress, SetHead, SetId, SetInfo, Writer, WriterOptions, load};
-use engine::EntrySink;
+use engine::{Effect, Encoding, EntrySink, Keyspace};
 use std::path::Path;
 use std::sync::Arc;
-use store::{Scratch, Store};
+use std::sync::atomic::{AtomicBool, Ordering};
+use store::{At, Blocked, Scratch, Store, WriteClass};
 use vfs::SimFs;
 
 const HISTORY: HistoryId = HistoryId([1; 20]);
@@ -107,6 +108,77 @@ fn a_checkpoint_that_is_given_up_leaves_nothing() {
         }
         assert!(writer.finish().is_err());
         assert_eq!(dir.list().expect("the directory is there").snapshots, []);
+    }
+}
+
+/// With a disk that stands still, writes wait before they take a lock, deletions and expirations too; reads go on. When the disk
+/// moves again, the worker is woken and everything is there.
+#[test]
+fn writes_wait_while_the_checkpoint_has_no_room() {
+    let fs = SimFs::new(1);
+    let dir = DataDir::open(Arc::new(fs.clone()), Path::new("/data")).expect("the directory opens");
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    let value = "v".repeat(300);
+    for n in 0..20_000 {
+        server.run(client, &["SET", &format!("k:{n}"), &value]);
+    }
+    let then = server.store.digest(START_MS);
+    let stall = Stall(Arc::new(AtomicBool::new(true)));
+    let stalled = stall.0.clone();
+    fs.on_sync(move |_| {
+        while stalled.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+    });
+    let feed = Feed::new(FeedOptions { limit_bytes: 2 << 20 }, server.store.backlog().clone());
+    let options = WriterOptions { threads: 1, sync_every_bytes: 1, ..WriterOptions::default() };
+    let mut writer = Writer::create(&dir, SetId(1), options, &feed).expect("the disk has room");
+    let cut = server.store.try_cut(|_| feed.sink(), || Lsn(0)).expect("nobody holds a lock");
+    let head = SetHead { cut: cut.lsn, history: HISTORY, created_ms: cut.at_ms, log_from: None, spaces: cut.spaces };
+    writer.begin(head).expect("threads start");
+    // Dropped before the writer, which waits for the disk.
+    let stall = stall;
+    while server.store.walk_checkpoint(100) {}
+    let left = server.store.checkpoint_shards_left();
+    assert!(left > 0, "the walk stops while the disk does");
+    // Writes still pass: what they hand over fills the other half.
+    let at = |writes| At { now: START_MS, db: DbIndex(0), touch: false, worker: 5, writes };
+    let mut scratch = Scratch::default();
+    let mut set = |n: usize| {
+        let key = format!("k:{n}");
+        let key = server.store.key(KeyspaceId(0), key.as_bytes());
+        let (shard, value) = (server.store.shard_of(&key), engine::Value::Bytes(b"new"));
+        server.store.commit_one(&mut scratch, shard, &at(WriteClass::Any), |txn| {
+            txn.apply(&Effect::Set { key, value, encoding: Encoding::PLAIN, expire_at: None });
+            Ok(())
+        })
+    };
+    let passed = (0..20_000).take_while(|&n| set(n).is_ok()).count();
+    assert!((500..19_999).contains(&passed), "{passed} writes passed");
+    assert_eq!(set(0), Err(Blocked::Log));
+    let memory = server.store.backlog().memory();
+    assert!(memory.peak >= memory.limit && memory.peak < memory.limit + (1 << 20), "{memory:?}");
+    let shard = base::ShardId(0);
+    let del = server.store.commit_one(&mut Scratch::default(), shard, &at(WriteClass::Frees), |_| Ok(()));
+    assert_eq!(del, Err(Blocked::Log));
+    let read = server.store.commit_one(&mut Scratch::default(), shard, &at(WriteClass::Nothing), |_| Ok(()));
+    assert_eq!(read, Ok(()));
+    drop(stall);
+    while server.store.checkpoint_shards_left() > 0 {
+        server.store.walk_checkpoint(100);
+    }
+    let set_info = writer.finish().expect("the disk works");
+    assert_eq!(loaded(&server, &dir, &set_info).digest(START_MS), then);
+    assert_eq!(set(0), Ok(()));
+}
+
+/// A disk that stands still until this is dropped, also by a failing test.
+struct Stall(Arc<AtomicBool>);
+
+impl Drop for Stall {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
     }
 }
 

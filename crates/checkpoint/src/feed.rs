@@ -93,6 +93,7 @@ impl Feed {
             bytes: Vec::new(),
             entries: 0,
             charged: 0,
+            is_walking: false,
             is_finished: false,
         })
     }
@@ -132,9 +133,9 @@ impl Feed {
 
     /// Drops a chunk that is written.
     pub(crate) fn release(&self, chunk: Chunk) {
-        let bytes = chunk.memory_bytes();
+        let (bytes, walked) = (chunk.memory_bytes(), chunk.walked_bytes());
         drop(chunk);
-        self.0.backlog.discharge(bytes);
+        self.0.backlog.discharge(bytes, walked);
     }
 }
 
@@ -143,14 +144,18 @@ impl Shared {
         self.aborted.store(true, Ordering::Relaxed);
         let queue = std::mem::take(&mut self.state.lock().queue);
         self.ready.notify_all();
-        queue.iter().for_each(|chunk| self.backlog.discharge(chunk.memory_bytes()));
+        queue.iter().for_each(|chunk| self.discharge(chunk));
+    }
+
+    fn discharge(&self, chunk: &Chunk) {
+        self.backlog.discharge(chunk.memory_bytes(), chunk.walked_bytes());
     }
 
     fn push(&self, chunk: Chunk) {
         let mut state = self.state.lock();
         if self.aborted.load(Ordering::Relaxed) {
             drop(state);
-            return self.backlog.discharge(chunk.memory_bytes());
+            return self.discharge(&chunk);
         }
         state.queue.push_back(chunk);
         drop(state);
@@ -165,6 +170,7 @@ struct FeedSink {
     entries: u32,
     /// Bytes counted for the chunk so far.
     charged: u64,
+    is_walking: bool,
     is_finished: bool,
 }
 
@@ -172,27 +178,27 @@ impl FeedSink {
     fn save_shared(&mut self, space: KeyspaceId, entry: &Entry<'_>, value: &SharedBytes) {
         let mut bytes = Vec::with_capacity(entry.key.len() + 48);
         cmdlog::record::put_set_head(&mut bytes, space, entry.key, entry.encoding, entry.expire_at, value.len());
-        let chunk = Chunk { bytes, tail: Some(SharedBytes::clone(value)), entries: 1 };
-        self.shared.backlog.charge(chunk.memory_bytes());
+        let chunk = Chunk { bytes, tail: Some(SharedBytes::clone(value)), entries: 1, is_walked: self.is_walking };
+        self.shared.backlog.charge(chunk.memory_bytes(), chunk.walked_bytes());
         self.shared.push(chunk);
     }
 
     fn send(&mut self) {
         let (bytes, entries) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.entries));
-        let chunk = Chunk { bytes, tail: None, entries };
+        let chunk = Chunk { bytes, tail: None, entries, is_walked: false };
         self.recharge(chunk.memory_bytes());
         self.charged = 0;
         if entries > 0 {
             self.shared.push(chunk);
         } else {
-            self.shared.backlog.discharge(chunk.memory_bytes());
+            self.shared.discharge(&chunk);
         }
     }
 
     /// Counts what the chunk has grown by.
     fn recharge(&mut self, bytes: u64) {
         if bytes > self.charged {
-            self.shared.backlog.charge(bytes - self.charged);
+            self.shared.backlog.charge(bytes - self.charged, 0);
             self.charged = bytes;
         }
     }
@@ -223,6 +229,10 @@ impl EntrySink for FeedSink {
         }
     }
 
+    fn set_walking(&mut self, walking: bool) {
+        self.is_walking = walking;
+    }
+
     fn finish(&mut self) {
         self.is_finished = true;
     }
@@ -241,8 +251,9 @@ impl Drop for FeedSink {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        let left: u64 = self.state.get_mut().queue.iter().map(Chunk::memory_bytes).sum();
-        self.backlog.discharge(left);
+        self.state.get_mut().queue.iter().for_each(|chunk| {
+            self.backlog.discharge(chunk.memory_bytes(), chunk.walked_bytes());
+        });
         self.backlog.set_limit(u64::MAX);
     }
 }

@@ -88,10 +88,12 @@ impl LogStart {
     }
 
     /// Goes on where recovery stopped. The old history continues if it was ended in order ([`LogEnd::clean`]);
-    /// otherwise `new_history` begins, with the old one as its parent.
+    /// otherwise `new_history` begins, with the old one as its parent, or with that one's when the old one has no frame:
+    /// its only segment stands where the new one will, so nothing would lead from its parent to its child.
     pub fn after(end: LogEnd, new_history: HistoryId) -> Self {
         let (history, parent) = match end.history {
             Some(old) if end.clean => (old, end.parent),
+            Some(_) if end.parent.is_some_and(|parent| parent.lsn == end.end_lsn) => (new_history, end.parent),
             Some(old) => (new_history, Some(Parent { history: old, lsn: end.end_lsn })),
             None => (new_history, None),
         };

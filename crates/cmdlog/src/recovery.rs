@@ -349,9 +349,19 @@ impl Chain {
         let (end, history, current) = (self.position, self.history, self.current);
         let mut durable = self.proven;
         let mut torn = None;
+        // Histories that began with nothing before them, and those that came from them: of a log that was switched on when
+        // this one was off. Nothing of this one is missing because they are there.
+        let mut foreign: Vec<HistoryId> = Vec::new();
         for (index, file) in self.files.iter_mut().enumerate() {
             let header = file.header.ok();
             if header.is_some_and(|header| self.left.contains(&header.history)) {
+                continue;
+            }
+            if let Some(Header { history: other, parent, .. }) = header
+                && other != history
+                && parent.is_none_or(|parent| foreign.contains(&parent.history))
+            {
+                foreign.push(other);
                 continue;
             }
             // A header behind the end speaks of what was before it, in this history or in one that came from it.

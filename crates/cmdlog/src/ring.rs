@@ -167,7 +167,7 @@ mod tests {
         let mut rng = Rng::new(1);
         let mut model = VecDeque::new();
         let (mut lsn, mut read) = (0u64, 0u64);
-        for _ in 0..20_000 {
+        for _ in 0..if cfg!(miri) { 300 } else { 20_000 } {
             if rng.one_in(2) {
                 let len = rng.below(200) as usize;
                 let fits = ring.free() >= 16 + len.div_ceil(8) * 8;
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn two_threads_agree() {
         let ring = Ring::new(512);
-        let count = if cfg!(miri) { 300 } else { 100_000u64 };
+        let count = if cfg!(miri) { 100 } else { 100_000u64 };
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for lsn in 0..count {

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base::Clock;
-use vfs::{FileSystem, OpenOptions};
+use vfs::{File, FileSystem, OpenOptions};
 
 use crate::error::LogError;
 use crate::flush::{Flush, FlushStart, Segment, open_segment, remove};
@@ -80,31 +80,43 @@ fn settle(fs: &dyn FileSystem, clock: &dyn Clock, dir: &Path, end: &LogEnd) -> R
     for path in end.leftovers.iter().rev().filter(|path| **path != at_end) {
         remove(fs, path)?;
     }
-    for piece in &end.tail {
-        copy(fs, clock, &beside, piece, end.proven_lsn)?;
-        fs.rename(&beside, &segment::path(dir, base::Lsn(piece.from)))?;
+    // One file for all of a history's pieces: its name may be that of a file which one of the pieces is read from.
+    for pieces in end.tail.chunk_by(|a, b| a.history == b.history) {
+        let Some(first) = pieces.first() else { continue };
+        copy(fs, clock, &beside, pieces, end.proven_lsn)?;
+        fs.rename(&beside, &segment::path(dir, base::Lsn(first.from)))?;
     }
     fs.sync_dir(dir)?;
     Ok(())
 }
 
-/// Copies the frames of a piece to a segment of its own, durably; the caller gives it its name.
+/// Copies the frames of neighbouring pieces of one history to a segment of their own, durably; the caller gives it its
+/// name.
 pub(crate) fn copy(
     fs: &dyn FileSystem,
     clock: &dyn Clock,
     to: &Path,
-    piece: &Piece,
+    pieces: &[Piece],
     proven: base::Lsn,
 ) -> Result<(), LogError> {
+    let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return Ok(()) };
     let header = Header {
-        history: piece.history,
-        parent: piece.parent,
-        first: base::Lsn(piece.from),
-        durable: base::Lsn(proven.0.min(piece.from)),
+        history: first.history,
+        parent: first.parent,
+        first: base::Lsn(first.from),
+        durable: base::Lsn(proven.0.min(first.from)),
         created_ms: clock.now_ms(),
     };
-    let bytes = HEADER_BYTES + (piece.to - piece.from);
+    let bytes = HEADER_BYTES + (last.to - first.from);
     let (target, _) = open_segment(fs, to, &header, bytes, bytes)?;
+    for piece in pieces {
+        copy_piece(fs, piece, &*target, HEADER_BYTES + (piece.from - first.from))?;
+    }
+    target.sync_all()?;
+    Ok(())
+}
+
+fn copy_piece(fs: &dyn FileSystem, piece: &Piece, target: &dyn File, mut at: u64) -> Result<(), LogError> {
     let mut source = SegmentFile::open(fs, piece.path.clone(), piece.segment_first)?;
     let (mut position, mut gathered) = (piece.from, Vec::new());
     while position < piece.to {
@@ -118,11 +130,10 @@ pub(crate) fn copy(
         gathered.extend_from_slice(source.bytes(offset, (next - position) as usize)?);
         position = next;
         if gathered.len() >= COPY_BYTES || position >= piece.to {
-            let behind = position - piece.from - gathered.len() as u64;
-            target.write_all_at(&gathered, HEADER_BYTES + behind)?;
+            target.write_all_at(&gathered, at)?;
+            at += gathered.len() as u64;
             gathered.clear();
         }
     }
-    target.sync_all()?;
     Ok(())
 }

@@ -45,7 +45,10 @@ impl Durability {
         let result = self.write_and_name(cause, &policy, manifest, set, &feed);
         self.parts.store.backlog().set_limit(u64::MAX);
         if result.is_ok() {
-            self.remove_obsolete(manifest)?;
+            // The checkpoint counts all the same.
+            if let Err(error) = self.remove_obsolete(manifest) {
+                self.parts.tell.say(&format!("files that are not needed any more could not be removed: {error}"));
+            }
         } else {
             // What a failed checkpoint left goes with the next one that succeeds, if not now.
             let _ = manifest.prune(&self.dir, None);
@@ -69,16 +72,26 @@ impl Durability {
         let mut writer = Writer::create(&self.dir, set, options, feed)?;
         let switch = if cause == Cause::LogSwitch { self.prepare_switch(policy)? } else { Switch::Stay };
         let history = manifest.current().history;
+        // Before the cut: what comes between is in the set, but counts as unsaved. The other way round it would be lost.
+        let changes = (self.parts.changes)().saturating_add(self.state.lock().changes_found);
         let done = self.cut_and_write(&mut writer, feed, &switch, history).and_then(|()| {
             let info = writer.finish()?;
             self.name(policy, manifest, info, &switch)
         });
+        if done.is_ok() {
+            self.state.lock().changes_at_cut = changes;
+        }
         match (&done, switch) {
             (Ok(()), Switch::On(sink)) => sink.counts.store(true, Ordering::Release),
             (Err(_), Switch::On(sink)) => self.take_back(&sink),
             // Off at its cut, whatever became of the checkpoint: its segments are whole up to there.
             // A failure has been told by the log itself.
-            (_, Switch::Off(sink)) => drop(sink.log.close()),
+            (_, Switch::Off(sink)) => {
+                let _ = sink.log.close();
+                // Its end has taken positions of its own.
+                let mut state = self.state.lock();
+                state.position = sink.log.end_lsn().max(state.position);
+            }
             (_, Switch::Stay) => {}
         }
         done
@@ -147,9 +160,8 @@ impl Durability {
         }
         let cut = self.cut(feed, switch, &keys_done)?;
         let head = {
-            let mut state = self.state.lock();
+            let state = self.state.lock();
             let history = state.log.as_ref().map_or(history, |sink| sink.log.history());
-            state.changes_at_cut = (self.parts.changes)().saturating_add(state.changes_found);
             SetHead {
                 cut: cut.lsn,
                 history,
@@ -186,8 +198,11 @@ impl Durability {
             Switch::Off(_) => Some(None),
         };
         let position = self.state.lock().position;
+        let stall_ns = Arc::new(AtomicU64::new(0));
+        let stalled = stall_ns.clone();
         self.by_a_worker(Box::new(move || {
             let Some(mut all) = store.try_lock_all() else { return false };
+            let locked_ns = store.clock.monotonic_ns();
             let before = all.log();
             if let Some(new) = &new {
                 all.set_log(new.clone().map(|sink| sink as Arc<dyn RecordSink>));
@@ -196,12 +211,14 @@ impl Durability {
             let sink = |_| Box::new(Counted::new(feed.sink(), &keys_done)) as Box<dyn EntrySink>;
             let cut = all.cut(sink, || log.map_or(position, |log| log.end()));
             drop(all);
+            stalled.store(store.clock.monotonic_ns().saturating_sub(locked_ns), Ordering::Relaxed);
             let is_made = cut.is_some();
             *place.lock() = cut;
             is_made
         }))?;
         let cut = done.lock().take().ok_or(crate::work::Ended)?;
         let mut state = self.state.lock();
+        state.stall_us = stall_ns.load(Ordering::Relaxed) / 1000;
         match switch {
             Switch::Stay => {}
             Switch::On(sink) => state.log = Some(sink.clone()),
@@ -231,6 +248,7 @@ impl Durability {
         if let Some(sink) = &log {
             sink.log.sync()?;
         }
+        self.decide()?;
         let mut next = manifest.current().clone();
         if let Some(sink) = &log
             && next.history != sink.log.history()
@@ -280,6 +298,14 @@ impl Durability {
             (None, needed) => segments::remove_before(&self.dir, needed)?,
         }
         Ok(())
+    }
+
+    /// From here on the checkpoint is not given up any more.
+    fn decide(&self) -> Result<(), DurabilityError> {
+        let mut state = self.state.lock();
+        let Some(going) = &mut state.running else { return Ok(()) };
+        going.is_decided = !going.is_cancelled;
+        if going.is_cancelled { Err(DurabilityError::Cancelled) } else { Ok(()) }
     }
 
     fn is_cancelled(&self) -> bool {

@@ -19,12 +19,12 @@ pub enum DurabilityError {
     /// The log cannot be made durable now.
     #[error("the command log is not durable up to the checkpoint: {0}")]
     Unsynced(#[from] LogFailure),
-    /// The manifest names more databases, or other ones, than the store has.
+    /// The checkpoint has more databases than the store, or the log changes one that the store does not have.
     #[error(
         "the data has {found} databases and this server is configured for {configured}: set databases to {found} or more"
     )]
     Databases {
-        /// In the checkpoint.
+        /// In the checkpoint; or what the first such record of the log needs at least.
         found: usize,
         /// In the settings.
         configured: usize,

@@ -93,6 +93,8 @@ pub(crate) struct State {
     /// What the last checkpoint took, and the log's position at its cut.
     pub set_bytes: u64,
     pub cut: Lsn,
+    /// For how long the last cut held all locks, in microseconds.
+    pub stall_us: u64,
     pub saves: Figures,
     pub rewrites: Figures,
     pub load: LastLoad,
@@ -109,6 +111,8 @@ pub(crate) struct Going {
     pub keys_done: Arc<AtomicU64>,
     pub keys_total: u64,
     pub is_cancelled: bool,
+    /// The manifest that names it is being written: it is not given up any more.
+    pub is_decided: bool,
 }
 
 impl Durability {
@@ -134,6 +138,7 @@ impl Durability {
             switch_failed_at: None,
             set_bytes: 0,
             cut: Lsn(0),
+            stall_us: 0,
             saves: Figures::default(),
             rewrites: Figures::default(),
             load: LastLoad::default(),
@@ -212,7 +217,8 @@ impl Durability {
         task
     }
 
-    /// Gives up the save that is being taken, or forgets the one that is to be.
+    /// Gives up the save that is being taken, or forgets the one that is to be. `None` when there is none, or when it is all
+    /// but done.
     pub fn cancel(&self) -> Option<Cancelled> {
         let mut state = self.state.lock();
         if let Some((cause, task)) = state.asked.take() {
@@ -222,7 +228,7 @@ impl Durability {
             }
             state.asked = Some((cause, task));
         }
-        let running = state.running.as_mut().filter(|running| running.cause.is_save())?;
+        let running = state.running.as_mut().filter(|running| running.cause.is_save() && !running.is_decided)?;
         running.is_cancelled = true;
         if let Some(feed) = &running.feed {
             feed.abort();
@@ -305,6 +311,7 @@ impl Durability {
             is_scheduled: state.asked.is_some() && state.running.is_some(),
             changes: state.changes(&self.parts),
             last_save_ms: state.last_save_ms,
+            stall_us: state.stall_us,
             saves: state.saves.clone(),
             rewrites: state.rewrites.clone(),
             load: state.load,
@@ -430,7 +437,7 @@ impl Durability {
         let mut state = self.state.lock();
         state.is_ended = true;
         if let Some(running) = &mut state.running {
-            running.is_cancelled = true;
+            running.is_cancelled = !running.is_decided;
             if let Some(feed) = &running.feed {
                 feed.abort();
             }
@@ -507,6 +514,14 @@ impl State {
 impl Going {
     fn new(cause: Cause) -> Self {
         let keys_done = Arc::new(AtomicU64::new(0));
-        Self { cause, since: Instant::now(), feed: None, keys_done, keys_total: 0, is_cancelled: false }
+        Self {
+            cause,
+            since: Instant::now(),
+            feed: None,
+            keys_done,
+            keys_total: 0,
+            is_cancelled: false,
+            is_decided: false,
+        }
     }
 }

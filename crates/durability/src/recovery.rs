@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use store::replay::ReplayError;
 use store::{RecordSink, Scratch};
 
 /// How far a start has come.
@@ -151,17 +152,27 @@ impl Durability {
     fn replay(&self, from: Lsn) -> Result<LogEnd, DurabilityError> {
         let mut scratch = Scratch::default();
         let store = &self.parts.store;
+        let mut databases = None;
         let end = cmdlog::recover(
             &*self.parts.fs,
             self.dir.path(),
             from,
-            &mut |_, payload| Ok(store.replay(&mut scratch, payload)?),
+            &mut |_, payload| {
+                let replayed = store.replay(&mut scratch, payload);
+                if let Err(ReplayError::Databases { count, needed }) = replayed {
+                    databases = Some(DurabilityError::Databases { found: needed, configured: count });
+                }
+                Ok(replayed?)
+            },
             &mut |progress| {
                 self.loading.log_done.store(progress.done_bytes, Ordering::Relaxed);
                 self.loading.log_total.store(progress.total_bytes, Ordering::Relaxed);
             },
-        )?;
-        Ok(end)
+        );
+        match (end, databases) {
+            (Err(_), Some(databases)) => Err(databases),
+            (end, _) => Ok(end?),
+        }
     }
 
     /// Goes on with the log where it ended.

@@ -80,6 +80,19 @@ impl MemEngine {
 
     /// See [`engine::Engine::walk_checkpoint`].
     pub(crate) fn walk(&mut self, budget: usize) -> WalkProgress {
+        self.set_walking(true);
+        let progress = self.walk_stretches(budget);
+        self.set_walking(false);
+        progress
+    }
+
+    fn set_walking(&mut self, walking: bool) {
+        if let Some(checkpoint) = &mut self.checkpoint {
+            checkpoint.sink.set_walking(walking);
+        }
+    }
+
+    fn walk_stretches(&mut self, budget: usize) -> WalkProgress {
         let mut left = budget;
         while left > 0 {
             let Some(checkpoint) = &mut self.checkpoint else { return WalkProgress::Done };
@@ -88,6 +101,8 @@ impl MemEngine {
                     self.marks_since_walk = 0;
                     return WalkProgress::Done;
                 }
+                // What a cleared database held does not stay.
+                self.set_walking(false);
                 left = left.saturating_sub(self.dismantle_some());
                 continue;
             }

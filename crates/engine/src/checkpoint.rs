@@ -9,6 +9,9 @@ pub trait EntrySink: Send {
     /// Copies or shares the entry. Called under the shard's lock: no I/O, no waiting.
     fn save(&mut self, space: KeyspaceId, entry: &Entry<'_>);
 
+    /// What is saved until this is called with false comes from the walk: its entries stay stored.
+    fn set_walking(&mut self, _walking: bool) {}
+
     /// All entries of the cut have been saved. A sink dropped without this leaves its checkpoint incomplete.
     fn finish(&mut self) {}
 }
@@ -25,11 +28,16 @@ pub enum WalkProgress {
 /// Memory of entries that a checkpoint was given and has not yet written, in bytes, with a bound at which others wait.
 ///
 /// B1. At half of the limit the walk stops: what it gives could as well come later. At the limit writes wait, before they take
-///     a lock: what they overwrite has to be given at once.
+///     a lock: what they overwrite has to be given at once. Values that the walk shares with the store count for the walk
+///     alone, so that a huge one stops no write; should they all be overwritten before they are written, memory goes beyond
+///     the limit by half of it and one value.
 /// B2. A worker that waits is woken when three quarters are reached from above. It enlists before it looks again, and
 ///     whoever gives memory back looks at the list after that, so one of them sees the other.
+#[repr(align(128))]
 pub struct Backlog {
     now: AtomicU64,
+    /// Bytes among them of values that the walk shares with the store.
+    shared: AtomicU64,
     peak: AtomicU64,
     /// `u64::MAX` while no checkpoint runs.
     limit: AtomicU64,
@@ -54,6 +62,7 @@ impl Backlog {
     pub fn new(wake: impl Fn(u64) + Send + Sync + 'static) -> Self {
         Self {
             now: AtomicU64::new(0),
+            shared: AtomicU64::new(0),
             peak: AtomicU64::new(0),
             limit: AtomicU64::new(u64::MAX),
             waiting: AtomicU64::new(0),
@@ -70,27 +79,36 @@ impl Backlog {
     /// Another limit, or `u64::MAX` after a checkpoint.
     pub fn set_limit(&self, limit: u64) {
         self.limit.store(limit, Ordering::SeqCst);
-        self.wake_if_room(self.now.load(Ordering::SeqCst));
+        self.wake_if_room();
     }
 
-    /// So many bytes more.
-    pub fn charge(&self, bytes: u64) {
+    /// So many bytes more, of which `shared` are of values that the walk shares with the store.
+    pub fn charge(&self, bytes: u64, shared: u64) {
+        // Shared ones first, and last below: in between they count twice as shared, which lets a write go on.
+        self.shared.fetch_add(shared, Ordering::Relaxed);
         let now = self.now.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         self.peak.fetch_max(now, Ordering::Relaxed);
     }
 
-    /// So many bytes less.
-    pub fn discharge(&self, bytes: u64) {
-        // SeqCst, as in `must_wait`: either this sees the waiting worker, or that sees the room (B2).
-        let now = self.now.fetch_sub(bytes, Ordering::SeqCst).saturating_sub(bytes);
-        self.wake_if_room(now);
+    /// So many bytes less, of which `shared` were charged as such.
+    pub fn discharge(&self, bytes: u64, shared: u64) {
+        // SeqCst, as in `enlist`: either this sees the waiting worker, or that sees the room (B2).
+        self.now.fetch_sub(bytes, Ordering::SeqCst);
+        self.shared.fetch_sub(shared, Ordering::SeqCst);
+        self.wake_if_room();
     }
 
-    fn wake_if_room(&self, now: u64) {
-        let limit = self.limit.load(Ordering::Relaxed);
-        if now <= limit - limit / 4 && self.waiting.load(Ordering::SeqCst) != 0 {
+    fn wake_if_room(&self) {
+        let limit = self.limit.load(Ordering::SeqCst);
+        if self.pressing() <= limit - limit / 4 && self.waiting.load(Ordering::SeqCst) != 0 {
             (self.wake)(self.waiting.swap(0, Ordering::SeqCst));
         }
+    }
+
+    /// Bytes that count for writes.
+    #[inline]
+    fn pressing(&self) -> u64 {
+        self.now.load(Ordering::SeqCst).saturating_sub(self.shared.load(Ordering::SeqCst))
     }
 
     /// Whether the walk may go on (B1).
@@ -102,7 +120,7 @@ impl Backlog {
     /// Whether writes are to wait (B1).
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.now.load(Ordering::Relaxed) >= self.limit.load(Ordering::Relaxed)
+        self.pressing() >= self.limit.load(Ordering::Relaxed)
     }
 
     /// [`Backlog::is_full`] asked by a worker that will wait then: its bit is woken when there is room.
@@ -114,7 +132,7 @@ impl Backlog {
     #[cold]
     fn enlist(&self, worker_bit: u64) -> bool {
         self.waiting.fetch_or(worker_bit, Ordering::SeqCst);
-        self.now.load(Ordering::SeqCst) >= self.limit.load(Ordering::SeqCst)
+        self.pressing() >= self.limit.load(Ordering::SeqCst)
     }
 
     /// What it holds.
@@ -140,28 +158,32 @@ mod tests {
     #[test]
     fn bounds_and_wakings() {
         let woken = Arc::new(AtomicU64::new(0));
-        let backlog = Backlog::new({
-            let woken = woken.clone();
-            move |bits| drop(woken.fetch_add(bits, Ordering::Relaxed))
+        let told = woken.clone();
+        let backlog = Backlog::new(move |bits| {
+            told.fetch_add(bits, Ordering::Relaxed);
         });
-        backlog.charge(1000);
+        backlog.charge(1000, 0);
         assert!(backlog.has_room_for_walk() && !backlog.must_wait(1), "no checkpoint, no bound");
-        backlog.discharge(1000);
+        backlog.discharge(1000, 0);
         backlog.begin(100);
-        backlog.charge(49);
+        backlog.charge(49, 0);
         assert!(backlog.has_room_for_walk());
-        backlog.charge(50);
+        backlog.charge(50, 0);
         assert!(!backlog.has_room_for_walk() && !backlog.must_wait(1));
-        backlog.charge(1);
+        backlog.charge(1, 0);
         assert!(backlog.must_wait(2) && backlog.must_wait(4));
-        backlog.discharge(24);
+        backlog.discharge(24, 0);
         assert_eq!(woken.load(Ordering::Relaxed), 0);
         assert!(!backlog.must_wait(8), "who comes now need not wait");
-        backlog.discharge(1);
-        backlog.discharge(1);
+        backlog.discharge(1, 0);
+        backlog.discharge(1, 0);
         assert_eq!(woken.load(Ordering::Relaxed), 6);
         assert_eq!(backlog.memory(), BacklogMemory { now: 74, peak: 100, limit: 100 });
-        backlog.charge(100);
+        backlog.discharge(74, 0);
+        backlog.charge(1000, 990);
+        assert!(!backlog.has_room_for_walk() && !backlog.must_wait(1), "a huge value of the walk stops no write");
+        backlog.discharge(1000, 990);
+        backlog.charge(100, 0);
         assert!(backlog.must_wait(1));
         backlog.set_limit(u64::MAX);
         assert_eq!(woken.load(Ordering::Relaxed), 7, "the end of the checkpoint lets all go on");

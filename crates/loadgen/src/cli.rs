@@ -14,7 +14,7 @@ use crate::progress::Steps;
 use crate::report::markdown;
 use crate::results::Results;
 use crate::server::ServerSpec;
-use crate::template::{KeyFormat, PLACEHOLDERS};
+use crate::template::{KeyFormat, PLACEHOLDERS, Protocol};
 use crate::{echo, interrupt, machine};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::{Path, PathBuf};
@@ -238,7 +238,7 @@ impl TargetArgs {
     fn target(self) -> Result<Target> {
         let login = Login { user: self.user, password: self.password, database: self.database, resp3: self.resp3 };
         let found = measure::find_pid(&self.addr, &login)?;
-        let target = Target { address: self.addr, login, pid: self.pid.or(found) };
+        let target = Target { address: self.addr, login, pid: self.pid.or(found), protocol: Protocol::Resp };
         match (target.pid, &self.pin_server) {
             (Some(pid), Some(cores)) => process::pin_process(pid, cores)?,
             (None, Some(_)) => return Err(BenchError::Usage("--pin-server needs --pid: no process found".to_owned())),
@@ -478,7 +478,16 @@ fn results_directory(named: PathBuf, suite: &Suite) -> PathBuf {
         return named;
     }
     let date = machine::utc(SystemTime::now());
-    PathBuf::from(format!("bench/results/{}-{}", &date[..10], suite.name()))
+    let mut name = format!("{}-{}", &date[..10], suite.name());
+    // Parts that are run one after the other must not write over each other.
+    if let Suite::Persistence(parts) = suite
+        && parts[..] != Part::ALL
+    {
+        for part in parts.iter().filter_map(ValueEnum::to_possible_value) {
+            name.push_str(&format!("-{}", part.get_name()));
+        }
+    }
+    PathBuf::from(format!("bench/results/{name}"))
 }
 
 fn compare_and_write(plan: &Plan, out: &Path) -> Result<Outcome> {
@@ -502,8 +511,9 @@ pub struct PersistenceArgs {
     /// What to measure; everything if not given
     #[arg(long = "part", value_enum, value_delimiter = ',')]
     parts: Vec<Part>,
-    /// A server: onggi, redis, valkey, or NAME=COMMAND (with {port} and {dir}; variables may stand in front). Programs
-    /// are found as for `compare`
+    /// A server: onggi, redis, valkey, arcus, or NAME=COMMAND (with {port} and {dir}; variables may stand in front).
+    /// Programs are found as for `compare`; ARCUS is named by ARCUS_MEMCACHED, left out where it is not set, and only in
+    /// the parts log and mixes
     #[arg(long = "server", num_args = 1..)]
     servers: Vec<ServerSpec>,
     /// The server whose targets are judged; the first one if not given
@@ -583,7 +593,15 @@ impl PersistenceArgs {
         settings.generator_cores = settings.generator_cores.or_else(|| apart.then(|| Cores(vec![cores - 1])));
         let parts = if self.parts.is_empty() { Part::ALL.to_vec() } else { self.parts };
         let suite = Suite::Persistence(parts);
-        let servers = usual_servers(self.servers)?;
+        let named_none = self.servers.is_empty();
+        let mut servers = usual_servers(self.servers)?;
+        if named_none {
+            servers.push("arcus".parse()?);
+        }
+        servers.retain(|server| !server.is_absent());
+        if servers.is_empty() {
+            return Err(BenchError::Usage("arcus is not on this machine: set ARCUS_MEMCACHED to its memcached".into()));
+        }
         let out = results_directory(self.out, &suite);
         let plan = Plan {
             suite,
@@ -740,6 +758,9 @@ mod tests {
         assert_eq!(args.parts, [Part::Log, Part::Picture]);
         assert_eq!(args.servers.len(), 2);
         assert!(parse("bench persistence --part nothing").is_err());
+        let named = |parts: &[Part]| results_directory(args.out.clone(), &Suite::Persistence(parts.to_vec()));
+        assert!(named(&args.parts).to_str().unwrap().ends_with("-persistence-log-picture"));
+        assert!(named(&Part::ALL).to_str().unwrap().ends_with("-persistence"));
         let Ok(BenchCommand::Persistence(args)) = parse("bench persistence --scale 0") else {
             panic!("refused by clap")
         };

@@ -1,4 +1,4 @@
-//! `onggi bench`: a load generator and a comparison harness for servers that speak RESP. It knows servers only
+//! `onggi bench`: a load generator and a comparison harness for servers that speak RESP, and for ARCUS. It knows servers only
 //! through their sockets and through what the kernel says about their processes.
 //!
 //! ```text
@@ -24,6 +24,7 @@ pub mod interrupt;
 pub mod keys;
 pub mod machine;
 pub mod measure;
+pub mod memcached;
 pub mod payload;
 pub mod process;
 mod progress;

@@ -5,9 +5,10 @@ use crate::client::{Address, Client, Login};
 use crate::error::{BenchError, Result};
 use crate::generator::{self, Extent, Pace, Progress, Run, Totals};
 use crate::keys::{Distribution, KeyStream};
+use crate::memcached;
 use crate::payload::{Content, Payload, Size};
 use crate::process::{self, Cores, CpuTime};
-use crate::template::{KeyFormat, Template};
+use crate::template::{KeyFormat, Protocol, Template};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;
@@ -22,6 +23,21 @@ pub struct Target {
     pub login: Login,
     /// Its process on this machine, if it is here.
     pub pid: Option<u32>,
+    /// What it speaks.
+    pub protocol: Protocol,
+}
+
+impl Target {
+    /// Keys that it holds.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    pub fn key_count(&self) -> Result<u64> {
+        match self.protocol {
+            Protocol::Resp => Client::connect(&self.address, &self.login)?.key_count(),
+            Protocol::Memcached => memcached::key_count(&self.address),
+        }
+    }
 }
 
 /// What stays the same over the rows of a run.
@@ -194,7 +210,7 @@ fn run_row(
         .test
         .commands
         .iter()
-        .map(|(text, weight)| Ok((Template::new(text, &settings.key_format)?, *weight)))
+        .map(|(text, weight)| Ok((Template::for_protocol(text, &settings.key_format, target.protocol)?, *weight)))
         .collect::<Result<Vec<_>>>()?;
     let keys = KeyStream::new(settings.distribution, settings.keys, settings.seed);
     let payload = Payload::new(&settings.content, row.value_size, settings.seed)?;
@@ -202,6 +218,7 @@ fn run_row(
         &Run {
             address: &target.address,
             login: &target.login,
+            protocol: target.protocol,
             pid: target.pid,
             connections: settings.connections,
             threads: settings.threads,
@@ -274,13 +291,14 @@ pub fn load(
     plan: &LoadPlan<'_>,
     watch: &mut dyn FnMut(Progress),
 ) -> Result<(Measurement, u64)> {
-    let commands = [(Template::new(plan.command, &settings.key_format)?, 1)];
+    let commands = [(Template::for_protocol(plan.command, &settings.key_format, target.protocol)?, 1)];
     let keys = KeyStream::new(plan.distribution, plan.keys, settings.seed).starting_at(plan.first_key);
     let payload = Payload::new(&settings.content, plan.value_size, settings.seed)?;
     let totals = generator::run(
         &Run {
             address: &target.address,
             login: &target.login,
+            protocol: target.protocol,
             pid: target.pid,
             connections: settings.connections,
             threads: settings.threads,

@@ -4,7 +4,9 @@
 use crate::client::{Address, Client, Login};
 use crate::error::{BenchError, Result};
 use crate::measure::{self, Target};
+use crate::memcached;
 use crate::process::{self, Cores, PinnedThread};
+use crate::template::Protocol;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -37,18 +39,20 @@ enum Preset {
     Onggi,
     Redis,
     Valkey,
+    Arcus,
     Echo,
 }
 
 impl std::str::FromStr for ServerSpec {
     type Err = BenchError;
 
-    /// `onggi`, `redis`, `valkey`, `echo`; `NAME=COMMAND`; or `NAME@ADDRESS[,pid=N]`.
+    /// `onggi`, `redis`, `valkey`, `arcus`, `echo`; `NAME=COMMAND`; or `NAME@ADDRESS[,pid=N]`.
     fn from_str(text: &str) -> Result<Self> {
         let preset = |name: &str| match name {
             "onggi" => Some(Preset::Onggi),
             "redis" => Some(Preset::Redis),
             "valkey" => Some(Preset::Valkey),
+            "arcus" => Some(Preset::Arcus),
             "echo" => Some(Preset::Echo),
             _ => None,
         };
@@ -58,7 +62,7 @@ impl std::str::FromStr for ServerSpec {
         }
         let usage = || {
             BenchError::Usage(format!(
-                "server `{text}`: expected onggi, redis, valkey or echo, NAME=COMMAND (with {{port}} and {{dir}}), or \
+                "server `{text}`: expected onggi, redis, valkey, arcus or echo, NAME=COMMAND (with {{port}} and {{dir}}), or \
                  NAME@ADDRESS[,pid=N]"
             ))
         };
@@ -79,6 +83,16 @@ impl ServerSpec {
     /// True for the echo server, which knows no commands and holds no keys.
     pub fn is_echo(&self) -> bool {
         self.kind == Kind::Preset(Preset::Echo)
+    }
+
+    /// True for ARCUS, which speaks memcached's protocol and not RESP.
+    pub fn speaks_memcached(&self) -> bool {
+        self.kind == Kind::Preset(Preset::Arcus)
+    }
+
+    /// True for ARCUS where no program of it is named: it is left out then, since hardly any machine has one.
+    pub fn is_absent(&self) -> bool {
+        self.speaks_memcached() && std::env::var_os(ARCUS_PROGRAM).is_none()
     }
 
     /// True when the harness may start it, and start it again with other directives.
@@ -179,7 +193,7 @@ impl Server {
     fn attach(name: &str, address: &Address, pid: Option<u32>, options: &StartOptions) -> Result<Self> {
         let login = Login::default();
         let found = measure::find_pid(address, &login)?;
-        let target = Target { address: address.clone(), login, pid: pid.or(found) };
+        let target = Target { address: address.clone(), login, pid: pid.or(found), protocol: Protocol::Resp };
         if let (Some(pid), Some(cores)) = (target.pid, &options.cores) {
             process::pin_process(pid, cores)?;
         }
@@ -196,7 +210,9 @@ impl Server {
         for word in &mut words {
             *word = word.replace("{port}", &port.to_string()).replace("{dir}", &directory.0.to_string_lossy());
         }
-        if !spec.is_echo() {
+        if spec.speaks_memcached() {
+            write_arcus_config(&directory.0, &options.directives)?;
+        } else if !spec.is_echo() {
             for (name, value) in &options.directives {
                 words.extend([format!("--{name}"), value.clone()]);
             }
@@ -212,7 +228,8 @@ impl Server {
         } else {
             Address::Tcp(format!("127.0.0.1:{port}"))
         };
-        let target = Target { address, login: Login::default(), pid: Some(started.child.id()) };
+        let protocol = if spec.speaks_memcached() { Protocol::Memcached } else { Protocol::Resp };
+        let target = Target { address, login: Login::default(), pid: Some(started.child.id()), protocol };
         let mut server = Self {
             record: ServerRecord {
                 name: spec.name.clone(),
@@ -254,6 +271,18 @@ impl Server {
             crate::interrupt::check()?;
             if let Ok(Some(status)) = started.child.try_wait() {
                 return Err(failed(format!("ended at once ({status})"), &started.directory));
+            }
+            if self.target.protocol == Protocol::Memcached {
+                match memcached::version(&self.target.address) {
+                    Ok(_) => return Ok(()),
+                    Err(error) if Instant::now() > deadline => {
+                        return Err(failed(format!("no answer to version: {error}"), &started.directory));
+                    }
+                    Err(_) => {
+                        std::thread::sleep(START_POLL);
+                        continue;
+                    }
+                }
             }
             // Any reply will do but that of a server that is still loading its data.
             let answer =
@@ -349,6 +378,25 @@ impl Preset {
                 Ok(format!("{} serve {quiet} --workers {workers}", quoted(&program)))
             }
             Self::Echo => Ok(format!("{} bench echo --port {{port}} --threads {workers}", quoted(&own()?))),
+            Self::Arcus => {
+                let program = std::env::var_os(ARCUS_PROGRAM).map(PathBuf::from).ok_or_else(|| {
+                    BenchError::Usage(format!("preset arcus: set {ARCUS_PROGRAM} to its memcached program"))
+                })?;
+                let engine = arcus_engine(&program).ok_or_else(|| {
+                    BenchError::Usage(format!(
+                        "preset arcus: no default_engine.so beside {}: set ARCUS_ENGINE",
+                        program.display()
+                    ))
+                })?;
+                // As root it wants to be told so.
+                let user = if rustix::process::geteuid().is_root() { " -u root" } else { "" };
+                Ok(format!(
+                    "{} -E {} -e 'config_file={{dir}}/{ARCUS_CONFIG};' -p {{port}} -l 127.0.0.1 -U 0 -c 1024 \
+                     -m {ARCUS_MEMORY_MIB} -t {workers}{user}",
+                    quoted(&program),
+                    quoted(&engine)
+                ))
+            }
             Self::Redis => {
                 let program = find_program("REDIS_SERVER", "redis-server").ok_or_else(|| {
                     BenchError::Usage(
@@ -375,6 +423,42 @@ impl Preset {
             }
         }
     }
+}
+
+/// The variable that names ARCUS' program.
+const ARCUS_PROGRAM: &str = "ARCUS_MEMCACHED";
+/// The file of its engine's settings, in its directory.
+const ARCUS_CONFIG: &str = "arcus.conf";
+/// More than any suite writes to it: nothing is evicted.
+const ARCUS_MEMORY_MIB: u32 = 8192;
+
+/// The engine of an installed ARCUS, or of one that was built where it stands.
+fn arcus_engine(program: &Path) -> Option<PathBuf> {
+    let directory = program.parent()?;
+    let beside = ["../lib/default_engine.so", ".libs/default_engine.so", "default_engine.so"];
+    let named = std::env::var_os("ARCUS_ENGINE").map(PathBuf::from);
+    named.into_iter().chain(beside.map(|path| directory.join(path))).find(|path| path.is_file())
+}
+
+/// Writes the settings of ARCUS' engine that stand for the directives of the others.
+fn write_arcus_config(directory: &Path, directives: &[(&'static str, String)]) -> Result<()> {
+    let data = directory.join("ARCUS-DB");
+    let path = directory.join(ARCUS_CONFIG);
+    std::fs::create_dir(&data)
+        .and_then(|()| std::fs::write(&path, arcus_config(&data, directives)))
+        .map_err(|source| BenchError::File { path, op: "write the settings of ARCUS", source })
+}
+
+fn arcus_config(data: &Path, directives: &[(&'static str, String)]) -> String {
+    let is = |name: &str, value: &str| directives.iter().any(|(its, set)| *its == name && set == value);
+    let data = data.display();
+    // Checkpoints by size of the log come as late as they can: there is no command for one between windows.
+    format!(
+        "use_persistence={}\nasync_logging={}\ndata_path={data}\nlogs_path={data}\nchkpt_interval_pct_snapshot=100\n\
+         chkpt_interval_min_logsize=4096\n",
+        is("appendonly", "yes"),
+        !is("appendfsync", "always")
+    )
 }
 
 fn quoted(path: &Path) -> String {
@@ -449,6 +533,16 @@ fn is_assignment(word: &str) -> bool {
 }
 
 fn describe(name: &str, command: String, target: &Target, options: &StartOptions) -> Result<ServerRecord> {
+    if target.protocol == Protocol::Memcached {
+        return Ok(ServerRecord {
+            name: name.to_owned(),
+            command,
+            version: format!("ARCUS {}", memcached::version(&target.address)?),
+            allocator: "slabs of its own".to_owned(),
+            cores: options.cores.clone(),
+            settings: Vec::new(),
+        });
+    }
     let mut client = Client::connect(&target.address, &target.login)?;
     let mut version =
         |product: &str, field: &str| client.info("server", field).map(|number| format!("{product} {number}"));
@@ -538,7 +632,7 @@ mod tests {
         let directory = new_directory("restart", None).unwrap();
         let words = vec!["sleep".to_owned(), "100".to_owned()];
         let child = spawn("restart", &words, &directory.0, None).unwrap();
-        let target = Target { address, login: Login::default(), pid: Some(child.id()) };
+        let target = Target { address, login: Login::default(), pid: Some(child.id()), protocol: Protocol::Resp };
         let path = directory.0.clone();
         std::fs::write(path.join("data"), "kept").unwrap();
         let record = ServerRecord {
@@ -565,6 +659,23 @@ mod tests {
         let spec = "ghost=/no/such/server --port {port}".parse().unwrap();
         let error = Server::start(&spec, &StartOptions::default()).unwrap_err().to_string();
         assert!(error.contains("ghost") && error.contains("/no/such/server"), "{error}");
+    }
+
+    #[test]
+    fn arcus_is_told_its_mode() {
+        let config = |directives: &[(&'static str, &str)]| {
+            let directives: Vec<_> = directives.iter().map(|&(name, value)| (name, value.to_owned())).collect();
+            arcus_config(Path::new("/d"), &directives)
+        };
+        assert!(config(&[("appendonly", "no")]).starts_with("use_persistence=false\n"));
+        let sync = config(&[("appendonly", "yes"), ("appendfsync", "always")]);
+        assert!(sync.starts_with("use_persistence=true\nasync_logging=false\ndata_path=/d\n"), "{sync}");
+        assert!(config(&[("appendonly", "yes"), ("appendfsync", "everysec")]).contains("async_logging=true\n"));
+        assert!(kind_of("arcus").speaks_memcached() && !kind_of("redis").is_absent());
+    }
+
+    fn kind_of(text: &str) -> ServerSpec {
+        text.parse().unwrap()
     }
 
     #[test]

@@ -75,6 +75,18 @@ enum Piece {
     IntArgument { max: u64 },
     /// A value, framed in the pool.
     Value,
+    /// The same without the `$` in front, as memcached has it at the end of `set`.
+    MemcachedValue,
+}
+
+/// What a server speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// RESP.
+    #[default]
+    Resp,
+    /// The text protocol of memcached, as ARCUS speaks it: `SET {key} {value}` and `GET {key}` only.
+    Memcached,
 }
 
 /// Where the placeholders of one request take their values from.
@@ -126,6 +138,26 @@ impl Template {
         Ok(Self { text: text.to_owned(), pieces: merge_literals(pieces) })
     }
 
+    /// Compiles `text` for what a server speaks.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; and for a command that has no form in memcached's protocol.
+    pub fn for_protocol(text: &str, keys: &KeyFormat, protocol: Protocol) -> Result<Self> {
+        if protocol == Protocol::Resp {
+            return Self::new(text, keys);
+        }
+        let literal = |text: &str| Piece::Literal(text.as_bytes().to_vec());
+        let key = Piece::Key { width: keys.digits() };
+        let pieces = match text {
+            "SET {key} {value}" => {
+                vec![literal("set "), literal(&keys.prefix), key, literal(" 0 0 "), Piece::MemcachedValue]
+            }
+            "GET {key}" => vec![literal("get "), literal(&keys.prefix), key, literal("\r\n")],
+            _ => return Err(BenchError::Usage(format!("command `{text}`: it has no form in memcached's protocol"))),
+        };
+        Ok(Self { text: text.to_owned(), pieces: merge_literals(pieces) })
+    }
+
     /// The text it was compiled from.
     pub fn text(&self) -> &str {
         &self.text
@@ -162,6 +194,12 @@ impl Template {
                 Piece::Value => {
                     let (framed, bytes) = draw.payload.draw(draw.rng);
                     out.extend_from_slice(framed);
+                    made.value_bytes += bytes as u64;
+                }
+                Piece::MemcachedValue => {
+                    let (framed, bytes) = draw.payload.draw(draw.rng);
+                    // `$5\r\nvalue\r\n`: what follows the sign is the length and the data block of `set`.
+                    out.extend_from_slice(&framed[1..]);
                     made.value_bytes += bytes as u64;
                 }
             }
@@ -246,7 +284,7 @@ fn push_argument(pieces: &mut Vec<Piece>, parts: Vec<Piece>) -> std::result::Res
             Piece::Literal(bytes) => bytes.len(),
             Piece::Key { width } | Piece::NewKey { width } => *width,
             Piece::Field { width, .. } | Piece::Int { width, .. } => *width,
-            Piece::Value => return Err("{value} must be an argument of its own".to_owned()),
+            Piece::Value | Piece::MemcachedValue => return Err("{value} must be an argument of its own".to_owned()),
             Piece::IntArgument { .. } => {
                 return Err("{int:MAX} inside an argument needs a width: {int:MAX:W}".to_owned());
             }
@@ -284,10 +322,14 @@ mod tests {
     use crate::payload::{Content, Size};
 
     fn encode(text: &str, ops: std::ops::Range<u64>) -> Vec<String> {
+        encode_for(Protocol::Resp, text, ops)
+    }
+
+    fn encode_for(protocol: Protocol, text: &str, ops: std::ops::Range<u64>) -> Vec<String> {
         let keys = KeyStream::new(Distribution::Sequential, 10, 1);
         let payload = Payload::new(&Content::Constant, Size::exactly(3), 1).unwrap();
         let (newest, mut rng) = (AtomicU64::new(10), Rng::new(1));
-        let template = Template::new(text, &KeyFormat::default()).unwrap();
+        let template = Template::for_protocol(text, &KeyFormat::default(), protocol).unwrap();
         ops.map(|op| {
             let mut out = Vec::new();
             let draw = &mut Draw {
@@ -313,6 +355,15 @@ mod tests {
         assert_eq!(encode("SET {newkey} ''", 0..2)[1], "*3 $3 SET $16 key:000000000011 $0  ");
         assert_eq!(encode("ECHO {{\"a b\"}}", 0..1), ["*2 $4 ECHO $5 {a b} "]);
         assert_eq!(encode("EXPIRE {key} {int:1}", 1..2), ["*3 $6 EXPIRE $16 key:000000000001 $1 0 "]);
+    }
+
+    #[test]
+    fn memcached_has_its_own_form() {
+        let one = |text| encode_for(Protocol::Memcached, text, 7..8).remove(0);
+        assert_eq!(one("SET {key} {value}"), "set key:000000000007 0 0 3 xxx ");
+        assert_eq!(one("GET {key}"), "get key:000000000007 ");
+        let keys = KeyFormat::default();
+        assert!(Template::for_protocol("INCR {key}", &keys, Protocol::Memcached).is_err());
     }
 
     #[test]

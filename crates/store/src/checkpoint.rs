@@ -19,7 +19,8 @@ use engine::{Backlog, Engine, EntrySink, WalkProgress};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The walk in progress.
+/// The walk in progress. `open` and the engines' marks are changed under the shards' locks; `left` follows `open` when the sink
+/// has been finished or dropped.
 pub(crate) struct Walk {
     /// Shards not yet walked to the end; 0 when no checkpoint is in the shards.
     left: AtomicUsize,
@@ -82,9 +83,12 @@ impl Store {
         self.try_lock_all()?.cut(sink, lsn)
     }
 
-    /// Walks some shard of a running checkpoint by about `budget` entries (an extent, up to 1,200 entries, is not divided).
+    /// Walks the next shard of a running checkpoint by about `budget` entries (an extent, up to 1,200 entries, is not divided).
     /// True when there may be more to do at once; false when no shard is left, or while the backlog has no room.
-    /// A shard that is locked is left for the next call. Called by workers; the pace is theirs.
+    /// A shard that is locked is left for later. Called by workers; the pace is theirs.
+    ///
+    /// Shards take turns, so that blocks which follow each other in a file are of different shards, and the threads of a load
+    /// do not meet at one lock.
     pub fn walk_checkpoint(&self, budget: usize) -> bool {
         let walk = &self.walk;
         if walk.left.load(Ordering::Acquire) == 0 || !walk.backlog.has_room_for_walk() {
@@ -94,36 +98,27 @@ impl Store {
         let first = walk.turn.load(Ordering::Relaxed);
         let mut shards = (0..count).map(|n| (first + n) % count);
         let Some(shard) = shards.find(|&shard| walk.open[shard].load(Ordering::Relaxed)) else { return false };
-        walk.turn.store(shard, Ordering::Relaxed);
-        if self.walk_shard(ShardId(shard as u16), budget) == Some(WalkProgress::More) {
-            return true;
-        }
-        // Another shard next: this one is done, or somebody works on it.
         walk.turn.store((shard + 1) % count, Ordering::Relaxed);
+        self.walk_shard(ShardId(shard as u16), budget);
         walk.left.load(Ordering::Relaxed) > 0
     }
 
-    /// Walks one shard. `None` when its lock is taken.
-    fn walk_shard(&self, id: ShardId, budget: usize) -> Option<WalkProgress> {
-        let mut shard = self.shard(id).lock.spin_lock()?;
+    /// Walks one shard, unless its lock is taken.
+    fn walk_shard(&self, id: ShardId, budget: usize) {
+        let Some(mut shard) = self.shard(id).lock.spin_lock() else { return };
         let open = &self.walk.open[id.index()];
-        if !open.load(Ordering::Relaxed) {
-            self.unlock_one(shard);
-            return Some(WalkProgress::Done);
+        // Another worker may have ended it before this one had the lock.
+        let is_done = open.load(Ordering::Relaxed) && shard.engine.walk_checkpoint(budget) == WalkProgress::Done;
+        if !is_done {
+            return self.unlock_one(shard);
         }
-        let progress = shard.engine.walk_checkpoint(budget);
-        let sink = if progress == WalkProgress::Done { shard.engine.end_checkpoint() } else { None };
-        if progress == WalkProgress::Done {
-            open.store(false, Ordering::Relaxed);
-        }
+        let sink = shard.engine.end_checkpoint();
+        open.store(false, Ordering::Relaxed);
         self.unlock_one(shard);
-        if progress == WalkProgress::Done {
-            if let Some(mut sink) = sink {
-                sink.finish();
-            }
-            self.walk.left.fetch_sub(1, Ordering::Release);
+        if let Some(mut sink) = sink {
+            sink.finish();
         }
-        Some(progress)
+        self.walk.left.fetch_sub(1, Ordering::Release);
     }
 
     /// Shards that a running checkpoint has still to walk; 0 when none is in the shards.

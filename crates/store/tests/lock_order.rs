@@ -7,17 +7,18 @@
 
 use base::clock::ManualClock;
 use base::random::SeededEntropy;
-use base::{DbIndex, ShardId};
-use engine::Keyspace;
+use base::{DbIndex, Lsn, ShardId};
+use engine::{Effect, Encoding, Keyspace, Value};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::{Config, Runner, thread};
 use std::sync::Arc;
+use std::sync::Mutex as PlainMutex;
 use store::lock::ShardLock;
 use store::shard::ShardEngine;
-use store::{At, Blocked, LockSet, Scratch, Store, StoreOptions, Wake, WorkerSet, WriteClass};
+use store::{At, Blocked, LockSet, RecordSink, Scratch, Store, StoreOptions, Wake, WorkerSet, WriteClass};
 
 /// Changes of the running thread that the schedules of PCT have room for.
 const PCT_DEPTH: usize = 4;
@@ -215,6 +216,83 @@ fn scan(store: &Store, bells: &Bells, worker: usize, scratch: &mut Scratch) {
         match result {
             Ok(next) => cursor = next.unwrap_or(0),
             Err(_) => bells.wait(worker),
+        }
+    }
+}
+
+/// Keeps the records it is given.
+#[derive(Default)]
+struct Records(PlainMutex<Vec<Vec<u8>>>);
+
+impl RecordSink for Records {
+    fn append(&self, _: usize, payload: &[u8]) -> Lsn {
+        let mut records = self.0.lock().expect("no test panics while holding it");
+        records.push(payload.to_vec());
+        Lsn(records.len() as u64)
+    }
+
+    fn durable(&self) -> Lsn {
+        Lsn(0)
+    }
+
+    fn end(&self) -> Lsn {
+        Lsn(self.0.lock().expect("no test panics while holding it").len() as u64)
+    }
+}
+
+/// The log is replaced while workers write: every record is in exactly one, and the first ends where the second begins
+/// (G1), so that replaying one after the other gives what is stored.
+#[test]
+fn no_record_falls_between_two_logs() {
+    check(|| {
+        let bells = Arc::new(Bells::new(WORKERS));
+        let store = Arc::new(store(&bells));
+        let (first, second) = (Arc::new(Records::default()), Arc::new(Records::default()));
+        store.try_lock_all().expect("nobody else is there yet").set_log(Some(first.clone()));
+        let writers: Vec<_> = (0..2)
+            .map(|worker| {
+                let (store, bells) = (store.clone(), bells.clone());
+                thread::spawn(move || {
+                    let mut scratch = Scratch::default();
+                    for round in 0..REQUESTS {
+                        set(&store, &bells, worker, &mut scratch, &format!("{worker}:{round}"));
+                    }
+                })
+            })
+            .collect();
+        loop {
+            if let Some(mut all) = store.try_lock_all() {
+                all.set_log(Some(second.clone()));
+                break;
+            }
+            thread::yield_now();
+        }
+        writers.into_iter().for_each(|thread| thread.join().expect("workers do not fail"));
+        let replayed = self::store(&bells);
+        for log in [&first, &second] {
+            for record in &*log.0.lock().expect("no test panics while holding it") {
+                replayed.replay(&mut Scratch::default(), record).expect("a record replays");
+            }
+        }
+        assert_eq!(first.end().0 + second.end().0, 2 * REQUESTS as u64);
+        assert_eq!(replayed.digest(0), store.digest(0));
+    });
+}
+
+/// Stores a value under a key that all workers write, in whichever order.
+fn set(store: &Store, bells: &Bells, worker: usize, scratch: &mut Scratch, value: &str) {
+    let locks = LockSet::One(store.shard_of_bytes(b"k"));
+    loop {
+        let result = store.commit(scratch, &locks, &at(worker), |txn| {
+            let key = txn.key(b"k");
+            let value = Value::Bytes(value.as_bytes());
+            txn.apply(&Effect::Set { key, value, encoding: Encoding::PLAIN, expire_at: None });
+            Ok(())
+        });
+        match result {
+            Ok(()) => return,
+            Err(Blocked::Shard) => bells.wait(worker),
+            Err(other) => unreachable!("the log admits everything: {other:?}"),
         }
     }
 }

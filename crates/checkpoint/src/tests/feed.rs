@@ -46,19 +46,26 @@ fn memory_is_counted_and_given_back() {
     assert_eq!(backlog.memory().limit, u64::MAX);
 }
 
+/// A disk that stands still until this is dropped, also by a failing test.
+struct Stall(Arc<AtomicBool>);
+
+impl Drop for Stall {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
 /// With a disk that stands still, the walk stops at half of the limit and writes wait at the limit; when it moves again, both
 /// go on.
 #[test]
 fn a_slow_disk_stops_the_walk_first() {
     let fs = SimFs::new(31);
     let dir = data_dir(&fs);
-    let stalled = Arc::new(AtomicBool::new(true));
-    fs.on_sync({
-        let stalled = stalled.clone();
-        move |_: &SyncCall<'_>| {
-            while stalled.load(Ordering::Relaxed) {
-                std::thread::yield_now();
-            }
+    let stall = Stall(Arc::new(AtomicBool::new(true)));
+    let stalled = stall.0.clone();
+    fs.on_sync(move |_: &SyncCall<'_>| {
+        while stalled.load(Ordering::Relaxed) {
+            std::thread::yield_now();
         }
     });
     let backlog = Arc::new(Backlog::default());
@@ -66,6 +73,8 @@ fn a_slow_disk_stops_the_walk_first() {
     let options = WriterOptions { threads: 1, sync_every_bytes: 1, ..WriterOptions::default() };
     let mut writer = Writer::create(&dir, SetId(1), options, &feed).unwrap();
     writer.begin(head(1)).unwrap();
+    // Dropped before the writer, which waits for the disk.
+    let stall = stall;
     let mut sink = feed.sink();
     let mut saved = 0u32;
     let mut save_until = |saved: &mut u32, is_over: &dyn Fn() -> bool| {
@@ -79,12 +88,29 @@ fn a_slow_disk_stops_the_walk_first() {
     save_until(&mut saved, &|| backlog.is_full());
     assert!(backlog.memory().now < (1 << 20) + (80 << 10), "no more than a chunk beyond the limit");
     assert!(backlog.must_wait(1));
-    stalled.store(false, Ordering::Relaxed);
+    drop(stall);
     sink.finish();
     drop(sink);
     let info = writer.finish().unwrap();
     assert_eq!(info.entries(), u64::from(saved));
     assert!(backlog.has_room_for_walk() && !backlog.must_wait(1));
+}
+
+/// A huge value that the walk shares stops the walk and no write; one that a write hands over stops writes.
+#[test]
+fn a_huge_value_of_the_walk_stops_no_write() {
+    let backlog = Arc::new(Backlog::default());
+    let feed = Feed::new(FeedOptions { limit_bytes: 1 << 20 }, backlog.clone());
+    let mut sink = feed.sink();
+    let huge = SharedBytes::new(vec![1; 10 << 20]);
+    sink.set_walking(true);
+    save_one(&mut *sink, b"walked", Value::Shared(&huge));
+    sink.set_walking(false);
+    assert!(!backlog.has_room_for_walk() && !backlog.is_full());
+    save_one(&mut *sink, b"overwritten", Value::Shared(&huge));
+    assert!(backlog.is_full());
+    feed.abort();
+    assert!(!backlog.is_full() && backlog.has_room_for_walk() && backlog.memory().now == 0);
 }
 
 /// A limit below what the shards' chunks take would stop the walk for good: the limit gives way.

@@ -164,7 +164,8 @@ impl Flush {
                 from: segment.first.max(durable),
                 to: segment.end.min(kept),
             };
-            start::copy(&*self.fs, &*self.clock, &beside, &piece, Lsn(durable)).map_err(|error| match error {
+            let pieces = std::slice::from_ref(&piece);
+            start::copy(&*self.fs, &*self.clock, &beside, pieces, Lsn(durable)).map_err(|error| match error {
                 LogError::File { source } => source,
                 other => FsError::io(Op::Read, segment.path.clone(), std::io::Error::other(other.to_string())),
             })?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::clock::ManualClock;
 use base::{Lsn, Rng};
-use vfs::{CrashPoint, Fault, Op, Outage, SimFs, errno};
+use vfs::{CrashPoint, Fault, Op, Outage, SimFs, SimOptions, errno};
 
 use super::{Records, history, read, settle, stepped};
 use crate::{Admission, Log, LogEnd, LogMode, LogStart};
@@ -97,6 +97,7 @@ fn live_on(fs: &SimFs, found: &Records, end: LogEnd, seed: u64, what: &str) {
     let mut rng = Rng::new(seed);
     let clock = Arc::new(ManualClock::new(9_000_000));
     let mut durable = end.end_lsn.0;
+    fs.set_capacity(None);
     fs.record_crash_points();
     let log = stepped(fs, &clock, LogMode::Sync, LogStart::after(end, history(200)));
     let at_start = fs.take_crash_points();
@@ -298,5 +299,70 @@ fn a_start_does_not_trust_the_page_cache() {
         drop(log);
         let again = judge(&fs.recover(Outage::PowerCut { seed }), &found, durable, "after the power cut").0;
         assert_eq!(again, found);
+    }
+}
+
+/// Many things fail, at random and several times: writes, syncs, new names, full disks, short writes, interruptions. At any
+/// power cut what was durable is there; when the disk is well again, everything appended becomes durable.
+#[test]
+fn repeated_failures_lose_nothing_durable() {
+    for seed in seeds(25) {
+        let options = SimOptions { seed, short_transfer_one_in: 9, interrupt_one_in: 11, ..SimOptions::default() };
+        let (fs, clock) = (SimFs::with_options(options), Arc::new(ManualClock::new(1000)));
+        let mode = [LogMode::Sync, LogMode::Async][(seed % 2) as usize];
+        let log = stepped(&fs, &clock, mode, LogStart::fresh(history(1), Lsn(0)));
+        let mut rng = Rng::new(seed);
+        let mut records = Vec::new();
+        for part in 0..4u64 {
+            fs.clear_faults();
+            fs.set_capacity(None);
+            for _ in 0..rng.below(4) {
+                let ops = [
+                    Op::Write,
+                    Op::SyncData,
+                    Op::SyncAll,
+                    Op::SyncDir,
+                    Op::Open,
+                    Op::Allocate,
+                    Op::Rename,
+                    Op::RemoveFile,
+                ];
+                let op = ops[rng.below(ops.len() as u64) as usize];
+                let number = if rng.one_in(3) { errno::ENOSPC } else { errno::EIO };
+                let mut fault = Fault::fail(op, number).skip(rng.below(6)).times(1 + rng.below(3));
+                if rng.one_in(3) {
+                    fault = fault.reads_show_old();
+                }
+                fs.inject(fault);
+            }
+            if rng.one_in(4) {
+                fs.set_capacity(Some(rng.below(64) << 10));
+            }
+            fs.record_crash_points();
+            let life = live(&fs, &log, &clock, seed ^ part << 32, 60, &records);
+            for point in fs.take_crash_points() {
+                let what = format!("seed {seed}, part {part}, operation {}", point.operation());
+                let after =
+                    |cut| judge(&point.power_cut(cut), &life.records, life.durable_before(point.operation()), &what);
+                let (found, end) = after(0);
+                if point.operation() % 8 == 0 {
+                    live_on(&point.power_cut(0), &found, end, seed ^ point.operation(), &what);
+                }
+                after(1);
+            }
+            records = life.records;
+        }
+        fs.clear_faults();
+        fs.set_capacity(None);
+        // In `WrittenOnly` the operating system has the only copy; where it has dropped it, the log says so and stays failed.
+        clock.advance_ms(5000);
+        settle(&log);
+        if log.health().is_some_and(|failure| failure.op == Op::Read.as_str()) {
+            continue;
+        }
+        heal(&log, &clock, &format!("seed {seed}"));
+        assert!(records.iter().all(|(lsn, _)| *lsn <= log.durable_lsn()));
+        let found = judge(&fs.recover(Outage::PowerCut { seed }), &records, log.durable_lsn().0, "healed").0;
+        assert_eq!(found.len(), records.len(), "seed {seed}");
     }
 }

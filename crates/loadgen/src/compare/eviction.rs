@@ -140,6 +140,7 @@ fn read_through(
         &Run {
             address: &server.target.address,
             login: &server.target.login,
+            protocol: server.target.protocol,
             pid: server.target.pid,
             connections: settings.connections,
             threads: settings.threads,

@@ -99,6 +99,11 @@ pub fn run(plan: &Plan) -> Result<Results> {
             return Err(BenchError::Usage(format!("two servers are named `{}`: write NAME=...", server.name)));
         }
     }
+    if !matches!(plan.suite, Suite::Persistence(_))
+        && let Some(server) = plan.servers.iter().find(|server| server.speaks_memcached())
+    {
+        return Err(BenchError::Usage(format!("server {}: only the persistence suite speaks memcached", server.name)));
+    }
     let steps = Steps::new();
     if machine.load_average > machine.cores as f64 * QUIET_LOAD_PER_CORE {
         steps.warn(&format!(

@@ -31,7 +31,7 @@ use crate::interrupt;
 use crate::keys::KeyStream;
 use crate::payload::Payload;
 use crate::process::{self, Cores, CpuTime, PinnedThread};
-use crate::template::Template;
+use crate::template::{Protocol, Template};
 use hdrhistogram::Histogram;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -67,6 +67,8 @@ pub struct Run<'a> {
     pub address: &'a Address,
     /// How to log in on each connection.
     pub login: &'a Login,
+    /// What it speaks.
+    pub protocol: Protocol,
     /// Its process, to read CPU time from; `None` when it is not on this machine.
     pub pid: Option<u32>,
     /// Connections over all threads.

@@ -3,8 +3,9 @@
 use super::{Counters, Extent, LOOK_UP, Pace, Run, Shared, nanoseconds, new_histogram};
 use crate::client::Socket;
 use crate::error::{BenchError, Result};
-use crate::resp::{Reply, ReplyWalker};
-use crate::template::{Draw, Template};
+use crate::memcached;
+use crate::resp::{NotResp, Reply, ReplyWalker};
+use crate::template::{Draw, Protocol, Template};
 use base::random::Rng;
 use hdrhistogram::Histogram;
 use mio::{Events, Interest, Poll, Token};
@@ -59,7 +60,7 @@ const TIMER: Token = Token(usize::MAX);
 
 struct Connection {
     socket: Stream,
-    walker: ReplyWalker,
+    walker: Walker,
     rng: Rng,
     /// Encoded requests; those before `sent` are with the kernel.
     out: Vec<u8>,
@@ -75,6 +76,36 @@ struct Connection {
     missed: Vec<u64>,
     /// Number of the next operation; see I2.
     next_op: u64,
+}
+
+/// Follows the replies of what the server speaks.
+enum Walker {
+    Resp(ReplyWalker),
+    Memcached(memcached::Walker),
+}
+
+impl Walker {
+    fn new(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::Resp => Self::Resp(ReplyWalker::default()),
+            Protocol::Memcached => Self::Memcached(memcached::Walker::default()),
+        }
+    }
+
+    #[inline]
+    fn walk(&mut self, input: &[u8], each: impl FnMut(Reply)) -> std::result::Result<(), NotResp> {
+        match self {
+            Self::Resp(walker) => walker.walk(input, each),
+            Self::Memcached(walker) => walker.walk(input, each),
+        }
+    }
+
+    fn error(&self) -> Option<&str> {
+        match self {
+            Self::Resp(walker) => walker.error(),
+            Self::Memcached(walker) => walker.error(),
+        }
+    }
 }
 
 enum Stream {
@@ -137,7 +168,7 @@ impl<'a> Worker<'a> {
                 .map_err(system("register a socket with epoll"))?;
             connections.push(Connection {
                 socket,
-                walker: ReplyWalker::default(),
+                walker: Walker::new(run.protocol),
                 rng: Rng::new(run.seed.wrapping_add((index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))),
                 out: Vec::new(),
                 sent: 0,

@@ -11,7 +11,7 @@ use loadgen::keys::Distribution;
 use loadgen::measure::{self, Row, Settings, Target};
 use loadgen::payload::{Content, Size};
 use loadgen::results::Results;
-use loadgen::template::KeyFormat;
+use loadgen::template::{KeyFormat, Protocol};
 use std::process::{Child, Command};
 
 fn settings() -> Settings {
@@ -117,7 +117,7 @@ fn a_server_that_answers_only_errors_is_not_measured() {
     let measure = |error| {
         let server = FakeServer::start(Behaviour { error: Some(error), ..Behaviour::default() });
         let address: Address = server.address.parse().unwrap();
-        let target = Target { address, login: Login::default(), pid: None };
+        let target = Target { address, login: Login::default(), pid: None, protocol: Protocol::Resp };
         measure::measure(&target, &settings(), &row("get"), &mut |_| {}).map(|(window, _)| window).unwrap_err()
     };
     assert!(matches!(measure("ERR broken"), BenchError::Refused { reply, .. } if reply == "ERR broken"));
@@ -128,7 +128,12 @@ fn a_server_that_answers_only_errors_is_not_measured() {
 fn a_server_that_never_answers_is_named() {
     let stall = Some((std::time::Duration::ZERO, std::time::Duration::from_secs(3600)));
     let server = FakeServer::start(Behaviour { stall, ..Behaviour::default() });
-    let target = Target { address: server.address.parse().unwrap(), login: Login::default(), pid: None };
+    let target = Target {
+        address: server.address.parse().unwrap(),
+        login: Login::default(),
+        pid: None,
+        protocol: Protocol::Resp,
+    };
     let outcome = measure::measure(&target, &settings(), &row("get"), &mut |_| {}).map(|(window, _)| window);
     assert!(matches!(outcome, Err(BenchError::Silent { .. })), "{outcome:?}");
 }

@@ -29,7 +29,7 @@ use crate::measure::{LOAD_PIPELINE, LoadPlan, Measurement, Settings};
 use crate::payload::{Content, Size};
 use crate::results::{Better, Cell, Picture, ResultRow, Section};
 use crate::server::{Server, ServerSpec, StartOptions};
-use crate::template::KeyFormat;
+use crate::template::{KeyFormat, Protocol};
 use rustix::fs::{statfs, statvfs};
 use std::path::{Path, PathBuf};
 
@@ -76,7 +76,8 @@ pub(super) fn run(harness: &mut Harness<'_>, parts: &[Part], pictures: &mut Vec<
     if has(Part::Log) || has(Part::Mixes) {
         sections.extend(modes::run(harness, &specs, has(Part::Log), has(Part::Mixes))?);
     }
-    // The other parts need commands for checkpoints.
+    // ARCUS has no command for a checkpoint, which the other parts need.
+    let specs: Vec<ServerSpec> = specs.into_iter().filter(|spec| !spec.speaks_memcached()).collect();
     if has(Part::Picture) {
         sections.extend(picture::run(harness, &specs, pictures)?);
     }
@@ -171,6 +172,25 @@ fn start(harness: &mut Harness<'_>, spec: &ServerSpec, directives: &Directives, 
         options.cores = None;
     }
     let server = harness.start(spec, &StartOptions { workers: 1, ..options })?;
+    let line = settings_line(&server)?;
+    if let Some(record) = harness.records.iter_mut().find(|record| record.name == spec.name)
+        && !record.settings.contains(&line)
+    {
+        record.settings.push(line);
+    }
+    Ok(server)
+}
+
+/// What the server says its settings are; of ARCUS, the file it was given.
+fn settings_line(server: &Server) -> Result<String> {
+    if server.target.protocol == Protocol::Memcached {
+        let file = server.directory().map(|directory| directory.join("arcus.conf"));
+        return Ok(file
+            .and_then(|file| std::fs::read_to_string(file).ok())
+            .unwrap_or_default()
+            .trim()
+            .replace('\n', ", "));
+    }
     let mut client = Client::connect(&server.target.address, &server.target.login)?;
     let mut words = Vec::new();
     for name in SETTINGS {
@@ -178,13 +198,7 @@ fn start(harness: &mut Harness<'_>, spec: &ServerSpec, directives: &Directives, 
             words.push(format!("{name} {}", if value.is_empty() { "\"\"" } else { &value }));
         }
     }
-    let line = words.join(", ");
-    if let Some(record) = harness.records.iter_mut().find(|record| record.name == spec.name)
-        && !record.settings.contains(&line)
-    {
-        record.settings.push(line);
-    }
-    Ok(server)
+    Ok(words.join(", "))
 }
 
 /// Keys and values of a data set.
@@ -239,11 +253,11 @@ impl Data {
 /// # Errors
 /// [`BenchError::Refused`] when the server does not hold so many keys.
 fn expect_keys(server: &Server, keys: u64) -> Result<()> {
-    let held = Client::connect(&server.target.address, &server.target.login)?.key_count()?;
+    let held = server.target.key_count()?;
     if held == keys {
         return Ok(());
     }
-    let (address, command) = (server.target.address.to_string(), "DBSIZE".to_owned());
+    let (address, command) = (server.target.address.to_string(), "the number of keys".to_owned());
     Err(BenchError::Refused { address, command, reply: format!("{held} keys instead of {keys}") })
 }
 
@@ -253,16 +267,25 @@ fn settle_disk(harness: &Harness<'_>) {
     rustix::fs::sync();
 }
 
+/// All files below a directory, in the order of their names.
+fn files_below(path: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(path) else { return Vec::new() };
+    let mut files = Vec::new();
+    for entry in entries.flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files.extend(files_below(&entry.path())),
+            Ok(kind) if kind.is_file() => files.push(entry.path()),
+            // Neither a socket nor a link holds data of a server.
+            _ => {}
+        }
+    }
+    files.sort_unstable();
+    files
+}
+
 /// Bytes of all files below a directory; files that come and go meanwhile do not matter.
 fn bytes_below(path: &Path) -> u64 {
-    let Ok(entries) = std::fs::read_dir(path) else { return 0 };
-    entries
-        .filter_map(|entry| {
-            let entry = entry.ok()?;
-            let kind = entry.metadata().ok()?;
-            Some(if kind.is_dir() { bytes_below(&entry.path()) } else { kind.len() })
-        })
-        .sum()
+    files_below(path).iter().filter_map(|file| Some(std::fs::metadata(file).ok()?.len())).sum()
 }
 
 fn section(title: &str, about: String, unit: &str, better: Better) -> Section {
@@ -296,8 +319,9 @@ mod tests {
         std::fs::create_dir_all(path.join("deeper")).unwrap();
         std::fs::write(path.join("a"), [0; 10]).unwrap();
         std::fs::write(path.join("deeper/b"), [0; 5]).unwrap();
-        let bytes = bytes_below(&path);
+        let (bytes, files) = (bytes_below(&path), files_below(&path));
         std::fs::remove_dir_all(&path).unwrap();
+        assert_eq!(files, [path.join("a"), path.join("deeper/b")]);
         assert_eq!((bytes, bytes_below(&path)), (15, 0));
     }
 

@@ -11,6 +11,7 @@ use crate::measure::Row;
 use crate::results::{Better, Cell, ResultRow, Section};
 use crate::server::{Server, ServerSpec};
 use crate::targets::{SMALL_MARGIN_ROUNDS, SMALL_MARGIN_SECONDS, Target};
+use crate::template::Protocol;
 use std::collections::HashMap;
 
 const MODES: [(&str, &Directives); 3] = [("off", LOG_OFF), ("async", LOG_ASYNC), ("sync", LOG_SYNC)];
@@ -215,6 +216,10 @@ impl LogTrim {
     }
 
     fn after(&mut self, harness: &Harness<'_>, server: &Server) -> Result<()> {
+        // ARCUS makes its log short by itself.
+        if server.target.protocol == Protocol::Memcached {
+            return Ok(());
+        }
         let short = server.target.pid.and_then(|pid| self.short.get(&pid)).copied().unwrap_or(0);
         if Self::size(server) > short + GROWTH_MAX {
             harness.steps.wait(&format!("{}: the log is made short", server.record.name));
