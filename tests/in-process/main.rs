@@ -10,6 +10,7 @@ mod log_admission;
 mod log_holds;
 mod log_sockets;
 mod order;
+mod recovery;
 mod replay;
 mod reply;
 mod scan;

@@ -26,27 +26,27 @@ const OWN_WORDS: [&str; 10] =
     ["INFO", "TIME", "LOLWUT", "LATENCY", "SLOWLOG", "COMMANDLOG", "CLIENT", "MEMORY", "OBJECT", "RANDOMKEY"];
 
 /// A server and its open connections, by their number in the sequence.
-struct Side {
-    server: TestServer,
+pub struct Side {
+    pub server: TestServer,
     clients: Vec<usize>,
 }
 
 impl Side {
-    fn new(engine: fn(engine_mem::MemEngine) -> store::shard::ShardEngine) -> Self {
+    pub fn new(engine: fn(engine_mem::MemEngine) -> store::shard::ShardEngine) -> Self {
         let mut server = TestServer::complete(engine, SHARDS);
         let clients = (0..=CONNECTIONS).map(|_| server.connect_listed()).collect();
         Self { server, clients }
     }
 
     /// Closes the connection and opens it again.
-    fn reopen(&mut self, connection: usize) {
+    pub fn reopen(&mut self, connection: usize) {
         if let Some(closed) = self.server.executor.close(self.clients[connection]) {
             self.server.shared.host.part::<Clients>().disconnect(closed.session.id);
         }
         self.clients[connection] = self.server.connect_listed();
     }
 
-    fn run(&mut self, connection: usize, bytes: &[u8]) -> Vec<u8> {
+    pub fn run(&mut self, connection: usize, bytes: &[u8]) -> Vec<u8> {
         let replies = self.server.send(self.clients[connection], bytes);
         for other in 0..self.clients.len() {
             let id = self.clients[other];
@@ -62,7 +62,7 @@ impl Side {
 }
 
 /// The bytes of a step's request; `None` for a step without one.
-fn request_of(step: &Step) -> Option<Vec<u8>> {
+pub fn request_of(step: &Step) -> Option<Vec<u8>> {
     let plain = |argument: &Argument| match argument {
         Argument::Bytes(bytes) => bytes.clone(),
         other => panic!("random sequences name no {other}"),

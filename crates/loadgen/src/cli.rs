@@ -478,7 +478,16 @@ fn results_directory(named: PathBuf, suite: &Suite) -> PathBuf {
         return named;
     }
     let date = machine::utc(SystemTime::now());
-    PathBuf::from(format!("bench/results/{}-{}", &date[..10], suite.name()))
+    let mut name = format!("{}-{}", &date[..10], suite.name());
+    // Parts that are run one after the other must not write over each other.
+    if let Suite::Persistence(parts) = suite
+        && parts[..] != Part::ALL
+    {
+        for part in parts.iter().filter_map(ValueEnum::to_possible_value) {
+            name.push_str(&format!("-{}", part.get_name()));
+        }
+    }
+    PathBuf::from(format!("bench/results/{name}"))
 }
 
 fn compare_and_write(plan: &Plan, out: &Path) -> Result<Outcome> {
@@ -749,6 +758,9 @@ mod tests {
         assert_eq!(args.parts, [Part::Log, Part::Picture]);
         assert_eq!(args.servers.len(), 2);
         assert!(parse("bench persistence --part nothing").is_err());
+        let named = |parts: &[Part]| results_directory(args.out.clone(), &Suite::Persistence(parts.to_vec()));
+        assert!(named(&args.parts).to_str().unwrap().ends_with("-persistence-log-picture"));
+        assert!(named(&Part::ALL).to_str().unwrap().ends_with("-persistence"));
         let Ok(BenchCommand::Persistence(args)) = parse("bench persistence --scale 0") else {
             panic!("refused by clap")
         };

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use vfs::{FileSystem, OpenOptions};
 
 fn testdata() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/v1")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/v1/")
 }
 
 fn expected() -> Contents {

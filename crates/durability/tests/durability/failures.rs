@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering;
 use vfs::{Fault, FileSystem, OpenOptions, Outage, SimFs, errno};
 
 /// Each operation of a checkpoint fails once, with two errors: the checkpoint fails or succeeds, but a power cut right after it
-/// leaves the present state (with the log) or one that was saved (without), and a later checkpoint succeeds.
+/// leaves all that was durable in the log, or the present state when it succeeded, or else what was saved before; and a later
+/// one succeeds.
 #[test]
 fn every_operation_of_a_checkpoint_fails_once() {
     for seed in seeds(1) {
@@ -24,7 +25,8 @@ fn every_operation_of_a_checkpoint_fails_once() {
                     let mut model = Model::new(&life);
                     model.commands(&mut life, &mut rng, 10);
                     life.checkpoint(Cause::Asked).expect("the disk works");
-                    let saved = model.now();
+                    let (saved, last) = (model.now(), model.last());
+                    model.is_durable(&fs, last);
                     model.commands(&mut life, &mut rng, 10);
                     fs.inject(Fault::fail_operation(fs.operations() + step, number));
                     let outcome = life.checkpoint(Cause::Asked);
@@ -32,13 +34,19 @@ fn every_operation_of_a_checkpoint_fails_once() {
                     failed += u32::from(outcome.is_err());
                     assert!(outcome.is_ok() || fired, "{what}: {outcome:?}");
                     fs.clear_faults();
+                    if outcome.is_ok() {
+                        let last = model.last();
+                        model.is_durable(&fs, last);
+                    }
                     let left = fs.crash_point();
                     for cut in 0..3 {
                         let left = found(&left.power_cut(cut), log_off());
                         let left = left.unwrap_or_else(|error| panic!("{what}: does not start: {error}"));
-                        let allowed = [model.now(), saved];
-                        let allowed = if log || outcome.is_ok() { &allowed[..1] } else { &allowed };
-                        assert!(allowed.contains(&left), "{what}: {outcome:?} {:?}", life.told.0.lock());
+                        let told = life.told.0.lock();
+                        model
+                            .judge(left, u64::MAX)
+                            .unwrap_or_else(|error| panic!("{what}: {outcome:?}: {error}; {told:?}"));
+                        assert!(log || left == saved || left == model.now(), "{what}: {outcome:?}; {told:?}");
                     }
                     // A log that has failed goes on after a while, when the next checkpoint asks for it.
                     let again = (0..5).find_map(|_| {

@@ -267,16 +267,25 @@ fn settle_disk(harness: &Harness<'_>) {
     rustix::fs::sync();
 }
 
+/// All files below a directory, in the order of their names.
+fn files_below(path: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(path) else { return Vec::new() };
+    let mut files = Vec::new();
+    for entry in entries.flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files.extend(files_below(&entry.path())),
+            Ok(kind) if kind.is_file() => files.push(entry.path()),
+            // Neither a socket nor a link holds data of a server.
+            _ => {}
+        }
+    }
+    files.sort_unstable();
+    files
+}
+
 /// Bytes of all files below a directory; files that come and go meanwhile do not matter.
 fn bytes_below(path: &Path) -> u64 {
-    let Ok(entries) = std::fs::read_dir(path) else { return 0 };
-    entries
-        .filter_map(|entry| {
-            let entry = entry.ok()?;
-            let kind = entry.metadata().ok()?;
-            Some(if kind.is_dir() { bytes_below(&entry.path()) } else { kind.len() })
-        })
-        .sum()
+    files_below(path).iter().filter_map(|file| Some(std::fs::metadata(file).ok()?.len())).sum()
 }
 
 fn section(title: &str, about: String, unit: &str, better: Better) -> Section {
@@ -310,8 +319,9 @@ mod tests {
         std::fs::create_dir_all(path.join("deeper")).unwrap();
         std::fs::write(path.join("a"), [0; 10]).unwrap();
         std::fs::write(path.join("deeper/b"), [0; 5]).unwrap();
-        let bytes = bytes_below(&path);
+        let (bytes, files) = (bytes_below(&path), files_below(&path));
         std::fs::remove_dir_all(&path).unwrap();
+        assert_eq!(files, [path.join("a"), path.join("deeper/b")]);
         assert_eq!((bytes, bytes_below(&path)), (15, 0));
     }
 

@@ -1,15 +1,21 @@
 //! Part `snapshot`: what a checkpoint and a restart cost on a server that does nothing else. Nobody is pinned: with two
-//! cores a server may use both.
+//! cores a server may use both. A restart is warm, its files in the page cache, and then cold, beside the time that
+//! reading the same files from the disk takes.
 
 use super::checkpoint;
-use super::{Data, KIB, LOG_OFF, cells, expect_keys, push, section, settle_disk, start};
+use super::{Data, KIB, LOG_OFF, cells, expect_keys, files_below, push, section, settle_disk, start};
 use crate::compare::Harness;
-use crate::error::Result;
+use crate::error::{BenchError, Result};
 use crate::payload::Content;
 use crate::process;
 use crate::results::{Better, Section};
 use crate::server::{Server, ServerSpec};
 use crate::targets::{Kind, Target};
+use rustix::fs::Advice;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 const KEYS: u64 = 2_500_000;
 const ROUNDS: usize = 3;
@@ -40,9 +46,51 @@ pub(super) fn restart(server: &mut Server, keys: u64) -> Result<Restart> {
     Ok(Restart { seconds, cpu_seconds: cpu.since(process::CpuTime::default()).total_us / 1e6 })
 }
 
+/// A restart without the page cache, over the time in which its files can be read.
+struct Cold {
+    seconds: f64,
+    read_seconds: f64,
+}
+
+const COLD: Target = Target::factor_at_most(1.2);
+
+/// Measures both: what the disk and what the server takes.
+fn restart_cold(server: &mut Server, keys: u64) -> Result<Cold> {
+    let files = server.directory().map(files_below).unwrap_or_default();
+    leave_page_cache(&files)?;
+    let begun = Instant::now();
+    let mut buffer = vec![0; 1 << 20];
+    for file in &files {
+        let mut file_bytes = open(file)?;
+        while file_bytes.read(&mut buffer).map_err(file_error(file, "read a file of the server"))? > 0 {}
+    }
+    let read_seconds = begun.elapsed().as_secs_f64();
+    leave_page_cache(&files)?;
+    Ok(Cold { seconds: restart(server, keys)?.seconds, read_seconds })
+}
+
+/// Has the kernel forget what it holds of these files; it must be on the disk already.
+fn leave_page_cache(files: &[PathBuf]) -> Result<()> {
+    for file in files {
+        let open = open(file)?;
+        open.sync_all().map_err(file_error(file, "sync a file of the server"))?;
+        rustix::fs::fadvise(&open, 0, None, Advice::DontNeed)
+            .map_err(|error| BenchError::System { op: "take a file out of the page cache", source: error.into() })?;
+    }
+    Ok(())
+}
+
+fn open(file: &Path) -> Result<File> {
+    File::open(file).map_err(file_error(file, "open a file of the server"))
+}
+
+fn file_error(path: &Path, op: &'static str) -> impl FnOnce(std::io::Error) -> BenchError {
+    move |source| BenchError::File { path: path.to_owned(), op, source }
+}
+
 pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Vec<Section>> {
     let rounds = harness.plan.rounds.unwrap_or(ROUNDS).max(1);
-    harness.steps.expect(CONTENTS.len() * specs.len() * (1 + 2 * rounds));
+    harness.steps.expect(specs.len() * (CONTENTS.len() * (1 + 2 * rounds) + rounds));
     let keys = harness.scaled(KEYS);
     let size = format!("{keys} keys of 16 B with values of {KIB} B, log off");
     let mut cpu = section(
@@ -65,6 +113,12 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Vec
     );
     let mut back_cpu =
         section("CPU time of a restart", "The same, all threads.".to_owned(), "s of CPU time", Better::Lower);
+    let mut cold = section(
+        "Restart from a cold disk",
+        "Time of a restart without the page cache, over the time that reading the same files once takes.".to_owned(),
+        "times the reading",
+        Better::Lower,
+    );
     for (name, content, _) in &CONTENTS {
         let data = Data::new(keys, KIB, content.clone());
         let mut servers = Vec::new();
@@ -75,6 +129,7 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Vec
         }
         let mut saved: Vec<Vec<checkpoint::Checkpoint>> = specs.iter().map(|_| Vec::new()).collect();
         let mut restarted: Vec<Vec<Restart>> = specs.iter().map(|_| Vec::new()).collect();
+        let mut cold_restarts: Vec<Vec<Cold>> = specs.iter().map(|_| Vec::new()).collect();
         for round in 0..rounds {
             for turn in 0..servers.len() {
                 let at = (round + turn) % servers.len();
@@ -84,6 +139,11 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Vec
                 saved[at].push(checkpoint::take(server)?);
                 harness.steps.say(&format!("{}, {name}: restart {}/{rounds}", server.record.name, round + 1));
                 restarted[at].push(restart(server, keys)?);
+                // What compresses to nothing is read in no time.
+                if *content == Content::Random {
+                    harness.steps.say(&format!("{}, {name}: cold restart {}/{rounds}", server.record.name, round + 1));
+                    cold_restarts[at].push(restart_cold(server, keys)?);
+                }
             }
         }
         let named = || specs.iter().map(|spec| spec.name.as_str());
@@ -93,6 +153,10 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Vec
         let of_restarted = |figure: fn(&Restart) -> f64| {
             cells(named().zip(restarted.iter().map(|each| each.iter().map(figure).collect::<Vec<_>>())))
         };
+        let of_cold = cold_restarts
+            .iter()
+            .map(|each| each.iter().map(|cold| cold.seconds / cold.read_seconds.max(1e-9)).collect::<Vec<_>>());
+        push(harness, &mut cold, (*name).to_owned(), cells(named().zip(of_cold)));
         push(harness, &mut cpu, (*name).to_owned(), of_saved(|each| each.cpu_seconds));
         push(harness, &mut wall, (*name).to_owned(), of_saved(|each| each.seconds));
         push(harness, &mut back, (*name).to_owned(), of_restarted(|each| each.seconds));
@@ -104,5 +168,24 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Vec
         wall,
         harness.subject_section(back, &[None, Some(RESTART)]),
         back_cpu,
+        harness.subject_section(cold, &[Some(COLD)]),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What leaves the page cache stays on the disk.
+    #[test]
+    fn files_that_leave_the_page_cache_keep_their_bytes() {
+        let path = std::env::temp_dir().join(format!("onggi-bench-cold-{}", std::process::id()));
+        std::fs::write(&path, [7; 10_000]).unwrap();
+        let left = leave_page_cache(std::slice::from_ref(&path));
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        left.unwrap();
+        assert_eq!(bytes, [7; 10_000]);
+        assert!(leave_page_cache(&[path]).is_err());
+    }
 }

@@ -31,8 +31,8 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Vec
         let keys = harness.scaled(millions * 1_000_000);
         let data = Data::new(keys, KIB, harness.plan.settings.content.clone());
         let title = |how: String| format!("{:.3} M keys, {how}", keys as f64 / 1e6);
-        titles.push(title("as it is".to_owned()));
-        titles.extend(THREADS.map(|threads| title(format!("{threads} threads"))));
+        titles.push(title(how(None)));
+        titles.extend(THREADS.map(|threads| title(how(Some(threads)))));
         for spec in specs {
             measure(harness, spec, &data, &title, &mut figures)?;
         }
@@ -57,6 +57,14 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Vec
     Ok(sections)
 }
 
+fn how(threads: Option<u32>) -> String {
+    match threads {
+        None => "as it is".to_owned(),
+        Some(1) => "1 thread".to_owned(),
+        Some(threads) => format!("{threads} threads"),
+    }
+}
+
 /// One server with one data set: as it is, then with each number of threads where it has the setting.
 fn measure(
     harness: &mut Harness<'_>,
@@ -70,8 +78,7 @@ fn measure(
     let setting = Client::connect(&server.target.address, &server.target.login)?.setting(SETTING)?;
     let counts = setting.is_some().then_some(THREADS).into_iter().flatten();
     for threads in std::iter::once(None).chain(counts.map(Some)) {
-        let how = threads.map_or_else(|| "as it is".to_owned(), |threads| format!("{threads} threads"));
-        harness.steps.say(&format!("{}, {} keys: {how}", spec.name, data.keys));
+        harness.steps.say(&format!("{}, {} keys: {}", spec.name, data.keys, how(threads)));
         if let Some(threads) = threads {
             // A restart forgets it, so it is set each time.
             let mut client = Client::connect(&server.target.address, &server.target.login)?;
@@ -81,7 +88,7 @@ fn measure(
         let saved = checkpoint::take(&server)?;
         let back = restart(&mut server, data.keys)?;
         figures.push(Figure {
-            title: title(how),
+            title: title(how(threads)),
             server: spec.name.clone(),
             checkpoint: saved.seconds,
             cpu: saved.cpu_seconds,
