@@ -43,7 +43,8 @@ pub use options::{
 };
 pub use record::{DecodeError, RecordBuilder, effects};
 pub use recovery::{
-    EachFrame, EachRecord, FrameBody, LogEnd, Progress, SegmentHeader, SegmentInfo, TornTail, recover, recover_frames, segments,
+    EachFrame, EachRecord, FrameBody, LogEnd, Progress, SegmentHeader, SegmentInfo, TornTail, recover, recover_frames,
+    segments,
 };
 pub use segment::Parent;
 pub use stats::LogStats;

@@ -161,7 +161,9 @@ impl Check<'_> {
                 let frames = count(frames, "frame", "frames");
                 let behind = match rest.bytes {
                     0 => String::new(),
-                    bytes => format!("; {} behind them that {} no frame", size(bytes), if bytes == 1 { "is" } else { "are" }),
+                    bytes => {
+                        format!("; {} behind them that {} no frame", size(bytes), if bytes == 1 { "is" } else { "are" })
+                    }
                 };
                 self.note(&format!("{name}: {frames}, LSN {first} to {}{behind}", rest.lsn));
             }
@@ -193,10 +195,14 @@ impl Check<'_> {
         }
         // Older sets need more of it, for restores to an earlier time.
         let older = manifest.sets.split_last().map_or(&[][..], |(_, older)| older);
-        if let Some(from) = older.iter().filter_map(|set| set.log_from).min().filter(|from| Some(*from) != newest_from) {
+        if let Some(from) = older.iter().filter_map(|set| set.log_from).min().filter(|from| Some(*from) != newest_from)
+        {
             match read_log(self.dir, from) {
                 Ok(found) => {
-                    self.good(&format!("restores can go back to LSN {from}: the log leads from there to LSN {}", found.end_lsn));
+                    self.good(&format!(
+                        "restores can go back to LSN {from}: the log leads from there to LSN {}",
+                        found.end_lsn
+                    ));
                 }
                 Err(error) if end.is_some() => {
                     self.log_error(&error);
@@ -216,7 +222,9 @@ impl Check<'_> {
             let shown = entry.name.to_string_lossy().into_owned();
             match Name::parse(&entry.name) {
                 Name::Snapshot { set, file } if manifest.is_some_and(|manifest| !manifest.names(set, file)) => {
-                    self.note(&format!("{shown}: a leftover that the manifest does not name; the next start removes it"));
+                    self.note(&format!(
+                        "{shown}: a leftover that the manifest does not name; the next start removes it"
+                    ));
                 }
                 Name::Log { first } if end.is_some_and(|end| first >= end.end_lsn && end.end_lsn != first) => {
                     self.note(&format!("{shown}: a leftover behind the end of the log; the next start removes it"));
@@ -232,7 +240,9 @@ impl Check<'_> {
                 Name::Other if cmdlog::is_segment_copy(&entry.name) => {
                     self.note(&format!("{shown}: a leftover; it is never read"));
                 }
-                Name::Other if entry.kind == FileKind::Dir => self.note(&format!("{shown}: a directory, not looked into")),
+                Name::Other if entry.kind == FileKind::Dir => {
+                    self.note(&format!("{shown}: a directory, not looked into"))
+                }
                 Name::Other => self.note(&format!("{shown}: not a file of Onggi's")),
                 Name::Lock | Name::Manifest | Name::Snapshot { .. } | Name::Log { .. } => {}
             }

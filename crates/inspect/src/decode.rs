@@ -180,10 +180,13 @@ impl Decoder<'_> {
             blocks: footer.blocks,
             entries: footer.entries,
         })?;
-        while with_contents {
+        if !with_contents {
+            return Ok(());
+        }
+        loop {
             let block = match reader.next_block() {
                 Ok(Some(block)) => block,
-                Ok(None) => break,
+                Ok(None) => return Ok(()),
                 Err(error) => return self.damage(path, with_causes(&error)),
             };
             let (offset, number, entries) = (block.offset, block.number, block.entries);
@@ -192,7 +195,6 @@ impl Decoder<'_> {
                 return self.damage(path, format!("block {number} at offset {offset}: {what}"));
             }
         }
-        Ok(())
     }
 
     fn segment(&mut self, fs: &dyn FileSystem, path: &Path, with_contents: bool) -> Result<(), ToolError> {

@@ -161,8 +161,7 @@ impl Stopped {
 }
 
 fn open_log(fs: &SimFs, clock: &Arc<ManualClock>, start: LogStart) -> Arc<Log> {
-    let options =
-        LogOptions { mode: LogMode::Async, segment_bytes: 8192, ring_bytes: 0, ..LogOptions::new(DIR, 1) };
+    let options = LogOptions { mode: LogMode::Async, segment_bytes: 8192, ring_bytes: 0, ..LogOptions::new(DIR, 1) };
     let clock: Arc<dyn Clock> = Arc::clone(clock) as _;
     Log::create_stepped(shared(fs), clock, options, start, Arc::new(())).expect("the disk works")
 }

@@ -79,7 +79,8 @@ fn flips_are_shown() {
 fn any_bytes_are_borne() {
     let stopped = two_sets(4).stop();
     let mut rng = Rng::new(5);
-    let sources = [stopped.files("MANIFEST"), stopped.files("prdb-"), stopped.files("log-")].map(|mut files| files.remove(0));
+    let sources =
+        [stopped.files("MANIFEST"), stopped.files("prdb-"), stopped.files("log-")].map(|mut files| files.remove(0));
     for round in 0..300 {
         let source = &sources[round % sources.len()];
         let mut bytes = vfs::read_file(&stopped.fs, source, 1 << 20).unwrap();
