@@ -2,6 +2,7 @@
 
 mod checks;
 mod decoding;
+mod restores;
 
 use base::clock::ManualClock;
 use base::hash::KeyHasher;
