@@ -96,6 +96,7 @@ impl World {
     }
 
     fn sync(&mut self) {
+        self.log.write_step();
         self.clock.advance_ms(600);
         while self.log.sync_step() {}
     }
