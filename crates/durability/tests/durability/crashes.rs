@@ -35,8 +35,10 @@ pub fn checkpoint_under_load(life: &mut Life, model: &mut Model, rng: &mut Rng, 
     outcome
 }
 
-/// What every cut of every point leaves is a state that was, and none older than what was durable.
+/// What every cut of every point leaves is a state that was, and none older than what was durable. Says how many there were,
+/// for who counts them.
 pub fn judge_all(model: &Model, points: &[CrashPoint], seed: u64) {
+    println!("crash points: {}, seed {seed}", points.len() as u64 * CUTS);
     for point in points {
         for cut in 0..CUTS {
             let what = format!("seed {seed}, operation {}, cut {cut}", point.operation());
@@ -95,6 +97,26 @@ fn live_on(model: &Model, fs: &SimFs, operation: u64, what: &str) {
     let (end, fs) = (fs.operations() + 1, fs.clone());
     life.crash();
     judge(&second, &fs.recover(Outage::PowerCut { seed: operation }), end, &format!("{what}, second life"));
+}
+
+/// The very first start is cut at every operation, with the log and without: the next one finds an empty store, and lives.
+#[test]
+fn cuts_of_the_first_start() {
+    for seed in seeds(1) {
+        for policy in [policy(), log_off()] {
+            let fs = SimFs::new(seed);
+            fs.record_crash_points();
+            let life = Life::start(&fs, policy).expect("it starts");
+            let model = Model::new(&life);
+            life.crash();
+            let points = fs.take_crash_points();
+            judge_all(&model, &points, seed);
+            for point in points {
+                let what = format!("seed {seed}, operation {}", point.operation());
+                live_on(&model, &point.power_cut(seed), point.operation(), &what);
+            }
+        }
+    }
 }
 
 fn cut_a_life(seed: u64, mode: LogMode) {
