@@ -11,7 +11,7 @@ import faults
 from job import Job, Stage
 
 POINTS = 20_000
-IN_A_PIECE = 50_000
+IN_A_PIECE = 150_000
 PIECES = 20
 SECONDS_MAX = 1800
 
@@ -35,7 +35,7 @@ def crash(job, rounds, points):
 
 
 def run(job: Job):
-    crash(job, 6, POINTS)
+    crash(job, 3, POINTS)
 
 
 def pieces(_job):
