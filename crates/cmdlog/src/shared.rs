@@ -120,8 +120,11 @@ pub(crate) struct Shared {
     pub oldest_ns: AtomicU64,
     /// In `Async`: the oldest unsynced record is older than twice the window.
     pub late: AtomicBool,
-    /// Somebody waits in `Log::sync` for everything before this position.
+    /// Everything before this position is to be synced at once: somebody waits for it in `Log::sync`, or rings fill.
     pub wanted: AtomicU64,
+    /// Bytes not durable at which that is asked for: a quarter of a ring, so that the sync is done, on a disk of the usual
+    /// speed, before the rest of it is used up.
+    sync_early_bytes: u64,
     /// Payload bytes by reference that are not released.
     side_bytes: AtomicU64,
     /// Times that writes began to wait because syncs were late.
@@ -161,6 +164,7 @@ impl Shared {
             oldest_ns: AtomicU64::new(0),
             late: AtomicBool::new(false),
             wanted: AtomicU64::new(0),
+            sync_early_bytes: (ring_bytes / 4) as u64,
             side_bytes: AtomicU64::new(0),
             delayed: AtomicU64::new(0),
             write_sleeper: Sleeper::default(),
@@ -273,7 +277,22 @@ impl Shared {
         if end.saturating_sub(self.written.load(Relaxed)) >= WRITE_EARLY_BYTES {
             self.write_sleeper.wake();
         }
+        let durable = self.durable.load(Relaxed);
+        if end.saturating_sub(durable) >= self.sync_early_bytes && self.wanted.load(Relaxed) <= durable {
+            self.sync_early(end);
+        }
         end
+    }
+
+    /// Has the log synced before its time, since rings are given back only when their records are durable: who waited for
+    /// half a window with a full ring would write one ring in that time and no more.
+    #[cold]
+    fn sync_early(&self, end: u64) {
+        if self.mode() == LogMode::Async {
+            self.wanted.fetch_max(end, SeqCst);
+            fence(SeqCst);
+            self.sync_sleeper.wake();
+        }
     }
 
     pub fn wait_for(&self, worker: usize) {

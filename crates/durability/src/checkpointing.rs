@@ -198,8 +198,11 @@ impl Durability {
             Switch::Off(_) => Some(None),
         };
         let position = self.state.lock().position;
+        let stall_ns = Arc::new(AtomicU64::new(0));
+        let stalled = stall_ns.clone();
         self.by_a_worker(Box::new(move || {
             let Some(mut all) = store.try_lock_all() else { return false };
+            let locked_ns = store.clock.monotonic_ns();
             let before = all.log();
             if let Some(new) = &new {
                 all.set_log(new.clone().map(|sink| sink as Arc<dyn RecordSink>));
@@ -208,12 +211,14 @@ impl Durability {
             let sink = |_| Box::new(Counted::new(feed.sink(), &keys_done)) as Box<dyn EntrySink>;
             let cut = all.cut(sink, || log.map_or(position, |log| log.end()));
             drop(all);
+            stalled.store(store.clock.monotonic_ns().saturating_sub(locked_ns), Ordering::Relaxed);
             let is_made = cut.is_some();
             *place.lock() = cut;
             is_made
         }))?;
         let cut = done.lock().take().ok_or(crate::work::Ended)?;
         let mut state = self.state.lock();
+        state.stall_us = stall_ns.load(Ordering::Relaxed) / 1000;
         match switch {
             Switch::Stay => {}
             Switch::On(sink) => state.log = Some(sink.clone()),

@@ -94,6 +94,8 @@ pub(crate) struct State {
     /// What the last checkpoint took, and the log's position at its cut.
     pub set_bytes: u64,
     pub cut: Lsn,
+    /// For how long the last cut held all locks, in microseconds.
+    pub stall_us: u64,
     pub saves: Figures,
     pub rewrites: Figures,
     pub load: LastLoad,
@@ -137,6 +139,7 @@ impl Durability {
             switch_failed_at: None,
             set_bytes: 0,
             cut: Lsn(0),
+            stall_us: 0,
             saves: Figures::default(),
             rewrites: Figures::default(),
             load: LastLoad::default(),
@@ -309,6 +312,7 @@ impl Durability {
             is_scheduled: state.asked.is_some() && state.running.is_some(),
             changes: state.changes(&self.parts),
             last_save_ms: state.last_save_ms,
+            stall_us: state.stall_us,
             saves: state.saves.clone(),
             rewrites: state.rewrites.clone(),
             load: state.load,

@@ -19,6 +19,8 @@ pub struct Status {
     pub changes: u64,
     /// When the last checkpoint was made, or the server was started.
     pub last_save_ms: UnixMs,
+    /// For how long the last cut held all locks, in microseconds: nobody was served meanwhile.
+    pub stall_us: u64,
     /// Saves and rewrites, each by its own figures.
     pub saves: Figures,
     /// See `saves`.

@@ -46,6 +46,24 @@ fn noted(options: LogOptions) -> (SimFs, Arc<ManualClock>, Arc<Notes>, Arc<Log>)
     (fs, clock, notes, log.expect("the disk works"))
 }
 
+/// Rings are given back when their records are durable: a busy log is synced when a quarter of a ring is used, long before
+/// its window ends, so that writers do not wait for the clock.
+#[test]
+fn a_filling_ring_is_synced_before_its_time() {
+    let (_, _, _, log) = noted(options(LogMode::Async));
+    log.append(0, &[1; 10_000]);
+    log.write_step();
+    assert!(!log.sync_step(), "there is time");
+    let mut end = Lsn(0);
+    for _ in 0..10 {
+        end = log.append(0, &[1; 10_000]);
+    }
+    log.write_step();
+    assert!(log.sync_step());
+    settle(&log);
+    assert!(log.durable_lsn().0 >= end.0 - 4 * 10_000, "{:?}", log.durable_lsn());
+}
+
 /// A worker that fills its ring waits, and is woken once, when a good part of the ring is free; the other goes on.
 #[test]
 fn a_full_ring_makes_its_worker_wait() {

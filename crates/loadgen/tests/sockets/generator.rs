@@ -1,6 +1,6 @@
 //! The generator against a real socket: nothing lost, nothing counted twice, no stall hidden.
 
-use crate::support::{Behaviour, FakeServer};
+use crate::support::{self, Behaviour, FakeServer};
 use loadgen::client::{Address, Login};
 use loadgen::error::BenchError;
 use loadgen::generator::{Extent, Pace, Progress, Run, Totals, run};
@@ -25,6 +25,7 @@ struct Load {
     size: Size,
     seed: u64,
     until: Option<AtomicBool>,
+    protocol: Protocol,
 }
 
 impl Default for Load {
@@ -42,6 +43,7 @@ impl Default for Load {
             size: Size { min: 0, max: 40 },
             seed: 1,
             until: None,
+            protocol: Protocol::Resp,
         }
     }
 }
@@ -53,14 +55,14 @@ impl Load {
 
     fn run_watched(&self, server: &FakeServer, watch: &mut dyn FnMut(Progress)) -> Result<Totals, BenchError> {
         let format = KeyFormat::default();
-        let template = |text| Template::new(text, &format).unwrap();
+        let template = |text| Template::for_protocol(text, &format, self.protocol).unwrap();
         let commands: Vec<_> = self.commands.iter().map(|&(text, weight)| (template(text), weight)).collect();
         let fill = self.fill.map(template);
         run(
             &Run {
                 address: &server.address.parse::<Address>().unwrap(),
                 login: &Login::default(),
-                protocol: Protocol::Resp,
+                protocol: self.protocol,
                 pid: None,
                 connections: self.connections,
                 threads: self.threads,
@@ -98,6 +100,20 @@ fn a_load_phase_writes_every_key_once() {
         assert_eq!(totals.value_bytes, value_bytes as u64);
         assert!(totals.own_cpu_us > 0.0);
     }
+}
+
+/// ARCUS speaks memcached's protocol: every key arrives once, and reads tell hits from misses.
+#[test]
+fn memcached_is_spoken_too() {
+    let address = support::start_memcached();
+    let server = FakeServer { address, state: Default::default() };
+    let load = Load { protocol: Protocol::Memcached, ..Load::default() };
+    let totals = load.run(&server).unwrap();
+    assert_eq!((totals.operations, totals.misses, totals.errors), (1000, 0, 0));
+    // Keys beyond those written are missed.
+    let reads = Load { commands: vec![("GET {key}", 1)], keys: 1500, extent: Extent::Operations(1500), ..load };
+    let totals = reads.run(&server).unwrap();
+    assert_eq!((totals.operations, totals.misses), (1500, 500));
 }
 
 /// A run of a day ends when it is told to, and what it did until then is told.

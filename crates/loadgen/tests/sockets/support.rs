@@ -140,3 +140,41 @@ fn answer(command: &[Vec<u8>], state: &mut State) -> Vec<u8> {
         _ => b"-ERR unknown command\r\n".to_vec(),
     }
 }
+
+/// A map behind memcached's `set` and `get`; gives its address.
+pub fn start_memcached() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let map: Arc<Mutex<HashMap<String, Vec<u8>>>> = Arc::default();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let map = map.clone();
+            std::thread::spawn(move || serve_memcached(stream, &map));
+        }
+    });
+    address
+}
+
+fn serve_memcached(mut stream: TcpStream, map: &Mutex<HashMap<String, Vec<u8>>>) -> io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut line = String::new();
+    while reader.read_line(&mut line)? > 0 {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let reply = match words[..] {
+            ["set", key, "0", "0", bytes] => {
+                let mut block = vec![0; bytes.parse::<usize>().map_err(io::Error::other)? + 2];
+                reader.read_exact(&mut block)?;
+                map.lock().unwrap().insert(key.to_owned(), block);
+                b"STORED\r\n".to_vec()
+            }
+            ["get", key] => map.lock().unwrap().get(key).map_or_else(
+                || b"END\r\n".to_vec(),
+                |block| [format!("VALUE {key} 0 {}\r\n", block.len() - 2).as_bytes(), block, b"END\r\n"].concat(),
+            ),
+            _ => b"ERROR\r\n".to_vec(),
+        };
+        stream.write_all(&reply)?;
+        line.clear();
+    }
+    Ok(())
+}
