@@ -148,12 +148,15 @@ fn power_cuts_leave_a_prefix() {
         }
     }
     assert!(points_seen > 200, "{points_seen}");
+    // For who counts them.
+    println!("crash points: {}", points_seen * cuts);
 }
 
 /// Each operation fails once, in turn: the log refuses, goes on by itself after a while, and nothing durable is lost at any
 /// power cut after it; at the end everything appended is durable.
 #[test]
 fn every_operation_may_fail_once() {
+    let mut points_seen = 0;
     for seed in seeds(3) {
         for number in [errno::EIO, errno::ENOSPC] {
             let mut operation = 1;
@@ -176,6 +179,7 @@ fn every_operation_may_fail_once() {
                     trace(&fs)
                 );
                 for point in fs.take_crash_points() {
+                    points_seen += 1;
                     let durable = life.durable_before(point.operation());
                     let what = format!("{what}, cut at {}", point.operation());
                     judge(&point.power_cut(seed), &life.records, durable, &what);
@@ -190,6 +194,7 @@ fn every_operation_may_fail_once() {
             assert!(operation > 10, "only {operation} operations");
         }
     }
+    println!("crash points: {points_seen}");
 }
 
 /// Lets time pass until the log is well and everything is durable.

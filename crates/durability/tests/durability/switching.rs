@@ -73,6 +73,29 @@ fn cuts_while_a_log_that_a_start_left_off_is_switched_on() {
     }
 }
 
+/// The very first start was to have a log, and crashed before it had one; the next start has none, and has it switched on later.
+#[test]
+fn cuts_while_a_log_that_never_began_is_switched_on() {
+    for seed in seeds(1) {
+        let fs = SimFs::new(seed);
+        fs.record_crash_points();
+        Life::start(&fs, policy()).expect("it starts").crash();
+        for point in fs.take_crash_points() {
+            let (fs, mut rng) = (point.power_cut(seed), Rng::new(seed));
+            let mut life = Life::start(&fs, log_off()).expect("it starts");
+            let mut model = Model::new(&life);
+            model.commands(&mut life, &mut rng, 3);
+            fs.record_crash_points();
+            switch(&mut life, &mut model, &mut rng, policy());
+            model.commands(&mut life, &mut rng, 3);
+            life.crash();
+            let points = fs.take_crash_points();
+            let some: Vec<_> = points.into_iter().step_by(4).collect();
+            judge_all(&model, &some, seed);
+        }
+    }
+}
+
 /// A log that could not be switched off in order, since the disk failed, is off all the same; then it is switched on again.
 /// Neither the end that the old log got nor the new segments confuse a start.
 #[test]
