@@ -42,7 +42,7 @@ pub use dir::{DataDir, Listing};
 pub use error::CheckpointError;
 pub use feed::{Feed, FeedOptions};
 pub use format::{Footer, Header};
-pub use load::{LoadProgress, LoadReport, load, open_snapshot};
+pub use load::{LoadProgress, LoadReport, SnapshotBlock, SnapshotReader, load, open_snapshot};
 pub use manifest::{FileInfo, LogState, Manifest, ManifestFile, SetInfo};
 pub use names::{Name, SetId};
 pub use retention::Retention;

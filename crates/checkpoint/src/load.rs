@@ -99,6 +99,61 @@ pub fn open_snapshot(fs: &dyn FileSystem, path: &Path) -> Result<(Header, Footer
     Ok((opened.header, opened.footer))
 }
 
+/// A snapshot file alone, block by block, without the manifest. Holds one block: 64 KiB, or one big entry.
+pub struct SnapshotReader {
+    source: Source,
+    bytes: Vec<u8>,
+}
+
+/// A block whose checksums are right.
+#[derive(Clone, Copy, Debug)]
+pub struct SnapshotBlock<'a> {
+    /// Where it begins in the file, in bytes.
+    pub offset: u64,
+    /// Which block it is, from 0.
+    pub number: u64,
+    /// How many entries it says it has.
+    pub entries: u32,
+    /// The entries, each encoded as an [`Effect::Set`]: see [`cmdlog::effects`].
+    pub payload: &'a [u8],
+}
+
+impl SnapshotReader {
+    /// Opens a file, and checks its header and footer.
+    ///
+    /// # Errors
+    /// As [`load`].
+    pub fn open(fs: &dyn FileSystem, path: &Path) -> Result<Self, CheckpointError> {
+        let opened = Opened::open(fs, path)?;
+        Ok(Self { source: Source::new(path.to_owned(), opened), bytes: Vec::new() })
+    }
+
+    /// What stands at the beginning.
+    pub fn header(&self) -> &Header {
+        &self.source.header
+    }
+
+    /// What stands at the end.
+    pub fn footer(&self) -> &Footer {
+        &self.source.footer
+    }
+
+    /// What a manifest has to say about the file.
+    pub fn info(&self) -> FileInfo {
+        self.source.info
+    }
+
+    /// The next block; `None` after the last, when the footer has been found to agree with all of them.
+    ///
+    /// # Errors
+    /// As [`load`]; nothing can be read behind the damage.
+    pub fn next_block(&mut self) -> Result<Option<SnapshotBlock<'_>>, CheckpointError> {
+        let Some(Block { at, number, frame }) = self.source.next(&mut self.bytes)? else { return Ok(None) };
+        self.source.check_payload(&Block { at, number, frame }, &self.bytes)?;
+        Ok(Some(SnapshotBlock { offset: at, number, entries: frame.entries, payload: &self.bytes }))
+    }
+}
+
 /// A snapshot file whose header and footer are good.
 struct Opened {
     file: Arc<dyn File>,
@@ -151,6 +206,7 @@ struct Source {
     place: Place,
     /// Where the footer begins.
     end: u64,
+    info: FileInfo,
     cursor: Mutex<Cursor>,
 }
 
@@ -194,17 +250,22 @@ impl Source {
             let what = format!("{:?}, but the manifest says {info:?}", opened.info);
             return Err(envelope::damaged(&SNAPSHOT, &path, opened.info.bytes, what));
         }
-        let cursor =
-            Cursor { at: opened.header_len, frame: None, seen: Footer::default(), chain: opened.chain, is_done: false };
-        Ok(Self {
-            place: Place { set: set.set, file: number },
+        Ok(Self::new(path, opened))
+    }
+
+    fn new(path: PathBuf, opened: Opened) -> Self {
+        let Opened { file, header, header_len, chain, footer, info } = opened;
+        let cursor = Cursor { at: header_len, frame: None, seen: Footer::default(), chain, is_done: false };
+        Self {
+            place: Place { set: header.set, file: header.file },
             end: info.bytes - FOOTER_LEN as u64,
             path,
-            file: opened.file,
-            header: opened.header,
-            footer: opened.footer,
+            file,
+            header,
+            footer,
+            info,
             cursor: Mutex::new(cursor),
-        })
+        }
     }
 
     fn damaged(&self, offset: u64, what: String, lost: String) -> CheckpointError {
@@ -268,6 +329,23 @@ impl Source {
     }
 }
 
+impl Source {
+    /// Compares a block's bytes with its checksum.
+    fn check_payload(&self, block: &Block, bytes: &[u8]) -> Result<(), CheckpointError> {
+        let Block { at, number, frame } = *block;
+        let crc = crc32c(bytes);
+        if crc == frame.payload_crc {
+            return Ok(());
+        }
+        let what = format!("the block's checksum is {crc:#010x}, expected {:#010x}", frame.payload_crc);
+        Err(self.damaged(at, what, lost_in(&frame, number)))
+    }
+}
+
+fn lost_in(frame: &Frame, number: u64) -> String {
+    format!("the {} entries of block {number}", frame.entries)
+}
+
 /// A load in progress, shared by its threads.
 struct Load<'l> {
     sources: &'l [Source],
@@ -308,12 +386,8 @@ impl Load<'_> {
     /// Checks a block and stores its entries.
     fn load_block(&self, source: &Source, block: &Block, bytes: &mut Vec<u8>) -> Result<(), CheckpointError> {
         let Block { at, number, frame } = *block;
-        let lost = || format!("the {} entries of block {number}", frame.entries);
-        let damaged = |what: String| source.damaged(at, what, lost());
-        let crc = crc32c(bytes);
-        if crc != frame.payload_crc {
-            return Err(damaged(format!("the block's checksum is {crc:#010x}, expected {:#010x}", frame.payload_crc)));
-        }
+        source.check_payload(block, bytes)?;
+        let damaged = |what: String| source.damaged(at, what, lost_in(&frame, number));
         let mut seen = 0u32;
         let mut big = None;
         for effect in cmdlog::effects(bytes, self.hasher) {

@@ -33,6 +33,7 @@ mod start;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod tools;
 
 pub use error::{LogError, LogFailure, RecoverError};
 pub use frame::Mark;
@@ -41,6 +42,10 @@ pub use options::{
     Admission, LogMode, LogOptions, LogStart, LogWake, OnSyncError, RING_BYTES, SEGMENT_BYTES, WINDOW_MS,
 };
 pub use record::{DecodeError, RecordBuilder, effects};
-pub use recovery::{EachRecord, LogEnd, Progress, SegmentHeader, SegmentInfo, TornTail, recover, segments};
+pub use recovery::{
+    EachFrame, EachRecord, FrameBody, LogEnd, Progress, SegmentHeader, SegmentInfo, TornTail, recover, recover_frames,
+    segments,
+};
 pub use segment::Parent;
 pub use stats::LogStats;
+pub use tools::{Extract, ExtractError, SegmentFrame, SegmentReader, SegmentRest, extract, is_segment_copy};

@@ -89,6 +89,22 @@ const PROGRESS_RECORDS: u64 = 1024;
 /// Whom recovery gives each record: the position after it, and its payload. An error ends the recovery.
 pub type EachRecord<'a> = dyn FnMut(Lsn, &[u8]) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + 'a;
 
+/// A frame of the log, as tools see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameBody<'a> {
+    /// The effects of one command or transaction, encoded.
+    Record(&'a [u8]),
+    /// A statement about time and durability.
+    Mark(Mark),
+    /// As a mark; the program stopped in order.
+    End(Mark),
+    /// A kind that only a newer program knows. Never given out by [`recover_frames`].
+    Unknown(u8),
+}
+
+/// Whom [`recover_frames`] gives each frame: the position after it, and what it is. An error ends the recovery.
+pub type EachFrame<'a> = dyn FnMut(Lsn, FrameBody<'_>) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + 'a;
+
 /// Reads the log from a position on (where a frame begins, or the end), giving out each record in order.
 ///
 /// # Errors
@@ -98,6 +114,24 @@ pub fn recover(
     dir: &Path,
     from: Lsn,
     each: &mut EachRecord<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<LogEnd, RecoverError> {
+    let mut each = |after: Lsn, body: FrameBody<'_>| match body {
+        FrameBody::Record(payload) => each(after, payload),
+        _ => Ok(()),
+    };
+    recover_frames(fs, dir, from, &mut each, progress)
+}
+
+/// As [`recover`], with the marks.
+///
+/// # Errors
+/// As [`recover`].
+pub fn recover_frames(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    from: Lsn,
+    each: &mut EachFrame<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<LogEnd, RecoverError> {
     let names = list(fs, dir)?;
@@ -203,7 +237,7 @@ impl Chain {
         }))
     }
 
-    fn read(&mut self, each: &mut EachRecord<'_>, progress: &mut dyn FnMut(Progress)) -> Result<(), RecoverError> {
+    fn read(&mut self, each: &mut EachFrame<'_>, progress: &mut dyn FnMut(Progress)) -> Result<(), RecoverError> {
         let total = self.files.iter().fold(0u64, |sum, file| sum.saturating_add(file.len()));
         while self.find()? {
             self.take(each)?;
@@ -265,7 +299,7 @@ impl Chain {
     }
 
     /// Takes the frame at the position out of the current file.
-    fn take(&mut self, each: &mut EachRecord<'_>) -> Result<(), RecoverError> {
+    fn take(&mut self, each: &mut EachFrame<'_>) -> Result<(), RecoverError> {
         let (position, history) = (self.position, self.history);
         let Some(file) = self.files.get_mut(self.current) else { return Ok(()) };
         let (path, first) = (file.path().to_path_buf(), file.first);
@@ -273,24 +307,20 @@ impl Chain {
         let Some(frame) = file.frame(&history, position)? else { return Ok(()) };
         let end = frame.end;
         self.clean = false;
-        match Kind::of(frame.kind) {
-            Some(Kind::Record) => {
-                each(Lsn(end), frame.payload).map_err(|source| RecoverError::Apply {
-                    path: path.clone(),
-                    offset,
-                    lsn: Lsn(position),
-                    source,
-                })?;
-                self.records = self.records.saturating_add(1);
+        let body = body_of(frame.kind, frame.payload);
+        if let Some(body) = body.filter(|body| !matches!(body, FrameBody::Unknown(_))) {
+            let refused = |source| RecoverError::Apply { path: path.clone(), offset, lsn: Lsn(position), source };
+            each(Lsn(end), body).map_err(refused)?;
+        }
+        match body {
+            Some(FrameBody::Record(_)) => self.records = self.records.saturating_add(1),
+            Some(FrameBody::Mark(mark) | FrameBody::End(mark)) => {
+                self.proven = self.proven.max(mark.durable_lsn.0);
+                self.last_mark = Some(mark);
+                self.clean = matches!(body, Some(FrameBody::End(_)));
             }
-            Some(kind @ (Kind::Mark | Kind::End)) => {
-                if let Some(mark) = Mark::decode(frame.payload) {
-                    self.proven = self.proven.max(mark.durable_lsn.0);
-                    self.last_mark = Some(mark);
-                }
-                self.clean = kind == Kind::End;
-            }
-            None => return Err(RecoverError::UnknownKind { path, offset, kind: frame.kind }),
+            Some(FrameBody::Unknown(kind)) => return Err(RecoverError::UnknownKind { path, offset, kind }),
+            None => {}
         }
         self.position = end;
         match self.pieces.last_mut() {
@@ -382,6 +412,33 @@ impl Chain {
         }
         Ok((durable, torn))
     }
+}
+
+/// What a frame with a right checksum is; `None` for a mark that is none.
+pub(crate) fn body_of(kind: u8, payload: &[u8]) -> Option<FrameBody<'_>> {
+    Some(match Kind::of(kind) {
+        Some(Kind::Record) => FrameBody::Record(payload),
+        Some(Kind::Mark) => FrameBody::Mark(Mark::decode(payload)?),
+        Some(Kind::End) => FrameBody::End(Mark::decode(payload)?),
+        None => FrameBody::Unknown(kind),
+    })
+}
+
+/// The pieces of files that the frames from one position up to another lie in, and where they end; `None` without a segment.
+/// They end before `to` where no frame leads on. Whether that is damage is not asked: whoever copies decides where to stop.
+pub(crate) fn pieces_until(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    from: Lsn,
+    to: Lsn,
+) -> Result<(Vec<Piece>, Option<Parent>), RecoverError> {
+    let names = list(fs, dir)?;
+    let Some(mut chain) = Chain::open(fs, &names, from)? else { return Ok((Vec::new(), None)) };
+    while chain.position < to.0 && chain.find()? {
+        chain.take(&mut |_, _| Ok(()))?;
+    }
+    let end = Parent { history: chain.history, lsn: Lsn(chain.position) };
+    Ok((chain.pieces, Some(end)))
 }
 
 /// A segment as tools list it.

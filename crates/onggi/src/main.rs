@@ -4,6 +4,7 @@
 mod bench;
 mod config_cmd;
 mod serve;
+mod tools;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -19,7 +20,9 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Bench(bench::BenchArgs),
+    Check(tools::CheckArgs),
     Config(config_cmd::ConfigArgs),
+    Inspect(tools::InspectArgs),
     /// Runs the server: `onggi serve [FILE] [--directive value ...]`.
     #[command(disable_help_flag = true)]
     Serve(serve::ServeArgs),
@@ -28,7 +31,9 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Bench(args) => bench::run(args),
+        Command::Check(args) => tools::check(&args),
         Command::Config(args) => config_cmd::run(args),
+        Command::Inspect(args) => tools::inspect(&args),
         Command::Serve(args) => serve::run(args),
     }
 }

@@ -12,6 +12,8 @@
 //! G2. When one range has more than `runs_max` runs, the stretch of newer runs that costs fewest bytes per run saved
 //!     becomes one - or all of the range goes into the last run, if that is no larger than what is above it.
 //! G3. A task takes whole tables and everything that overlaps them, so it is right whatever the borders were.
+//! G4. A merge into the last run keeps the borders between its tables, and may add some within a range. So tables that were
+//!     flushed meanwhile still fit, and one range does not drag the next one along.
 //!
 //! Space comes back range by range, so no merge needs room for old and new of more than one range, and the garbage of
 //! all ranges together stays near the target instead of swinging between it and nothing. At a garbage allowance of g
@@ -126,8 +128,9 @@ impl LdcRanged {
             match last.tables.get(index + 1) {
                 Some(next) => (range.largest, range.largest_is_excluded) = (next.info.smallest.clone(), true),
                 None => {
-                    let largest = tree.runs().filter_map(|(_, run)| run.tables.last());
-                    largest.for_each(|table| super::widen(&mut range, &table.info));
+                    if let Some(all) = hull(tree.tables().map(|(_, _, table)| table)) {
+                        (range.largest, range.largest_is_excluded) = (all.largest, all.largest_is_excluded);
+                    }
                 }
             }
             ranges.push(Reach::covering(tree, &range));
@@ -148,10 +151,16 @@ impl LdcRanged {
         if let Some(run) = run {
             range.last.iter().for_each(|table| task.add(level, run, table));
         }
-        // Tables of equal length, none much smaller than the others.
+        // G4. The borders stay; a range that has grown is split into parts of equal length.
         let range_bytes = (live_bytes as u64 / RANGE_COUNT).clamp(self.memtable_bytes.max(1), RANGE_BYTES_MAX);
-        let count = (range.live_bytes / range_bytes as f64).round().max(1.0);
-        task.table_bytes = Some((range.live_bytes / count * 1.1) as u64 + 1);
+        task.cuts = range.last.iter().skip(1).map(|table| table.info.smallest.clone()).collect();
+        let parts = (range.live_bytes / range_bytes as f64).round().max(1.0);
+        // By half a part more than an equal share: the last part is then about half of one, and no rest is left over.
+        let part_bytes = match range.last.len() {
+            0 | 1 => (range.live_bytes / (parts - 0.5)) as u64,
+            _ => 2 * range_bytes,
+        };
+        task.table_bytes = Some(part_bytes + 1);
         task
     }
 
@@ -224,11 +233,15 @@ impl Choose for LdcRanged {
 
     fn is_behind(&self, tree: &Tree) -> bool {
         let limit = 2 * self.runs_max + 8;
-        let borders = last_run(tree).map_or(&[][..], |run| &run.tables);
         let over = |key: &[u8]| tree.runs().filter(|(_, run)| run.table_for(key).is_some()).count();
-        match borders {
-            [] => tree.runs().count() > limit,
-            _ => tree.runs().count() > limit && borders.iter().any(|table| over(&table.info.smallest) > limit),
-        }
+        let is_crowded = tree.runs().count() > limit
+            && last_run(tree).is_none_or(|run| run.tables.iter().any(|table| over(&table.info.smallest) > limit));
+        // A twentieth more than the target, and what is on its way, before writers wait for space to come back.
+        let is_large = || {
+            let live: f64 = self.ranges(tree).iter().map(|range| range.live_user_bytes).sum();
+            tree.bytes() as f64 > 1.05 * self.space_amp_target * live + 2.0 * self.memtable_bytes as f64
+        };
+        // Nobody may wait for what nobody will do.
+        (is_crowded || is_large()) && self.pick(tree).is_some()
     }
 }

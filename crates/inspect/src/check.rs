@@ -1,0 +1,287 @@
+//! `onggi check`: is everything there, and would a start find it?
+
+use crate::decode::lock;
+use crate::error::{ToolError, is_damage, is_log_damage, with_causes};
+use crate::text::{count, size, time};
+use base::hash::KeyHasher;
+use base::{Lsn, Rng};
+use checkpoint::{CheckpointError, DataDir, LoadProgress, Manifest, ManifestFile, Name, SetInfo, SnapshotReader};
+use cmdlog::{LogEnd, RecoverError, SegmentReader};
+use std::path::Path;
+use std::sync::Arc;
+use vfs::{FileKind, FileSystem};
+
+/// What a check comes to. The order is that of weight: what is known to be damaged is, whatever else could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// Everything was read and is whole, and a start finds it.
+    Good,
+    /// Something could not be read or is of a newer format; nothing is known to be damaged.
+    Unchecked,
+    /// Something is damaged or missing.
+    Damaged,
+}
+
+/// Reads everything in a directory and says in `say`, line by line, what it is and what is wrong. Changes nothing.
+///
+/// # Errors
+/// [`ToolError::InUse`] with the process that has the directory; or the directory cannot be read.
+pub fn check(fs: &Arc<dyn FileSystem>, dir: &Path, say: &mut dyn FnMut(&str)) -> Result<Verdict, ToolError> {
+    let (dir, _held) = lock(fs, dir)?;
+    let mut check = Check { dir: &dir, say, verdict: Verdict::Good };
+    check.run()?;
+    Ok(check.verdict)
+}
+
+struct Check<'c> {
+    dir: &'c DataDir,
+    say: &'c mut dyn FnMut(&str),
+    verdict: Verdict,
+}
+
+impl Check<'_> {
+    fn run(&mut self) -> Result<(), ToolError> {
+        let listing = self.dir.list()?;
+        let manifest = match ManifestFile::load(self.dir) {
+            Ok(Some(file)) => Some(file.current().clone()),
+            Ok(None) => {
+                self.good("the directory holds no data yet: a start begins empty");
+                return self.leftovers(None, None);
+            }
+            Err(error) => {
+                self.checkpoint_error(&error);
+                None
+            }
+        };
+        match &manifest {
+            Some(manifest) => {
+                self.manifest(manifest);
+                for set in &manifest.sets {
+                    self.set(set);
+                }
+            }
+            // Which of them count is unknown; each can still be read for itself.
+            None => listing.snapshots.iter().for_each(|&(set, file)| self.snapshot_alone(Name::Snapshot { set, file })),
+        }
+        for &first in &listing.logs {
+            self.segment(first)?;
+        }
+        let end = manifest.as_ref().and_then(|manifest| self.log(manifest));
+        self.leftovers(manifest.as_ref(), end.as_ref())
+    }
+
+    fn good(&mut self, what: &str) {
+        (self.say)(&format!("good     {what}"));
+    }
+
+    fn note(&mut self, what: &str) {
+        (self.say)(&format!("note     {what}"));
+    }
+
+    fn damaged(&mut self, what: &str) {
+        self.verdict = self.verdict.max(Verdict::Damaged);
+        (self.say)(&format!("DAMAGED  {what}"));
+    }
+
+    fn unchecked(&mut self, what: &str) {
+        self.verdict = self.verdict.max(Verdict::Unchecked);
+        (self.say)(&format!("unknown  {what}"));
+    }
+
+    fn checkpoint_error(&mut self, error: &CheckpointError) {
+        let text = with_causes(error);
+        if is_damage(error) { self.damaged(&text) } else { self.unchecked(&text) }
+    }
+
+    fn log_error(&mut self, error: &RecoverError) {
+        let text = with_causes(error);
+        if is_log_damage(error) { self.damaged(&text) } else { self.unchecked(&text) }
+    }
+
+    fn manifest(&mut self, manifest: &Manifest) {
+        let sets = count(manifest.sets.len() as u64, "checkpoint", "checkpoints");
+        let log = if manifest.log.on { "on" } else { "off" };
+        self.good(&format!("MANIFEST: {sets}, command log {log} since {}", time(manifest.log.since_ms)));
+    }
+
+    fn set(&mut self, set: &SetInfo) {
+        match read_set(self.dir, set) {
+            Ok(()) => self.good(&format!(
+                "set {}: {} in {}, {}, as of LSN {}, {}",
+                set.set,
+                count(set.entries(), "entry", "entries"),
+                count(set.files.len() as u64, "file", "files"),
+                size(set.bytes()),
+                set.cut,
+                time(set.created_ms)
+            )),
+            Err(error) => self.checkpoint_error(&error),
+        }
+    }
+
+    /// Reads a snapshot file that no manifest vouches for.
+    fn snapshot_alone(&mut self, name: Name) {
+        let read = || -> Result<u64, CheckpointError> {
+            let mut reader = SnapshotReader::open(&**self.dir.fs(), &self.dir.file(name))?;
+            while reader.next_block()?.is_some() {}
+            Ok(reader.footer().entries)
+        };
+        match read() {
+            Ok(entries) => {
+                self.good(&format!("{name}: {}, whole for itself", count(entries, "entry", "entries")));
+            }
+            Err(error) => self.checkpoint_error(&error),
+        }
+    }
+
+    /// Reads a segment for itself. What of it counts is decided by all of them together, in [`Check::log`].
+    fn segment(&mut self, first: Lsn) -> Result<(), ToolError> {
+        let name = Name::Log { first };
+        let mut reader = match SegmentReader::open(&**self.dir.fs(), &self.dir.file(name)) {
+            Ok(reader) => reader,
+            Err(RecoverError::Header { .. }) => {
+                self.note(&format!("{name}: its header is damaged"));
+                return Ok(());
+            }
+            Err(error) => {
+                self.log_error(&error);
+                return Ok(());
+            }
+        };
+        let mut frames = 0u64;
+        let read = loop {
+            match reader.next_frame() {
+                Ok(Some(_)) => frames += 1,
+                Ok(None) => break reader.rest(),
+                Err(error) => break Err(error),
+            }
+        };
+        match read {
+            Ok(rest) => {
+                let frames = count(frames, "frame", "frames");
+                let behind = match rest.bytes {
+                    0 => String::new(),
+                    bytes => {
+                        format!("; {} behind them that {} no frame", size(bytes), if bytes == 1 { "is" } else { "are" })
+                    }
+                };
+                self.note(&format!("{name}: {frames}, LSN {first} to {}{behind}", rest.lsn));
+            }
+            Err(error) => self.log_error(&error),
+        }
+        Ok(())
+    }
+
+    /// Whether the log leads on from every set, and from the newest as a start reads it.
+    fn log(&mut self, manifest: &Manifest) -> Option<LogEnd> {
+        let newest_from = match manifest.newest() {
+            Some(set) => set.log_from,
+            None => manifest.log.on.then_some(manifest.log.since),
+        };
+        let mut end = None;
+        if let Some(from) = newest_from {
+            match read_log(self.dir, from) {
+                Ok(found) if found.history.is_none() && manifest.newest().is_some() => {
+                    self.damaged(&format!("the command log is needed from LSN {from} on, and no segment is there"));
+                }
+                Ok(found) => {
+                    self.good(&said(&found, from));
+                    end = Some(found);
+                }
+                Err(error) => self.log_error(&error),
+            }
+        } else {
+            self.note("the command log was off at the newest checkpoint: a start loads that alone");
+        }
+        // Older sets need more of it, for restores to an earlier time.
+        let older = manifest.sets.split_last().map_or(&[][..], |(_, older)| older);
+        if let Some(from) = older.iter().filter_map(|set| set.log_from).min().filter(|from| Some(*from) != newest_from)
+        {
+            match read_log(self.dir, from) {
+                Ok(found) => {
+                    self.good(&format!(
+                        "restores can go back to LSN {from}: the log leads from there to LSN {}",
+                        found.end_lsn
+                    ));
+                }
+                Err(error) if end.is_some() => {
+                    self.log_error(&error);
+                    self.note("a start does not need that part of the log; restores to an earlier time do");
+                }
+                // It was said already, or both are unreadable for the same reason.
+                Err(error) => self.log_error(&error),
+            }
+        }
+        end
+    }
+
+    fn leftovers(&mut self, manifest: Option<&Manifest>, end: Option<&LogEnd>) -> Result<(), ToolError> {
+        let needed = manifest.and_then(Manifest::log_needed_from);
+        let logs = self.dir.list()?.logs;
+        for entry in self.dir.fs().read_dir(self.dir.path())? {
+            let shown = entry.name.to_string_lossy().into_owned();
+            match Name::parse(&entry.name) {
+                Name::Snapshot { set, file } if manifest.is_some_and(|manifest| !manifest.names(set, file)) => {
+                    self.note(&format!(
+                        "{shown}: a leftover that the manifest does not name; the next start removes it"
+                    ));
+                }
+                Name::Log { first } if end.is_some_and(|end| first >= end.end_lsn && end.end_lsn != first) => {
+                    self.note(&format!("{shown}: a leftover behind the end of the log; the next start removes it"));
+                }
+                Name::Log { first } if manifest.is_some() => {
+                    let next = logs.iter().find(|next| **next > first);
+                    let is_needed = needed.is_some_and(|needed| next.is_none_or(|next| *next > needed));
+                    if !is_needed {
+                        self.note(&format!("{shown}: not needed by any checkpoint"));
+                    }
+                }
+                Name::ManifestReplacement => self.note(&format!("{shown}: a leftover; it is never read")),
+                Name::Other if cmdlog::is_segment_copy(&entry.name) => {
+                    self.note(&format!("{shown}: a leftover; it is never read"));
+                }
+                Name::Other if entry.kind == FileKind::Dir => {
+                    self.note(&format!("{shown}: a directory, not looked into"))
+                }
+                Name::Other => self.note(&format!("{shown}: not a file of Onggi's")),
+                Name::Lock | Name::Manifest | Name::Snapshot { .. } | Name::Log { .. } => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn said(end: &LogEnd, from: Lsn) -> String {
+    let records = count(end.records, "record", "records");
+    let mut text = format!("command log: {records} from LSN {from} to {}", end.end_lsn);
+    if let Some(mark) = end.last_mark {
+        text.push_str(&format!(", last mark {}", time(mark.time_ms)));
+    }
+    match &end.torn {
+        _ if end.clean => text.push_str("; ended in order"),
+        Some(torn) => text.push_str(&format!(
+            "; a torn tail of {} at offset {} of {}, which was never acknowledged as durable: a start cuts it",
+            size(torn.bytes),
+            torn.offset,
+            torn.path.display()
+        )),
+        None => {}
+    }
+    text
+}
+
+/// Reads every block of a set and compares all checksums and counts.
+pub(crate) fn read_set(dir: &DataDir, set: &SetInfo) -> Result<(), CheckpointError> {
+    let hasher = KeyHasher::new(&mut Rng::new(0));
+    checkpoint::load(dir, set, 1, &hasher, &|_, _| {}, &LoadProgress::default()).map(drop)
+}
+
+/// Reads the log from a position on as a start does, and every effect of it.
+pub(crate) fn read_log(dir: &DataDir, from: Lsn) -> Result<LogEnd, RecoverError> {
+    let hasher = KeyHasher::new(&mut Rng::new(0));
+    let mut each = |_: Lsn, payload: &[u8]| match cmdlog::effects(payload, &hasher).find_map(Result::err) {
+        Some(error) => Err(error.into()),
+        None => Ok(()),
+    };
+    cmdlog::recover(&**dir.fs(), dir.path(), from, &mut each, &mut |_| {})
+}

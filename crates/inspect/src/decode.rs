@@ -1,0 +1,276 @@
+//! `onggi inspect`: what a file, or a directory, says.
+
+use crate::error::{ToolError, with_causes};
+use crate::item::{Item, Moment, hex};
+use base::Rng;
+use base::hash::KeyHasher;
+use checkpoint::{DataDir, Manifest, Name, SnapshotReader};
+use cmdlog::{FrameBody, SegmentReader};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use vfs::{FileKind, FileSystem, OpenOptions};
+
+/// Longest manifest that is read; real ones have a few hundred bytes.
+const MANIFEST_LEN_MAX: usize = (16 << 20) + 64;
+
+/// How items are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Lines for people.
+    Text,
+    /// One object a line.
+    Json,
+}
+
+/// What of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Show {
+    /// How.
+    pub format: Format,
+    /// Keys and values whole, not only their beginnings.
+    pub full: bool,
+}
+
+/// Writes what a file says: all of it; or what each file of a directory says in its head. Gives whether everything that was
+/// read is whole. Changes nothing; a server may be running.
+///
+/// # Errors
+/// [`ToolError::NotOurs`]; a failing disk or output. Damage is no error: it is written like the rest, and ends the file.
+pub fn decode(fs: &Arc<dyn FileSystem>, path: &Path, show: Show, out: &mut dyn Write) -> Result<bool, ToolError> {
+    let mut decoder = Decoder { show, out, whole: true };
+    match fs.metadata(path)?.kind {
+        FileKind::Dir => decoder.directory(fs, path)?,
+        FileKind::File => decoder.file(&**fs, path, true)?,
+    }
+    decoder.out.flush()?;
+    Ok(decoder.whole)
+}
+
+struct Decoder<'o> {
+    show: Show,
+    out: &'o mut dyn Write,
+    whole: bool,
+}
+
+impl Decoder<'_> {
+    fn put(&mut self, item: &Item) -> Result<(), ToolError> {
+        match self.show.format {
+            Format::Text => writeln!(self.out, "{item}")?,
+            Format::Json => {
+                serde_json::to_writer(&mut *self.out, item).map_err(std::io::Error::from)?;
+                writeln!(self.out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn damage(&mut self, path: &Path, what: String) -> Result<(), ToolError> {
+        self.whole = false;
+        self.put(&Item::Damage { path: path.display().to_string(), what })
+    }
+
+    fn directory(&mut self, fs: &Arc<dyn FileSystem>, path: &Path) -> Result<(), ToolError> {
+        let mut entries = fs.read_dir(path)?;
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        for entry in entries {
+            let file = path.join(&entry.name);
+            let name = entry.name.to_string_lossy().into_owned();
+            let meaning = match Name::parse(&entry.name) {
+                _ if entry.kind == FileKind::Dir => "a directory, not part of the data",
+                Name::Manifest | Name::Snapshot { .. } | Name::Log { .. } => {
+                    match self.file(&**fs, &file, false) {
+                        // A server that is running may remove files meanwhile.
+                        Err(ToolError::Fs(error)) if error.is_not_found() => {}
+                        done => done?,
+                    }
+                    continue;
+                }
+                Name::Lock => "held while a server uses the directory",
+                Name::ManifestReplacement => "a replacement of the manifest that was not finished: a leftover",
+                Name::Other if cmdlog::is_segment_copy(&entry.name) => "a segment that was not finished: a leftover",
+                Name::Other => "not part of the data",
+            };
+            self.put(&Item::Other { name, meaning })?;
+        }
+        Ok(())
+    }
+
+    /// A file by its first bytes; by its name, when these are damaged.
+    fn file(&mut self, fs: &dyn FileSystem, path: &Path, with_contents: bool) -> Result<(), ToolError> {
+        let mut magic = [0; 8];
+        let file = fs.open(path, OpenOptions::read())?;
+        let is_long = file.len()? >= magic.len() as u64;
+        if is_long {
+            file.read_exact_at(&mut magic, 0)?;
+        }
+        let name = path.file_name().map_or(Name::Other, Name::parse);
+        match (&magic, name) {
+            (b"OnggiMAN", _) => self.manifest(fs, path),
+            (b"OnggiSNP", _) => self.snapshot(fs, path, with_contents),
+            (b"ONGGILOG", _) => self.segment(fs, path, with_contents),
+            (_, Name::Manifest | Name::ManifestReplacement) => self.manifest(fs, path),
+            (_, Name::Snapshot { .. }) => self.snapshot(fs, path, with_contents),
+            (_, Name::Log { .. }) => self.segment(fs, path, with_contents),
+            _ => Err(ToolError::NotOurs { path: path.into() }),
+        }
+    }
+
+    fn manifest(&mut self, fs: &dyn FileSystem, path: &Path) -> Result<(), ToolError> {
+        let bytes = match vfs::read_file(fs, path, MANIFEST_LEN_MAX) {
+            Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
+                return self.damage(path, format!("longer than {MANIFEST_LEN_MAX} bytes, which no manifest is"));
+            }
+            read => read?,
+        };
+        let manifest = match Manifest::decode(path, &bytes) {
+            Ok(manifest) => manifest,
+            Err(error) => return self.damage(path, with_causes(&error)),
+        };
+        self.put(&Item::Manifest {
+            path: path.display().to_string(),
+            history: hex(&manifest.history),
+            log_on: manifest.log.on,
+            log_since_lsn: manifest.log.since.0,
+            log_since: Moment::new(manifest.log.since_ms),
+            log_needed_from_lsn: manifest.log_needed_from().map(|lsn| lsn.0),
+        })?;
+        for (history, last) in &manifest.parents {
+            self.put(&Item::Parent { history: hex(history), last_lsn: last.0 })?;
+        }
+        for set in &manifest.sets {
+            self.put(&Item::Set {
+                set: set.set.0,
+                cut_lsn: set.cut.0,
+                cut: Moment::new(set.created_ms),
+                history: hex(&set.history),
+                log_from_lsn: set.log_from.map(|lsn| lsn.0),
+                files: set.files.len() as u64,
+                entries: set.entries(),
+                bytes: set.bytes(),
+            })?;
+            for (number, file) in (0u8..).zip(&set.files) {
+                self.put(&Item::SetFile {
+                    name: Name::Snapshot { set: set.set, file: number }.to_string(),
+                    bytes: file.bytes,
+                    entries: file.entries,
+                    crc: format!("{:#010x}", file.crc),
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn snapshot(&mut self, fs: &dyn FileSystem, path: &Path, with_contents: bool) -> Result<(), ToolError> {
+        let mut reader = match SnapshotReader::open(fs, path) {
+            Ok(reader) => reader,
+            Err(error) => return self.damage(path, with_causes(&error)),
+        };
+        let (header, footer, bytes) = (reader.header().clone(), *reader.footer(), reader.info().bytes);
+        self.put(&Item::Snapshot {
+            path: path.display().to_string(),
+            set: header.set.0,
+            file: header.file,
+            files: header.files,
+            cut_lsn: header.cut.0,
+            cut: Moment::new(header.created_ms),
+            history: hex(&header.history),
+            keyspaces: header.spaces.iter().map(|space| space.0).collect(),
+            bytes,
+            blocks: footer.blocks,
+            entries: footer.entries,
+        })?;
+        if !with_contents {
+            return Ok(());
+        }
+        loop {
+            let block = match reader.next_block() {
+                Ok(Some(block)) => block,
+                Ok(None) => return Ok(()),
+                Err(error) => return self.damage(path, with_causes(&error)),
+            };
+            let (offset, number, entries) = (block.offset, block.number, block.entries);
+            self.put(&Item::Block { offset, number, entries, bytes: block.payload.len() as u64 })?;
+            if let Some(what) = self.effects(block.payload)? {
+                return self.damage(path, format!("block {number} at offset {offset}: {what}"));
+            }
+        }
+    }
+
+    fn segment(&mut self, fs: &dyn FileSystem, path: &Path, with_contents: bool) -> Result<(), ToolError> {
+        let mut reader = match SegmentReader::open(fs, path) {
+            Ok(reader) => reader,
+            Err(cmdlog::RecoverError::Header { .. }) => {
+                return self.damage(path, "header damaged: no frame can be checked without it".to_owned());
+            }
+            Err(cmdlog::RecoverError::File { source }) => return Err(source.into()),
+            Err(error) => return self.damage(path, with_causes(&error)),
+        };
+        let header = reader.header();
+        self.put(&Item::Segment {
+            path: path.display().to_string(),
+            first_lsn: reader.first().0,
+            history: hex(&header.history),
+            parent: header.parent.map(|parent| hex(&parent.history)),
+            parent_lsn: header.parent.map(|parent| parent.lsn.0),
+            durable_lsn: header.durable.0,
+            created: Moment::new(header.created_ms),
+            bytes: reader.file_bytes(),
+        })?;
+        if !with_contents {
+            return Ok(());
+        }
+        while let Some(frame) = reader.next_frame()? {
+            let (lsn, end_lsn, offset) = (frame.lsn.0, frame.end.0, frame.offset);
+            let (mark, clean_end) = match frame.body {
+                FrameBody::Record(payload) => {
+                    self.put(&Item::Record { lsn, end_lsn, offset, bytes: payload.len() as u64 })?;
+                    if let Some(what) = self.effects(payload)? {
+                        self.damage(path, format!("record at offset {offset}: {what}"))?;
+                    }
+                    continue;
+                }
+                FrameBody::Unknown(kind) => {
+                    self.put(&Item::Unknown { lsn, end_lsn, offset, kind })?;
+                    continue;
+                }
+                FrameBody::Mark(mark) => (mark, false),
+                FrameBody::End(mark) => (mark, true),
+            };
+            let (time, durable_lsn) = (Moment::new(mark.time_ms), mark.durable_lsn.0);
+            self.put(&Item::Mark { lsn, end_lsn, offset, time, durable_lsn, clean_end })?;
+        }
+        let rest = reader.rest()?;
+        self.put(&Item::SegmentEnd {
+            lsn: rest.lsn.0,
+            offset: rest.offset,
+            bytes_behind: rest.bytes,
+            durable_lsn: rest.durable.map(|lsn| lsn.0),
+        })
+    }
+
+    /// Writes entries or effects; gives what is wrong with the first that is none.
+    fn effects(&mut self, payload: &[u8]) -> Result<Option<String>, ToolError> {
+        let hasher = KeyHasher::new(&mut Rng::new(0));
+        for effect in cmdlog::effects(payload, &hasher) {
+            match effect {
+                Ok(effect) => self.put(&Item::effect(&effect, self.show.full))?,
+                Err(error) => return Ok(Some(error.to_string())),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The directory, unless a server has it. Without a lock file nobody has, and none is made.
+pub(crate) fn lock(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<(DataDir, Option<vfs::FileLock>), ToolError> {
+    let path = dir.join(Name::Lock.to_string());
+    let held = match fs.exists(&path)?.then(|| fs.try_lock(&path)) {
+        Some(Err(vfs::FsError::Locked { pid, .. })) => return Err(ToolError::InUse { path: dir.into(), pid }),
+        // On a medium that cannot be written there is no server either.
+        Some(Err(error)) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => None,
+        Some(held) => Some(held?),
+        None => None,
+    };
+    Ok((DataDir::open_to_look(Arc::clone(fs), dir), held))
+}

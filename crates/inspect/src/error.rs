@@ -1,0 +1,76 @@
+//! What can go wrong with a tool, beyond the damage that it is there to find.
+
+use checkpoint::CheckpointError;
+use cmdlog::RecoverError;
+use std::path::PathBuf;
+use vfs::FsError;
+
+/// Why a tool could not do its work.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolError {
+    /// The operating system refused.
+    #[error(transparent)]
+    Fs(#[from] FsError),
+    /// Manifest or snapshot files.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The command log.
+    #[error(transparent)]
+    Log(#[from] RecoverError),
+    /// A server has the directory.
+    #[error("{}: in use by {}; stop that server first, or work on a copy", path.display(), process(*pid))]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+        /// The server, if it has told.
+        pid: Option<u32>,
+    },
+    /// Neither the name nor the first bytes are those of a file of ours.
+    #[error("{}: not a manifest, a snapshot file or a segment of the command log", path.display())]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Output went nowhere.
+    #[error("output: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+fn process(pid: Option<u32>) -> String {
+    pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
+}
+
+/// Whether an error says that bytes are not those that were written; else the file could not be judged.
+pub(crate) fn is_damage(error: &CheckpointError) -> bool {
+    matches!(
+        error,
+        CheckpointError::Damaged { .. } | CheckpointError::FileMissing { .. } | CheckpointError::ManifestMissing { .. }
+    )
+}
+
+/// As [`is_damage`], for the log.
+pub(crate) fn is_log_damage(error: &RecoverError) -> bool {
+    matches!(
+        error,
+        RecoverError::Damaged { .. }
+            | RecoverError::Header { .. }
+            | RecoverError::Missing { .. }
+            | RecoverError::Apply { .. }
+    )
+}
+
+/// An error with its causes, in one line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,284 @@
+//! What a file is made of, one item after the other: as a line of text, or as an object of JSON.
+
+use crate::text;
+use base::{HistoryId, UnixMs};
+use engine::Effect;
+use serde::Serialize;
+use std::fmt;
+
+/// Bytes shown of a key or value, unless all are asked for.
+const SHORT_LEN: usize = 64;
+
+/// A string of the data, escaped, perhaps only its beginning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Shortened {
+    /// The bytes as [`text::escape`] gives them.
+    pub text: String,
+    /// How many there are.
+    pub bytes: u64,
+    /// Whether `text` is only the beginning.
+    pub shortened: bool,
+}
+
+impl Shortened {
+    /// All of the bytes, or the first 64.
+    pub fn new(bytes: &[u8], full: bool) -> Self {
+        let shown = if full { bytes } else { bytes.get(..SHORT_LEN).unwrap_or(bytes) };
+        Self { text: text::escape(shown), bytes: bytes.len() as u64, shortened: shown.len() < bytes.len() }
+    }
+}
+
+impl fmt::Display for Shortened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.text.replace('"', "\\\""))?;
+        if self.shortened { write!(f, "... ({})", text::size(self.bytes)) } else { Ok(()) }
+    }
+}
+
+/// A moment: milliseconds since 1970, and as text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Moment {
+    /// Milliseconds since 1970-01-01 UTC.
+    pub ms: UnixMs,
+    /// The same for people.
+    pub text: String,
+}
+
+impl Moment {
+    pub(crate) fn new(ms: UnixMs) -> Self {
+        Self { ms, text: text::time(ms) }
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// A part of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "item", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "fields are those of docs/formats, and the text of each says what it is")]
+pub enum Item {
+    /// A manifest.
+    Manifest {
+        path: String,
+        history: String,
+        log_on: bool,
+        log_since_lsn: u64,
+        log_since: Moment,
+        log_needed_from_lsn: Option<u64>,
+    },
+    /// A history before the one in use.
+    Parent { history: String, last_lsn: u64 },
+    /// A checkpoint that the manifest names.
+    Set {
+        set: u32,
+        cut_lsn: u64,
+        cut: Moment,
+        history: String,
+        log_from_lsn: Option<u64>,
+        files: u64,
+        entries: u64,
+        bytes: u64,
+    },
+    /// A file of a checkpoint, as the manifest names it.
+    SetFile { name: String, bytes: u64, entries: u64, crc: String },
+    /// A snapshot file.
+    Snapshot {
+        path: String,
+        set: u32,
+        file: u8,
+        files: u8,
+        cut_lsn: u64,
+        cut: Moment,
+        history: String,
+        keyspaces: Vec<u32>,
+        bytes: u64,
+        blocks: u64,
+        entries: u64,
+    },
+    /// A block of a snapshot file.
+    Block { offset: u64, number: u64, entries: u32, bytes: u64 },
+    /// A segment of the command log.
+    Segment {
+        path: String,
+        first_lsn: u64,
+        history: String,
+        parent: Option<String>,
+        parent_lsn: Option<u64>,
+        durable_lsn: u64,
+        created: Moment,
+        bytes: u64,
+    },
+    /// The effects of one command or transaction; they follow.
+    Record { lsn: u64, end_lsn: u64, offset: u64, bytes: u64 },
+    /// An entry of a block, or an effect of a record.
+    Effect {
+        effect: &'static str,
+        keyspace: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        key: Option<Shortened>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        value: Option<Shortened>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        offset: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        expire_at: Option<Moment>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to: Option<Shortened>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        other_keyspace: Option<u32>,
+    },
+    /// A statement about time and durability; `clean_end` if the server stopped in order.
+    Mark { lsn: u64, end_lsn: u64, offset: u64, time: Moment, durable_lsn: u64, clean_end: bool },
+    /// A frame that only a newer version knows.
+    Unknown { lsn: u64, end_lsn: u64, offset: u64, kind: u8 },
+    /// Where the frames of a segment end, and what lies behind.
+    SegmentEnd { lsn: u64, offset: u64, bytes_behind: u64, durable_lsn: Option<u64> },
+    /// Another file in the directory.
+    Other { name: String, meaning: &'static str },
+    /// Something is wrong; what follows of this file cannot be read.
+    Damage { path: String, what: String },
+}
+
+/// Fields that most effects do not have.
+#[derive(Default)]
+struct Extra {
+    key: Option<Shortened>,
+    value: Option<Shortened>,
+    offset: Option<u64>,
+    expire_at: Option<Moment>,
+    to: Option<Shortened>,
+    other_keyspace: Option<u32>,
+}
+
+impl Item {
+    /// An effect, or an entry, which is the effect that makes it.
+    pub(crate) fn effect(effect: &Effect<'_>, full: bool) -> Self {
+        let short = |bytes: &[u8]| Some(Shortened::new(bytes, full));
+        let keyed = |key: &engine::Key<'_>| Extra { key: short(key.bytes), ..Extra::default() };
+        let (name, keyspace, extra) = match effect {
+            Effect::Set { key, value, expire_at, .. } => {
+                let extra = Extra { value: short(value.bytes()), expire_at: expire_at.map(Moment::new), ..keyed(key) };
+                ("set", key.space, extra)
+            }
+            Effect::Splice { key, offset, bytes } => {
+                ("splice", key.space, Extra { offset: Some(*offset), value: short(bytes), ..keyed(key) })
+            }
+            Effect::Delete { key } => ("delete", key.space, keyed(key)),
+            Effect::Expire { key, at } => {
+                ("expire", key.space, Extra { expire_at: Some(Moment::new(*at)), ..keyed(key) })
+            }
+            Effect::Persist { key } => ("persist", key.space, keyed(key)),
+            Effect::Rename { from, to } => ("rename", from.space, Extra { to: short(to.bytes), ..keyed(from) }),
+            Effect::Clear { space } => ("clear", *space, Extra::default()),
+            Effect::Swap { a, b } => ("swap", *a, Extra { other_keyspace: Some(b.0), ..Extra::default() }),
+        };
+        let Extra { key, value, offset, expire_at, to, other_keyspace } = extra;
+        Self::Effect { effect: name, keyspace: keyspace.0, key, value, offset, expire_at, to, other_keyspace }
+    }
+}
+
+/// ` word value`, if there is a value.
+fn put<T: fmt::Display>(f: &mut fmt::Formatter<'_>, word: &str, value: Option<&T>) -> fmt::Result {
+    value.map_or(Ok(()), |value| write!(f, "{word}{value}"))
+}
+
+pub(crate) fn hex(history: &HistoryId) -> String {
+    history.to_string()
+}
+
+impl fmt::Display for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Manifest { path, history, log_on, log_since_lsn, log_since, log_needed_from_lsn } => {
+                let on = if *log_on { "on" } else { "off" };
+                writeln!(f, "manifest {path}")?;
+                writeln!(f, "  history {history}")?;
+                write!(f, "  command log {on} since LSN {log_since_lsn}, {log_since}")?;
+                put(f, "; needed from LSN ", log_needed_from_lsn.as_ref())
+            }
+            Self::Parent { history, last_lsn } => write!(f, "  earlier history {history} up to LSN {last_lsn}"),
+            Self::Set { set, cut_lsn, cut, history, log_from_lsn, files, entries, bytes } => {
+                let entries = text::count(*entries, "entry", "entries");
+                let files = text::count(*files, "file", "files");
+                writeln!(f, "  set {set}: {entries} in {files}, {}", text::size(*bytes))?;
+                write!(f, "    as of LSN {cut_lsn}, {cut}, of history {history}")?;
+                match log_from_lsn {
+                    Some(from) => write!(f, "; the log goes on from LSN {from}"),
+                    None => write!(f, "; the log was off"),
+                }
+            }
+            Self::SetFile { name, bytes, entries, crc } => {
+                let entries = text::count(*entries, "entry", "entries");
+                write!(f, "    {name}: {entries}, {bytes} bytes, checksum {crc}")
+            }
+            Self::Snapshot { path, set, file, files, cut_lsn, cut, history, keyspaces, bytes, blocks, entries } => {
+                writeln!(f, "snapshot file {path}")?;
+                writeln!(f, "  file {file} of set {set}, which has {files}")?;
+                writeln!(f, "  as of LSN {cut_lsn}, {cut}, of history {history}")?;
+                let named = keyspaces.iter().enumerate().filter(|(db, space)| *db as u64 != u64::from(**space));
+                for (db, space) in named {
+                    writeln!(f, "  database {db} is keyspace {space}")?;
+                }
+                let entries = text::count(*entries, "entry", "entries");
+                write!(f, "  {entries} in {}, {}", text::count(*blocks, "block", "blocks"), text::size(*bytes))
+            }
+            Self::Block { offset, number, entries, bytes } => {
+                let entries = text::count(u64::from(*entries), "entry", "entries");
+                write!(f, "  block {number} at offset {offset}: {entries}, {}", text::size(*bytes))
+            }
+            Self::Segment { path, first_lsn, history, parent, parent_lsn, durable_lsn, created, bytes } => {
+                writeln!(f, "segment {path}")?;
+                writeln!(f, "  from LSN {first_lsn} on, {}, made {created}", text::size(*bytes))?;
+                write!(f, "  history {history}")?;
+                if let (Some(parent), Some(lsn)) = (parent, parent_lsn) {
+                    write!(f, ", which left {parent} at LSN {lsn}")?;
+                }
+                write!(f, "\n  durable up to LSN {durable_lsn} when it was made")
+            }
+            Self::Record { lsn, end_lsn, offset, bytes } => {
+                write!(f, "  {lsn}..{end_lsn} at offset {offset}: record of {}", text::size(*bytes))
+            }
+            Self::Effect { effect, keyspace, key, value, offset, expire_at, to, other_keyspace } => {
+                write!(f, "    {effect} keyspace {keyspace}")?;
+                put(f, " key ", key.as_ref())?;
+                put(f, " at ", offset.as_ref())?;
+                put(f, " value ", value.as_ref())?;
+                put(f, " to ", to.as_ref())?;
+                put(f, " with keyspace ", other_keyspace.as_ref())?;
+                put(f, " expires ", expire_at.as_ref())
+            }
+            Self::Mark { lsn, end_lsn, offset, time, durable_lsn, clean_end } => {
+                let name = if *clean_end { "end in order" } else { "mark" };
+                write!(f, "  {lsn}..{end_lsn} at offset {offset}: {name}, {time}, durable up to LSN {durable_lsn}")
+            }
+            Self::Unknown { lsn, end_lsn, offset, kind } => {
+                write!(f, "  {lsn}..{end_lsn} at offset {offset}: kind {kind}, unknown to this version")
+            }
+            Self::SegmentEnd { lsn, offset, bytes_behind, durable_lsn } => {
+                write!(f, "  frames end at LSN {lsn}, offset {offset}")?;
+                match (bytes_behind, durable_lsn) {
+                    (0, _) => Ok(()),
+                    (bytes, Some(durable)) if durable > lsn => write!(
+                        f,
+                        "; {} behind, with a mark that says the log was durable up to LSN {durable}: damaged, unless another \
+                         segment has these frames",
+                        text::size(*bytes)
+                    ),
+                    (bytes, _) => write!(f, "; {} behind: a torn tail, or a leftover", text::size(*bytes)),
+                }
+            }
+            Self::Other { name, meaning } => write!(f, "{name}: {meaning}"),
+            Self::Damage { path, what } => {
+                if what.starts_with(path.as_str()) {
+                    write!(f, "DAMAGED {what}")
+                } else {
+                    write!(f, "DAMAGED {path}: {what}")
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Tools for the files of a data directory, for people at a bad hour: they say what is there and what is wrong with it, in
+//! plain words.
+//!
+//! ```text
+//! decode: MANIFEST, prdb-*, log-*  --> items --> text, or JSON
+//! check:  manifest -> every block of every set -> every frame -> does a start find all of it?
+//! ```
+//!
+//! T1. Looking changes nothing. A directory that a server has locked is not judged: its files change under the reader.
+//! T2. Memory is bounded by the longest entry or record, whatever the files say about their lengths.
+//! T3. What is called good was read and compared with its checksum; nothing is inferred from names or sizes.
+//!
+//! The readers are those of a start (`checkpoint`, `cmdlog`), so that the tools and the server cannot disagree.
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used))]
+
+mod check;
+mod decode;
+mod error;
+mod item;
+pub mod text;
+
+pub use check::{Verdict, check};
+pub use decode::{Format, Show, decode};
+pub use error::ToolError;
+pub use item::{Item, Shortened};
+
+#[cfg(test)]
+mod tests;

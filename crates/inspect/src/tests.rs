@@ -1,0 +1,213 @@
+//! The tools over directories made by the real writers, on a simulated disk.
+
+mod checks;
+mod decoding;
+
+use base::clock::ManualClock;
+use base::hash::KeyHasher;
+use base::{Clock, HistoryId, KeyspaceId, Lsn, Rng, UnixMs};
+use checkpoint::{
+    DataDir, Feed, FeedOptions, LoadProgress, LogState, Manifest, ManifestFile, SetHead, Writer, WriterOptions,
+};
+use cmdlog::{Log, LogMode, LogOptions, LogStart, RecordBuilder};
+use engine::{Backlog, Effect, Encoding, Entry, Key, NewEntry, Type, Value};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vfs::{FileSystem, SimFs};
+
+const DIR: &str = "/data";
+
+/// Keyspace and key to value.
+type Model = BTreeMap<(u32, Vec<u8>), Vec<u8>>;
+
+fn hasher() -> KeyHasher {
+    KeyHasher::new(&mut Rng::new(1))
+}
+
+fn shared(fs: &SimFs) -> Arc<dyn FileSystem> {
+    Arc::new(fs.clone())
+}
+
+/// A data directory in the making, and what it should hold at each moment.
+struct World {
+    fs: SimFs,
+    clock: Arc<ManualClock>,
+    rng: Rng,
+    dir: DataDir,
+    manifest: ManifestFile,
+    log: Arc<Log>,
+    model: Model,
+    /// The state after each record: the position after it, its time, and the contents.
+    states: Vec<(Lsn, UnixMs, Model)>,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let (fs, clock) = (SimFs::new(seed), Arc::new(ManualClock::new(1_000_000)));
+        let dir = DataDir::open(shared(&fs), Path::new(DIR)).expect("the directory opens");
+        let history = HistoryId([1; 20]);
+        let state = LogState { on: true, since: Lsn(0), since_ms: clock.now_ms() };
+        let manifest = ManifestFile::create(&dir, Manifest::new(history, state)).expect("the disk works");
+        let log = open_log(&fs, &clock, LogStart::fresh(history, Lsn(0)));
+        let states = vec![(Lsn(0), clock.now_ms(), Model::new())];
+        Self { fs, clock, rng: Rng::new(seed), dir, manifest, log, model: Model::new(), states }
+    }
+
+    /// Appends a record: mostly of one key, sometimes of a whole keyspace.
+    fn change(&mut self) {
+        let space = self.rng.below(2) as u32;
+        let key = format!("key:{}", self.rng.below(40)).into_bytes();
+        let mut value = vec![0; self.rng.below(200) as usize];
+        self.rng.fill(&mut value);
+        let (hasher, mut record) = (hasher(), RecordBuilder::default());
+        let named = Key::new(&hasher, KeyspaceId(space), &key);
+        if self.rng.one_in(100) {
+            record.push(&Effect::Clear { space: KeyspaceId(space) });
+            self.model.retain(|(other, _), _| *other != space);
+        } else if self.rng.one_in(5) {
+            record.push(&Effect::Delete { key: named });
+            self.model.remove(&(space, key.clone()));
+        } else {
+            let value_bytes = Value::Bytes(&value);
+            record.push(&Effect::Set { key: named, value: value_bytes, encoding: Encoding::PLAIN, expire_at: None });
+            self.model.insert((space, key.clone()), value);
+        }
+        self.append(&record);
+    }
+
+    fn append(&mut self, record: &RecordBuilder) {
+        let lsn = self.log.append(0, record.bytes());
+        self.states.push((lsn, self.clock.now_ms(), self.model.clone()));
+    }
+
+    /// So many changes, with syncs and time between them.
+    fn changes(&mut self, count: usize) {
+        for _ in 0..count {
+            self.change();
+            self.clock.advance_ms(self.rng.below(60));
+            if self.rng.one_in(8) {
+                self.sync();
+            }
+        }
+        self.sync();
+    }
+
+    fn sync(&mut self) {
+        self.clock.advance_ms(600);
+        while self.log.sync_step() {}
+    }
+
+    fn checkpoint(&mut self) {
+        self.log.sync().expect("the disk works");
+        let feed = Feed::new(FeedOptions::default(), Arc::new(Backlog::default()));
+        let set = self.manifest.next_set();
+        let mut writer = Writer::create(&self.dir, set, WriterOptions::default(), &feed).expect("the disk works");
+        let mut sink = feed.sink();
+        for ((space, key), value) in &self.model {
+            let entry = Entry {
+                key,
+                kind: Type::String,
+                encoding: Encoding::PLAIN,
+                value: Value::Bytes(value),
+                expire_at: None,
+                stamp: 0,
+            };
+            sink.save(KeyspaceId(*space), &entry);
+        }
+        sink.finish();
+        drop(sink);
+        let (cut, history) = (self.log.end_lsn(), self.manifest.current().history);
+        let spaces = (0..2).map(KeyspaceId).collect();
+        let head = SetHead { cut, history, created_ms: self.clock.now_ms(), log_from: Some(cut), spaces };
+        writer.begin(head).expect("threads");
+        let info = writer.finish().expect("the disk works");
+        let mut next = self.manifest.current().clone();
+        next.sets.push(info);
+        self.manifest.commit(&self.dir, next).expect("the disk works");
+    }
+
+    /// The server stops in order; what is left is the directory.
+    fn stop(self) -> Stopped {
+        self.log.close().expect("the disk works");
+        Stopped { fs: self.fs, states: self.states, model: self.model }
+    }
+
+    /// The process is killed after everything was written.
+    fn kill(self) -> Stopped {
+        self.log.write_step();
+        let fs = self.fs.recover(vfs::Outage::ProcessKill);
+        Stopped { fs, states: self.states, model: self.model }
+    }
+}
+
+/// A directory that no server uses.
+struct Stopped {
+    fs: SimFs,
+    states: Vec<(Lsn, UnixMs, Model)>,
+    model: Model,
+}
+
+impl Stopped {
+    /// The files whose names begin so, ascending.
+    fn files(&self, prefix: &str) -> Vec<PathBuf> {
+        let entries = self.fs.read_dir(Path::new(DIR)).expect("the directory");
+        let names = entries.into_iter().map(|entry| entry.name.to_string_lossy().into_owned());
+        let mut names: Vec<_> = names.filter(|name| name.starts_with(prefix)).collect();
+        names.sort();
+        names.into_iter().map(|name| Path::new(DIR).join(name)).collect()
+    }
+}
+
+fn open_log(fs: &SimFs, clock: &Arc<ManualClock>, start: LogStart) -> Arc<Log> {
+    let options = LogOptions { mode: LogMode::Async, segment_bytes: 8192, ring_bytes: 0, ..LogOptions::new(DIR, 1) };
+    let clock: Arc<dyn Clock> = Arc::clone(clock) as _;
+    Log::create_stepped(shared(fs), clock, options, start, Arc::new(())).expect("the disk works")
+}
+
+/// A directory with two checkpoints, changes before, between and after them.
+fn two_sets(seed: u64) -> World {
+    let mut world = World::new(seed);
+    world.changes(120);
+    world.checkpoint();
+    world.changes(150);
+    world.checkpoint();
+    world.changes(90);
+    world
+}
+
+/// What a start would load: the newest set and the log after it.
+fn start(fs: &SimFs, dir: &Path) -> Result<Model, Box<dyn std::error::Error + Send + Sync>> {
+    let data = DataDir::open_to_look(shared(fs), dir);
+    let hasher = hasher();
+    let Some(file) = ManifestFile::load(&data)? else { return Ok(Model::new()) };
+    let loaded = Mutex::new(Model::new());
+    let from = match file.current().newest() {
+        Some(set) => {
+            let store = |key: &Key<'_>, new: &NewEntry<'_>| {
+                loaded.lock().insert((key.space.0, key.bytes.to_vec()), new.value.bytes().to_vec());
+            };
+            checkpoint::load(&data, set, 1, &hasher, &store, &LoadProgress::default())?;
+            set.log_from
+        }
+        None => Some(file.current().log.since),
+    };
+    let mut model = loaded.into_inner();
+    let Some(from) = from else { return Ok(model) };
+    let mut each = |_: Lsn, payload: &[u8]| {
+        for effect in cmdlog::effects(payload, &hasher) {
+            match effect? {
+                Effect::Set { key, value, .. } => {
+                    model.insert((key.space.0, key.bytes.to_vec()), value.bytes().to_vec());
+                }
+                Effect::Delete { key } => drop(model.remove(&(key.space.0, key.bytes.to_vec()))),
+                Effect::Clear { space } => model.retain(|(other, _), _| *other != space.0),
+                other => return Err(format!("not written here: {other:?}").into()),
+            }
+        }
+        Ok(())
+    };
+    cmdlog::recover(fs, dir, from, &mut each, &mut |_| {})?;
+    Ok(model)
+}

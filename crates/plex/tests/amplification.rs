@@ -1,0 +1,67 @@
+//! What policies promise about writing and space, on a small uniform workload whose counts repeat exactly: every key once,
+//! then updates of random keys, with live data 48 times the memtable.
+
+use std::sync::Arc;
+
+use base::Rng;
+use plex::{Background, Db, Options, Policy};
+use vfs::SimFs;
+
+const KEYS: u64 = 12_000;
+const VALUE_LEN: usize = 200;
+const LIVE_BYTES: u64 = KEYS * (8 + VALUE_LEN as u64);
+
+struct Amplification {
+    /// Bytes written to log and tables per byte of keys and values.
+    write: f64,
+    /// Bytes of tables per live byte over the updates.
+    space_mean: f64,
+    space_peak: f64,
+}
+
+fn measure(policy: Policy) -> Amplification {
+    let db: Db = Options::new()
+        .file_system(Arc::new(SimFs::new(1)))
+        .seed(1)
+        .background(Background::Inline)
+        .policy(policy)
+        .memtable_bytes(LIVE_BYTES as usize / 48)
+        .table_bytes(LIVE_BYTES / 96)
+        .open("/db")
+        .expect("it opens");
+    let mut rng = Rng::new(42);
+    let mut samples = Vec::new();
+    for i in 0..5 * KEYS {
+        let id = if i < KEYS { i * 7919 % KEYS } else { rng.below(KEYS) };
+        db.put(&id.to_be_bytes(), &[i as u8; VALUE_LEN]).expect("it writes");
+        if i >= KEYS && i % 50 == 0 {
+            samples.push(db.stats().table_bytes as f64 / LIVE_BYTES as f64);
+        }
+    }
+    let space_mean = samples.iter().sum::<f64>() / samples.len() as f64;
+    let space_peak = samples.iter().copied().fold(0.0, f64::max);
+    Amplification { write: db.stats().write_amplification(), space_mean, space_peak }
+}
+
+/// The default policy keeps the peak of space near its target all the time, and writes less than leveled compaction.
+#[test]
+fn ranged_deduplication_bounds_space_and_writing_at_once() {
+    let leveled = measure(Policy::Leveled { level0_runs_max: 4, level1_bytes: LIVE_BYTES / 20 });
+    let ranged = measure(Policy::ldc_ranged());
+    println!("leveled {:.2} {:.2} {:.2}", leveled.write, leveled.space_mean, leveled.space_peak);
+    println!("ranged  {:.2} {:.2} {:.2}", ranged.write, ranged.space_mean, ranged.space_peak);
+    assert!(ranged.space_mean < 1.6 && ranged.space_peak < 1.8, "{} {}", ranged.space_mean, ranged.space_peak);
+    assert!(ranged.write < 0.8 * leveled.write, "{} {}", ranged.write, leveled.write);
+}
+
+/// Deduplication takes space from tiered compaction at the price of writing, the more the lower its threshold.
+#[test]
+fn deduplication_trades_space_for_writing() {
+    let tiered = measure(Policy::Tiered { runs_per_level: 8 });
+    let ldc = [1.2, 1.8].map(|duplicates_max| measure(Policy::Ldc { runs_per_level: 8, duplicates_max }));
+    for one in ldc.iter().chain([&tiered]) {
+        println!("{:.2} {:.2} {:.2}", one.write, one.space_mean, one.space_peak);
+    }
+    assert!(ldc[0].space_mean < ldc[1].space_mean && ldc[1].space_mean < tiered.space_mean);
+    assert!(ldc[0].write > ldc[1].write && ldc[1].write > tiered.write);
+}
