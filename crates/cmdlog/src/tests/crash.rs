@@ -371,3 +371,27 @@ fn repeated_failures_lose_nothing_durable() {
         assert_eq!(found.len(), records.len(), "seed {seed}");
     }
 }
+
+/// Starts that crash before their first frame leave an empty segment each, where the next one begins. What a later life logs
+/// there is found: its history goes on from the last one that has frames.
+#[test]
+fn starts_without_a_frame_do_not_break_the_chain() {
+    for starts in 1..5u8 {
+        let (mut fs, clock) = (SimFs::new(3), Arc::new(ManualClock::new(1000)));
+        let mut records = Vec::new();
+        for start in 0..=starts {
+            let at = match start {
+                0 => LogStart::fresh(history(1), Lsn(0)),
+                _ => LogStart::after(read(&fs).expect("it reads").1, history(1 + start)),
+            };
+            let log = stepped(&fs, &clock, LogMode::Sync, at);
+            if start == 0 || start == starts {
+                records.push((log.append(0, &[start; 100]), vec![start; 100]));
+                settle(&log);
+            }
+            drop(log);
+            fs = fs.recover(Outage::PowerCut { seed: u64::from(start) });
+        }
+        assert_eq!(judge(&fs, &records, 0, "after all starts").0, records, "{starts} starts");
+    }
+}
