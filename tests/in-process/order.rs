@@ -69,3 +69,17 @@ fn a_protocol_error_keeps_its_place() {
     let lines: Vec<&str> = replies.split_terminator("\r\n").collect();
     assert!(matches!(lines[..], [":1", error] if error.starts_with("-ERR Protocol error")), "{lines:?}");
 }
+
+/// INFO tells of all reads before it: those of its own batch, and those of its own transaction.
+#[test]
+fn info_sees_the_reads_before_it() {
+    let mut server = TestServer::complete(memory, SHARDS);
+    let client = server.connect_listed();
+    let plain = "SET k v\r\nGET k\r\nGET none\r\nINFO stats\r\n";
+    let queued = "MULTI\r\nGET k\r\nGET none\r\nINFO stats\r\nEXEC\r\n";
+    server.feed(client, [plain, queued].concat().as_bytes());
+    let replies = String::from_utf8_lossy(&server.replies(client)).into_owned();
+    let counts = |field: &str| -> Vec<&str> { replies.lines().filter_map(|line| line.strip_prefix(field)).collect() };
+    assert_eq!(counts("keyspace_hits:"), ["1", "2"], "{replies}");
+    assert_eq!(counts("keyspace_misses:"), ["1", "2"], "{replies}");
+}

@@ -100,9 +100,8 @@ impl CommandLog {
     #[inline]
     fn is_large(&self, request_bytes: usize, reply_bytes: usize) -> bool {
         let over = |reason: Reason, bytes: usize| {
-            // A negative threshold keeps nothing.
-            let threshold = self.log(reason).threshold.load(Ordering::Relaxed);
-            u64::try_from(threshold).is_ok_and(|threshold| bytes as u64 >= threshold)
+            // A negative threshold keeps nothing: without a sign it is above all lengths.
+            bytes as u64 >= self.log(reason).threshold.load(Ordering::Relaxed).cast_unsigned()
         };
         over(Reason::LargeRequest, request_bytes) || over(Reason::LargeReply, reply_bytes)
     }

@@ -26,11 +26,12 @@ fn has_brace(key: &[u8]) -> bool {
         let differing = u64::from_le_bytes(*word) ^ (ONES * b'{' as u64);
         differing.wrapping_sub(ONES) & !differing & (ONES << 7) != 0
     };
-    let (words, tail) = key.as_chunks::<8>();
-    match key.last_chunk() {
-        None => tail.contains(&b'{'),
-        Some(last) if key.len() <= 64 => words.iter().any(has) || (!tail.is_empty() && has(last)),
-        Some(_) => memchr::memchr(b'{', key).is_some(),
+    match (key.first_chunk(), key.last_chunk()) {
+        // Both halves of the word that most keys fit in twice: they overlap, and one branch decides.
+        (Some(first), Some(last)) if key.len() <= 16 => has(first) | has(last),
+        (_, Some(last)) if key.len() <= 64 => key.as_chunks::<8>().0.iter().any(has) || has(last),
+        (_, Some(_)) => memchr::memchr(b'{', key).is_some(),
+        (_, None) => key.contains(&b'{'),
     }
 }
 

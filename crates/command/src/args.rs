@@ -46,7 +46,8 @@ impl<'a> Args<'a> {
     /// Bytes of all arguments.
     #[inline]
     pub fn total_bytes(&self) -> usize {
-        self.spans.iter().fold(0, |sum: usize, span| sum.saturating_add(span.len()))
+        // Spans are less than 2^32 of less than 2^32 bytes.
+        self.spans.iter().fold(0, |sum: usize, span| sum.wrapping_add(span.len()))
     }
 
     /// The arguments from `from` on.

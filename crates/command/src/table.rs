@@ -13,7 +13,7 @@ const SLOT_COUNT: usize = 2048;
 /// All commands of a server, each with an index for its statistics.
 pub struct CommandTable {
     /// Open addressing by a multiplicative hash of the folded name.
-    slots: Box<[Slot]>,
+    slots: Box<[Slot; SLOT_COUNT]>,
     long: HashMap<Box<[u8]>, Row>,
     /// Every row, containers and subcommands, by index, with full names.
     rows: Vec<(String, &'static CommandSpec)>,
@@ -79,7 +79,7 @@ impl CommandTable {
     /// When two rows have one name.
     pub fn new(families: &[&[&'static CommandSpec]]) -> Self {
         let mut table = Self {
-            slots: vec![Slot::default(); SLOT_COUNT].into_boxed_slice(),
+            slots: Box::new([Slot::default(); SLOT_COUNT]),
             long: HashMap::new(),
             rows: Vec::new(),
             top: families.concat(),
@@ -237,14 +237,18 @@ fn fold(name: &[u8]) -> Option<u128> {
     (name.last() != Some(&0)).then(|| u128::from(lower(low)) | u128::from(lower(high)) << 64)
 }
 
-/// Up to eight bytes as a little-endian word, zeros behind them. Two overlapping loads instead of a loop.
+/// Up to eight bytes as a little-endian word, zeros behind them. Two overlapping loads instead of a loop; of the shorter
+/// names, nearly all have three bytes.
 #[inline]
 fn word(bytes: &[u8]) -> u64 {
     if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
         let shift = bytes.len().wrapping_sub(4).wrapping_mul(8);
         return u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << shift;
     }
-    bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+    match *bytes {
+        [first, second, third] => u64::from(u32::from_le_bytes([first, second, third, 0])),
+        _ => bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    }
 }
 
 /// The word with ASCII letters in lower case, eight at a time; no carry crosses a byte.

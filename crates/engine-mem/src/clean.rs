@@ -11,9 +11,13 @@ use crate::pages::Pages;
 use crate::table::Table;
 
 /// Free slots that pages of entries may keep: a share of what is live, and a constant. With 64 shards that is 1.6 % and
-/// 24 MiB. A small shard keeps less, an empty one nothing.
+/// 16 MiB. A small shard keeps less, an empty one nothing.
 const ENTRY_FREE_SHARE: usize = 64;
-const ENTRY_FREE_BYTES: usize = 384 << 10;
+const ENTRY_FREE_BYTES: usize = 256 << 10;
+
+/// The constant while memory is short: what is free in pages nobody's entry can use counts against the budget, so it is to be
+/// little. Not nothing, since the fuller pages are, the more entries are moved for what comes back.
+const ENTRY_FREE_BYTES_SHORT: usize = 8 << 10;
 
 /// Free slots that table memory may keep.
 const TABLE_FREE_SHARE: usize = 16;
@@ -35,13 +39,23 @@ pub struct TableCleaning {
 impl MemEngine {
     /// See [`engine::Engine::clean`].
     pub(crate) fn clean_some(&mut self, budget: usize) -> bool {
+        self.clean_down_to(ENTRY_FREE_BYTES, budget)
+    }
+
+    /// The same while memory is short: pages keep next to no free slots.
+    pub fn clean_closely(&mut self, budget: usize) -> bool {
+        self.tell_size();
+        self.clean_down_to(ENTRY_FREE_BYTES_SHORT, budget)
+    }
+
+    fn clean_down_to(&mut self, free_bytes: usize, budget: usize) -> bool {
         let mut left = budget;
         while left > 0 {
             let done = self
                 .clean_detached()
                 .or_else(|| self.clean_retired(left))
                 .or_else(|| self.rebuild_indexes())
-                .or_else(|| self.clean_entries(left))
+                .or_else(|| self.clean_entries(free_bytes, left))
                 .or_else(|| self.clean_table());
             match done {
                 Some(done) => left = left.saturating_sub(done.max(1)),
@@ -72,11 +86,11 @@ impl MemEngine {
         })
     }
 
-    /// Moves entries out of sparse pages while there is too much free in pages.
-    fn clean_entries(&mut self, budget: usize) -> Option<usize> {
+    /// Moves entries out of sparse pages while there is too much free in pages: more than a share and `free_bytes`.
+    fn clean_entries(&mut self, free_bytes: usize, budget: usize) -> Option<usize> {
         let allowed = |pages: &Pages<_>| {
             let live = pages.live_bytes();
-            live / ENTRY_FREE_SHARE + ENTRY_FREE_BYTES.min(live / 2)
+            live / ENTRY_FREE_SHARE + free_bytes.min(live / 2)
         };
         let pages = self.entries.pages();
         if !pages.is_emptying() && pages.free_bytes() <= allowed(pages) {

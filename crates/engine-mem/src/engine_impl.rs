@@ -116,6 +116,12 @@ impl MemEngine {
         Arc::clone(&self.hints)
     }
 
+    /// Tells those without the lock how much there is.
+    pub(crate) fn tell_size(&self) {
+        let count: u64 = self.spaces.iter().flatten().map(|space| space.table.len()).sum();
+        self.hints.tell_size(self.entries.pages().live_bytes(), count as usize);
+    }
+
     #[inline(never)]
     fn new_time(&mut self, now: UnixMs) {
         self.now = now;
@@ -388,8 +394,7 @@ impl Engine for MemEngine {
     }
 
     fn clean(&mut self, budget: usize) -> bool {
-        let count: u64 = self.spaces.iter().flatten().map(|space| space.table.len()).sum();
-        self.hints.tell_entry_bytes(self.entries.pages().live_bytes() / (count as usize).max(1));
+        self.tell_size();
         self.clean_some(budget)
     }
 

@@ -9,7 +9,7 @@
 //!     given.
 //! V2. While there is an entry in the policy's scope, a victim is found.
 
-use crate::bucket::cells;
+use crate::bucket::{CELL_COUNT, cells};
 use crate::engine_impl::MemEngine;
 use crate::space::Space;
 use crate::table::Found;
@@ -104,7 +104,8 @@ impl Pool {
         if self.candidates.len() == POOL_LEN {
             self.candidates.remove(0);
         }
-        let place = self.candidates.partition_point(|other| other.score <= candidate.score);
+        // Among equals the one seen first goes first: it has had the longest time to be used again.
+        let place = self.candidates.partition_point(|other| other.score < candidate.score);
         self.candidates.insert(place, candidate);
     }
 }
@@ -183,7 +184,11 @@ impl MemEngine {
         } else {
             let bucket = space.table.random_bucket(heap, rng);
             cells(bucket.occupied()).for_each(|cell| entries.prefetch(bucket.handle(cell)));
-            cells(bucket.occupied()).for_each(|cell| offer(bucket.handle(cell)));
+            // From a random cell on: the pool has room for one or two of equal ones, and new entries take the cells of those
+            // that went. From the first on, it would be the newest that go, again and again (LFU, where many are equal).
+            let start = rng.below(u64::from(CELL_COUNT)) as u32;
+            let (before, after) = (bucket.occupied() & ((1 << start) - 1), bucket.occupied() >> start << start);
+            cells(after).chain(cells(before)).for_each(|cell| offer(bucket.handle(cell)));
         }
     }
 

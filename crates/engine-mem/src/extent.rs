@@ -228,22 +228,25 @@ impl<'a> Extent<'a> {
     ///
     /// The first bucket is preferred as long as it has a vacant cell: 89 % of the keys are then found with one bucket,
     /// where choosing the emptier one gives 57 %, at the same fill (0.902 against 0.906).
+    #[inline]
     pub fn place(self, tag: u16, handle: u32, saved: bool, mark: Mark) -> bool {
-        let (first, second) = buckets_of(tag, self.bucket_count());
-        let (first, second) = (self.bucket(first), self.bucket(second));
-        for bucket in [first, second] {
-            if let Some(cell) = bucket.vacant() {
-                bucket.fill(cell, tag, handle, saved, mark);
-                return true;
-            }
+        let first = self.bucket(first_bucket_of(tag, self.bucket_count()));
+        if let Some(cell) = first.vacant() {
+            first.fill(cell, tag, handle, saved, mark);
+            return true;
         }
-        for bucket in [first, second] {
-            if let Some(cell) = self.displace(bucket, mark) {
-                bucket.fill(cell, tag, handle, saved, mark);
-                return true;
-            }
-        }
-        false
+        self.place_beside(first, tag, handle, saved, mark)
+    }
+
+    /// The same when the first bucket is full.
+    #[inline(never)]
+    fn place_beside(self, first: Bucket<'a>, tag: u16, handle: u32, saved: bool, mark: Mark) -> bool {
+        let second = self.bucket(second_bucket_of(tag, self.bucket_count()));
+        let vacant = second.vacant().map(|cell| (second, cell));
+        let displaced = || [first, second].into_iter().find_map(|bucket| Some((bucket, self.displace(bucket, mark)?)));
+        let Some((bucket, cell)) = vacant.or_else(displaced) else { return false };
+        bucket.fill(cell, tag, handle, saved, mark);
+        true
     }
 
     /// Makes room in a full bucket by moving one of its cells to that cell's other bucket.

@@ -38,6 +38,8 @@ pub struct MemHints {
     entries: Pages,
     /// How long they are in the mean.
     entry_bytes: AtomicUsize,
+    /// How long they are together.
+    live_bytes: AtomicUsize,
 }
 
 impl MemHints {
@@ -47,6 +49,7 @@ impl MemHints {
             roots: [const { AtomicU64::new(0) }; HINTED_SPACE_COUNT],
             entries,
             entry_bytes: AtomicUsize::new(0),
+            live_bytes: AtomicUsize::new(0),
         }
     }
 
@@ -58,9 +61,15 @@ impl MemHints {
         }
     }
 
-    /// Tells how long entries are in the mean: so much of each is loaded.
-    pub(crate) fn tell_entry_bytes(&self, bytes: usize) {
-        self.entry_bytes.store(bytes, Relaxed);
+    /// Tells how many entries there are, and their bytes: the mean is how much of each is loaded.
+    pub(crate) fn tell_size(&self, live_bytes: usize, count: usize) {
+        self.live_bytes.store(live_bytes, Relaxed);
+        self.entry_bytes.store(live_bytes / count.max(1), Relaxed);
+    }
+
+    /// Bytes of all entries, as of the last cleaning.
+    pub fn live_bytes(&self) -> usize {
+        self.live_bytes.load(Relaxed)
     }
 
     /// Starts loading the bucket that nearly always holds the key with this hash, if it is there, and tells which line that

@@ -64,6 +64,11 @@ pub trait Keyspace {
     /// OBJECT).
     fn count_peek(&mut self, _found: bool) {}
 
+    /// Takes what has been counted since the last call: reads that found an entry, and reads that found none.
+    fn take_read_counts(&mut self) -> (u64, u64) {
+        (0, 0)
+    }
+
     /// Whether reads can answer [`Fetch`] at all; when not, a transaction need not read its rows beforehand.
     fn may_fetch(&self) -> bool {
         true

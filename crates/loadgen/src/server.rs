@@ -233,7 +233,7 @@ impl Server {
         let mut server = Self {
             record: ServerRecord {
                 name: spec.name.clone(),
-                command: text.clone(),
+                command: shown(&spec.name, &started.words, &started.directory.0),
                 version: String::new(),
                 allocator: String::new(),
                 cores: None,
@@ -251,7 +251,7 @@ impl Server {
                 ..server.record.clone()
             }
         } else {
-            describe(&spec.name, text, &server.target, options)?
+            describe(&spec.name, server.record.command.clone(), &server.target, options)?
         };
         Ok(server)
     }
@@ -526,6 +526,18 @@ fn join(words: &[String]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// The command line as results show it, which is to mean something elsewhere too: without the place of the server's
+/// directory, and relative to the one that the benchmark was started in.
+fn shown(name: &str, words: &[String], directory: &Path) -> String {
+    let here = std::env::current_dir().map(|here| format!("{}/", here.display())).unwrap_or_default();
+    let directory = directory.to_string_lossy();
+    let words = words.iter().map(|word| {
+        let word = word.replace(&*directory, &format!("DIR-{name}"));
+        if here.len() > 1 { word.replace(&here, "") } else { word }
+    });
+    join(&words.collect::<Vec<_>>())
+}
+
 fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -620,6 +632,13 @@ mod tests {
         let spec = "broken=sh -c 'echo no such directive; exit 3'".parse().unwrap();
         let error = Server::start(&spec, &StartOptions::default()).unwrap_err().to_string();
         assert!(error.contains("ended at once") && error.contains("| no such directive"), "{error}");
+    }
+
+    #[test]
+    fn command_lines_are_shown_without_their_place() {
+        let here = std::env::current_dir().unwrap();
+        let words = [format!("{}/target/onggi", here.display()), "--dir".to_owned(), "/x/y-1".to_owned()];
+        assert_eq!(shown("a", &words, Path::new("/x/y-1")), "target/onggi --dir DIR-a");
     }
 
     /// The second start finds what the first one left, and the directory goes at the end.

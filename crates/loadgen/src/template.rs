@@ -1,8 +1,8 @@
 //! Command templates: `HSET {key} {field:20} {value}`, compiled once into pieces that are copied into requests.
 //!
-//! An argument whose length is known beforehand has its RESP frame in the literal bytes around it, so encoding a
-//! request is a few copies and the digits of its numbers. Lengths vary only for `{value}` and for `{int:MAX}` without
-//! a width, and those must be whole arguments.
+//! An argument whose length is known beforehand lies, frame and all, in an image of the request, so encoding one is a copy
+//! and the digits of its numbers. Lengths vary only for `{value}` and for `{int:MAX}` without a width, and those must
+//! be whole arguments: they end an image and begin another.
 
 use crate::error::{BenchError, Result};
 use crate::keys::KeyStream;
@@ -56,12 +56,41 @@ impl KeyFormat {
 #[derive(Clone, Debug)]
 pub struct Template {
     text: String,
-    pieces: Vec<Piece>,
+    stretches: Vec<Stretch>,
 }
 
+/// A stretch of a request.
+#[derive(Clone, Debug)]
+enum Stretch {
+    /// Bytes of the wire, frames included, and the numbers to be written into them, in order.
+    Image { bytes: Vec<u8>, numbers: Vec<Number> },
+    /// A random integer below `max`, framed as an argument of its own length.
+    IntArgument { max: u64 },
+    /// A value, framed in the pool.
+    Value,
+    /// The same without the `$` in front.
+    MemcachedValue,
+}
+
+/// A number in an image, which has zeros in its place.
+#[derive(Clone, Debug)]
+struct Number {
+    place: std::ops::Range<usize>,
+    source: Source,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Key,
+    NewKey,
+    Field { count: u64 },
+    Int { max: u64 },
+}
+
+/// A part of a word, while it is compiled.
 #[derive(Clone, Debug, PartialEq)]
 enum Piece {
-    /// Bytes of the wire as they are, frames included.
+    /// Bytes as they are.
     Literal(Vec<u8>),
     /// A key number, padded.
     Key { width: usize },
@@ -135,7 +164,7 @@ impl Template {
         for word in &words {
             push_argument(&mut pieces, parse_word(word, keys).map_err(bad)?).map_err(bad)?;
         }
-        Ok(Self { text: text.to_owned(), pieces: merge_literals(pieces) })
+        Ok(Self { text: text.to_owned(), stretches: compile(pieces) })
     }
 
     /// Compiles `text` for what a server speaks.
@@ -155,7 +184,7 @@ impl Template {
             "GET {key}" => vec![literal("get "), literal(&keys.prefix), key, literal("\r\n")],
             _ => return Err(BenchError::Usage(format!("command `{text}`: it has no form in memcached's protocol"))),
         };
-        Ok(Self { text: text.to_owned(), pieces: merge_literals(pieces) })
+        Ok(Self { text: text.to_owned(), stretches: compile(pieces) })
     }
 
     /// The text it was compiled from.
@@ -167,36 +196,27 @@ impl Template {
     #[inline]
     pub fn encode(&self, out: &mut Vec<u8>, draw: &mut Draw<'_>) -> Encoded {
         let mut made = Encoded::default();
-        for piece in &self.pieces {
-            match *piece {
-                Piece::Literal(ref bytes) => out.extend_from_slice(bytes),
-                Piece::Key { width } => {
-                    // The newest key matters to one distribution only; the others must not share this line.
-                    let newest = draw.newest.load(Ordering::Relaxed);
-                    made.key = draw.given_key.unwrap_or_else(|| draw.keys.draw(draw.rng, draw.op, newest));
-                    write_padded(out, made.key, width);
+        for stretch in &self.stretches {
+            match stretch {
+                Stretch::Image { bytes, numbers } => {
+                    let start = out.len();
+                    out.extend_from_slice(bytes);
+                    let image = &mut out[start..];
+                    for Number { place, source } in numbers {
+                        write_digits(&mut image[place.clone()], source.draw(draw, &mut made));
+                    }
                 }
-                Piece::NewKey { width } => {
-                    made.key = draw.newest.fetch_add(1, Ordering::Relaxed);
-                    write_padded(out, made.key, width);
-                }
-                Piece::Field { count, width } => {
-                    let field =
-                        if draw.ordered_fields { draw.op / draw.key_count % count } else { draw.rng.below(count) };
-                    write_padded(out, field, width);
-                }
-                Piece::Int { max, width } => write_padded(out, draw.rng.below(max), width),
-                Piece::IntArgument { max } => {
+                Stretch::IntArgument { max } => {
                     let mut digits = [0; 20];
-                    let start = decimal(draw.rng.below(max), &mut digits);
+                    let start = decimal(draw.rng.below(*max), &mut digits);
                     write_bulk(out, &digits[start..]);
                 }
-                Piece::Value => {
+                Stretch::Value => {
                     let (framed, bytes) = draw.payload.draw(draw.rng);
                     out.extend_from_slice(framed);
                     made.value_bytes += bytes as u64;
                 }
-                Piece::MemcachedValue => {
+                Stretch::MemcachedValue => {
                     let (framed, bytes) = draw.payload.draw(draw.rng);
                     // `$5\r\nvalue\r\n`: what follows the sign is the length and the data block of `set`.
                     out.extend_from_slice(&framed[1..]);
@@ -205,6 +225,27 @@ impl Template {
             }
         }
         made
+    }
+}
+
+impl Source {
+    #[inline]
+    fn draw(self, draw: &mut Draw<'_>, made: &mut Encoded) -> u64 {
+        match self {
+            Self::Key => {
+                // The newest key matters to one distribution only; the others must not share this line.
+                let newest = draw.newest.load(Ordering::Relaxed);
+                made.key = draw.given_key.unwrap_or_else(|| draw.keys.draw(draw.rng, draw.op, newest));
+                made.key
+            }
+            Self::NewKey => {
+                made.key = draw.newest.fetch_add(1, Ordering::Relaxed);
+                made.key
+            }
+            Self::Field { count } if draw.ordered_fields => draw.op / draw.key_count % count,
+            Self::Field { count } => draw.rng.below(count),
+            Self::Int { max } => draw.rng.below(max),
+        }
     }
 }
 
@@ -296,23 +337,50 @@ fn push_argument(pieces: &mut Vec<Piece>, parts: Vec<Piece>) -> std::result::Res
     Ok(())
 }
 
-fn merge_literals(pieces: Vec<Piece>) -> Vec<Piece> {
-    let mut merged: Vec<Piece> = Vec::new();
+/// Joins neighbours of fixed length to images.
+fn compile(pieces: Vec<Piece>) -> Vec<Stretch> {
+    let mut stretches = Vec::new();
+    let (mut bytes, mut numbers) = (Vec::new(), Vec::new());
     for piece in pieces {
-        match (merged.last_mut(), piece) {
-            (Some(Piece::Literal(before)), Piece::Literal(bytes)) => before.extend_from_slice(&bytes),
-            (_, piece) => merged.push(piece),
-        }
+        let (source, width) = match piece {
+            Piece::Literal(literal) => {
+                bytes.extend_from_slice(&literal);
+                continue;
+            }
+            Piece::Key { width } => (Source::Key, width),
+            Piece::NewKey { width } => (Source::NewKey, width),
+            Piece::Field { count, width } => (Source::Field { count }, width),
+            Piece::Int { max, width } => (Source::Int { max }, width),
+            Piece::IntArgument { .. } | Piece::Value | Piece::MemcachedValue => {
+                let (bytes, numbers) = (std::mem::take(&mut bytes), std::mem::take(&mut numbers));
+                stretches.push(Stretch::Image { bytes, numbers });
+                stretches.push(match piece {
+                    Piece::IntArgument { max } => Stretch::IntArgument { max },
+                    Piece::MemcachedValue => Stretch::MemcachedValue,
+                    _ => Stretch::Value,
+                });
+                continue;
+            }
+        };
+        numbers.push(Number { place: bytes.len()..bytes.len() + width, source });
+        bytes.resize(bytes.len() + width, b'0');
     }
-    merged
+    if !bytes.is_empty() {
+        stretches.push(Stretch::Image { bytes, numbers });
+    }
+    stretches
 }
 
-/// Exactly `width` digits: zeros in front, and the highest digits dropped where the number has more.
+/// Writes a number over zeros; the highest digits are dropped where it has more.
 #[inline]
-fn write_padded(out: &mut Vec<u8>, n: u64, width: usize) {
-    let mut digits = [b'0'; 20];
-    decimal(n, &mut digits);
-    out.extend_from_slice(&digits[20 - width..]);
+fn write_digits(zeros: &mut [u8], mut n: u64) {
+    for digit in zeros.iter_mut().rev() {
+        if n == 0 {
+            return;
+        }
+        *digit = b'0' + (n % 10) as u8;
+        n /= 10;
+    }
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ mod stats;
 mod version;
 
 pub use batch::WriteBatch;
-pub use compaction::Policy;
+pub use compaction::{CompactionFilter, Policy};
 pub use db::{Db, KeySpaceId, ReadView};
 pub use error::{Error, Result};
 pub use iter::{Iter, IterOptions};

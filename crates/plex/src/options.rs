@@ -7,7 +7,7 @@ use base::random::OsEntropy;
 use base::{Entropy, Rng};
 use vfs::{FileSystem, RealFs};
 
-use crate::compaction::Policy;
+use crate::compaction::{CompactionFilter, Policy};
 use crate::db::Db;
 use crate::error::{Error, Result};
 
@@ -44,6 +44,7 @@ pub struct Options {
     pub(crate) wal: Wal,
     pub(crate) background: Background,
     pub(crate) policy: Policy,
+    pub(crate) compaction_filter: Option<Arc<dyn CompactionFilter>>,
     pub(crate) memtable_bytes: usize,
     pub(crate) immutable_memtables_max: usize,
     pub(crate) block_bytes: usize,
@@ -68,6 +69,7 @@ impl Options {
             wal: Wal::Async,
             background: Background::Threads,
             policy: Policy::default(),
+            compaction_filter: None,
             memtable_bytes: 64 << 20,
             immutable_memtables_max: 2,
             block_bytes: 4 << 10,
@@ -118,6 +120,12 @@ impl Options {
     /// How tables are chosen for merging. Default: [`Policy::ldc_ranged`]. It may differ from open to open.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
+        self
+    }
+
+    /// What else may go when tables are written. Default: nothing.
+    pub fn compaction_filter(mut self, filter: Arc<dyn CompactionFilter>) -> Self {
+        self.compaction_filter = Some(filter);
         self
     }
 

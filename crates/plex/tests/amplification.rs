@@ -7,7 +7,7 @@ use base::Rng;
 use plex::{Background, Db, Options, Policy};
 use vfs::SimFs;
 
-const KEYS: u64 = 12_000;
+const KEYS: u64 = 8_000;
 const VALUE_LEN: usize = 200;
 const LIVE_BYTES: u64 = KEYS * (8 + VALUE_LEN as u64);
 

@@ -9,7 +9,7 @@ use crate::lock_set::LockSet;
 use crate::shard::ShardEngine;
 use crate::store::Store;
 use crate::txn::{At, Scratch};
-use base::{DbIndex, ShardId};
+use base::{DbIndex, Rng, ShardId};
 use engine::{Effect, Engine, Keyspace, WriteClass};
 use engine_mem::{EvictionPolicy, SharedStampMode, StampMode};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,8 +24,10 @@ pub struct Budget {
     policy: RwLock<Option<EvictionPolicy>>,
     /// How access is stamped, so that the policy can tell what goes first. Shards follow it.
     pub(crate) stamps: Arc<SharedStampMode>,
-    /// The shard that gives the next victim.
-    turn: AtomicU64,
+    /// Counts choices of a shard: each draws its chance from the number.
+    choices: AtomicU64,
+    /// The shard with most bytes of entries and how many these are, looked up every [`CHOICES_PER_LOOK`] choices.
+    largest: (AtomicU64, AtomicU64),
 }
 
 impl Default for Budget {
@@ -35,7 +37,8 @@ impl Default for Budget {
             other_bytes: AtomicU64::default(),
             policy: RwLock::default(),
             stamps: Arc::default(),
-            turn: AtomicU64::default(),
+            choices: AtomicU64::default(),
+            largest: Default::default(),
         }
     }
 }
@@ -55,6 +58,15 @@ const VICTIMS_MAX: usize = 1024;
 
 /// Units of cleaning after an eviction.
 const CLEAN_STEP: usize = 256;
+
+/// After how many choices of a shard it is looked up again which is the largest.
+const CHOICES_PER_LOOK: u64 = 256;
+
+/// Shards drawn for a choice, until one is taken.
+const DRAWS_MAX: usize = 16;
+
+/// Shards chosen without finding a victim before all are tried in turn.
+const CHOICES_IN_VAIN_MAX: usize = 4;
 
 impl Store {
     /// Sets `maxmemory` (0 for none) and its policy (`None` for `noeviction`), and how access is stamped for it. Takes no
@@ -92,10 +104,13 @@ impl Store {
     pub fn evict(&self, bytes: usize, worker: usize, scratch: &mut Scratch) -> Result<bool, Blocked> {
         let Some(policy) = self.budget.policy() else { return Ok(false) };
         let wanted = (bytes as u64 * 2).max(EVICTION_BYTES_MIN);
-        let (mut freed, mut victims, mut empty_shards) = (0, 0, 0);
-        let count = self.shard_ids().len() as u64;
-        while freed < wanted && victims < VICTIMS_MAX && empty_shards < count && self.is_over_budget() {
-            let shard = ShardId((self.budget.turn.fetch_add(1, Ordering::Relaxed) % count) as u16);
+        let (mut freed, mut victims, mut in_vain) = (0, 0, 0);
+        let in_vain_max = CHOICES_IN_VAIN_MAX + self.shard_ids().len();
+        while freed < wanted && victims < VICTIMS_MAX && in_vain < in_vain_max && self.is_over_budget() {
+            let shard = match in_vain.checked_sub(CHOICES_IN_VAIN_MAX) {
+                None => self.choose_shard(),
+                Some(turn) => ShardId(turn as u16),
+            };
             let at = At { now: self.clock.now_ms(), db: DbIndex(0), touch: false, worker, writes: WriteClass::Frees };
             let evicted = self.commit(scratch, &LockSet::One(shard), &at, |txn| {
                 let (mut bytes, mut count) = (0, 0);
@@ -108,7 +123,10 @@ impl Store {
                     txn.apply(&Effect::Delete { key });
                     count += 1;
                 }
-                txn.held.get(shard).engine.clean(CLEAN_STEP);
+                match &mut txn.held.get(shard).engine {
+                    ShardEngine::Memory(engine) => engine.clean_closely(CLEAN_STEP),
+                    other => other.clean(CLEAN_STEP),
+                };
                 Ok((bytes, count))
             });
             let (bytes, count) = match evicted {
@@ -118,11 +136,34 @@ impl Store {
                 // A shard that is locked gives its victim another time.
                 Err(Blocked::Shard | Blocked::Fetch) => (0, 0),
             };
-            empty_shards = if count == 0 { empty_shards + 1 } else { 0 };
+            in_vain = if count == 0 { in_vain + 1 } else { 0 };
             freed += bytes;
             victims += count;
             scratch.evicted += count as u64;
         }
         Ok(victims > 0 || !self.is_over_budget())
+    }
+
+    /// The shard to take a victim from: each as likely as it holds bytes, so that all lose what has been used as little.
+    /// Were they taken in turn, small ones would lose what large ones keep.
+    fn choose_shard(&self) -> ShardId {
+        let Budget { choices, largest: (largest, largest_bytes), .. } = &self.budget;
+        let choice = choices.fetch_add(1, Ordering::Relaxed);
+        if choice.is_multiple_of(CHOICES_PER_LOOK)
+            && let Some((bytes, shard)) = self.shard_ids().map(|shard| (self.entry_bytes(shard), shard)).max()
+        {
+            largest.store(u64::from(shard.0), Ordering::Relaxed);
+            largest_bytes.store(bytes, Ordering::Relaxed);
+        }
+        let largest_bytes = largest_bytes.load(Ordering::Relaxed);
+        let mut rng = Rng::new(choice);
+        for _ in 0..DRAWS_MAX {
+            let shard = ShardId(rng.below(self.shard_ids().len() as u64) as u16);
+            if rng.below(largest_bytes.max(1)) <= self.entry_bytes(shard) {
+                return shard;
+            }
+        }
+        // The others are small beside it.
+        ShardId(largest.load(Ordering::Relaxed) as u16)
     }
 }

@@ -157,6 +157,11 @@ impl Store {
         self.shard(shard).hints.prefetch_entry(space, hash, line);
     }
 
+    /// Bytes of a shard's entries, as it told last.
+    pub(crate) fn entry_bytes(&self, shard: ShardId) -> u64 {
+        self.shard(shard).hints.live_bytes() as u64
+    }
+
     /// A key of a keyspace.
     #[inline]
     pub fn key<'k>(&self, space: KeyspaceId, bytes: &'k [u8]) -> Key<'k> {

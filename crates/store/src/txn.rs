@@ -303,6 +303,10 @@ impl Keyspace for Txn<'_> {
         }
     }
 
+    fn take_read_counts(&mut self) -> (u64, u64) {
+        (std::mem::take(&mut self.scratch.hits), std::mem::take(&mut self.scratch.misses))
+    }
+
     #[inline]
     fn peek(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
         self.look_at(key);

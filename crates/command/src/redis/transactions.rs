@@ -91,6 +91,10 @@ fn run(ctx: &mut Ctx<'_>, transaction: &Transaction) -> Result<(), Stop> {
                 continue;
             }
         }
+        // INFO among them is to see what those before it have found.
+        let (hits, misses) = ctx.ks.take_read_counts();
+        ctx.stats.keyspace_hits.add(hits);
+        ctx.stats.keyspace_misses.add(misses);
         let start = ctx.reply.len();
         let mut inner = Ctx {
             spec: queued.row.spec,

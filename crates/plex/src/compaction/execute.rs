@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vfs::FileSystem;
 
-use super::Task;
+use super::{CompactionFilter, Task};
 use crate::error::Result;
 use crate::iter::{MergeCursor, Source};
 use crate::key::{Kind, SEQNO_MAX, Seqno};
@@ -39,6 +39,8 @@ pub(crate) struct OutputSettings<'a> {
     pub fs: &'a dyn FileSystem,
     pub options: TableOptions,
     pub table_bytes: u64,
+    /// What else may go.
+    pub filter: Option<&'a dyn CompactionFilter>,
     /// Gives the next table's number, identity and path.
     pub next_table: &'a dyn Fn() -> (u64, u64, PathBuf),
 }
@@ -188,6 +190,11 @@ fn merge(
         }
         let stripe = visibility.stripe(seqno);
         let is_hidden = last_stripe == Some(stripe) || cover.at(key) > seqno;
+        // A filtered version reads as deleted, also where older ones lie below; views must not see that happen.
+        let is_open = !is_hidden && kind == Kind::Put && stripe == 0 && visibility.views.len() <= 1;
+        let space = crate::KeySpaceId(to.key_space);
+        let is_filtered = is_open && settings.filter.is_some_and(|filter| !filter.keeps(space, key, cursor.value()));
+        let (kind, value) = if is_filtered { (Kind::Delete, &b""[..]) } else { (kind, cursor.value()) };
         let is_dead = kind == Kind::Delete && is_bottom && stripe == 0;
         // A hidden or dead version still hides the older ones of its stripe.
         last_stripe = Some(stripe);
@@ -198,7 +205,7 @@ fn merge(
                 output.cut_before(key, table_bytes)?;
             }
             let seqno = if is_bottom && stripe == 0 { 0 } else { seqno };
-            output.builder()?.add(key, seqno, kind, cursor.value())?;
+            output.builder()?.add(key, seqno, kind, value)?;
         }
         cursor.next()?;
     }

@@ -123,6 +123,15 @@ impl Default for Policy {
     }
 }
 
+/// Says which keys may go when tables are written, such as those whose time has come.
+///
+/// A key that is not kept reads as deleted from then on. When that happens is not defined: a table that nothing is merged
+/// with is not looked at, and while a [`ReadView`](crate::ReadView) lives, nothing is asked.
+pub trait CompactionFilter: Send + Sync + std::fmt::Debug {
+    /// Whether the key stays with this value. Called by whoever flushes and compacts; must not call the database.
+    fn keeps(&self, space: crate::KeySpaceId, key: &[u8], value: &[u8]) -> bool;
+}
+
 /// The trait behind [`Policy`].
 pub(crate) trait Choose: Send + Sync + std::fmt::Debug {
     /// The most urgent merge; `None` if all is well.

@@ -1,7 +1,7 @@
 //! Flushes and compactions, and how their results become the state.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -80,6 +80,7 @@ impl Inner {
                 filter_bits_per_key: self.options.filter_bits_per_key,
             },
             table_bytes: self.options.table_bytes,
+            filter: self.options.compaction_filter.as_deref(),
             next_table: &next_table,
         };
         let outcome = write(&settings).and_then(|outcome| {
@@ -128,15 +129,7 @@ impl Inner {
 
     fn write_manifest_anew(&self, manifest: &mut LiveManifest) -> Result<()> {
         let number = self.number();
-        let whole = VersionEdit {
-            database: Some(self.database),
-            next_number: Some(self.next_number.load(Ordering::Relaxed)),
-            last_seqno: Some(self.visible.load(Ordering::Acquire)),
-            wal: Some(manifest.wal),
-            flushed_lsn: Some(self.flushed_lsn.load(Ordering::Acquire)),
-            key_spaces: self.key_spaces.read().iter().map(|(name, id)| (*id, name.clone())).collect(),
-            ..self.state().version.as_edit()
-        };
+        let whole = self.whole_edit(manifest.wal);
         let old = manifest.file.number;
         manifest.file = Manifest::create(&*self.options.fs, &self.dir, number, self.identity(number), &whole)?;
         // The next open removes what is left behind.
@@ -156,6 +149,44 @@ impl Inner {
             }
             *old >= number
         });
+    }
+
+    /// Makes a database in `dir` that has everything of this moment and shares the tables by hard links.
+    pub(super) fn clone_to(&self, dir: &Path) -> Result<()> {
+        let fs = &*self.options.fs;
+        self.switch_memtable()?;
+        while self.flush_oldest()? {}
+        vfs::create_dirs_synced(fs, dir)?;
+        if !fs.read_dir(dir)?.is_empty() {
+            return Err(Error::InvalidArgument(format!("{} is not empty", dir.display())));
+        }
+        // Under the manifest's lock the version, the numbers and the key spaces belong together.
+        let (whole, version) = {
+            let _manifest = self.manifest.lock();
+            (self.whole_edit((0, false)), self.state().version.clone())
+        };
+        // The version is held, so its files stay until they have their second names.
+        for (_, _, table) in version.trees.values().flat_map(|tree| tree.tables()) {
+            fs.hard_link(table.path(), &table_path(dir, table.number))?;
+        }
+        let number = whole.next_number.unwrap_or(1);
+        let whole = VersionEdit { next_number: Some(number + 1), ..whole };
+        // It counts from the moment its CURRENT is durable, and not before.
+        Manifest::create(fs, dir, number, self.identity(number), &whole)?;
+        Ok(())
+    }
+
+    /// Everything the manifest must say now. The caller holds its lock.
+    fn whole_edit(&self, wal: (u64, bool)) -> VersionEdit {
+        VersionEdit {
+            database: Some(self.database),
+            next_number: Some(self.next_number.load(Ordering::Relaxed)),
+            last_seqno: Some(self.visible.load(Ordering::Acquire)),
+            wal: Some(wal),
+            flushed_lsn: Some(self.flushed_lsn.load(Ordering::Acquire)),
+            key_spaces: self.key_spaces.read().iter().map(|(name, id)| (*id, name.clone())).collect(),
+            ..self.state().version.as_edit()
+        }
     }
 
     fn publish(&self, version: Version, flushed: Option<&Arc<Memtable>>) {

@@ -292,6 +292,7 @@ impl Opening<'_> {
                 filter_bits_per_key: self.options.filter_bits_per_key,
             },
             table_bytes: self.options.table_bytes,
+            filter: None,
             next_table: &next_table,
         };
         let visibility = Visibility { views: vec![last_seqno] };

@@ -274,7 +274,8 @@ impl Partial {
 /// Refuses the request after `mark` if its first word shows that an HTTP client is talking.
 #[inline]
 fn check_not_http(input: &[u8], mark: Mark, out: &mut Arguments) -> Result<(), ProtocolError> {
-    if out.first_after(mark).is_some_and(|name| is_http(out.bytes(input, name))) {
+    let name = out.first_after(mark).filter(|name| matches!(name.len(), 4 | 5));
+    if name.is_some_and(|name| is_http(out.bytes(input, name))) {
         out.rewind(mark);
         return Err(ProtocolError::CrossProtocol);
     }

@@ -1,0 +1,99 @@
+//! Clones that share tables, and keys that go when tables are written.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use plex::{Background, CompactionFilter, IterOptions, KeySpaceId, Options, WriteBatch};
+use vfs::{FileSystem, SimFs};
+
+fn options(fs: &SimFs) -> Options {
+    Options::new().file_system(Arc::new(fs.clone())).seed(1).background(Background::Inline).memtable_bytes(4 << 10)
+}
+
+/// A clone has everything, survives the original, goes its own way, and is durable or absent after a power cut.
+#[test]
+fn a_clone_is_a_database_of_its_own() {
+    let fs = SimFs::new(1);
+    let db = options(&fs).open("/db").expect("it opens");
+    let other = db.key_space("other").expect("it is made");
+    for i in 0..300u32 {
+        let mut batch = WriteBatch::new();
+        batch.put(&i.to_be_bytes(), &[1; 50]).put_in(other, &i.to_be_bytes(), b"o");
+        db.write(&batch).expect("it writes");
+    }
+    fs.record_crash_points();
+    db.clone_to("/copies/first").expect("it clones");
+    let points = fs.take_crash_points();
+    assert!(db.clone_to("/copies/first").is_err(), "the directory is in use");
+    for i in 0..300u32 {
+        db.put(&i.to_be_bytes(), b"changed").expect("it writes");
+    }
+    db.flush().expect("it flushes");
+    db.settle().expect("it merges");
+    drop(db);
+    for path in fs.contents().into_keys().filter(|path| path.starts_with("/db")) {
+        fs.remove_file(&path).expect("it goes");
+    }
+    let check = |fs: &SimFs| {
+        let copy = options(fs).open("/copies/first").expect("it opens");
+        assert_eq!(copy.key_space("other").expect("it is there"), other);
+        for i in 0..300u32 {
+            assert_eq!(copy.get(&i.to_be_bytes()).expect("it reads"), Some(vec![1; 50]));
+            assert_eq!(copy.get_in(other, &i.to_be_bytes()).expect("it reads"), Some(b"o".to_vec()));
+        }
+        copy.verify().expect("all tables are sound");
+        copy.put(b"new", b"value").expect("it writes");
+    };
+    check(&fs);
+    check(&fs.recover(vfs::Outage::PowerCut { seed: 1 }));
+    for point in points {
+        let after = point.power_cut(2);
+        if after.exists(Path::new("/copies/first/CURRENT")).expect("it looks") {
+            check(&after);
+        }
+        drop(options(&after).open("/db").expect("the original opens"));
+    }
+}
+
+/// Keeps what does not begin with this byte.
+#[derive(Debug)]
+struct Without(u8);
+
+impl CompactionFilter for Without {
+    fn keeps(&self, _: KeySpaceId, _: &[u8], value: &[u8]) -> bool {
+        value.first() != Some(&self.0)
+    }
+}
+
+/// Filtered keys go for good, older versions do not come back, and a view keeps what it sees.
+#[test]
+fn filtered_keys_go() {
+    let fs = SimFs::new(1);
+    let db = options(&fs).open("/db").expect("it opens");
+    for i in 0..200u32 {
+        db.put(&i.to_be_bytes(), b"old").expect("it writes");
+    }
+    db.flush().expect("it flushes");
+    drop(db);
+    let db = options(&fs).compaction_filter(Arc::new(Without(b'x'))).open("/db").expect("it opens");
+    let view = db.view();
+    for i in 0..200u32 {
+        let value = if i % 2 == 0 { &b"x"[..] } else { b"new" };
+        db.put(&i.to_be_bytes(), value).expect("it writes");
+    }
+    let later = db.view();
+    db.flush().expect("it flushes");
+    assert_eq!(view.iter(IterOptions::default()).expect("it iterates").count(), 200);
+    assert_eq!(later.get(&2u32.to_be_bytes()).expect("it reads"), Some(b"x".to_vec()));
+    drop((view, later));
+    // Rewritten, so that the flush meets them without a view.
+    for i in 0..200u32 {
+        let value = if i % 2 == 0 { &b"x"[..] } else { b"new" };
+        db.put(&i.to_be_bytes(), value).expect("it writes");
+    }
+    db.flush().expect("it flushes");
+    for i in 0..200u32 {
+        let expected = (i % 2 == 1).then(|| b"new".to_vec());
+        assert_eq!(db.get(&i.to_be_bytes()).expect("it reads"), expected, "{i}");
+    }
+}
