@@ -60,6 +60,7 @@ pub struct Durability {
     pub(crate) work: Work,
     pub(crate) loading: Loading,
     policy: RwLock<Policy>,
+    /// Locked before `policy`, where both are needed.
     pub(crate) state: Mutex<State>,
     /// Notified when the keeper has something to look at.
     stir: Condvar,
@@ -243,7 +244,8 @@ impl Durability {
 
     /// Whether a stop without asking takes a checkpoint: save points are set, and something was changed since the last one.
     pub fn saves_at_end(&self) -> bool {
-        !self.policy.read().save_points.is_empty() && self.changes() > 0 && self.state.lock().is_loaded
+        let is_set = !self.policy.read().save_points.is_empty();
+        is_set && self.changes() > 0 && self.state.lock().is_loaded
     }
 
     /// Other settings. Those of the mode are put into force before this returns, unless all locks cannot be had soon; the log
@@ -265,16 +267,15 @@ impl Durability {
         let (sink, window_ms) = (self.state.lock().log.clone(), self.policy.read().window_ms);
         let Some(sink) = sink else { return true };
         sink.log.set_window_ms(window_ms);
-        if sink.log.mode() == mode {
-            return true;
-        }
-        let Some(mut all) = self.parts.store.try_lock_all() else { return false };
-        sink.log.set_mode(mode);
-        // The store asks once whether replies are held: it is told again, unless the log was switched meanwhile.
-        if all.log().is_some_and(|log| std::ptr::addr_eq(Arc::as_ptr(&log), Arc::as_ptr(&sink))) {
-            all.set_log(Some(sink.clone() as Arc<dyn RecordSink>));
-        }
-        true
+        sink.log.mode() == mode || put_mode(&self.parts.store, &sink, mode)
+    }
+
+    /// Has a worker put the mode into force.
+    fn have_mode(&self, mode: LogMode) {
+        let Some(sink) = self.state.lock().log.clone() else { return };
+        let store = self.parts.store.clone();
+        // When the server ends, no mode matters.
+        let _ = self.by_a_worker(Box::new(move || put_mode(&store, &sink, mode)));
     }
 
     /// How things stand.
@@ -333,7 +334,7 @@ impl Durability {
                     let result = self.take(Cause::LogSwitch);
                     self.state.lock().switch_failed_at = result.err().map(|_| self.parts.clock.now_ms());
                 }
-                Todo::Mode(mode) => drop(self.try_mode(mode)),
+                Todo::Mode(mode) => self.have_mode(mode),
             }
         }
     }
@@ -421,7 +422,10 @@ impl Durability {
     fn refuse_writes_if_failing(&self) {
         let gate = &self.parts.store.gate;
         let policy = self.policy.read();
-        if policy.stop_writes_on_error && !policy.save_points.is_empty() && self.state.lock().saves.failures > 0 {
+        let is_asked = policy.stop_writes_on_error && !policy.save_points.is_empty();
+        // Not held while the state is locked: others take the two the other way round.
+        drop(policy);
+        if is_asked && self.state.lock().saves.failures > 0 {
             gate.refuse_writes(
                 "MISCONF Onggi is configured to save checkpoints, but the last one failed. Commands that may change data \
                  are refused, because of stop-writes-on-bgsave-error. See the server's log for the error, and mend its \
@@ -474,6 +478,17 @@ impl Durability {
     pub(crate) fn by_a_worker(&self, job: Job) -> Result<(), DurabilityError> {
         Ok(self.work.run(job, &|| self.parts.store.wake(WorkerSet::one(0)))?)
     }
+}
+
+/// Puts a mode into force; false when the locks could not be had.
+fn put_mode(store: &Store, sink: &Arc<LogSink>, mode: LogMode) -> bool {
+    let Some(mut all) = store.try_lock_all() else { return false };
+    sink.log.set_mode(mode);
+    // The store asks once whether replies are held: it is told again, unless the log was switched meanwhile.
+    if all.log().is_some_and(|log| std::ptr::addr_eq(Arc::as_ptr(&log), Arc::as_ptr(sink))) {
+        all.set_log(Some(sink.clone() as Arc<dyn RecordSink>));
+    }
+    true
 }
 
 /// How long CONFIG SET tries to have all locks at once.

@@ -6,7 +6,7 @@
 //! end:     last checkpoint if one is asked for -> log synced and ended in order
 //! ```
 //!
-//! D1. Only workers take shard locks: the keeper asks them ([`work`]) and waits.
+//! D1. Only workers take shard locks: the keeper asks them (`work`) and waits.
 //! D2. The manifest names a set only when its files are durable, and the log up to its cut; older sets and segments are
 //!     removed only when the manifest that does not need them is durable.
 //! D3. The log is switched on and off at the cut of a checkpoint, under all locks: what is before the cut is in the set, and

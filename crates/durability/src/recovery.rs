@@ -112,6 +112,12 @@ impl Durability {
         };
         if file.current().log.on && policy.log_wanted {
             self.go_on(&mut file, end)?;
+        } else if file.current().log.on && end.is_some_and(|end| end.history.is_none()) {
+            // It was to be on, and crashed before it began. One that is switched on later begins further on, and until it
+            // counts, nothing may look for this one's beginning.
+            let mut next = file.current().clone();
+            next.log.on = false;
+            file.commit(&self.dir, next)?;
         }
         // A set that was not finished, or that an unfinished prune has left.
         file.prune(&self.dir, None)?;

@@ -32,6 +32,23 @@ pub enum ToolError {
         /// The file.
         path: PathBuf,
     },
+    /// The directory for new files has some already.
+    #[error("{}: not empty; name a directory that is empty or missing", path.display())]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The data does not lead to the moment asked for.
+    #[error("{}: cannot go there: {why}", path.display())]
+    NotReachable {
+        /// The data directory.
+        path: PathBuf,
+        /// How far it leads.
+        why: String,
+    },
+    /// A part of the log could not be copied.
+    #[error(transparent)]
+    Extract(#[from] cmdlog::ExtractError),
     /// Output went nowhere.
     #[error("output: {0}")]
     Output(#[from] std::io::Error),

@@ -4,9 +4,10 @@
 //! ```text
 //! decode: MANIFEST, prdb-*, log-*  --> items --> text, or JSON
 //! check:  manifest -> every block of every set -> every frame -> does a start find all of it?
+//! restore: newest set before a point + the log up to it --> a directory of its own
 //! ```
 //!
-//! T1. Looking changes nothing. A directory that a server has locked is not judged: its files change under the reader.
+//! T1. No tool changes what it looks at. A directory that a server has locked is not judged: its files change under the reader.
 //! T2. Memory is bounded by the longest entry or record, whatever the files say about their lengths.
 //! T3. What is called good was read and compared with its checksum; nothing is inferred from names or sizes.
 //!
@@ -18,12 +19,14 @@ mod check;
 mod decode;
 mod error;
 mod item;
+mod restore;
 pub mod text;
 
 pub use check::{Verdict, check};
 pub use decode::{Format, Show, decode};
 pub use error::ToolError;
 pub use item::{Item, Shortened};
+pub use restore::{Point, Restored, restore};
 
 #[cfg(test)]
 mod tests;

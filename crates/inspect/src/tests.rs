@@ -2,6 +2,7 @@
 
 mod checks;
 mod decoding;
+mod restores;
 
 use base::clock::ManualClock;
 use base::hash::KeyHasher;
@@ -95,6 +96,7 @@ impl World {
     }
 
     fn sync(&mut self) {
+        self.log.write_step();
         self.clock.advance_ms(600);
         while self.log.sync_step() {}
     }

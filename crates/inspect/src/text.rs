@@ -46,6 +46,62 @@ pub fn time(at: UnixMs) -> String {
     format!("{year:04}-{month:02}-{day_of_month:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
+/// Reads `2026-11-22T06:07:35.120Z`; a space for the `T`, no seconds or no fraction, another zone (`+09:00`) and none, which
+/// is UTC, are fine too. `None` for anything else.
+pub fn parse_time(text: &str) -> Option<UnixMs> {
+    let (date, clock) = text.split_once(['T', 't', ' '])?;
+    let mut date = date.splitn(3, '-').map(digits);
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let zone_at = clock.find(['Z', 'z', '+', '-']).unwrap_or(clock.len());
+    let (clock, zone) = clock.split_at_checked(zone_at)?;
+    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    let mut clock = clock.splitn(3, ':').map(digits);
+    let (hour, minute) = (clock.next()??, clock.next()??);
+    let second = clock.next().unwrap_or(Some(0))?;
+    let fraction = format!("{fraction:0<3}");
+    let ms = digits(&fraction).and_then(|_| digits(fraction.get(..3)?))?;
+    let zone_minutes = match zone {
+        "" | "Z" | "z" => 0,
+        _ => {
+            let (sign, rest) = zone.split_at_checked(1)?;
+            let (hours, minutes) = rest.split_once(':')?;
+            let minutes = digits(hours)?.checked_mul(60)?.checked_add(digits(minutes)?)?;
+            if sign == "-" { -minutes } else { minutes }
+        }
+    };
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days_in_month = match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if leap => 29,
+        2 => 28,
+        _ => 31,
+    };
+    let possible = year <= 9999
+        && (1..=12).contains(&month)
+        && (1..=days_in_month).contains(&day)
+        && hour < 24
+        && minute < 60
+        && second < 60
+        && zone_minutes.abs() < 24 * 60;
+    if !possible {
+        return None;
+    }
+    let shifted_year = if month <= 2 { year - 1 } else { year };
+    let (era, year_of_era) = (shifted_year.div_euclid(400), shifted_year.rem_euclid(400));
+    let shifted_month = (month + 9) % 12;
+    let day_of_year = (153 * shifted_month + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    let days = era * DAYS_PER_ERA + day_of_era - DAYS_TO_EPOCH;
+    let minutes = (days * 24 + hour) * 60 + minute - zone_minutes;
+    Some((minutes * 60 + second) * 1000 + ms)
+}
+
+/// A number of at most nine digits, and nothing else.
+fn digits(text: &str) -> Option<i64> {
+    let plain = (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    if plain { text.parse().ok() } else { None }
+}
+
 /// So many bytes, as `1.5 MiB (1,572,864 bytes)` would be without the second part.
 pub fn size(bytes: u64) -> String {
     let mut unit = 0;
@@ -82,9 +138,36 @@ mod tests {
             (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
         ] {
             assert_eq!(time(ms), text);
+            assert_eq!(parse_time(text), Some(ms));
         }
         assert_eq!(time(i64::MAX), format!("{} ms", i64::MAX));
         assert_eq!(time(i64::MIN), format!("{} ms", i64::MIN));
+    }
+
+    #[test]
+    fn times_are_read_in_several_forms() {
+        for (text, ms) in [
+            ("1970-01-02 00:00", 86_400_000),
+            ("1970-01-01T09:00:01+09:00", 1000),
+            ("1969-12-31t19:30:00.5-04:30", 500),
+            ("1970-01-01 00:00:00.123456Z", 123),
+        ] {
+            assert_eq!(parse_time(text), Some(ms), "{text}");
+        }
+        for other in [
+            "",
+            "now",
+            "1970-01-01",
+            "1970-13-01 00:00",
+            "2023-02-29 00:00",
+            "1970-01-01 24:00",
+            "1970-01-01 00:00:00+",
+            "1970-01-01 00:00:00+9",
+            "1970-01-01 0a:00",
+            "-1970-01-01 00:00",
+        ] {
+            assert_eq!(parse_time(other), None, "{other}");
+        }
     }
 
     #[test]

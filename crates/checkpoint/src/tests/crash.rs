@@ -26,6 +26,8 @@ fn outages_at_every_operation() {
         }
         let points = fs.take_crash_points();
         assert!(points.len() > 40, "{} operations", points.len());
+        // For who counts them.
+        println!("crash points: {}", points.len() * (seeds().count() + 1));
         for point in points {
             let done = done_at.iter().rposition(|&at| at < point.operation()).unwrap();
             for outage in seeds().map(|seed| Outage::PowerCut { seed }).chain([Outage::ProcessKill]) {

@@ -148,12 +148,15 @@ fn power_cuts_leave_a_prefix() {
         }
     }
     assert!(points_seen > 200, "{points_seen}");
+    // For who counts them.
+    println!("crash points: {}", points_seen * cuts);
 }
 
 /// Each operation fails once, in turn: the log refuses, goes on by itself after a while, and nothing durable is lost at any
 /// power cut after it; at the end everything appended is durable.
 #[test]
 fn every_operation_may_fail_once() {
+    let mut points_seen = 0;
     for seed in seeds(3) {
         for number in [errno::EIO, errno::ENOSPC] {
             let mut operation = 1;
@@ -176,6 +179,7 @@ fn every_operation_may_fail_once() {
                     trace(&fs)
                 );
                 for point in fs.take_crash_points() {
+                    points_seen += 1;
                     let durable = life.durable_before(point.operation());
                     let what = format!("{what}, cut at {}", point.operation());
                     judge(&point.power_cut(seed), &life.records, durable, &what);
@@ -190,6 +194,7 @@ fn every_operation_may_fail_once() {
             assert!(operation > 10, "only {operation} operations");
         }
     }
+    println!("crash points: {points_seen}");
 }
 
 /// Lets time pass until the log is well and everything is durable.
@@ -364,5 +369,29 @@ fn repeated_failures_lose_nothing_durable() {
         assert!(records.iter().all(|(lsn, _)| *lsn <= log.durable_lsn()));
         let found = judge(&fs.recover(Outage::PowerCut { seed }), &records, log.durable_lsn().0, "healed").0;
         assert_eq!(found.len(), records.len(), "seed {seed}");
+    }
+}
+
+/// Starts that crash before their first frame leave an empty segment each, where the next one begins. What a later life logs
+/// there is found: its history goes on from the last one that has frames.
+#[test]
+fn starts_without_a_frame_do_not_break_the_chain() {
+    for starts in 1..5u8 {
+        let (mut fs, clock) = (SimFs::new(3), Arc::new(ManualClock::new(1000)));
+        let mut records = Vec::new();
+        for start in 0..=starts {
+            let at = match start {
+                0 => LogStart::fresh(history(1), Lsn(0)),
+                _ => LogStart::after(read(&fs).expect("it reads").1, history(1 + start)),
+            };
+            let log = stepped(&fs, &clock, LogMode::Sync, at);
+            if start == 0 || start == starts {
+                records.push((log.append(0, &[start; 100]), vec![start; 100]));
+                settle(&log);
+            }
+            drop(log);
+            fs = fs.recover(Outage::PowerCut { seed: u64::from(start) });
+        }
+        assert_eq!(judge(&fs, &records, 0, "after all starts").0, records, "{starts} starts");
     }
 }

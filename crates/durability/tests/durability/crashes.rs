@@ -10,6 +10,9 @@ use vfs::{CrashPoint, Outage, SimFs};
 /// Different cuts of each crash point.
 const CUTS: u64 = 2;
 
+/// One in so many points is also one of a kill of the process, after which the page cache is still there.
+const KILLED: u64 = 5;
+
 /// One in so many cuts is lived on from.
 const LIVED_ON: u64 = 9;
 
@@ -35,8 +38,10 @@ pub fn checkpoint_under_load(life: &mut Life, model: &mut Model, rng: &mut Rng, 
     outcome
 }
 
-/// What every cut of every point leaves is a state that was, and none older than what was durable.
+/// What every cut of every point leaves is a state that was, and none older than what was durable. Says how many there were,
+/// for who counts them.
 pub fn judge_all(model: &Model, points: &[CrashPoint], seed: u64) {
+    println!("crash points: {}, seed {seed}", points.len() as u64 * CUTS);
     for point in points {
         for cut in 0..CUTS {
             let what = format!("seed {seed}, operation {}, cut {cut}", point.operation());
@@ -45,6 +50,10 @@ pub fn judge_all(model: &Model, points: &[CrashPoint], seed: u64) {
             if (point.operation() + cut).is_multiple_of(LIVED_ON) {
                 live_on(model, &point.power_cut(seed ^ cut), point.operation(), &what);
             }
+        }
+        if point.operation().is_multiple_of(KILLED) {
+            let what = format!("seed {seed}, operation {}, killed", point.operation());
+            start_after_a_kill(model, &point.after(Outage::ProcessKill), point.operation(), &what);
         }
     }
 }
@@ -97,6 +106,61 @@ fn live_on(model: &Model, fs: &SimFs, operation: u64, what: &str) {
     judge(&second, &fs.recover(Outage::PowerCut { seed: operation }), end, &format!("{what}, second life"));
 }
 
+/// The very first start is cut at every operation, with the log and without: the next one finds an empty store, and lives.
+#[test]
+fn cuts_of_the_first_start() {
+    for seed in seeds(1) {
+        for policy in [policy(), log_off()] {
+            let fs = SimFs::new(seed);
+            fs.record_crash_points();
+            let life = Life::start(&fs, policy).expect("it starts");
+            let model = Model::new(&life);
+            life.crash();
+            let points = fs.take_crash_points();
+            judge_all(&model, &points, seed);
+            for point in points {
+                let what = format!("seed {seed}, operation {}", point.operation());
+                live_on(&model, &point.power_cut(seed), point.operation(), &what);
+            }
+        }
+    }
+}
+
+/// After a kill the start finds what was written. It does not trust the page cache: what it has found, and shows to clients, is
+/// durable.
+fn start_after_a_kill(model: &Model, fs: &SimFs, operation: u64, what: &str) {
+    let life = Life::start(fs, policy()).unwrap_or_else(|error| panic!("{what}: {error}\n{}", trace(fs)));
+    let shown = Model::digest(&life.store);
+    model.judge(shown, operation).unwrap_or_else(|problem| panic!("{what}: {problem}\n{}", trace(fs)));
+    let is_logged = life.store.log().is_some();
+    life.crash();
+    let left = fs.recover(Outage::PowerCut { seed: operation });
+    let found = judge(model, &left, operation, &format!("{what}, then cut"));
+    assert!(found == shown || !is_logged, "{what}: what the start showed was not durable\n{}", trace(&left));
+}
+
+/// Modes change at run time, in every way, with a checkpoint on the way.
+#[test]
+fn power_cuts_while_modes_change() {
+    for seed in seeds(2) {
+        let (fs, mut rng) = (SimFs::new(seed), Rng::new(seed));
+        let mut life = Life::start(&fs, policy()).expect("it starts");
+        let mut model = Model::new(&life);
+        fs.record_crash_points();
+        for turn in 0..9 {
+            let mode = [LogMode::Sync, LogMode::Async, LogMode::WrittenOnly][rng.below(3) as usize];
+            life.durability.set_policy(Policy { mode, ..policy() });
+            life.wait_until(|| life.durability.status().log.is_some_and(|log| log.mode == mode));
+            model.commands(&mut life, &mut rng, 8);
+            if turn == 4 {
+                checkpoint_under_load(&mut life, &mut model, &mut rng, Cause::Asked).expect("the disk works");
+            }
+        }
+        life.crash();
+        judge_all(&model, &fs.take_crash_points(), seed);
+    }
+}
+
 fn cut_a_life(seed: u64, mode: LogMode) {
     let (fs, mut rng) = (SimFs::new(seed), Rng::new(seed));
     fs.record_crash_points();
@@ -115,7 +179,7 @@ fn cut_a_life(seed: u64, mode: LogMode) {
         life.crash();
     }
     let points = fs.take_crash_points();
-    assert!(points.len() > 40, "only {} operations", points.len());
+    assert!(points.len() > 25, "only {} operations", points.len());
     judge_all(&model, &points, seed);
 }
 

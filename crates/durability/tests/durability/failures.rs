@@ -1,12 +1,14 @@
 //! Disks that fail, that are full, and that hold what is not for us.
 
-use crate::life::{Life, found, log_off, policy};
+use crate::life::{Life, START_MS, found, log_off, policy};
 use crate::model::{Model, seeds};
-use base::Rng;
 use base::checksum::crc32c;
+use base::{DbIndex, Rng};
 use config::SavePoint;
 use durability::{Cause, DurabilityError, Policy};
+use engine::{Effect, Keyspace as _, WriteClass};
 use std::sync::atomic::Ordering;
+use store::{At, Blocked, LockSet, Txn};
 use vfs::{Fault, FileSystem, OpenOptions, Outage, SimFs, errno};
 
 /// Each operation of a checkpoint fails once, with two errors: the checkpoint fails or succeeds, but a power cut right after it
@@ -246,4 +248,56 @@ fn fewer_databases_than_the_data_has_are_refused() {
         assert_eq!(Model::digest(&life.store), model.now());
         life.stop();
     }
+}
+
+/// A full disk: writes are refused with file and error number, deletes go on; when there is space again both do, and everything
+/// that was acknowledged is there.
+#[test]
+fn a_full_disk_refuses_writes_and_takes_deletes() {
+    let (fs, mut rng) = (SimFs::new(1), Rng::new(1));
+    let mut life = Life::start(&fs, policy()).expect("it starts");
+    let mut model = Model::new(&life);
+    model.commands(&mut life, &mut rng, 100);
+    fs.set_capacity(Some(0));
+    let is_full = |life: &Life| {
+        let failure = life.durability.status().log.and_then(|log| log.failure);
+        failure.is_some_and(|failure| failure.disk_full && failure.errno == Some(errno::ENOSPC))
+    };
+    while !is_full(&life) {
+        model.commands(&mut life, &mut rng, 1);
+    }
+    let names: Vec<_> = (0..24).map(|n| format!("key:{n}")).collect();
+    for (class, is_taken) in [(WriteClass::Any, false), (WriteClass::Frees, true)] {
+        let at = At { now: START_MS, db: DbIndex(0), touch: false, worker: 0, writes: class };
+        let mut taken = 0;
+        for name in &names {
+            let delete = |txn: &mut Txn<'_>| {
+                let key = txn.key(name.as_bytes());
+                let is_there = txn.peek(&key)?.is_some();
+                if is_there {
+                    txn.apply(&Effect::Delete { key });
+                }
+                Ok(u32::from(is_there))
+            };
+            let result = loop {
+                match life.store.commit(&mut life.scratch, &LockSet::All, &at, delete) {
+                    Err(Blocked::Shard) => {}
+                    result => break result,
+                }
+            };
+            assert_eq!(result.is_ok(), is_taken, "{class:?}: {result:?}");
+            assert!(is_taken || result == Err(Blocked::Refused));
+            taken += result.unwrap_or(0);
+        }
+        assert_eq!(taken > 0, is_taken);
+    }
+    let refusal = life.store.log().expect("it is on").refusal();
+    assert!(refusal.starts_with("MISCONF") && refusal.contains("log-") && refusal.contains("(errno 28)"), "{refusal}");
+    fs.set_capacity(None);
+    life.heal();
+    model = Model::new(&life);
+    model.commands(&mut life, &mut rng, 20);
+    life.stop();
+    let fs = fs.recover(Outage::PowerCut { seed: 1 });
+    assert_eq!(found(&fs, log_off()).expect("it starts"), model.now());
 }

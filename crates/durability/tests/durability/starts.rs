@@ -1,11 +1,11 @@
 //! Starts and ordered stops.
 
-use crate::life::{Life, policy};
+use crate::life::{Life, found, policy};
 use crate::model::{Model, seeds};
 use base::Rng;
 use cmdlog::LogMode;
 use durability::{Cause, Policy};
-use vfs::SimFs;
+use vfs::{Fault, Outage, SimFs, errno};
 
 const MODES: [LogMode; 3] = [LogMode::Sync, LogMode::Async, LogMode::WrittenOnly];
 
@@ -30,5 +30,54 @@ fn lives_go_on_where_the_last_one_ended() {
             expected = Some(model.now());
             life.stop();
         }
+    }
+}
+
+/// Each operation of a start fails once: the start says so or goes on, and the one after it finds the same state, whether the
+/// power was cut in between or not.
+#[test]
+fn every_operation_of_a_start_fails_once() {
+    for seed in seeds(2) {
+        let (fs, mut rng) = (SimFs::new(seed), Rng::new(seed));
+        let mut life = Life::start(&fs, policy()).expect("it starts");
+        let mut model = Model::new(&life);
+        model.commands(&mut life, &mut rng, 40);
+        life.checkpoint(Cause::Asked).expect("the disk works");
+        model.commands(&mut life, &mut rng, 20);
+        if seed.is_multiple_of(2) {
+            life.stop();
+        } else {
+            life.crash();
+        }
+        let left = fs.recover(Outage::PowerCut { seed }).crash_point();
+        let expected = found(&left.after(Outage::ProcessKill), policy()).expect("it starts");
+        let mut failed = 0;
+        for step in 1.. {
+            let what = format!("seed {seed}, operation {step}");
+            let fs = left.after(Outage::ProcessKill);
+            fs.inject(Fault::fail_operation(step, if rng.one_in(2) { errno::EIO } else { errno::ENOSPC }));
+            let started = Life::start(&fs, policy());
+            failed += u32::from(started.is_err());
+            let fired = fs.faults_fired() > 0;
+            assert!(fired || started.is_ok(), "{what}: {:?}", started.err());
+            if let Ok(life) = &started {
+                assert_eq!(Model::digest(&life.store), expected, "{what}");
+            }
+            drop(started);
+            fs.clear_faults();
+            let cut = fs.crash_point().power_cut(step);
+            assert_eq!(
+                found(&cut, policy()).unwrap_or_else(|error| panic!("{what}: {error}")),
+                expected,
+                "{what}, cut"
+            );
+            let life = Life::start(&fs.recover(Outage::ProcessKill), policy());
+            let life = life.unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(Model::digest(&life.store), expected, "{what}, started again");
+            if !fired {
+                break;
+            }
+        }
+        assert!(failed > 8, "only {failed} failed");
     }
 }

@@ -58,6 +58,22 @@ impl<'a> Reach<'a> {
         self.upper.iter().flat_map(|(_, _, tables)| tables.iter().copied()).chain(self.last.iter().copied())
     }
 
+    /// From the smallest key to the largest; `None` without tables.
+    fn hull(&self) -> Option<TableInfo> {
+        hull(self.tables())
+    }
+
+    fn meets(&self, other: &Reach<'_>) -> bool {
+        self.hull().zip(other.hull()).is_some_and(|(mine, theirs)| mine.overlaps(&theirs))
+    }
+
+    /// From the smallest key of both to the largest; both must have tables.
+    fn joined(&self, other: &Reach<'_>) -> TableInfo {
+        let mut joined = self.hull().unwrap_or_default();
+        other.hull().iter().for_each(|theirs| super::widen(&mut joined, theirs));
+        joined
+    }
+
     fn upper_bytes(&self) -> u64 {
         self.upper.iter().flat_map(|(_, _, tables)| tables).map(|table| table.info.bytes).sum()
     }
@@ -133,7 +149,12 @@ impl LdcRanged {
                     }
                 }
             }
-            ranges.push(Reach::covering(tree, &range));
+            // Ranges with a table in common are one: nothing is counted twice.
+            let mut reach = Reach::covering(tree, &range);
+            while let Some(before) = ranges.pop_if(|before| before.meets(&reach)) {
+                reach = Reach::new(tree, before.joined(&reach));
+            }
+            ranges.push(reach);
         }
         ranges
     }

@@ -31,7 +31,7 @@ pub(crate) struct TableOptions {
 }
 
 /// What the manifest keeps of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableInfo {
     /// Stands in the file, too, and in all its checksums.
     pub identity: u64,

@@ -92,7 +92,13 @@ pub(crate) fn current(fs: &dyn FileSystem, dir: &Path) -> Result<Option<u64>> {
 /// Corruption. A torn tail is none: the last edit was never relied on. Damage with a whole edit behind it is.
 pub(crate) fn read(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<Vec<VersionEdit>> {
     let path = path(dir, number);
-    let mut frames = Frames::read(fs, &path, MANIFEST, None)?;
+    let mut frames = match Frames::read(fs, &path, MANIFEST, None) {
+        Err(Error::Fs(error)) if error.is_not_found() => {
+            let what = format!("the file names manifest {number}, which is missing");
+            return Err(Error::corruption(&dir.join(CURRENT), 0, what));
+        }
+        other => other?,
+    };
     if frames.header.is_none() {
         return Err(Error::corruption(&path, 0, "header of the manifest"));
     }

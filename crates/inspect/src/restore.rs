@@ -1,0 +1,242 @@
+//! `onggi restore`: the state of an earlier moment, in a new directory.
+//!
+//! ```text
+//! newest set at or before the point ---copied, verified---> prdb-*  \
+//! log from its cut up to the point  ---frame by frame-----> log-*    > MANIFEST, last: only then does INTO count
+//! ------------------------------------ a new history -----> log-<point> /
+//! ```
+//!
+//! P1. The source is only read. What is behind the point is not, so damage there is no hindrance.
+//! P2. Positions, times and histories of the copy are those of the source; a restore can be repeated from the copy.
+//! P3. Memory is bounded by the longest record, since nothing is loaded.
+
+use crate::check::read_set;
+use crate::decode::lock;
+use crate::error::ToolError;
+use crate::text::{count, size, time};
+use base::{Clock, HistoryId, Lsn, UnixMs};
+use checkpoint::{DataDir, LogState, Manifest, ManifestFile, Name, SetInfo};
+use cmdlog::{Extract, FrameBody};
+use std::path::Path;
+use std::sync::Arc;
+use vfs::{FileSystem, OpenOptions};
+
+/// Bytes copied at once.
+const COPY_LEN: usize = 1 << 20;
+
+/// A moment of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// Every record that ends at or before the position.
+    Lsn(Lsn),
+    /// Every record before the last mark that was made at or before the time; marks come once a second while there are
+    /// writes. By the clock of the server.
+    Time(UnixMs),
+}
+
+/// What was restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// The position whose state it is.
+    pub lsn: Lsn,
+    /// The checkpoint it began with.
+    pub set: Option<checkpoint::SetId>,
+    /// Records of the log after it.
+    pub records: u64,
+}
+
+/// Makes a data directory at `into`, which is empty or missing, with the state that the data in `from` had at a point, and
+/// begins `history` there. Says each file that is done.
+///
+/// # Errors
+/// [`ToolError::InUse`], [`ToolError::NotEmpty`], [`ToolError::NotReachable`] before anything is written. Damage that the point
+/// depends on, and a failing disk; then `into` has no manifest, and no server starts with it.
+pub fn restore(
+    fs: &Arc<dyn FileSystem>,
+    clock: &dyn Clock,
+    from: &Path,
+    to: Point,
+    into: &Path,
+    history: HistoryId,
+    say: &mut dyn FnMut(&str),
+) -> Result<Restored, ToolError> {
+    let (source, _held) = lock(fs, from)?;
+    if fs.exists(into)? && !fs.read_dir(into)?.is_empty() {
+        return Err(ToolError::NotEmpty { path: into.into() });
+    }
+    let unreachable = |why: String| ToolError::NotReachable { path: from.into(), why };
+    let Some(file) = ManifestFile::load(&source)? else {
+        return Err(unreachable("the directory holds no data".to_owned()));
+    };
+    let manifest = file.current();
+    let start = Start::choose(manifest, to).map_err(unreachable)?;
+    let found = find(&source, &start, to)?;
+    if let Some(why) = found.why_not(&start, to) {
+        return Err(unreachable(why));
+    }
+    if let Some(word) = found.remark(to) {
+        say(&word);
+    }
+
+    let target = DataDir::open(Arc::clone(fs), into)?;
+    if let Some(set) = start.set {
+        copy_set(&source, &target, set, say)?;
+    }
+    let origin = start.set.map_or(manifest.history, |set| set.history);
+    let mut parent = (origin, found.lsn);
+    if let Some(from_lsn) = start.log_from {
+        let part = Extract { dir: from, from: from_lsn, to: found.lsn, into, history, origin: Some(origin) };
+        let told = cmdlog::extract(&**fs, clock, &part, &mut |path| say(&format!("wrote {}", path.display())))?;
+        parent = told.map_or(parent, |told| (told.history, told.lsn));
+    }
+    let earlier = manifest.parents.iter().filter(|(other, last)| *other != parent.0 && *last < found.lsn);
+    let first = start.set.map_or(manifest.log.since, |set| set.cut);
+    let next = Manifest {
+        history,
+        parents: std::iter::once(parent).chain(earlier.copied()).collect(),
+        log: LogState { on: start.log_from.is_some(), since: first, since_ms: clock.now_ms() },
+        sets: start.set.cloned().into_iter().collect(),
+    };
+    ManifestFile::create(&target, next)?;
+    say(&format!("wrote {}", target.file(Name::Manifest).display()));
+    Ok(Restored { lsn: found.lsn, set: start.set.map(|set| set.set), records: found.records })
+}
+
+/// Where a restore begins.
+struct Start<'m> {
+    /// `None`: with nothing, at the beginning of the log.
+    set: Option<&'m SetInfo>,
+    log_from: Option<Lsn>,
+}
+
+impl<'m> Start<'m> {
+    /// The newest set that is not behind the point; or why there is none.
+    fn choose(manifest: &'m Manifest, to: Point) -> Result<Self, String> {
+        let is_before = |lsn: Lsn, ms: UnixMs| match to {
+            Point::Lsn(to) => lsn <= to,
+            Point::Time(to) => ms <= to,
+        };
+        if let Some(set) = manifest.sets.iter().rfind(|set| is_before(set.cut, set.created_ms)) {
+            return Ok(Self { set: Some(set), log_from: set.log_from });
+        }
+        let (first, ms, what) = match manifest.sets.first() {
+            Some(set) => (set.cut, set.created_ms, "oldest checkpoint"),
+            None if manifest.log.on && is_before(manifest.log.since, manifest.log.since_ms) => {
+                return Ok(Self { set: None, log_from: Some(manifest.log.since) });
+            }
+            None => (manifest.log.since, manifest.log.since_ms, "beginning of the log"),
+        };
+        Err(format!("the {what} is of LSN {first}, {}; nothing leads to a moment before that", time(ms)))
+    }
+
+    fn lsn(&self) -> Lsn {
+        self.set.map(|set| set.cut).or(self.log_from).unwrap_or_default()
+    }
+}
+
+/// The position that a point comes to.
+struct Found {
+    lsn: Lsn,
+    records: u64,
+    /// The log was read to its end, and has nothing behind the point.
+    is_end: bool,
+    last_mark_ms: Option<UnixMs>,
+}
+
+impl Found {
+    fn why_not(&self, start: &Start<'_>, to: Point) -> Option<String> {
+        let Point::Lsn(to) = to else { return None };
+        (self.is_end && self.lsn < to).then(|| match start.log_from {
+            Some(_) => format!("the log ends at LSN {}", self.lsn),
+            None => format!("the log was off after the checkpoint of LSN {}", self.lsn),
+        })
+    }
+
+    /// What should be known about the state before it is used.
+    fn remark(&self, to: Point) -> Option<String> {
+        match to {
+            Point::Lsn(to) if self.lsn < to => {
+                Some(format!("note: LSN {to} is inside a frame; the state is that of LSN {}, before it", self.lsn))
+            }
+            Point::Time(to) if self.is_end && self.last_mark_ms.is_none_or(|last| last < to) => {
+                let last = self.last_mark_ms.map_or_else(|| "unknown".to_owned(), time);
+                Some(format!("note: the log ends before {}: its last mark is {last}; all of it is taken", time(to)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The frame behind the point was reached.
+#[derive(Debug, thiserror::Error)]
+#[error("the point was reached")]
+struct Reached;
+
+/// Reads the log up to the point.
+fn find(source: &DataDir, start: &Start<'_>, to: Point) -> Result<Found, ToolError> {
+    let mut found = Found { lsn: start.lsn(), records: 0, is_end: true, last_mark_ms: None };
+    let Some(from) = start.log_from else { return Ok(found) };
+    // Records that no mark has dated yet.
+    let (mut pending, mut pending_lsn, mut is_reached) = (0, found.lsn, false);
+    let mut each = |after: Lsn, body: FrameBody<'_>| {
+        let dated = match (to, body) {
+            (Point::Lsn(to), _) if after > to => Err(Reached),
+            (Point::Lsn(_), _) => Ok(true),
+            (Point::Time(to), FrameBody::Mark(mark) | FrameBody::End(mark)) if mark.time_ms > to => Err(Reached),
+            (Point::Time(_), FrameBody::Mark(_) | FrameBody::End(_)) => Ok(true),
+            (Point::Time(_), _) => Ok(false),
+        };
+        is_reached |= dated.is_err();
+        let dated = dated?;
+        pending_lsn = after;
+        pending += u64::from(matches!(body, FrameBody::Record(_)));
+        if let FrameBody::Mark(mark) | FrameBody::End(mark) = body {
+            found.last_mark_ms = Some(mark.time_ms);
+        }
+        if dated {
+            found.lsn = pending_lsn;
+            found.records += std::mem::take(&mut pending);
+        }
+        Ok(())
+    };
+    let read = cmdlog::recover_frames(&**source.fs(), source.path(), from, &mut each, &mut |_| {});
+    let is_exact = matches!(to, Point::Lsn(to) if to == found.lsn);
+    match read {
+        Err(_) if is_reached || is_exact => found.is_end = false,
+        Err(error) => return Err(error.into()),
+        Ok(_) => {
+            found.lsn = pending_lsn;
+            found.records += pending;
+        }
+    }
+    Ok(found)
+}
+
+/// Copies a set's files and verifies the copies.
+fn copy_set(source: &DataDir, target: &DataDir, set: &SetInfo, say: &mut dyn FnMut(&str)) -> Result<(), ToolError> {
+    let mut buffer = vec![0; COPY_LEN];
+    for (number, info) in (0u8..).zip(&set.files) {
+        let name = Name::Snapshot { set: set.set, file: number };
+        let from = source.fs().open(&source.file(name), OpenOptions::read())?;
+        let to = target.fs().open(&target.file(name), OpenOptions::write().create_new())?;
+        let mut at = 0;
+        loop {
+            let read = match from.read_at(&mut buffer, at) {
+                Err(error) if error.is_interrupted() => continue,
+                read => read?,
+            };
+            if read == 0 {
+                break;
+            }
+            to.write_all_at(buffer.get(..read).unwrap_or_default(), at)?;
+            at += read as u64;
+        }
+        to.sync_all()?;
+        let path = target.file(name);
+        say(&format!("copied {}: {}, {}", path.display(), count(info.entries, "entry", "entries"), size(at)));
+    }
+    // What is wrong with a copy is wrong with its source, or the disk is at fault; either way it does not count.
+    read_set(target, set)?;
+    target.fs().sync_dir(target.path())?;
+    Ok(())
+}
