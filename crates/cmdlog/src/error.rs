@@ -88,7 +88,7 @@ pub enum RecoverError {
     /// Records that were durable are damaged or gone.
     #[error(
         "{}: command log damaged at offset {offset} (LSN {lsn}): records up to LSN {durable} were durable. \
-         Restore the file from a copy, or cut the log there, losing what follows, with `onggi repair`",
+         Put the file back from a copy, or give up what follows: `onggi restore --from DIR --to {lsn} --into NEWDIR`",
         path.display()
     )]
     Damaged {
@@ -103,8 +103,8 @@ pub enum RecoverError {
     },
     /// A segment's header is unreadable, and what follows it cannot be checked without.
     #[error(
-        "{}: header damaged (offset 0), and records follow it. Restore the file from a copy, or start from a \
-         checkpoint that does not need it with `onggi repair`",
+        "{}: header damaged (offset 0), and records follow it. Put the file back from a copy; `onggi check DIR` says what \
+         can be read, and `onggi restore` brings back a moment before it",
         path.display()
     )]
     Header {
@@ -114,7 +114,7 @@ pub enum RecoverError {
     /// No segment holds the position asked for, but later ones exist.
     #[error(
         "{}: the command log begins at LSN {first}, but is needed from LSN {wanted}: a segment is missing. Restore \
-         it from a copy, or start from a newer checkpoint with `onggi repair`",
+         it from a copy; `onggi check DIR` says what can be read",
         path.display()
     )]
     Missing {

@@ -371,7 +371,8 @@ impl Shared {
         let oldest = self.oldest_ns.load(SeqCst);
         let bound = self.window_ns().saturating_mul(2);
         let late = self.mode() == LogMode::Async && oldest != 0 && now_ns.saturating_sub(oldest) > bound;
-        if late != self.late.swap(late, SeqCst) {
+        // Nearly always the same: a load, and no line taken from others.
+        if late != self.late.load(SeqCst) && late != self.late.swap(late, SeqCst) {
             if late {
                 self.delayed.fetch_add(1, Relaxed);
             } else {

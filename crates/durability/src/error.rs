@@ -29,6 +29,18 @@ pub enum DurabilityError {
         /// In the settings.
         configured: usize,
     },
+    /// The log that the newest checkpoint needs is not there at all.
+    #[error(
+        "{}: the newest checkpoint is followed by the command log from LSN {from}, and no segment of it is there. Put the \
+         files log-* back; or give up what came after the checkpoint: onggi restore --from DIR --to {from} --into NEWDIR",
+        path.display()
+    )]
+    LogMissing {
+        /// The data directory.
+        path: std::path::PathBuf,
+        /// From where it is needed.
+        from: base::Lsn,
+    },
     /// The server is ending.
     #[error(transparent)]
     Ended(#[from] crate::work::Ended),

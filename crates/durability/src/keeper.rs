@@ -91,6 +91,8 @@ pub(crate) struct State {
     pub failed_at: Option<UnixMs>,
     /// When switching the log failed.
     switch_failed_at: Option<UnixMs>,
+    /// Why, as long as it has not succeeded since.
+    switch_error: Option<String>,
     /// What the last checkpoint took, and the log's position at its cut.
     pub set_bytes: u64,
     pub cut: Lsn,
@@ -137,6 +139,7 @@ impl Durability {
             last_save_ms: now,
             failed_at: None,
             switch_failed_at: None,
+            switch_error: None,
             set_bytes: 0,
             cut: Lsn(0),
             stall_us: 0,
@@ -331,12 +334,32 @@ impl Durability {
                 Todo::Look => {}
                 Todo::Take(cause, task) => task.end(self.take(cause)),
                 Todo::Switch => {
-                    let result = self.take(Cause::LogSwitch);
-                    self.state.lock().switch_failed_at = result.err().map(|_| self.parts.clock.now_ms());
+                    let error = self.take(Cause::LogSwitch).err();
+                    let mut state = self.state.lock();
+                    state.switch_failed_at = error.is_some().then(|| self.parts.clock.now_ms());
+                    state.switch_error = error;
+                    self.stir.notify_all();
                 }
                 Todo::Mode(mode) => self.have_mode(mode),
             }
         }
+    }
+
+    /// Waits until the log that the settings ask for counts: a server that answers before would acknowledge what no log
+    /// holds. Blocks for the checkpoint that this takes; returns at once when there is nothing to wait for, or when the
+    /// keeper has ended. Not on the keeper's thread.
+    ///
+    /// # Errors
+    /// Why the log could not be switched on, in a sentence.
+    pub fn wait_for_log(&self) -> Result<(), String> {
+        let mut state = self.state.lock();
+        while self.policy.read().log_wanted && !state.is_ended && state.log.as_ref().is_none_or(|sink| !sink.counts()) {
+            if let Some(error) = &state.switch_error {
+                return Err(error.clone());
+            }
+            self.stir.wait_for(&mut state, LOOK);
+        }
+        Ok(())
     }
 
     fn wait_for_work(&self) -> Option<Todo> {

@@ -79,8 +79,8 @@ impl Durability {
         })
     }
 
-    /// Loads what the directory holds and switches the log on, if it was on. The gate of the store is to be closed before,
-    /// and is opened when this succeeds. Blocks for as long as it takes.
+    /// Loads what the directory holds and goes on with the log, if it was on. The gate of the store is to be closed before, and
+    /// to be opened when [`Durability::wait_for_log`] has returned. Blocks for as long as it takes.
     ///
     /// # Errors
     /// Damage, a newer format, or a failing disk; the error names the file and what to do. Nothing was changed on disk, and
@@ -94,6 +94,13 @@ impl Durability {
         let keys = manifest.as_ref().and_then(Manifest::newest).map_or(Ok(0), |set| self.load_set(set))?;
         let from = manifest.as_ref().and_then(log_to_replay);
         let end = from.map(|from| self.replay(from)).transpose()?;
+        if let (Some(from), Some(end)) = (from, &end)
+            && end.history.is_none()
+            && manifest.as_ref().is_some_and(|manifest| manifest.newest().is_some())
+        {
+            // A set's log is begun, and durable, before the manifest names the set.
+            return Err(DurabilityError::LogMissing { path: self.dir.path().to_owned(), from });
+        }
 
         // Everything is read: from here on the directory changes.
         let mut file = match found {
@@ -138,7 +145,6 @@ impl Durability {
         *self.manifest.lock() = Some(file);
         self.loading.end();
         self.loaded();
-        self.parts.store.gate.end_loading();
         Ok(recovered)
     }
 

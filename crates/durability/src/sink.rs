@@ -52,6 +52,11 @@ impl RecordSink for LogSink {
         self.log.holds_replies()
     }
 
+    #[inline]
+    fn look(&self) {
+        self.log.watch_step();
+    }
+
     fn wait_for(&self, worker: usize) {
         self.log.wait_for(worker);
     }

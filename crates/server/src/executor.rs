@@ -260,6 +260,10 @@ impl Executor {
     pub fn begin_turn(&mut self) {
         self.now = self.shared.store.clock.now_ms();
         self.limits = *self.shared.limits.read();
+        // Not left to a thread that may not run in time: what may be lost is bounded by what is admitted.
+        if let Some(log) = self.shared.store.log_of(&mut self.scratch) {
+            log.look();
+        }
     }
 
     /// Wall time of this turn.

@@ -379,6 +379,7 @@ fn recover(durability: Arc<Durability>, tell: Arc<dyn Tell>) -> Recover {
         if let Some(torn) = &found.torn {
             tell.say(torn);
         }
+        durability.wait_for_log()?;
         tell.say(&format!("ready: {} keys of the checkpoint, {} records of the log", found.keys, found.records));
         Ok(())
     })

@@ -65,6 +65,9 @@ pub trait RecordSink: Send + Sync {
         true
     }
 
+    /// Looks at the clock, once a turn of a worker: whether what is not durable has become so old that writes are to wait.
+    fn look(&self) {}
+
     /// Has the worker woken when [`RecordSink::durable`] next advances. The worker looks at `durable` once more after this.
     fn wait_for(&self, worker: usize) {
         let _ = worker;

@@ -102,7 +102,7 @@ fn lost_sectors_and_files_are_named() {
     assert!(matches!(&error, RecoverError::Damaged { path, .. } if path == first));
     let text = error.to_string();
     assert!(
-        text.contains("log-0000000000000000") && text.contains("offset") && text.contains("onggi repair"),
+        text.contains("log-0000000000000000") && text.contains("offset") && text.contains("onggi restore"),
         "{text}"
     );
 

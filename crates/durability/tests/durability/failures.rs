@@ -250,6 +250,28 @@ fn fewer_databases_than_the_data_has_are_refused() {
     }
 }
 
+/// The newest checkpoint is followed by a log, and all of its files are gone: a start does not take the checkpoint for all there
+/// was.
+#[test]
+fn a_missing_log_is_refused_untouched() {
+    let (fs, mut rng) = (SimFs::new(1), Rng::new(1));
+    let mut life = Life::start(&fs, policy()).expect("it starts");
+    let mut model = Model::new(&life);
+    model.commands(&mut life, &mut rng, 20);
+    life.checkpoint(Cause::Asked).expect("the disk works");
+    model.commands(&mut life, &mut rng, 20);
+    life.stop();
+    let logs = fs.contents().into_keys().filter(|path| path.to_string_lossy().contains("/log-"));
+    logs.for_each(|path| fs.remove_file(&path).expect("it is there"));
+    let before = fs.contents();
+    for policy in [policy(), log_off()] {
+        let error = Life::start(&fs, policy).err().expect("something is lost");
+        assert!(matches!(error, DurabilityError::LogMissing { .. }), "{error}");
+        assert!(error.to_string().contains("onggi restore"), "{error}");
+        assert!(fs.contents() == before, "nothing was changed");
+    }
+}
+
 /// A full disk: writes are refused with file and error number, deletes go on; when there is space again both do, and everything
 /// that was acknowledged is there.
 #[test]

@@ -206,7 +206,7 @@ pub(super) struct LiveManifest {
     pub wal: (u64, bool),
 }
 
-/// Starts the threads of [`Background::Threads`].
+/// Starts the threads of [`crate::Background::Threads`].
 pub(super) fn spawn(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
     let start = |name: &str, work: fn(&Inner) -> Result<bool>| {
         let inner = inner.clone();

@@ -74,7 +74,7 @@ impl WalWriter {
         })
     }
 
-    /// Appends a batch; it is with the operating system when this returns, and durable after the next [`sync`](Self::sync).
+    /// Appends a batch; it is with the operating system when this returns, and durable after the next sync.
     /// Returns the bytes written.
     pub fn append(&mut self, batch: &WriteBatch, seqno: Seqno) -> Result<u64> {
         let before = self.frames.end();
