@@ -527,7 +527,9 @@ fn upkeep(
         if let Some(shared) = shared.upgrade() {
             let figures = shared.host.part::<Arc<Figures>>();
             let now_ns = shared.store.clock.monotonic_ns();
-            shared.store.set_other_bytes(memory.held_bytes());
+            // What a checkpoint holds counts against the budget as what clients hold does.
+            let checkpoint_bytes = shared.store.backlog().memory().now;
+            shared.store.set_other_bytes(memory.held_bytes().saturating_add(checkpoint_bytes));
             figures.sample(now_ns, shared.store.used_bytes());
         }
     };
