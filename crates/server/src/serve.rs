@@ -40,8 +40,9 @@ const AUTOMATIC_CLIENT_BYTES_MIN: u64 = 256 << 20;
 /// Time between two looks at whether the last checkpoint is done.
 const END_LOOK: Duration = Duration::from_millis(5);
 
-/// Rounds of upkeep, ten a second, between the two times that memory is given back after a burst.
-const TRIM_AGAIN_ROUNDS: u32 = 15;
+/// After so many rounds of upkeep, ten a second, memory is given back again after a burst: by then whoever held it last has let
+/// go of it.
+const TRIM_AGAIN_ROUNDS: [u32; 2] = [15, 50];
 
 /// What keeps a server from starting or running.
 #[derive(Debug, thiserror::Error)]
@@ -512,17 +513,12 @@ fn upkeep(
         return Upkeep::new(shards, Box::new(|| {}), durability);
     }
     let (shared, memory) = (Arc::downgrade(shared), memory.clone());
-    let mut rounds_to_trim = 0;
+    let mut rounds_since_burst = u32::MAX;
     let each_round = move || {
         // At once, and again when upkeep has let go of what the clients left behind.
-        if memory.has_dropped() {
-            rounds_to_trim = TRIM_AGAIN_ROUNDS;
+        rounds_since_burst = if memory.has_dropped() { 0 } else { rounds_since_burst.saturating_add(1) };
+        if rounds_since_burst == 0 || TRIM_AGAIN_ROUNDS.contains(&rounds_since_burst) {
             engine_mem::allocator::trim();
-        } else if rounds_to_trim > 0 {
-            rounds_to_trim -= 1;
-            if rounds_to_trim == 0 {
-                engine_mem::allocator::trim();
-            }
         }
         if let Some(shared) = shared.upgrade() {
             let figures = shared.host.part::<Arc<Figures>>();
