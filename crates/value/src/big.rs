@@ -1,0 +1,60 @@
+//! A collection that is a tree.
+
+use crate::{Type, hash, list, set, stream, zset};
+
+/// A tree. Its clone takes constant time and shares all chunks (V3).
+#[derive(Clone, Debug)]
+pub enum Big {
+    /// A list.
+    List(list::Big),
+    /// A set.
+    Set(set::Big),
+    /// A sorted set.
+    Zset(zset::Big),
+    /// A hash.
+    Hash(hash::Big),
+    /// A stream.
+    Stream(stream::Big),
+}
+
+/// Where [`Big::write_changes`] goes on; the default is the beginning. Each type gives the numbers its own meaning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress(pub u64, pub u64);
+
+impl Big {
+    /// Its type.
+    pub fn kind(&self) -> Type {
+        match self {
+            Self::List(_) => Type::List,
+            Self::Set(_) => Type::Set,
+            Self::Zset(_) => Type::Zset,
+            Self::Hash(_) => Type::Hash,
+            Self::Stream(_) => Type::Stream,
+        }
+    }
+
+    /// Bytes its allocations take, shared ones included. Constant time.
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Self::List(big) => big.memory_bytes(),
+            Self::Set(big) => big.memory_bytes(),
+            Self::Zset(big) => big.memory_bytes(),
+            Self::Hash(big) => big.memory_bytes(),
+            Self::Stream(big) => big.memory_bytes(),
+        }
+    }
+
+    /// Appends to `out` the changes that build this collection from nothing, from `from` on, until `out` has grown by about
+    /// `budget` bytes (at least one change). Gives where to go on; `None` when that was the end.
+    ///
+    /// This is how a tree is saved: the changes go through [`crate::apply`] again.
+    pub fn write_changes(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
+        match self {
+            Self::List(big) => big.write_changes(from, budget, out),
+            Self::Set(big) => big.write_changes(from, budget, out),
+            Self::Zset(big) => big.write_changes(from, budget, out),
+            Self::Hash(big) => big.write_changes(from, budget, out),
+            Self::Stream(big) => big.write_changes(from, budget, out),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Types of values and their encodings.
+
+/// The type of a value, as TYPE names it. The numbers are Redis', which DEBUG DIGEST shows. At most 15 exist, since entries
+/// keep it in four bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Type {
+    /// A byte string.
+    String = 0,
+    /// A sequence of byte strings.
+    List = 1,
+    /// Distinct byte strings.
+    Set = 2,
+    /// Distinct byte strings, ordered by score and then by bytes.
+    Zset = 3,
+    /// Fields and their values.
+    Hash = 4,
+    /// Entries by time, and the groups that consume them.
+    Stream = 6,
+}
+
+impl Type {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::String, Self::List, Self::Set, Self::Zset, Self::Hash, Self::Stream];
+
+    /// The name TYPE answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::List => "list",
+            Self::Set => "set",
+            Self::Zset => "zset",
+            Self::Hash => "hash",
+            Self::Stream => "stream",
+        }
+    }
+
+    /// The type with this number, if there is one.
+    #[inline]
+    pub fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::String),
+            1 => Some(Self::List),
+            2 => Some(Self::Set),
+            3 => Some(Self::Zset),
+            4 => Some(Self::Hash),
+            6 => Some(Self::Stream),
+            _ => None,
+        }
+    }
+}
+
+/// How the value's bytes are to be read; its meaning depends on the type. At most 8 per type: entries keep three bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Encoding(pub u8);
+
+impl Encoding {
+    /// The bytes are the string.
+    pub const PLAIN: Self = Self(0);
+    /// The bytes are the string, and the last command edited them in place (APPEND, SETRANGE, SETBIT): OBJECT ENCODING
+    /// calls that `raw` whatever its length.
+    pub const EDITED: Self = Self(1);
+    /// The bytes are the string, the text of a sum with a fraction (INCRBYFLOAT): OBJECT ENCODING never calls that `int`.
+    pub const DECIMAL: Self = Self(2);
+    /// A collection whose elements are in one packed buffer, as its type packs them.
+    pub const PACKED: Self = Self(0);
+    /// A collection that is a tree: a [`crate::Big`]. No string has it.
+    pub const BIG: Self = Self(7);
+}

@@ -1,0 +1,34 @@
+//! What is stored under a key: packed buffers for small collections, trees whose chunks can be shared for big ones.
+//!
+//! ```text
+//! commands --encoded changes--> apply(kind, slot, changes)       packed bytes  --outgrown-->  Big (a tree)
+//!     ^                                                              |                         |
+//!     '------------ list::View, hash::View, ... <--------------------'-------------------------'
+//! ```
+//!
+//! V1. A collection is changed by *changes* only: small encoded operations whose result depends on nothing but the collection
+//!     (final values, chosen members, absolute times). The same bytes go through [`apply`] from a client, from the log and
+//!     from a checkpoint.
+//! V2. Which of the two forms a collection has is a matter of size and history; what it holds is not. Every view reads both.
+//! V3. A clone of a [`Big`] takes constant time and shares all of its chunks; an edit copies the chunks it touches if they are
+//!     shared. So a checkpoint or a long reply keeps a version while commands go on.
+//! V4. No operation on one element takes time in proportion to the collection: no rehash, no conversion beyond the limits of
+//!     a packed form, and what a big one leaves behind is freed elsewhere ([`reaper`]).
+#![forbid(unsafe_code)]
+
+pub mod big;
+pub mod hash;
+pub mod kind;
+pub mod limits;
+pub mod list;
+pub mod reaper;
+pub mod set;
+pub mod slot;
+pub mod stream;
+pub mod wire;
+pub mod zset;
+
+pub use big::{Big, Progress};
+pub use kind::{Encoding, Type};
+pub use limits::Limits;
+pub use slot::{Body, Slot, Stored, apply, check_changes};

@@ -1,0 +1,117 @@
+//! The place of a collection while it is edited, and how it is read.
+
+use crate::{Big, Encoding, Limits, Type, hash, list, set, stream, zset};
+use base::hash::KeyHasher;
+
+/// A stored collection, for reading.
+#[derive(Clone, Copy, Debug)]
+pub enum Stored<'a> {
+    /// In one buffer, as its type and encoding pack it.
+    Packed(&'a [u8]),
+    /// In a tree.
+    Big(&'a Big),
+}
+
+/// A stored collection, for changing. It may leave in another form than it came.
+#[derive(Debug)]
+pub enum Body<'e> {
+    /// In one buffer; empty when nothing was stored.
+    Packed(&'e mut Vec<u8>),
+    /// In a tree that nobody shares at its root; chunks may be shared.
+    Big(&'e mut Big),
+    /// It was packed and has outgrown that.
+    Grown(Big),
+    /// It was a tree and is small again.
+    Shrunk(Vec<u8>),
+}
+
+/// What an edit works on.
+#[derive(Debug)]
+pub struct Slot<'e> {
+    /// The value.
+    pub body: Body<'e>,
+    /// Its encoding: [`Encoding::BIG`] if and only if `body` is a tree.
+    pub encoding: Encoding,
+    /// Up to where it may be packed.
+    pub limits: &'e Limits,
+    /// For trees ordered by hash: keyed by secrets of the process. The same for the life of a value.
+    pub hasher: &'e KeyHasher,
+}
+
+impl Slot<'_> {
+    /// The collection, for reading in between.
+    pub fn stored(&self) -> Stored<'_> {
+        match &self.body {
+            Body::Packed(bytes) => Stored::Packed(bytes),
+            Body::Shrunk(bytes) => Stored::Packed(bytes),
+            Body::Big(big) => Stored::Big(big),
+            Body::Grown(big) => Stored::Big(big),
+        }
+    }
+
+    /// The buffer, while it is packed.
+    pub fn packed(&mut self) -> Option<&mut Vec<u8>> {
+        match &mut self.body {
+            Body::Packed(bytes) => Some(bytes),
+            Body::Shrunk(bytes) => Some(bytes),
+            Body::Big(_) | Body::Grown(_) => None,
+        }
+    }
+
+    /// The tree, when it is one.
+    pub fn big(&mut self) -> Option<&mut Big> {
+        match &mut self.body {
+            Body::Packed(_) | Body::Shrunk(_) => None,
+            Body::Big(big) => Some(big),
+            Body::Grown(big) => Some(big),
+        }
+    }
+
+    /// The packed collection becomes this tree.
+    pub fn grow(&mut self, big: Big) {
+        self.body = Body::Grown(big);
+        self.encoding = Encoding::BIG;
+    }
+
+    /// The tree becomes this packed collection.
+    pub fn shrink(&mut self, packed: Vec<u8>, encoding: Encoding) {
+        self.body = Body::Shrunk(packed);
+        self.encoding = encoding;
+    }
+}
+
+/// Applies encoded changes, in order. False when no element is left, so that the key is to go (never of a stream).
+///
+/// # Panics
+/// When the bytes are no changes of this type: whoever read them has checked that ([`check_changes`]).
+pub fn apply(kind: Type, slot: &mut Slot<'_>, changes: &[u8]) -> bool {
+    match kind {
+        Type::String => unreachable!("a string is no collection"),
+        Type::List => list::apply(slot, changes),
+        Type::Set => set::apply(slot, changes),
+        Type::Zset => zset::apply(slot, changes),
+        Type::Hash => hash::apply(slot, changes),
+        Type::Stream => stream::apply(slot, changes),
+    }
+}
+
+/// Whether these bytes are changes of this type, each in its only form.
+pub fn check_changes(kind: Type, changes: &[u8]) -> bool {
+    match kind {
+        Type::String => false,
+        Type::List => all::<list::Change<'_>>(changes, list::Change::take),
+        Type::Set => all::<set::Change<'_>>(changes, set::Change::take),
+        Type::Zset => all::<zset::Change<'_>>(changes, zset::Change::take),
+        Type::Hash => all::<hash::Change<'_>>(changes, hash::Change::take),
+        Type::Stream => all::<stream::Change<'_>>(changes, stream::Change::take),
+    }
+}
+
+fn all<'a, C>(mut rest: &'a [u8], take: impl Fn(&mut &'a [u8]) -> Option<C>) -> bool {
+    while !rest.is_empty() {
+        if take(&mut rest).is_none() {
+            return false;
+        }
+    }
+    true
+}
