@@ -47,7 +47,7 @@ pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> bool {
             }
         }
     }
-    View::of(slot.encoding, slot.stored()).len() > 0
+    !View::of(slot.encoding, slot.stored()).is_empty()
 }
 
 /// Whether the bytes are a packed set of this encoding, with a member at least: for what comes from a file.
