@@ -159,16 +159,8 @@ impl<'a> Change<'a> {
             ADD => Self::Add { id: Id::take(from)?, fields: Fields::take(from)? },
             DELETE => Self::Delete { ids: Ids::take(from)? },
             TRIM => Self::Trim { count: varint::take(from)? },
-            SET_ID => Self::SetId {
-                last: Id::take(from)?,
-                added: varint::take(from)?,
-                deleted: Id::take(from)?,
-            },
-            SET_GROUP => Self::SetGroup {
-                group: take_string(from)?,
-                last: Id::take(from)?,
-                read: take_option(from)?,
-            },
+            SET_ID => Self::SetId { last: Id::take(from)?, added: varint::take(from)?, deleted: Id::take(from)? },
+            SET_GROUP => Self::SetGroup { group: take_string(from)?, last: Id::take(from)?, read: take_option(from)? },
             DESTROY_GROUP => Self::DestroyGroup { group: take_string(from)? },
             SET_CONSUMER => Self::SetConsumer {
                 group: take_string(from)?,
@@ -177,11 +169,9 @@ impl<'a> Change<'a> {
                 active: take_option(from)?.map(varint::unzigzag),
             },
             DELETE_CONSUMER => Self::DeleteConsumer { group: take_string(from)?, consumer: take_string(from)? },
-            DELIVER => Self::Deliver {
-                group: take_string(from)?,
-                consumer: take_string(from)?,
-                claims: Claims::take(from)?,
-            },
+            DELIVER => {
+                Self::Deliver { group: take_string(from)?, consumer: take_string(from)?, claims: Claims::take(from)? }
+            }
             ACKNOWLEDGE => Self::Acknowledge { group: take_string(from)?, ids: Ids::take(from)? },
             _ => return None,
         })

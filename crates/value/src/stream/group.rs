@@ -213,14 +213,14 @@ impl Group {
             + self.consumer_bytes
     }
 
-    /// What is pending, in the order of ids, from the `nth` on.
-    pub(super) fn pending_from_nth(&self, nth: u64) -> impl Iterator<Item = &Pending> {
-        self.pending.from_nth(nth)
+    /// What is pending, in the order of ids, without the first `count`.
+    pub(super) fn pending_skipping(&self, count: u64) -> impl Iterator<Item = &Pending> {
+        self.pending.skipping(count)
     }
 
-    /// The consumers, in the order of names, from the `nth` on.
-    pub(super) fn consumers_from_nth(&self, nth: u64) -> impl Iterator<Item = &Consumer> {
-        self.consumers.from_nth(nth)
+    /// The consumers, in the order of names, without the first `count`.
+    pub(super) fn consumers_skipping(&self, count: u64) -> impl Iterator<Item = &Consumer> {
+        self.consumers.skipping(count)
     }
 
     pub(super) fn set_consumer(&mut self, name: &[u8], seen: UnixMs, active: Option<UnixMs>) {

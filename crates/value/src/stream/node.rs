@@ -61,8 +61,15 @@ impl Node {
         while let Some((name, _)) = take_pair(&mut rest) {
             bytes.extend_from_slice(name);
         }
-        let mut node =
-            Self { first: id, last: id, live: 0, removed: 0, pairs: fields.count() as u32, names: bytes.len() as u32, bytes };
+        let mut node = Self {
+            first: id,
+            last: id,
+            live: 0,
+            removed: 0,
+            pairs: fields.count() as u32,
+            names: bytes.len() as u32,
+            bytes,
+        };
         node.append(id, fields);
         node
     }

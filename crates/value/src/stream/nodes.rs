@@ -42,10 +42,10 @@ impl Nodes {
         self.full.len() + u64::from(self.tail.is_some())
     }
 
-    /// The nodes from the `nth` on.
-    pub(super) fn from_nth(&self, nth: u64) -> impl Iterator<Item = &Arc<Node>> {
-        let tail = self.tail.iter().filter(move |_| nth <= self.full.len());
-        self.full.from_nth(nth.min(self.full.len())).chain(tail)
+    /// The nodes but the first `count`.
+    pub(super) fn skipping(&self, count: u64) -> impl Iterator<Item = &Arc<Node>> {
+        let tail = self.tail.iter().filter(move |_| count <= self.full.len());
+        self.full.skipping(count.min(self.full.len())).chain(tail)
     }
 
     /// Whether an entry with these fields begins a node.
@@ -93,7 +93,9 @@ impl Nodes {
     /// Removes the first `count` entries, or all.
     pub(super) fn trim(&mut self, mut count: u64) {
         while count > 0 {
-            let Some((first, live)) = self.from_nth(0).next().map(|node| (*node.first_ever(), node.live())) else { return };
+            let Some((first, live)) = self.skipping(0).next().map(|node| (*node.first_ever(), node.live())) else {
+                return;
+            };
             if live > count {
                 let bytes = &mut self.bytes;
                 let mut trim = |node: &mut Arc<Node>| edit(node, bytes, |node| node.remove_first(count));

@@ -91,18 +91,18 @@ impl<R: Row> Rows<R> {
 
     /// The last row.
     pub(super) fn last(&self) -> Option<&R> {
-        self.from_nth(self.len().checked_sub(1)?).next()
+        self.skipping(self.len().checked_sub(1)?).next()
     }
 
     /// All rows.
     pub(super) fn iter(&self) -> impl Iterator<Item = &R> {
-        self.from_nth(0)
+        self.skipping(0)
     }
 
-    /// The rows from the `nth` on.
-    pub(super) fn from_nth(&self, nth: u64) -> impl Iterator<Item = &R> {
-        let leaves = self.0.leaves_at(nth);
-        let skipped = leaves.map_or(0, |leaves| nth - leaves.before());
+    /// The rows but the first `count`.
+    pub(super) fn skipping(&self, count: u64) -> impl Iterator<Item = &R> {
+        let leaves = self.0.leaves_at(count);
+        let skipped = leaves.map_or(0, |leaves| count - leaves.before());
         rows(leaves, Leaves::next).flat_map(|leaf| leaf.0.iter()).skip(skipped as usize)
     }
 

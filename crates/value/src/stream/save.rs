@@ -11,7 +11,7 @@ impl Big {
         let end = out.len() + budget.max(1);
         let Progress(mut section, mut done) = from;
         if section == 0 {
-            for node in self.nodes.from_nth(done) {
+            for node in self.nodes.skipping(done) {
                 if done > from.1 && out.len() >= end {
                     return Some(Progress(0, done));
                 }
@@ -25,7 +25,7 @@ impl Big {
             Change::SetId { last: self.last, added: self.added, deleted: self.deleted }.put(out);
             (section, done) = (1, 0);
         }
-        for group in self.groups.from_nth(section - 1) {
+        for group in self.groups.skipping(section - 1) {
             if out.len() >= end {
                 return Some(Progress(section, done));
             }
@@ -45,7 +45,7 @@ impl Group {
         if done == 0 {
             Change::SetGroup { group: self.name(), last: self.last, read: self.read }.put(out);
         }
-        for consumer in self.consumers_from_nth(done) {
+        for consumer in self.consumers_skipping(done) {
             let (seen, active) = (consumer.seen(), consumer.active());
             Change::SetConsumer { group: self.name(), consumer: consumer.name(), seen, active }.put(out);
             done += 1;
@@ -55,7 +55,7 @@ impl Group {
         }
         let mut claims: Vec<Claim> = Vec::new();
         let mut owner: &[u8] = b"";
-        for pending in self.pending_from_nth(done - self.consumer_count()) {
+        for pending in self.pending_skipping(done - self.consumer_count()) {
             if !claims.is_empty() && (pending.owner() != owner || claims.len() == CLAIMS_MAX) {
                 self.write_claims(owner, &claims, out);
                 claims.clear();

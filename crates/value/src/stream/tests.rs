@@ -144,10 +144,10 @@ fn seen(big: &Big) -> Model {
     assert_eq!(big.first_id(), entries.keys().next().copied().unwrap_or_default());
     assert!(big.range_back(Id::MIN, Id::MAX).map(owned).eq(entries.clone().into_iter().rev()));
     assert_eq!(big.last_entry().map(owned), entries.clone().pop_last());
-    assert_eq!(big.nodes.from_nth(0).map(|node| node.live()).sum::<u64>(), big.len());
-    assert_eq!(big.nodes.from_nth(0).count() as u64, big.node_count());
-    assert!(big.nodes.from_nth(0).all(|node| node.live() > 0));
-    let nodes: usize = big.nodes.from_nth(0).map(|node| node.heap_bytes()).sum();
+    assert_eq!(big.nodes.skipping(0).map(|node| node.live()).sum::<u64>(), big.len());
+    assert_eq!(big.nodes.skipping(0).count() as u64, big.node_count());
+    assert!(big.nodes.skipping(0).all(|node| node.live() > 0));
+    let nodes: usize = big.nodes.skipping(0).map(|node| node.heap_bytes()).sum();
     let groups: usize = big.groups().map(Group::heap_bytes).sum();
     assert!(big.memory_bytes() >= nodes + groups && big.group_bytes == groups);
     let groups = big.groups().map(|group| (group.name().to_vec(), seen_group(big, group))).collect();
@@ -219,11 +219,8 @@ fn any_strings() -> impl Strategy<Value = Strings> {
 fn any_step() -> impl Strategy<Value = Step> {
     let group = || 0..3u8;
     let ids = || prop::collection::vec(any_id(), 0..4);
-    let claim = (any_id(), -5..100i64, 0..9u64).prop_map(|(id, delivered, deliveries)| Claim {
-        id,
-        delivered,
-        deliveries,
-    });
+    let claim =
+        (any_id(), -5..100i64, 0..9u64).prop_map(|(id, delivered, deliveries)| Claim { id, delivered, deliveries });
     prop_oneof![
         12 => ((0..2u64, 0..3u64), any_strings()).prop_map(|((ms, seq), strings)| Step::Add(Id { ms, seq }, strings)),
         3 => ids().prop_map(Step::Delete),
@@ -245,7 +242,10 @@ fn fitted(step: Step, model: &Model) -> Step {
     match step {
         Step::Add(Id { ms, seq }, strings) => {
             let last = model.last;
-            Step::Add(if ms > 0 { Id { ms: last.ms + ms, seq } } else { Id { seq: last.seq + seq + 1, ..last } }, strings)
+            Step::Add(
+                if ms > 0 { Id { ms: last.ms + ms, seq } } else { Id { seq: last.seq + seq + 1, ..last } },
+                strings,
+            )
         }
         Step::SetId(last, added, deleted) => {
             let top = model.entries.keys().last().copied().unwrap_or_default();
@@ -406,7 +406,7 @@ fn a_clone_shares_and_an_edit_copies_one_node() {
     Step::Add(Id { ms: 5000, seq: 0 }, vec![b"field".to_vec(), b"value".to_vec()]).put(&mut changes);
     Step::Delete(vec![Id { ms: 2500, seq: 0 }]).put(&mut changes);
     build(&mut big, &changes, &Limits::default());
-    let shared = stream(&big).nodes.from_nth(0).filter(|node| std::sync::Arc::strong_count(node) > 1).count();
+    let shared = stream(&big).nodes.skipping(0).filter(|node| std::sync::Arc::strong_count(node) > 1).count();
     assert_eq!(stream(&big).node_count(), 50);
     assert!(shared >= 25, "{shared} nodes are shared");
     assert_eq!((stream(&clone).len(), stream(&big).len()), (4999, 4999));

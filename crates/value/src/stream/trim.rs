@@ -30,7 +30,7 @@ impl Big {
             Trim::MinId(min) => min,
         };
         let mut count = u64::from(added.is_some_and(|added| added.id < min));
-        for node in self.nodes.from_nth(0) {
+        for node in self.nodes.skipping(0) {
             if *node.last_ever() < min {
                 count += node.live();
             } else {
@@ -48,7 +48,7 @@ impl Big {
         let begins = added.filter(|added| self.nodes.would_begin(&added.fields, NodeLimits::of(limits)));
         let grows = added.filter(|_| begins.is_none());
         let last_node = self.node_count().checked_sub(1);
-        let nodes = self.nodes.from_nth(0).zip(0..).map(|(node, nth)| match grows {
+        let nodes = self.nodes.skipping(0).zip(0..).map(|(node, nth)| match grows {
             Some(added) if Some(nth) == last_node => (node.live() + 1, added.id),
             _ => (node.live(), *node.last_ever()),
         });
