@@ -1,24 +1,12 @@
 //! Lists: sequences of byte strings.
 
+mod change;
+mod listpack;
+pub mod packed;
+
+pub use change::{Change, End};
+
 use crate::{Progress, Slot};
-use std::marker::PhantomData;
-
-/// One change.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Change<'a> {
-    /// None yet.
-    Nothing(PhantomData<&'a ()>),
-}
-
-impl<'a> Change<'a> {
-    /// Appends its encoded form.
-    pub fn put(&self, _out: &mut Vec<u8>) {}
-
-    /// Takes one from the front; `None` when the bytes are no change in its only form.
-    pub fn take(_from: &mut &'a [u8]) -> Option<Self> {
-        None
-    }
-}
 
 /// See [`crate::apply`].
 pub fn apply(_slot: &mut Slot<'_>, _changes: &[u8]) -> bool {
