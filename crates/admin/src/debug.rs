@@ -107,7 +107,7 @@ fn object(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// The bytes of a string in an RDB file, uncompressed: an integer of up to 32 bits with its tag, or a length and the text.
 fn serialized_len(value: &[u8]) -> usize {
-    if let Some(number) = types::integer::parse_integer(value) {
+    if let Some(number) = base::integer::parse_integer(value) {
         if i8::try_from(number).is_ok() {
             return 2;
         } else if i16::try_from(number).is_ok() {

@@ -1,4 +1,5 @@
-//! What every layer shares: ids, clock, randomness, checksums, varints, the key's hash and slot, glob patterns.
+//! What every layer shares: ids, clock, randomness, checksums, varints, integers as text, the key's hash and slot, glob
+//! patterns.
 //! No I/O happens here, and nothing here knows a file, a socket or a command.
 #![forbid(unsafe_code)]
 
@@ -7,6 +8,7 @@ pub mod clock;
 pub mod glob;
 pub mod hash;
 pub mod ids;
+pub mod integer;
 pub mod random;
 pub mod slot;
 pub mod varint;

@@ -1,6 +1,6 @@
 //! The two faces of storage: [`Keyspace`] as commands see it, [`Engine`] as each shard's storage implements it.
 
-use crate::{Effect, Entry, EntrySink, Key, NewEntry, WalkProgress};
+use crate::{Effect, Entry, EntrySink, Key, NewEntry, NotifyClass, WalkProgress};
 use base::{DbIndex, KeyspaceId, UnixMs};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -76,6 +76,10 @@ pub trait Keyspace {
 
     /// Applies the effect and adds it to the record of this command. Cannot fail: check first.
     fn apply(&mut self, effect: &Effect<'_>);
+
+    /// Tells of an event to the key, after the change that it is about and in the words of Redis; clients that have asked for
+    /// its class are told when the command is done. Costs next to nothing when nobody has.
+    fn notify(&mut self, _class: NotifyClass, _event: &'static str, _key: &Key<'_>) {}
 
     /// Entries of the keyspace, expired ones not yet removed included.
     fn len(&self, space: KeyspaceId) -> u64;

@@ -24,6 +24,7 @@ pub mod fetching;
 pub mod key;
 pub mod keyspace;
 pub mod model;
+pub mod notify;
 pub mod write_class;
 
 pub use checkpoint::{Backlog, BacklogMemory, EntrySink, WalkProgress};
@@ -32,4 +33,5 @@ pub use entry::{Encoding, Entry, NewEntry, SharedBytes, Type, Value};
 pub use fetching::FetchingEngine;
 pub use key::Key;
 pub use keyspace::{Engine, Fetch, Keyspace, ScanStep};
+pub use notify::NotifyClass;
 pub use write_class::WriteClass;

@@ -2,8 +2,8 @@
 
 use crate::TypeError;
 use crate::extended::Extended;
-use crate::integer::{IntegerText, parse_integer};
 use crate::string::string_value;
+use base::integer::{IntegerText, parse_integer};
 use engine::{Effect, Encoding, Key, Keyspace, Value};
 
 /// Adds to the integer under the key (0 when absent) and gives the sum; the expiration stays.

@@ -3,7 +3,7 @@
 //! Tools read them, so they are those of Valkey for an equal value, although what lies in memory here is something else:
 //! every string is its bytes.
 
-use crate::integer::parse_integer;
+use base::integer::parse_integer;
 use engine::{Encoding, Entry, Type};
 
 /// Up to this many bytes, its key and its own headers included, Valkey 9.1 keeps a string in one allocation with its key.

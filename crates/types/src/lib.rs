@@ -17,7 +17,6 @@ pub mod encoding;
 pub mod error;
 pub mod extended;
 pub mod generic;
-pub mod integer;
 pub mod kept;
 pub mod lcs;
 pub mod range;

@@ -4,7 +4,7 @@ use crate::{TypeError, encoding, generic};
 use base::UnixMs;
 use engine::{Effect, Encoding, Entry, Key, Keyspace, Type, Value};
 
-pub use crate::integer::{IntegerText, parse_integer};
+pub use base::integer::{IntegerText, parse_integer};
 
 /// When SET stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

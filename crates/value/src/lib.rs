@@ -25,6 +25,7 @@ pub mod reaper;
 pub mod set;
 pub mod slot;
 pub mod stream;
+pub mod tree;
 pub mod wire;
 pub mod zset;
 

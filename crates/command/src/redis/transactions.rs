@@ -9,9 +9,9 @@ use crate::session::{Transaction, WatchedKey};
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::DbIndex;
+use base::integer::parse_integer;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use types::integer::parse_integer;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&MULTI, &EXEC, &DISCARD, &WATCH, &UNWATCH];
