@@ -3,6 +3,8 @@
 //! Nothing is stored that way. The size is kept beside the elements, so that a list changes its form exactly where Valkey's
 //! does, whatever our own forms take.
 
+use base::integer::parse_integer;
+
 /// Bytes of a listpack without elements: its header and its end.
 pub(super) const EMPTY_BYTES: u64 = 7;
 
@@ -12,17 +14,17 @@ const SAFETY_BYTES: u64 = 8192;
 /// Bytes an element takes in a listpack: how it is encoded, its bytes, and its length once more for the way back.
 pub(super) fn element_bytes(element: &[u8]) -> u64 {
     let length = element.len() as u64;
-    let encoded = match (integer(element), length) {
+    let encoded = match (parse_integer(element), length) {
         (Some(integer), _) => integer_bytes(integer),
         (None, ..64) => 1 + length,
         (None, ..4096) => 2 + length,
         (None, _) => 5 + length,
     };
     let back = match encoded {
-        ..=127 => 1,
-        ..16_383 => 2,
-        ..2_097_151 => 3,
-        ..268_435_455 => 4,
+        ..128 => 1,
+        128..16_383 => 2,
+        16_383..2_097_151 => 3,
+        2_097_151..268_435_455 => 4,
         _ => 5,
     };
     encoded + back
@@ -40,25 +42,6 @@ fn integer_bytes(integer: i64) -> u64 {
     }
 }
 
-/// The integer whose decimal text these bytes are, if they are one in its only form.
-fn integer(text: &[u8]) -> Option<i64> {
-    let (is_negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        digits => (false, digits),
-    };
-    match digits {
-        [b'0'] if !is_negative => return Some(0),
-        [b'1'..=b'9', ..] if digits.len() < 20 => {}
-        _ => return None,
-    }
-    // Negative, since the least integer has no positive one.
-    let value = digits.iter().try_fold(0i64, |sum, digit| match digit {
-        b'0'..=b'9' => sum.checked_mul(10)?.checked_sub(i64::from(digit - b'0')),
-        _ => None,
-    })?;
-    if is_negative { Some(value) } else { value.checked_neg() }
-}
-
 /// Up to where a list is packed, from `list-max-listpack-size`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
@@ -74,6 +57,14 @@ impl Limit {
         match setting {
             0.. => Self::Elements(setting.unsigned_abs().max(1)),
             _ => Self::Bytes(4096 << (setting.unsigned_abs() - 1).min(4)),
+        }
+    }
+
+    /// Bytes that it allows at most.
+    pub(super) fn bytes_max(self) -> u64 {
+        match self {
+            Self::Bytes(bytes_max) => bytes_max,
+            Self::Elements(_) => SAFETY_BYTES,
         }
     }
 

@@ -7,6 +7,7 @@
 //! Lengths are varints in the order of the elements. A varint's last byte alone has its high bit clear, so the lengths, and
 //! the two numbers behind them, are read from either side; and finding an element reads lengths only. No element, no bytes.
 
+use super::change::{Change, End};
 use super::listpack::element_bytes;
 use crate::wire::take_varint_back;
 use base::varint;
@@ -14,7 +15,7 @@ use std::ops::Range;
 
 /// The elements of a buffer, or some neighbours of them, from either side.
 #[derive(Clone, Copy, Debug)]
-pub struct Elements<'a> {
+pub(super) struct Elements<'a> {
     data: &'a [u8],
     lengths: &'a [u8],
 }
@@ -29,7 +30,7 @@ struct Parts<'a> {
 fn parts(bytes: &[u8]) -> Option<Parts<'_>> {
     let mut rest = bytes;
     if rest.is_empty() {
-        return Some(Parts { elements: Elements { data: &[], lengths: &[] }, listpack_bytes: 0 });
+        return Some(Parts { elements: Elements::NONE, listpack_bytes: 0 });
     }
     let listpack_bytes = take_varint_back(&mut rest)?;
     let lengths = usize::try_from(take_varint_back(&mut rest)?).ok()?;
@@ -43,13 +44,49 @@ fn stored(bytes: &[u8]) -> Parts<'_> {
 
 /// The elements of a packed list.
 #[inline]
-pub fn elements(bytes: &[u8]) -> Elements<'_> {
+pub(super) fn elements(bytes: &[u8]) -> Elements<'_> {
     stored(bytes).elements
 }
 
 /// What the elements would take in a listpack, without its header and end.
 pub(super) fn listpack_bytes(bytes: &[u8]) -> u64 {
     stored(bytes).listpack_bytes
+}
+
+/// How many of the first elements take at most so many bytes, their lengths included.
+pub(super) fn count_within(bytes: &[u8], bytes_max: usize) -> usize {
+    let (mut rest, mut taken, mut count) = (elements(bytes).lengths, 0, 0);
+    loop {
+        let left = rest.len();
+        let Some(length) = take_length(&mut rest) else { return count };
+        taken += length + (left - rest.len());
+        if taken > bytes_max {
+            return count;
+        }
+        count += 1;
+    }
+}
+
+/// The index before which about half of the bytes are.
+pub(super) fn middle(bytes: &[u8]) -> usize {
+    count_within(bytes, bytes.len() / 2)
+}
+
+/// Makes a change.
+pub(super) fn apply(bytes: &mut Vec<u8>, change: &Change<'_>) {
+    let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    match *change {
+        Change::Push { end: End::Head, value } => insert(bytes, 0, value),
+        Change::Push { end: End::Tail, value } => push_back(bytes, value),
+        Change::Insert { index, value } => insert(bytes, count(index), value),
+        Change::Set { index, value } => set(bytes, count(index), value),
+        Change::Pop { end: End::Head, count: popped } => remove(bytes, 0..count(popped)),
+        Change::Pop { end: End::Tail, count: popped } => pop_back(bytes, count(popped)),
+        Change::Remove { index, count: removed } => {
+            let index = count(index);
+            remove(bytes, index..index.saturating_add(count(removed)));
+        }
+    }
 }
 
 /// Whether these bytes are a packed list that is not empty, in its only form.
@@ -70,20 +107,29 @@ pub(super) fn is_valid(bytes: &[u8]) -> bool {
 impl<'a> Elements<'a> {
     /// How many there are.
     #[inline]
-    pub fn count(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.lengths.iter().filter(|byte| **byte < 0x80).count()
     }
 
     /// The element at an index.
     #[inline]
-    pub fn get(mut self, index: usize) -> Option<&'a [u8]> {
+    pub(super) fn get(mut self, index: usize) -> Option<&'a [u8]> {
         self.drop_front(index);
         self.next()
     }
 
+    /// No elements.
+    pub(super) const NONE: Self = Self { data: &[], lengths: &[] };
+
+    /// The first so many.
+    pub(super) fn first(self, count: usize) -> Self {
+        let (data, lengths) = self.extent(count);
+        Self { data: &self.data[..data], lengths: &self.lengths[..lengths] }
+    }
+
     /// Leaves out the first so many.
     #[inline]
-    pub fn drop_front(&mut self, count: usize) {
+    pub(super) fn drop_front(&mut self, count: usize) {
         let (data, lengths) = self.extent(count);
         self.data = &self.data[data..];
         self.lengths = &self.lengths[lengths..];
@@ -91,7 +137,7 @@ impl<'a> Elements<'a> {
 
     /// Leaves out the last so many.
     #[inline]
-    pub fn drop_back(&mut self, count: usize) {
+    pub(super) fn drop_back(&mut self, count: usize) {
         for _ in 0..count {
             if self.next_back().is_none() {
                 return;
@@ -163,9 +209,11 @@ pub(super) fn push_back(bytes: &mut Vec<u8>, element: &[u8]) {
     splice(bytes, usize::MAX, 0, Some(element));
 }
 
-/// Replaces the element at `index`.
+/// Replaces the element at `index`, if there is one.
 pub(super) fn set(bytes: &mut Vec<u8>, index: usize, element: &[u8]) {
-    splice(bytes, index, 1, Some(element));
+    if elements(bytes).get(index).is_some() {
+        splice(bytes, index, 1, Some(element));
+    }
 }
 
 /// Removes the elements of a range, as far as there are any.
@@ -248,7 +296,7 @@ fn replace(bytes: &mut Vec<u8>, start: (usize, usize), end: (usize, usize), elem
     let (old_len, new_len) = (data_len + lengths_len, new_data + new_lengths);
     bytes.truncate(old_len);
     if new_len > old_len {
-        bytes.reserve(new_len - old_len + 2 * varint::MAX_LEN);
+        reserve(bytes, new_len + 2 * varint::MAX_LEN);
         bytes.resize(new_len, 0);
     }
     let (near, far) = (end.0..data_len + start.1, data_len + end.1..old_len);
@@ -266,6 +314,14 @@ fn replace(bytes: &mut Vec<u8>, start: (usize, usize), end: (usize, usize), elem
         put_length(&mut bytes[new_data + start.1..], element.len());
     }
     finish(bytes, new_lengths, listpack_bytes);
+}
+
+/// Makes room for so many bytes, and for an eighth more unless they are many: doubling would leave half of it unused.
+fn reserve(bytes: &mut Vec<u8>, len: usize) {
+    const SLACK_MAX: usize = 256;
+    if bytes.capacity() < len {
+        bytes.reserve_exact(len - bytes.len() + (len / 8).min(SLACK_MAX));
+    }
 }
 
 /// Writes a length where [`varint::len`] bytes are free for it.
@@ -300,7 +356,7 @@ mod tests {
         assert_eq!(elements(bytes).map(<[u8]>::to_vec).collect::<Vec<_>>(), model);
         let back: Vec<_> = elements(bytes).rev().map(<[u8]>::to_vec).collect();
         assert!(back.iter().rev().eq(model));
-        assert_eq!(elements(bytes).count(), model.len());
+        assert_eq!(elements(bytes).len(), model.len());
         assert_eq!(bytes.is_empty(), model.is_empty());
         assert!(model.is_empty() || is_valid(bytes));
         assert_eq!(bytes, pack(model), "one form only");
