@@ -1,8 +1,8 @@
 //! Lists: sequences of byte strings.
 //!
-//! A small one is one packed buffer ([`packed`]), a big one a tree of such buffers, found by position ([`Big`]). Where a list
+//! A small one is one packed buffer (`packed`), a big one a tree of such buffers, found by position ([`Big`]). Where a list
 //! goes from one form to the other is where Valkey's goes from a listpack to a quicklist and back: `list-max-listpack-size`
-//! and what a listpack of the same elements would take ([`listpack`]).
+//! and what a listpack of the same elements would take (`listpack`).
 
 mod big;
 mod change;
