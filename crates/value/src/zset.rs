@@ -43,7 +43,7 @@ pub fn apply(slot: &mut Slot<'_>, mut changes: &[u8]) -> bool {
         let change = Change::take(&mut changes).unwrap_or_else(|| panic!("changes of a sorted set, checked before"));
         apply_one(slot, &change);
     }
-    View::of(slot.stored()).len() > 0
+    !View::of(slot.stored()).is_empty()
 }
 
 fn apply_one(slot: &mut Slot<'_>, change: &Change<'_>) {

@@ -5,8 +5,8 @@ mod by_score;
 
 use super::entry::Entries;
 use super::{Change, Entry, packed};
-use crate::tree::{Leaves, Tree};
 use crate::Progress;
+use crate::tree::{Leaves, Tree};
 use base::hash::KeyHasher;
 use by_member::Members;
 pub(in crate::zset) use by_score::Run;

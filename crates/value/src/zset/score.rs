@@ -127,7 +127,17 @@ mod tests {
         let nan = [&[DOUBLE][..], &f64::NAN.to_le_bytes()].concat();
         let negative_zero = [&[DOUBLE][..], &(-0.0f64).to_le_bytes()].concat();
         let one = [&[DOUBLE][..], &1f64.to_le_bytes()].concat();
-        for form in [&nan[..], &negative_zero, &one, &[0xe0, 7], &[0xe1, 0xff, 0], &[0xe8, 0], &[0xe7, 1, 1, 1, 1, 1, 1, 1, 1], &[0xf2, 0], &[]] {
+        for form in [
+            &nan[..],
+            &negative_zero,
+            &one,
+            &[0xe0, 7],
+            &[0xe1, 0xff, 0],
+            &[0xe8, 0],
+            &[0xe7, 1, 1, 1, 1, 1, 1, 1, 1],
+            &[0xf2, 0],
+            &[],
+        ] {
             assert_eq!(take(&mut &form[..]), None, "{form:?}");
         }
     }

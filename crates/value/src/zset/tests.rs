@@ -145,7 +145,8 @@ fn run(kept: &mut Kept, model: &mut Model, op: &Op) {
             kept.apply(&[Change::Add { score: *score, member }])
         }
         Op::AddMany(seed, count, is_same) => {
-            let entries: Vec<_> = (0..*count).map(|i| (member((seed + i * 17) % 3000), score(seed + i, *is_same))).collect();
+            let entries: Vec<_> =
+                (0..*count).map(|i| (member((seed + i * 17) % 3000), score(seed + i, *is_same))).collect();
             model.extend(entries.iter().cloned());
             let changes: Vec<_> = entries.iter().map(|(member, score)| Change::Add { score: *score, member }).collect();
             kept.apply(&changes)
@@ -231,7 +232,9 @@ fn bytes_are_as_documented() {
     kept.apply(&changes[..2]);
     assert_eq!(kept.packed, b"\x02\xf1\0\0\xc0\x3f\x03one\xe1\xe8\x03\x03two");
     assert!(validate(Encoding::PACKED, &kept.packed));
-    for broken in [&b""[..], b"\0", b"\x01\x01\x01a\0", b"\x02\x01\x01a\x02\x01a", b"\x02\x01\x01b\x01\x01a", b"\x01\x01\x02a"] {
+    for broken in
+        [&b""[..], b"\0", b"\x01\x01\x01a\0", b"\x02\x01\x01a\x02\x01a", b"\x02\x01\x01b\x01\x01a", b"\x01\x01\x02a"]
+    {
         assert!(!validate(Encoding::PACKED, broken), "{broken:?}");
     }
     assert!(!validate(Encoding(1), &kept.packed));

@@ -1,10 +1,10 @@
 //! Reading a sorted set in either form.
 
+use super::big::Run;
 use super::entry::{self, Entries};
 use super::{Big, Entry, packed};
 use crate::Stored;
 use crate::tree::Leaves;
-use super::big::Run;
 
 /// A sorted set, for reading. Ranks are from 0, in the order of the set.
 #[derive(Clone, Copy, Debug)]
