@@ -23,6 +23,7 @@ pub mod lcs;
 pub mod range;
 pub mod string;
 pub mod walk;
+pub mod zset;
 
 pub use error::TypeError;
 pub use kept::Kept;
