@@ -145,7 +145,7 @@ impl<E: Engine> Run<E> {
 
     fn splice(&mut self, key: &Key<'_>) {
         self.fetched(key);
-        let len = self.model.read_any(key).map(|stored| stored.value.len());
+        let len = self.model.read_any(key).map(|stored| stored.value.value().len());
         let Some(len) = len else { return };
         let (offset, bytes) = (self.rng.below(len as u64 + 20), self.value());
         self.engine.splice(key, offset, &bytes);
