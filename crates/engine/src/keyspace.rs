@@ -100,6 +100,10 @@ pub trait Keyspace {
     /// Some entry that is not expired, each about equally likely; `None` when there is none.
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>>;
 
+    /// A random number below `bound`, each equally likely; 0 when that is 0. For choices of elements, which are then recorded
+    /// by name.
+    fn random_below(&mut self, bound: u64) -> u64;
+
     /// Seconds since the entry was last used, from its stamp.
     fn idle_seconds(&self, stamp: u32) -> u64;
 

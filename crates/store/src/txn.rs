@@ -406,9 +406,7 @@ impl Keyspace for Txn<'_> {
 
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>> {
         let total = self.len(space);
-        let mut rng = self.scratch.rng.take().unwrap_or_else(|| base::Rng::new(self.store.clock.monotonic_ns()));
-        let mut pick = rng.below(total);
-        self.scratch.rng = Some(rng);
+        let mut pick = self.random_below(total);
         self.held
             .iter_mut()
             .find_map(|shard| {
@@ -422,6 +420,11 @@ impl Keyspace for Txn<'_> {
             })?
             .engine
             .random_entry(space)
+    }
+
+    fn random_below(&mut self, bound: u64) -> u64 {
+        let rng = self.scratch.rng.get_or_insert_with(|| base::Rng::new(self.store.clock.monotonic_ns()));
+        rng.below(bound)
     }
 
     fn idle_seconds(&self, stamp: u32) -> u64 {
