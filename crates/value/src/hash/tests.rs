@@ -256,7 +256,7 @@ proptest! {
     #[test]
     fn scans_miss_nothing_while_the_tree_changes(seed in any::<u64>(), fields in 600u64..3000) {
         let (mut hash, mut rng) = (Kept::new(), Rng::new(seed));
-        let stays = |number: u64| number % 4 == 0;
+        let stays = |number: u64| number.is_multiple_of(4);
         for number in 0..fields {
             hash.set(&text(number), b"value", None);
         }
