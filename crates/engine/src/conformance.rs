@@ -137,7 +137,7 @@ impl<E: Engine> Run<E> {
         let (value, expire_at) = (self.value(), self.expiration());
         let shared = SharedBytes::new(value.clone());
         let value = if self.rng.one_in(2) { Value::Bytes(&value) } else { Value::Shared(&shared) };
-        let encoding = Encoding(self.rng.below(8) as u8);
+        let encoding = Encoding(self.rng.below(u64::from(Encoding::BIG.0)) as u8);
         let new = NewEntry { kind: Type::String, encoding, value, expire_at };
         self.engine.write(key, &new);
         self.model.write(key, &new);
@@ -145,7 +145,7 @@ impl<E: Engine> Run<E> {
 
     fn splice(&mut self, key: &Key<'_>) {
         self.fetched(key);
-        let len = self.model.read_any(key).map(|stored| stored.value.len());
+        let len = self.model.read_any(key).map(|stored| stored.value.value().len());
         let Some(len) = len else { return };
         let (offset, bytes) = (self.rng.below(len as u64 + 20), self.value());
         self.engine.splice(key, offset, &bytes);
