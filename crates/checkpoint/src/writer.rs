@@ -14,7 +14,7 @@
 use crate::chunk::Chunk;
 use crate::dir::DataDir;
 use crate::feed::Feed;
-use crate::format::{Chain, FOOTER_LEN, FRAME_LEN, Footer, Frame, Header, Place};
+use crate::format::{BLOCK_LEN, Chain, FOOTER_LEN, FRAME_LEN, Footer, Frame, Header, Place};
 use crate::names::Name;
 use crate::{CheckpointError, FileInfo, SetId, SetInfo};
 use base::checksum::Crc32c;

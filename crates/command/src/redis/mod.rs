@@ -14,6 +14,7 @@ pub mod lcs;
 pub mod object;
 mod options;
 pub mod scan;
+mod scanning;
 pub mod string;
 pub mod string_numbers;
 pub mod string_ranges;

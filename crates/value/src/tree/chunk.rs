@@ -81,8 +81,10 @@ impl Chunk {
 
     /// The bytes, to be changed in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        self.splice(0..0, 0);
         let len = self.len;
+        if Arc::get_mut(&mut self.bytes).is_none() {
+            self.bytes = copied(self.bytes.len(), &[(0, &self.bytes[..len])]);
+        }
         Arc::get_mut(&mut self.bytes).map_or(&mut [], |bytes| &mut bytes[..len])
     }
 
