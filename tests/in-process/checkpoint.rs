@@ -40,7 +40,7 @@ fn checkpoint(
 /// An empty store with what the set holds.
 fn loaded(server: &TestServer, dir: &DataDir, set: &SetInfo) -> Store {
     let loaded = store(&server.clock, SHARDS, None, memory);
-    let sink = |key: &engine::Key<'_>, entry: &engine::NewEntry<'_>| loaded.load(key, entry);
+    let sink = |effect: &engine::Effect<'_>| loaded.load(effect);
     load(dir, set, 2, &loaded.hasher, &sink, &LoadProgress::default()).expect("the set is whole");
     loaded
 }

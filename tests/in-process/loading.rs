@@ -4,7 +4,7 @@ use crate::harness::{SHARDS, START_MS, TestServer, memory};
 use crate::reply::Reply;
 use crate::served::Served;
 use base::{DbIndex, KeyspaceId};
-use engine::{Encoding, NewEntry, Type, Value};
+use engine::{Effect, Encoding, Value};
 use std::sync::mpsc::channel;
 
 /// When upkeep has removed what expires now.
@@ -74,9 +74,9 @@ fn a_server_answers_before_its_data_is_there() {
             wait.recv()?;
             for number in 0..1000 {
                 let (name, value) = (format!("key:{number}"), format!("value:{number}"));
-                let (kind, encoding, value) = (Type::String, Encoding::PLAIN, Value::Bytes(value.as_bytes()));
-                let entry = NewEntry { kind, encoding, value, expire_at: None };
-                shared.store.load(&shared.store.key(KeyspaceId(0), name.as_bytes()), &entry);
+                let key = shared.store.key(KeyspaceId(0), name.as_bytes());
+                let (encoding, value) = (Encoding::PLAIN, Value::Bytes(value.as_bytes()));
+                shared.store.load(&Effect::Set { key, value, encoding, expire_at: None });
             }
             Ok(())
         }),

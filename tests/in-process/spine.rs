@@ -6,7 +6,7 @@
 
 use crate::harness::{SHARDS, START_MS, TestServer, fetching, memory, request, store};
 use base::{Rng, UnixMs};
-use engine::{Engine, Entry, EntrySink, NewEntry, Type, WalkProgress};
+use engine::{Engine, Entry, EntrySink, WalkProgress};
 use std::sync::{Arc, Mutex};
 
 /// SET, GET, INCR, EXPIRE, DEL and MULTI go through every layer and come out of the record the same.
@@ -245,13 +245,8 @@ fn a_checkpoint_and_the_records_after_it_give_the_present() {
     let loaded = store(&server.clock, SHARDS, None, memory);
     for (space, key, value, expire_at) in rows.0.lock().expect("no test panics while holding it").iter() {
         let key = loaded.key(*space, key);
-        let entry = NewEntry {
-            kind: Type::String,
-            encoding: engine::Encoding::PLAIN,
-            value: engine::Value::Bytes(value),
-            expire_at: *expire_at,
-        };
-        loaded.load(&key, &entry);
+        let (encoding, value) = (engine::Encoding::PLAIN, engine::Value::Bytes(value));
+        loaded.load(&engine::Effect::Set { key, value, encoding, expire_at: *expire_at });
     }
     assert_eq!(loaded.digest(cut_ms), cut, "the checkpoint is the state at its cut");
     server.assert_replica_agrees();

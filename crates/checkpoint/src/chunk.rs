@@ -1,29 +1,76 @@
-//! What goes from a shard to a writer thread: the payload of one block.
+//! What goes from a shard to a writer thread: the payload of one block, or a tree that becomes several.
 
-use engine::SharedBytes;
+use base::{KeyspaceId, UnixMs};
+use cmdlog::record;
+use engine::{SharedBig, SharedBytes};
+use value::Progress;
 
-/// Encoded entries. A big value is not copied: it stands at the end, shared with the store.
-pub(crate) struct Chunk {
-    pub bytes: Vec<u8>,
-    pub tail: Option<SharedBytes>,
-    pub entries: u32,
-    /// Whether `tail` stays in the store, as far as is known.
-    pub is_walked: bool,
+/// Something to be written.
+pub(crate) enum Chunk {
+    /// Encoded entries: one block.
+    Entries {
+        /// All but `tail`.
+        bytes: Vec<u8>,
+        /// A big value is not copied: it stands at the end, shared with the store.
+        tail: Option<SharedBytes>,
+        /// How many.
+        entries: u32,
+        /// Whether `tail` stays in the store, as far as is known.
+        is_walked: bool,
+    },
+    /// An entry that is a tree.
+    Tree(Box<Tree>),
+}
+
+/// A tree as it was at the cut.
+pub(crate) struct Tree {
+    pub space: KeyspaceId,
+    pub key: Vec<u8>,
+    pub big: SharedBig,
+    pub expire_at: Option<UnixMs>,
 }
 
 impl Chunk {
-    /// Bytes of memory it holds, the shared value included: whoever overwrites it in the store leaves it to us alone.
+    /// Bytes of memory it holds, what is shared included: whoever overwrites that in the store leaves it to us alone.
     pub fn memory_bytes(&self) -> u64 {
-        (self.bytes.capacity() + self.tail.as_ref().map_or(0, |tail| tail.len())) as u64
+        match self {
+            Self::Entries { bytes, tail, .. } => (bytes.capacity() + tail.as_ref().map_or(0, |tail| tail.len())) as u64,
+            Self::Tree(tree) => (tree.key.capacity() + tree.big.memory_bytes()) as u64,
+        }
     }
 
-    /// Bytes among them that count for the walk alone.
+    /// Bytes among them that count for the walk alone. All of a tree do: a write copies only what it touches of it.
     pub fn walked_bytes(&self) -> u64 {
-        if self.is_walked { self.tail().len() as u64 } else { 0 }
+        match self {
+            Self::Entries { tail: Some(tail), is_walked: true, .. } => tail.len() as u64,
+            Self::Entries { .. } => 0,
+            Self::Tree(tree) => tree.big.memory_bytes() as u64,
+        }
     }
+}
 
-    /// The shared value's bytes.
-    pub fn tail(&self) -> &[u8] {
-        self.tail.as_ref().map_or(&[], |tail| tail.as_slice())
+impl Tree {
+    /// Writes it as parts of about `part_len` bytes, in order: `write(head, changes, is_last)`. A part is one effect; the last
+    /// one may be followed by the expiration.
+    pub fn parts<E>(
+        &self,
+        part_len: usize,
+        mut write: impl FnMut(&[u8], &[u8], bool) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (mut head, mut changes, mut from) = (Vec::new(), Vec::new(), Progress::default());
+        loop {
+            head.clear();
+            changes.clear();
+            let next = self.big.write_changes(from, part_len, &mut changes);
+            record::put_edit_head(&mut head, self.space, &self.key, self.big.kind(), changes.len());
+            if let (None, Some(at)) = (next, self.expire_at) {
+                record::put_expire(&mut changes, self.space, &self.key, at);
+            }
+            write(&head, &changes, next.is_none())?;
+            match next {
+                Some(next) => from = next,
+                None => return Ok(()),
+            }
+        }
     }
 }

@@ -11,10 +11,11 @@
 //! F4. The set is complete when every sink was finished. One that is dropped before aborts the feed, so that a walk which was
 //!     given up, or a store that went away, can never look like a whole set.
 
-use crate::chunk::Chunk;
+use crate::chunk::{Chunk, Tree};
 use crate::format::BLOCK_LEN;
 use base::KeyspaceId;
-use engine::{Backlog, Entry, EntrySink, SharedBytes, Type, Value};
+use cmdlog::record;
+use engine::{Backlog, Entry, EntrySink, SharedBig, SharedBytes, Type, Value};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -177,15 +178,25 @@ struct FeedSink {
 impl FeedSink {
     fn save_shared(&mut self, space: KeyspaceId, entry: &Entry<'_>, value: &SharedBytes) {
         let mut bytes = Vec::with_capacity(entry.key.len() + 48);
-        cmdlog::record::put_set_head(&mut bytes, space, entry.key, entry.encoding, entry.expire_at, value.len());
-        let chunk = Chunk { bytes, tail: Some(SharedBytes::clone(value)), entries: 1, is_walked: self.is_walking };
+        put_head(&mut bytes, space, entry);
+        let tail = Some(SharedBytes::clone(value));
+        self.send_now(Chunk::Entries { bytes, tail, entries: 1, is_walked: self.is_walking });
+    }
+
+    fn save_tree(&mut self, space: KeyspaceId, entry: &Entry<'_>, big: &SharedBig) {
+        let (key, big) = (entry.key.to_vec(), SharedBig::clone(big));
+        self.send_now(Chunk::Tree(Box::new(Tree { space, key, big, expire_at: entry.expire_at })));
+    }
+
+    /// Sends what is not collected with other entries.
+    fn send_now(&mut self, chunk: Chunk) {
         self.shared.backlog.charge(chunk.memory_bytes(), chunk.walked_bytes());
         self.shared.push(chunk);
     }
 
     fn send(&mut self) {
         let (bytes, entries) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.entries));
-        let chunk = Chunk { bytes, tail: None, entries, is_walked: false };
+        let chunk = Chunk::Entries { bytes, tail: None, entries, is_walked: false };
         self.recharge(chunk.memory_bytes());
         self.charged = 0;
         if entries > 0 {
@@ -204,23 +215,30 @@ impl FeedSink {
     }
 }
 
+/// All of an entry but its value.
+fn put_head(out: &mut Vec<u8>, space: KeyspaceId, entry: &Entry<'_>) {
+    let Entry { key, kind, encoding, value, expire_at, .. } = *entry;
+    match kind {
+        Type::String => record::put_set_head(out, space, key, encoding, expire_at, value.len()),
+        _ => record::put_store_head(out, space, key, kind, encoding, expire_at, value.len()),
+    }
+}
+
 impl EntrySink for FeedSink {
     fn save(&mut self, space: KeyspaceId, entry: &Entry<'_>) {
         if self.shared.aborted.load(Ordering::Relaxed) {
             return;
         }
-        // A further type needs a form of its own here and in the loader.
-        let Type::String = entry.kind;
-        if let Value::Shared(value) = entry.value
-            && value.len() > SHARE_LEN_MIN
-        {
-            return self.save_shared(space, entry, value);
+        match entry.value {
+            Value::Shared(value) if value.len() > SHARE_LEN_MIN => return self.save_shared(space, entry, value),
+            Value::Big(big) => return self.save_tree(space, entry, big),
+            Value::Shared(_) | Value::Bytes(_) => {}
         }
         if self.bytes.capacity() == 0 {
             self.bytes.reserve_exact(BLOCK_LEN + CHUNK_SLACK);
         }
         let out = &mut self.bytes;
-        cmdlog::record::put_set_head(out, space, entry.key, entry.encoding, entry.expire_at, entry.value.len());
+        put_head(out, space, entry);
         out.extend_from_slice(entry.value.bytes());
         self.entries += 1;
         self.recharge(self.bytes.capacity() as u64);

@@ -14,10 +14,10 @@ use crate::feed::SHARE_LEN_MIN;
 use crate::format::{Chain, FOOTER_LEN, FRAME_LEN, Footer, Frame, Header, Place, SNAPSHOT};
 use crate::names::Name;
 use crate::{CheckpointError, FileInfo, SetInfo};
-use base::KeyspaceId;
 use base::checksum::crc32c;
 use base::hash::KeyHasher;
-use engine::{Effect, Key, NewEntry, SharedBytes, Type, Value};
+use base::{KeyspaceId, UnixMs};
+use engine::{Effect, Encoding, Key, SharedBytes, Type, Value};
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub fn load(
     set: &SetInfo,
     threads: usize,
     hasher: &KeyHasher,
-    store: &(dyn Fn(&Key<'_>, &NewEntry<'_>) + Sync),
+    store: &(dyn Fn(&Effect<'_>) + Sync),
     progress: &LoadProgress,
 ) -> Result<LoadReport, CheckpointError> {
     progress.bytes_total.store(set.bytes(), Ordering::Relaxed);
@@ -112,9 +112,10 @@ pub struct SnapshotBlock<'a> {
     pub offset: u64,
     /// Which block it is, from 0.
     pub number: u64,
-    /// How many entries it says it has.
+    /// How many entries it says it has; none when it is a part of a tree that goes on in the next block.
     pub entries: u32,
-    /// The entries, each encoded as an [`Effect::Set`]: see [`cmdlog::effects`].
+    /// The entries, each encoded as [`Effect::Set`] or [`Effect::Store`]; or a part of a tree, an [`Effect::Edit`], in the last
+    /// one of which an [`Effect::Expire`] may follow. See [`cmdlog::effects`].
     pub payload: &'a [u8],
 }
 
@@ -148,7 +149,8 @@ impl SnapshotReader {
     /// # Errors
     /// As [`load`]; nothing can be read behind the damage.
     pub fn next_block(&mut self) -> Result<Option<SnapshotBlock<'_>>, CheckpointError> {
-        let Some(Block { at, number, frame }) = self.source.next(&mut self.bytes)? else { return Ok(None) };
+        let next = self.source.next(&mut self.source.cursor.lock(), &mut self.bytes)?;
+        let Some(Block { at, number, frame }) = next else { return Ok(None) };
         self.source.check_payload(&Block { at, number, frame }, &self.bytes)?;
         Ok(Some(SnapshotBlock { offset: at, number, entries: frame.entries, payload: &self.bytes }))
     }
@@ -273,8 +275,7 @@ impl Source {
     }
 
     /// Reads the next block into `bytes`; `None` after the last.
-    fn next(&self, bytes: &mut Vec<u8>) -> Result<Option<Block>, CheckpointError> {
-        let cursor = &mut *self.cursor.lock();
+    fn next(&self, cursor: &mut Cursor, bytes: &mut Vec<u8>) -> Result<Option<Block>, CheckpointError> {
         if cursor.is_done {
             return Ok(None);
         }
@@ -330,6 +331,11 @@ impl Source {
 }
 
 impl Source {
+    /// The file ends where a part of a tree should be.
+    fn ends_in_tree(&self) -> CheckpointError {
+        self.damaged(self.end, "the blocks end within a collection".to_owned(), "that collection".to_owned())
+    }
+
     /// Compares a block's bytes with its checksum.
     fn check_payload(&self, block: &Block, bytes: &[u8]) -> Result<(), CheckpointError> {
         let Block { at, number, frame } = *block;
@@ -352,7 +358,7 @@ struct Load<'l> {
     /// Ascending.
     spaces: &'l [KeyspaceId],
     hasher: &'l KeyHasher,
-    store: &'l (dyn Fn(&Key<'_>, &NewEntry<'_>) + Sync),
+    store: &'l (dyn Fn(&Effect<'_>) + Sync),
     progress: &'l LoadProgress,
     failed: AtomicBool,
 }
@@ -371,16 +377,29 @@ impl Load<'_> {
         let (mut entries, mut bytes) = (0, Vec::new());
         let count = self.sources.len();
         for source in self.sources.iter().cycle().skip(first % count.max(1)).take(count) {
-            while !self.failed.load(Ordering::Relaxed)
-                && let Some(block) = source.next(&mut bytes)?
-            {
+            while !self.failed.load(Ordering::Relaxed) {
+                // Blocks are taken in turns by all threads; those of one tree by one, since their order counts.
+                let mut cursor = source.cursor.lock();
+                let Some(mut block) = source.next(&mut cursor, &mut bytes)? else { break };
+                while block.frame.entries == 0 {
+                    self.load_part(source, &block, &bytes)?;
+                    self.count(&block);
+                    block = source.next(&mut cursor, &mut bytes)?.ok_or_else(|| source.ends_in_tree())?;
+                }
+                drop(cursor);
                 self.load_block(source, &block, &mut bytes)?;
-                entries += u64::from(block.frame.entries);
-                self.progress.entries_done.fetch_add(u64::from(block.frame.entries), Ordering::Relaxed);
-                self.progress.bytes_done.fetch_add(FRAME_LEN as u64 + block.frame.len, Ordering::Relaxed);
+                entries += self.count(&block);
             }
         }
         Ok(entries)
+    }
+
+    /// Counts a block as done, and gives how many entries it has.
+    fn count(&self, block: &Block) -> u64 {
+        let entries = u64::from(block.frame.entries);
+        self.progress.entries_done.fetch_add(entries, Ordering::Relaxed);
+        self.progress.bytes_done.fetch_add(FRAME_LEN as u64 + block.frame.len, Ordering::Relaxed);
+        entries
     }
 
     /// Checks a block and stores its entries.
@@ -392,32 +411,88 @@ impl Load<'_> {
         let mut big = None;
         for effect in cmdlog::effects(bytes, self.hasher) {
             let effect = effect.map_err(|error| damaged(error.to_string()))?;
-            let Effect::Set { key, value, encoding, expire_at } = effect else {
-                return Err(damaged("something that is no entry".to_owned()));
+            let value_len = match effect {
+                Effect::Set { value, .. } | Effect::Store { value, .. } => value.len(),
+                Effect::Edit { .. } => 0,
+                Effect::Expire { .. } if seen == 1 && frame.entries == 1 => {
+                    (self.store)(&effect);
+                    continue;
+                }
+                _ => return Err(damaged("something that is no entry".to_owned())),
             };
-            if self.spaces.binary_search(&key.space).is_err() {
-                return Err(damaged(format!("an entry of keyspace {}, which the header does not name", key.space)));
-            }
+            self.check_space(&effect).map_err(damaged)?;
             seen = seen.saturating_add(1);
-            let new = NewEntry { kind: Type::String, encoding, value, expire_at };
-            if frame.entries == 1 && value.len() > SHARE_LEN_MIN {
-                big = Some((key.bytes.to_vec(), key.space, encoding, expire_at, value.len()));
+            if frame.entries == 1 && value_len > SHARE_LEN_MIN {
+                big = Some(BigValue::new(&effect, value_len));
             } else if seen <= frame.entries {
-                (self.store)(&key, &new);
+                (self.store)(&effect);
             }
         }
         if seen != frame.entries {
             return Err(damaged(format!("{seen} entries, expected {}", frame.entries)));
         }
         // A big value stands at the end of its block; the block's memory becomes the value's.
-        if let Some((key, space, encoding, expire_at, len)) = big {
+        if let Some(big) = big {
             let mut value = std::mem::take(bytes);
-            value.drain(..value.len().saturating_sub(len));
+            value.drain(..value.len().saturating_sub(big.len));
             value.shrink_to_fit();
             let value = SharedBytes::new(value);
-            let new = NewEntry { kind: Type::String, encoding, value: Value::Shared(&value), expire_at };
-            (self.store)(&Key::new(self.hasher, space, &key), &new);
+            big.store(self.hasher, Value::Shared(&value), self.store);
         }
         Ok(())
+    }
+
+    /// Checks a block that is a part of a tree, not the last one, and adds it to the tree.
+    fn load_part(&self, source: &Source, block: &Block, bytes: &[u8]) -> Result<(), CheckpointError> {
+        source.check_payload(block, bytes)?;
+        let damaged = |what: String| source.damaged(block.at, what, "the collection it is a part of".to_owned());
+        for effect in cmdlog::effects(bytes, self.hasher) {
+            let effect = effect.map_err(|error| damaged(error.to_string()))?;
+            if !matches!(effect, Effect::Edit { .. }) {
+                return Err(damaged("something that is no part of a collection".to_owned()));
+            }
+            self.check_space(&effect).map_err(damaged)?;
+            (self.store)(&effect);
+        }
+        Ok(())
+    }
+
+    fn check_space(&self, effect: &Effect<'_>) -> Result<(), String> {
+        let unknown = |key: &&Key<'_>| self.spaces.binary_search(&key.space).is_err();
+        effect
+            .keys()
+            .find(unknown)
+            .map_or(Ok(()), |key| Err(format!("an entry of keyspace {}, which the header does not name", key.space)))
+    }
+}
+
+/// An entry but its big value.
+struct BigValue {
+    key: Vec<u8>,
+    space: KeyspaceId,
+    kind: Type,
+    encoding: Encoding,
+    expire_at: Option<UnixMs>,
+    len: usize,
+}
+
+impl BigValue {
+    /// Of a [`Effect::Set`] or [`Effect::Store`] whose value has this length.
+    fn new(effect: &Effect<'_>, len: usize) -> Self {
+        let (key, kind, encoding, expire_at) = match *effect {
+            Effect::Set { key, encoding, expire_at, .. } => (key, Type::String, encoding, expire_at),
+            Effect::Store { key, kind, encoding, expire_at, .. } => (key, kind, encoding, expire_at),
+            _ => unreachable!("only these have a value"),
+        };
+        Self { key: key.bytes.to_vec(), space: key.space, kind, encoding, expire_at, len }
+    }
+
+    fn store(&self, hasher: &KeyHasher, value: Value<'_>, store: &(dyn Fn(&Effect<'_>) + Sync)) {
+        let Self { kind, encoding, expire_at, .. } = *self;
+        let key = Key::new(hasher, self.space, &self.key);
+        store(&match kind {
+            Type::String => Effect::Set { key, value, encoding, expire_at },
+            _ => Effect::Store { key, kind, encoding, value, expire_at },
+        });
     }
 }

@@ -9,7 +9,7 @@ mod paper;
 use crate::*;
 use base::hash::KeyHasher;
 use base::{HistoryId, KeyspaceId, Lsn, Rng};
-use engine::{Backlog, Encoding, Entry, Key, NewEntry, SharedBytes, Type, Value};
+use engine::{Backlog, Effect, Encoding, Entry, SharedBytes, Type, Value};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -98,8 +98,9 @@ fn checkpoint(
 
 fn load_set(dir: &DataDir, set: &SetInfo, threads: usize) -> Result<Contents, CheckpointError> {
     let loaded = Mutex::new(Contents::new());
-    let store = |key: &Key<'_>, new: &NewEntry<'_>| {
-        let row = (new.value.bytes().to_vec(), new.encoding.0, new.expire_at);
+    let store = |effect: &Effect<'_>| {
+        let Effect::Set { key, value, encoding, expire_at } = effect else { panic!("{effect:?} was not saved") };
+        let row = (value.bytes().to_vec(), encoding.0, *expire_at);
         let before = loaded.lock().insert((key.space.0, key.bytes.to_vec()), row);
         assert!(before.is_none(), "loaded twice");
     };

@@ -11,9 +11,10 @@
 //! W2. A single write has at most `WRITE_LEN_MAX` bytes, and a file never has more than `sync_every_bytes` of unsynced
 //!     data, so that a log on the same device waits for little of ours.
 
+use crate::chunk::Chunk;
 use crate::dir::DataDir;
 use crate::feed::Feed;
-use crate::format::{Chain, FOOTER_LEN, FRAME_LEN, Footer, Frame, Header, Place};
+use crate::format::{BLOCK_LEN, Chain, FOOTER_LEN, FRAME_LEN, Footer, Frame, Header, Place};
 use crate::names::Name;
 use crate::{CheckpointError, FileInfo, SetId, SetInfo};
 use base::checksum::Crc32c;
@@ -296,7 +297,16 @@ impl Drop for EndOfThread<'_> {
 fn write_file(file: Arc<dyn File>, header: &Header, sync_every: u64, feed: &Feed) -> Result<FileInfo, CheckpointError> {
     let mut writer = SnapshotWriter::begin(file, header, sync_every)?;
     while let Some(chunk) = feed.take() {
-        let result = writer.write_block(&chunk.bytes, chunk.tail(), chunk.entries);
+        let result = match &chunk {
+            Chunk::Entries { bytes, tail, entries, .. } => {
+                writer.write_block(bytes, tail.as_ref().map_or(&[], |tail| tail.as_slice()), *entries)
+            }
+            // A block of no entry goes on in the next one.
+            Chunk::Tree(tree) => tree.parts(BLOCK_LEN, |head, changes, is_last| {
+                writer.write_block(head, changes, u32::from(is_last))?;
+                if feed.is_aborted() { Err(CheckpointError::Aborted) } else { Ok(()) }
+            }),
+        };
         feed.release(chunk);
         result?;
     }

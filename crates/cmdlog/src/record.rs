@@ -12,7 +12,8 @@
 
 use base::hash::KeyHasher;
 use base::{KeyspaceId, UnixMs, varint};
-use engine::{Effect, Encoding, Key, Value};
+use engine::{Effect, Encoding, Key, Type, Value};
+use value::wire::{self, put_string, take_string};
 
 /// Operation numbers. Never reused, never renumbered.
 mod operation {
@@ -24,8 +25,11 @@ mod operation {
     pub const RENAME: u8 = 6;
     pub const CLEAR: u8 = 7;
     pub const SWAP: u8 = 8;
+    pub const STORE: u8 = 9;
+    pub const EDIT: u8 = 10;
+    pub const COPY: u8 = 11;
 
-    /// SET: an expiration follows.
+    /// SET, STORE: an expiration follows.
     pub const WITH_EXPIRATION: u8 = 0x80;
     /// SET: an encoding byte other than 0 follows.
     pub const WITH_ENCODING: u8 = 0x40;
@@ -58,16 +62,26 @@ impl RecordBuilder {
                 put_set_head(out, key.space, key.bytes, encoding, expire_at, value.len());
                 out.extend_from_slice(value.bytes());
             }
+            Effect::Store { ref key, kind, encoding, value, expire_at } => {
+                put_store_head(out, key.space, key.bytes, kind, encoding, expire_at, value.len());
+                out.extend_from_slice(value.bytes());
+            }
+            Effect::Edit { ref key, kind, changes } => {
+                put_edit_head(out, key.space, key.bytes, kind, changes.len());
+                out.extend_from_slice(changes);
+            }
+            Effect::Copy { ref from, ref to } => {
+                put_key(out, operation::COPY, from);
+                varint::put(out, u64::from(to.space.0));
+                put_string(out, to.bytes);
+            }
             Effect::Splice { ref key, offset, bytes } => {
                 put_key(out, operation::SPLICE, key);
                 varint::put(out, offset);
                 put_string(out, bytes);
             }
             Effect::Delete { ref key } => put_key(out, operation::DELETE, key),
-            Effect::Expire { ref key, at } => {
-                put_key(out, operation::EXPIRE, key);
-                varint::put(out, varint::zigzag(at));
-            }
+            Effect::Expire { ref key, at } => put_expire(out, key.space, key.bytes, at),
             Effect::Persist { ref key } => put_key(out, operation::PERSIST, key),
             Effect::Rename { ref from, ref to } => {
                 put_key(out, operation::RENAME, from);
@@ -104,6 +118,41 @@ pub fn put_set_head(
     varint::put(out, value_len as u64);
 }
 
+/// Everything of an [`Effect::Store`] but the value's bytes, which follow it.
+pub fn put_store_head(
+    out: &mut Vec<u8>,
+    space: KeyspaceId,
+    key: &[u8],
+    kind: Type,
+    encoding: Encoding,
+    expire_at: Option<UnixMs>,
+    value_len: usize,
+) {
+    let with_expiration = if expire_at.is_some() { operation::WITH_EXPIRATION } else { 0 };
+    put_space(out, operation::STORE | with_expiration, space);
+    put_string(out, key);
+    out.extend_from_slice(&[kind as u8, encoding.0]);
+    if let Some(at) = expire_at {
+        varint::put(out, varint::zigzag(at));
+    }
+    varint::put(out, value_len as u64);
+}
+
+/// Everything of an [`Effect::Edit`] but the changes, which follow it.
+pub fn put_edit_head(out: &mut Vec<u8>, space: KeyspaceId, key: &[u8], kind: Type, changes_len: usize) {
+    put_space(out, operation::EDIT, space);
+    put_string(out, key);
+    out.push(kind as u8);
+    varint::put(out, changes_len as u64);
+}
+
+/// An [`Effect::Expire`].
+pub fn put_expire(out: &mut Vec<u8>, space: KeyspaceId, key: &[u8], at: UnixMs) {
+    put_space(out, operation::EXPIRE, space);
+    put_string(out, key);
+    varint::put(out, varint::zigzag(at));
+}
+
 fn put_space(out: &mut Vec<u8>, operation: u8, space: KeyspaceId) {
     out.push(operation);
     varint::put(out, u64::from(space.0));
@@ -112,11 +161,6 @@ fn put_space(out: &mut Vec<u8>, operation: u8, space: KeyspaceId) {
 fn put_key(out: &mut Vec<u8>, operation: u8, key: &Key<'_>) {
     put_space(out, operation, key.space);
     put_string(out, key.bytes);
-}
-
-fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
-    varint::put(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
 }
 
 /// Bytes that are no record of ours.
@@ -158,7 +202,12 @@ fn take_effect<'a>(rest: &mut &'a [u8], hasher: &KeyHasher, offset: usize) -> Re
     let Some((&first, tail)) = rest.split_first() else { return Err(DecodeError::Malformed { offset }) };
     *rest = tail;
     let operation = first & !(operation::WITH_EXPIRATION | operation::WITH_ENCODING);
-    if operation != operation::SET && first != operation || !(operation::SET..=operation::SWAP).contains(&operation) {
+    let flags = match operation {
+        operation::SET => operation::WITH_EXPIRATION | operation::WITH_ENCODING,
+        operation::STORE => operation::WITH_EXPIRATION,
+        _ => 0,
+    };
+    if first & !flags != operation || !(operation::SET..=operation::COPY).contains(&operation) {
         return Err(DecodeError::UnknownOperation { operation: first, offset });
     }
     take_fields(rest, hasher, first, operation).ok_or(DecodeError::Malformed { offset })
@@ -182,6 +231,25 @@ fn take_fields<'a>(rest: &mut &'a [u8], hasher: &KeyHasher, first: u8, operation
         operation::DELETE => Effect::Delete { key },
         operation::EXPIRE => Effect::Expire { key, at: take_time(rest)? },
         operation::PERSIST => Effect::Persist { key },
+        operation::STORE => {
+            let (kind, encoding) = (take_collection(rest)?, Encoding(wire::take_byte(rest)?));
+            let expire_at = if first & operation::WITH_EXPIRATION == 0 { None } else { Some(take_time(rest)?) };
+            let value = Value::Bytes(take_string(rest)?);
+            (encoding.0 < Encoding::BIG.0).then_some(Effect::Store { key, kind, encoding, value, expire_at })?
+        }
+        operation::EDIT => {
+            let kind = take_collection(rest)?;
+            let changes = take_string(rest)?;
+            (!changes.is_empty() && value::check_changes(kind, changes)).then_some(Effect::Edit {
+                key,
+                kind,
+                changes,
+            })?
+        }
+        operation::COPY => {
+            let space = take_space(rest)?;
+            Effect::Copy { from: key, to: Key::new(hasher, space, take_string(rest)?) }
+        }
         _ => Effect::Rename { from: key, to: Key::new(hasher, space, take_string(rest)?) },
     })
 }
@@ -194,18 +262,14 @@ fn take_time(rest: &mut &[u8]) -> Option<UnixMs> {
     varint::take(rest).map(varint::unzigzag)
 }
 
-/// An encoding other than [`Encoding::PLAIN`], which has no byte (R2).
+/// The encoding of a string, other than [`Encoding::PLAIN`], which has no byte (R2).
 fn take_encoding(rest: &mut &[u8]) -> Option<Encoding> {
-    let (&number, tail) = rest.split_first()?;
-    *rest = tail;
-    (1..8).contains(&number).then_some(Encoding(number))
+    wire::take_byte(rest).filter(|number| (1..Encoding::BIG.0).contains(number)).map(Encoding)
 }
 
-fn take_string<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = usize::try_from(varint::take(rest)?).ok()?;
-    let (string, tail) = rest.split_at_checked(length)?;
-    *rest = tail;
-    Some(string)
+/// A type that is no string.
+fn take_collection(rest: &mut &[u8]) -> Option<Type> {
+    wire::take_byte(rest).and_then(Type::from_number).filter(|kind| *kind != Type::String)
 }
 
 #[cfg(test)]
@@ -234,6 +298,14 @@ mod tests {
             Effect::Rename { from: key, to: Key::new(&hasher, KeyspaceId(2), b"to") },
             Effect::Clear { space: KeyspaceId(2) },
             Effect::Swap { a: KeyspaceId(0), b: KeyspaceId(2) },
+            Effect::Store {
+                key,
+                kind: Type::Hash,
+                encoding: Encoding(1),
+                value: Value::Bytes(b"p"),
+                expire_at: Some(1),
+            },
+            Effect::Copy { from: key, to: Key::new(&hasher, KeyspaceId(3), b"to") },
         ] {
             record.push(&effect);
         }
@@ -247,6 +319,8 @@ mod tests {
             b"\x06\x02\x01k\x02to",
             b"\x07\x02",
             b"\x08\x00\x02",
+            b"\x89\x02\x01k\x04\x01\x02\x01p",
+            b"\x0b\x02\x01k\x03\x02to",
         ]
         .concat();
         assert_eq!(record.bytes(), expected);
@@ -264,7 +338,7 @@ mod tests {
 
     #[test]
     fn unknown_operations_are_refused_by_name() {
-        assert_eq!(reencode(&[0x09, 0]), Err(DecodeError::UnknownOperation { operation: 9, offset: 0 }));
+        assert_eq!(reencode(&[0x0c, 0]), Err(DecodeError::UnknownOperation { operation: 12, offset: 0 }));
         assert_eq!(
             reencode(&[0x03, 0, 0, 0x83, 0, 0]),
             Err(DecodeError::UnknownOperation { operation: 0x83, offset: 3 })

@@ -99,6 +99,27 @@ settings! {
     /// `lfu-decay-time`: minutes after which the frequency counter loses one; 0 for never.
     lfu_decay_minutes: u32,
 
+    /// `hash-max-listpack-entries`: hashes of at most this many fields are packed into one buffer (`listpack`).
+    hash_packed_entries: u64,
+    /// `hash-max-listpack-value`: a hash with a longer field or value is not packed.
+    hash_packed_value: u64,
+    /// `list-max-listpack-size`: lists of at most this many elements are packed into one buffer; -1 to -5 mean at most 4, 8, 16, 32 or 64 KiB.
+    list_packed_size: i64,
+    /// `set-max-intset-entries`: sets of at most this many integers are packed as numbers (`intset`).
+    set_integer_entries: u64,
+    /// `set-max-listpack-entries`: sets of at most this many members are packed into one buffer.
+    set_packed_entries: u64,
+    /// `set-max-listpack-value`: a set with a longer member is not packed.
+    set_packed_value: u64,
+    /// `zset-max-listpack-entries`: sorted sets of at most this many members are packed into one buffer.
+    zset_packed_entries: u64,
+    /// `zset-max-listpack-value`: a sorted set with a longer member is not packed.
+    zset_packed_value: u64,
+    /// `stream-node-max-bytes`: bytes of a node of a stream, at most; 0 sets no limit.
+    stream_node_bytes: u64,
+    /// `stream-node-max-entries`: entries of a node of a stream, at most; 0 sets no limit.
+    stream_node_entries: u64,
+
     /// `appendonly`: whether changes are written to the command log.
     appendonly: bool,
     /// `appendfsync`: when the command log is made durable.

@@ -151,7 +151,7 @@ impl Durability {
     fn load_set(&self, set: &SetInfo) -> Result<u64, DurabilityError> {
         let store = &self.parts.store;
         let threads = thread::available_parallelism().map_or(1, usize::from);
-        let put = |key: &engine::Key<'_>, entry: &engine::NewEntry<'_>| store.load(key, entry);
+        let put = |effect: &engine::Effect<'_>| store.load(effect);
         let report = checkpoint::load(&self.dir, set, threads, &store.hasher, &put, &self.loading.set)?;
         if report.spaces.len() > store.spaces.count() {
             let (found, configured) = (report.spaces.len(), store.spaces.count());

@@ -3,6 +3,7 @@
 use crate::bucket::Mark;
 use crate::checkpoint::Checkpoint;
 use crate::clean::TableCleaning;
+use crate::edit::{Edit, Edited, Outcome};
 use crate::entries::Entries;
 use crate::eviction::Pool;
 use crate::extent::{self, Heap};
@@ -17,8 +18,11 @@ use crate::wheel::{Item, Wheel};
 use base::hash::KeyHasher;
 use base::slot::slot_of;
 use base::{KeyspaceId, Rng, UnixMs};
-use engine::{Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, WalkProgress};
+use engine::{
+    Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, SharedBig, Type, Value, WalkProgress,
+};
 use std::sync::Arc;
+use value::{Body, Limits};
 
 /// What an entry costs in the table: a cell of a bucket nine tenths full.
 const CELL_COST_BYTES: usize = 7;
@@ -53,6 +57,8 @@ pub struct MemEngine {
     pub(crate) memory: Arc<MemoryUse>,
     pub(crate) stamps: Stamps,
     pub(crate) rng: Rng,
+    /// Up to where collections are packed.
+    limits: Arc<Limits>,
     pub(crate) now: UnixMs,
     /// The mark of the running or last checkpoint.
     pub(crate) mark: Mark,
@@ -101,6 +107,7 @@ impl MemEngine {
             memory,
             stamps: Stamps::new(Arc::default()),
             rng,
+            limits: Arc::default(),
             now: 0,
             mark: Mark::default(),
             marks_since_walk: 0,
@@ -132,6 +139,11 @@ impl MemEngine {
     pub fn follow_stamp_mode(&mut self, shared: &Arc<SharedStampMode>) {
         self.stamps = Stamps::new(Arc::clone(shared));
         self.stamps.set_time(self.now);
+    }
+
+    /// Packs collections up to these limits from now on.
+    pub fn follow_limits(&mut self, limits: &Arc<Limits>) {
+        self.limits = Arc::clone(limits);
     }
 
     /// Whether keys are known to be due, or to need another look, at the time told.
@@ -205,6 +217,26 @@ impl MemEngine {
         if space.table.directory() != before {
             self.hints.publish(key.space, Some(space.table.directory()));
         }
+    }
+
+    /// Stores the collection that changes make from nothing.
+    fn insert_edited(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) {
+        let mut packed = Vec::new();
+        let edit = Edit { kind, changes, limits: &self.limits, hasher: &self.hasher };
+        let Outcome { body, encoding, is_left } = edit.apply(Body::Packed(&mut packed), Encoding::PACKED);
+        if !is_left {
+            return;
+        }
+        let big;
+        let value = match body {
+            Edited::InPlace => Value::Bytes(&packed),
+            Edited::Packed(ref bytes) => Value::Bytes(bytes),
+            Edited::Big(tree) => {
+                big = SharedBig::new(tree);
+                Value::Big(&big)
+            }
+        };
+        self.insert(key, &NewEntry { kind, encoding, value, expire_at: None });
     }
 
     /// Takes a cleared database apart, one extent: hands its entries to a checkpoint that wants them, frees them. Returns
@@ -313,6 +345,16 @@ impl Engine for MemEngine {
         let offset = usize::try_from(offset).expect("a value's length fits the address space");
         let handle = self.entries.splice(found.handle, offset, bytes);
         self.entry_changed(key, found, handle, None, None);
+    }
+
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) {
+        let Some(found) = self.find(key) else { return self.insert_edited(key, kind, changes) };
+        self.hand_over(key.space, found);
+        let edit = Edit { kind, changes, limits: &self.limits, hasher: &self.hasher };
+        match self.entries.edit(found.handle, key.bytes, &edit) {
+            Some(handle) => self.entry_changed(key, found, handle, None, None),
+            None => drop(self.remove(key)),
+        }
     }
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {

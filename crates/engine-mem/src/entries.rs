@@ -4,17 +4,22 @@
 //!     invariants.
 
 use crate::classes::{ENTRY_BYTES_MAX, GRANULE_BYTES, SLOT_GRANULES, slot_bytes};
-use crate::layout::{self, Shape};
+use crate::edit::{Edit, Edited};
+use crate::layout::{self, Outside, Shape};
 use crate::memory::{MemoryKind, MemoryUse};
 use crate::pages::{Backing, Pages};
 use crate::prefetch::prefetch;
 use crate::region::Bytes;
 use base::UnixMs;
-use engine::{Encoding, Entry, NewEntry, SharedBytes, Value};
+use engine::{Encoding, Entry, NewEntry, SharedBig, SharedBytes, Value};
 use std::sync::Arc;
+use value::{Big, Body};
 
 /// What an allocation of a shared value costs beside its bytes: the vector, two counters, two allocation headers.
 const SHARED_OVERHEAD_BYTES: usize = size_of::<Vec<u8>>() + 16 + 16;
+
+/// What an allocation with counters costs beside its content.
+const ARC_OVERHEAD_BYTES: usize = 16 + 16;
 
 /// A value that grows in place gets this share of its length as room to grow, at most [`ROOM_BYTES_MAX`].
 const ROOM_SHARE: usize = 8;
@@ -58,13 +63,18 @@ pub struct Entries {
     pages: Pages<Bytes>,
     memory: Arc<MemoryUse>,
     large_bytes: usize,
+    /// Where packed collections are edited, empty in between.
+    scratch: Vec<u8>,
 }
+
+/// Memory of a buffer for edits that is kept.
+const SCRATCH_BYTES_MAX: usize = 64 << 10;
 
 impl Entries {
     /// No entries yet.
     pub fn new(region: Bytes, memory: Arc<MemoryUse>) -> Self {
         let pages = Pages::new(region, &SLOT_GRANULES, Arc::clone(&memory), MemoryKind::Values);
-        Self { pages, memory, large_bytes: 0 }
+        Self { pages, memory, large_bytes: 0, scratch: Vec::new() }
     }
 
     /// The pages.
@@ -110,7 +120,7 @@ impl Entries {
 
     /// Stores a new entry.
     pub fn create(&mut self, key: &[u8], new: &NewEntry<'_>, stamp: u32) -> u32 {
-        let shape = Shape::new(key.len(), new.value.len(), new.expire_at.is_some());
+        let shape = Shape::for_entry(key, new);
         let handle = self.pages.allocate(shape.class());
         self.fill(handle, shape, key, new, stamp);
         handle
@@ -118,11 +128,8 @@ impl Entries {
 
     fn fill(&mut self, handle: u32, shape: Shape, key: &[u8], new: &NewEntry<'_>, stamp: u32) {
         if shape.is_outside() {
-            let value = match new.value {
-                Value::Bytes(bytes) => SharedBytes::new(bytes.to_vec()),
-                Value::Shared(shared) => SharedBytes::clone(shared),
-            };
-            self.charge(&value);
+            let value = Outside::of(new.value);
+            self.recharge(0, outside_cost(&value));
             layout::write_outside(self.slot_mut(handle), shape, key, value, new, stamp);
         } else {
             layout::write(self.slot_mut(handle), shape, key, new, stamp);
@@ -143,7 +150,7 @@ impl Entries {
     /// Replaces an entry by another under the same key; in place when it fits the same class. Returns its handle.
     pub fn replace(&mut self, handle: u32, key: &[u8], new: &NewEntry<'_>, stamp: u32) -> u32 {
         self.drop_outside(handle);
-        let shape = Shape::new(key.len(), new.value.len(), new.expire_at.is_some());
+        let shape = Shape::for_entry(key, new);
         let class = shape.class();
         if class == self.pages.class(handle) {
             self.fill(handle, shape, key, new, stamp);
@@ -165,7 +172,7 @@ impl Entries {
         let slot = self.slot_mut(handle);
         let shape = Shape::of(slot);
         if let Some((value, key)) = layout::take_outside(slot, shape) {
-            self.discharge(&value);
+            self.recharge(outside_cost(&value), 0);
             drop((value, key));
         }
     }
@@ -284,6 +291,54 @@ impl Entries {
         self.replace(handle, &key, &new, stamp)
     }
 
+    /// Changes a collection. Returns its handle from now on; `None` when no element is left: it is to be destroyed.
+    pub fn edit(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> Option<u32> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let Entry { value, encoding, expire_at, stamp, .. } = self.entry(handle);
+        let (before, is_outside, is_big) = match value {
+            Value::Bytes(bytes) => {
+                scratch.extend_from_slice(bytes);
+                (0, false, false)
+            }
+            Value::Shared(shared) => (shared_cost(shared), true, false),
+            Value::Big(big) => (big_cost(big), true, true),
+        };
+        let edited = match (is_outside, is_big) {
+            (false, _) => edit.apply(Body::Packed(&mut scratch), encoding),
+            (true, false) => edit.apply(Body::Packed(own(layout::outside_value_mut(self.slot_mut(handle)))), encoding),
+            (true, true) => {
+                edit.apply(Body::Big(SharedBig::make_mut(layout::outside_big_mut(self.slot_mut(handle)))), encoding)
+            }
+        };
+        if is_outside {
+            let slot = self.slot(handle);
+            let after =
+                if is_big { big_cost(layout::outside_big(slot)) } else { shared_cost(layout::outside_value(slot)) };
+            self.recharge(before, after);
+        }
+        let mut handle = handle;
+        let new = |value| NewEntry { kind: edit.kind, encoding: edited.encoding, value, expire_at };
+        match edited.body {
+            Edited::InPlace if is_outside => layout::set_encoding(self.slot_mut(handle), edited.encoding),
+            Edited::InPlace if edited.is_left => {
+                handle = self.replace(handle, key, &new(Value::Bytes(&scratch)), stamp);
+            }
+            Edited::InPlace => {}
+            Edited::Big(big) => handle = self.replace(handle, key, &new(Value::Big(&SharedBig::new(big))), stamp),
+            Edited::Packed(bytes) => handle = self.replace(handle, key, &new(Value::Bytes(&bytes)), stamp),
+        }
+        self.keep_scratch(scratch);
+        edited.is_left.then_some(handle)
+    }
+
+    /// Keeps the memory of a buffer for the next edit, unless it is a rarely needed lot.
+    fn keep_scratch(&mut self, mut scratch: Vec<u8>) {
+        if scratch.capacity() <= SCRATCH_BYTES_MAX {
+            scratch.clear();
+            self.scratch = scratch;
+        }
+    }
+
     /// Gives the entry another layout, its key and value bytes unchanged (what a longer value adds is undefined).
     /// Returns its handle from now on.
     fn reshape(&mut self, handle: u32, target: Shape) -> u32 {
@@ -321,16 +376,9 @@ impl Entries {
         let outside = match self.entry(handle).value {
             Value::Bytes(_) => 0,
             Value::Shared(shared) => shared_cost(shared),
+            Value::Big(big) => big_cost(big),
         };
         slot_bytes(self.pages.class(handle)) + outside
-    }
-
-    fn charge(&mut self, value: &SharedBytes) {
-        self.recharge(0, shared_cost(value));
-    }
-
-    fn discharge(&mut self, value: &SharedBytes) {
-        self.recharge(shared_cost(value), 0);
     }
 
     fn recharge(&mut self, before: usize, after: usize) {
@@ -347,6 +395,17 @@ impl Entries {
 
 fn shared_cost(value: &SharedBytes) -> usize {
     value.capacity() + SHARED_OVERHEAD_BYTES
+}
+
+fn big_cost(big: &SharedBig) -> usize {
+    big.memory_bytes() + size_of::<Big>() + ARC_OVERHEAD_BYTES
+}
+
+fn outside_cost(value: &Outside) -> usize {
+    match value {
+        Outside::Bytes(bytes) => shared_cost(bytes),
+        Outside::Big(big) => big_cost(big),
+    }
 }
 
 fn with_room(length: usize) -> usize {
@@ -438,7 +497,7 @@ mod tests {
             rng.fill(&mut bytes);
             let shared = match entries.entry(handle).value {
                 Value::Shared(shared) => Some((SharedBytes::clone(shared), model.clone())),
-                Value::Bytes(_) => None,
+                Value::Bytes(_) | Value::Big(_) => None,
             };
             handle = entries.splice(handle, offset, &bytes);
             model.resize(model.len().max(offset + bytes.len()), 0);

@@ -21,12 +21,15 @@
 //! *Extensions* are reserved for fields few entries have (memcached flags, CAS, ARCUS attributes, tier pointer, dictionary
 //! id): when the bit is set, a byte of presence bits will follow the lengths, then those fields. Nothing sets it yet.
 //!
+//! A value outside is [`SharedBytes`], or [`SharedBig`] if and only if its encoding is [`Encoding::BIG`].
+//!
 //! L1. A live slot was written by [`write()`] and has not been destroyed since; only `entries.rs` writes slots.
-//! L2. Outside values and keys are [`SharedBytes`] in place, at multiples of 8 in a slot that starts at a multiple of 8.
+//! L2. Outside values and keys are in place as pointers, at multiples of 8 in a slot that starts at a multiple of 8.
 
 use crate::classes::{ENTRY_BYTES_MAX, aligned_class_of, class_of};
 use base::UnixMs;
-use engine::{Encoding, Entry, NewEntry, SharedBytes, Type, Value};
+use engine::{Encoding, Entry, NewEntry, SharedBig, SharedBytes, Type, Value};
+use std::sync::Arc;
 
 /// Keys above this length are kept outside the entry.
 pub const KEY_INLINE_MAX: usize = 4096;
@@ -49,10 +52,31 @@ const EXPIRATION_BYTES: usize = size_of::<UnixMs>();
 const OUTSIDE_VALUE_AT: usize = 8;
 const OUTSIDE_KEY_AT: usize = 16;
 const _: () = assert!(size_of::<SharedBytes>() == 8 && align_of::<SharedBytes>() <= 8);
+const _: () = assert!(size_of::<SharedBig>() == 8 && align_of::<SharedBig>() <= 8);
 const _: () = assert!(class_fits(16, 16, false, 40) && class_fits(16, 16, true, 48) && class_fits(16, 64, false, 88));
 
 const fn class_fits(key: usize, value: usize, expires: bool, slot: usize) -> bool {
     6 + if expires { EXPIRATION_BYTES } else { 0 } + key + value <= slot
+}
+
+/// A value that is an allocation of its own.
+#[derive(Clone)]
+pub enum Outside {
+    /// A string or a packed collection.
+    Bytes(SharedBytes),
+    /// A tree.
+    Big(SharedBig),
+}
+
+impl Outside {
+    /// The value, copied if it is not shared yet.
+    pub fn of(value: Value<'_>) -> Self {
+        match value {
+            Value::Bytes(bytes) => Self::Bytes(SharedBytes::new(bytes.to_vec())),
+            Value::Shared(shared) => Self::Bytes(SharedBytes::clone(shared)),
+            Value::Big(big) => Self::Big(SharedBig::clone(big)),
+        }
+    }
 }
 
 /// Which of the layouts an entry has, and where its parts are.
@@ -75,6 +99,13 @@ impl Shape {
             return inside;
         }
         Self { bits: expires_bit | WIDE_KEY | VALUE_OUTSIDE, key_len, value_len: 0 }
+    }
+
+    /// The layout for this entry.
+    #[inline]
+    pub fn for_entry(key: &[u8], new: &NewEntry<'_>) -> Self {
+        let value_len = if matches!(new.value, Value::Big(_)) { ENTRY_BYTES_MAX + 1 } else { new.value.len() };
+        Self::new(key.len(), value_len, new.expire_at.is_some())
     }
 
     /// The layout of a stored entry.
@@ -198,7 +229,11 @@ fn is_common(word: u32) -> bool {
 fn unusual_entry(slot: &[u8]) -> Entry<'_> {
     let (word, shape) = (word(slot), Shape::of(slot));
     let (kind, encoding) = kind_of(word);
-    let value = if shape.is_outside() { Value::Shared(outside_value(slot)) } else { Value::Bytes(value(slot, shape)) };
+    let value = match shape.is_outside() {
+        true if encoding == Encoding::BIG => Value::Big(outside_big(slot)),
+        true => Value::Shared(outside_value(slot)),
+        false => Value::Bytes(value(slot, shape)),
+    };
     let expire_at = expiration(slot, shape);
     Entry { key: key(slot, shape), kind, encoding, value, expire_at, stamp: stamp_of(word) }
 }
@@ -280,16 +315,40 @@ pub fn value(slot: &[u8], shape: Shape) -> &[u8] {
     &slot[shape.value_at()..][..shape.value_len]
 }
 
-/// The value of an entry whose value is outside.
+fn is_big(slot: &[u8]) -> bool {
+    kind_of(word(slot)).1 == Encoding::BIG
+}
+
+/// The bytes of an entry whose value is outside and no tree.
 pub fn outside_value(slot: &[u8]) -> &SharedBytes {
+    assert!(!is_big(slot));
     outside(slot, OUTSIDE_VALUE_AT)
 }
 
-/// The value of an entry whose value is outside, for writing.
+/// The tree of an entry that has one.
+pub fn outside_big(slot: &[u8]) -> &SharedBig {
+    assert!(is_big(slot));
+    let place: *const SharedBig = slot[OUTSIDE_VALUE_AT..][..size_of::<SharedBig>()].as_ptr().cast();
+    assert!(place.is_aligned());
+    // SAFETY: the header says that a `SharedBig` is in place (L1), aligned (L2); the slot is borrowed.
+    unsafe { &*place }
+}
+
+/// The bytes of an entry whose value is outside and no tree, for writing.
 pub fn outside_value_mut(slot: &mut [u8]) -> &mut SharedBytes {
+    assert!(!is_big(slot));
     let place: *mut SharedBytes = slot[OUTSIDE_VALUE_AT..][..size_of::<SharedBytes>()].as_mut_ptr().cast();
     assert!(place.is_aligned());
     // SAFETY: the header says that a `SharedBytes` is in place (L1), aligned (L2); the slot is borrowed exclusively.
+    unsafe { &mut *place }
+}
+
+/// The tree of an entry that has one, for writing.
+pub fn outside_big_mut(slot: &mut [u8]) -> &mut SharedBig {
+    assert!(is_big(slot));
+    let place: *mut SharedBig = slot[OUTSIDE_VALUE_AT..][..size_of::<SharedBig>()].as_mut_ptr().cast();
+    assert!(place.is_aligned());
+    // SAFETY: the header says that a `SharedBig` is in place (L1), aligned (L2); the slot is borrowed exclusively.
     unsafe { &mut *place }
 }
 
@@ -301,16 +360,23 @@ fn outside(slot: &[u8], at: usize) -> &SharedBytes {
 }
 
 /// Takes what is outside out of an entry that is to be overwritten or freed: value, and key if that is outside too.
-pub fn take_outside(slot: &mut [u8], shape: Shape) -> Option<(SharedBytes, Option<SharedBytes>)> {
+pub fn take_outside(slot: &mut [u8], shape: Shape) -> Option<(Outside, Option<SharedBytes>)> {
     if !shape.is_outside() {
         return None;
     }
-    let take = |at: usize| {
-        let place: *const SharedBytes = slot[at..][..size_of::<SharedBytes>()].as_ptr().cast();
-        // SAFETY: a `SharedBytes` is in place (L1); the caller destroys the entry, so it is moved out once.
-        unsafe { place.read() }
+    let value = match is_big(slot) {
+        true => Outside::Big(take(slot, OUTSIDE_VALUE_AT)),
+        false => Outside::Bytes(take(slot, OUTSIDE_VALUE_AT)),
     };
-    Some((take(OUTSIDE_VALUE_AT), shape.key_is_outside().then(|| take(OUTSIDE_KEY_AT))))
+    Some((value, shape.key_is_outside().then(|| take(slot, OUTSIDE_KEY_AT))))
+}
+
+/// Moves a shared value out of an entry that is destroyed.
+fn take<T>(slot: &mut [u8], at: usize) -> Arc<T> {
+    let place: *const Arc<T> = slot[at..][..size_of::<Arc<T>>()].as_ptr().cast();
+    assert!(place.is_aligned());
+    // SAFETY: a value of this type is in place (L1), aligned (L2); the caller destroys the entry, so it is moved out once.
+    unsafe { place.read() }
 }
 
 /// Writes an entry whose value is inside.
@@ -329,7 +395,11 @@ pub fn overwrite(slot: &mut [u8], new: &NewEntry<'_>, restamp: impl FnOnce(u32) 
     let is_long = word >> VALUE_SHIFT & 1 != 0;
     let (value_len, at) = if is_long { (read_u16(slot, 5) as usize, 7) } else { (slot[5] as usize, 6) };
     let bytes = new.value.bytes();
-    if !is_common(word) || value_len != bytes.len() || (word & EXPIRES != 0) != new.expire_at.is_some() {
+    if !is_common(word)
+        || value_len != bytes.len()
+        || new.encoding == Encoding::BIG
+        || (word & EXPIRES != 0) != new.expire_at.is_some()
+    {
         return None;
     }
     let (before, at) = match new.expire_at {
@@ -350,9 +420,12 @@ pub fn overwrite(slot: &mut [u8], new: &NewEntry<'_>, restamp: impl FnOnce(u32) 
 }
 
 /// Writes an entry whose value is outside, and its key too if it is long.
-pub fn write_outside(slot: &mut [u8], shape: Shape, key: &[u8], value: SharedBytes, new: &NewEntry<'_>, stamp: u32) {
+pub fn write_outside(slot: &mut [u8], shape: Shape, key: &[u8], value: Outside, new: &NewEntry<'_>, stamp: u32) {
     write_head(slot, shape, new, stamp);
-    put(slot, OUTSIDE_VALUE_AT, value);
+    match value {
+        Outside::Bytes(bytes) => put(slot, OUTSIDE_VALUE_AT, bytes),
+        Outside::Big(big) => put(slot, OUTSIDE_VALUE_AT, big),
+    }
     if shape.key_is_outside() {
         put(slot, OUTSIDE_KEY_AT, SharedBytes::new(key.to_vec()));
     } else {
@@ -360,8 +433,8 @@ pub fn write_outside(slot: &mut [u8], shape: Shape, key: &[u8], value: SharedByt
     }
 }
 
-fn put(slot: &mut [u8], at: usize, shared: SharedBytes) {
-    let place: *mut SharedBytes = slot[at..][..size_of::<SharedBytes>()].as_mut_ptr().cast();
+fn put<T>(slot: &mut [u8], at: usize, shared: Arc<T>) {
+    let place: *mut Arc<T> = slot[at..][..size_of::<Arc<T>>()].as_mut_ptr().cast();
     assert!(place.is_aligned(), "L2");
     // SAFETY: eight aligned bytes of the slot that hold no value to be dropped.
     unsafe { place.write(shared) };

@@ -32,6 +32,7 @@ mod checkpoint;
 mod classes;
 mod clean;
 mod directory;
+mod edit;
 mod engine_impl;
 mod entries;
 mod eviction;

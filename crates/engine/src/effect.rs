@@ -1,6 +1,6 @@
 //! Effects: what a command changed, in a form that gives the same result whenever it is applied.
 
-use crate::{Encoding, Key, Value};
+use crate::{Encoding, Key, Type, Value};
 use base::{KeyspaceId, UnixMs};
 
 /// One change. A command that changes something emits one or more; a transaction's effects form one record.
@@ -52,6 +52,37 @@ pub enum Effect<'a> {
         /// Its new key.
         to: Key<'a>,
     },
+    /// Stores a whole collection that is not a tree; what was there is gone. `DEL key` and then its elements, as commands of
+    /// its type.
+    Store {
+        /// Where.
+        key: Key<'a>,
+        /// Which collection.
+        kind: Type,
+        /// How `value` is encoded.
+        encoding: Encoding,
+        /// The packed elements.
+        value: Value<'a>,
+        /// When it expires.
+        expire_at: Option<UnixMs>,
+    },
+    /// Changes of one collection, which is made if it is absent and removed when no element is left; its expiration stays.
+    /// What they are in terms of commands, each type says (`value::list::Change` and so on).
+    Edit {
+        /// Which collection: absent, or of this type.
+        key: Key<'a>,
+        /// Its type.
+        kind: Type,
+        /// One encoded change or more: see [`value::apply`].
+        changes: &'a [u8],
+    },
+    /// `COPY from to REPLACE`, perhaps into another keyspace; the expiration is copied, a tree shared.
+    Copy {
+        /// Which entry; it exists.
+        from: Key<'a>,
+        /// The key of the copy.
+        to: Key<'a>,
+    },
     /// `FLUSHDB` of one keyspace.
     Clear {
         /// Which keyspace.
@@ -64,4 +95,24 @@ pub enum Effect<'a> {
         /// The other.
         b: KeyspaceId,
     },
+}
+
+impl<'a> Effect<'a> {
+    /// The keys whose entries it changes: none for a whole keyspace.
+    #[inline]
+    pub fn keys(&self) -> impl Iterator<Item = &Key<'a>> {
+        let (first, second) = match self {
+            Self::Set { key, .. }
+            | Self::Splice { key, .. }
+            | Self::Delete { key }
+            | Self::Expire { key, .. }
+            | Self::Persist { key }
+            | Self::Store { key, .. }
+            | Self::Edit { key, .. }
+            | Self::Copy { to: key, .. } => (Some(key), None),
+            Self::Rename { from, to } => (Some(from), Some(to)),
+            Self::Clear { .. } | Self::Swap { .. } => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
 }

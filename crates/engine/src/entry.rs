@@ -2,65 +2,46 @@
 
 use base::UnixMs;
 use std::sync::Arc;
+use value::{Big, Stored};
+
+pub use value::{Encoding, Type};
 
 /// Bytes of a big value, shared between the store, replies in flight and a running checkpoint.
 pub type SharedBytes = Arc<Vec<u8>>;
 
-/// The type of a value, as TYPE names it. At most 15 exist, since entries keep it in four bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Type {
-    /// A byte string.
-    String = 0,
-}
+/// A big collection, shared alike.
+pub type SharedBig = Arc<Big>;
 
-impl Type {
-    /// The name TYPE answers.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::String => "string",
-        }
-    }
-
-    /// The type with this number, if there is one.
-    pub fn from_number(number: u8) -> Option<Self> {
-        match number {
-            0 => Some(Self::String),
-            _ => None,
-        }
-    }
-}
-
-/// How the value's bytes are to be read; its meaning depends on the type. At most 8 per type: entries keep three bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Encoding(pub u8);
-
-impl Encoding {
-    /// The bytes are the string.
-    pub const PLAIN: Self = Self(0);
-    /// The bytes are the string, and the last command edited them in place (APPEND, SETRANGE, SETBIT): OBJECT ENCODING
-    /// calls that `raw` whatever its length.
-    pub const EDITED: Self = Self(1);
-    /// The bytes are the string, the text of a sum with a fraction (INCRBYFLOAT): OBJECT ENCODING never calls that `int`.
-    pub const DECIMAL: Self = Self(2);
-}
-
-/// The stored bytes of a value: inside the entry, or, when big, in an allocation of their own that can be shared.
+/// A stored value: bytes inside the entry; or, when they are many, in an allocation of their own that can be shared; or a
+/// collection that is a tree.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
     /// Bytes to copy.
     Bytes(&'a [u8]),
     /// Bytes to share. Whoever keeps them takes a reference; whoever changes them copies first if others hold one.
     Shared(&'a SharedBytes),
+    /// A tree to share, in the same way. Its encoding is [`Encoding::BIG`].
+    Big(&'a SharedBig),
 }
 
 impl<'a> Value<'a> {
-    /// The bytes, wherever they are.
+    /// The bytes of a string or a packed collection, wherever they are. A tree has none.
     #[inline]
     pub fn bytes(self) -> &'a [u8] {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::Shared(shared) => shared,
+            Self::Big(_) => &[],
+        }
+    }
+
+    /// The collection.
+    #[inline]
+    pub fn stored(self) -> Stored<'a> {
+        match self {
+            Self::Bytes(bytes) => Stored::Packed(bytes),
+            Self::Shared(shared) => Stored::Packed(shared),
+            Self::Big(big) => Stored::Big(big),
         }
     }
 

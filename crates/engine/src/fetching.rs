@@ -5,7 +5,7 @@
 //! F2. A fetch after a change under the same lock would leave half a command behind, so it is a bug of the command (E1),
 //!     and this engine ends the test there.
 
-use crate::{Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, WalkProgress};
+use crate::{Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, WalkProgress};
 use base::{KeyspaceId, Rng, UnixMs};
 use std::collections::HashMap;
 
@@ -71,6 +71,12 @@ impl<E: Engine> Engine for FetchingEngine<E> {
     fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) {
         self.changed = true;
         self.inner.splice(key, offset, bytes);
+    }
+
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) {
+        self.changed = true;
+        self.pinned.insert((key.space, key.hash), self.lockings);
+        self.inner.edit(key, kind, changes);
     }
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {

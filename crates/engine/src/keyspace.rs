@@ -1,6 +1,6 @@
 //! The two faces of storage: [`Keyspace`] as commands see it, [`Engine`] as each shard's storage implements it.
 
-use crate::{Effect, Entry, EntrySink, Key, NewEntry, NotifyClass, WalkProgress};
+use crate::{Effect, Entry, EntrySink, Key, NewEntry, NotifyClass, Type, WalkProgress};
 use base::{DbIndex, KeyspaceId, UnixMs};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -77,6 +77,14 @@ pub trait Keyspace {
     /// Applies the effect and adds it to the record of this command. Cannot fail: check first.
     fn apply(&mut self, effect: &Effect<'_>);
 
+    /// An empty buffer, for changes that are being collected, with memory of earlier ones.
+    fn take_buffer(&mut self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Gives the buffer back.
+    fn give_buffer(&mut self, _buffer: Vec<u8>) {}
+
     /// Tells of an event to the key, after the change that it is about and in the words of Redis; clients that have asked for
     /// its class are told when the command is done. Costs next to nothing when nobody has.
     fn notify(&mut self, _class: NotifyClass, _event: &'static str, _key: &Key<'_>) {}
@@ -99,6 +107,10 @@ pub trait Keyspace {
 
     /// Some entry that is not expired, each about equally likely; `None` when there is none.
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>>;
+
+    /// A random number below `bound`, each equally likely; 0 when that is 0. For choices of elements, which are then recorded
+    /// by name.
+    fn random_below(&mut self, bound: u64) -> u64;
 
     /// Seconds since the entry was last used, from its stamp.
     fn idle_seconds(&self, stamp: u32) -> u64;
@@ -133,6 +145,13 @@ pub trait Engine: Send {
     /// Overwrites bytes of a stored string at `offset`, growing it, zero-filled, as needed; marks it
     /// [`crate::Encoding::EDITED`]. The entry exists.
     fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]);
+
+    /// Applies changes to the collection under the key, which is made if it is absent; with its last element it goes. Its
+    /// expiration stays. What is stored is of this type, or nothing is.
+    ///
+    /// # Panics
+    /// When the bytes are no changes of this type.
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]);
 
     /// Sets or clears the expiration. False when nothing is stored there.
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool;

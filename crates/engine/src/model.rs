@@ -2,12 +2,15 @@
 //! Nothing in it is fast.
 
 use crate::{
-    Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, SharedBytes, Type, Value, WalkProgress,
+    Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, SharedBig, SharedBytes, Type, Value,
+    WalkProgress,
 };
+use base::hash::KeyHasher;
 use base::slot::slot_of;
 use base::{KeyspaceId, Rng, UnixMs};
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use value::{Body, Limits, Progress, Slot};
 
 /// A scan step covers hashes that agree in this many top bits.
 const SCAN_PREFIX_BITS: u32 = 6;
@@ -19,21 +22,70 @@ pub struct Stored {
     pub kind: Type,
     /// How `value` is encoded.
     pub encoding: Encoding,
-    /// The value's bytes.
-    pub value: SharedBytes,
+    /// The value.
+    pub value: Content,
     /// When it expires.
     pub expire_at: Option<UnixMs>,
 }
 
+/// A value that owns itself.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// A string or a packed collection.
+    Bytes(SharedBytes),
+    /// A tree.
+    Big(SharedBig),
+}
+
+impl Content {
+    fn of(value: Value<'_>) -> Self {
+        match value {
+            Value::Bytes(bytes) => Self::Bytes(SharedBytes::new(bytes.to_vec())),
+            Value::Shared(shared) => Self::Bytes(shared.clone()),
+            Value::Big(big) => Self::Big(big.clone()),
+        }
+    }
+
+    /// It as an entry shows it.
+    pub fn value(&self) -> Value<'_> {
+        match self {
+            Self::Bytes(bytes) => Value::Shared(bytes),
+            Self::Big(big) => Value::Big(big),
+        }
+    }
+
+    /// Its bytes; of a tree, the changes that build it.
+    pub fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Bytes(bytes) => bytes.to_vec(),
+            Self::Big(big) => {
+                let (mut out, mut from) = (Vec::new(), Some(Progress::default()));
+                while let Some(progress) = from {
+                    from = big.write_changes(progress, usize::MAX, &mut out);
+                }
+                out
+            }
+        }
+    }
+}
+
+impl PartialEq for Content {
+    fn eq(&self, other: &Self) -> bool {
+        matches!(self, Self::Big(_)) == matches!(other, Self::Big(_)) && self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Content {}
+
 impl Stored {
     /// A copy of an entry.
     pub fn of(entry: &Entry<'_>) -> Self {
-        let value = SharedBytes::new(entry.value.bytes().to_vec());
+        let value = Content::of(entry.value);
         Self { kind: entry.kind, encoding: entry.encoding, value, expire_at: entry.expire_at }
     }
 
     fn entry<'a>(&'a self, key: &'a [u8], stamp: u32) -> Entry<'a> {
-        let value = Value::Shared(&self.value);
+        let value = self.value.value();
         Entry { key, kind: self.kind, encoding: self.encoding, value, expire_at: self.expire_at, stamp }
     }
 }
@@ -52,13 +104,21 @@ pub struct ModelEngine {
     entries: BTreeMap<Place, (Stored, u32)>,
     now: UnixMs,
     rng: Rng,
+    limits: Limits,
+    hasher: KeyHasher,
     cut: Option<Cut>,
 }
 
 impl ModelEngine {
     /// An empty engine.
-    pub fn new(rng: Rng) -> Self {
-        Self { entries: BTreeMap::new(), now: 0, rng, cut: None }
+    pub fn new(mut rng: Rng) -> Self {
+        let hasher = KeyHasher::new(&mut rng);
+        Self::with_hasher(rng, hasher)
+    }
+
+    /// An empty engine whose trees are ordered by this hash function.
+    pub fn with_hasher(rng: Rng, hasher: KeyHasher) -> Self {
+        Self { entries: BTreeMap::new(), now: 0, rng, limits: Limits::default(), hasher, cut: None }
     }
 
     /// Everything that is stored, expired entries included.
@@ -111,7 +171,7 @@ impl Engine for ModelEngine {
     }
 
     fn write(&mut self, key: &Key<'_>, entry: &NewEntry<'_>) {
-        let value = SharedBytes::new(entry.value.bytes().to_vec());
+        let value = Content::of(entry.value);
         let stored = Stored { kind: entry.kind, encoding: entry.encoding, value, expire_at: entry.expire_at };
         let stamp = self.stamp();
         self.entries.insert(place(key), (stored, stamp));
@@ -119,10 +179,36 @@ impl Engine for ModelEngine {
 
     fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) {
         let stored = self.stored(key).expect("a splice is for an entry that exists");
-        let (value, offset) = (SharedBytes::make_mut(&mut stored.value), offset as usize);
+        let Content::Bytes(value) = &mut stored.value else { panic!("a splice is for a string") };
+        let (value, offset) = (SharedBytes::make_mut(value), offset as usize);
         value.resize(value.len().max(offset + bytes.len()), 0);
         value[offset..offset + bytes.len()].copy_from_slice(bytes);
         stored.encoding = Encoding::EDITED;
+    }
+
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) {
+        let stamp = self.stamp();
+        let (stored, _) = self.entries.entry(place(key)).or_insert_with(|| {
+            let value = Content::Bytes(SharedBytes::default());
+            (Stored { kind, encoding: Encoding::PACKED, value, expire_at: None }, stamp)
+        });
+        assert_eq!(stored.kind, kind, "an edit is for a collection of its type");
+        let body = match &mut stored.value {
+            Content::Bytes(bytes) => Body::Packed(SharedBytes::make_mut(bytes)),
+            Content::Big(big) => Body::Big(SharedBig::make_mut(big)),
+        };
+        let mut slot = Slot { body, encoding: stored.encoding, limits: &self.limits, hasher: &self.hasher };
+        let is_left = value::apply(kind, &mut slot, changes);
+        let Slot { body, encoding, .. } = slot;
+        stored.encoding = encoding;
+        match body {
+            Body::Packed(_) | Body::Big(_) => {}
+            Body::Grown(big) => stored.value = Content::Big(SharedBig::new(big)),
+            Body::Shrunk(bytes) => stored.value = Content::Bytes(SharedBytes::new(bytes)),
+        }
+        if !is_left {
+            self.entries.remove(&place(key));
+        }
     }
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {
@@ -179,7 +265,10 @@ impl Engine for ModelEngine {
     }
 
     fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64> {
-        self.stored(key).map(|stored| stored.value.len() as u64).map(|value| value + key.bytes.len() as u64)
+        self.stored(key).map(|stored| match &stored.value {
+            Content::Bytes(bytes) => (bytes.len() + key.bytes.len()) as u64,
+            Content::Big(big) => (big.memory_bytes() + key.bytes.len()) as u64,
+        })
     }
 
     fn begin_checkpoint(&mut self, sink: Box<dyn EntrySink>) {

@@ -273,7 +273,7 @@ fn said(end: &LogEnd, from: Lsn) -> String {
 /// Reads every block of a set and compares all checksums and counts.
 pub(crate) fn read_set(dir: &DataDir, set: &SetInfo) -> Result<(), CheckpointError> {
     let hasher = KeyHasher::new(&mut Rng::new(0));
-    checkpoint::load(dir, set, 1, &hasher, &|_, _| {}, &LoadProgress::default()).map(drop)
+    checkpoint::load(dir, set, 1, &hasher, &|_| {}, &LoadProgress::default()).map(drop)
 }
 
 /// Reads the log from a position on as a start does, and every effect of it.

@@ -118,6 +118,9 @@ pub enum Item {
     Effect {
         effect: &'static str,
         keyspace: u32,
+        /// The type of a collection.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        of: Option<&'static str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         key: Option<Shortened>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,6 +149,7 @@ pub enum Item {
 /// Fields that most effects do not have.
 #[derive(Default)]
 struct Extra {
+    of: Option<&'static str>,
     key: Option<Shortened>,
     value: Option<Shortened>,
     offset: Option<u64>,
@@ -171,13 +175,25 @@ impl Item {
             Effect::Expire { key, at } => {
                 ("expire", key.space, Extra { expire_at: Some(Moment::new(*at)), ..keyed(key) })
             }
+            Effect::Store { key, kind, value, expire_at, .. } => {
+                let expire_at = expire_at.map(Moment::new);
+                let extra = Extra { of: Some(kind.name()), value: short(value.bytes()), expire_at, ..keyed(key) };
+                ("store", key.space, extra)
+            }
+            Effect::Edit { key, kind, changes } => {
+                ("edit", key.space, Extra { of: Some(kind.name()), value: short(changes), ..keyed(key) })
+            }
+            Effect::Copy { from, to } => {
+                let extra = Extra { to: short(to.bytes), other_keyspace: Some(to.space.0), ..keyed(from) };
+                ("copy", from.space, extra)
+            }
             Effect::Persist { key } => ("persist", key.space, keyed(key)),
             Effect::Rename { from, to } => ("rename", from.space, Extra { to: short(to.bytes), ..keyed(from) }),
             Effect::Clear { space } => ("clear", *space, Extra::default()),
             Effect::Swap { a, b } => ("swap", *a, Extra { other_keyspace: Some(b.0), ..Extra::default() }),
         };
-        let Extra { key, value, offset, expire_at, to, other_keyspace } = extra;
-        Self::Effect { effect: name, keyspace: keyspace.0, key, value, offset, expire_at, to, other_keyspace }
+        let Extra { of, key, value, offset, expire_at, to, other_keyspace } = extra;
+        Self::Effect { effect: name, keyspace: keyspace.0, of, key, value, offset, expire_at, to, other_keyspace }
     }
 }
 
@@ -242,8 +258,9 @@ impl fmt::Display for Item {
             Self::Record { lsn, end_lsn, offset, bytes } => {
                 write!(f, "  {lsn}..{end_lsn} at offset {offset}: record of {}", text::size(*bytes))
             }
-            Self::Effect { effect, keyspace, key, value, offset, expire_at, to, other_keyspace } => {
+            Self::Effect { effect, keyspace, of, key, value, offset, expire_at, to, other_keyspace } => {
                 write!(f, "    {effect} keyspace {keyspace}")?;
+                put(f, " ", of.as_ref())?;
                 put(f, " key ", key.as_ref())?;
                 put(f, " at ", offset.as_ref())?;
                 put(f, " value ", value.as_ref())?;

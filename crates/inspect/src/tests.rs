@@ -11,7 +11,7 @@ use checkpoint::{
     DataDir, Feed, FeedOptions, LoadProgress, LogState, Manifest, ManifestFile, SetHead, Writer, WriterOptions,
 };
 use cmdlog::{Log, LogMode, LogOptions, LogStart, RecordBuilder};
-use engine::{Backlog, Effect, Encoding, Entry, Key, NewEntry, Type, Value};
+use engine::{Backlog, Effect, Encoding, Entry, Key, Type, Value};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -187,8 +187,9 @@ fn start(fs: &SimFs, dir: &Path) -> Result<Model, Box<dyn std::error::Error + Se
     let loaded = Mutex::new(Model::new());
     let from = match file.current().newest() {
         Some(set) => {
-            let store = |key: &Key<'_>, new: &NewEntry<'_>| {
-                loaded.lock().insert((key.space.0, key.bytes.to_vec()), new.value.bytes().to_vec());
+            let store = |effect: &Effect<'_>| {
+                let Effect::Set { key, value, .. } = effect else { panic!("{effect:?} was not saved") };
+                loaded.lock().insert((key.space.0, key.bytes.to_vec()), value.bytes().to_vec());
             };
             checkpoint::load(&data, set, 1, &hasher, &store, &LoadProgress::default())?;
             set.log_from

@@ -126,6 +126,7 @@ impl Apply for Applied {
         let Some(shared) = self.shared.get().and_then(Weak::upgrade) else { return Ok(()) };
         *shared.limits.write() = ClientLimits::of(settings);
         set_budget(&shared.store, settings);
+        set_packed(&shared.store, settings);
         self.memory.set_limits(client_bytes_max(settings), settings.maxmemory_bytes);
         if let Some(durability) = shared.host.find::<Arc<Durability>>() {
             durability.set_policy(Policy::of(settings));
@@ -166,6 +167,21 @@ fn set_budget(store: &Store, settings: &Settings) {
         _ => StampMode::Recency,
     };
     store.set_budget(settings.maxmemory_bytes, policy, stamps);
+}
+
+fn set_packed(store: &Store, settings: &Settings) {
+    let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    let packed = &store.packed;
+    packed.set_hash_entries(number(settings.hash_packed_entries));
+    packed.set_hash_value(number(settings.hash_packed_value));
+    packed.set_list_size(settings.list_packed_size);
+    packed.set_set_intset_entries(number(settings.set_integer_entries));
+    packed.set_set_entries(number(settings.set_packed_entries));
+    packed.set_set_value(number(settings.set_packed_value));
+    packed.set_zset_entries(number(settings.zset_packed_entries));
+    packed.set_zset_value(number(settings.zset_packed_value));
+    packed.set_stream_node_bytes(number(settings.stream_node_bytes));
+    packed.set_stream_node_entries(number(settings.stream_node_entries));
 }
 
 /// The TCP addresses that the settings name.
@@ -314,6 +330,7 @@ pub fn serve(
     admin::follow(&host, &settings);
     admin::set_password(&host, &settings).map_err(|_| ServeError::Password)?;
     set_budget(&store, &settings);
+    set_packed(&store, &settings);
     memory.set_limits(client_bytes_max(&settings), settings.maxmemory_bytes);
     let watchers = mailboxes.clone();
     let shared = Arc::new(Shared {

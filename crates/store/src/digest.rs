@@ -15,7 +15,7 @@
 
 use crate::store::Store;
 use base::{DbIndex, UnixMs};
-use engine::{Engine, Entry};
+use engine::{Engine, Entry, Type};
 use sha1::{Digest as _, Sha1};
 
 /// A digest of a value, an entry or a data set; zero is that of nothing.
@@ -52,7 +52,10 @@ impl Digest {
 
     fn mix_value(&mut self, entry: &Entry<'_>) {
         self.mix(&(entry.kind as u32).to_be_bytes());
-        self.mix(entry.value.bytes());
+        match entry.kind {
+            Type::String => self.mix(entry.value.bytes()),
+            Type::List | Type::Set | Type::Zset | Type::Hash | Type::Stream => unreachable!("no command makes one yet"),
+        }
         if entry.expire_at.is_some() {
             self.add(b"!!expire!!");
         }

@@ -1,11 +1,12 @@
 //! The mirror of `commit`: from a record back to stored entries.
 
 use crate::lock_set::LockSet;
+use crate::shard::ShardEngine;
 use crate::store::Store;
 use crate::txn::{At, Scratch};
 use base::{DbIndex, KeyspaceId, UnixMs};
 use cmdlog::DecodeError;
-use engine::{Effect, Engine, Key, Keyspace, NewEntry, WriteClass};
+use engine::{Effect, Key, Keyspace, WriteClass};
 
 /// Why a record cannot be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,12 +25,13 @@ pub enum ReplayError {
 }
 
 impl Store {
-    /// Stores one entry of a checkpoint that is being loaded. Nothing else runs yet.
-    pub fn load(&self, key: &Key<'_>, entry: &NewEntry<'_>) {
+    /// Applies one effect of a checkpoint that is being loaded, which is about one key. Nothing else runs yet.
+    pub fn load(&self, effect: &Effect<'_>) {
+        let Some(key) = effect.keys().next() else { return };
         let lock = &self.shard(self.shard_of(key)).lock;
         loop {
             if let Some(mut held) = lock.spin_lock() {
-                held.engine.write(key, entry);
+                types::apply::apply(&mut Loading(&mut held.engine), effect);
                 return self.unlock_one(held);
             }
             std::thread::yield_now();
@@ -63,16 +65,23 @@ impl Store {
     }
 }
 
+/// The engine of the only key there is.
+struct Loading<'e>(&'e mut ShardEngine);
+
+impl types::apply::Engines for Loading<'_> {
+    type Engine = ShardEngine;
+
+    fn engine(&mut self, _key: &Key<'_>) -> &mut ShardEngine {
+        self.0
+    }
+}
+
 /// The keyspace with the highest number among those that an effect changes.
 fn highest_space(effect: &Effect<'_>) -> KeyspaceId {
     match *effect {
-        Effect::Set { ref key, .. }
-        | Effect::Splice { ref key, .. }
-        | Effect::Delete { ref key }
-        | Effect::Expire { ref key, .. }
-        | Effect::Persist { ref key } => key.space,
-        Effect::Rename { ref from, ref to } => from.space.max(to.space),
         Effect::Clear { space } => space,
         Effect::Swap { a, b } => a.max(b),
+        Effect::Copy { ref from, ref to } => from.space.max(to.space),
+        _ => effect.keys().map(|key| key.space).max().unwrap_or_default(),
     }
 }

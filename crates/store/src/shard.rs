@@ -3,7 +3,7 @@
 use crate::hold::HoldTable;
 use crate::watch::WatchTable;
 use base::{KeyspaceId, UnixMs};
-use engine::{Effect, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, WalkProgress};
+use engine::{Effect, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, WalkProgress};
 use engine_mem::MemEngine;
 
 /// What a shard's lock guards.
@@ -30,16 +30,6 @@ impl Shard {
         match effect {
             // The value is kept in another way, but is the same.
             Effect::Splice { bytes: [], .. } => {}
-            Effect::Set { key, .. }
-            | Effect::Splice { key, .. }
-            | Effect::Delete { key }
-            | Effect::Expire { key, .. }
-            | Effect::Persist { key } => self.watch.touch(key.space, key.hash),
-            Effect::Rename { from, to } => {
-                self.watch.touch(from.space, from.hash);
-                self.watch.touch(to.space, to.hash);
-            }
-            // Called before these two happen.
             Effect::Clear { space } => {
                 let Self { watch, engine, .. } = self;
                 watch.touch_where(|key| key.space == *space && engine.may_hold(key));
@@ -52,6 +42,7 @@ impl Shard {
                 });
                 watch.swap(*a, *b);
             }
+            _ => effect.keys().for_each(|key| self.watch.touch(key.space, key.hash)),
         }
     }
 }
@@ -103,6 +94,10 @@ impl Engine for ShardEngine {
 
     fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) {
         either!(self, it => it.splice(key, offset, bytes));
+    }
+
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) {
+        either!(self, it => it.edit(key, kind, changes));
     }
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {

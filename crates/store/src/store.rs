@@ -14,6 +14,7 @@ use engine::{Backlog, Engine, Key};
 use engine_mem::{MemEngine, MemHints, MemoryArena, MemoryUse};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use value::Limits;
 
 /// Wakes workers that wait for a shard lock. Given by whoever runs the workers.
 pub trait Wake: Send + Sync {
@@ -61,6 +62,8 @@ pub struct Store {
     pub(crate) arena: MemoryArena,
     wake: Arc<dyn Wake>,
     pub(crate) budget: crate::evict::Budget,
+    /// Up to where collections are packed.
+    pub packed: Arc<Limits>,
     /// Whether upkeep removes expired entries; see [`Store::set_active_expiration`].
     pub(crate) active_expiration: AtomicBool,
     pub(crate) log: LogSlot,
@@ -78,11 +81,13 @@ impl Store {
         let memory = Arc::new(MemoryUse::default());
         let arena = MemoryArena::reserve(options.shard_count);
         let budget = crate::evict::Budget::default();
+        let packed = Arc::<Limits>::default();
         let shards = (0..options.shard_count)
             .map(|shard| {
                 let rng = base::Rng::new(rng.next_u64());
                 let mut engine = MemEngine::in_arena(hasher.clone(), rng, memory.clone(), &arena, shard);
                 engine.follow_stamp_mode(&budget.stamps);
+                engine.follow_limits(&packed);
                 let hints = engine.hints();
                 let engine = (options.engine)(engine);
                 ShardCell { lock: ShardLock::new(Shard { engine, watch: WatchTable::default(), holds: None }), hints }
@@ -101,6 +106,7 @@ impl Store {
             arena,
             wake: options.wake,
             budget,
+            packed,
             active_expiration: AtomicBool::new(true),
             log: LogSlot::default(),
             walk,

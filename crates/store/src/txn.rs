@@ -27,6 +27,8 @@ pub struct Scratch {
     pub expired: u64,
     /// Entries removed to make room.
     pub evicted: u64,
+    /// See [`Keyspace::take_buffer`].
+    buffer: Vec<u8>,
     pub(crate) rng: Option<base::Rng>,
     /// The log in force.
     pub(crate) log: LogView,
@@ -105,6 +107,9 @@ pub struct At {
     /// What it may change: what it needs to be admitted to the log for.
     pub writes: WriteClass,
 }
+
+/// Memory of a buffer that is kept from command to command.
+const BUFFER_BYTES_MAX: usize = 64 << 10;
 
 /// Entries looked at for the estimate of the time they have left.
 const TTL_SAMPLES_PER_SHARD: usize = 4;
@@ -186,18 +191,8 @@ impl<'s> Txn<'s> {
         if !self.holds {
             return;
         }
-        match effect {
-            Effect::Clear { .. } | Effect::Swap { .. } => touched.all = true,
-            Effect::Set { key, .. }
-            | Effect::Splice { key, .. }
-            | Effect::Delete { key }
-            | Effect::Expire { key, .. }
-            | Effect::Persist { key } => touched.add(self.store.shard_of(key), key),
-            Effect::Rename { from, to } => {
-                touched.add(self.store.shard_of(from), from);
-                touched.add(self.store.shard_of(to), to);
-            }
-        }
+        touched.all |= matches!(effect, Effect::Clear { .. } | Effect::Swap { .. });
+        effect.keys().for_each(|key| touched.add(self.store.shard_of(key), key));
     }
 
     #[inline]
@@ -319,22 +314,24 @@ impl Keyspace for Txn<'_> {
         self.scratch.changes += 1;
         match effect {
             Effect::Clear { .. } | Effect::Swap { .. } => self.apply_to_keyspaces(effect),
-            Effect::Set { key, .. }
-            | Effect::Splice { key, .. }
-            | Effect::Delete { key }
-            | Effect::Expire { key, .. }
-            | Effect::Persist { key } => {
+            _ => {
                 types::apply::apply(self, effect);
-                self.shard(key).touch_watchers(effect);
-            }
-            Effect::Rename { from, to } => {
-                types::apply::apply(self, effect);
-                self.shard(from).touch_watchers(effect);
-                self.shard(to).touch_watchers(effect);
+                effect.keys().for_each(|key| self.shard(key).touch_watchers(effect));
             }
         }
         if self.scratch.log.sink.is_some() {
             self.record(effect);
+        }
+    }
+
+    fn take_buffer(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.scratch.buffer)
+    }
+
+    fn give_buffer(&mut self, mut buffer: Vec<u8>) {
+        if buffer.capacity() <= BUFFER_BYTES_MAX {
+            buffer.clear();
+            self.scratch.buffer = buffer;
         }
     }
 
@@ -406,9 +403,7 @@ impl Keyspace for Txn<'_> {
 
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>> {
         let total = self.len(space);
-        let mut rng = self.scratch.rng.take().unwrap_or_else(|| base::Rng::new(self.store.clock.monotonic_ns()));
-        let mut pick = rng.below(total);
-        self.scratch.rng = Some(rng);
+        let mut pick = self.random_below(total);
         self.held
             .iter_mut()
             .find_map(|shard| {
@@ -422,6 +417,11 @@ impl Keyspace for Txn<'_> {
             })?
             .engine
             .random_entry(space)
+    }
+
+    fn random_below(&mut self, bound: u64) -> u64 {
+        let rng = self.scratch.rng.get_or_insert_with(|| base::Rng::new(self.store.clock.monotonic_ns()));
+        rng.below(bound)
     }
 
     fn idle_seconds(&self, stamp: u32) -> u64 {

@@ -1,6 +1,8 @@
 //! From an effect to stored bytes. Clients, replay of the log and replicas all come through here (T3).
 
-use engine::{Effect, Engine, Key, NewEntry, Type, Value};
+use crate::Kept;
+use base::UnixMs;
+use engine::{Effect, Encoding, Engine, Entry, Key, NewEntry, Type};
 
 /// Leads to the engine that stores a key.
 pub trait Engines {
@@ -21,6 +23,11 @@ pub fn apply<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) {
         Effect::Set { ref key, value, encoding, expire_at } => {
             engines.engine(key).write(key, &NewEntry { kind: Type::String, encoding, value, expire_at });
         }
+        Effect::Store { ref key, kind, encoding, value, expire_at } => {
+            engines.engine(key).write(key, &NewEntry { kind, encoding, value, expire_at });
+        }
+        Effect::Edit { ref key, kind, changes } => engines.engine(key).edit(key, kind, changes),
+        Effect::Copy { ref from, ref to } => duplicate(engines, from, to),
         Effect::Splice { ref key, offset, bytes } => engines.engine(key).splice(key, offset, bytes),
         Effect::Delete { ref key } => {
             engines.engine(key).remove(key);
@@ -40,16 +47,35 @@ pub fn apply<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) {
 
 /// Moves an entry to another key, perhaps in another shard.
 fn rename<E: Engines + ?Sized>(engines: &mut E, from: &Key<'_>, to: &Key<'_>) {
-    let Ok(Some(entry)) = engines.engine(from).read(from, false) else {
-        panic!("a key was renamed that is not stored");
-    };
-    // The two engines may be one, so the value leaves its engine before the other is asked for.
-    let (kind, encoding, expire_at) = (entry.kind, entry.encoding, entry.expire_at);
-    let (copied, shared) = match entry.value {
-        Value::Bytes(bytes) => (bytes.to_vec(), None),
-        Value::Shared(shared) => (Vec::new(), Some(shared.clone())),
-    };
-    let value = shared.as_ref().map_or(Value::Bytes(&copied), Value::Shared);
+    let entry = take(engines, from);
     engines.engine(from).remove(from);
-    engines.engine(to).write(to, &NewEntry { kind, encoding, value, expire_at });
+    entry.put(engines, to);
+}
+
+/// Stores the same again under another key.
+fn duplicate<E: Engines + ?Sized>(engines: &mut E, from: &Key<'_>, to: &Key<'_>) {
+    take(engines, from).put(engines, to);
+}
+
+/// An entry outside its engine: two keys may lead to one engine, so it is left before it is asked for again.
+struct Taken {
+    kind: Type,
+    encoding: Encoding,
+    value: Kept,
+    expire_at: Option<UnixMs>,
+}
+
+fn take<E: Engines + ?Sized>(engines: &mut E, from: &Key<'_>) -> Taken {
+    let Ok(Some(entry)) = engines.engine(from).read(from, false) else {
+        panic!("a key was renamed or copied that is not stored");
+    };
+    let Entry { kind, encoding, value, expire_at, .. } = entry;
+    Taken { kind, encoding, value: Kept::new(value), expire_at }
+}
+
+impl Taken {
+    fn put<E: Engines + ?Sized>(&self, engines: &mut E, to: &Key<'_>) {
+        let Self { kind, encoding, ref value, expire_at } = *self;
+        engines.engine(to).write(to, &NewEntry { kind, encoding, value: value.value(), expire_at });
+    }
 }

@@ -20,6 +20,8 @@ const EXPIRATION_BYTES: usize = 8;
 pub fn name(entry: &Entry<'_>) -> &'static str {
     match entry.kind {
         Type::String => string_name(entry),
+        // Each type says what its forms are called.
+        Type::List | Type::Set | Type::Zset | Type::Hash | Type::Stream => collection_name(entry.kind, entry.encoding),
     }
 }
 
@@ -34,6 +36,18 @@ pub(crate) fn leaves_raw(entry: &Entry<'_>, key: &[u8]) -> bool {
 pub(crate) fn depends_on_old(key: &[u8], value: &[u8]) -> bool {
     let bytes = embedded_bytes(key, value);
     bytes <= EMBEDDED_BYTES_MAX && bytes.saturating_add(EXPIRATION_BYTES) > EMBEDDED_BYTES_MAX
+}
+
+/// The name of a collection's form.
+fn collection_name(kind: Type, encoding: Encoding) -> &'static str {
+    let is_big = encoding == Encoding::BIG;
+    match kind {
+        Type::Stream => "stream",
+        _ if !is_big => "listpack",
+        Type::List => "quicklist",
+        Type::Zset => "skiplist",
+        _ => "hashtable",
+    }
 }
 
 fn string_name(entry: &Entry<'_>) -> &'static str {

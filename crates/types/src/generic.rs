@@ -181,7 +181,8 @@ pub enum Moved {
 /// [`TypeError::Fetch`] alone.
 pub fn rename(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfTaken) -> Result<Moved, TypeError> {
     let Some(entry) = ks.peek(from)? else { return Ok(Moved::Absent) };
-    let (leaves_raw, len) = (encoding::leaves_raw(&entry, to.bytes), entry.value.len() as u64);
+    let leaves_raw = entry.kind == Type::String && encoding::leaves_raw(&entry, to.bytes);
+    let len = entry.value.len() as u64;
     let taken = ks.peek(to)?.is_some();
     if taken && if_taken == IfTaken::Leave {
         return Ok(Moved::Taken);
@@ -210,14 +211,15 @@ fn duplicate(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfTa
         return Err(TypeError::SameKey);
     }
     let Some(entry) = ks.read_to_edit(from)? else { return Ok(Moved::Absent) };
-    let (kind, expire_at) = (entry.kind, entry.expire_at);
-    let encoding = if encoding::leaves_raw(&entry, to.bytes) { Encoding::EDITED } else { entry.encoding };
-    let value = Kept::new(entry.value);
+    let (is_string, expire_at) = (entry.kind == Type::String, entry.expire_at);
+    let encoding = if is_string && encoding::leaves_raw(&entry, to.bytes) { Encoding::EDITED } else { entry.encoding };
+    let value = if is_string { Kept::new(entry.value) } else { Kept::empty() };
     if ks.peek(to)?.is_some() && if_taken == IfTaken::Leave {
         return Ok(Moved::Taken);
     }
-    match kind {
-        Type::String => ks.apply(&Effect::Set { key: *to, value: value.value(), encoding, expire_at }),
+    match is_string {
+        true => ks.apply(&Effect::Set { key: *to, value: value.value(), encoding, expire_at }),
+        false => ks.apply(&Effect::Copy { from: *from, to: *to }),
     }
     Ok(Moved::Done)
 }

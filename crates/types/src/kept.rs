@@ -1,31 +1,40 @@
 //! A value held across further reads and changes.
 
-use engine::{SharedBytes, Value};
+use engine::{SharedBig, SharedBytes, Value};
 
 /// A value taken out of its entry: big ones by reference, small ones by copy.
 #[derive(Clone, Debug)]
-pub struct Kept {
-    copied: Vec<u8>,
-    shared: Option<SharedBytes>,
+pub enum Kept {
+    /// A copy.
+    Copied(Vec<u8>),
+    /// Shared bytes.
+    Shared(SharedBytes),
+    /// A shared tree.
+    Big(SharedBig),
 }
 
 impl Kept {
     /// Keeps the value.
     pub fn new(value: Value<'_>) -> Self {
         match value {
-            Value::Bytes(bytes) => Self { copied: bytes.to_vec(), shared: None },
-            Value::Shared(shared) => Self { copied: Vec::new(), shared: Some(shared.clone()) },
+            Value::Bytes(bytes) => Self::Copied(bytes.to_vec()),
+            Value::Shared(shared) => Self::Shared(shared.clone()),
+            Value::Big(big) => Self::Big(big.clone()),
         }
     }
 
     /// Nothing: the value of an absent string where that counts as an empty one.
     pub fn empty() -> Self {
-        Self { copied: Vec::new(), shared: None }
+        Self::Copied(Vec::new())
     }
 
     /// The value, to read or to store again.
     pub fn value(&self) -> Value<'_> {
-        self.shared.as_ref().map_or(Value::Bytes(&self.copied), Value::Shared)
+        match self {
+            Self::Copied(bytes) => Value::Bytes(bytes),
+            Self::Shared(shared) => Value::Shared(shared),
+            Self::Big(big) => Value::Big(big),
+        }
     }
 }
 
@@ -34,10 +43,6 @@ const SHARED_BYTES_MIN: usize = 16 * 1024;
 
 impl From<Vec<u8>> for Kept {
     fn from(bytes: Vec<u8>) -> Self {
-        if bytes.len() < SHARED_BYTES_MIN {
-            Self { copied: bytes, shared: None }
-        } else {
-            Self { copied: Vec::new(), shared: Some(SharedBytes::new(bytes)) }
-        }
+        if bytes.len() < SHARED_BYTES_MIN { Self::Copied(bytes) } else { Self::Shared(SharedBytes::new(bytes)) }
     }
 }

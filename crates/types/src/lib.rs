@@ -12,6 +12,7 @@ pub mod apply;
 pub mod bitfield;
 pub mod bitmap;
 mod bits;
+pub mod collection;
 pub mod counter;
 pub mod encoding;
 pub mod error;

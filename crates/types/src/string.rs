@@ -59,9 +59,7 @@ pub fn get<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Option<Value<'
 /// [`TypeError::WrongType`].
 #[inline]
 pub fn string_value<'k>(entry: &Entry<'k>) -> Result<Value<'k>, TypeError> {
-    match entry.kind {
-        Type::String => Ok(entry.value),
-    }
+    if entry.kind == Type::String { Ok(entry.value) } else { Err(TypeError::WrongType) }
 }
 
 /// Stores a string. Reads the old entry only if something depends on it.

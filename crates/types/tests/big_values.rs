@@ -100,6 +100,10 @@ impl Keyspace for OneValue {
         None
     }
 
+    fn random_below(&mut self, _bound: u64) -> u64 {
+        0
+    }
+
     fn idle_seconds(&self, _stamp: u32) -> u64 {
         0
     }

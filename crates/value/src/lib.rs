@@ -21,10 +21,12 @@ pub mod hash;
 pub mod kind;
 pub mod limits;
 pub mod list;
+mod position;
 pub mod reaper;
 pub mod set;
 pub mod slot;
 pub mod stream;
+pub mod tree;
 pub mod wire;
 pub mod zset;
 

@@ -25,3 +25,19 @@ pub fn take_byte(rest: &mut &[u8]) -> Option<u8> {
     *rest = tail;
     Some(byte)
 }
+
+/// Takes a varint from the end, where another varint or nothing stands before it: only the last byte of each has its high
+/// bit clear. `None` when the bytes are no varint in its shortest form.
+#[inline]
+pub fn take_varint_back(rest: &mut &[u8]) -> Option<u64> {
+    let (&last, before) = rest.split_last()?;
+    if last < 0x80 && before.last().is_none_or(|byte| *byte < 0x80) {
+        *rest = before;
+        return Some(u64::from(last));
+    }
+    let longer = before.iter().rev().take(varint::MAX_LEN).take_while(|byte| **byte >= 0x80).count();
+    let (before, mut varint) = rest.split_at_checked(rest.len().checked_sub(longer)?.checked_sub(1)?)?;
+    let value = varint::take(&mut varint).filter(|_| varint.is_empty())?;
+    *rest = before;
+    Some(value)
+}

@@ -1,42 +1,63 @@
 //! Sorted sets: distinct byte strings ordered by score and then by bytes.
+//!
+//! Packed, the entries follow each other in order, after their number. Big, there are two trees: one keeps the entries
+//! in order, another one by the hash of the member, which finds a score in one descent and walks a set in an order that no
+//! change of score disturbs (ZSCAN).
+//!
+//! Z1. Scores are never NaN and never negative zero, which equals zero but has another text.
+//! Z2. The packed form is canonical: equal sets of equal history of limits have equal bytes.
+//!
+//! Formats: docs/formats/collections.md.
 
-use crate::{Progress, Slot};
-use std::marker::PhantomData;
+mod big;
+mod change;
+mod entry;
+mod packed;
+mod score;
+#[cfg(test)]
+mod tests;
+mod view;
 
-/// One change.
+pub use big::Big;
+pub use change::Change;
+pub use packed::validate;
+pub use view::{Backward, Forward, View};
+
+use crate::Slot;
+
+/// A member and its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Change<'a> {
-    /// None yet.
-    Nothing(PhantomData<&'a ()>),
-}
-
-impl<'a> Change<'a> {
-    /// Appends its encoded form.
-    pub fn put(&self, _out: &mut Vec<u8>) {}
-
-    /// Takes one from the front; `None` when the bytes are no change in its only form.
-    pub fn take(_from: &mut &'a [u8]) -> Option<Self> {
-        None
-    }
+pub struct Entry<'a> {
+    /// Where it stands.
+    pub score: f64,
+    /// What it is.
+    pub member: &'a [u8],
 }
 
 /// See [`crate::apply`].
-pub fn apply(_slot: &mut Slot<'_>, _changes: &[u8]) -> bool {
-    unreachable!("there are no changes yet")
+///
+/// # Panics
+/// When the bytes are no changes.
+pub fn apply(slot: &mut Slot<'_>, mut changes: &[u8]) -> bool {
+    while !changes.is_empty() {
+        let change = Change::take(&mut changes).unwrap_or_else(|| panic!("changes of a sorted set, checked before"));
+        apply_one(slot, &change);
+    }
+    !View::of(slot.stored()).is_empty()
 }
 
-/// The tree.
-#[derive(Clone, Debug)]
-pub struct Big {}
-
-impl Big {
-    /// See [`crate::Big::memory_bytes`].
-    pub fn memory_bytes(&self) -> usize {
-        0
+fn apply_one(slot: &mut Slot<'_>, change: &Change<'_>) {
+    let (limits, hasher) = (slot.limits, slot.hasher);
+    if let Some(bytes) = slot.packed() {
+        if packed::fits(bytes, change, limits) {
+            packed::apply(bytes, change);
+            return;
+        }
+        let big = Big::unpack(bytes, hasher);
+        slot.grow(crate::Big::Zset(big));
     }
-
-    /// See [`crate::Big::write_changes`].
-    pub fn write_changes(&self, _from: Progress, _budget: usize, _out: &mut Vec<u8>) -> Option<Progress> {
-        None
+    match slot.big() {
+        Some(crate::Big::Zset(big)) => big.apply(change),
+        _ => unreachable!("another type's tree"),
     }
 }

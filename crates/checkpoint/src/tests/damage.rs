@@ -274,7 +274,7 @@ fn forged_payloads_are_refused() {
         writer.write_block(&payload, &[], entries).unwrap();
         let files = vec![writer.finish().unwrap()];
         let info = SetInfo { set, cut, history, created_ms, log_from, files };
-        let sink = |_: &Key<'_>, _: &NewEntry<'_>| {};
+        let sink = |_: &Effect<'_>| {};
         let result = load(&dir, &info, 1, &hasher(), &sink, &LoadProgress::default());
         assert_damaged(result.map(|_| None), &path, &format!("{payload:?}, {entries} entries"));
         fs.remove_file(&path).unwrap();

@@ -196,9 +196,10 @@ fn a_big_value_is_one_entry() {
     drop(sink);
     let info = writer.finish().unwrap();
     let found = Mutex::new(0);
-    let sink = |key: &Key<'_>, new: &NewEntry<'_>| {
-        assert!(new.value.bytes() == value && (key.bytes == b"shared" || key.bytes == long_key));
-        assert!(matches!(new.value, Value::Shared(_)), "the block's memory becomes the value's");
+    let sink = |effect: &Effect<'_>| {
+        let Effect::Set { key, value: loaded, .. } = effect else { panic!("{effect:?} was not saved") };
+        assert!(loaded.bytes() == value && (key.bytes == b"shared" || key.bytes == long_key));
+        assert!(matches!(loaded, Value::Shared(_)), "the block's memory becomes the value's");
         *found.lock() += 1;
     };
     load(&dir, &info, 2, &hasher(), &sink, &LoadProgress::default()).unwrap();

@@ -17,8 +17,8 @@ pub const COMMANDS: &[&CommandSpec] =
 #[inline]
 pub(crate) fn reply_value(reply: &mut ReplyBuffer, value: Value<'_>) {
     match value {
-        Value::Bytes(bytes) => reply.bulk(bytes),
         Value::Shared(shared) => reply.bulk_shared(shared.clone()),
+        _ => reply.bulk(value.bytes()),
     }
 }
 

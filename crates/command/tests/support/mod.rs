@@ -157,6 +157,8 @@ struct Keyspaces {
     allowed: Option<HashSet<Vec<u8>>>,
     changed: bool,
     fetching: Option<Rng>,
+    /// Starts anew with every command and every time it starts over, so that its choices do not depend on fetches.
+    choices: Rng,
     /// Rows the running command has read or fetched.
     pinned: HashSet<(KeyspaceId, Vec<u8>)>,
     /// Reads counted for INFO: those that found an entry, those that did not.
@@ -179,6 +181,7 @@ impl Keyspaces {
             allowed: None,
             changed: false,
             fetching: (fetching == Fetching::AtRandom).then_some(rng),
+            choices: choices(),
             pinned: HashSet::new(),
             counts: (0, 0),
         };
@@ -189,6 +192,7 @@ impl Keyspaces {
     fn begin(&mut self, allowed: Option<HashSet<Vec<u8>>>) {
         self.allowed = allowed;
         self.changed = false;
+        self.choices = choices();
         self.pinned.clear();
     }
 
@@ -209,10 +213,16 @@ impl Keyspaces {
         assert!(allowed, "the command's row does not name the key {:?}", key.bytes.escape_ascii().to_string());
         let first = self.pinned.insert((key.space, key.bytes.to_vec()));
         if first && self.fetching.as_mut().is_some_and(|rng| rng.one_in(2)) {
+            self.choices = choices();
             return Err(Fetch);
         }
         self.live.read(key, touch)
     }
+}
+
+/// What [`Keyspace::random_below`] draws from.
+fn choices() -> Rng {
+    Rng::new(3)
 }
 
 /// One engine for all keys.
@@ -298,6 +308,10 @@ impl Keyspace for Keyspaces {
 
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>> {
         self.live.random_entry(space)
+    }
+
+    fn random_below(&mut self, bound: u64) -> u64 {
+        self.choices.below(bound)
     }
 
     fn idle_seconds(&self, stamp: u32) -> u64 {

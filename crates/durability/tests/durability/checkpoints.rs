@@ -97,7 +97,7 @@ fn restored(fs: &SimFs, index: usize, up_to: base::Lsn) -> store::Digest {
     let set = &file.current().sets[index];
     // A store of its own, on a disk of its own.
     let life = Life::start(&SimFs::new(9), log_off()).expect("it starts");
-    let put = |key: &engine::Key<'_>, entry: &engine::NewEntry<'_>| life.store.load(key, entry);
+    let put = |effect: &engine::Effect<'_>| life.store.load(effect);
     let report = checkpoint::load(&dir, set, 2, &life.store.hasher, &put, &LoadProgress::default()).expect("it loads");
     (0..).zip(&report.spaces).for_each(|(db, space)| life.store.spaces.set(DbIndex(db), *space));
     let (mut scratch, mut is_over) = (Scratch::default(), false);

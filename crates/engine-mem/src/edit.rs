@@ -1,0 +1,52 @@
+//! An edit of a collection, wherever that lies: the changes, and what they are applied with.
+
+use base::hash::KeyHasher;
+use engine::{Encoding, Type};
+use value::{Big, Body, Limits, Slot};
+
+/// Changes to be applied.
+pub struct Edit<'e> {
+    /// The collection's type.
+    pub kind: Type,
+    /// One encoded change or more.
+    pub changes: &'e [u8],
+    /// Up to where a collection is packed.
+    pub limits: &'e Limits,
+    /// For trees ordered by hash.
+    pub hasher: &'e KeyHasher,
+}
+
+/// What became of the value.
+pub enum Edited {
+    /// It is where it was.
+    InPlace,
+    /// It was packed, and is this tree now.
+    Big(Big),
+    /// It was a tree, and is packed now.
+    Packed(Vec<u8>),
+}
+
+/// What an edit leaves.
+pub struct Outcome {
+    /// The value.
+    pub body: Edited,
+    /// Its encoding.
+    pub encoding: Encoding,
+    /// Whether there is any element.
+    pub is_left: bool,
+}
+
+impl Edit<'_> {
+    /// Applies the changes.
+    pub fn apply(&self, body: Body<'_>, encoding: Encoding) -> Outcome {
+        let mut slot = Slot { body, encoding, limits: self.limits, hasher: self.hasher };
+        let is_left = value::apply(self.kind, &mut slot, self.changes);
+        let Slot { body, encoding, .. } = slot;
+        let body = match body {
+            Body::Packed(_) | Body::Big(_) => Edited::InPlace,
+            Body::Grown(big) => Edited::Big(big),
+            Body::Shrunk(bytes) => Edited::Packed(bytes),
+        };
+        Outcome { body, encoding, is_left }
+    }
+}

@@ -1,0 +1,58 @@
+//! What all collections have in common: how they are found, and how they are changed.
+
+use crate::TypeError;
+use engine::{Effect, Encoding, Entry, Key, Keyspace, Type};
+use value::Stored;
+
+/// The collection in an entry.
+///
+/// # Errors
+/// [`TypeError::WrongType`] when the entry holds another type.
+#[inline]
+pub fn stored<'k>(entry: &Entry<'k>, kind: Type) -> Result<(Encoding, Stored<'k>), TypeError> {
+    if entry.kind == kind { Ok((entry.encoding, entry.value.stored())) } else { Err(TypeError::WrongType) }
+}
+
+/// The collection under the key, as a client's read; `None` when it is absent.
+///
+/// # Errors
+/// [`TypeError::WrongType`], [`TypeError::Fetch`].
+#[inline]
+pub fn read<'k>(
+    ks: &'k mut dyn Keyspace,
+    key: &Key<'_>,
+    kind: Type,
+) -> Result<Option<(Encoding, Stored<'k>)>, TypeError> {
+    ks.read(key)?.map(|entry| stored(&entry, kind)).transpose()
+}
+
+/// [`read`] by a command that goes on to change the collection.
+///
+/// # Errors
+/// As there.
+#[inline]
+pub fn read_to_edit<'k>(
+    ks: &'k mut dyn Keyspace,
+    key: &Key<'_>,
+    kind: Type,
+) -> Result<Option<(Encoding, Stored<'k>)>, TypeError> {
+    ks.read_to_edit(key)?.map(|entry| stored(&entry, kind)).transpose()
+}
+
+/// [`edit`] with the changes that `put` appends to an empty buffer, which costs no allocation.
+#[inline]
+pub fn change(ks: &mut dyn Keyspace, key: &Key<'_>, kind: Type, put: impl FnOnce(&mut Vec<u8>)) {
+    let mut changes = ks.take_buffer();
+    put(&mut changes);
+    edit(ks, key, kind, &changes);
+    ks.give_buffer(changes);
+}
+
+/// Changes the collection under the key, of which it was read before that it is of this type, or absent. No bytes are no
+/// change.
+#[inline]
+pub fn edit(ks: &mut dyn Keyspace, key: &Key<'_>, kind: Type, changes: &[u8]) {
+    if !changes.is_empty() {
+        ks.apply(&Effect::Edit { key: *key, kind, changes });
+    }
+}

@@ -1,0 +1,127 @@
+//! A big list: packed runs in a tree, found by position.
+
+use super::change::{Change, End};
+use super::leaf::Leaf;
+use super::listpack::{self, Limit};
+use super::packed;
+use super::view::View;
+use crate::Progress;
+use crate::tree::{Leaf as _, Tree};
+use std::ops::Range;
+
+/// The tree.
+#[derive(Clone, Debug, Default)]
+pub struct Big {
+    tree: Tree<Leaf>,
+}
+
+impl Big {
+    /// The tree of a packed list.
+    pub(super) fn of(mut packed: Vec<u8>) -> Self {
+        let mut big = Self::default();
+        while !packed.is_empty() {
+            let count = packed::count_within(&packed, Leaf::MAX_BYTES).max(1);
+            let rest = packed::split_off(&mut packed, count);
+            packed.shrink_to_fit();
+            big.tree.push((), Leaf::of(std::mem::replace(&mut packed, rest), count));
+        }
+        big
+    }
+
+    /// The packed list of a tree that is far enough below the limit.
+    pub(super) fn packed_within(&self, limit: Limit) -> Option<Vec<u8>> {
+        /// A listpack may be so much smaller than the texts of its integers.
+        const TEXT_PER_LISTPACK_BYTE: usize = 4;
+        let bytes_max = usize::try_from(limit.bytes_max()).unwrap_or(usize::MAX);
+        if self.memory_bytes() / TEXT_PER_LISTPACK_BYTE > bytes_max {
+            return None;
+        }
+        let mut bytes = listpack::EMPTY_BYTES;
+        let (mut packed, mut place) = (Vec::new(), self.tree.leaves_at(0));
+        while let Some(leaves) = place {
+            bytes += packed::listpack_bytes(leaves.leaf().packed());
+            place = leaves.next();
+        }
+        if !limit.is_well_within(bytes, self.len()) {
+            return None;
+        }
+        place = self.tree.leaves_at(0);
+        while let Some(leaves) = place {
+            packed::append(&mut packed, leaves.leaf().packed());
+            place = leaves.next();
+        }
+        Some(packed)
+    }
+
+    /// How many elements it holds.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.tree.len()
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.tree.is_empty()
+    }
+
+    pub(super) fn tree(&self) -> &Tree<Leaf> {
+        &self.tree
+    }
+
+    /// The element at an index.
+    #[inline]
+    pub(super) fn get(&self, index: u64) -> Option<&[u8]> {
+        let (leaf, offset) = self.tree.at(index)?;
+        leaf.elements().get(offset)
+    }
+
+    /// Makes a change.
+    pub(super) fn apply(&mut self, change: &Change<'_>) {
+        let len = self.len();
+        match *change {
+            Change::Push { end: End::Head, value } => self.insert(0, value),
+            Change::Push { end: End::Tail, value } => self.insert(len, value),
+            Change::Insert { index, value } => self.insert(index.min(len), value),
+            Change::Set { index, value } if index < len => {
+                self.tree.edit_at(&(), index, |leaf, offset| leaf.set(offset, value));
+            }
+            Change::Set { .. } => {}
+            Change::Pop { end: End::Head, count } => self.remove(0..count.min(len)),
+            Change::Pop { end: End::Tail, count } => self.remove(len - count.min(len)..len),
+            Change::Remove { index, count } => {
+                let index = index.min(len);
+                self.remove(index..index + count.min(len - index));
+            }
+        }
+    }
+
+    fn insert(&mut self, index: u64, value: &[u8]) {
+        self.tree.edit_at(&(), index, |leaf, offset| leaf.insert(offset, value));
+    }
+
+    fn remove(&mut self, range: Range<u64>) {
+        let Some((leaf, offset)) = self.tree.at(range.start).filter(|_| !range.is_empty()) else { return };
+        let count = range.end - range.start;
+        match count <= (leaf.count() - offset) as u64 {
+            true => self.tree.edit_at(&(), range.start, |leaf, offset| leaf.remove(offset..offset + count as usize)),
+            false => drop(self.tree.remove_range(&(), range)),
+        }
+    }
+
+    /// See [`crate::Big::memory_bytes`].
+    pub fn memory_bytes(&self) -> usize {
+        self.tree.memory_bytes()
+    }
+
+    /// See [`crate::Big::write_changes`]: the first number is the index to go on from.
+    pub fn write_changes(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
+        let full = out.len().saturating_add(budget);
+        for (index, value) in (from.0..).zip(View::big(self).forward(from.0)) {
+            if index > from.0 && out.len() >= full {
+                return Some(Progress(index, 0));
+            }
+            Change::Push { end: End::Tail, value }.put(out);
+        }
+        None
+    }
+}

@@ -1,0 +1,81 @@
+//! Lists: sequences of byte strings.
+//!
+//! A small one is one packed buffer (`packed`), a big one a tree of such buffers, found by position ([`Big`]). Where a list
+//! goes from one form to the other is where Valkey's goes from a listpack to a quicklist and back: `list-max-listpack-size`
+//! and what a listpack of the same elements would take (`listpack`).
+
+mod big;
+mod change;
+mod leaf;
+mod listpack;
+mod packed;
+#[cfg(test)]
+mod tests;
+mod view;
+
+pub use big::Big;
+pub use change::{Change, End};
+pub use view::{Backward, Forward, View};
+
+use crate::{Encoding, Slot, Stored};
+use listpack::Limit;
+
+/// Whether these bytes are a packed list, for loaders.
+pub fn validate(encoding: Encoding, bytes: &[u8]) -> bool {
+    encoding == Encoding::PACKED && packed::is_valid(bytes)
+}
+
+/// See [`crate::apply`].
+pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> bool {
+    let limit = Limit::of(slot.limits.list_size());
+    if let Some(bytes) = slot.packed()
+        && outgrows(bytes, changes, limit)
+    {
+        let big = Big::of(std::mem::take(bytes));
+        slot.grow(crate::Big::List(big));
+    }
+    let mut removes = false;
+    for change in decoded(changes) {
+        removes |= matches!(change, Change::Pop { .. } | Change::Remove { .. } | Change::Set { .. });
+        match slot.packed() {
+            Some(bytes) => packed::apply(bytes, &change),
+            None => list_of(slot).apply(&change),
+        }
+    }
+    if removes
+        && let Stored::Big(crate::Big::List(big)) = slot.stored()
+        && let Some(packed) = big.packed_within(limit)
+    {
+        slot.shrink(packed, Encoding::PACKED);
+    }
+    !View::of(slot.encoding, slot.stored()).is_empty()
+}
+
+fn list_of<'s>(slot: &'s mut Slot<'_>) -> &'s mut Big {
+    match slot.big() {
+        Some(crate::Big::List(big)) => big,
+        _ => unreachable!("the slot of a list holds a list"),
+    }
+}
+
+/// The changes in these bytes, which were checked where they were read.
+fn decoded(mut changes: &[u8]) -> impl Iterator<Item = Change<'_>> {
+    std::iter::from_fn(move || {
+        let more = !changes.is_empty();
+        more.then(|| Change::take(&mut changes).expect("changes are checked before they are applied"))
+    })
+}
+
+/// Whether the changes add something, and the list would be too much for its packed form if all that is added came first, as
+/// Valkey estimates it before it pushes: by the plain bytes of what is new.
+fn outgrows(packed: &[u8], changes: &[u8], limit: Limit) -> bool {
+    let (mut bytes, mut added) = (0, 0);
+    for change in decoded(changes) {
+        if let Change::Push { value, .. } | Change::Insert { value, .. } | Change::Set { value, .. } = change {
+            bytes += value.len() as u64;
+            added += 1;
+        }
+    }
+    let elements = packed::elements(packed).len() as u64 + added;
+    added > 0 && limit.is_exceeded(listpack::EMPTY_BYTES + packed::listpack_bytes(packed) + bytes, elements)
+}

@@ -1,0 +1,436 @@
+//! A run of elements in one buffer: a whole small list, and a leaf of a big one.
+//!
+//! ```text
+//! element | ... | element || length | ... | length || bytes of the lengths | bytes as a listpack
+//! ```
+//!
+//! Lengths are varints in the order of the elements. A varint's last byte alone has its high bit clear, so the lengths, and
+//! the two numbers behind them, are read from either side; and finding an element reads lengths only. No element, no bytes.
+
+use super::change::{Change, End};
+use super::listpack::element_bytes;
+use crate::wire::take_varint_back;
+use base::varint;
+use std::ops::Range;
+
+/// The elements of a buffer, or some neighbours of them, from either side.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Elements<'a> {
+    data: &'a [u8],
+    lengths: &'a [u8],
+}
+
+/// What stands in a buffer.
+#[derive(Clone, Copy)]
+struct Parts<'a> {
+    elements: Elements<'a>,
+    listpack_bytes: u64,
+}
+
+fn parts(bytes: &[u8]) -> Option<Parts<'_>> {
+    let mut rest = bytes;
+    if rest.is_empty() {
+        return Some(Parts { elements: Elements::NONE, listpack_bytes: 0 });
+    }
+    let listpack_bytes = take_varint_back(&mut rest)?;
+    let lengths = usize::try_from(take_varint_back(&mut rest)?).ok()?;
+    let (data, lengths) = rest.split_at_checked(rest.len().checked_sub(lengths)?)?;
+    Some(Parts { elements: Elements { data, lengths }, listpack_bytes })
+}
+
+fn stored(bytes: &[u8]) -> Parts<'_> {
+    parts(bytes).expect("a packed list is checked where it is loaded and whole ever after")
+}
+
+/// The elements of a packed list.
+#[inline]
+pub(super) fn elements(bytes: &[u8]) -> Elements<'_> {
+    stored(bytes).elements
+}
+
+/// What the elements would take in a listpack, without its header and end.
+pub(super) fn listpack_bytes(bytes: &[u8]) -> u64 {
+    stored(bytes).listpack_bytes
+}
+
+/// How many of the first elements take at most so many bytes, their lengths included.
+pub(super) fn count_within(bytes: &[u8], bytes_max: usize) -> usize {
+    let (mut rest, mut taken, mut count) = (elements(bytes).lengths, 0, 0);
+    loop {
+        let left = rest.len();
+        let Some(length) = take_length(&mut rest) else { return count };
+        taken += length + (left - rest.len());
+        if taken > bytes_max {
+            return count;
+        }
+        count += 1;
+    }
+}
+
+/// The index before which about half of the bytes are.
+pub(super) fn middle(bytes: &[u8]) -> usize {
+    count_within(bytes, bytes.len() / 2)
+}
+
+/// Makes a change.
+pub(super) fn apply(bytes: &mut Vec<u8>, change: &Change<'_>) {
+    let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    match *change {
+        Change::Push { end: End::Head, value } => insert(bytes, 0, value),
+        Change::Push { end: End::Tail, value } => push_back(bytes, value),
+        Change::Insert { index, value } => insert(bytes, count(index), value),
+        Change::Set { index, value } => set(bytes, count(index), value),
+        Change::Pop { end: End::Head, count: popped } => remove(bytes, 0..count(popped)),
+        Change::Pop { end: End::Tail, count: popped } => pop_back(bytes, count(popped)),
+        Change::Remove { index, count: removed } => {
+            let index = count(index);
+            remove(bytes, index..index.saturating_add(count(removed)));
+        }
+    }
+}
+
+/// Whether these bytes are a packed list that is not empty, in its only form.
+pub(super) fn is_valid(bytes: &[u8]) -> bool {
+    let Some(Parts { elements, listpack_bytes }) = parts(bytes) else { return false };
+    let (mut lengths, mut data, mut again) = (elements.lengths, elements.data, 0u64);
+    while !lengths.is_empty() {
+        let length = varint::take(&mut lengths).and_then(|length| usize::try_from(length).ok());
+        let Some((element, rest)) = length.and_then(|length| data.split_at_checked(length)) else { return false };
+        again = again.saturating_add(element_bytes(element));
+        data = rest;
+    }
+    let numbers = varint::len(elements.lengths.len() as u64) + varint::len(listpack_bytes);
+    let is_whole = elements.data.len() + elements.lengths.len() + numbers == bytes.len();
+    !elements.lengths.is_empty() && data.is_empty() && again == listpack_bytes && is_whole
+}
+
+impl<'a> Elements<'a> {
+    /// How many there are.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.lengths.iter().filter(|byte| **byte < 0x80).count()
+    }
+
+    /// The element at an index.
+    #[inline]
+    pub(super) fn get(mut self, index: usize) -> Option<&'a [u8]> {
+        self.drop_front(index);
+        self.next()
+    }
+
+    /// No elements.
+    pub(super) const NONE: Self = Self { data: &[], lengths: &[] };
+
+    /// The first so many.
+    pub(super) fn first(self, count: usize) -> Self {
+        let (data, lengths) = self.extent(count);
+        Self { data: &self.data[..data], lengths: &self.lengths[..lengths] }
+    }
+
+    /// Leaves out the first so many.
+    #[inline]
+    pub(super) fn drop_front(&mut self, count: usize) {
+        let (data, lengths) = self.extent(count);
+        self.data = &self.data[data..];
+        self.lengths = &self.lengths[lengths..];
+    }
+
+    /// Leaves out the last so many.
+    #[inline]
+    pub(super) fn drop_back(&mut self, count: usize) {
+        for _ in 0..count {
+            if self.next_back().is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Bytes that the first so many take: of elements, and of lengths.
+    #[inline]
+    fn extent(&self, count: usize) -> (usize, usize) {
+        let (mut rest, mut data) = (self.lengths, 0);
+        for _ in 0..count {
+            let Some(length) = take_length(&mut rest) else { break };
+            data += length;
+        }
+        (data, self.lengths.len() - rest.len())
+    }
+
+    /// What they would take in a listpack.
+    fn listpack_bytes(self) -> u64 {
+        self.map(element_bytes).sum()
+    }
+}
+
+#[inline]
+fn take_length(lengths: &mut &[u8]) -> Option<usize> {
+    match *lengths {
+        [] => None,
+        [length @ 0..0x80, rest @ ..] => {
+            *lengths = rest;
+            Some(usize::from(*length))
+        }
+        _ => Some(varint::take(lengths)? as usize),
+    }
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let length = take_length(&mut self.lengths)?;
+        let (element, rest) = self.data.split_at(length);
+        self.data = rest;
+        Some(element)
+    }
+}
+
+impl DoubleEndedIterator for Elements<'_> {
+    #[inline]
+    fn next_back(&mut self) -> Option<Self::Item> {
+        if self.lengths.is_empty() {
+            return None;
+        }
+        let length = take_varint_back(&mut self.lengths)? as usize;
+        let (rest, element) = self.data.split_at(self.data.len() - length);
+        self.data = rest;
+        Some(element)
+    }
+}
+
+/// Puts an element before the one at `index`, or behind the last.
+pub(super) fn insert(bytes: &mut Vec<u8>, index: usize, element: &[u8]) {
+    splice(bytes, index, 0, Some(element));
+}
+
+/// Puts an element behind the last: [`insert`] without counting.
+pub(super) fn push_back(bytes: &mut Vec<u8>, element: &[u8]) {
+    splice(bytes, usize::MAX, 0, Some(element));
+}
+
+/// Replaces the element at `index`, if there is one.
+pub(super) fn set(bytes: &mut Vec<u8>, index: usize, element: &[u8]) {
+    if elements(bytes).get(index).is_some() {
+        splice(bytes, index, 1, Some(element));
+    }
+}
+
+/// Removes the elements of a range, as far as there are any.
+pub(super) fn remove(bytes: &mut Vec<u8>, range: Range<usize>) {
+    splice(bytes, range.start, range.len(), None);
+}
+
+/// Removes the last so many.
+pub(super) fn pop_back(bytes: &mut Vec<u8>, count: usize) {
+    let mut left = elements(bytes);
+    left.drop_back(count);
+    let (data, lengths) = (left.data.len(), left.lengths.len());
+    replace(bytes, (data, lengths), (usize::MAX, usize::MAX), None);
+}
+
+/// Moves the elements from `index` on into a buffer of their own.
+pub(super) fn split_off(bytes: &mut Vec<u8>, index: usize) -> Vec<u8> {
+    let mut tail = elements(bytes);
+    tail.drop_front(index);
+    let listpack_bytes = tail.listpack_bytes();
+    let mut other = Vec::with_capacity(tail.data.len() + tail.lengths.len() + 2 * varint::MAX_LEN);
+    if !tail.lengths.is_empty() {
+        other.extend_from_slice(tail.data);
+        other.extend_from_slice(tail.lengths);
+        finish(&mut other, tail.lengths.len(), listpack_bytes);
+    }
+    remove(bytes, index..usize::MAX);
+    other
+}
+
+/// Appends the elements of another buffer.
+pub(super) fn append(bytes: &mut Vec<u8>, other: &[u8]) {
+    let (ours, theirs) = (stored(bytes), stored(other));
+    let (data, lengths) = (ours.elements.data.len(), ours.elements.lengths.len());
+    let (more, more_lengths) = (theirs.elements.data, theirs.elements.lengths);
+    let listpack_bytes = ours.listpack_bytes + theirs.listpack_bytes;
+    bytes.truncate(data + lengths);
+    bytes.extend_from_slice(more);
+    bytes.extend_from_slice(more_lengths);
+    bytes.copy_within(data..data + lengths, data + more.len());
+    bytes[data..data + more.len()].copy_from_slice(more);
+    if lengths + more_lengths.len() > 0 {
+        finish(bytes, lengths + more_lengths.len(), listpack_bytes);
+    }
+}
+
+fn splice(bytes: &mut Vec<u8>, index: usize, removed: usize, element: Option<&[u8]>) {
+    let all = elements(bytes);
+    let start = match index {
+        usize::MAX => (all.data.len(), all.lengths.len()),
+        _ => all.extent(index),
+    };
+    let end = match removed {
+        0 => start,
+        _ => {
+            let behind = Elements { data: &all.data[start.0..], lengths: &all.lengths[start.1..] };
+            let (data, lengths) = behind.extent(removed);
+            (start.0 + data, start.1 + lengths)
+        }
+    };
+    replace(bytes, start, end, element);
+}
+
+/// Replaces the elements between two places, each an offset among the elements and one among the lengths, by one or none.
+/// Places beyond the end are the end.
+fn replace(bytes: &mut Vec<u8>, start: (usize, usize), end: (usize, usize), element: Option<&[u8]>) {
+    let Parts { elements: Elements { data, lengths }, listpack_bytes } = stored(bytes);
+    let (data_len, lengths_len) = (data.len(), lengths.len());
+    let end = (end.0.min(data_len), end.1.min(lengths_len));
+    let removed = Elements { data: &data[start.0..end.0], lengths: &lengths[start.1..end.1] };
+    let listpack_bytes = listpack_bytes - removed.listpack_bytes() + element.map_or(0, element_bytes);
+    let added = element.map_or(0, <[u8]>::len);
+    let added_length = element.map_or(0, |element| varint::len(element.len() as u64));
+    let new_data = start.0 + added + (data_len - end.0);
+    let new_lengths = start.1 + added_length + (lengths_len - end.1);
+    if new_lengths == 0 {
+        return bytes.clear();
+    }
+    // Elements behind the place and lengths before it lie next to each other and move as one; lengths behind it follow.
+    let (old_len, new_len) = (data_len + lengths_len, new_data + new_lengths);
+    bytes.truncate(old_len);
+    if new_len > old_len {
+        reserve(bytes, new_len + 2 * varint::MAX_LEN);
+        bytes.resize(new_len, 0);
+    }
+    let (near, far) = (end.0..data_len + start.1, data_len + end.1..old_len);
+    let (near_to, far_to) = (start.0 + added, new_len - far.len());
+    if near_to >= near.start {
+        bytes.copy_within(far, far_to);
+        bytes.copy_within(near, near_to);
+    } else {
+        bytes.copy_within(near, near_to);
+        bytes.copy_within(far, far_to);
+    }
+    bytes.truncate(new_len);
+    if let Some(element) = element {
+        bytes[start.0..start.0 + added].copy_from_slice(element);
+        put_length(&mut bytes[new_data + start.1..], element.len());
+    }
+    finish(bytes, new_lengths, listpack_bytes);
+}
+
+/// Makes room for so many bytes, and for an eighth more unless they are many: doubling would leave half of it unused.
+fn reserve(bytes: &mut Vec<u8>, len: usize) {
+    const SLACK_MAX: usize = 256;
+    if bytes.capacity() < len {
+        bytes.reserve_exact(len - bytes.len() + (len / 8).min(SLACK_MAX));
+    }
+}
+
+/// Writes a length where [`varint::len`] bytes are free for it.
+fn put_length(to: &mut [u8], mut length: usize) {
+    let mut at = 0;
+    while length >= 0x80 {
+        to[at] = length as u8 | 0x80;
+        length >>= 7;
+        at += 1;
+    }
+    to[at] = length as u8;
+}
+
+/// Appends the two numbers at the end.
+fn finish(bytes: &mut Vec<u8>, lengths: usize, listpack_bytes: u64) {
+    varint::put(bytes, lengths as u64);
+    varint::put(bytes, listpack_bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pack(values: &[Vec<u8>]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        values.iter().for_each(|value| push_back(&mut bytes, value));
+        bytes
+    }
+
+    fn check(bytes: &[u8], model: &[Vec<u8>]) {
+        assert_eq!(elements(bytes).map(<[u8]>::to_vec).collect::<Vec<_>>(), model);
+        let back: Vec<_> = elements(bytes).rev().map(<[u8]>::to_vec).collect();
+        assert!(back.iter().rev().eq(model));
+        assert_eq!(elements(bytes).len(), model.len());
+        assert_eq!(bytes.is_empty(), model.is_empty());
+        assert!(model.is_empty() || is_valid(bytes));
+        assert_eq!(bytes, pack(model), "one form only");
+    }
+
+    /// What targets.md asks of a list of 100 elements of 8 bytes: the entry around it is small beside it.
+    #[test]
+    fn an_element_takes_one_byte_more() {
+        let bytes = pack(&(0..100).map(|number| format!("e{number:07}").into_bytes()).collect::<Vec<_>>());
+        assert_eq!(bytes.len(), 100 * 9 + 3);
+    }
+
+    fn value() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..4),
+            (-5000i64..5000).prop_map(|integer| integer.to_string().into_bytes()),
+            prop::collection::vec(any::<u8>(), 120..140),
+            Just(vec![b'x'; 17_000]),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn edits_are_those_of_a_vector(edits in prop::collection::vec((0u8..6, 0usize..12, 0usize..6, value()), 0..60)) {
+            let (mut bytes, mut model) = (Vec::new(), Vec::<Vec<u8>>::new());
+            for (what, index, count, value) in edits {
+                let at = index.min(model.len());
+                match what {
+                    0 => {
+                        insert(&mut bytes, at, &value);
+                        model.insert(at, value);
+                    }
+                    1 => {
+                        push_back(&mut bytes, &value);
+                        model.push(value);
+                    }
+                    2 if at < model.len() => {
+                        set(&mut bytes, at, &value);
+                        model[at] = value;
+                    }
+                    3 => {
+                        let end = (at + count).min(model.len());
+                        remove(&mut bytes, at..at + count);
+                        model.drain(at..end);
+                    }
+                    4 => {
+                        pop_back(&mut bytes, count);
+                        model.truncate(model.len().saturating_sub(count));
+                    }
+                    _ => {
+                        let other = split_off(&mut bytes, at);
+                        check(&bytes, &model[..at]);
+                        check(&other, &model[at..]);
+                        append(&mut bytes, &other);
+                    }
+                }
+                check(&bytes, &model);
+            }
+        }
+
+        /// No bytes make validation or, once valid, reading panic; and what is valid has one form.
+        #[test]
+        fn validation_is_total(mut bytes: Vec<u8>, values in prop::collection::vec(value(), 0..4), flip: Option<(usize, u8)>) {
+            if !values.is_empty() {
+                bytes = pack(&values);
+            }
+            if let Some((at, mask)) = flip && !bytes.is_empty() {
+                let at = at % bytes.len();
+                bytes[at] ^= mask;
+            }
+            if is_valid(&bytes) {
+                let read: Vec<_> = elements(&bytes).map(<[u8]>::to_vec).collect();
+                prop_assert_eq!(pack(&read), bytes);
+            }
+        }
+    }
+}

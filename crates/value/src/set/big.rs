@@ -1,0 +1,146 @@
+//! A big set: a tree in the order of the members' keyed hashes.
+
+use super::Change;
+use super::leaf::{self, Leaf};
+use crate::Progress;
+use crate::position::Position;
+use crate::tree::{Leaves, Tree};
+use base::hash::KeyHasher;
+
+/// The tree.
+#[derive(Clone, Debug)]
+pub struct Big {
+    tree: Tree<Leaf>,
+    hasher: KeyHasher,
+}
+
+impl Big {
+    /// A set without members, which keeps the hasher.
+    pub(super) fn new(hasher: &KeyHasher) -> Self {
+        Self { tree: Tree::new(), hasher: hasher.clone() }
+    }
+
+    /// How many members.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.tree.len() as usize
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.tree.is_empty()
+    }
+
+    /// Whether the member is there.
+    #[inline]
+    pub fn contains(&self, member: &[u8]) -> bool {
+        let position = Position::of(&self.hasher, member);
+        let leaf = self.tree.find(|bound| *bound <= position.place());
+        leaf.is_some_and(|leaf| leaf.find(position, member).is_some())
+    }
+
+    /// The member at this place of the tree's order.
+    pub fn at(&self, index: usize) -> Option<&[u8]> {
+        let (leaf, place) = self.tree.at(index as u64)?;
+        Some(leaf.at(place))
+    }
+
+    /// All members, leaf by leaf.
+    pub fn iter(&self) -> Iter<'_> {
+        let leaves = self.tree.leaves_at(0);
+        Iter { leaves, members: leaves.map(|leaves| leaves.leaf().iter()).unwrap_or_default() }
+    }
+
+    /// See [`super::View::scan`]. The cursor is the place where the next leaf begins.
+    pub fn scan<'a>(&'a self, cursor: u64, count: u64, visit: &mut dyn FnMut(&'a [u8])) -> u64 {
+        let mut leaves = self.tree.locate(|bound| *bound <= cursor);
+        let mut visited = 0;
+        while let Some(here) = leaves {
+            for member in here.leaf().iter() {
+                // Only of the first leaf some were visited before, when that was split since.
+                if Position::of(&self.hasher, member).place() >= cursor {
+                    visit(member);
+                    visited += 1;
+                }
+            }
+            if visited >= count {
+                return self.tree.bound_at(here.after()).copied().unwrap_or(0);
+            }
+            leaves = here.next();
+        }
+        0
+    }
+
+    /// Adds the member unless it is there.
+    pub(super) fn add(&mut self, member: &[u8]) {
+        let position = Position::of(&self.hasher, member);
+        self.tree.edit(
+            &self.hasher,
+            |bound| *bound <= position.place(),
+            |leaf, _| {
+                if leaf.find(position, member).is_none() {
+                    leaf.push(position, member);
+                }
+            },
+        );
+    }
+
+    /// Removes the member if it is there.
+    pub(super) fn remove(&mut self, member: &[u8]) {
+        let position = Position::of(&self.hasher, member);
+        self.tree.edit(
+            &self.hasher,
+            |bound| *bound <= position.place(),
+            |leaf, _| {
+                if let Some(place) = leaf.find(position, member) {
+                    leaf.remove(place);
+                }
+            },
+        );
+    }
+
+    /// See [`crate::Big::memory_bytes`].
+    pub fn memory_bytes(&self) -> usize {
+        self.tree.memory_bytes()
+    }
+
+    /// See [`crate::Big::write_changes`]. Progress is the cursor of [`Big::scan`].
+    pub fn write_changes(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
+        let end = out.len().saturating_add(budget);
+        let mut cursor = from.0;
+        if cursor == 0 {
+            Change::Expect(self.tree.len()).put(out);
+        }
+        loop {
+            cursor = self.scan(cursor, 1, &mut |member| Change::Add(member).put(out));
+            if cursor == 0 {
+                return None;
+            }
+            if out.len() >= end {
+                return Some(Progress(cursor, 0));
+            }
+        }
+    }
+}
+
+/// Over the members of a big set.
+#[derive(Clone, Debug)]
+pub struct Iter<'a> {
+    leaves: Option<Leaves<'a, Leaf>>,
+    members: leaf::Iter<'a>,
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        loop {
+            if let Some(member) = self.members.next() {
+                return Some(member);
+            }
+            self.leaves = self.leaves?.next();
+            self.members = self.leaves?.leaf().iter();
+        }
+    }
+}

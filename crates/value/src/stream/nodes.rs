@@ -1,0 +1,139 @@
+//! The entries of a stream: full nodes in a tree, and the last node beside it, so that adding an entry looks for nothing.
+
+use super::node::{Entry, Node, NodeLimits};
+use super::rows::{Row, Rows};
+use super::{Fields, Id};
+use std::sync::Arc;
+
+/// Entries by id.
+///
+/// N1. Nodes are ordered: every id of one is below the first id of the next, which `tail` comes after.
+/// N2. No node is empty.
+/// N3. Only `tail` is added to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Nodes {
+    full: Rows<Arc<Node>>,
+    tail: Option<Arc<Node>>,
+    /// Bytes of all nodes.
+    bytes: usize,
+}
+
+impl Row for Arc<Node> {
+    type Key = Id;
+    type Bound = Id;
+
+    fn key(&self) -> &Id {
+        self.first_ever()
+    }
+
+    fn bound(&self) -> Id {
+        *self.first_ever()
+    }
+}
+
+impl Nodes {
+    /// Bytes of all nodes.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.bytes + self.full.heap_bytes()
+    }
+
+    /// How many nodes.
+    pub(super) fn len(&self) -> u64 {
+        self.full.len() + u64::from(self.tail.is_some())
+    }
+
+    /// The nodes but the first `count`.
+    pub(super) fn skipping(&self, count: u64) -> impl Iterator<Item = &Arc<Node>> {
+        let tail = self.tail.iter().filter(move |_| count <= self.full.len());
+        self.full.skipping(count.min(self.full.len())).chain(tail)
+    }
+
+    /// Whether an entry with these fields begins a node.
+    pub(super) fn would_begin(&self, fields: &Fields<'_>, limits: NodeLimits) -> bool {
+        self.tail.as_ref().is_none_or(|tail| !tail.has_room(fields, limits))
+    }
+
+    /// Adds an entry, whose id is above all.
+    pub(super) fn append(&mut self, id: Id, fields: &Fields<'_>, limits: NodeLimits) {
+        if self.would_begin(fields, limits) {
+            let node = Node::new(id, fields);
+            self.bytes += node.heap_bytes();
+            if let Some(mut full) = self.tail.replace(Arc::new(node)) {
+                edit(&mut full, &mut self.bytes, Node::seal);
+                self.full.insert(full);
+            }
+        } else if let Some(tail) = &mut self.tail {
+            edit(tail, &mut self.bytes, |tail| tail.append(id, fields));
+        }
+    }
+
+    /// Removes an entry; false when there is none of this id.
+    pub(super) fn remove(&mut self, id: Id) -> bool {
+        if let Some(tail) = self.tail.as_mut().filter(|tail| *tail.first_ever() <= id) {
+            let removed = edit(tail, &mut self.bytes, |tail| tail.remove(id));
+            if tail.live() == 0 {
+                self.bytes -= tail.heap_bytes();
+                self.tail = None;
+            }
+            return removed;
+        }
+        let Some(first) = self.full.up_to(&id).next().map(|node| *node.first_ever()) else { return false };
+        let bytes = &mut self.bytes;
+        let edited = self.full.edit(&first, |node| {
+            let removed = edit(node, bytes, |node| node.remove(id));
+            (removed, node.live() == 0)
+        });
+        let (removed, is_empty) = edited.unwrap_or_default();
+        if is_empty && let Some(node) = self.full.remove(&first) {
+            self.bytes -= node.heap_bytes();
+        }
+        removed
+    }
+
+    /// Removes the first `count` entries, or all.
+    pub(super) fn trim(&mut self, mut count: u64) {
+        while count > 0 {
+            let Some((first, live)) = self.skipping(0).next().map(|node| (*node.first_ever(), node.live())) else {
+                return;
+            };
+            if live > count {
+                let bytes = &mut self.bytes;
+                let mut trim = |node: &mut Arc<Node>| edit(node, bytes, |node| node.remove_first(count));
+                match &mut self.tail {
+                    Some(tail) if self.full.len() == 0 => trim(tail),
+                    _ => self.full.edit(&first, trim).unwrap_or_default(),
+                }
+                return;
+            }
+            if let Some(node) = self.full.remove(&first).or_else(|| self.tail.take()) {
+                self.bytes -= node.heap_bytes();
+            }
+            count -= live;
+        }
+    }
+
+    /// The entries from `start` on.
+    pub(super) fn from(&self, start: Id) -> impl Iterator<Item = Entry<'_>> {
+        let only_tail = self.tail.as_ref().is_some_and(|tail| *tail.first_ever() <= start);
+        let first = self.full.up_to(&start).next().filter(|_| !only_tail).map(|node| *node.first_ever());
+        let full = (!only_tail).then(|| self.full.from(&first.unwrap_or(Id::MIN)));
+        let nodes = full.into_iter().flatten().chain(&self.tail);
+        nodes.flat_map(|node| node.entries()).skip_while(move |entry| entry.id < start)
+    }
+
+    /// The entries from `end` down.
+    pub(super) fn up_to(&self, end: Id) -> impl Iterator<Item = Entry<'_>> {
+        let tail = self.tail.iter().filter(move |tail| *tail.first_ever() <= end);
+        let nodes = tail.chain(self.full.up_to(&end));
+        nodes.flat_map(|node| node.entries_back()).skip_while(move |entry| entry.id > end)
+    }
+}
+
+/// Edits a node, alone or as a copy when it is shared, and keeps count of its bytes.
+fn edit<T>(node: &mut Arc<Node>, bytes: &mut usize, edit: impl FnOnce(&mut Node) -> T) -> T {
+    *bytes -= node.heap_bytes();
+    let node = Arc::make_mut(node);
+    let result = edit(node);
+    *bytes += node.heap_bytes();
+    result
+}

@@ -1,0 +1,125 @@
+//! A shareable buffer: what leaves are made of.
+
+use super::allocated;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Up to here a buffer that grows gets an eighth more than it needs; one with a huge element gets nothing.
+const SLACK_MAX: usize = 256;
+/// The two counters of an Arc stand before its bytes.
+const COUNTERS_BYTES: usize = 16;
+
+/// Packed elements in one allocation, with their number beside it so that counting reads no line of it. A clone shares the
+/// bytes; a change copies them first if they are shared.
+#[derive(Clone, Debug, Default)]
+pub struct Chunk {
+    bytes: Arc<[u8]>,
+    len: usize,
+    count: usize,
+}
+
+impl Chunk {
+    /// A chunk of these bytes, without slack, which are `count` elements.
+    pub fn new(bytes: &[u8], count: usize) -> Self {
+        Self { bytes: copied(exact(bytes.len()), &[(0, bytes)]), len: bytes.len(), count }
+    }
+
+    /// The bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// How many there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The number of elements, as it was last set.
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Sets the number of elements, which the chunk itself does not know.
+    #[inline]
+    pub fn set_count(&mut self, count: usize) {
+        self.count = count;
+    }
+
+    /// Bytes of the allocation.
+    #[inline]
+    pub fn memory_bytes(&self) -> usize {
+        allocated(self.bytes.len() + COUNTERS_BYTES)
+    }
+
+    /// Replaces the bytes of `range` by `length` others, and gives the place where they are to be written at once: until
+    /// then it holds anything.
+    ///
+    /// # Panics
+    /// When the range is not within the bytes.
+    pub fn splice(&mut self, range: Range<usize>, length: usize) -> &mut [u8] {
+        let len = self.len - range.len() + length;
+        let gap = range.start..range.start + length;
+        let fits = len <= self.bytes.len() && self.bytes.len() - len <= slack(len) + 64;
+        if !fits || Arc::get_mut(&mut self.bytes).is_none() {
+            let (head, tail) = (&self.bytes[..range.start], &self.bytes[range.end..self.len]);
+            self.bytes = copied(exact(len + slack(len)), &[(0, head), (gap.end, tail)]);
+        } else if let Some(bytes) = Arc::get_mut(&mut self.bytes) {
+            bytes.copy_within(range.end..self.len, gap.end);
+        }
+        self.len = len;
+        Arc::get_mut(&mut self.bytes).map_or(&mut [], |bytes| &mut bytes[gap])
+    }
+
+    /// The bytes, to be changed in place.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        let len = self.len;
+        if Arc::get_mut(&mut self.bytes).is_none() {
+            self.bytes = copied(self.bytes.len(), &[(0, &self.bytes[..len])]);
+        }
+        Arc::get_mut(&mut self.bytes).map_or(&mut [], |bytes| &mut bytes[..len])
+    }
+
+    /// Gives the bytes from `at` on, which are all but `count` elements, as a chunk of their own.
+    pub fn split_off(&mut self, at: usize, count: usize) -> Self {
+        let right = Self::new(&self.bytes()[at..], self.count - count);
+        *self = Self::new(&self.bytes()[..at], count);
+        right
+    }
+
+    /// Appends the bytes and elements of another.
+    pub fn append(&mut self, right: &Self) {
+        let end = self.len;
+        self.splice(end..end, right.len).copy_from_slice(right.bytes());
+        self.count += right.count;
+    }
+}
+
+fn slack(len: usize) -> usize {
+    if len > 32 * SLACK_MAX { 0 } else { (len / 8).min(SLACK_MAX) }
+}
+
+/// The most that costs the allocator no more than `len` bytes do.
+fn exact(len: usize) -> usize {
+    allocated(len + COUNTERS_BYTES) - 8 - COUNTERS_BYTES
+}
+
+/// An allocation of `capacity` bytes with these parts at their places.
+fn copied(capacity: usize, parts: &[(usize, &[u8])]) -> Arc<[u8]> {
+    // Filled with zeros first, since there is no safe way to leave it; it is in the cache when it is overwritten.
+    let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, capacity).collect();
+    if let Some(bytes) = Arc::get_mut(&mut bytes) {
+        for (at, part) in parts {
+            bytes[*at..at + part.len()].copy_from_slice(part);
+        }
+    }
+    bytes
+}

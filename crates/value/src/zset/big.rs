@@ -1,0 +1,150 @@
+//! The big form: entries by score in one tree, by the hash of the member in another.
+
+mod by_member;
+mod by_score;
+
+use super::entry::Entries;
+use super::{Change, Entry, packed};
+use crate::Progress;
+use crate::tree::{Leaves, Tree};
+use base::hash::KeyHasher;
+use by_member::Members;
+pub(in crate::zset) use by_score::Run;
+
+/// The two trees, which hold the same entries.
+#[derive(Clone, Debug)]
+pub struct Big {
+    by_score: Tree<Run>,
+    by_member: Tree<Members>,
+    hasher: KeyHasher,
+}
+
+impl Big {
+    /// The big form of a packed one.
+    pub(super) fn unpack(bytes: &[u8], hasher: &KeyHasher) -> Self {
+        let mut big = Self { by_score: Tree::new(), by_member: Tree::new(), hasher: hasher.clone() };
+        for entry in Entries::new(packed::entries(bytes), 0) {
+            big.add(&entry);
+        }
+        big
+    }
+
+    /// See [`crate::Big::memory_bytes`].
+    pub fn memory_bytes(&self) -> usize {
+        self.by_score.memory_bytes() + self.by_member.memory_bytes()
+    }
+
+    /// See [`crate::Big::write_changes`]. Goes on by rank.
+    pub fn write_changes(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
+        let end = out.len().saturating_add(budget.max(1));
+        let mut rank = from.0;
+        let mut place = self.runs_at(rank);
+        while let Some(runs) = place {
+            for entry in runs.leaf().entries().skip((rank - runs.before()) as usize) {
+                Change::Add { score: entry.score, member: entry.member }.put(out);
+                rank += 1;
+                if out.len() >= end {
+                    return (rank < self.len()).then_some(Progress(rank, 0));
+                }
+            }
+            place = runs.next();
+        }
+        None
+    }
+
+    /// How many entries there are.
+    pub(super) fn len(&self) -> u64 {
+        self.by_score.len()
+    }
+
+    /// The score of a member.
+    pub(super) fn score(&self, member: &[u8]) -> Option<f64> {
+        let hash = self.hasher.hash(member);
+        self.by_member.find(|bound| *bound <= hash)?.score(hash, member)
+    }
+
+    /// How many entries are before this one, which is there.
+    pub(super) fn rank(&self, entry: &Entry<'_>) -> Option<u64> {
+        let runs = self.by_score.locate(|bound| bound.reaches(entry))?;
+        Some(runs.before() + runs.leaf().find(entry).index as u64)
+    }
+
+    /// How many entries satisfy `is_before`, which is true up to some point of their order.
+    pub(super) fn count_before(&self, is_before: impl Fn(&Entry<'_>) -> bool) -> u64 {
+        let Some(runs) = self.by_score.locate(|bound| is_before(&bound.entry())) else { return 0 };
+        runs.before() + runs.leaf().count_before(is_before) as u64
+    }
+
+    /// The run with the entry of this rank.
+    pub(super) fn runs_at(&self, rank: u64) -> Option<Leaves<'_, Run>> {
+        self.by_score.leaves_at(rank)
+    }
+
+    /// Gives entries whose member has at least this hash, at least `count` if there are so many, and the hash to go on from.
+    pub(super) fn scan<'a>(&'a self, from: u64, count: u64, mut each: impl FnMut(Entry<'a>)) -> Option<u64> {
+        let mut left = count;
+        let mut place = self.by_member.locate(|bound| *bound <= from);
+        while let Some(leaves) = place {
+            leaves.leaf().entries().filter(|entry| self.hasher.hash(entry.member) >= from).for_each(|entry| {
+                left = left.saturating_sub(1);
+                each(entry);
+            });
+            if left == 0 {
+                return self.by_member.bound_at(leaves.after()).copied();
+            }
+            place = leaves.next();
+        }
+        None
+    }
+
+    /// Applies one change.
+    pub(super) fn apply(&mut self, change: &Change<'_>) {
+        match *change {
+            Change::Add { score, member } => self.add(&Entry { score, member }),
+            Change::Remove { member } => self.remove(member),
+            Change::RemoveRange { start, count } => {
+                let removed = self.by_score.remove_range(&(), start..start.saturating_add(count));
+                self.forget(&removed);
+            }
+        }
+    }
+
+    fn add(&mut self, entry: &Entry<'_>) {
+        let hash = self.hasher.hash(entry.member);
+        let old = self.by_member.edit(&self.hasher, |bound| *bound <= hash, |leaf, _| leaf.set(hash, entry));
+        match old {
+            Some(score) if score == entry.score => return,
+            Some(score) => self.remove_from_run(&Entry { score, member: entry.member }),
+            None => {}
+        }
+        self.by_score.edit(&(), |bound| bound.reaches(entry), |run, _| run.insert(entry));
+    }
+
+    fn remove(&mut self, member: &[u8]) {
+        let hash = self.hasher.hash(member);
+        let old = self.by_member.edit(&self.hasher, |bound| *bound <= hash, |leaf, _| leaf.remove(hash, member));
+        if let Some(score) = old {
+            self.remove_from_run(&Entry { score, member });
+        }
+    }
+
+    fn remove_from_run(&mut self, entry: &Entry<'_>) {
+        self.by_score.edit(&(), |bound| bound.reaches(entry), |run, _| run.remove(entry));
+    }
+
+    /// Removes these entries from the other tree.
+    fn forget(&mut self, removed: &Tree<Run>) {
+        if self.by_score.is_empty() {
+            self.by_member = Tree::new();
+            return;
+        }
+        let mut place = removed.leaves_at(0);
+        while let Some(runs) = place {
+            for entry in runs.leaf().entries() {
+                let hash = self.hasher.hash(entry.member);
+                self.by_member.edit(&self.hasher, |bound| *bound <= hash, |leaf, _| leaf.remove(hash, entry.member));
+            }
+            place = runs.next();
+        }
+    }
+}

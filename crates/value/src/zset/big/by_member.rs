@@ -1,0 +1,178 @@
+//! Leaves by the hash of the member: what finds a score.
+//!
+//! ```text
+//! | tag 0 | tag 1 | ... | size 0 | size 1 | ... | entry 0 | entry 1 | ...      entry: score, length, member
+//! ```
+//!
+//! Leaves are in the order of the hash; within one, entries are in no order. A tag is the low byte of the hash, so that a
+//! look-up compares one member in nearly all cases; sizes are those of the entries, so that finding the place of one is a sum
+//! of bytes. A size of 255 stands for any that is not smaller, which is then found by walking.
+
+use super::super::entry::{Entries, Head};
+use crate::tree::{Chunk, Cut, Leaf};
+use crate::zset::Entry;
+use base::hash::KeyHasher;
+
+/// A size that does not fit into its byte.
+const LONG: u8 = u8::MAX;
+
+/// Entries whose hashes are next to each other.
+#[derive(Clone, Debug, Default)]
+pub(in crate::zset) struct Members(Chunk);
+
+impl Members {
+    /// The entries, in no order.
+    pub(in crate::zset) fn entries(&self) -> Entries<'_> {
+        Entries::new(self.0.bytes(), self.first())
+    }
+
+    /// The score of a member.
+    #[inline]
+    pub(in crate::zset) fn score(&self, hash: u64, member: &[u8]) -> Option<f64> {
+        self.find(hash, member).map(|found| found.score)
+    }
+
+    /// The member of this entry has its score from now on; gives the one before.
+    pub(in crate::zset) fn set(&mut self, hash: u64, entry: &Entry<'_>) -> Option<f64> {
+        let found = self.find(hash, entry.member);
+        match &found {
+            Some(found) if found.score == entry.score => {}
+            Some(found) => self.replace(found, entry),
+            None => self.push(hash as u8, entry),
+        }
+        found.map(|found| found.score)
+    }
+
+    /// Removes a member and gives its score.
+    pub(in crate::zset) fn remove(&mut self, hash: u64, member: &[u8]) -> Option<f64> {
+        let found = self.find(hash, member)?;
+        let count = self.0.count();
+        // From the back, so that the places in front stay right.
+        self.0.splice(found.at..found.at + found.length, 0);
+        self.0.splice(count + found.index..count + found.index + 1, 0);
+        self.0.splice(found.index..found.index + 1, 0);
+        self.0.set_count(count - 1);
+        Some(found.score)
+    }
+
+    /// Where the entries begin.
+    #[inline]
+    fn first(&self) -> usize {
+        2 * self.0.count()
+    }
+
+    #[inline]
+    fn find(&self, hash: u64, member: &[u8]) -> Option<Found> {
+        let (tags, _) = self.0.bytes().split_at_checked(self.0.count())?;
+        let tag = hash as u8;
+        let mut from = 0;
+        while let Some(index) = tags.get(from..)?.iter().position(|other| *other == tag) {
+            let index = from + index;
+            let mut entries = Entries::new(self.0.bytes(), self.place(index));
+            let at = entries.at();
+            let entry = entries.next()?;
+            if entry.member == member {
+                return Some(Found { index, at, length: entries.at() - at, score: entry.score });
+            }
+            from = index + 1;
+        }
+        None
+    }
+
+    /// Where entry `index` begins.
+    #[inline]
+    fn place(&self, index: usize) -> usize {
+        let count = self.0.count();
+        let sizes = &self.0.bytes()[count..count + index];
+        if sizes.contains(&LONG) {
+            return self.entries().skip(index).at();
+        }
+        self.first() + sizes.iter().map(|size| usize::from(*size)).sum::<usize>()
+    }
+
+    fn push(&mut self, tag: u8, entry: &Entry<'_>) {
+        let head = Head::new(entry);
+        let (count, length, len) = (self.0.count(), head.entry_len(entry), self.0.len());
+        self.0.splice(len..len, length + 2);
+        let bytes = self.0.bytes_mut();
+        bytes.copy_within(2 * count..len, 2 * count + 2);
+        bytes.copy_within(count..2 * count, count + 1);
+        bytes[count] = tag;
+        bytes[2 * count + 1] = size(length);
+        head.write(entry, &mut bytes[len + 2..]);
+        self.0.set_count(count + 1);
+    }
+
+    fn replace(&mut self, found: &Found, entry: &Entry<'_>) {
+        let head = Head::new(entry);
+        let length = head.entry_len(entry);
+        head.write(entry, self.0.splice(found.at..found.at + found.length, length));
+        if length != found.length {
+            let place = self.0.count() + found.index;
+            self.0.bytes_mut()[place] = size(length);
+        }
+    }
+
+    /// A leaf of the entries that `chosen` has for their index.
+    fn of(&self, chosen: impl Fn(usize) -> bool) -> Self {
+        let (tags, _) = self.0.bytes().split_at(self.0.count());
+        let mut leaf = Self::default();
+        for (index, entry) in self.entries().enumerate().filter(|(index, _)| chosen(*index)) {
+            leaf.push(tags[index], &entry);
+        }
+        leaf
+    }
+}
+
+fn size(length: usize) -> u8 {
+    u8::try_from(length).unwrap_or(LONG)
+}
+
+/// Where an entry is.
+struct Found {
+    index: usize,
+    at: usize,
+    length: usize,
+    score: f64,
+}
+
+impl Leaf for Members {
+    /// A hash: entries on the left have a smaller one, those on the right have not.
+    type Bound = u64;
+    type Context = KeyHasher;
+    const MAX_BYTES: usize = 768;
+
+    #[inline]
+    fn count(&self) -> usize {
+        self.0.count()
+    }
+
+    #[inline]
+    fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+
+    /// In the middle of the hashes, whatever the cut.
+    fn split(&mut self, hasher: &KeyHasher, _: Cut) -> Option<(u64, Self)> {
+        let hashes: Vec<u64> = self.entries().map(|entry| hasher.hash(entry.member)).collect();
+        let mut sorted = hashes.clone();
+        sorted.sort_unstable();
+        let least = *sorted.first()?;
+        // The first in the upper half that is not the least of all, since equal hashes stay together.
+        let bound = *sorted.iter().skip(sorted.len() / 2).find(|hash| **hash > least)?;
+        let right = self.of(|index| hashes[index] >= bound);
+        *self = self.of(|index| hashes[index] < bound);
+        Some((bound, right))
+    }
+
+    fn append(&mut self, right: &Self) {
+        let (tags, _) = right.0.bytes().split_at(right.0.count());
+        for (tag, entry) in tags.iter().zip(right.entries()) {
+            self.push(*tag, &entry);
+        }
+    }
+}

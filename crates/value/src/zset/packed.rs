@@ -1,0 +1,119 @@
+//! The packed form: the number of entries, then the entries in order.
+
+use super::entry::{Entries, Head, find};
+use super::{Change, Entry, score};
+use crate::{Encoding, Limits};
+use base::varint;
+use std::collections::HashSet;
+
+/// How many entries there are; none in an empty buffer.
+pub(super) fn count(bytes: &[u8]) -> u64 {
+    varint::take(&mut &bytes[..]).unwrap_or(0)
+}
+
+/// The entries.
+pub(super) fn entries(bytes: &[u8]) -> &[u8] {
+    let mut rest = bytes;
+    varint::take(&mut rest);
+    rest
+}
+
+/// Whether these bytes, which may come from anywhere, are a sorted set in this encoding.
+pub fn validate(encoding: Encoding, bytes: &[u8]) -> bool {
+    encoding == Encoding::PACKED && check(bytes).is_some()
+}
+
+fn check(mut rest: &[u8]) -> Option<()> {
+    let count = varint::take(&mut rest).filter(|count| *count > 0)?;
+    let mut last: Option<Entry<'_>> = None;
+    let mut members = HashSet::new();
+    for _ in 0..count {
+        let entry = Entry { score: score::take(&mut rest)?, member: crate::wire::take_string(&mut rest)? };
+        let is_after = last.is_none_or(|last| last.order(&entry).is_lt());
+        if !is_after || !members.insert(entry.member) {
+            return None;
+        }
+        last = Some(entry);
+    }
+    rest.is_empty().then_some(())
+}
+
+/// Whether the set may stay packed with this change.
+pub(super) fn fits(bytes: &[u8], change: &Change<'_>, limits: &Limits) -> bool {
+    let Change::Add { member, .. } = change else { return true };
+    let is_at_most = |size: u64, limit: i64| i64::try_from(size).is_ok_and(|size| size <= limit);
+    is_at_most(member.len() as u64, limits.zset_value())
+        && (is_at_most(count(bytes) + 1, limits.zset_entries()) || by_member(bytes, member).is_some())
+}
+
+/// The entry of a member, and where it is.
+pub(super) fn by_member<'a>(bytes: &'a [u8], member: &[u8]) -> Option<(u64, Entry<'a>)> {
+    let position = |(rank, entry): (u64, Entry<'a>)| (entry.member == member).then_some((rank, entry));
+    (0..).zip(Entries::new(entries(bytes), 0)).find_map(position)
+}
+
+/// Applies one change.
+pub(super) fn apply(bytes: &mut Vec<u8>, change: &Change<'_>) {
+    match *change {
+        Change::Add { score, member } => {
+            let entry = Entry { score, member };
+            let old = by_member(bytes, member).map(|(_, old)| old.score);
+            if old == Some(score) {
+                return;
+            }
+            if let Some(score) = old {
+                remove(bytes, &Entry { score, member });
+            }
+            insert(bytes, &entry);
+        }
+        Change::Remove { member } => {
+            if let Some(score) = by_member(bytes, member).map(|(_, old)| old.score) {
+                remove(bytes, &Entry { score, member });
+            }
+        }
+        Change::RemoveRange { start, count: removed } => {
+            let len = count(bytes);
+            let start = start.min(len);
+            let removed = removed.min(len - start);
+            let run = Entries::new(entries(bytes), 0).skip(start as usize);
+            let range = run.at()..run.skip(removed as usize).at();
+            let first = bytes.len() - entries(bytes).len();
+            bytes.drain(first + range.start..first + range.end);
+            set_count(bytes, len - removed);
+        }
+    }
+}
+
+fn insert(bytes: &mut Vec<u8>, entry: &Entry<'_>) {
+    set_count(bytes, count(bytes) + 1);
+    let head = Head::new(entry);
+    let at = bytes.len() - entries(bytes).len() + find(entries(bytes), entry).at;
+    let (len, added) = (bytes.len(), head.entry_len(entry));
+    bytes.resize(len + added, 0);
+    bytes.copy_within(at..len, at + added);
+    head.write(entry, &mut bytes[at..at + added]);
+}
+
+fn remove(bytes: &mut Vec<u8>, entry: &Entry<'_>) {
+    let place = find(entries(bytes), entry);
+    let at = bytes.len() - entries(bytes).len() + place.at;
+    bytes.drain(at..at + place.length);
+    set_count(bytes, count(bytes) - 1);
+}
+
+fn set_count(bytes: &mut Vec<u8>, count: u64) {
+    let old = bytes.len() - entries(bytes).len();
+    let new = varint::len(count);
+    if new == old {
+        let mut value = count;
+        for byte in &mut bytes[..old] {
+            *byte = value as u8 & 0x7f | 0x80;
+            value >>= 7;
+        }
+        bytes[old - 1] &= 0x7f;
+    } else {
+        let mut prefix = Vec::with_capacity(new);
+        varint::put(&mut prefix, count);
+        bytes.splice(..old, prefix);
+    }
+}

@@ -1,0 +1,258 @@
+//! Sorted sets of both forms against a plain map, with limits so low that the form changes at once or late.
+
+use super::*;
+use crate::{Body, Encoding, Limits, Stored};
+use base::Rng;
+use base::hash::KeyHasher;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// A stored set: what the engine keeps.
+#[derive(Clone)]
+struct Kept {
+    packed: Vec<u8>,
+    big: Option<crate::Big>,
+    limits: std::sync::Arc<Limits>,
+    hasher: KeyHasher,
+}
+
+impl Kept {
+    fn new(entries: i64, value: i64) -> Self {
+        let limits = Limits::default();
+        limits.set_zset_entries(entries);
+        limits.set_zset_value(value);
+        Self { packed: Vec::new(), big: None, limits: limits.into(), hasher: KeyHasher::new(&mut Rng::new(7)) }
+    }
+
+    fn apply(&mut self, changes: &[Change<'_>]) -> bool {
+        let mut bytes = Vec::new();
+        changes.iter().for_each(|change| change.put(&mut bytes));
+        assert!(crate::check_changes(crate::Type::Zset, &bytes));
+        let (body, encoding) = match &mut self.big {
+            Some(big) => (Body::Big(big), Encoding::BIG),
+            None => (Body::Packed(&mut self.packed), Encoding::PACKED),
+        };
+        let mut slot = Slot { body, encoding, limits: &self.limits, hasher: &self.hasher };
+        let is_left = apply(&mut slot, &bytes);
+        if let Body::Grown(big) = slot.body {
+            self.big = Some(big);
+        }
+        is_left
+    }
+
+    fn view(&self) -> View<'_> {
+        View::of(match &self.big {
+            Some(big) => Stored::Big(big),
+            None => Stored::Packed(&self.packed),
+        })
+    }
+}
+
+type Model = BTreeMap<Vec<u8>, f64>;
+
+fn in_order(model: &Model) -> Vec<(f64, Vec<u8>)> {
+    let mut entries: Vec<_> = model.iter().map(|(member, score)| (*score, member.clone())).collect();
+    entries.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
+    entries
+}
+
+fn owned(entry: Entry<'_>) -> (f64, Vec<u8>) {
+    (entry.score, entry.member.to_vec())
+}
+
+/// Everything a view tells agrees with the model.
+fn check(view: View<'_>, model: &Model) {
+    let expected = in_order(model);
+    assert_eq!(view.len(), expected.len() as u64);
+    assert_eq!(view.forward(0).map(owned).collect::<Vec<_>>(), expected);
+    let reversed: Vec<_> = expected.iter().rev().cloned().collect();
+    assert_eq!(view.backward(u64::MAX).map(owned).collect::<Vec<_>>(), reversed);
+    let step = expected.len() / 13 + 1;
+    for (rank, (score, member)) in expected.iter().enumerate().step_by(step) {
+        assert_eq!(view.rank(member), Some((rank as u64, *score)));
+        assert_eq!(view.score(member), Some(*score));
+        assert_eq!(view.at(rank as u64).map(owned).as_ref(), Some(&expected[rank]));
+        assert_eq!(view.backward(rank as u64).next().map(owned).as_ref(), Some(&expected[rank]));
+        let below = expected.iter().filter(|(other, _)| other < score).count() as u64;
+        assert_eq!(view.count_before(|entry| entry.score < *score), below);
+        let target = Entry { score: *score, member };
+        assert_eq!(view.count_before(|entry| entry.order(&target).is_le()), rank as u64 + 1);
+    }
+    assert_eq!(view.score(b"never there"), None);
+    assert_eq!(view.at(expected.len() as u64).map(owned), None);
+    let (mut cursor, mut seen) = (0, Model::new());
+    loop {
+        cursor = view.scan(cursor, 10, |entry| {
+            seen.insert(entry.member.to_vec(), entry.score);
+        });
+        if cursor == 0 {
+            break;
+        }
+    }
+    assert_eq!(&seen, model);
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Add(Vec<u8>, f64),
+    AddMany(u32, u32, bool),
+    Remove(u32),
+    RemoveMany(u32, u32),
+    RemoveRange(u64, u64),
+}
+
+fn member(number: u32) -> Vec<u8> {
+    match number % 50 {
+        // Longer than a size that fits into a byte, and than a run should be.
+        0 => format!("long {number} {}", "x".repeat(number as usize % 700)).into_bytes(),
+        _ => format!("member:{number}").into_bytes(),
+    }
+}
+
+fn score(number: u32, is_same: bool) -> f64 {
+    match number % 7 {
+        _ if is_same => 1.0,
+        0 => f64::from(number) + 0.5,
+        1 => -f64::from(number),
+        2 => f64::from(number) * 1e17,
+        3 => 0.1 * f64::from(number),
+        _ => f64::from(number),
+    }
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let any_score = prop_oneof![
+        (-5i32..5).prop_map(f64::from),
+        Just(f64::INFINITY),
+        Just(f64::NEG_INFINITY),
+        Just(-0.0),
+        any::<f64>().prop_filter("a number", |score| !score.is_nan()),
+    ];
+    let op = prop_oneof![
+        4 => (proptest::collection::vec(any::<u8>(), 0..6), any_score).prop_map(|(member, score)| Op::Add(member, score)),
+        3 => (0..3000u32, 1..500u32, any::<bool>()).prop_map(|(seed, count, same)| Op::AddMany(seed, count, same)),
+        2 => (0..3000u32).prop_map(Op::Remove),
+        1 => (0..3000u32, 1..500u32).prop_map(|(seed, count)| Op::RemoveMany(seed, count)),
+        2 => (0..1500u64, 0..700u64).prop_map(|(start, count)| Op::RemoveRange(start, count)),
+    ];
+    proptest::collection::vec(op, 1..14)
+}
+
+fn run(kept: &mut Kept, model: &mut Model, op: &Op) {
+    let is_left = match op {
+        Op::Add(member, score) => {
+            model.insert(member.clone(), score + 0.0);
+            kept.apply(&[Change::Add { score: *score, member }])
+        }
+        Op::AddMany(seed, count, is_same) => {
+            let entries: Vec<_> =
+                (0..*count).map(|i| (member((seed + i * 17) % 3000), score(seed + i, *is_same))).collect();
+            model.extend(entries.iter().cloned());
+            let changes: Vec<_> = entries.iter().map(|(member, score)| Change::Add { score: *score, member }).collect();
+            kept.apply(&changes)
+        }
+        Op::Remove(number) => {
+            model.remove(&member(*number));
+            kept.apply(&[Change::Remove { member: &member(*number) }])
+        }
+        Op::RemoveMany(seed, count) => {
+            let members: Vec<_> = (0..*count).map(|i| member((seed + i * 17) % 3000)).collect();
+            model.retain(|member, _| !members.contains(member));
+            kept.apply(&members.iter().map(|member| Change::Remove { member }).collect::<Vec<_>>())
+        }
+        Op::RemoveRange(start, count) => {
+            for (_, member) in in_order(model).into_iter().skip(*start as usize).take(*count as usize) {
+                model.remove(&member);
+            }
+            kept.apply(&[Change::RemoveRange { start: *start, count: *count }])
+        }
+    };
+    assert_eq!(is_left, !model.is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Both forms give what the model gives after each change; a version kept meanwhile stays as it was, read from another
+    /// thread while the changes go on; what is saved builds the same set again, and validates while it is packed.
+    #[test]
+    fn agrees_with_a_map(ops in ops(), entries in prop_oneof![Just(0i64), Just(8), Just(128), Just(100_000)]) {
+        let (mut kept, mut model) = (Kept::new(entries, if entries == 100_000 { 10_000 } else { 64 }), Model::new());
+        std::thread::scope(|scope| {
+            for op in &ops {
+                let (version, expected) = (kept.clone(), model.clone());
+                scope.spawn(move || check(version.view(), &expected));
+                run(&mut kept, &mut model, op);
+                check(kept.view(), &model);
+                prop_assert!(kept.big.is_some() || model.is_empty() || validate(Encoding::PACKED, &kept.packed));
+            }
+            Ok(())
+        })?;
+        if let Some(big) = &kept.big {
+            let mut again = Kept::new(128, 64);
+            let mut progress = Some(crate::Progress::default());
+            while let Some(from) = progress {
+                let mut out = Vec::new();
+                progress = big.write_changes(from, 100, &mut out);
+                let mut rest = &out[..];
+                while !rest.is_empty() {
+                    again.apply(&[Change::take(&mut rest).expect("a change")]);
+                }
+            }
+            check(again.view(), &model);
+        }
+    }
+
+    /// Whatever the bytes, they are refused or are what writing them again gives.
+    #[test]
+    fn changes_have_one_form(bytes in proptest::collection::vec(prop_oneof![0..4u8, 0xe0..0xf3u8, any::<u8>()], 0..20)) {
+        let mut rest = &bytes[..];
+        if let Some(change) = Change::take(&mut rest) {
+            let mut again = Vec::new();
+            change.put(&mut again);
+            prop_assert_eq!(&again[..], &bytes[..bytes.len() - rest.len()]);
+        }
+        let _ = validate(Encoding::PACKED, &bytes);
+    }
+}
+
+/// The bytes that docs/formats/collections.md describes, in the log and packed.
+#[test]
+fn bytes_are_as_documented() {
+    let mut out = Vec::new();
+    let changes = [
+        Change::Add { score: 1.5, member: b"one" },
+        Change::Add { score: 1000.0, member: b"two" },
+        Change::Remove { member: b"one" },
+        Change::RemoveRange { start: 0, count: 300 },
+    ];
+    changes.iter().for_each(|change| change.put(&mut out));
+    assert_eq!(out, b"\x01\xf1\0\0\xc0\x3f\x03one\x01\xe1\xe8\x03\x03two\x02\x03one\x03\0\xac\x02");
+    let mut kept = Kept::new(128, 64);
+    kept.apply(&changes[..2]);
+    assert_eq!(kept.packed, b"\x02\xf1\0\0\xc0\x3f\x03one\xe1\xe8\x03\x03two");
+    assert!(validate(Encoding::PACKED, &kept.packed));
+    for broken in
+        [&b""[..], b"\0", b"\x01\x01\x01a\0", b"\x02\x01\x01a\x02\x01a", b"\x02\x01\x01b\x01\x01a", b"\x01\x01\x02a"]
+    {
+        assert!(!validate(Encoding::PACKED, broken), "{broken:?}");
+    }
+    assert!(!validate(Encoding(1), &kept.packed));
+}
+
+/// targets.md, section 2: a set of 600 entries in 36 bytes an entry, and one of 100 in 16.
+#[test]
+fn memory_is_within_the_target() {
+    let build = |count: u32| {
+        let mut kept = Kept::new(128, 64);
+        for number in 0..count {
+            let number = number.wrapping_mul(2_654_435_761);
+            let member = format!("{:07}", number % 10_000_000);
+            kept.apply(&[Change::Add { score: f64::from(number % 1_000_003 % 1_000_000), member: member.as_bytes() }]);
+        }
+        kept
+    };
+    let bytes = build(600).big.expect("big").memory_bytes();
+    assert!(bytes <= 35 * 600, "{}", bytes as f64 / 600.0);
+    assert!(build(100).packed.len() <= 13 * 100);
+}
