@@ -113,6 +113,11 @@ impl ModelEngine {
     /// An empty engine.
     pub fn new(mut rng: Rng) -> Self {
         let hasher = KeyHasher::new(&mut rng);
+        Self::with_hasher(rng, hasher)
+    }
+
+    /// An empty engine whose trees are ordered by this hash function.
+    pub fn with_hasher(rng: Rng, hasher: KeyHasher) -> Self {
         Self { entries: BTreeMap::new(), now: 0, rng, limits: Limits::default(), hasher, cut: None }
     }
 

@@ -21,6 +21,7 @@ pub mod hash;
 pub mod kind;
 pub mod limits;
 pub mod list;
+mod position;
 pub mod reaper;
 pub mod set;
 pub mod slot;

@@ -13,7 +13,10 @@ pub mod generic;
 pub mod lcs;
 pub mod object;
 mod options;
+pub mod pubsub;
+pub mod pubsub_list;
 pub mod scan;
+mod scanning;
 pub mod string;
 pub mod string_numbers;
 pub mod string_ranges;
@@ -38,4 +41,6 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     transactions::COMMANDS,
     connection::COMMANDS,
     client::COMMANDS,
+    pubsub::COMMANDS,
+    pubsub_list::COMMANDS,
 ];

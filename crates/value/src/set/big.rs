@@ -3,37 +3,9 @@
 use super::Change;
 use super::leaf::{self, Leaf};
 use crate::Progress;
+use crate::position::Position;
 use crate::tree::{Leaves, Tree};
 use base::hash::KeyHasher;
-
-/// Where a member stands in the order of a set, and a byte that tells it from its neighbours.
-///
-/// The place is 52 bits of a keyed hash, so that nobody outside can crowd members into one leaf, and so that a cursor of
-/// SSCAN, which is a place, survives being read as a number with 53 bits of precision.
-#[derive(Clone, Copy, Debug)]
-pub struct Position(u64);
-
-impl Position {
-    const TAG_BITS: u32 = 12;
-
-    /// The position of a member.
-    #[inline]
-    pub fn of(hasher: &KeyHasher, member: &[u8]) -> Self {
-        Self(hasher.hash(member))
-    }
-
-    /// The place in the order. Members may share one.
-    #[inline]
-    pub fn place(self) -> u64 {
-        self.0 >> Self::TAG_BITS
-    }
-
-    /// Bits that do not follow from the place.
-    #[inline]
-    pub fn tag(self) -> u8 {
-        self.0 as u8
-    }
-}
 
 /// The tree.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@
 //! A new member and its index entry go where the two parts meet, so an insertion moves nothing but the index; and appending
 //! a leaf is an insertion of its bytes at that place.
 
-use super::big::Position;
+use crate::position::Position;
 use crate::tree::{self, Chunk, Cut};
 use crate::wire;
 use base::hash::KeyHasher;

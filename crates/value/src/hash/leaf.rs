@@ -1,0 +1,165 @@
+//! A leaf of a big hash: cells of fields whose hashes lie in one range, in the order they came.
+//!
+//! ```text
+//! cell 0 | cell 1 | ... | cell n-1 || tag, length of n-1 | ... | of 1 | of 0
+//! ```
+//!
+//! A tag is a byte of the field's hash. A lookup compares the tags of all cells, some of them at a time, and then the one or
+//! two fields left; where a cell begins is the sum of the lengths before it. A cell of 255 bytes or more has [`LONG`] for
+//! its length, which then follows from the cell itself.
+//!
+//! A new cell and its index entry go where the two parts meet, so an insertion moves nothing but the index; and appending a
+//! leaf is an insertion of its bytes at that place.
+
+use super::cell::{Cell, Cells};
+use crate::position::Position;
+use crate::tree::{self, Chunk, Cut};
+use base::hash::KeyHasher;
+
+/// Instead of the length of a cell that does not fit one byte.
+const LONG: u8 = u8::MAX;
+/// What a cell takes in the index.
+const ENTRY_BYTES: usize = 2;
+/// Entries compared at a time: the loop over them has no branch, so that it compiles to vector instructions.
+const COMPARED: usize = 16;
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct Leaf(Chunk);
+
+impl Leaf {
+    /// The place of a field; `None` when it is not here.
+    #[inline]
+    pub fn find(&self, position: Position, field: &[u8]) -> Option<usize> {
+        let last = self.0.count().wrapping_sub(1);
+        self.tagged(position.tag()).map(|at| last - at).find(|place| self.at(*place).field == field)
+    }
+
+    /// Where in the index this tag is.
+    #[inline]
+    fn tagged(&self, tag: u8) -> impl Iterator<Item = usize> {
+        self.index().chunks(COMPARED * ENTRY_BYTES).enumerate().flat_map(move |(number, block)| {
+            let hit = block.chunks_exact(ENTRY_BYTES).fold(false, |hit, entry| hit | (entry[0] == tag));
+            let block = if hit { block } else { &[] };
+            let entries = block.chunks_exact(ENTRY_BYTES).enumerate();
+            entries.filter(move |(_, entry)| entry[0] == tag).map(move |(at, _)| number * COMPARED + at)
+        })
+    }
+
+    /// The cell at this place, which is less than the count.
+    #[inline]
+    pub fn at(&self, place: usize) -> Cell<'_> {
+        let mut rest = &self.0.bytes()[self.start(place)..];
+        Cell::take(&mut rest).expect("a leaf holds whole cells")
+    }
+
+    /// All cells.
+    pub fn cells(&self) -> Cells<'_> {
+        Cells(&self.0.bytes()[..self.cells_end()])
+    }
+
+    /// Adds a field that is not here.
+    pub fn push(&mut self, position: Position, cell: &Cell<'_>) {
+        let (end, len) = (self.cells_end(), cell.packed_len());
+        let gap = self.0.splice(end..end, len + ENTRY_BYTES);
+        let (place, entry) = gap.split_at_mut(len);
+        cell.write(place);
+        entry.copy_from_slice(&[position.tag(), length_byte(len)]);
+        self.0.set_count(self.0.count() + 1);
+    }
+
+    /// Puts another cell of the same field at this place.
+    pub fn replace(&mut self, place: usize, cell: &Cell<'_>) {
+        let (start, old) = (self.start(place), self.at(place).packed_len());
+        let len = cell.packed_len();
+        cell.write(self.0.splice(start..start + old, len));
+        if length_byte(len) != length_byte(old) {
+            let entry = self.entry_start(place);
+            self.0.splice(entry + 1..entry + ENTRY_BYTES, 1).fill(length_byte(len));
+        }
+    }
+
+    /// Removes the cell at this place.
+    pub fn remove(&mut self, place: usize) {
+        let (start, len) = (self.start(place), self.at(place).packed_len());
+        let entry = self.entry_start(place);
+        self.0.splice(entry..entry + ENTRY_BYTES, 0);
+        self.0.splice(start..start + len, 0);
+        self.0.set_count(self.0.count() - 1);
+    }
+
+    fn cells_end(&self) -> usize {
+        self.0.len() - self.0.count() * ENTRY_BYTES
+    }
+
+    fn index(&self) -> &[u8] {
+        &self.0.bytes()[self.cells_end()..]
+    }
+
+    fn entry_start(&self, place: usize) -> usize {
+        self.0.len() - (place + 1) * ENTRY_BYTES
+    }
+
+    /// Where the cell at this place begins.
+    #[inline]
+    fn start(&self, place: usize) -> usize {
+        let before = &self.0.bytes()[self.0.len() - place * ENTRY_BYTES..];
+        let lengths = before.chunks_exact(ENTRY_BYTES).map(|entry| entry[1]);
+        let (sum, longest) =
+            lengths.fold((0u32, 0), |(sum, longest), length| (sum + u32::from(length), length.max(longest)));
+        if longest == LONG { self.start_behind_long(place) } else { sum as usize }
+    }
+
+    #[cold]
+    fn start_behind_long(&self, place: usize) -> usize {
+        let mut cells = self.cells();
+        let all = cells.0.len();
+        cells.by_ref().take(place).for_each(drop);
+        all - cells.0.len()
+    }
+}
+
+impl tree::Leaf for Leaf {
+    type Bound = u64;
+    type Context = KeyHasher;
+    const MAX_BYTES: usize = 1024;
+
+    fn count(&self) -> usize {
+        self.0.count()
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+
+    /// Parts it so that about as many fields are on either side. They have no order, so `cut` means nothing.
+    fn split(&mut self, hasher: &KeyHasher, _cut: Cut) -> Option<(u64, Self)> {
+        let mut places: Vec<u64> = self.cells().map(|cell| Position::of(hasher, cell.field).place()).collect();
+        places.sort_unstable();
+        let (least, middle) = (places[0], places[places.len() / 2]);
+        // If all of the first half share a place, the next one is where to part.
+        let bound = *places.iter().find(|place| **place > least && **place >= middle)?;
+        let (mut left, mut right) = (Self::default(), Self::default());
+        for cell in self.cells() {
+            let position = Position::of(hasher, cell.field);
+            let side = if position.place() < bound { &mut left } else { &mut right };
+            side.push(position, &cell);
+        }
+        *self = left;
+        Some((bound, right))
+    }
+
+    fn append(&mut self, right: &Self) {
+        let (end, count) = (self.cells_end(), self.0.count());
+        self.0.splice(end..end, right.0.len()).copy_from_slice(right.0.bytes());
+        self.0.set_count(count + right.0.count());
+    }
+}
+
+fn length_byte(len: usize) -> u8 {
+    u8::try_from(len).unwrap_or(LONG)
+}

@@ -1,0 +1,142 @@
+//! A small hash: its cells in one buffer, in the order in which the fields came, after their number.
+//!
+//! ```text
+//! count | cell 0 | cell 1 | ...        the count is a varint
+//! ```
+
+use super::cell::{Cell, Cells, write_varint};
+use base::{UnixMs, varint};
+use std::ops::Range;
+
+/// A packed hash, for reading. An empty buffer is an empty hash.
+#[derive(Clone, Copy, Debug)]
+pub struct Packed<'a> {
+    count: usize,
+    cells: &'a [u8],
+}
+
+impl<'a> Packed<'a> {
+    /// Reads the buffer.
+    #[inline]
+    pub fn of(bytes: &'a [u8]) -> Self {
+        let mut cells = bytes;
+        let count = match bytes.split_first() {
+            Some((&count, rest)) if count < 0x80 => {
+                cells = rest;
+                usize::from(count)
+            }
+            _ => varint::take(&mut cells).unwrap_or(0) as usize,
+        };
+        Self { count, cells }
+    }
+
+    /// How many fields, those that are due included.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// All cells.
+    #[inline]
+    pub fn cells(&self) -> Cells<'a> {
+        Cells(self.cells)
+    }
+
+    /// The cell of the field.
+    #[inline]
+    pub fn get(&self, field: &[u8]) -> Option<Cell<'a>> {
+        self.cells().find(|cell| cell.field == field)
+    }
+
+    /// The earliest time a field is due.
+    pub fn first_due(&self) -> Option<UnixMs> {
+        self.cells().filter_map(|cell| cell.expire_at).min()
+    }
+}
+
+/// Whether the buffer is a packed hash with at least a field, none twice, each cell in its only form; with times only if
+/// `may_be_timed`.
+pub fn is_valid(bytes: &[u8], may_be_timed: bool) -> bool {
+    let mut rest = bytes;
+    let Some(count) = varint::take(&mut rest) else { return false };
+    // A cell has two bytes at least, so this bounds what is reserved too.
+    let Some(count) = usize::try_from(count).ok().filter(|count| *count > 0 && *count <= rest.len()) else {
+        return false;
+    };
+    let mut fields = std::collections::HashSet::with_capacity(count);
+    while let Some(cell) = Cell::take(&mut rest) {
+        if (cell.expire_at.is_some() && !may_be_timed) || !fields.insert(cell.field) {
+            return false;
+        }
+    }
+    rest.is_empty() && fields.len() == count
+}
+
+/// Sets a field. False, and no change, when it is new and `may_have` says no to so many fields.
+pub fn set(bytes: &mut Vec<u8>, cell: &Cell<'_>, may_have: impl Fn(usize) -> bool) -> bool {
+    if let Some((_, range)) = find(bytes, cell.field) {
+        put_cell(bytes, range, cell);
+        return true;
+    }
+    let count = Packed::of(bytes).len() + 1;
+    let may = may_have(count);
+    if may {
+        set_count(bytes, count);
+        let end = bytes.len();
+        put_cell(bytes, end..end, cell);
+    }
+    may
+}
+
+/// Removes the field if it is there.
+pub fn remove(bytes: &mut Vec<u8>, field: &[u8]) {
+    if let Some((_, range)) = find(bytes, field) {
+        bytes.drain(range);
+        set_count(bytes, Packed::of(bytes).len() - 1);
+    }
+}
+
+/// Sets the time of the field. False when it is not there.
+pub fn expire(bytes: &mut Vec<u8>, field: &[u8], expire_at: Option<UnixMs>) -> bool {
+    let Some((cell, range)) = find(bytes, field) else { return false };
+    let value = cell.value.to_vec();
+    put_cell(bytes, range, &Cell { field, value: &value, expire_at });
+    true
+}
+
+/// The cell of the field and where it lies.
+fn find<'a>(bytes: &'a [u8], field: &[u8]) -> Option<(Cell<'a>, Range<usize>)> {
+    let mut rest = Packed::of(bytes).cells;
+    loop {
+        let start = bytes.len() - rest.len();
+        let cell = Cell::take(&mut rest)?;
+        if cell.field == field {
+            return Some((cell, start..bytes.len() - rest.len()));
+        }
+    }
+}
+
+/// Puts a cell in the place of these bytes.
+fn put_cell(bytes: &mut Vec<u8>, range: Range<usize>, cell: &Cell<'_>) {
+    let len = cell.packed_len();
+    resize(bytes, range.clone(), len);
+    cell.write(&mut bytes[range.start..range.start + len]);
+}
+
+fn set_count(bytes: &mut Vec<u8>, count: usize) {
+    let old = if bytes.is_empty() { 0 } else { varint::len(Packed::of(bytes).len() as u64) };
+    resize(bytes, 0..old, varint::len(count as u64));
+    write_varint(bytes, count as u64);
+}
+
+/// Makes the bytes of this range so many; what they are is to be written next.
+fn resize(bytes: &mut Vec<u8>, range: Range<usize>, len: usize) {
+    let (old_end, new_end, total) = (range.end, range.start + len, bytes.len());
+    if len > range.len() {
+        bytes.resize(total + (new_end - old_end), 0);
+        bytes.copy_within(old_end..total, new_end);
+    } else {
+        bytes.copy_within(old_end..total, new_end);
+        bytes.truncate(total - (old_end - new_end));
+    }
+}
