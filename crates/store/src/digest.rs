@@ -6,17 +6,21 @@
 //! mix(d, bytes)    d = sha1(d xor sha1(bytes))      the order of calls matters
 //! add(d, bytes)    d = d xor sha1(bytes)            it does not
 //!
-//! value            mix type as four bytes, most significant first; mix the string; add "!!expire!!" if it expires
+//! value            mix type as four bytes, most significant first; then what it holds; add "!!expire!!" if it expires
+//! string           mix it
+//! sorted set       add every member's digest: mix the member, mix the text of the score
 //! entry            mix the key, then all of its value
 //! data set         for every database with entries, ascending: mix its number, then add every entry's digest
 //! ```
 //!
 //! It says whether an entry expires, not when. [`Store::digest`], by which tests compare stores, adds the time.
 
+use crate::score_text;
 use crate::store::Store;
 use base::{DbIndex, UnixMs};
 use engine::{Engine, Entry, Type};
 use sha1::{Digest as _, Sha1};
+use value::zset;
 
 /// A digest of a value, an entry or a data set; zero is that of nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,10 +58,20 @@ impl Digest {
         self.mix(&(entry.kind as u32).to_be_bytes());
         match entry.kind {
             Type::String => self.mix(entry.value.bytes()),
-            Type::List | Type::Set | Type::Zset | Type::Hash | Type::Stream => unreachable!("no command makes one yet"),
+            Type::Zset => self.mix_zset(&zset::View::of(entry.value.stored())),
+            Type::List | Type::Set | Type::Hash | Type::Stream => unreachable!("no command makes one yet"),
         }
         if entry.expire_at.is_some() {
             self.add(b"!!expire!!");
+        }
+    }
+
+    fn mix_zset(&mut self, view: &zset::View<'_>) {
+        for entry in view.forward(0) {
+            let mut digest = Self::default();
+            digest.mix(entry.member);
+            digest.mix(score_text::text(entry.score).as_bytes());
+            self.add(&digest.0);
         }
     }
 

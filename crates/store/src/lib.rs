@@ -20,6 +20,7 @@ pub mod lock;
 pub mod lock_set;
 pub mod log;
 pub mod replay;
+mod score_text;
 pub mod shard;
 pub mod slots;
 pub mod spaces;

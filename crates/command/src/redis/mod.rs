@@ -22,6 +22,11 @@ pub mod string_numbers;
 pub mod string_ranges;
 pub mod string_several;
 pub mod transactions;
+pub mod zset;
+pub mod zset_combine;
+pub mod zset_pop;
+pub mod zset_ranges;
+mod zset_reply;
 
 use crate::CommandSpec;
 
@@ -34,6 +39,10 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     lcs::COMMANDS,
     bitmap::COMMANDS,
     bitfield::COMMANDS,
+    zset::COMMANDS,
+    zset_ranges::COMMANDS,
+    zset_pop::COMMANDS,
+    zset_combine::COMMANDS,
     generic::COMMANDS,
     expiration::COMMANDS,
     scan::COMMANDS,

@@ -7,8 +7,7 @@ use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use types::zset::{Aggregate, Entry, NewSet, Operand, Sources};
 
 /// The rows of this family.
-pub const COMMANDS: &[&CommandSpec] =
-    &[&ZUNION, &ZINTER, &ZDIFF, &ZUNIONSTORE, &ZINTERSTORE, &ZDIFFSTORE, &ZINTERCARD];
+pub const COMMANDS: &[&CommandSpec] = &[&ZUNION, &ZINTER, &ZDIFF, &ZUNIONSTORE, &ZINTERSTORE, &ZDIFFSTORE, &ZINTERCARD];
 
 const SOURCES_AT_1: KeySpec = KeySpec::counted(1, 0, 1, 1, KeyFlags::RO.union(KeyFlags::ACCESS));
 const SOURCES_AT_2: KeySpec = KeySpec::counted(2, 0, 1, 1, KeyFlags::RO.union(KeyFlags::ACCESS));
@@ -198,13 +197,7 @@ static ZUNIONSTORE: CommandSpec = CommandSpec {
         since: "2.0.0",
         group: "sorted-set",
         complexity: UNIONSTORE_COMPLEXITY,
-        arguments: &[
-            Argument::key("destination", 0),
-            NUMKEYS,
-            Argument::key("key", 1).repeated(),
-            WEIGHTS,
-            AGGREGATE,
-        ],
+        arguments: &[Argument::key("destination", 0), NUMKEYS, Argument::key("key", 1).repeated(), WEIGHTS, AGGREGATE],
         ..Docs::NONE
     },
     run: Run::Call(|ctx| store(ctx, Operation::Union, "zunionstore")),
@@ -222,13 +215,7 @@ static ZINTERSTORE: CommandSpec = CommandSpec {
         since: "2.0.0",
         group: "sorted-set",
         complexity: INTER_COMPLEXITY,
-        arguments: &[
-            Argument::key("destination", 0),
-            NUMKEYS,
-            Argument::key("key", 1).repeated(),
-            WEIGHTS,
-            AGGREGATE,
-        ],
+        arguments: &[Argument::key("destination", 0), NUMKEYS, Argument::key("key", 1).repeated(), WEIGHTS, AGGREGATE],
         ..Docs::NONE
     },
     run: Run::Call(|ctx| store(ctx, Operation::Intersection, "zinterstore")),
@@ -264,11 +251,7 @@ static ZINTERCARD: CommandSpec = CommandSpec {
         since: "7.0.0",
         group: "sorted-set",
         complexity: "O(N*K) worst case with N being the smallest input sorted set, K being the number of input sorted sets.",
-        arguments: &[
-            NUMKEYS,
-            Argument::key("key", 0).repeated(),
-            Argument::integer("limit").after("LIMIT").optional(),
-        ],
+        arguments: &[NUMKEYS, Argument::key("key", 0).repeated(), Argument::integer("limit").after("LIMIT").optional()],
         ..Docs::NONE
     },
     run: Run::Call(zintercard),

@@ -11,7 +11,8 @@ use types::zset::End;
 pub const COMMANDS: &[&CommandSpec] = &[&ZPOPMIN, &ZPOPMAX, &ZMPOP];
 
 const POPPED: KeyFlags = KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE);
-const POP_COMPLEXITY: &str = "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.";
+const POP_COMPLEXITY: &str =
+    "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.";
 const POP_ARGUMENTS: &[Argument] = &[Argument::key("key", 0), Argument::integer("count").optional()];
 
 static ZPOPMIN: CommandSpec = CommandSpec {

@@ -25,7 +25,8 @@ pub const COMMANDS: &[&CommandSpec] = &[
 
 const REMOVED_KEY: KeySpec = KeySpec::one(1, KeyFlags::RW.union(KeyFlags::DELETE));
 
-const COMPLEXITY: &str = "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.";
+const COMPLEXITY: &str =
+    "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.";
 const COMPLEXITY_LIMITED: &str = "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements being returned. If M is constant (e.g. always asking for the first 10 elements with LIMIT), you can consider it O(log(N)).";
 const COMPLEXITY_COUNTED: &str = "O(log(N)) with N being the number of elements in the sorted set.";
 const COMPLEXITY_REMOVED: &str = "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements removed by the operation.";
@@ -128,15 +129,12 @@ fn range<'a>(ctx: &Ctx<'a>, by: By, first: usize, is_reversed: bool) -> Result<R
     match by {
         By::Rank => Ok(Range::Rank { start: ctx.integer(min)?, end: ctx.integer(max)? }),
         By::Score => {
-            let end = |index| {
-                parse_score_end(bytes(index)).ok_or(Stop::error("ERR min or max is not a float"))
-            };
+            let end = |index| parse_score_end(bytes(index)).ok_or(Stop::error("ERR min or max is not a float"));
             Ok(Range::Score { min: end(min)?, max: end(max)? })
         }
         By::Lex => {
-            let end = |index| {
-                LexEnd::parse(bytes(index)).ok_or(Stop::error("ERR min or max not valid string range item"))
-            };
+            let end =
+                |index| LexEnd::parse(bytes(index)).ok_or(Stop::error("ERR min or max not valid string range item"));
             Ok(Range::Lex { min: end(min)?, max: end(max)? })
         }
     }

@@ -13,7 +13,7 @@ mod score;
 pub use add::{Added, Only, Rule, Toward, add, increment};
 pub use combine::{Aggregate, Operand, Sources, difference, intersection, intersection_len, union};
 pub use random::{Draw, random};
-pub use range::{Limit, Range, ScoreEnd, LexEnd};
+pub use range::{LexEnd, Limit, Range, ScoreEnd};
 pub use remove::{End, pop, remove, remove_range};
 pub use score::{parse_score, parse_score_end};
 pub use value::zset::{Entry, View};
