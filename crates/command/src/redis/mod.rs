@@ -10,6 +10,7 @@ mod client_pause;
 pub mod connection;
 pub mod expiration;
 pub mod generic;
+pub mod hyperloglog;
 pub mod lcs;
 pub mod object;
 mod options;
@@ -34,6 +35,7 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     lcs::COMMANDS,
     bitmap::COMMANDS,
     bitfield::COMMANDS,
+    hyperloglog::COMMANDS,
     generic::COMMANDS,
     expiration::COMMANDS,
     scan::COMMANDS,
