@@ -48,6 +48,8 @@ pub enum Class {
     Cursor,
     /// How many.
     Count,
+    /// An element of a HyperLogLog.
+    Element,
     /// The name of a type.
     Type,
     /// The name of a client.
@@ -60,10 +62,20 @@ pub enum Class {
     Section,
     /// A parameter's value.
     Setting,
+    /// The score of a member of a sorted set; zero has no sign.
+    Score,
+    /// An end of a range of scores.
+    ScoreEnd,
+    /// An end of a range of members by bytes.
+    LexEnd,
+    /// The key of a sorted set all of whose members have one score.
+    LexKey,
+    /// A member of a set, a field of a hash: mostly of a few.
+    Member,
 }
 
 /// The names of the classes in rules.
-const NAMES: [(&str, Class); 25] = [
+const NAMES: [(&str, Class); 31] = [
     ("key", Class::Key),
     ("value", Class::Value),
     ("message", Class::Message),
@@ -83,12 +95,18 @@ const NAMES: [(&str, Class); 25] = [
     ("pattern", Class::Pattern),
     ("cursor", Class::Cursor),
     ("count", Class::Count),
+    ("element", Class::Element),
     ("type", Class::Type),
     ("clientname", Class::ClientName),
     ("clientid", Class::ClientId),
     ("commandname", Class::CommandName),
     ("section", Class::Section),
     ("setting", Class::Setting),
+    ("score", Class::Score),
+    ("scoreend", Class::ScoreEnd),
+    ("lexend", Class::LexEnd),
+    ("lexkey", Class::LexKey),
+    ("member", Class::Member),
 ];
 
 const KEYS: [&[u8]; 12] =
@@ -312,12 +330,18 @@ impl Class {
                 mostly(rng, 8, |_| b"0".to_vec(), |rng| from(rng, &[b"1x", b"-1", b"", b"18446744073709551616"]))
             }
             Class::Count => mostly(rng, 8, |rng| decimal(1 + rng.below(2000)), no_count),
+            Class::Element => mostly(rng, 20, |rng| decimal(rng.below(10_000)), value),
             Class::Type => mostly(rng, 20, |rng| from(rng, &TYPES), odd),
             Class::ClientName => from(rng, &[b"alice", b"bob", b"", b"two words", b"\x01", b"tab\t", b"name-1"]),
             Class::ClientId => from(rng, &[b"123456789", b"0", b"-1", b"abc", b"", b"9223372036854775807"]),
             Class::CommandName => mostly(rng, 30, |rng| from(rng, &COMMAND_NAMES), odd),
             Class::Section => from(rng, &SECTIONS),
             Class::Setting => from(rng, &SETTINGS),
+            Class::Score => score(rng),
+            Class::ScoreEnd => score_end(rng),
+            Class::LexEnd => lex_end(rng),
+            Class::LexKey => from(rng, &[b"lex:1", b"lex:2"]),
+            Class::Member => member(rng),
         }
     }
 }
@@ -390,6 +414,49 @@ fn float(rng: &mut Rng) -> Vec<u8> {
         2..=4 => format!("{}", (rng.unit() - 0.5) * 10f64.powi(rng.below(20) as i32 - 8)).into_bytes(),
         5..=6 => int(rng),
         _ => from(rng, &FLOATS),
+    }
+}
+
+/// Mostly small numbers, so that members meet at one score.
+fn score(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(12) {
+        0 => {
+            from(rng, &[b"inf", b"-inf", b"+inf", b"1e17", b"-1e300", b"0.1", b"1e-7", b"12345678901234567890", b"3.5"])
+        }
+        1 => (rng.next_u64() as i64 >> rng.below(64)).to_string().into_bytes(),
+        2 if rng.one_in(3) => {
+            from(rng, &[b"", b" 1", b"1 ", b"nan", b"0x10", b"1e400", b"1e-400", b"(1", b"one", b"1..5"])
+        }
+        _ => (rng.below(21) as i64 - 10).to_string().into_bytes(),
+    }
+}
+
+fn score_end(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(6) {
+        0 => from(rng, &[b"-inf", b"+inf", b"inf", b"(inf", b"(-inf"]),
+        1..=2 => [b"(", &score(rng)[..]].concat(),
+        _ => score(rng),
+    }
+}
+
+fn lex_end(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(8) {
+        0 => b"-".to_vec(),
+        1 => b"+".to_vec(),
+        2 if rng.one_in(4) => from(rng, &[b"", b"a", b"--", b"]a", b"inf"]),
+        3..=4 => [b"(", &member(rng)[..]].concat(),
+        _ => [b"[", &member(rng)[..]].concat(),
+    }
+}
+
+fn member(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(40) {
+        0 => value(rng),
+        // Around the length that ends the packed forms.
+        1 if rng.one_in(4) => vec![b'm'; 63 + rng.below(4) as usize],
+        2..=4 => decimal(rng.below(300)),
+        5 => (rng.next_u64() as i64 >> rng.below(64)).to_string().into_bytes(),
+        _ => format!("m{}", rng.below(24)).into_bytes(),
     }
 }
 

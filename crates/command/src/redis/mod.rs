@@ -10,6 +10,7 @@ mod client_pause;
 pub mod connection;
 pub mod expiration;
 pub mod generic;
+pub mod hyperloglog;
 pub mod lcs;
 pub mod object;
 mod options;
@@ -43,6 +44,7 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     zset_ranges::COMMANDS,
     zset_pop::COMMANDS,
     zset_combine::COMMANDS,
+    hyperloglog::COMMANDS,
     generic::COMMANDS,
     expiration::COMMANDS,
     scan::COMMANDS,

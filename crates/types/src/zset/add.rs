@@ -114,7 +114,7 @@ pub fn increment(
     if old.is_some() && rule.only == Only::New {
         return Ok(None);
     }
-    let new = old.unwrap_or(0.0) + by;
+    let new = old.map_or(by, |old| old + by);
     if new.is_nan() {
         return Err(TypeError::ScoreNotNumber);
     }

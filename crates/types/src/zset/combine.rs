@@ -4,6 +4,7 @@ use super::{NewSet, View};
 use crate::{Kept, TypeError};
 use base::integer::IntegerText;
 use engine::{Encoding, Key, Keyspace, Type};
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use value::set;
 
@@ -177,8 +178,8 @@ pub fn difference(sources: &Sources) -> NewSet {
 }
 
 fn in_order(mut entries: NewSet) -> NewSet {
-    // Zero has no sign, or it would come before itself.
-    entries.iter_mut().for_each(|(score, _)| *score += 0.0);
-    entries.sort_unstable_by(|one, other| one.0.total_cmp(&other.0).then_with(|| one.1.cmp(&other.1)));
+    // Zero with a sign is no less than zero: it only reads otherwise, and only until it is stored.
+    let order = |one: f64, other: f64| one.partial_cmp(&other).unwrap_or(Ordering::Equal);
+    entries.sort_unstable_by(|one, other| order(one.0, other.0).then_with(|| one.1.cmp(&other.1)));
     entries
 }
