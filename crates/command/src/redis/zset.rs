@@ -93,7 +93,7 @@ impl AddOptions {
         if nx && xx {
             return Err(Stop::error("ERR XX and NX options at the same time are not compatible"));
         }
-        if (gt && nx) || (lt && nx) || (gt && lt) {
+        if ((gt || lt) && nx) || (gt && lt) {
             return Err(Stop::error("ERR GT, LT, and/or NX options at the same time are not compatible"));
         }
         if options.increments && options.members > 1 {
@@ -440,19 +440,22 @@ static ZSCAN: CommandSpec = CommandSpec {
 
 fn zscan(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let cursor = cursor(ctx, 2)?;
-    let options = ScanOptions::parse(ctx, 3, Scanned::Zset)?;
+    let options = ScanOptions::parse(ctx, 3, Scanned::Zset);
     let key = ctx.key(1);
     let mut found = Found::default();
-    let next = types::zset::read(ctx.ks, &key)?.map_or(0, |view| {
-        view.scan(cursor, options.count, |entry| {
+    let mut next = 0;
+    if let Some(view) = types::zset::read(ctx.ks, &key)? {
+        // Where there is nothing to scan, options are not looked at.
+        let options = options?;
+        next = view.scan(cursor, options.count, |entry| {
             if options.wants(entry.member) {
                 found.push(entry.member);
                 if !options.is_bare {
                     found.push(DoubleText::new(entry.score).as_bytes());
                 }
             }
-        })
-    });
+        });
+    }
     found.reply(next, ctx.reply);
     Ok(())
 }

@@ -57,8 +57,8 @@ fn pop(ctx: &mut Ctx<'_>, end: End) -> Result<(), Stop> {
     }
     let has_count = ctx.args.len() == 3;
     let count = if has_count {
-        let negative = Stop::error("ERR value is out of range, must be positive");
-        u64::try_from(ctx.integer(2)?).map_err(|_| negative)?
+        let number = types::string::parse_integer(&ctx.args[2]).and_then(|number| u64::try_from(number).ok());
+        number.ok_or(Stop::error("ERR value is out of range, must be positive"))?
     } else {
         1
     };
