@@ -15,10 +15,11 @@ use crate::{CommandTable, Session};
 use base::{DbIndex, UnixMs};
 use parking_lot::Mutex;
 use proto::Protocol;
+use push::{Kind, Receiver};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Answered to a connection beyond `maxclients`, before it is closed.
@@ -56,7 +57,7 @@ impl fmt::Display for Address {
 bitflags::bitflags! {
     /// What is special about a connection.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct ClientFlags: u8 {
+    pub struct ClientFlags: u16 {
         /// Shows every command (MONITOR).
         const MONITOR = 1 << 0;
         /// Inside MULTI.
@@ -73,6 +74,8 @@ bitflags::bitflags! {
         const CAN_REDIRECT = 1 << 6;
         /// A command of it waits.
         const BLOCKED = 1 << 7;
+        /// Has subscriptions.
+        const SUBSCRIBER = 1 << 8;
     }
 }
 
@@ -126,6 +129,8 @@ pub struct ClientInfo {
     pub received_bytes: Counter,
     /// Bytes sent; counted by the worker.
     pub sent_bytes: Counter,
+    /// Its place among the connections of its worker.
+    slot: AtomicUsize,
     names: Mutex<Names>,
     killed: AtomicBool,
     /// One of the values below: whether a command waits, and whether its wait is to end.
@@ -133,12 +138,15 @@ pub struct ClientInfo {
     last_used_at: AtomicI64,
     last_command: AtomicU32,
     db: AtomicU32,
-    flags: AtomicU8,
+    flags: AtomicU16,
     protocol: AtomicU8,
     /// Commands queued by MULTI or run by EXEC; -1 for a connection that never knew a transaction.
     queued: AtomicI64,
     queued_bytes: AtomicUsize,
     watched: AtomicUsize,
+    /// Subscriptions by kind.
+    subscribed: [AtomicUsize; 3],
+    subscription_bytes: AtomicUsize,
     /// Set by whoever changes a key that the connection watches.
     watch_broken: Mutex<Option<Arc<AtomicBool>>>,
     input_bytes: AtomicUsize,
@@ -160,17 +168,20 @@ impl ClientInfo {
             commands: Counter::default(),
             received_bytes: Counter::default(),
             sent_bytes: Counter::default(),
+            slot: AtomicUsize::new(usize::MAX),
             names: Mutex::default(),
             killed: AtomicBool::new(false),
             blocked: AtomicU8::new(NOT_BLOCKED),
             last_used_at: AtomicI64::new(connected_at),
             last_command: AtomicU32::new(u32::MAX),
             db: AtomicU32::new(0),
-            flags: AtomicU8::new(0),
+            flags: AtomicU16::new(0),
             protocol: AtomicU8::new(2),
             queued: AtomicI64::new(-1),
             queued_bytes: AtomicUsize::new(0),
             watched: AtomicUsize::new(0),
+            subscribed: Default::default(),
+            subscription_bytes: AtomicUsize::new(0),
             watch_broken: Mutex::default(),
             input_bytes: AtomicUsize::new(0),
             receiving_bytes: AtomicUsize::new(0),
@@ -217,6 +228,31 @@ impl ClientInfo {
         }
     }
 
+    /// Publishes what the session has subscribed to.
+    pub fn update_subscriptions(&self, session: &Session) {
+        let subscriptions = session.subscriptions.as_deref();
+        for (kind, count) in Kind::ALL.into_iter().zip(&self.subscribed) {
+            count.store(subscriptions.map_or(0, |all| all.count(kind)), Ordering::Relaxed);
+        }
+        let bytes = subscriptions.map_or(0, |all| all.held_bytes());
+        self.subscription_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// How many channels, patterns and shard channels it has subscribed to.
+    pub fn subscribed(&self) -> [usize; 3] {
+        self.subscribed.each_ref().map(|count| count.load(Ordering::Relaxed))
+    }
+
+    /// Where messages find it.
+    pub fn receiver(&self) -> Receiver {
+        Receiver { client: self.id, worker: self.worker, slot: self.slot.load(Ordering::Relaxed) }
+    }
+
+    /// Its place among the connections of its worker, which calls this before the first request runs.
+    pub fn set_slot(&self, slot: usize) {
+        self.slot.store(slot, Ordering::Relaxed);
+    }
+
     #[cold]
     fn update_watch(&self, session: &Session) {
         *self.watch_broken.lock() = session.watch.changed.clone();
@@ -244,6 +280,7 @@ impl ClientInfo {
         let mut flags = ClientFlags::from_bits_truncate(self.flags.load(Ordering::Relaxed));
         flags.set(ClientFlags::WATCH_BROKEN, self.is_watch_broken());
         flags.set(ClientFlags::BLOCKED, self.is_blocked());
+        flags.set(ClientFlags::SUBSCRIBER, self.subscribed() != [0; 3]);
         flags
     }
 
@@ -279,6 +316,7 @@ impl ClientInfo {
             input_bytes: bytes(&self.input_bytes),
             receiving_bytes: bytes(&self.receiving_bytes),
             queued_bytes: bytes(&self.queued_bytes),
+            subscription_bytes: bytes(&self.subscription_bytes),
             unsent_bytes: bytes(&self.unsent_bytes),
             reply_buffer_bytes: bytes(&self.reply_buffer_bytes),
         }
@@ -339,6 +377,8 @@ pub struct Held {
     pub receiving_bytes: usize,
     /// Of commands queued by MULTI, and of keys watched.
     pub queued_bytes: usize,
+    /// Of names subscribed to.
+    pub subscription_bytes: usize,
     /// Of replies not sent yet.
     pub unsent_bytes: usize,
     /// For replies, free room included.
@@ -353,7 +393,10 @@ impl Held {
 
     /// What the limit on all clients counts: all but the large argument being received.
     pub fn own(&self) -> usize {
-        self.input_bytes.saturating_add(self.queued_bytes).saturating_add(self.reply_buffer_bytes)
+        self.input_bytes
+            .saturating_add(self.queued_bytes)
+            .saturating_add(self.subscription_bytes)
+            .saturating_add(self.reply_buffer_bytes)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What stands between a request and its command when the connection is not in its plain state: login, transactions.
 
 use crate::login::Login;
+use crate::redis::pubsub::is_confined;
 use crate::session::{Queued, Transaction};
 use crate::stats::WorkerStats;
 use crate::table::Row;
@@ -9,6 +10,9 @@ use proto::ReplyBuffer;
 
 /// Commands that act on the transaction itself and are never queued.
 const NEVER_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
+
+/// What a RESP2 connection with subscriptions may do beside changing them.
+const ALLOWED_TO_SUBSCRIBERS: [&str; 3] = ["ping", "quit", "reset"];
 
 const NOT_LOGGED_IN: &[u8] = b"NOAUTH Authentication required.";
 
@@ -30,6 +34,26 @@ pub fn stop_stranger(
         session.authenticated = true;
     }
     false
+}
+
+/// Refuses a request of a RESP2 connection with subscriptions that could not tell its reply from a message; false when it may
+/// go on.
+#[cold]
+pub fn stop_subscriber(
+    session: &mut Session,
+    stats: &WorkerStats,
+    row: &Row,
+    name: &str,
+    reply: &mut ReplyBuffer,
+) -> bool {
+    if row.confirms_subscriptions || ALLOWED_TO_SUBSCRIBERS.contains(&name) || !is_confined(session, reply.protocol()) {
+        return false;
+    }
+    let text = format!(
+        "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
+    );
+    reject(session, stats, row, text.as_bytes(), reply);
+    true
 }
 
 /// Refuses or queues a request inside MULTI, with its reply; false when it is to run now.

@@ -6,6 +6,7 @@ use crate::clients::{Address, ClientInfo};
 use crate::table::Row;
 use base::{DbIndex, Lsn, UnixMs};
 use engine::WriteClass;
+use push::Subscriptions;
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -31,6 +32,8 @@ pub struct Session {
     pub watch: Watch,
     /// What CLIENT REPLY has asked for.
     pub replies: Replies,
+    /// What it has subscribed to; `None` while that is nothing.
+    pub subscriptions: Option<Box<Subscriptions>>,
     /// CLIENT NO-TOUCH: reads do not renew access stamps.
     pub no_touch: bool,
     /// CLIENT NO-EVICT: never closed for the memory of all clients.
@@ -47,6 +50,8 @@ pub struct Session {
     pub block: Option<Block>,
     /// The position in the log after its last write; 0 while it has none.
     pub last_write: Lsn,
+    /// Up to where the log has to be durable for what it has been shown so far; 0 while replies do not wait for the log.
+    pub seen: Lsn,
 }
 
 /// Commands queued by MULTI.
@@ -137,10 +142,10 @@ impl Session {
         transaction.into_iter().flat_map(|transaction| &transaction.queue)
     }
 
-    /// Whether a request can run at once: logged in, outside MULTI.
+    /// Whether a request can run at once: logged in, outside MULTI, without subscriptions.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.authenticated && self.transaction.is_none() && self.held_until.is_none()
+        self.authenticated && self.transaction.is_none() && self.held_until.is_none() && self.subscriptions.is_none()
     }
 
     /// A fresh connection that is in no registry: for replay and tests.
@@ -161,6 +166,7 @@ impl Session {
             knows_transactions: false,
             watch: Watch::default(),
             replies: Replies::On,
+            subscriptions: None,
             no_touch: false,
             no_evict: false,
             can_redirect: false,
@@ -169,6 +175,7 @@ impl Session {
             held_until: None,
             block: None,
             last_write: Lsn(0),
+            seen: Lsn(0),
         }
     }
 

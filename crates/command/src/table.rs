@@ -44,6 +44,8 @@ pub struct Row {
     pub has_one_key: bool,
     /// What it may do to entries; nothing for EXEC, whose queue says it.
     pub writes: WriteClass,
+    /// Whether its reply is a message about subscriptions, which is sent even if CLIENT REPLY wants no replies.
+    pub confirms_subscriptions: bool,
 }
 
 /// Commands that only remove what they name, so that they are let through while a full disk keeps others from writing.
@@ -61,7 +63,9 @@ impl Row {
             true if FREEING.contains(&spec.name) => WriteClass::Frees,
             true => WriteClass::Any,
         };
-        Self { spec, index, arity, first_key, has_one_key: first_key > 0 && spec.has_one_key(), writes }
+        let confirms_subscriptions = spec.flags.contains(Flags::PUBSUB.union(Flags::NOSCRIPT));
+        let has_one_key = first_key > 0 && spec.has_one_key();
+        Self { spec, index, arity, first_key, has_one_key, writes, confirms_subscriptions }
     }
 
     /// Whether a request of `count` arguments can run. Of a container none can.

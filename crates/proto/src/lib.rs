@@ -13,5 +13,5 @@ pub mod number;
 pub mod reply;
 pub mod request;
 
-pub use reply::{OpenReply, Protocol, ReplyBuffer, ReplyMark};
+pub use reply::{OpenReply, Protocol, PushFrame, ReplyBuffer, ReplyMark};
 pub use request::{Arguments, Limits, Progress, ProtocolError, RequestParser, Span};

@@ -54,6 +54,7 @@ fn executor(shard_count: usize) -> Executor {
         log,
         monitors: AtomicUsize::new(0),
         show: Box::new(|_| {}),
+        outlets: Arc::new(push::Outlets::new(1, |_| {})),
         limits: RwLock::new(ClientLimits::of(&settings)),
     });
     let mut executor = Executor::new(0, shared, stats);

@@ -63,7 +63,7 @@ impl Charge {
     pub fn of(held: &Held) -> Self {
         // A small reply is usually sent, and its buffer given back, before anybody looks.
         let replies = if held.unsent_bytes < UNSENT_UNCOUNTED { 0 } else { held.reply_buffer_bytes };
-        let own = held.input_bytes + held.queued_bytes + replies;
+        let own = held.input_bytes + held.queued_bytes + held.subscription_bytes + replies;
         Self { own: own / STEP_BYTES * STEP_BYTES, receiving: held.receiving_bytes }
     }
 }

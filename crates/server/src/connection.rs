@@ -36,6 +36,8 @@ pub struct Connection {
     pub last_command: u32,
     /// Counted among the connections that MONITOR shows everything.
     pub watching: bool,
+    /// So much was unsent that a message to it had to be dropped: it is to be closed.
+    pub is_overrun: bool,
     /// Since when more is unsent than the soft limit allows.
     pub slow_since: Option<UnixMs>,
     /// What it is charged with among all clients.
@@ -59,6 +61,7 @@ impl Connection {
             listed: false,
             last_command: u32::MAX,
             watching: false,
+            is_overrun: false,
             slow_since: None,
             charge: Charge::default(),
             stranger: None,
@@ -91,6 +94,7 @@ impl Connection {
             receiving_bytes,
             queued_bytes: self.session.transaction.as_ref().map_or(0, |transaction| transaction.bytes)
                 + self.session.watch.bytes,
+            subscription_bytes: self.session.subscriptions.as_ref().map_or(0, |all| all.held_bytes()),
             unsent_bytes: self.reply.len(),
             reply_buffer_bytes: self.reply.held_bytes() + self.held.held_bytes(),
         }

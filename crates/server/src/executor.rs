@@ -11,6 +11,7 @@
 
 use crate::blocked::Blocked;
 use crate::connection::Connection;
+use crate::deliver::{DELIVERED_BYTES_MAX, deliver};
 use crate::turn::{Place, Turn};
 use admin::CommandLog;
 use base::{Lsn, UnixMs};
@@ -18,10 +19,11 @@ use command::blocking::UNBLOCKED;
 use command::clients::Unblock;
 use command::stats::WorkerStats;
 use command::table::Row;
-use command::{Args, CommandTable, Host};
-use config::Settings;
+use command::{Args, CommandTable, Host, Session};
+use config::{OutputLimit, Settings};
 use parking_lot::RwLock;
 use proto::{Arguments, Limits, Progress, ProtocolError};
+use push::{Delivery, Outlets};
 use slab::Slab;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -63,6 +65,8 @@ pub struct Shared {
     pub monitors: AtomicUsize,
     /// Shows a line to the watchers of all workers.
     pub show: Show,
+    /// Messages on their way to the workers.
+    pub outlets: Arc<Outlets>,
     /// What requests may be; changed by CONFIG SET.
     pub limits: RwLock<ClientLimits>,
 }
@@ -80,25 +84,48 @@ pub struct ClientLimits {
     pub transaction_bytes_max: usize,
     /// Unsent bytes above which a connection is not read.
     pub output_pause_bytes: usize,
-    /// Unsent bytes above which it is closed.
-    pub output_hard_bytes: usize,
-    /// Unsent bytes above which it is closed after [`Self::output_soft_seconds`].
-    pub output_soft_bytes: usize,
-    /// How long the soft limit is tolerated.
-    pub output_soft_seconds: i64,
+    /// What may be unsent to a client.
+    pub output: OutputBounds,
+    /// What may be unsent to one with subscriptions.
+    pub subscriber_output: OutputBounds,
     /// Seconds of silence after which it is closed; 0 for never.
     pub idle_seconds: i64,
     /// Seconds it has for its first command; 0 for no limit.
     pub login_seconds: i64,
 }
 
+/// How much may be unsent before a connection is closed.
+#[derive(Clone, Copy, Debug)]
+pub struct OutputBounds {
+    /// Unsent bytes above which it is closed.
+    pub hard_bytes: usize,
+    /// Unsent bytes above which it is closed after [`Self::soft_seconds`].
+    pub soft_bytes: usize,
+    /// How long the soft limit is tolerated.
+    pub soft_seconds: i64,
+}
+
+impl OutputBounds {
+    fn of(limit: &OutputLimit) -> Self {
+        // 0 means no limit where Redis says so.
+        let bytes = |max: u64| if max == 0 { usize::MAX } else { usize::try_from(max).unwrap_or(usize::MAX) };
+        Self {
+            hard_bytes: bytes(limit.hard_bytes),
+            soft_bytes: bytes(limit.soft_bytes),
+            soft_seconds: i64::try_from(limit.soft_seconds).unwrap_or(i64::MAX),
+        }
+    }
+}
+
 impl ClientLimits {
+    /// What may be unsent to this client.
+    pub fn output_of(&self, session: &Session) -> &OutputBounds {
+        if session.subscriptions.is_some() { &self.subscriber_output } else { &self.output }
+    }
+
     /// The limits that the settings ask for.
     pub fn of(settings: &Settings) -> Self {
         let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        // 0 means no limit where Redis says so.
-        let limit = |max: u64| if max == 0 { usize::MAX } else { bytes(max) };
-        let output = settings.client_output_limits.normal;
         Self {
             before_login: Limits {
                 bulk_bytes_max: bytes(settings.login_bulk_bytes_max),
@@ -115,9 +142,8 @@ impl ClientLimits {
             query_bytes_max: bytes(settings.client_query_buffer_bytes_max),
             transaction_bytes_max: bytes(settings.client_transaction_bytes_max),
             output_pause_bytes: bytes(settings.client_output_pause_bytes),
-            output_hard_bytes: limit(output.hard_bytes),
-            output_soft_bytes: limit(output.soft_bytes),
-            output_soft_seconds: i64::try_from(output.soft_seconds).unwrap_or(i64::MAX),
+            output: OutputBounds::of(&settings.client_output_limits.normal),
+            subscriber_output: OutputBounds::of(&settings.client_output_limits.pubsub),
             idle_seconds: i64::from(settings.timeout_seconds),
             login_seconds: i64::from(settings.login_timeout_seconds),
         }
@@ -140,6 +166,8 @@ pub struct Executor {
     own_inputs: Vec<Vec<u8>>,
     /// Memory for replies, handed from connection to connection, so that silent ones hold none.
     spare_replies: Vec<Vec<u8>>,
+    /// Messages being delivered.
+    deliveries: Vec<Delivery>,
     /// Connections with replies to send.
     to_send: Vec<usize>,
     /// Connections with requests waiting for a lock, a fetch or the log's room.
@@ -226,6 +254,7 @@ impl Executor {
             batch: Vec::with_capacity(BATCH_LEN),
             own_inputs: Vec::new(),
             spare_replies: Vec::new(),
+            deliveries: Vec::new(),
             to_send: Vec::new(),
             waiting: Vec::new(),
             blocked: Blocked::default(),
@@ -235,7 +264,11 @@ impl Executor {
 
     /// Takes a connection.
     pub fn open(&mut self, connection: Connection) -> usize {
-        self.connections.insert(connection)
+        let place = self.connections.vacant_entry();
+        let id = place.key();
+        connection.session.info.set_slot(id);
+        place.insert(connection);
+        id
     }
 
     /// Forgets a connection. Its requests in the running batch are dropped with it.
@@ -244,7 +277,8 @@ impl Executor {
         self.to_send.retain(|other| *other != id);
         self.waiting.retain(|other| *other != id);
         self.blocked.remove(id);
-        let connection = self.connections.try_remove(id)?;
+        let mut connection = self.connections.try_remove(id)?;
+        command::redis::pubsub::leave_all(&mut connection.session, &self.shared.host);
         if connection.watching {
             self.shared.monitors.fetch_sub(1, Ordering::Relaxed);
         }
@@ -308,6 +342,20 @@ impl Executor {
                 }
             }
         }
+    }
+
+    /// Delivers messages that have come for connections of this worker: all, or as many as one step may.
+    pub fn deliver(&mut self) {
+        if self.has_deliveries() {
+            self.shared.outlets.take(self.worker, DELIVERED_BYTES_MAX, &mut self.deliveries);
+            deliver(&mut self.deliveries, &mut self.connections, &mut self.to_send, &self.limits);
+        }
+    }
+
+    /// Whether there are messages for connections of this worker.
+    #[inline]
+    pub fn has_deliveries(&self) -> bool {
+        self.shared.outlets.has_any(self.worker)
     }
 
     /// Whether and how the connection goes on.
@@ -578,6 +626,11 @@ impl Executor {
             if !connection.listed {
                 connection.listed = true;
                 self.to_send.push(pending.connection);
+            }
+            // What the request has published stands behind its reply, and before that of the next request.
+            if self.shared.outlets.has_any(self.worker) {
+                self.shared.outlets.take(self.worker, DELIVERED_BYTES_MAX, &mut self.deliveries);
+                deliver(&mut self.deliveries, &mut self.connections, &mut self.to_send, &self.limits);
             }
         }
         self.stats.commands_processed.add(batch.len() as u64);

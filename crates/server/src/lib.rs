@@ -9,6 +9,7 @@
 mod blocked;
 pub mod client_memory;
 pub mod connection;
+mod deliver;
 pub mod descriptors;
 pub mod executor;
 pub mod held_output;

@@ -22,6 +22,7 @@ use config::{Directive, EvictionPolicy, Loaded, MemoryShare, RewriteError, Setti
 use durability::{Cause, Durability, DurabilityError, Parts, Policy, Tell};
 use engine_mem::{EvictionOrder, EvictionScope, StampMode};
 use parking_lot::RwLock;
+use push::{Outlets, PubSub};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd;
@@ -298,6 +299,8 @@ pub fn serve(
             (Some(durability.clone()), Some(recover(durability, tell)))
         }
     };
+    let receivers = mailboxes.clone();
+    let outlets = Arc::new(Outlets::new(worker_count, move |worker| Closer::wake(&*receivers, worker)));
     let mut host = Host::default();
     if let Some(durability) = &durability {
         host = host.with(durability.clone());
@@ -313,6 +316,7 @@ pub fn serve(
         .with(clients)
         .with(Login::default())
         .with(Pause::default())
+        .with(Arc::new(PubSub::new(outlets.clone())))
         .with(StringLimit::default())
         .with(StampMeaning::default())
         .with(ShutdownRequest::new({
@@ -339,6 +343,7 @@ pub fn serve(
             let line: Arc<[u8]> = line.into();
             watchers.all().iter().for_each(|mailbox| mailbox.send(Message::Show(line.clone())));
         }),
+        outlets,
         limits: RwLock::new(ClientLimits::of(&settings)),
     });
     // The settings know the server only weakly: it owns them.

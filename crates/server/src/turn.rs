@@ -82,8 +82,11 @@ impl<'t> Turn<'t> {
         connection.last_command = row.index;
         let mark = connection.reply.mark();
         let session = &connection.session;
-        let is_special =
-            !session.is_plain() || self.pause.is_some() || self.is_gated || self.shared.store.is_over_budget();
+        let is_special = !session.is_plain()
+            || self.pause.is_some()
+            || self.is_gated
+            || self.shared.outlets.is_congested()
+            || self.shared.store.is_over_budget();
         if is_special && self.is_stopped(scratch, connection, row, args)? {
             if !connection.session.reply_wanted() {
                 connection.reply.rewind(mark);
@@ -130,7 +133,7 @@ impl<'t> Turn<'t> {
                 false => self.shared.monitors.fetch_sub(1, Ordering::Relaxed),
             };
         }
-        let is_wanted = session.reply_wanted();
+        let is_wanted = session.reply_wanted() || row.confirms_subscriptions;
         if !is_wanted {
             reply.rewind(mark);
         }
@@ -145,6 +148,9 @@ impl<'t> Turn<'t> {
     fn follow_log(&self, scratch: &Scratch, connection: &mut Connection, row: &Row, mark: ReplyMark) {
         if let Some(lsn) = scratch.wrote() {
             connection.session.last_write = lsn;
+        }
+        if let Some(lsn) = scratch.hold() {
+            connection.session.seen = connection.session.seen.max(lsn);
         }
         // INFO and its like tell of the server and not of the data, and are needed most when the log has stopped.
         let is_of_server = row.spec.flags.contains(Flags::LOADING) && row.spec.locks != Locks::Queue;
@@ -244,8 +250,19 @@ impl<'t> Turn<'t> {
         {
             return Err(Blocked::Shard);
         }
+        if self.shared.outlets.is_congested() && may_publish(session, row) {
+            return Err(Blocked::Shard);
+        }
         if command::gate::stop_stranger(session, &self.shared.host, self.stats, row, reply) {
             return Ok(true);
+        }
+        if session.subscriptions.is_some() {
+            // A container's first subcommand may have been asked for by the container's name alone.
+            let shown = if args.len() == 1 { self.shared.table.named(args).unwrap_or(*row) } else { *row };
+            let name = self.shared.table.rows().get(shown.index as usize).map_or(shown.spec.name, |(name, _)| name);
+            if command::gate::stop_subscriber(session, self.stats, row, name, reply) {
+                return Ok(true);
+            }
         }
         if let Some(text) = self.refusal(scratch, session, row) {
             command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
@@ -358,6 +375,12 @@ impl<'t> Turn<'t> {
         }
         set
     }
+}
+
+/// Whether the request may publish: it waits while workers have too much to deliver.
+fn may_publish(session: &Session, row: &Row) -> bool {
+    let publishes = |row: &Row| row.spec.flags.contains(Flags::PUBSUB) && !row.confirms_subscriptions;
+    publishes(row) || session.queue_of(row).any(|queued| publishes(&queued.row))
 }
 
 /// One request on its way through [`call`].

@@ -164,7 +164,7 @@ impl Worker {
         while !self.stopping {
             let wait = match () {
                 () if busy || !self.ready.is_empty() || !self.unfinished.is_empty() => Duration::ZERO,
-                () if self.log_has_advanced() => Duration::ZERO,
+                () if self.log_has_advanced() || self.executor.has_deliveries() => Duration::ZERO,
                 () if self.upkeep.is_saving() || self.executor.has_waiting() || !self.held.is_empty() => {
                     WAITING_TURN_MAX
                 }
@@ -193,6 +193,7 @@ impl Worker {
             }
             let is_woken = self.mailbox.take(&mut messages);
             messages.drain(..).for_each(|message| self.handle(message));
+            self.executor.deliver();
             self.send_log_held();
             self.executor.end_blocks(is_woken);
             // Before the requests behind them run, which may hold the connection again.
@@ -268,7 +269,7 @@ impl Worker {
 
     fn begin_turn(&mut self) {
         self.executor.begin_turn();
-        let hard = self.executor.limits().output_hard_bytes;
+        let hard = self.executor.limits().output.hard_bytes;
         let share = self.memory.unsent_bytes_max(self.shared.store.memory.total());
         self.executor.pause_output_above(share.min(hard));
         // Again and not only when a charge changes: looks for clients to close keep some time between them.
@@ -298,12 +299,14 @@ impl Worker {
             let is_idle = limits.idle_seconds > 0 && info.idle_seconds(now) > limits.idle_seconds;
             let is_stranger = !connection.session.authenticated || info.commands.get() == 0;
             let is_late = limits.login_seconds > 0 && is_stranger && info.age_seconds(now) > limits.login_seconds;
-            let is_slow = connection.slow_since.is_some_and(|since| now - since > limits.output_soft_seconds * 1000);
+            let soft_seconds = limits.output_of(&connection.session).soft_seconds;
+            let is_slow = connection.slow_since.is_some_and(|since| now - since > soft_seconds.saturating_mul(1000));
             if is_slow {
                 self.shared.host.part::<Clients>().count_output_limited();
             }
             let awaits = connection.session.block.is_some() || connection.awaits_log || !connection.waiting.is_empty();
-            let may_be_silent = connection.session.monitor || awaits;
+            let is_subscriber = connection.session.subscriptions.is_some();
+            let may_be_silent = connection.session.monitor || is_subscriber || awaits;
             if is_idle && !may_be_silent || is_late || is_slow {
                 overstayed.push(id);
             } else if connection.charge != Charge::default() {
@@ -449,13 +452,15 @@ impl Worker {
         let unsent = connection.reply.len();
         let spare = connection.reply.release();
         // A client is not slow for what the log keeps back.
-        let is_slow = unsent > limits.output_soft_bytes && !waits_for_log;
+        let bounds = limits.output_of(&connection.session);
+        let is_slow = unsent > bounds.soft_bytes && !waits_for_log;
         connection.slow_since = is_slow.then(|| connection.slow_since.unwrap_or(now));
         let held = connection.held();
         connection.session.info.set_held(&held);
         let done = connection.session.close_after_replies && unsent == 0;
         // A value that the data holds as well costs nothing but its reference, and is no reason to close.
-        let is_over = unsent > limits.output_hard_bytes && held.reply_buffer_bytes > limits.output_hard_bytes;
+        let is_over =
+            unsent > bounds.hard_bytes && held.reply_buffer_bytes > bounds.hard_bytes || connection.is_overrun;
         if let Some(memory) = spare {
             self.executor.keep_spare(memory);
         }

@@ -176,6 +176,7 @@ fn shared(wake: Arc<dyn Wake>) -> Arc<Shared> {
         log: Arc::new(CommandLog::new(&settings, Arc::new(LatencyMonitor::new(&settings)))),
         monitors: AtomicUsize::new(0),
         show: Box::new(|_| {}),
+        outlets: Arc::new(push::Outlets::new(1, |_| {})),
         limits: RwLock::new(ClientLimits::of(&settings)),
     })
 }

@@ -5,7 +5,7 @@ use crate::tree;
 use std::fs;
 
 /// The layer of every crate, by directory under `crates/`. A new crate gets its line here before anything uses it.
-const LAYERS: [(&str, u8); 31] = [
+const LAYERS: [(&str, u8); 32] = [
     ("base", 0),
     ("vfs", 1),
     ("codec", 1),
@@ -13,6 +13,7 @@ const LAYERS: [(&str, u8); 31] = [
     ("value", 1),
     ("engine", 2),
     ("plex", 2),
+    ("push", 2),
     ("config", 2),
     ("engine-mem", 3),
     ("engine-tier", 3),

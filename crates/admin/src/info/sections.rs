@@ -8,9 +8,10 @@ use crate::{Configuration, Figures};
 use base::DbIndex;
 use cmdlog::LogMode;
 use command::Ctx;
-use command::clients::Clients;
+use command::clients::{ClientFlags, Clients};
 use command::pause::Pause;
 use durability::Durability;
+use push::{Kind, PubSub};
 use std::sync::Arc;
 use store::Store;
 
@@ -67,7 +68,8 @@ pub(super) fn clients(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "client_recent_max_input_buffer", largest(|held| held.input_bytes));
     line(text, "client_recent_max_output_buffer", largest(|held| held.unsent_bytes));
     line(text, "blocked_clients", all.iter().filter(|client| client.is_blocked()).count());
-    zeros(text, &["tracking_clients", "pubsub_clients"]);
+    line(text, "tracking_clients", 0);
+    line(text, "pubsub_clients", all.iter().filter(|it| it.flags().contains(ClientFlags::SUBSCRIBER)).count());
     line(text, "watching_clients", watched.len());
     line(text, "clients_in_timeout_table", 0);
     line(text, "total_watched_keys", watched.iter().sum::<usize>());
@@ -309,12 +311,13 @@ pub(super) fn stats(ctx: &mut Ctx<'_>, text: &mut String) {
     zeros(text, &["evicted_scripts", "total_eviction_exceeded_time", "current_eviction_exceeded_time"]);
     line(text, "keyspace_hits", figures.sum_stats(|stats| stats.keyspace_hits.get()));
     line(text, "keyspace_misses", figures.sum_stats(|stats| stats.keyspace_misses.get()));
+    let pubsub = ctx.host.part::<Arc<PubSub>>();
+    line(text, "pubsub_channels", pubsub.count(Kind::Channel));
+    line(text, "pubsub_patterns", pubsub.count(Kind::Pattern));
+    line(text, "pubsubshard_channels", pubsub.count(Kind::ShardChannel));
     zeros(
         text,
         &[
-            "pubsub_channels",
-            "pubsub_patterns",
-            "pubsubshard_channels",
             "latest_fork_usec",
             "total_forks",
             "migrate_cached_sockets",

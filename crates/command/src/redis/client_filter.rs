@@ -18,6 +18,10 @@ enum ClientType {
 }
 
 impl ClientType {
+    fn of(info: &ClientInfo) -> Self {
+        if info.flags().contains(ClientFlags::SUBSCRIBER) { Self::PubSub } else { Self::Normal }
+    }
+
     fn parse(word: &[u8]) -> Result<Self, Stop> {
         const NAMES: [(&str, ClientType); 6] = [
             ("normal", ClientType::Normal),
@@ -59,7 +63,7 @@ impl Test {
     fn passes(&self, info: &ClientInfo, now: UnixMs) -> bool {
         match self {
             Self::Ids(ids) => ids.contains(&info.id),
-            Self::Type(kind) => *kind == ClientType::Normal,
+            Self::Type(kind) => *kind == ClientType::of(info),
             // There is one user.
             Self::User | Self::NoCapabilities => true,
             Self::Address(text) => info.address.to_string().as_bytes() == text,

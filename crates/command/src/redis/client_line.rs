@@ -4,8 +4,8 @@ use crate::clients::{ClientFlags, ClientInfo, Clients};
 use base::UnixMs;
 use std::fmt;
 
-/// A line of fields, its end included. Fields of features that no connection has (subscriptions, tracking) are there for
-/// clients that look for them.
+/// A line of fields, its end included. Fields of features that no connection has (tracking) are there for clients that look
+/// for them.
 pub(super) struct Line<'a> {
     pub(super) clients: &'a Clients,
     pub(super) info: &'a ClientInfo,
@@ -21,7 +21,9 @@ impl fmt::Display for Line<'_> {
         write!(f, "id={} addr={} laddr={} fd={} ", info.id, info.address, info.local_address, info.descriptor)?;
         write!(f, "name={} age={} idle={} ", names.name, info.age_seconds(now), info.idle_seconds(now))?;
         write!(f, "flags={} capa={} ", flag_letters(info), capability_letters(info))?;
-        write!(f, "db={} sub=0 psub=0 ssub=0 multi={} watch={} ", info.db().0, info.queued(), info.watched())?;
+        let [channels, patterns, shard_channels] = info.subscribed();
+        write!(f, "db={} sub={channels} psub={patterns} ssub={shard_channels} ", info.db().0)?;
+        write!(f, "multi={} watch={} ", info.queued(), info.watched())?;
         write!(f, "qbuf={} qbuf-free=0 argv-mem=0 multi-mem={} ", held.input_bytes, held.queued_bytes)?;
         write!(f, "rbs={0} rbp={0} obl={1} oll=0 omem={1} ", held.reply_buffer_bytes, held.unsent_bytes)?;
         let events = if held.unsent_bytes == 0 { "r" } else { "rw" };
@@ -35,8 +37,9 @@ impl fmt::Display for Line<'_> {
 
 /// The letters of `flags`, `N` when there are no others.
 pub(super) fn flag_letters(info: &ClientInfo) -> String {
-    const LETTERS: [(ClientFlags, char); 7] = [
+    const LETTERS: [(ClientFlags, char); 8] = [
         (ClientFlags::MONITOR, 'O'),
+        (ClientFlags::SUBSCRIBER, 'P'),
         (ClientFlags::TRANSACTION, 'x'),
         (ClientFlags::BLOCKED, 'b'),
         (ClientFlags::WATCH_BROKEN, 'd'),

@@ -3,6 +3,7 @@
 use crate::error::{self, Stop};
 use crate::login::{Attempt, Login, WRONG_PASSWORD};
 use crate::redis::client::{check_name, name_connection};
+use crate::redis::pubsub::{is_confined, leave_all};
 use crate::session::Replies;
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, Locks, Run};
@@ -198,6 +199,12 @@ static PING: CommandSpec = CommandSpec {
 
 fn ping(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     match ctx.args.len() {
+        1 | 2 if is_confined(ctx.session, ctx.reply.protocol()) => {
+            // In the form of a message, since these clients read nothing else.
+            ctx.reply.array(2);
+            ctx.reply.bulk(b"pong");
+            ctx.reply.bulk(ctx.args.bytes(1).unwrap_or_default());
+        }
         1 => ctx.reply.simple("PONG"),
         2 => ctx.reply.bulk(&ctx.args[1]),
         _ => return Err(error::wrong_arity("ping")),
@@ -280,6 +287,7 @@ static RESET: CommandSpec = CommandSpec {
 
 /// The client library's name and capabilities stay: they belong to the program at the other end, not to what it was doing.
 fn reset(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    leave_all(ctx.session, ctx.host);
     let session = &mut *ctx.session;
     session.transaction = None;
     session.watch = Default::default();

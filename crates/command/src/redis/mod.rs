@@ -13,6 +13,8 @@ pub mod generic;
 pub mod lcs;
 pub mod object;
 mod options;
+pub mod pubsub;
+pub mod pubsub_list;
 pub mod scan;
 pub mod string;
 pub mod string_numbers;
@@ -38,4 +40,6 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     transactions::COMMANDS,
     connection::COMMANDS,
     client::COMMANDS,
+    pubsub::COMMANDS,
+    pubsub_list::COMMANDS,
 ];

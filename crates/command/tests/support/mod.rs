@@ -21,6 +21,7 @@ use command::{Args, CommandTable, Ctx, Host, Locks, Session, Stop};
 use engine::model::ModelEngine;
 use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, ScanStep};
 use proto::{Protocol, ReplyBuffer, Span};
+use push::{Outlets, PubSub};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -59,6 +60,7 @@ impl Connection {
             .with(StampMeaning::default())
             .with(Login::default())
             .with(Pause::default())
+            .with(Arc::new(PubSub::new(Arc::new(Outlets::new(1, |_| {})))))
             .with(Clients::new(&table));
         let keyspaces = Keyspaces::new(fetching);
         let address = |port| Address::Tcp(([127, 0, 0, 1], port).into());

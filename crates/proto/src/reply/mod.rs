@@ -6,6 +6,7 @@
 
 mod buffer;
 mod parser;
+mod push_frame;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -13,6 +14,7 @@ mod write;
 
 pub use buffer::{ReplyBuffer, ReplyMark};
 pub use parser::{DEPTH_MAX, Parser, ReplyError, skip_reply};
+pub use push_frame::PushFrame;
 pub use value::Value;
 pub use write::{OpenReply, SHARED_BYTES_MIN};
 

@@ -252,7 +252,7 @@ const PLACEHOLDER: &[u8] = b"*0\r\n";
 
 /// Writes `<kind><number>\r\n`. Up to three digits are one store of a known length.
 #[inline]
-fn put_header(bytes: &mut Vec<u8>, kind: u8, number: usize) {
+pub(super) fn put_header(bytes: &mut Vec<u8>, kind: u8, number: usize) {
     let digit = |number: usize| (number % 10) as u8 | b'0';
     match number {
         0..=9 => bytes.extend_from_slice(&[kind, digit(number), b'\r', b'\n']),

@@ -1,0 +1,156 @@
+//! Messages on their way to a worker: a queue each, which the worker empties in its turns.
+//!
+//! O1. A delivery is in the queue before its worker is told, and the worker looks before it sleeps: none is left behind.
+//! O2. Deliveries leave a queue in the order they came.
+
+use crate::pubsub::Message;
+use crate::receivers::Receiver;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// A message and the connections of one worker that it goes to.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// Who gets it.
+    pub to: To,
+    /// What they get.
+    pub message: Arc<Message>,
+    /// Counts the deliveries of the worker.
+    pub number: u64,
+}
+
+/// The receivers of a delivery, all of one worker.
+#[derive(Clone, Debug)]
+pub enum To {
+    /// This one.
+    One(Receiver),
+    /// All of these.
+    Several(Arc<Vec<Receiver>>),
+}
+
+impl To {
+    /// The receivers.
+    pub fn receivers(&self) -> &[Receiver] {
+        match self {
+            Self::One(receiver) => std::slice::from_ref(receiver),
+            Self::Several(list) => list,
+        }
+    }
+}
+
+/// The queues of all workers.
+pub struct Outlets {
+    outlets: Box<[Outlet]>,
+    /// How many of them hold too much.
+    congested: AtomicUsize,
+    /// Tells a worker that something is there.
+    wake: Box<dyn Fn(usize) + Send + Sync>,
+}
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Outlet {
+    queue: Mutex<Queue>,
+    /// The queue is not empty. Written under its lock.
+    has_any: AtomicBool,
+}
+
+#[derive(Default)]
+struct Queue {
+    deliveries: VecDeque<Delivery>,
+    /// What the deliveries will cost their receivers, in bytes.
+    weight: usize,
+    is_congested: bool,
+    /// Deliveries so far.
+    count: u64,
+}
+
+/// Above this a queue holds too much, until it is down to half. Receivers of a worker that takes its turns have this within
+/// milliseconds; it is far below what `client-output-buffer-limit` allows a single subscriber.
+const CONGESTED_BYTES: usize = 8 << 20;
+
+/// What a receiver costs beside the message's bytes.
+const RECEIVER_BYTES: usize = 64;
+
+fn weight(delivery: &Delivery) -> usize {
+    (delivery.message.frame.sent_bytes() + RECEIVER_BYTES) * delivery.to.receivers().len()
+}
+
+impl Outlets {
+    /// Queues for so many workers, each told by `wake`.
+    pub fn new(workers: usize, wake: impl Fn(usize) + Send + Sync + 'static) -> Self {
+        Self {
+            outlets: (0..workers).map(|_| Outlet::default()).collect(),
+            congested: AtomicUsize::new(0),
+            wake: Box::new(wake),
+        }
+    }
+
+    /// Whether some worker has so much to deliver that whoever would give it more is to wait.
+    #[inline]
+    pub fn is_congested(&self) -> bool {
+        self.congested.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether the worker has anything to deliver.
+    #[inline]
+    pub fn has_any(&self, worker: usize) -> bool {
+        self.outlets.get(worker).is_some_and(|outlet| outlet.has_any.load(Ordering::Acquire))
+    }
+
+    /// Takes deliveries of the worker from the front: all, or as many as weigh about `weight_max` together.
+    pub fn take(&self, worker: usize, weight_max: usize, into: &mut Vec<Delivery>) {
+        let Some(outlet) = self.outlets.get(worker) else { return };
+        let mut queue = outlet.queue.lock();
+        let mut taken = 0;
+        while taken < weight_max
+            && let Some(delivery) = queue.deliveries.pop_front()
+        {
+            taken += weight(&delivery);
+            into.push(delivery);
+        }
+        queue.weight -= taken;
+        if queue.is_congested && queue.weight < CONGESTED_BYTES / 2 {
+            queue.is_congested = false;
+            self.congested.fetch_sub(1, Ordering::Relaxed);
+        }
+        if queue.deliveries.is_empty() {
+            outlet.has_any.store(false, Ordering::Release);
+            if queue.deliveries.capacity() > DELIVERIES_KEPT {
+                queue.deliveries = VecDeque::new();
+            }
+        }
+    }
+
+    /// Puts a message into the queue of a worker that serves all its receivers; `woken` collects workers to be told.
+    pub(crate) fn push(&self, worker: usize, to: To, message: Arc<Message>, woken: &mut Vec<usize>) {
+        let Some(outlet) = self.outlets.get(worker) else { return };
+        let mut queue = outlet.queue.lock();
+        let delivery = Delivery { to, message, number: queue.count };
+        queue.count += 1;
+        queue.weight += weight(&delivery);
+        queue.deliveries.push_back(delivery);
+        if !queue.is_congested && queue.weight > CONGESTED_BYTES {
+            queue.is_congested = true;
+            self.congested.fetch_add(1, Ordering::Relaxed);
+        }
+        if !outlet.has_any.swap(true, Ordering::AcqRel) {
+            woken.push(worker);
+        }
+    }
+
+    /// How many deliveries the worker has been given.
+    pub(crate) fn count(&self, worker: usize) -> u64 {
+        self.outlets.get(worker).map_or(0, |outlet| outlet.queue.lock().count)
+    }
+
+    /// Tells workers that something is there, except for the one that does this: it looks for itself.
+    pub(crate) fn wake(&self, workers: &[usize], own: usize) {
+        workers.iter().filter(|worker| **worker != own).for_each(|worker| (self.wake)(*worker));
+    }
+}
+
+/// Places an empty queue keeps memory for.
+const DELIVERIES_KEPT: usize = 1024;
