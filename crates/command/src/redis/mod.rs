@@ -16,6 +16,7 @@ mod options;
 pub mod pubsub;
 pub mod pubsub_list;
 pub mod scan;
+mod scanning;
 pub mod string;
 pub mod string_numbers;
 pub mod string_ranges;

@@ -104,7 +104,7 @@ impl Connection {
     }
 
     fn call(&mut self, row: &command::table::Row, args: Args<'_>) {
-        self.keyspaces.begin((row.spec.locks == Locks::Keys).then(|| {
+        self.keyspaces.begin((row.spec.locks_in(&args) == Locks::Keys).then(|| {
             let mut keys = HashSet::new();
             row.spec.visit_keys(&args, |index, _| {
                 keys.insert(args.bytes(index).expect("a key").to_vec());
