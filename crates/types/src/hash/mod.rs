@@ -156,8 +156,11 @@ pub fn delete_all<'a>(
     Ok(deleted)
 }
 
-/// The hash between changes, or after them.
-fn peek<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Hash<'k>, TypeError> {
+/// The hash, read without a trace: before a decision that comes before the command's own, between changes, or after them.
+///
+/// # Errors
+/// As of [`read`].
+pub fn peek<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Hash<'k>, TypeError> {
     let now = ks.now();
     let stored = ks.peek(key)?.map(|entry| collection::stored(&entry, Type::Hash)).transpose()?;
     Ok(Hash::of(stored, now))

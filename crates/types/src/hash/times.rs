@@ -198,20 +198,19 @@ pub fn set_until<'a>(
 ) -> Result<bool, TypeError> {
     let now = ks.now();
     let mut changes = ks.take_buffer();
-    let is_there = ks.read_to_edit(key)?.is_some();
-    let hash = read_to_edit(ks, key)?;
+    let stored = collection::read_to_edit(ks, key, Type::Hash)?;
+    let (is_there, hash) = (stored.is_some(), Hash::of(stored, now));
     if !how.allows(is_there, &hash, pairs.clone().map(|(field, _)| field)) {
         ks.give_buffer(changes);
         return Ok(false);
     }
-    let mut is_past = false;
+    let is_past = matches!(how.deadline, Deadline::At(at) if at <= now);
     for (field, value) in pairs {
         let expire_at = match how.deadline {
             Deadline::Never => None,
             Deadline::Keep => hash.get(field).and_then(|cell| cell.expire_at),
             Deadline::At(at) => Some(at),
         };
-        is_past = expire_at.is_some_and(|at| at <= now);
         if !is_past {
             Change::Set { field, value, expire_at }.put(&mut changes);
         } else if hash.get(field).is_some() {
