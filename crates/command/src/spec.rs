@@ -98,6 +98,8 @@ bitflags::bitflags! {
         const NO_MANDATORY_KEYS = 1 << 17;
         /// Not while loading asynchronously.
         const NO_ASYNC_LOADING = 1 << 18;
+        /// Changes nothing that clients see, but something that replicas are given. COMMAND INFO does not tell it.
+        const MAY_REPLICATE = 1 << 19;
     }
 }
 

@@ -19,9 +19,11 @@ pub mod error;
 pub mod extended;
 pub mod generic;
 pub mod hash;
+pub mod hyperloglog;
 pub mod kept;
 pub mod lcs;
 pub mod range;
+mod replacement;
 pub mod string;
 pub mod walk;
 

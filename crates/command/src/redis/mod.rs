@@ -16,6 +16,7 @@ pub mod hash_numbers;
 pub mod hash_times;
 pub mod hash_until;
 pub mod hash_walks;
+pub mod hyperloglog;
 pub mod lcs;
 pub mod object;
 mod options;
@@ -45,6 +46,7 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     hash_times::COMMANDS,
     hash_until::COMMANDS,
     hash_walks::COMMANDS,
+    hyperloglog::COMMANDS,
     generic::COMMANDS,
     expiration::COMMANDS,
     scan::COMMANDS,

@@ -13,7 +13,7 @@ use base::{DbIndex, KeyspaceId, Rng, UnixMs};
 use cmdlog::RecordBuilder;
 use command::call::call;
 use command::clients::{Address, Clients};
-use command::limits::{StampMeaning, StringLimit};
+use command::limits::{SparseLimit, StampMeaning, StringLimit};
 use command::login::Login;
 use command::pause::Pause;
 use command::stats::WorkerStats;
@@ -57,6 +57,7 @@ impl Connection {
         let stats = WorkerStats::new(table.rows().len());
         let host = Host::default()
             .with(StringLimit::default())
+            .with(SparseLimit::default())
             .with(StampMeaning::default())
             .with(Login::default())
             .with(Pause::default())
