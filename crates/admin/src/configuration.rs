@@ -3,7 +3,7 @@
 use crate::{CommandLog, LatencyMonitor};
 use command::Host;
 use command::clients::Clients;
-use command::limits::{StampMeaning, StringLimit};
+use command::limits::{SparseLimit, StampMeaning, StringLimit};
 use command::login::{Login, PasswordTooLong};
 use config::{Directive, EvictionPolicy, RewriteError, SetError, Settings};
 use parking_lot::{Mutex, RwLock};
@@ -82,6 +82,8 @@ pub fn set_password(host: &Host, settings: &Settings) -> Result<(), PasswordTooL
 /// Brings the parts of the server that keep copies of settings, but for the password, up to date: at startup, and after every CONFIG SET.
 pub fn follow(host: &Host, settings: &Settings) {
     host.part::<StringLimit>().set(settings.proto_bulk_bytes_max);
+    let sparse_bytes_max = usize::try_from(settings.hll_sparse_bytes_max).unwrap_or(usize::MAX);
+    host.part::<SparseLimit>().set(sparse_bytes_max);
     let frequency = matches!(settings.maxmemory_policy, EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu);
     host.part::<StampMeaning>().set_frequency(frequency);
     host.part::<Clients>().set_limit(settings.maxclients as usize);

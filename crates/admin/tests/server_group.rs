@@ -5,7 +5,7 @@ use base::clock::ManualClock;
 use base::random::SeededEntropy;
 use command::call::{Observer, call};
 use command::clients::{Address, Clients};
-use command::limits::{StampMeaning, StringLimit};
+use command::limits::{SparseLimit, StampMeaning, StringLimit};
 use command::login::Login;
 use command::pause::Pause;
 use command::stats::WorkerStats;
@@ -80,6 +80,7 @@ impl Server {
         let client = clients.connect(address(50_000), address(6379), 8, 0, START).expect("room for a client");
         let host = Host::default()
             .with(StringLimit::default())
+            .with(SparseLimit::default())
             .with(StampMeaning::default())
             .with(Pause::default())
             .with(Login::default())

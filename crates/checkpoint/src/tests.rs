@@ -5,6 +5,7 @@ mod damage;
 mod feed;
 mod golden;
 mod paper;
+mod trees;
 
 use crate::*;
 use base::hash::KeyHasher;

@@ -68,6 +68,8 @@ impl From<TypeError> for Stop {
             TypeError::StringTooLong => STRING_TOO_LONG,
             TypeError::LcsTooBig => LCS_TOO_BIG,
             TypeError::SameKey => SAME_KEY,
+            TypeError::NotHyperLogLog => NOT_HYPERLOGLOG,
+            TypeError::CorruptHyperLogLog => CORRUPT_HYPERLOGLOG,
             other => Self::error_with(format!("ERR {other}")),
         }
     }
@@ -88,6 +90,10 @@ pub const STRING_TOO_LONG: Stop = Stop::error("ERR string exceeds maximum allowe
 /// LCS would need more memory than a string may have.
 pub const LCS_TOO_BIG: Stop =
     Stop::error("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
+/// The string under a key is not a HyperLogLog.
+pub const NOT_HYPERLOGLOG: Stop = Stop::error("WRONGTYPE Key is not a valid HyperLogLog string value.");
+/// The registers of a HyperLogLog are damaged.
+pub const CORRUPT_HYPERLOGLOG: Stop = Stop::error("INVALIDOBJ Corrupted HLL object detected");
 /// COPY and MOVE onto the key itself.
 pub const SAME_KEY: Stop = Stop::error("ERR source and destination objects are the same");
 /// A reply would take too much memory.

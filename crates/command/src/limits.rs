@@ -1,6 +1,6 @@
 //! Settings that commands on keys look at: parts of the [`Host`](crate::Host) that configuration changes while they run.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// Longest glob pattern that KEYS and SCAN match against every key: matching takes time in proportion to it.
 pub const PATTERN_BYTES_MAX: usize = 4096;
@@ -31,6 +31,29 @@ impl StringLimit {
 impl Default for StringLimit {
     fn default() -> Self {
         Self(AtomicU64::new(Self::DEFAULT_BYTES))
+    }
+}
+
+/// `hll-sparse-max-bytes`: how long a sparse HyperLogLog may become before it is made dense.
+#[derive(Debug)]
+pub struct SparseLimit(AtomicUsize);
+
+impl SparseLimit {
+    /// The limit in bytes.
+    pub fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Sets it, for the commands that follow.
+    pub fn set(&self, bytes: usize) {
+        self.0.store(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Default for SparseLimit {
+    /// 3000, as in Valkey.
+    fn default() -> Self {
+        Self(AtomicUsize::new(3000))
     }
 }
 

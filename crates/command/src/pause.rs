@@ -48,7 +48,8 @@ impl Pause {
     /// of one load when nothing was ever paused.
     #[inline]
     pub fn is_paused(&self, now: UnixMs, flags: Flags) -> bool {
-        self.is_active(now) && (flags.contains(Flags::WRITE) || self.0.all.load(Ordering::Relaxed))
+        self.is_active(now)
+            && (flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)) || self.0.all.load(Ordering::Relaxed))
     }
 
     /// Whether anything is held back.
@@ -74,6 +75,7 @@ mod tests {
         assert!(!pause.is_paused(5, Flags::WRITE));
         pause.pause(10, 20, Paused::Writes);
         assert!(pause.is_paused(19, Flags::WRITE.union(Flags::DENYOOM)));
+        assert!(pause.is_paused(19, Flags::READONLY.union(Flags::MAY_REPLICATE)));
         assert!(!pause.is_paused(19, Flags::READONLY));
         assert!(!pause.is_paused(20, Flags::WRITE));
     }

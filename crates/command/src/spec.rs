@@ -43,7 +43,7 @@ pub type Handler = fn(&mut Ctx<'_>) -> Result<(), Stop>;
 pub enum Locks {
     /// None: it touches no entry.
     None,
-    /// Those of its keys.
+    /// Those of its keys; all shards when some of its keys follow from what is stored ([`Find::Derived`]).
     Keys,
     /// All: it touches whole keyspaces.
     All,
@@ -98,6 +98,8 @@ bitflags::bitflags! {
         const NO_MANDATORY_KEYS = 1 << 17;
         /// Not while loading asynchronously.
         const NO_ASYNC_LOADING = 1 << 18;
+        /// Changes nothing that clients see, but something that replicas are given. COMMAND INFO does not tell it.
+        const MAY_REPLICATE = 1 << 19;
     }
 }
 
@@ -117,6 +119,20 @@ bitflags::bitflags! {
         const TRANSACTION = 1 << 4;
         /// Can stall or reveal much.
         const DANGEROUS = 1 << 5;
+        /// Lists.
+        const LIST = 1 << 6;
+        /// Sets.
+        const SET = 1 << 7;
+        /// Sorted sets.
+        const SORTED_SET = 1 << 8;
+        /// Hashes.
+        const HASH = 1 << 9;
+        /// Strings that count different elements.
+        const HYPERLOGLOG = 1 << 10;
+        /// Places on Earth.
+        const GEO = 1 << 11;
+        /// Streams.
+        const STREAM = 1 << 12;
     }
 }
 
@@ -141,6 +157,15 @@ impl CommandSpec {
     #[inline]
     pub fn has_one_key(&self) -> bool {
         matches!(self.keys, [KeySpec { find: Find::Range { last: 0, .. }, .. }])
+    }
+
+    /// The shards that this request needs.
+    pub fn locks_in(&self, args: &Args<'_>) -> Locks {
+        let has_derived_keys = self.keys.iter().any(|spec| match spec.find {
+            Find::Derived(is_used) => is_used(args),
+            _ => false,
+        });
+        if self.locks == Locks::Keys && has_derived_keys { Locks::All } else { self.locks }
     }
 
     /// The subcommand of this name, in any case.
@@ -178,6 +203,8 @@ pub struct KeySpec {
 pub enum Begin {
     /// At this argument.
     Index(usize),
+    /// Nowhere that clients could be told.
+    Unknown,
 }
 
 /// How to find keys from the beginning.
@@ -202,6 +229,10 @@ pub enum Find {
         /// Distance between keys.
         step: usize,
     },
+    /// By a rule that clients cannot be told, which gives the place of the key, if the request has it.
+    Rule(fn(&Args<'_>) -> Option<usize>),
+    /// Not in the request: they follow from what is stored, if this says of a request that it has such keys.
+    Derived(fn(&Args<'_>) -> bool),
 }
 
 bitflags::bitflags! {
@@ -261,6 +292,11 @@ impl KeySpec {
         Self { flags, begin: Begin::Index(begin), find: Find::Count { count, first, step }, notes: None, varying: None }
     }
 
+    /// Keys that clients cannot find: [`Find::Rule`], [`Find::Derived`].
+    pub const fn unknown(find: Find, flags: KeyFlags) -> Self {
+        Self { flags, begin: Begin::Unknown, find, notes: None, varying: None }
+    }
+
     /// The same with a note for COMMAND DOCS.
     pub const fn noting(self, notes: &'static str) -> Self {
         Self { notes: Some(notes), ..self }
@@ -278,7 +314,10 @@ impl KeySpec {
 
     #[inline]
     fn visit(&self, args: &Args<'_>, mut visit: impl FnMut(usize)) -> bool {
-        let Begin::Index(first) = self.begin;
+        let first = match self.begin {
+            Begin::Index(first) => first,
+            Begin::Unknown => 0,
+        };
         if first >= args.len() {
             return true;
         }
@@ -309,6 +348,8 @@ impl KeySpec {
                 }
                 (0..keys).for_each(|index| visit(from.saturating_add(index.saturating_mul(step))));
             }
+            Find::Rule(rule) => rule(args).into_iter().for_each(visit),
+            Find::Derived(_) => {}
         }
         true
     }

@@ -3,7 +3,7 @@
 //! Names of up to sixteen bytes, all common ones, are folded to lower case in one word and looked up in a small table with
 //! one probe in nearly every case; the few longer ones go through a hash map.
 
-use crate::{Args, CommandSpec, Flags, Locks, Run, Stop, error};
+use crate::{Args, CommandSpec, Flags, KeyFlags, Locks, Run, Stop, error};
 use engine::WriteClass;
 use std::collections::HashMap;
 
@@ -58,7 +58,9 @@ impl Row {
             _ => 0,
         };
         let arity = if matches!(spec.run, Run::Call(_)) { spec.arity } else { 0 };
-        let writes = match spec.flags.contains(Flags::WRITE) {
+        // PFCOUNT stores what it has counted.
+        let edits = spec.keys.iter().any(|key| key.flags.contains(KeyFlags::RW));
+        let writes = match edits || spec.flags.contains(Flags::WRITE) {
             false => WriteClass::Nothing,
             true if FREEING.contains(&spec.name) => WriteClass::Frees,
             true => WriteClass::Any,

@@ -31,6 +31,11 @@ fn bitmaps() {
 }
 
 #[test]
+fn hyperloglogs() {
+    play("hyperloglogs.txt");
+}
+
+#[test]
 fn bit_fields() {
     play("bit_fields.txt");
 }

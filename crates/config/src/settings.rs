@@ -119,6 +119,8 @@ settings! {
     zset_packed_entries: u64,
     /// `zset-max-listpack-value`: a sorted set with a longer member is not packed.
     zset_packed_value: u64,
+    /// `hll-sparse-max-bytes`: the longest sparse HyperLogLog.
+    hll_sparse_bytes_max: u64,
     /// `stream-node-max-bytes`: bytes of a node of a stream, at most; 0 sets no limit.
     stream_node_bytes: u64,
     /// `stream-node-max-entries`: entries of a node of a stream, at most; 0 sets no limit.

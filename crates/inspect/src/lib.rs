@@ -4,6 +4,7 @@
 //! ```text
 //! decode: MANIFEST, prdb-*, log-*  --> items --> text, or JSON
 //! check:  manifest -> every block of every set -> every frame -> does a start find all of it?
+//! repair: the best of what is whole --> a directory in its place
 //! restore: newest set before a point + the log up to it --> a directory of its own
 //! ```
 //!
@@ -19,6 +20,7 @@ mod check;
 mod decode;
 mod error;
 mod item;
+mod repair;
 mod restore;
 pub mod text;
 
@@ -26,6 +28,7 @@ pub use check::{Verdict, check};
 pub use decode::{Format, Show, decode};
 pub use error::ToolError;
 pub use item::{Item, Shortened};
+pub use repair::{RepairPlan, Repaired, plan_repair, repair};
 pub use restore::{Point, Restored, restore};
 
 #[cfg(test)]

@@ -68,9 +68,23 @@ pub fn restore(
     let Some(file) = ManifestFile::load(&source)? else {
         return Err(unreachable("the directory holds no data".to_owned()));
     };
-    let manifest = file.current();
+    build(&source, file.current(), clock, to, into, history, say)
+}
+
+/// [`restore`] from the checkpoints and the log that a manifest names, into a directory that is empty or missing.
+pub(crate) fn build(
+    source: &DataDir,
+    manifest: &Manifest,
+    clock: &dyn Clock,
+    to: Point,
+    into: &Path,
+    history: HistoryId,
+    say: &mut dyn FnMut(&str),
+) -> Result<Restored, ToolError> {
+    let fs = source.fs();
+    let unreachable = |why: String| ToolError::NotReachable { path: source.path().into(), why };
     let start = Start::choose(manifest, to).map_err(unreachable)?;
-    let found = find(&source, &start, to)?;
+    let found = find(source, &start, to)?;
     if let Some(why) = found.why_not(&start, to) {
         return Err(unreachable(why));
     }
@@ -80,12 +94,12 @@ pub fn restore(
 
     let target = DataDir::open(Arc::clone(fs), into)?;
     if let Some(set) = start.set {
-        copy_set(&source, &target, set, say)?;
+        copy_set(source, &target, set, say)?;
     }
     let origin = start.set.map_or(manifest.history, |set| set.history);
     let mut parent = (origin, found.lsn);
     if let Some(from_lsn) = start.log_from {
-        let part = Extract { dir: from, from: from_lsn, to: found.lsn, into, history, origin: Some(origin) };
+        let part = Extract { dir: source.path(), from: from_lsn, to: found.lsn, into, history, origin: Some(origin) };
         let told = cmdlog::extract(&**fs, clock, &part, &mut |path| say(&format!("wrote {}", path.display())))?;
         parent = told.map_or(parent, |told| (told.history, told.lsn));
     }

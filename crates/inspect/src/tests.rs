@@ -2,6 +2,7 @@
 
 mod checks;
 mod decoding;
+mod repairs;
 mod restores;
 
 use base::clock::ManualClock;

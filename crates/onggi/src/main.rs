@@ -23,6 +23,7 @@ enum Command {
     Check(tools::CheckArgs),
     Config(config_cmd::ConfigArgs),
     Inspect(tools::InspectArgs),
+    Repair(tools::RepairArgs),
     Restore(tools::RestoreArgs),
     /// Runs the server: `onggi serve [FILE] [--directive value ...]`.
     #[command(disable_help_flag = true)]
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Check(args) => tools::check(&args),
         Command::Config(args) => config_cmd::run(args),
         Command::Inspect(args) => tools::inspect(&args),
+        Command::Repair(args) => tools::repair(&args),
         Command::Restore(args) => tools::restore(&args),
         Command::Serve(args) => serve::run(args),
     }

@@ -1,4 +1,4 @@
-//! `onggi inspect`, `onggi check` and `onggi restore`: the files of a data directory, without a server.
+//! `onggi inspect`, `onggi check`, `onggi repair` and `onggi restore`: the files of a data directory, without a server.
 
 use base::HistoryId;
 use base::clock::SystemClock;
@@ -56,6 +56,19 @@ pub struct RestoreArgs {
     into: PathBuf,
 }
 
+/// Makes the best of a damaged data directory: says what can be kept and what will be lost, asks, and then puts a whole
+/// directory in its place. All files of the damaged one stay, under another name beside it.
+///
+/// Exit code: 0 nothing was damaged, or it is repaired; 1 damaged, and left as it is; 2 could not be done.
+#[derive(Args)]
+pub struct RepairArgs {
+    /// The data directory. No server may be using it.
+    dir: PathBuf,
+    /// Does not ask.
+    #[arg(long)]
+    yes: bool,
+}
+
 fn point(text: &str) -> Result<Point, String> {
     if let Ok(lsn) = text.parse() {
         return Ok(Point::Lsn(base::Lsn(lsn)));
@@ -110,6 +123,52 @@ pub fn restore(args: &RestoreArgs) -> ExitCode {
         }
         Err(error) => failed("restore", &error),
     }
+}
+
+/// `onggi repair`
+pub fn repair(args: &RepairArgs) -> ExitCode {
+    let (fs, clock) = (real(), SystemClock::new());
+    // A relative path of one word has no parent that could be synced; a link would be replaced instead of its target.
+    let dir = match args.dir.canonicalize() {
+        Ok(dir) => dir,
+        Err(error) => return failed("repair", &error),
+    };
+    let plan = match inspect::plan_repair(&fs, &dir) {
+        Ok(Some(plan)) => plan,
+        Ok(None) => {
+            say("good: nothing is damaged; there is nothing to repair");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => return failed("repair", &error),
+    };
+    plan.damage.iter().for_each(|line| say(&format!("damaged  {line}")));
+    say(&format!("kept     {}", plan.kept));
+    plan.lost.iter().for_each(|line| say(&format!("LOST     {line}")));
+    if plan.lost.is_empty() {
+        say("nothing that a client was told is lost");
+    }
+    if !args.yes && !confirmed() {
+        say("not repaired; nothing was changed");
+        return ExitCode::from(DAMAGED);
+    }
+    let history = HistoryId::random(&mut OsEntropy.rng());
+    match inspect::repair(&fs, &clock, &dir, &plan, history, &mut say) {
+        Ok(done) => {
+            say(&format!("repaired: {} has the state of LSN {}", dir.display(), done.lsn));
+            say(&format!("the damaged files are in {}", done.damaged.display()));
+            ExitCode::SUCCESS
+        }
+        Err(error) => failed("repair", &error),
+    }
+}
+
+/// Whether whoever reads this agrees, in a word on a line of standard input.
+fn confirmed() -> bool {
+    print!("repair it so? Type yes: ");
+    // Without a prompt the answer still counts.
+    let _ = io::stdout().flush();
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).is_ok() && answer.trim() == "yes"
 }
 
 /// A line to standard output. A reader that has gone away changes nothing about the work.

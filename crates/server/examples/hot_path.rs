@@ -6,7 +6,7 @@
 use admin::{CommandLog, LatencyMonitor};
 use base::random::SeededEntropy;
 use base::{Clock as _, Rng};
-use command::limits::{StampMeaning, StringLimit};
+use command::limits::{SparseLimit, StampMeaning, StringLimit};
 use command::pause::Pause;
 use command::stats::WorkerStats;
 use command::{CommandTable, Host, Session};
@@ -45,7 +45,11 @@ fn executor(shard_count: usize) -> Executor {
     let table = Arc::new(CommandTable::new(command::redis::FAMILIES));
     let stats = Arc::new(WorkerStats::new(table.rows().len()));
     let settings = Settings::default();
-    let host = Host::default().with(StringLimit::default()).with(StampMeaning::default()).with(Pause::default());
+    let host = Host::default()
+        .with(StringLimit::default())
+        .with(SparseLimit::default())
+        .with(StampMeaning::default())
+        .with(Pause::default());
     let log = Arc::new(CommandLog::new(&settings, Arc::new(LatencyMonitor::new(&settings))));
     let shared = Arc::new(Shared {
         store,

@@ -14,7 +14,7 @@ use admin::{About, Apply, CommandLog, Configuration, Figures, LatencyMonitor, Sh
 use base::{Clock, Entropy};
 use command::call::Observer;
 use command::clients::{Address, Clients, Closer, TOO_MANY};
-use command::limits::{StampMeaning, StringLimit};
+use command::limits::{SparseLimit, StampMeaning, StringLimit};
 use command::login::Login;
 use command::pause::Pause;
 use command::stats::WorkerStats;
@@ -323,6 +323,7 @@ pub fn serve(
         .with(Pause::default())
         .with(pubsub)
         .with(StringLimit::default())
+        .with(SparseLimit::default())
         .with(StampMeaning::default())
         .with(ShutdownRequest::new({
             let handle = handle.clone();

@@ -343,7 +343,7 @@ impl<'t> Turn<'t> {
     fn locks(&self, session: &Session, row: &Row, args: &Args<'_>) -> LockSet {
         let store = &self.shared.store;
         let mut set = LockSet::None;
-        match row.spec.locks {
+        match row.spec.locks_in(args) {
             Locks::None | Locks::Each => {}
             Locks::All => set = LockSet::All,
             Locks::Keys => {

@@ -8,7 +8,7 @@
 use admin::{CommandLog, LatencyMonitor};
 use base::clock::ManualClock;
 use base::random::SeededEntropy;
-use command::limits::{StampMeaning, StringLimit};
+use command::limits::{SparseLimit, StampMeaning, StringLimit};
 use command::pause::Pause;
 use command::stats::WorkerStats;
 use command::{CommandTable, Host, Session};
@@ -168,7 +168,11 @@ fn shared(wake: Arc<dyn Wake>) -> Arc<Shared> {
         log: None,
         engine: |engine| ShardEngine::Memory(Box::new(engine)),
     });
-    let host = Host::default().with(StringLimit::default()).with(StampMeaning::default()).with(Pause::default());
+    let host = Host::default()
+        .with(StringLimit::default())
+        .with(SparseLimit::default())
+        .with(StampMeaning::default())
+        .with(Pause::default());
     Arc::new(Shared {
         store: Arc::new(store),
         table: table(),

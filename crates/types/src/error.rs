@@ -30,6 +30,12 @@ pub enum TypeError {
     /// Comparing the strings would take more memory than `proto-max-bulk-len` allows.
     #[error("the strings are too long to be compared")]
     LcsTooBig,
+    /// The stored string is not a HyperLogLog.
+    #[error("not a HyperLogLog")]
+    NotHyperLogLog,
+    /// The stored HyperLogLog is damaged.
+    #[error("damaged HyperLogLog")]
+    CorruptHyperLogLog,
     /// Source and destination are one key.
     #[error("source and destination objects are the same")]
     SameKey,

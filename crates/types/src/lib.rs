@@ -18,9 +18,11 @@ pub mod encoding;
 pub mod error;
 pub mod extended;
 pub mod generic;
+pub mod hyperloglog;
 pub mod kept;
 pub mod lcs;
 pub mod range;
+mod replacement;
 pub mod string;
 pub mod walk;
 

@@ -18,6 +18,7 @@
 
 pub mod big;
 pub mod hash;
+pub mod hyperloglog;
 pub mod kind;
 pub mod limits;
 pub mod list;

@@ -65,9 +65,10 @@ impl Rule {
 }
 
 /// The families, each with its file. A family that lands adds its line here.
-const FAMILIES: [(&str, &str); 6] = [
+const FAMILIES: [(&str, &str); 7] = [
     ("string", include_str!("../grammar/string.txt")),
     ("bitmap", include_str!("../grammar/bitmap.txt")),
+    ("hyperloglog", include_str!("../grammar/hyperloglog.txt")),
     ("generic", include_str!("../grammar/generic.txt")),
     ("transactions", include_str!("../grammar/transactions.txt")),
     ("connection", include_str!("../grammar/connection.txt")),

@@ -26,13 +26,14 @@ const STEPS_SHOWN: usize = 20;
 
 /// Parameters that rounds change, and what each round begins with. Slow commands are logged only beyond any time a
 /// busy machine takes, so that the log is the same everywhere.
-pub const SETTINGS: [(&str, &str); 7] = [
+pub const SETTINGS: [(&str, &str); 8] = [
     ("lfu-log-factor", "10"),
     ("lfu-decay-time", "1"),
     ("slowlog-max-len", "128"),
     ("slowlog-log-slower-than", "100000000"),
     ("latency-monitor-threshold", "0"),
     ("maxmemory", "0"),
+    ("hll-sparse-max-bytes", "3000"),
     ("requirepass", ""),
 ];
 

@@ -48,6 +48,8 @@ pub enum Class {
     Cursor,
     /// How many.
     Count,
+    /// An element of a HyperLogLog.
+    Element,
     /// The name of a type.
     Type,
     /// The name of a client.
@@ -63,7 +65,7 @@ pub enum Class {
 }
 
 /// The names of the classes in rules.
-const NAMES: [(&str, Class); 25] = [
+const NAMES: [(&str, Class); 26] = [
     ("key", Class::Key),
     ("value", Class::Value),
     ("message", Class::Message),
@@ -83,6 +85,7 @@ const NAMES: [(&str, Class); 25] = [
     ("pattern", Class::Pattern),
     ("cursor", Class::Cursor),
     ("count", Class::Count),
+    ("element", Class::Element),
     ("type", Class::Type),
     ("clientname", Class::ClientName),
     ("clientid", Class::ClientId),
@@ -312,6 +315,7 @@ impl Class {
                 mostly(rng, 8, |_| b"0".to_vec(), |rng| from(rng, &[b"1x", b"-1", b"", b"18446744073709551616"]))
             }
             Class::Count => mostly(rng, 8, |rng| decimal(1 + rng.below(2000)), no_count),
+            Class::Element => mostly(rng, 20, |rng| decimal(rng.below(10_000)), value),
             Class::Type => mostly(rng, 20, |rng| from(rng, &TYPES), odd),
             Class::ClientName => from(rng, &[b"alice", b"bob", b"", b"two words", b"\x01", b"tab\t", b"name-1"]),
             Class::ClientId => from(rng, &[b"123456789", b"0", b"-1", b"abc", b"", b"9223372036854775807"]),

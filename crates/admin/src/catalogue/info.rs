@@ -9,7 +9,10 @@ pub(super) fn reply(reply: &mut ReplyBuffer, name: &str, spec: &CommandSpec) {
     reply.array(10);
     reply.bulk(name.as_bytes());
     reply.integer(i64::from(spec.arity));
-    reply_words(reply, spec.flags.iter_names().map(|(name, _)| name.to_ascii_lowercase()));
+    reply_words(
+        reply,
+        spec.flags.difference(Flags::MAY_REPLICATE).iter_names().map(|(name, _)| name.to_ascii_lowercase()),
+    );
     let (first, last, step) = legacy_range(spec.keys);
     [first, last, step].into_iter().for_each(|number| reply.integer(number));
     reply_words(reply, categories(spec).into_iter().map(|name| format!("@{name}")));
@@ -41,8 +44,15 @@ pub(super) fn categories(spec: &CommandSpec) -> Vec<&'static str> {
         ("keyspace", own.contains(Categories::KEYSPACE)),
         ("read", of_flag(Flags::READONLY)),
         ("write", of_flag(Flags::WRITE)),
+        ("set", own.contains(Categories::SET)),
+        ("sortedset", own.contains(Categories::SORTED_SET)),
+        ("list", own.contains(Categories::LIST)),
+        ("hash", own.contains(Categories::HASH)),
         ("string", own.contains(Categories::STRING)),
         ("bitmap", own.contains(Categories::BITMAP)),
+        ("hyperloglog", own.contains(Categories::HYPERLOGLOG)),
+        ("geo", own.contains(Categories::GEO)),
+        ("stream", own.contains(Categories::STREAM)),
         ("pubsub", of_flag(Flags::PUBSUB)),
         ("admin", of_flag(Flags::ADMIN)),
         ("fast", of_flag(Flags::FAST)),
@@ -76,9 +86,11 @@ fn reply_key_spec(reply: &mut ReplyBuffer, spec: &KeySpec) {
     }
     reply.bulk(b"flags");
     reply_key_flags(reply, spec.flags);
-    let Begin::Index(index) = spec.begin;
     reply.bulk(b"begin_search");
-    reply_typed(reply, "index", &[("index", index as i64)]);
+    match spec.begin {
+        Begin::Index(index) => reply_typed(reply, "index", &[("index", index as i64)]),
+        Begin::Unknown => reply_typed(reply, "unknown", &[]),
+    }
     reply.bulk(b"find_keys");
     match spec.find {
         Find::Range { last, step, limit } => {
@@ -89,6 +101,7 @@ fn reply_key_spec(reply: &mut ReplyBuffer, spec: &KeySpec) {
             let numbers = [("keynumidx", count as i64), ("firstkey", first as i64), ("keystep", step as i64)];
             reply_typed(reply, "keynum", &numbers);
         }
+        Find::Rule(_) | Find::Derived(_) => reply_typed(reply, "unknown", &[]),
     }
 }
 

@@ -10,12 +10,14 @@ mod client_pause;
 pub mod connection;
 pub mod expiration;
 pub mod generic;
+pub mod hyperloglog;
 pub mod lcs;
 pub mod object;
 mod options;
 pub mod pubsub;
 pub mod pubsub_list;
 pub mod scan;
+mod scanning;
 pub mod string;
 pub mod string_numbers;
 pub mod string_ranges;
@@ -33,6 +35,7 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     lcs::COMMANDS,
     bitmap::COMMANDS,
     bitfield::COMMANDS,
+    hyperloglog::COMMANDS,
     generic::COMMANDS,
     expiration::COMMANDS,
     scan::COMMANDS,

@@ -13,7 +13,7 @@ use base::{DbIndex, KeyspaceId, Rng, UnixMs};
 use cmdlog::RecordBuilder;
 use command::call::call;
 use command::clients::{Address, Clients};
-use command::limits::{StampMeaning, StringLimit};
+use command::limits::{SparseLimit, StampMeaning, StringLimit};
 use command::login::Login;
 use command::pause::Pause;
 use command::stats::WorkerStats;
@@ -57,6 +57,7 @@ impl Connection {
         let stats = WorkerStats::new(table.rows().len());
         let host = Host::default()
             .with(StringLimit::default())
+            .with(SparseLimit::default())
             .with(StampMeaning::default())
             .with(Login::default())
             .with(Pause::default())
@@ -104,7 +105,7 @@ impl Connection {
     }
 
     fn call(&mut self, row: &command::table::Row, args: Args<'_>) {
-        self.keyspaces.begin((row.spec.locks == Locks::Keys).then(|| {
+        self.keyspaces.begin((row.spec.locks_in(&args) == Locks::Keys).then(|| {
             let mut keys = HashSet::new();
             row.spec.visit_keys(&args, |index, _| {
                 keys.insert(args.bytes(index).expect("a key").to_vec());

@@ -6,8 +6,6 @@ use crate::field::{integer, size};
 const INT_MIN: i64 = i32::MIN as i64;
 const INT_MAX: i64 = i32::MAX as i64;
 
-const NO_HYPERLOGLOGS: &str = "this version has no HyperLogLogs, whose sparse form it would bound";
-
 pub(super) static ENCODINGS: &[Directive] = &[
     Directive::supported(
         "hash-max-listpack-entries",
@@ -70,7 +68,13 @@ pub(super) static ENCODINGS: &[Directive] = &[
         "A sorted set with a longer member is not packed.",
     )
     .alias(&["zset-max-ziplist-value"]),
-    Directive::not_needed("hll-sparse-max-bytes", NO_HYPERLOGLOGS),
+    Directive::supported(
+        "hll-sparse-max-bytes",
+        size!(hll_sparse_bytes_max: 0, i64::MAX as u64),
+        "3000",
+        "bytes",
+        "How long a HyperLogLog may be before it is made dense, which takes 12 KiB and less time to change.",
+    ),
     Directive::supported(
         "stream-node-max-bytes",
         size!(stream_node_bytes: 0, i64::MAX as u64),

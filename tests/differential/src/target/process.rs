@@ -39,7 +39,7 @@ impl Program {
 /// A reply that takes longer than this is reported as missing.
 const REPLY_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// A server that does not answer PING this long after its start did not start.
+/// A server that does not answer DBSIZE this long after its start did not start.
 const START_TIME_MAX: Duration = Duration::from_secs(20);
 
 /// A running process and its connections.
@@ -76,7 +76,7 @@ impl ProcessTarget {
         Ok(target)
     }
 
-    /// Waits until the process answers PING.
+    /// Waits until the process tells of keys: one that is loading answers other commands before.
     fn await_start(&mut self) -> io::Result<()> {
         let deadline = Instant::now() + START_TIME_MAX;
         loop {
@@ -85,25 +85,26 @@ impl ProcessTarget {
                 let last = log.lines().last().unwrap_or("no output");
                 return Err(io::Error::other(format!("{} ended at its start with {status}: {last}", self.name)));
             }
-            if self.answers_ping() {
+            if self.tells_of_keys() {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                return Err(io::Error::new(ErrorKind::TimedOut, format!("{} does not answer PING", self.name)));
+                return Err(io::Error::new(ErrorKind::TimedOut, format!("{} does not answer DBSIZE", self.name)));
             }
             thread::sleep(Duration::from_millis(10));
         }
     }
 
-    fn answers_ping(&self) -> bool {
-        let ping = || -> io::Result<()> {
+    fn tells_of_keys(&self) -> bool {
+        let ask = || -> io::Result<bool> {
             let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?;
             stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-            stream.write_all(b"PING\r\n")?;
-            // Any answer will do: whether it is the right one is what the scripts ask.
-            stream.read_exact(&mut [0])
+            stream.write_all(b"DBSIZE\r\n")?;
+            let mut first = [0];
+            stream.read_exact(&mut first)?;
+            Ok(first == *b":")
         };
-        ping().is_ok()
+        ask().unwrap_or(false)
     }
 
     fn kill(&mut self) {

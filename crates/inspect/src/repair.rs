@@ -1,0 +1,297 @@
+//! `onggi repair`: from damaged data to the best that a server starts with.
+//!
+//! ```text
+//! every set that is whole, with the log as far as it leads from there -> the one that leads furthest  = the plan
+//! DIR.repaired: that set, that part of the log, a manifest (as a restore makes them), then read again
+//! DIR -> DIR.damaged-<time>, DIR.repaired -> DIR
+//! ```
+//!
+//! A1. Nothing that was there is lost to the repair: all files of the damaged directory stay as they are, under its new name.
+//! A2. A repair that fails, or a crash, leaves DIR as it was, until the last two renames; between these, DIR is missing and
+//!     both others are whole.
+//! A3. Who decides is told before what will be missing.
+
+use crate::check::{read_log, read_set};
+use crate::decode::lock;
+use crate::error::{ToolError, is_damage, is_log_damage, with_causes};
+use crate::restore::{self, Point};
+use crate::text::{count, size, time};
+use base::hash::KeyHasher;
+use base::{Clock, HistoryId, Lsn, Rng, UnixMs};
+use checkpoint::{DataDir, FileInfo, LogState, Manifest, ManifestFile, SetId, SetInfo, SnapshotReader};
+use cmdlog::{FrameBody, RecoverError, SegmentReader};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vfs::FileSystem;
+
+/// What a repair would do.
+#[derive(Clone, Debug)]
+pub struct RepairPlan {
+    /// What the data is taken from: checkpoints that are whole only.
+    manifest: Manifest,
+    /// Up to where.
+    to: Lsn,
+    /// What is wrong, a line each.
+    pub damage: Vec<String>,
+    /// What will be there afterwards.
+    pub kept: String,
+    /// What will be missing, a line each; none if all is saved.
+    pub lost: Vec<String>,
+}
+
+/// What a repair has made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repaired {
+    /// The position whose state the directory has now.
+    pub lsn: Lsn,
+    /// Where the damaged files are.
+    pub damaged: PathBuf,
+}
+
+/// Reads everything in a directory and says what could be saved; `None` when nothing is damaged. Changes nothing.
+///
+/// # Errors
+/// [`ToolError::InUse`]; [`ToolError::NotReachable`] when nothing can be saved; a newer format, or a disk that does not give the
+/// bytes, which repairing could only make worse.
+pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Option<RepairPlan>, ToolError> {
+    let (source, _held) = lock(fs, dir)?;
+    let mut damage = Vec::new();
+    let manifest = match ManifestFile::load(&source) {
+        Ok(Some(file)) => file.current().clone(),
+        Ok(None) => return Ok(None),
+        Err(error) if is_damage(&error) => {
+            damage.push(with_causes(&error));
+            gather(&source)?
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let mut whole = manifest.clone();
+    whole.sets.clear();
+    for set in &manifest.sets {
+        match read_set(&source, set) {
+            Ok(()) => whole.sets.push(set.clone()),
+            Err(error) if is_damage(&error) => damage.push(with_causes(&error)),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let Some(best) = best(&source, &whole, &mut damage)? else {
+        let why = format!("no checkpoint is whole, and no log leads from the beginning; {}", damage.join("; "));
+        return Err(ToolError::NotReachable { path: dir.into(), why });
+    };
+    if damage.is_empty() {
+        return Ok(None);
+    }
+    let end = furthest(&source, &manifest)?;
+    let lost = lost(&best, &end);
+    whole.sets.retain(|set| set.cut <= best.to);
+    let from = best.set.map_or_else(|| "the beginning".to_owned(), |set| format!("checkpoint {set}"));
+    let records = count(best.records, "record", "records");
+    let at = best.time.map_or_else(String::new, |at| format!(", {}", time(at)));
+    let kept = format!("{from} and {records} of the log after it, up to LSN {}{at}", best.to);
+    Ok(Some(RepairPlan { manifest: whole, to: best.to, damage, kept, lost }))
+}
+
+/// Does what a plan says, for the same directory. Says each file that is done.
+///
+/// # Errors
+/// As [`restore::restore`]; the directory is as it was, see A2.
+pub fn repair(
+    fs: &Arc<dyn FileSystem>,
+    clock: &dyn Clock,
+    dir: &Path,
+    plan: &RepairPlan,
+    history: HistoryId,
+    say: &mut dyn FnMut(&str),
+) -> Result<Repaired, ToolError> {
+    let (source, _held) = lock(fs, dir)?;
+    let (made, damaged) = (beside(dir, "repaired"), beside(dir, &format!("damaged-{}", clock.now_ms())));
+    if fs.exists(&made)? && !fs.read_dir(&made)?.is_empty() {
+        return Err(ToolError::NotEmpty { path: made });
+    }
+    let done = restore::build(&source, &plan.manifest, clock, Point::Lsn(plan.to), &made, history, say)?;
+    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs.sync_dir(parent)?;
+    for (from, to) in [(dir, damaged.as_path()), (made.as_path(), dir)] {
+        fs.rename(from, to)?;
+        fs.sync_dir(parent)?;
+    }
+    Ok(Repaired { lsn: done.lsn, damaged })
+}
+
+/// The name of a directory beside another one.
+fn beside(dir: &Path, what: &str) -> PathBuf {
+    let mut name = dir.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{what}"));
+    dir.with_file_name(name)
+}
+
+/// What the snapshot files say themselves, in place of a manifest that cannot be read: every set of which all files are there.
+fn gather(source: &DataDir) -> Result<Manifest, ToolError> {
+    let mut sets: BTreeMap<SetId, (SetInfo, usize)> = BTreeMap::new();
+    let listing = source.list()?;
+    for &(set, file) in &listing.snapshots {
+        let path = source.file(checkpoint::Name::Snapshot { set, file });
+        let reader = match SnapshotReader::open(&**source.fs(), &path) {
+            Ok(reader) => reader,
+            // The set is not whole then.
+            Err(error) if is_damage(&error) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let header = reader.header();
+        let (found, seen) = sets.entry(header.set).or_insert_with(|| {
+            let files = vec![FileInfo { bytes: 0, entries: 0, crc: 0 }; usize::from(header.files)];
+            let (cut, history, created_ms) = (header.cut, header.history, header.created_ms);
+            (SetInfo { set: header.set, cut, history, created_ms, log_from: Some(cut), files }, 0)
+        });
+        if let Some(place) = found.files.get_mut(usize::from(header.file)) {
+            *place = reader.info();
+            *seen += 1;
+        }
+    }
+    let mut sets: Vec<_> =
+        sets.into_values().filter(|(set, seen)| *seen == set.files.len()).map(|(set, _)| set).collect();
+    for set in &mut sets {
+        // A log that was off leaves no segment that leads from the cut.
+        let is_logged = read_log(source, set.cut).is_ok_and(|end| end.history.is_some())
+            || listing.logs.iter().any(|first| *first <= set.cut);
+        set.log_from = set.log_from.filter(|_| is_logged);
+    }
+    sets.sort_by_key(|set| set.cut);
+    let first = listing.logs.first().copied().unwrap_or_default();
+    let (history, since_ms) = match sets.last() {
+        Some(set) => (set.history, set.created_ms),
+        None => (first_history(source, first)?.unwrap_or(HistoryId([0; 20])), 0),
+    };
+    let log = LogState { on: !listing.logs.is_empty(), since: first, since_ms };
+    Ok(Manifest { sets, ..Manifest::new(history, log) })
+}
+
+fn first_history(source: &DataDir, first: Lsn) -> Result<Option<HistoryId>, ToolError> {
+    let path = source.file(checkpoint::Name::Log { first });
+    if !source.fs().exists(&path)? {
+        return Ok(None);
+    }
+    match SegmentReader::open(&**source.fs(), &path) {
+        Ok(reader) => Ok(Some(reader.header().history)),
+        Err(error) if is_log_damage(&error) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A place to begin, and how far the log leads from there.
+#[derive(Clone, Copy)]
+struct Reach {
+    set: Option<SetId>,
+    to: Lsn,
+    /// The last time that the log states before that.
+    time: Option<UnixMs>,
+    records: u64,
+    /// Damage ends it, not the end of the log.
+    is_cut: bool,
+}
+
+/// The set, or the beginning of the log, from which it goes furthest.
+fn best(source: &DataDir, whole: &Manifest, damage: &mut Vec<String>) -> Result<Option<Reach>, ToolError> {
+    let sets = whole.sets.iter().rev().map(|set| (Some(set), set.cut, set.log_from));
+    let start = whole.log.on.then_some((None, whole.log.since, Some(whole.log.since)));
+    let mut best: Option<Reach> = None;
+    for (set, cut, from) in sets.chain(start) {
+        let (set_id, time) = (set.map(|set| set.set), set.map(|set| set.created_ms));
+        let mut reach = Reach { set: set_id, to: cut, time, records: 0, is_cut: false };
+        if let Some(from) = from {
+            match read(source, from, &mut reach) {
+                Ok(found) if !found && set.is_some() => {
+                    reach.is_cut = true;
+                    damage.push(format!("the command log is needed from LSN {from} on, and no segment is there"));
+                }
+                // Without a set, and without any segment, there is nothing.
+                Ok(found) if !found => continue,
+                Ok(_) => {}
+                Err(error) if is_log_damage(&error) => {
+                    reach.is_cut = true;
+                    let text = with_causes(&error);
+                    // The beginning of the log goes when checkpoints make it needless.
+                    let is_needed = set.is_some() || whole.sets.is_empty();
+                    if is_needed && !damage.contains(&text) {
+                        damage.push(text);
+                    }
+                    if set.is_none() && reach.records == 0 {
+                        continue;
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if best.is_none_or(|best| reach.to > best.to) {
+            best = Some(reach);
+        }
+    }
+    Ok(best)
+}
+
+/// Reads the log from a position on and moves `reach` along, up to damage. False when no segment is there.
+fn read(source: &DataDir, from: Lsn, reach: &mut Reach) -> Result<bool, RecoverError> {
+    let hasher = KeyHasher::new(&mut Rng::new(0));
+    let mut each = |after: Lsn, body: FrameBody<'_>| {
+        match body {
+            FrameBody::Record(payload) => {
+                if let Some(error) = cmdlog::effects(payload, &hasher).find_map(Result::err) {
+                    return Err(error.into());
+                }
+                reach.records += 1;
+            }
+            FrameBody::Mark(mark) | FrameBody::End(mark) => reach.time = Some(mark.time_ms),
+            FrameBody::Unknown(_) => {}
+        }
+        reach.to = after;
+        Ok(())
+    };
+    let end = cmdlog::recover_frames(&**source.fs(), source.path(), from, &mut each, &mut |_| {})?;
+    Ok(end.history.is_some())
+}
+
+/// The last position and time that anything in the directory tells of.
+fn furthest(source: &DataDir, manifest: &Manifest) -> Result<(Lsn, Option<UnixMs>, u64), ToolError> {
+    let newest = manifest.newest();
+    let (mut lsn, mut at) = (newest.map_or(Lsn(0), |set| set.cut), newest.map(|set| set.created_ms));
+    let mut bytes = 0;
+    for first in source.list()?.logs {
+        let mut reader = match SegmentReader::open(&**source.fs(), &source.file(checkpoint::Name::Log { first })) {
+            Ok(reader) => reader,
+            Err(error) if is_log_damage(&error) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        loop {
+            match reader.next_frame() {
+                Ok(Some(frame)) => {
+                    lsn = lsn.max(frame.end);
+                    if let FrameBody::Mark(mark) | FrameBody::End(mark) = frame.body {
+                        at = at.max(Some(mark.time_ms));
+                    }
+                }
+                Ok(None) => break,
+                Err(error) if is_log_damage(&error) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        bytes += reader.rest().map_or(0, |rest| rest.bytes);
+    }
+    Ok((lsn, at, bytes))
+}
+
+/// What lies behind the reach.
+fn lost(best: &Reach, (end, at, behind): &(Lsn, Option<UnixMs>, u64)) -> Vec<String> {
+    let mut lost = Vec::new();
+    if !best.is_cut {
+        return lost;
+    }
+    if *end > best.to {
+        let until = at.map_or_else(String::new, |at| format!(", {}", time(at)));
+        lost.push(format!("changes from LSN {} to at least LSN {end}{until}: {}", best.to, size(end.0 - best.to.0)));
+    }
+    if *behind > 0 {
+        lost.push(format!("{} of the log that cannot be read as records", size(*behind)));
+    }
+    lost
+}
