@@ -162,8 +162,11 @@ mod tests {
     /// are seen by none.
     #[test]
     fn fields_count_until_they_are_due() {
-        let hash = |packed, encoding| {
-            Entry { kind: Type::Hash, encoding, value: Value::Bytes(packed), ..entry(b"h", b"", None) }
+        let hash = |packed, encoding| Entry {
+            kind: Type::Hash,
+            encoding,
+            value: Value::Bytes(packed),
+            ..entry(b"h", b"", None)
         };
         let one = hash(b"\x01\x02\x01a1", UNTIMED);
         let two = hash(b"\x02\x02\x01a1\x02\x01b2", UNTIMED);
