@@ -7,6 +7,7 @@ mod client_filter;
 mod client_line;
 mod client_list;
 mod client_pause;
+pub mod client_tracking;
 pub mod connection;
 pub mod expiration;
 pub mod generic;
