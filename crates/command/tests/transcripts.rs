@@ -41,6 +41,11 @@ fn bit_fields() {
 }
 
 #[test]
+fn hashes() {
+    play("hashes.txt");
+}
+
+#[test]
 fn keys() {
     play("keys.txt");
 }
