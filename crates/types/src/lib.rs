@@ -23,6 +23,7 @@ pub mod kept;
 pub mod lcs;
 pub mod range;
 mod replacement;
+pub mod set;
 pub mod string;
 pub mod walk;
 

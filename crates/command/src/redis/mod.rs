@@ -18,6 +18,8 @@ pub mod pubsub;
 pub mod pubsub_list;
 pub mod scan;
 mod scanning;
+pub mod set;
+pub mod set_algebra;
 pub mod string;
 pub mod string_numbers;
 pub mod string_ranges;
@@ -40,6 +42,8 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     expiration::COMMANDS,
     scan::COMMANDS,
     object::COMMANDS,
+    set::COMMANDS,
+    set_algebra::COMMANDS,
     transactions::COMMANDS,
     connection::COMMANDS,
     client::COMMANDS,
