@@ -24,6 +24,7 @@ pub mod lcs;
 pub mod range;
 mod replacement;
 pub mod set;
+pub mod sort;
 pub mod string;
 pub mod walk;
 

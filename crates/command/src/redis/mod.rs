@@ -20,6 +20,7 @@ pub mod scan;
 mod scanning;
 pub mod set;
 pub mod set_algebra;
+pub mod sort;
 pub mod string;
 pub mod string_numbers;
 pub mod string_ranges;
@@ -44,6 +45,7 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     object::COMMANDS,
     set::COMMANDS,
     set_algebra::COMMANDS,
+    sort::COMMANDS,
     transactions::COMMANDS,
     connection::COMMANDS,
     client::COMMANDS,

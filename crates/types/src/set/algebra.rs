@@ -6,7 +6,7 @@ use base::integer::IntegerText;
 use engine::{Effect, Encoding, Key, Keyspace, NotifyClass, Type};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
-use value::set::{Change, Form, View};
+use value::set::{Change, View};
 
 /// What is made of several sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,17 +161,12 @@ impl Sets {
         if operation == Operation::Difference && self.is_quicker_by_removal() {
             return self.put_first_and_removals(changes);
         }
-        let (mut len, mut all_integers) = (0u64, true);
+        let mut len = 0u64;
         self.visit(operation, &mut |member| {
             Change::Add(member.bytes(&mut IntegerText::default())).put(changes);
             len = len.saturating_add(1);
-            all_integers = all_integers && matches!(member.canonical(), Member::Integer(_));
             ControlFlow::Continue(())
         });
-        let smallest_is_tree = || matches!(self.ascending(), Some((View::Big(_), _)));
-        if operation == Operation::Intersection && !all_integers && smallest_is_tree() {
-            Change::Form(Form::Tree).put(changes);
-        }
         len
     }
 

@@ -6,7 +6,7 @@ use base::Rng;
 use base::integer::IntegerText;
 use engine::{Effect, Key, Keyspace, Type};
 use std::collections::HashSet;
-use value::set::{Change, Form, Member, View};
+use value::set::{Change, Member, View};
 
 /// What is told of each member; it may refuse, and then nothing has changed.
 pub type Show<'s, E> = &'s mut dyn FnMut(Member<'_>) -> Result<(), E>;
@@ -82,7 +82,7 @@ pub fn pop<E: From<TypeError>>(ks: &mut dyn Keyspace, key: &Key<'_>, count: u64,
     if rebuilds {
         Change::Clear.put(&mut changes);
         if !matches!(set, View::Integers(_)) {
-            Change::Form(Form::Strings).put(&mut changes);
+            Change::Strings.put(&mut changes);
         }
     }
     choose(set, count, rebuilds, &mut rng, |member, is_popped| {
