@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod about;
+pub mod backup;
 pub mod catalogue;
 pub mod command_log;
 pub mod config_rows;
@@ -47,6 +48,7 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     catalogue::COMMANDS,
     keyspaces::COMMANDS,
     persistence::COMMANDS,
+    backup::COMMANDS,
     slow_rows::COMMANDS,
     latency_rows::COMMANDS,
     memory::COMMANDS,

@@ -95,6 +95,9 @@ pub enum ValueError {
     /// A limit that is not a size, or seconds that are not a number.
     #[error("Error in hard, soft or soft_seconds setting in buffer limit configuration.")]
     OutputLimitNumber,
+    /// A letter that is no class of events.
+    #[error("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")]
+    NotEvents,
     /// A percentile that is not a number.
     #[error("Invalid latency-tracking-info-percentiles parameters")]
     NotPercentile,

@@ -33,6 +33,8 @@ pub(crate) enum Field {
     OutputLimits { get: fn(&Settings) -> OutputLimits, set: fn(&mut Settings, OutputLimits) },
     /// Pairs of seconds and changes.
     SavePoints { get: fn(&Settings) -> &SavePoints, set: fn(&mut Settings, SavePoints) },
+    /// Letters of classes of events.
+    Events { get: fn(&Settings) -> &str, set: fn(&mut Settings, String) },
     /// Numbers from 0 to 100.
     Percentiles { get: fn(&Settings) -> &[f64], set: fn(&mut Settings, Vec<f64>) },
 }
@@ -103,6 +105,9 @@ const BIND_ADDRESSES_MAX: usize = 16;
 const PERCENTILES_MAX: usize = 32;
 /// Far more than anybody reads.
 const SAVE_POINTS_MAX: usize = 64;
+/// The letters of `notify-keyspace-events`, in the order CONFIG GET shows them, and those that `A` stands for.
+const EVENT_CLASSES: &str = "g$lshzxetdnKEm";
+const EVENT_CLASSES_OF_ALL: &str = "g$lshzxetd";
 const SIGNED_MAX: u64 = i64::MAX as u64;
 
 impl Field {
@@ -180,6 +185,7 @@ impl Field {
                 set(settings, PathBuf::from(OsStr::from_bytes(word)));
             }
             Self::Secret { set, .. } => set(settings, Secret::new(word)),
+            Self::Events { set, .. } => set(settings, parse_events(word)?),
             Self::Addresses { .. } | Self::OutputLimits { .. } | Self::SavePoints { .. } | Self::Percentiles { .. } => {
             }
         }
@@ -200,6 +206,7 @@ impl Field {
             Self::Choice { words, get, .. } => words.get(get(settings)).copied().unwrap_or_default().into(),
             Self::Path { get, .. } => get(settings).as_os_str().as_bytes().to_vec(),
             Self::Secret { get, .. } => get(settings).expose().to_vec(),
+            Self::Events { get, .. } => get(settings).into(),
             Self::Addresses { get, .. } => join(get(settings)).into(),
             Self::OutputLimits { get, .. } => {
                 let limits = get(settings).classes().map(|(class, limit)| {
@@ -264,6 +271,7 @@ impl Field {
             Self::Choice { words, .. } => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
             Self::Path { .. } => "path".into(),
             Self::Secret { .. } => "password".into(),
+            Self::Events { .. } => format!("letters, any of `A{EVENT_CLASSES}`"),
             Self::Addresses { .. } => format!("up to {BIND_ADDRESSES_MAX} addresses"),
             Self::OutputLimits { .. } => "class, hard limit, soft limit, seconds; may be repeated".into(),
             Self::SavePoints { .. } => "seconds and changes, any number of pairs; may be repeated".into(),
@@ -302,6 +310,20 @@ fn parse_flag(word: &[u8]) -> Result<bool, ValueError> {
     } else {
         Err(ValueError::NotFlag)
     }
+}
+
+/// The letters as CONFIG GET shows them: `A` for all that it stands for, and each once.
+fn parse_events(word: &[u8]) -> Result<String, ValueError> {
+    let known = |letter: &u8| *letter == b'A' || EVENT_CLASSES.as_bytes().contains(letter);
+    if !word.iter().all(known) {
+        return Err(ValueError::NotEvents);
+    }
+    let has =
+        |class: char| word.contains(&(class as u8)) || word.contains(&b'A') && EVENT_CLASSES_OF_ALL.contains(class);
+    let has_all = EVENT_CLASSES_OF_ALL.chars().all(has);
+    let single =
+        EVENT_CLASSES.chars().filter(|class| has(*class) && !(has_all && EVENT_CLASSES_OF_ALL.contains(*class)));
+    Ok(has_all.then_some('A').into_iter().chain(single).collect())
 }
 
 fn parse_share(word: &[u8]) -> Result<MemoryShare, ValueError> {

@@ -89,6 +89,10 @@ settings! {
     client_output_limits: OutputLimits,
     /// `maxmemory-clients`: memory of all clients together; zero bytes mean the automatic limit.
     maxmemory_clients: MemoryShare,
+    /// `tracking-table-max-keys`: keys remembered for clients that cache; 0 for no limit.
+    tracked_keys_max: u64,
+    /// `notify-keyspace-events`: letters of the events that are published.
+    keyspace_events: String,
 
     /// `maxmemory`: the budget; 0 for none.
     maxmemory_bytes: u64,

@@ -169,7 +169,6 @@ fn what_would_break_a_promise_is_refused() {
         ("supervised systemd", "supervised is refused"),
         ("rename-command CONFIG \"\"", "rename-command is refused"),
         ("loadmodule /x.so", "loadmodule is refused"),
-        ("notify-keyspace-events KEA", "notify-keyspace-events is refused"),
         ("min-slaves-to-write 1", "min-replicas-to-write is refused"),
         ("unixsocketgroup redis", "unixsocketgroup is refused"),
     ] {

@@ -51,7 +51,9 @@ impl Durability {
             }
         } else {
             // What a failed checkpoint left goes with the next one that succeeds, if not now.
-            let _ = manifest.prune(&self.dir, None);
+            if let Some(_removing) = self.files.removing(self.parts.clock.now_ms()) {
+                let _ = manifest.prune(&self.dir, None);
+            }
         }
         match result {
             Err(_) if self.is_cancelled() => Err(DurabilityError::Cancelled),
@@ -290,6 +292,7 @@ impl Durability {
     }
 
     fn remove_obsolete(&self, manifest: &mut ManifestFile) -> Result<(), DurabilityError> {
+        let Some(_removing) = self.files.removing(self.parts.clock.now_ms()) else { return Ok(()) };
         manifest.prune(&self.dir, None)?;
         let (needed, log) = (manifest.log_needed_from(), self.state.lock().log.clone());
         match (log, needed) {

@@ -1,6 +1,7 @@
 //! The keeper: a thread that decides when a checkpoint is taken and the log switched, and takes and switches.
 
 use crate::error::DurabilityError;
+use crate::hold::{BeingRemoved, FileHold};
 use crate::policy::{Cause, Policy, SinceLast};
 use crate::recovery::Loading;
 use crate::sink::LogSink;
@@ -11,7 +12,7 @@ use base::{Clock, Entropy, Lsn, UnixMs};
 use checkpoint::{DataDir, Feed, ManifestFile};
 use cmdlog::LogMode;
 use parking_lot::{Condvar, Mutex, RwLock};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -66,6 +67,7 @@ pub struct Durability {
     stir: Condvar,
     /// Used by recovery and then by the keeper alone; `None` before recovery.
     pub(crate) manifest: Mutex<Option<ManifestFile>>,
+    pub(crate) files: FileHold,
 }
 
 /// What changes.
@@ -159,10 +161,33 @@ impl Durability {
             state: Mutex::new(state),
             stir: Condvar::new(),
             manifest: Mutex::new(None),
+            files: FileHold::default(),
         }))
     }
 
     // ---- By workers.
+
+    /// Keeps all files of the data directory in place for so long, for a backup.
+    ///
+    /// # Errors
+    /// [`BeingRemoved`]: to be asked again.
+    pub fn hold_files(&self, ms: u64) -> Result<(), BeingRemoved> {
+        let ms = i64::try_from(ms).unwrap_or(i64::MAX);
+        self.files.hold(self.parts.clock.now_ms().saturating_add(ms))
+    }
+
+    /// Ends what [`Durability::hold_files`] has begun.
+    ///
+    /// # Errors
+    /// [`BeingRemoved`]: to be asked again.
+    pub fn release_files(&self) -> Result<(), BeingRemoved> {
+        self.files.release()
+    }
+
+    /// The data directory.
+    pub fn directory(&self) -> &Path {
+        self.dir.path()
+    }
 
     /// A worker's part of what is to be done now: a few dozen microseconds. True when there is more to do at once.
     #[inline]

@@ -18,6 +18,7 @@
 
 mod checkpointing;
 mod error;
+mod hold;
 mod keeper;
 mod policy;
 mod recovery;
@@ -28,6 +29,7 @@ mod tasks;
 mod work;
 
 pub use error::DurabilityError;
+pub use hold::BeingRemoved;
 pub use keeper::{Cancelled, Durability, Parts, Tell};
 pub use policy::{Cause, Policy};
 pub use recovery::{LoadingStatus, Recovered};

@@ -89,6 +89,12 @@ pub trait Keyspace {
     /// its class are told when the command is done. Costs next to nothing when nobody has.
     fn notify(&mut self, _class: NotifyClass, _event: &'static str, _key: &Key<'_>) {}
 
+    /// Publishes a message when the transaction that runs is done, as [`Keyspace::notify`] does with events and in order with
+    /// them. False when the implementation cannot: the caller publishes at once.
+    fn publish(&mut self, _channel: &[u8], _text: &[u8], _is_sharded: bool) -> bool {
+        false
+    }
+
     /// Entries of the keyspace, expired ones not yet removed included.
     fn len(&self, space: KeyspaceId) -> u64;
 

@@ -34,3 +34,39 @@ bitflags::bitflags! {
         const KEYEVENT = 1 << 13;
     }
 }
+
+impl NotifyClass {
+    /// What `A` stands for.
+    pub const ALL: Self = Self::GENERIC
+        .union(Self::STRING)
+        .union(Self::LIST)
+        .union(Self::SET)
+        .union(Self::HASH)
+        .union(Self::ZSET)
+        .union(Self::EXPIRED)
+        .union(Self::EVICTED)
+        .union(Self::STREAM)
+        .union(Self::MODULE);
+
+    /// The class of a letter of `notify-keyspace-events`; `None` for any other.
+    pub const fn of_letter(letter: char) -> Option<Self> {
+        Some(match letter {
+            'A' => Self::ALL,
+            'g' => Self::GENERIC,
+            '$' => Self::STRING,
+            'l' => Self::LIST,
+            's' => Self::SET,
+            'h' => Self::HASH,
+            'z' => Self::ZSET,
+            'x' => Self::EXPIRED,
+            'e' => Self::EVICTED,
+            't' => Self::STREAM,
+            'm' => Self::MISS,
+            'd' => Self::MODULE,
+            'n' => Self::NEW,
+            'K' => Self::KEYSPACE,
+            'E' => Self::KEYEVENT,
+            _ => return None,
+        })
+    }
+}

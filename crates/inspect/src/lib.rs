@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used))]
 
+mod backup;
 mod check;
 mod decode;
 mod error;
@@ -24,6 +25,7 @@ mod repair;
 mod restore;
 pub mod text;
 
+pub use backup::backup;
 pub use check::{Verdict, check};
 pub use decode::{Format, Show, decode};
 pub use error::ToolError;

@@ -14,7 +14,7 @@
 use crate::check::{read_log, read_set};
 use crate::decode::lock;
 use crate::error::{ToolError, is_damage, is_log_damage, with_causes};
-use crate::restore::{self, Point};
+use crate::restore::{self, Build, Point};
 use crate::text::{count, size, time};
 use base::hash::KeyHasher;
 use base::{Clock, HistoryId, Lsn, Rng, UnixMs};
@@ -109,7 +109,8 @@ pub fn repair(
     if fs.exists(&made)? && !fs.read_dir(&made)?.is_empty() {
         return Err(ToolError::NotEmpty { path: made });
     }
-    let done = restore::build(&source, &plan.manifest, clock, Point::Lsn(plan.to), &made, history, say)?;
+    let build = Build { to: Point::Lsn(plan.to), into: &made, history, links: true };
+    let done = restore::build(&source, &plan.manifest, clock, &build, say)?;
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs.sync_dir(parent)?;
     for (from, to) in [(dir, damaged.as_path()), (made.as_path(), dir)] {

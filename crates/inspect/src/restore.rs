@@ -68,7 +68,19 @@ pub fn restore(
     let Some(file) = ManifestFile::load(&source)? else {
         return Err(unreachable("the directory holds no data".to_owned()));
     };
-    build(&source, file.current(), clock, to, into, history, say)
+    build(&source, file.current(), clock, &Build { to, into, history, links: false }, say)
+}
+
+/// What is to be made.
+pub(crate) struct Build<'b> {
+    /// Of which moment.
+    pub to: Point,
+    /// Where: empty or missing.
+    pub into: &'b Path,
+    /// Under which history it goes on.
+    pub history: HistoryId,
+    /// Files that never change are linked instead of copied, where the file system can.
+    pub links: bool,
 }
 
 /// [`restore`] from the checkpoints and the log that a manifest names, into a directory that is empty or missing.
@@ -76,12 +88,10 @@ pub(crate) fn build(
     source: &DataDir,
     manifest: &Manifest,
     clock: &dyn Clock,
-    to: Point,
-    into: &Path,
-    history: HistoryId,
+    build: &Build<'_>,
     say: &mut dyn FnMut(&str),
 ) -> Result<Restored, ToolError> {
-    let fs = source.fs();
+    let (fs, &Build { to, into, history, links }) = (source.fs(), build);
     let unreachable = |why: String| ToolError::NotReachable { path: source.path().into(), why };
     let start = Start::choose(manifest, to).map_err(unreachable)?;
     let found = find(source, &start, to)?;
@@ -94,7 +104,7 @@ pub(crate) fn build(
 
     let target = DataDir::open(Arc::clone(fs), into)?;
     if let Some(set) = start.set {
-        copy_set(source, &target, set, say)?;
+        copy_set(source, &target, set, links, say)?;
     }
     let origin = start.set.map_or(manifest.history, |set| set.history);
     let mut parent = (origin, found.lsn);
@@ -226,11 +236,23 @@ fn find(source: &DataDir, start: &Start<'_>, to: Point) -> Result<Found, ToolErr
     Ok(found)
 }
 
-/// Copies a set's files and verifies the copies.
-fn copy_set(source: &DataDir, target: &DataDir, set: &SetInfo, say: &mut dyn FnMut(&str)) -> Result<(), ToolError> {
+/// Copies or links a set's files and verifies them.
+fn copy_set(
+    source: &DataDir,
+    target: &DataDir,
+    set: &SetInfo,
+    links: bool,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), ToolError> {
     let mut buffer = vec![0; COPY_LEN];
     for (number, info) in (0u8..).zip(&set.files) {
         let name = Name::Snapshot { set: set.set, file: number };
+        // Between file systems, and on some of them, there are no links.
+        if links && source.fs().hard_link(&source.file(name), &target.file(name)).is_ok() {
+            let entries = count(info.entries, "entry", "entries");
+            say(&format!("linked {}: {entries}, {}", target.file(name).display(), size(info.bytes)));
+            continue;
+        }
         let from = source.fs().open(&source.file(name), OpenOptions::read())?;
         let to = target.fs().open(&target.file(name), OpenOptions::write().create_new())?;
         let mut at = 0;

@@ -1,5 +1,6 @@
 //! The tools over directories made by the real writers, on a simulated disk.
 
+mod backups;
 mod checks;
 mod decoding;
 mod repairs;

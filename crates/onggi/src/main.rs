@@ -1,6 +1,7 @@
 //! The `onggi` program: one binary, one subcommand per job. Each subcommand lives in a module of its own that holds
 //! its arguments and its `run`; this file only chooses between them.
 
+mod backup;
 mod bench;
 mod config_cmd;
 mod serve;
@@ -19,6 +20,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Backup(backup::BackupArgs),
     Bench(bench::BenchArgs),
     Check(tools::CheckArgs),
     Config(config_cmd::ConfigArgs),
@@ -32,6 +34,7 @@ enum Command {
 
 fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Backup(args) => backup::run(&args),
         Command::Bench(args) => bench::run(args),
         Command::Check(args) => tools::check(&args),
         Command::Config(args) => config_cmd::run(args),

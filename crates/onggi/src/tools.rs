@@ -77,7 +77,7 @@ fn point(text: &str) -> Result<Point, String> {
     at.map(Point::Time).ok_or_else(|| "neither an LSN (digits) nor a time such as 2026-11-22T06:07:35Z".to_owned())
 }
 
-fn real() -> Arc<dyn FileSystem> {
+pub fn real() -> Arc<dyn FileSystem> {
     Arc::new(RealFs)
 }
 
@@ -172,11 +172,12 @@ fn confirmed() -> bool {
 }
 
 /// A line to standard output. A reader that has gone away changes nothing about the work.
-fn say(line: &str) {
+pub fn say(line: &str) {
     let _ = writeln!(io::stdout(), "{line}");
 }
 
-fn failed(tool: &str, error: &dyn std::error::Error) -> ExitCode {
+/// Says why a tool could not do its work.
+pub fn failed(tool: &str, error: &dyn std::error::Error) -> ExitCode {
     eprintln!("onggi {tool}: {error}");
     let mut source = error.source();
     while let Some(cause) = source {

@@ -6,6 +6,7 @@
 //!                                                    store
 //! ```
 
+mod announce;
 mod blocked;
 pub mod client_memory;
 pub mod connection;

@@ -1,5 +1,6 @@
 //! Startup and shutdown: from settings to running workers, and back.
 
+use crate::announce::{Announcer, classes_of};
 use crate::client_memory::ClientMemory;
 use crate::descriptors::raise_limit;
 use crate::executor::{ClientLimits, Shared};
@@ -126,6 +127,7 @@ impl Apply for Applied {
         let Some(shared) = self.shared.get().and_then(Weak::upgrade) else { return Ok(()) };
         *shared.limits.write() = ClientLimits::of(settings);
         set_budget(&shared.store, settings);
+        shared.store.notices.ask_for_events(classes_of(&settings.keyspace_events));
         set_packed(&shared.store, settings);
         self.memory.set_limits(client_bytes_max(settings), settings.maxmemory_bytes);
         if let Some(durability) = shared.host.find::<Arc<Durability>>() {
@@ -301,6 +303,9 @@ pub fn serve(
     };
     let receivers = mailboxes.clone();
     let outlets = Arc::new(Outlets::new(worker_count, move |worker| Closer::wake(&*receivers, worker)));
+    let pubsub = Arc::new(PubSub::new(outlets.clone()));
+    store.notices.set_announcer(Arc::new(Announcer { pubsub: pubsub.clone() }));
+    store.notices.ask_for_events(classes_of(&settings.keyspace_events));
     let mut host = Host::default();
     if let Some(durability) = &durability {
         host = host.with(durability.clone());
@@ -316,7 +321,7 @@ pub fn serve(
         .with(clients)
         .with(Login::default())
         .with(Pause::default())
-        .with(Arc::new(PubSub::new(outlets.clone())))
+        .with(pubsub)
         .with(StringLimit::default())
         .with(SparseLimit::default())
         .with(StampMeaning::default())

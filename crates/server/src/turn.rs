@@ -93,6 +93,7 @@ impl<'t> Turn<'t> {
             }
             return Ok(());
         }
+        scratch.client = connection.session.id;
         let Connection { session, reply, .. } = connection;
         let (touch, writes) = (!session.no_touch, row.writes);
         let mut at = At { now: self.now, db: session.db, touch, worker: self.worker, writes };
@@ -250,7 +251,7 @@ impl<'t> Turn<'t> {
         {
             return Err(Blocked::Shard);
         }
-        if self.shared.outlets.is_congested() && may_publish(session, row) {
+        if self.shared.outlets.is_congested() && may_publish(session, row, self.shared.store.notices.any()) {
             return Err(Blocked::Shard);
         }
         if command::gate::stop_stranger(session, &self.shared.host, self.stats, row, reply) {
@@ -378,8 +379,11 @@ impl<'t> Turn<'t> {
 }
 
 /// Whether the request may publish: it waits while workers have too much to deliver.
-fn may_publish(session: &Session, row: &Row) -> bool {
-    let publishes = |row: &Row| row.spec.flags.contains(Flags::PUBSUB) && !row.confirms_subscriptions;
+fn may_publish(session: &Session, row: &Row, tells_changes: bool) -> bool {
+    let publishes = |row: &Row| {
+        let flags = row.spec.flags;
+        flags.contains(Flags::PUBSUB) && !row.confirms_subscriptions || tells_changes && flags.contains(Flags::WRITE)
+    };
     publishes(row) || session.queue_of(row).any(|queued| publishes(&queued.row))
 }
 

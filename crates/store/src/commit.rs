@@ -28,7 +28,7 @@ impl Store {
     ///
     /// Order: (1) be admitted to the log, before any lock; (2) lock all shards, or none and be woken; (3) run, applying
     /// effects and building the record; (4) append the record, still under the locks, so that the log has the order of the
-    /// changes; (5) unlock; (6) the caller replies, and holds the reply back until the log is durable up to
+    /// changes; (5) unlock, and announce what others asked to be told; (6) the caller replies, and holds the reply back until the log is durable up to
     /// [`Scratch::hold`].
     ///
     /// # Errors
@@ -102,9 +102,17 @@ impl Store {
             scratch.wrote = if *changed { append(held, scratch, at) } else { Lsn(0) };
         }
         *changed = false;
+        if result.is_err() {
+            // It runs again, and then notes again what it has noted.
+            scratch.notices.clear();
+        }
+        let is_told = self.notices.hand_over(scratch);
         let held = std::mem::take(held);
         std::mem::forget(running);
         self.unlock(held);
+        if is_told {
+            self.notices.announce(at.worker);
+        }
         result.map_err(|Fetch| Blocked::Fetch)
     }
 }
@@ -131,6 +139,7 @@ impl Drop for Running<'_> {
             eprintln!("onggi: a command failed after its first change; ending the process to keep the data whole");
             std::process::abort();
         }
+        self.0.scratch.notices.clear();
         self.0.store.unlock(std::mem::take(&mut self.0.held));
     }
 }

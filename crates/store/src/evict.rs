@@ -10,7 +10,7 @@ use crate::shard::ShardEngine;
 use crate::store::Store;
 use crate::txn::{At, Scratch};
 use base::{DbIndex, Rng, ShardId};
-use engine::{Effect, Engine, Keyspace, WriteClass};
+use engine::{Effect, Engine, Keyspace, NotifyClass, WriteClass};
 use engine_mem::{EvictionPolicy, SharedStampMode, StampMode};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -103,6 +103,7 @@ impl Store {
     #[cold]
     pub fn evict(&self, bytes: usize, worker: usize, scratch: &mut Scratch) -> Result<bool, Blocked> {
         let Some(policy) = self.budget.policy() else { return Ok(false) };
+        scratch.client = 0;
         let wanted = (bytes as u64 * 2).max(EVICTION_BYTES_MIN);
         let (mut freed, mut victims, mut in_vain) = (0, 0, 0);
         let in_vain_max = CHOICES_IN_VAIN_MAX + self.shard_ids().len();
@@ -121,6 +122,7 @@ impl Store {
                     let key = self.key(space, &name);
                     bytes += txn.cost_bytes(&key).unwrap_or(0);
                     txn.apply(&Effect::Delete { key });
+                    txn.notify(NotifyClass::EVICTED, "evicted", &key);
                     count += 1;
                 }
                 match &mut txn.held.get(shard).engine {

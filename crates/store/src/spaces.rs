@@ -27,6 +27,12 @@ impl Spaces {
         self.by_index.get(index.index()).map(|space| KeyspaceId(space.load(Ordering::Relaxed)))
     }
 
+    /// The number of a keyspace; `None` when it has none.
+    pub fn index_of(&self, space: KeyspaceId) -> Option<DbIndex> {
+        let place = self.by_index.iter().position(|other| other.load(Ordering::Relaxed) == space.0)?;
+        u32::try_from(place).ok().map(DbIndex)
+    }
+
     /// Gives a number another keyspace: while nothing else runs, at a start. Does nothing for a number there is not.
     pub fn set(&self, index: DbIndex, space: KeyspaceId) {
         if let Some(place) = self.by_index.get(index.index()) {
@@ -62,5 +68,6 @@ mod tests {
         assert_eq!(spaces.get(DbIndex(1)), Some(KeyspaceId(1)));
         assert_eq!(spaces.get(DbIndex(2)), Some(KeyspaceId(0)));
         assert_eq!(spaces.get(DbIndex(3)), None);
+        assert_eq!((spaces.index_of(KeyspaceId(2)), spaces.index_of(KeyspaceId(3))), (Some(DbIndex(0)), None));
     }
 }

@@ -4,6 +4,7 @@ use crate::checkpoint::Walk;
 use crate::gate::Gate;
 use crate::lock::{Held, ShardLock, WorkerSet};
 use crate::log::{LogSlot, RecordSink};
+use crate::notices::Notices;
 use crate::shard::{Shard, ShardEngine};
 use crate::slots::SlotMap;
 use crate::spaces::Spaces;
@@ -68,6 +69,8 @@ pub struct Store {
     pub(crate) active_expiration: AtomicBool,
     pub(crate) log: LogSlot,
     pub(crate) walk: Walk,
+    /// What is told to others.
+    pub notices: Notices,
     /// What stands before all commands: loading, and writes refused.
     pub gate: Gate,
 }
@@ -110,6 +113,7 @@ impl Store {
             active_expiration: AtomicBool::new(true),
             log: LogSlot::default(),
             walk,
+            notices: Notices::default(),
             gate: Gate::default(),
         };
         if let (Some(log), Some(mut all)) = (options.log, store.try_lock_all()) {

@@ -3,11 +3,12 @@
 use crate::hold::HoldTable;
 use crate::lock_set::HeldShards;
 use crate::log::LogView;
+use crate::notices::{Notice, note};
 use crate::shard::{Shard, ShardEngine};
 use crate::store::Store;
 use base::{DbIndex, KeyspaceId, Lsn, ShardId, UnixMs};
 use cmdlog::RecordBuilder;
-use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, ScanStep, WriteClass};
+use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, NotifyClass, ScanStep, WriteClass};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,6 +28,10 @@ pub struct Scratch {
     pub expired: u64,
     /// Entries removed to make room.
     pub evicted: u64,
+    /// The client whose command runs; 0 for none.
+    pub client: u64,
+    /// What the running command has others told.
+    pub(crate) notices: Vec<Notice>,
     /// See [`Keyspace::take_buffer`].
     buffer: Vec<u8>,
     pub(crate) rng: Option<base::Rng>,
@@ -195,6 +200,41 @@ impl<'s> Txn<'s> {
         effect.keys().for_each(|key| touched.add(self.store.shard_of(key), key));
     }
 
+    /// The key under which an effect will put an entry where there is none, or only an expired one, which ends here.
+    #[cold]
+    fn created_by<'k>(&mut self, effect: &Effect<'k>) -> Option<Key<'k>> {
+        let key = match effect {
+            Effect::Rename { to, .. } | Effect::Copy { to, .. } => return Some(*to),
+            Effect::Set { key, .. } | Effect::Store { key, .. } | Effect::Edit { key, .. } => key,
+            _ => return None,
+        };
+        let engine = &mut self.shard(key).engine;
+        if engine.may_hold(key) {
+            return None;
+        }
+        if engine.cost_bytes(key).is_some() {
+            self.notify(NotifyClass::EXPIRED, "expired", key);
+        }
+        Some(*key)
+    }
+
+    #[cold]
+    fn note_change(&mut self, effect: &Effect<'_>, created: Option<&Key<'_>>) {
+        if let Some(key) = created {
+            self.notify(NotifyClass::NEW, "new", key);
+        }
+        // The value is kept in another way, but is the same.
+        let is_same = matches!(effect, Effect::Splice { bytes: [], .. });
+        if is_same || !self.store.notices.wants_changes() {
+            return;
+        }
+        let by = self.scratch.client;
+        match effect {
+            Effect::Clear { .. } => self.scratch.notices.push(Notice::Flushed),
+            _ => self.scratch.notices.extend(effect.keys().map(|key| Notice::Changed { key: key.bytes.into(), by })),
+        }
+    }
+
     #[inline]
     fn shard(&mut self, key: &Key<'_>) -> &mut Shard {
         let shard = self.store.shard_of(key);
@@ -277,7 +317,12 @@ impl Keyspace for Txn<'_> {
         // Looked at in place: moving an entry costs more than counting it.
         match &result {
             Ok(Some(_)) => self.scratch.hits += 1,
-            Ok(None) => self.scratch.misses += 1,
+            Ok(None) => {
+                self.scratch.misses += 1;
+                if self.store.notices.wants(NotifyClass::MISS) {
+                    note(self.store, self.scratch, "keymiss", key);
+                }
+            }
             Err(Fetch) => {}
         }
         result
@@ -312,6 +357,8 @@ impl Keyspace for Txn<'_> {
     fn apply(&mut self, effect: &Effect<'_>) {
         self.changed = true;
         self.scratch.changes += 1;
+        let is_told = self.store.notices.any();
+        let created = if is_told { self.created_by(effect) } else { None };
         match effect {
             Effect::Clear { .. } | Effect::Swap { .. } => self.apply_to_keyspaces(effect),
             _ => {
@@ -319,9 +366,24 @@ impl Keyspace for Txn<'_> {
                 effect.keys().for_each(|key| self.shard(key).touch_watchers(effect));
             }
         }
+        if is_told {
+            self.note_change(effect, created.as_ref());
+        }
         if self.scratch.log.sink.is_some() {
             self.record(effect);
         }
+    }
+
+    #[inline]
+    fn notify(&mut self, class: NotifyClass, event: &'static str, key: &Key<'_>) {
+        if self.store.notices.wants(class) {
+            note(self.store, self.scratch, event, key);
+        }
+    }
+
+    fn publish(&mut self, channel: &[u8], text: &[u8], is_sharded: bool) -> bool {
+        self.scratch.notices.push(Notice::Message { channel: channel.into(), text: text.into(), is_sharded });
+        true
     }
 
     fn take_buffer(&mut self) -> Vec<u8> {

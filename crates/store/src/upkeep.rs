@@ -6,7 +6,7 @@ use crate::shard::ShardEngine;
 use crate::store::Store;
 use crate::txn::{At, Scratch};
 use base::{DbIndex, ShardId};
-use engine::{Effect, Engine, Keyspace, WriteClass};
+use engine::{Effect, Engine, Keyspace, NotifyClass, WriteClass};
 use std::sync::atomic::Ordering;
 
 /// Expired entries removed under one locking.
@@ -30,6 +30,7 @@ impl Store {
         if self.arena.merge_one() {
             return true;
         }
+        scratch.client = 0;
         let may_expire = self.active_expiration.load(Ordering::Relaxed);
         let now = self.clock.now_ms();
         let at = |writes| At { now, db: DbIndex(0), touch: false, worker, writes };
@@ -52,6 +53,7 @@ impl Store {
             for (bytes, space) in &due {
                 let key = self.key(*space, bytes);
                 txn.apply(&Effect::Delete { key });
+                txn.notify(NotifyClass::EXPIRED, "expired", &key);
             }
             txn.scratch.expired += due.len() as u64;
             txn.held.get(shard).watch.upkeep(at.now);

@@ -7,7 +7,7 @@
 
 use crate::string::{self, string_value};
 use crate::{TypeError, range};
-use engine::{Effect, Encoding, Key, Keyspace, Value};
+use engine::{Effect, Encoding, Key, Keyspace, NotifyClass, Value};
 
 /// Bytes that a field of 64 bits can touch.
 const WINDOW_BYTES: usize = 9;
@@ -120,7 +120,7 @@ pub fn run(
         }
         return Ok(());
     };
-    prepare(ks, key, len)?;
+    let mut is_changed = prepare(ks, key, len)?;
     for field in fields {
         let mut window = match ks.peek(key)? {
             Some(entry) => Window::new(string_value(&entry)?.bytes(), field),
@@ -131,14 +131,18 @@ pub fn run(
         if let Some(new) = new.filter(|new| *new != old) {
             window.put(field, new as u64);
             ks.apply(&Effect::Splice { key: *key, offset: field.offset / 8, bytes: window.bytes(field) });
+            is_changed = true;
         }
         show(result);
+    }
+    if is_changed {
+        ks.notify(NotifyClass::STRING, "setbit", key);
     }
     Ok(())
 }
 
-/// Makes the string at least `len` bytes long and counted as edited (B2).
-fn prepare(ks: &mut dyn Keyspace, key: &Key<'_>, len: u64) -> Result<(), TypeError> {
+/// Makes the string at least `len` bytes long and counted as edited (B2). False when it was long enough.
+fn prepare(ks: &mut dyn Keyspace, key: &Key<'_>, len: u64) -> Result<bool, TypeError> {
     let (present, old, encoding) = match ks.read_to_edit(key)? {
         None => (false, 0, Encoding::EDITED),
         Some(entry) => (true, string_value(&entry)?.len() as u64, entry.encoding),
@@ -148,7 +152,7 @@ fn prepare(ks: &mut dyn Keyspace, key: &Key<'_>, len: u64) -> Result<(), TypeErr
     } else {
         range::mark_edited(ks, key, old, encoding);
     }
-    Ok(())
+    Ok(old < len)
 }
 
 impl Field {

@@ -3,7 +3,7 @@
 use crate::kept::Kept;
 use crate::string::{self, string_value};
 use crate::{TypeError, bits, range};
-use engine::{Effect, Encoding, Key, Keyspace, Value};
+use engine::{Effect, Encoding, Key, Keyspace, NotifyClass, Value};
 
 /// A stretch of a string, both ends included, negative ones counted from the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,10 @@ pub fn set_bit(ks: &mut dyn Keyspace, key: &Key<'_>, offset: u64, bit: bool) -> 
     let new = if bit { old | mask(offset) } else { old & !mask(offset) };
     match len {
         Some(len) if new == old && offset / 8 < len => range::mark_edited(ks, key, len, encoding),
-        _ => range::write(ks, key, len.is_some(), offset / 8, Value::Bytes(&[new])),
+        _ => {
+            range::write(ks, key, len.is_some(), offset / 8, Value::Bytes(&[new]));
+            ks.notify(NotifyClass::STRING, "setbit", key);
+        }
     }
     Ok(old & mask(offset) != 0)
 }
@@ -189,6 +192,7 @@ pub fn combine<'a>(
     if len > 0 {
         let result = Kept::from(result);
         ks.apply(&Effect::Set { key: *to, value: result.value(), encoding: Encoding::EDITED, expire_at: None });
+        ks.notify(NotifyClass::STRING, "set", to);
     } else {
         crate::generic::delete(ks, to)?;
     }

@@ -4,7 +4,7 @@ use crate::TypeError;
 use crate::extended::Extended;
 use crate::string::string_value;
 use base::integer::{IntegerText, parse_integer};
-use engine::{Effect, Encoding, Key, Keyspace, Value};
+use engine::{Effect, Encoding, Key, Keyspace, NotifyClass, Value};
 
 /// Adds to the integer under the key (0 when absent) and gives the sum; the expiration stays.
 ///
@@ -20,6 +20,7 @@ pub fn increment(ks: &mut dyn Keyspace, key: &Key<'_>, by: i64) -> Result<i64, T
     let mut digits = IntegerText::default();
     let text = digits.format(sum);
     ks.apply(&Effect::Set { key: *key, value: Value::Bytes(text), encoding: Encoding::PLAIN, expire_at });
+    ks.notify(NotifyClass::STRING, "incrby", key);
     Ok(sum)
 }
 
@@ -42,5 +43,6 @@ pub fn increment_float(ks: &mut dyn Keyspace, key: &Key<'_>, by: &[u8]) -> Resul
     let text = sum.to_text();
     let value = Value::Bytes(text.as_bytes());
     ks.apply(&Effect::Set { key: *key, value, encoding: Encoding::DECIMAL, expire_at });
+    ks.notify(NotifyClass::STRING, "incrbyfloat", key);
     Ok(text)
 }

@@ -3,7 +3,7 @@
 use crate::kept::Kept;
 use crate::{TypeError, encoding};
 use base::{KeyspaceId, UnixMs};
-use engine::{Effect, Encoding, Key, Keyspace, Type};
+use engine::{Effect, Encoding, Key, Keyspace, NotifyClass, Type};
 
 /// Removes the key. False when it was absent.
 ///
@@ -14,6 +14,7 @@ pub fn delete(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<bool, TypeError> {
         return Ok(false);
     }
     ks.apply(&Effect::Delete { key: *key });
+    ks.notify(NotifyClass::GENERIC, "del", key);
     Ok(true)
 }
 
@@ -45,6 +46,9 @@ pub fn count<'a>(ks: &mut dyn Keyspace, keys: impl Iterator<Item = &'a [u8]>) ->
         let key = ks.key(key);
         let is_there = ks.peek(&key)?.is_some();
         ks.count_peek(is_there);
+        if !is_there {
+            ks.notify(NotifyClass::MISS, "keymiss", &key);
+        }
         found = found.saturating_add(u64::from(is_there));
     }
     Ok(found)
@@ -70,6 +74,9 @@ pub fn touch<'a>(ks: &mut dyn Keyspace, keys: impl Iterator<Item = &'a [u8]>) ->
 pub fn kind(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<Option<Type>, TypeError> {
     let kind = ks.peek(key)?.map(|entry| entry.kind);
     ks.count_peek(kind.is_some());
+    if kind.is_none() {
+        ks.notify(NotifyClass::MISS, "keymiss", key);
+    }
     Ok(kind)
 }
 
@@ -94,6 +101,9 @@ pub fn expiry(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<Expiry, TypeError>
         Some(entry) => entry.expire_at.map_or(Expiry::Never, Expiry::At),
     };
     ks.count_peek(expiry != Expiry::Absent);
+    if expiry == Expiry::Absent {
+        ks.notify(NotifyClass::MISS, "keymiss", key);
+    }
     Ok(expiry)
 }
 
@@ -136,8 +146,10 @@ pub fn expire_at(
     }
     if at <= now {
         ks.apply(&Effect::Delete { key: *key });
+        ks.notify(NotifyClass::EXPIRED, "expired", key);
     } else {
         ks.apply(&Effect::Expire { key: *key, at });
+        ks.notify(NotifyClass::GENERIC, "expire", key);
     }
     Ok(true)
 }
@@ -150,6 +162,7 @@ pub fn persist(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<bool, TypeError> 
     let expires = ks.peek(key)?.is_some_and(|entry| entry.expire_at.is_some());
     if expires {
         ks.apply(&Effect::Persist { key: *key });
+        ks.notify(NotifyClass::GENERIC, "persist", key);
     }
     Ok(expires)
 }
@@ -192,6 +205,8 @@ pub fn rename(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfT
         if leaves_raw {
             ks.apply(&Effect::Splice { key: *to, offset: len, bytes: &[] });
         }
+        ks.notify(NotifyClass::GENERIC, "rename_from", from);
+        ks.notify(NotifyClass::GENERIC, "rename_to", to);
     }
     Ok(Moved::Done)
 }
@@ -203,6 +218,11 @@ pub fn rename(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfT
 pub fn copy(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfTaken) -> Result<Moved, TypeError> {
     let copied = duplicate(ks, from, to, if_taken)?;
     ks.count_peek(copied != Moved::Absent);
+    match copied {
+        Moved::Done => ks.notify(NotifyClass::GENERIC, "copy_to", to),
+        Moved::Absent => ks.notify(NotifyClass::MISS, "keymiss", from),
+        Moved::Taken => {}
+    }
     Ok(copied)
 }
 
@@ -214,11 +234,18 @@ fn duplicate(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfTa
     let (is_string, expire_at) = (entry.kind == Type::String, entry.expire_at);
     let encoding = if is_string && encoding::leaves_raw(&entry, to.bytes) { Encoding::EDITED } else { entry.encoding };
     let value = if is_string { Kept::new(entry.value) } else { Kept::empty() };
-    if ks.peek(to)?.is_some() && if_taken == IfTaken::Leave {
+    let taken = ks.peek(to)?.is_some();
+    if taken && if_taken == IfTaken::Leave {
         return Ok(Moved::Taken);
     }
     match is_string {
-        true => ks.apply(&Effect::Set { key: *to, value: value.value(), encoding, expire_at }),
+        true => {
+            ks.apply(&Effect::Set { key: *to, value: value.value(), encoding, expire_at });
+            if taken {
+                // What was there is gone, and this is another.
+                ks.notify(NotifyClass::NEW, "new", to);
+            }
+        }
         false => ks.apply(&Effect::Copy { from: *from, to: *to }),
     }
     Ok(Moved::Done)
@@ -229,9 +256,12 @@ fn duplicate(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfTa
 /// # Errors
 /// [`TypeError::SameKey`] when the keyspace is the key's own, [`TypeError::Fetch`].
 pub fn move_to(ks: &mut dyn Keyspace, key: &Key<'_>, space: KeyspaceId) -> Result<Moved, TypeError> {
-    let moved = duplicate(ks, key, &key.in_space(space), IfTaken::Leave)?;
+    let to = key.in_space(space);
+    let moved = duplicate(ks, key, &to, IfTaken::Leave)?;
     if moved == Moved::Done {
         ks.apply(&Effect::Delete { key: *key });
+        ks.notify(NotifyClass::GENERIC, "move_from", key);
+        ks.notify(NotifyClass::GENERIC, "move_to", &to);
     }
     Ok(moved)
 }

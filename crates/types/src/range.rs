@@ -2,7 +2,7 @@
 
 use crate::TypeError;
 use crate::string::{self, string_value};
-use engine::{Effect, Encoding, Key, Keyspace, Value};
+use engine::{Effect, Encoding, Key, Keyspace, NotifyClass, Value};
 
 /// A stretch of `len` things as commands give it, both ends included, negative ones counted from the end (-1 is the
 /// last). `None` when it is empty. An end before the beginning counts as the beginning.
@@ -43,6 +43,7 @@ pub fn get<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>, start: i64, end: i64) ->
 pub fn append(ks: &mut dyn Keyspace, key: &Key<'_>, value: Value<'_>, limit: u64) -> Result<u64, TypeError> {
     let Some(entry) = ks.read_to_edit(key)? else {
         ks.apply(&Effect::Set { key: *key, value, encoding: Encoding::PLAIN, expire_at: None });
+        ks.notify(NotifyClass::STRING, "append", key);
         return Ok(value.len() as u64);
     };
     let (old, expire_at) = (string_value(&entry)?, entry.expire_at);
@@ -56,6 +57,7 @@ pub fn append(ks: &mut dyn Keyspace, key: &Key<'_>, value: Value<'_>, limit: u64
         None if value.len() == 0 => ks.apply(&Effect::Set { key: *key, value, encoding: Encoding::EDITED, expire_at }),
         _ => ks.apply(&Effect::Splice { key: *key, offset: old, bytes: value.bytes() }),
     }
+    ks.notify(NotifyClass::STRING, "append", key);
     Ok(len)
 }
 
@@ -74,6 +76,7 @@ pub fn set(ks: &mut dyn Keyspace, key: &Key<'_>, offset: u64, value: Value<'_>, 
     }
     let end = end_of(offset, value.len(), limit)?;
     write(ks, key, old.is_some(), offset, value);
+    ks.notify(NotifyClass::STRING, "setrange", key);
     Ok(end.max(old.unwrap_or(0)))
 }
 

@@ -1,8 +1,8 @@
 //! Strings as wholes: get, set, one or several at a time.
 
-use crate::{TypeError, encoding, generic};
+use crate::{TypeError, encoding};
 use base::UnixMs;
-use engine::{Effect, Encoding, Entry, Key, Keyspace, Type, Value};
+use engine::{Effect, Encoding, Entry, Key, Keyspace, NotifyClass, Type, Value};
 
 pub use base::integer::{IntegerText, parse_integer};
 
@@ -112,12 +112,22 @@ fn store(
     let expire_at = match expiration {
         Expiration::Never => None,
         Expiration::Keep => old_expire_at,
-        Expiration::At(at) if at <= ks.now() => return generic::delete(ks, key).map(|_| ()),
+        Expiration::At(at) if at <= ks.now() => {
+            if ks.peek(key)?.is_some() {
+                ks.apply(&Effect::Delete { key: *key });
+                ks.notify(NotifyClass::EXPIRED, "expired", key);
+            }
+            return Ok(());
+        }
         Expiration::At(at) => Some(at),
     };
     let is_raw = old_expire_at.is_some() && encoding::depends_on_old(key.bytes, value.bytes());
     let encoding = if is_raw { Encoding::EDITED } else { Encoding::PLAIN };
     ks.apply(&Effect::Set { key: *key, value, encoding, expire_at });
+    ks.notify(NotifyClass::STRING, "set", key);
+    if matches!(expiration, Expiration::At(_)) {
+        ks.notify(NotifyClass::GENERIC, "expire", key);
+    }
     Ok(())
 }
 
@@ -147,11 +157,33 @@ pub fn set_all<'a>(
             old_expirations.push(old.and_then(|entry| entry.expire_at));
         }
     }
+    if matches!(expiration, Expiration::At(at) if at <= ks.now()) {
+        store_expired(ks, pairs.map(|(key, _)| key))?;
+        return Ok(SetOutcome::Stored);
+    }
     for ((key, value), old_expire_at) in pairs.zip(old_expirations.into_iter().chain(std::iter::repeat(None))) {
         let key = ks.key(key);
         store(ks, &key, value, expiration, old_expire_at)?;
     }
     Ok(SetOutcome::Stored)
+}
+
+/// Stores several strings that have expired already: what was there goes, and it is told as if they had come and gone.
+fn store_expired<'a>(ks: &mut dyn Keyspace, keys: impl Iterator<Item = &'a [u8]> + Clone) -> Result<(), TypeError> {
+    for key in keys.clone() {
+        let key = ks.key(key);
+        match ks.peek(&key)?.is_some() {
+            true => ks.apply(&Effect::Delete { key }),
+            false => ks.notify(NotifyClass::NEW, "new", &key),
+        }
+        ks.notify(NotifyClass::STRING, "set", &key);
+        ks.notify(NotifyClass::GENERIC, "expire", &key);
+    }
+    for key in keys {
+        let key = ks.key(key);
+        ks.notify(NotifyClass::EXPIRED, "expired", &key);
+    }
+    Ok(())
 }
 
 /// Removes the key if it holds a string with exactly these bytes. False when it is absent or another string.
@@ -162,6 +194,7 @@ pub fn delete_if_equal(ks: &mut dyn Keyspace, key: &Key<'_>, expected: &[u8]) ->
     let equal = Condition::IfEqual(expected).holds(ks.peek(key)?.as_ref())?;
     if equal {
         ks.apply(&Effect::Delete { key: *key });
+        ks.notify(NotifyClass::GENERIC, "del", key);
     }
     Ok(equal)
 }

@@ -210,7 +210,7 @@ static PUBLISH: CommandSpec = CommandSpec {
              subscribed patterns (by any client).",
         )
     },
-    run: Run::Call(|ctx| publish(ctx, PubSub::publish)),
+    run: Run::Call(|ctx| publish(ctx, Kind::Channel)),
 };
 
 static SPUBLISH: CommandSpec = CommandSpec {
@@ -228,12 +228,22 @@ static SPUBLISH: CommandSpec = CommandSpec {
             "O(N) where N is the number of clients subscribed to the receiving shard channel.",
         )
     },
-    run: Run::Call(|ctx| publish(ctx, PubSub::publish_to_shard)),
+    run: Run::Call(|ctx| publish(ctx, Kind::ShardChannel)),
 };
 
-fn publish(ctx: &mut Ctx<'_>, publish: fn(&PubSub, &[u8], &[u8], From) -> usize) -> Result<(), Stop> {
-    let from = From { worker: ctx.session.info.worker, hold: ctx.session.seen };
-    let receivers = publish(ctx.host.part::<Arc<PubSub>>(), &ctx.args[1], &ctx.args[2], from);
+fn publish(ctx: &mut Ctx<'_>, kind: Kind) -> Result<(), Stop> {
+    let pubsub = ctx.host.part::<Arc<PubSub>>();
+    let (channel, text) = (&ctx.args[1], &ctx.args[2]);
+    let is_sharded = kind == Kind::ShardChannel;
+    // A message of a transaction goes when that is done, behind the events of the commands before it.
+    let is_later = ctx.session.running.is_some() && ctx.ks.publish(channel, text, is_sharded);
+    let receivers = match is_later {
+        true => pubsub.receivers(kind, channel),
+        false => {
+            let from = From { worker: ctx.session.info.worker, hold: ctx.session.seen };
+            if is_sharded { pubsub.publish_to_shard(channel, text, from) } else { pubsub.publish(channel, text, from) }
+        }
+    };
     ctx.reply.integer(receivers as i64);
     Ok(())
 }

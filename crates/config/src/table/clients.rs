@@ -117,5 +117,22 @@ pub(super) static CLIENTS: &[Directive] = &[
          most are closed. 0 stands for the larger of 256 MB and 10 % of `maxmemory`. With `maxmemory` set, clients may hold \
          three quarters of what data leaves of it, and in any case 10 % of it and 32 MB.",
     ),
-    Directive::not_needed("tracking-table-max-keys", "invalidation messages to clients that cache are not offered yet"),
+    Directive::supported(
+        "tracking-table-max-keys",
+        integer!(tracked_keys_max: 0, i64::MAX),
+        "1000000",
+        "keys",
+        "The most keys that are remembered for clients which cache what they read (CLIENT TRACKING). Beyond it some are \
+         forgotten, as if they had changed. 0 is no limit.",
+    ),
+    Directive::supported(
+        "notify-keyspace-events",
+        Field::Events { get: |s| &s.keyspace_events, set: |s, letters| s.keyspace_events = letters },
+        "",
+        "",
+        "Publishes what happens to keys: on `__keyspace@<db>__:<key>` with `K`, on `__keyevent@<db>__:<event>` with `E`. One of \
+         these is needed. The classes are `g` commands for any type, `$` strings, `l` lists, `s` sets, `h` hashes, `z` sorted \
+         sets, `t` streams, `d` types of modules, `x` expired keys, `e` evicted keys, `n` new keys, `m` reads of absent \
+         keys, and `A`, which stands for all but the last two.",
+    ),
 ];

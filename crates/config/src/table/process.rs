@@ -58,12 +58,6 @@ pub(super) static THREADS: &[Directive] = &[
 const NO_SCRIPTS: &str = "scripts are not offered yet";
 
 pub(super) static EXTENSIONS: &[Directive] = &[
-    Directive::refused(
-        "notify-keyspace-events",
-        &[""],
-        "",
-        "keyspace events are not offered yet, so subscribers would wait for messages that never come",
-    ),
     Directive::always_refused("loadmodule", "modules are not loaded, so their commands and types would be missing"),
     Directive::not_needed("busy-reply-threshold", NO_SCRIPTS).alias(&["lua-time-limit"]),
     Directive::not_needed("lua-replicate-commands", NO_SCRIPTS),

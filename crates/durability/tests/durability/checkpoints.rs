@@ -283,3 +283,31 @@ fn checkpoints_are_taken_when_they_are_due() {
     life.stop();
     assert_eq!(found(&fs, log_off()).expect("it starts"), model.now());
 }
+
+/// Files that a backup holds stay through any number of checkpoints, and go with the first one after the hold.
+#[test]
+fn files_that_are_held_stay() {
+    let fs = SimFs::new(11);
+    let mut life = Life::start(&fs, policy()).expect("it starts");
+    let (mut model, mut rng) = (Model::new(&life), Rng::new(11));
+    model.commands(&mut life, &mut rng, 30);
+    life.checkpoint(Cause::Asked).expect("the disk works");
+    let names = |fs: &SimFs| {
+        let is_data = |path: &String| path.contains("/prdb-") || path.contains("/log-");
+        fs.contents().keys().map(|path| path.display().to_string()).filter(is_data).collect::<Vec<_>>()
+    };
+    let held = names(&fs);
+    life.durability.hold_files(60_000).expect("nothing is being removed");
+    for _ in 0..4 {
+        model.commands(&mut life, &mut rng, 30);
+        life.checkpoint(Cause::Asked).expect("the disk works");
+    }
+    let now = names(&fs);
+    assert!(held.iter().all(|name| now.contains(name)), "{held:?} were held, {now:?} are there");
+    life.durability.release_files().expect("nothing is being removed");
+    life.checkpoint(Cause::Asked).expect("the disk works");
+    let now = names(&fs);
+    assert!(held.iter().all(|name| !now.contains(name)), "{held:?} were let go, {now:?} are there");
+    life.stop();
+    assert_eq!(found(&fs, policy()).expect("it starts"), model.now());
+}

@@ -1,0 +1,58 @@
+//! What commands have others told, as messages to clients.
+
+use base::Lsn;
+use engine::NotifyClass;
+use push::PubSub;
+use push::pubsub::From;
+use std::sync::Arc;
+use store::{Announce, Notice};
+
+/// Publishes what the store has to tell.
+pub(crate) struct Announcer {
+    pub(crate) pubsub: Arc<PubSub>,
+}
+
+impl Announce for Announcer {
+    fn announce(&self, notices: &[Notice], classes: NotifyClass, hold: Lsn, worker: usize) {
+        let from = From { worker, hold };
+        for notice in notices {
+            match notice {
+                Notice::Event { event, db, key } => {
+                    if classes.contains(NotifyClass::KEYSPACE) {
+                        let channel = [format!("__keyspace@{}__:", db.0).as_bytes(), key].concat();
+                        self.pubsub.publish(&channel, event.as_bytes(), from);
+                    }
+                    if classes.contains(NotifyClass::KEYEVENT) {
+                        let channel = format!("__keyevent@{}__:{event}", db.0);
+                        self.pubsub.publish(channel.as_bytes(), key, from);
+                    }
+                }
+                Notice::Message { channel, text, is_sharded: false } => {
+                    self.pubsub.publish(channel, text, from);
+                }
+                Notice::Message { channel, text, is_sharded: true } => {
+                    self.pubsub.publish_to_shard(channel, text, from);
+                }
+                Notice::Changed { .. } | Notice::Flushed => {}
+            }
+        }
+    }
+}
+
+/// The classes that `notify-keyspace-events` names.
+pub(crate) fn classes_of(letters: &str) -> NotifyClass {
+    letters.chars().filter_map(NotifyClass::of_letter).fold(NotifyClass::empty(), NotifyClass::union)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_letter_of_the_setting_is_a_class() {
+        for letter in "Ag$lshzxetdnKEm".chars() {
+            assert!(!classes_of(&letter.to_string()).is_empty(), "{letter}");
+        }
+        assert_eq!(classes_of("AnKEm"), NotifyClass::all());
+    }
+}

@@ -1,0 +1,156 @@
+//! What commands have others told: events to keys, messages of transactions, and keys that have changed, for those who cache
+//! them.
+//!
+//! ```text
+//! Txn::notify, publish, apply --> Scratch, in order --> outbox, under the shards' locks --> announced, after the unlock
+//! ```
+//!
+//! N1. Notices enter the outbox under the locks of the change they tell of, and leave it in that order, one announcer at a
+//!     time. So what is told about a key has the order of its changes, whichever workers make them.
+//! N2. Who has made a change returns from its commit when the change has been announced: by itself, or by another worker.
+//! N3. While nobody asks for anything, this costs a command one load of a word that does not change.
+
+use crate::store::Store;
+use crate::txn::Scratch;
+use base::{DbIndex, Lsn};
+use engine::{Key, NotifyClass};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Something to tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Something has happened to a key.
+    Event {
+        /// What, in the words of Redis.
+        event: &'static str,
+        /// The number of its database at that time.
+        db: DbIndex,
+        /// The key.
+        key: Box<[u8]>,
+    },
+    /// A message, published inside a transaction.
+    Message {
+        /// The channel.
+        channel: Box<[u8]>,
+        /// The text.
+        text: Box<[u8]>,
+        /// It is a shard channel.
+        is_sharded: bool,
+    },
+    /// A key has changed, in some database.
+    Changed {
+        /// The key.
+        key: Box<[u8]>,
+        /// The client that has changed it; 0 for none.
+        by: u64,
+    },
+    /// Many keys have gone at once.
+    Flushed,
+}
+
+/// Tells them. Given by whoever knows the clients.
+pub trait Announce: Send + Sync {
+    /// Tells these, in this order; events in the ways that `classes` asks for. What tells of changes is to be kept back until
+    /// the log is durable up to `hold`; 0 if it need not be. Called by a worker, which holds no lock of a shard.
+    fn announce(&self, notices: &[Notice], classes: NotifyClass, hold: Lsn, worker: usize);
+}
+
+/// Notices on their way, and what is asked for.
+#[derive(Default)]
+pub struct Notices {
+    /// Classes of events asked for, and above them [`CHANGES`].
+    asked: AtomicU32,
+    outbox: Mutex<Vec<Batch>>,
+    /// Held by the one who announces.
+    announcing: Mutex<()>,
+    announcer: OnceLock<Arc<dyn Announce>>,
+}
+
+/// What one command tells.
+struct Batch {
+    notices: Vec<Notice>,
+    hold: Lsn,
+}
+
+/// Changes of keys are asked for.
+const CHANGES: u32 = 1 << 16;
+
+impl Notices {
+    /// Sets who tells; once, before the first command.
+    pub fn set_announcer(&self, announcer: Arc<dyn Announce>) {
+        // A second one would mean two servers over one store; the first stays.
+        let _ = self.announcer.set(announcer);
+    }
+
+    /// Asks for events of these classes, as `notify-keyspace-events` does: none unless it says in which way they are told.
+    pub fn ask_for_events(&self, classes: NotifyClass) {
+        let is_told = classes.intersects(NotifyClass::KEYSPACE | NotifyClass::KEYEVENT);
+        let classes = if is_told { classes } else { NotifyClass::empty() };
+        let change = |asked: u32| Some(asked & CHANGES | u32::from(classes.bits()));
+        // The closure never gives `None`, so neither does the update fail.
+        let _ = self.asked.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
+    }
+
+    /// Asks for changes of keys, or no longer.
+    pub fn ask_for_changes(&self, on: bool) {
+        match on {
+            true => self.asked.fetch_or(CHANGES, Ordering::Relaxed),
+            false => self.asked.fetch_and(!CHANGES, Ordering::Relaxed),
+        };
+    }
+
+    /// The classes asked for.
+    pub fn classes(&self) -> NotifyClass {
+        NotifyClass::from_bits_truncate(self.asked.load(Ordering::Relaxed) as u16)
+    }
+
+    /// Whether a change to a key makes a notice of any kind.
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether events of this class are asked for.
+    #[inline]
+    pub(crate) fn wants(&self, class: NotifyClass) -> bool {
+        self.asked.load(Ordering::Relaxed) & u32::from(class.bits()) != 0
+    }
+
+    /// Whether changes of keys are asked for.
+    pub(crate) fn wants_changes(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) & CHANGES != 0
+    }
+
+    /// Takes a command's notices, under its locks. True when there are any to be announced.
+    #[inline]
+    pub(crate) fn hand_over(&self, scratch: &mut Scratch) -> bool {
+        !scratch.notices.is_empty() && self.queue(scratch)
+    }
+
+    #[cold]
+    fn queue(&self, scratch: &mut Scratch) -> bool {
+        let hold = scratch.hold().unwrap_or(Lsn(0));
+        let notices = std::mem::take(&mut scratch.notices);
+        self.outbox.lock().unwrap_or_else(PoisonError::into_inner).push(Batch { notices, hold });
+        true
+    }
+
+    /// Announces what is in the outbox, or waits for the one who does.
+    #[cold]
+    pub(crate) fn announce(&self, worker: usize) {
+        let _announcing = self.announcing.lock().unwrap_or_else(PoisonError::into_inner);
+        let batches = std::mem::take(&mut *self.outbox.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(announcer) = self.announcer.get() {
+            let classes = self.classes();
+            batches.iter().for_each(|batch| announcer.announce(&batch.notices, classes, batch.hold, worker));
+        }
+    }
+}
+
+/// Notes an event to a key.
+#[cold]
+pub(crate) fn note(store: &Store, scratch: &mut Scratch, event: &'static str, key: &Key<'_>) {
+    let db = store.spaces.index_of(key.space).unwrap_or_default();
+    scratch.notices.push(Notice::Event { event, db, key: key.bytes.into() });
+}
