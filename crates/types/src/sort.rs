@@ -28,6 +28,9 @@ pub struct Sorting<'a> {
     pub alphabetic: bool,
 }
 
+/// What is told of each element or value; it may refuse, and then nothing has changed.
+pub type Show<'s, E> = &'s mut dyn FnMut(Option<&[u8]>) -> Result<(), E>;
+
 /// Shows the elements in order, or in place of each the values that `gets` asks for, `None` where there is none.
 ///
 /// # Errors
@@ -37,7 +40,7 @@ pub fn sort<E: From<TypeError>>(
     ks: &mut dyn Keyspace,
     key: &Key<'_>,
     sorting: &Sorting<'_>,
-    show: &mut dyn FnMut(Option<&[u8]>) -> Result<(), E>,
+    show: Show<'_, E>,
 ) -> Result<(), E> {
     for element in sorting.sorted(ks, key)? {
         if sorting.gets.is_empty() {
