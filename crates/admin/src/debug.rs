@@ -136,7 +136,7 @@ fn serialized_len(value: &[u8]) -> usize {
 
 /// The digest of all entries, through the shards locked for this command.
 fn digest_of_all(ctx: &mut Ctx<'_>) -> Digest {
-    let mut digest = Digest::default();
+    let (mut digest, now) = (Digest::default(), ctx.now());
     for db in (0..).map(base::DbIndex) {
         let Some(space) = ctx.ks.space_of(db) else { break };
         if ctx.ks.len(space) == 0 {
@@ -144,7 +144,7 @@ fn digest_of_all(ctx: &mut Ctx<'_>) -> Digest {
         }
         let (mut entries, mut cursor) = (Digest::default(), Some(0));
         while let Some(at) = cursor {
-            cursor = ctx.ks.scan(space, at, &mut |entry| entries.add_entry(Digest::of_entry(entry))).next;
+            cursor = ctx.ks.scan(space, at, &mut |entry| entries.add_entry(Digest::of_entry(entry, now))).next;
         }
         digest.add_database(db, entries);
     }
@@ -152,10 +152,10 @@ fn digest_of_all(ctx: &mut Ctx<'_>) -> Digest {
 }
 
 fn digest_value(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let mut digests = Vec::new();
+    let (mut digests, now) = (Vec::new(), ctx.now());
     for index in 2..ctx.args.len() {
         let key = ctx.key(index);
-        digests.push(ctx.ks.peek(&key)?.map(|entry| Digest::of_value(&entry)).unwrap_or_default());
+        digests.push(ctx.ks.peek(&key)?.map(|entry| Digest::of_value(&entry, now)).unwrap_or_default());
     }
     ctx.reply.array(digests.len());
     digests.iter().for_each(|digest| ctx.reply.simple(digest.to_string()));

@@ -51,6 +51,11 @@ fn sorts() {
 }
 
 #[test]
+fn hashes() {
+    play("hashes.txt");
+}
+
+#[test]
 fn keys() {
     play("keys.txt");
 }

@@ -18,6 +18,12 @@ pub enum TypeError {
     /// The stored value is not a finite decimal number.
     #[error("value is not a valid float")]
     NotFloat,
+    /// The field's value is not a decimal 64-bit integer.
+    #[error("hash value is not an integer")]
+    FieldNotInteger,
+    /// The field's value is not a finite decimal number.
+    #[error("hash value is not a float")]
+    FieldNotFloat,
     /// The result would not fit a signed 64-bit integer.
     #[error("increment or decrement would overflow")]
     Overflow,

@@ -18,6 +18,7 @@ pub mod encoding;
 pub mod error;
 pub mod extended;
 pub mod generic;
+pub mod hash;
 pub mod hyperloglog;
 pub mod kept;
 pub mod lcs;

@@ -10,6 +10,12 @@ mod client_pause;
 pub mod connection;
 pub mod expiration;
 pub mod generic;
+pub mod hash;
+mod hash_fields;
+pub mod hash_numbers;
+pub mod hash_times;
+pub mod hash_until;
+pub mod hash_walks;
 pub mod hyperloglog;
 pub mod lcs;
 pub mod object;
@@ -38,6 +44,11 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     lcs::COMMANDS,
     bitmap::COMMANDS,
     bitfield::COMMANDS,
+    hash::COMMANDS,
+    hash_numbers::COMMANDS,
+    hash_times::COMMANDS,
+    hash_until::COMMANDS,
+    hash_walks::COMMANDS,
     hyperloglog::COMMANDS,
     generic::COMMANDS,
     expiration::COMMANDS,
