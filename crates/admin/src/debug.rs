@@ -8,6 +8,7 @@ use command::clients::Address;
 use command::spec::Docs;
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
 use config::DebugCommand;
+use engine::{Type, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Digest, Store};
@@ -95,10 +96,18 @@ fn sleep(ctx: &mut Ctx<'_>) {
 fn object(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let key = ctx.key(2);
     let Some(entry) = ctx.ks.peek(&key)? else { return Err(error::NO_SUCH_KEY) };
-    let (address, encoding, stamp) = (entry.value.bytes().as_ptr(), types::encoding::name(&entry), entry.stamp);
+    let (encoding, stamp) = (types::encoding::name(&entry), entry.stamp);
+    let address: *const () = match entry.value {
+        Value::Big(big) => Arc::as_ptr(big).cast(),
+        value => value.bytes().as_ptr().cast(),
+    };
     let mut text = format!("Value at:{address:p} refcount:1 encoding:{encoding}");
     if ctx.args.len() == 3 {
-        text.push_str(&format!(" serializedlength:{}", serialized_len(entry.value.bytes())));
+        let len = match entry.kind {
+            Type::String => serialized_len(entry.value.bytes()),
+            _ => types::collection::saved_len(entry.value),
+        };
+        text.push_str(&format!(" serializedlength:{len}"));
     }
     text.push_str(&format!(" lru:{stamp} lru_seconds_idle:{}", ctx.ks.idle_seconds(stamp)));
     ctx.reply.simple(text);
@@ -127,7 +136,7 @@ fn serialized_len(value: &[u8]) -> usize {
 
 /// The digest of all entries, through the shards locked for this command.
 fn digest_of_all(ctx: &mut Ctx<'_>) -> Digest {
-    let mut digest = Digest::default();
+    let (mut digest, now) = (Digest::default(), ctx.now());
     for db in (0..).map(base::DbIndex) {
         let Some(space) = ctx.ks.space_of(db) else { break };
         if ctx.ks.len(space) == 0 {
@@ -135,7 +144,7 @@ fn digest_of_all(ctx: &mut Ctx<'_>) -> Digest {
         }
         let (mut entries, mut cursor) = (Digest::default(), Some(0));
         while let Some(at) = cursor {
-            cursor = ctx.ks.scan(space, at, &mut |entry| entries.add_entry(Digest::of_entry(entry))).next;
+            cursor = ctx.ks.scan(space, at, &mut |entry| entries.add_entry(Digest::of_entry(entry, now))).next;
         }
         digest.add_database(db, entries);
     }
@@ -143,10 +152,10 @@ fn digest_of_all(ctx: &mut Ctx<'_>) -> Digest {
 }
 
 fn digest_value(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let mut digests = Vec::new();
+    let (mut digests, now) = (Vec::new(), ctx.now());
     for index in 2..ctx.args.len() {
         let key = ctx.key(index);
-        digests.push(ctx.ks.peek(&key)?.map(|entry| Digest::of_value(&entry)).unwrap_or_default());
+        digests.push(ctx.ks.peek(&key)?.map(|entry| Digest::of_value(&entry, now)).unwrap_or_default());
     }
     ctx.reply.array(digests.len());
     digests.iter().for_each(|digest| ctx.reply.simple(digest.to_string()));

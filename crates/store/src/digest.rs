@@ -6,7 +6,10 @@
 //! mix(d, bytes)    d = sha1(d xor sha1(bytes))      the order of calls matters
 //! add(d, bytes)    d = d xor sha1(bytes)            it does not
 //!
-//! value            mix type as four bytes, most significant first; mix the string; add "!!expire!!" if it expires
+//! value            mix type as four bytes, most significant first; then what it holds; add "!!expire!!" if it expires
+//! string           mix it
+//! set              add every member
+//! hash             for each field: add the digest of (mix field, mix value)
 //! entry            mix the key, then all of its value
 //! data set         for every database with entries, ascending: mix its number, then add every entry's digest
 //! ```
@@ -14,27 +17,30 @@
 //! It says whether an entry expires, not when. [`Store::digest`], by which tests compare stores, adds the time.
 
 use crate::store::Store;
+use base::integer::IntegerText;
 use base::{DbIndex, UnixMs};
 use engine::{Engine, Entry, Type};
 use sha1::{Digest as _, Sha1};
+use value::hash::{Cell, View};
+use value::set;
 
 /// A digest of a value, an entry or a data set; zero is that of nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Digest([u8; 20]);
 
 impl Digest {
-    /// The digest of an entry without its key: DEBUG DIGEST-VALUE.
-    pub fn of_value(entry: &Entry<'_>) -> Self {
+    /// The digest of an entry without its key, fields of hashes that are due at `now` left out: DEBUG DIGEST-VALUE.
+    pub fn of_value(entry: &Entry<'_>, now: UnixMs) -> Self {
         let mut digest = Self::default();
-        digest.mix_value(entry);
+        digest.mix_value(entry, now);
         digest
     }
 
-    /// The digest of an entry.
-    pub fn of_entry(entry: &Entry<'_>) -> Self {
+    /// The digest of an entry, fields of hashes that are due at `now` left out.
+    pub fn of_entry(entry: &Entry<'_>, now: UnixMs) -> Self {
         let mut digest = Self::default();
         digest.mix(entry.key);
-        digest.mix_value(entry);
+        digest.mix_value(entry, now);
         digest
     }
 
@@ -50,14 +56,40 @@ impl Digest {
         self.toggle(entries.0);
     }
 
-    fn mix_value(&mut self, entry: &Entry<'_>) {
+    fn mix_value(&mut self, entry: &Entry<'_>, now: UnixMs) {
         self.mix(&(entry.kind as u32).to_be_bytes());
         match entry.kind {
             Type::String => self.mix(entry.value.bytes()),
-            Type::List | Type::Set | Type::Zset | Type::Hash | Type::Stream => unreachable!("no command makes one yet"),
+            Type::Hash => self.add_fields(entry, now),
+            Type::Set => self.add_set(set::View::of(entry.encoding, entry.value.stored())),
+            Type::List | Type::Zset | Type::Stream => unreachable!("no command makes one yet"),
         }
         if entry.expire_at.is_some() {
             self.add(b"!!expire!!");
+        }
+    }
+
+    fn add_set(&mut self, set: set::View<'_>) {
+        set.iter().for_each(|member| self.add(member.bytes(&mut IntegerText::default())));
+    }
+
+    fn add_fields(&mut self, entry: &Entry<'_>, now: UnixMs) {
+        for cell in fields(entry, now) {
+            let mut field = Self::default();
+            field.mix(cell.field);
+            field.mix(cell.value);
+            self.add(&field.0);
+        }
+    }
+
+    /// What the digest of an entry leaves out: when it expires, and when its fields are due.
+    fn mix_times(&mut self, entry: &Entry<'_>, now: UnixMs) {
+        self.mix(&entry.expire_at.unwrap_or(UnixMs::MAX).to_be_bytes());
+        for cell in fields(entry, now) {
+            let mut time = Self::default();
+            time.mix(cell.field);
+            time.mix(&cell.expire_at.unwrap_or(UnixMs::MAX).to_be_bytes());
+            self.add(&time.0);
         }
     }
 
@@ -75,6 +107,17 @@ impl Digest {
     }
 }
 
+/// The fields of a hash that are not due; none of an entry of another type.
+fn fields<'a>(entry: &Entry<'a>, now: UnixMs) -> impl Iterator<Item = Cell<'a>> {
+    let view = (entry.kind == Type::Hash).then(|| View::of(entry.encoding, entry.value.stored()));
+    view.into_iter().flat_map(|view| view.iter()).filter(move |cell| !cell.is_due(now))
+}
+
+/// Whether a client finds nothing there: its time has come, or that of all its fields.
+fn is_absent(entry: &Entry<'_>, now: UnixMs) -> bool {
+    entry.is_expired(now) || entry.kind == Type::Hash && fields(entry, now).next().is_none()
+}
+
 impl std::fmt::Display for Digest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -82,8 +125,8 @@ impl std::fmt::Display for Digest {
 }
 
 impl Store {
-    /// The digest of all databases at `now`, with the times of expiration: entries expired by then do not count. Shards are
-    /// visited one after the other.
+    /// The digest of all databases at `now`, with all times: entries and fields whose time has come
+    /// do not count. Shards are visited one after the other.
     pub fn digest(&self, now: UnixMs) -> Digest {
         let mut digest = Digest::default();
         for db in (0..self.spaces.count() as u32).map(DbIndex) {
@@ -95,9 +138,9 @@ impl Store {
                     from = shard
                         .engine
                         .scan(space, bound, &mut |entry| {
-                            if !entry.is_expired(now) {
-                                let mut timed = Digest::of_entry(entry);
-                                timed.mix(&entry.expire_at.unwrap_or(UnixMs::MAX).to_be_bytes());
+                            if !is_absent(entry, now) {
+                                let mut timed = Digest::of_entry(entry, now);
+                                timed.mix_times(entry, now);
                                 entries.add_entry(timed);
                                 count += 1;
                             }
@@ -118,9 +161,37 @@ impl Store {
 mod tests {
     use super::*;
     use engine::{Encoding, Type, Value};
+    use value::hash::{TIMED, UNTIMED};
 
     fn entry<'a>(key: &'a [u8], value: &'a [u8], expire_at: Option<UnixMs>) -> Entry<'a> {
         Entry { key, kind: Type::String, encoding: Encoding::PLAIN, value: Value::Bytes(value), expire_at, stamp: 0 }
+    }
+
+    /// What Valkey 9.1.2 answers for the same hashes. Times of fields are seen by our own digest alone; fields that are due
+    /// are seen by none.
+    #[test]
+    fn fields_count_until_they_are_due() {
+        let hash = |packed, encoding| Entry {
+            kind: Type::Hash,
+            encoding,
+            value: Value::Bytes(packed),
+            ..entry(b"h", b"", None)
+        };
+        let one = hash(b"\x01\x02\x01a1", UNTIMED);
+        let two = hash(b"\x02\x02\x01a1\x02\x01b2", UNTIMED);
+        let timed = hash(b"\x02\x02\x01a1\x03\x01\x50b2", TIMED);
+        assert_eq!(Digest::of_value(&one, 0).to_string(), "626a7b57a269f8f179a44902458ecb2f5920d35d");
+        assert_eq!(Digest::of_value(&two, 0).to_string(), "6c8f22b3bf510fdcfd6122dd0f908a80e88243bf");
+        assert_eq!(Digest::of_value(&timed, 0), Digest::of_value(&two, 0));
+        assert_eq!(Digest::of_value(&timed, 0x50), Digest::of_value(&one, 0));
+        let with_times = |entry: &Entry<'_>| {
+            let mut digest = Digest::of_entry(entry, 0);
+            digest.mix_times(entry, 0);
+            digest
+        };
+        assert_ne!(with_times(&timed), with_times(&two));
+        assert!(!is_absent(&timed, 0x50));
+        assert!(is_absent(&hash(b"\x01\x03\x01\x50b2", TIMED), 0x50));
     }
 
     /// What Valkey 9.1.2 answers for the same entries in the same databases.
@@ -132,13 +203,13 @@ mod tests {
             let mut digest = Digest::default();
             for (db, all) in databases {
                 let mut entries = Digest::default();
-                all.iter().for_each(|entry| entries.add_entry(Digest::of_entry(entry)));
+                all.iter().for_each(|entry| entries.add_entry(Digest::of_entry(entry, 0)));
                 digest.add_database(DbIndex(*db), entries);
             }
             digest.to_string()
         };
-        assert_eq!(Digest::of_value(&a).to_string(), "b4fc66738120fba0b5aa500ab5c2bf89cea1c5da");
-        assert_eq!(Digest::of_value(&expiring).to_string(), "d037c4eb8a8b36b602fbced4000daeab0714c1e3");
+        assert_eq!(Digest::of_value(&a, 0).to_string(), "b4fc66738120fba0b5aa500ab5c2bf89cea1c5da");
+        assert_eq!(Digest::of_value(&expiring, 0).to_string(), "d037c4eb8a8b36b602fbced4000daeab0714c1e3");
         assert_eq!(data_set(&[]), "0".repeat(40));
         assert_eq!(data_set(&[(0, &[a])]), "943d800368fb9c0e951138f1bc0e313ac769d91f");
         assert_eq!(data_set(&[(0, &[a, b])]), "2539797405e828ad7a3aa48c536b3eaf2803a421");

@@ -18,6 +18,12 @@ pub enum TypeError {
     /// The stored value is not a finite decimal number.
     #[error("value is not a valid float")]
     NotFloat,
+    /// The field's value is not a decimal 64-bit integer.
+    #[error("hash value is not an integer")]
+    FieldNotInteger,
+    /// The field's value is not a finite decimal number.
+    #[error("hash value is not a float")]
+    FieldNotFloat,
     /// The result would not fit a signed 64-bit integer.
     #[error("increment or decrement would overflow")]
     Overflow,
@@ -36,6 +42,9 @@ pub enum TypeError {
     /// The stored HyperLogLog is damaged.
     #[error("damaged HyperLogLog")]
     CorruptHyperLogLog,
+    /// What elements are to be sorted by is no number.
+    #[error("One or more scores can't be converted into double")]
+    NotSortable,
     /// Source and destination are one key.
     #[error("source and destination objects are the same")]
     SameKey,

@@ -121,7 +121,8 @@ pub struct ExpireCondition {
 }
 
 impl ExpireCondition {
-    fn allows(self, present: Option<UnixMs>, at: UnixMs) -> bool {
+    /// Whether the expiration may become `at` where `present` is what there is.
+    pub(crate) fn allows(self, present: Option<UnixMs>, at: UnixMs) -> bool {
         !(self.if_none && present.is_some()
             || self.if_some && present.is_none()
             || self.if_later && present.is_none_or(|present| at <= present)

@@ -18,11 +18,14 @@ pub mod encoding;
 pub mod error;
 pub mod extended;
 pub mod generic;
+pub mod hash;
 pub mod hyperloglog;
 pub mod kept;
 pub mod lcs;
 pub mod range;
 mod replacement;
+pub mod set;
+pub mod sort;
 pub mod string;
 pub mod walk;
 

@@ -48,6 +48,22 @@ impl TimeUnit {
         self.time(ctx, number)
     }
 
+    /// The argument at `index` as a time in milliseconds since 1970; the number has to be zero at least.
+    pub(crate) fn deadline(self, ctx: &Ctx<'_>, index: usize) -> Result<UnixMs, Stop> {
+        let number = ctx.integer(index)?;
+        if number < 0 {
+            return Err(invalid_time(ctx));
+        }
+        self.time(ctx, number)
+    }
+
+    /// A time in milliseconds since 1970, as this unit shows it at `now`. Only live keys and fields are asked about, so it
+    /// is never past.
+    pub(crate) fn show(self, at: UnixMs, now: UnixMs) -> i64 {
+        let ms = if self.absolute { at } else { left(at, now) };
+        if self.seconds { rounded_seconds(ms) } else { ms }
+    }
+
     /// A number of this unit as a time in milliseconds since 1970.
     fn time(self, ctx: &Ctx<'_>, number: i64) -> Result<UnixMs, Stop> {
         let ms = if self.seconds { number.checked_mul(1000) } else { Some(number) };
@@ -210,7 +226,7 @@ fn pexpireat(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 }
 
 fn set_expiration(ctx: &mut Ctx<'_>, unit: TimeUnit) -> Result<(), Stop> {
-    let condition = condition(ctx)?;
+    let condition = condition(ctx.args.from(3))?;
     let at = unit.time(ctx, ctx.integer(2)?)?;
     let key = ctx.key(1);
     let set = types::generic::expire_at(ctx.ks, &key, at, condition)?;
@@ -218,10 +234,10 @@ fn set_expiration(ctx: &mut Ctx<'_>, unit: TimeUnit) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The options after the time.
-fn condition(ctx: &Ctx<'_>) -> Result<ExpireCondition, Stop> {
+/// The condition in these arguments: the words behind the time.
+pub(super) fn condition<'a>(words: impl Iterator<Item = &'a [u8]>) -> Result<ExpireCondition, Stop> {
     let mut condition = ExpireCondition::default();
-    for word in ctx.args.from(3) {
+    for word in words {
         let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
         let option = match () {
             () if is("nx") => &mut condition.if_none,

@@ -10,6 +10,12 @@ mod client_pause;
 pub mod connection;
 pub mod expiration;
 pub mod generic;
+pub mod hash;
+mod hash_fields;
+pub mod hash_numbers;
+pub mod hash_times;
+pub mod hash_until;
+pub mod hash_walks;
 pub mod hyperloglog;
 pub mod lcs;
 pub mod object;
@@ -18,6 +24,9 @@ pub mod pubsub;
 pub mod pubsub_list;
 pub mod scan;
 mod scanning;
+pub mod set;
+pub mod set_algebra;
+pub mod sort;
 pub mod string;
 pub mod string_numbers;
 pub mod string_ranges;
@@ -35,11 +44,19 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     lcs::COMMANDS,
     bitmap::COMMANDS,
     bitfield::COMMANDS,
+    hash::COMMANDS,
+    hash_numbers::COMMANDS,
+    hash_times::COMMANDS,
+    hash_until::COMMANDS,
+    hash_walks::COMMANDS,
     hyperloglog::COMMANDS,
     generic::COMMANDS,
     expiration::COMMANDS,
     scan::COMMANDS,
     object::COMMANDS,
+    set::COMMANDS,
+    set_algebra::COMMANDS,
+    sort::COMMANDS,
     transactions::COMMANDS,
     connection::COMMANDS,
     client::COMMANDS,

@@ -121,7 +121,11 @@ fn set_key_flags(args: &Args<'_>) -> KeyFlags {
 
 fn set(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let key = ctx.key(1);
-    let options = if ctx.args.len() == 3 { Options::default() } else { Options::parse(ctx, 3, Accepted::BY_SET)? };
+    let options = if ctx.args.len() == 3 {
+        Options::default()
+    } else {
+        Options::parse(ctx, 3..ctx.args.len(), Accepted::BY_SET)?
+    };
     let (value, expiration) = (ctx.value(2), options.expiration(ctx)?);
     if options.get {
         reply_string(ctx)?;
@@ -296,7 +300,7 @@ static GETEX: CommandSpec = CommandSpec {
 };
 
 fn getex(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let options = Options::parse(ctx, 2, Accepted::BY_GETEX)?;
+    let options = Options::parse(ctx, 2..ctx.args.len(), Accepted::BY_GETEX)?;
     let expiration = options.expiration(ctx)?;
     if reply_string(ctx)? {
         let key = ctx.key(1);

@@ -152,7 +152,7 @@ fn msetex(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     if end > ctx.args.len() {
         return Err(error::SYNTAX);
     }
-    let options = Options::parse(ctx, end, Accepted::BY_MSETEX)?;
+    let options = Options::parse(ctx, end..ctx.args.len(), Accepted::BY_MSETEX)?;
     let expiration = options.expiration(ctx)?;
     let outcome = types::string::set_all(ctx.ks, pairs(ctx.args, 2, end), options.condition, expiration)?;
     ctx.reply.integer(i64::from(outcome == SetOutcome::Stored));
