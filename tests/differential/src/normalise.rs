@@ -20,6 +20,8 @@ enum Normaliser {
     Near(i64),
     /// The kind of value, nulls and signs included.
     Kind,
+    /// The same, and the number of elements.
+    Number,
     /// An array of decimal numbers, of the same length.
     Decimals,
     /// The text with every run of digits and hexadecimal addresses taken out.
@@ -61,6 +63,7 @@ impl Normaliser {
             ("unordered", None) => Self::Unordered,
             ("near", Some(distance)) => Self::Near(distance.parse().ok()?),
             ("kind", None) => Self::Kind,
+            ("number", None) => Self::Number,
             ("decimals", None) => Self::Decimals,
             ("masked", None) => Self::Masked,
             ("text", None) => Self::Text,
@@ -89,6 +92,7 @@ impl Normaliser {
             Self::Unordered => shapes::sorted(reference) == shapes::sorted(other),
             Self::Near(distance) => shapes::near(reference, other, distance),
             Self::Kind => shapes::same_kind(reference, other),
+            Self::Number => shapes::same_number(reference, other),
             Self::Decimals => shapes::decimals(reference, other),
             Self::Masked => shapes::masked(reference) == shapes::masked(other),
             Self::Text => shapes::texts(reference, other),

@@ -50,6 +50,10 @@ pub enum Class {
     Count,
     /// An element of a HyperLogLog.
     Element,
+    /// A member of a set.
+    Member,
+    /// How many random elements.
+    RandomCount,
     /// The name of a type.
     Type,
     /// The name of a client.
@@ -65,7 +69,7 @@ pub enum Class {
 }
 
 /// The names of the classes in rules.
-const NAMES: [(&str, Class); 26] = [
+const NAMES: [(&str, Class); 28] = [
     ("key", Class::Key),
     ("value", Class::Value),
     ("message", Class::Message),
@@ -86,6 +90,8 @@ const NAMES: [(&str, Class); 26] = [
     ("cursor", Class::Cursor),
     ("count", Class::Count),
     ("element", Class::Element),
+    ("member", Class::Member),
+    ("randomcount", Class::RandomCount),
     ("type", Class::Type),
     ("clientname", Class::ClientName),
     ("clientid", Class::ClientId),
@@ -316,6 +322,8 @@ impl Class {
             }
             Class::Count => mostly(rng, 8, |rng| decimal(1 + rng.below(2000)), no_count),
             Class::Element => mostly(rng, 20, |rng| decimal(rng.below(10_000)), value),
+            Class::Member => mostly(rng, 8, |rng| decimal(rng.below(30)), value),
+            Class::RandomCount => mostly(rng, 8, |rng| (rng.below(40) as i64 - 20).to_string().into_bytes(), odd),
             Class::Type => mostly(rng, 20, |rng| from(rng, &TYPES), odd),
             Class::ClientName => from(rng, &[b"alice", b"bob", b"", b"two words", b"\x01", b"tab\t", b"name-1"]),
             Class::ClientId => from(rng, &[b"123456789", b"0", b"-1", b"abc", b"", b"9223372036854775807"]),

@@ -25,6 +25,9 @@ pub mod pubsub;
 pub mod pubsub_list;
 pub mod scan;
 mod scanning;
+pub mod set;
+pub mod set_algebra;
+pub mod sort;
 pub mod string;
 pub mod string_numbers;
 pub mod string_ranges;
@@ -52,6 +55,9 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     expiration::COMMANDS,
     scan::COMMANDS,
     object::COMMANDS,
+    set::COMMANDS,
+    set_algebra::COMMANDS,
+    sort::COMMANDS,
     transactions::COMMANDS,
     connection::COMMANDS,
     client::COMMANDS,
