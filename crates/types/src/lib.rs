@@ -22,6 +22,7 @@ pub mod hash;
 pub mod hyperloglog;
 pub mod kept;
 pub mod lcs;
+pub mod list;
 pub mod range;
 mod replacement;
 pub mod set;

@@ -19,6 +19,9 @@ pub mod hash_until;
 pub mod hash_walks;
 pub mod hyperloglog;
 pub mod lcs;
+pub mod list;
+pub mod list_blocking;
+pub mod list_moving;
 pub mod object;
 mod options;
 pub mod pubsub;
@@ -51,6 +54,9 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     hash_until::COMMANDS,
     hash_walks::COMMANDS,
     hyperloglog::COMMANDS,
+    list::COMMANDS,
+    list_moving::COMMANDS,
+    list_blocking::COMMANDS,
     generic::COMMANDS,
     expiration::COMMANDS,
     scan::COMMANDS,
