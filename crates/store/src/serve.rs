@@ -5,7 +5,7 @@
 //!        -> serve their waiters, in order -> append the record -> unlock -> have the answers sent
 //! ```
 //!
-//! V1. The locks cover every key that a waiter of a locked shard reaches ([`Store::lock_beside`]), before anything changes.
+//! V1. The locks cover every key that a waiter of a locked shard reaches (`Store::lock_beside`), before anything changes.
 //! V2. Keys are served in the order in which they were changed, each waiter of a key in the order in which it came, after
 //!     the whole command or transaction. What serving changes is waited for in its turn, behind those.
 //! V3. An answer is sent only when its changes have their place in the log, and is held back with them.
