@@ -12,6 +12,7 @@ use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, NotifyClass, ScanStep,
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use value::Limits;
 
 /// What a worker reuses from command to command.
 #[derive(Default)]
@@ -230,6 +231,8 @@ impl<'s> Txn<'s> {
         }
         let by = self.scratch.client;
         match effect {
+            // FLUSHALL clears one keyspace after the other.
+            Effect::Clear { .. } if self.scratch.notices.last() == Some(&Notice::Flushed) => {}
             Effect::Clear { .. } => self.scratch.notices.push(Notice::Flushed),
             _ => self.scratch.notices.extend(effect.keys().map(|key| Notice::Changed { key: key.bytes.into(), by })),
         }
@@ -395,6 +398,10 @@ impl Keyspace for Txn<'_> {
             buffer.clear();
             self.scratch.buffer = buffer;
         }
+    }
+
+    fn limits(&self) -> Arc<Limits> {
+        Arc::clone(&self.store.packed)
     }
 
     fn may_fetch(&self) -> bool {

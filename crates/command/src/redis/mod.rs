@@ -7,6 +7,7 @@ mod client_filter;
 mod client_line;
 mod client_list;
 mod client_pause;
+pub mod client_tracking;
 pub mod connection;
 pub mod expiration;
 pub mod generic;
@@ -27,6 +28,13 @@ mod scanning;
 pub mod set;
 pub mod set_algebra;
 pub mod sort;
+pub mod stream;
+pub mod stream_groups;
+mod stream_ids;
+pub mod stream_info;
+pub mod stream_pending;
+pub mod stream_read;
+mod stream_trim;
 pub mod string;
 pub mod string_numbers;
 pub mod string_ranges;
@@ -50,6 +58,11 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     hash_until::COMMANDS,
     hash_walks::COMMANDS,
     hyperloglog::COMMANDS,
+    stream::COMMANDS,
+    stream_read::COMMANDS,
+    stream_groups::COMMANDS,
+    stream_pending::COMMANDS,
+    stream_info::COMMANDS,
     generic::COMMANDS,
     expiration::COMMANDS,
     scan::COMMANDS,
