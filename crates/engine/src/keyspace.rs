@@ -99,6 +99,11 @@ pub trait Keyspace {
         false
     }
 
+    /// Up to where collections are packed, and how big the nodes of streams are.
+    fn limits(&self) -> Arc<value::Limits> {
+        Arc::default()
+    }
+
     /// Entries of the keyspace, expired ones not yet removed included.
     fn len(&self, space: KeyspaceId) -> u64;
 

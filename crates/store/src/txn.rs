@@ -13,6 +13,7 @@ use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, NotifyClass, ScanStep,
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use value::Limits;
 
 /// What a worker reuses from command to command.
 #[derive(Default)]
@@ -435,6 +436,10 @@ impl Keyspace for Txn<'_> {
             buffer.clear();
             self.scratch.buffer = buffer;
         }
+    }
+
+    fn limits(&self) -> Arc<Limits> {
+        Arc::clone(&self.store.packed)
     }
 
     fn may_fetch(&self) -> bool {

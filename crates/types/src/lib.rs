@@ -27,6 +27,7 @@ pub mod range;
 mod replacement;
 pub mod set;
 pub mod sort;
+pub mod stream;
 pub mod string;
 pub mod walk;
 

@@ -31,6 +31,13 @@ mod scanning;
 pub mod set;
 pub mod set_algebra;
 pub mod sort;
+pub mod stream;
+pub mod stream_groups;
+mod stream_ids;
+pub mod stream_info;
+pub mod stream_pending;
+pub mod stream_read;
+mod stream_trim;
 pub mod string;
 pub mod string_numbers;
 pub mod string_ranges;
@@ -57,6 +64,11 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     list::COMMANDS,
     list_moving::COMMANDS,
     list_blocking::COMMANDS,
+    stream::COMMANDS,
+    stream_read::COMMANDS,
+    stream_groups::COMMANDS,
+    stream_pending::COMMANDS,
+    stream_info::COMMANDS,
     generic::COMMANDS,
     expiration::COMMANDS,
     scan::COMMANDS,
