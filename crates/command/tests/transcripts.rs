@@ -46,8 +46,23 @@ fn bit_fields() {
 }
 
 #[test]
+fn sets() {
+    play("sets.txt");
+}
+
+#[test]
+fn sorts() {
+    play("sorts.txt");
+}
+
+#[test]
 fn hashes() {
     play("hashes.txt");
+}
+
+#[test]
+fn streams() {
+    play("streams.txt");
 }
 
 #[test]

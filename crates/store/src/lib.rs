@@ -22,6 +22,7 @@ pub mod log;
 pub mod notices;
 pub mod replay;
 mod score_text;
+pub mod serve;
 pub mod shard;
 pub mod slots;
 pub mod spaces;
@@ -29,6 +30,7 @@ pub mod store;
 mod sync;
 pub mod txn;
 pub mod upkeep;
+pub mod waits;
 pub mod watch;
 
 pub use checkpoint::Cut;

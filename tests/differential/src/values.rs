@@ -50,6 +50,28 @@ pub enum Class {
     Count,
     /// An element of a HyperLogLog.
     Element,
+    /// A member of a set.
+    Member,
+    /// How many random elements.
+    RandomCount,
+    /// A number of a few, or one that is no number.
+    Small,
+    /// The id of an entry of a stream.
+    StreamId,
+    /// The id of a new entry: the later ones are drawn more rarely, so that streams grow.
+    NewId,
+    /// An end of a range of ids.
+    RangeId,
+    /// The id that a stream is read from.
+    ReadId,
+    /// The name of a field.
+    Field,
+    /// The name of a group.
+    Group,
+    /// The name of a consumer.
+    Consumer,
+    /// Milliseconds that an entry has been pending, far from those that pass during a run.
+    MinIdle,
     /// The name of a type.
     Type,
     /// The name of a client.
@@ -70,12 +92,10 @@ pub enum Class {
     LexEnd,
     /// The key of a sorted set all of whose members have one score.
     LexKey,
-    /// A member of a set, a field of a hash: mostly of a few.
-    Member,
 }
 
 /// The names of the classes in rules.
-const NAMES: [(&str, Class); 31] = [
+const NAMES: [(&str, Class); 41] = [
     ("key", Class::Key),
     ("value", Class::Value),
     ("message", Class::Message),
@@ -96,6 +116,17 @@ const NAMES: [(&str, Class); 31] = [
     ("cursor", Class::Cursor),
     ("count", Class::Count),
     ("element", Class::Element),
+    ("member", Class::Member),
+    ("randomcount", Class::RandomCount),
+    ("small", Class::Small),
+    ("streamid", Class::StreamId),
+    ("newid", Class::NewId),
+    ("rangeid", Class::RangeId),
+    ("readid", Class::ReadId),
+    ("field", Class::Field),
+    ("group", Class::Group),
+    ("consumer", Class::Consumer),
+    ("minidle", Class::MinIdle),
     ("type", Class::Type),
     ("clientname", Class::ClientName),
     ("clientid", Class::ClientId),
@@ -106,7 +137,6 @@ const NAMES: [(&str, Class); 31] = [
     ("scoreend", Class::ScoreEnd),
     ("lexend", Class::LexEnd),
     ("lexkey", Class::LexKey),
-    ("member", Class::Member),
 ];
 
 const KEYS: [&[u8]; 12] =
@@ -287,6 +317,34 @@ const SETTINGS: [&[u8]; 16] = [
     b"5%",
 ];
 
+/// Ids at the borders, and what is none to some parsers.
+const ODD_IDS: [&[u8]; 24] = [
+    b"0-0",
+    b"0-*",
+    b"5-*",
+    b"18446744073709551615-18446744073709551615",
+    b"18446744073709551615",
+    b"18446744073709551616",
+    b"1-18446744073709551615",
+    b"1-18446744073709551616",
+    b"+1",
+    b" 1",
+    b"1 ",
+    b"01-01",
+    b"1-",
+    b"-1",
+    b"1--1",
+    b"1--01",
+    b"1-1-1",
+    b"1\x00-1",
+    b"(",
+    b"((1",
+    b"-",
+    b"+",
+    b"",
+    b"x",
+];
+
 /// The first millisecond of 2100: deadlines from here on do not pass.
 pub const YEAR_2100_MS: u64 = 4_102_444_800_000;
 
@@ -331,6 +389,17 @@ impl Class {
             }
             Class::Count => mostly(rng, 8, |rng| decimal(1 + rng.below(2000)), no_count),
             Class::Element => mostly(rng, 20, |rng| decimal(rng.below(10_000)), value),
+            Class::Member => mostly(rng, 8, |rng| decimal(rng.below(30)), value),
+            Class::RandomCount => mostly(rng, 8, |rng| (rng.below(40) as i64 - 20).to_string().into_bytes(), odd),
+            Class::Small => mostly(rng, 20, |rng| decimal(rng.below(8)), int),
+            Class::StreamId => mostly(rng, 30, stream_id, |rng| from(rng, &ODD_IDS)),
+            Class::NewId => mostly(rng, 12, new_id, |rng| from(rng, &ODD_IDS)),
+            Class::RangeId => mostly(rng, 30, range_id, |rng| from(rng, &ODD_IDS)),
+            Class::ReadId => mostly(rng, 4, stream_id, |rng| from(rng, &[b"$", b">", b"0", b"-", b"x"])),
+            Class::Field => from(rng, &[b"f", b"f", b"f", b"g", b""]),
+            Class::Group => from(rng, &[b"g", b"g", b"g", b"h", b""]),
+            Class::Consumer => from(rng, &[b"alice", b"bob", b"carol", b""]),
+            Class::MinIdle => mostly(rng, 20, |rng| from(rng, &[b"0", b"0", b"100000", b"-1"]), odd),
             Class::Type => mostly(rng, 20, |rng| from(rng, &TYPES), odd),
             Class::ClientName => from(rng, &[b"alice", b"bob", b"", b"two words", b"\x01", b"tab\t", b"name-1"]),
             Class::ClientId => from(rng, &[b"123456789", b"0", b"-1", b"abc", b"", b"9223372036854775807"]),
@@ -341,7 +410,6 @@ impl Class {
             Class::ScoreEnd => score_end(rng),
             Class::LexEnd => lex_end(rng),
             Class::LexKey => from(rng, &[b"lex:1", b"lex:2"]),
-            Class::Member => member(rng),
         }
     }
 }
@@ -407,6 +475,31 @@ fn int(rng: &mut Rng) -> Vec<u8> {
     }
 }
 
+fn stream_id(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(4) {
+        0 => decimal(rng.below(12)),
+        _ => format!("{}-{}", rng.below(12), rng.below(3)).into_bytes(),
+    }
+}
+
+fn new_id(rng: &mut Rng) -> Vec<u8> {
+    let ms = rng.below(12).min(rng.below(12));
+    match rng.below(4) {
+        0 => format!("{ms}-*").into_bytes(),
+        1 => decimal(ms),
+        _ => format!("{ms}-{}", rng.below(3)).into_bytes(),
+    }
+}
+
+fn range_id(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(8) {
+        0..=1 => b"-".to_vec(),
+        2..=3 => b"+".to_vec(),
+        4 => [b"(", &stream_id(rng)[..]].concat(),
+        _ => stream_id(rng),
+    }
+}
+
 fn float(rng: &mut Rng) -> Vec<u8> {
     match rng.below(20) {
         0 => from(rng, &ODD_FLOATS),
@@ -444,19 +537,8 @@ fn lex_end(rng: &mut Rng) -> Vec<u8> {
         0 => b"-".to_vec(),
         1 => b"+".to_vec(),
         2 if rng.one_in(4) => from(rng, &[b"", b"a", b"--", b"]a", b"inf"]),
-        3..=4 => [b"(", &member(rng)[..]].concat(),
-        _ => [b"[", &member(rng)[..]].concat(),
-    }
-}
-
-fn member(rng: &mut Rng) -> Vec<u8> {
-    match rng.below(40) {
-        0 => value(rng),
-        // Around the length that ends the packed forms.
-        1 if rng.one_in(4) => vec![b'm'; 63 + rng.below(4) as usize],
-        2..=4 => decimal(rng.below(300)),
-        5 => (rng.next_u64() as i64 >> rng.below(64)).to_string().into_bytes(),
-        _ => format!("m{}", rng.below(24)).into_bytes(),
+        3..=4 => [b"(", &Class::Member.draw(rng)[..]].concat(),
+        _ => [b"[", &Class::Member.draw(rng)[..]].concat(),
     }
 }
 

@@ -7,6 +7,7 @@ mod client_filter;
 mod client_line;
 mod client_list;
 mod client_pause;
+pub mod client_tracking;
 pub mod connection;
 pub mod expiration;
 pub mod generic;
@@ -18,12 +19,25 @@ pub mod hash_until;
 pub mod hash_walks;
 pub mod hyperloglog;
 pub mod lcs;
+pub mod list;
+pub mod list_blocking;
+pub mod list_moving;
 pub mod object;
 mod options;
 pub mod pubsub;
 pub mod pubsub_list;
 pub mod scan;
 mod scanning;
+pub mod set;
+pub mod set_algebra;
+pub mod sort;
+pub mod stream;
+pub mod stream_groups;
+mod stream_ids;
+pub mod stream_info;
+pub mod stream_pending;
+pub mod stream_read;
+mod stream_trim;
 pub mod string;
 pub mod string_numbers;
 pub mod string_ranges;
@@ -56,10 +70,21 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     zset_pop::COMMANDS,
     zset_combine::COMMANDS,
     hyperloglog::COMMANDS,
+    list::COMMANDS,
+    list_moving::COMMANDS,
+    list_blocking::COMMANDS,
+    stream::COMMANDS,
+    stream_read::COMMANDS,
+    stream_groups::COMMANDS,
+    stream_pending::COMMANDS,
+    stream_info::COMMANDS,
     generic::COMMANDS,
     expiration::COMMANDS,
     scan::COMMANDS,
     object::COMMANDS,
+    set::COMMANDS,
+    set_algebra::COMMANDS,
+    sort::COMMANDS,
     transactions::COMMANDS,
     connection::COMMANDS,
     client::COMMANDS,

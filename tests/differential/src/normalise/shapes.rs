@@ -29,6 +29,11 @@ pub fn same_kind(reference: &Value, other: &Value) -> bool {
     }
 }
 
+/// The same kind, with as many elements.
+pub fn same_number(reference: &Value, other: &Value) -> bool {
+    same_kind(reference, other) && reference.items().map(<[_]>::len) == other.items().map(<[_]>::len)
+}
+
 /// Arrays of the same length that hold decimal numbers.
 pub fn decimals(reference: &Value, other: &Value) -> bool {
     let decimal = |value: &Value| matches!(value, Value::Bulk(text) if text.iter().all(u8::is_ascii_digit));
