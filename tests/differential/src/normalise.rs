@@ -16,10 +16,14 @@ use crate::scope::Scope;
 enum Normaliser {
     /// The elements, in any order.
     Unordered,
-    /// Integers on the same side of zero, at most this far apart.
+    /// Fields with their values, in any order, flat or as a map.
+    Pairs,
+    /// Integers on the same side of zero, at most this far apart, alone or each of an array.
     Near(i64),
     /// The kind of value, nulls and signs included.
     Kind,
+    /// The same, and the number of elements.
+    Number,
     /// An array of decimal numbers, of the same length.
     Decimals,
     /// The text with every run of digits and hexadecimal addresses taken out.
@@ -59,8 +63,10 @@ impl Normaliser {
         let mut parts = words.split_whitespace();
         Some(match (parts.next()?, parts.next()) {
             ("unordered", None) => Self::Unordered,
+            ("pairs", None) => Self::Pairs,
             ("near", Some(distance)) => Self::Near(distance.parse().ok()?),
             ("kind", None) => Self::Kind,
+            ("number", None) => Self::Number,
             ("decimals", None) => Self::Decimals,
             ("masked", None) => Self::Masked,
             ("text", None) => Self::Text,
@@ -87,8 +93,10 @@ impl Normaliser {
         }
         match self {
             Self::Unordered => shapes::sorted(reference) == shapes::sorted(other),
+            Self::Pairs => shapes::paired(reference) == shapes::paired(other),
             Self::Near(distance) => shapes::near(reference, other, distance),
             Self::Kind => shapes::same_kind(reference, other),
+            Self::Number => shapes::same_number(reference, other),
             Self::Decimals => shapes::decimals(reference, other),
             Self::Masked => shapes::masked(reference) == shapes::masked(other),
             Self::Text => shapes::texts(reference, other),

@@ -50,6 +50,8 @@ pub enum Class {
     Count,
     /// An element of a HyperLogLog.
     Element,
+    /// A field of a hash.
+    Field,
     /// The name of a type.
     Type,
     /// The name of a client.
@@ -65,7 +67,7 @@ pub enum Class {
 }
 
 /// The names of the classes in rules.
-const NAMES: [(&str, Class); 26] = [
+const NAMES: [(&str, Class); 27] = [
     ("key", Class::Key),
     ("value", Class::Value),
     ("message", Class::Message),
@@ -86,6 +88,7 @@ const NAMES: [(&str, Class); 26] = [
     ("cursor", Class::Cursor),
     ("count", Class::Count),
     ("element", Class::Element),
+    ("field", Class::Field),
     ("type", Class::Type),
     ("clientname", Class::ClientName),
     ("clientid", Class::ClientId),
@@ -96,6 +99,8 @@ const NAMES: [(&str, Class); 26] = [
 
 const KEYS: [&[u8]; 12] =
     [b"a", b"b", b"c", b"d", b"e", b"{t}1", b"{t}2", b"key:0001", b"", b"\x00\xff\r\n", b"two words", b"f"];
+
+const FIELDS: [&[u8]; 10] = [b"f", b"g", b"h", b"i", b"1", b"2", b"name", b"", b"\x00\xff\r\n", b"two words"];
 
 const SMALL_INTS: [&[u8]; 12] = [b"0", b"1", b"-1", b"2", b"3", b"5", b"7", b"10", b"-10", b"100", b"255", b"1000"];
 
@@ -316,6 +321,7 @@ impl Class {
             }
             Class::Count => mostly(rng, 8, |rng| decimal(1 + rng.below(2000)), no_count),
             Class::Element => mostly(rng, 20, |rng| decimal(rng.below(10_000)), value),
+            Class::Field => mostly(rng, 20, |rng| from(rng, &FIELDS), value),
             Class::Type => mostly(rng, 20, |rng| from(rng, &TYPES), odd),
             Class::ClientName => from(rng, &[b"alice", b"bob", b"", b"two words", b"\x01", b"tab\t", b"name-1"]),
             Class::ClientId => from(rng, &[b"123456789", b"0", b"-1", b"abc", b"", b"9223372036854775807"]),
