@@ -29,9 +29,7 @@ pub fn paired(value: &Value) -> Value {
 pub fn near(reference: &Value, other: &Value, distance: i64) -> bool {
     match (reference, other) {
         (Value::Int(a), Value::Int(b)) if *a >= 0 && *b >= 0 => a.abs_diff(*b) <= distance.unsigned_abs(),
-        (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| near(a, b, distance))
-        }
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| near(a, b, distance)),
         _ => reference == other,
     }
 }
