@@ -3,6 +3,7 @@
 
 mod checkpoint;
 mod clocks;
+mod collections;
 mod fake_log;
 mod harness;
 mod loading;

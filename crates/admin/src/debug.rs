@@ -8,6 +8,7 @@ use command::clients::Address;
 use command::spec::Docs;
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
 use config::DebugCommand;
+use engine::{Type, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Digest, Store};
@@ -95,10 +96,18 @@ fn sleep(ctx: &mut Ctx<'_>) {
 fn object(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let key = ctx.key(2);
     let Some(entry) = ctx.ks.peek(&key)? else { return Err(error::NO_SUCH_KEY) };
-    let (address, encoding, stamp) = (entry.value.bytes().as_ptr(), types::encoding::name(&entry), entry.stamp);
+    let (encoding, stamp) = (types::encoding::name(&entry), entry.stamp);
+    let address: *const () = match entry.value {
+        Value::Big(big) => Arc::as_ptr(big).cast(),
+        value => value.bytes().as_ptr().cast(),
+    };
     let mut text = format!("Value at:{address:p} refcount:1 encoding:{encoding}");
     if ctx.args.len() == 3 {
-        text.push_str(&format!(" serializedlength:{}", serialized_len(entry.value.bytes())));
+        let len = match entry.kind {
+            Type::String => serialized_len(entry.value.bytes()),
+            _ => types::collection::saved_len(entry.value),
+        };
+        text.push_str(&format!(" serializedlength:{len}"));
     }
     text.push_str(&format!(" lru:{stamp} lru_seconds_idle:{}", ctx.ks.idle_seconds(stamp)));
     ctx.reply.simple(text);

@@ -51,9 +51,9 @@ impl<'a> Args<'a> {
     }
 
     /// The arguments from `from` on.
-    pub fn from(&self, from: usize) -> impl Iterator<Item = &'a [u8]> + Clone + use<'a> {
+    pub fn from(&self, from: usize) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
         let args = *self;
-        (from..args.len()).filter_map(move |index| args.bytes(index))
+        (from..args.len()).map(move |index| args.bytes(index).unwrap_or_default())
     }
 
     /// Copies the request, to run it later; big arguments are shared.

@@ -10,6 +10,7 @@
 //!     moment since the last turn.
 //! L3. A killed connection leaves the registry at once, so that a CLIENT LIST after CLIENT KILL does not show it.
 
+use crate::session::CachingMode;
 use crate::stats::Counter;
 use crate::{CommandTable, Session};
 use base::{DbIndex, UnixMs};
@@ -76,6 +77,12 @@ bitflags::bitflags! {
         const BLOCKED = 1 << 7;
         /// Has subscriptions.
         const SUBSCRIBER = 1 << 8;
+        /// The keys it reads are tracked.
+        const TRACKING = 1 << 9;
+        /// Whom it is redirected to is gone.
+        const REDIRECTION_BROKEN = 1 << 10;
+        /// It is told of all keys with its prefixes.
+        const BROADCAST = 1 << 11;
     }
 }
 
@@ -147,6 +154,8 @@ pub struct ClientInfo {
     /// Subscriptions by kind.
     subscribed: [AtomicUsize; 3],
     subscription_bytes: AtomicUsize,
+    /// The client that is told what this one has to forget: 0 for itself, -1 while nothing is tracked.
+    redirect: AtomicI64,
     /// Set by whoever changes a key that the connection watches.
     watch_broken: Mutex<Option<Arc<AtomicBool>>>,
     input_bytes: AtomicUsize,
@@ -182,6 +191,7 @@ impl ClientInfo {
             watched: AtomicUsize::new(0),
             subscribed: Default::default(),
             subscription_bytes: AtomicUsize::new(0),
+            redirect: AtomicI64::new(-1),
             watch_broken: Mutex::default(),
             input_bytes: AtomicUsize::new(0),
             receiving_bytes: AtomicUsize::new(0),
@@ -236,6 +246,18 @@ impl ClientInfo {
         }
         let bytes = subscriptions.map_or(0, |all| all.held_bytes());
         self.subscription_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Publishes how the keys it reads are tracked.
+    pub fn update_tracking(&self, session: &Session) {
+        let redirect = session.tracking.as_ref().map_or(-1, |caching| caching.redirect.cast_signed());
+        self.redirect.store(redirect, Ordering::Relaxed);
+        self.flags.store(flags_of(session).bits(), Ordering::Relaxed);
+    }
+
+    /// The client that is told what this one has to forget: 0 for itself, -1 while nothing is tracked.
+    pub fn redirect(&self) -> i64 {
+        self.redirect.load(Ordering::Relaxed)
     }
 
     /// How many channels, patterns and shard channels it has subscribed to.
@@ -408,6 +430,11 @@ fn flags_of(session: &Session) -> ClientFlags {
     flags.set(ClientFlags::NO_EVICT, session.no_evict);
     flags.set(ClientFlags::NO_TOUCH, session.no_touch);
     flags.set(ClientFlags::CAN_REDIRECT, session.can_redirect);
+    if let Some(caching) = &session.tracking {
+        flags |= ClientFlags::TRACKING;
+        flags.set(ClientFlags::REDIRECTION_BROKEN, caching.is_broken);
+        flags.set(ClientFlags::BROADCAST, caching.mode == CachingMode::Broadcast);
+    }
     flags
 }
 
@@ -540,6 +567,11 @@ impl Clients {
             closer.wake(info.worker);
         }
         true
+    }
+
+    /// The connection with this number.
+    pub fn find(&self, id: u64) -> Option<Arc<ClientInfo>> {
+        self.registry.lock().get(&id).cloned()
     }
 
     /// The connections in the order they came.

@@ -100,6 +100,8 @@ pub const SAME_KEY: Stop = Stop::error("ERR source and destination objects are t
 pub const REPLY_TOO_LONG: Stop = Stop::error("ERR the reply would be longer than 192 MB");
 /// Not a 32-bit integer, where one is asked for.
 pub const NOT_INT32: Stop = Stop::error("ERR value is out of range, value must between -2147483648 and 2147483647");
+/// No integer, or one below zero, where a count is asked for.
+pub const NOT_POSITIVE: Stop = Stop::error("ERR value is out of range, must be positive");
 /// Options that do not fit together, or none that is known.
 pub const SYNTAX: Stop = Stop::error("ERR syntax error");
 /// The key has to be there.

@@ -432,6 +432,8 @@ pub enum ArgumentKind {
     Key(usize),
     /// A glob pattern.
     Pattern,
+    /// A pattern that leads to keys, of the key specification with this index.
+    KeyPattern(usize),
     /// A time as seconds or milliseconds since 1970.
     UnixTime,
     /// Only its token.
@@ -480,6 +482,11 @@ impl Argument {
     /// A glob pattern.
     pub const fn pattern(name: &'static str) -> Self {
         Self::of(name, ArgumentKind::Pattern)
+    }
+
+    /// A pattern that leads to keys, of the key specification with this index.
+    pub const fn key_pattern(name: &'static str, spec: usize) -> Self {
+        Self::of(name, ArgumentKind::KeyPattern(spec))
     }
 
     /// A time since 1970.

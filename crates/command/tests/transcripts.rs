@@ -41,6 +41,16 @@ fn bit_fields() {
 }
 
 #[test]
+fn sets() {
+    play("sets.txt");
+}
+
+#[test]
+fn sorts() {
+    play("sorts.txt");
+}
+
+#[test]
 fn hashes() {
     play("hashes.txt");
 }

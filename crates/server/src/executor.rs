@@ -11,7 +11,7 @@
 
 use crate::blocked::Blocked;
 use crate::connection::Connection;
-use crate::deliver::{DELIVERED_BYTES_MAX, deliver};
+use crate::deliver::{DELIVERED_BYTES_MAX, Receivers};
 use crate::turn::{Place, Turn};
 use admin::CommandLog;
 use base::{Lsn, UnixMs};
@@ -23,7 +23,7 @@ use command::{Args, CommandTable, Host, Session};
 use config::{OutputLimit, Settings};
 use parking_lot::RwLock;
 use proto::{Arguments, Limits, Progress, ProtocolError};
-use push::{Delivery, Outlets};
+use push::{Delivery, Outlets, Tracking};
 use slab::Slab;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -279,6 +279,7 @@ impl Executor {
         self.blocked.remove(id);
         let mut connection = self.connections.try_remove(id)?;
         command::redis::pubsub::leave_all(&mut connection.session, &self.shared.host);
+        command::redis::client_tracking::stop_tracking(&mut connection.session, &self.shared.host);
         if connection.watching {
             self.shared.monitors.fetch_sub(1, Ordering::Relaxed);
         }
@@ -347,8 +348,8 @@ impl Executor {
     /// Delivers messages that have come for connections of this worker: all, or as many as one step may.
     pub fn deliver(&mut self) {
         if self.has_deliveries() {
-            self.shared.outlets.take(self.worker, DELIVERED_BYTES_MAX, &mut self.deliveries);
-            deliver(&mut self.deliveries, &mut self.connections, &mut self.to_send, &self.limits);
+            let output = (&mut self.connections, &mut self.to_send, &self.limits);
+            deliver(self.worker, &self.shared, &mut self.deliveries, output);
         }
     }
 
@@ -629,8 +630,8 @@ impl Executor {
             }
             // What the request has published stands behind its reply, and before that of the next request.
             if self.shared.outlets.has_any(self.worker) {
-                self.shared.outlets.take(self.worker, DELIVERED_BYTES_MAX, &mut self.deliveries);
-                deliver(&mut self.deliveries, &mut self.connections, &mut self.to_send, &self.limits);
+                let output = (&mut self.connections, &mut self.to_send, &self.limits);
+                deliver(self.worker, &self.shared, &mut self.deliveries, output);
             }
         }
         self.stats.commands_processed.add(batch.len() as u64);
@@ -787,4 +788,17 @@ impl Executor {
             }
         }
     }
+}
+
+/// Delivers what has come for the connections of a worker: all, or as much as one step may.
+#[cold]
+fn deliver(
+    worker: usize,
+    shared: &Shared,
+    deliveries: &mut Vec<Delivery>,
+    (connections, to_send, limits): (&mut Slab<Connection>, &mut Vec<usize>, &ClientLimits),
+) {
+    shared.outlets.take(worker, DELIVERED_BYTES_MAX, deliveries);
+    let redirection_is_broken = |client| shared.host.part::<Arc<Tracking>>().redirection_is_broken(client, worker);
+    Receivers { connections, to_send, limits, redirection_is_broken: &redirection_is_broken }.deliver(deliveries);
 }

@@ -6,8 +6,10 @@
 //! mix(d, bytes)    d = sha1(d xor sha1(bytes))      the order of calls matters
 //! add(d, bytes)    d = d xor sha1(bytes)            it does not
 //!
-//! value            mix type as four bytes, most significant first; mix the string; add "!!expire!!" if it expires
-//! hash             mix type; for each field: add the digest of (mix field, mix value)
+//! value            mix type as four bytes, most significant first; then what it holds; add "!!expire!!" if it expires
+//! string           mix it
+//! set              add every member
+//! hash             for each field: add the digest of (mix field, mix value)
 //! entry            mix the key, then all of its value
 //! data set         for every database with entries, ascending: mix its number, then add every entry's digest
 //! ```
@@ -15,10 +17,12 @@
 //! It says whether an entry expires, not when. [`Store::digest`], by which tests compare stores, adds the time.
 
 use crate::store::Store;
+use base::integer::IntegerText;
 use base::{DbIndex, UnixMs};
 use engine::{Engine, Entry, Type};
 use sha1::{Digest as _, Sha1};
 use value::hash::{Cell, View};
+use value::set;
 
 /// A digest of a value, an entry or a data set; zero is that of nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,11 +61,16 @@ impl Digest {
         match entry.kind {
             Type::String => self.mix(entry.value.bytes()),
             Type::Hash => self.add_fields(entry, now),
-            Type::List | Type::Set | Type::Zset | Type::Stream => unreachable!("no command makes one yet"),
+            Type::Set => self.add_set(set::View::of(entry.encoding, entry.value.stored())),
+            Type::List | Type::Zset | Type::Stream => unreachable!("no command makes one yet"),
         }
         if entry.expire_at.is_some() {
             self.add(b"!!expire!!");
         }
+    }
+
+    fn add_set(&mut self, set: set::View<'_>) {
+        set.iter().for_each(|member| self.add(member.bytes(&mut IntegerText::default())));
     }
 
     fn add_fields(&mut self, entry: &Entry<'_>, now: UnixMs) {

@@ -230,6 +230,8 @@ impl<'s> Txn<'s> {
         }
         let by = self.scratch.client;
         match effect {
+            // FLUSHALL clears one keyspace after the other.
+            Effect::Clear { .. } if self.scratch.notices.last() == Some(&Notice::Flushed) => {}
             Effect::Clear { .. } => self.scratch.notices.push(Notice::Flushed),
             _ => self.scratch.notices.extend(effect.keys().map(|key| Notice::Changed { key: key.bytes.into(), by })),
         }

@@ -4,11 +4,12 @@
 use base::clock::ManualClock;
 use base::random::SeededEntropy;
 use base::{DbIndex, KeyspaceId, ShardId};
-use engine::{Effect, Encoding, Engine, Keyspace, Value};
+use engine::{Effect, Encoding, Engine, Key, Keyspace, Type, Value};
 use engine_mem::{EvictionOrder, EvictionPolicy, EvictionScope, StampMode};
 use std::sync::Arc;
 use store::shard::ShardEngine;
 use store::{At, LockSet, Scratch, Store, StoreOptions, Wake, WorkerSet, WriteClass};
+use value::set;
 
 struct NobodyWaits;
 
@@ -20,27 +21,40 @@ const SHARDS: usize = 8;
 const MAX_BYTES: u64 = 8 << 20;
 const KEYS: u64 = 200_000;
 
-fn set(store: &Store, scratch: &mut Scratch, name: &str) -> ShardId {
+fn set_string(store: &Store, scratch: &mut Scratch, name: &str) -> ShardId {
     let value = [b'v'; 100];
+    write(store, scratch, name, value.len(), |key| Effect::Set {
+        key,
+        value: Value::Bytes(&value),
+        encoding: Encoding::PLAIN,
+        expire_at: None,
+    })
+}
+
+/// Evicts if there is need, and applies one effect of about so many bytes.
+fn write<'e>(
+    store: &Store,
+    scratch: &mut Scratch,
+    name: &'e str,
+    bytes: usize,
+    effect: impl FnOnce(Key<'e>) -> Effect<'e>,
+) -> ShardId {
     if store.is_over_budget() {
-        assert_eq!(store.evict(name.len() + value.len(), 0, scratch), Ok(true), "there is something to evict");
+        assert_eq!(store.evict(name.len() + bytes, 0, scratch), Ok(true), "there is something to evict");
     }
     let shard = store.shard_of_bytes(name.as_bytes());
     let at = At { now: 1_000, db: DbIndex(0), touch: false, worker: 0, writes: WriteClass::Any };
     let done = store.commit(scratch, &LockSet::One(shard), &at, |txn| {
         let key = txn.key(name.as_bytes());
-        let value = Value::Bytes(&value);
-        txn.apply(&Effect::Set { key, value, encoding: Encoding::PLAIN, expire_at: None });
+        txn.apply(&effect(key));
         Ok(())
     });
     assert!(done.is_ok(), "nobody else holds the lock");
     shard
 }
 
-/// A stream of new keys three times as long as what fits. What is held stays what fitted at first, and each shard holds its
-/// share of it: shards are of different sizes, and were they to lose equally many, small ones would soon be empty.
-#[test]
-fn memory_stays_full_and_shards_alike() {
+/// A store of few shards that evicts whatever was not used for longest.
+fn bounded() -> Store {
     let store = Store::new(StoreOptions {
         shard_count: SHARDS,
         database_count: 1,
@@ -52,10 +66,18 @@ fn memory_stays_full_and_shards_alike() {
     });
     let policy = EvictionPolicy { scope: EvictionScope::All, order: EvictionOrder::Lru };
     store.set_budget(MAX_BYTES, Some(policy), StampMode::Recency);
+    store
+}
+
+/// A stream of new keys three times as long as what fits. What is held stays what fitted at first, and each shard holds its
+/// share of it: shards are of different sizes, and were they to lose equally many, small ones would soon be empty.
+#[test]
+fn memory_stays_full_and_shards_alike() {
+    let store = bounded();
     let mut scratch = Scratch::default();
     let (mut given, mut full_len) = ([0u64; SHARDS], None);
     for number in 0..KEYS {
-        given[set(&store, &mut scratch, &format!("key:{number:012}")).index()] += 1;
+        given[set_string(&store, &mut scratch, &format!("key:{number:012}")).index()] += 1;
         if full_len.is_none() && store.is_over_budget() {
             full_len = Some(number + 1);
         }
@@ -73,4 +95,31 @@ fn memory_stays_full_and_shards_alike() {
         assert!((0.85..1.15).contains(&ratio), "shard {shard} holds {share:.3} and was given {expected:.3}");
     }
     assert!(store.used_bytes() <= MAX_BYTES + MAX_BYTES / 50, "{} bytes", store.used_bytes());
+}
+
+/// Trees count with all they have allocated, also as they grow, and give it back when they are evicted.
+#[test]
+fn big_collections_are_evicted() {
+    const MEMBERS: u64 = 500;
+    let store = bounded();
+    let mut scratch = Scratch::default();
+    let (mut changes, mut fitted) = (Vec::new(), None);
+    for number in 0..3_000 {
+        changes.clear();
+        (0..MEMBERS).for_each(|member| set::Change::Add(format!("member:{member}").as_bytes()).put(&mut changes));
+        let name = format!("set:{number}");
+        write(&store, &mut scratch, &name, changes.len(), |key| Effect::Edit {
+            key,
+            kind: Type::Set,
+            changes: &changes,
+        });
+        if fitted.is_none() && store.is_over_budget() {
+            fitted = Some(number);
+        }
+        assert!(store.used_bytes() <= MAX_BYTES + MAX_BYTES / 10, "{} bytes", store.used_bytes());
+    }
+    let fitted: u64 = fitted.expect("more was written than fits");
+    assert!(fitted > MAX_BYTES / (MEMBERS * 30), "{fitted} sets fitted");
+    let held: u64 = store.each_shard(|shard| shard.engine.len(KeyspaceId::default())).sum();
+    assert!(held * 10 >= fitted * 8, "{held} sets are held, {fitted} fitted at first");
 }

@@ -1,8 +1,8 @@
 //! What all collections have in common: how they are found, and how they are changed.
 
 use crate::TypeError;
-use engine::{Effect, Encoding, Entry, Key, Keyspace, Type};
-use value::Stored;
+use engine::{Effect, Encoding, Entry, Key, Keyspace, Type, Value};
+use value::{Progress, Stored};
 
 /// The collection in an entry.
 ///
@@ -55,4 +55,21 @@ pub fn edit(ks: &mut dyn Keyspace, key: &Key<'_>, kind: Type, changes: &[u8]) {
     if !changes.is_empty() {
         ks.apply(&Effect::Edit { key: *key, kind, changes });
     }
+}
+
+/// So much of a tree is held as changes while its saved form is measured.
+const MEASURED_AT_ONCE_BYTES: usize = 64 << 10;
+
+/// The bytes that a checkpoint holds of a collection: its buffer, or the changes that build the tree. Of a tree in time to its
+/// size.
+pub fn saved_len(value: Value<'_>) -> usize {
+    let Value::Big(big) = value else { return value.len() };
+    let (mut len, mut changes) = (0usize, Vec::new());
+    let mut progress = Some(Progress::default());
+    while let Some(from) = progress {
+        progress = big.write_changes(from, MEASURED_AT_ONCE_BYTES, &mut changes);
+        len = len.saturating_add(changes.len());
+        changes.clear();
+    }
+    len
 }

@@ -43,6 +43,7 @@ fn collection_name(kind: Type, encoding: Encoding) -> &'static str {
     let is_big = encoding == Encoding::BIG;
     match kind {
         Type::Stream => "stream",
+        Type::Set if encoding == value::set::INTEGERS => "intset",
         // Valkey keeps no times in a listpack.
         Type::Hash if encoding == value::hash::TIMED => "hashtable",
         _ if !is_big => "listpack",

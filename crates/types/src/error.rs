@@ -42,6 +42,9 @@ pub enum TypeError {
     /// The stored HyperLogLog is damaged.
     #[error("damaged HyperLogLog")]
     CorruptHyperLogLog,
+    /// What elements are to be sorted by is no number.
+    #[error("One or more scores can't be converted into double")]
+    NotSortable,
     /// Source and destination are one key.
     #[error("source and destination objects are the same")]
     SameKey,

@@ -24,6 +24,8 @@ pub mod kept;
 pub mod lcs;
 pub mod range;
 mod replacement;
+pub mod set;
+pub mod sort;
 pub mod string;
 pub mod walk;
 

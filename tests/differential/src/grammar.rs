@@ -65,12 +65,14 @@ impl Rule {
 }
 
 /// The families, each with its file. A family that lands adds its line here.
-const FAMILIES: [(&str, &str); 8] = [
+const FAMILIES: [(&str, &str); 10] = [
     ("string", include_str!("../grammar/string.txt")),
     ("bitmap", include_str!("../grammar/bitmap.txt")),
     ("hyperloglog", include_str!("../grammar/hyperloglog.txt")),
     ("generic", include_str!("../grammar/generic.txt")),
     ("hash", include_str!("../grammar/hash.txt")),
+    ("set", include_str!("../grammar/set.txt")),
+    ("sort", include_str!("../grammar/sort.txt")),
     ("transactions", include_str!("../grammar/transactions.txt")),
     ("connection", include_str!("../grammar/connection.txt")),
     ("server", include_str!("../grammar/server.txt")),

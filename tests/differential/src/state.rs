@@ -10,7 +10,8 @@ use crate::target::Kind;
 const DATABASES: usize = 16;
 
 /// The requests compared for every key.
-const QUESTIONS: [&[&str]; 5] = [&["TYPE"], &["GET"], &["HGETALL"], &["PEXPIRETIME"], &["OBJECT", "ENCODING"]];
+const QUESTIONS: [&[&str]; 6] =
+    [&["TYPE"], &["GET"], &["HGETALL"], &["SMEMBERS"], &["PEXPIRETIME"], &["OBJECT", "ENCODING"]];
 
 /// The first difference between the targets, those `without` left out, and the request that shows it.
 pub fn compare(session: &mut Session, without: &[Kind]) -> Option<(Step, Mismatch)> {

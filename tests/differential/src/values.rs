@@ -52,6 +52,10 @@ pub enum Class {
     Element,
     /// A field of a hash.
     Field,
+    /// A member of a set.
+    Member,
+    /// How many random elements.
+    RandomCount,
     /// The name of a type.
     Type,
     /// The name of a client.
@@ -67,7 +71,7 @@ pub enum Class {
 }
 
 /// The names of the classes in rules.
-const NAMES: [(&str, Class); 27] = [
+const NAMES: [(&str, Class); 29] = [
     ("key", Class::Key),
     ("value", Class::Value),
     ("message", Class::Message),
@@ -89,6 +93,8 @@ const NAMES: [(&str, Class); 27] = [
     ("count", Class::Count),
     ("element", Class::Element),
     ("field", Class::Field),
+    ("member", Class::Member),
+    ("randomcount", Class::RandomCount),
     ("type", Class::Type),
     ("clientname", Class::ClientName),
     ("clientid", Class::ClientId),
@@ -322,6 +328,8 @@ impl Class {
             Class::Count => mostly(rng, 8, |rng| decimal(1 + rng.below(2000)), no_count),
             Class::Element => mostly(rng, 20, |rng| decimal(rng.below(10_000)), value),
             Class::Field => mostly(rng, 20, |rng| from(rng, &FIELDS), value),
+            Class::Member => mostly(rng, 8, |rng| decimal(rng.below(30)), value),
+            Class::RandomCount => mostly(rng, 8, |rng| (rng.below(40) as i64 - 20).to_string().into_bytes(), odd),
             Class::Type => mostly(rng, 20, |rng| from(rng, &TYPES), odd),
             Class::ClientName => from(rng, &[b"alice", b"bob", b"", b"two words", b"\x01", b"tab\t", b"name-1"]),
             Class::ClientId => from(rng, &[b"123456789", b"0", b"-1", b"abc", b"", b"9223372036854775807"]),

@@ -74,7 +74,7 @@ fn reply_argument(reply: &mut ReplyBuffer, argument: &Argument) {
         ArgumentKind::Integer => ("integer", &[]),
         ArgumentKind::Double => ("double", &[]),
         ArgumentKind::Key(_) => ("key", &[]),
-        ArgumentKind::Pattern => ("pattern", &[]),
+        ArgumentKind::Pattern | ArgumentKind::KeyPattern(_) => ("pattern", &[]),
         ArgumentKind::UnixTime => ("unix-time", &[]),
         ArgumentKind::PureToken => ("pure-token", &[]),
         ArgumentKind::OneOf(parts) => ("oneof", parts),
@@ -85,7 +85,7 @@ fn reply_argument(reply: &mut ReplyBuffer, argument: &Argument) {
     if parts.is_empty() {
         count += pair(reply, "display_text", argument.display.unwrap_or(argument.name));
     }
-    if let ArgumentKind::Key(spec) = argument.kind {
+    if let ArgumentKind::Key(spec) | ArgumentKind::KeyPattern(spec) = argument.kind {
         reply.bulk(b"key_spec_index");
         reply.integer(spec as i64);
         count += 1;

@@ -7,6 +7,7 @@ mod client_filter;
 mod client_line;
 mod client_list;
 mod client_pause;
+pub mod client_tracking;
 pub mod connection;
 pub mod expiration;
 pub mod generic;
@@ -24,6 +25,9 @@ pub mod pubsub;
 pub mod pubsub_list;
 pub mod scan;
 mod scanning;
+pub mod set;
+pub mod set_algebra;
+pub mod sort;
 pub mod string;
 pub mod string_numbers;
 pub mod string_ranges;
@@ -51,6 +55,9 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     expiration::COMMANDS,
     scan::COMMANDS,
     object::COMMANDS,
+    set::COMMANDS,
+    set_algebra::COMMANDS,
+    sort::COMMANDS,
     transactions::COMMANDS,
     connection::COMMANDS,
     client::COMMANDS,

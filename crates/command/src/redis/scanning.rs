@@ -13,7 +13,6 @@ const TYPE_NAMES: [&str; 6] = ["string", "list", "set", "zset", "hash", "stream"
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scanned {
     Keys,
-    #[expect(dead_code, reason = "sets are on their way")]
     Set,
     Hash,
     Zset,

@@ -13,7 +13,8 @@
 //! ```
 //!
 //! A reply is one line: `+status`, `-error`, `:1`, `"string"`, `nil` (of RESP2, in the place of a string), `nil*` (of an
-//! array), `null` (of RESP3), `txt"verbatim"`, `[array, of]`, `{map: of}`. Where RESP2 and RESP3 differ there are two lines.
+//! array), `null` (of RESP3), `txt"verbatim"`, `[array, of]`, `~[set, of]`, `{map: of}`. Where RESP2 and RESP3 differ there
+//! are two lines.
 
 use super::{Connection, Fetching};
 use proto::Protocol;
@@ -144,6 +145,7 @@ fn show(value: &Value) -> String {
         Value::NullArray => "nil*".to_owned(),
         Value::Null => "null".to_owned(),
         Value::Array(values) => format!("[{}]", list(values)),
+        Value::Set(values) => format!("~[{}]", list(values)),
         Value::Map(pairs) => {
             let pairs = pairs.iter().map(|(key, value)| format!("{}: {}", show(key), show(value)));
             format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))

@@ -3,18 +3,7 @@
 use crate::wire;
 use base::varint;
 
-/// A form that a set can have, the smallest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Form {
-    /// Packed integers.
-    Integers,
-    /// Packed strings.
-    Strings,
-    /// A tree.
-    Tree,
-}
-
-/// One change. In bytes: a tag, then the member with its length, the form or the number (docs/formats/collections.md).
+/// One change. In bytes: a tag, then the member with its length, or the number (docs/formats/collections.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
     /// `SADD`: the member is in the set from now on, if it was not.
@@ -23,9 +12,9 @@ pub enum Change<'a> {
     Remove(&'a [u8]),
     /// All members go, and with them the form: those added next make the set anew.
     Clear,
-    /// The set takes this form, unless it has a greater one: OBJECT ENCODING is to name what Valkey would have. What a set of
-    /// this form cannot hold still makes it grow.
-    Form(Form),
+    /// A packed set is one of strings from now on, even if all of them are integers' texts: OBJECT ENCODING is to name what
+    /// Valkey would have.
+    Strings,
     /// So many members are coming. A set that is too small a form for them takes the next at once.
     Expect(u64),
 }
@@ -33,7 +22,7 @@ pub enum Change<'a> {
 const ADD: u8 = 1;
 const REMOVE: u8 = 2;
 const CLEAR: u8 = 3;
-const FORM: u8 = 4;
+const STRINGS: u8 = 4;
 const EXPECT: u8 = 5;
 
 impl<'a> Change<'a> {
@@ -50,7 +39,7 @@ impl<'a> Change<'a> {
                 wire::put_string(out, member);
             }
             Self::Clear => out.push(CLEAR),
-            Self::Form(form) => out.extend_from_slice(&[FORM, form as u8]),
+            Self::Strings => out.push(STRINGS),
             Self::Expect(members) => {
                 out.push(EXPECT);
                 varint::put(out, members);
@@ -65,12 +54,7 @@ impl<'a> Change<'a> {
             ADD => Some(Self::Add(wire::take_string(from)?)),
             REMOVE => Some(Self::Remove(wire::take_string(from)?)),
             CLEAR => Some(Self::Clear),
-            FORM => match wire::take_byte(from)? {
-                0 => Some(Self::Form(Form::Integers)),
-                1 => Some(Self::Form(Form::Strings)),
-                2 => Some(Self::Form(Form::Tree)),
-                _ => None,
-            },
+            STRINGS => Some(Self::Strings),
             EXPECT => Some(Self::Expect(varint::take(from)?)),
             _ => None,
         }
@@ -84,12 +68,11 @@ mod tests {
     /// The bytes that logs and checkpoints hold: docs/formats/collections.md shows the same.
     #[test]
     fn golden() {
-        let golden: [(Change<'_>, &[u8]); 6] = [
+        let golden: [(Change<'_>, &[u8]); 5] = [
             (Change::Add(b"one"), b"\x01\x03one"),
             (Change::Remove(b""), b"\x02\x00"),
             (Change::Clear, b"\x03"),
-            (Change::Form(Form::Strings), b"\x04\x01"),
-            (Change::Form(Form::Tree), b"\x04\x02"),
+            (Change::Strings, b"\x04"),
             (Change::Expect(300), b"\x05\xac\x02"),
         ];
         for (change, bytes) in golden {
@@ -98,7 +81,7 @@ mod tests {
             assert_eq!(encoded, bytes);
             assert_eq!(Change::take(&mut &bytes[..]), Some(change));
         }
-        for bytes in [&b""[..], b"\x01", b"\x01\x02a", b"\x01\x81\x00a", b"\x04\x03", b"\x05", b"\x06"] {
+        for bytes in [&b""[..], b"\x01", b"\x01\x02a", b"\x01\x81\x00a", b"\x05", b"\x06"] {
             assert_eq!(Change::take(&mut &bytes[..]), None, "{bytes:?}");
         }
     }

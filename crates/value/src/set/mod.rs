@@ -18,7 +18,7 @@ mod tests;
 mod view;
 
 pub use big::Big;
-pub use change::{Change, Form};
+pub use change::Change;
 pub use view::{Iter, Member, View};
 
 use crate::{Encoding, Limits, Slot};
@@ -31,6 +31,14 @@ pub const STRINGS: Encoding = Encoding::PACKED;
 /// Packed integers.
 pub const INTEGERS: Encoding = Encoding(1);
 
+/// A form that a set can have, the smallest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Integers,
+    Strings,
+    Tree,
+}
+
 /// See [`crate::apply`].
 pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> bool {
     let (mut rest, mut expected) = (changes, 1);
@@ -40,7 +48,7 @@ pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> bool {
             Change::Add(member) => add(slot, member, expected),
             Change::Remove(member) => remove(slot, member),
             Change::Clear => slot.shrink(Vec::new(), STRINGS),
-            Change::Form(form) => take_form(slot, form),
+            Change::Strings => take_form(slot, Form::Strings),
             Change::Expect(members) => {
                 expected = members;
                 expect(slot, members);

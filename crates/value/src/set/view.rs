@@ -18,7 +18,7 @@ pub enum View<'a> {
 }
 
 /// One member: its bytes, or the integer they are the text of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Member<'a> {
     /// The bytes. They may be an integer's text as well.
     Text(&'a [u8]),
@@ -33,6 +33,15 @@ impl Member<'_> {
         match self {
             Self::Text(text) => text,
             Self::Integer(integer) => room.format(*integer),
+        }
+    }
+
+    /// The same member in the one form that equal members share: an integer if it can be one.
+    #[inline]
+    pub fn canonical(self) -> Self {
+        match self {
+            Self::Text(text) => parse_integer(text).map_or(self, Self::Integer),
+            Self::Integer(_) => self,
         }
     }
 }
@@ -71,6 +80,15 @@ impl<'a> View<'a> {
             Self::Integers(integers) => parse_integer(member).is_some_and(|integer| integers.find(integer).is_ok()),
             Self::Strings(strings) => strings.contains(member),
             Self::Big(big) => big.contains(member),
+        }
+    }
+
+    /// Whether this member, of another set perhaps, is there.
+    #[inline]
+    pub fn contains_member(&self, member: Member<'_>) -> bool {
+        match (self, member) {
+            (Self::Integers(integers), Member::Integer(integer)) => integers.find(integer).is_ok(),
+            _ => self.contains(member.bytes(&mut IntegerText::default())),
         }
     }
 

@@ -1,0 +1,355 @@
+//! Sets, one at a time.
+
+use super::scanning::{self, Found, ScanOptions, Scanned};
+use crate::error::{self, Stop};
+use crate::spec::{Argument, Docs};
+use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
+use base::integer::IntegerText;
+use proto::ReplyBuffer;
+use types::set::Member;
+
+/// The rows of this family.
+pub const COMMANDS: &[&CommandSpec] =
+    &[&SADD, &SREM, &SMOVE, &SCARD, &SISMEMBER, &SMISMEMBER, &SMEMBERS, &SSCAN, &SPOP, &SRANDMEMBER];
+
+/// Writes a member, as long as the reply has not grown too long.
+pub(super) fn reply_member(reply: &mut ReplyBuffer, member: Member<'_>) -> Result<(), Stop> {
+    match member {
+        Member::Text(text) => reply.bulk(text),
+        Member::Integer(integer) => reply.bulk_integer(integer),
+    }
+    error::check_reply(reply)
+}
+
+static SADD: CommandSpec = CommandSpec {
+    name: "sadd",
+    arity: -3,
+    flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+    categories: Categories::SET,
+    keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::INSERT))],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Adds members to a set, which is made if it is absent.",
+        since: "1.0.0",
+        group: "set",
+        complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
+        history: &[("2.4.0", "Takes several members.")],
+        arguments: &[Argument::key("key", 0), Argument::string("member").repeated()],
+        ..Docs::NONE
+    },
+    run: Run::Call(sadd),
+};
+
+fn sadd(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let key = ctx.key(1);
+    let added = types::set::add(ctx.ks, &key, ctx.args.from(2))?;
+    ctx.reply.integer(added as i64);
+    Ok(())
+}
+
+static SREM: CommandSpec = CommandSpec {
+    name: "srem",
+    arity: -3,
+    flags: Flags::WRITE.union(Flags::FAST),
+    categories: Categories::SET,
+    keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::DELETE))],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Removes members from a set, which goes with its last one.",
+        since: "1.0.0",
+        group: "set",
+        complexity: "O(N) where N is the number of members to be removed.",
+        history: &[("2.4.0", "Takes several members.")],
+        arguments: &[Argument::key("key", 0), Argument::string("member").repeated()],
+        ..Docs::NONE
+    },
+    run: Run::Call(srem),
+};
+
+fn srem(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let key = ctx.key(1);
+    let removed = types::set::remove(ctx.ks, &key, ctx.args.from(2))?;
+    ctx.reply.integer(removed as i64);
+    Ok(())
+}
+
+static SMOVE: CommandSpec = CommandSpec {
+    name: "smove",
+    arity: 4,
+    flags: Flags::WRITE.union(Flags::FAST),
+    categories: Categories::SET,
+    keys: &[
+        KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE)),
+        KeySpec::one(2, KeyFlags::RW.union(KeyFlags::INSERT)),
+    ],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Moves a member from one set to another.",
+        since: "1.0.0",
+        group: "set",
+        complexity: "O(1)",
+        arguments: &[Argument::key("source", 0), Argument::key("destination", 1), Argument::string("member")],
+        ..Docs::NONE
+    },
+    run: Run::Call(smove),
+};
+
+fn smove(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let (from, to) = (ctx.key(1), ctx.key(2));
+    let moved = types::set::move_member(ctx.ks, &from, &to, &ctx.args[3])?;
+    ctx.reply.integer(i64::from(moved));
+    Ok(())
+}
+
+static SCARD: CommandSpec = CommandSpec {
+    name: "scard",
+    arity: 2,
+    flags: Flags::READONLY.union(Flags::FAST),
+    categories: Categories::SET,
+    keys: &[KeySpec::one(1, KeyFlags::RO)],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Gives the number of members in a set.",
+        since: "1.0.0",
+        group: "set",
+        complexity: "O(1)",
+        arguments: &[Argument::key("key", 0)],
+        ..Docs::NONE
+    },
+    run: Run::Call(scard),
+};
+
+fn scard(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let key = ctx.key(1);
+    let len = types::set::len(ctx.ks, &key)?;
+    ctx.reply.integer(len as i64);
+    Ok(())
+}
+
+static SISMEMBER: CommandSpec = CommandSpec {
+    name: "sismember",
+    arity: 3,
+    flags: Flags::READONLY.union(Flags::FAST),
+    categories: Categories::SET,
+    keys: &[KeySpec::one(1, KeyFlags::RO)],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Tells whether a set has a member.",
+        since: "1.0.0",
+        group: "set",
+        complexity: "O(1)",
+        arguments: &[Argument::key("key", 0), Argument::string("member")],
+        ..Docs::NONE
+    },
+    run: Run::Call(sismember),
+};
+
+fn sismember(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let key = ctx.key(1);
+    let is_member = types::set::contains(ctx.ks, &key, &ctx.args[2])?;
+    ctx.reply.integer(i64::from(is_member));
+    Ok(())
+}
+
+static SMISMEMBER: CommandSpec = CommandSpec {
+    name: "smismember",
+    arity: -3,
+    flags: Flags::READONLY.union(Flags::FAST),
+    categories: Categories::SET,
+    keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Tells of each of several members whether a set has it.",
+        since: "6.2.0",
+        group: "set",
+        complexity: "O(N) where N is the number of elements being checked for membership",
+        arguments: &[Argument::key("key", 0), Argument::string("member").repeated()],
+        ..Docs::NONE
+    },
+    run: Run::Call(smismember),
+};
+
+fn smismember(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let key = ctx.key(1);
+    let members = ctx.args.from(2);
+    let set = types::set::read(ctx.ks, &key)?;
+    ctx.reply.array(ctx.args.len().saturating_sub(2));
+    for member in members {
+        let is_member = set.is_some_and(|set| set.contains(member));
+        ctx.reply.integer(i64::from(is_member));
+    }
+    Ok(())
+}
+
+static SMEMBERS: CommandSpec = CommandSpec {
+    name: "smembers",
+    arity: 2,
+    flags: Flags::READONLY,
+    categories: Categories::SET,
+    keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Gives all members of a set.",
+        since: "1.0.0",
+        group: "set",
+        complexity: "O(N) where N is the set cardinality.",
+        tips: &["nondeterministic_output_order"],
+        arguments: &[Argument::key("key", 0)],
+        ..Docs::NONE
+    },
+    run: Run::Call(smembers),
+};
+
+fn smembers(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let key = ctx.key(1);
+    let reply = &mut *ctx.reply;
+    match types::set::read(ctx.ks, &key)? {
+        None => reply.set(0),
+        Some(set) => {
+            reply.set(set.len());
+            set.iter().try_for_each(|member| reply_member(reply, member))?;
+        }
+    }
+    Ok(())
+}
+
+static SSCAN: CommandSpec = CommandSpec {
+    name: "sscan",
+    arity: -3,
+    flags: Flags::READONLY,
+    categories: Categories::SET,
+    keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Walks over the members of a set, a part at each call.",
+        since: "2.8.0",
+        group: "set",
+        complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
+        tips: &["nondeterministic_output"],
+        arguments: &[
+            Argument::key("key", 0),
+            Argument::integer("cursor"),
+            Argument::pattern("pattern").after("MATCH").optional(),
+            Argument::integer("count").after("COUNT").optional(),
+        ],
+        ..Docs::NONE
+    },
+    run: Run::Call(sscan),
+};
+
+fn sscan(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let (key, cursor) = (ctx.key(1), scanning::cursor(ctx, 2)?);
+    let options = ScanOptions::parse(ctx, 3, Scanned::Set);
+    let mut found = Found::default();
+    let mut next = 0;
+    // Of an absent set Valkey does not look at the options.
+    if let Some(set) = types::set::read(ctx.ks, &key)? {
+        let options = options?;
+        next = set.scan(cursor, options.count, &mut |member| {
+            let mut room = IntegerText::default();
+            let member = member.bytes(&mut room);
+            if options.wants(member) {
+                found.push(member);
+            }
+        });
+    }
+    found.reply(next, ctx.reply);
+    Ok(())
+}
+
+static SPOP: CommandSpec = CommandSpec {
+    name: "spop",
+    arity: -2,
+    flags: Flags::WRITE.union(Flags::FAST),
+    categories: Categories::SET,
+    keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE))],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Removes random members from a set and gives them.",
+        since: "1.0.0",
+        group: "set",
+        complexity: "Without the count argument O(1), otherwise O(N) where N is the value of the passed count.",
+        history: &[("3.2.0", "Takes `count`.")],
+        tips: &["nondeterministic_output"],
+        arguments: &[Argument::key("key", 0), Argument::integer("count").since("3.2.0").optional()],
+        ..Docs::NONE
+    },
+    run: Run::Call(spop),
+};
+
+fn spop(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let key = ctx.key(1);
+    let count = match ctx.args.len() {
+        2 => None,
+        3 => Some(ctx.integer(2).ok().and_then(|count| u64::try_from(count).ok()).ok_or(error::NOT_POSITIVE)?),
+        _ => return Err(error::SYNTAX),
+    };
+    let reply = &mut *ctx.reply;
+    let Some(count) = count else {
+        if !types::set::pop_one(ctx.ks, &key, &mut |member| reply_member(reply, member))? {
+            ctx.reply.null();
+        }
+        return Ok(());
+    };
+    let (open, mut popped) = (reply.begin_set(), 0usize);
+    types::set::pop(ctx.ks, &key, count, &mut |member| {
+        popped = popped.saturating_add(1);
+        reply_member(reply, member)
+    })?;
+    reply.end(open, popped);
+    Ok(())
+}
+
+static SRANDMEMBER: CommandSpec = CommandSpec {
+    name: "srandmember",
+    arity: -2,
+    flags: Flags::READONLY,
+    categories: Categories::SET,
+    keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Gives random members of a set.",
+        since: "1.0.0",
+        group: "set",
+        complexity: "Without the count argument O(1), otherwise O(N) where N is the absolute value of the passed count.",
+        history: &[("2.6.0", "Takes `count`.")],
+        tips: &["nondeterministic_output"],
+        arguments: &[Argument::key("key", 0), Argument::integer("count").since("2.6.0").optional()],
+        ..Docs::NONE
+    },
+    run: Run::Call(srandmember),
+};
+
+const NOT_NEGATABLE: Stop =
+    Stop::error("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807");
+
+fn srandmember(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let key = ctx.key(1);
+    let count = match ctx.args.len() {
+        2 => None,
+        3 => Some(ctx.integer(2)?),
+        _ => return Err(error::SYNTAX),
+    };
+    if count == Some(i64::MIN) {
+        return Err(NOT_NEGATABLE);
+    }
+    let reply = &mut *ctx.reply;
+    let Some(count) = count else {
+        if !types::set::random_repeating(ctx.ks, &key, 1, &mut |member| reply_member(reply, member))? {
+            ctx.reply.null();
+        }
+        return Ok(());
+    };
+    let (open, mut shown) = (reply.begin_array(), 0usize);
+    let mut show = |member: Member<'_>| {
+        shown = shown.saturating_add(1);
+        reply_member(reply, member)
+    };
+    if count >= 0 {
+        types::set::random(ctx.ks, &key, count as u64, &mut show)?;
+    } else {
+        types::set::random_repeating(ctx.ks, &key, count.unsigned_abs(), &mut show)?;
+    }
+    reply.end(open, shown);
+    Ok(())
+}

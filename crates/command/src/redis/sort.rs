@@ -1,0 +1,166 @@
+//! SORT: elements in another order, and values of other keys in their place.
+
+use crate::error::{self, Stop};
+use crate::spec::{Argument, Docs, Find};
+use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
+use types::sort::Sorting;
+
+/// The rows of this family.
+pub const COMMANDS: &[&CommandSpec] = &[&SORT, &SORT_RO];
+
+const CATEGORIES: Categories =
+    Categories::SET.union(Categories::SORTED_SET).union(Categories::LIST).union(Categories::DANGEROUS);
+
+const COMPLEXITY: &str = "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number of returned elements. When the elements are not sorted, complexity is O(N).";
+
+const KEY: KeySpec = KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS));
+
+const PATTERN_KEYS: KeySpec =
+    KeySpec::unknown(Find::Derived(leads_to_keys), KeyFlags::RO.union(KeyFlags::ACCESS))
+        .noting("For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the content of the key we sort");
+
+const DESTINATION: KeySpec = KeySpec::unknown(Find::Rule(destination), KeyFlags::OW.union(KeyFlags::UPDATE))
+    .noting("For the optional STORE keyword. It is marked 'unknown' because the keyword can appear anywhere in the argument array");
+
+const KEY_ARGUMENT: Argument = Argument::key("key", 0);
+
+const BY: Argument = Argument::key_pattern("by-pattern", 1).after("BY").optional();
+
+const LIMIT: Argument =
+    Argument::block("limit", &[Argument::integer("offset"), Argument::integer("count")]).after("LIMIT").optional();
+
+const GET: Argument = Argument::key_pattern("get-pattern", 1).after("GET").optional().repeated_with_token();
+
+const ORDER: Argument =
+    Argument::one_of("order", &[Argument::word("asc", "ASC"), Argument::word("desc", "DESC")]).optional();
+
+const ALPHA: Argument = Argument::word("sorting", "ALPHA").optional();
+
+static SORT: CommandSpec = CommandSpec {
+    name: "sort",
+    arity: -2,
+    flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::MOVABLEKEYS),
+    categories: CATEGORIES,
+    keys: &[KEY, PATTERN_KEYS, DESTINATION],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Sorts the elements of a list, a set or a sorted set, and gives or stores the result.",
+        since: "1.0.0",
+        group: "generic",
+        complexity: COMPLEXITY,
+        arguments: &[
+            KEY_ARGUMENT,
+            BY,
+            LIMIT,
+            GET,
+            ORDER,
+            ALPHA,
+            Argument::key("destination", 2).after("STORE").optional(),
+        ],
+        ..Docs::NONE
+    },
+    run: Run::Call(sort),
+};
+
+static SORT_RO: CommandSpec = CommandSpec {
+    name: "sort_ro",
+    arity: -2,
+    flags: Flags::READONLY.union(Flags::MOVABLEKEYS),
+    categories: CATEGORIES,
+    keys: &[KEY, PATTERN_KEYS],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Gives the sorted elements of a list, a set or a sorted set.",
+        since: "7.0.0",
+        group: "generic",
+        complexity: COMPLEXITY,
+        arguments: &[KEY_ARGUMENT, BY, LIMIT, GET, ORDER, ALPHA],
+        ..Docs::NONE
+    },
+    run: Run::Call(sort_ro),
+};
+
+/// How many arguments follow an option.
+fn operands(option: &[u8]) -> Option<usize> {
+    const OPERANDS: [(&str, usize); 7] =
+        [("asc", 0), ("desc", 0), ("alpha", 0), ("limit", 2), ("store", 1), ("by", 1), ("get", 1)];
+    OPERANDS.iter().find(|(name, _)| option.eq_ignore_ascii_case(name.as_bytes())).map(|(_, count)| *count)
+}
+
+/// The options from argument 2 on and where they stand, up to the first that is none.
+fn options<'a>(args: &Args<'a>) -> impl Iterator<Item = (usize, &'a [u8])> {
+    let args = *args;
+    let mut at = 2usize;
+    std::iter::from_fn(move || {
+        let (place, option) = (at, args.bytes(at)?);
+        at = at.saturating_add(operands(option)?).saturating_add(1);
+        (at <= args.len()).then_some((place, option))
+    })
+}
+
+/// Whether BY or GET leads to keys that stand nowhere in the request.
+fn leads_to_keys(args: &Args<'_>) -> bool {
+    options(args).any(|(place, option)| {
+        let pattern = &args[place.saturating_add(1)];
+        let is_pattern = option.eq_ignore_ascii_case(b"by") || option.eq_ignore_ascii_case(b"get");
+        is_pattern && types::sort::has_place(pattern)
+    })
+}
+
+/// Where the key after STORE stands, the last one if there are several.
+fn destination(args: &Args<'_>) -> Option<usize> {
+    let stores = options(args).filter(|(_, option)| option.eq_ignore_ascii_case(b"store"));
+    stores.last().map(|(place, _)| place.saturating_add(1))
+}
+
+fn sort(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let (key, sorting) = (ctx.key(1), parse(ctx)?);
+    let Some(to) = destination(&ctx.args) else { return reply(ctx, &sorting) };
+    let to = ctx.key(to);
+    let len = types::sort::sort_and_store(ctx.ks, &key, &sorting, &to)?;
+    ctx.reply.integer(len as i64);
+    Ok(())
+}
+
+fn sort_ro(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let sorting = parse(ctx)?;
+    if destination(&ctx.args).is_some() {
+        return Err(error::SYNTAX);
+    }
+    reply(ctx, &sorting)
+}
+
+fn parse<'a>(ctx: &Ctx<'a>) -> Result<Sorting<'a>, Stop> {
+    let mut sorting = Sorting::default();
+    let mut end = 2usize;
+    for (place, option) in options(&ctx.args) {
+        let (first, second) = (place.saturating_add(1), place.saturating_add(2));
+        end = first.saturating_add(operands(option).unwrap_or(0));
+        match option.to_ascii_lowercase().as_slice() {
+            b"asc" => sorting.descending = false,
+            b"desc" => sorting.descending = true,
+            b"alpha" => sorting.alphabetic = true,
+            b"limit" => sorting.limit = Some((ctx.integer(first)?, ctx.integer(second)?)),
+            b"by" => sorting.by = ctx.args.bytes(first),
+            b"get" => sorting.gets.extend(ctx.args.bytes(first)),
+            _ => {}
+        }
+    }
+    if end == ctx.args.len() { Ok(sorting) } else { Err(error::SYNTAX) }
+}
+
+fn reply(ctx: &mut Ctx<'_>, sorting: &Sorting<'_>) -> Result<(), Stop> {
+    let key = ctx.key(1);
+    let reply = &mut *ctx.reply;
+    let (open, mut shown) = (reply.begin_array(), 0usize);
+    types::sort::sort(ctx.ks, &key, sorting, &mut |value| {
+        shown = shown.saturating_add(1);
+        match value {
+            Some(value) => reply.bulk(value),
+            None => reply.null(),
+        }
+        error::check_reply(reply)
+    })?;
+    reply.end(open, shown);
+    Ok(())
+}
