@@ -50,8 +50,6 @@ pub enum Class {
     Count,
     /// An element of a HyperLogLog.
     Element,
-    /// A field of a hash.
-    Field,
     /// A member of a set.
     Member,
     /// How many random elements.
@@ -86,10 +84,18 @@ pub enum Class {
     Section,
     /// A parameter's value.
     Setting,
+    /// The score of a member of a sorted set; zero has no sign.
+    Score,
+    /// An end of a range of scores.
+    ScoreEnd,
+    /// An end of a range of members by bytes.
+    LexEnd,
+    /// The key of a sorted set all of whose members have one score.
+    LexKey,
 }
 
 /// The names of the classes in rules.
-const NAMES: [(&str, Class); 38] = [
+const NAMES: [(&str, Class); 41] = [
     ("key", Class::Key),
     ("value", Class::Value),
     ("message", Class::Message),
@@ -110,7 +116,6 @@ const NAMES: [(&str, Class); 38] = [
     ("cursor", Class::Cursor),
     ("count", Class::Count),
     ("element", Class::Element),
-    ("field", Class::Field),
     ("member", Class::Member),
     ("randomcount", Class::RandomCount),
     ("small", Class::Small),
@@ -128,12 +133,14 @@ const NAMES: [(&str, Class); 38] = [
     ("commandname", Class::CommandName),
     ("section", Class::Section),
     ("setting", Class::Setting),
+    ("score", Class::Score),
+    ("scoreend", Class::ScoreEnd),
+    ("lexend", Class::LexEnd),
+    ("lexkey", Class::LexKey),
 ];
 
 const KEYS: [&[u8]; 12] =
     [b"a", b"b", b"c", b"d", b"e", b"{t}1", b"{t}2", b"key:0001", b"", b"\x00\xff\r\n", b"two words", b"f"];
-
-const FIELDS: [&[u8]; 10] = [b"f", b"g", b"h", b"i", b"1", b"2", b"name", b"", b"\x00\xff\r\n", b"two words"];
 
 const SMALL_INTS: [&[u8]; 12] = [b"0", b"1", b"-1", b"2", b"3", b"5", b"7", b"10", b"-10", b"100", b"255", b"1000"];
 
@@ -382,7 +389,6 @@ impl Class {
             }
             Class::Count => mostly(rng, 8, |rng| decimal(1 + rng.below(2000)), no_count),
             Class::Element => mostly(rng, 20, |rng| decimal(rng.below(10_000)), value),
-            Class::Field => mostly(rng, 20, |rng| from(rng, &FIELDS), value),
             Class::Member => mostly(rng, 8, |rng| decimal(rng.below(30)), value),
             Class::RandomCount => mostly(rng, 8, |rng| (rng.below(40) as i64 - 20).to_string().into_bytes(), odd),
             Class::Small => mostly(rng, 20, |rng| decimal(rng.below(8)), int),
@@ -400,6 +406,10 @@ impl Class {
             Class::CommandName => mostly(rng, 30, |rng| from(rng, &COMMAND_NAMES), odd),
             Class::Section => from(rng, &SECTIONS),
             Class::Setting => from(rng, &SETTINGS),
+            Class::Score => score(rng),
+            Class::ScoreEnd => score_end(rng),
+            Class::LexEnd => lex_end(rng),
+            Class::LexKey => from(rng, &[b"lex:1", b"lex:2"]),
         }
     }
 }
@@ -497,6 +507,38 @@ fn float(rng: &mut Rng) -> Vec<u8> {
         2..=4 => format!("{}", (rng.unit() - 0.5) * 10f64.powi(rng.below(20) as i32 - 8)).into_bytes(),
         5..=6 => int(rng),
         _ => from(rng, &FLOATS),
+    }
+}
+
+/// Mostly small numbers, so that members meet at one score.
+fn score(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(12) {
+        0 => {
+            from(rng, &[b"inf", b"-inf", b"+inf", b"1e17", b"-1e300", b"0.1", b"1e-7", b"12345678901234567890", b"3.5"])
+        }
+        1 => (rng.next_u64() as i64 >> rng.below(64)).to_string().into_bytes(),
+        2 if rng.one_in(3) => {
+            from(rng, &[b"", b" 1", b"1 ", b"nan", b"0x10", b"1e400", b"1e-400", b"(1", b"one", b"1..5"])
+        }
+        _ => (rng.below(21) as i64 - 10).to_string().into_bytes(),
+    }
+}
+
+fn score_end(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(6) {
+        0 => from(rng, &[b"-inf", b"+inf", b"inf", b"(inf", b"(-inf"]),
+        1..=2 => [b"(", &score(rng)[..]].concat(),
+        _ => score(rng),
+    }
+}
+
+fn lex_end(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(8) {
+        0 => b"-".to_vec(),
+        1 => b"+".to_vec(),
+        2 if rng.one_in(4) => from(rng, &[b"", b"a", b"--", b"]a", b"inf"]),
+        3..=4 => [b"(", &Class::Member.draw(rng)[..]].concat(),
+        _ => [b"[", &Class::Member.draw(rng)[..]].concat(),
     }
 }
 
