@@ -247,33 +247,6 @@ fn expired_entries_are_absent_and_their_removal_is_logged() {
     assert_eq!(held.rest(held.reader), "$-1\r\n");
 }
 
-/// Fields of a hash that are due are absent at once; upkeep removes them, with the key when they were the last, and the log
-/// knows. More fall due together than one step removes.
-#[test]
-fn due_fields_are_absent_and_their_removal_is_logged() {
-    let mut held = Held::new();
-    let fields: Vec<String> = (0..100).map(|number| format!("f{number}")).collect();
-    let pairs = fields.iter().flat_map(|field| [field.as_str(), "v"]);
-    let set: Vec<&str> = ["HSETEX", "k", "PX", "10", "FIELDS", "100"].into_iter().chain(pairs).collect();
-    held.write(&set);
-    held.log.sync();
-    held.rest(held.writer);
-    held.server.clock.advance_ms(20);
-    held.server.executor.begin_turn();
-    assert_eq!(held.read(&["HLEN", "k"]), ":0\r\n");
-    assert_eq!(held.read(&["EXISTS", "k"]), ":1\r\n");
-    held.server.pass_ms(2_000);
-    assert_eq!(held.log.len(), 1 + 4);
-    held.log.sync();
-    assert_eq!(held.read(&["EXISTS", "k"]), ":0\r\n");
-    held.write(&["HSETEX", "k", "PX", "10", "FIELDS", "1", "a", "1"]);
-    held.write(&["HSET", "k", "b", "2"]);
-    held.server.pass_ms(2_000);
-    held.log.sync();
-    assert_eq!(held.read(&["HGETALL", "k"]), "*2\r\n$1\r\nb\r\n$1\r\n2\r\n");
-    assert_eq!(held.log.len(), 5 + 3);
-}
-
 /// What was written before replies were held may not be durable either.
 #[test]
 fn turning_holds_on_holds_what_was_written_before() {
