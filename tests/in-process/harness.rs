@@ -15,6 +15,7 @@ use command::{CommandSpec, CommandTable, Host, Session};
 use config::{Directive, RewriteError, Settings};
 use engine::FetchingEngine;
 use parking_lot::RwLock;
+use push::Outlets;
 use server::connection::Connection;
 use server::executor::{ClientLimits, Executor, Flow, Shared};
 use std::convert::Infallible;
@@ -183,6 +184,7 @@ impl TestServer {
             log,
             monitors: AtomicUsize::new(0),
             show: Box::new(|_| {}),
+            outlets: Arc::new(Outlets::new(1, |_| {})),
             limits: RwLock::new(ClientLimits::of(&settings)),
         });
         let executor = Executor::new(0, shared.clone(), stats);
