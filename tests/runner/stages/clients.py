@@ -34,6 +34,10 @@ def redis_py(_job):
     return [need.python_environment() / "python", "main.py"]
 
 
+def collections(_job):
+    return [need.python_environment() / "python", "main.py"]
+
+
 def go_redis(job):
     go = need.program("go", "golang-go")
     need.apt("wamerican-huge")
@@ -69,7 +73,7 @@ def redis_rs(job):
     return [target / "release" / "onggi-test-redis-rs"]
 
 
-ALL = [Client("redis-py", redis_py), Client("go-redis", go_redis), Client("jedis", jedis), Client("ioredis", ioredis),
+ALL = [Client("redis-py", redis_py), Client("collections", collections), Client("go-redis", go_redis), Client("jedis", jedis), Client("ioredis", ioredis),
        Client("redis-rs", redis_rs)]
 
 
@@ -86,5 +90,5 @@ def pieces(_job):
             for kind in ("onggi", "valkey") for client in ALL]
 
 
-STAGE = Stage("clients", "applications on redis-py, go-redis, Jedis, ioredis and redis-rs load real catalogues", run, pieces,
+STAGE = Stage("clients", "applications on redis-py, Django, go-redis, Jedis, ioredis and redis-rs, with real catalogues", run, pieces,
               measures=True)
