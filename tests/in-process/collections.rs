@@ -3,18 +3,25 @@
 
 use crate::harness::{SHARDS, TestServer, memory};
 
-/// A collection of so many elements, by the requests that build it, and one that changes it.
+/// A type, by the request that adds an element to `k`, and the one that counts them.
 struct Sample {
     kind: &'static str,
     add: fn(usize) -> Vec<String>,
     count: &'static [&'static str],
 }
 
-const SAMPLES: [Sample; 1] = [Sample {
-    kind: "set",
-    add: |number| vec!["SADD".to_owned(), "k".to_owned(), format!("member:{number}")],
-    count: &["SCARD"],
-}];
+const SAMPLES: [Sample; 2] = [
+    Sample {
+        kind: "set",
+        add: |number| ["SADD", "k", &format!("member:{number}")].map(str::to_owned).to_vec(),
+        count: &["SCARD"],
+    },
+    Sample {
+        kind: "hash",
+        add: |number| ["HSET", "k", &format!("field:{number}"), "value"].map(str::to_owned).to_vec(),
+        count: &["HLEN"],
+    },
+];
 
 /// Fits a packed buffer, and does not.
 const SIZES: [usize; 2] = [20, 3000];

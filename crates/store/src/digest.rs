@@ -8,6 +8,7 @@
 //!
 //! value            mix type as four bytes, most significant first; then what it holds; add "!!expire!!" if it expires
 //! string           mix it
+//! list             mix every element, in order
 //! set              add every member
 //! hash             for each field: add the digest of (mix field, mix value)
 //! entry            mix the key, then all of its value
@@ -22,7 +23,7 @@ use base::{DbIndex, UnixMs};
 use engine::{Engine, Entry, Type};
 use sha1::{Digest as _, Sha1};
 use value::hash::{Cell, View};
-use value::set;
+use value::{list, set};
 
 /// A digest of a value, an entry or a data set; zero is that of nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,9 +61,12 @@ impl Digest {
         self.mix(&(entry.kind as u32).to_be_bytes());
         match entry.kind {
             Type::String => self.mix(entry.value.bytes()),
+            Type::List => {
+                list::View::of(entry.encoding, entry.value.stored()).forward(0).for_each(|element| self.mix(element));
+            }
             Type::Hash => self.add_fields(entry, now),
             Type::Set => self.add_set(set::View::of(entry.encoding, entry.value.stored())),
-            Type::List | Type::Zset | Type::Stream => unreachable!("no command makes one yet"),
+            Type::Zset | Type::Stream => unreachable!("no command makes one yet"),
         }
         if entry.expire_at.is_some() {
             self.add(b"!!expire!!");
