@@ -10,9 +10,12 @@
 //!     moment since the last turn.
 //! L3. A killed connection leaves the registry at once, so that a CLIENT LIST after CLIENT KILL does not show it.
 
+use crate::session::CachingMode;
 use crate::stats::Counter;
 use crate::{CommandTable, Session};
 use base::{DbIndex, UnixMs};
+pub use engine::Unblock;
+use engine::WaitState;
 use parking_lot::Mutex;
 use proto::Protocol;
 use push::{Kind, Receiver};
@@ -76,6 +79,12 @@ bitflags::bitflags! {
         const BLOCKED = 1 << 7;
         /// Has subscriptions.
         const SUBSCRIBER = 1 << 8;
+        /// The keys it reads are tracked.
+        const TRACKING = 1 << 9;
+        /// Whom it is redirected to is gone.
+        const REDIRECTION_BROKEN = 1 << 10;
+        /// It is told of all keys with its prefixes.
+        const BROADCAST = 1 << 11;
     }
 }
 
@@ -133,8 +142,8 @@ pub struct ClientInfo {
     slot: AtomicUsize,
     names: Mutex<Names>,
     killed: AtomicBool,
-    /// One of the values below: whether a command waits, and whether its wait is to end.
-    blocked: AtomicU8,
+    /// Whether a command waits, and how its wait ends.
+    pub wait: WaitState,
     last_used_at: AtomicI64,
     last_command: AtomicU32,
     db: AtomicU32,
@@ -147,6 +156,8 @@ pub struct ClientInfo {
     /// Subscriptions by kind.
     subscribed: [AtomicUsize; 3],
     subscription_bytes: AtomicUsize,
+    /// The client that is told what this one has to forget: 0 for itself, -1 while nothing is tracked.
+    redirect: AtomicI64,
     /// Set by whoever changes a key that the connection watches.
     watch_broken: Mutex<Option<Arc<AtomicBool>>>,
     input_bytes: AtomicUsize,
@@ -171,7 +182,7 @@ impl ClientInfo {
             slot: AtomicUsize::new(usize::MAX),
             names: Mutex::default(),
             killed: AtomicBool::new(false),
-            blocked: AtomicU8::new(NOT_BLOCKED),
+            wait: WaitState::default(),
             last_used_at: AtomicI64::new(connected_at),
             last_command: AtomicU32::new(u32::MAX),
             db: AtomicU32::new(0),
@@ -182,6 +193,7 @@ impl ClientInfo {
             watched: AtomicUsize::new(0),
             subscribed: Default::default(),
             subscription_bytes: AtomicUsize::new(0),
+            redirect: AtomicI64::new(-1),
             watch_broken: Mutex::default(),
             input_bytes: AtomicUsize::new(0),
             receiving_bytes: AtomicUsize::new(0),
@@ -238,6 +250,18 @@ impl ClientInfo {
         self.subscription_bytes.store(bytes, Ordering::Relaxed);
     }
 
+    /// Publishes how the keys it reads are tracked.
+    pub fn update_tracking(&self, session: &Session) {
+        let redirect = session.tracking.as_ref().map_or(-1, |caching| caching.redirect.cast_signed());
+        self.redirect.store(redirect, Ordering::Relaxed);
+        self.flags.store(flags_of(session).bits(), Ordering::Relaxed);
+    }
+
+    /// The client that is told what this one has to forget: 0 for itself, -1 while nothing is tracked.
+    pub fn redirect(&self) -> i64 {
+        self.redirect.load(Ordering::Relaxed)
+    }
+
     /// How many channels, patterns and shard channels it has subscribed to.
     pub fn subscribed(&self) -> [usize; 3] {
         self.subscribed.each_ref().map(|count| count.load(Ordering::Relaxed))
@@ -279,7 +303,7 @@ impl ClientInfo {
     pub fn flags(&self) -> ClientFlags {
         let mut flags = ClientFlags::from_bits_truncate(self.flags.load(Ordering::Relaxed));
         flags.set(ClientFlags::WATCH_BROKEN, self.is_watch_broken());
-        flags.set(ClientFlags::BLOCKED, self.is_blocked());
+        flags.set(ClientFlags::BLOCKED, self.wait.is_waiting());
         flags.set(ClientFlags::SUBSCRIBER, self.subscribed() != [0; 3]);
         flags
     }
@@ -326,25 +350,6 @@ impl ClientInfo {
     #[inline]
     pub fn is_killed(&self) -> bool {
         self.killed.load(Ordering::Relaxed)
-    }
-
-    /// A command has begun to wait, or its wait is over. Called by its worker.
-    pub fn set_blocked(&self, is_blocked: bool) {
-        self.blocked.store(if is_blocked { BLOCKED } else { NOT_BLOCKED }, Ordering::Release);
-    }
-
-    /// Whether a command waits.
-    pub fn is_blocked(&self) -> bool {
-        self.blocked.load(Ordering::Acquire) != NOT_BLOCKED
-    }
-
-    /// How the wait is to end, if CLIENT UNBLOCK has asked for it.
-    pub fn unblock_requested(&self) -> Option<Unblock> {
-        match self.blocked.load(Ordering::Acquire) {
-            UNBLOCK_TIMEOUT => Some(Unblock::Timeout),
-            UNBLOCK_ERROR => Some(Unblock::Error),
-            _ => None,
-        }
     }
 
     /// Whole seconds since it connected.
@@ -408,6 +413,11 @@ fn flags_of(session: &Session) -> ClientFlags {
     flags.set(ClientFlags::NO_EVICT, session.no_evict);
     flags.set(ClientFlags::NO_TOUCH, session.no_touch);
     flags.set(ClientFlags::CAN_REDIRECT, session.can_redirect);
+    if let Some(caching) = &session.tracking {
+        flags |= ClientFlags::TRACKING;
+        flags.set(ClientFlags::REDIRECTION_BROKEN, caching.is_broken);
+        flags.set(ClientFlags::BROADCAST, caching.mode == CachingMode::Broadcast);
+    }
     flags
 }
 
@@ -415,28 +425,13 @@ fn seconds_between(earlier: UnixMs, later: UnixMs) -> i64 {
     later.saturating_sub(earlier).max(0) / 1000
 }
 
-/// Values of [`ClientInfo::blocked`].
-const NOT_BLOCKED: u8 = 0;
-const BLOCKED: u8 = 1;
-const UNBLOCK_TIMEOUT: u8 = 2;
-const UNBLOCK_ERROR: u8 = 3;
-
-/// How CLIENT UNBLOCK ends a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unblock {
-    /// As if its time had come.
-    Timeout,
-    /// With an error.
-    Error,
-}
-
 /// Reaches a connection from another thread.
 pub trait Closer: Send + Sync {
     /// Has the worker close the client, soon; nothing happens when it is gone already.
     fn close(&self, worker: usize, id: u64);
 
-    /// Has the worker look for waits that are to end ([`ClientInfo::unblock_requested`]).
-    fn wake(&self, worker: usize);
+    /// Has the worker look how the client's wait has ended, soon.
+    fn end_wait(&self, worker: usize, id: u64);
 }
 
 /// All connections: a part of the [`Host`](crate::Host).
@@ -478,6 +473,11 @@ impl Clients {
     pub fn set_closer(&self, closer: Arc<dyn Closer>) {
         // A second closer would mean two sets of workers; the first stays.
         let _ = self.closer.set(closer);
+    }
+
+    /// How connections are reached; `None` while there are no workers.
+    pub fn closer(&self) -> Option<Arc<dyn Closer>> {
+        self.closer.get().cloned()
     }
 
     /// Sets `maxclients`; connections beyond it stay until they close.
@@ -529,17 +529,18 @@ impl Clients {
     /// Ends the wait of the connection's command, soon. False when it is not there or no command of it waits.
     pub fn unblock(&self, id: u64, how: Unblock) -> bool {
         let Some(info) = self.registry.lock().get(&id).cloned() else { return false };
-        let wanted = match how {
-            Unblock::Timeout => UNBLOCK_TIMEOUT,
-            Unblock::Error => UNBLOCK_ERROR,
-        };
-        if info.blocked.compare_exchange(BLOCKED, wanted, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        if !info.wait.unblock(how) {
             return false;
         }
         if let Some(closer) = self.closer.get() {
-            closer.wake(info.worker);
+            closer.end_wait(info.worker, id);
         }
         true
+    }
+
+    /// The connection with this number.
+    pub fn find(&self, id: u64) -> Option<Arc<ClientInfo>> {
+        self.registry.lock().get(&id).cloned()
     }
 
     /// The connections in the order they came.

@@ -7,7 +7,7 @@ use crate::table::Row;
 use base::{DbIndex, Lsn, UnixMs};
 use engine::WriteClass;
 use push::Subscriptions;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +34,8 @@ pub struct Session {
     pub replies: Replies,
     /// What it has subscribed to; `None` while that is nothing.
     pub subscriptions: Option<Box<Subscriptions>>,
+    /// How the keys it reads are tracked; `None` while they are not.
+    pub tracking: Option<Box<Caching>>,
     /// CLIENT NO-TOUCH: reads do not renew access stamps.
     pub no_touch: bool,
     /// CLIENT NO-EVICT: never closed for the memory of all clients.
@@ -48,6 +50,8 @@ pub struct Session {
     pub held_until: Option<UnixMs>,
     /// The wait of its last command: nothing more runs until it is over.
     pub block: Option<Block>,
+    /// Whether its command runs for the first time.
+    pub attempt: Attempt,
     /// The position in the log after its last write; 0 while it has none.
     pub last_write: Lsn,
     /// Up to where the log has to be durable for what it has been shown so far; 0 while replies do not wait for the log.
@@ -115,6 +119,60 @@ impl Watch {
     }
 }
 
+/// Whether a command runs for the first time, or again because keys that it waits for have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// As a client has sent it.
+    First,
+    /// For a connection that waits; this session only stands in for that connection's.
+    Again,
+    /// Again, and there was nothing for it.
+    InVain,
+}
+
+/// What CLIENT TRACKING has asked for.
+#[derive(Debug, Default)]
+pub struct Caching {
+    /// Which reads are tracked.
+    pub mode: CachingMode,
+    /// CLIENT CACHING has been called for the next command, or transaction.
+    pub is_called: bool,
+    /// The client is not told of its own changes.
+    pub is_noloop: bool,
+    /// The client that is told in place of this one; 0 for none.
+    pub redirect: u64,
+    /// That client is gone.
+    pub is_broken: bool,
+    /// In BCAST mode: the prefixes of the keys it is told of.
+    pub prefixes: BTreeSet<Box<[u8]>>,
+}
+
+/// Which keys a client is told of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CachingMode {
+    /// All it has read.
+    #[default]
+    All,
+    /// Those it has read right behind CLIENT CACHING YES.
+    OptIn,
+    /// Those it has read, but not right behind CLIENT CACHING NO.
+    OptOut,
+    /// All that begin with its prefixes, read or not.
+    Broadcast,
+}
+
+impl Caching {
+    /// Whether what the running command reads is to be remembered.
+    pub fn remembers(&self) -> bool {
+        match self.mode {
+            CachingMode::All => true,
+            CachingMode::OptIn => self.is_called,
+            CachingMode::OptOut => !self.is_called,
+            CachingMode::Broadcast => false,
+        }
+    }
+}
+
 /// What CLIENT REPLY has asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Replies {
@@ -167,6 +225,7 @@ impl Session {
             watch: Watch::default(),
             replies: Replies::On,
             subscriptions: None,
+            tracking: None,
             no_touch: false,
             no_evict: false,
             can_redirect: false,
@@ -174,6 +233,7 @@ impl Session {
             close_after_replies: false,
             held_until: None,
             block: None,
+            attempt: Attempt::First,
             last_write: Lsn(0),
             seen: Lsn(0),
         }

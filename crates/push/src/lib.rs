@@ -1,4 +1,4 @@
-//! Messages to clients that are no replies: publish/subscribe.
+//! Messages to clients that are no replies: publish/subscribe, and what clients that cache are to forget.
 //!
 //! ```text
 //! PUBLISH --> PubSub: who listens? --> a Delivery for each worker with listeners --> Outlet of the worker
@@ -17,8 +17,10 @@ pub mod outlet;
 pub mod pubsub;
 pub mod receivers;
 pub mod subscriptions;
+pub mod tracking;
 
-pub use outlet::{Delivery, Outlets, To};
+pub use outlet::{Content, Delivery, Outlets, To};
 pub use pubsub::{Message, PubSub};
 pub use receivers::Receiver;
 pub use subscriptions::{Kind, Subscriptions};
+pub use tracking::{Invalidation, Tracker, Tracking};

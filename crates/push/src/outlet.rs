@@ -5,6 +5,7 @@
 
 use crate::pubsub::Message;
 use crate::receivers::Receiver;
+use crate::tracking::Invalidation;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,9 +17,25 @@ pub struct Delivery {
     /// Who gets it.
     pub to: To,
     /// What they get.
-    pub message: Arc<Message>,
+    pub content: Content,
     /// Counts the deliveries of the worker.
     pub number: u64,
+}
+
+/// What is delivered.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// A message to subscribers.
+    Message(Arc<Message>),
+    /// Keys to be forgotten.
+    Invalidation {
+        /// The keys.
+        invalidation: Arc<Invalidation>,
+        /// The client that has them, when it has chosen another to be told.
+        redirected_from: Option<Receiver>,
+    },
+    /// Whom the client has chosen to be told in its place is gone.
+    RedirectionBroken,
 }
 
 /// The receivers of a delivery, all of one worker.
@@ -75,7 +92,12 @@ const CONGESTED_BYTES: usize = 8 << 20;
 const RECEIVER_BYTES: usize = 64;
 
 fn weight(delivery: &Delivery) -> usize {
-    (delivery.message.frame.sent_bytes() + RECEIVER_BYTES) * delivery.to.receivers().len()
+    let bytes = match &delivery.content {
+        Content::Message(message) => message.frame.sent_bytes(),
+        Content::Invalidation { invalidation, .. } => invalidation.keys.iter().flatten().map(|key| key.len()).sum(),
+        Content::RedirectionBroken => 0,
+    };
+    (bytes + RECEIVER_BYTES) * delivery.to.receivers().len()
 }
 
 impl Outlets {
@@ -124,11 +146,11 @@ impl Outlets {
         }
     }
 
-    /// Puts a message into the queue of a worker that serves all its receivers; `woken` collects workers to be told.
-    pub(crate) fn push(&self, worker: usize, to: To, message: Arc<Message>, woken: &mut Vec<usize>) {
+    /// Puts content into the queue of a worker that serves all its receivers; `woken` collects workers to be told.
+    pub(crate) fn push(&self, worker: usize, to: To, content: Content, woken: &mut Vec<usize>) {
         let Some(outlet) = self.outlets.get(worker) else { return };
         let mut queue = outlet.queue.lock();
-        let delivery = Delivery { to, message, number: queue.count };
+        let delivery = Delivery { to, content, number: queue.count };
         queue.count += 1;
         queue.weight += weight(&delivery);
         queue.deliveries.push_back(delivery);

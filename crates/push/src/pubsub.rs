@@ -1,6 +1,6 @@
 //! Who subscribes to what, and publishing to them.
 
-use crate::outlet::{Outlets, To};
+use crate::outlet::{Content, Outlets, To};
 use crate::receivers::{Audience, Receiver};
 use crate::subscriptions::{Kind, Subscriptions};
 use base::{Lsn, glob, slot};
@@ -196,7 +196,8 @@ impl<'p> Publication<'p> {
         let frame = PushFrame::with_text(words, text.clone());
         let message = Arc::new(Message { kind, name: name.into(), frame, hold: self.from.hold });
         for (worker, list) in audience.lists() {
-            self.outlets.push(worker, To::Several(list.clone()), message.clone(), &mut self.woken);
+            let content = Content::Message(message.clone());
+            self.outlets.push(worker, To::Several(list.clone()), content, &mut self.woken);
         }
         self.count += audience.len();
     }

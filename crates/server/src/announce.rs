@@ -2,19 +2,22 @@
 
 use base::Lsn;
 use engine::NotifyClass;
-use push::PubSub;
 use push::pubsub::From;
+use push::tracking::Change;
+use push::{PubSub, Tracking};
 use std::sync::Arc;
 use store::{Announce, Notice};
 
 /// Publishes what the store has to tell.
 pub(crate) struct Announcer {
     pub(crate) pubsub: Arc<PubSub>,
+    pub(crate) tracking: Arc<Tracking>,
 }
 
 impl Announce for Announcer {
     fn announce(&self, notices: &[Notice], classes: NotifyClass, hold: Lsn, worker: usize) {
         let from = From { worker, hold };
+        let mut changes = Vec::new();
         for notice in notices {
             match notice {
                 Notice::Event { event, db, key } => {
@@ -33,8 +36,15 @@ impl Announce for Announcer {
                 Notice::Message { channel, text, is_sharded: true } => {
                     self.pubsub.publish_to_shard(channel, text, from);
                 }
-                Notice::Changed { .. } | Notice::Flushed => {}
+                Notice::Changed { key, by } => changes.push(Change { key, by: *by }),
+                Notice::Flushed => {
+                    self.tracking.changed(&std::mem::take(&mut changes), worker);
+                    self.tracking.flushed(worker);
+                }
             }
+        }
+        if !changes.is_empty() {
+            self.tracking.changed(&changes, worker);
         }
     }
 }

@@ -5,52 +5,106 @@
 use crate::connection::Connection;
 use crate::executor::ClientLimits;
 use base::Lsn;
-use push::{Delivery, Message, Receiver};
+use proto::Protocol;
+use push::{Content, Delivery, Invalidation, Message, Receiver};
 use slab::Slab;
 
 /// Output delivered in one step: other connections have their turn in between.
 pub(crate) const DELIVERED_BYTES_MAX: usize = 1 << 20;
 
-/// Gives all deliveries to their receivers, and lists these for sending.
-pub(crate) fn deliver(
-    deliveries: &mut Vec<Delivery>,
-    connections: &mut Slab<Connection>,
-    to_send: &mut Vec<usize>,
-    limits: &ClientLimits,
-) {
-    for delivery in deliveries.drain(..) {
-        for receiver in delivery.to.receivers() {
-            let Some(connection) = receiving(connections, receiver) else { continue };
-            if is_wanted(connection, &delivery) {
-                give(connection, &delivery.message, limits);
-                if !connection.listed {
-                    connection.listed = true;
-                    to_send.push(receiver.slot);
-                }
+/// The channel on which a RESP2 connection is told what the one that has chosen it is to forget.
+const INVALIDATION_CHANNEL: &[u8] = b"__redis__:invalidate";
+
+/// Where deliveries end.
+pub(crate) struct Receivers<'e> {
+    pub(crate) connections: &'e mut Slab<Connection>,
+    /// Connections with output to send; each that gets something is listed.
+    pub(crate) to_send: &'e mut Vec<usize>,
+    pub(crate) limits: &'e ClientLimits,
+    /// Called with a client whose redirection leads nowhere any more.
+    pub(crate) redirection_is_broken: &'e dyn Fn(Receiver),
+}
+
+impl Receivers<'_> {
+    /// Gives all deliveries to their receivers.
+    pub(crate) fn deliver(&mut self, deliveries: &mut Vec<Delivery>) {
+        for delivery in deliveries.drain(..) {
+            for receiver in delivery.to.receivers() {
+                self.deliver_to(*receiver, &delivery);
             }
+        }
+    }
+
+    fn deliver_to(&mut self, receiver: Receiver, delivery: &Delivery) {
+        // Another connection may have its place.
+        let found = self.connections.get_mut(receiver.slot);
+        let Some(connection) = found.filter(|connection| connection.session.id == receiver.client) else {
+            if let Content::Invalidation { redirected_from: Some(origin), .. } = &delivery.content {
+                (self.redirection_is_broken)(*origin);
+            }
+            return;
+        };
+        if connection.reply.len() > self.limits.output_of(&connection.session).hard_bytes {
+            connection.is_overrun = true;
+        } else {
+            match &delivery.content {
+                Content::Message(message) => give_message(connection, message, delivery.number),
+                Content::Invalidation { invalidation, redirected_from } => {
+                    give_invalidation(connection, invalidation, redirected_from.is_some());
+                }
+                Content::RedirectionBroken => give_broken_redirection(connection),
+            }
+        }
+        if !connection.listed {
+            connection.listed = true;
+            self.to_send.push(receiver.slot);
         }
     }
 }
 
-/// The connection that is meant, unless it has closed meanwhile.
-fn receiving<'c>(connections: &'c mut Slab<Connection>, receiver: &Receiver) -> Option<&'c mut Connection> {
-    connections.get_mut(receiver.slot).filter(|connection| connection.session.id == receiver.client)
-}
-
-fn is_wanted(connection: &Connection, delivery: &Delivery) -> bool {
-    let Message { kind, name, .. } = &*delivery.message;
+fn give_message(connection: &mut Connection, message: &Message, delivery: u64) {
     let subscriptions = connection.session.subscriptions.as_deref();
-    subscriptions.is_some_and(|subscriptions| subscriptions.wants(*kind, name, delivery.number))
-}
-
-fn give(connection: &mut Connection, message: &Message, limits: &ClientLimits) {
-    let unsent = connection.reply.len();
-    if unsent > limits.output_of(&connection.session).hard_bytes {
-        connection.is_overrun = true;
+    if !subscriptions.is_some_and(|subscriptions| subscriptions.wants(message.kind, &message.name, delivery)) {
         return;
     }
     if message.hold > Lsn(0) {
-        connection.held.hold(unsent, message.hold);
+        connection.held.hold(connection.reply.len(), message.hold);
     }
     connection.reply.push_frame(&message.frame);
+}
+
+/// RESP2 has no pushes: there only a subscriber that another connection has chosen can be told, as by a message.
+fn give_invalidation(connection: &mut Connection, invalidation: &Invalidation, is_redirected: bool) {
+    let reply = &mut connection.reply;
+    match reply.protocol() {
+        Protocol::Resp3 => {
+            reply.push(2);
+            reply.bulk(b"invalidate");
+        }
+        Protocol::Resp2 if is_redirected && connection.session.subscriptions.is_some() => {
+            reply.push(3);
+            reply.bulk(b"message");
+            reply.bulk(INVALIDATION_CHANNEL);
+        }
+        Protocol::Resp2 => return,
+    }
+    match &invalidation.keys {
+        None => reply.null(),
+        Some(keys) => {
+            reply.array(keys.len());
+            keys.iter().for_each(|key| reply.bulk(key));
+        }
+    }
+}
+
+fn give_broken_redirection(connection: &mut Connection) {
+    let Connection { session, reply, .. } = connection;
+    let Some(caching) = &mut session.tracking else { return };
+    caching.is_broken = true;
+    if reply.protocol() == Protocol::Resp3 {
+        reply.push(2);
+        reply.bulk(b"tracking-redir-broken");
+        reply.integer(caching.redirect.cast_signed());
+    }
+    session.info.update_tracking(session);
 }

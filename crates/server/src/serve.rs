@@ -23,7 +23,7 @@ use config::{Directive, EvictionPolicy, Loaded, MemoryShare, RewriteError, Setti
 use durability::{Cause, Durability, DurabilityError, Parts, Policy, Tell};
 use engine_mem::{EvictionOrder, EvictionScope, StampMode};
 use parking_lot::RwLock;
-use push::{Outlets, PubSub};
+use push::{Outlets, PubSub, Tracking};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd;
@@ -107,9 +107,9 @@ impl Closer for Mailboxes {
         }
     }
 
-    fn wake(&self, worker: usize) {
+    fn end_wait(&self, worker: usize, id: u64) {
         if let Some(mailbox) = self.all().get(worker) {
-            mailbox.wake();
+            mailbox.send(Message::EndWait(id));
         }
     }
 }
@@ -128,6 +128,8 @@ impl Apply for Applied {
         *shared.limits.write() = ClientLimits::of(settings);
         set_budget(&shared.store, settings);
         shared.store.notices.ask_for_events(classes_of(&settings.keyspace_events));
+        let tracking = shared.host.part::<Arc<Tracking>>();
+        tracking.set_keys_max(usize::try_from(settings.tracked_keys_max).unwrap_or(usize::MAX));
         set_packed(&shared.store, settings);
         self.memory.set_limits(client_bytes_max(settings), settings.maxmemory_bytes);
         if let Some(durability) = shared.host.find::<Arc<Durability>>() {
@@ -302,9 +304,17 @@ pub fn serve(
         }
     };
     let receivers = mailboxes.clone();
-    let outlets = Arc::new(Outlets::new(worker_count, move |worker| Closer::wake(&*receivers, worker)));
+    let outlets = Arc::new(Outlets::new(worker_count, move |worker| Wake::wake(&*receivers, WorkerSet::one(worker))));
     let pubsub = Arc::new(PubSub::new(outlets.clone()));
-    store.notices.set_announcer(Arc::new(Announcer { pubsub: pubsub.clone() }));
+    // Weakly: the store owns who announces.
+    let asked = Arc::downgrade(&store);
+    let tracking = Arc::new(Tracking::new(outlets.clone(), move |on| {
+        if let Some(store) = asked.upgrade() {
+            store.notices.ask_for_changes(on);
+        }
+    }));
+    tracking.set_keys_max(usize::try_from(settings.tracked_keys_max).unwrap_or(usize::MAX));
+    store.notices.set_announcer(Arc::new(Announcer { pubsub: pubsub.clone(), tracking: tracking.clone() }));
     store.notices.ask_for_events(classes_of(&settings.keyspace_events));
     let mut host = Host::default();
     if let Some(durability) = &durability {
@@ -322,6 +332,7 @@ pub fn serve(
         .with(Login::default())
         .with(Pause::default())
         .with(pubsub)
+        .with(tracking)
         .with(StringLimit::default())
         .with(SparseLimit::default())
         .with(StampMeaning::default())

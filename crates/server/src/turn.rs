@@ -103,7 +103,7 @@ impl<'t> Turn<'t> {
         let outcome = match place {
             Some(place) if row.has_one_key => catch_unwind(AssertUnwindSafe(|| {
                 request.hashed = Some(place);
-                self.shared.store.commit_one(scratch, place.shard, &at, |txn| request.call(txn))
+                self.shared.store.commit_one(scratch, (place.shard, place.hash), &at, |txn| request.call(txn))
             })),
             _ => catch_unwind(AssertUnwindSafe(|| {
                 request.hashed = place;
@@ -127,6 +127,9 @@ impl<'t> Turn<'t> {
             Err(_) => self.panicked(connection, row, mark),
         }
         let Connection { session, reply, watching, .. } = connection;
+        if let Some(caching) = &mut session.tracking {
+            caching.is_called &= session.transaction.is_some() || self.is_about_client(row);
+        }
         if session.monitor != *watching {
             *watching = session.monitor;
             match watching {
@@ -142,6 +145,12 @@ impl<'t> Turn<'t> {
             block.is_silent = !is_wanted;
         }
         Ok(())
+    }
+
+    /// Whether it is a subcommand of CLIENT, behind which CLIENT CACHING stays in force.
+    #[cold]
+    fn is_about_client(&self, row: &Row) -> bool {
+        self.shared.table.rows().get(row.index as usize).is_some_and(|(name, _)| name.starts_with("client|"))
     }
 
     /// Remembers how far the log had come by the request just run, and has its reply wait for what it shows.

@@ -11,7 +11,7 @@ use command::Ctx;
 use command::clients::{ClientFlags, Clients};
 use command::pause::Pause;
 use durability::Durability;
-use push::{Kind, PubSub};
+use push::{Kind, PubSub, Tracking};
 use std::sync::Arc;
 use store::Store;
 
@@ -67,13 +67,15 @@ pub(super) fn clients(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "maxclients", clients.limit());
     line(text, "client_recent_max_input_buffer", largest(|held| held.input_bytes));
     line(text, "client_recent_max_output_buffer", largest(|held| held.unsent_bytes));
-    line(text, "blocked_clients", all.iter().filter(|client| client.is_blocked()).count());
-    line(text, "tracking_clients", 0);
+    line(text, "blocked_clients", all.iter().filter(|client| client.wait.is_waiting()).count());
+    line(text, "tracking_clients", ctx.host.part::<Arc<Tracking>>().client_count());
     line(text, "pubsub_clients", all.iter().filter(|it| it.flags().contains(ClientFlags::SUBSCRIBER)).count());
     line(text, "watching_clients", watched.len());
     line(text, "clients_in_timeout_table", 0);
     line(text, "total_watched_keys", watched.iter().sum::<usize>());
-    zeros(text, &["total_blocking_keys", "total_blocking_keys_on_nokey"]);
+    let awaited = &ctx.host.part::<Arc<Store>>().awaited_keys;
+    line(text, "total_blocking_keys", awaited.keys());
+    line(text, "total_blocking_keys_on_nokey", awaited.absent());
     let (now, pause) = (ctx.now(), ctx.host.part::<Pause>());
     let paused = match pause.until(now) {
         None => "none",
@@ -328,12 +330,13 @@ pub(super) fn stats(ctx: &mut Ctx<'_>, text: &mut String) {
             "active_defrag_key_misses",
             "total_active_defrag_time",
             "current_active_defrag_time",
-            "tracking_total_keys",
-            "tracking_total_items",
-            "tracking_total_prefixes",
-            "unexpected_error_replies",
         ],
     );
+    let (keys, items, prefixes) = ctx.host.part::<Arc<Tracking>>().counts();
+    line(text, "tracking_total_keys", keys);
+    line(text, "tracking_total_items", items);
+    line(text, "tracking_total_prefixes", prefixes);
+    line(text, "unexpected_error_replies", 0);
     line(text, "total_error_replies", figures.sum_stats(|stats| stats.error_replies.get()));
     line(text, "dump_payload_sanitizations", 0);
     line(text, "total_reads_processed", figures.sum_stats(|stats| stats.reads.get()));

@@ -4,6 +4,7 @@
 use super::client_line::Line;
 use super::client_list::{KILL, LIST};
 use super::client_pause::{PAUSE, UNBLOCK, UNPAUSE};
+use super::client_tracking::{CACHING, GETREDIR, TRACKING, TRACKINGINFO};
 use crate::error::{self, Stop};
 use crate::session::{Replies, Session};
 use crate::spec::{Argument, Docs};
@@ -30,8 +31,10 @@ static CLIENT: CommandSpec = CommandSpec {
         &GETREDIR,
         &HELP,
         &LIST,
+        &TRACKING,
         &TRACKINGINFO,
         &UNPAUSE,
+        &CACHING,
         &CAPA,
         &IMPORT_SOURCE,
         &NO_EVICT,
@@ -247,58 +250,6 @@ pub(super) fn own_command(session: &Session, asking: &'static str) -> &'static s
     if session.running.is_some() { "exec" } else { asking }
 }
 
-static GETREDIR: CommandSpec = CommandSpec {
-    name: "getredir",
-    arity: 2,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::ALLOW_BUSY),
-    categories: Categories::CONNECTION,
-    keys: &[],
-    locks: Locks::None,
-    docs: &Docs {
-        summary: "Tells which connection gets the invalidation messages of this one.",
-        since: "6.0.0",
-        group: "connection",
-        complexity: "O(1)",
-        ..Docs::NONE
-    },
-    run: Run::Call(getredir),
-};
-
-/// -1: keys are not tracked.
-fn getredir(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    ctx.reply.integer(-1);
-    Ok(())
-}
-
-static TRACKINGINFO: CommandSpec = CommandSpec {
-    name: "trackinginfo",
-    arity: 2,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE),
-    categories: Categories::CONNECTION,
-    keys: &[],
-    locks: Locks::None,
-    docs: &Docs {
-        summary: "Tells how the keys this connection reads are tracked.",
-        since: "6.2.0",
-        group: "connection",
-        complexity: "O(1)",
-        ..Docs::NONE
-    },
-    run: Run::Call(trackinginfo),
-};
-
-fn trackinginfo(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    ctx.reply.map(3);
-    ctx.reply.bulk(b"flags");
-    ctx.reply.set(1);
-    ctx.reply.bulk(b"off");
-    ctx.reply.bulk(b"redirect");
-    ctx.reply.integer(-1);
-    ctx.reply.bulk(b"prefixes");
-    ctx.reply.array(0);
-    Ok(())
-}
-
 static IMPORT_SOURCE: CommandSpec = CommandSpec {
     name: "import-source",
     arity: 3,
@@ -437,6 +388,8 @@ fn help(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 const HELP_LINES: &[&str] = &[
     "CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+    "CACHING (YES|NO)",
+    "    Track, or do not track, the keys of the next command.",
     "CAPA <capability> [<capability> ...]",
     "    Name what the client is able to do. Known is REDIRECT: it follows",
     "    redirections.",
@@ -481,6 +434,9 @@ const HELP_LINES: &[&str] = &[
     "    Note the client library's name or version.",
     "SETNAME <name>",
     "    Name this connection.",
+    "TRACKING (ON|OFF) [REDIRECT <number>] [BCAST] [PREFIX <prefix> [...]] [OPTIN]",
+    "         [OPTOUT] [NOLOOP]",
+    "    Tell this connection, or another, when keys that it has read change.",
     "TRACKINGINFO",
     "    Tell how the keys this connection reads are tracked.",
     "UNBLOCK <number> [TIMEOUT|ERROR]",

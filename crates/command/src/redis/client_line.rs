@@ -4,8 +4,7 @@ use crate::clients::{ClientFlags, ClientInfo, Clients};
 use base::UnixMs;
 use std::fmt;
 
-/// A line of fields, its end included. Fields of features that no connection has (tracking) are there for clients that look
-/// for them.
+/// A line of fields, its end included.
 pub(super) struct Line<'a> {
     pub(super) clients: &'a Clients,
     pub(super) info: &'a ClientInfo,
@@ -28,7 +27,8 @@ impl fmt::Display for Line<'_> {
         write!(f, "rbs={0} rbp={0} obl={1} oll=0 omem={1} ", held.reply_buffer_bytes, held.unsent_bytes)?;
         let events = if held.unsent_bytes == 0 { "r" } else { "rw" };
         let command = self.command.or_else(|| clients.command_name(info.last_command())).unwrap_or("NULL");
-        write!(f, "tot-mem={} events={events} cmd={command} user=default redir=-1 ", info.held_bytes())?;
+        write!(f, "tot-mem={} events={events} cmd={command} ", info.held_bytes())?;
+        write!(f, "user=default redir={} ", info.redirect())?;
         write!(f, "resp={} lib-name={} ", info.protocol_version(), names.library_name)?;
         write!(f, "lib-ver={} tot-net-in={} ", names.library_version, info.received_bytes.get())?;
         writeln!(f, "tot-net-out={} tot-cmds={}", info.sent_bytes.get(), info.commands.get())
@@ -37,11 +37,14 @@ impl fmt::Display for Line<'_> {
 
 /// The letters of `flags`, `N` when there are no others.
 pub(super) fn flag_letters(info: &ClientInfo) -> String {
-    const LETTERS: [(ClientFlags, char); 8] = [
+    const LETTERS: [(ClientFlags, char); 11] = [
         (ClientFlags::MONITOR, 'O'),
         (ClientFlags::SUBSCRIBER, 'P'),
         (ClientFlags::TRANSACTION, 'x'),
         (ClientFlags::BLOCKED, 'b'),
+        (ClientFlags::TRACKING, 't'),
+        (ClientFlags::REDIRECTION_BROKEN, 'R'),
+        (ClientFlags::BROADCAST, 'B'),
         (ClientFlags::WATCH_BROKEN, 'd'),
         (ClientFlags::CLOSING, 'c'),
         (ClientFlags::NO_EVICT, 'e'),

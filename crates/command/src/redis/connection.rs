@@ -3,6 +3,7 @@
 use crate::error::{self, Stop};
 use crate::login::{Attempt, Login, WRONG_PASSWORD};
 use crate::redis::client::{check_name, name_connection};
+use crate::redis::client_tracking::stop_tracking;
 use crate::redis::pubsub::{is_confined, leave_all};
 use crate::session::Replies;
 use crate::spec::{Argument, Docs};
@@ -288,6 +289,7 @@ static RESET: CommandSpec = CommandSpec {
 /// The client library's name and capabilities stay: they belong to the program at the other end, not to what it was doing.
 fn reset(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     leave_all(ctx.session, ctx.host);
+    stop_tracking(ctx.session, ctx.host);
     let session = &mut *ctx.session;
     session.transaction = None;
     session.watch = Default::default();

@@ -21,7 +21,7 @@ use command::{Args, CommandTable, Ctx, Host, Locks, Session, Stop};
 use engine::model::ModelEngine;
 use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, ScanStep};
 use proto::{Protocol, ReplyBuffer, Span};
-use push::{Outlets, PubSub};
+use push::{Outlets, PubSub, Tracking};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -62,6 +62,7 @@ impl Connection {
             .with(Login::default())
             .with(Pause::default())
             .with(Arc::new(PubSub::new(Arc::new(Outlets::new(1, |_| {})))))
+            .with(Arc::new(Tracking::new(Arc::new(Outlets::new(1, |_| {})), |_| {})))
             .with(Clients::new(&table));
         let keyspaces = Keyspaces::new(fetching);
         let address = |port| Address::Tcp(([127, 0, 0, 1], port).into());

@@ -23,6 +23,13 @@ fn take(outlets: &Outlets, worker: usize) -> Vec<Delivery> {
     deliveries
 }
 
+fn message(delivery: &Delivery) -> &Message {
+    match &delivery.content {
+        Content::Message(message) => message,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn a_message_reaches_its_channel_and_the_patterns_that_match() {
     let (hub, outlets) = hub();
@@ -33,7 +40,7 @@ fn a_message_reaches_its_channel_and_the_patterns_that_match() {
     assert!(hub.subscribe(&mut subscriptions[2], receiver(2), Kind::ShardChannel, b"news"));
     assert_eq!((hub.publish(b"news", b"a", from(0)), hub.publish(b"new", b"b", from(0))), (2, 1));
     assert_eq!((hub.publish(b"olds", b"c", from(0)), hub.publish_to_shard(b"news", b"d", from(0))), (0, 1));
-    let kinds = |worker| take(&outlets, worker).iter().map(|it| it.message.kind).collect::<Vec<_>>();
+    let kinds = |worker| take(&outlets, worker).iter().map(|it| message(it).kind).collect::<Vec<_>>();
     assert_eq!(kinds(0), [Kind::Channel]);
     assert_eq!(kinds(1), [Kind::Pattern, Kind::Pattern]);
     assert_eq!(kinds(2), [Kind::ShardChannel]);
@@ -54,7 +61,7 @@ fn a_message_that_comes_after_leaving_is_not_wanted() {
     let wanted = |subscriptions: &Subscriptions| {
         take(&outlets, 0)
             .iter()
-            .map(|it| subscriptions.wants(it.message.kind, &it.message.name, it.number))
+            .map(|it| subscriptions.wants(message(it).kind, &message(it).name, it.number))
             .collect::<Vec<_>>()
     };
     for name in [b"a", b"b"] {
@@ -102,7 +109,7 @@ fn a_channel_has_one_order() {
                     while texts.len() < WORKERS * MESSAGES {
                         let mut deliveries = Vec::new();
                         outlets.take(worker, 1000, &mut deliveries);
-                        texts.extend(deliveries.iter().map(|it| text(&it.message)));
+                        texts.extend(deliveries.iter().map(|it| text(message(it))));
                     }
                     texts
                 })
