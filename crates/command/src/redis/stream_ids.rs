@@ -97,18 +97,32 @@ pub(super) fn end(ctx: &Ctx<'_>, index: usize) -> Result<Id, Stop> {
 
 /// Writes an id.
 pub(super) fn reply_id(reply: &mut ReplyBuffer, id: Id) {
-    let mut text = [0; ID_TEXT_MAX];
-    let (mut ms, mut seq) = (itoa::Buffer::new(), itoa::Buffer::new());
-    let parts = [ms.format(id.ms).as_bytes(), b"-", seq.format(id.seq).as_bytes()];
-    let mut len = 0usize;
-    for part in parts {
-        let end = len.saturating_add(part.len());
-        if let Some(place) = text.get_mut(len..end) {
-            place.copy_from_slice(part);
-            len = end;
+    reply.bulk(IdText::of(id).as_bytes());
+}
+
+/// An id as text.
+pub(super) struct IdText {
+    bytes: [u8; ID_TEXT_MAX],
+    len: usize,
+}
+
+impl IdText {
+    pub(super) fn of(id: Id) -> Self {
+        let mut text = Self { bytes: [0; ID_TEXT_MAX], len: 0 };
+        let (mut ms, mut seq) = (itoa::Buffer::new(), itoa::Buffer::new());
+        for part in [ms.format(id.ms), "-", seq.format(id.seq)] {
+            let end = text.len.saturating_add(part.len());
+            if let Some(place) = text.bytes.get_mut(text.len..end) {
+                place.copy_from_slice(part.as_bytes());
+                text.len = end;
+            }
         }
+        text
     }
-    reply.bulk(text.get(..len).unwrap_or_default());
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
 }
 
 /// Two numbers of 20 digits and a dash.

@@ -1,11 +1,16 @@
 //! XREAD and XREADGROUP: what is new in several streams at once.
 
 use super::stream::{reply_entries, reply_entry};
-use super::stream_ids::{self, INVALID_ID, reply_id};
+use super::stream_ids::{self, INVALID_ID, IdText, reply_id};
+use crate::args::OwnedArgs;
+use crate::blocking::KeyWait;
 use crate::error::{self, Stop, up_to_zero};
 use crate::limits::REPLY_BYTES_MAX;
+use crate::session::Attempt;
 use crate::spec::{Argument, Docs, Keyword};
 use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
+use base::UnixMs;
+use engine::Type;
 use proto::{OpenReply, Protocol, ReplyBuffer};
 use types::stream::{Delivery, Id, Position, Reader};
 
@@ -89,6 +94,8 @@ struct Request<'a> {
     count: usize,
     /// GROUP and NOACK.
     reader: Option<Reader<'a>>,
+    /// BLOCK, and when the wait is over.
+    block: Option<Option<UnixMs>>,
     /// The first key; the ids follow the keys.
     keys: usize,
     /// How many streams.
@@ -98,7 +105,7 @@ struct Request<'a> {
 impl<'a> Request<'a> {
     /// Reads all but the ids.
     fn parse(ctx: &Ctx<'a>, of_group: bool) -> Result<Self, Stop> {
-        let mut request = Self { count: usize::MAX, reader: None, keys: 0, streams: 0 };
+        let mut request = Self { count: usize::MAX, reader: None, block: None, keys: 0, streams: 0 };
         let mut acknowledges = false;
         let mut at = 1usize;
         while at < ctx.args.len() {
@@ -108,6 +115,9 @@ impl<'a> Request<'a> {
                 // 0, and what is negative, is no limit.
                 let count = usize::try_from(ctx.integer(value)?).ok().filter(|count| *count > 0);
                 request.count = count.unwrap_or(usize::MAX);
+                1
+            } else if ctx.is_word(at, "block") && left > 0 {
+                request.block = Some(ctx.timeout_ms(value)?);
                 1
             } else if ctx.is_word(at, "streams") && left > 0 {
                 if left % 2 == 1 {
@@ -149,6 +159,20 @@ impl<'a> Request<'a> {
         Ok(request)
     }
 
+    /// Waits for the streams, if that is asked for; else there is nothing to be given.
+    fn wait(&self, ctx: &mut Ctx<'_>, args: Option<OwnedArgs>) {
+        let Some(until) = self.block else { return ctx.reply.null_array() };
+        ctx.wait_for_keys(KeyWait {
+            keys: self.keys..self.keys.saturating_add(self.streams),
+            kind: Type::Stream,
+            until,
+            timed_out: ReplyBuffer::null_array,
+            // The group goes with the stream.
+            when_gone: self.reader.is_some(),
+            args,
+        });
+    }
+
     /// The arguments of each stream: key and id.
     fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let (keys, streams) = (self.keys, self.streams);
@@ -173,7 +197,7 @@ fn xread(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         after.push(read_after(ctx, key, id)?);
     }
     let mut streams = Streams::default();
-    for ((index, _), after) in request.pairs().zip(after) {
+    for ((index, _), &after) in request.pairs().zip(&after) {
         let key = ctx.key(index);
         let Some(stream) = types::stream::read(ctx.ks, &key)? else { continue };
         if stream.last_entry().is_some_and(|entry| entry.id > after) {
@@ -182,8 +206,25 @@ fn xread(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             reply_entries(ctx.reply, stream.range(start, Id::MAX), Some(request.count))?;
         }
     }
-    streams.end(ctx.reply);
+    if streams.count == 0 {
+        let args = from_now_on(ctx, &request, &after);
+        request.wait(ctx, args);
+    } else {
+        streams.end(ctx.reply);
+    }
     Ok(())
+}
+
+/// The arguments of a wait that begins, where they mean something else later on: `$` is the last id of now.
+fn from_now_on(ctx: &Ctx<'_>, request: &Request<'_>, after: &[Id]) -> Option<OwnedArgs> {
+    let mut args = None;
+    for ((_, index), id) in request.pairs().zip(after) {
+        if request.block.is_some() && &ctx.args[index] == b"$" {
+            let args = args.get_or_insert_with(|| ctx.args.to_owned());
+            args.replace(index, IdText::of(*id).as_bytes());
+        }
+    }
+    args
 }
 
 /// The id behind which a stream is read.
@@ -213,6 +254,10 @@ fn xreadgroup(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         let group = types::stream::read(ctx.ks, &key)?.and_then(|stream| Some((stream, stream.group(reader.group)?)));
         let has_more = group.is_some_and(|(stream, group)| types::stream::has_more(stream, group));
         let is_served = position != Position::New || has_more;
+        if !is_served && ctx.session.attempt != Attempt::First {
+            // That the consumer was there is known from when it began to wait.
+            continue;
+        }
         let open = is_served.then(|| {
             streams.begin(ctx.reply, key.bytes);
             ctx.reply.begin_array()
@@ -227,7 +272,11 @@ fn xreadgroup(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             ctx.reply.end(open, given);
         }
     }
-    streams.end(ctx.reply);
+    if streams.count == 0 {
+        request.wait(ctx, None);
+    } else {
+        streams.end(ctx.reply);
+    }
     Ok(())
 }
 
@@ -271,7 +320,7 @@ fn reply_delivery(reply: &mut ReplyBuffer, delivery: Delivery<'_>) {
     }
 }
 
-/// The reply by stream: a map in RESP3, in RESP2 pairs, null when there is nothing of any.
+/// The reply by stream: a map in RESP3, in RESP2 pairs.
 #[derive(Default)]
 struct Streams {
     open: Option<OpenReply>,
@@ -290,9 +339,8 @@ impl Streams {
     }
 
     fn end(self, reply: &mut ReplyBuffer) {
-        match self.open {
-            Some(open) => reply.end(open, self.count),
-            None => reply.null_array(),
+        if let Some(open) = self.open {
+            reply.end(open, self.count);
         }
     }
 }
