@@ -6,6 +6,7 @@ mod clocks;
 mod collections;
 mod fake_log;
 mod harness;
+mod key_waits;
 mod loading;
 mod log_admission;
 mod log_holds;

@@ -4,7 +4,7 @@ use crate::hold::HoldTable;
 use crate::waits::WaitTable;
 use crate::watch::WatchTable;
 use base::{KeyspaceId, UnixMs};
-use engine::{Effect, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, WalkProgress};
+use engine::{Due, Effect, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, WalkProgress};
 use engine_mem::MemEngine;
 
 /// What a shard's lock guards.
@@ -123,6 +123,10 @@ impl Engine for ShardEngine {
         either!(self, it => it.expiring_len(space))
     }
 
+    fn timed_len(&self, space: KeyspaceId) -> u64 {
+        either!(self, it => it.timed_len(space))
+    }
+
     fn scan(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep {
         either!(self, it => it.scan(space, from, visit))
     }
@@ -135,7 +139,7 @@ impl Engine for ShardEngine {
         either!(self, it => it.random_expiration(space))
     }
 
-    fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>)) -> usize {
+    fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>, Due)) -> usize {
         either!(self, it => it.due(limit, visit))
     }
 

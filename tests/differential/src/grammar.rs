@@ -65,7 +65,7 @@ impl Rule {
 }
 
 /// The families, each with its file. A family that lands adds its line here.
-const FAMILIES: [(&str, &str); 12] = [
+const FAMILIES: [(&str, &str); 13] = [
     ("string", include_str!("../grammar/string.txt")),
     ("bitmap", include_str!("../grammar/bitmap.txt")),
     ("hyperloglog", include_str!("../grammar/hyperloglog.txt")),
@@ -73,6 +73,7 @@ const FAMILIES: [(&str, &str); 12] = [
     ("zset", include_str!("../grammar/zset.txt")),
     ("stream", include_str!("../grammar/stream.txt")),
     ("generic", include_str!("../grammar/generic.txt")),
+    ("hash", include_str!("../grammar/hash.txt")),
     ("set", include_str!("../grammar/set.txt")),
     ("sort", include_str!("../grammar/sort.txt")),
     ("transactions", include_str!("../grammar/transactions.txt")),
