@@ -33,6 +33,8 @@ impl Shard {
         match effect {
             // The value is kept in another way, but is the same.
             Effect::Splice { bytes: [], .. } => {}
+            // What groups consume leaves the entries as they are.
+            Effect::Edit { kind: Type::Stream, changes, .. } if !value::stream::are_about_entries(changes) => {}
             Effect::Clear { space } => {
                 let Self { watch, engine, .. } = self;
                 watch.touch_where(|key| key.space == *space && engine.may_hold(key));
