@@ -12,6 +12,7 @@ mod log_admission;
 mod log_holds;
 mod log_sockets;
 mod order;
+mod pieces;
 mod recovery;
 mod replay;
 mod reply;
