@@ -149,7 +149,7 @@ fn writes_wait_while_the_checkpoint_has_no_room() {
         let key = format!("k:{n}");
         let key = server.store.key(KeyspaceId(0), key.as_bytes());
         let (shard, value) = (server.store.shard_of(&key), engine::Value::Bytes(b"new"));
-        server.store.commit_one(&mut scratch, shard, &at(WriteClass::Any), |txn| {
+        server.store.commit_one(&mut scratch, (shard, 0), &at(WriteClass::Any), |txn| {
             txn.apply(&Effect::Set { key, value, encoding: Encoding::PLAIN, expire_at: None });
             Ok(())
         })
@@ -160,9 +160,9 @@ fn writes_wait_while_the_checkpoint_has_no_room() {
     let memory = server.store.backlog().memory();
     assert!(memory.peak >= memory.limit && memory.peak < memory.limit + (1 << 20), "{memory:?}");
     let shard = base::ShardId(0);
-    let del = server.store.commit_one(&mut Scratch::default(), shard, &at(WriteClass::Frees), |_| Ok(()));
+    let del = server.store.commit_one(&mut Scratch::default(), (shard, 0), &at(WriteClass::Frees), |_| Ok(()));
     assert_eq!(del, Err(Blocked::Log));
-    let read = server.store.commit_one(&mut Scratch::default(), shard, &at(WriteClass::Nothing), |_| Ok(()));
+    let read = server.store.commit_one(&mut Scratch::default(), (shard, 0), &at(WriteClass::Nothing), |_| Ok(()));
     assert_eq!(read, Ok(()));
     drop(stall);
     while server.store.checkpoint_shards_left() > 0 {

@@ -295,13 +295,14 @@ fn shutdown(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     pause.pause(ctx.now(), UnixMs::MAX, Paused::Writes);
     let task = durability.schedule(Cause::Shutdown);
     let what = Awaited::Task(Arc::new(Ending { task, is_forced: force, pause, request }));
-    ctx.session.block = Some(Block { what, until: None, is_silent: false });
+    ctx.session.block = Some(Block::begin(&ctx.session.info, what, None));
     Ok(())
 }
 
 fn save(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let task = durability(ctx)?.begin(Cause::Asked).map_err(|_| SAVING)?;
-    ctx.session.block = Some(Block { what: Awaited::Task(Arc::new(Saving(task))), until: None, is_silent: false });
+    let what = Awaited::Task(Arc::new(Saving(task)));
+    ctx.session.block = Some(Block::begin(&ctx.session.info, what, None));
     Ok(())
 }
 

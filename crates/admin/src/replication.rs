@@ -64,7 +64,7 @@ pub(crate) fn block_or_answer(ctx: &mut Ctx<'_>, what: Awaited, until: Option<Un
     if what.is_over(durable) || ctx.session.running.is_some() {
         what.answer(durable, ctx.reply);
     } else {
-        ctx.session.block = Some(Block { what, until, is_silent: false });
+        ctx.session.block = Some(Block::begin(&ctx.session.info, what, until));
     }
 }
 

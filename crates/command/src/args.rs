@@ -96,6 +96,15 @@ impl OwnedArgs {
         Args { input: &self.input, spans: &self.spans, large: &self.large, large_from: self.large_from }
     }
 
+    /// Puts a short text in the place of the argument at `index`.
+    pub fn replace(&mut self, index: usize, text: &[u8]) {
+        let end = self.input.len();
+        if let (Some(place), Some(span)) = (self.spans.get_mut(index), Span::new(end, text.len())) {
+            *place = span;
+            self.input = [&*self.input, text].concat().into();
+        }
+    }
+
     /// Bytes held.
     pub fn held_bytes(&self) -> usize {
         let large = self.large.iter().fold(0, |sum: usize, bytes| sum.saturating_add(bytes.len()));

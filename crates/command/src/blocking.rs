@@ -2,11 +2,41 @@
 //!
 //! A function that has to wait leaves a [`Block`] in its session in place of a reply. Its worker then runs nothing more of
 //! the connection until the wait is over, and has the block written as the reply.
+//!
+//! Waiting for keys. A command such as BLPOP looks at its keys; when there is nothing, it calls [`Ctx::wait_for_keys`] in place
+//! of a reply and returns. From then on whoever changes one of the keys runs *the same function again*, with the same
+//! arguments and the locks of all keys of its row. It finds something and replies, or fails, and that is the reply of the
+//! waiting connection; or it finds nothing, calls `wait_for_keys` again, and the wait goes on. So a function is written as if it
+//! were always run for the first time:
+//!
+//! ```text
+//! fn bzpopmin(ctx) {
+//!     let until = ctx.timeout(last)?;                       // first, so that a wrong one is told
+//!     for index in keys.clone() {
+//!         if let Some(popped) = zset::pop(ctx.ks, &ctx.key(index), ...)? { return reply }
+//!     }
+//!     ctx.wait_for_keys(KeyWait { keys, kind: Type::Zset, until, timed_out: ReplyBuffer::null_array, when_gone: false, args: None });
+//!     Ok(())
+//! }
+//! ```
+//!
+//! Inside a transaction `wait_for_keys` answers at once what a wait answers when its time has come. `kind` is the type a key
+//! must have for the command to be run again. `when_gone` has it run when a key is gone as well (XREADGROUP, whose group
+//! is then gone too). `args` replaces the arguments, where they mean something else later on (the `$` of XREAD).
 
-use base::{Lsn, UnixMs};
-use proto::ReplyBuffer;
+use crate::args::OwnedArgs;
+use crate::clients::{ClientInfo, Clients, Closer};
+use crate::session::Attempt;
+use crate::stats::WorkerStats;
+use crate::{CommandSpec, Ctx, Host, Run, Session, Stop};
+use base::{DbIndex, Lsn, UnixMs};
+use engine::{Keyspace, Type, WaitNumber, Waiter};
+use parking_lot::Mutex;
+use proto::{Protocol, ReplyBuffer};
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
+use types::extended::Extended;
 
 /// The wait of a connection.
 #[derive(Clone, Debug)]
@@ -17,6 +47,23 @@ pub struct Block {
     pub until: Option<UnixMs>,
     /// CLIENT REPLY had its reply suppressed when it began.
     pub is_silent: bool,
+    /// Which of the connection's waits it is.
+    pub number: WaitNumber,
+}
+
+impl Block {
+    /// A wait of this connection, which begins now.
+    pub fn begin(info: &ClientInfo, what: Awaited, until: Option<UnixMs>) -> Self {
+        Self { what, until, is_silent: false, number: info.wait.begin() }
+    }
+
+    /// Bytes held while it lasts.
+    pub fn held_bytes(&self) -> usize {
+        match &self.what {
+            Awaited::Keys(command) => size_of::<WaitingCommand>().saturating_add(command.args.held_bytes()),
+            _ => 0,
+        }
+    }
 }
 
 /// Work of another thread that a connection waits for, such as a checkpoint.
@@ -44,6 +91,8 @@ pub enum Awaited {
         /// Replicas.
         replicas: i64,
     },
+    /// A change of a key; whoever makes it has the answer.
+    Keys(Arc<WaitingCommand>),
 }
 
 /// Replicas that have anything.
@@ -54,6 +103,7 @@ impl Awaited {
     pub fn is_over(&self, durable: Option<Lsn>) -> bool {
         match *self {
             Self::Task(ref task) => task.is_over(),
+            Self::Keys(_) => false,
             Self::Replicas(replicas) => replicas <= REPLICAS,
             Self::Durable { local: true, .. } if durable.is_none() => true,
             Self::Durable { position, local, replicas } => {
@@ -76,6 +126,7 @@ impl Awaited {
     pub fn answer(&self, durable: Option<Lsn>, reply: &mut ReplyBuffer) -> Option<Cow<'static, str>> {
         match *self {
             Self::Task(ref task) => return task.answer(reply).map(Cow::Owned),
+            Self::Keys(ref command) => (command.timed_out)(reply),
             Self::Replicas(_) => reply.integer(REPLICAS),
             Self::Durable { local: true, .. } if durable.is_none() => {
                 reply.error(LOG_IS_OFF);
@@ -88,6 +139,203 @@ impl Awaited {
             }
         }
         None
+    }
+}
+
+/// What a command says that found nothing and is to wait for keys.
+pub struct KeyWait {
+    /// The arguments that are the keys it waits for. What else it reaches, its row names.
+    pub keys: Range<usize>,
+    /// The type they must have for it to be run again.
+    pub kind: Type,
+    /// When the wait is over in any case; `None` for never.
+    pub until: Option<UnixMs>,
+    /// What it answers then.
+    pub timed_out: fn(&mut ReplyBuffer),
+    /// Whether it is run again when a key is gone, too.
+    pub when_gone: bool,
+    /// Its arguments from now on, if others than now.
+    pub args: Option<OwnedArgs>,
+}
+
+impl Ctx<'_> {
+    /// The command waits: see the module.
+    pub fn wait_for_keys(&mut self, wait: KeyWait) {
+        if self.session.running.is_some() {
+            return (wait.timed_out)(self.reply);
+        }
+        if self.session.attempt != Attempt::First {
+            self.session.attempt = Attempt::InVain;
+            return;
+        }
+        let (info, until) = (self.session.info.clone(), wait.until);
+        let number = info.wait.begin();
+        let command = Arc::new(WaitingCommand {
+            spec: self.spec,
+            args: wait.args.unwrap_or_else(|| self.args.to_owned()),
+            keys: wait.keys,
+            db: self.session.db,
+            kind: wait.kind,
+            when_gone: wait.when_gone,
+            timed_out: wait.timed_out,
+            protocol: self.reply.protocol(),
+            no_touch: self.session.no_touch,
+            closer: self.host.find::<Clients>().and_then(Clients::closer),
+            info,
+            number,
+            answer: Mutex::default(),
+        });
+        self.ks.wait(command.clone());
+        self.session.block = Some(Block { what: Awaited::Keys(command), until, is_silent: false, number });
+    }
+
+    /// The argument at `index` as the end of a wait of so many seconds, fractions of them included; `None` for 0, which is no
+    /// end.
+    ///
+    /// # Errors
+    /// Not a number, negative, or beyond all time.
+    pub fn timeout(&self, index: usize) -> Result<Option<UnixMs>, Stop> {
+        let seconds = Extended::parse(&self.args[index]);
+        let seconds = seconds.ok_or(Stop::error("ERR timeout is not a float or out of range"))?;
+        if seconds == (Extended::Infinite { negative: true }) {
+            return Err(Stop::error("ERR timeout is negative"));
+        }
+        end_of_wait(seconds.thousandfold(), self.now())
+    }
+
+    /// The argument at `index` as the end of a wait of so many milliseconds; `None` for 0, which is no end.
+    ///
+    /// # Errors
+    /// Not an integer, negative, or beyond all time.
+    pub fn timeout_ms(&self, index: usize) -> Result<Option<UnixMs>, Stop> {
+        let timeout = self.integer(index).map_err(|_| Stop::error("ERR timeout is not an integer or out of range"))?;
+        end_of_wait(Some(timeout), self.now())
+    }
+}
+
+/// When a wait of so many milliseconds that begins now is over.
+fn end_of_wait(timeout_ms: Option<i64>, now: UnixMs) -> Result<Option<UnixMs>, Stop> {
+    let end = timeout_ms.map(|timeout_ms| (timeout_ms, now.checked_add(timeout_ms)));
+    match end {
+        Some((..0, _)) => Err(Stop::error("ERR timeout is negative")),
+        Some((0, _)) => Ok(None),
+        Some((_, Some(until))) => Ok(Some(until)),
+        Some((_, None)) | None => Err(Stop::error("ERR timeout is out of range")),
+    }
+}
+
+/// A command that waits for keys.
+pub struct WaitingCommand {
+    spec: &'static CommandSpec,
+    args: OwnedArgs,
+    keys: Range<usize>,
+    db: DbIndex,
+    kind: Type,
+    when_gone: bool,
+    timed_out: fn(&mut ReplyBuffer),
+    protocol: Protocol,
+    no_touch: bool,
+    /// Its connection, and which of its waits this is.
+    info: Arc<ClientInfo>,
+    number: WaitNumber,
+    /// Tells the connection's worker; `None` in tests without any.
+    closer: Option<Arc<dyn Closer>>,
+    /// Written by whoever serves it, before the wait is finished; taken by the connection's worker.
+    answer: Mutex<Answer>,
+}
+
+/// What came of running a waiting command again.
+#[derive(Debug, Default)]
+pub struct Answer {
+    /// The reply.
+    pub reply: ReplyBuffer,
+    /// The text of the error that it is, if it is one.
+    pub error: Option<Vec<u8>>,
+    /// The position in the log after what it has changed; `None` without a log.
+    pub wrote: Option<Lsn>,
+    /// The reply is to be kept back until the log is durable up to here.
+    pub hold: Option<Lsn>,
+}
+
+impl WaitingCommand {
+    /// Runs it again under the locks of all its keys. False when it goes on waiting, or has ended already.
+    pub fn run_again(&self, ks: &mut dyn Keyspace, host: &Host, stats: &WorkerStats) -> bool {
+        let Run::Call(run) = self.spec.run else { return false };
+        if !self.info.wait.claim(self.number) {
+            return false;
+        }
+        ks.select(self.db);
+        let mut session = Session::of(self.info.clone(), true);
+        session.db = self.db;
+        session.no_touch = self.no_touch;
+        session.attempt = Attempt::Again;
+        let mut reply = ReplyBuffer::new(self.protocol);
+        let mut ctx = Ctx {
+            spec: self.spec,
+            args: self.args.as_args(),
+            reply: &mut reply,
+            ks,
+            session: &mut session,
+            host,
+            stats,
+            hashed: None,
+        };
+        let error = match run(&mut ctx) {
+            Ok(()) => None,
+            Err(Stop::Error(text)) => {
+                reply = ReplyBuffer::new(self.protocol);
+                reply.error(text.as_bytes());
+                Some(text.as_bytes().to_vec())
+            }
+            Err(Stop::Fetch) => unreachable!("the rows of waiting commands were read before the first change"),
+        };
+        let is_served = session.attempt == Attempt::Again;
+        if is_served {
+            *self.answer.lock() = Answer { reply, error, wrote: None, hold: None };
+        } else {
+            self.info.wait.finish(self.number, false);
+        }
+        is_served
+    }
+
+    /// Takes the answer, once the wait has ended with it.
+    pub fn take_answer(&self) -> Answer {
+        std::mem::take(&mut *self.answer.lock())
+    }
+}
+
+impl Waiter for WaitingCommand {
+    fn db(&self) -> DbIndex {
+        self.db
+    }
+
+    fn visit_keys(&self, visit: &mut dyn FnMut(&[u8], bool)) {
+        let args = self.args.as_args();
+        self.spec.visit_keys(&args, |index, _| visit(&args[index], self.keys.contains(&index)));
+    }
+
+    fn is_open(&self) -> bool {
+        self.info.wait.is_open(self.number)
+    }
+
+    fn wants(&self, found: Option<Type>) -> bool {
+        found.map_or(self.when_gone, |kind| kind == self.kind || self.when_gone)
+    }
+
+    fn deliver(&self, wrote: Option<Lsn>, hold: Option<Lsn>) {
+        let mut answer = self.answer.lock();
+        (answer.wrote, answer.hold) = (wrote, hold);
+        drop(answer);
+        self.info.wait.finish(self.number, true);
+        if let Some(closer) = &self.closer {
+            closer.end_wait(self.info.worker, self.info.id);
+        }
+    }
+}
+
+impl std::fmt::Debug for WaitingCommand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WaitingCommand").field("name", &self.spec.name).finish_non_exhaustive()
     }
 }
 

@@ -14,6 +14,8 @@ use crate::session::CachingMode;
 use crate::stats::Counter;
 use crate::{CommandTable, Session};
 use base::{DbIndex, UnixMs};
+pub use engine::Unblock;
+use engine::WaitState;
 use parking_lot::Mutex;
 use proto::Protocol;
 use push::{Kind, Receiver};
@@ -140,8 +142,8 @@ pub struct ClientInfo {
     slot: AtomicUsize,
     names: Mutex<Names>,
     killed: AtomicBool,
-    /// One of the values below: whether a command waits, and whether its wait is to end.
-    blocked: AtomicU8,
+    /// Whether a command waits, and how its wait ends.
+    pub wait: WaitState,
     last_used_at: AtomicI64,
     last_command: AtomicU32,
     db: AtomicU32,
@@ -180,7 +182,7 @@ impl ClientInfo {
             slot: AtomicUsize::new(usize::MAX),
             names: Mutex::default(),
             killed: AtomicBool::new(false),
-            blocked: AtomicU8::new(NOT_BLOCKED),
+            wait: WaitState::default(),
             last_used_at: AtomicI64::new(connected_at),
             last_command: AtomicU32::new(u32::MAX),
             db: AtomicU32::new(0),
@@ -301,7 +303,7 @@ impl ClientInfo {
     pub fn flags(&self) -> ClientFlags {
         let mut flags = ClientFlags::from_bits_truncate(self.flags.load(Ordering::Relaxed));
         flags.set(ClientFlags::WATCH_BROKEN, self.is_watch_broken());
-        flags.set(ClientFlags::BLOCKED, self.is_blocked());
+        flags.set(ClientFlags::BLOCKED, self.wait.is_waiting());
         flags.set(ClientFlags::SUBSCRIBER, self.subscribed() != [0; 3]);
         flags
     }
@@ -348,25 +350,6 @@ impl ClientInfo {
     #[inline]
     pub fn is_killed(&self) -> bool {
         self.killed.load(Ordering::Relaxed)
-    }
-
-    /// A command has begun to wait, or its wait is over. Called by its worker.
-    pub fn set_blocked(&self, is_blocked: bool) {
-        self.blocked.store(if is_blocked { BLOCKED } else { NOT_BLOCKED }, Ordering::Release);
-    }
-
-    /// Whether a command waits.
-    pub fn is_blocked(&self) -> bool {
-        self.blocked.load(Ordering::Acquire) != NOT_BLOCKED
-    }
-
-    /// How the wait is to end, if CLIENT UNBLOCK has asked for it.
-    pub fn unblock_requested(&self) -> Option<Unblock> {
-        match self.blocked.load(Ordering::Acquire) {
-            UNBLOCK_TIMEOUT => Some(Unblock::Timeout),
-            UNBLOCK_ERROR => Some(Unblock::Error),
-            _ => None,
-        }
     }
 
     /// Whole seconds since it connected.
@@ -442,28 +425,13 @@ fn seconds_between(earlier: UnixMs, later: UnixMs) -> i64 {
     later.saturating_sub(earlier).max(0) / 1000
 }
 
-/// Values of [`ClientInfo::blocked`].
-const NOT_BLOCKED: u8 = 0;
-const BLOCKED: u8 = 1;
-const UNBLOCK_TIMEOUT: u8 = 2;
-const UNBLOCK_ERROR: u8 = 3;
-
-/// How CLIENT UNBLOCK ends a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unblock {
-    /// As if its time had come.
-    Timeout,
-    /// With an error.
-    Error,
-}
-
 /// Reaches a connection from another thread.
 pub trait Closer: Send + Sync {
     /// Has the worker close the client, soon; nothing happens when it is gone already.
     fn close(&self, worker: usize, id: u64);
 
-    /// Has the worker look for waits that are to end ([`ClientInfo::unblock_requested`]).
-    fn wake(&self, worker: usize);
+    /// Has the worker look how the client's wait has ended, soon.
+    fn end_wait(&self, worker: usize, id: u64);
 }
 
 /// All connections: a part of the [`Host`](crate::Host).
@@ -505,6 +473,11 @@ impl Clients {
     pub fn set_closer(&self, closer: Arc<dyn Closer>) {
         // A second closer would mean two sets of workers; the first stays.
         let _ = self.closer.set(closer);
+    }
+
+    /// How connections are reached; `None` while there are no workers.
+    pub fn closer(&self) -> Option<Arc<dyn Closer>> {
+        self.closer.get().cloned()
     }
 
     /// Sets `maxclients`; connections beyond it stay until they close.
@@ -556,15 +529,11 @@ impl Clients {
     /// Ends the wait of the connection's command, soon. False when it is not there or no command of it waits.
     pub fn unblock(&self, id: u64, how: Unblock) -> bool {
         let Some(info) = self.registry.lock().get(&id).cloned() else { return false };
-        let wanted = match how {
-            Unblock::Timeout => UNBLOCK_TIMEOUT,
-            Unblock::Error => UNBLOCK_ERROR,
-        };
-        if info.blocked.compare_exchange(BLOCKED, wanted, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        if !info.wait.unblock(how) {
             return false;
         }
         if let Some(closer) = self.closer.get() {
-            closer.wake(info.worker);
+            closer.end_wait(info.worker, id);
         }
         true
     }

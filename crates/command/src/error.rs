@@ -67,6 +67,9 @@ impl From<TypeError> for Stop {
             TypeError::NotFinite => NOT_FINITE,
             TypeError::StringTooLong => STRING_TOO_LONG,
             TypeError::LcsTooBig => LCS_TOO_BIG,
+            TypeError::IdsExhausted => IDS_EXHAUSTED,
+            TypeError::IdTooSmall => ID_TOO_SMALL,
+            TypeError::EntryTooLong => ENTRY_TOO_LONG,
             TypeError::SameKey => SAME_KEY,
             TypeError::NotHyperLogLog => NOT_HYPERLOGLOG,
             TypeError::CorruptHyperLogLog => CORRUPT_HYPERLOGLOG,
@@ -94,6 +97,14 @@ pub const LCS_TOO_BIG: Stop =
 pub const NOT_HYPERLOGLOG: Stop = Stop::error("WRONGTYPE Key is not a valid HyperLogLog string value.");
 /// The registers of a HyperLogLog are damaged.
 pub const CORRUPT_HYPERLOGLOG: Stop = Stop::error("INVALIDOBJ Corrupted HLL object detected");
+/// XADD behind the last id there is.
+pub const IDS_EXHAUSTED: Stop =
+    Stop::error("ERR The stream has exhausted the last possible ID, unable to add more items");
+/// XADD with an id that is not above the last.
+pub const ID_TOO_SMALL: Stop =
+    Stop::error("ERR The ID specified in XADD is equal or smaller than the target stream top item");
+/// XADD of more than an entry may hold.
+pub const ENTRY_TOO_LONG: Stop = Stop::error("ERR Elements are too large to be stored");
 /// COPY and MOVE onto the key itself.
 pub const SAME_KEY: Stop = Stop::error("ERR source and destination objects are the same");
 /// A reply would take too much memory.

@@ -50,6 +50,8 @@ pub struct Session {
     pub held_until: Option<UnixMs>,
     /// The wait of its last command: nothing more runs until it is over.
     pub block: Option<Block>,
+    /// Whether its command runs for the first time.
+    pub attempt: Attempt,
     /// The position in the log after its last write; 0 while it has none.
     pub last_write: Lsn,
     /// Up to where the log has to be durable for what it has been shown so far; 0 while replies do not wait for the log.
@@ -115,6 +117,17 @@ impl Watch {
     pub fn is_broken(&self) -> bool {
         self.changed.as_ref().is_some_and(|changed| changed.load(Ordering::Acquire))
     }
+}
+
+/// Whether a command runs for the first time, or again because keys that it waits for have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// As a client has sent it.
+    First,
+    /// For a connection that waits; this session only stands in for that connection's.
+    Again,
+    /// Again, and there was nothing for it.
+    InVain,
 }
 
 /// What CLIENT TRACKING has asked for.
@@ -220,6 +233,7 @@ impl Session {
             close_after_replies: false,
             held_until: None,
             block: None,
+            attempt: Attempt::First,
             last_write: Lsn(0),
             seen: Lsn(0),
         }

@@ -203,8 +203,21 @@ pub struct KeySpec {
 pub enum Begin {
     /// At this argument.
     Index(usize),
+    /// Behind this word.
+    Keyword(&'static Keyword),
     /// Nowhere that clients could be told.
     Unknown,
+}
+
+/// A word behind which keys stand.
+#[derive(Debug)]
+pub struct Keyword {
+    /// The word, in capitals.
+    pub word: &'static str,
+    /// The first argument that may be it: what COMMAND INFO tells clients.
+    pub from: usize,
+    /// Where it stands in a request, also where it could be taken for the value of an option; `None` when it is missing.
+    pub find: fn(&Args<'_>) -> Option<usize>,
 }
 
 /// How to find keys from the beginning.
@@ -287,6 +300,17 @@ impl KeySpec {
         }
     }
 
+    /// The first half of what stands behind a word.
+    pub const fn half_behind(keyword: &'static Keyword, flags: KeyFlags) -> Self {
+        Self {
+            flags,
+            begin: Begin::Keyword(keyword),
+            find: Find::Range { last: -1, step: 1, limit: 2 },
+            notes: None,
+            varying: None,
+        }
+    }
+
     /// As many keys as the argument `count` says, the first at `first`, `step` apart; both relative to `begin`.
     pub const fn counted(begin: usize, count: usize, first: usize, step: usize, flags: KeyFlags) -> Self {
         Self { flags, begin: Begin::Index(begin), find: Find::Count { count, first, step }, notes: None, varying: None }
@@ -316,6 +340,10 @@ impl KeySpec {
     fn visit(&self, args: &Args<'_>, mut visit: impl FnMut(usize)) -> bool {
         let first = match self.begin {
             Begin::Index(first) => first,
+            Begin::Keyword(keyword) => match (keyword.find)(args) {
+                Some(at) if at.saturating_add(1) < args.len() => at.saturating_add(1),
+                _ => return false,
+            },
             Begin::Unknown => 0,
         };
         if first >= args.len() {

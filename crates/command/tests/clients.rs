@@ -8,6 +8,7 @@ use command::clients::{Activity, Address, ClientInfo, Clients, Closer, Unblock};
 use command::login::Login;
 use command::pause::Pause;
 use command::{CommandTable, Flags};
+use engine::WaitEnd;
 use parking_lot::Mutex;
 use proto::Protocol;
 use std::sync::Arc;
@@ -22,8 +23,8 @@ impl Closer for Closed {
         self.0.lock().push((worker, id));
     }
 
-    fn wake(&self, worker: usize) {
-        self.0.lock().push((worker, 0));
+    fn end_wait(&self, worker: usize, id: u64) {
+        self.0.lock().push((worker, id));
     }
 }
 
@@ -233,14 +234,14 @@ fn unblock_ends_a_wait_once() {
     let unblock = |own: &mut Connection, how: &str| run(own, format!("CLIENT UNBLOCK {} {how}", other.id).trim_end());
     assert_eq!(unblock(&mut own, ""), ":0\r\n");
     for (word, how) in [("", Unblock::Timeout), ("TIMEOUT", Unblock::Timeout), ("error", Unblock::Error)] {
-        other.set_blocked(true);
+        let wait = other.wait.begin();
         assert_eq!(listed(&mut own, "FLAGS b"), [other.id]);
         assert_eq!(unblock(&mut own, word), ":1\r\n");
-        assert_eq!(other.unblock_requested(), Some(how));
+
         assert_eq!(unblock(&mut own, word), ":0\r\n", "its wait is about to end already");
-        other.set_blocked(false);
+        assert_eq!(other.wait.end(wait, false), Some(WaitEnd::Unblocked(how)));
     }
-    assert_eq!(*woken.0.lock(), [(3, 0); 3]);
+    assert_eq!(*woken.0.lock(), [(3, other.id); 3]);
     assert_eq!(run(&mut own, "CLIENT UNBLOCK 99"), ":0\r\n");
     assert_eq!(run(&mut own, "CLIENT UNBLOCK -1"), ":0\r\n");
 }

@@ -56,6 +56,11 @@ fn hashes() {
 }
 
 #[test]
+fn streams() {
+    play("streams.txt");
+}
+
+#[test]
 fn keys() {
     play("keys.txt");
 }

@@ -1,6 +1,6 @@
 //! The two faces of storage: [`Keyspace`] as commands see it, [`Engine`] as each shard's storage implements it.
 
-use crate::{Effect, Entry, EntrySink, Key, NewEntry, NotifyClass, Type, WalkProgress};
+use crate::{Effect, Entry, EntrySink, Key, NewEntry, NotifyClass, Type, Waiter, WalkProgress};
 use base::{DbIndex, KeyspaceId, UnixMs};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -33,6 +33,10 @@ pub trait Keyspace {
 
     /// Sets the flag when the key changes from now on (WATCH).
     fn watch(&mut self, key: &Key<'_>, changed: &Arc<AtomicBool>);
+
+    /// Enlists a command that found nothing and waits: whoever changes one of its keys from now on serves it, in the order in
+    /// which commands came to wait. All its keys are locked.
+    fn wait(&mut self, _waiter: Arc<dyn Waiter>) {}
 
     /// The keyspace behind a SELECT number; `None` when there are fewer databases.
     fn space_of(&self, index: DbIndex) -> Option<KeyspaceId>;
@@ -93,6 +97,11 @@ pub trait Keyspace {
     /// them. False when the implementation cannot: the caller publishes at once.
     fn publish(&mut self, _channel: &[u8], _text: &[u8], _is_sharded: bool) -> bool {
         false
+    }
+
+    /// Up to where collections are packed, and how big the nodes of streams are.
+    fn limits(&self) -> Arc<value::Limits> {
+        Arc::default()
     }
 
     /// Entries of the keyspace, expired ones not yet removed included.

@@ -25,6 +25,8 @@ pub mod key;
 pub mod keyspace;
 pub mod model;
 pub mod notify;
+mod sync;
+pub mod waiting;
 pub mod write_class;
 
 pub use checkpoint::{Backlog, BacklogMemory, EntrySink, WalkProgress};
@@ -34,4 +36,5 @@ pub use fetching::FetchingEngine;
 pub use key::Key;
 pub use keyspace::{Engine, Fetch, Keyspace, ScanStep};
 pub use notify::NotifyClass;
+pub use waiting::{Serve, Unblock, WaitEnd, WaitNumber, WaitState, Waiter};
 pub use write_class::WriteClass;

@@ -1,17 +1,19 @@
-//! The connections of a worker whose last command waits (WAIT, WAITAOF), and when to look at them.
+//! The connections of a worker whose last command waits (BLPOP, WAIT), and when to look at them.
 
 use base::{Lsn, UnixMs};
 use command::blocking::Block;
+use std::collections::BTreeSet;
 
-/// Who waits. Looked at as a whole, but only when a wait can be over: a turn costs nothing for them otherwise.
+/// Who waits. A turn costs nothing for them until a wait can be over.
 #[derive(Default)]
 pub(crate) struct Blocked {
-    ids: Vec<usize>,
-    /// The earliest end of a wait, or one that is over already.
-    next_end: Option<UnixMs>,
-    /// Whether the log may end one.
+    /// The ends of waits that are over at some time in any case.
+    ends: BTreeSet<(UnixMs, usize)>,
+    /// Who waits for the log or for the end of somebody's work: looked at as a whole, when that can be over.
+    for_progress: Vec<usize>,
+    /// Whether the log may end a wait of these.
     for_log: bool,
-    /// Whether the end of somebody's work may end one.
+    /// Whether the end of somebody's work may.
     for_task: bool,
     /// How far the log was durable when they were last looked at.
     durable: Option<Lsn>,
@@ -19,41 +21,51 @@ pub(crate) struct Blocked {
 
 impl Blocked {
     pub(crate) fn insert(&mut self, id: usize, block: &Block) {
-        self.ids.push(id);
-        self.count(block);
+        self.ends.extend(block.until.map(|until| (until, id)));
+        if block.what.is_for_log() || block.what.is_task() {
+            self.for_progress.push(id);
+            self.for_log |= block.what.is_for_log();
+            self.for_task |= block.what.is_task();
+        }
     }
 
-    fn count(&mut self, block: &Block) {
-        self.next_end = self.next_end.into_iter().chain(block.until).min();
-        self.for_log |= block.what.is_for_log();
-        self.for_task |= block.what.is_task();
+    pub(crate) fn remove(&mut self, id: usize, block: &Block) {
+        if let Some(until) = block.until {
+            self.ends.remove(&(until, id));
+        }
+        self.for_progress.retain(|other| *other != id);
     }
 
-    pub(crate) fn remove(&mut self, id: usize) {
-        self.ids.retain(|other| *other != id);
+    /// Takes out everybody whose wait can be over by now, with the log durable up to there; who goes on waiting is inserted
+    /// again.
+    pub(crate) fn take_due(&mut self, now: UnixMs, durable: impl FnOnce() -> Option<Lsn>) -> Vec<usize> {
+        let mut due = Vec::new();
+        while let Some((_, id)) = self.ends.first().copied().filter(|(end, _)| *end <= now) {
+            self.ends.pop_first();
+            self.for_progress.retain(|other| *other != id);
+            due.push(id);
+        }
+        if !self.for_progress.is_empty() && self.has_progress(durable) {
+            (self.for_log, self.for_task) = (false, false);
+            let looked_at = std::mem::take(&mut self.for_progress);
+            self.ends.retain(|(_, id)| !looked_at.contains(id));
+            due.extend(looked_at);
+        }
+        due
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ids.is_empty()
-    }
-
-    /// Whether a wait can be over by now.
-    pub(crate) fn is_due(&self, now: UnixMs, durable: impl FnOnce() -> Option<Lsn>) -> bool {
-        self.for_task || self.next_end.is_some_and(|end| end <= now) || self.for_log && durable() != self.durable
-    }
-
-    /// Takes everybody out, to be looked at with the log durable up to here; who goes on waiting is inserted again.
-    pub(crate) fn take(&mut self, durable: Option<Lsn>) -> Vec<usize> {
-        std::mem::replace(self, Self { durable, ..Self::default() }).ids
+    fn has_progress(&mut self, durable: impl FnOnce() -> Option<Lsn>) -> bool {
+        let durable = if self.for_log { durable() } else { self.durable };
+        std::mem::replace(&mut self.durable, durable) != durable || self.for_task
     }
 
     /// Milliseconds until the next look for the time's sake.
     pub(crate) fn ms_to_next_end(&self, now: UnixMs) -> Option<u64> {
-        self.next_end.map(|end| end.saturating_sub(now).max(0) as u64)
+        self.ends.first().map(|(end, _)| end.saturating_sub(now).max(0) as u64)
     }
 
     /// Whether anybody waits for the log to be durable further than `durable` says it is now: true when a look is due.
     pub(crate) fn awaits_log(&self) -> Option<Option<Lsn>> {
-        (self.for_log && !self.ids.is_empty()).then_some(self.durable)
+        (self.for_log && !self.for_progress.is_empty()).then_some(self.durable)
     }
 }

@@ -5,6 +5,7 @@ use crate::held_output::HeldOutput;
 use crate::strangers::Stranger;
 use base::UnixMs;
 use command::args::OwnedArgs;
+use command::blocking::Block;
 use command::clients::{Activity, Held};
 use command::session::Session;
 use proto::{Protocol, ReplyBuffer, RequestParser};
@@ -93,7 +94,8 @@ impl Connection {
             input_bytes: self.unparsed.capacity() + waiting + self.parser.held_bytes() - receiving_bytes,
             receiving_bytes,
             queued_bytes: self.session.transaction.as_ref().map_or(0, |transaction| transaction.bytes)
-                + self.session.watch.bytes,
+                + self.session.watch.bytes
+                + self.session.block.as_ref().map_or(0, Block::held_bytes),
             subscription_bytes: self.session.subscriptions.as_ref().map_or(0, |all| all.held_bytes()),
             unsent_bytes: self.reply.len(),
             reply_buffer_bytes: self.reply.held_bytes() + self.held.held_bytes(),

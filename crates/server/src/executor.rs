@@ -15,16 +15,19 @@ use crate::deliver::{DELIVERED_BYTES_MAX, Receivers};
 use crate::turn::{Place, Turn};
 use admin::CommandLog;
 use base::{Lsn, UnixMs};
-use command::blocking::UNBLOCKED;
+use command::blocking::{Awaited, UNBLOCKED, WaitingCommand};
 use command::clients::Unblock;
 use command::stats::WorkerStats;
 use command::table::Row;
 use command::{Args, CommandTable, Host, Session};
 use config::{OutputLimit, Settings};
+use engine::{Keyspace, Serve, WaitEnd, Waiter};
 use parking_lot::RwLock;
 use proto::{Arguments, Limits, Progress, ProtocolError};
 use push::{Delivery, Outlets, Tracking};
 use slab::Slab;
+use std::any::Any;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use store::{RecordSink, Scratch, Store};
@@ -150,6 +153,20 @@ impl ClientLimits {
     }
 }
 
+/// Runs commands again that wait for what this worker's requests change.
+struct Server {
+    shared: Arc<Shared>,
+    stats: Arc<WorkerStats>,
+}
+
+impl Serve for Server {
+    fn serve(&self, ks: &mut dyn Keyspace, waiter: &dyn Waiter) -> bool {
+        let waiter: &dyn Any = waiter;
+        let command = waiter.downcast_ref::<WaitingCommand>();
+        command.is_some_and(|command| command.run_again(ks, &self.shared.host, &self.stats))
+    }
+}
+
 /// One worker's connections and the batch it is working on.
 pub struct Executor {
     worker: usize,
@@ -241,12 +258,14 @@ impl Executor {
     pub fn new(worker: usize, shared: Arc<Shared>, stats: Arc<WorkerStats>) -> Self {
         let now = shared.store.clock.now_ms();
         let limits = *shared.limits.read();
+        let mut scratch = Scratch::default();
+        scratch.serve_with(Arc::new(Server { shared: shared.clone(), stats: stats.clone() }));
         Self {
             limits,
             worker,
             shared,
             stats,
-            scratch: Scratch::default(),
+            scratch,
             connections: Slab::new(),
             input: vec![0; INPUT_BYTES].into_boxed_slice(),
             filled: 0,
@@ -276,8 +295,14 @@ impl Executor {
         self.batch.retain(|pending| pending.connection != id);
         self.to_send.retain(|other| *other != id);
         self.waiting.retain(|other| *other != id);
-        self.blocked.remove(id);
         let mut connection = self.connections.try_remove(id)?;
+        if let Some(block) = &connection.session.block {
+            self.blocked.remove(id, block);
+            connection.session.info.wait.close();
+            if let Awaited::Keys(command) = &block.what {
+                self.shared.store.forget_waiter(&**command);
+            }
+        }
         command::redis::pubsub::leave_all(&mut connection.session, &self.shared.host);
         command::redis::client_tracking::stop_tracking(&mut connection.session, &self.shared.host);
         if connection.watching {
@@ -626,7 +651,6 @@ impl Executor {
                 connection.waiting.push_back(args.to_owned());
                 self.waiting.push(pending.connection);
             } else if let Some(block) = &connection.session.block {
-                connection.session.info.set_blocked(true);
                 self.blocked.insert(pending.connection, block);
             }
             if !connection.listed {
@@ -674,7 +698,6 @@ impl Executor {
                 break;
             }
             if let Some(block) = &connection.session.block {
-                connection.session.info.set_blocked(true);
                 self.blocked.insert(id, block);
                 break;
             }
@@ -699,49 +722,65 @@ impl Executor {
         }
     }
 
-    /// Ends waits of commands: those whose time has come, for which the log has come far enough, or, when asked to look for
-    /// them, that CLIENT UNBLOCK ends. Their connections go on.
-    pub fn end_blocks(&mut self, look: bool) {
+    /// Ends waits of commands whose time has come, or for which the log or somebody's work has come far enough. Their
+    /// connections go on.
+    pub fn end_blocks(&mut self) {
         let Self { shared, scratch, blocked, now, .. } = &mut *self;
-        let durable = || shared.store.log_of(scratch).map(RecordSink::durable);
-        if blocked.is_empty() || !look && !blocked.is_due(*now, durable) {
-            return;
-        }
-        let durable = self.durable();
-        for id in self.blocked.take(durable) {
-            if self.end_block(id, durable) {
-                self.run_waiting_of(id);
-            }
+        for id in blocked.take_due(*now, || shared.store.log_of(scratch).map(RecordSink::durable)) {
+            self.end_block(id);
         }
     }
 
-    /// Ends the wait of one connection, with its reply, unless it goes on.
-    fn end_block(&mut self, id: usize, durable: Option<Lsn>) -> bool {
-        let Some(connection) = self.connections.get_mut(id) else { return false };
-        let Connection { session, reply, .. } = connection;
-        let Some(block) = &session.block else { return false };
-        let unblock = session.info.unblock_requested();
-        let is_late = block.until.is_some_and(|until| until <= self.now);
-        if unblock.is_none() && !is_late && !block.what.is_over(durable) {
-            self.blocked.insert(id, block);
-            return false;
+    /// Looks whether the wait of a connection has been ended by somebody else, and then lets it go on.
+    pub fn end_wait(&mut self, id: usize) {
+        if let Some(block) = self.connections.get(id).and_then(|connection| connection.session.block.as_ref()) {
+            self.blocked.remove(id, block);
+            self.end_block(id);
         }
-        let mark = reply.mark();
-        let error = if unblock == Some(Unblock::Error) {
-            reply.error(UNBLOCKED);
-            Some(std::borrow::Cow::Borrowed(UNBLOCKED))
-        } else {
-            block.what.answer(durable, reply)
+    }
+
+    /// Ends the wait of one connection, which is in nobody's list, with its reply; unless it goes on.
+    fn end_block(&mut self, id: usize) {
+        let durable = self.durable();
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(block) = connection.session.block.take() else { return };
+        let is_late = block.until.is_some_and(|until| until <= self.now);
+        let is_over = is_late || block.what.is_over(durable);
+        let Some(end) = connection.session.info.wait.end(block.number, is_over) else {
+            self.blocked.insert(id, &block);
+            connection.session.block = Some(block);
+            return;
+        };
+        let mark = connection.reply.mark();
+        let error = match (end, &block.what) {
+            (WaitEnd::Served, Awaited::Keys(command)) => {
+                let answer = command.take_answer();
+                connection.session.last_write = answer.wrote.unwrap_or(connection.session.last_write);
+                if let Some(lsn) = answer.hold.filter(|_| !block.is_silent) {
+                    connection.held.hold(connection.reply.len_before(mark), lsn);
+                }
+                connection.reply.append(answer.reply);
+                answer.error.map(Cow::Owned)
+            }
+            (WaitEnd::Unblocked(Unblock::Error), _) => {
+                connection.reply.error(UNBLOCKED);
+                Some(Cow::Borrowed(UNBLOCKED.as_bytes()))
+            }
+            _ => block.what.answer(durable, &mut connection.reply).map(|text| match text {
+                Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+                Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+            }),
         };
         if let Some(error) = error {
-            self.stats.count_error(error.as_bytes());
+            self.stats.count_error(&error);
         }
         if block.is_silent {
-            reply.rewind(mark);
+            connection.reply.rewind(mark);
         }
-        session.block = None;
-        session.info.set_blocked(false);
-        true
+        if let (Awaited::Keys(command), true) = (&block.what, end != WaitEnd::Served) {
+            self.shared.store.forget_waiter(&**command);
+        }
+        self.run_waiting_of(id);
     }
 
     /// Whether a command of the connection waits.

@@ -107,9 +107,9 @@ impl Closer for Mailboxes {
         }
     }
 
-    fn wake(&self, worker: usize) {
+    fn end_wait(&self, worker: usize, id: u64) {
         if let Some(mailbox) = self.all().get(worker) {
-            mailbox.wake();
+            mailbox.send(Message::EndWait(id));
         }
     }
 }
@@ -304,7 +304,7 @@ pub fn serve(
         }
     };
     let receivers = mailboxes.clone();
-    let outlets = Arc::new(Outlets::new(worker_count, move |worker| Closer::wake(&*receivers, worker)));
+    let outlets = Arc::new(Outlets::new(worker_count, move |worker| Wake::wake(&*receivers, WorkerSet::one(worker))));
     let pubsub = Arc::new(PubSub::new(outlets.clone()));
     // Weakly: the store owns who announces.
     let asked = Arc::downgrade(&store);

@@ -103,7 +103,7 @@ impl<'t> Turn<'t> {
         let outcome = match place {
             Some(place) if row.has_one_key => catch_unwind(AssertUnwindSafe(|| {
                 request.hashed = Some(place);
-                self.shared.store.commit_one(scratch, place.shard, &at, |txn| request.call(txn))
+                self.shared.store.commit_one(scratch, (place.shard, place.hash), &at, |txn| request.call(txn))
             })),
             _ => catch_unwind(AssertUnwindSafe(|| {
                 request.hashed = place;

@@ -66,6 +66,8 @@ pub enum Message {
     },
     /// Close this client.
     Close(u64),
+    /// Look how this client's wait has ended.
+    EndWait(u64),
     /// Show this line to the connections that watch.
     Show(Arc<[u8]>),
     /// End.
@@ -191,11 +193,11 @@ impl Worker {
                     self.close_if_gone(id);
                 }
             }
-            let is_woken = self.mailbox.take(&mut messages);
+            self.mailbox.take(&mut messages);
             messages.drain(..).for_each(|message| self.handle(message));
             self.executor.deliver();
             self.send_log_held();
-            self.executor.end_blocks(is_woken);
+            self.executor.end_blocks();
             // Before the requests behind them run, which may hold the connection again.
             std::mem::take(&mut self.held).into_iter().for_each(|id| self.send(id));
             if self.executor.has_waiting() {
@@ -480,6 +482,11 @@ impl Worker {
             Message::Close(client) => {
                 if let Some(id) = self.by_client.get(&client) {
                     self.close(*id);
+                }
+            }
+            Message::EndWait(client) => {
+                if let Some(id) = self.by_client.get(&client) {
+                    self.executor.end_wait(*id);
                 }
             }
             Message::Show(line) => self.executor.show(&line),

@@ -26,9 +26,10 @@ pub enum Blocked {
 impl Store {
     /// Runs one command, or one transaction, under the locks it needs; what it changed is one record of the log.
     ///
-    /// Order: (1) be admitted to the log, before any lock; (2) lock all shards, or none and be woken; (3) run, applying
-    /// effects and building the record; (4) append the record, still under the locks, so that the log has the order of the
-    /// changes; (5) unlock, and announce what others asked to be told; (6) the caller replies, and holds the reply back until the log is durable up to
+    /// Order: (1) be admitted to the log, before any lock; (2) lock all shards, or none and be woken, and with them those that
+    /// waiting commands reach; (3) run, applying effects and building the record, and serve who waits for what was changed;
+    /// (4) append the record, still under the locks, so that the log has the order of the changes; (5) unlock, and announce
+    /// what others asked to be told; (6) the caller replies, and holds the reply back until the log is durable up to
     /// [`Scratch::hold`].
     ///
     /// # Errors
@@ -47,10 +48,11 @@ impl Store {
     ) -> Result<R, Blocked> {
         self.admit(scratch, at)?;
         let held = self.lock(locks, at.worker).ok_or(Blocked::Shard)?;
+        let held = self.lock_beside(held, None, at.writes, at.worker).ok_or(Blocked::Shard)?;
         self.commit_locked(scratch, held, at, run)
     }
 
-    /// [`Store::commit`] for what needs one shard.
+    /// [`Store::commit`] for what needs one key, by its shard and its hash.
     ///
     /// # Errors
     /// As there.
@@ -58,13 +60,14 @@ impl Store {
     pub fn commit_one<R>(
         &self,
         scratch: &mut Scratch,
-        shard: ShardId,
+        (shard, hash): (ShardId, u64),
         at: &At,
         run: impl FnOnce(&mut Txn<'_>) -> Result<R, Fetch>,
     ) -> Result<R, Blocked> {
         self.admit(scratch, at)?;
-        let held = self.lock_one(shard, at.worker).ok_or(Blocked::Shard)?;
-        self.commit_locked(scratch, HeldShards::One(shard, held), at, run)
+        let held = HeldShards::One(shard, self.lock_one(shard, at.worker).ok_or(Blocked::Shard)?);
+        let held = self.lock_beside(held, Some(hash), at.writes, at.worker).ok_or(Blocked::Shard)?;
+        self.commit_locked(scratch, held, at, run)
     }
 
     /// Asks whether a running checkpoint can take what a command of this class may overwrite, and the log, if there is one,
@@ -94,7 +97,10 @@ impl Store {
     ) -> Result<R, Blocked> {
         self.log.refresh(&mut scratch.log);
         let mut running = Running(Txn::new(self, held, scratch, at));
-        let result = run(&mut running.0);
+        let result = running.0.prepare_to_serve(at.writes).and_then(|()| run(&mut running.0));
+        if running.0.scratch.serving.has_ready() {
+            running.0.serve_waiters();
+        }
         let Txn { held, scratch, changed, hold, .. } = &mut running.0;
         assert!(!*changed || result.is_ok(), "a command asked for a fetch after its first change");
         if scratch.log.sink.is_some() {
@@ -107,11 +113,15 @@ impl Store {
             scratch.notices.clear();
         }
         let is_told = self.notices.hand_over(scratch);
+        let served = scratch.take_served();
         let held = std::mem::take(held);
         std::mem::forget(running);
         self.unlock(held);
         if is_told {
             self.notices.announce(at.worker);
+        }
+        if let Some(served) = served {
+            served.deliver();
         }
         result.map_err(|Fetch| Blocked::Fetch)
     }

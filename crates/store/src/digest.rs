@@ -8,13 +8,16 @@
 //!
 //! value            mix type as four bytes, most significant first; then what it holds; add "!!expire!!" if it expires
 //! string           mix it
+//! list             mix every element, in order
 //! set              add every member
 //! hash             for each field: add the digest of (mix field, mix value)
+//! stream           for each entry: mix "ms.seq", then every name and value
 //! entry            mix the key, then all of its value
 //! data set         for every database with entries, ascending: mix its number, then add every entry's digest
 //! ```
 //!
-//! It says whether an entry expires, not when. [`Store::digest`], by which tests compare stores, adds the time.
+//! It says whether an entry expires, not when, and nothing about groups of consumers. [`Store::digest`], by which tests
+//! compare stores, adds both.
 
 use crate::store::Store;
 use base::integer::IntegerText;
@@ -22,7 +25,8 @@ use base::{DbIndex, UnixMs};
 use engine::{Engine, Entry, Type};
 use sha1::{Digest as _, Sha1};
 use value::hash::{Cell, View};
-use value::set;
+use value::stream::{Big as Stream, Id};
+use value::{Progress, list, set};
 
 /// A digest of a value, an entry or a data set; zero is that of nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,9 +64,13 @@ impl Digest {
         self.mix(&(entry.kind as u32).to_be_bytes());
         match entry.kind {
             Type::String => self.mix(entry.value.bytes()),
+            Type::List => {
+                list::View::of(entry.encoding, entry.value.stored()).forward(0).for_each(|element| self.mix(element));
+            }
             Type::Hash => self.add_fields(entry, now),
             Type::Set => self.add_set(set::View::of(entry.encoding, entry.value.stored())),
-            Type::List | Type::Zset | Type::Stream => unreachable!("no command makes one yet"),
+            Type::Stream => self.mix_stream(Stream::of(entry.value.stored())),
+            Type::Zset => unreachable!("no command makes one yet"),
         }
         if entry.expire_at.is_some() {
             self.add(b"!!expire!!");
@@ -82,9 +90,24 @@ impl Digest {
         }
     }
 
-    /// What the digest of an entry leaves out: when it expires, and when its fields are due.
-    fn mix_times(&mut self, entry: &Entry<'_>, now: UnixMs) {
+    fn mix_stream(&mut self, stream: &Stream) {
+        for entry in stream.range(Id::MIN, Id::MAX) {
+            self.mix(format!("{}.{}", entry.id.ms, entry.id.seq).as_bytes());
+            for (name, value) in entry.fields() {
+                self.mix(name);
+                self.mix(value);
+            }
+        }
+    }
+
+    /// What the digest of an entry leaves out: when it expires, when its fields are due, and what groups consume of it.
+    fn mix_unseen(&mut self, entry: &Entry<'_>, now: UnixMs) {
         self.mix(&entry.expire_at.unwrap_or(UnixMs::MAX).to_be_bytes());
+        if entry.kind == Type::Stream {
+            let mut saved = Vec::new();
+            Stream::of(entry.value.stored()).write_changes(Progress::default(), usize::MAX, &mut saved);
+            self.mix(&saved);
+        }
         for cell in fields(entry, now) {
             let mut time = Self::default();
             time.mix(cell.field);
@@ -140,7 +163,7 @@ impl Store {
                         .scan(space, bound, &mut |entry| {
                             if !is_absent(entry, now) {
                                 let mut timed = Digest::of_entry(entry, now);
-                                timed.mix_times(entry, now);
+                                timed.mix_unseen(entry, now);
                                 entries.add_entry(timed);
                                 count += 1;
                             }
@@ -161,7 +184,9 @@ impl Store {
 mod tests {
     use super::*;
     use engine::{Encoding, Type, Value};
+    use value::Limits;
     use value::hash::{TIMED, UNTIMED};
+    use value::stream::Change;
 
     fn entry<'a>(key: &'a [u8], value: &'a [u8], expire_at: Option<UnixMs>) -> Entry<'a> {
         Entry { key, kind: Type::String, encoding: Encoding::PLAIN, value: Value::Bytes(value), expire_at, stamp: 0 }
@@ -186,7 +211,7 @@ mod tests {
         assert_eq!(Digest::of_value(&timed, 0x50), Digest::of_value(&one, 0));
         let with_times = |entry: &Entry<'_>| {
             let mut digest = Digest::of_entry(entry, 0);
-            digest.mix_times(entry, 0);
+            digest.mix_unseen(entry, 0);
             digest
         };
         assert_ne!(with_times(&timed), with_times(&two));
@@ -215,5 +240,26 @@ mod tests {
         assert_eq!(data_set(&[(0, &[a, b])]), "2539797405e828ad7a3aa48c536b3eaf2803a421");
         assert_eq!(data_set(&[(0, &[expiring, a])]), "669dc7955c0119edb82e7cfeb40ea4a28f89f902");
         assert_eq!(data_set(&[(0, &[a, expiring]), (3, &[a])]), "cf61fb80c90dca22cfbb5a5f017cfb290fe0411d");
+    }
+
+    /// What Valkey 9.1.2 answers for streams of these entries.
+    #[test]
+    fn digests_of_streams_are_those_of_valkey() {
+        let mut stream = Stream::default();
+        let digest = |stream: &Stream| {
+            let mut digest = Digest::default();
+            digest.mix(&(Type::Stream as u32).to_be_bytes());
+            digest.mix_stream(stream);
+            digest.to_string()
+        };
+        let add = |stream: &mut Stream, seq, strings: &[&[u8]]| {
+            let mut changes = Vec::new();
+            Change::put_add(&mut changes, Id { ms: 1, seq }, strings.len() as u64 / 2, strings.iter().copied());
+            stream.apply_all(&changes, &Limits::default());
+        };
+        add(&mut stream, 1, &[b"a", b"b"]);
+        assert_eq!(digest(&stream), "db20534e81d36b705394fcfc8a61996efb6e5a7c");
+        add(&mut stream, 2, &[b"a", b"b", b"c", b"d"]);
+        assert_eq!(digest(&stream), "0724f2238e16b10fe59dfef5da352c930ed37b56");
     }
 }

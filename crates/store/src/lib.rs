@@ -21,6 +21,7 @@ pub mod lock_set;
 pub mod log;
 pub mod notices;
 pub mod replay;
+pub mod serve;
 pub mod shard;
 pub mod slots;
 pub mod spaces;
@@ -28,6 +29,7 @@ pub mod store;
 mod sync;
 pub mod txn;
 pub mod upkeep;
+pub mod waits;
 pub mod watch;
 
 pub use checkpoint::Cut;

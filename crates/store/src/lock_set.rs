@@ -42,6 +42,16 @@ impl LockSet {
             Self::All => {}
         }
     }
+
+    /// Adds all shards of another set.
+    pub fn extend(&mut self, other: &Self) {
+        match other {
+            Self::None => {}
+            Self::One(shard) => self.insert(*shard),
+            Self::Several(shards) => shards.iter().for_each(|shard| self.insert(*shard)),
+            Self::All => *self = Self::All,
+        }
+    }
 }
 
 /// The locks, held.
@@ -67,6 +77,15 @@ impl HeldShards<'_> {
                 &mut all[at.unwrap_or_else(|_| not_locked(shard))].1
             }
             _ => not_locked(shard),
+        }
+    }
+
+    /// Which they are.
+    pub(crate) fn set(&self) -> LockSet {
+        match self {
+            Self::None => LockSet::None,
+            Self::One(shard, _) => LockSet::One(*shard),
+            Self::Several(all) => LockSet::Several(all.iter().map(|(shard, _)| *shard).collect()),
         }
     }
 

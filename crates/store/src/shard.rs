@@ -1,6 +1,7 @@
 //! One shard: the storage of a slice of the keyspace, and what is kept beside it under the same lock.
 
 use crate::hold::HoldTable;
+use crate::waits::WaitTable;
 use crate::watch::WatchTable;
 use base::{KeyspaceId, UnixMs};
 use engine::{Effect, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, WalkProgress};
@@ -12,6 +13,8 @@ pub struct Shard {
     pub engine: ShardEngine,
     /// Who watches keys of this shard.
     pub watch: WatchTable,
+    /// Which commands wait for keys of this shard.
+    pub waits: WaitTable,
     /// Up to where the log has to be durable before a reply shows a key; `None` unless replies wait for the log.
     pub holds: Option<Box<HoldTable>>,
 }

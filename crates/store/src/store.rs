@@ -8,6 +8,7 @@ use crate::notices::Notices;
 use crate::shard::{Shard, ShardEngine};
 use crate::slots::SlotMap;
 use crate::spaces::Spaces;
+use crate::waits::{AwaitedKeys, WaitTable};
 use crate::watch::WatchTable;
 use base::hash::KeyHasher;
 use base::{Clock, DbIndex, Entropy, KeyspaceId, ShardId};
@@ -68,6 +69,8 @@ pub struct Store {
     /// Whether upkeep removes expired entries; see [`Store::set_active_expiration`].
     pub(crate) active_expiration: AtomicBool,
     pub(crate) log: LogSlot,
+    /// How many keys commands wait for.
+    pub awaited_keys: Arc<AwaitedKeys>,
     pub(crate) walk: Walk,
     /// What is told to others.
     pub notices: Notices,
@@ -85,6 +88,7 @@ impl Store {
         let arena = MemoryArena::reserve(options.shard_count);
         let budget = crate::evict::Budget::default();
         let packed = Arc::<Limits>::default();
+        let awaited_keys = Arc::<AwaitedKeys>::default();
         let shards = (0..options.shard_count)
             .map(|shard| {
                 let rng = base::Rng::new(rng.next_u64());
@@ -93,7 +97,15 @@ impl Store {
                 engine.follow_limits(&packed);
                 let hints = engine.hints();
                 let engine = (options.engine)(engine);
-                ShardCell { lock: ShardLock::new(Shard { engine, watch: WatchTable::default(), holds: None }), hints }
+                ShardCell {
+                    lock: ShardLock::new(Shard {
+                        engine,
+                        watch: WatchTable::default(),
+                        waits: WaitTable::new(awaited_keys.clone()),
+                        holds: None,
+                    }),
+                    hints,
+                }
             })
             .collect();
         let wake = options.wake.clone();
@@ -112,6 +124,7 @@ impl Store {
             packed,
             active_expiration: AtomicBool::new(true),
             log: LogSlot::default(),
+            awaited_keys,
             walk,
             notices: Notices::default(),
             gate: Gate::default(),

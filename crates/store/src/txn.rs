@@ -4,14 +4,16 @@ use crate::hold::HoldTable;
 use crate::lock_set::HeldShards;
 use crate::log::LogView;
 use crate::notices::{Notice, note};
+use crate::serve::Serving;
 use crate::shard::{Shard, ShardEngine};
 use crate::store::Store;
 use base::{DbIndex, KeyspaceId, Lsn, ShardId, UnixMs};
 use cmdlog::RecordBuilder;
-use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, NotifyClass, ScanStep, WriteClass};
+use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, NotifyClass, ScanStep, Waiter, WriteClass};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use value::Limits;
 
 /// What a worker reuses from command to command.
 #[derive(Default)]
@@ -43,6 +45,8 @@ pub struct Scratch {
     pub(crate) hold: Lsn,
     /// The position after the last command's record; 0 when it has none.
     pub(crate) wrote: Lsn,
+    /// Commands that wait for what it changes.
+    pub(crate) serving: Serving,
 }
 
 impl Scratch {
@@ -238,7 +242,7 @@ impl<'s> Txn<'s> {
     }
 
     #[inline]
-    fn shard(&mut self, key: &Key<'_>) -> &mut Shard {
+    pub(crate) fn shard(&mut self, key: &Key<'_>) -> &mut Shard {
         let shard = self.store.shard_of(key);
         self.held.get(shard)
     }
@@ -252,11 +256,36 @@ impl<'s> Txn<'s> {
         ScanStep { next }
     }
 
+    /// Goes on in a keyspace.
+    pub(crate) fn go_to(&mut self, space: KeyspaceId) {
+        self.space = space;
+    }
+
+    /// Notes that a key was changed, if somebody waits for it.
+    #[inline]
+    fn make_ready(&mut self, key: &Key<'_>) {
+        let waits = &mut self.shard(key).waits;
+        if !waits.is_empty() && waits.make_ready(key) {
+            self.scratch.serving.push_ready(key.space, key.bytes);
+        }
+    }
+
+    /// Notes that any key of a keyspace may have changed.
+    fn make_all_ready(&mut self, space: KeyspaceId) {
+        let serving = &mut self.scratch.serving;
+        self.held.iter_mut().for_each(|shard| {
+            shard.waits.make_all_ready(space, |key| serving.push_ready(space, key));
+        });
+    }
+
     fn apply_to_keyspaces(&mut self, effect: &Effect<'_>) {
         // Before the change, as long as it can be told which of the watched keys are there.
         self.held.iter_mut().for_each(|shard| shard.touch_watchers(effect));
         match *effect {
-            Effect::Clear { space } => self.held.iter_mut().for_each(|shard| shard.engine.clear(space)),
+            Effect::Clear { space } => {
+                self.held.iter_mut().for_each(|shard| shard.engine.clear(space));
+                self.make_all_ready(space);
+            }
             Effect::Swap { a, b } => {
                 self.store.spaces.swap(a, b);
                 // The selected database has another keyspace now.
@@ -265,6 +294,9 @@ impl<'s> Txn<'s> {
                     space if space == b => a,
                     space => space,
                 };
+                self.held.iter_mut().for_each(|shard| shard.waits.swap(a, b));
+                self.make_all_ready(a);
+                self.make_all_ready(b);
             }
             _ => unreachable!("only keyspace effects come here"),
         }
@@ -300,6 +332,10 @@ impl Keyspace for Txn<'_> {
 
     fn watch(&mut self, key: &Key<'_>, changed: &Arc<AtomicBool>) {
         self.shard(key).watch.watch(key, changed);
+    }
+
+    fn wait(&mut self, waiter: Arc<dyn Waiter>) {
+        self.enlist(&waiter);
     }
 
     fn space_of(&self, index: DbIndex) -> Option<KeyspaceId> {
@@ -365,7 +401,10 @@ impl Keyspace for Txn<'_> {
             Effect::Clear { .. } | Effect::Swap { .. } => self.apply_to_keyspaces(effect),
             _ => {
                 types::apply::apply(self, effect);
-                effect.keys().for_each(|key| self.shard(key).touch_watchers(effect));
+                effect.keys().for_each(|key| {
+                    self.shard(key).touch_watchers(effect);
+                    self.make_ready(key);
+                });
             }
         }
         if is_told {
@@ -397,6 +436,10 @@ impl Keyspace for Txn<'_> {
             buffer.clear();
             self.scratch.buffer = buffer;
         }
+    }
+
+    fn limits(&self) -> Arc<Limits> {
+        Arc::clone(&self.store.packed)
     }
 
     fn may_fetch(&self) -> bool {

@@ -57,6 +57,7 @@ impl Store {
             }
             txn.scratch.expired += due.len() as u64;
             txn.held.get(shard).watch.upkeep(at.now);
+            txn.held.get(shard).waits.upkeep(at.now);
             let engine = &mut txn.held.get(shard).engine;
             // Cleaning hands what a cleared database held to a running checkpoint.
             let cleaned = !self.backlog().is_full() && engine.clean(CLEAN_STEP);

@@ -45,6 +45,15 @@ pub enum TypeError {
     /// What elements are to be sorted by is no number.
     #[error("One or more scores can't be converted into double")]
     NotSortable,
+    /// The stream has had the last id there is.
+    #[error("the stream has exhausted the last possible id")]
+    IdsExhausted,
+    /// The id of a new entry is not above the last of the stream.
+    #[error("the id is equal to or smaller than the last of the stream")]
+    IdTooSmall,
+    /// The fields of an entry are longer than 1 GiB.
+    #[error("the entry is too long to be stored")]
+    EntryTooLong,
     /// Source and destination are one key.
     #[error("source and destination objects are the same")]
     SameKey,

@@ -22,10 +22,12 @@ pub mod hash;
 pub mod hyperloglog;
 pub mod kept;
 pub mod lcs;
+pub mod list;
 pub mod range;
 mod replacement;
 pub mod set;
 pub mod sort;
+pub mod stream;
 pub mod string;
 pub mod walk;
 

@@ -53,6 +53,6 @@ settings! {
     set_value set_set_value "set-max-listpack-value" 64 "bytes of a member of a packed set.";
     zset_entries set_zset_entries "zset-max-listpack-entries" 128 "members of a packed sorted set.";
     zset_value set_zset_value "zset-max-listpack-value" 64 "bytes of a member of a packed sorted set.";
-    stream_node_bytes set_stream_node_bytes "stream-node-max-bytes" 4096 "bytes of a node of a stream; 0 is no limit.";
+    stream_node_bytes set_stream_node_bytes "stream-node-max-bytes" 4096 "bytes of a node of a stream; at most 1 MiB, as for 0.";
     stream_node_entries set_stream_node_entries "stream-node-max-entries" 100 "entries of a node of a stream; 0 is no limit.";
 }

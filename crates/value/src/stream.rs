@@ -36,23 +36,20 @@ pub use node::Entry;
 pub use operands::{Claim, Claims, Fields, Ids};
 pub use trim::{Added, Trim};
 
-use crate::{Slot, Stored};
+use crate::{Limits, Slot, Stored};
 use node::NodeLimits;
 use nodes::Nodes;
 use rows::Rows;
 use std::sync::Arc;
 
 /// See [`crate::apply`].
-pub fn apply(slot: &mut Slot<'_>, mut changes: &[u8]) -> bool {
-    let limits = NodeLimits::of(slot.limits);
+pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> bool {
+    let limits = slot.limits;
     if slot.big().is_none() {
         slot.grow(crate::Big::Stream(Big::default()));
     }
     let Some(crate::Big::Stream(big)) = slot.big() else { unreachable!("changes of a stream for another type") };
-    while !changes.is_empty() {
-        let Some(change) = Change::take(&mut changes) else { unreachable!("these bytes are no changes of a stream") };
-        big.apply(&change, limits);
-    }
+    big.apply_all(changes, limits);
     true
 }
 
@@ -158,6 +155,20 @@ impl Big {
     /// The group of this name.
     pub fn group(&self, name: &[u8]) -> Option<&Group> {
         self.groups.get(name).map(|group| &**group)
+    }
+
+    /// Applies encoded changes, in order.
+    ///
+    /// # Panics
+    /// When the bytes are no changes of a stream.
+    pub fn apply_all(&mut self, mut changes: &[u8], limits: &Limits) {
+        let limits = NodeLimits::of(limits);
+        while !changes.is_empty() {
+            let Some(change) = Change::take(&mut changes) else {
+                unreachable!("these bytes are no changes of a stream")
+            };
+            self.apply(&change, limits);
+        }
     }
 
     fn apply(&mut self, change: &Change<'_>, limits: NodeLimits) {

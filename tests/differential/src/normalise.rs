@@ -6,6 +6,7 @@
 mod commands;
 mod server;
 mod shapes;
+mod streams;
 
 use crate::pattern::{CommandLine, Pattern};
 use crate::resp::Value;
@@ -18,6 +19,8 @@ enum Normaliser {
     Unordered,
     /// Integers on the same side of zero, at most this far apart.
     Near(i64),
+    /// What is said about streams, times at most this far apart.
+    StreamTimes(i64),
     /// The kind of value, nulls and signs included.
     Kind,
     /// The same, and the number of elements.
@@ -62,6 +65,7 @@ impl Normaliser {
         Some(match (parts.next()?, parts.next()) {
             ("unordered", None) => Self::Unordered,
             ("near", Some(distance)) => Self::Near(distance.parse().ok()?),
+            ("stream-times", Some(distance)) => Self::StreamTimes(distance.parse().ok()?),
             ("kind", None) => Self::Kind,
             ("number", None) => Self::Number,
             ("decimals", None) => Self::Decimals,
@@ -91,6 +95,7 @@ impl Normaliser {
         match self {
             Self::Unordered => shapes::sorted(reference) == shapes::sorted(other),
             Self::Near(distance) => shapes::near(reference, other, distance),
+            Self::StreamTimes(distance) => streams::agree(reference, other, distance),
             Self::Kind => shapes::same_kind(reference, other),
             Self::Number => shapes::same_number(reference, other),
             Self::Decimals => shapes::decimals(reference, other),

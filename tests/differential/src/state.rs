@@ -9,8 +9,15 @@ use crate::target::Kind;
 /// The databases of a default configuration.
 const DATABASES: usize = 16;
 
-/// The requests compared for every key.
-const QUESTIONS: [&[&str]; 5] = [&["TYPE"], &["GET"], &["SMEMBERS"], &["PEXPIRETIME"], &["OBJECT", "ENCODING"]];
+/// The requests compared for every key: the words before it, and those behind.
+const QUESTIONS: [(&[&str], &[&str]); 6] = [
+    (&["TYPE"], &[]),
+    (&["GET"], &[]),
+    (&["SMEMBERS"], &[]),
+    (&["PEXPIRETIME"], &[]),
+    (&["OBJECT", "ENCODING"], &[]),
+    (&["XINFO", "STREAM"], &["FULL", "COUNT", "0"]),
+];
 
 /// The first difference between the targets, those `without` left out, and the request that shows it.
 pub fn compare(session: &mut Session, without: &[Kind]) -> Option<(Step, Mismatch)> {
@@ -31,11 +38,10 @@ fn compare_database(session: &mut Session, without: &[Kind], database: usize) ->
     };
     let mut steps = Vec::new();
     for key in keys.iter().filter_map(Value::text) {
-        for question in QUESTIONS {
-            let mut arguments: Vec<Argument> =
-                question.iter().map(|word| Argument::Bytes(word.as_bytes().to_vec())).collect();
-            arguments.push(Argument::Bytes(key.to_vec()));
-            steps.push(Step::command(0, arguments));
+        for (before, behind) in QUESTIONS {
+            let words = |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
+            let arguments = [words(before), vec![key.to_vec()], words(behind)].concat();
+            steps.push(Step::command(0, arguments.into_iter().map(Argument::Bytes).collect()));
         }
     }
     first_mismatch(session, without, steps)

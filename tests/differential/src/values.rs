@@ -54,6 +54,24 @@ pub enum Class {
     Member,
     /// How many random elements.
     RandomCount,
+    /// A number of a few, or one that is no number.
+    Small,
+    /// The id of an entry of a stream.
+    StreamId,
+    /// The id of a new entry: the later ones are drawn more rarely, so that streams grow.
+    NewId,
+    /// An end of a range of ids.
+    RangeId,
+    /// The id that a stream is read from.
+    ReadId,
+    /// The name of a field.
+    Field,
+    /// The name of a group.
+    Group,
+    /// The name of a consumer.
+    Consumer,
+    /// Milliseconds that an entry has been pending, far from those that pass during a run.
+    MinIdle,
     /// The name of a type.
     Type,
     /// The name of a client.
@@ -69,7 +87,7 @@ pub enum Class {
 }
 
 /// The names of the classes in rules.
-const NAMES: [(&str, Class); 28] = [
+const NAMES: [(&str, Class); 37] = [
     ("key", Class::Key),
     ("value", Class::Value),
     ("message", Class::Message),
@@ -92,6 +110,15 @@ const NAMES: [(&str, Class); 28] = [
     ("element", Class::Element),
     ("member", Class::Member),
     ("randomcount", Class::RandomCount),
+    ("small", Class::Small),
+    ("streamid", Class::StreamId),
+    ("newid", Class::NewId),
+    ("rangeid", Class::RangeId),
+    ("readid", Class::ReadId),
+    ("field", Class::Field),
+    ("group", Class::Group),
+    ("consumer", Class::Consumer),
+    ("minidle", Class::MinIdle),
     ("type", Class::Type),
     ("clientname", Class::ClientName),
     ("clientid", Class::ClientId),
@@ -278,6 +305,34 @@ const SETTINGS: [&[u8]; 16] = [
     b"5%",
 ];
 
+/// Ids at the borders, and what is none to some parsers.
+const ODD_IDS: [&[u8]; 24] = [
+    b"0-0",
+    b"0-*",
+    b"5-*",
+    b"18446744073709551615-18446744073709551615",
+    b"18446744073709551615",
+    b"18446744073709551616",
+    b"1-18446744073709551615",
+    b"1-18446744073709551616",
+    b"+1",
+    b" 1",
+    b"1 ",
+    b"01-01",
+    b"1-",
+    b"-1",
+    b"1--1",
+    b"1--01",
+    b"1-1-1",
+    b"1\x00-1",
+    b"(",
+    b"((1",
+    b"-",
+    b"+",
+    b"",
+    b"x",
+];
+
 /// The first millisecond of 2100: deadlines from here on do not pass.
 pub const YEAR_2100_MS: u64 = 4_102_444_800_000;
 
@@ -324,6 +379,15 @@ impl Class {
             Class::Element => mostly(rng, 20, |rng| decimal(rng.below(10_000)), value),
             Class::Member => mostly(rng, 8, |rng| decimal(rng.below(30)), value),
             Class::RandomCount => mostly(rng, 8, |rng| (rng.below(40) as i64 - 20).to_string().into_bytes(), odd),
+            Class::Small => mostly(rng, 20, |rng| decimal(rng.below(8)), int),
+            Class::StreamId => mostly(rng, 30, stream_id, |rng| from(rng, &ODD_IDS)),
+            Class::NewId => mostly(rng, 12, new_id, |rng| from(rng, &ODD_IDS)),
+            Class::RangeId => mostly(rng, 30, range_id, |rng| from(rng, &ODD_IDS)),
+            Class::ReadId => mostly(rng, 4, stream_id, |rng| from(rng, &[b"$", b">", b"0", b"-", b"x"])),
+            Class::Field => from(rng, &[b"f", b"f", b"f", b"g", b""]),
+            Class::Group => from(rng, &[b"g", b"g", b"g", b"h", b""]),
+            Class::Consumer => from(rng, &[b"alice", b"bob", b"carol", b""]),
+            Class::MinIdle => mostly(rng, 20, |rng| from(rng, &[b"0", b"0", b"100000", b"-1"]), odd),
             Class::Type => mostly(rng, 20, |rng| from(rng, &TYPES), odd),
             Class::ClientName => from(rng, &[b"alice", b"bob", b"", b"two words", b"\x01", b"tab\t", b"name-1"]),
             Class::ClientId => from(rng, &[b"123456789", b"0", b"-1", b"abc", b"", b"9223372036854775807"]),
@@ -392,6 +456,31 @@ fn int(rng: &mut Rng) -> Vec<u8> {
         3 => from(rng, &ODD_INTS),
         4..=6 => (rng.next_u64() as i64 >> rng.below(64)).to_string().into_bytes(),
         _ => from(rng, &SMALL_INTS),
+    }
+}
+
+fn stream_id(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(4) {
+        0 => decimal(rng.below(12)),
+        _ => format!("{}-{}", rng.below(12), rng.below(3)).into_bytes(),
+    }
+}
+
+fn new_id(rng: &mut Rng) -> Vec<u8> {
+    let ms = rng.below(12).min(rng.below(12));
+    match rng.below(4) {
+        0 => format!("{ms}-*").into_bytes(),
+        1 => decimal(ms),
+        _ => format!("{ms}-{}", rng.below(3)).into_bytes(),
+    }
+}
+
+fn range_id(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(8) {
+        0..=1 => b"-".to_vec(),
+        2..=3 => b"+".to_vec(),
+        4 => [b"(", &stream_id(rng)[..]].concat(),
+        _ => stream_id(rng),
     }
 }
 

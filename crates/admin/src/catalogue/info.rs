@@ -89,6 +89,17 @@ fn reply_key_spec(reply: &mut ReplyBuffer, spec: &KeySpec) {
     reply.bulk(b"begin_search");
     match spec.begin {
         Begin::Index(index) => reply_typed(reply, "index", &[("index", index as i64)]),
+        Begin::Keyword(keyword) => {
+            reply.map(2);
+            reply.bulk(b"type");
+            reply.bulk(b"keyword");
+            reply.bulk(b"spec");
+            reply.map(2);
+            reply.bulk(b"keyword");
+            reply.bulk(keyword.word.as_bytes());
+            reply.bulk(b"startfrom");
+            reply.integer(keyword.from as i64);
+        }
         Begin::Unknown => reply_typed(reply, "unknown", &[]),
     }
     reply.bulk(b"find_keys");

@@ -67,13 +67,15 @@ pub(super) fn clients(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "maxclients", clients.limit());
     line(text, "client_recent_max_input_buffer", largest(|held| held.input_bytes));
     line(text, "client_recent_max_output_buffer", largest(|held| held.unsent_bytes));
-    line(text, "blocked_clients", all.iter().filter(|client| client.is_blocked()).count());
+    line(text, "blocked_clients", all.iter().filter(|client| client.wait.is_waiting()).count());
     line(text, "tracking_clients", ctx.host.part::<Arc<Tracking>>().client_count());
     line(text, "pubsub_clients", all.iter().filter(|it| it.flags().contains(ClientFlags::SUBSCRIBER)).count());
     line(text, "watching_clients", watched.len());
     line(text, "clients_in_timeout_table", 0);
     line(text, "total_watched_keys", watched.iter().sum::<usize>());
-    zeros(text, &["total_blocking_keys", "total_blocking_keys_on_nokey"]);
+    let awaited = &ctx.host.part::<Arc<Store>>().awaited_keys;
+    line(text, "total_blocking_keys", awaited.keys());
+    line(text, "total_blocking_keys_on_nokey", awaited.absent());
     let (now, pause) = (ctx.now(), ctx.host.part::<Pause>());
     let paused = match pause.until(now) {
         None => "none",

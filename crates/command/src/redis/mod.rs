@@ -19,6 +19,9 @@ pub mod hash_until;
 pub mod hash_walks;
 pub mod hyperloglog;
 pub mod lcs;
+pub mod list;
+pub mod list_blocking;
+pub mod list_moving;
 pub mod object;
 mod options;
 pub mod pubsub;
@@ -28,6 +31,13 @@ mod scanning;
 pub mod set;
 pub mod set_algebra;
 pub mod sort;
+pub mod stream;
+pub mod stream_groups;
+mod stream_ids;
+pub mod stream_info;
+pub mod stream_pending;
+pub mod stream_read;
+mod stream_trim;
 pub mod string;
 pub mod string_numbers;
 pub mod string_ranges;
@@ -51,6 +61,14 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     hash_until::COMMANDS,
     hash_walks::COMMANDS,
     hyperloglog::COMMANDS,
+    list::COMMANDS,
+    list_moving::COMMANDS,
+    list_blocking::COMMANDS,
+    stream::COMMANDS,
+    stream_read::COMMANDS,
+    stream_groups::COMMANDS,
+    stream_pending::COMMANDS,
+    stream_info::COMMANDS,
     generic::COMMANDS,
     expiration::COMMANDS,
     scan::COMMANDS,

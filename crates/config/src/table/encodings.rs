@@ -80,7 +80,7 @@ pub(super) static ENCODINGS: &[Directive] = &[
         size!(stream_node_bytes: 0, i64::MAX as u64),
         "4096",
         "",
-        "Bytes of a node of a stream, at most; 0 sets no limit.",
+        "Bytes of a node of a stream; at most 1 MiB, which is also what 0 means.",
     ),
     Directive::supported(
         "stream-node-max-entries",

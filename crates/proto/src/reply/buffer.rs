@@ -207,6 +207,16 @@ impl ReplyBuffer {
         }
     }
 
+    /// Appends the replies of another queue, of which nothing has been sent, in the protocol they were written in.
+    pub fn append(&mut self, other: Self) {
+        debug_assert!(other.sent == 0 && other.shared.iter().all(|shared| shared.sent == 0));
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.shared_len = self.shared_len.wrapping_add(other.shared_len);
+        let moved = other.shared.into_iter().map(|shared| Shared { at: shared.at.wrapping_add(start), ..shared });
+        self.shared.extend(moved);
+    }
+
     /// Splices `value` in at the end.
     pub(super) fn push_shared(&mut self, value: Arc<Vec<u8>>) {
         if !value.is_empty() {
@@ -273,9 +283,14 @@ mod tests {
                         written.extend_from_slice(format!("${len}\r\n").as_bytes());
                         written.extend_from_slice(&value);
                         written.extend_from_slice(b"\r\n");
+                        let mut apart = ReplyBuffer::new(Protocol::Resp2);
                         match step {
                             Step::Bulk(_) => reply.bulk(&value),
-                            _ => reply.bulk_shared(Arc::new(value)),
+                            _ if len % 2 == 0 => reply.bulk_shared(Arc::new(value)),
+                            _ => {
+                                apart.bulk_shared(Arc::new(value));
+                                reply.append(apart);
+                            }
                         }
                     }
                     Step::Send(index) => {

@@ -101,6 +101,28 @@ impl Extended {
         matches!(self, Self::Finite { .. })
     }
 
+    /// A thousand times the number, rounded up to an integer: seconds as milliseconds. `None` when that is beyond 64 bits.
+    pub fn thousandfold(self) -> Option<i64> {
+        let Self::Finite { negative, mantissa, exponent } = self else { return None };
+        let product = u128::from(mantissa).checked_mul(1000)?;
+        // The product is rounded to the precision of the type first, so that the thousandfold of what 0.001 is read as is 1.
+        let excess = u128::BITS.saturating_sub(product.leading_zeros()).saturating_sub(u64::BITS);
+        let half = (1u128 << excess) >> 1;
+        let is_odd = (product >> excess) & 1;
+        let rounded = product.checked_add(half.saturating_sub(1)).and_then(|sum| sum.checked_add(is_odd))? >> excess;
+        let exponent = exponent.checked_add_unsigned(excess)?;
+        let whole = match exponent.unsigned_abs() {
+            left if exponent >= 0 => rounded.checked_mul(1u128.checked_shl(left)?)?,
+            right => {
+                let floor = rounded.checked_shr(right).unwrap_or(0);
+                let is_exact = floor.checked_shl(right) == Some(rounded);
+                floor.checked_add(u128::from(!is_exact && !negative))?
+            }
+        };
+        let whole = i64::try_from(whole).ok()?;
+        if negative { whole.checked_neg() } else { Some(whole) }
+    }
+
     /// The text for people: no exponent, at most 17 digits after the point, without zeros at the end. Infinity as C
     /// writes it.
     pub fn to_text(self) -> String {

@@ -133,3 +133,27 @@ fn doubles_are_exact() {
         assert_eq!(Extended::parse(whole.to_string().as_bytes()).expect("a number").to_text(), whole.to_string());
     }
 }
+
+#[test]
+fn seconds_become_milliseconds() {
+    for (seconds, milliseconds) in [
+        ("0", Some(0)),
+        ("0.001", Some(1)),
+        ("0.0011", Some(2)),
+        ("1e-9", Some(1)),
+        ("1e-4000", Some(1)),
+        ("4.35", Some(4350)),
+        ("1.005", Some(1005)),
+        ("0.035", Some(35)),
+        ("0x.8", Some(500)),
+        ("3600", Some(3_600_000)),
+        ("-1", Some(-1000)),
+        ("-0.0001", Some(0)),
+        ("9223372036854775", Some(9_223_372_036_854_775_000)),
+        ("9223372036854776", None),
+        ("1e4000", None),
+        ("inf", None),
+    ] {
+        assert_eq!(Extended::parse(seconds.as_bytes()).and_then(Extended::thousandfold), milliseconds, "{seconds}");
+    }
+}

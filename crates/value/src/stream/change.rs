@@ -153,6 +153,13 @@ impl<'a> Change<'a> {
         }
     }
 
+    /// Appends [`Change::Add`], with the names and values where they are. There is at least one pair.
+    pub fn put_add<'s>(out: &mut Vec<u8>, id: Id, pairs: u64, strings: impl Iterator<Item = &'s [u8]>) {
+        out.push(ADD);
+        id.put(out);
+        Fields::put_strings(pairs, strings, out);
+    }
+
     /// Takes one from the front; `None` when the bytes are no change in its only form.
     pub fn take(from: &mut &'a [u8]) -> Option<Self> {
         Some(match take_byte(from)? {

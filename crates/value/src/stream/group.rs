@@ -95,22 +95,13 @@ impl Pending {
         self.claim.id
     }
 
-    /// When it was delivered last.
-    pub fn delivered(&self) -> UnixMs {
-        self.claim.delivered
-    }
-
-    /// How often it was delivered.
-    pub fn deliveries(&self) -> u64 {
-        self.claim.deliveries
-    }
-
     /// The consumer it is pending for.
     pub fn owner(&self) -> &[u8] {
         &self.owner
     }
 
-    pub(super) fn claim(&self) -> Claim {
+    /// When it was delivered, and how often.
+    pub fn claim(&self) -> Claim {
         self.claim
     }
 }

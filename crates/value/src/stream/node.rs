@@ -74,10 +74,9 @@ impl Node {
         node
     }
 
-    /// Whether an entry with these fields belongs here and not into the next node.
-    pub(super) fn has_room(&self, fields: &Fields<'_>, limits: NodeLimits) -> bool {
-        self.bytes.len() + fields.strings().len() < limits.bytes
-            && u64::from(self.live) + u64::from(self.removed) < limits.entries
+    /// Whether an entry with fields of so many bytes belongs here and not into the next node.
+    pub(super) fn has_room(&self, bytes: usize, limits: NodeLimits) -> bool {
+        self.bytes.len() + bytes < limits.bytes && u64::from(self.live) + u64::from(self.removed) < limits.entries
     }
 
     /// Adds an entry, whose id is above all.

@@ -48,14 +48,14 @@ impl Nodes {
         self.full.skipping(count.min(self.full.len())).chain(tail)
     }
 
-    /// Whether an entry with these fields begins a node.
-    pub(super) fn would_begin(&self, fields: &Fields<'_>, limits: NodeLimits) -> bool {
-        self.tail.as_ref().is_none_or(|tail| !tail.has_room(fields, limits))
+    /// Whether an entry with fields of so many bytes begins a node.
+    pub(super) fn would_begin(&self, bytes: usize, limits: NodeLimits) -> bool {
+        self.tail.as_ref().is_none_or(|tail| !tail.has_room(bytes, limits))
     }
 
     /// Adds an entry, whose id is above all.
     pub(super) fn append(&mut self, id: Id, fields: &Fields<'_>, limits: NodeLimits) {
-        if self.would_begin(fields, limits) {
+        if self.would_begin(fields.strings().len(), limits) {
             let node = Node::new(id, fields);
             self.bytes += node.heap_bytes();
             if let Some(mut full) = self.tail.replace(Arc::new(node)) {

@@ -12,10 +12,15 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Writes names and values, in turn, into an empty buffer. There is at least one pair.
-    pub fn collect<'s>(strings: impl IntoIterator<Item = &'s [u8]>, buffer: &'a mut Vec<u8>) -> Self {
-        let count = strings.into_iter().map(|string| put_string(buffer, string)).count();
-        Self { count: count as u64 / 2, strings: buffer }
+    /// Writes `count` pairs of names and values, in turn, as [`Fields::put`] does. There is at least one pair.
+    pub(super) fn put_strings<'s>(count: u64, strings: impl Iterator<Item = &'s [u8]>, out: &mut Vec<u8>) {
+        varint::put(out, count);
+        strings.for_each(|string| put_string(out, string));
+    }
+
+    /// Bytes of these names and values, with their lengths.
+    pub(super) fn bytes_of<'s>(strings: impl Iterator<Item = &'s [u8]>) -> usize {
+        strings.map(|string| varint::len(string.len() as u64) + string.len()).sum()
     }
 
     /// How many pairs of a name and a value.

@@ -1,6 +1,6 @@
 //! A stream as the changes that build it.
 
-use super::{Big, Change, Claim, Claims, Fields, Group};
+use super::{Big, Change, Claim, Claims, Group};
 use crate::Progress;
 
 /// Where saving is. [`Progress`] holds the number of a section (0: the entries, *n*: group *n* - 1) and how far it has come:
@@ -8,7 +8,7 @@ use crate::Progress;
 impl Big {
     /// See [`crate::Big::write_changes`].
     pub fn write_changes(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
-        let end = out.len() + budget.max(1);
+        let end = out.len().saturating_add(budget.max(1));
         let Progress(mut section, mut done) = from;
         if section == 0 {
             for node in self.nodes.skipping(done) {
@@ -16,9 +16,8 @@ impl Big {
                     return Some(Progress(0, done));
                 }
                 for entry in node.entries() {
-                    let mut buffer = Vec::new();
-                    let fields = Fields::collect(entry.fields().flat_map(<[_; 2]>::from), &mut buffer);
-                    Change::Add { id: entry.id, fields }.put(out);
+                    let strings = entry.fields().flat_map(<[_; 2]>::from);
+                    Change::put_add(out, entry.id, entry.field_count() as u64, strings);
                 }
                 done += 1;
             }

@@ -31,8 +31,7 @@ impl Step {
         let mut buffer = Vec::new();
         match self {
             Self::Add(id, strings) => {
-                let fields = Fields::collect(strings.iter().map(Vec::as_slice), &mut buffer);
-                Change::Add { id: *id, fields }.put(out);
+                Change::put_add(out, *id, strings.len() as u64 / 2, strings.iter().map(Vec::as_slice));
             }
             Self::Delete(ids) => Change::Delete { ids: Ids::collect(ids.iter().copied(), &mut buffer) }.put(out),
             Self::Trim(count) => Change::Trim { count: *count }.put(out),
@@ -159,7 +158,9 @@ fn seen_group(big: &Big, group: &Group) -> ModelGroup {
     assert!(std::ptr::eq(group, big.group(group.name()).unwrap()));
     let pending: BTreeMap<_, _> = group
         .pending(Id::MIN)
-        .map(|pending| (pending.id(), (pending.owner().to_vec(), pending.delivered(), pending.deliveries())))
+        .map(|pending| {
+            (pending.id(), (pending.owner().to_vec(), pending.claim().delivered, pending.claim().deliveries))
+        })
         .collect();
     assert_eq!(group.pending_count(), pending.len() as u64);
     assert_eq!(group.last_pending().map(Pending::id), pending.keys().last().copied());
@@ -334,9 +335,8 @@ proptest! {
         Step::Delete(removed).put(&mut changes);
         let mut big = None;
         build(&mut big, &changes, &limits);
-        let mut buffer = Vec::new();
-        let added = Added { id: Id { ms: 1000, seq: 0 }, fields: Fields::collect([&b"f"[..], b"v"], &mut buffer) };
-        for added in [None, Some(&added)] {
+        let added = Added::new(Id { ms: 1000, seq: 0 }, [&b"f"[..], b"v"].into_iter());
+        for added in [None, Some(added)] {
             let (exact, rough) = (
                 stream(&big).trimmed_exactly(trim, added),
                 stream(&big).trimmed_roughly(trim, None, added, &limits),

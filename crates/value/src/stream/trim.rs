@@ -15,16 +15,21 @@ pub enum Trim {
 
 /// An entry that is added before the stream is trimmed.
 #[derive(Clone, Copy, Debug)]
-pub struct Added<'a> {
-    /// Its id.
-    pub id: Id,
-    /// What it holds.
-    pub fields: Fields<'a>,
+pub struct Added {
+    id: Id,
+    bytes: usize,
+}
+
+impl Added {
+    /// With these names and values.
+    pub fn new<'s>(id: Id, strings: impl Iterator<Item = &'s [u8]>) -> Self {
+        Self { id, bytes: Fields::bytes_of(strings) }
+    }
 }
 
 impl Big {
     /// How many entries are removed by exact trimming, once `added` is there.
-    pub fn trimmed_exactly(&self, trim: Trim, added: Option<&Added<'_>>) -> u64 {
+    pub fn trimmed_exactly(&self, trim: Trim, added: Option<Added>) -> u64 {
         let min = match trim {
             Trim::MaxLength(max) => return (self.len() + u64::from(added.is_some())).saturating_sub(max),
             Trim::MinId(min) => min,
@@ -43,9 +48,12 @@ impl Big {
 
     /// How many entries are removed by approximate trimming, once `added` is there: whole nodes only, and of these as many as
     /// have at most `most` entries together, if that is given.
-    pub fn trimmed_roughly(&self, trim: Trim, most: Option<u64>, added: Option<&Added<'_>>, limits: &Limits) -> u64 {
+    pub fn trimmed_roughly(&self, trim: Trim, most: Option<u64>, added: Option<Added>, limits: &Limits) -> u64 {
         let length = self.len() + u64::from(added.is_some());
-        let begins = added.filter(|added| self.nodes.would_begin(&added.fields, NodeLimits::of(limits)));
+        if matches!(trim, Trim::MaxLength(max) if length <= max) {
+            return 0;
+        }
+        let begins = added.filter(|added| self.nodes.would_begin(added.bytes, NodeLimits::of(limits)));
         let grows = added.filter(|_| begins.is_none());
         let last_node = self.node_count().checked_sub(1);
         let nodes = self.nodes.skipping(0).zip(0..).map(|(node, nth)| match grows {
@@ -55,7 +63,7 @@ impl Big {
         let mut count = 0;
         for (entries, last) in nodes.chain(begins.map(|added| (1, added.id))) {
             let goes = match trim {
-                Trim::MaxLength(max) => length - count > max && length - count - entries >= max,
+                Trim::MaxLength(max) => length - count - entries >= max && length - count > max,
                 Trim::MinId(min) => last < min,
             };
             if !goes || most.is_some_and(|most| count + entries > most) {

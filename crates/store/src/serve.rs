@@ -1,0 +1,211 @@
+//! Serving commands that wait for keys: done by whoever changes a key, under its own locks, in the same record.
+//!
+//! ```text
+//! locked -> waiters reach further shards? unlock, lock the union, look again -> run, noting keys that are waited for
+//!        -> serve their waiters, in order -> append the record -> unlock -> have the answers sent
+//! ```
+//!
+//! V1. The locks cover every key that a waiter of a locked shard reaches (`Store::lock_beside`), before anything changes.
+//! V2. Keys are served in the order in which they were changed, each waiter of a key in the order in which it came, after
+//!     the whole command or transaction. What serving changes is waited for in its turn, behind those.
+//! V3. An answer is sent only when its changes have their place in the log, and is held back with them.
+
+use crate::lock_set::{HeldShards, LockSet};
+use crate::store::Store;
+use crate::txn::{Scratch, Txn};
+use base::{KeyspaceId, Lsn};
+use engine::{Engine, Fetch, Key, Keyspace, Serve, Waiter, WriteClass};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What a worker needs to serve others, and whom it has served. Empty nearly always.
+#[derive(Default)]
+pub(crate) struct Serving {
+    /// Runs commands.
+    server: Option<Arc<dyn Serve>>,
+    /// Keys changed by the running command that somebody waits for.
+    ready: VecDeque<(KeyspaceId, Vec<u8>)>,
+    /// Who was served and does not know it yet.
+    served: Vec<Arc<dyn Waiter>>,
+}
+
+impl Scratch {
+    /// What serves waiting commands when this worker changes their keys; without it they wait for their time.
+    pub fn serve_with(&mut self, server: Arc<dyn Serve>) {
+        self.serving.server = Some(server);
+    }
+
+    /// Whom the last command has served; `None` nearly always.
+    #[inline]
+    pub(crate) fn take_served(&mut self) -> Option<Served> {
+        if self.serving.served.is_empty() {
+            return None;
+        }
+        let waiters = std::mem::take(&mut self.serving.served);
+        let (wrote, hold) = if self.is_logged() { (self.wrote(), self.hold()) } else { (None, None) };
+        Some(Served { waiters, wrote, hold })
+    }
+}
+
+impl Serving {
+    #[inline]
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    pub(crate) fn push_ready(&mut self, space: KeyspaceId, key: &[u8]) {
+        self.ready.push_back((space, key.to_vec()));
+    }
+}
+
+/// Those that a command has served, after its record was appended (V3).
+pub(crate) struct Served {
+    waiters: Vec<Arc<dyn Waiter>>,
+    wrote: Option<Lsn>,
+    hold: Option<Lsn>,
+}
+
+impl Served {
+    /// Has the answers sent.
+    #[cold]
+    pub(crate) fn deliver(self) {
+        self.waiters.iter().for_each(|waiter| waiter.deliver(self.wrote, self.hold));
+    }
+}
+
+impl Store {
+    /// The locks of a command that may change keys, and with them those that serving their waiters takes. `hash` is that of
+    /// its only key. `None` after enlisting `worker` with a lock that was taken; then none is held.
+    #[inline]
+    pub(crate) fn lock_beside<'s>(
+        &'s self,
+        mut held: HeldShards<'s>,
+        hash: Option<u64>,
+        writes: WriteClass,
+        worker: usize,
+    ) -> Option<HeldShards<'s>> {
+        if writes == WriteClass::Nothing || held.iter_mut().all(|shard| shard.waits.is_empty()) {
+            return Some(held);
+        }
+        self.lock_union(held, hash, worker)
+    }
+
+    #[cold]
+    fn lock_union<'s>(
+        &'s self,
+        mut held: HeldShards<'s>,
+        mut hash: Option<u64>,
+        worker: usize,
+    ) -> Option<HeldShards<'s>> {
+        loop {
+            let locked = held.set();
+            let mut wanted = locked.clone();
+            held.iter_mut().for_each(|shard| wanted.extend(shard.waits.shards_beside(hash)));
+            if wanted == locked {
+                return Some(held);
+            }
+            self.unlock(held);
+            held = self.lock(&wanted, worker)?;
+            // What is served may change any key of these.
+            hash = None;
+        }
+    }
+
+    /// Forgets a waiter that has ended without being served. Tables of shards that are locked now lose it at a later sweep.
+    pub fn forget_waiter(&self, waiter: &dyn Waiter) {
+        let Some(space) = self.spaces.get(waiter.db()) else { return };
+        waiter.visit_keys(&mut |bytes, is_awaited| {
+            let key = self.key(space, bytes);
+            if is_awaited && let Some(mut held) = self.shard(self.shard_of(&key)).lock.spin_lock() {
+                held.waits.remove(&key, waiter);
+                self.unlock_one(held);
+            }
+        });
+    }
+}
+
+impl Txn<'_> {
+    /// Enlists a waiter with all keys it waits for.
+    pub(crate) fn enlist(&mut self, waiter: &Arc<dyn Waiter>) {
+        let (space, store) = (self.space(), self.store);
+        let mut shards = LockSet::None;
+        waiter.visit_keys(&mut |bytes, _| shards.insert(store.shard_of_bytes(bytes)));
+        waiter.visit_keys(&mut |bytes, is_awaited| {
+            if is_awaited {
+                let key = store.key(space, bytes);
+                let waits = &mut self.shard(&key).waits;
+                waits.remove(&key, &**waiter);
+                waits.enlist(&key, waiter, &shards);
+            }
+        });
+    }
+
+    /// Reads the rows that serving may need, where that can mean to fetch them: it must not happen after the first change.
+    #[inline]
+    pub(crate) fn prepare_to_serve(&mut self, writes: WriteClass) -> Result<(), Fetch> {
+        if writes == WriteClass::Nothing || self.held.iter_mut().all(|shard| shard.waits.is_empty()) {
+            return Ok(());
+        }
+        self.fetch_for_waiters()
+    }
+
+    #[cold]
+    fn fetch_for_waiters(&mut self) -> Result<(), Fetch> {
+        if !self.may_fetch() {
+            return Ok(());
+        }
+        let waiting = self.held.iter_mut().flat_map(|shard| shard.waits.waiters().cloned().collect::<Vec<_>>());
+        let waiting: Vec<Arc<dyn Waiter>> = waiting.collect();
+        let mut result = Ok(());
+        for waiter in waiting {
+            let Some(space) = self.space_of(waiter.db()) else { continue };
+            waiter.visit_keys(&mut |bytes, _| {
+                let key = self.store.key(space, bytes);
+                // All are asked for, so that they come together.
+                result = self.shard(&key).engine.read(&key, false).map(|_| ()).and(result);
+            });
+        }
+        result
+    }
+
+    /// Serves the waiters of all keys that the command has changed (V2).
+    #[cold]
+    pub(crate) fn serve_waiters(&mut self) {
+        let space = self.space();
+        while let Some((of, bytes)) = self.scratch.serving.ready.pop_front() {
+            let key = self.store.key(of, &bytes);
+            self.serve_key(&key);
+        }
+        self.go_to(space);
+    }
+
+    fn serve_key(&mut self, key: &Key<'_>) {
+        let Some(server) = self.scratch.serving.server.clone() else { return };
+        let mut at = 0;
+        for _ in 0..self.shard(key).waits.begin(key) {
+            let shard = self.shard(key);
+            let found = shard.engine.read(key, false).ok().flatten().map(|entry| entry.kind);
+            let Some((place, waiter)) = shard.waits.next(key, at, found) else { return };
+            at = place;
+            match server.serve(self, &*waiter) {
+                true => {
+                    self.delist(&*waiter);
+                    self.scratch.serving.served.push(waiter);
+                }
+                false => at += 1,
+            }
+        }
+    }
+
+    /// Takes a waiter out of the queues of all its keys.
+    fn delist(&mut self, waiter: &dyn Waiter) {
+        let Some(space) = self.space_of(waiter.db()) else { return };
+        let store = self.store;
+        waiter.visit_keys(&mut |bytes, is_awaited| {
+            if is_awaited {
+                let key = store.key(space, bytes);
+                self.shard(&key).waits.remove(&key, waiter);
+            }
+        });
+    }
+}
