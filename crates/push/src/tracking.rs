@@ -197,7 +197,8 @@ impl Tracking {
         let invalidation = Arc::new(Invalidation { keys: Some(vec![key.into()]) });
         let (known, mut woken) = (self.clients.read(), Vec::new());
         for tracker in clients.iter().filter_map(|client| known.get(client)) {
-            if !tracker.is_broadcast && !(tracker.is_noloop && tracker.client.client == by) {
+            let is_own = tracker.client.client == by;
+            if !(tracker.is_broadcast || is_own && tracker.is_noloop) {
                 self.send(tracker, invalidation.clone(), &mut woken);
             }
         }
