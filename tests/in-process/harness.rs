@@ -7,7 +7,7 @@ use base::random::SeededEntropy;
 use base::{Clock, Entropy, Lsn, Rng, UnixMs};
 use command::call::Observer;
 use command::clients::{Address, Clients};
-use command::limits::{StampMeaning, StringLimit};
+use command::limits::{SparseLimit, StampMeaning, StringLimit};
 use command::login::Login;
 use command::pause::Pause;
 use command::stats::WorkerStats;
@@ -15,6 +15,7 @@ use command::{CommandSpec, CommandTable, Host, Session};
 use config::{Directive, RewriteError, Settings};
 use engine::FetchingEngine;
 use parking_lot::RwLock;
+use push::{Outlets, PubSub, Tracking};
 use server::connection::Connection;
 use server::executor::{ClientLimits, Executor, Flow, Shared};
 use std::convert::Infallible;
@@ -172,7 +173,14 @@ impl TestServer {
         let settings = Settings::default();
         let latency = Arc::new(LatencyMonitor::new(&settings));
         let log = Arc::new(CommandLog::new(&settings, latency.clone()));
-        let host = Host::default().with(StringLimit::default()).with(StampMeaning::default()).with(Pause::default());
+        let outlets = Arc::new(Outlets::new(1, |_| {}));
+        let host = Host::default()
+            .with(StringLimit::default())
+            .with(SparseLimit::default())
+            .with(StampMeaning::default())
+            .with(Pause::default())
+            .with(Arc::new(PubSub::new(outlets.clone())))
+            .with(Arc::new(Tracking::new(outlets.clone(), |_| {})));
         let for_parts = ForParts { store: store.clone(), table, stats, log, latency };
         let host = parts(host, &for_parts);
         let ForParts { table, stats, log, .. } = for_parts;
@@ -183,6 +191,7 @@ impl TestServer {
             log,
             monitors: AtomicUsize::new(0),
             show: Box::new(|_| {}),
+            outlets,
             limits: RwLock::new(ClientLimits::of(&settings)),
         });
         let executor = Executor::new(0, shared.clone(), stats);

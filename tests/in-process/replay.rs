@@ -22,8 +22,19 @@ const SHARDS: usize = 8;
 const COMPARED_EVERY: usize = 100;
 
 /// Commands whose replies tell of the process, of its memory or of chance: what they change is compared, not what they say.
-const OWN_WORDS: [&str; 10] =
-    ["INFO", "TIME", "LOLWUT", "LATENCY", "SLOWLOG", "COMMANDLOG", "CLIENT", "MEMORY", "OBJECT", "RANDOMKEY"];
+const OWN_WORDS: [&str; 11] = [
+    "INFO",
+    "TIME",
+    "LOLWUT",
+    "LATENCY",
+    "SLOWLOG",
+    "COMMANDLOG",
+    "CLIENT",
+    "MEMORY",
+    "OBJECT",
+    "RANDOMKEY",
+    "SRANDMEMBER",
+];
 
 /// A server and its open connections, by their number in the sequence.
 pub struct Side {

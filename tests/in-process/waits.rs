@@ -18,7 +18,7 @@ fn server() -> (TestServer, Arc<FakeLog>, usize) {
 /// What the connection has been answered by now, after a look at what waits.
 fn answered(server: &mut TestServer, client: usize) -> String {
     server.executor.begin_turn();
-    server.executor.end_blocks(false);
+    server.executor.end_blocks();
     String::from_utf8_lossy(&server.replies(client)).into_owned()
 }
 
@@ -95,7 +95,7 @@ fn unblock_ends_a_wait_as_told() {
         let info = server.run(other, &["INFO", "clients"]);
         assert!(info.contains("blocked_clients:1\r\n"), "{info}");
         assert_eq!(server.run(other, words), ":1\r\n");
-        server.executor.end_blocks(true);
+        server.executor.end_wait(client);
         assert_eq!(answered(&mut server, client), reply);
         assert_eq!(server.run(other, words), ":0\r\n");
     }
@@ -130,7 +130,7 @@ fn a_connection_that_goes_is_forgotten() {
     server.executor.close(client);
     server.clock.advance_ms(10);
     server.executor.begin_turn();
-    server.executor.end_blocks(true);
+    server.executor.end_blocks();
     assert!(!server.executor.has_waiting());
 }
 

@@ -1,9 +1,12 @@
-//! The command log: the last calls that took long, had a large request, or got a large reply.
+//! The command log: the last calls that took long, had a large request, or got a large reply. It sees every call, and shows
+//! the chosen ones to [`HotKeys`].
 
+use crate::hot_keys::{HotKeys, LONG_CALL_NS};
 use crate::latency::LatencyMonitor;
 use command::Ctx;
 use command::call::Observer;
 use command::login::redacted;
+use command::sampler;
 use config::Settings;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -67,12 +70,22 @@ pub struct CommandLog {
     latency: Arc<LatencyMonitor>,
     /// The shortest call that anybody wants to see.
     slow_ns: AtomicU64,
+    /// The least of all thresholds: a call with fewer nanoseconds and fewer bytes is of no interest for itself.
+    least: AtomicU64,
+    /// The keys that most is done with.
+    pub hot_keys: HotKeys,
 }
 
 impl CommandLog {
     /// An empty log; the monitor is told of slow calls too.
     pub fn new(settings: &Settings, latency: Arc<LatencyMonitor>) -> Self {
-        let log = Self { logs: Default::default(), latency, slow_ns: AtomicU64::new(u64::MAX) };
+        let log = Self {
+            logs: Default::default(),
+            latency,
+            slow_ns: AtomicU64::new(u64::MAX),
+            least: AtomicU64::new(u64::MAX),
+            hot_keys: HotKeys::default(),
+        };
         log.follow(settings);
         log
     }
@@ -93,24 +106,13 @@ impl CommandLog {
             0 => u64::MAX,
             ms => ms.saturating_mul(1_000_000),
         };
-        self.slow_ns.store(slow.min(latency), Ordering::Relaxed);
-    }
-
-    /// Whether a request or a reply of that many bytes is one to keep.
-    #[inline]
-    fn is_large(&self, request_bytes: usize, reply_bytes: usize) -> bool {
-        let over = |reason: Reason, bytes: usize| {
-            // A negative threshold keeps nothing: without a sign it is above all lengths.
-            bytes as u64 >= self.log(reason).threshold.load(Ordering::Relaxed).cast_unsigned()
-        };
-        over(Reason::LargeRequest, request_bytes) || over(Reason::LargeReply, reply_bytes)
-    }
-
-    #[cold]
-    fn sized_call(&self, ctx: &Ctx<'_>, request_bytes: usize, reply_bytes: usize) {
-        for (reason, bytes) in [(Reason::LargeRequest, request_bytes), (Reason::LargeReply, reply_bytes)] {
-            self.offer(reason, ctx, bytes as u64);
-        }
+        let slow = slow.min(latency);
+        self.slow_ns.store(slow, Ordering::Relaxed);
+        // A negative threshold keeps nothing: without a sign it is above all lengths.
+        let least = limits[1..]
+            .iter()
+            .fold(slow.min(LONG_CALL_NS), |least, (threshold, _)| least.min(threshold.cast_unsigned()));
+        self.least.store(least, Ordering::Relaxed);
     }
 
     fn log(&self, reason: Reason) -> &Log {
@@ -157,18 +159,28 @@ impl CommandLog {
 impl Observer for CommandLog {
     #[inline]
     fn done(&self, ctx: &Ctx<'_>, duration_ns: u64, request_bytes: usize, reply_bytes: usize) {
-        // The thresholds are read for every call, so that a CONFIG SET holds for the next one of its batch.
-        if duration_ns >= self.slow_ns.load(Ordering::Relaxed) {
-            self.slow_call(ctx, duration_ns);
-        }
-        if self.is_large(request_bytes, reply_bytes) {
-            self.sized_call(ctx, request_bytes, reply_bytes);
+        let bytes = (request_bytes as u64).saturating_add(reply_bytes as u64);
+        let was_passed = ctx.stats.sampler.passes(sampler::cost(bytes));
+        // Read for every call, so that a CONFIG SET holds for the next one of its batch.
+        if was_passed || duration_ns.max(bytes) >= self.least.load(Ordering::Relaxed) {
+            self.look(ctx, duration_ns, request_bytes, reply_bytes);
         }
     }
 }
 
 impl CommandLog {
+    /// Keeps the call for each reason it gives, and takes account of its keys if it was chosen.
     #[cold]
+    #[inline(never)]
+    fn look(&self, ctx: &Ctx<'_>, duration_ns: u64, request_bytes: usize, reply_bytes: usize) {
+        if duration_ns >= self.slow_ns.load(Ordering::Relaxed) {
+            self.slow_call(ctx, duration_ns);
+        }
+        self.offer(Reason::LargeRequest, ctx, request_bytes as u64);
+        self.offer(Reason::LargeReply, ctx, reply_bytes as u64);
+        self.hot_keys.look(ctx, duration_ns, (request_bytes as u64).saturating_add(reply_bytes as u64));
+    }
+
     fn slow_call(&self, ctx: &Ctx<'_>, duration_ns: u64) {
         self.offer(Reason::Slow, ctx, duration_ns / 1000);
         let event = if ctx.spec.flags.contains(command::Flags::FAST) { "fast-command" } else { "command" };

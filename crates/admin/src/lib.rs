@@ -2,7 +2,7 @@
 //! rows of its commands and their functions; `server` joins [`FAMILIES`] to its table at startup.
 //!
 //! ```text
-//! workers --> Figures, CommandLog, LatencyMonitor --> INFO, SLOWLOG, LATENCY
+//! workers --> Figures, CommandLog, LatencyMonitor, HotKeys --> INFO, SLOWLOG, LATENCY, HOTKEYS
 //! CONFIG SET --> Configuration --> Apply (the server) and follow (parts of Host)
 //! ```
 //!
@@ -21,6 +21,8 @@ pub mod configuration;
 pub mod debug;
 pub mod figures;
 pub mod histogram;
+pub mod hot_keys;
+mod hot_keys_rows;
 pub mod info;
 pub mod keyspaces;
 pub mod latency;
@@ -51,6 +53,7 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     backup::COMMANDS,
     slow_rows::COMMANDS,
     latency_rows::COMMANDS,
+    hot_keys_rows::COMMANDS,
     memory::COMMANDS,
     debug::COMMANDS,
     monitor::COMMANDS,

@@ -348,6 +348,27 @@ fn latency_is_monitored() {
     server.check(&[("LATENCY RESET", ":1\r\n"), ("LATENCY LATEST", "*0\r\n")]);
 }
 
+/// Every call takes 15 ms here, so that each one is looked at; RESET and what is wrong are as documented.
+#[test]
+fn the_keys_of_most_calls_are_known() {
+    let mut server = Server::new();
+    for request in ["SET k value", "GET k", "GET j", "SELECT 3", "GET k"] {
+        server.run(request);
+    }
+    server.check(&[
+        ("HOTKEYS COUNT 1", "*1\r\n*4\r\n$1\r\nk\r\n:2\r\n:0\r\n:0\r\n"),
+        ("HOTKEYS BY cpu COUNT 1", "*1\r\n*4\r\n$1\r\nk\r\n:30000\r\n:0\r\n:0\r\n"),
+        ("HOTKEYS BY bytes COUNT 1", "*1\r\n*4\r\n$1\r\nk\r\n:32\r\n:0\r\n:0\r\n"),
+        ("HOTKEYS BY size", "-ERR syntax error\r\n"),
+        ("HOTKEYS BY", "-ERR syntax error\r\n"),
+        ("HOTKEYS COUNT 0", "-ERR COUNT must be positive\r\n"),
+        ("HOTKEYS COUNT x", "-ERR value is not an integer or out of range\r\n"),
+        ("HOTKEYS nonsense", "-ERR syntax error\r\n"),
+    ]);
+    assert!(server.run("HOTKEYS RESET").starts_with("*3\r\n"), "two keys of one database and one of another");
+    server.check(&[("HOTKEYS", "*0\r\n")]);
+}
+
 #[test]
 fn memory_of_keys_and_of_the_server() {
     let mut server = Server::new();

@@ -20,6 +20,7 @@ pub mod limits;
 pub mod login;
 pub mod pause;
 pub mod redis;
+pub mod sampler;
 pub mod session;
 pub mod spec;
 pub mod stats;

@@ -3,6 +3,7 @@
 //! Each worker has its own table and is its only writer, so counting costs plain loads and stores; readers add the tables
 //! up.
 
+use crate::sampler::Sampler;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -27,6 +28,8 @@ pub struct WorkerStats {
     pub writes: Counter,
     /// Error replies.
     pub error_replies: Counter,
+    /// Chooses the calls that are looked at closely.
+    pub sampler: Sampler,
     /// Error replies by their code, up to [`ERROR_CODES_MAX`] of them.
     errors: Mutex<BTreeMap<Box<[u8]>, u64>>,
 }
@@ -134,6 +137,7 @@ impl WorkerStats {
             reads: Counter::default(),
             writes: Counter::default(),
             error_replies: Counter::default(),
+            sampler: Sampler::default(),
             errors: Mutex::default(),
         }
     }

@@ -36,6 +36,11 @@ fn hyperloglogs() {
 }
 
 #[test]
+fn sorted_sets() {
+    play("sorted_sets.txt");
+}
+
+#[test]
 fn bit_fields() {
     play("bit_fields.txt");
 }

@@ -11,6 +11,7 @@
 //! list             mix every element, in order
 //! set              add every member
 //! hash             for each field: add the digest of (mix field, mix value)
+//! sorted set       for each member: add the digest of (mix member, mix the text of the score)
 //! stream           for each entry: mix "ms.seq", then every name and value
 //! entry            mix the key, then all of its value
 //! data set         for every database with entries, ascending: mix its number, then add every entry's digest
@@ -19,6 +20,7 @@
 //! It says whether an entry expires, not when, and nothing about groups of consumers. [`Store::digest`], by which tests
 //! compare stores, adds both.
 
+use crate::score_text;
 use crate::store::Store;
 use base::integer::IntegerText;
 use base::{DbIndex, UnixMs};
@@ -26,7 +28,7 @@ use engine::{Engine, Entry, Type};
 use sha1::{Digest as _, Sha1};
 use value::hash::{Cell, View};
 use value::stream::{Big as Stream, Id};
-use value::{Progress, list, set};
+use value::{Progress, list, set, zset};
 
 /// A digest of a value, an entry or a data set; zero is that of nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,10 +72,19 @@ impl Digest {
             Type::Hash => self.add_fields(entry, now),
             Type::Set => self.add_set(set::View::of(entry.encoding, entry.value.stored())),
             Type::Stream => self.mix_stream(Stream::of(entry.value.stored())),
-            Type::Zset => unreachable!("no command makes one yet"),
+            Type::Zset => self.add_members(&zset::View::of(entry.value.stored())),
         }
         if entry.expire_at.is_some() {
             self.add(b"!!expire!!");
+        }
+    }
+
+    fn add_members(&mut self, view: &zset::View<'_>) {
+        for entry in view.forward(0) {
+            let mut member = Self::default();
+            member.mix(entry.member);
+            member.mix(score_text::text(entry.score).as_bytes());
+            self.add(&member.0);
         }
     }
 

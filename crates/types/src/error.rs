@@ -30,6 +30,9 @@ pub enum TypeError {
     /// The result would be infinite or not a number.
     #[error("increment would produce NaN or Infinity")]
     NotFinite,
+    /// A score would be the sum of opposite infinities.
+    #[error("resulting score is not a number (NaN)")]
+    ScoreNotNumber,
     /// The string would grow beyond `proto-max-bulk-len`.
     #[error("string exceeds maximum allowed size (proto-max-bulk-len)")]
     StringTooLong,

@@ -30,6 +30,7 @@ pub mod sort;
 pub mod stream;
 pub mod string;
 pub mod walk;
+pub mod zset;
 
 pub use error::TypeError;
 pub use kept::Kept;

@@ -70,6 +70,7 @@ const FAMILIES: [(&str, &str); 12] = [
     ("bitmap", include_str!("../grammar/bitmap.txt")),
     ("hyperloglog", include_str!("../grammar/hyperloglog.txt")),
     ("list", include_str!("../grammar/list.txt")),
+    ("zset", include_str!("../grammar/zset.txt")),
     ("stream", include_str!("../grammar/stream.txt")),
     ("generic", include_str!("../grammar/generic.txt")),
     ("set", include_str!("../grammar/set.txt")),

@@ -84,10 +84,18 @@ pub enum Class {
     Section,
     /// A parameter's value.
     Setting,
+    /// The score of a member of a sorted set; zero has no sign.
+    Score,
+    /// An end of a range of scores.
+    ScoreEnd,
+    /// An end of a range of members by bytes.
+    LexEnd,
+    /// The key of a sorted set all of whose members have one score.
+    LexKey,
 }
 
 /// The names of the classes in rules.
-const NAMES: [(&str, Class); 37] = [
+const NAMES: [(&str, Class); 41] = [
     ("key", Class::Key),
     ("value", Class::Value),
     ("message", Class::Message),
@@ -125,6 +133,10 @@ const NAMES: [(&str, Class); 37] = [
     ("commandname", Class::CommandName),
     ("section", Class::Section),
     ("setting", Class::Setting),
+    ("score", Class::Score),
+    ("scoreend", Class::ScoreEnd),
+    ("lexend", Class::LexEnd),
+    ("lexkey", Class::LexKey),
 ];
 
 const KEYS: [&[u8]; 12] =
@@ -394,6 +406,10 @@ impl Class {
             Class::CommandName => mostly(rng, 30, |rng| from(rng, &COMMAND_NAMES), odd),
             Class::Section => from(rng, &SECTIONS),
             Class::Setting => from(rng, &SETTINGS),
+            Class::Score => score(rng),
+            Class::ScoreEnd => score_end(rng),
+            Class::LexEnd => lex_end(rng),
+            Class::LexKey => from(rng, &[b"lex:1", b"lex:2"]),
         }
     }
 }
@@ -491,6 +507,38 @@ fn float(rng: &mut Rng) -> Vec<u8> {
         2..=4 => format!("{}", (rng.unit() - 0.5) * 10f64.powi(rng.below(20) as i32 - 8)).into_bytes(),
         5..=6 => int(rng),
         _ => from(rng, &FLOATS),
+    }
+}
+
+/// Mostly small numbers, so that members meet at one score.
+fn score(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(12) {
+        0 => {
+            from(rng, &[b"inf", b"-inf", b"+inf", b"1e17", b"-1e300", b"0.1", b"1e-7", b"12345678901234567890", b"3.5"])
+        }
+        1 => (rng.next_u64() as i64 >> rng.below(64)).to_string().into_bytes(),
+        2 if rng.one_in(3) => {
+            from(rng, &[b"", b" 1", b"1 ", b"nan", b"0x10", b"1e400", b"1e-400", b"(1", b"one", b"1..5"])
+        }
+        _ => (rng.below(21) as i64 - 10).to_string().into_bytes(),
+    }
+}
+
+fn score_end(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(6) {
+        0 => from(rng, &[b"-inf", b"+inf", b"inf", b"(inf", b"(-inf"]),
+        1..=2 => [b"(", &score(rng)[..]].concat(),
+        _ => score(rng),
+    }
+}
+
+fn lex_end(rng: &mut Rng) -> Vec<u8> {
+    match rng.below(8) {
+        0 => b"-".to_vec(),
+        1 => b"+".to_vec(),
+        2 if rng.one_in(4) => from(rng, &[b"", b"a", b"--", b"]a", b"inf"]),
+        3..=4 => [b"(", &Class::Member.draw(rng)[..]].concat(),
+        _ => [b"[", &Class::Member.draw(rng)[..]].concat(),
     }
 }
 

@@ -43,6 +43,11 @@ pub mod string_numbers;
 pub mod string_ranges;
 pub mod string_several;
 pub mod transactions;
+pub mod zset;
+pub mod zset_combine;
+pub mod zset_pop;
+pub mod zset_ranges;
+mod zset_reply;
 
 use crate::CommandSpec;
 
@@ -60,6 +65,10 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     hash_times::COMMANDS,
     hash_until::COMMANDS,
     hash_walks::COMMANDS,
+    zset::COMMANDS,
+    zset_ranges::COMMANDS,
+    zset_pop::COMMANDS,
+    zset_combine::COMMANDS,
     hyperloglog::COMMANDS,
     list::COMMANDS,
     list_moving::COMMANDS,

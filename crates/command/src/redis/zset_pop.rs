@@ -1,0 +1,169 @@
+//! Taking members from the ends of sorted sets.
+
+use super::zset_reply;
+use crate::error::{self, Stop};
+use crate::spec::{Argument, Docs};
+use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
+use proto::Protocol;
+use types::zset::End;
+
+/// The rows of this family.
+pub const COMMANDS: &[&CommandSpec] = &[&ZPOPMIN, &ZPOPMAX, &ZMPOP];
+
+const POPPED: KeyFlags = KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE);
+const POP_COMPLEXITY: &str =
+    "O(log(N)*M) with N being the number of elements in the sorted set, and M being the number of elements popped.";
+const POP_ARGUMENTS: &[Argument] = &[Argument::key("key", 0), Argument::integer("count").optional()];
+
+static ZPOPMIN: CommandSpec = CommandSpec {
+    name: "zpopmin",
+    arity: -2,
+    flags: Flags::WRITE.union(Flags::FAST),
+    categories: Categories::SORTED_SET,
+    keys: &[KeySpec::one(1, POPPED)],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Takes the members with the lowest scores out and gives them.",
+        since: "5.0.0",
+        group: "sorted-set",
+        complexity: POP_COMPLEXITY,
+        arguments: POP_ARGUMENTS,
+        ..Docs::NONE
+    },
+    run: Run::Call(|ctx| pop(ctx, End::Min)),
+};
+
+static ZPOPMAX: CommandSpec = CommandSpec {
+    name: "zpopmax",
+    arity: -2,
+    flags: Flags::WRITE.union(Flags::FAST),
+    categories: Categories::SORTED_SET,
+    keys: &[KeySpec::one(1, POPPED)],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Takes the members with the highest scores out and gives them.",
+        since: "5.0.0",
+        group: "sorted-set",
+        complexity: POP_COMPLEXITY,
+        arguments: POP_ARGUMENTS,
+        ..Docs::NONE
+    },
+    run: Run::Call(|ctx| pop(ctx, End::Max)),
+};
+
+fn pop(ctx: &mut Ctx<'_>, end: End) -> Result<(), Stop> {
+    if ctx.args.len() > 3 {
+        return Err(error::SYNTAX);
+    }
+    let has_count = ctx.args.len() == 3;
+    let count = if has_count {
+        let number = types::string::parse_integer(&ctx.args[2]).and_then(|number| u64::try_from(number).ok());
+        number.ok_or(Stop::error("ERR value is out of range, must be positive"))?
+    } else {
+        1
+    };
+    let key = ctx.key(1);
+    let reply = &mut *ctx.reply;
+    // One member without a count is never in a pair.
+    let in_pairs = has_count && reply.protocol() == Protocol::Resp3;
+    let is_there = types::zset::pop(ctx.ks, &key, end, count, |count, entries| {
+        if in_pairs {
+            reply.array(count as usize);
+        } else {
+            reply.array(count.saturating_mul(2) as usize);
+        }
+        for entry in entries {
+            if in_pairs {
+                reply.array(2);
+            }
+            reply.bulk(entry.member);
+            reply.double(entry.score);
+        }
+    })?;
+    if !is_there {
+        ctx.reply.array(0);
+    }
+    Ok(())
+}
+
+static ZMPOP: CommandSpec = CommandSpec {
+    name: "zmpop",
+    arity: -4,
+    flags: Flags::WRITE.union(Flags::MOVABLEKEYS),
+    categories: Categories::SORTED_SET,
+    keys: &[KeySpec::counted(1, 0, 1, 1, POPPED)],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Takes members from an end of the first of several sorted sets that is there, and gives them.",
+        since: "7.0.0",
+        group: "sorted-set",
+        complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
+        arguments: &[
+            Argument::integer("numkeys"),
+            Argument::key("key", 0).repeated(),
+            Argument::one_of("where", &[Argument::word("min", "MIN"), Argument::word("max", "MAX")]),
+            Argument::integer("count").after("COUNT").optional(),
+        ],
+        ..Docs::NONE
+    },
+    run: Run::Call(zmpop),
+};
+
+/// What ZMPOP takes.
+struct FirstPop {
+    /// Arguments that are keys.
+    keys: std::ops::Range<usize>,
+    end: End,
+    count: u64,
+}
+
+impl FirstPop {
+    /// From the arguments, the number of keys at `numkeys` and all that follows.
+    fn parse(ctx: &Ctx<'_>, numkeys: usize) -> Result<Self, Stop> {
+        let positive = |index: usize, what: &'static str| {
+            let number = types::string::parse_integer(&ctx.args[index]).and_then(|number| u64::try_from(number).ok());
+            number.filter(|number| *number > 0).ok_or(Stop::error(what))
+        };
+        let keys = positive(numkeys, "ERR numkeys should be greater than 0")?;
+        let first = numkeys.saturating_add(1);
+        let after = usize::try_from(keys).unwrap_or(usize::MAX).saturating_add(first);
+        let end = match ctx.args.bytes(after) {
+            Some(word) if word.eq_ignore_ascii_case(b"min") => End::Min,
+            Some(word) if word.eq_ignore_ascii_case(b"max") => End::Max,
+            _ => return Err(error::SYNTAX),
+        };
+        let count_at = after.saturating_add(2);
+        let count = match ctx.args.len().saturating_sub(after) {
+            1 => 1,
+            3.. if ctx.is_word(after.saturating_add(1), "count") => {
+                let count = positive(count_at, "ERR count should be greater than 0")?;
+                if ctx.args.len() > count_at.saturating_add(1) {
+                    return Err(error::SYNTAX);
+                }
+                count
+            }
+            _ => return Err(error::SYNTAX),
+        };
+        Ok(Self { keys: first..after, end, count })
+    }
+}
+
+fn zmpop(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let asked = FirstPop::parse(ctx, 1)?;
+    for index in asked.keys {
+        let key = ctx.key(index);
+        let name = ctx.args.bytes(index).unwrap_or_default();
+        let reply = &mut *ctx.reply;
+        let mut written = Ok(());
+        let is_there = types::zset::pop(ctx.ks, &key, asked.end, asked.count, |count, entries| {
+            reply.array(2);
+            reply.bulk(name);
+            written = zset_reply::pairs(reply, count, entries);
+        })?;
+        if is_there {
+            return written;
+        }
+    }
+    ctx.reply.null_array();
+    Ok(())
+}

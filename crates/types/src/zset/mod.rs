@@ -1,0 +1,78 @@
+//! Sorted sets: members by score and then by bytes. Also what geo keeps its places in.
+//!
+//! A range of any kind becomes a range of ranks first ([`Range::ranks`]), of which a counted tree knows both ends without
+//! walking; reading, counting and removing go on from there.
+
+mod add;
+mod combine;
+mod random;
+mod range;
+mod remove;
+mod score;
+
+pub use add::{Added, Only, Rule, Toward, add, increment};
+pub use combine::{Aggregate, Operand, Sources, difference, intersection, intersection_len, union};
+pub use random::{Draw, random};
+pub use range::{LexEnd, Limit, Range, ScoreEnd};
+pub use remove::{End, pop, remove, remove_range};
+pub use score::{parse_score, parse_score_end};
+pub use value::zset::{Entry, View};
+
+use crate::{TypeError, collection};
+use engine::{Effect, Key, Keyspace, NotifyClass, Type};
+use value::zset::Change;
+
+/// The sorted set under the key, as a client's read; `None` when it is absent.
+///
+/// # Errors
+/// [`TypeError::WrongType`], [`TypeError::Fetch`].
+pub fn read<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Option<View<'k>>, TypeError> {
+    Ok(collection::read(ks, key, Type::Zset)?.map(|(_, stored)| View::of(stored)))
+}
+
+/// [`read`] by a command that goes on to change the set.
+///
+/// # Errors
+/// As there.
+pub fn read_to_edit<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Option<View<'k>>, TypeError> {
+    Ok(collection::read_to_edit(ks, key, Type::Zset)?.map(|(_, stored)| View::of(stored)))
+}
+
+/// Entries of a set that is being made: members are distinct, the order does not matter.
+pub type NewSet = Vec<(f64, Vec<u8>)>;
+
+/// Stores these entries under the key in the place of whatever is there, and tells of `event`; no entries remove the key.
+/// The key was read before, of whatever type. Gives how many entries there are.
+pub fn store(ks: &mut dyn Keyspace, key: &Key<'_>, is_there: bool, entries: &NewSet, event: &'static str) -> u64 {
+    if is_there {
+        ks.apply(&Effect::Delete { key: *key });
+    }
+    if entries.is_empty() {
+        if is_there {
+            ks.notify(NotifyClass::GENERIC, "del", key);
+        }
+        return 0;
+    }
+    collection::change(ks, key, Type::Zset, |changes| {
+        entries.iter().for_each(|(score, member)| Change::Add { score: *score, member }.put(changes));
+    });
+    ks.notify(NotifyClass::ZSET, event, key);
+    entries.len() as u64
+}
+
+/// Whether there is anything under the key that [`store`] is to replace.
+///
+/// # Errors
+/// [`TypeError::Fetch`] alone.
+pub fn is_there(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<bool, TypeError> {
+    Ok(ks.peek(key)?.is_some())
+}
+
+/// Applies changes and tells of them, and of the key's end if that is what they are.
+fn change(ks: &mut dyn Keyspace, key: &Key<'_>, event: &'static str, is_last: bool, put: impl FnOnce(&mut Vec<u8>)) {
+    collection::change(ks, key, Type::Zset, put);
+    ks.notify(NotifyClass::ZSET, event, key);
+    if is_last {
+        ks.notify(NotifyClass::GENERIC, "del", key);
+    }
+}
