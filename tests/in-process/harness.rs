@@ -228,8 +228,26 @@ impl TestServer {
         self.executor.run_batch();
     }
 
-    /// Takes the replies that are there.
+    /// Takes the replies, long ones piece by piece, and runs what stands behind those.
     pub fn replies(&mut self, client: usize) -> Vec<u8> {
+        let mut bytes = self.written(client);
+        while self.executor.connection(client).is_some_and(|connection| connection.session.rest.is_some()) {
+            let goes_on = self.executor.write_piece(client);
+            if !goes_on {
+                self.executor.resume(client);
+                self.executor.run_batch();
+            }
+            let piece = self.written(client);
+            if piece.is_empty() {
+                break;
+            }
+            bytes.extend(piece);
+        }
+        bytes
+    }
+
+    /// Takes what is written of the replies.
+    pub fn written(&mut self, client: usize) -> Vec<u8> {
         let durable = self.executor.durable().unwrap_or(Lsn(u64::MAX));
         let connection = self.executor.connection(client).expect("connected");
         let sendable = connection.held.sendable(connection.reply.len(), durable);
@@ -243,7 +261,7 @@ impl TestServer {
         self.feed(client, bytes);
         let mut tries = 0;
         while self.executor.has_waiting() {
-            self.executor.run_waiting();
+            self.executor.run_waiting(true);
             let now = self.executor.now();
             // The delay after wrong passwords.
             if self.executor.connections().any(|(_, connection)| connection.session.is_held(now)) {

@@ -24,17 +24,44 @@ fn a_write_without_room_waits_and_runs_once() {
     server.feed(client, b"GET k\r\nINCR k\r\nGET k\r\nINCR k\r\n");
     assert_eq!(server.replies(client), b"$-1\r\n");
     assert!(server.executor.has_waiting());
-    server.executor.run_waiting();
+    server.executor.run_waiting(true);
     assert_eq!((server.replies(client), log.len()), (Vec::new(), 0));
     // Other connections read meanwhile.
     let other = server.connect_listed();
     server.feed(other, b"GET k\r\n");
     assert_eq!(server.replies(other), b"$-1\r\n");
     log.admit(Admission::Go, Admission::Go);
-    server.executor.run_waiting();
+    server.executor.run_waiting(true);
     assert_eq!(server.replies(client), b":1\r\n$1\r\n1\r\n:2\r\n");
     assert!(!server.executor.has_waiting());
     assert_eq!(log.len(), 2);
+}
+
+/// There may be thousands of them, so they are not tried every turn: when the worker is woken, as it is when there is room, or
+/// after a while.
+#[test]
+fn writes_without_room_are_tried_when_woken() {
+    let (mut server, log, client) = server();
+    log.admit(Admission::Wait, Admission::Wait);
+    server.feed(client, b"INCR k\r\n");
+    log.admit(Admission::Go, Admission::Go);
+    server.executor.run_waiting(false);
+    assert!(server.executor.has_waiting() && !server.executor.is_retrying());
+    server.executor.run_waiting(true);
+    assert_eq!(server.replies(client), b":1\r\n");
+
+    // In the order in which they came to wait, and those for whom the room is not enough wait on.
+    let others: Vec<_> = (0..3).map(|_| server.connect_listed()).collect();
+    log.admit(Admission::Wait, Admission::Wait);
+    others.iter().for_each(|other| server.feed(*other, b"INCR k\r\n"));
+    server.executor.run_waiting(true);
+    assert!(server.executor.has_waiting());
+    log.admit(Admission::Go, Admission::Go);
+    server.clock.advance_ms(100);
+    server.executor.begin_turn();
+    server.executor.run_waiting(false);
+    let replies: Vec<_> = others.iter().map(|other| server.replies(*other)).collect();
+    assert_eq!(replies, [b":2\r\n", b":3\r\n", b":4\r\n"]);
 }
 
 /// A transaction waits as a whole, and only when it is to run.
@@ -45,7 +72,7 @@ fn a_transaction_without_room_waits_at_exec() {
     server.feed(client, b"MULTI\r\nINCR k\r\nEXEC\r\nPING\r\n");
     assert_eq!(server.replies(client), b"+OK\r\n+QUEUED\r\n");
     log.admit(Admission::Go, Admission::Go);
-    server.executor.run_waiting();
+    server.executor.run_waiting(true);
     assert_eq!(server.replies(client), b"*1\r\n:1\r\n+PONG\r\n");
     // One that writes nothing needs no room.
     log.admit(Admission::Wait, Admission::Wait);
@@ -138,10 +165,10 @@ fn eviction_waits_for_the_log() {
     log.admit(Admission::Wait, Admission::Wait);
     assert!(server.store.evict(1000, 0, &mut Scratch::default()).is_err());
     server.feed(client, b"SET new 1\r\n");
-    server.executor.run_waiting();
+    server.executor.run_waiting(true);
     assert_eq!((server.replies(client), log.len()), (Vec::new(), before));
     log.admit(Admission::Go, Admission::Go);
-    server.executor.run_waiting();
+    server.executor.run_waiting(true);
     assert_eq!(server.replies(client), b"+OK\r\n");
     assert!(log.len() > before + 1, "entries were evicted, and that is in the log");
 }

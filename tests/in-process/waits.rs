@@ -131,6 +131,7 @@ fn a_connection_that_goes_is_forgotten() {
     server.clock.advance_ms(10);
     server.executor.begin_turn();
     server.executor.end_blocks();
+    server.executor.end_wait(client);
     assert!(!server.executor.has_waiting());
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base::{Clock, HistoryId, Lsn};
 use parking_lot::Mutex;
@@ -20,7 +20,7 @@ use crate::stats::{Counters, LogStats};
 
 /// How long writes gather before they are written, unless there are many.
 const GATHER: Duration = Duration::from_millis(10);
-/// How long the sync thread waits for a worker that has reserved and not yet published.
+/// How long the sync thread waits for a worker that has reserved and not yet published, or is in the middle of a turn.
 const SOON: Duration = Duration::from_millis(1);
 /// The watch looks this often while something is not durable.
 const WATCH: Duration = Duration::from_millis(100);
@@ -151,6 +151,22 @@ impl Log {
     #[inline]
     pub fn append(&self, worker: usize, payload: &[u8]) -> Lsn {
         Lsn(self.core.shared.append(worker, payload))
+    }
+
+    /// As [`append`](Self::append), by a worker that calls [`end_turn`](Self::end_turn) soon. In `Sync` mode that is what
+    /// has the record synced: one sync then serves all that a worker appends in a turn.
+    ///
+    /// # Panics
+    /// As `append`.
+    #[inline]
+    pub fn append_in_turn(&self, worker: usize, payload: &[u8]) -> Lsn {
+        Lsn(self.core.shared.append_in_turn(worker, payload))
+    }
+
+    /// Ends the worker's turn, if it has appended in it. A few loads if it has not.
+    #[inline]
+    pub fn end_turn(&self, worker: usize) {
+        self.core.shared.end_turn(worker);
     }
 
     /// Registers the worker to be woken once, when more is durable. Look at [`durable_lsn`](Self::durable_lsn) *after*
@@ -389,6 +405,7 @@ impl Core {
 
     fn sync_loop(&self) {
         while !self.closing() {
+            self.await_turns();
             let before = self.sync_news();
             let time = match self.sync_turn() {
                 Due::Now => continue,
@@ -400,6 +417,24 @@ impl Core {
             self.shared
                 .sync_sleeper
                 .idle(time, || self.closing() || before != self.sync_news() || !soon && self.sync_now());
+        }
+    }
+
+    /// In `Sync` mode: gives workers in the middle of a turn the time to end it, so that a sync is not spent on the first
+    /// records of a turn while the rest waits for the next. At most [`SOON`], however long a turn takes.
+    fn await_turns(&self) {
+        let shared = &*self.shared;
+        if shared.mode() != LogMode::Sync {
+            return;
+        }
+        let turns = shared.open_turns();
+        let until = Instant::now() + SOON;
+        while !shared.have_ended(&turns) && !self.closing() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            shared.sync_sleeper.idle(Some(left), || self.closing() || shared.have_ended(&turns));
         }
     }
 

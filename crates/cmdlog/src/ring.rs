@@ -69,6 +69,13 @@ impl Ring {
         &self.words[(at & self.mask) as usize]
     }
 
+    /// The words of a payload that begins at a position: up to the end of the memory, and from its beginning.
+    fn payload_words(&self, at: u64, bytes: usize) -> [&[AtomicU64]; 2] {
+        let (start, count) = ((at & self.mask) as usize, bytes.div_ceil(WORD_BYTES));
+        let first = count.min(self.words.len() - start);
+        [&self.words[start..start + first], &self.words[..count - first]]
+    }
+
     /// Bytes in all.
     pub fn capacity(&self) -> usize {
         self.words.len() * WORD_BYTES
@@ -97,17 +104,10 @@ impl Ring {
         }
         self.word(at).store(lsn, Ordering::Relaxed);
         self.word(at + 1).store(payload.len() as u64, Ordering::Relaxed);
-        let mut next = at + HEAD_WORDS;
-        let (whole, rest) = payload.as_chunks::<WORD_BYTES>();
-        for chunk in whole {
-            self.word(next).store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
-            next += 1;
-        }
-        if !rest.is_empty() {
-            let mut last = [0; WORD_BYTES];
-            last[..rest.len()].copy_from_slice(rest);
-            self.word(next).store(u64::from_le_bytes(last), Ordering::Relaxed);
-        }
+        let [first, second] = self.payload_words(at + HEAD_WORDS, payload.len());
+        let (before, behind) = payload.split_at(payload.len().min(first.len() * WORD_BYTES));
+        fill(first, before);
+        fill(second, behind);
         self.published.0.store(at + words, Ordering::Release);
         true
     }
@@ -124,16 +124,12 @@ impl Ring {
 
     /// Appends an entry's payload.
     pub fn copy(&self, entry: &Entry, out: &mut Vec<u8>) {
-        let first = entry.at + HEAD_WORDS;
-        let whole = (entry.bytes / WORD_BYTES) as u64;
-        out.reserve(entry.bytes);
-        for at in first..first + whole {
-            out.extend_from_slice(&self.word(at).load(Ordering::Relaxed).to_le_bytes());
-        }
-        let rest = entry.bytes % WORD_BYTES;
-        if rest > 0 {
-            out.extend_from_slice(&self.word(first + whole).load(Ordering::Relaxed).to_le_bytes()[..rest]);
-        }
+        let start = out.len();
+        out.resize(start + entry.bytes, 0);
+        let [first, second] = self.payload_words(entry.at + HEAD_WORDS, entry.bytes);
+        let (before, behind) = out[start..].split_at_mut(entry.bytes.min(first.len() * WORD_BYTES));
+        read(first, before);
+        read(second, behind);
     }
 
     /// Where the first entry that is kept begins.
@@ -146,6 +142,30 @@ impl Ring {
         if at > self.released() {
             self.released.0.store(at, Ordering::Release);
         }
+    }
+}
+
+/// Stores bytes in the words they need.
+fn fill(words: &[AtomicU64], bytes: &[u8]) {
+    let (whole, rest) = bytes.as_chunks::<WORD_BYTES>();
+    for (word, chunk) in words.iter().zip(whole) {
+        word.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
+    }
+    if let Some(word) = words.get(whole.len()) {
+        let mut last = [0; WORD_BYTES];
+        last[..rest.len()].copy_from_slice(rest);
+        word.store(u64::from_le_bytes(last), Ordering::Relaxed);
+    }
+}
+
+/// The reverse of [`fill`].
+fn read(words: &[AtomicU64], bytes: &mut [u8]) {
+    let (whole, rest) = bytes.as_chunks_mut::<WORD_BYTES>();
+    for (word, chunk) in words.iter().zip(&mut *whole) {
+        *chunk = word.load(Ordering::Relaxed).to_le_bytes();
+    }
+    if let Some(word) = words.get(whole.len()) {
+        rest.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes()[..rest.len()]);
     }
 }
 

@@ -92,6 +92,8 @@ pub(crate) struct Intake {
     waits_for_room: AtomicBool,
     /// The worker wants to know when more is durable.
     waits_for_durable: AtomicBool,
+    /// Counts where turns of the worker that append begin and end: odd within one. Written by the worker.
+    turn: AtomicU64,
 }
 
 /// Values of [`Shared::state`].
@@ -151,6 +153,7 @@ impl Shared {
             side: Side::default(),
             waits_for_room: AtomicBool::new(false),
             waits_for_durable: AtomicBool::new(false),
+            turn: AtomicU64::new(0),
         });
         Self {
             intakes: intakes.collect(),
@@ -260,7 +263,18 @@ impl Shared {
 
     /// Appends a record; gives the position after it.
     pub fn append(&self, worker: usize, payload: &[u8]) -> u64 {
+        let end = self.append_in_turn(worker, payload);
+        self.end_turn(worker);
+        end
+    }
+
+    /// As `append`, by a worker that calls `end_turn` soon: a sync waits for that, and so serves all of the turn.
+    pub fn append_in_turn(&self, worker: usize, payload: &[u8]) -> u64 {
         let intake = &self.intakes[worker];
+        let turn = intake.turn.load(Relaxed);
+        if turn.is_multiple_of(2) {
+            intake.turn.store(turn + 1, Relaxed);
+        }
         let bytes = frame::frame_bytes(payload.len());
         let lsn = self.reserve(bytes);
         if payload.len() > INLINE_MAX || !intake.ring.push(lsn, payload) {
@@ -270,9 +284,8 @@ impl Shared {
         // The record is published; now look for sleepers (I3).
         fence(SeqCst);
         let end = lsn + bytes;
-        match self.mode() {
-            LogMode::Sync => self.sync_sleeper.wake_if_idle(),
-            LogMode::Async | LogMode::WrittenOnly => self.write_sleeper.wake_if_idle(),
+        if self.mode() != LogMode::Sync {
+            self.write_sleeper.wake_if_idle();
         }
         if end.saturating_sub(self.written.load(Relaxed)) >= WRITE_EARLY_BYTES {
             self.write_sleeper.wake();
@@ -282,6 +295,30 @@ impl Shared {
             self.sync_early(end);
         }
         end
+    }
+
+    /// What the worker has appended in its turn is complete: in `Sync` mode, a sync may begin.
+    pub fn end_turn(&self, worker: usize) {
+        let Some(intake) = self.intakes.get(worker) else { return };
+        let turn = intake.turn.load(Relaxed);
+        if !turn.is_multiple_of(2) {
+            intake.turn.store(turn + 1, SeqCst);
+            fence(SeqCst);
+            if self.mode() == LogMode::Sync {
+                self.sync_sleeper.wake_if_idle();
+            }
+        }
+    }
+
+    /// The workers in the middle of a turn that has appended, each with the number of its turn.
+    pub fn open_turns(&self) -> Vec<(usize, u64)> {
+        let turns = self.intakes.iter().map(|intake| intake.turn.load(SeqCst)).enumerate();
+        turns.filter(|(_, turn)| !turn.is_multiple_of(2)).collect()
+    }
+
+    /// Whether all of these turns have ended.
+    pub fn have_ended(&self, turns: &[(usize, u64)]) -> bool {
+        turns.iter().all(|(worker, turn)| self.intakes[*worker].turn.load(SeqCst) != *turn)
     }
 
     /// Has the log synced before its time, since rings are given back only when their records are durable: who waited for
@@ -300,6 +337,8 @@ impl Shared {
             intake.waits_for_durable.store(true, SeqCst);
             fence(SeqCst);
         }
+        // Whoever waits has nothing more to append.
+        self.end_turn(worker);
     }
 
     // ---- By the flush.
@@ -315,6 +354,10 @@ impl Shared {
             self.side_bytes.fetch_sub(freed, Relaxed);
         }
         self.wake_for_room();
+        if self.intakes.iter().any(|intake| intake.waits_for_room.load(Relaxed)) {
+            // It was not enough, and who waits appends nothing that would ask for the next sync.
+            self.sync_early(self.end());
+        }
     }
 
     /// Wakes the workers that wait for room and have plenty of it now: half the ring, so that a worker does not sleep

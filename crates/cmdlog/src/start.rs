@@ -49,6 +49,7 @@ pub(crate) fn open(
         file: None,
         capacity: 0,
         named: true,
+        forgotten: first.0,
     });
     let mut flush = Flush::new(FlushStart {
         shared: Arc::clone(shared),

@@ -19,6 +19,7 @@ pub mod host;
 pub mod limits;
 pub mod login;
 pub mod pause;
+pub mod pieces;
 pub mod redis;
 pub mod sampler;
 pub mod session;

@@ -3,6 +3,7 @@
 use crate::Locks;
 use crate::blocking::Block;
 use crate::clients::{Address, ClientInfo};
+use crate::pieces::Rest;
 use crate::table::Row;
 use base::{DbIndex, Lsn, UnixMs};
 use engine::WriteClass;
@@ -50,6 +51,8 @@ pub struct Session {
     pub held_until: Option<UnixMs>,
     /// The wait of its last command: nothing more runs until it is over.
     pub block: Option<Block>,
+    /// What the reply to its last command still lacks: nothing more runs before the last piece is written.
+    pub rest: Option<Rest>,
     /// Whether its command runs for the first time.
     pub attempt: Attempt,
     /// The position in the log after its last write; 0 while it has none.
@@ -200,6 +203,12 @@ impl Session {
         transaction.into_iter().flat_map(|transaction| &transaction.queue)
     }
 
+    /// Whether the last command is not over: it waits, or its reply is being written.
+    #[inline]
+    pub fn is_busy(&self) -> bool {
+        self.block.is_some() || self.rest.is_some()
+    }
+
     /// Whether a request can run at once: logged in, outside MULTI, without subscriptions.
     #[inline]
     pub fn is_plain(&self) -> bool {
@@ -233,6 +242,7 @@ impl Session {
             close_after_replies: false,
             held_until: None,
             block: None,
+            rest: None,
             attempt: Attempt::First,
             last_write: Lsn(0),
             seen: Lsn(0),

@@ -46,6 +46,11 @@ fn bit_fields() {
 }
 
 #[test]
+fn lists() {
+    play("lists.txt");
+}
+
+#[test]
 fn sets() {
     play("sets.txt");
 }

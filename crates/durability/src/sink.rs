@@ -37,7 +37,12 @@ impl RecordSink for LogSink {
     }
 
     fn append(&self, worker: usize, payload: &[u8]) -> Lsn {
-        self.log.append(worker, payload)
+        self.log.append_in_turn(worker, payload)
+    }
+
+    #[inline]
+    fn end_turn(&self, worker: usize) {
+        self.log.end_turn(worker);
     }
 
     fn durable(&self) -> Lsn {

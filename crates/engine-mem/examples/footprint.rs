@@ -196,7 +196,7 @@ fn ttl() {
                     for shard in &mut store.shards {
                         shard.set_time(now);
                         loop {
-                            shard.due(32, &mut |key| due.push((key.hash, key.slot, key.bytes.to_vec())));
+                            shard.due(32, &mut |key, _| due.push((key.hash, key.slot, key.bytes.to_vec())));
                             if due.is_empty() && !shard.has_due() {
                                 break;
                             }

@@ -19,7 +19,7 @@ use base::hash::KeyHasher;
 use base::slot::slot_of;
 use base::{KeyspaceId, Rng, UnixMs};
 use engine::{
-    Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, SharedBig, Type, Value, WalkProgress,
+    Due, Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, SharedBig, Type, Value, WalkProgress,
 };
 use std::sync::Arc;
 use value::{Body, Limits};
@@ -64,20 +64,22 @@ pub struct MemEngine {
     pub(crate) mark: Mark,
     pub(crate) marks_since_walk: u32,
     pub(crate) checkpoint: Option<Checkpoint>,
-    due: Due,
+    looking: Looking,
     pub(crate) table_cleaning: Option<TableCleaning>,
     pub(crate) pool: Pool,
 }
 
 /// What looking for due keys remembers.
 #[derive(Default)]
-struct Due {
+struct Looking {
     /// The database looked at first.
     space: usize,
     /// Items being looked at.
     items: Vec<Item>,
     /// Items of keys given by this call, sorted: a key is given once, though several items may lead to it.
     given: Vec<Item>,
+    /// Items to be queued again, once no more are taken.
+    again: Vec<(Item, UnixMs)>,
 }
 
 impl MemEngine {
@@ -112,7 +114,7 @@ impl MemEngine {
             mark: Mark::default(),
             marks_since_walk: 0,
             checkpoint: None,
-            due: Due::default(),
+            looking: Looking::default(),
             table_cleaning: None,
             pool: Pool::default(),
         }
@@ -214,6 +216,10 @@ impl MemEngine {
         if new.expire_at.is_some() {
             space.expiration_changed(key.hash, None, new.expire_at, self.now, &self.memory);
         }
+        let first_due = self.entries.first_due(handle);
+        if first_due.is_some() {
+            space.first_due_changed(key.hash, None, first_due, self.now, &self.memory);
+        }
         if space.table.directory() != before {
             self.hints.publish(key.space, Some(space.table.directory()));
         }
@@ -237,6 +243,40 @@ impl MemEngine {
             }
         };
         self.insert(key, &NewEntry { kind, encoding, value, expire_at: None });
+    }
+
+    /// Takes an entry out of table and pages.
+    fn remove_entry(&mut self, key: &Key<'_>, found: Found) {
+        let before = self.entries.expiration(found.handle);
+        self.entries.destroy(found.handle);
+        let space = self.spaces[key.space.index()].as_mut().expect("the entry is in it");
+        if before.is_some() {
+            space.expiration_changed(key.hash, before, None, self.now, &self.memory);
+        }
+        let directory = space.table.directory();
+        space.table.remove(&mut self.heap, key.hash, found, self.mark);
+        if space.table.directory() != directory {
+            self.hints.publish(key.space, Some(space.table.directory()));
+        }
+    }
+
+    /// The elements of an entry have changed; `before` is the earliest time one of them had.
+    #[inline]
+    fn elements_changed(&mut self, key: &Key<'_>, handle: u32, before: Option<UnixMs>) {
+        let after = self.entries.first_due(handle);
+        if before != after {
+            let space = self.spaces[key.space.index()].as_mut().expect("the entry is in it");
+            space.first_due_changed(key.hash, before, after, self.now, &self.memory);
+        }
+    }
+
+    /// The elements of an entry go; `before` is the earliest time one of them had.
+    #[inline]
+    fn forget_elements(&mut self, key: &Key<'_>, before: Option<UnixMs>) {
+        if before.is_some() {
+            let space = self.spaces[key.space.index()].as_mut().expect("the entry is in it");
+            space.first_due_changed(key.hash, before, None, self.now, &self.memory);
+        }
     }
 
     /// Takes a cleared database apart, one extent: hands its entries to a checkpoint that wants them, frees them. Returns
@@ -266,9 +306,15 @@ impl MemEngine {
 
     /// Looks at items of the expiration index that have come up in one database, at most `looks` of them; gives up to
     /// `limit` keys that are due. Returns how many it gave.
-    fn due_in(&mut self, id: KeyspaceId, limit: usize, looks: &mut usize, visit: &mut dyn FnMut(Key<'_>)) -> usize {
+    fn due_in(
+        &mut self,
+        id: KeyspaceId,
+        limit: usize,
+        looks: &mut usize,
+        visit: &mut dyn FnMut(Key<'_>, Due),
+    ) -> usize {
         let Some(space) = self.spaces[id.index()].as_mut() else { return 0 };
-        let Due { items, given, .. } = &mut self.due;
+        let Looking { items, given, again, .. } = &mut self.looking;
         given.clear();
         while given.len() < limit && *looks > 0 {
             space.pop_items(self.now, (limit - given.len()).min(*looks), items);
@@ -283,26 +329,39 @@ impl MemEngine {
                 }
                 let (mut is_due, mut later) = (false, None);
                 space.table.find_item(&self.heap, item, |handle| {
-                    let Some(at) = self.entries.expiration(handle) else { return };
+                    let Some(at) = self.entries.due_at(handle) else { return };
                     let bytes = self.entries.key(handle);
                     let hash = self.hasher.hash(bytes);
                     if Item::of(hash) != item {
                         // An extent covers more than one value of the item's upper bits.
-                    } else if at <= self.now {
-                        visit(Key { bytes, hash, slot: slot_of(bytes), space: id });
+                        return;
+                    }
+                    let mut is_gone = false;
+                    if at <= self.now {
+                        is_gone = self.entries.expiration(handle).is_some_and(|at| at <= self.now);
+                        let due = if is_gone { Due::Entry } else { Due::Elements };
+                        visit(Key { bytes, hash, slot: slot_of(bytes), space: id }, due);
                         is_due = true;
-                    } else {
+                    }
+                    // Who was given elements may remove some of them only, and the others may be due later.
+                    if !is_gone {
                         later = Some(later.map_or(at, |later: UnixMs| later.min(at)));
                     }
                 });
                 if let Some(at) = later {
-                    space.requeue(item, at);
+                    again.push((item, at));
                 }
                 if is_due {
                     given.push(item);
                 }
             }
             given.sort_unstable();
+        }
+        for (item, at) in again.drain(..) {
+            match at <= self.now {
+                true => space.put_back(item),
+                false => space.requeue(item, at),
+            }
         }
         given.len()
     }
@@ -330,13 +389,16 @@ impl Engine for MemEngine {
     fn write(&mut self, key: &Key<'_>, entry: &NewEntry<'_>) {
         let Some(found) = self.find(key) else { return self.insert(key, entry) };
         self.hand_over(key.space, found);
+        let first_due = self.entries.first_due(found.handle);
         if let Some(before) = self.entries.overwrite(found.handle, entry, |stamp| self.stamps.replaced(stamp)) {
-            return self.entry_changed(key, found, found.handle, before, entry.expire_at);
+            self.entry_changed(key, found, found.handle, before, entry.expire_at);
+            return self.elements_changed(key, found.handle, first_due);
         }
         let before = self.entries.expiration(found.handle);
         let stamp = self.stamps.replaced(self.entries.stamp(found.handle));
         let handle = self.entries.replace(found.handle, key.bytes, entry, stamp);
         self.entry_changed(key, found, handle, before, entry.expire_at);
+        self.elements_changed(key, handle, first_due);
     }
 
     fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) {
@@ -351,9 +413,16 @@ impl Engine for MemEngine {
         let Some(found) = self.find(key) else { return self.insert_edited(key, kind, changes) };
         self.hand_over(key.space, found);
         let edit = Edit { kind, changes, limits: &self.limits, hasher: &self.hasher };
+        let first_due = self.entries.first_due(found.handle);
         match self.entries.edit(found.handle, key.bytes, &edit) {
-            Some(handle) => self.entry_changed(key, found, handle, None, None),
-            None => drop(self.remove(key)),
+            Some(handle) => {
+                self.entry_changed(key, found, handle, None, None);
+                self.elements_changed(key, handle, first_due);
+            }
+            None => {
+                self.forget_elements(key, first_due);
+                self.remove_entry(key, found);
+            }
         }
     }
 
@@ -369,17 +438,8 @@ impl Engine for MemEngine {
     fn remove(&mut self, key: &Key<'_>) -> bool {
         let Some(found) = self.find(key) else { return false };
         self.hand_over(key.space, found);
-        let before = self.entries.expiration(found.handle);
-        self.entries.destroy(found.handle);
-        let space = self.spaces[key.space.index()].as_mut().expect("the entry is in it");
-        if before.is_some() {
-            space.expiration_changed(key.hash, before, None, self.now, &self.memory);
-        }
-        let directory = space.table.directory();
-        space.table.remove(&mut self.heap, key.hash, found, self.mark);
-        if space.table.directory() != directory {
-            self.hints.publish(key.space, Some(space.table.directory()));
-        }
+        self.forget_elements(key, self.entries.first_due(found.handle));
+        self.remove_entry(key, found);
         true
     }
 
@@ -397,6 +457,10 @@ impl Engine for MemEngine {
 
     fn expiring_len(&self, space: KeyspaceId) -> u64 {
         self.space(space).map_or(0, |space| space.expiring)
+    }
+
+    fn timed_len(&self, space: KeyspaceId) -> u64 {
+        self.space(space).map_or(0, |space| space.timed)
     }
 
     fn scan(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep {
@@ -423,11 +487,11 @@ impl Engine for MemEngine {
         found
     }
 
-    fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>)) -> usize {
+    fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>, Due)) -> usize {
         let (mut given, mut looks) = (0, limit.saturating_mul(DUE_LOOKS_PER_KEY));
         for _ in 0..self.spaces.len() {
-            self.due.space = (self.due.space + 1) % self.spaces.len();
-            given += self.due_in(KeyspaceId(self.due.space as u32), limit - given, &mut looks, visit);
+            self.looking.space = (self.looking.space + 1) % self.spaces.len();
+            given += self.due_in(KeyspaceId(self.looking.space as u32), limit - given, &mut looks, visit);
             if given >= limit {
                 break;
             }

@@ -11,7 +11,7 @@ use crate::pages::{Backing, Pages};
 use crate::prefetch::prefetch;
 use crate::region::Bytes;
 use base::UnixMs;
-use engine::{Encoding, Entry, NewEntry, SharedBig, SharedBytes, Value};
+use engine::{Encoding, Entry, NewEntry, SharedBig, SharedBytes, Type, Value};
 use std::sync::Arc;
 use value::{Big, Body};
 
@@ -211,6 +211,21 @@ impl Entries {
     pub fn expiration(&self, handle: u32) -> Option<UnixMs> {
         let slot = self.slot(handle);
         layout::expiration(slot, Shape::of(slot))
+    }
+
+    /// The earliest time at which an element of the entry is due; `None` when none has a time.
+    #[inline]
+    pub fn first_due(&self, handle: u32) -> Option<UnixMs> {
+        let slot = self.slot(handle);
+        match layout::kind_of(layout::word(slot)) {
+            (Type::Hash, encoding) if encoding != Encoding::PACKED => layout::entry(slot).first_due(),
+            _ => None,
+        }
+    }
+
+    /// When something of the entry is due: itself, or an element.
+    pub fn due_at(&self, handle: u32) -> Option<UnixMs> {
+        self.expiration(handle).into_iter().chain(self.first_due(handle)).min()
     }
 
     /// The entry's access stamp.

@@ -168,7 +168,7 @@ impl MemEngine {
                 let mut soonest: Option<UnixMs> = None;
                 space.table.find_item(heap, item, |handle| {
                     let it_is = Item::of(hasher.hash(entries.key(handle))) == item;
-                    if let Some(at) = entries.expiration(handle).filter(|_| it_is) {
+                    if let Some(at) = entries.due_at(handle).filter(|_| it_is) {
                         soonest = Some(soonest.map_or(at, |soonest| soonest.min(at)));
                         offer(handle);
                     }

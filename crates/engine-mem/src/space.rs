@@ -17,6 +17,8 @@ pub struct Space {
     pub table: Table,
     /// Entries that expire.
     pub expiring: u64,
+    /// Entries with elements that have a time.
+    pub timed: u64,
     index: Option<Box<Index>>,
 }
 
@@ -30,7 +32,7 @@ struct Index {
 impl Space {
     /// An empty database.
     pub fn new(heap: &mut Heap) -> Self {
-        Self { table: Table::new(heap), expiring: 0, index: None }
+        Self { table: Table::new(heap), expiring: 0, timed: 0, index: None }
     }
 
     /// Keeps the index true when the expiration of the entry under `hash` changes. An entry that is created had none, one
@@ -45,7 +47,31 @@ impl Space {
         memory: &Arc<MemoryUse>,
     ) {
         self.expiring = self.expiring + u64::from(after.is_some()) - u64::from(before.is_some());
-        // A later expiration leaves its item: the item finds out when it comes up.
+        self.index_earlier(hash, before, after, now, memory);
+    }
+
+    /// The same for the earliest time of an element of the entry.
+    pub fn first_due_changed(
+        &mut self,
+        hash: u64,
+        before: Option<UnixMs>,
+        after: Option<UnixMs>,
+        now: UnixMs,
+        memory: &Arc<MemoryUse>,
+    ) {
+        self.timed = self.timed + u64::from(after.is_some()) - u64::from(before.is_some());
+        self.index_earlier(hash, before, after, now, memory);
+    }
+
+    /// A later time leaves its item: the item finds out when it comes up.
+    fn index_earlier(
+        &mut self,
+        hash: u64,
+        before: Option<UnixMs>,
+        after: Option<UnixMs>,
+        now: UnixMs,
+        memory: &Arc<MemoryUse>,
+    ) {
         if let Some(after) = after
             && before.is_none_or(|before| after < before)
         {
@@ -83,10 +109,15 @@ impl Space {
     pub fn requeue(&mut self, item: Item, at: UnixMs) {
         let index = self.index.as_mut().expect("the item came from it");
         match &mut index.rebuilding {
-            // The new index has an item for the entry already.
-            Some((_, bound)) if item.hash() < *bound => {}
+            // It may have come from there.
+            Some((new, bound)) if item.hash() < *bound => new.add(at, item),
             _ => index.wheel.add(at, item),
         }
+    }
+
+    /// Lets an item come up again whose entry still has something due.
+    pub fn put_back(&mut self, item: Item) {
+        self.index.as_mut().expect("the item came from it").wheel.put_back(item);
     }
 
     /// Whether any item has come up by `now`.
@@ -126,7 +157,9 @@ impl Space {
         memory: &Arc<MemoryUse>,
     ) -> Option<(usize, Option<Wheel>)> {
         let index = self.index.as_mut()?;
-        if index.rebuilding.is_none() && index.wheel.len() <= 2 * self.expiring as usize + STALE_ITEMS_MAX {
+        if index.rebuilding.is_none()
+            && index.wheel.len() <= 2 * (self.expiring + self.timed) as usize + STALE_ITEMS_MAX
+        {
             return None;
         }
         let (new, bound) = index.rebuilding.get_or_insert_with(|| (Wheel::new(now, Arc::clone(memory)), 0));
@@ -134,7 +167,7 @@ impl Space {
         let mut seen = 1;
         for Found { handle, .. } in self.table.entries_of(heap, stretch) {
             seen += 1;
-            if let Some(at) = entries.expiration(handle) {
+            if let Some(at) = entries.due_at(handle) {
                 new.add(at, Item::of(hash_of(entries.key(handle))));
             }
         }

@@ -169,6 +169,13 @@ impl Wheel {
         Some(item)
     }
 
+    /// Lets an item that has come up come up again, before all others.
+    pub fn put_back(&mut self, item: Item) {
+        let fresh = self.pending.push(item);
+        self.len += 1;
+        self.count_chunk(fresh, true);
+    }
+
     /// Whether anything has come up by `now`.
     pub fn is_due(&self, now: UnixMs) -> bool {
         !self.pending.is_empty() || self.next_list().is_some_and(|(tick, _)| is_over(tick, now))

@@ -112,7 +112,7 @@ impl Pair {
         let mut due = Vec::new();
         loop {
             due.clear();
-            self.engine.due(20, &mut |key| due.push((key.space, key.bytes.to_vec())));
+            self.engine.due(20, &mut |key, _| due.push((key.space, key.bytes.to_vec())));
             if due.is_empty() && !self.engine.has_due() {
                 break;
             }

@@ -48,7 +48,7 @@ impl Shard {
         let mut count = 0;
         while self.engine.has_due() {
             let mut due = Vec::new();
-            self.engine.due(50, &mut |key| due.push((key.hash, key.slot, key.bytes.to_vec())));
+            self.engine.due(50, &mut |key, _| due.push((key.hash, key.slot, key.bytes.to_vec())));
             for (hash, slot, bytes) in &due {
                 assert!(self.engine.remove(&Key { bytes, hash: *hash, slot: *slot, space: SPACE }));
             }

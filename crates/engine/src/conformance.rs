@@ -2,12 +2,12 @@
 //! it. An engine's crate runs [`check`] with its constructor; a failure names the seed and the step.
 
 use crate::model::{ModelEngine, Stored};
-use crate::{Encoding, Engine, Entry, EntrySink, Key, NewEntry, SharedBytes, Type, Value, WalkProgress};
+use crate::{Due, Encoding, Engine, Entry, EntrySink, Key, NewEntry, SharedBytes, Type, Value, WalkProgress};
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng, UnixMs};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use value::{list, set, zset};
+use value::{hash, list, set, zset};
 
 /// How much is tried.
 #[derive(Clone, Copy, Debug)]
@@ -152,10 +152,10 @@ impl<E: Engine> Run<E> {
         let kind = match self.model.read_any(key).map(|stored| stored.kind) {
             Some(Type::String) => {
                 assert!(self.engine.remove(key) && self.model.remove(key));
-                [Type::List, Type::Set, Type::Zset][self.rng.below(3) as usize]
+                self.collection()
             }
             Some(kind) => kind,
-            None => [Type::List, Type::Set, Type::Zset][self.rng.below(3) as usize],
+            None => self.collection(),
         };
         let mut changes = Vec::new();
         // Sometimes so many, or such a long one, that the collection becomes a tree.
@@ -163,6 +163,10 @@ impl<E: Engine> Run<E> {
         (0..count).for_each(|_| self.put_change(kind, &mut changes));
         self.engine.edit(key, kind, &changes);
         self.model.edit(key, kind, &changes);
+    }
+
+    fn collection(&mut self) -> Type {
+        [Type::List, Type::Set, Type::Zset, Type::Hash][self.rng.below(4) as usize]
     }
 
     fn put_change(&mut self, kind: Type, changes: &mut Vec<u8>) {
@@ -182,7 +186,12 @@ impl<E: Engine> Run<E> {
             Type::Set => set::Change::Remove(&element).put(changes),
             Type::Zset if adds => zset::Change::Add { score: index as f64, member: &element }.put(changes),
             Type::Zset => zset::Change::Remove { member: &element }.put(changes),
-            Type::String | Type::Hash | Type::Stream => unreachable!("not chosen"),
+            Type::Hash if adds => {
+                let expire_at = self.rng.one_in(3).then(|| self.now.max(0) + self.rng.below(20_000) as i64);
+                hash::Change::Set { field: &element, value: b"value", expire_at }.put(changes);
+            }
+            Type::Hash => hash::Change::Delete(&element).put(changes),
+            Type::String | Type::Stream => unreachable!("not chosen"),
         }
     }
 
@@ -206,24 +215,43 @@ impl<E: Engine> Run<E> {
 
     /// Removes what is due. All that has been due for long enough must be given, and nothing that is not.
     fn expire(&mut self) {
-        let mut due = Vec::new();
+        let mut all = Vec::new();
         let mut quiet = 0;
         while quiet < DUE_QUIET_CALLS {
-            due.clear();
-            let count = self.engine.due(16, &mut |key| due.push((key.space, key.bytes.to_vec())));
-            assert_eq!((count, count <= 16), (due.len(), true), "due gives what it says, and no more than asked");
-            quiet = if due.is_empty() { quiet + 1 } else { 0 };
-            for (space, bytes) in &due {
+            all.clear();
+            let count = self.engine.due(16, &mut |key, due| all.push((key.space, key.bytes.to_vec(), due)));
+            assert_eq!((count, count <= 16), (all.len(), true), "due gives what it says, and no more than asked");
+            quiet = if all.is_empty() { quiet + 1 } else { 0 };
+            for (space, bytes, due) in &all {
                 let key = Key::new(&self.hasher, *space, bytes);
                 let stored = self.model.read_any(&key).expect("a due key is stored");
-                assert!(stored.expire_at.is_some_and(|at| at <= self.now), "{bytes:?} is not due");
-                assert!(self.engine.remove(&key) && self.model.remove(&key), "given twice: {bytes:?}");
+                assert_eq!(stored.due(self.now), Some(*due), "of {bytes:?}");
+                match due {
+                    Due::Entry => {
+                        assert!(self.engine.remove(&key) && self.model.remove(&key), "given twice: {bytes:?}")
+                    }
+                    Due::Elements => self.delete_due_fields(&key),
+                }
             }
         }
         let late = self.now - self.effort.due_late_ms;
         let left = self.model.contents();
-        let forgotten = left.iter().find(|(_, stored)| stored.expire_at.is_some_and(|at| at <= late));
+        let forgotten = left.iter().find(|(_, stored)| stored.due(late).is_some());
         assert_eq!(forgotten, None, "was due and not given at {}", self.now);
+    }
+
+    /// Deletes some fields that are due, as upkeep does.
+    fn delete_due_fields(&mut self, key: &Key<'_>) {
+        let mut changes = Vec::new();
+        let mut left = 1 + self.rng.below(20);
+        let Some(stored) = self.model.read_any(key) else { return };
+        hash::View::of(stored.encoding, stored.value.value().stored()).due(self.now, &mut |cell| {
+            hash::Change::Delete(cell.field).put(&mut changes);
+            left -= 1;
+            left > 0
+        });
+        self.engine.edit(key, Type::Hash, &changes);
+        self.model.edit(key, Type::Hash, &changes);
     }
 
     fn begin_checkpoint(&mut self) {
@@ -279,6 +307,7 @@ impl<E: Engine> Run<E> {
         for space in (0..=SPACE_COUNT).map(KeyspaceId) {
             assert_eq!(self.engine.len(space), self.model.len(space), "len of {space}");
             assert_eq!(self.engine.expiring_len(space), self.model.expiring_len(space), "expiring_len of {space}");
+            assert_eq!(self.engine.timed_len(space), self.model.timed_len(space), "timed_len of {space}");
             let random = self.engine.random_entry(space).map(|entry| (entry.key.to_vec(), Stored::of(&entry)));
             assert_eq!(random.is_some(), self.model.len(space) > 0, "random_entry of {space}");
             if let Some((key, stored)) = random {

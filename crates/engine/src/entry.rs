@@ -90,6 +90,12 @@ impl<'a> Entry<'a> {
         self.expire_at.is_some_and(|at| at <= now)
     }
 
+    /// The earliest time at which an element of the collection is due; `None` when none has a time.
+    #[inline]
+    pub fn first_due(&self) -> Option<UnixMs> {
+        value::first_due(self.kind, self.encoding, self.value.stored())
+    }
+
     /// What it takes to store the same again, under this or another key.
     pub fn as_new(&self) -> NewEntry<'a> {
         NewEntry { kind: self.kind, encoding: self.encoding, value: self.value, expire_at: self.expire_at }

@@ -5,7 +5,7 @@
 //! F2. A fetch after a change under the same lock would leave half a command behind, so it is a bug of the command (E1),
 //!     and this engine ends the test there.
 
-use crate::{Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, WalkProgress};
+use crate::{Due, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, WalkProgress};
 use base::{KeyspaceId, Rng, UnixMs};
 use std::collections::HashMap;
 
@@ -103,6 +103,10 @@ impl<E: Engine> Engine for FetchingEngine<E> {
         self.inner.expiring_len(space)
     }
 
+    fn timed_len(&self, space: KeyspaceId) -> u64 {
+        self.inner.timed_len(space)
+    }
+
     fn scan(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep {
         self.inner.scan(space, from, visit)
     }
@@ -115,7 +119,7 @@ impl<E: Engine> Engine for FetchingEngine<E> {
         self.inner.random_expiration(space)
     }
 
-    fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>)) -> usize {
+    fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>, Due)) -> usize {
         self.inner.due(limit, visit)
     }
 

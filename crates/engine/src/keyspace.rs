@@ -110,6 +110,11 @@ pub trait Keyspace {
     /// Entries of the keyspace that have an expiration.
     fn expiring_len(&self, space: KeyspaceId) -> u64;
 
+    /// Collections of the keyspace that have elements with a time of their own.
+    fn timed_len(&self, _space: KeyspaceId) -> u64 {
+        0
+    }
+
     /// The average time the entries with an expiration have left, in milliseconds: an estimate from a few of each shard.
     /// `None` when there are none, or when the implementation has no such estimate.
     fn average_ttl_ms(&mut self, _space: KeyspaceId) -> Option<u64> {
@@ -135,6 +140,15 @@ pub trait Keyspace {
 
     /// Bytes an entry costs: its allocation, its share of the table and of the expiration index.
     fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64>;
+}
+
+/// What of an entry is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// The entry.
+    Entry,
+    /// Some of its elements (fields of a hash).
+    Elements,
 }
 
 /// Storage of one shard for the keyspaces it serves. Used under the shard's lock only.
@@ -183,6 +197,9 @@ pub trait Engine: Send {
     /// Entries with an expiration.
     fn expiring_len(&self, space: KeyspaceId) -> u64;
 
+    /// Entries that are collections with elements that have a time of their own.
+    fn timed_len(&self, space: KeyspaceId) -> u64;
+
     /// Visits the stretch of the keyspace that starts at the hash bound `from` (0 starts), and says where the next begins.
     /// Every entry present throughout a walk is visited, while the table grows and entries move.
     fn scan(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep;
@@ -196,9 +213,9 @@ pub trait Engine: Send {
         None
     }
 
-    /// Gives up to `limit` keys that are due at the time told; the caller logs their deletion and removes them.
-    /// Returns how many it gave.
-    fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>)) -> usize;
+    /// Gives up to `limit` keys whose entries, or elements of them, are due at the time told; the caller logs their deletion
+    /// and removes them. A key whose elements are due is given again until they are removed. Returns how many it gave.
+    fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>, Due)) -> usize;
 
     /// Does up to `budget` units of upkeep (entries moved, pages returned); false when there is nothing to do.
     fn clean(&mut self, budget: usize) -> bool;

@@ -2,7 +2,7 @@
 //! Nothing in it is fast.
 
 use crate::{
-    Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, SharedBig, SharedBytes, Type, Value,
+    Due, Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, SharedBig, SharedBytes, Type, Value,
     WalkProgress,
 };
 use base::hash::KeyHasher;
@@ -82,6 +82,20 @@ impl Stored {
     pub fn of(entry: &Entry<'_>) -> Self {
         let value = Content::of(entry.value);
         Self { kind: entry.kind, encoding: entry.encoding, value, expire_at: entry.expire_at }
+    }
+
+    fn first_due(&self) -> Option<UnixMs> {
+        value::first_due(self.kind, self.encoding, self.value.value().stored())
+    }
+
+    /// What of it is due at `now`.
+    pub fn due(&self, now: UnixMs) -> Option<Due> {
+        let is_past = |time: Option<UnixMs>| time.is_some_and(|at| at <= now);
+        match () {
+            () if is_past(self.expire_at) => Some(Due::Entry),
+            () if is_past(self.first_due()) => Some(Due::Elements),
+            () => None,
+        }
     }
 
     fn entry<'a>(&'a self, key: &'a [u8], stamp: u32) -> Entry<'a> {
@@ -231,6 +245,10 @@ impl Engine for ModelEngine {
         self.of_space(space).filter(|(_, (stored, _))| stored.expire_at.is_some()).count() as u64
     }
 
+    fn timed_len(&self, space: KeyspaceId) -> u64 {
+        self.of_space(space).filter(|(_, (stored, _))| stored.first_due().is_some()).count() as u64
+    }
+
     fn scan(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep {
         let next = (from >> (u64::BITS - SCAN_PREFIX_BITS)) + 1;
         let next = (next < 1 << SCAN_PREFIX_BITS).then_some(next << (u64::BITS - SCAN_PREFIX_BITS));
@@ -245,10 +263,12 @@ impl Engine for ModelEngine {
         self.of_space(space).nth(chosen).map(|(place, (stored, stamp))| stored.entry(&place.2, *stamp))
     }
 
-    fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>)) -> usize {
-        let due = self.entries.iter().filter(|(_, (stored, _))| stored.expire_at.is_some_and(|at| at <= self.now));
+    fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>, Due)) -> usize {
+        let due = self.entries.iter().filter_map(|(place, (stored, _))| Some((place, stored.due(self.now)?)));
         due.take(limit)
-            .map(|((space, hash, bytes), _)| visit(Key { bytes, hash: *hash, slot: slot_of(bytes), space: *space }))
+            .map(|((space, hash, bytes), due)| {
+                visit(Key { bytes, hash: *hash, slot: slot_of(bytes), space: *space }, due);
+            })
             .count()
     }
 

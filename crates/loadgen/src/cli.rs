@@ -372,6 +372,7 @@ impl FillArgs {
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq)]
 enum SuiteName {
     Strings,
+    Collections,
     Memory,
     TwoWorkers,
     Eviction,
@@ -388,7 +389,8 @@ enum SuiteName {
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct CompareArgs {
-    /// What to compare: CPU time per string command, bytes per key, throughput of two workers, hit ratios
+    /// What to compare: CPU time per string command, the same on collections, bytes per key, throughput of two workers, hit
+    /// ratios
     #[arg(long, value_enum, conflicts_with_all = ["tests", "commands", "pipeline", "value_size", "rate"])]
     suite: Option<SuiteName>,
     /// A server: onggi, redis, valkey, echo, NAME=COMMAND (with {port} and {dir}; variables such as LD_PRELOAD=... may
@@ -402,7 +404,7 @@ pub struct CompareArgs {
     /// Rounds of every row, instead of the suite's own number
     #[arg(short = 'r', long)]
     rounds: Option<usize>,
-    /// Factor on the number of keys of the memory and eviction suites, for a quick look
+    /// Factor on the number of keys of the collections, memory and eviction suites, for a quick look
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
     /// Cores for the servers; core 0 if not given, where there is another one for the generator
@@ -431,6 +433,7 @@ impl CompareArgs {
         }
         let suite = match self.suite {
             Some(SuiteName::Strings) => Suite::Strings,
+            Some(SuiteName::Collections) => Suite::Collections,
             Some(SuiteName::Memory) => Suite::Memory,
             Some(SuiteName::TwoWorkers) => Suite::TwoWorkers,
             Some(SuiteName::Eviction) => Suite::Eviction,

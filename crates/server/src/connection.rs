@@ -3,10 +3,11 @@
 use crate::client_memory::Charge;
 use crate::held_output::HeldOutput;
 use crate::strangers::Stranger;
-use base::UnixMs;
+use base::{Lsn, UnixMs};
 use command::args::OwnedArgs;
 use command::blocking::Block;
 use command::clients::{Activity, Held};
+use command::pieces::Rest;
 use command::session::Session;
 use proto::{Protocol, ReplyBuffer, RequestParser};
 use std::collections::VecDeque;
@@ -39,12 +40,21 @@ pub struct Connection {
     pub watching: bool,
     /// So much was unsent that a message to it had to be dropped: it is to be closed.
     pub is_overrun: bool,
+    /// What came while a long reply was being written, to stand behind it.
+    behind: Option<Box<Behind>>,
     /// Since when more is unsent than the soft limit allows.
     pub slow_since: Option<UnixMs>,
     /// What it is charged with among all clients.
     pub charge: Charge,
     /// Held while it has not logged in.
     pub stranger: Option<Arc<Stranger>>,
+}
+
+/// Output that stands behind a long reply.
+struct Behind {
+    output: ReplyBuffer,
+    /// It waits until the log is durable up to here.
+    hold: Lsn,
 }
 
 impl Connection {
@@ -63,6 +73,7 @@ impl Connection {
             last_command: u32::MAX,
             watching: false,
             is_overrun: false,
+            behind: None,
             slow_since: None,
             charge: Charge::default(),
             stranger: None,
@@ -98,7 +109,41 @@ impl Connection {
                 + self.session.block.as_ref().map_or(0, Block::held_bytes),
             subscription_bytes: self.session.subscriptions.as_ref().map_or(0, |all| all.held_bytes()),
             unsent_bytes: self.reply.len(),
-            reply_buffer_bytes: self.reply.held_bytes() + self.held.held_bytes(),
+            reply_buffer_bytes: self.reply.held_bytes()
+                + self.held.held_bytes()
+                + self.behind.as_ref().map_or(0, |behind| behind.output.held_bytes())
+                + self.session.rest.as_ref().map_or(0, Rest::held_bytes),
+        }
+    }
+
+    /// Bytes that wait to be sent.
+    pub fn unsent_bytes(&self) -> usize {
+        self.reply.len() + self.behind.as_ref().map_or(0, |behind| behind.output.len())
+    }
+
+    /// Gives the connection what is no reply, by having `write` append it to the output, when the log is durable up to `hold`.
+    /// While a long reply is being written, it stands behind that.
+    pub fn give(&mut self, hold: Lsn, write: impl FnOnce(&mut Self)) {
+        if self.session.rest.is_none() {
+            if hold > Lsn(0) {
+                self.held.hold(self.reply.len(), hold);
+            }
+            return write(self);
+        }
+        let new = || Box::new(Behind { output: ReplyBuffer::new(self.reply.protocol()), hold: Lsn(0) });
+        let mut behind = self.behind.take().unwrap_or_else(new);
+        behind.hold = behind.hold.max(hold);
+        std::mem::swap(&mut self.reply, &mut behind.output);
+        write(self);
+        std::mem::swap(&mut self.reply, &mut behind.output);
+        self.behind = Some(behind);
+    }
+
+    /// The long reply has ended: what stands behind it follows.
+    pub fn go_on_behind(&mut self) {
+        if let Some(behind) = self.behind.take() {
+            let Behind { output, hold } = *behind;
+            self.give(hold, |connection| connection.reply.append(output));
         }
     }
 

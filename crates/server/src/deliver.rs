@@ -44,15 +44,16 @@ impl Receivers<'_> {
             }
             return;
         };
-        if connection.reply.len() > self.limits.output_of(&connection.session).hard_bytes {
+        if connection.unsent_bytes() > self.limits.output_of(&connection.session).hard_bytes {
             connection.is_overrun = true;
         } else {
             match &delivery.content {
                 Content::Message(message) => give_message(connection, message, delivery.number),
                 Content::Invalidation { invalidation, redirected_from } => {
-                    give_invalidation(connection, invalidation, redirected_from.is_some());
+                    let is_redirected = redirected_from.is_some();
+                    connection.give(Lsn(0), |connection| give_invalidation(connection, invalidation, is_redirected));
                 }
-                Content::RedirectionBroken => give_broken_redirection(connection),
+                Content::RedirectionBroken => connection.give(Lsn(0), give_broken_redirection),
             }
         }
         if !connection.listed {
@@ -67,10 +68,7 @@ fn give_message(connection: &mut Connection, message: &Message, delivery: u64) {
     if !subscriptions.is_some_and(|subscriptions| subscriptions.wants(message.kind, &message.name, delivery)) {
         return;
     }
-    if message.hold > Lsn(0) {
-        connection.held.hold(connection.reply.len(), message.hold);
-    }
-    connection.reply.push_frame(&message.frame);
+    connection.give(message.hold, |connection| connection.reply.push_frame(&message.frame));
 }
 
 /// RESP2 has no pushes: there only a subscriber that another connection has chosen can be told, as by a message.

@@ -17,6 +17,7 @@ use admin::CommandLog;
 use base::{Lsn, UnixMs};
 use command::blocking::{Awaited, UNBLOCKED, WaitingCommand};
 use command::clients::Unblock;
+use command::pieces::PIECE_BYTES;
 use command::stats::WorkerStats;
 use command::table::Row;
 use command::{Args, CommandTable, Host, Session};
@@ -28,6 +29,7 @@ use push::{Delivery, Outlets, Tracking};
 use slab::Slab;
 use std::any::Any;
 use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use store::{RecordSink, Scratch, Store};
@@ -46,6 +48,9 @@ const READ_LARGE_BYTES_MAX: usize = 1 << 20;
 
 /// An unfinished request up to this size is copied to the front of its next read instead of being read on its own.
 const UNPARSED_COPIED_BYTES_MAX: usize = 16 * 1024;
+
+/// Writes that wait for room are tried again after so long without being woken.
+const ROOM_PATIENCE_MS: i64 = 50;
 
 /// Reply buffers kept for the next connection that needs one, and the largest worth keeping.
 const SPARE_REPLIES: usize = 64;
@@ -187,8 +192,11 @@ pub struct Executor {
     deliveries: Vec<Delivery>,
     /// Connections with replies to send.
     to_send: Vec<usize>,
-    /// Connections with requests waiting for a lock, a fetch or the log's room.
+    /// Connections with requests waiting for a lock, a fetch or a delay.
     waiting: Vec<usize>,
+    /// Connections with writes waiting for room, of the log or of a checkpoint, and when they were last tried.
+    waiting_for_room: Vec<usize>,
+    tried_for_room: UnixMs,
     /// Connections whose last command waits.
     blocked: Blocked,
     /// Wall time, read once a turn.
@@ -276,6 +284,8 @@ impl Executor {
             deliveries: Vec::new(),
             to_send: Vec::new(),
             waiting: Vec::new(),
+            waiting_for_room: Vec::new(),
+            tried_for_room: now,
             blocked: Blocked::default(),
             now,
         }
@@ -295,6 +305,7 @@ impl Executor {
         self.batch.retain(|pending| pending.connection != id);
         self.to_send.retain(|other| *other != id);
         self.waiting.retain(|other| *other != id);
+        self.waiting_for_room.retain(|other| *other != id);
         let mut connection = self.connections.try_remove(id)?;
         if let Some(block) = &connection.session.block {
             self.blocked.remove(id, block);
@@ -361,7 +372,7 @@ impl Executor {
     pub fn show(&mut self, line: &[u8]) {
         for (id, connection) in &mut self.connections {
             if connection.session.monitor {
-                connection.reply.simple(line);
+                connection.give(Lsn(0), |connection| connection.reply.simple(line));
                 if !connection.listed {
                     connection.listed = true;
                     self.to_send.push(id);
@@ -388,7 +399,7 @@ impl Executor {
     pub fn flow(&self, id: usize) -> Flow {
         match self.connections.get(id) {
             None => Flow::Closing,
-            Some(connection) if connection.session.block.is_some() => Flow::Waiting,
+            Some(connection) if connection.session.is_busy() => Flow::Waiting,
             Some(connection) if !connection.waiting.is_empty() && !connection.paused => Flow::Waiting,
             Some(connection) if connection.session.close_after_replies => Flow::Closing,
             Some(_) => Flow::Open,
@@ -489,7 +500,7 @@ impl Executor {
             let is_stopped = connection.paused
                 || !connection.waiting.is_empty()
                 || connection.session.close_after_replies
-                || connection.session.block.is_some();
+                || connection.session.is_busy();
             let input = match source {
                 Source::Area => &self.input[at..end],
                 Source::Own(index) => &self.own_inputs[index][at..end],
@@ -572,7 +583,7 @@ impl Executor {
     fn refuse(&mut self, id: usize, source: Source, at: usize, end: usize, error: &ProtocolError) {
         self.run_batch_keeping_input();
         let Some(connection) = self.connections.get_mut(id) else { return };
-        if !connection.waiting.is_empty() || connection.session.block.is_some() {
+        if !connection.waiting.is_empty() || connection.session.is_busy() {
             connection.unparsed.extend_from_slice(match source {
                 Source::Area => &self.input[at..end],
                 Source::Own(index) => &self.own_inputs[index][at..end],
@@ -592,6 +603,14 @@ impl Executor {
     pub fn run_batch(&mut self) {
         self.run_batch_keeping_input();
         self.start_input_over();
+        self.end_turn();
+    }
+
+    /// Tells the log that this worker appends nothing more for a while.
+    pub fn end_turn(&mut self) {
+        if let Some(log) = self.shared.store.log_of(&mut self.scratch) {
+            log.end_turn(self.worker);
+        }
     }
 
     fn start_input_over(&mut self) {
@@ -639,17 +658,19 @@ impl Executor {
                 connection.reply.adopt(memory);
             }
             let args = pending.args(&self.input, &self.own_inputs, &self.arguments);
-            if !connection.waiting.is_empty() || connection.session.block.is_some() {
+            if !connection.waiting.is_empty() || connection.session.is_busy() {
                 connection.waiting.push_back(args.to_owned());
             } else if connection.reply.len() > self.limits.output_pause_bytes {
                 connection.paused = true;
                 connection.waiting.push_back(args.to_owned());
-            } else if turn
-                .run(&mut self.scratch, connection, pending.row.as_ref(), &args, pending.place.as_ref())
-                .is_err()
+            } else if let Err(blocked) =
+                turn.run(&mut self.scratch, connection, pending.row.as_ref(), &args, pending.place.as_ref())
             {
                 connection.waiting.push_back(args.to_owned());
-                self.waiting.push(pending.connection);
+                match blocked {
+                    store::Blocked::Log => self.waiting_for_room.push(pending.connection),
+                    _ => self.waiting.push(pending.connection),
+                }
             } else if let Some(block) = &connection.session.block {
                 self.blocked.insert(pending.connection, block);
             }
@@ -667,17 +688,31 @@ impl Executor {
         self.arguments.clear();
     }
 
-    /// Tries the waiting requests again, in the order the connections came to wait.
-    pub fn run_waiting(&mut self) {
+    /// Tries the waiting requests again, in the order the connections came to wait. Those that wait for room are tried when
+    /// the worker was woken, which it is when there is room: there may be thousands, and each would be refused alike.
+    pub fn run_waiting(&mut self, is_woken: bool) {
         for id in std::mem::take(&mut self.waiting) {
             self.run_waiting_of(id);
         }
+        if self.waiting_for_room.is_empty() || !is_woken && self.now - self.tried_for_room < ROOM_PATIENCE_MS {
+            return;
+        }
+        self.tried_for_room = self.now;
+        let mut ids = std::mem::take(&mut self.waiting_for_room).into_iter();
+        for id in ids.by_ref() {
+            self.run_waiting_of(id);
+            if !self.waiting_for_room.is_empty() {
+                break;
+            }
+        }
+        // Whom the room was not enough for, in its old order: the one that was tried stays first.
+        self.waiting_for_room.extend(ids);
     }
 
     fn run_waiting_of(&mut self, id: usize) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        if connection.session.block.is_some() {
-            // Listed while an earlier request waited; what blocks goes on by itself.
+        if connection.session.is_busy() {
+            // Listed while an earlier request waited; what keeps it busy goes on by itself.
             return;
         }
         let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, &mut self.scratch, self.now);
@@ -692,22 +727,48 @@ impl Executor {
                 break;
             }
             let row = self.shared.table.lookup(&args.as_args());
-            if turn.run(&mut self.scratch, connection, row.as_ref(), &args.as_args(), None).is_err() {
+            if let Err(blocked) = turn.run(&mut self.scratch, connection, row.as_ref(), &args.as_args(), None) {
                 connection.waiting.push_front(args);
-                self.waiting.push(id);
+                match blocked {
+                    store::Blocked::Log => self.waiting_for_room.push(id),
+                    _ => self.waiting.push(id),
+                }
                 break;
             }
             if let Some(block) = &connection.session.block {
                 self.blocked.insert(id, block);
+            }
+            if connection.session.is_busy() {
                 break;
             }
         }
-        let finished = connection.waiting.is_empty() && connection.session.block.is_none();
+        let finished = connection.waiting.is_empty() && !connection.session.is_busy();
         self.list(id);
         if finished {
             self.parse_own(id);
             self.run_batch_keeping_input();
         }
+    }
+
+    /// Writes the next piece of the connection's long reply, if it has one of which little is unsent. True while there is
+    /// more; after the last piece the connection goes on as one that was paused.
+    pub fn write_piece(&mut self, id: usize) -> bool {
+        let Some(connection) = self.connections.get_mut(id) else { return false };
+        let Connection { session, reply, .. } = connection;
+        let Some(rest) = &mut session.rest else { return false };
+        if reply.len() >= PIECE_BYTES {
+            return true;
+        }
+        match catch_unwind(AssertUnwindSafe(|| rest.write_piece(reply))) {
+            Ok(true) => return true,
+            Ok(false) => {}
+            // A bug, and half a reply is written: the client must not take what follows for the other half.
+            Err(_) => session.close_after_replies = true,
+        }
+        session.rest = None;
+        connection.paused = true;
+        connection.go_on_behind();
+        false
     }
 
     /// How far the log is durable; `None` while it is off.
@@ -807,6 +868,11 @@ impl Executor {
 
     /// Whether any request waits.
     pub fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty() || !self.waiting_for_room.is_empty()
+    }
+
+    /// Whether any request waits for what may come without a wake-up.
+    pub fn is_retrying(&self) -> bool {
         !self.waiting.is_empty()
     }
 

@@ -140,6 +140,7 @@ impl<'t> Turn<'t> {
         let is_wanted = session.reply_wanted() || row.confirms_subscriptions;
         if !is_wanted {
             reply.rewind(mark);
+            session.rest = None;
         }
         if let Some(block) = &mut session.block {
             block.is_silent = !is_wanted;
@@ -178,6 +179,7 @@ impl<'t> Turn<'t> {
         let name = row.spec.name;
         let text = format!("ERR internal error in '{name}': a bug of this server; nothing was changed");
         self.stats.count_error(text.as_bytes());
+        connection.session.rest = None;
         connection.reply.rewind(mark);
         connection.reply.error(text);
         self.before = self.stats.now();

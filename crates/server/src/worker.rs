@@ -9,7 +9,8 @@
 //! W2. Replies are sent after all ready connections were read and run: one send per connection and turn.
 //! W3. A connection with much unsent output is not read, and its requests do not run: back-pressure in place of growth. How
 //!     much that is depends on what all clients hold ([`ClientMemory`]).
-//! W4. A turn ends early when it has produced much output, and a reply is sent in pieces: no client keeps the worker long.
+//! W4. A turn ends early when it has produced much output, and a reply is sent in pieces, a long one of a collection also
+//!     written in pieces (`command::pieces`): no client keeps the worker long.
 
 use crate::client_memory::{Charge, ClientMemory};
 use crate::connection::Connection;
@@ -49,6 +50,9 @@ const TURN_OUTPUT_BYTES_MAX: usize = 4 << 20;
 
 /// Bytes sent to one connection before others have their turn.
 const SEND_BYTES_MAX: usize = 4 << 20;
+
+/// Connections that are sent more of a long output in one turn. A piece of a reply takes some tenths of a millisecond.
+const TURN_UNFINISHED_MAX: usize = 8;
 
 /// The position that no log reaches.
 const BEYOND_ALL: Lsn = Lsn(u64::MAX);
@@ -167,7 +171,7 @@ impl Worker {
             let wait = match () {
                 () if busy || !self.ready.is_empty() || !self.unfinished.is_empty() => Duration::ZERO,
                 () if self.log_has_advanced() || self.executor.has_deliveries() => Duration::ZERO,
-                () if self.upkeep.is_saving() || self.executor.has_waiting() || !self.held.is_empty() => {
+                () if self.upkeep.is_saving() || self.executor.is_retrying() || !self.held.is_empty() => {
                     WAITING_TURN_MAX
                 }
                 () => self.executor.ms_to_next_end().map_or(TURN_MAX, |ms| TURN_MAX.min(Duration::from_millis(ms))),
@@ -193,7 +197,7 @@ impl Worker {
                     self.close_if_gone(id);
                 }
             }
-            self.mailbox.take(&mut messages);
+            let is_woken = self.mailbox.take(&mut messages);
             messages.drain(..).for_each(|message| self.handle(message));
             self.executor.deliver();
             self.send_log_held();
@@ -201,12 +205,9 @@ impl Worker {
             // Before the requests behind them run, which may hold the connection again.
             std::mem::take(&mut self.held).into_iter().for_each(|id| self.send(id));
             if self.executor.has_waiting() {
-                self.executor.run_waiting();
+                self.executor.run_waiting(is_woken);
             }
-            for id in std::mem::take(&mut self.unfinished) {
-                self.send(id);
-                self.make_ready(id);
-            }
+            self.send_unfinished();
             let has_clients = !self.ready.is_empty() || self.executor.has_waiting();
             self.read_ready();
             self.executor.run_batch();
@@ -219,6 +220,7 @@ impl Worker {
             }
             busy = self.upkeep.slice(&mut self.executor, has_clients);
             busy |= self.upkeep.save(has_clients);
+            self.executor.end_turn();
             if busy && !has_clients {
                 // Whoever else has to run on this core need not wait for the end of a long burst of upkeep: other workers with
                 // clients among them, when there are more workers than cores.
@@ -243,6 +245,17 @@ impl Worker {
             if let Some(connection) = self.executor.connection(id) {
                 connection.awaits_log = false;
             }
+            self.send(id);
+            self.make_ready(id);
+        }
+    }
+
+    /// Sends more to those who take more, as many as one turn has time for; the others are first in the next.
+    fn send_unfinished(&mut self) {
+        let mut unfinished = std::mem::take(&mut self.unfinished);
+        let rest = unfinished.split_off(unfinished.len().min(TURN_UNFINISHED_MAX));
+        self.unfinished = rest;
+        for id in unfinished {
             self.send(id);
             self.make_ready(id);
         }
@@ -405,6 +418,7 @@ impl Worker {
     /// Sends what the socket takes.
     fn send(&mut self, id: usize) {
         let (now, limits) = (self.executor.now(), *self.executor.limits());
+        let is_long = self.executor.write_piece(id);
         let (Some(wire), Some(connection)) =
             (self.wires.get_mut(id).and_then(Option::as_mut), self.executor.connection(id))
         else {
@@ -425,11 +439,7 @@ impl Worker {
             self.log_held.push(id);
         }
         let mut sent_bytes = 0;
-        while wire.writable && sent_bytes < sendable {
-            if sent_bytes >= SEND_BYTES_MAX {
-                self.unfinished.push(id);
-                break;
-            }
+        while wire.writable && sent_bytes < sendable && sent_bytes < SEND_BYTES_MAX {
             let rest = sendable - sent_bytes;
             let result = match connection.reply.as_contiguous() {
                 Some(bytes) => wire.socket.write(&bytes[..rest]),
@@ -451,6 +461,7 @@ impl Worker {
                 Err(_) => return self.close(id),
             }
         }
+        let takes_more = wire.writable && (sent_bytes < sendable || is_long && !waits_for_log);
         let unsent = connection.reply.len();
         let spare = connection.reply.release();
         // A client is not slow for what the log keeps back.
@@ -459,10 +470,10 @@ impl Worker {
         connection.slow_since = is_slow.then(|| connection.slow_since.unwrap_or(now));
         let held = connection.held();
         connection.session.info.set_held(&held);
-        let done = connection.session.close_after_replies && unsent == 0;
+        let done = connection.session.close_after_replies && unsent == 0 && !is_long;
         // A value that the data holds as well costs nothing but its reference, and is no reason to close.
-        let is_over =
-            unsent > bounds.hard_bytes && held.reply_buffer_bytes > bounds.hard_bytes || connection.is_overrun;
+        let is_over = connection.unsent_bytes() > bounds.hard_bytes && held.reply_buffer_bytes > bounds.hard_bytes
+            || connection.is_overrun;
         if let Some(memory) = spare {
             self.executor.keep_spare(memory);
         }
@@ -470,10 +481,12 @@ impl Worker {
             self.shared.host.part::<Clients>().count_output_limited();
         }
         if done || is_over {
-            self.close(id);
-        } else {
-            self.charge(id);
+            return self.close(id);
         }
+        if takes_more && !self.unfinished.contains(&id) {
+            self.unfinished.push(id);
+        }
+        self.charge(id);
     }
 
     fn handle(&mut self, message: Message) {
@@ -496,7 +509,9 @@ impl Worker {
 
     fn accept(&mut self, mut socket: Socket, session: Session, stranger: Option<Arc<Stranger>>) {
         let client = session.id;
-        let id = self.executor.open(Connection { stranger, ..Connection::new(session) });
+        let mut connection = Connection::new(session);
+        connection.stranger = stranger;
+        let id = self.executor.open(connection);
         self.by_client.insert(client, id);
         if self.poll.registry().register(&mut socket, Token(id), Interest::READABLE | Interest::WRITABLE).is_err() {
             return self.close(id);

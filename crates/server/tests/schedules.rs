@@ -290,7 +290,7 @@ fn work(worker: usize, shared: Arc<Shared>, mailbox: &Mailbox<()>, event: &Event
         executor.begin_turn();
         mailbox.take(&mut Vec::new());
         if executor.has_waiting() {
-            executor.run_waiting();
+            executor.run_waiting(true);
         }
         for client in &mut clients {
             if executor.flow(client.id) == Flow::Open

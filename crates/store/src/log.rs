@@ -48,6 +48,11 @@ pub trait RecordSink: Send + Sync {
     /// does not wait and cannot fail.
     fn append(&self, worker: usize, payload: &[u8]) -> Lsn;
 
+    /// The worker has run what it had, and will append nothing more for a while: what it has appended is to become durable.
+    fn end_turn(&self, worker: usize) {
+        let _ = worker;
+    }
+
     /// Everything before this position survives a crash.
     fn durable(&self) -> Lsn;
 

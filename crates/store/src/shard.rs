@@ -4,7 +4,7 @@ use crate::hold::HoldTable;
 use crate::waits::WaitTable;
 use crate::watch::WatchTable;
 use base::{KeyspaceId, UnixMs};
-use engine::{Effect, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, WalkProgress};
+use engine::{Due, Effect, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, WalkProgress};
 use engine_mem::MemEngine;
 
 /// What a shard's lock guards.
@@ -33,6 +33,8 @@ impl Shard {
         match effect {
             // The value is kept in another way, but is the same.
             Effect::Splice { bytes: [], .. } => {}
+            // What groups consume leaves the entries as they are.
+            Effect::Edit { kind: Type::Stream, changes, .. } if !value::stream::are_about_entries(changes) => {}
             Effect::Clear { space } => {
                 let Self { watch, engine, .. } = self;
                 watch.touch_where(|key| key.space == *space && engine.may_hold(key));
@@ -123,6 +125,10 @@ impl Engine for ShardEngine {
         either!(self, it => it.expiring_len(space))
     }
 
+    fn timed_len(&self, space: KeyspaceId) -> u64 {
+        either!(self, it => it.timed_len(space))
+    }
+
     fn scan(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep {
         either!(self, it => it.scan(space, from, visit))
     }
@@ -135,7 +141,7 @@ impl Engine for ShardEngine {
         either!(self, it => it.random_expiration(space))
     }
 
-    fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>)) -> usize {
+    fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>, Due)) -> usize {
         either!(self, it => it.due(limit, visit))
     }
 

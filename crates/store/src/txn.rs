@@ -458,6 +458,10 @@ impl Keyspace for Txn<'_> {
         self.over_shards(|shard| shard.engine.expiring_len(space))
     }
 
+    fn timed_len(&self, space: KeyspaceId) -> u64 {
+        self.over_shards(|shard| shard.engine.timed_len(space))
+    }
+
     fn average_ttl_ms(&mut self, space: KeyspaceId) -> Option<u64> {
         let now = self.now;
         let (mut sum, mut weight) = (0u128, 0u128);

@@ -4,13 +4,18 @@ use crate::commit::Blocked;
 use crate::lock_set::LockSet;
 use crate::shard::ShardEngine;
 use crate::store::Store;
-use crate::txn::{At, Scratch};
+use crate::txn::{At, Scratch, Txn};
 use base::{DbIndex, ShardId};
-use engine::{Effect, Engine, Keyspace, NotifyClass, WriteClass};
+use engine::{Due, Effect, Engine, Key, Keyspace, NotifyClass, Type, WriteClass};
 use std::sync::atomic::Ordering;
+use types::apply::Engines as _;
+use value::hash::{Change, View};
 
 /// Expired entries removed under one locking.
 const EXPIRE_STEP: usize = 32;
+
+/// Due fields of one hash deleted at once.
+const FIELD_STEP: usize = 32;
 
 /// Units of cleaning done under one locking.
 const CLEAN_STEP: usize = 64;
@@ -47,15 +52,20 @@ impl Store {
     fn upkeep_step(&self, shard: ShardId, at: &At, expire_step: usize, scratch: &mut Scratch) -> Result<bool, Blocked> {
         self.commit(scratch, &LockSet::One(shard), at, |txn| {
             // The keys are copied out, since their entries are removed while they are named.
-            let mut due: Vec<(Vec<u8>, base::KeyspaceId)> = Vec::new();
+            let mut all: Vec<(Vec<u8>, base::KeyspaceId, Due)> = Vec::new();
             let engine = &mut txn.held.get(shard).engine;
-            let found = engine.due(expire_step, &mut |key| due.push((key.bytes.to_vec(), key.space)));
-            for (bytes, space) in &due {
+            let found = engine.due(expire_step, &mut |key, due| all.push((key.bytes.to_vec(), key.space, due)));
+            for (bytes, space, due) in &all {
                 let key = self.key(*space, bytes);
-                txn.apply(&Effect::Delete { key });
-                txn.notify(NotifyClass::EXPIRED, "expired", &key);
+                match due {
+                    Due::Entry => {
+                        txn.apply(&Effect::Delete { key });
+                        txn.notify(NotifyClass::EXPIRED, "expired", &key);
+                        txn.scratch.expired += 1;
+                    }
+                    Due::Elements => delete_due_fields(txn, &key),
+                }
             }
-            txn.scratch.expired += due.len() as u64;
             txn.held.get(shard).watch.upkeep(at.now);
             txn.held.get(shard).waits.upkeep(at.now);
             let engine = &mut txn.held.get(shard).engine;
@@ -66,4 +76,26 @@ impl Store {
             Ok(expire_step > 0 && (found == expire_step || more_due) || cleaned)
         })
     }
+}
+
+/// Deletes fields of a hash that are due: some, if they are many. The engine names the key again until none is left.
+fn delete_due_fields(txn: &mut Txn<'_>, key: &Key<'_>) {
+    let (now, mut changes) = (txn.now(), txn.take_buffer());
+    // A row that has to be fetched is named again, too.
+    if let Ok(Some(entry)) = txn.engine(key).read(key, false) {
+        let mut left = FIELD_STEP;
+        View::of(entry.encoding, entry.value.stored()).due(now, &mut |cell| {
+            Change::Delete(cell.field).put(&mut changes);
+            left -= 1;
+            left > 0
+        });
+    }
+    if !changes.is_empty() {
+        txn.apply(&Effect::Edit { key: *key, kind: Type::Hash, changes: &changes });
+        txn.notify(NotifyClass::HASH, "hexpired", key);
+        if !txn.engine(key).may_hold(key) {
+            txn.notify(NotifyClass::GENERIC, "del", key);
+        }
+    }
+    txn.give_buffer(changes);
 }

@@ -69,6 +69,8 @@ struct Entry {
     waiter: Arc<dyn Waiter>,
     /// The shards it reaches, if there are several.
     shards: LockSet,
+    /// Whether it reaches other keys, whose waiters are served after it.
+    reaches_others: bool,
 }
 
 /// Time between two sweeps by upkeep.
@@ -94,6 +96,8 @@ impl WaitTable {
 
     /// Adds a waiter for the key behind those that are there. `shards` are those of all keys it reaches.
     pub fn enlist(&mut self, key: &Key<'_>, waiter: &Arc<dyn Waiter>, shards: &LockSet) {
+        let mut reaches_others = false;
+        waiter.visit_keys(&mut |other, _| reaches_others |= other != key.bytes);
         let (queues, counts) = (self.queues.entry(key.hash).or_default(), &self.counts);
         let at = queues.iter().position(|queue| queue.is_of(key)).unwrap_or_else(|| {
             counts.add(false);
@@ -107,7 +111,7 @@ impl WaitTable {
         if waiter.wants(None) && !std::mem::replace(&mut queues[at].awaits_absence, true) {
             counts.absent.fetch_add(1, Ordering::Relaxed);
         }
-        queues[at].waiters.push_back(Entry { waiter: waiter.clone(), shards });
+        queues[at].waiters.push_back(Entry { waiter: waiter.clone(), shards, reaches_others });
     }
 
     /// Takes a waiter out again.
@@ -130,7 +134,7 @@ impl WaitTable {
             None => true,
             Some(hash) => {
                 let waiters = self.queues.get(&hash).into_iter().flatten().flat_map(|queue| &queue.waiters);
-                waiters.into_iter().any(|entry| entry.shards != LockSet::None)
+                waiters.into_iter().any(|entry| entry.reaches_others)
             }
         };
         // All of them, since what is served may be waited for in its turn.
@@ -182,7 +186,7 @@ impl WaitTable {
         self.queues.values().flatten().flat_map(|queue| queue.waiters.iter().map(|entry| &entry.waiter))
     }
 
-    /// Two keyspaces exchange their databases.
+    /// Two keyspaces exchange their databases. Keys that were ready are to be made ready again.
     pub fn swap(&mut self, a: KeyspaceId, b: KeyspaceId) {
         for queue in self.queues.values_mut().flatten() {
             queue.space = match queue.space {
@@ -190,6 +194,8 @@ impl WaitTable {
                 space if space == b => a,
                 space => space,
             };
+            // What it was noted as has another name now; it is going to be noted anew.
+            queue.is_ready = false;
         }
     }
 
@@ -253,6 +259,7 @@ mod tests {
 
     struct Reader {
         wanted: Option<Type>,
+        keys: &'static [&'static [u8]],
         is_open: AtomicBool,
     }
 
@@ -261,7 +268,9 @@ mod tests {
             DbIndex(0)
         }
 
-        fn visit_keys(&self, _visit: &mut dyn FnMut(&[u8], bool)) {}
+        fn visit_keys(&self, visit: &mut dyn FnMut(&[u8], bool)) {
+            self.keys.iter().for_each(|key| visit(key, true));
+        }
 
         fn is_open(&self) -> bool {
             self.is_open.load(Ordering::Relaxed)
@@ -275,7 +284,7 @@ mod tests {
     }
 
     fn reader(wanted: Option<Type>) -> Arc<Reader> {
-        Arc::new(Reader { wanted, is_open: AtomicBool::new(true) })
+        Arc::new(Reader { wanted, keys: &[b"a"], is_open: AtomicBool::new(true) })
     }
 
     fn key(space: u32, bytes: &[u8]) -> Key<'_> {
@@ -321,7 +330,8 @@ mod tests {
     #[test]
     fn shards_beside_are_told_while_somebody_reaches_them() {
         let mut table = WaitTable::default();
-        let (here, there) = (reader(STRING), reader(STRING));
+        let reads = |keys| Arc::new(Reader { wanted: STRING, keys, is_open: AtomicBool::new(true) });
+        let (here, there) = (reads(&[b"a"]), reads(&[b"b", b"x"]));
         enlist(&mut table, &key(0, b"a"), &here, &[1]);
         assert_eq!(table.shards_beside(None), &LockSet::None);
         enlist(&mut table, &Key { hash: 8, ..key(0, b"b") }, &there, &[1, 5]);
@@ -329,6 +339,9 @@ mod tests {
         let mut both = LockSet::One(ShardId(1));
         both.insert(ShardId(5));
         assert_eq!((table.shards_beside(Some(8)), table.shards_beside(None)), (&both, &both));
+        // Another key of the same shard, whose waiters may reach further.
+        enlist(&mut table, &key(0, b"a"), &reads(&[b"a", b"b"]), &[1]);
+        assert_eq!(table.shards_beside(Some(7)), &both);
         there.is_open.store(false, Ordering::Relaxed);
         table.upkeep(1_000_000);
         assert_eq!(table.shards_beside(None), &LockSet::None);

@@ -223,21 +223,12 @@ pub fn insert(
     Ok(InsertOutcome::Done(len.saturating_add(1)))
 }
 
-/// Gives `show` the elements from `start` to `stop`, both included, and how many they are.
+/// The places from `start` to `stop`, both included, of a list read by a client; none when there is no list.
 ///
 /// # Errors
 /// Another type, or a fetch.
-pub fn range<R>(
-    ks: &mut dyn Keyspace,
-    key: &Key<'_>,
-    (start, stop): (i64, i64),
-    show: impl FnOnce(u64, Elements<'_>) -> R,
-) -> Result<Option<R>, TypeError> {
-    let Some(list) = view(ks, key)? else { return Ok(None) };
-    let Range { start, end } = places(list.len(), start, stop);
-    let count = end.saturating_sub(start);
-    let taken = usize::try_from(count).unwrap_or(usize::MAX);
-    Ok(Some(show(count, Elements::Forward(list.forward(start).take(taken)))))
+pub fn range(ks: &mut dyn Keyspace, key: &Key<'_>, (start, stop): (i64, i64)) -> Result<Range<u64>, TypeError> {
+    Ok(view(ks, key)?.map_or(0..0, |list| places(list.len(), start, stop)))
 }
 
 /// Removes all elements but those from `start` to `stop`, both included.

@@ -34,4 +34,4 @@ pub mod zset;
 pub use big::{Big, Progress};
 pub use kind::{Encoding, Type};
 pub use limits::Limits;
-pub use slot::{Body, Slot, Stored, apply, check_changes};
+pub use slot::{Body, Slot, Stored, apply, check_changes, first_due};

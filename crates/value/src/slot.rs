@@ -1,6 +1,7 @@
 //! The place of a collection while it is edited, and how it is read.
 
 use crate::{Big, Encoding, Limits, Type, hash, list, set, stream, zset};
+use base::UnixMs;
 use base::hash::KeyHasher;
 
 /// A stored collection, for reading.
@@ -93,6 +94,12 @@ pub fn apply(kind: Type, slot: &mut Slot<'_>, changes: &[u8]) -> bool {
         Type::Hash => hash::apply(slot, changes),
         Type::Stream => stream::apply(slot, changes),
     }
+}
+
+/// The earliest time at which an element is due; `None` when none has a time, as in all collections but hashes.
+#[inline]
+pub fn first_due(kind: Type, encoding: Encoding, stored: Stored<'_>) -> Option<UnixMs> {
+    if kind == Type::Hash { hash::View::of(encoding, stored).first_due() } else { None }
 }
 
 /// Whether these bytes are changes of this type, each in its only form.

@@ -29,7 +29,7 @@ mod save;
 mod tests;
 mod trim;
 
-pub use change::Change;
+pub use change::{Change, are_about_entries};
 pub use group::{Consumer, Group, Pending};
 pub use id::Id;
 pub use node::Entry;

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::io::{self, IoSlice};
+use std::num::NonZeroU64;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
+use rustix::fs::{Advice, FallocateFlags, FlockOperation, OFlags};
 
 use crate::aligned::DIRECT_ALIGNMENT;
 use crate::error::{FsError, Op, Result};
@@ -197,6 +198,13 @@ impl File for RealFile {
 
     fn punch_hole(&self, offset: u64, len: u64) -> Result<()> {
         self.fallocate(Op::PunchHole, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)
+    }
+
+    fn forget_cached(&self, offset: u64, len: u64) {
+        if let Some(len) = NonZeroU64::new(len) {
+            // A hint that is not taken costs memory and nothing else.
+            let _ = rustix::fs::fadvise(&self.file, offset, Some(len), Advice::DontNeed);
+        }
     }
 
     fn len(&self) -> Result<u64> {

@@ -73,6 +73,7 @@ const FAMILIES: [(&str, &str); 13] = [
     ("zset", include_str!("../grammar/zset.txt")),
     ("stream", include_str!("../grammar/stream.txt")),
     ("generic", include_str!("../grammar/generic.txt")),
+    ("hash", include_str!("../grammar/hash.txt")),
     ("set", include_str!("../grammar/set.txt")),
     ("sort", include_str!("../grammar/sort.txt")),
     ("transactions", include_str!("../grammar/transactions.txt")),

@@ -17,7 +17,9 @@ use crate::scope::Scope;
 enum Normaliser {
     /// The elements, in any order.
     Unordered,
-    /// Integers on the same side of zero, at most this far apart.
+    /// Fields with their values, in any order, flat or as a map.
+    Pairs,
+    /// Integers on the same side of zero, at most this far apart, alone or each of an array.
     Near(i64),
     /// What is said about streams, times at most this far apart.
     StreamTimes(i64),
@@ -64,6 +66,7 @@ impl Normaliser {
         let mut parts = words.split_whitespace();
         Some(match (parts.next()?, parts.next()) {
             ("unordered", None) => Self::Unordered,
+            ("pairs", None) => Self::Pairs,
             ("near", Some(distance)) => Self::Near(distance.parse().ok()?),
             ("stream-times", Some(distance)) => Self::StreamTimes(distance.parse().ok()?),
             ("kind", None) => Self::Kind,
@@ -94,6 +97,7 @@ impl Normaliser {
         }
         match self {
             Self::Unordered => shapes::sorted(reference) == shapes::sorted(other),
+            Self::Pairs => shapes::paired(reference) == shapes::paired(other),
             Self::Near(distance) => shapes::near(reference, other, distance),
             Self::StreamTimes(distance) => streams::agree(reference, other, distance),
             Self::Kind => shapes::same_kind(reference, other),

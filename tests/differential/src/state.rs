@@ -10,9 +10,10 @@ use crate::target::Kind;
 const DATABASES: usize = 16;
 
 /// The requests compared for every key: the words before it, and those behind.
-const QUESTIONS: [(&[&str], &[&str]); 6] = [
+const QUESTIONS: [(&[&str], &[&str]); 7] = [
     (&["TYPE"], &[]),
     (&["GET"], &[]),
+    (&["HGETALL"], &[]),
     (&["SMEMBERS"], &[]),
     (&["PEXPIRETIME"], &[]),
     (&["OBJECT", "ENCODING"], &[]),

@@ -383,7 +383,8 @@ pub(super) fn keyspace(ctx: &mut Ctx<'_>, text: &mut String) {
         let (keys, expires) = (ctx.ks.len(space), ctx.ks.expiring_len(space));
         if keys > 0 {
             let ttl = ctx.ks.average_ttl_ms(space).unwrap_or(0);
-            let value = format!("keys={keys},expires={expires},avg_ttl={ttl},keys_with_volatile_items=0");
+            let timed = ctx.ks.timed_len(space);
+            let value = format!("keys={keys},expires={expires},avg_ttl={ttl},keys_with_volatile_items={timed}");
             line(text, &format!("db{}", db.0), value);
         }
     }

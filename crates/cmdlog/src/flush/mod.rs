@@ -57,6 +57,8 @@ pub(crate) struct Segment {
     pub capacity: u64,
     /// File and name were synced after its header was written.
     pub named: bool,
+    /// The page cache was told to forget everything before this position.
+    pub forgotten: u64,
 }
 
 /// The log has failed and waits for the next attempt.

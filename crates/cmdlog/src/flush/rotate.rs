@@ -64,7 +64,7 @@ impl Flush {
 
     fn push_segment(&mut self, path: PathBuf, file: Arc<dyn File>, capacity: u64, named: bool) {
         let first = self.next;
-        self.segments.push(Segment { first, end: first, path, file: Some(file), capacity, named });
+        self.segments.push(Segment { first, end: first, path, file: Some(file), capacity, named, forgotten: first });
     }
 
     /// The failure of a step of `write`.
@@ -171,7 +171,8 @@ impl Flush {
             })?;
             let path = segment::path(&self.dir, Lsn(piece.from));
             self.fs.rename(&beside, &path)?;
-            saved.push(Segment { first: piece.from, end: piece.to, path, file: None, capacity: 0, named: true });
+            let (first, end) = (piece.from, piece.to);
+            saved.push(Segment { first, end, path, file: None, capacity: 0, named: true, forgotten: first });
         }
         self.fs.sync_dir(&self.dir)?;
         self.segments.retain(|segment| segment.first < durable);

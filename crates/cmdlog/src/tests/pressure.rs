@@ -11,6 +11,7 @@ use vfs::{Fault, FileSystem, Op, Outage, SimFs, errno};
 
 use super::{DIR, history, options, read, settle};
 use crate::error::LogFailure;
+use crate::shared::Shared;
 use crate::{Admission, Log, LogMode, LogOptions, LogStart, LogWake, OnSyncError};
 
 /// Notes whom the log has woken, and what else it said.
@@ -82,6 +83,27 @@ fn a_full_ring_makes_its_worker_wait() {
     assert_eq!((log.admit(0), &notes.woken.lock()[..]), (Admission::Go, &[0][..]));
     settle(&log);
     assert_eq!(notes.woken.lock().len(), 1, "once");
+}
+
+/// Who waits for room appends nothing that would ask for the next sync: when the last one was not enough, it is asked for all
+/// the same, and not only when the window has passed.
+#[test]
+fn a_worker_that_still_waits_is_not_forgotten() {
+    let (fs, _, notes, log) = noted(LogOptions { ring_bytes: 2 << 20, ..options(LogMode::Async) });
+    for _ in 0..27 {
+        log.append(0, &[1; 10_000]);
+    }
+    let during = Arc::clone(&log);
+    fs.on_sync(move |_| {
+        while during.admit(0) == Admission::Go {
+            during.append(0, &[2; 10_000]);
+        }
+    });
+    log.write_step();
+    assert!(log.sync_step(), "a quarter of the ring is not durable");
+    assert_eq!(notes.woken.lock().len(), 0, "more than half of it is in use");
+    settle(&log);
+    assert_eq!((log.admit(0), &notes.woken.lock()[..]), (Admission::Go, &[0][..]));
 }
 
 /// Big records go past the ring, up to a bound; one more is always taken, even if it alone is above the bound.
@@ -215,6 +237,51 @@ fn failures_wake_those_who_wait() {
     assert_eq!((log.health(), log.admit(0)), (None, Admission::Go));
     assert!(notes.woken.lock().contains(&1), "durable at last");
     assert_eq!((notes.failed.load(SeqCst), notes.healthy.load(SeqCst)), (1, 1));
+}
+
+/// A turn is open from its first record until the worker ends it or waits for what it has appended.
+#[test]
+fn turns_that_append_are_known() {
+    let shared = Shared::new(&options(LogMode::Sync), 0, Arc::new(()));
+    shared.end_turn(0);
+    assert!(shared.open_turns().is_empty(), "it has appended nothing");
+    for end_turn in [|shared: &Shared| shared.end_turn(1), |shared: &Shared| shared.wait_for(1)] {
+        shared.append_in_turn(1, b"first");
+        let open = shared.open_turns();
+        shared.append_in_turn(1, b"second");
+        shared.append(0, b"a turn of its own");
+        assert_eq!((open.len(), open[0].0, &open), (1, 1, &shared.open_turns()));
+        assert!(!shared.have_ended(&open));
+        end_turn(&shared);
+        assert!(shared.have_ended(&open) && shared.open_turns().is_empty());
+        shared.append_in_turn(1, b"third");
+        assert!(shared.have_ended(&open), "the next turn is another");
+        shared.end_turn(1);
+    }
+}
+
+/// Its end is what has a turn synced.
+#[test]
+fn the_end_of_a_turn_begins_a_sync() {
+    let log = Log::create(
+        Arc::new(SimFs::new(1)) as Arc<dyn FileSystem>,
+        Arc::new(SystemClock::new()),
+        LogOptions { mode: LogMode::Sync, ..LogOptions::new(DIR, 2) },
+        LogStart::fresh(history(1), Lsn(0)),
+        Arc::new(()),
+    )
+    .expect("the disk works");
+    for turn in 0..100u8 {
+        let end = (0..10).map(|_| log.append_in_turn(0, &[turn; 100])).max().expect("ten of them");
+        match turn % 2 {
+            0 => log.end_turn(0),
+            _ => log.wait_for(0),
+        }
+        while log.durable_lsn() < end {
+            std::thread::yield_now();
+        }
+    }
+    log.close().expect("the disk works");
 }
 
 /// While a sync hangs, writing goes on and nobody is told that anything is durable; then all of it becomes durable by the

@@ -3,8 +3,10 @@
 use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs};
 use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
+use engine::Key;
 use proto::ReplyBuffer;
 use types::hash::Cell;
+use value::hash::View;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] =
@@ -291,14 +293,12 @@ static HGETALL: CommandSpec = CommandSpec {
 
 fn hgetall(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let key = ctx.key(1);
-    let hash = types::hash::read(ctx.ks, &key)?;
-    ctx.reply.map(hash.len());
-    for cell in hash.iter() {
-        ctx.reply.bulk(cell.field);
-        ctx.reply.bulk(cell.value);
-        error::check_reply(ctx.reply)?;
-    }
-    Ok(())
+    let count = types::hash::read(ctx.ks, &key)?.len();
+    ctx.reply.map(count);
+    reply_each(ctx, &key, |cell, reply| {
+        reply.bulk(cell.field);
+        reply.bulk(cell.value);
+    })
 }
 
 static HKEYS: CommandSpec = CommandSpec {
@@ -321,7 +321,10 @@ static HKEYS: CommandSpec = CommandSpec {
 };
 
 fn hkeys(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    reply_each(ctx, |cell| cell.field)
+    let key = ctx.key(1);
+    let count = types::hash::read(ctx.ks, &key)?.len();
+    ctx.reply.array(count);
+    reply_each(ctx, &key, |cell, reply| reply.bulk(cell.field))
 }
 
 static HVALS: CommandSpec = CommandSpec {
@@ -344,16 +347,18 @@ static HVALS: CommandSpec = CommandSpec {
 };
 
 fn hvals(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    reply_each(ctx, |cell| cell.value)
+    let key = ctx.key(1);
+    let count = types::hash::read(ctx.ks, &key)?.len();
+    ctx.reply.array(count);
+    reply_each(ctx, &key, |cell, reply| reply.bulk(cell.value))
 }
 
-fn reply_each(ctx: &mut Ctx<'_>, part: impl Fn(Cell<'_>) -> &[u8]) -> Result<(), Stop> {
-    let key = ctx.key(1);
-    let hash = types::hash::read(ctx.ks, &key)?;
-    ctx.reply.array(hash.len());
-    for cell in hash.iter() {
-        ctx.reply.bulk(part(cell));
-        error::check_reply(ctx.reply)?;
-    }
-    Ok(())
+/// Writes all fields that are not due, piece by piece when there are many.
+fn reply_each(ctx: &mut Ctx<'_>, key: &Key<'_>, write: fn(Cell<'_>, &mut ReplyBuffer)) -> Result<(), Stop> {
+    let now = ctx.now();
+    let len = types::hash::peek(ctx.ks, key)?.stored_len();
+    ctx.reply_elements(key, 0..len, move |encoding, stored, fields, reply| {
+        let cells = View::of(encoding, stored).iter_from(fields.start).take(fields.len());
+        cells.filter(|cell| !cell.is_due(now)).for_each(|cell| write(cell, reply));
+    })
 }

@@ -7,6 +7,7 @@ use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::integer::parse_integer;
 use proto::ReplyBuffer;
 use types::list::{self, End, InsertOutcome, Search, SetOutcome};
+use value::list::View;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] =
@@ -335,11 +336,14 @@ static LRANGE: CommandSpec = CommandSpec {
 fn lrange(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let key = ctx.key(1);
     let range = (ctx.integer(2)?, ctx.integer(3)?);
-    let reply = &mut *ctx.reply;
-    if list::range(ctx.ks, &key, range, |count, elements| show(reply, count, elements))?.is_none() {
-        reply.array(0);
-    }
-    error::check_reply(reply)
+    let range = list::range(ctx.ks, &key, range)?;
+    let place = |place| usize::try_from(place).unwrap_or(usize::MAX);
+    let places = place(range.start)..place(range.end);
+    ctx.reply.array(places.len());
+    ctx.reply_elements(&key, places, |encoding, stored, places, reply| {
+        let elements = View::of(encoding, stored).forward(places.start as u64);
+        elements.take(places.len()).for_each(|element| reply.bulk(element));
+    })
 }
 
 static LREM: CommandSpec = CommandSpec {

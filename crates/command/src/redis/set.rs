@@ -7,6 +7,7 @@ use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::integer::IntegerText;
 use proto::ReplyBuffer;
 use types::set::Member;
+use value::set::View;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] =
@@ -14,11 +15,15 @@ pub const COMMANDS: &[&CommandSpec] =
 
 /// Writes a member, as long as the reply has not grown too long.
 pub(super) fn reply_member(reply: &mut ReplyBuffer, member: Member<'_>) -> Result<(), Stop> {
+    write_member(reply, member);
+    error::check_reply(reply)
+}
+
+fn write_member(reply: &mut ReplyBuffer, member: Member<'_>) {
     match member {
         Member::Text(text) => reply.bulk(text),
         Member::Integer(integer) => reply.bulk_integer(integer),
     }
-    error::check_reply(reply)
 }
 
 static SADD: CommandSpec = CommandSpec {
@@ -202,15 +207,12 @@ static SMEMBERS: CommandSpec = CommandSpec {
 
 fn smembers(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let key = ctx.key(1);
-    let reply = &mut *ctx.reply;
-    match types::set::read(ctx.ks, &key)? {
-        None => reply.set(0),
-        Some(set) => {
-            reply.set(set.len());
-            set.iter().try_for_each(|member| reply_member(reply, member))?;
-        }
-    }
-    Ok(())
+    let len = types::set::read(ctx.ks, &key)?.map_or(0, |set| set.len());
+    ctx.reply.set(len);
+    ctx.reply_elements(&key, 0..len, |encoding, stored, members, reply| {
+        let set = View::of(encoding, stored);
+        set.iter_from(members.start).take(members.len()).for_each(|member| write_member(reply, member));
+    })
 }
 
 static SSCAN: CommandSpec = CommandSpec {

@@ -1,7 +1,7 @@
 //! Suite `memory`: what a key costs beyond its own bytes, what a TTL adds, whether growth is flat, and whether memory
 //! comes back when values shrink. Every figure is resident memory of the process, before and after real commands.
 
-use super::Harness;
+use super::{Harness, collections_memory};
 use crate::error::{BenchError, Result};
 use crate::keys::Distribution;
 use crate::measure::{LOAD_PIPELINE, LoadPlan};
@@ -50,11 +50,13 @@ pub(super) fn run(harness: &mut Harness<'_>) -> Result<Vec<Section>> {
             spec.name
         )));
     }
-    harness.steps.expect(specs.len() * (OVERHEADS.len() + TTL_SIZES.len() + GROWTH_MILLIONS.len() + 3));
+    let collections = collections_memory::COUNT;
+    harness.steps.expect(specs.len() * (OVERHEADS.len() + TTL_SIZES.len() + GROWTH_MILLIONS.len() + 3 + collections));
     let (overhead, ttl) = overhead_sections(harness, &specs)?;
     let (growth, flatness) = growth_sections(harness, &specs)?;
     let shrink = shrink_section(harness, &specs)?;
-    Ok(vec![overhead, ttl, growth, flatness, shrink])
+    let collections = collections_memory::run(harness, &specs)?;
+    Ok(vec![overhead, ttl, growth, flatness, shrink, collections])
 }
 
 fn overhead_sections(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<(Section, Section)> {
@@ -181,7 +183,7 @@ fn shrink_section(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Sec
 
 /// A fresh server whose connections and buffers have been in use, so that what grows afterwards is the keys; and its
 /// resident memory then.
-fn start_warm(harness: &mut Harness<'_>, spec: &ServerSpec) -> Result<(Server, u64)> {
+pub(super) fn start_warm(harness: &mut Harness<'_>, spec: &ServerSpec) -> Result<(Server, u64)> {
     let server = harness.start(spec, &harness.options())?;
     let warm = plan("PING", 20_000, 0, Size::exactly(1), Distribution::Sequential);
     crate::measure::load(&server.target, &harness.plan.settings, &warm, &mut |_| {})?;
@@ -194,7 +196,7 @@ fn plan(command: &str, keys: u64, first_key: u64, value_size: Size, distribution
 }
 
 /// Resident memory once it has stopped moving: servers finish growing tables and give back pages in the background.
-fn settled_resident(harness: &Harness<'_>, server: &Server) -> Result<u64> {
+pub(super) fn settled_resident(harness: &Harness<'_>, server: &Server) -> Result<u64> {
     let pid = server.target.pid.expect("the harness started this server");
     harness.steps.wait(&format!("{}: memory settles", server.record.name));
     let deadline = Instant::now() + SETTLE_MAX;
@@ -211,10 +213,10 @@ fn settled_resident(harness: &Harness<'_>, server: &Server) -> Result<u64> {
     }
 }
 
-fn section(title: &str, about: String, unit: &str) -> Section {
+pub(super) fn section(title: &str, about: String, unit: &str) -> Section {
     Section { title: title.to_owned(), about, unit: unit.to_owned(), better: Better::Lower, rows: Vec::new() }
 }
 
-fn push(harness: &Harness<'_>, section: &mut Section, title: String, cells: Vec<Cell>) {
+pub(super) fn push(harness: &Harness<'_>, section: &mut Section, title: String, cells: Vec<Cell>) {
     section.rows.push(ResultRow::new(title, cells, &harness.plan.subject, section.better));
 }

@@ -6,6 +6,8 @@
 //! round 3:  C A B
 //! ```
 
+mod collections;
+mod collections_memory;
 mod eviction;
 mod memory;
 pub mod persistence;
@@ -32,7 +34,9 @@ const QUIET_LOAD_PER_CORE: f64 = 0.25;
 pub enum Suite {
     /// CPU time per string command.
     Strings,
-    /// Bytes per key.
+    /// CPU time per command on a collection.
+    Collections,
+    /// Bytes per key, and per element of collections.
     Memory,
     /// Throughput of two workers.
     TwoWorkers,
@@ -49,6 +53,7 @@ impl Suite {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Strings => "strings",
+            Self::Collections => "collections",
             Self::Memory => "memory",
             Self::TwoWorkers => "two-workers",
             Self::Eviction => "eviction",
@@ -73,7 +78,7 @@ pub struct Plan {
     pub rounds: Option<usize>,
     /// Seconds per window, where the suite's own length is not wanted.
     pub seconds: Option<f64>,
-    /// Factor on the number of keys of the memory, eviction and persistence suites.
+    /// Factor on the number of keys of the collections, memory, eviction and persistence suites.
     pub scale: f64,
     /// Where servers get their directories; the system's directory for temporary files if `None`.
     pub directory: Option<PathBuf>,
@@ -115,6 +120,7 @@ pub fn run(plan: &Plan) -> Result<Results> {
     let mut pictures = Vec::new();
     let sections = match &plan.suite {
         Suite::Strings => strings::run(&mut harness)?,
+        Suite::Collections => collections::run(&mut harness)?,
         Suite::Memory => memory::run(&mut harness)?,
         Suite::TwoWorkers => two_workers::run(&mut harness)?,
         Suite::Eviction => eviction::run(&mut harness)?,

@@ -44,6 +44,12 @@ impl<'a> Hash<'a> {
         self.view.len().saturating_sub(self.view.count_due(self.now))
     }
 
+    /// How many fields are stored, those that are due included.
+    #[inline]
+    pub fn stored_len(&self) -> usize {
+        self.view.len()
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

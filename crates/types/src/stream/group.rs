@@ -54,7 +54,14 @@ pub fn create_group(
         _ => {}
     }
     let last = start.id(stream);
-    change(ks, key, |out| Change::SetGroup { group, last, read: entries_read }.put(out));
+    let is_new = stream.is_none();
+    change(ks, key, |out| {
+        if is_new {
+            // A stream that comes to be is a change to those who watch the key; a group alone is none.
+            Change::Trim { count: 0 }.put(out);
+        }
+        Change::SetGroup { group, last, read: entries_read }.put(out);
+    });
     notify(ks, key, "xgroup-create");
     Ok(CreateGroup::Created)
 }

@@ -55,10 +55,13 @@ impl Big {
         Some(leaf.at(place))
     }
 
-    /// All cells, leaf by leaf.
-    pub fn iter(&self) -> Iter<'_> {
-        let leaves = self.fields.leaves_at(0);
-        Iter { leaves, cells: leaves.map(|leaves| leaves.leaf().cells()).unwrap_or_default() }
+    /// The cells from this number on, leaf by leaf.
+    pub fn iter_from(&self, index: usize) -> Iter<'_> {
+        let leaves = self.fields.leaves_at(index as u64);
+        let mut cells = leaves.map(|leaves| leaves.leaf().cells()).unwrap_or_default();
+        let before = leaves.map_or(0, |leaves| index - leaves.before() as usize);
+        cells.by_ref().take(before).for_each(drop);
+        Iter { leaves, cells }
     }
 
     /// Visits the cells that are due by `now`, until `visit` says false.

@@ -95,9 +95,19 @@ impl<'a> View<'a> {
     /// All cells: in the order in which the fields came, or of their hashes.
     #[inline]
     pub fn iter(&self) -> Iter<'a> {
+        self.iter_from(0)
+    }
+
+    /// The cells from this number on. Found as by [`Self::at`].
+    #[inline]
+    pub fn iter_from(&self, index: usize) -> Iter<'a> {
         match self.0 {
-            Form::Packed { hash, .. } => Iter::Packed(hash.cells()),
-            Form::Big(big) => Iter::Big(big.iter()),
+            Form::Packed { hash, .. } => {
+                let mut cells = hash.cells();
+                cells.by_ref().take(index).for_each(drop);
+                Iter::Packed(cells)
+            }
+            Form::Big(big) => Iter::Big(big.iter_from(index)),
         }
     }
 

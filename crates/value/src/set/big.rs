@@ -45,10 +45,13 @@ impl Big {
         Some(leaf.at(place))
     }
 
-    /// All members, leaf by leaf.
-    pub fn iter(&self) -> Iter<'_> {
-        let leaves = self.tree.leaves_at(0);
-        Iter { leaves, members: leaves.map(|leaves| leaves.leaf().iter()).unwrap_or_default() }
+    /// The members from this place of the tree's order on, leaf by leaf.
+    pub fn iter_from(&self, index: usize) -> Iter<'_> {
+        let leaves = self.tree.leaves_at(index as u64);
+        let mut members = leaves.map(|leaves| leaves.leaf().iter()).unwrap_or_default();
+        let before = leaves.map_or(0, |leaves| index - leaves.before() as usize);
+        members.by_ref().take(before).for_each(drop);
+        Iter { leaves, members }
     }
 
     /// See [`super::View::scan`]. The cursor is the place where the next leaf begins.

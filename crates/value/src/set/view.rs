@@ -103,10 +103,19 @@ impl<'a> View<'a> {
 
     /// All members, in no order that means anything.
     pub fn iter(&self) -> Iter<'a> {
+        self.iter_from(0)
+    }
+
+    /// The members from this place of that order on. Found as by [`View::at`].
+    pub fn iter_from(&self, index: usize) -> Iter<'a> {
         match *self {
-            Self::Integers(integers) => Iter::Integers { integers, next: 0 },
-            Self::Strings(strings) => Iter::Strings(strings.iter()),
-            Self::Big(big) => Iter::Big(big.iter()),
+            Self::Integers(integers) => Iter::Integers { integers, next: index },
+            Self::Strings(strings) => {
+                let mut members = strings.iter();
+                members.by_ref().take(index).for_each(drop);
+                Iter::Strings(members)
+            }
+            Self::Big(big) => Iter::Big(big.iter_from(index)),
         }
     }
 

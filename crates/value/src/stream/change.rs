@@ -21,7 +21,7 @@ pub enum Change<'a> {
     },
     /// Removes the first entries.
     Trim {
-        /// How many.
+        /// How many; none make an empty stream of one that is absent.
         count: u64,
     },
     /// Says what the stream has seen.
@@ -81,6 +81,12 @@ pub enum Change<'a> {
         /// Which.
         ids: Ids<'a>,
     },
+}
+
+/// Whether the changes of one command, encoded, are about entries, and not only about groups or what the stream has seen:
+/// those about entries come first.
+pub fn are_about_entries(changes: &[u8]) -> bool {
+    matches!(changes.first(), Some(&(ADD | DELETE | TRIM)))
 }
 
 const ADD: u8 = 1;

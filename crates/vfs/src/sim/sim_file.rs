@@ -188,6 +188,8 @@ impl File for SimFile {
         })
     }
 
+    fn forget_cached(&self, _: u64, _: u64) {}
+
     fn len(&self) -> Result<u64> {
         self.core.look(self.call(Op::Len, Argument::None), |state| Ok(state.disk.file(self.node)?.live().len()))
     }

@@ -13,10 +13,23 @@ pub fn sorted(value: &Value) -> Value {
     value
 }
 
+/// The value with the pairs of its outermost aggregate sorted, which in RESP2 are flat.
+pub fn paired(value: &Value) -> Value {
+    match value {
+        Value::Array(items) if items.len().is_multiple_of(2) => {
+            let mut pairs: Vec<_> = items.chunks_exact(2).collect();
+            pairs.sort();
+            Value::Array(pairs.concat())
+        }
+        _ => sorted(value),
+    }
+}
+
 /// Integers from zero on, at most `distance` apart. Negative ones are answers, not measures: they are equal.
 pub fn near(reference: &Value, other: &Value, distance: i64) -> bool {
     match (reference, other) {
         (Value::Int(a), Value::Int(b)) if *a >= 0 && *b >= 0 => a.abs_diff(*b) <= distance.unsigned_abs(),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| near(a, b, distance)),
         _ => reference == other,
     }
 }
