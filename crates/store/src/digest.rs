@@ -20,11 +20,11 @@
 //! It says whether an entry expires, not when, and nothing about groups of consumers. [`Store::digest`], by which tests
 //! compare stores, adds both.
 
-use crate::score_text;
 use crate::store::Store;
 use base::integer::IntegerText;
 use base::{DbIndex, UnixMs};
 use engine::{Engine, Entry, Type};
+use proto::number::DoubleText;
 use sha1::{Digest as _, Sha1};
 use value::hash::{Cell, View};
 use value::stream::{Big as Stream, Id};
@@ -83,7 +83,7 @@ impl Digest {
         for entry in view.forward(0) {
             let mut member = Self::default();
             member.mix(entry.member);
-            member.mix(score_text::text(entry.score).as_bytes());
+            member.mix(DoubleText::in_digest(entry.score).as_bytes());
             self.add(&member.0);
         }
     }
@@ -228,6 +228,14 @@ mod tests {
         assert_ne!(with_times(&timed), with_times(&two));
         assert!(!is_absent(&timed, 0x50));
         assert!(is_absent(&hash(b"\x01\x03\x01\x50b2", TIMED), 0x50));
+    }
+
+    /// What Valkey 9.1.2 answers for the members `a` of score 0.5 and `m` of score 1,000,000,000.
+    #[test]
+    fn the_digest_of_a_sorted_set_is_that_of_valkey() {
+        let packed = b"\x02\xf1\0\0\0\x3f\x01a\xe3\0\xca\x9a\x3b\x01m";
+        let zset = Entry { kind: Type::Zset, encoding: Encoding::PACKED, ..entry(b"z", packed, None) };
+        assert_eq!(Digest::of_value(&zset, 0).to_string(), "d95e24981204ec6cc13ace7ffbc13b6c37c76db7");
     }
 
     /// What Valkey 9.1.2 answers for the same entries in the same databases.

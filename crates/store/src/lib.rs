@@ -21,7 +21,6 @@ pub mod lock_set;
 pub mod log;
 pub mod notices;
 pub mod replay;
-mod score_text;
 pub mod serve;
 pub mod shard;
 pub mod slots;

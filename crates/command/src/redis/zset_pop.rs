@@ -1,14 +1,18 @@
-//! Taking members from the ends of sorted sets.
+//! Taking members from the ends of sorted sets, and waiting for them: see [`crate::blocking`].
 
 use super::zset_reply;
+use crate::blocking::KeyWait;
 use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
-use proto::Protocol;
+use base::UnixMs;
+use engine::Type;
+use proto::{Protocol, ReplyBuffer};
+use std::ops::Range;
 use types::zset::End;
 
 /// The rows of this family.
-pub const COMMANDS: &[&CommandSpec] = &[&ZPOPMIN, &ZPOPMAX, &ZMPOP];
+pub const COMMANDS: &[&CommandSpec] = &[&ZPOPMIN, &ZPOPMAX, &ZMPOP, &BZPOPMIN, &BZPOPMAX, &BZMPOP];
 
 const POPPED: KeyFlags = KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE);
 const POP_COMPLEXITY: &str =
@@ -112,7 +116,7 @@ static ZMPOP: CommandSpec = CommandSpec {
 /// What ZMPOP takes.
 struct FirstPop {
     /// Arguments that are keys.
-    keys: std::ops::Range<usize>,
+    keys: Range<usize>,
     end: End,
     count: u64,
 }
@@ -148,22 +152,132 @@ impl FirstPop {
     }
 }
 
+impl FirstPop {
+    /// Pops from the first key that is there; false, and no reply, when none is.
+    fn run(&self, ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
+        for index in self.keys.clone() {
+            let key = ctx.key(index);
+            let reply = &mut *ctx.reply;
+            let mut written = Ok(());
+            let is_there = types::zset::pop(ctx.ks, &key, self.end, self.count, |count, entries| {
+                reply.array(2);
+                reply.bulk(key.bytes);
+                written = zset_reply::pairs(reply, count, entries);
+            })?;
+            written?;
+            if is_there {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
 fn zmpop(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let asked = FirstPop::parse(ctx, 1)?;
-    for index in asked.keys {
+    if !FirstPop::parse(ctx, 1)?.run(ctx)? {
+        ctx.reply.null_array();
+    }
+    Ok(())
+}
+
+const WAIT_HISTORY: &[(&str, &str)] = &[("6.0.0", "The `timeout` may have a fraction.")];
+const WAIT_ARGUMENTS: &[Argument] = &[Argument::key("key", 0).repeated(), Argument::double("timeout")];
+
+static BZPOPMIN: CommandSpec = CommandSpec {
+    name: "bzpopmin",
+    arity: -3,
+    flags: Flags::WRITE.union(Flags::BLOCKING).union(Flags::FAST),
+    categories: Categories::SORTED_SET,
+    keys: &[KeySpec::range(1, -2, 1, POPPED)],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Takes the member with the lowest score out of the first sorted set that is there, and waits if none is.",
+        since: "5.0.0",
+        group: "sorted-set",
+        complexity: "O(log(N)) with N being the number of elements in the sorted set.",
+        history: WAIT_HISTORY,
+        arguments: WAIT_ARGUMENTS,
+        ..Docs::NONE
+    },
+    run: Run::Call(|ctx| pop_or_wait(ctx, End::Min)),
+};
+
+static BZPOPMAX: CommandSpec = CommandSpec {
+    name: "bzpopmax",
+    arity: -3,
+    flags: Flags::WRITE.union(Flags::BLOCKING).union(Flags::FAST),
+    categories: Categories::SORTED_SET,
+    keys: &[KeySpec::range(1, -2, 1, POPPED)],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Takes the member with the highest score out of the first sorted set that is there, and waits if none is.",
+        since: "5.0.0",
+        group: "sorted-set",
+        complexity: "O(log(N)) with N being the number of elements in the sorted set.",
+        history: WAIT_HISTORY,
+        arguments: WAIT_ARGUMENTS,
+        ..Docs::NONE
+    },
+    run: Run::Call(|ctx| pop_or_wait(ctx, End::Max)),
+};
+
+fn pop_or_wait(ctx: &mut Ctx<'_>, end: End) -> Result<(), Stop> {
+    let keys = 1..ctx.args.len().saturating_sub(1);
+    let until = ctx.timeout(keys.end)?;
+    for index in keys.clone() {
         let key = ctx.key(index);
-        let name = ctx.args.bytes(index).unwrap_or_default();
         let reply = &mut *ctx.reply;
-        let mut written = Ok(());
-        let is_there = types::zset::pop(ctx.ks, &key, asked.end, asked.count, |count, entries| {
-            reply.array(2);
-            reply.bulk(name);
-            written = zset_reply::pairs(reply, count, entries);
+        let is_there = types::zset::pop(ctx.ks, &key, end, 1, |_, entries| {
+            reply.array(3);
+            reply.bulk(key.bytes);
+            for entry in entries {
+                reply.bulk(entry.member);
+                reply.double(entry.score);
+            }
         })?;
         if is_there {
-            return written;
+            return Ok(());
         }
     }
-    ctx.reply.null_array();
+    wait(ctx, keys, until);
+    Ok(())
+}
+
+/// Waits for one of these keys to be a sorted set.
+fn wait(ctx: &mut Ctx<'_>, keys: Range<usize>, until: Option<UnixMs>) {
+    let timed_out = ReplyBuffer::null_array;
+    ctx.wait_for_keys(KeyWait { keys, kind: Type::Zset, until, timed_out, when_gone: false, args: None });
+}
+
+static BZMPOP: CommandSpec = CommandSpec {
+    name: "bzmpop",
+    arity: -5,
+    flags: Flags::WRITE.union(Flags::BLOCKING).union(Flags::MOVABLEKEYS),
+    categories: Categories::SORTED_SET,
+    keys: &[KeySpec::counted(2, 0, 1, 1, POPPED)],
+    locks: Locks::Keys,
+    docs: &Docs {
+        summary: "Takes members from an end of the first of several sorted sets that is there, and waits if none is.",
+        since: "7.0.0",
+        group: "sorted-set",
+        complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
+        arguments: &[
+            Argument::double("timeout"),
+            Argument::integer("numkeys"),
+            Argument::key("key", 0).repeated(),
+            Argument::one_of("where", &[Argument::word("min", "MIN"), Argument::word("max", "MAX")]),
+            Argument::integer("count").after("COUNT").optional(),
+        ],
+        ..Docs::NONE
+    },
+    run: Run::Call(bzmpop),
+};
+
+fn bzmpop(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let asked = FirstPop::parse(ctx, 2)?;
+    let until = ctx.timeout(1)?;
+    if !asked.run(ctx)? {
+        wait(ctx, asked.keys, until);
+    }
     Ok(())
 }

@@ -110,7 +110,7 @@ impl<'a> Asked<'a> {
 
     /// The entries it asks for, with their number.
     fn of<'v>(&self, view: &View<'v>) -> (u64, impl Iterator<Item = Entry<'v>> + use<'v>) {
-        let ranks = self.limit.of(self.range.ranks(view, self.is_reversed), self.is_reversed);
+        let ranks = self.limit.of(self.range.ranks(view, self.is_reversed), self.is_reversed, view);
         let count = ranks.end.saturating_sub(ranks.start);
         // One of the two is empty.
         let (forward, backward) = if self.is_reversed { (0, count) } else { (count, 0) };

@@ -25,6 +25,23 @@ const WHOLE_MAX: f64 = (1i64 << 62) as f64;
 impl DoubleText {
     /// The text of `value`.
     pub fn new(value: f64) -> Self {
+        Self::with_whole(value, WHOLE_MAX)
+    }
+
+    /// The text of `value` as Valkey's digest has it: whole numbers take the form with an exponent where others would.
+    ///
+    /// ```
+    /// # use proto::number::DoubleText;
+    /// assert_eq!(DoubleText::in_digest(1e9).as_str(), "1e+9");
+    /// assert_eq!(DoubleText::in_digest(1200000000.0).as_str(), "1200000000");
+    /// assert_eq!(DoubleText::in_digest(0.0).as_str(), "0");
+    /// ```
+    pub fn in_digest(value: f64) -> Self {
+        Self::with_whole(value, 0.0)
+    }
+
+    /// The text, with whole numbers up to `whole_max` in all their digits.
+    fn with_whole(value: f64, whole_max: f64) -> Self {
         let mut text = Self { bytes: [0; LEN_MAX], len: 0 };
         if value.is_nan() {
             text.push(b"nan");
@@ -36,7 +53,7 @@ impl DoubleText {
         let value = value.abs();
         if value.is_infinite() {
             text.push(b"inf");
-        } else if value <= WHOLE_MAX && value.trunc() == value {
+        } else if value <= whole_max && value.trunc() == value {
             text.push(itoa::Buffer::new().format(value as u64).as_bytes());
         } else {
             text.push_decimal(grisu::digits(value));

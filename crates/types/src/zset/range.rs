@@ -57,7 +57,8 @@ pub enum LexEnd<'a> {
 /// A part of a range, counted from its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// How many members to pass; a negative number passes all.
+    /// How many members to pass. A negative number passes all of a packed set; of a big one it leaves so many, or none if
+    /// there are fewer. So it is in Valkey.
     pub offset: i64,
     /// How many to take; a negative number takes all.
     pub count: i64,
@@ -140,10 +141,18 @@ fn by_rank(start: i64, end: i64, len: u64, is_reversed: bool) -> ops::Range<u64>
 }
 
 impl Limit {
-    /// The part of these ranks that it leaves, counted from the highest when the range is reversed.
-    pub fn of(&self, ranks: ops::Range<u64>, is_reversed: bool) -> ops::Range<u64> {
+    /// The part of these ranks of a set that it leaves, counted from the highest when the range is reversed.
+    pub fn of(&self, ranks: ops::Range<u64>, is_reversed: bool, view: &View<'_>) -> ops::Range<u64> {
+        self.part(ranks, is_reversed, matches!(view, View::Big(_)))
+    }
+
+    fn part(&self, ranks: ops::Range<u64>, is_reversed: bool, is_big: bool) -> ops::Range<u64> {
         let len = ranks.end.saturating_sub(ranks.start);
-        let passed = u64::try_from(self.offset).map_or(len, |offset| offset.min(len));
+        let passed = match u64::try_from(self.offset) {
+            Ok(offset) => offset.min(len),
+            Err(_) if is_big => len.checked_sub(self.offset.unsigned_abs()).unwrap_or(len),
+            Err(_) => len,
+        };
         let left = len.saturating_sub(passed);
         let taken = u64::try_from(self.count).map_or(left, |count| count.min(left));
         if is_reversed {
@@ -190,8 +199,10 @@ mod tests {
             (8, i64::MAX, 18..20, 10..12),
         ] {
             let limit = Limit { offset, count };
-            assert_eq!(limit.of(10..20, false), forward, "{limit:?}");
-            assert_eq!(limit.of(10..20, true), reversed, "{limit:?}, reversed");
+            assert_eq!(limit.part(10..20, false, false), forward, "{limit:?}");
+            assert_eq!(limit.part(10..20, true, false), reversed, "{limit:?}, reversed");
         }
+        let back = |offset| Limit { offset, count: 2 }.part(10..20, false, true);
+        assert_eq!([back(-3), back(-10), back(-11)], [17..19, 10..12, 20..20]);
     }
 }
