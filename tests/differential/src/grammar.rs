@@ -72,6 +72,7 @@ const FAMILIES: [(&str, &str); 14] = [
     ("list", include_str!("../grammar/list.txt")),
     ("zset", include_str!("../grammar/zset.txt")),
     ("stream", include_str!("../grammar/stream.txt")),
+    ("geo", include_str!("../grammar/geo.txt")),
     ("generic", include_str!("../grammar/generic.txt")),
     ("hash", include_str!("../grammar/hash.txt")),
     ("set", include_str!("../grammar/set.txt")),
