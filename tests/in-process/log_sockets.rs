@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use store::Store;
 
 /// A server of two workers with a log, its store, and nothing durable.
-fn start(holds: bool) -> (Served, Arc<FakeLog>, Arc<Store>) {
+pub fn start(holds: bool) -> (Served, Arc<FakeLog>, Arc<Store>) {
     start_with(holds, &["--workers", "2"])
 }
 
@@ -36,7 +36,7 @@ fn ok() -> Reply {
 }
 
 /// Waits until so many records have been appended: requests that are not answered have run then.
-fn appended(log: &FakeLog, count: usize) {
+pub fn appended(log: &FakeLog, count: usize) {
     while log.len() < count {
         std::thread::yield_now();
     }

@@ -11,6 +11,7 @@ mod loading;
 mod log_admission;
 mod log_holds;
 mod log_sockets;
+mod messages;
 mod order;
 mod pieces;
 mod recovery;

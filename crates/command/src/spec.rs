@@ -216,6 +216,8 @@ pub struct Keyword {
     pub word: &'static str,
     /// The first argument that may be it: what COMMAND INFO tells clients.
     pub from: usize,
+    /// Whether it may be missing, and with it the keys.
+    pub is_optional: bool,
     /// Where it stands in a request, also where it could be taken for the value of an option; `None` when it is missing.
     pub find: fn(&Args<'_>) -> Option<usize>,
 }
@@ -300,6 +302,17 @@ impl KeySpec {
         }
     }
 
+    /// One key behind a word.
+    pub const fn behind(keyword: &'static Keyword, flags: KeyFlags) -> Self {
+        Self {
+            flags,
+            begin: Begin::Keyword(keyword),
+            find: Find::Range { last: 0, step: 1, limit: 0 },
+            notes: None,
+            varying: None,
+        }
+    }
+
     /// The first half of what stands behind a word.
     pub const fn half_behind(keyword: &'static Keyword, flags: KeyFlags) -> Self {
         Self {
@@ -342,7 +355,7 @@ impl KeySpec {
             Begin::Index(first) => first,
             Begin::Keyword(keyword) => match (keyword.find)(args) {
                 Some(at) if at.saturating_add(1) < args.len() => at.saturating_add(1),
-                _ => return false,
+                _ => return keyword.is_optional,
             },
             Begin::Unknown => 0,
         };

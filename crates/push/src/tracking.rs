@@ -31,6 +31,8 @@ pub struct Tracker {
     pub redirect: Option<Receiver>,
     /// It is not told of its own changes.
     pub is_noloop: bool,
+    /// It is told of prefixes alone, and not of what it has read before.
+    pub is_broadcast: bool,
 }
 
 /// Keys that a client is to forget.
@@ -120,18 +122,46 @@ impl Tracking {
         while self.keys.len() > self.keys_max.load(Ordering::Relaxed)
             && let Some((key, clients)) = self.keys.take_any()
         {
-            self.tell(&clients, &[key], 0, worker);
+            self.tell(&clients, &key, 0, worker);
         }
     }
 
-    /// Tells the clients that are concerned of changes, which have been made in this order.
-    pub fn changed(&self, changes: &[Change<'_>], worker: usize) {
-        for change in changes {
-            if let Some(clients) = self.keys.take(change.key) {
-                self.tell(&clients, &[change.key.into()], change.by, worker);
+    /// Tells the client that has made a change, if it has read the key.
+    pub fn tell_maker(&self, change: Change<'_>, worker: usize) {
+        if self.keys.forget_client(change.key, change.by) {
+            self.tell(&[change.by], change.key, change.by, worker);
+        }
+    }
+
+    /// Tells all other clients that have read a key of its change.
+    pub fn tell_readers(&self, change: Change<'_>, worker: usize) {
+        if let Some(clients) = self.keys.take(change.key) {
+            self.tell(&clients, change.key, change.by, worker);
+        }
+    }
+
+    /// Tells the clients in BCAST mode of what one command has changed.
+    pub fn broadcast(&self, changes: &[Change<'_>], worker: usize) {
+        let (clients, prefixes, mut woken) = (self.clients.read(), self.prefixes.read(), Vec::new());
+        for (prefix, members) in &*prefixes {
+            let matching = || changes.iter().filter(|change| change.key.starts_with(prefix));
+            if matching().next().is_none() {
+                continue;
+            }
+            let keys = |spared: u64| {
+                let keys: BTreeSet<&[u8]> =
+                    matching().filter(|it| it.by == 0 || it.by != spared).map(|it| it.key).collect();
+                Arc::new(Invalidation { keys: Some(keys.into_iter().map(Box::from).collect()) })
+            };
+            let all = keys(0);
+            for tracker in members.iter().filter_map(|client| clients.get(client)) {
+                let invalidation = if tracker.is_noloop { keys(tracker.client.client) } else { all.clone() };
+                if invalidation.keys.as_ref().is_some_and(|keys| !keys.is_empty()) {
+                    self.send(tracker, invalidation, &mut woken);
+                }
             }
         }
-        self.broadcast(changes, worker);
+        self.outlets.wake(&woken, worker);
     }
 
     /// Tells all clients that many keys have gone, and forgets all keys.
@@ -162,35 +192,13 @@ impl Tracking {
         (self.keys.len(), self.keys.items(), self.prefixes.read().len())
     }
 
-    fn broadcast(&self, changes: &[Change<'_>], worker: usize) {
-        let (clients, prefixes, mut woken) = (self.clients.read(), self.prefixes.read(), Vec::new());
-        for (prefix, members) in &*prefixes {
-            let matching = || changes.iter().filter(|change| change.key.starts_with(prefix));
-            if matching().next().is_none() {
-                continue;
-            }
-            let keys = |spared: u64| {
-                let keys: BTreeSet<&[u8]> =
-                    matching().filter(|it| it.by == 0 || it.by != spared).map(|it| it.key).collect();
-                Arc::new(Invalidation { keys: Some(keys.into_iter().map(Box::from).collect()) })
-            };
-            let all = keys(0);
-            for tracker in members.iter().filter_map(|client| clients.get(client)) {
-                let invalidation = if tracker.is_noloop { keys(tracker.client.client) } else { all.clone() };
-                if invalidation.keys.as_ref().is_some_and(|keys| !keys.is_empty()) {
-                    self.send(tracker, invalidation, &mut woken);
-                }
-            }
-        }
-        self.outlets.wake(&woken, worker);
-    }
-
-    /// Tells clients to forget keys that `by` has changed.
-    fn tell(&self, clients: &[u64], keys: &[Box<[u8]>], by: u64, worker: usize) {
-        let invalidation = Arc::new(Invalidation { keys: Some(keys.to_vec()) });
+    /// Tells clients to forget a key that `by` has changed.
+    fn tell(&self, clients: &[u64], key: &[u8], by: u64, worker: usize) {
+        let invalidation = Arc::new(Invalidation { keys: Some(vec![key.into()]) });
         let (known, mut woken) = (self.clients.read(), Vec::new());
         for tracker in clients.iter().filter_map(|client| known.get(client)) {
-            if !(tracker.is_noloop && tracker.client.client == by) {
+            let is_own = tracker.client.client == by;
+            if !(tracker.is_broadcast || is_own && tracker.is_noloop) {
                 self.send(tracker, invalidation.clone(), &mut woken);
             }
         }

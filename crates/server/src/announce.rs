@@ -17,7 +17,10 @@ pub(crate) struct Announcer {
 impl Announce for Announcer {
     fn announce(&self, notices: &[Notice], classes: NotifyClass, hold: Lsn, worker: usize) {
         let from = From { worker, hold };
-        let mut changes = Vec::new();
+        // First of all, as in Valkey: what a client has changed itself and what it is told of that stand together behind its
+        // reply.
+        let changes: Vec<Change<'_>> = notices.iter().filter_map(change_of).collect();
+        changes.iter().filter(|change| change.by > 0).for_each(|change| self.tracking.tell_maker(*change, worker));
         for notice in notices {
             match notice {
                 Notice::Event { event, db, key } => {
@@ -36,16 +39,20 @@ impl Announce for Announcer {
                 Notice::Message { channel, text, is_sharded: true } => {
                     self.pubsub.publish_to_shard(channel, text, from);
                 }
-                Notice::Changed { key, by } => changes.push(Change { key, by: *by }),
-                Notice::Flushed => {
-                    self.tracking.changed(&std::mem::take(&mut changes), worker);
-                    self.tracking.flushed(worker);
-                }
+                Notice::Changed { key, by } => self.tracking.tell_readers(Change { key, by: *by }, worker),
+                Notice::Flushed => self.tracking.flushed(worker),
             }
         }
         if !changes.is_empty() {
-            self.tracking.changed(&changes, worker);
+            self.tracking.broadcast(&changes, worker);
         }
+    }
+}
+
+fn change_of(notice: &Notice) -> Option<Change<'_>> {
+    match notice {
+        Notice::Changed { key, by } => Some(Change { key, by: *by }),
+        _ => None,
     }
 }
 

@@ -641,6 +641,11 @@ impl Executor {
         let batch = std::mem::take(&mut self.batch);
         let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, &mut self.scratch, self.now);
         for pending in &batch {
+            // What earlier requests have published stands behind their replies, and before what they lead others to ask for.
+            if self.shared.outlets.has_any(self.worker) {
+                let output = (&mut self.connections, &mut self.to_send, &self.limits);
+                deliver(self.worker, &self.shared, &mut self.deliveries, output);
+            }
             let Some(connection) = self.connections.get_mut(pending.connection) else { continue };
             // After QUIT, and after another client's KILL has been answered, nothing more of a connection runs.
             if connection.session.close_after_replies || connection.session.info.is_killed() {
@@ -673,12 +678,8 @@ impl Executor {
                 connection.listed = true;
                 self.to_send.push(pending.connection);
             }
-            // What the request has published stands behind its reply, and before that of the next request.
-            if self.shared.outlets.has_any(self.worker) {
-                let output = (&mut self.connections, &mut self.to_send, &self.limits);
-                deliver(self.worker, &self.shared, &mut self.deliveries, output);
-            }
         }
+        self.deliver();
         self.stats.commands_processed.add(batch.len() as u64);
         self.stats.keyspace_hits.add(std::mem::take(&mut self.scratch.hits));
         self.stats.keyspace_misses.add(std::mem::take(&mut self.scratch.misses));

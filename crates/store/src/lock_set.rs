@@ -80,6 +80,15 @@ impl HeldShards<'_> {
         }
     }
 
+    /// Whether the shard is among them.
+    pub(crate) fn has(&self, shard: ShardId) -> bool {
+        match self {
+            Self::None => false,
+            Self::One(held, _) => *held == shard,
+            Self::Several(all) => all.binary_search_by_key(&shard, |(held, _)| *held).is_ok(),
+        }
+    }
+
     /// Which they are.
     pub(crate) fn set(&self) -> LockSet {
         match self {

@@ -55,6 +55,8 @@ impl Store {
         while self
             .commit(scratch, &LockSet::All, &at, |txn| {
                 effects.iter().for_each(|effect| txn.apply(effect));
+                // It has been told when it happened.
+                txn.scratch.notices.clear();
                 Ok(())
             })
             .is_err()

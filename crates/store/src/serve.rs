@@ -161,6 +161,10 @@ impl Txn<'_> {
             let Some(space) = self.space_of(waiter.db()) else { continue };
             waiter.visit_keys(&mut |bytes, _| {
                 let key = self.store.key(space, bytes);
+                // Waiters of other keys of these shards may reach further; they will not be served (V1).
+                if !self.held.has(self.store.shard_of(&key)) {
+                    return;
+                }
                 // All are asked for, so that they come together.
                 result = self.shard(&key).engine.read(&key, false).map(|_| ()).and(result);
             });

@@ -18,6 +18,7 @@ pub mod encoding;
 pub mod error;
 pub mod extended;
 pub mod generic;
+pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
 pub mod kept;

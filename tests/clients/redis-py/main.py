@@ -13,13 +13,14 @@ import counters
 import expirations
 import keyspace
 import large
+import messages
 import transactions
 from harness import Harness
 
 
 def main():
     harness = Harness(*sys.argv[1:5])
-    for area in (catalogue, keyspace, expirations, counters, bitmaps, transactions, large, connections):
+    for area in (catalogue, keyspace, expirations, counters, bitmaps, transactions, large, messages, connections):
         area.run(harness)
     harness.check("the server is left empty", lambda: harness.equal(harness.client().flushall(), True))
     return harness.close()

@@ -65,19 +65,21 @@ impl Rule {
 }
 
 /// The families, each with its file. A family that lands adds its line here.
-const FAMILIES: [(&str, &str); 13] = [
+const FAMILIES: [(&str, &str); 15] = [
     ("string", include_str!("../grammar/string.txt")),
     ("bitmap", include_str!("../grammar/bitmap.txt")),
     ("hyperloglog", include_str!("../grammar/hyperloglog.txt")),
     ("list", include_str!("../grammar/list.txt")),
     ("zset", include_str!("../grammar/zset.txt")),
     ("stream", include_str!("../grammar/stream.txt")),
+    ("geo", include_str!("../grammar/geo.txt")),
     ("generic", include_str!("../grammar/generic.txt")),
     ("hash", include_str!("../grammar/hash.txt")),
     ("set", include_str!("../grammar/set.txt")),
     ("sort", include_str!("../grammar/sort.txt")),
     ("transactions", include_str!("../grammar/transactions.txt")),
     ("connection", include_str!("../grammar/connection.txt")),
+    ("pubsub", include_str!("../grammar/pubsub.txt")),
     ("server", include_str!("../grammar/server.txt")),
 ];
 

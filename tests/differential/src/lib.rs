@@ -20,6 +20,7 @@ pub mod differences;
 pub mod generate;
 pub mod grammar;
 pub mod judge;
+pub mod messages;
 pub mod normalise;
 pub mod pattern;
 pub mod random;

@@ -26,7 +26,7 @@ const STEPS_SHOWN: usize = 20;
 
 /// Parameters that rounds change, and what each round begins with. Slow commands are logged only beyond any time a
 /// busy machine takes, so that the log is the same everywhere.
-pub const SETTINGS: [(&str, &str); 8] = [
+pub const SETTINGS: [(&str, &str); 9] = [
     ("lfu-log-factor", "10"),
     ("lfu-decay-time", "1"),
     ("slowlog-max-len", "128"),
@@ -34,6 +34,7 @@ pub const SETTINGS: [(&str, &str); 8] = [
     ("latency-monitor-threshold", "0"),
     ("maxmemory", "0"),
     ("hll-sparse-max-bytes", "3000"),
+    ("notify-keyspace-events", ""),
     ("requirepass", ""),
 ];
 
@@ -89,33 +90,40 @@ impl Rounds {
     /// # Errors
     /// When a target cannot be brought back to life.
     pub fn run(&self, session: &mut Session, round: u64) -> io::Result<Option<Failure>> {
-        let steps = self.steps(round);
-        let Some(finding) = run_sequence(session, &steps)? else { return Ok(None) };
-        let command = command_of(&finding.step);
-        let upto = finding.at.map_or(steps.len(), |at| at + 1);
-        let mut broken = None;
-        let shrunk = shrink::shrink(steps[..upto].to_vec(), |steps| match run_sequence(session, steps) {
-            Ok(found) => found.is_some_and(|found| command_of(&found.step) == command),
-            Err(error) => {
-                broken = Some(error);
-                false
-            }
-        });
-        if let Some(error) = broken {
-            return Err(error);
-        }
-        // The shrunk sequence once more, for its replies; what does not repeat is shown as it was found.
-        let again = run_sequence(session, &shrunk)?;
-        let title = format!("seed {} round {round}", self.seed);
-        let report = match again {
-            Some(found) => report(&title, &shrunk, &found),
-            None => {
-                let last = &steps[upto.saturating_sub(STEPS_SHOWN)..upto];
-                report(&format!("{title}, seen once and not again: its last steps"), last, &finding)
-            }
-        };
-        Ok(Some(Failure { round, report, command }))
+        check(session, &self.steps(round), self.seed, round)
     }
+}
+
+/// Runs the steps of a round; the failure it ended with, shrunk.
+///
+/// # Errors
+/// When a target cannot be brought back to life.
+pub(crate) fn check(session: &mut Session, steps: &[Step], seed: u64, round: u64) -> io::Result<Option<Failure>> {
+    let Some(finding) = run_sequence(session, steps)? else { return Ok(None) };
+    let command = command_of(&finding.step);
+    let upto = finding.at.map_or(steps.len(), |at| at + 1);
+    let mut broken = None;
+    let shrunk = shrink::shrink(steps[..upto].to_vec(), |steps| match run_sequence(session, steps) {
+        Ok(found) => found.is_some_and(|found| command_of(&found.step) == command),
+        Err(error) => {
+            broken = Some(error);
+            false
+        }
+    });
+    if let Some(error) = broken {
+        return Err(error);
+    }
+    // The shrunk sequence once more, for its replies; what does not repeat is shown as it was found.
+    let again = run_sequence(session, &shrunk)?;
+    let title = format!("seed {} round {round}", seed);
+    let report = match again {
+        Some(found) => report(&title, &shrunk, &found),
+        None => {
+            let last = &steps[upto.saturating_sub(STEPS_SHOWN)..upto];
+            report(&format!("{title}, seen once and not again: its last steps"), last, &finding)
+        }
+    };
+    Ok(Some(Failure { round, report, command }))
 }
 
 /// Runs a sequence on emptied targets and compares what they hold at its end.

@@ -72,6 +72,16 @@ pub enum Class {
     Consumer,
     /// Milliseconds that an entry has been pending, far from those that pass during a run.
     MinIdle,
+    /// Degrees east.
+    Longitude,
+    /// Degrees north.
+    Latitude,
+    /// A member of an index of places.
+    Place,
+    /// A length on earth.
+    Length,
+    /// A unit of length.
+    Unit,
     /// The name of a type.
     Type,
     /// The name of a client.
@@ -95,7 +105,7 @@ pub enum Class {
 }
 
 /// The names of the classes in rules.
-const NAMES: [(&str, Class); 41] = [
+const NAMES: [(&str, Class); 46] = [
     ("key", Class::Key),
     ("value", Class::Value),
     ("message", Class::Message),
@@ -127,6 +137,11 @@ const NAMES: [(&str, Class); 41] = [
     ("group", Class::Group),
     ("consumer", Class::Consumer),
     ("minidle", Class::MinIdle),
+    ("longitude", Class::Longitude),
+    ("latitude", Class::Latitude),
+    ("place", Class::Place),
+    ("length", Class::Length),
+    ("unit", Class::Unit),
     ("type", Class::Type),
     ("clientname", Class::ClientName),
     ("clientid", Class::ClientId),
@@ -400,6 +415,11 @@ impl Class {
             Class::Group => from(rng, &[b"g", b"g", b"g", b"h", b""]),
             Class::Consumer => from(rng, &[b"alice", b"bob", b"carol", b""]),
             Class::MinIdle => mostly(rng, 20, |rng| from(rng, &[b"0", b"0", b"100000", b"-1"]), odd),
+            Class::Longitude => mostly(rng, 60, |rng| degrees(rng, 180), float),
+            Class::Latitude => mostly(rng, 60, |rng| degrees(rng, 85), float),
+            Class::Place => decimal(rng.below(30)),
+            Class::Length => mostly(rng, 40, |rng| decimal(1 << rng.below(24)), float),
+            Class::Unit => mostly(rng, 40, |rng| from(rng, &[b"m", b"km", b"ft", b"MI"]), odd),
             Class::Type => mostly(rng, 20, |rng| from(rng, &TYPES), odd),
             Class::ClientName => from(rng, &[b"alice", b"bob", b"", b"two words", b"\x01", b"tab\t", b"name-1"]),
             Class::ClientId => from(rng, &[b"123456789", b"0", b"-1", b"abc", b"", b"9223372036854775807"]),
@@ -412,6 +432,13 @@ impl Class {
             Class::LexKey => from(rng, &[b"lex:1", b"lex:2"]),
         }
     }
+}
+
+/// Degrees up to a limit either way, in a few places more often than in others.
+fn degrees(rng: &mut Rng, limit: u64) -> Vec<u8> {
+    let spread = if rng.one_in(2) { limit } else { 5 };
+    let whole = rng.below(2 * spread) as i64 - spread as i64;
+    format!("{whole}.{:06}", rng.below(1_000_000)).into_bytes()
 }
 
 /// A value that is wrong in most places.

@@ -20,6 +20,7 @@ use base::Entropy;
 use base::random::OsEntropy;
 use differential::grammar;
 use differential::judge::Judge;
+use differential::messages;
 use differential::random::{Rounds, SETTINGS};
 use differential::scope::Scope;
 use differential::script::{self, Protocol, Section};
@@ -88,6 +89,7 @@ fn compare(report: &mut Report) -> Result<(), String> {
     let mut session = Session::new(targets, Judge::load()?);
     let all_scripts = run_scripts(&mut session, report)?;
     run_rounds(&mut session, report)?;
+    run_messages(&mut session, report)?;
     if all_scripts {
         for kind in [Kind::Redis, Kind::Onggi].into_iter().filter(|kind| session.has(*kind)) {
             let unhit = session.judge().differences().unhit(kind);
@@ -111,7 +113,9 @@ fn uncovered() -> Result<Vec<String>, String> {
     }
     let in_scripts = |name: &str| lines.contains(&format!("\n{} ", name.replace('|', " ")));
     let in_rules = |name: &str| rules.iter().any(|rule| rule.command().eq_ignore_ascii_case(name));
-    let scripts_only = ["monitor", "shutdown"];
+    // Subscribers get messages, which belong to the part of their own.
+    let scripts_only =
+        ["monitor", "shutdown", "psubscribe", "punsubscribe", "ssubscribe", "subscribe", "sunsubscribe", "unsubscribe"];
     let uncovered = Scope::command_names()
         .filter(|name| !in_scripts(name) || !(in_rules(name) || name.contains('|') || scripts_only.contains(name)));
     Ok(uncovered.map(|name| format!("{name} lacks a script or a rule")).collect())
@@ -205,5 +209,33 @@ fn run_rounds(session: &mut Session, report: &mut Report) -> Result<(), String> 
     println!("{judged} replies judged in {} rounds, {:.0} a second", round, judged as f64 / seconds);
     let reports: Vec<String> = failures.into_values().collect();
     report.check("random commands", &reports);
+    Ok(())
+}
+
+/// Random rounds of messages, an eighth as many replies as of random commands. Without any family named, or with `pubsub`.
+fn run_messages(session: &mut Session, report: &mut Report) -> Result<(), String> {
+    let families = env::var("ONGGI_DIFF_FAMILIES").unwrap_or_default();
+    if !families.is_empty() && !families.split(',').any(|family| family == "pubsub") {
+        return Ok(());
+    }
+    let given = number("ONGGI_DIFF_SEED")?.or(number("ONGGI_TEST_SEED")?);
+    let seed = given.unwrap_or_else(|| OsEntropy.rng().next_u64());
+    let replies = number("ONGGI_DIFF_COMMANDS")?.unwrap_or(200_000) / 8;
+    println!("random messages with ONGGI_DIFF_SEED={seed}");
+    let judged_before = session.judged();
+    let mut failures: BTreeMap<String, String> = BTreeMap::new();
+    let only = number("ONGGI_DIFF_ROUND")?;
+    let mut round = only.unwrap_or(0);
+    while session.judged() - judged_before < replies && failures.len() < FAILURES_MAX {
+        if let Some(failure) = messages::run(session, seed, round).map_err(|error| error.to_string())? {
+            failures.entry(failure.command).or_insert(failure.report);
+        }
+        if only.is_some() {
+            break;
+        }
+        round += 1;
+    }
+    let reports: Vec<String> = failures.into_values().collect();
+    report.check("random messages", &reports);
     Ok(())
 }

@@ -183,7 +183,8 @@ fn track(ctx: &mut Ctx<'_>, options: &Options<'_>) -> Result<(), Stop> {
     caching.prefixes.extend(prefixes.iter().map(|prefix| Box::from(*prefix)));
     ctx.session.tracking = Some(caching);
     let client = ctx.session.info.receiver();
-    let tracker = Tracker { client, redirect: options.redirect, is_noloop: options.is_noloop };
+    let Options { redirect, is_noloop, is_broadcast, .. } = *options;
+    let tracker = Tracker { client, redirect, is_noloop, is_broadcast };
     ctx.host.part::<Arc<Tracking>>().enter(tracker, prefixes);
     ctx.session.info.update_tracking(ctx.session);
     Ok(())

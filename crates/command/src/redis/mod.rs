@@ -11,6 +11,9 @@ pub mod client_tracking;
 pub mod connection;
 pub mod expiration;
 pub mod generic;
+pub mod geo;
+mod geo_radius;
+mod geo_search;
 pub mod hash;
 mod hash_fields;
 pub mod hash_numbers;
@@ -70,6 +73,9 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     zset_pop::COMMANDS,
     zset_combine::COMMANDS,
     hyperloglog::COMMANDS,
+    geo::COMMANDS,
+    geo_search::COMMANDS,
+    geo_radius::COMMANDS,
     list::COMMANDS,
     list_moving::COMMANDS,
     list_blocking::COMMANDS,

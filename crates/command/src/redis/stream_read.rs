@@ -23,7 +23,7 @@ static XREAD: CommandSpec = CommandSpec {
     flags: Flags::READONLY.union(Flags::BLOCKING).union(Flags::MOVABLEKEYS),
     categories: Categories::STREAM,
     keys: &[KeySpec::half_behind(
-        &Keyword { word: "STREAMS", from: 1, find: find_streams },
+        &Keyword { word: "STREAMS", from: 1, is_optional: false, find: find_streams },
         KeyFlags::RO.union(KeyFlags::ACCESS),
     )],
     locks: Locks::Keys,
@@ -48,7 +48,7 @@ static XREADGROUP: CommandSpec = CommandSpec {
     flags: Flags::WRITE.union(Flags::BLOCKING).union(Flags::MOVABLEKEYS),
     categories: Categories::STREAM,
     keys: &[KeySpec::half_behind(
-        &Keyword { word: "STREAMS", from: 4, find: find_streams },
+        &Keyword { word: "STREAMS", from: 4, is_optional: false, find: find_streams },
         KeyFlags::RO.union(KeyFlags::ACCESS),
     )],
     locks: Locks::Keys,

@@ -188,6 +188,14 @@ impl ReplyBuffer {
         }
     }
 
+    /// A double that has its text already. In RESP2 a string.
+    pub fn double_text(&mut self, text: &str) {
+        match self.protocol() {
+            Protocol::Resp2 => self.bulk(text.as_bytes()),
+            Protocol::Resp3 => self.line(b',', text.as_bytes()),
+        }
+    }
+
     /// A truth value. In RESP2 the integer 1 or 0.
     pub fn boolean(&mut self, value: bool) {
         match (self.protocol(), value) {

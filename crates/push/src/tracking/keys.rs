@@ -57,6 +57,23 @@ impl TrackedKeys {
         }
     }
 
+    /// Forgets that this client has read a key. False when it has not.
+    pub(super) fn forget_client(&self, key: &[u8], client: u64) -> bool {
+        if self.len() == 0 {
+            return false;
+        }
+        let mut slice = self.slice(key).lock();
+        let Some(clients) = slice.get_mut(key) else { return false };
+        let Ok(place) = clients.binary_search(&client) else { return false };
+        clients.remove(place);
+        self.items.fetch_sub(1, Ordering::Relaxed);
+        if clients.is_empty() {
+            slice.remove(key);
+            self.keys.fetch_sub(1, Ordering::Relaxed);
+        }
+        true
+    }
+
     /// Forgets a key, and gives the clients that have read it.
     pub(super) fn take(&self, key: &[u8]) -> Option<Vec<u64>> {
         if self.len() == 0 {

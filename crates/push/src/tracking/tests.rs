@@ -6,7 +6,7 @@ fn receiver(client: u64) -> Receiver {
 }
 
 fn tracker(client: u64) -> Tracker {
-    Tracker { client: receiver(client), redirect: None, is_noloop: false }
+    Tracker { client: receiver(client), redirect: None, is_noloop: false, is_broadcast: false }
 }
 
 fn tracking() -> (Tracking, Arc<Outlets>, Arc<AtomicBool>) {
@@ -29,6 +29,13 @@ fn sent(outlets: &Outlets) -> Vec<(u64, Vec<String>)> {
     deliveries.iter().map(show).collect()
 }
 
+/// What an announcer does with the changes of one command.
+fn tell(tracking: &Tracking, changes: &[Change<'_>]) {
+    changes.iter().for_each(|change| tracking.tell_maker(*change, 0));
+    changes.iter().for_each(|change| tracking.tell_readers(*change, 0));
+    tracking.broadcast(changes, 0);
+}
+
 fn change(key: &str, by: u64) -> Change<'_> {
     Change { key: key.as_bytes(), by }
 }
@@ -42,9 +49,9 @@ fn a_change_is_told_once_to_those_who_have_read_the_key() {
         tracking.remember(client, b"k", 0);
     }
     assert_eq!(tracking.counts(), (1, 2, 0));
-    tracking.changed(&[change("other", 1), change("k", 2)], 0);
+    tell(&tracking, &[change("other", 1), change("k", 2)]);
     assert_eq!(sent(&outlets), [(1, vec!["k".to_owned()])], "2 has made the change itself");
-    tracking.changed(&[change("k", 0)], 0);
+    tell(&tracking, &[change("k", 0)]);
     assert!(sent(&outlets).is_empty());
     tracking.remember(2, b"k", 0);
     tracking.flushed(0);
@@ -58,12 +65,14 @@ fn a_change_is_told_once_to_those_who_have_read_the_key() {
 #[test]
 fn prefixes_are_told_of_all_their_keys_together() {
     let (tracking, outlets, _) = tracking();
-    tracking.enter(tracker(1), &[b"u:", b"o:"]);
+    tracking.enter(tracker(1), &[]);
+    tracking.remember(1, b"x", 0);
+    tracking.enter(Tracker { is_broadcast: true, ..tracker(1) }, &[b"u:", b"o:"]);
     tracking.enter(Tracker { is_noloop: true, ..tracker(2) }, &[b""]);
     let keys = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    tracking.changed(&[change("u:2", 2), change("x", 1), change("u:1", 2), change("u:2", 2), change("o:1", 3)], 0);
+    tell(&tracking, &[change("u:2", 2), change("x", 1), change("u:1", 2), change("u:2", 2), change("o:1", 3)]);
     assert_eq!(sent(&outlets), [(2, keys(&["o:1", "x"])), (1, keys(&["o:1"])), (1, keys(&["u:1", "u:2"]))]);
-    tracking.changed(&[change("x", 2)], 0);
+    tell(&tracking, &[change("x", 2)]);
     assert!(sent(&outlets).is_empty());
     tracking.leave(1, [&b"u:"[..], b"o:"].into_iter());
     assert_eq!(tracking.counts().2, 1);
