@@ -24,8 +24,9 @@ impl Aggregate {
     fn join(self, one: f64, other: f64) -> f64 {
         match self {
             Self::Sum => number(one + other),
-            Self::Min => one.min(other),
-            Self::Max => one.max(other),
+            Self::Min if other < one => other,
+            Self::Max if other > one => other,
+            Self::Min | Self::Max => one,
         }
     }
 }
@@ -89,13 +90,14 @@ impl Operand {
         }
     }
 
-    /// The weighted score of a member.
+    /// The weighted score of a member, which may be no number: in an intersection that is of no account until scores have
+    /// been joined.
     fn score(&self, member: &[u8]) -> Option<f64> {
         let score = match self.elements() {
             Elements::Zset(view) => view.score(member)?,
             Elements::Set(view) => view.contains(member).then_some(1.0)?,
         };
-        Some(number(self.weight * score))
+        Some(self.weight * score)
     }
 
     /// Visits members with their weighted scores until told to stop.
