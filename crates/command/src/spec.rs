@@ -467,6 +467,8 @@ pub enum ArgumentKind {
     String,
     /// A 64-bit integer.
     Integer,
+    /// A 64-bit integer that belongs to the key specification with this index.
+    IntegerOf(usize),
     /// A number.
     Double,
     /// A key of the key specification with this index.
@@ -513,6 +515,11 @@ impl Argument {
     /// A 64-bit integer.
     pub const fn integer(name: &'static str) -> Self {
         Self::of(name, ArgumentKind::Integer)
+    }
+
+    /// A 64-bit integer that belongs to the key specification with this index.
+    pub const fn integer_of(name: &'static str, spec: usize) -> Self {
+        Self::of(name, ArgumentKind::IntegerOf(spec))
     }
 
     /// A number.

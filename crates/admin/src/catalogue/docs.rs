@@ -71,7 +71,7 @@ fn reply_arguments(reply: &mut ReplyBuffer, arguments: &[Argument]) {
 fn reply_argument(reply: &mut ReplyBuffer, argument: &Argument) {
     let (kind, parts): (&str, &[Argument]) = match argument.kind {
         ArgumentKind::String => ("string", &[]),
-        ArgumentKind::Integer => ("integer", &[]),
+        ArgumentKind::Integer | ArgumentKind::IntegerOf(_) => ("integer", &[]),
         ArgumentKind::Double => ("double", &[]),
         ArgumentKind::Key(_) => ("key", &[]),
         ArgumentKind::Pattern | ArgumentKind::KeyPattern(_) => ("pattern", &[]),
@@ -85,7 +85,7 @@ fn reply_argument(reply: &mut ReplyBuffer, argument: &Argument) {
     if parts.is_empty() {
         count += pair(reply, "display_text", argument.display.unwrap_or(argument.name));
     }
-    if let ArgumentKind::Key(spec) | ArgumentKind::KeyPattern(spec) = argument.kind {
+    if let ArgumentKind::Key(spec) | ArgumentKind::KeyPattern(spec) | ArgumentKind::IntegerOf(spec) = argument.kind {
         reply.bulk(b"key_spec_index");
         reply.integer(spec as i64);
         count += 1;

@@ -23,7 +23,7 @@ static HSET: CommandSpec = CommandSpec {
         summary: "Sets fields of a hash.",
         since: "2.0.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields named.",
+        complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the command is called with multiple field/value pairs.",
         history: &[("4.0.0", "Takes several fields with their values.")],
         arguments: &[
             Argument::key("key", 0),
@@ -92,7 +92,7 @@ static HMSET: CommandSpec = CommandSpec {
         summary: "Sets several fields of a hash.",
         since: "2.0.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields named.",
+        complexity: "O(N) where N is the number of fields being set.",
         arguments: &[
             Argument::key("key", 0),
             Argument::block("data", &[Argument::string("field"), Argument::string("value")]).repeated(),
@@ -153,7 +153,7 @@ static HMGET: CommandSpec = CommandSpec {
         summary: "Gives the values of several fields.",
         since: "2.0.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields named.",
+        complexity: "O(N) where N is the number of fields being requested.",
         arguments: &[Argument::key("key", 0), Argument::string("field").repeated()],
         ..Docs::NONE
     },
@@ -257,7 +257,7 @@ static HDEL: CommandSpec = CommandSpec {
         summary: "Deletes fields of a hash, and the hash with the last of them.",
         since: "2.0.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields named.",
+        complexity: "O(N) where N is the number of fields to be removed.",
         history: &[("2.4.0", "Takes several fields.")],
         arguments: &[Argument::key("key", 0), Argument::string("field").repeated()],
         ..Docs::NONE
@@ -283,7 +283,7 @@ static HGETALL: CommandSpec = CommandSpec {
         summary: "Gives all fields of a hash with their values.",
         since: "2.0.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields of the hash.",
+        complexity: "O(N) where N is the size of the hash.",
         tips: &["nondeterministic_output_order"],
         arguments: &[Argument::key("key", 0)],
         ..Docs::NONE
@@ -312,7 +312,7 @@ static HKEYS: CommandSpec = CommandSpec {
         summary: "Gives all fields of a hash.",
         since: "2.0.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields of the hash.",
+        complexity: "O(N) where N is the size of the hash.",
         tips: &["nondeterministic_output_order"],
         arguments: &[Argument::key("key", 0)],
         ..Docs::NONE
@@ -338,7 +338,7 @@ static HVALS: CommandSpec = CommandSpec {
         summary: "Gives all values of a hash.",
         since: "2.0.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields of the hash.",
+        complexity: "O(N) where N is the size of the hash.",
         tips: &["nondeterministic_output_order"],
         arguments: &[Argument::key("key", 0)],
         ..Docs::NONE

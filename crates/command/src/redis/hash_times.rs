@@ -29,7 +29,7 @@ static HEXPIRE: CommandSpec = CommandSpec {
         summary: "Sets how many seconds fields have left.",
         since: "9.0.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields named.",
+        complexity: "O(N) where N is the number of specified fields.",
         arguments: &[
             Argument::key("key", 0),
             Argument::integer("seconds"),
@@ -66,7 +66,7 @@ static HPEXPIRE: CommandSpec = CommandSpec {
         summary: "Sets how many milliseconds fields have left.",
         since: "9.0.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields named.",
+        complexity: "O(N) where N is the number of specified fields.",
         arguments: &[
             Argument::key("key", 0),
             Argument::integer("milliseconds"),
@@ -79,8 +79,9 @@ static HPEXPIRE: CommandSpec = CommandSpec {
                     Argument::word("lt", "LT"),
                 ],
             )
+            .since("9.0.0")
             .optional(),
-            Argument::block("fields", &[Argument::integer("numfields"), Argument::string("field").repeated()])
+            Argument::block("fields", &[Argument::integer_of("numfields", 0), Argument::string("field").repeated()])
                 .after("FIELDS"),
         ],
         ..Docs::NONE
@@ -103,7 +104,7 @@ static HEXPIREAT: CommandSpec = CommandSpec {
         summary: "Sets the second at which fields are due.",
         since: "9.0.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields named.",
+        complexity: "O(N) where N is the number of specified fields.",
         arguments: &[
             Argument::key("key", 0),
             Argument::integer("unix-time-seconds"),
@@ -116,8 +117,9 @@ static HEXPIREAT: CommandSpec = CommandSpec {
                     Argument::word("lt", "LT"),
                 ],
             )
+            .since("9.0.0")
             .optional(),
-            Argument::block("fields", &[Argument::integer("numfields"), Argument::string("field").repeated()])
+            Argument::block("fields", &[Argument::integer_of("numfields", 0), Argument::string("field").repeated()])
                 .after("FIELDS"),
         ],
         ..Docs::NONE
@@ -140,7 +142,7 @@ static HPEXPIREAT: CommandSpec = CommandSpec {
         summary: "Sets the millisecond at which fields are due.",
         since: "9.0.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields named.",
+        complexity: "O(N) where N is the number of specified fields.",
         arguments: &[
             Argument::key("key", 0),
             Argument::integer("unix-time-milliseconds"),
@@ -153,8 +155,9 @@ static HPEXPIREAT: CommandSpec = CommandSpec {
                     Argument::word("lt", "LT"),
                 ],
             )
+            .since("9.0.0")
             .optional(),
-            Argument::block("fields", &[Argument::integer("numfields"), Argument::string("field").repeated()])
+            Argument::block("fields", &[Argument::integer_of("numfields", 0), Argument::string("field").repeated()])
                 .after("FIELDS"),
         ],
         ..Docs::NONE
@@ -177,10 +180,10 @@ static HTTL: CommandSpec = CommandSpec {
         summary: "Gives how many seconds fields have left.",
         since: "9.0.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields named.",
+        complexity: "O(N) where N is the number of specified fields.",
         arguments: &[
             Argument::key("key", 0),
-            Argument::block("fields", &[Argument::integer("numfields"), Argument::string("field").repeated()])
+            Argument::block("fields", &[Argument::integer_of("numfields", 0), Argument::string("field").repeated()])
                 .after("FIELDS"),
         ],
         ..Docs::NONE
@@ -203,10 +206,10 @@ static HPTTL: CommandSpec = CommandSpec {
         summary: "Gives how many milliseconds fields have left.",
         since: "9.0.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields named.",
+        complexity: "O(N) where N is the number of specified fields.",
         arguments: &[
             Argument::key("key", 0),
-            Argument::block("fields", &[Argument::integer("numfields"), Argument::string("field").repeated()])
+            Argument::block("fields", &[Argument::integer_of("numfields", 0), Argument::string("field").repeated()])
                 .after("FIELDS"),
         ],
         ..Docs::NONE
@@ -229,10 +232,10 @@ static HEXPIRETIME: CommandSpec = CommandSpec {
         summary: "Gives the second at which fields are due.",
         since: "9.0.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields named.",
+        complexity: "O(N) where N is the number of specified fields.",
         arguments: &[
             Argument::key("key", 0),
-            Argument::block("fields", &[Argument::integer("numfields"), Argument::string("field").repeated()])
+            Argument::block("fields", &[Argument::integer_of("numfields", 0), Argument::string("field").repeated()])
                 .after("FIELDS"),
         ],
         ..Docs::NONE
@@ -255,10 +258,10 @@ static HPEXPIRETIME: CommandSpec = CommandSpec {
         summary: "Gives the millisecond at which fields are due.",
         since: "9.0.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields named.",
+        complexity: "O(N) where N is the number of specified fields.",
         arguments: &[
             Argument::key("key", 0),
-            Argument::block("fields", &[Argument::integer("numfields"), Argument::string("field").repeated()])
+            Argument::block("fields", &[Argument::integer_of("numfields", 0), Argument::string("field").repeated()])
                 .after("FIELDS"),
         ],
         ..Docs::NONE
@@ -281,10 +284,10 @@ static HPERSIST: CommandSpec = CommandSpec {
         summary: "Makes fields that have a time stay.",
         since: "9.0.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields named.",
+        complexity: "O(N) where N is the number of specified fields.",
         arguments: &[
             Argument::key("key", 0),
-            Argument::block("fields", &[Argument::integer("numfields"), Argument::string("field").repeated()])
+            Argument::block("fields", &[Argument::integer_of("numfields", 0), Argument::string("field").repeated()])
                 .after("FIELDS"),
         ],
         ..Docs::NONE

@@ -24,7 +24,7 @@ static HGETEX: CommandSpec = CommandSpec {
         summary: "Gives the values of fields and sets when they are due.",
         since: "9.0.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields named.",
+        complexity: "O(N) where N is the number of specified fields.",
         arguments: &[
             Argument::key("key", 0),
             Argument::one_of(
@@ -38,7 +38,7 @@ static HGETEX: CommandSpec = CommandSpec {
                 ],
             )
             .optional(),
-            Argument::block("fields", &[Argument::integer("numfields"), Argument::string("field").repeated()])
+            Argument::block("fields", &[Argument::integer_of("numfields", 0), Argument::string("field").repeated()])
                 .after("FIELDS"),
         ],
         ..Docs::NONE
@@ -70,7 +70,7 @@ static HSETEX: CommandSpec = CommandSpec {
         summary: "Sets fields of a hash and when they are due.",
         since: "9.0.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields named.",
+        complexity: "O(N) where N is the number of specified fields.",
         arguments: &[
             Argument::key("key", 0),
             Argument::one_of("key-condition", &[Argument::word("nx", "NX"), Argument::word("xx", "XX")]).optional(),
@@ -90,7 +90,7 @@ static HSETEX: CommandSpec = CommandSpec {
             Argument::block(
                 "fields",
                 &[
-                    Argument::integer("numfields"),
+                    Argument::integer_of("numfields", 0),
                     Argument::block("data", &[Argument::string("field"), Argument::string("value")]).repeated(),
                 ],
             )
@@ -124,10 +124,10 @@ static HGETDEL: CommandSpec = CommandSpec {
         summary: "Gives the values of fields and deletes them.",
         since: "9.1.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields named.",
+        complexity: "O(N) where N is the number of fields to be retrieved and deleted.",
         arguments: &[
             Argument::key("key", 0),
-            Argument::block("fields", &[Argument::integer("numfields"), Argument::string("field").repeated()])
+            Argument::block("fields", &[Argument::integer_of("numfields", 0), Argument::string("field").repeated()])
                 .after("FIELDS"),
         ],
         ..Docs::NONE

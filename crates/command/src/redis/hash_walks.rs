@@ -21,7 +21,7 @@ static HRANDFIELD: CommandSpec = CommandSpec {
         summary: "Gives random fields of a hash.",
         since: "6.2.0",
         group: "hash",
-        complexity: "O(N) where N is the number of fields given.",
+        complexity: "O(N) where N is the number of fields returned",
         tips: &["nondeterministic_output"],
         arguments: &[
             Argument::key("key", 0),
@@ -102,7 +102,7 @@ static HSCAN: CommandSpec = CommandSpec {
         summary: "Walks over the fields of a hash, a part at each call.",
         since: "2.8.0",
         group: "hash",
-        complexity: "O(1) for every call. O(N) for a whole walk, where N is the number of fields.",
+        complexity: "O(1) for every call. O(N) for a complete iteration, including enough command calls for the cursor to return back to 0. N is the number of elements inside the collection.",
         tips: &["nondeterministic_output"],
         arguments: &[
             Argument::key("key", 0),

@@ -24,12 +24,13 @@ const DESTINATION: KeySpec = KeySpec::unknown(Find::Rule(destination), KeyFlags:
 
 const KEY_ARGUMENT: Argument = Argument::key("key", 0);
 
-const BY: Argument = Argument::key_pattern("by-pattern", 1).after("BY").optional();
+const BY: Argument = Argument::key_pattern("by-pattern", 1).displayed("pattern").after("BY").optional();
 
 const LIMIT: Argument =
     Argument::block("limit", &[Argument::integer("offset"), Argument::integer("count")]).after("LIMIT").optional();
 
-const GET: Argument = Argument::key_pattern("get-pattern", 1).after("GET").optional().repeated_with_token();
+const GET: Argument =
+    Argument::key_pattern("get-pattern", 1).displayed("pattern").after("GET").optional().repeated_with_token();
 
 const ORDER: Argument =
     Argument::one_of("order", &[Argument::word("asc", "ASC"), Argument::word("desc", "DESC")]).optional();

@@ -55,6 +55,7 @@ fn exchanged_databases_keep_their_numbers() {
             Ok(())
         };
         while life.store.commit(&mut life.scratch, &store::LockSet::All, &at, run).is_err() {}
+        life.end_turn();
     };
     let set = |db: u32| {
         move |txn: &mut store::Txn<'_>| {
@@ -142,6 +143,7 @@ fn a_flushall_can_be_undone() {
             Ok(())
         };
         while life.store.commit(&mut life.scratch, &store::LockSet::All, &at, flush).is_err() {}
+        life.end_turn();
     }
     life.checkpoint(Cause::Asked).expect("the disk works");
     let status = life.durability.status();

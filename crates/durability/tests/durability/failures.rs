@@ -307,6 +307,7 @@ fn a_full_disk_refuses_writes_and_takes_deletes() {
                     result => break result,
                 }
             };
+            life.end_turn();
             assert_eq!(result.is_ok(), is_taken, "{class:?}: {result:?}");
             assert!(is_taken || result == Err(Blocked::Refused));
             taken += result.unwrap_or(0);

@@ -177,6 +177,13 @@ fn unlink(store: &Store) {
 }
 
 impl Life {
+    /// As a worker's loop does after every turn: what was appended may be synced.
+    pub fn end_turn(&self) {
+        if let Some(log) = self.store.log() {
+            log.end_turn(0);
+        }
+    }
+
     /// A start.
     pub fn start(fs: &SimFs, policy: Policy) -> Result<Self, DurabilityError> {
         Self::start_with(fs, policy, DATABASES)

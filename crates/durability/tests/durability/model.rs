@@ -100,6 +100,7 @@ impl Model {
                 _ = run(life, rng, &locks, |txn, rng| one_key(txn, rng, &name));
             }
         }
+        life.end_turn();
         if life.scratch.changes != before {
             life.changes.fetch_add(life.scratch.changes - before, std::sync::atomic::Ordering::Relaxed);
             self.push(life);
