@@ -22,7 +22,7 @@ const SHARDS: usize = 8;
 const COMPARED_EVERY: usize = 100;
 
 /// Commands whose replies tell of the process, of its memory or of chance: what they change is compared, not what they say.
-const OWN_WORDS: [&str; 11] = [
+const OWN_WORDS: [&str; 13] = [
     "INFO",
     "TIME",
     "LOLWUT",
@@ -34,6 +34,8 @@ const OWN_WORDS: [&str; 11] = [
     "OBJECT",
     "RANDOMKEY",
     "SRANDMEMBER",
+    "HRANDFIELD",
+    "ZRANDMEMBER",
 ];
 
 /// A server and its open connections, by their number in the sequence.

@@ -12,7 +12,7 @@ use command::stats::WorkerStats;
 use command::{Args, CommandTable, Ctx, Host, Session, Stop};
 use config::{Directive, RewriteError, Settings};
 use proto::{Protocol, ReplyBuffer, Span};
-use push::{Outlets, Tracking};
+use push::{Outlets, PubSub, Tracking};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::shard::ShardEngine;
@@ -82,6 +82,7 @@ impl Server {
         let host = Host::default()
             .with(StringLimit::default())
             .with(SparseLimit::default())
+            .with(Arc::new(PubSub::new(Arc::new(Outlets::new(1, |_| {})))))
             .with(Arc::new(Tracking::new(Arc::new(Outlets::new(1, |_| {})), |_| {})))
             .with(StampMeaning::default())
             .with(Pause::default())

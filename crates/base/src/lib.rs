@@ -5,7 +5,9 @@
 
 pub mod checksum;
 pub mod clock;
+pub mod double;
 pub mod glob;
+mod grisu;
 pub mod hash;
 pub mod ids;
 pub mod integer;

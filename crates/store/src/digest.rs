@@ -21,10 +21,10 @@
 //! compare stores, adds both.
 
 use crate::store::Store;
+use base::double::DoubleText;
 use base::integer::IntegerText;
 use base::{DbIndex, UnixMs};
 use engine::{Engine, Entry, Type};
-use proto::number::DoubleText;
 use sha1::{Digest as _, Sha1};
 use value::hash::{Cell, View};
 use value::stream::{Big as Stream, Id};

@@ -5,7 +5,7 @@ use super::zset_reply;
 use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
-use proto::number::DoubleText;
+use base::double::DoubleText;
 use types::zset::{Draw, Entry, Only, Rule, Toward};
 
 /// The rows of this family.

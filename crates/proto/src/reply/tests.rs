@@ -288,7 +288,7 @@ fn in_resp2(value: &Value) -> Value {
     let all = |elements: &[Value]| Value::Array(elements.iter().map(in_resp2).collect());
     match value {
         Value::Null => Value::NullBulk,
-        Value::Double(number) => Value::Bulk(crate::number::DoubleText::new(*number).as_bytes().to_vec()),
+        Value::Double(number) => Value::Bulk(base::double::DoubleText::new(*number).as_bytes().to_vec()),
         Value::Boolean(value) => Value::Integer(i64::from(*value)),
         Value::BigNumber(text) | Value::Verbatim { text, .. } => Value::Bulk(text.clone()),
         Value::Array(elements) | Value::Set(elements) | Value::Push(elements) => all(elements),

@@ -1,8 +1,8 @@
 //! One method for each kind of reply, in the protocol of the connection.
 
 use super::{Protocol, ReplyBuffer};
-use crate::number::DoubleText;
 use crate::request::ProtocolError;
+use base::double::DoubleText;
 use std::sync::Arc;
 
 /// From this length on, [`ReplyBuffer::bulk_shared`] keeps a reference to the value and does not copy it: an entry of the

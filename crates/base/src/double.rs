@@ -1,10 +1,12 @@
-use super::grisu::{self, Decimal};
+//! Doubles as text.
+
+use crate::grisu::{self, Decimal};
 
 /// A double as Valkey writes it: few digits that read back to the same double, without a point when it is a whole number, with an
 /// exponent when the plain form would be long; `inf`, `-inf` and `nan` for the others.
 ///
 /// ```
-/// # use proto::number::DoubleText;
+/// # use base::double::DoubleText;
 /// assert_eq!(DoubleText::new(0.1).as_str(), "0.1");
 /// assert_eq!(DoubleText::new(3.0).as_str(), "3");
 /// assert_eq!(DoubleText::new(1e21).as_str(), "1e+21");
@@ -31,9 +33,8 @@ impl DoubleText {
     /// The text of `value` as Valkey's digest has it: whole numbers take the form with an exponent where others would.
     ///
     /// ```
-    /// # use proto::number::DoubleText;
+    /// # use base::double::DoubleText;
     /// assert_eq!(DoubleText::in_digest(1e9).as_str(), "1e+9");
-    /// assert_eq!(DoubleText::in_digest(1200000000.0).as_str(), "1200000000");
     /// assert_eq!(DoubleText::in_digest(0.0).as_str(), "0");
     /// ```
     pub fn in_digest(value: f64) -> Self {

@@ -1,9 +1,4 @@
-//! Numbers as text: integers as requests announce sizes, and doubles as replies carry them.
-
-mod double;
-mod grisu;
-
-pub use double::DoubleText;
+//! Integers as requests announce sizes.
 
 /// Reads a signed 64-bit integer that fills `text`. `None` for an empty text, a plus sign, blanks, leading zeros, minus
 /// zero, any other byte, and for what does not fit: an accepted text is the only way to write its number.
