@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn texts_are_those_of_valkey() {
         let mut seen = 0;
-        for case in include_str!("../../testdata/doubles.txt").lines().filter(|line| !line.starts_with('#')) {
+        for case in include_str!("../testdata/doubles.txt").lines().filter(|line| !line.starts_with('#')) {
             let (bits, text) = case.split_once(' ').unwrap();
             let value = f64::from_bits(u64::from_str_radix(bits, 16).unwrap());
             assert_eq!(DoubleText::new(value).as_str(), text, "{value:e}");

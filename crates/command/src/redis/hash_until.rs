@@ -50,8 +50,10 @@ fn hgetex(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let word = hash_fields::find(ctx, 2)?;
     let options = Options::parse(ctx, 2..word, Accepted::BY_HGETEX)?;
     let fields = hash_fields::read(ctx, word, 1)?;
-    let deadline = options.deadline(ctx, Deadline::Keep)?;
     let key = ctx.key(1);
+    // Another type is told before a time that is none.
+    types::hash::peek(ctx.ks, &key)?;
+    let deadline = options.deadline(ctx, Deadline::Keep)?;
     check_reply(ctx, &key, &fields)?;
     let reply = &mut *ctx.reply;
     reply.array(fields.len());
@@ -105,9 +107,11 @@ fn hsetex(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let word = hash_fields::find(ctx, 2)?;
     let options = Options::parse(ctx, 2..word, Accepted::BY_HSETEX)?;
     let fields = hash_fields::read(ctx, word, 2)?;
+    let key = ctx.key(1);
+    // As in HGETEX.
+    types::hash::peek(ctx.ks, &key)?;
     let deadline = options.deadline(ctx, Deadline::Never)?;
     let how = SetUntil { key: options.key_condition(), fields: options.fields, deadline };
-    let key = ctx.key(1);
     let is_set = types::hash::set_until(ctx.ks, &key, fields.pairs(), how)?;
     ctx.reply.integer(i64::from(is_set));
     Ok(())

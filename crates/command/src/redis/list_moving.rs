@@ -140,7 +140,13 @@ impl Popping {
         let options = at.saturating_add(1);
         let count = match ctx.args.len().saturating_sub(options) {
             0 => 1,
-            2 if ctx.is_word(options, "count") => positive(&ctx.args, options.saturating_add(1)).ok_or(NO_COUNT)?,
+            given @ 2.. if ctx.is_word(options, "count") => {
+                let count = positive(&ctx.args, options.saturating_add(1)).ok_or(NO_COUNT)?;
+                if given > 2 {
+                    return Err(error::SYNTAX);
+                }
+                count
+            }
             _ => return Err(error::SYNTAX),
         };
         Ok(Self { keys: first..at, end, count })
