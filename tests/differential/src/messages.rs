@@ -78,7 +78,7 @@ fn request(rng: &mut Rng) -> (Vec<String>, bool) {
         35 => vec!["PERSIST", key],
         36 => vec!["RENAME", key, other],
         37 => vec!["COPY", key, other],
-        38 => vec!["GETDEL", key],
+        38 => vec!["UNLINK", key],
         _ => vec!["APPEND", key, "2"],
     };
     let is_pushed = words[0].ends_with("SUBSCRIBE");
