@@ -212,6 +212,17 @@ fn tame(rng: &mut Rng, words: &mut Vec<Vec<u8>>) {
         let positive = |word: &&mut Vec<u8>| word.first().is_some_and(|digit| (b'1'..=b'9').contains(digit));
         words[1..].iter_mut().filter(positive).for_each(|word| *word = b"0".to_vec());
     }
+    let timeout = match &name[..] {
+        b"BLPOP" | b"BRPOP" | b"BLMOVE" | b"BRPOPLPUSH" | b"BZPOPMIN" | b"BZPOPMAX" => words.len().checked_sub(1),
+        b"BLMPOP" | b"BZMPOP" => Some(1),
+        _ => None,
+    };
+    // Zero waits for ever, and most numbers for longer than a reply is waited for.
+    if let Some(word) = timeout.filter(|at| *at > 0).and_then(|at| words.get_mut(at))
+        && word.first().is_some_and(|first| matches!(first, b'0'..=b'9' | b'.' | b'+' | b'i' | b'I' | b' '))
+    {
+        *word = b"0.001".to_vec();
+    }
     for i in 1..words.len() {
         let after_option = match &words[i - 1].to_ascii_uppercase()[..] {
             b"EX" => Some(1000),
