@@ -212,10 +212,11 @@ fn run_rounds(session: &mut Session, report: &mut Report) -> Result<(), String> 
     Ok(())
 }
 
-/// Random rounds of messages, an eighth as many replies as of random commands. Without any family named, or with `pubsub`.
+/// Random rounds of messages, an eighth as many replies as of random commands, if the family `pubsub` is named. Not for every run:
+/// a message for a connection of another worker may come a moment after a reply that Valkey sends behind it.
 fn run_messages(session: &mut Session, report: &mut Report) -> Result<(), String> {
     let families = env::var("ONGGI_DIFF_FAMILIES").unwrap_or_default();
-    if !families.is_empty() && !families.split(',').any(|family| family == "pubsub") {
+    if !families.split(',').any(|family| family == "pubsub") {
         return Ok(());
     }
     let given = number("ONGGI_DIFF_SEED")?.or(number("ONGGI_TEST_SEED")?);
