@@ -358,13 +358,7 @@ impl Durability {
             match todo {
                 Todo::Look => {}
                 Todo::Take(cause, task) => task.end(self.take(cause)),
-                Todo::Switch => {
-                    let error = self.take(Cause::LogSwitch).err();
-                    let mut state = self.state.lock();
-                    state.switch_failed_at = error.is_some().then(|| self.parts.clock.now_ms());
-                    state.switch_error = error;
-                    self.stir.notify_all();
-                }
+                Todo::Switch => _ = self.take(Cause::LogSwitch),
                 Todo::Mode(mode) => self.have_mode(mode),
             }
         }
@@ -440,6 +434,12 @@ impl Durability {
         let mut state = self.state.lock();
         state.running = None;
         let now = self.parts.clock.now_ms();
+        if cause == Cause::LogSwitch {
+            // With `running`, so that nobody sees it over and not yet failed.
+            state.switch_error = result.as_ref().err().map(ToString::to_string);
+            state.switch_failed_at = result.is_err().then_some(now);
+            self.stir.notify_all();
+        }
         let figures = if cause.is_save() { &mut state.saves } else { &mut state.rewrites };
         figures.last_seconds = Some(took.as_secs());
         figures.last_extra_bytes = extra;

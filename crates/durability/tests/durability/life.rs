@@ -178,8 +178,11 @@ fn unlink(store: &Store) {
 
 impl Life {
     /// As a worker's loop does after every turn: what was appended may be synced.
-    pub fn end_turn(&self) {
-        if let Some(log) = self.store.log() {
+    ///
+    /// Of the log that the commands went to: `Store::log` would not give it before it counts, and the sync of what they
+    /// appended would never be asked for.
+    pub fn end_turn(&mut self) {
+        if let Some(log) = self.store.log_of(&mut self.scratch) {
             log.end_turn(0);
         }
     }

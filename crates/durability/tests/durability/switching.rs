@@ -12,18 +12,18 @@ fn switch(life: &mut Life, model: &mut Model, rng: &mut Rng, policy: Policy) {
     let (is_on, before) = (policy.log_wanted, model.last());
     let was_on = life.durability.status().log.is_some();
     life.durability.set_policy(policy);
-    let mut left = 40;
-    loop {
+    let is_done = |life: &Life| {
         let status = life.durability.status();
-        if status.log.is_some() == is_on && !status.is_switching_on && status.running.is_none() {
+        status.log.is_some() == is_on && !status.is_switching_on && status.running.is_none()
+    };
+    for _ in 0..40 {
+        if is_done(life) {
             break;
         }
-        if left > 0 {
-            model.commands(life, rng, 1);
-            left -= 1;
-        }
+        model.commands(life, rng, 1);
         std::thread::yield_now();
     }
+    life.wait_until(|| is_done(life));
     if was_on != is_on {
         model.is_durable(&life.fs, before);
     }
