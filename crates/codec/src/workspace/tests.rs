@@ -111,7 +111,7 @@ mod golden {
         br#"{"id": 77, "owner": "user42", "tags": ["jar"], "text": "jar jar lid stone", "updated_at": 1700000001}"#;
 
     fn testdata() -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/v1")
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/v1/")
     }
 
     /// Every form of the value; frames stay whole by writing their forms around what the contexts give.
