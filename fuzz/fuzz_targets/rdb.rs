@@ -1,0 +1,71 @@
+//! RDB files, and payloads of DUMP by an even first byte. Whatever the bytes say there is an answer, and what is read is well
+//! formed: written again, it is read as the same. No allocation is larger than what the bytes can stand for.
+#![no_main]
+
+use base::checksum::Crc64Rdb;
+use libfuzzer_sys::fuzz_target;
+use rdb::{Item, Reader, Target, Value, dump};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Remembers the largest allocation.
+struct Watched;
+
+static LARGEST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is passed on to the system's allocator as it is.
+unsafe impl GlobalAlloc for Watched {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Watched = Watched;
+
+/// Bytes of memory that a byte of a file can stand for: LZF makes up to 88 of one, and an element of two bytes, empty, has 48 in
+/// the entries of a stream; vectors double.
+const EXPANSION_MAX: usize = 88 * 48;
+
+/// Buffers, whatever the length.
+const BUFFERS: usize = 128 * 1024;
+
+fuzz_target!(|input: &[u8]| {
+    let Some((first, bytes)) = input.split_first() else { return };
+    LARGEST.store(0, Ordering::Relaxed);
+    let values = if first % 2 == 0 { read_payload(bytes, first / 2) } else { read_file(bytes) };
+    let largest = LARGEST.load(Ordering::Relaxed);
+    assert!(largest <= BUFFERS + EXPANSION_MAX * bytes.len(), "{largest} bytes at once for {}", bytes.len());
+    for value in values {
+        let Ok(payload) = dump::write(&value, Target::Valkey9) else { continue };
+        assert_eq!(dump::read(&payload).expect("what was written").1, value);
+    }
+});
+
+/// The value of a payload with a version and the right checksum.
+fn read_payload(bytes: &[u8], version: u8) -> Vec<Value> {
+    let version: u16 = if version % 2 == 0 { 12 } else { 80 };
+    let mut payload = [bytes, &version.to_le_bytes()].concat();
+    let checksum = Crc64Rdb::new().update(&payload).finish();
+    payload.extend(checksum.to_le_bytes());
+    dump::read(&payload).map(|(_, value)| value).into_iter().collect()
+}
+
+/// The values of a file, up to what is wrong with it.
+fn read_file(bytes: &[u8]) -> Vec<Value> {
+    let mut values = Vec::new();
+    let Ok(mut reader) = Reader::new(bytes, Some(bytes.len() as u64)) else { return values };
+    while let Ok(Some(item)) = reader.next_item() {
+        if let Item::Entry(entry) = item {
+            values.push(entry.value);
+        }
+    }
+    values
+}
