@@ -318,7 +318,7 @@ fn draw_stream(rng: &mut Rng, count: u64) -> Stream {
                 active_at: rng.one_in(2).then_some(LATER - 20),
             })
             .collect();
-        let pending = ids.iter().filter(|_| rng.one_in(3)).map(|id| *id).collect::<Vec<_>>();
+        let pending = ids.iter().filter(|_| rng.one_in(3)).copied().collect::<Vec<_>>();
         let pending = pending.into_iter().map(|id| StreamPending {
             id,
             delivered_at: LATER - 20,
