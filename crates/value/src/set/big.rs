@@ -39,6 +39,11 @@ impl Big {
         leaf.is_some_and(|leaf| leaf.find(position, member).is_some())
     }
 
+    /// See [`crate::Big::load`].
+    pub fn load(&self, members: &[&[u8]], is_edit: bool) {
+        self.tree.load_together(&self.hasher, members, is_edit);
+    }
+
     /// The member at this place of the tree's order.
     pub fn at(&self, index: usize) -> Option<&[u8]> {
         let (leaf, place) = self.tree.at(index as u64)?;
@@ -80,7 +85,7 @@ impl Big {
         self.tree.edit(
             &self.hasher,
             |bound| *bound <= position.place(),
-            |leaf, _| {
+            |leaf| {
                 if leaf.find(position, member).is_none() {
                     leaf.push(position, member);
                 }
@@ -94,7 +99,7 @@ impl Big {
         self.tree.edit(
             &self.hasher,
             |bound| *bound <= position.place(),
-            |leaf, _| {
+            |leaf| {
                 if let Some(place) = leaf.find(position, member) {
                     leaf.remove(place);
                 }

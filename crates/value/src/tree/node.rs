@@ -43,11 +43,25 @@ impl Edge {
 /// Which way to go, node by node.
 pub(super) trait Seek<L: Leaf> {
     fn choose(&mut self, node: &Node<L>) -> usize;
+}
+
+/// A way on which elements are counted.
+pub(super) trait CountingSeek<L: Leaf>: Seek<L> {
     /// Elements before the child that was chosen last.
     fn before(&self) -> u64;
 }
 
 /// To the last leaf whose bound satisfies a predicate.
+pub(super) struct Toward<F>(pub(super) F);
+
+impl<L: Leaf, F: Fn(&L::Bound) -> bool> Seek<L> for Toward<F> {
+    #[inline]
+    fn choose(&mut self, node: &Node<L>) -> usize {
+        node.child_by_bound(&self.0)
+    }
+}
+
+/// The same way, counting. It reads the counts of all children on the left, which are lines that nothing else reads.
 pub(super) struct ByBound<F> {
     reaches: F,
     before: u64,
@@ -66,7 +80,9 @@ impl<L: Leaf, F: Fn(&L::Bound) -> bool> Seek<L> for ByBound<F> {
         self.before += node.counts[..index].iter().sum::<u64>();
         index
     }
+}
 
+impl<L: Leaf, F: Fn(&L::Bound) -> bool> CountingSeek<L> for ByBound<F> {
     #[inline]
     fn before(&self) -> u64 {
         self.before
@@ -102,7 +118,9 @@ impl<L: Leaf> Seek<L> for ByRank {
         }
         index
     }
+}
 
+impl<L: Leaf> CountingSeek<L> for ByRank {
     #[inline]
     fn before(&self) -> u64 {
         self.before
@@ -144,6 +162,12 @@ impl<L: Leaf> Node<L> {
         self.bounds[1..].partition_point(reaches)
     }
 
+    /// What parts the children; the first bound means nothing (B1).
+    #[inline]
+    pub(super) fn bounds(&self) -> &[L::Bound] {
+        &self.bounds
+    }
+
     /// What parts child `index` from the one before; `None` for the first (B1).
     #[inline]
     pub(super) fn bound(&self, index: usize) -> Option<&L::Bound> {
@@ -182,13 +206,12 @@ impl<L: Leaf> Node<L> {
         match &mut self.below {
             Below::Leaves(leaves) => {
                 let leaf = &mut leaves[index];
-                let (bytes, memory) = (leaf.bytes(), leaf.memory_bytes());
+                let (bytes, memory, count) = (leaf.bytes(), leaf.memory_bytes(), leaf.count());
                 let result = edit(leaf, &seek);
-                let count = leaf.count() as u64;
-                let delta = count.wrapping_sub(self.counts[index]) as i64;
-                self.counts[index] = count;
-                self.memory_bytes = self.memory_bytes + leaf.memory_bytes() - memory;
+                let delta = leaf.count().wrapping_sub(count) as i64;
                 let has_shrunk = heal || leaf.bytes() < bytes;
+                self.memory_bytes = self.memory_bytes + leaf.memory_bytes() - memory;
+                self.recount_child(index, delta);
                 self.settle(cx, index, edge, has_shrunk);
                 (result, delta)
             }
@@ -196,12 +219,21 @@ impl<L: Leaf> Node<L> {
                 let (width, memory) = (nodes[index].width(), nodes[index].memory_bytes);
                 let child = Arc::make_mut(&mut nodes[index]);
                 let (result, delta) = child.edit(cx, seek, edge, heal, edit);
-                self.counts[index] = self.counts[index].wrapping_add_signed(delta);
-                self.memory_bytes = self.memory_bytes + child.memory_bytes - memory;
                 let has_shrunk = heal || child.width() < width;
+                self.memory_bytes = self.memory_bytes + child.memory_bytes - memory;
+                self.recount_child(index, delta);
                 self.settle(cx, index, edge, has_shrunk);
                 (result, delta)
             }
+        }
+    }
+
+    /// So many elements more are below child `index`. When there are none, as when a value is replaced, its count is not
+    /// even read: it is in a line of its own.
+    #[inline]
+    fn recount_child(&mut self, index: usize, delta: i64) {
+        if delta != 0 {
+            self.counts[index] = self.counts[index].wrapping_add_signed(delta);
         }
     }
 

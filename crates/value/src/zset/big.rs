@@ -111,25 +111,25 @@ impl Big {
 
     fn add(&mut self, entry: &Entry<'_>) {
         let hash = self.hasher.hash(entry.member);
-        let old = self.by_member.edit(&self.hasher, |bound| *bound <= hash, |leaf, _| leaf.set(hash, entry));
+        let old = self.by_member.edit(&self.hasher, |bound| *bound <= hash, |leaf| leaf.set(hash, entry));
         match old {
             Some(score) if score == entry.score => return,
             Some(score) => self.remove_from_run(&Entry { score, member: entry.member }),
             None => {}
         }
-        self.by_score.edit(&(), |bound| bound.reaches(entry), |run, _| run.insert(entry));
+        self.by_score.edit(&(), |bound| bound.reaches(entry), |run| run.insert(entry));
     }
 
     fn remove(&mut self, member: &[u8]) {
         let hash = self.hasher.hash(member);
-        let old = self.by_member.edit(&self.hasher, |bound| *bound <= hash, |leaf, _| leaf.remove(hash, member));
+        let old = self.by_member.edit(&self.hasher, |bound| *bound <= hash, |leaf| leaf.remove(hash, member));
         if let Some(score) = old {
             self.remove_from_run(&Entry { score, member });
         }
     }
 
     fn remove_from_run(&mut self, entry: &Entry<'_>) {
-        self.by_score.edit(&(), |bound| bound.reaches(entry), |run, _| run.remove(entry));
+        self.by_score.edit(&(), |bound| bound.reaches(entry), |run| run.remove(entry));
     }
 
     /// Removes these entries from the other tree.
@@ -142,7 +142,7 @@ impl Big {
         while let Some(runs) = place {
             for entry in runs.leaf().entries() {
                 let hash = self.hasher.hash(entry.member);
-                self.by_member.edit(&self.hasher, |bound| *bound <= hash, |leaf, _| leaf.remove(hash, entry.member));
+                self.by_member.edit(&self.hasher, |bound| *bound <= hash, |leaf| leaf.remove(hash, entry.member));
             }
             place = runs.next();
         }
