@@ -1,7 +1,7 @@
 //! What commands for any type do to collections, packed and as trees: they go, expire, move and are copied whole, the record
 //! says so, and their memory comes back.
 
-use crate::harness::{SHARDS, TestServer, memory};
+use crate::harness::{SHARDS, TestServer, memory, request};
 
 /// A type, by the request that adds an element to `k`, and the one that counts them.
 struct Sample {
@@ -72,7 +72,8 @@ fn a_batch_on_one_key_is_answered_in_order() {
             if number % 20 == 0 {
                 requests.extend(request(&[b"GET", b"other"]));
                 requests.extend(request(&[b"LPUSH", b"k", b"element"]));
-                expected.extend(b"$4\r\ntext\r\n-WRONGTYPE Operation against a key holding the wrong kind of value\r\n");
+                expected
+                    .extend(b"$4\r\ntext\r\n-WRONGTYPE Operation against a key holding the wrong kind of value\r\n");
             }
         }
         assert_eq!(server.send(client, &requests), expected);

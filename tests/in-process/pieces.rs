@@ -114,3 +114,42 @@ fn hashes_come_in_pieces_too() {
         assert!(!distinct.contains(&"field-7".to_owned()) && !distinct.contains(&"value-7".to_owned()));
     }
 }
+
+/// Ranges of sorted sets come so too, from either end, with scores and without.
+#[test]
+fn ranges_of_sorted_sets_come_in_pieces_too() {
+    let (mut server, client, other) = server();
+    let members: Vec<String> = (0..MEMBERS).map(|number| format!("member-{number}")).collect();
+    for (number, member) in members.iter().enumerate() {
+        server.run(other, &["ZADD", "z", &number.to_string(), member]);
+    }
+    let (first, last) = (100, MEMBERS - 200);
+    let forward: Vec<&str> = members[first..=last].iter().map(String::as_str).collect();
+    let backward: Vec<&str> = forward.iter().rev().copied().collect();
+    for (request, wanted) in [
+        (format!("ZRANGE z {first} {last}"), &forward),
+        (format!("ZREVRANGE z {} {}", MEMBERS - 1 - last, MEMBERS - 1 - first), &backward),
+        (format!("ZRANGEBYSCORE z {first} {last}"), &forward),
+        (format!("ZREVRANGEBYSCORE z {last} ({}", first - 1), &backward),
+        (format!("ZRANGE z +inf {first} BYSCORE REV LIMIT 199 {MEMBERS}"), &backward),
+    ] {
+        server.feed(client, format!("{request}\r\n").as_bytes());
+        assert_eq!(server.executor.flow(client), Flow::Waiting, "{request}");
+        assert_eq!(server.run(other, &["ZREM", "z", forward[0]]), ":1\r\n");
+        let bytes = server.replies(client);
+        assert_eq!(&Reply::read(&mut &bytes[..]).expect("a whole reply").texts(), wanted, "{request}");
+        server.run(other, &["ZADD", "z", &first.to_string(), forward[0]]);
+    }
+    let scored: Vec<String> = (first..=last).flat_map(|number| [members[number].clone(), number.to_string()]).collect();
+    server.feed(client, format!("ZRANGE z {first} {last} WITHSCORES\r\n").as_bytes());
+    let bytes = server.replies(client);
+    assert_eq!(Reply::read(&mut &bytes[..]).expect("a whole reply").texts(), scored);
+    server.run(client, &["HELLO", "3"]);
+    server.feed(client, format!("ZRANGE z {first} {last} WITHSCORES\r\n").as_bytes());
+    let bytes = server.replies(client);
+    let pairs: Vec<String> = (first..=last)
+        .map(|number| format!("*2\r\n${}\r\n{}\r\n,{number}\r\n", members[number].len(), members[number]))
+        .collect();
+    let head = format!("*{}\r\n", last - first + 1);
+    assert!(bytes == format!("{head}{}", pairs.concat()).as_bytes());
+}

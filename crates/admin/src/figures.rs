@@ -16,12 +16,23 @@ pub struct WorkerFigures {
     pub evicted_keys: Counter,
     /// Effects applied.
     pub changes: Counter,
+    /// Longest time between two looks at the sockets and the mailbox.
+    pub longest_turn_ns: Counter,
+    /// The most processor time in between, with what little went before.
+    pub longest_turn_cpu_ns: Counter,
 }
 
 impl WorkerFigures {
     /// Figures at zero beside these statistics.
     pub fn new(stats: Arc<WorkerStats>) -> Self {
-        Self { stats, expired_keys: Counter::default(), evicted_keys: Counter::default(), changes: Counter::default() }
+        Self {
+            stats,
+            expired_keys: Counter::default(),
+            evicted_keys: Counter::default(),
+            changes: Counter::default(),
+            longest_turn_ns: Counter::default(),
+            longest_turn_cpu_ns: Counter::default(),
+        }
     }
 }
 
@@ -71,6 +82,11 @@ impl Figures {
     /// Adds up one figure of all workers.
     pub fn sum(&self, figure: impl Fn(&WorkerFigures) -> u64) -> u64 {
         self.workers.iter().map(|worker| figure(worker)).fold(0, u64::wrapping_add)
+    }
+
+    /// The greatest of one figure of all workers.
+    pub fn max(&self, figure: impl Fn(&WorkerFigures) -> u64) -> u64 {
+        self.workers.iter().map(|worker| figure(worker)).max().unwrap_or(0)
     }
 
     /// Adds up one figure of all workers' statistics.
@@ -126,7 +142,9 @@ impl Figures {
     pub fn reset(&self, used_bytes: u64) {
         for worker in &self.workers {
             worker.stats.reset();
-            [&worker.expired_keys, &worker.evicted_keys].into_iter().for_each(Counter::reset);
+            [&worker.expired_keys, &worker.evicted_keys, &worker.longest_turn_ns, &worker.longest_turn_cpu_ns]
+                .into_iter()
+                .for_each(Counter::reset);
         }
         self.peak_bytes.store(used_bytes, Ordering::Relaxed);
         self.samples.lock().clear();

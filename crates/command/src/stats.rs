@@ -49,6 +49,14 @@ impl Counter {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
     }
 
+    /// Has it be at least this; only the owning worker may.
+    #[inline]
+    pub fn raise(&self, value: u64) {
+        if value > self.0.load(Ordering::Relaxed) {
+            self.0.store(value, Ordering::Relaxed);
+        }
+    }
+
     /// The present value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

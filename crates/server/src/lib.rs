@@ -21,5 +21,6 @@ pub mod socket;
 pub mod strangers;
 mod sync;
 mod turn;
+mod turn_clock;
 pub mod upkeep;
 pub mod worker;

@@ -18,6 +18,7 @@ use crate::executor::{Executor, Flow, Shared};
 use crate::mailbox::Mailbox;
 use crate::socket::Socket;
 use crate::strangers::Stranger;
+use crate::turn_clock::TurnClock;
 use crate::upkeep::Upkeep;
 use admin::WorkerFigures;
 use base::{Lsn, UnixMs};
@@ -115,6 +116,7 @@ pub struct Worker {
     /// Connections that take more than was sent to them in this turn.
     unfinished: Vec<usize>,
     inspected_at: UnixMs,
+    clock: TurnClock,
     stopping: bool,
 }
 
@@ -145,6 +147,7 @@ impl Worker {
             durable: Lsn(0),
             unfinished: Vec::new(),
             inspected_at: 0,
+            clock: TurnClock::default(),
             stopping: false,
         }
     }
@@ -180,6 +183,7 @@ impl Worker {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 result => result?,
             }
+            self.clock.begin(self.stats.now());
             self.begin_turn();
             for event in &events {
                 if event.token() == MAILBOX {
@@ -231,6 +235,7 @@ impl Worker {
                 self.inspected_at = self.executor.now();
                 self.inspect();
             }
+            self.clock.end(self.stats.now(), &self.figures);
         }
         Ok(())
     }

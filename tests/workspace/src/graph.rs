@@ -8,9 +8,10 @@ use std::fs;
 const LAYERS: [(&str, u8); 32] = [
     ("base", 0),
     ("vfs", 1),
-    ("codec", 1),
     ("proto", 1),
     ("value", 1),
+    // Its dictionaries are files.
+    ("codec", 2),
     ("engine", 2),
     ("plex", 2),
     ("push", 2),

@@ -302,6 +302,8 @@ pub(super) fn stats(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "instantaneous_output_kbps", kilobytes(rates.output_bytes));
     line(text, "instantaneous_input_repl_kbps", "0.00");
     line(text, "instantaneous_output_repl_kbps", "0.00");
+    line(text, "longest_turn_usec", figures.max(|worker| worker.longest_turn_ns.get()) / 1000);
+    line(text, "longest_turn_cpu_usec", figures.max(|worker| worker.longest_turn_cpu_ns.get()) / 1000);
     line(text, "rejected_connections", clients.rejected());
     zeros(text, &["sync_full", "sync_partial_ok", "sync_partial_err"]);
     line(text, "expired_keys", figures.sum(|worker| worker.expired_keys.get()));

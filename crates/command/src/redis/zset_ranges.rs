@@ -5,6 +5,7 @@ use super::zset_reply;
 use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
+use std::ops;
 use types::zset::{Entry, LexEnd, Limit, NewSet, Range, View, parse_score_end};
 
 /// The rows of this family.
@@ -37,6 +38,9 @@ const SORT_BY: Argument =
 const REV: Argument = Argument::word("rev", "REV").optional();
 const LIMIT: Argument =
     Argument::block("limit", &[Argument::integer("offset"), Argument::integer("count")]).after("LIMIT").optional();
+
+/// So few entries are written without a second look at the key, which a reply in pieces takes.
+const WRITTEN_AT_ONCE_MAX: u64 = 128;
 
 /// By what a range is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,15 +112,43 @@ impl<'a> Asked<'a> {
         Ok(Self { range: range(ctx, by, ends, is_reversed)?, limit, is_reversed, with_scores })
     }
 
-    /// The entries it asks for, with their number.
-    fn of<'v>(&self, view: &View<'v>) -> (u64, impl Iterator<Item = Entry<'v>> + use<'v>) {
+    /// Where the entries are that it asks for.
+    fn places(&self, view: &View<'_>) -> Places {
         let ranks = self.limit.of(self.range.ranks(view, self.is_reversed), self.is_reversed, view);
-        let count = ranks.end.saturating_sub(ranks.start);
+        Places { ranks, is_reversed: self.is_reversed }
+    }
+}
+
+/// Ranks in the order in which they are given.
+struct Places {
+    ranks: ops::Range<u64>,
+    is_reversed: bool,
+}
+
+impl Places {
+    fn len(&self) -> u64 {
+        self.ranks.end.saturating_sub(self.ranks.start)
+    }
+
+    /// Some of them, counted from the first that is given.
+    fn part(&self, part: ops::Range<usize>) -> Self {
+        let ops::Range { start, end } = self.ranks;
+        let (from, to) = (part.start as u64, part.end as u64);
+        let ranks = match self.is_reversed {
+            false => start.saturating_add(from)..start.saturating_add(to).min(end),
+            true => end.saturating_sub(to).max(start)..end.saturating_sub(from),
+        };
+        Self { ranks, is_reversed: self.is_reversed }
+    }
+
+    /// The entries there.
+    fn of<'v>(&self, view: &View<'v>) -> impl Iterator<Item = Entry<'v>> + use<'v> {
+        let count = self.len();
         // One of the two is empty.
         let (forward, backward) = if self.is_reversed { (0, count) } else { (count, 0) };
-        let forward = (forward > 0).then(|| view.forward(ranks.start)).into_iter().flatten();
-        let backward = (backward > 0).then(|| view.backward(ranks.end.saturating_sub(1))).into_iter().flatten();
-        (count, forward.chain(backward).take(count as usize))
+        let forward = (forward > 0).then(|| view.forward(self.ranks.start)).into_iter().flatten();
+        let backward = (backward > 0).then(|| view.backward(self.ranks.end.saturating_sub(1))).into_iter().flatten();
+        forward.chain(backward).take(count as usize)
     }
 }
 
@@ -143,14 +175,19 @@ fn range<'a>(ctx: &Ctx<'a>, by: By, first: usize, is_reversed: bool) -> Result<R
 fn read(ctx: &mut Ctx<'_>, form: &Form) -> Result<(), Stop> {
     let asked = Asked::parse(ctx, form)?;
     let key = ctx.key(1);
-    match types::zset::read(ctx.ks, &key)? {
-        None => ctx.reply.array(0),
-        Some(view) => {
-            let (count, entries) = asked.of(&view);
-            zset_reply::entries(ctx.reply, count, asked.with_scores, entries)?;
-        }
+    let Some(view) = types::zset::read(ctx.ks, &key)? else {
+        ctx.reply.array(0);
+        return Ok(());
+    };
+    let (places, with_scores) = (asked.places(&view), asked.with_scores);
+    let count = places.len();
+    zset_reply::header(ctx.reply, count, with_scores);
+    if count <= WRITTEN_AT_ONCE_MAX {
+        return zset_reply::rows(ctx.reply, with_scores, places.of(&view));
     }
-    Ok(())
+    ctx.reply_elements(&key, 0..count as usize, move |_, stored, part, reply| {
+        places.part(part).of(&View::of(stored)).for_each(|entry| zset_reply::row(reply, with_scores, &entry));
+    })
 }
 
 static ZRANGE: CommandSpec = CommandSpec {
@@ -312,7 +349,7 @@ fn zrangestore(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let (to, from) = (ctx.key(1), ctx.key(2));
     let entries: NewSet = match types::zset::read(ctx.ks, &from)? {
         None => NewSet::new(),
-        Some(view) => asked.of(&view).1.map(|entry| (entry.score, entry.member.to_vec())).collect(),
+        Some(view) => asked.places(&view).of(&view).map(|entry| (entry.score, entry.member.to_vec())).collect(),
     };
     let is_there = types::zset::is_there(ctx.ks, &to)?;
     let stored = types::zset::store(ctx.ks, &to, is_there, &entries, "zrangestore");

@@ -14,19 +14,41 @@ pub(super) fn entries<'e>(
     with_scores: bool,
     entries: impl Iterator<Item = Entry<'e>>,
 ) -> Result<(), Stop> {
-    if with_scores && reply.protocol() == Protocol::Resp3 {
-        return pairs(reply, count, entries);
-    }
-    let parts = if with_scores { 2 } else { 1 };
+    header(reply, count, with_scores);
+    rows(reply, with_scores, entries)
+}
+
+/// What stands before so many [`rows`].
+pub(super) fn header(reply: &mut ReplyBuffer, count: u64, with_scores: bool) {
+    let parts = if with_scores && reply.protocol() != Protocol::Resp3 { 2 } else { 1 };
     reply.array(count.saturating_mul(parts) as usize);
-    for entry in entries {
-        reply.bulk(entry.member);
-        if with_scores {
-            reply.double(entry.score);
-        }
-        check_reply(reply)?;
+}
+
+/// The members behind a [`header`].
+///
+/// # Errors
+/// The reply has grown too long.
+pub(super) fn rows<'e>(
+    reply: &mut ReplyBuffer,
+    with_scores: bool,
+    mut entries: impl Iterator<Item = Entry<'e>>,
+) -> Result<(), Stop> {
+    entries.try_for_each(|entry| {
+        row(reply, with_scores, &entry);
+        check_reply(reply)
+    })
+}
+
+/// One member.
+pub(super) fn row(reply: &mut ReplyBuffer, with_scores: bool, entry: &Entry<'_>) {
+    if !with_scores {
+        return reply.bulk(entry.member);
     }
-    Ok(())
+    if reply.protocol() == Protocol::Resp3 {
+        return pair(reply, entry);
+    }
+    reply.bulk(entry.member);
+    reply.double(entry.score);
 }
 
 /// A pair for each member.
@@ -36,14 +58,17 @@ pub(super) fn entries<'e>(
 pub(super) fn pairs<'e>(
     reply: &mut ReplyBuffer,
     count: u64,
-    entries: impl Iterator<Item = Entry<'e>>,
+    mut entries: impl Iterator<Item = Entry<'e>>,
 ) -> Result<(), Stop> {
     reply.array(count as usize);
-    for entry in entries {
-        reply.array(2);
-        reply.bulk(entry.member);
-        reply.double(entry.score);
-        check_reply(reply)?;
-    }
-    Ok(())
+    entries.try_for_each(|entry| {
+        pair(reply, &entry);
+        check_reply(reply)
+    })
+}
+
+fn pair(reply: &mut ReplyBuffer, entry: &Entry<'_>) {
+    reply.array(2);
+    reply.bulk(entry.member);
+    reply.double(entry.score);
 }

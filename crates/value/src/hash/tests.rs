@@ -244,7 +244,7 @@ fn a_candidate_is_the_cell_with_the_tag() {
     for number in 0..30u32 {
         let (field, value) = (number.to_be_bytes(), vec![b'v'; if number == 7 { 300 } else { number as usize }]);
         let position = Position::of(&hasher, &field);
-        assert!(!tags.contains(&position.tag()) == leaf.candidate(position).is_empty());
+        assert_ne!(tags.contains(&position.tag()), leaf.candidate(position).is_empty());
         let cell = Cell { field: &field, value: &value, expire_at: None };
         leaf.push(position, &cell);
         let mut packed = vec![0; cell.packed_len()];

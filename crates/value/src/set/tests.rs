@@ -113,7 +113,7 @@ fn a_candidate_is_the_member_with_the_tag() {
     for number in 0..30u8 {
         let member = vec![number; if number == 7 { 300 } else { 1 + usize::from(number) }];
         let position = Position::of(&hasher, &member);
-        assert!(!tags.contains(&position.tag()) == leaf.candidate(position).is_empty());
+        assert_ne!(tags.contains(&position.tag()), leaf.candidate(position).is_empty());
         leaf.push(position, &member);
         if tags.insert(position.tag()) {
             // A long one has its length before it.

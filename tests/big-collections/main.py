@@ -1,0 +1,185 @@
+"""Huge collections beside clients of other keys: whatever is done to ten million elements, nobody else waits.
+
+Usage: main.py HOST PORT PASSWORD PID ELEMENTS. The server is to be fresh and to have two workers or more.
+
+A command of another client waits for what its worker does at the moment: a turn of the worker's loop, and in the next turn
+for what is read before it. The server keeps the longest turn (INFO stats, `longest_turn_cpu_usec` by the clock of the
+worker's thread, so that other programs do not count), which is set back before each step and judged behind it: two turns
+may take TURNS_MS_MAX. What a client beside really waits is shown next to it, and what the machine adds to that.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "bad-input"))
+
+from canary import Canary
+from resp import Connection, request
+from suite import Server
+
+# targets.md: no command of another client waits longer inside the server; and the same while a checkpoint is taken.
+WAIT_US_MAX = 2000
+SAVING_WAIT_US_MAX = 5000
+
+MEMBERS_PER_COMMAND = 20
+# The writer is a client as others are: a worker's turn is not to be long for what he sends at once.
+COMMANDS_IN_FLIGHT = 4
+# A part of the collection that is ranged over.
+PART = 100_000
+SCAN_COUNT = 1000
+SECONDS_MAX = 600
+
+
+class Work(Connection):
+    """The connection that does the heavy work."""
+
+    def __init__(self, server):
+        super().__init__(server, seconds=SECONDS_MAX)
+
+    def pipeline(self, requests):
+        """Sends the requests, few at a time, and drops their replies, of which each is one line."""
+        in_flight = 0
+        for one in requests:
+            if in_flight == COMMANDS_IN_FLIGHT:
+                self.reply()
+                in_flight -= 1
+            self.send(one)
+            in_flight += 1
+        for _ in range(in_flight):
+            self.reply()
+
+    def count(self, *words):
+        """How many elements the array or set has that is the reply; they are dropped, and hold no line ends."""
+        self.send(request(*words))
+        count = int(self._line()[1:])
+        self._skip_lines(2 * count)
+        return count
+
+    def scan(self, command, key):
+        """How many elements a walk over the key finds."""
+        cursor, found = b"0", 0
+        while True:
+            self.send(request(command, key, cursor, "COUNT", SCAN_COUNT))
+            self._skip_lines(2)
+            cursor, count = self._line(), int(self._line()[1:])
+            self._skip_lines(2 * count)
+            found += count
+            if cursor == b"0":
+                return found
+
+    def _skip_lines(self, count):
+        """Drops so many lines."""
+        while (here := self.buffer.count(b"\n")) < count:
+            count -= here
+            self.buffer = b""
+            self._fill()
+        self.buffer = self.buffer.split(b"\n", count)[-1]
+
+
+def added(command, key, numbers):
+    """Requests that add so many members."""
+    for first in range(0, numbers, MEMBERS_PER_COMMAND):
+        members = range(first, min(first + MEMBERS_PER_COMMAND, numbers))
+        if command == "ZADD":
+            yield request(command, key, *(word for number in members for word in (number * 7919 % numbers, f"member:{number}")))
+        else:
+            yield request(command, key, *(f"member:{number}" for number in members))
+
+
+class Steps:
+    """Runs one step after the other, each beside a canary, and prints a table with a check a line."""
+
+    def __init__(self, server, elements):
+        self.server, self.elements = server, elements
+        self.failed = False
+        print(f"   {elements} elements; us: longest turn by the thread's clock, by the wall; ms: longest wait of a client beside", flush=True)
+
+    def run(self, name, work, limit_us=WAIT_US_MAX):
+        """One step. `work` gives what it found, and what it should have."""
+        with Connection(self.server) as connection:
+            connection.call("CONFIG", "RESETSTAT")
+        start = time.monotonic()
+        with Canary(self.server) as canary:
+            found, wanted = work()
+        seconds = time.monotonic() - start
+        cpu, wall = (int(self.server.info("stats", field)) for field in ("longest_turn_cpu_usec", "longest_turn_usec"))
+        print(f"   {name:<40} {seconds:7.1f} s {cpu:9} us {wall:9} us {canary.worst_ms():9.1f} ms", flush=True)
+        problem = None
+        if found != wanted:
+            problem = f"found {found}, not {wanted}"
+        elif canary.errors:
+            problem = f"the client beside got {canary.errors[0]}"
+        elif 2 * cpu > limit_us:
+            problem = f"two turns of {cpu} us are more than {limit_us} us"
+        print(f"ok - {name}" if problem is None else f"not ok - {name}: {problem}", flush=True)
+        self.failed |= problem is not None
+
+
+def main():
+    host, port, password, pid, elements = sys.argv[1:]
+    server, elements = Server(host, port, password, pid), int(elements)
+    steps, work = Steps(server, elements), Work(server)
+    part = min(PART, elements // 2)
+
+    def grow(command, key):
+        def grow_it():
+            work.pipeline(added(command, key, elements))
+            return work.call("SCARD" if command == "SADD" else "ZCARD", key), elements
+
+        return grow_it
+
+    def counted(wanted, *words):
+        return lambda: (work.count(*words), wanted)
+
+    def called(wanted, *words):
+        return lambda: (work.call(*words), wanted)
+
+    def save_under_writes():
+        work.call("BGSAVE")
+        number = 0
+        while b"rdb_bgsave_in_progress:1" in work.call("INFO", "persistence"):
+            work.pipeline(request("ZADD", "zset", number + turn, f"member:{(number + turn) * 6007 % elements}") for turn in range(200))
+            number += 200
+        return b"rdb_last_bgsave_status:ok" in work.call("INFO", "persistence"), True
+
+    def expire():
+        work.call("PEXPIRE", "zset", 1)
+        deadline = time.monotonic() + SECONDS_MAX
+        while work.call("DBSIZE") > others and time.monotonic() < deadline:
+            time.sleep(0.05)
+        # What is freed in the background is freed beside the canary too.
+        time.sleep(1)
+        return work.call("EXISTS", "zset"), 0
+
+    def flush():
+        work.call("FLUSHDB")
+        time.sleep(1)
+        return work.call("EXISTS", "set", "zset"), 0
+
+    with Canary(server):
+        time.sleep(0.5)
+    others = work.call("DBSIZE")
+
+    steps.run("SADD grows a set", grow("SADD", "set"))
+    steps.run("ZADD grows a sorted set", grow("ZADD", "zset"))
+    steps.run("SMEMBERS", counted(elements, "SMEMBERS", "set"))
+    steps.run("SSCAN over all", lambda: (work.scan("SSCAN", "set") >= elements, True))
+    steps.run("ZRANGE 0 -1", counted(elements, "ZRANGE", "zset", 0, -1))
+    steps.run("ZREVRANGE 0 -1 WITHSCORES", counted(2 * elements, "ZREVRANGE", "zset", 0, -1, "WITHSCORES"))
+    steps.run("ZRANGEBYSCORE -inf +inf", counted(elements, "ZRANGEBYSCORE", "zset", "-inf", "+inf"))
+    steps.run("ZSCAN over all", lambda: (work.scan("ZSCAN", "zset") >= 2 * elements, True))
+    steps.run("ZRANGE of a part", counted(part, "ZRANGE", "zset", elements // 3, elements // 3 + part - 1))
+    steps.run("ZRANGEBYSCORE LIMIT", counted(part, "ZRANGEBYSCORE", "zset", elements // 3, "+inf", "LIMIT", 0, part))
+    steps.run("BGSAVE under ZADD", save_under_writes, SAVING_WAIT_US_MAX)
+    steps.run("DEL of a set", called(1, "DEL", "set"))
+    steps.run("UNLINK of a sorted set", called(1, "UNLINK", "zset"))
+    steps.run("ZADD grows a sorted set again", grow("ZADD", "zset"))
+    steps.run("expiration of a sorted set", expire)
+    steps.run("SADD grows a set again", grow("SADD", "set"))
+    steps.run("FLUSHDB", flush)
+    return 1 if steps.failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

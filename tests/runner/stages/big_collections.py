@@ -1,0 +1,32 @@
+"""Huge collections: they grow, are read, ranged over, saved and deleted, and no client of other keys waits; see
+tests/big-collections/.
+
+The long form has ten million elements.
+"""
+
+from job import ROOT, Job, Stage
+from servers import Server
+
+HOME = ROOT / "tests" / "big-collections"
+IN_TEST = 500_000
+IN_FULL = 10_000_000
+SECONDS_MAX = 1800
+
+
+def watch(job, elements):
+    """A server of two workers, and all steps with so many elements."""
+    with Server("onggi", options=[("workers", 2)]) as server:
+        job.command(["python3", "main.py", "127.0.0.1", server.port, "", server.process.pid, elements], name=f"{elements} elements",
+                    cwd=HOME, timeout=SECONDS_MAX, counts=True)
+        job.check("the server lives", None if server.alive() else f"it ended with {server.process.returncode}")
+
+
+def run(job: Job):
+    watch(job, IN_TEST)
+
+
+def pieces(_job):
+    return [("ten million", lambda job: watch(job, IN_FULL))]
+
+
+STAGE = Stage("big-collections", "clients of other keys while a set and a sorted set of ten million elements are used", run, pieces, measures=True)
