@@ -20,6 +20,11 @@ impl Big {
         Self { tree: Tree::new(), hasher: hasher.clone() }
     }
 
+    /// A set without members that has them in the same order.
+    pub fn empty_alike(&self) -> Self {
+        Self::new(&self.hasher)
+    }
+
     /// How many members.
     #[inline]
     pub fn len(&self) -> usize {
@@ -75,7 +80,7 @@ impl Big {
     }
 
     /// Adds the member unless it is there.
-    pub(super) fn add(&mut self, member: &[u8]) {
+    pub fn add(&mut self, member: &[u8]) {
         let position = Position::of(&self.hasher, member);
         self.tree.edit(
             &self.hasher,
