@@ -1,7 +1,34 @@
 //! Compression of values.
 //!
-//! [`lzf`] is the format of liblzf, which RDB files carry.
+//! ```text
+//!  value --Workspace::encode(Method)--> header | payload        stored: codec, length, dictionary
+//!                             |
+//!             lzf   lz4   zstd   zstd with an Encoder
+//!                                     ^
+//!  samples --Classes, train--> Dictionaries: one file each, durable before first use, leases
+//! ```
+//!
+//! C1. A value is stored compressed only if that is shorter, header included.
+//! C2. Whatever bytes are decoded, the answer is the value of the promised length or an error, and the memory taken is in
+//!     proportion to what the bytes can stand for.
+//! C3. From value to value nothing is allocated but what the output grows by: a thread keeps a [`Workspace`].
+//!
+//! [`lzf`] is of use by itself: RDB files hold strings in it.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod dictionaries;
+pub mod dictionary;
+mod error;
+mod lz4;
 pub mod lzf;
+#[cfg(test)]
+mod samples;
+pub mod stored;
+mod workspace;
+pub mod zstd;
+
+pub use dictionaries::{Dictionaries, Encoder, Lease, Reader};
+pub use dictionary::{Dictionary, DictionaryNumber};
+pub use error::CodecError;
+pub use workspace::{Method, Workspace};
