@@ -61,7 +61,7 @@ impl Steps {
         let (set, place) = self.at;
         let Some(walked) = walked.get(set).map(of) else { return false };
         let others: Vec<View<'_>> = others.iter().map(of).collect();
-        let members = (LOOKUPS / others.len().saturating_add(1)).max(1);
+        let members = LOOKUPS.checked_div(others.len().saturating_add(1)).unwrap_or(1).max(1);
         for member in walked.iter_from(place).take(members) {
             let is_wanted = match self.operation {
                 Operation::Intersection => others.iter().all(|set| set.contains_member(member)),

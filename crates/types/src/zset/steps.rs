@@ -60,7 +60,7 @@ impl Steps {
         let (walked, others) = self.operands.split_at(self.walked);
         let (set, place) = self.at;
         let Some(walked) = walked.get(set) else { return false };
-        let members = (LOOKUPS / others.len().saturating_add(1)).max(1);
+        let members = LOOKUPS.checked_div(others.len().saturating_add(1)).unwrap_or(1).max(1);
         walked.each(place..place.saturating_add(members), |score, member| {
             let joined = match operation {
                 Operation::Union => match View::Big(made).score(member) {
