@@ -100,8 +100,11 @@ impl Big {
     }
 
     fn remove(&mut self, range: Range<u64>) {
-        let Some((leaf, offset)) = self.tree.at(range.start).filter(|_| !range.is_empty()) else { return };
         let count = range.end - range.start;
+        if count == 1 {
+            return self.tree.edit_at(&(), range.start, |leaf, offset| leaf.remove(offset..offset + 1));
+        }
+        let Some((leaf, offset)) = self.tree.at(range.start).filter(|_| count > 0) else { return };
         match count <= (leaf.count() - offset) as u64 {
             true => self.tree.edit_at(&(), range.start, |leaf, offset| leaf.remove(offset..offset + count as usize)),
             false => drop(self.tree.remove_range(&(), range)),
