@@ -116,6 +116,11 @@ impl Big {
         self.tree.memory_bytes()
     }
 
+    /// See [`crate::Big::content_bytes`].
+    pub fn content_bytes(&self) -> usize {
+        self.tree.content_bytes()
+    }
+
     /// See [`crate::Big::write_changes`]: the first number is the index to go on from.
     pub fn write_changes(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
         let full = out.len().saturating_add(budget);

@@ -112,6 +112,11 @@ impl Big {
         self.tree.memory_bytes()
     }
 
+    /// See [`crate::Big::content_bytes`].
+    pub fn content_bytes(&self) -> usize {
+        self.tree.content_bytes()
+    }
+
     /// See [`crate::Big::write_changes`]. Progress is the cursor of [`Big::scan`].
     pub fn write_changes(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
         let end = out.len().saturating_add(budget);

@@ -39,6 +39,11 @@ impl Big {
         self.by_score.memory_bytes() + self.by_member.memory_bytes()
     }
 
+    /// See [`crate::Big::content_bytes`].
+    pub fn content_bytes(&self) -> usize {
+        self.by_score.content_bytes()
+    }
+
     /// See [`crate::Big::write_changes`]. Goes on by rank.
     pub fn write_changes(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
         let end = out.len().saturating_add(budget.max(1));
