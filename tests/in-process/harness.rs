@@ -1,7 +1,9 @@
 //! A server of one worker without sockets, driven by a clock of the test.
 
 use crate::reply::Reply;
-use admin::{About, Apply, CommandLog, Configuration, Figures, LatencyMonitor, ShutdownRequest, WorkerFigures};
+use admin::{
+    About, Apply, CommandLog, Configuration, Explanations, Figures, LatencyMonitor, ShutdownRequest, WorkerFigures,
+};
 use base::clock::ManualClock;
 use base::random::SeededEntropy;
 use base::{Clock, Entropy, Lsn, Rng, UnixMs};
@@ -147,6 +149,7 @@ impl TestServer {
                 .with(Arc::new(figures))
                 .with(shared.latency.clone())
                 .with(shared.log.clone())
+                .with(Arc::new(Explanations::default()))
                 .with::<Arc<dyn Observer>>(shared.log.clone())
                 .with(shared.store.clone())
                 .with(Clients::new(&shared.table))
@@ -238,7 +241,8 @@ impl TestServer {
                 self.executor.run_batch();
             }
             let piece = self.written(client);
-            if piece.is_empty() {
+            let is_held = self.executor.connection(client).is_some_and(|connection| !connection.reply.is_empty());
+            if piece.is_empty() && is_held {
                 break;
             }
             bytes.extend(piece);

@@ -4,6 +4,7 @@
 mod checkpoint;
 mod clocks;
 mod collections;
+mod explain;
 mod fake_log;
 mod harness;
 mod key_waits;

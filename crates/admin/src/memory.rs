@@ -1,5 +1,6 @@
 //! MEMORY: what memory is used for.
 
+use crate::explain_rows::MEMORY_EXPLAIN;
 use crate::{About, Figures, about, reply_help};
 use command::clients::Clients;
 use command::spec::{Argument, Docs, KeyFlags, KeySpec};
@@ -28,6 +29,7 @@ static MEMORY: CommandSpec = CommandSpec {
     },
     run: Run::Container(&[
         &MEMORY_DOCTOR,
+        &MEMORY_EXPLAIN,
         &MEMORY_HELP,
         &MEMORY_MALLOC_STATS,
         &MEMORY_PURGE,
@@ -386,6 +388,8 @@ fn memory_help(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             "MEMORY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
             "DOCTOR",
             "    Say what is unusual about memory.",
+            "EXPLAIN [PREFIX <prefix>] [DEPTH <parts>] [SEPARATOR <byte>]",
+            "    Give what keys cost, by their prefixes. A command of this server alone.",
             "MALLOC-STATS",
             "    Give the bytes used by each kind of memory, as text.",
             "PURGE",

@@ -1,6 +1,8 @@
 //! The server group without a server: requests through the command table and a real store, replies as bytes.
 
-use admin::{About, Apply, CommandLog, Configuration, Figures, LatencyMonitor, ShutdownRequest, WorkerFigures};
+use admin::{
+    About, Apply, CommandLog, Configuration, Explanations, Figures, LatencyMonitor, ShutdownRequest, WorkerFigures,
+};
 use base::clock::ManualClock;
 use base::random::SeededEntropy;
 use command::call::{Observer, call};
@@ -94,6 +96,7 @@ impl Server {
             .with(About::new(&mut base::Rng::new(3), START, None))
             .with(Arc::new(CommandLog::new(&settings, latency.clone())))
             .with(latency)
+            .with(Arc::new(Explanations::default()))
             .with(ShutdownRequest::new(move || stop.store(true, Ordering::Relaxed)))
             .with(Configuration::new(settings, Box::new(Refusing)));
         let session = Session::of(client, true);

@@ -1,6 +1,7 @@
-//! CRC-32C (Castagnoli), the checksum of every file format of ours, by the processor's instruction where there is one.
+//! CRC-32C (Castagnoli), the checksum of every file format of ours, by the processor's instruction where there is one; and
+//! the CRC-64 of Redis' RDB files.
 
-use crc_fast::CrcAlgorithm::Crc32Iscsi;
+use crc_fast::CrcAlgorithm::{Crc32Iscsi, Crc64Redis};
 
 /// The checksum of one slice.
 #[inline]
@@ -35,6 +36,33 @@ impl Default for Crc32c {
     }
 }
 
+/// The checksum of RDB files and DUMP payloads, over several slices: CRC-64 with the polynomial of Jones.
+pub struct Crc64Rdb(crc_fast::Digest);
+
+impl Crc64Rdb {
+    /// An empty checksum.
+    pub fn new() -> Self {
+        Self(crc_fast::Digest::new(Crc64Redis))
+    }
+
+    /// Adds the bytes.
+    pub fn update(&mut self, bytes: &[u8]) -> &mut Self {
+        self.0.update(bytes);
+        self
+    }
+
+    /// The checksum of everything added so far.
+    pub fn finish(&self) -> u64 {
+        self.0.finalize()
+    }
+}
+
+impl Default for Crc64Rdb {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,5 +72,11 @@ mod tests {
     fn check_value() {
         assert_eq!(crc32c(b"123456789"), 0xE306_9283);
         assert_eq!(Crc32c::new().update(b"1234").update(b"56789").finish(), 0xE306_9283);
+    }
+
+    /// The check value that Redis' own implementation names.
+    #[test]
+    fn check_value_of_rdb() {
+        assert_eq!(Crc64Rdb::new().update(b"1234").update(b"56789").finish(), 0xE9C6_D914_C4B8_D9CA);
     }
 }

@@ -23,6 +23,14 @@ pub fn len(value: u64) -> usize {
 /// encoding (so that equal values have equal bytes).
 #[inline]
 pub fn take(bytes: &mut &[u8]) -> Option<u64> {
+    if let [byte @ 0..0x80, rest @ ..] = *bytes {
+        *bytes = rest;
+        return Some(u64::from(*byte));
+    }
+    take_long(bytes)
+}
+
+fn take_long(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for (index, &byte) in bytes.iter().enumerate().take(MAX_LEN) {
         let bits = u64::from(byte & 0x7f);

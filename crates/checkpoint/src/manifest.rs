@@ -48,7 +48,7 @@ pub struct SetInfo {
     pub created_ms: UnixMs,
     /// From where the log leads on from it; `None` when the log was off.
     pub log_from: Option<Lsn>,
-    /// Its files by number.
+    /// Its files by number. None in the set that stands for the empty beginning of a log; see [`Manifest::beginning`].
     pub files: Vec<FileInfo>,
 }
 
@@ -104,6 +104,22 @@ impl Manifest {
         self.parents.insert(0, (self.history, last));
         self.parents.truncate(PARENTS_MAX);
         self.history = history;
+    }
+
+    /// The state before the log's first record, as a set of no files: a log that is on and has no set yet began with nothing.
+    /// Beside the first checkpoint it is what an older checkpoint is beside later ones, a way back to before a FLUSHALL.
+    pub fn beginning(&self) -> Option<SetInfo> {
+        let LogState { on, since, since_ms } = self.log;
+        let history =
+            self.parents.iter().rev().find(|(_, last)| since < *last).map_or(self.history, |(history, _)| *history);
+        (on && self.sets.is_empty()).then(|| SetInfo {
+            set: SetId(0),
+            cut: since,
+            history,
+            created_ms: since_ms,
+            log_from: Some(since),
+            files: Vec::new(),
+        })
     }
 
     /// From where the log is needed: for the oldest set, or from its beginning when there is no set. `None` when no part
@@ -190,7 +206,7 @@ fn take_set(rest: &mut &[u8]) -> Option<SetInfo> {
         let (bytes, entries) = (varint::take(rest)?, varint::take(rest)?);
         Some(FileInfo { bytes, entries, crc: envelope::take_u32(rest)? })
     })?;
-    let possible = (1..=usize::from(crate::names::FILE_NUMBER_MAX) + 1).contains(&files.len());
+    let possible = files.len() <= usize::from(crate::names::FILE_NUMBER_MAX) + 1;
     possible.then_some(SetInfo { set, cut, history, created_ms, log_from, files })
 }
 

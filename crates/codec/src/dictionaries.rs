@@ -137,11 +137,13 @@ impl Dictionaries {
     /// # Errors
     /// When a file cannot be removed. All of them are forgotten then, and their files are found by the next start.
     pub fn remove_unneeded(&self) -> Result<Vec<DictionaryNumber>, CodecError> {
-        let last = self.last_number.lock();
+        let _files = self.last_number.lock();
         let mut removed = Vec::new();
         self.change(|known| {
+            // D3: not the last number given, whose file may not have come to be.
+            let newest = known.last_key_value().map(|(number, _)| *number);
             known.retain(|number, found| {
-                let needed = number.0.get() == *last || found.lease_count() > 0 || found.value_count() > 0;
+                let needed = Some(*number) == newest || found.lease_count() > 0 || found.value_count() > 0;
                 if !needed {
                     removed.push(Arc::clone(found));
                 }

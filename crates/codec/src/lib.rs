@@ -5,7 +5,7 @@
 //!                             |
 //!             lzf   lz4   zstd   zstd with an Encoder
 //!                                     ^
-//!  samples --Classes, train--> Dictionaries: one file each, durable before first use, leases
+//!  samples --Trainer--> Dictionaries: one file each, durable before first use, leases
 //! ```
 //!
 //! C1. A value is stored compressed only if that is shorter, header included.
@@ -25,6 +25,7 @@ pub mod lzf;
 #[cfg(test)]
 mod samples;
 pub mod stored;
+pub mod training;
 mod workspace;
 pub mod zstd;
 

@@ -252,6 +252,7 @@ impl Durability {
         }
         self.decide()?;
         let mut next = manifest.current().clone();
+        next.sets.extend(manifest.current().beginning());
         if let Some(sink) = &log
             && next.history != sink.log.history()
         {
@@ -320,7 +321,7 @@ impl State {
     /// Keeps figures about what the manifest names.
     pub(crate) fn look_at(&mut self, manifest: &ManifestFile) {
         let manifest = manifest.current();
-        self.sets = manifest.sets.len();
+        self.sets = manifest.sets.iter().filter(|set| !set.files.is_empty()).count();
         self.all_set_bytes = manifest.sets.iter().map(SetInfo::bytes).sum();
         let first = manifest.sets.first().map(|set| set.created_ms);
         self.restorable_since_ms = first.or(manifest.log.on.then_some(manifest.log.since_ms));

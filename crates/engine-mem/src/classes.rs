@@ -21,6 +21,9 @@ const ENTRY_BYTES_MIN: usize = 8;
 
 const EXACT_BYTES_MAX: usize = 512;
 
+/// Room for about four elements of 16 bytes; a list of a hundred elements of 8 bytes has 6 % at most.
+const ROOM_STEP_BYTES_MAX: usize = 64;
+
 const fn next_size(size: usize) -> usize {
     if size < EXACT_BYTES_MAX {
         return size + GRANULE_BYTES;
@@ -89,6 +92,29 @@ pub fn aligned_class_of(bytes: usize) -> u8 {
     class_of(bytes.next_multiple_of(8))
 }
 
+/// The steps in which slots of edited entries grow: a quarter to an eighth of the entry, at most [`ROOM_STEP_BYTES_MAX`].
+#[inline]
+fn room_step(bytes: usize) -> usize {
+    let quarter = 1 << (bytes | ENTRY_BYTES_MIN).ilog2() >> 2;
+    quarter.clamp(GRANULE_BYTES, ROOM_STEP_BYTES_MAX)
+}
+
+/// The class for an entry of this many bytes that is edited, so that an element more or less seldom moves it: the entry is
+/// copied into memory that no cache holds when it moves, and what it leaves is a hole. On average a sixteenth is unused.
+#[inline]
+pub fn roomy_class_of(bytes: usize) -> u8 {
+    class_of(bytes.next_multiple_of(room_step(bytes)).min(ENTRY_BYTES_MAX))
+}
+
+/// Whether an edited entry of this many bytes stays in a slot of the class: there is room, and at most a step more than
+/// [`roomy_class_of`] gives, so that one that grows and shrinks about a border stays where it is.
+#[inline]
+pub fn is_roomy(class: u8, bytes: usize) -> bool {
+    let step = room_step(bytes);
+    let most = (bytes.next_multiple_of(step) + step).min(ENTRY_BYTES_MAX);
+    (class_of(bytes)..=class_of(most)).contains(&class)
+}
+
 /// Bytes of a slot of the class.
 #[inline]
 pub fn slot_bytes(class: u8) -> usize {
@@ -115,6 +141,21 @@ mod tests {
             assert_eq!(slot_bytes(aligned_class_of(bytes)) % 8, 0, "alignment of {bytes}");
         }
         assert_eq!(slot_bytes((CLASS_COUNT - 1) as u8), ENTRY_BYTES_MAX);
+    }
+
+    /// Edited entries fit their slots, stay in them while they change by a step, and waste at most two steps.
+    #[test]
+    fn edited_entries_have_room_within_bounds() {
+        for bytes in 1..=ENTRY_BYTES_MAX {
+            let (class, step) = (roomy_class_of(bytes), room_step(bytes));
+            assert!(is_roomy(class, bytes), "{bytes} bytes do not fit where they are put");
+            assert!(step <= GRANULE_BYTES || step * 4 <= bytes, "steps of {step} for {bytes} bytes");
+            let widest = (0..CLASS_COUNT as u8).filter(|class| is_roomy(*class, bytes)).max().unwrap();
+            assert!(widest <= class_of((bytes + 2 * step).min(ENTRY_BYTES_MAX)), "{bytes} bytes keep too much");
+            if bytes + step <= ENTRY_BYTES_MAX && room_step(bytes + step) == step {
+                assert!(is_roomy(roomy_class_of(bytes + step), bytes), "{bytes} bytes after they were {step} more");
+            }
+        }
     }
 
     /// A page of any class loses little at its end.

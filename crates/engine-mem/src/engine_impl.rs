@@ -29,6 +29,9 @@ const CELL_COST_BYTES: usize = 7;
 /// What an expiration costs in the index.
 const ITEM_COST_BYTES: usize = 5;
 
+/// How many entries ahead a survey asks for.
+const SURVEY_PREFETCH_COUNT: usize = 12;
+
 /// Items of the expiration index looked at per key that [`Engine::due`] may give, at most: most items of a list that is
 /// sorted into the levels below it are not due yet.
 const DUE_LOOKS_PER_KEY: usize = 16;
@@ -204,6 +207,13 @@ impl MemEngine {
         if before.is_some() || after.is_some() {
             space.expiration_changed(key.hash, before, after, self.now, &self.memory);
         }
+    }
+
+    /// See [`Engine::cost_bytes`].
+    fn cost_of(&self, handle: u32) -> u64 {
+        let times = [self.entries.expiration(handle), self.entries.first_due(handle)];
+        let items = times.iter().flatten().count() * ITEM_COST_BYTES;
+        (self.entries.cost_bytes(handle) + CELL_COST_BYTES + items) as u64
     }
 
     fn insert(&mut self, key: &Key<'_>, new: &NewEntry<'_>) {
@@ -472,6 +482,27 @@ impl Engine for MemEngine {
         ScanStep { next: stretch.next }
     }
 
+    fn survey(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>, u64)) -> ScanStep {
+        let Some(space) = self.space(space) else { return ScanStep { next: None } };
+        let stretch = space.table.stretch(&self.heap, from);
+        let mut ahead = space.table.entries_of(&self.heap, stretch);
+        for found in ahead.by_ref().take(SURVEY_PREFETCH_COUNT) {
+            self.entries.prefetch(found.handle);
+        }
+        for Found { handle, .. } in space.table.entries_of(&self.heap, stretch) {
+            if let Some(found) = ahead.next() {
+                self.entries.prefetch(found.handle);
+            }
+            let entry = self.entries.entry(handle);
+            // Extents have merged since the last step, and the front of this one was visited then.
+            if stretch.first < from && self.hasher.hash(entry.key) < from {
+                continue;
+            }
+            visit(&entry, self.cost_of(handle));
+        }
+        ScanStep { next: stretch.next }
+    }
+
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>> {
         let space = self.spaces.get(space.index())?.as_ref()?;
         let handle = space.table.random(&self.heap, &mut self.rng)?;
@@ -514,8 +545,7 @@ impl Engine for MemEngine {
 
     fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64> {
         let found = self.find(key)?;
-        let item = if self.entries.expiration(found.handle).is_some() { ITEM_COST_BYTES } else { 0 };
-        Some((self.entries.cost_bytes(found.handle) + CELL_COST_BYTES + item) as u64)
+        Some(self.cost_of(found.handle))
     }
 
     fn begin_checkpoint(&mut self, sink: Box<dyn EntrySink>) {

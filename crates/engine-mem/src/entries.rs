@@ -3,7 +3,7 @@
 //! N1. Handles given to this module name live entries of it (the table holds no others), so their slots obey the layout's
 //!     invariants.
 
-use crate::classes::{ENTRY_BYTES_MAX, GRANULE_BYTES, SLOT_GRANULES, slot_bytes};
+use crate::classes::{ENTRY_BYTES_MAX, GRANULE_BYTES, SLOT_GRANULES, is_roomy, roomy_class_of, slot_bytes};
 use crate::edit::{Edit, Edited};
 use crate::layout::{self, Outside, Shape};
 use crate::memory::{MemoryKind, MemoryUse};
@@ -336,7 +336,7 @@ impl Entries {
         match edited.body {
             Edited::InPlace if is_outside => layout::set_encoding(self.slot_mut(handle), edited.encoding),
             Edited::InPlace if edited.is_left => {
-                handle = self.replace(handle, key, &new(Value::Bytes(&scratch)), stamp);
+                handle = self.rewrite(handle, key, &new(Value::Bytes(&scratch)), stamp);
             }
             Edited::InPlace => {}
             Edited::Big(big) => handle = self.replace(handle, key, &new(Value::Big(&SharedBig::new(big))), stamp),
@@ -344,6 +344,22 @@ impl Entries {
         }
         self.keep_scratch(scratch);
         edited.is_left.then_some(handle)
+    }
+
+    /// [`Self::replace`] by what an edit has made of the entry: with room for the next edits, and in place as long as that lasts.
+    fn rewrite(&mut self, handle: u32, key: &[u8], new: &NewEntry<'_>, stamp: u32) -> u32 {
+        let shape = Shape::for_entry(key, new);
+        if shape.is_outside() {
+            return self.replace(handle, key, new, stamp);
+        }
+        if is_roomy(self.pages.class(handle), shape.size()) {
+            layout::write(self.slot_mut(handle), shape, key, new, stamp);
+            return handle;
+        }
+        let moved = self.pages.allocate(roomy_class_of(shape.size()));
+        layout::write(self.slot_mut(moved), shape, key, new, stamp);
+        self.pages.free(handle);
+        moved
     }
 
     /// Keeps the memory of a buffer for the next edit, unless it is a rarely needed lot.
@@ -398,8 +414,12 @@ impl Entries {
 
     fn recharge(&mut self, before: usize, after: usize) {
         self.large_bytes = self.large_bytes - before + after;
-        self.memory.add(MemoryKind::Large, after);
-        self.memory.sub(MemoryKind::Large, before);
+        match after.checked_sub(before) {
+            // Most edits of a tree change no allocation: the counter is shared by all shards.
+            Some(0) => {}
+            Some(more) => self.memory.add(MemoryKind::Large, more),
+            None => self.memory.sub(MemoryKind::Large, before - after),
+        }
     }
 
     /// Bytes of values that are allocations of their own.

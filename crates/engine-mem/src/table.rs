@@ -100,6 +100,8 @@ impl CellNumber {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     header: u32,
+    /// The least hash in it.
+    pub first: u64,
     /// Where the next stretch begins; `None` after the last.
     pub next: Option<u64>,
 }
@@ -309,8 +311,9 @@ impl Table {
     pub fn stretch(&self, heap: &Heap, from: u64) -> Stretch {
         let header = self.header_of(heap.backing(), from);
         let depth = Extent::at(heap.backing(), header).depth();
-        let next = cell_of(from, depth) + 1;
-        Stretch { header, next: (next < 1 << depth).then(|| bound_of(next, depth)) }
+        let cell = cell_of(from, depth);
+        let next = cell + 1;
+        Stretch { header, first: bound_of(cell, depth), next: (next < 1 << depth).then(|| bound_of(next, depth)) }
     }
 
     /// All entries of a stretch, with the cell each is in.

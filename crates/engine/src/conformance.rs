@@ -303,7 +303,7 @@ impl<E: Engine> Run<E> {
 
     fn compare_all(&mut self) {
         let contents = self.model.contents();
-        let mut scanned = BTreeMap::new();
+        let (mut scanned, mut surveyed) = (BTreeMap::new(), BTreeMap::new());
         for space in (0..=SPACE_COUNT).map(KeyspaceId) {
             assert_eq!(self.engine.len(space), self.model.len(space), "len of {space}");
             assert_eq!(self.engine.expiring_len(space), self.model.expiring_len(space), "expiring_len of {space}");
@@ -321,8 +321,22 @@ impl<E: Engine> Run<E> {
                 from = self.engine.scan(space, bound, &mut visit).next;
                 last = bound;
             }
+            from = Some(0);
+            while let Some(bound) = from {
+                let mut visit = |entry: &Entry<'_>, cost: u64| {
+                    let earlier = surveyed.insert((space, entry.key.to_vec()), (Stored::of(entry), cost));
+                    assert_eq!(earlier, None, "a survey visits an entry once");
+                };
+                from = self.engine.survey(space, bound, &mut visit).next;
+            }
         }
         compare_contents(&scanned, &contents, "scan");
+        for ((space, bytes), (stored, cost)) in &surveyed {
+            let key = Key::new(&self.hasher, *space, bytes);
+            assert_eq!(scanned.get(&(*space, bytes.clone())), Some(stored), "survey of {bytes:?}");
+            assert_eq!(self.engine.cost_bytes(&key), Some(*cost), "cost of {bytes:?}");
+        }
+        assert_eq!(surveyed.len(), scanned.len(), "survey");
     }
 
     /// To the end of time: everything that expires goes, everything that is cleared goes.

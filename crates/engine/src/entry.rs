@@ -96,6 +96,16 @@ impl<'a> Entry<'a> {
         value::first_due(self.kind, self.encoding, self.value.stored())
     }
 
+    /// Bytes of the key and of the value's content: of a string its bytes, of a collection its elements in their compact form
+    /// (see [`Big::content_bytes`]). Constant time.
+    pub fn content_bytes(&self) -> usize {
+        self.key.len()
+            + match self.value {
+                Value::Big(big) => big.content_bytes(),
+                value => value.len(),
+            }
+    }
+
     /// What it takes to store the same again, under this or another key.
     pub fn as_new(&self) -> NewEntry<'a> {
         NewEntry { kind: self.kind, encoding: self.encoding, value: self.value, expire_at: self.expire_at }

@@ -111,6 +111,10 @@ impl<E: Engine> Engine for FetchingEngine<E> {
         self.inner.scan(space, from, visit)
     }
 
+    fn survey(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>, u64)) -> ScanStep {
+        self.inner.survey(space, from, visit)
+    }
+
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>> {
         self.inner.random_entry(space)
     }

@@ -204,6 +204,10 @@ pub trait Engine: Send {
     /// Every entry present throughout a walk is visited, while the table grows and entries move.
     fn scan(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep;
 
+    /// [`Engine::scan`] that visits each entry with what it costs, as [`Engine::cost_bytes`] tells it, and none whose hash is
+    /// below `from`: a walk in which each step begins where the one before has ended visits no entry twice.
+    fn survey(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>, u64)) -> ScanStep;
+
     /// A random entry, live or expired.
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>>;
 

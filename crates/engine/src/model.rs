@@ -258,6 +258,10 @@ impl Engine for ModelEngine {
         ScanStep { next }
     }
 
+    fn survey(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>, u64)) -> ScanStep {
+        self.scan(space, from, &mut |entry| visit(entry, cost_of(entry)))
+    }
+
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>> {
         let chosen = self.rng.below(self.len(space)) as usize;
         self.of_space(space).nth(chosen).map(|(place, (stored, stamp))| stored.entry(&place.2, *stamp))
@@ -285,10 +289,7 @@ impl Engine for ModelEngine {
     }
 
     fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64> {
-        self.stored(key).map(|stored| match &stored.value {
-            Content::Bytes(bytes) => (bytes.len() + key.bytes.len()) as u64,
-            Content::Big(big) => (big.memory_bytes() + key.bytes.len()) as u64,
-        })
+        self.stored(key).map(|stored| cost_of(&stored.entry(key.bytes, 0)))
     }
 
     fn begin_checkpoint(&mut self, sink: Box<dyn EntrySink>) {
@@ -308,4 +309,12 @@ impl Engine for ModelEngine {
     fn end_checkpoint(&mut self) -> Option<Box<dyn EntrySink>> {
         self.cut.take().map(|cut| cut.sink)
     }
+}
+
+fn cost_of(entry: &Entry<'_>) -> u64 {
+    let value = match entry.value {
+        Value::Big(big) => big.memory_bytes(),
+        value => value.len(),
+    };
+    (entry.key.len() + value) as u64
 }

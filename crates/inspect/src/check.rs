@@ -99,13 +99,17 @@ impl Check<'_> {
     }
 
     fn manifest(&mut self, manifest: &Manifest) {
-        let sets = count(manifest.sets.len() as u64, "checkpoint", "checkpoints");
+        let sets = manifest.sets.iter().filter(|set| !set.files.is_empty()).count();
+        let sets = count(sets as u64, "checkpoint", "checkpoints");
         let log = if manifest.log.on { "on" } else { "off" };
         self.good(&format!("MANIFEST: {sets}, command log {log} since {}", time(manifest.log.since_ms)));
     }
 
     fn set(&mut self, set: &SetInfo) {
         match read_set(self.dir, set) {
+            Ok(()) if set.files.is_empty() => {
+                self.good(&format!("beginning of the log: nothing, as of LSN {}, {}", set.cut, time(set.created_ms)));
+            }
             Ok(()) => self.good(&format!(
                 "set {}: {} in {}, {}, as of LSN {}, {}",
                 set.set,

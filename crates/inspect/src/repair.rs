@@ -194,15 +194,19 @@ struct Reach {
 
 /// The set, or the beginning of the log, from which it goes furthest.
 fn best(source: &DataDir, whole: &Manifest, damage: &mut Vec<String>) -> Result<Option<Reach>, ToolError> {
-    let sets = whole.sets.iter().rev().map(|set| (Some(set), set.cut, set.log_from));
-    let start = whole.log.on.then_some((None, whole.log.since, Some(whole.log.since)));
+    // The beginning of the log is worth a look even when checkpoints have made it needless, and no manifest names it.
+    let unnamed = Manifest { sets: Vec::new(), ..whole.clone() }.beginning();
+    let unnamed = unnamed.filter(|start| whole.sets.iter().all(|set| set.cut != start.cut));
     let mut best: Option<Reach> = None;
-    for (set, cut, from) in sets.chain(start) {
-        let (set_id, time) = (set.map(|set| set.set), set.map(|set| set.created_ms));
-        let mut reach = Reach { set: set_id, to: cut, time, records: 0, is_cut: false };
+    for (set, is_needed) in
+        whole.sets.iter().rev().map(|set| (set, true)).chain(unnamed.iter().map(|set| (set, whole.sets.is_empty())))
+    {
+        let (set_id, from) = ((!set.files.is_empty()).then_some(set.set), set.log_from);
+        let time = set_id.map(|_| set.created_ms);
+        let mut reach = Reach { set: set_id, to: set.cut, time, records: 0, is_cut: false };
         if let Some(from) = from {
             match read(source, from, &mut reach) {
-                Ok(found) if !found && set.is_some() => {
+                Ok(found) if !found && set_id.is_some() => {
                     reach.is_cut = true;
                     damage.push(format!("the command log is needed from LSN {from} on, and no segment is there"));
                 }
@@ -212,12 +216,10 @@ fn best(source: &DataDir, whole: &Manifest, damage: &mut Vec<String>) -> Result<
                 Err(error) if is_log_damage(&error) => {
                     reach.is_cut = true;
                     let text = with_causes(&error);
-                    // The beginning of the log goes when checkpoints make it needless.
-                    let is_needed = set.is_some() || whole.sets.is_empty();
                     if is_needed && !damage.contains(&text) {
                         damage.push(text);
                     }
-                    if set.is_none() && reach.records == 0 {
+                    if set_id.is_none() && reach.records == 0 {
                         continue;
                     }
                 }

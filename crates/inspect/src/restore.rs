@@ -106,7 +106,7 @@ pub(crate) fn build(
     if let Some(set) = start.set {
         copy_set(source, &target, set, links, say)?;
     }
-    let origin = start.set.map_or(manifest.history, |set| set.history);
+    let origin = start.history;
     let mut parent = (origin, found.lsn);
     if let Some(from_lsn) = start.log_from {
         let part = Extract { dir: source.path(), from: from_lsn, to: found.lsn, into, history, origin: Some(origin) };
@@ -114,11 +114,10 @@ pub(crate) fn build(
         parent = told.map_or(parent, |told| (told.history, told.lsn));
     }
     let earlier = manifest.parents.iter().filter(|(other, last)| *other != parent.0 && *last < found.lsn);
-    let first = start.set.map_or(manifest.log.since, |set| set.cut);
     let next = Manifest {
         history,
         parents: std::iter::once(parent).chain(earlier.copied()).collect(),
-        log: LogState { on: start.log_from.is_some(), since: first, since_ms: clock.now_ms() },
+        log: LogState { on: start.log_from.is_some(), since: start.lsn(), since_ms: clock.now_ms() },
         sets: start.set.cloned().into_iter().collect(),
     };
     ManifestFile::create(&target, next)?;
@@ -131,6 +130,8 @@ struct Start<'m> {
     /// `None`: with nothing, at the beginning of the log.
     set: Option<&'m SetInfo>,
     log_from: Option<Lsn>,
+    /// Where it belongs.
+    history: HistoryId,
 }
 
 impl<'m> Start<'m> {
@@ -141,13 +142,14 @@ impl<'m> Start<'m> {
             Point::Time(to) => ms <= to,
         };
         if let Some(set) = manifest.sets.iter().rfind(|set| is_before(set.cut, set.created_ms)) {
-            return Ok(Self { set: Some(set), log_from: set.log_from });
+            let has_files = !set.files.is_empty();
+            return Ok(Self { set: Some(set).filter(|_| has_files), log_from: set.log_from, history: set.history });
+        }
+        if let Some(set) = manifest.beginning().filter(|set| is_before(set.cut, set.created_ms)) {
+            return Ok(Self { set: None, log_from: set.log_from, history: set.history });
         }
         let (first, ms, what) = match manifest.sets.first() {
             Some(set) => (set.cut, set.created_ms, "oldest checkpoint"),
-            None if manifest.log.on && is_before(manifest.log.since, manifest.log.since_ms) => {
-                return Ok(Self { set: None, log_from: Some(manifest.log.since) });
-            }
             None => (manifest.log.since, manifest.log.since_ms, "beginning of the log"),
         };
         Err(format!("the {what} is of LSN {first}, {}; nothing leads to a moment before that", time(ms)))

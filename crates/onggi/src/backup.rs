@@ -1,6 +1,7 @@
 //! `onggi backup`: a copy of a running server's data.
 
-use crate::tools::{failed, real, say};
+use crate::progress::Progress;
+use crate::tools::failed;
 use base::clock::SystemClock;
 use base::random::{Entropy, OsEntropy};
 use base::{HistoryId, Lsn};
@@ -58,13 +59,15 @@ fn copy(args: &BackupArgs) -> Result<(), Error> {
     let mut client = Client::connect(&args.from, &login)?;
     let held = hold(&mut client)?;
     let (clock, history) = (SystemClock::new(), HistoryId::random(&mut OsEntropy.rng()));
-    let done = inspect::backup(&real(), &clock, &held.directory, held.durable, &args.into, history, &mut say);
+    let progress = Progress::new();
+    let mut told = |line: &str| progress.say(line);
+    let done = inspect::backup(progress.fs(), &clock, &held.directory, held.durable, &args.into, history, &mut told);
     // The hold would end by itself.
     let released = ask(&mut client, &["BACKUP", "RELEASE"]);
     let done = done?;
     released?;
     let begun = done.set.map_or_else(|| "nothing".to_owned(), |set| format!("set {set}"));
-    say(&format!(
+    progress.say(&format!(
         "backup of LSN {}: {begun} and {} records of the log after it; start a server with --dir {}",
         done.lsn,
         done.records,

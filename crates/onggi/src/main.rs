@@ -4,6 +4,7 @@
 mod backup;
 mod bench;
 mod config_cmd;
+mod progress;
 mod serve;
 mod tools;
 

@@ -1,5 +1,6 @@
 //! `onggi inspect`, `onggi check`, `onggi repair` and `onggi restore`: the files of a data directory, without a server.
 
+use crate::progress::Progress;
 use base::HistoryId;
 use base::clock::SystemClock;
 use base::random::{Entropy, OsEntropy};
@@ -77,15 +78,11 @@ fn point(text: &str) -> Result<Point, String> {
     at.map(Point::Time).ok_or_else(|| "neither an LSN (digits) nor a time such as 2026-11-22T06:07:35Z".to_owned())
 }
 
-pub fn real() -> Arc<dyn FileSystem> {
-    Arc::new(RealFs)
-}
-
 /// `onggi inspect`
 pub fn inspect(args: &InspectArgs) -> ExitCode {
     let show = Show { format: if args.json { Format::Json } else { Format::Text }, full: args.full };
     let mut out = BufWriter::new(io::stdout().lock());
-    match inspect::decode(&real(), &args.path, show, &mut out) {
+    match inspect::decode(&(Arc::new(RealFs) as Arc<dyn FileSystem>), &args.path, show, &mut out) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(DAMAGED),
         // The reader has seen enough, as `head` does.
@@ -96,24 +93,26 @@ pub fn inspect(args: &InspectArgs) -> ExitCode {
 
 /// `onggi check`
 pub fn check(args: &CheckArgs) -> ExitCode {
-    let (verdict, last) = match inspect::check(&real(), &args.dir, &mut say) {
+    let progress = Progress::new();
+    let (verdict, last) = match inspect::check(progress.fs(), &args.dir, &mut |line| progress.say(line)) {
         Ok(Verdict::Good) => (ExitCode::SUCCESS, "good: everything is whole, and a start finds it"),
         Ok(Verdict::Damaged) => (ExitCode::from(DAMAGED), "damaged: see above"),
         Ok(Verdict::Unchecked) => (ExitCode::from(COULD_NOT), "not all of it could be checked: see above"),
         Err(error) => return failed("check", &error),
     };
-    say(last);
+    progress.say(last);
     verdict
 }
 
 /// `onggi restore`
 pub fn restore(args: &RestoreArgs) -> ExitCode {
     let history = HistoryId::random(&mut OsEntropy.rng());
-    let clock = SystemClock::new();
-    match inspect::restore(&real(), &clock, &args.from, args.to, &args.into, history, &mut say) {
+    let (progress, clock) = (Progress::new(), SystemClock::new());
+    let mut told = |line: &str| progress.say(line);
+    match inspect::restore(progress.fs(), &clock, &args.from, args.to, &args.into, history, &mut told) {
         Ok(restored) => {
             let begun = restored.set.map_or_else(|| "nothing".to_owned(), |set| format!("set {set}"));
-            say(&format!(
+            progress.say(&format!(
                 "restored the state of LSN {}: {begun} and {} records of the log after it; start a server with --dir {}",
                 restored.lsn,
                 restored.records,
@@ -127,13 +126,13 @@ pub fn restore(args: &RestoreArgs) -> ExitCode {
 
 /// `onggi repair`
 pub fn repair(args: &RepairArgs) -> ExitCode {
-    let (fs, clock) = (real(), SystemClock::new());
+    let clock = SystemClock::new();
     // A relative path of one word has no parent that could be synced; a link would be replaced instead of its target.
     let dir = match args.dir.canonicalize() {
         Ok(dir) => dir,
         Err(error) => return failed("repair", &error),
     };
-    let plan = match inspect::plan_repair(&fs, &dir) {
+    let plan = match inspect::plan_repair(Progress::new().fs(), &dir) {
         Ok(Some(plan)) => plan,
         Ok(None) => {
             say("good: nothing is damaged; there is nothing to repair");
@@ -152,10 +151,11 @@ pub fn repair(args: &RepairArgs) -> ExitCode {
         return ExitCode::from(DAMAGED);
     }
     let history = HistoryId::random(&mut OsEntropy.rng());
-    match inspect::repair(&fs, &clock, &dir, &plan, history, &mut say) {
+    let progress = Progress::new();
+    match inspect::repair(progress.fs(), &clock, &dir, &plan, history, &mut |line| progress.say(line)) {
         Ok(done) => {
-            say(&format!("repaired: {} has the state of LSN {}", dir.display(), done.lsn));
-            say(&format!("the damaged files are in {}", done.damaged.display()));
+            progress.say(&format!("repaired: {} has the state of LSN {}", dir.display(), done.lsn));
+            progress.say(&format!("the damaged files are in {}", done.damaged.display()));
             ExitCode::SUCCESS
         }
         Err(error) => failed("repair", &error),
@@ -172,7 +172,7 @@ fn confirmed() -> bool {
 }
 
 /// A line to standard output. A reader that has gone away changes nothing about the work.
-pub fn say(line: &str) {
+fn say(line: &str) {
     let _ = writeln!(io::stdout(), "{line}");
 }
 

@@ -10,7 +10,9 @@ use crate::socket::Socket;
 use crate::strangers::Strangers;
 use crate::upkeep::Upkeep;
 use crate::worker::{Message, Worker};
-use admin::{About, Apply, CommandLog, Configuration, Figures, LatencyMonitor, ShutdownRequest, WorkerFigures};
+use admin::{
+    About, Apply, CommandLog, Configuration, Explanations, Figures, LatencyMonitor, ShutdownRequest, WorkerFigures,
+};
 use base::{Clock, Entropy};
 use command::call::Observer;
 use command::clients::{Address, Clients, Closer, TOO_MANY};
@@ -326,6 +328,7 @@ pub fn serve(
         .with(figures.clone())
         .with(latency)
         .with(log.clone())
+        .with(Arc::new(Explanations::default()))
         .with::<Arc<dyn Observer>>(log.clone())
         .with(store.clone())
         .with(clients)
@@ -548,8 +551,9 @@ fn upkeep(
     durability: Option<Arc<Durability>>,
 ) -> Upkeep {
     let shards = shared.store.shard_ids().skip(worker).step_by(worker_count).collect();
+    let explanations = shared.host.part::<Arc<Explanations>>().clone();
     if worker != 0 {
-        return Upkeep::new(shards, Box::new(|| {}), durability);
+        return Upkeep::new(shards, Box::new(|| {}), durability, explanations);
     }
     let (shared, memory) = (Arc::downgrade(shared), memory.clone());
     let mut rounds_since_burst = u32::MAX;
@@ -568,7 +572,7 @@ fn upkeep(
             figures.sample(now_ns, shared.store.used_bytes());
         }
     };
-    Upkeep::new(shards, Box::new(each_round), durability)
+    Upkeep::new(shards, Box::new(each_round), durability, explanations)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A worker's share of the store's upkeep, in slices between turns of its loop.
 
 use crate::executor::Executor;
+use admin::Explanations;
 use base::ShardId;
 use durability::Durability;
 use std::sync::Arc;
@@ -29,13 +30,32 @@ pub struct Upkeep {
     durability: Option<Arc<Durability>>,
     /// When clients have had their share of the time since the last slice of that.
     saving_rest_until: Instant,
+    /// What is to be explained.
+    explanations: Arc<Explanations>,
+    /// When clients have had their share of the time since the last slice of that.
+    explaining_rest_until: Instant,
 }
 
 impl Upkeep {
     /// Looks after these shards, and calls `each_round` ten times a second.
-    pub fn new(shards: Vec<ShardId>, each_round: Box<dyn FnMut() + Send>, durability: Option<Arc<Durability>>) -> Self {
+    pub fn new(
+        shards: Vec<ShardId>,
+        each_round: Box<dyn FnMut() + Send>,
+        durability: Option<Arc<Durability>>,
+        explanations: Arc<Explanations>,
+    ) -> Self {
         let now = Instant::now();
-        Self { shards, next: None, round_at: now, rest_until: now, each_round, durability, saving_rest_until: now }
+        Self {
+            shards,
+            next: None,
+            round_at: now,
+            rest_until: now,
+            each_round,
+            durability,
+            saving_rest_until: now,
+            explanations,
+            explaining_rest_until: now,
+        }
     }
 
     /// Whether workers are asked for anything by a checkpoint.
@@ -46,21 +66,13 @@ impl Upkeep {
     /// One slice of what a checkpoint asks of workers, as [`Upkeep::slice`].
     pub fn save(&mut self, has_clients: bool) -> bool {
         let Some(durability) = &self.durability else { return false };
-        if !durability.has_work() {
-            return false;
-        }
-        let start = Instant::now();
-        if has_clients && start < self.saving_rest_until {
-            return true;
-        }
-        while durability.work() {
-            let spent = start.elapsed();
-            if spent >= SLICE {
-                self.saving_rest_until = start + spent * SHARE;
-                return true;
-            }
-        }
-        false
+        durability.has_work() && slice_of(&mut self.saving_rest_until, has_clients, || durability.work())
+    }
+
+    /// One slice of MEMORY EXPLAIN, as [`Upkeep::slice`].
+    pub fn explain(&mut self, has_clients: bool) -> bool {
+        let explanations = &self.explanations;
+        explanations.has_work() && slice_of(&mut self.explaining_rest_until, has_clients, || explanations.work())
     }
 
     /// One slice, unless the worker has clients to serve and they have not had their share; true when there is more to do
@@ -92,4 +104,21 @@ impl Upkeep {
         self.next = None;
         false
     }
+}
+
+/// Works until a slice is full or `work` says that there is no more, unless clients have not had their share of the time yet;
+/// true when there is more to do at once.
+fn slice_of(rest_until: &mut Instant, has_clients: bool, mut work: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    if has_clients && start < *rest_until {
+        return true;
+    }
+    while work() {
+        let spent = start.elapsed();
+        if spent >= SLICE {
+            *rest_until = start + spent * SHARE;
+            return true;
+        }
+    }
+    false
 }

@@ -224,6 +224,7 @@ impl Worker {
             }
             busy = self.upkeep.slice(&mut self.executor, has_clients);
             busy |= self.upkeep.save(has_clients);
+            busy |= self.upkeep.explain(has_clients);
             self.executor.end_turn();
             if busy && !has_clients {
                 // Whoever else has to run on this core need not wait for the end of a long burst of upkeep: other workers with

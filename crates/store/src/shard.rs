@@ -133,6 +133,10 @@ impl Engine for ShardEngine {
         either!(self, it => it.scan(space, from, visit))
     }
 
+    fn survey(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>, u64)) -> ScanStep {
+        either!(self, it => it.survey(space, from, visit))
+    }
+
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>> {
         either!(self, it => it.random_entry(space))
     }

@@ -54,6 +54,18 @@ impl Big {
         }
     }
 
+    /// Bytes of its elements in their compact form, with scores, lengths of strings and times of fields, and of nothing that
+    /// only leads to them. Constant time.
+    pub fn content_bytes(&self) -> usize {
+        match self {
+            Self::List(big) => big.content_bytes(),
+            Self::Set(big) => big.content_bytes(),
+            Self::Zset(big) => big.content_bytes(),
+            Self::Hash(big) => big.content_bytes(),
+            Self::Stream(big) => big.content_bytes(),
+        }
+    }
+
     /// Appends to `out` the changes that build this collection from nothing, from `from` on, until `out` has grown by about
     /// `budget` bytes (at least one change). Gives where to go on; `None` when that was the end.
     ///

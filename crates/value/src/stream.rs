@@ -87,6 +87,11 @@ impl Big {
         self.nodes.heap_bytes() + self.groups.heap_bytes() + self.group_bytes
     }
 
+    /// See [`crate::Big::content_bytes`]. What groups have read is no content.
+    pub fn content_bytes(&self) -> usize {
+        self.nodes.content_bytes()
+    }
+
     /// How many entries.
     pub fn len(&self) -> u64 {
         self.length

@@ -35,7 +35,8 @@
 //!     so that the other one stays full.
 //! B4. What two versions share is never changed: an edit copies the path that it changes if it is shared ([`Arc::make_mut`]),
 //!     which are some kilobytes, whatever the size of the tree.
-//! B5. `memory_bytes` is exact for the allocator of the C library, and kept in every node, so that cutting keeps it too.
+//! B5. `memory_bytes` is exact for the allocator of the C library, and kept in every node, so that cutting keeps it too; as is
+//!     `content_bytes`.
 
 mod chunk;
 mod cut;
@@ -136,6 +137,12 @@ impl<L: Leaf> Tree<L> {
     #[inline]
     pub fn memory_bytes(&self) -> usize {
         self.root.as_ref().map_or(0, |root| root.memory_bytes())
+    }
+
+    /// Bytes of its elements, without slack. Constant time.
+    #[inline]
+    pub fn content_bytes(&self) -> usize {
+        self.root.as_ref().map_or(0, |root| root.content_bytes())
     }
 
     /// The last leaf whose bound satisfies `reaches`, or the first leaf of all; `None` when the tree is empty.

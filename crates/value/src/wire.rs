@@ -35,6 +35,17 @@ pub fn take_varint_back(rest: &mut &[u8]) -> Option<u64> {
         *rest = before;
         return Some(u64::from(last));
     }
+    if let [before @ .., low @ 0x80..=0xFF, high @ 1..0x80] = *rest
+        && before.last().is_none_or(|byte| *byte < 0x80)
+    {
+        *rest = before;
+        return Some(u64::from(*low & 0x7F) | u64::from(*high) << 7);
+    }
+    take_long_varint_back(rest)
+}
+
+fn take_long_varint_back(rest: &mut &[u8]) -> Option<u64> {
+    let before = rest.split_last()?.1;
     let longer = before.iter().rev().take(varint::MAX_LEN).take_while(|byte| **byte >= 0x80).count();
     let (before, mut varint) = rest.split_at_checked(rest.len().checked_sub(longer)?.checked_sub(1)?)?;
     let value = varint::take(&mut varint).filter(|_| varint.is_empty())?;

@@ -121,6 +121,18 @@ fn the_needed_and_the_newest_stay() {
     assert_eq!(again.add(b"", trained(5)).expect("added").dictionary().number().0.get(), 5);
 }
 
+/// Also after a write that failed, the newest that there is stays.
+#[test]
+fn a_failed_write_is_not_the_newest() {
+    let fs = SimFs::new(8);
+    let all = registry(&fs);
+    drop(all.add(b"", trained(1)).expect("added"));
+    fs.inject(Fault::fail(Op::Write, errno::ENOSPC));
+    all.add(b"", trained(2)).expect_err("the disk is full");
+    assert_eq!(all.remove_unneeded().expect("the disk works"), []);
+    assert_eq!(registry(&fs).add(b"", trained(3)).expect("added").dictionary().number().0.get(), 2);
+}
+
 /// A thread that reads sees dictionaries that came and went after its reader was made.
 #[test]
 fn readers_follow() {

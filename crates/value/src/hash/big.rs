@@ -155,6 +155,11 @@ impl Big {
         self.fields.memory_bytes() + self.deadlines.memory_bytes()
     }
 
+    /// See [`crate::Big::content_bytes`].
+    pub fn content_bytes(&self) -> usize {
+        self.fields.content_bytes()
+    }
+
     /// See [`crate::Big::write_changes`]. Progress is the cursor of [`Big::scan`].
     pub fn write_changes(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
         let end = out.len().saturating_add(budget);

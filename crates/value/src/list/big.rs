@@ -100,8 +100,11 @@ impl Big {
     }
 
     fn remove(&mut self, range: Range<u64>) {
-        let Some((leaf, offset)) = self.tree.at(range.start).filter(|_| !range.is_empty()) else { return };
         let count = range.end - range.start;
+        if count == 1 {
+            return self.tree.edit_at(&(), range.start, |leaf, offset| leaf.remove(offset..offset + 1));
+        }
+        let Some((leaf, offset)) = self.tree.at(range.start).filter(|_| count > 0) else { return };
         match count <= (leaf.count() - offset) as u64 {
             true => self.tree.edit_at(&(), range.start, |leaf, offset| leaf.remove(offset..offset + count as usize)),
             false => drop(self.tree.remove_range(&(), range)),
@@ -111,6 +114,11 @@ impl Big {
     /// See [`crate::Big::memory_bytes`].
     pub fn memory_bytes(&self) -> usize {
         self.tree.memory_bytes()
+    }
+
+    /// See [`crate::Big::content_bytes`].
+    pub fn content_bytes(&self) -> usize {
+        self.tree.content_bytes()
     }
 
     /// See [`crate::Big::write_changes`]: the first number is the index to go on from.

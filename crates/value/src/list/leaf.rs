@@ -16,11 +16,13 @@ pub(super) struct Leaf {
     after: Option<Box<Run>>,
 }
 
-/// A packed buffer and how many elements it holds. A clone shares it; a change copies it first if it is shared.
+/// A packed buffer and how many elements it holds. A clone shares it; a change copies it first if it is shared. Where a list is
+/// used from its head, the elements begin behind a gap, so that one more or less there does not move all others.
 #[derive(Clone, Debug, Default)]
 struct Run {
     bytes: Arc<Vec<u8>>,
-    count: usize,
+    gap: u32,
+    count: u32,
 }
 
 /// The two counters of an Arc and the Vec's three words.
@@ -29,9 +31,15 @@ const RUN_HEADER_BYTES: usize = 2 * size_of::<usize>() + size_of::<Vec<u8>>();
 /// Unused bytes of a buffer that are kept for what comes next.
 const GIVEN_BACK_MIN: usize = 256;
 
+/// Room for elements that are to be added before the first, so that all others move once for so many bytes.
+const GAP_BYTES: usize = 512;
+
+/// A gap of more than that is given back.
+const GAP_BYTES_MAX: u32 = 1024;
+
 impl Run {
     fn of(bytes: Vec<u8>, count: usize) -> Self {
-        Self { bytes: Arc::new(bytes), count }
+        Self { bytes: Arc::new(bytes), gap: 0, count: places(count) }
     }
 
     fn of_one(element: &[u8]) -> Self {
@@ -40,14 +48,59 @@ impl Run {
         Self::of(bytes, 1)
     }
 
+    #[inline]
+    fn packed(&self) -> &[u8] {
+        &self.bytes[self.gap as usize..]
+    }
+
+    #[inline]
+    fn count(&self) -> usize {
+        self.count as usize
+    }
+
+    /// The buffer, which has no gap now, for any change.
+    fn close_gap(&mut self) -> &mut Vec<u8> {
+        let bytes = Arc::make_mut(&mut self.bytes);
+        let gap = std::mem::take(&mut self.gap) as usize;
+        if gap > 0 {
+            bytes.drain(..gap);
+        }
+        bytes
+    }
+
+    fn push_front(&mut self, element: &[u8]) {
+        let bytes = Arc::make_mut(&mut self.bytes);
+        let mut gap = self.gap as usize;
+        if gap < element.len() {
+            packed::widen_gap(bytes, gap, GAP_BYTES);
+            gap = GAP_BYTES;
+        }
+        self.gap = places(packed::push_front(bytes, gap, element));
+        self.count += 1;
+    }
+
+    /// Removes the first so many, but not all.
+    fn pop_front(&mut self, count: usize) {
+        let bytes = Arc::make_mut(&mut self.bytes);
+        self.gap = places(packed::pop_front(bytes, self.gap as usize, count));
+        self.count -= places(count);
+    }
+
+    #[inline]
     fn memory_bytes(&self) -> usize {
         allocated(RUN_HEADER_BYTES) + allocated(self.bytes.capacity())
     }
 
     /// Whether it is one element that is copied for nobody's sake.
     fn is_large(&self) -> bool {
-        self.bytes.len() > Leaf::MAX_BYTES
+        self.packed().len() > Leaf::MAX_BYTES
     }
+}
+
+/// A number of elements or bytes of a buffer.
+#[inline]
+fn places(count: usize) -> u32 {
+    u32::try_from(count).expect("a buffer of many elements has some kilobytes")
 }
 
 impl Leaf {
@@ -59,13 +112,13 @@ impl Leaf {
     /// The packed elements.
     #[inline]
     pub(super) fn packed(&self) -> &[u8] {
-        &self.run.bytes
+        self.run.packed()
     }
 
     /// The elements.
     #[inline]
     pub(super) fn elements(&self) -> Elements<'_> {
-        packed::elements(&self.run.bytes)
+        packed::elements(self.run.packed())
     }
 
     /// Puts an element before the one at `index`, or behind the last.
@@ -76,10 +129,11 @@ impl Leaf {
             self.after = Some(Box::new(after));
             return;
         }
-        let bytes = Arc::make_mut(&mut self.run.bytes);
-        match index == self.run.count {
-            true => packed::push_back(bytes, element),
-            false => packed::insert(bytes, index, element),
+        match index {
+            // A large one gets a leaf of its own, and is not to move when its neighbours are parted from it.
+            0 if self.run.count > 0 && element.len() <= GAP_BYTES => return self.run.push_front(element),
+            _ if index == self.run.count() => packed::push_back(self.run.close_gap(), element),
+            _ => packed::insert(self.run.close_gap(), index, element),
         }
         self.run.count += 1;
     }
@@ -89,22 +143,29 @@ impl Leaf {
         if self.run.count == 1 {
             self.run = Run::of_one(element);
         } else {
-            packed::set(Arc::make_mut(&mut self.run.bytes), index, element);
+            packed::set(self.run.close_gap(), index, element);
         }
     }
 
     /// Removes the elements of a range, all of which are there.
     pub(super) fn remove(&mut self, range: Range<usize>) {
-        if range.len() == self.run.count {
+        if range.len() == self.run.count() {
             self.run = Run::default();
             return;
         }
-        let bytes = Arc::make_mut(&mut self.run.bytes);
-        match range.end == self.run.count {
-            true => packed::pop_back(bytes, range.len()),
-            false => packed::remove(bytes, range.clone()),
+        if range.start == 0 {
+            self.run.pop_front(range.len());
+            if self.run.gap <= GAP_BYTES_MAX {
+                return;
+            }
+        } else if range.end == self.run.count() {
+            packed::pop_back(self.run.close_gap(), range.len());
+            self.run.count -= places(range.len());
+        } else {
+            packed::remove(self.run.close_gap(), range.clone());
+            self.run.count -= places(range.len());
         }
-        self.run.count -= range.len();
+        let bytes = self.run.close_gap();
         // What was given up is worth giving back once it is half of the buffer.
         if bytes.capacity() > 2 * bytes.len() + GIVEN_BACK_MIN {
             bytes.shrink_to(bytes.len() + bytes.len() / 8);
@@ -120,12 +181,12 @@ impl TreeLeaf for Leaf {
 
     #[inline]
     fn count(&self) -> usize {
-        self.run.count + self.after.as_ref().map_or(0, |after| after.count)
+        self.run.count() + self.after.as_ref().map_or(0, |after| after.count())
     }
 
     #[inline]
     fn bytes(&self) -> usize {
-        self.run.bytes.len() + self.after.as_ref().map_or(0, |after| after.bytes.len())
+        self.run.packed().len() + self.after.as_ref().map_or(0, |after| after.packed().len())
     }
 
     #[inline]
@@ -138,26 +199,26 @@ impl TreeLeaf for Leaf {
         if let Some(after) = self.after.take() {
             return Some(((), Self { run: *after, after: None }));
         }
-        let count = self.run.count;
+        let count = self.run.count();
         let index = match cut {
             _ if count < 2 => return None,
             Cut::First => 1,
             Cut::Last => count - 1,
-            Cut::Middle => packed::middle(&self.run.bytes).clamp(1, count - 1),
+            Cut::Middle => packed::middle(self.run.packed()).clamp(1, count - 1),
         };
         Some(self.split_at(index))
     }
 
     fn append(&mut self, right: &Self) {
-        packed::append(Arc::make_mut(&mut self.run.bytes), &right.run.bytes);
+        packed::append(self.run.close_gap(), right.run.packed());
         self.run.count += right.run.count;
     }
 }
 
 impl OrderedLeaf for Leaf {
     fn split_at(&mut self, index: usize) -> ((), Self) {
-        let right = packed::split_off(Arc::make_mut(&mut self.run.bytes), index);
-        let count = std::mem::replace(&mut self.run.count, index) - index;
+        let right = packed::split_off(self.run.close_gap(), index);
+        let count = std::mem::replace(&mut self.run.count, places(index)) as usize - index;
         ((), Self::of(right, count))
     }
 }

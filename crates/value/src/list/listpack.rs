@@ -68,11 +68,12 @@ impl Limit {
         }
     }
 
-    /// Whether a list of so many elements, with so many bytes as a listpack, has to leave its packed form.
-    pub(super) fn is_exceeded(self, bytes: u64, elements: u64) -> bool {
+    /// Whether a list of so many elements, with so many bytes as a listpack, has to leave its packed form. Elements are counted
+    /// only if they are limited.
+    pub(super) fn is_exceeded(self, bytes: u64, elements: impl FnOnce() -> u64) -> bool {
         match self {
             Self::Bytes(bytes_max) => bytes > bytes_max,
-            Self::Elements(elements_max) => bytes > SAFETY_BYTES || elements > elements_max,
+            Self::Elements(elements_max) => bytes > SAFETY_BYTES || elements() > elements_max,
         }
     }
 
@@ -121,10 +122,11 @@ mod tests {
 
     #[test]
     fn limits_are_bytes_or_elements() {
-        assert!(!Limit::of(-2).is_exceeded(8192, 9999) && Limit::of(-2).is_exceeded(8193, 1));
-        assert!(!Limit::of(-9).is_exceeded(65_536, 1) && Limit::of(-9).is_exceeded(65_537, 1));
-        assert!(!Limit::of(3).is_exceeded(100, 3) && Limit::of(3).is_exceeded(100, 4));
-        assert!(Limit::of(3).is_exceeded(8193, 1) && Limit::of(0).is_exceeded(100, 2));
+        let is_exceeded = |setting, bytes, elements| Limit::of(setting).is_exceeded(bytes, || elements);
+        assert!(!is_exceeded(-2, 8192, 9999) && is_exceeded(-2, 8193, 1));
+        assert!(!is_exceeded(-9, 65_536, 1) && is_exceeded(-9, 65_537, 1));
+        assert!(!is_exceeded(3, 100, 3) && is_exceeded(3, 100, 4));
+        assert!(is_exceeded(3, 8193, 1) && is_exceeded(0, 100, 2));
         assert!(Limit::of(-2).is_well_within(4096, 9999) && !Limit::of(-2).is_well_within(4097, 1));
         assert!(Limit::of(4).is_well_within(100, 2) && !Limit::of(4).is_well_within(100, 3));
     }

@@ -76,6 +76,6 @@ fn outgrows(packed: &[u8], changes: &[u8], limit: Limit) -> bool {
             added += 1;
         }
     }
-    let elements = packed::elements(packed).len() as u64 + added;
+    let elements = || packed::elements(packed).len() as u64 + added;
     added > 0 && limit.is_exceeded(listpack::EMPTY_BYTES + packed::listpack_bytes(packed) + bytes, elements)
 }

@@ -111,6 +111,12 @@ impl<'a> Elements<'a> {
         self.lengths.iter().filter(|byte| **byte < 0x80).count()
     }
 
+    /// Whether there is none.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.lengths.is_empty()
+    }
+
     /// The element at an index.
     #[inline]
     pub(super) fn get(mut self, index: usize) -> Option<&'a [u8]> {
@@ -122,7 +128,12 @@ impl<'a> Elements<'a> {
     pub(super) const NONE: Self = Self { data: &[], lengths: &[] };
 
     /// The first so many.
+    #[inline]
     pub(super) fn first(self, count: usize) -> Self {
+        // Each has at least a byte of length.
+        if count >= self.lengths.len() {
+            return self;
+        }
         let (data, lengths) = self.extent(count);
         Self { data: &self.data[..data], lengths: &self.lengths[..lengths] }
     }
@@ -223,10 +234,50 @@ pub(super) fn remove(bytes: &mut Vec<u8>, range: Range<usize>) {
 
 /// Removes the last so many.
 pub(super) fn pop_back(bytes: &mut Vec<u8>, count: usize) {
-    let mut left = elements(bytes);
-    left.drop_back(count);
-    let (data, lengths) = (left.data.len(), left.lengths.len());
-    replace(bytes, (data, lengths), (usize::MAX, usize::MAX), None);
+    let place = |mut left: Elements<'_>| {
+        let end = (left.data.len(), left.lengths.len());
+        left.drop_back(count);
+        ((left.data.len(), left.lengths.len()), end)
+    };
+    replace(bytes, place, None);
+}
+
+/// Puts an element before the first of a packed list that is not empty and begins behind a gap, in which there is room for it.
+/// Gives the gap that is left.
+pub(super) fn push_front(bytes: &mut Vec<u8>, gap: usize, element: &[u8]) -> usize {
+    let Parts { elements, listpack_bytes } = stored(&bytes[gap..]);
+    let lengths = gap + elements.data.len()..gap + elements.data.len() + elements.lengths.len();
+    let first = gap - element.len();
+    bytes[first..gap].copy_from_slice(element);
+    let added = varint::len(element.len() as u64);
+    bytes.truncate(lengths.end);
+    reserve(bytes, lengths.end + added + 2 * varint::MAX_LEN);
+    bytes.resize(lengths.end + added, 0);
+    bytes.copy_within(lengths.clone(), lengths.start + added);
+    put_length(&mut bytes[lengths.start..], element.len());
+    finish(bytes, lengths.len() + added, listpack_bytes + element_bytes(element));
+    first
+}
+
+/// Removes the first elements, but not all, of a packed list that begins behind a gap. Gives the gap that is left.
+pub(super) fn pop_front(bytes: &mut Vec<u8>, gap: usize, count: usize) -> usize {
+    let Parts { elements, listpack_bytes } = stored(&bytes[gap..]);
+    let removed = elements.first(count);
+    let listpack_bytes = listpack_bytes - removed.listpack_bytes();
+    let lengths = gap + elements.data.len()..gap + elements.data.len() + elements.lengths.len();
+    let (first, removed_lengths) = (gap + removed.data.len(), removed.lengths.len());
+    bytes.copy_within(lengths.start + removed_lengths..lengths.end, lengths.start);
+    bytes.truncate(lengths.end - removed_lengths);
+    finish(bytes, lengths.len() - removed_lengths, listpack_bytes);
+    first
+}
+
+/// Makes the gap before a packed list so wide.
+pub(super) fn widen_gap(bytes: &mut Vec<u8>, gap: usize, wide: usize) {
+    let (len, more) = (bytes.len(), wide - gap);
+    reserve(bytes, len + more);
+    bytes.resize(len + more, 0);
+    bytes.copy_within(gap..len, wide);
 }
 
 /// Moves the elements from `index` on into a buffer of their own.
@@ -260,29 +311,30 @@ pub(super) fn append(bytes: &mut Vec<u8>, other: &[u8]) {
     }
 }
 
+#[inline]
 fn splice(bytes: &mut Vec<u8>, index: usize, removed: usize, element: Option<&[u8]>) {
-    let all = elements(bytes);
-    let start = match index {
-        usize::MAX => (all.data.len(), all.lengths.len()),
-        _ => all.extent(index),
+    let place = |all: Elements<'_>| {
+        let start = match index {
+            usize::MAX => (all.data.len(), all.lengths.len()),
+            _ => all.extent(index),
+        };
+        let mut behind = Elements { data: &all.data[start.0..], lengths: &all.lengths[start.1..] };
+        behind = behind.first(removed);
+        (start, (start.0 + behind.data.len(), start.1 + behind.lengths.len()))
     };
-    let end = match removed {
-        0 => start,
-        _ => {
-            let behind = Elements { data: &all.data[start.0..], lengths: &all.lengths[start.1..] };
-            let (data, lengths) = behind.extent(removed);
-            (start.0 + data, start.1 + lengths)
-        }
-    };
-    replace(bytes, start, end, element);
+    replace(bytes, place, element);
 }
 
-/// Replaces the elements between two places, each an offset among the elements and one among the lengths, by one or none.
-/// Places beyond the end are the end.
-fn replace(bytes: &mut Vec<u8>, start: (usize, usize), end: (usize, usize), element: Option<&[u8]>) {
-    let Parts { elements: Elements { data, lengths }, listpack_bytes } = stored(bytes);
+/// An offset among the elements and one among the lengths.
+type Place = (usize, usize);
+
+/// Replaces the elements between two places by one or none. `place` finds them.
+#[inline]
+fn replace(bytes: &mut Vec<u8>, place: impl FnOnce(Elements<'_>) -> (Place, Place), element: Option<&[u8]>) {
+    let Parts { elements: all, listpack_bytes } = stored(bytes);
+    let (start, end) = place(all);
+    let Elements { data, lengths } = all;
     let (data_len, lengths_len) = (data.len(), lengths.len());
-    let end = (end.0.min(data_len), end.1.min(lengths_len));
     let removed = Elements { data: &data[start.0..end.0], lengths: &lengths[start.1..end.1] };
     let listpack_bytes = listpack_bytes - removed.listpack_bytes() + element.map_or(0, element_bytes);
     let added = element.map_or(0, <[u8]>::len);

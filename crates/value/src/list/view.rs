@@ -44,8 +44,12 @@ impl<'a> View<'a> {
     }
 
     /// Whether it has none.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        match self.0 {
+            Form::Packed(elements) => elements.is_empty(),
+            Form::Big(big) => big.is_empty(),
+        }
     }
 
     /// The element at an index from the head.

@@ -20,6 +20,11 @@ impl Big {
         Self { tree: Tree::new(), hasher: hasher.clone() }
     }
 
+    /// A set without members that has them in the same order.
+    pub fn empty_alike(&self) -> Self {
+        Self::new(&self.hasher)
+    }
+
     /// How many members.
     #[inline]
     pub fn len(&self) -> usize {
@@ -80,7 +85,7 @@ impl Big {
     }
 
     /// Adds the member unless it is there.
-    pub(super) fn add(&mut self, member: &[u8]) {
+    pub fn add(&mut self, member: &[u8]) {
         let position = Position::of(&self.hasher, member);
         self.tree.edit(
             &self.hasher,
@@ -110,6 +115,11 @@ impl Big {
     /// See [`crate::Big::memory_bytes`].
     pub fn memory_bytes(&self) -> usize {
         self.tree.memory_bytes()
+    }
+
+    /// See [`crate::Big::content_bytes`].
+    pub fn content_bytes(&self) -> usize {
+        self.tree.content_bytes()
     }
 
     /// See [`crate::Big::write_changes`]. Progress is the cursor of [`Big::scan`].

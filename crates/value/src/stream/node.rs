@@ -134,6 +134,11 @@ impl Node {
         allocated(size_of::<Self>() + 16) + allocated(self.bytes.capacity())
     }
 
+    /// Bytes of its entries.
+    pub(super) fn content_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// No entry will be added any more.
     pub(super) fn seal(&mut self) {
         self.bytes.shrink_to_fit();

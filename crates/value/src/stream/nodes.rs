@@ -14,8 +14,27 @@ use std::sync::Arc;
 pub(super) struct Nodes {
     full: Rows<Arc<Node>>,
     tail: Option<Arc<Node>>,
-    /// Bytes of all nodes.
-    bytes: usize,
+    /// Of all nodes.
+    bytes: Bytes,
+}
+
+/// Bytes of nodes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bytes {
+    heap: usize,
+    content: usize,
+}
+
+impl Bytes {
+    fn add(&mut self, node: &Node) {
+        self.heap += node.heap_bytes();
+        self.content += node.content_bytes();
+    }
+
+    fn sub(&mut self, node: &Node) {
+        self.heap -= node.heap_bytes();
+        self.content -= node.content_bytes();
+    }
 }
 
 impl Row for Arc<Node> {
@@ -34,7 +53,12 @@ impl Row for Arc<Node> {
 impl Nodes {
     /// Bytes of all nodes.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.bytes + self.full.heap_bytes()
+        self.bytes.heap + self.full.heap_bytes()
+    }
+
+    /// Bytes of all entries.
+    pub(super) fn content_bytes(&self) -> usize {
+        self.bytes.content
     }
 
     /// How many nodes.
@@ -57,7 +81,7 @@ impl Nodes {
     pub(super) fn append(&mut self, id: Id, fields: &Fields<'_>, limits: NodeLimits) {
         if self.would_begin(fields.strings().len(), limits) {
             let node = Node::new(id, fields);
-            self.bytes += node.heap_bytes();
+            self.bytes.add(&node);
             if let Some(mut full) = self.tail.replace(Arc::new(node)) {
                 edit(&mut full, &mut self.bytes, Node::seal);
                 self.full.insert(full);
@@ -72,7 +96,7 @@ impl Nodes {
         if let Some(tail) = self.tail.as_mut().filter(|tail| *tail.first_ever() <= id) {
             let removed = edit(tail, &mut self.bytes, |tail| tail.remove(id));
             if tail.live() == 0 {
-                self.bytes -= tail.heap_bytes();
+                self.bytes.sub(tail);
                 self.tail = None;
             }
             return removed;
@@ -85,7 +109,7 @@ impl Nodes {
         });
         let (removed, is_empty) = edited.unwrap_or_default();
         if is_empty && let Some(node) = self.full.remove(&first) {
-            self.bytes -= node.heap_bytes();
+            self.bytes.sub(&node);
         }
         removed
     }
@@ -106,7 +130,7 @@ impl Nodes {
                 return;
             }
             if let Some(node) = self.full.remove(&first).or_else(|| self.tail.take()) {
-                self.bytes -= node.heap_bytes();
+                self.bytes.sub(&node);
             }
             count -= live;
         }
@@ -130,10 +154,10 @@ impl Nodes {
 }
 
 /// Edits a node, alone or as a copy when it is shared, and keeps count of its bytes.
-fn edit<T>(node: &mut Arc<Node>, bytes: &mut usize, edit: impl FnOnce(&mut Node) -> T) -> T {
-    *bytes -= node.heap_bytes();
+fn edit<T>(node: &mut Arc<Node>, bytes: &mut Bytes, edit: impl FnOnce(&mut Node) -> T) -> T {
+    bytes.sub(node);
     let node = Arc::make_mut(node);
     let result = edit(node);
-    *bytes += node.heap_bytes();
+    bytes.add(node);
     result
 }

@@ -149,6 +149,7 @@ fn seen(big: &Big) -> Model {
     let nodes: usize = big.nodes.skipping(0).map(|node| node.heap_bytes()).sum();
     let groups: usize = big.groups().map(Group::heap_bytes).sum();
     assert!(big.memory_bytes() >= nodes + groups && big.group_bytes == groups);
+    assert_eq!(big.content_bytes(), big.nodes.skipping(0).map(|node| node.content_bytes()).sum::<usize>());
     let groups = big.groups().map(|group| (group.name().to_vec(), seen_group(big, group))).collect();
     assert_eq!(big.group_count(), big.groups().count() as u64);
     Model { entries, last: big.last_id(), deleted: big.max_deleted_id(), added: big.entries_added(), groups }

@@ -13,6 +13,8 @@ const GROWTH: usize = 6;
 pub(super) struct Node<L: Leaf> {
     /// Of this node and everything below.
     memory_bytes: usize,
+    /// Of the elements below, without slack.
+    content_bytes: usize,
     counts: Vec<u64>,
     bounds: Vec<L::Bound>,
     below: Below<L>,
@@ -131,7 +133,7 @@ impl<L: Leaf> Node<L> {
     /// A node for level `height`, to which children are to be added at once.
     pub(super) fn empty(height: u32) -> Self {
         let below = if height == 1 { Below::Leaves(Vec::new()) } else { Below::Nodes(Vec::new()) };
-        let mut node = Self { memory_bytes: 0, counts: Vec::new(), bounds: Vec::new(), below };
+        let mut node = Self { memory_bytes: 0, content_bytes: 0, counts: Vec::new(), bounds: Vec::new(), below };
         node.recount();
         node
     }
@@ -145,6 +147,11 @@ impl<L: Leaf> Node<L> {
     #[inline]
     pub(super) fn memory_bytes(&self) -> usize {
         self.memory_bytes
+    }
+
+    #[inline]
+    pub(super) fn content_bytes(&self) -> usize {
+        self.content_bytes
     }
 
     #[inline]
@@ -209,18 +216,21 @@ impl<L: Leaf> Node<L> {
                 let (bytes, memory, count) = (leaf.bytes(), leaf.memory_bytes(), leaf.count());
                 let result = edit(leaf, &seek);
                 let delta = leaf.count().wrapping_sub(count) as i64;
-                let has_shrunk = heal || leaf.bytes() < bytes;
                 self.memory_bytes = self.memory_bytes + leaf.memory_bytes() - memory;
+                self.content_bytes = self.content_bytes + leaf.bytes() - bytes;
+                let has_shrunk = heal || leaf.bytes() < bytes;
                 self.recount_child(index, delta);
                 self.settle(cx, index, edge, has_shrunk);
                 (result, delta)
             }
             Below::Nodes(nodes) => {
-                let (width, memory) = (nodes[index].width(), nodes[index].memory_bytes);
+                let Self { memory_bytes: memory, content_bytes: content, .. } = *nodes[index];
+                let width = nodes[index].width();
                 let child = Arc::make_mut(&mut nodes[index]);
                 let (result, delta) = child.edit(cx, seek, edge, heal, edit);
-                let has_shrunk = heal || child.width() < width;
                 self.memory_bytes = self.memory_bytes + child.memory_bytes - memory;
+                self.content_bytes = self.content_bytes + child.content_bytes - content;
+                let has_shrunk = heal || child.width() < width;
                 self.recount_child(index, delta);
                 self.settle(cx, index, edge, has_shrunk);
                 (result, delta)
@@ -314,8 +324,13 @@ impl<L: Leaf> Node<L> {
             Below::Leaves(leaves) => Below::Leaves(tail(leaves, at)),
             Below::Nodes(nodes) => Below::Nodes(tail(nodes, at)),
         };
-        let mut right =
-            Self { memory_bytes: 0, counts: tail(&mut self.counts, at), bounds: tail(&mut self.bounds, at), below };
+        let mut right = Self {
+            memory_bytes: 0,
+            content_bytes: 0,
+            counts: tail(&mut self.counts, at),
+            bounds: tail(&mut self.bounds, at),
+            below,
+        };
         self.recount();
         right.recount();
         let bound = right.bounds.first_mut().map(std::mem::take).unwrap_or_default();
@@ -443,13 +458,14 @@ impl<L: Leaf> Node<L> {
         (bound, child)
     }
 
-    /// Counts the memory anew, from the children's.
+    /// Counts memory and content anew, from the children's.
     fn recount(&mut self) {
-        self.memory_bytes = self.own_bytes()
-            + match &self.below {
-                Below::Leaves(leaves) => leaves.iter().map(L::memory_bytes).sum::<usize>(),
-                Below::Nodes(nodes) => nodes.iter().map(|node| node.memory_bytes).sum(),
-            };
+        let sum = |(memory, content): (usize, usize), child: (usize, usize)| (memory + child.0, content + child.1);
+        let below = match &self.below {
+            Below::Leaves(leaves) => leaves.iter().map(|leaf| (leaf.memory_bytes(), leaf.bytes())).fold((0, 0), sum),
+            Below::Nodes(nodes) => nodes.iter().map(|node| (node.memory_bytes, node.content_bytes)).fold((0, 0), sum),
+        };
+        (self.memory_bytes, self.content_bytes) = (self.own_bytes() + below.0, below.1);
     }
 
     fn own_bytes(&self) -> usize {
@@ -478,6 +494,7 @@ impl<L: Leaf> Node<L> {
         let slack = self.own_bytes() - recounted.own_bytes();
         recounted.recount();
         assert_eq!(self.memory_bytes, recounted.memory_bytes + slack, "B5");
+        assert_eq!(self.content_bytes, recounted.content_bytes, "B5");
         for index in 1..self.width() {
             let (left, right) = (self.end(index - 1, true), self.end(index, false));
             assert!(is_parted(&self.bounds[index], left, right), "B1");
@@ -522,7 +539,8 @@ impl<L: Leaf> Clone for Node<L> {
             Below::Leaves(leaves) => Below::Leaves(leaves.clone()),
             Below::Nodes(nodes) => Below::Nodes(nodes.clone()),
         };
-        let mut clone = Self { memory_bytes: 0, counts: self.counts.clone(), bounds: self.bounds.clone(), below };
+        let (counts, bounds) = (self.counts.clone(), self.bounds.clone());
+        let mut clone = Self { memory_bytes: 0, content_bytes: self.content_bytes, counts, bounds, below };
         // The vectors of a clone have no slack.
         clone.memory_bytes = self.memory_bytes - self.own_bytes() + clone.own_bytes();
         clone

@@ -29,9 +29,19 @@ impl Big {
         big
     }
 
+    /// A set without entries that has their members in the same order.
+    pub fn empty_alike(&self) -> Self {
+        Self { by_score: Tree::new(), by_member: Tree::new(), hasher: self.hasher.clone() }
+    }
+
     /// See [`crate::Big::memory_bytes`].
     pub fn memory_bytes(&self) -> usize {
         self.by_score.memory_bytes() + self.by_member.memory_bytes()
+    }
+
+    /// See [`crate::Big::content_bytes`].
+    pub fn content_bytes(&self) -> usize {
+        self.by_score.content_bytes()
     }
 
     /// See [`crate::Big::write_changes`]. Goes on by rank.
@@ -109,7 +119,8 @@ impl Big {
         }
     }
 
-    fn add(&mut self, entry: &Entry<'_>) {
+    /// Adds the entry, or gives its member this score.
+    pub fn add(&mut self, entry: &Entry<'_>) {
         let hash = self.hasher.hash(entry.member);
         let old = self.by_member.edit(&self.hasher, |bound| *bound <= hash, |leaf| leaf.set(hash, entry));
         match old {

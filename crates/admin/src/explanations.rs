@@ -1,0 +1,187 @@
+//! MEMORY EXPLAIN at work: walks over the keys that workers take on in their turns, one after the other.
+//!
+//! ```text
+//! MEMORY EXPLAIN --> queue --> a worker at a time: step, step, ... --> outcome --> the waiting connection is answered
+//! ```
+//!
+//! E1. One walk is in progress at a time, whoever asks, so what is counted takes memory once.
+//! E2. A walk is kept by the connection that waits for it, and ends with that.
+//! E3. What is told was durable before, where replies wait for the log.
+
+use crate::prefixes::{Explained, Grouping, Prefixes};
+use base::{KeyspaceId, Lsn};
+use command::blocking::{Task, UNBLOCKED};
+use command::clients::Closer;
+use parking_lot::Mutex;
+use proto::ReplyBuffer;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use store::{Store, Survey, SurveyStep};
+
+/// Prefixes in a reply.
+const ROWS_MAX: usize = 100;
+
+/// What somebody wants explained, and what comes of it.
+pub struct Explanation {
+    space: KeyspaceId,
+    grouping: Grouping,
+    store: Arc<Store>,
+    caller: Caller,
+    outcome: OnceLock<Outcome>,
+}
+
+/// Who waits.
+pub struct Caller {
+    /// The worker of the connection.
+    pub worker: usize,
+    /// The connection's client.
+    pub client: u64,
+    /// Tells that worker; `None` in a server without any.
+    pub closer: Option<Arc<dyn Closer>>,
+}
+
+/// A walk that has come to its end.
+#[derive(Debug)]
+struct Outcome {
+    explained: Explained,
+    duration_ms: u64,
+    /// Up to where the log has to be durable before it is told.
+    seen: Lsn,
+}
+
+impl Explanation {
+    /// Explains a keyspace.
+    pub fn new(space: KeyspaceId, grouping: Grouping, store: Arc<Store>, caller: Caller) -> Self {
+        Self { space, grouping, store, caller, outcome: OnceLock::new() }
+    }
+}
+
+impl fmt::Debug for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Explanation").field("grouping", &self.grouping).finish_non_exhaustive()
+    }
+}
+
+impl Task for Explanation {
+    fn is_over(&self) -> bool {
+        let Some(outcome) = self.outcome.get() else { return false };
+        // Without a log there is nothing to wait for.
+        outcome.seen == Lsn(0) || self.store.log().is_none_or(|log| log.durable() >= outcome.seen)
+    }
+
+    fn answer(&self, reply: &mut ReplyBuffer) -> Option<String> {
+        match self.outcome.get().filter(|_| self.is_over()) {
+            Some(outcome) => {
+                crate::explain_rows::reply(&outcome.explained, outcome.duration_ms, reply);
+                None
+            }
+            None => {
+                reply.error(UNBLOCKED);
+                Some(UNBLOCKED.to_owned())
+            }
+        }
+    }
+}
+
+/// The walk in progress.
+struct Walk {
+    explanation: Weak<Explanation>,
+    survey: Survey,
+    prefixes: Prefixes,
+    began_ns: u64,
+}
+
+/// All explanations that somebody waits for: a part of the [`Host`](command::Host).
+#[derive(Default)]
+pub struct Explanations {
+    /// Those that have not begun.
+    queue: Mutex<VecDeque<Weak<Explanation>>>,
+    walk: Mutex<Option<Walk>>,
+    /// Whether there is a walk, or something in the queue.
+    has_work: AtomicBool,
+}
+
+impl Explanations {
+    /// Has an explanation worked out when its turn comes.
+    pub fn add(&self, explanation: &Arc<Explanation>) {
+        let mut queue = self.queue.lock();
+        queue.retain(|other| other.strong_count() > 0);
+        queue.push_back(Arc::downgrade(explanation));
+        self.has_work.store(true, Ordering::Release);
+    }
+
+    /// Whether there is anything to do, by whichever worker.
+    #[inline]
+    pub fn has_work(&self) -> bool {
+        self.has_work.load(Ordering::Acquire)
+    }
+
+    /// Does a step; true when there is more to do at once. False also while another worker is at it.
+    pub fn work(&self) -> bool {
+        if !self.has_work() {
+            return false;
+        }
+        let Some(mut walk) = self.walk.try_lock() else { return false };
+        if walk.is_none() {
+            *walk = self.begin_next();
+        }
+        let explanation = walk.as_ref().and_then(|walk| walk.explanation.upgrade());
+        if let (Some(going), Some(explanation)) = (&mut *walk, explanation) {
+            match going.step(&explanation) {
+                SurveyStep::Done => {}
+                SurveyStep::More | SurveyStep::Locked => return true,
+            }
+        }
+        if let Some(ended) = walk.take() {
+            ended.end();
+        }
+        true
+    }
+
+    fn begin_next(&self) -> Option<Walk> {
+        let mut queue = self.queue.lock();
+        while let Some(next) = queue.pop_front() {
+            if let Some(explanation) = next.upgrade() {
+                return Some(Walk {
+                    explanation: next,
+                    survey: Survey::new(explanation.space),
+                    prefixes: Prefixes::new(explanation.grouping.clone()),
+                    began_ns: explanation.store.clock.monotonic_ns(),
+                });
+            }
+        }
+        // Under the lock of the queue: what is added from now on sets it again.
+        self.has_work.store(false, Ordering::Release);
+        None
+    }
+}
+
+impl Walk {
+    fn step(&mut self, explanation: &Explanation) -> SurveyStep {
+        let prefixes = &mut self.prefixes;
+        let step = explanation.store.survey(&mut self.survey, &mut |entry, stored_bytes| {
+            prefixes.add(entry.key, entry.content_bytes() as u64, stored_bytes);
+        });
+        // Outside the shard's lock.
+        prefixes.shrink();
+        step
+    }
+
+    /// Tells who waits, unless he is gone.
+    fn end(self) {
+        let Some(explanation) = self.explanation.upgrade() else { return };
+        let duration_ns = explanation.store.clock.monotonic_ns().saturating_sub(self.began_ns);
+        let outcome = Outcome {
+            explained: self.prefixes.finish(ROWS_MAX),
+            duration_ms: duration_ns / 1_000_000,
+            seen: self.survey.seen(),
+        };
+        if explanation.outcome.set(outcome).is_ok()
+            && let Caller { worker, client, closer: Some(closer) } = &explanation.caller
+        {
+            closer.end_wait(*worker, *client);
+        }
+    }
+}

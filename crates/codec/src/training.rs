@@ -1,0 +1,352 @@
+//! Which values are compressed how: learned by class of keys, from samples.
+//!
+//! ```text
+//!               enough samples            not worth it: raw, or zstd without dictionary
+//!  Sampling ---------------> Training ----------------------------------------> Resting --time--> Sampling
+//!     ^                          |  a dictionary that pays, durable                                   |
+//!     |                          '------------------------------> In use --values shrink less--> -----'
+//! ```
+//!
+//! A *class* is a keyspace and the first part of a key, up to its separator: `user:1` and `user:2` are of one class. Values of one
+//! class look alike, and what they have in common is what a dictionary holds.
+//!
+//! T1. Samples take at most [`Settings::bytes_max`] for all classes together, and there are at most [`Settings::classes_max`].
+//! T2. A dictionary is judged by samples that it was not trained on, against zstd without one and against the dictionary in use.
+//! T3. The same calls with the same seed and clock lead to the same decisions.
+//! T4. A class that does not compress is tried again after a pause that doubles each time.
+//!
+//! Nothing here blocks or reads a file: the owner runs [`Task`]s on a thread of his, and makes dictionaries durable.
+
+mod class;
+mod reservoir;
+mod task;
+
+pub use class::ClassId;
+pub use task::{Task, Trial};
+
+use crate::dictionaries::Encoder;
+use crate::error::CodecError;
+use base::{Clock, KeyspaceId, Rng};
+use class::ClassTable;
+use reservoir::Reservoir;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// When to train, and on how much.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The level of zstd for which dictionaries are judged.
+    pub level: i32,
+    /// Most classes; keys of further ones share the class of keys without a separator.
+    pub classes_max: usize,
+    /// Most samples of a class.
+    pub samples_max: usize,
+    /// Samples from which a class is trained.
+    pub samples_min: usize,
+    /// Of longer values, only so many bytes are kept.
+    pub sample_len_max: usize,
+    /// Most bytes of samples, of all classes together.
+    pub bytes_max: usize,
+    /// Longest dictionary, in bytes.
+    pub dictionary_len_max: usize,
+    /// First pause before a class that does not compress is tried again.
+    pub pause_first: Duration,
+    /// Longest pause.
+    pub pause_max: Duration,
+    /// Values after which it is judged whether a class still shrinks as it did.
+    pub window: u64,
+}
+
+impl Default for Settings {
+    /// 16 KiB were as good as 64 for documents of 100 bytes to 10 KB, and zstd asks for many times as much to train on.
+    fn default() -> Self {
+        Self {
+            level: 1,
+            classes_max: 256,
+            samples_max: 4096,
+            samples_min: 256,
+            sample_len_max: 8 << 10,
+            bytes_max: 16 << 20,
+            dictionary_len_max: 16 << 10,
+            pause_first: Duration::from_secs(60),
+            pause_max: Duration::from_secs(4 * 3600),
+            window: 4096,
+        }
+    }
+}
+
+/// How values of a class are to be compressed.
+#[derive(Clone, Debug)]
+pub enum Choice {
+    /// Not at all: it does not pay.
+    Raw,
+    /// With zstd alone.
+    Plain,
+    /// With a dictionary.
+    Dictionary(Arc<Encoder>),
+}
+
+/// What a trial led to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Values of the class stay raw.
+    Raw,
+    /// zstd without a dictionary is as good.
+    Plain,
+    /// What is in use is as good as anything new.
+    Keep,
+    /// A dictionary pays. Make it durable, then call [`Trainer::adopt`], or [`Trainer::give_up`] if that fails.
+    Train {
+        /// The class, as it stands in the dictionary's file.
+        class: Vec<u8>,
+        /// The dictionary.
+        content: Vec<u8>,
+    },
+}
+
+/// Stored bytes per thousand bytes of values.
+type Permille = u64;
+
+/// From here on, compressing is not worth the time of reading.
+const RAW_FROM: Permille = 930;
+
+/// A dictionary must take at least this part off what is stored without it.
+const DICTIONARY_GAIN: Permille = 60;
+
+/// Values that take by this part more than they once did have changed.
+const DRIFT: Permille = 150;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Sampling,
+    Training,
+    /// Nothing is sampled until then; `None` while only drift can bring a change.
+    Resting {
+        until_ns: Option<u64>,
+    },
+}
+
+struct Class {
+    choice: Choice,
+    phase: Phase,
+    samples: Reservoir,
+    /// What the choice in use achieved when it was made; `None` until the first window has passed.
+    expected: Option<Permille>,
+    /// Values, their bytes and their stored bytes since the last judgement.
+    noted: Noted,
+    /// What the last window achieved.
+    last: Option<Permille>,
+    /// Trials in a row that led to nothing.
+    failures: u32,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Noted {
+    values: u64,
+    bytes: u64,
+    stored: u64,
+}
+
+impl Class {
+    fn new() -> Self {
+        Self {
+            choice: Choice::Plain,
+            phase: Phase::Sampling,
+            samples: Reservoir::default(),
+            expected: None,
+            noted: Noted::default(),
+            last: None,
+            failures: 0,
+        }
+    }
+}
+
+/// What is shown of a class.
+#[derive(Clone, Debug)]
+pub struct ClassReport {
+    /// Keyspace and first part of the keys.
+    pub keyspace: KeyspaceId,
+    /// First part of the keys, separator included; empty for keys without one.
+    pub prefix: Vec<u8>,
+    /// How its values are compressed.
+    pub choice: Choice,
+    /// Samples held.
+    pub samples: usize,
+    /// Stored bytes per thousand bytes of values, in the last full window.
+    pub stored_permille: Option<u64>,
+}
+
+/// Learns from values that go by how to compress their like. One for a server, behind a lock, or one for each worker.
+pub struct Trainer {
+    settings: Settings,
+    clock: Arc<dyn Clock>,
+    rng: Rng,
+    table: ClassTable,
+    /// By class.
+    classes: Vec<Class>,
+    /// Bytes of all samples.
+    bytes: usize,
+}
+
+impl Trainer {
+    /// Knows nothing yet: all classes are compressed without a dictionary.
+    pub fn new(settings: Settings, clock: Arc<dyn Clock>, rng: Rng) -> Self {
+        Self { table: ClassTable::new(settings.classes_max), settings, clock, rng, classes: Vec::new(), bytes: 0 }
+    }
+
+    /// The class of a key. Allocates when the class is new.
+    pub fn class(&mut self, keyspace: KeyspaceId, key: &[u8]) -> ClassId {
+        let id = self.table.class(keyspace, key);
+        self.classes.resize_with(self.table.len().max(self.classes.len()), Class::new);
+        id
+    }
+
+    /// How to compress a value of this class.
+    pub fn choice(&self, class: ClassId) -> &Choice {
+        self.classes.get(class.index()).map_or(&Choice::Plain, |class| &class.choice)
+    }
+
+    /// Takes a value as a sample, if the class is to be trained and chance wills it.
+    pub fn observe(&mut self, class: ClassId, value: &[u8]) {
+        let Some(class) = self.classes.get_mut(class.index()) else { return };
+        if let Phase::Resting { until_ns: Some(until) } = class.phase
+            && self.clock.monotonic_ns() >= until
+        {
+            class.phase = Phase::Sampling;
+        }
+        if class.phase == Phase::Sampling && !value.is_empty() {
+            let value = value.get(..self.settings.sample_len_max).unwrap_or(value);
+            let held = class.samples.bytes();
+            let room = self.settings.bytes_max.saturating_sub(self.bytes - held);
+            class.samples.offer(value, self.settings.samples_max, room, &mut self.rng);
+            self.bytes = self.bytes - held + class.samples.bytes();
+        }
+    }
+
+    /// Notes what became of a value: its bytes, and those stored for it (as many, if it stayed raw). A class that shrinks less
+    /// than it did is sampled anew.
+    pub fn note(&mut self, class: ClassId, value_bytes: usize, stored_bytes: usize) {
+        let Some(class) = self.classes.get_mut(class.index()) else { return };
+        let noted = &mut class.noted;
+        noted.values += 1;
+        noted.bytes += value_bytes as u64;
+        noted.stored += stored_bytes as u64;
+        if noted.values < self.settings.window {
+            return;
+        }
+        let permille = noted.stored * 1000 / noted.bytes.max(1);
+        *noted = Noted::default();
+        class.last = Some(permille);
+        let expected = *class.expected.get_or_insert(permille);
+        if matches!(class.phase, Phase::Resting { .. }) && permille > expected + expected * DRIFT / 1000 {
+            class.phase = Phase::Sampling;
+        }
+    }
+
+    /// The next class that has samples enough, if any. Hand the trial to [`Trainer::settle`].
+    pub fn next_task(&mut self) -> Option<Task> {
+        let samples_min = self.settings.samples_min;
+        let ready = |class: &Class| class.phase == Phase::Sampling && class.samples.len() >= samples_min;
+        let (index, class) = self.classes.iter_mut().enumerate().find(|(_, class)| ready(class))?;
+        class.phase = Phase::Training;
+        let mut samples = class.samples.take();
+        self.bytes -= samples.iter().map(Vec::len).sum::<usize>();
+        let current = match &class.choice {
+            Choice::Dictionary(encoder) => Some(Arc::clone(encoder)),
+            _ => None,
+        };
+        reservoir::shuffle(&mut samples, &mut self.rng);
+        let id = ClassId::from_index(index);
+        Some(Task::new(id, samples, current, self.settings.level, self.settings.dictionary_len_max))
+    }
+
+    /// Judges a trial.
+    pub fn settle(&mut self, trial: Trial) -> Verdict {
+        let rest = self.pause(trial.class());
+        let name = self.table.name(trial.class());
+        let Some(class) = self.classes.get_mut(trial.class().index()) else { return Verdict::Keep };
+        let (plain, new) = (trial.plain(), trial.new_dictionary());
+        let in_use = trial.current_dictionary();
+        let other = in_use.map_or(plain, |current| current.min(plain));
+        if let Some(new) = new.filter(|new| *new < RAW_FROM && *new <= other - other * DICTIONARY_GAIN / 1000) {
+            class.expected = Some(new);
+            return Verdict::Train { class: name, content: trial.into_dictionary() };
+        }
+        class.failures = class.failures.saturating_add(1);
+        class.phase = Phase::Resting { until_ns: Some(rest) };
+        let keep = in_use.is_some_and(|current| current < RAW_FROM && current <= plain);
+        if keep {
+            // What came of it last is what to expect from now on, or the next window would drift again.
+            class.expected = class.last;
+            return Verdict::Keep;
+        }
+        class.expected = Some(plain);
+        let (choice, verdict) =
+            if plain < RAW_FROM { (Choice::Plain, Verdict::Plain) } else { (Choice::Raw, Verdict::Raw) };
+        class.choice = choice;
+        verdict
+    }
+
+    /// Puts the dictionary of [`Verdict::Train`] to use, after it has become durable.
+    pub fn adopt(&mut self, class: ClassId, encoder: Arc<Encoder>) {
+        if let Some(class) = self.classes.get_mut(class.index()) {
+            class.choice = Choice::Dictionary(encoder);
+            class.phase = Phase::Resting { until_ns: None };
+            class.noted = Noted::default();
+            class.failures = 0;
+        }
+    }
+
+    /// The dictionary of [`Verdict::Train`] could not be made durable, or a task did not end: what was in use stays so, and the
+    /// class is tried again after a pause.
+    pub fn give_up(&mut self, class: ClassId) {
+        let rest = self.pause(class);
+        if let Some(class) = self.classes.get_mut(class.index()) {
+            class.failures = class.failures.saturating_add(1);
+            class.phase = Phase::Resting { until_ns: Some(rest) };
+            class.expected = class.last;
+        }
+    }
+
+    /// Puts a dictionary of an earlier run to use for the class that its file names; of several, the one given last. Tells the
+    /// class.
+    ///
+    /// # Errors
+    /// `NotADictionary` when the file names no class of this trainer's.
+    pub fn resume(&mut self, encoder: Arc<Encoder>) -> Result<ClassId, CodecError> {
+        let wrong = CodecError::NotADictionary("its class is not one of keys");
+        let (keyspace, prefix) = class::parse_name(encoder.dictionary().class()).ok_or(wrong)?;
+        let id = self.table.class_of_prefix(keyspace, prefix);
+        self.classes.resize_with(self.table.len().max(self.classes.len()), Class::new);
+        self.adopt(id, encoder);
+        Ok(id)
+    }
+
+    /// All classes, in order of their first sight.
+    pub fn report(&self) -> Vec<ClassReport> {
+        let rows = self.table.rows().zip(&self.classes);
+        rows.map(|((keyspace, prefix), class)| ClassReport {
+            keyspace,
+            prefix: prefix.to_vec(),
+            choice: class.choice.clone(),
+            samples: class.samples.len(),
+            stored_permille: class.last,
+        })
+        .collect()
+    }
+
+    /// Bytes of samples held.
+    pub fn sample_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// When a class whose trial leads to nothing is tried again.
+    fn pause(&self, class: ClassId) -> u64 {
+        let failures = self.classes.get(class.index()).map_or(0, |class| class.failures);
+        let pause = self.settings.pause_first.saturating_mul(1 << failures.min(20)).min(self.settings.pause_max);
+        self.clock.monotonic_ns().saturating_add(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests;

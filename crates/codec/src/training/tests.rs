@@ -1,0 +1,201 @@
+//! Decisions of the trainer on values of known nature, over time.
+
+use super::*;
+use crate::samples::{document, registry};
+use crate::{Dictionaries, Method, Workspace};
+use base::clock::ManualClock;
+use vfs::SimFs;
+
+const KEYSPACE: KeyspaceId = KeyspaceId(0);
+
+/// A trainer with what its owner has around it.
+struct Owner {
+    all: Arc<Dictionaries>,
+    clock: Arc<ManualClock>,
+    trainer: Trainer,
+    workspace: Workspace,
+    rng: Rng,
+    verdicts: Vec<&'static str>,
+}
+
+impl Owner {
+    fn new(settings: Settings) -> Self {
+        let clock = Arc::new(ManualClock::new(0));
+        let trainer = Trainer::new(settings, Arc::clone(&clock) as Arc<dyn Clock>, Rng::new(1));
+        let all = registry(&SimFs::new(1));
+        Self { all, clock, trainer, workspace: Workspace::new(), rng: Rng::new(2), verdicts: Vec::new() }
+    }
+
+    /// Stores values under keys of this prefix as a server would, and trains when there is something to train.
+    fn store(&mut self, prefix: &str, count: usize, make: impl Fn(&mut Rng) -> Vec<u8>) -> (usize, usize) {
+        let (mut bytes, mut stored) = (0, 0);
+        for n in 0..count {
+            let value = make(&mut self.rng);
+            let class = self.trainer.class(KEYSPACE, format!("{prefix}{n}").as_bytes());
+            self.trainer.observe(class, &value);
+            let mut out = Vec::new();
+            let fitted = match self.trainer.choice(class) {
+                Choice::Raw => false,
+                Choice::Plain => self.workspace.encode(Method::Zstd(1), &value, usize::MAX, &mut out),
+                Choice::Dictionary(encoder) => {
+                    self.workspace.encode(Method::Dictionary(encoder), &value, usize::MAX, &mut out)
+                }
+            };
+            let len = if fitted { out.len() } else { value.len() };
+            self.trainer.note(class, value.len(), len);
+            (bytes, stored) = (bytes + value.len(), stored + len);
+            self.train();
+        }
+        (bytes, stored)
+    }
+
+    fn train(&mut self) {
+        while let Some(task) = self.trainer.next_task() {
+            let class = task.class();
+            let verdict = self.trainer.settle(task.run());
+            self.verdicts.push(match verdict {
+                Verdict::Raw => "raw",
+                Verdict::Plain => "plain",
+                Verdict::Keep => "keep",
+                Verdict::Train { class: name, content } => {
+                    let lease = self.all.add(&name, content).expect("the disk works");
+                    self.trainer.adopt(class, Arc::new(lease.into_encoder(1).expect("prepared")));
+                    "train"
+                }
+            });
+        }
+    }
+}
+
+fn small() -> Settings {
+    Settings { window: 500, ..Settings::default() }
+}
+
+fn noise(rng: &mut Rng) -> Vec<u8> {
+    let mut value = vec![0; 200];
+    rng.fill(&mut value);
+    value
+}
+
+/// Other words in another form than [`document`].
+fn reading(rng: &mut Rng) -> Vec<u8> {
+    let row = |rng: &mut Rng| format!("<reading sensor='{}' celsius='{}'/>", rng.below(50), rng.below(400));
+    (0..4).map(|_| row(rng)).collect::<String>().into_bytes()
+}
+
+/// Documents get a dictionary and shrink by it; noise is left alone; each by its class.
+#[test]
+fn each_class_gets_its_due() {
+    let mut owner = Owner::new(small());
+    owner.store("doc:", 600, document);
+    owner.store("noise:", 600, noise);
+    assert_eq!(owner.verdicts, ["train", "raw"]);
+    let (bytes, stored) = owner.store("doc:", 1000, document);
+    assert!(stored * 2 < bytes, "{stored} of {bytes}");
+    let (bytes, stored) = owner.store("noise:", 1000, noise);
+    assert_eq!(stored, bytes);
+    assert_eq!(owner.verdicts.len(), 2, "no trial without a reason");
+    let report = owner.trainer.report();
+    assert!(matches!(report[0].choice, Choice::Dictionary(_)) && matches!(report[1].choice, Choice::Raw));
+    assert_eq!((&report[0].prefix[..], report[1].stored_permille), (&b"doc:"[..], Some(1000)));
+}
+
+/// Values that compress by themselves get no dictionary.
+#[test]
+fn no_dictionary_where_it_gains_nothing() {
+    let mut owner = Owner::new(small());
+    let repeated = |rng: &mut Rng| noise(rng).repeat(10);
+    owner.store("long:", 400, repeated);
+    assert_eq!(owner.verdicts, ["plain"]);
+}
+
+/// When values change, a new dictionary comes, once; when they do not, none does.
+#[test]
+fn drift_brings_a_new_dictionary() {
+    let mut owner = Owner::new(small());
+    owner.store("doc:", 3000, document);
+    assert_eq!(owner.verdicts, ["train"]);
+    owner.store("doc:", 3000, reading);
+    assert_eq!(owner.verdicts, ["train", "train"]);
+    let (bytes, stored) = owner.store("doc:", 3000, reading);
+    assert!(stored * 2 < bytes, "{stored} of {bytes}");
+    assert_eq!(owner.verdicts.len(), 2);
+    assert_eq!(owner.all.list().len(), 2);
+}
+
+/// What changed into noise is left alone.
+#[test]
+fn drift_into_noise_ends_compression() {
+    let mut owner = Owner::new(small());
+    owner.store("doc:", 1000, document);
+    owner.store("doc:", 1500, noise);
+    assert_eq!(owner.verdicts, ["train", "raw"]);
+}
+
+/// A class that did not compress is tried again after pauses that double, and found when it does.
+#[test]
+fn incompressible_classes_are_tried_again() {
+    let mut owner = Owner::new(small());
+    owner.store("x:", 300, noise);
+    assert_eq!(owner.verdicts, ["raw"]);
+    for (pause_ms, trials) in [(59_000, 1), (2_000, 2), (100_000, 2), (30_000, 3)] {
+        owner.clock.advance_ms(pause_ms);
+        owner.store("x:", 300, noise);
+        assert_eq!(owner.verdicts.len(), trials, "after {pause_ms} ms more");
+    }
+    owner.clock.advance_ms(4 * 3_600_000);
+    owner.store("x:", 300, document);
+    assert_eq!(owner.verdicts.last(), Some(&"train"));
+}
+
+/// The same calls, seed and clock make the same dictionaries; another seed chooses other samples.
+#[test]
+fn decisions_repeat() {
+    let names = |seed| {
+        let mut owner = Owner::new(Settings { samples_max: 300, samples_min: 300, ..small() });
+        owner.trainer.rng = Rng::new(seed);
+        owner.store("doc:", 800, document);
+        owner.all.list().iter().map(|found| found.file_name().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(1), names(1));
+    assert_ne!(names(1), names(2));
+}
+
+/// Samples of many classes never take more than allowed, and a class that comes late is still trained.
+#[test]
+fn samples_are_bounded() {
+    let mut owner = Owner::new(Settings { bytes_max: 100_000, samples_min: 200, classes_max: 20, ..small() });
+    for n in 0..40_000 {
+        let class = owner.trainer.class(KEYSPACE, format!("{}:x", n % 50).as_bytes());
+        let value = vec![b'x'; owner.rng.below(20_000) as usize];
+        owner.trainer.observe(class, &value);
+        assert!(owner.trainer.sample_bytes() <= 100_000);
+    }
+    assert!(owner.trainer.report().len() <= 21);
+}
+
+/// A dictionary of an earlier run is used again for its class, and a failure to save one changes nothing.
+#[test]
+fn runs_continue() {
+    let mut owner = Owner::new(small());
+    owner.store("doc:", 600, document);
+    let dictionary = owner.all.list()[0].number();
+    let lease = owner.all.lease(dictionary).expect("it is there");
+
+    let mut next = Owner::new(small());
+    let class = next.trainer.resume(Arc::new(lease.into_encoder(3).expect("prepared"))).expect("a class of keys");
+    assert_eq!(class, next.trainer.class(KEYSPACE, b"doc:77"));
+    assert!(matches!(next.trainer.choice(class), Choice::Dictionary(encoder) if encoder.level() == 3));
+    let (bytes, stored) = next.store("doc:", 600, document);
+    assert!(stored * 2 < bytes && next.verdicts.is_empty(), "{stored} of {bytes}");
+
+    let class = next.trainer.class(KEYSPACE, b"other:1");
+    for value in (0..300).map(|_| document(&mut owner.rng)) {
+        next.trainer.observe(class, &value);
+    }
+    let task = next.trainer.next_task().expect("samples enough");
+    assert!(matches!(next.trainer.settle(task.run()), Verdict::Train { .. }));
+    next.trainer.give_up(class);
+    assert!(matches!(next.trainer.choice(class), Choice::Plain));
+    assert!(next.trainer.next_task().is_none());
+}

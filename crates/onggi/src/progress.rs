@@ -1,0 +1,193 @@
+//! How far a tool has come in the file that it reads or writes, as a bar on standard error. Nothing is drawn where that is no
+//! terminal.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{self, IoSlice, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use vfs::{AllocateLen, DirEntry, File, FileLock, FileSystem, FsError, Metadata, OpenOptions, RealFs, Space};
+
+/// A bar, and the file system whose files move it.
+pub struct Progress {
+    bar: ProgressBar,
+    fs: Arc<dyn FileSystem>,
+}
+
+impl Progress {
+    /// A bar that appears with the first file.
+    pub fn new() -> Self {
+        let bar = ProgressBar::no_length();
+        let template = "{msg} [{bar:30}] {bytes} of {total_bytes}, {binary_bytes_per_sec}";
+        bar.set_style(ProgressStyle::with_template(template).expect("the template is right").progress_chars("=> "));
+        let fs = Arc::new(Watched { inner: RealFs, watch: Arc::new(Watch { bar: bar.clone(), ..Watch::default() }) });
+        Self { bar, fs }
+    }
+
+    /// The file system of this machine.
+    pub fn fs(&self) -> &Arc<dyn FileSystem> {
+        &self.fs
+    }
+
+    /// A line to standard output, above the bar. A reader that has gone away changes nothing about the work.
+    pub fn say(&self, line: &str) {
+        self.bar.suspend(|| _ = writeln!(io::stdout(), "{line}"));
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The bar, and whose it is.
+#[derive(Debug)]
+struct Watch {
+    bar: ProgressBar,
+    /// Files opened.
+    opened: AtomicU64,
+    /// The number of the file that the bar shows.
+    shown: AtomicU64,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self { bar: ProgressBar::hidden(), opened: AtomicU64::new(0), shown: AtomicU64::new(0) }
+    }
+}
+
+#[derive(Debug)]
+struct Watched {
+    inner: RealFs,
+    watch: Arc<Watch>,
+}
+
+impl FileSystem for Watched {
+    fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn File>, FsError> {
+        let inner = self.inner.open(path, options)?;
+        let number = self.watch.opened.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(Arc::new(WatchedFile { inner, number, watch: Arc::clone(&self.watch) }))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> Result<(), FsError> {
+        self.inner.create_dir_all(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), FsError> {
+        self.inner.rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> Result<(), FsError> {
+        self.inner.remove_file(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<(), FsError> {
+        self.inner.remove_dir(path)
+    }
+
+    fn hard_link(&self, existing: &Path, link: &Path) -> Result<(), FsError> {
+        self.inner.hard_link(existing, link)
+    }
+
+    fn read_dir(&self, path: &Path) -> Result<Vec<DirEntry>, FsError> {
+        self.inner.read_dir(path)
+    }
+
+    fn metadata(&self, path: &Path) -> Result<Metadata, FsError> {
+        self.inner.metadata(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> Result<(), FsError> {
+        self.inner.sync_dir(path)
+    }
+
+    fn try_lock(&self, path: &Path) -> Result<FileLock, FsError> {
+        self.inner.try_lock(path)
+    }
+
+    fn free_space(&self, path: &Path) -> Result<Space, FsError> {
+        self.inner.free_space(path)
+    }
+}
+
+#[derive(Debug)]
+struct WatchedFile {
+    inner: Arc<dyn File>,
+    number: u64,
+    watch: Arc<Watch>,
+}
+
+impl WatchedFile {
+    /// The work has come so far in this file.
+    fn reached(&self, offset: u64) {
+        let bar = &self.watch.bar;
+        if self.watch.shown.swap(self.number, Ordering::Relaxed) != self.number {
+            let name = self.path().file_name().unwrap_or_default().to_string_lossy();
+            bar.reset();
+            bar.set_message(name.into_owned());
+            bar.set_length(self.inner.len().unwrap_or_default());
+        }
+        bar.set_position(offset);
+        // A file that is written grows.
+        if bar.length().is_none_or(|length| length < offset) {
+            bar.set_length(offset);
+        }
+    }
+}
+
+impl File for WatchedFile {
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize, FsError> {
+        let read = self.inner.read_at(buf, offset)?;
+        self.reached(offset + read as u64);
+        Ok(read)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<usize, FsError> {
+        let written = self.inner.write_at(bytes, offset)?;
+        self.reached(offset + written as u64);
+        Ok(written)
+    }
+
+    fn write_vectored_at(&self, slices: &[IoSlice<'_>], offset: u64) -> Result<usize, FsError> {
+        let written = self.inner.write_vectored_at(slices, offset)?;
+        self.reached(offset + written as u64);
+        Ok(written)
+    }
+
+    fn sync_data(&self) -> Result<(), FsError> {
+        self.inner.sync_data()
+    }
+
+    fn sync_all(&self) -> Result<(), FsError> {
+        self.inner.sync_all()
+    }
+
+    fn set_len(&self, len: u64) -> Result<(), FsError> {
+        self.inner.set_len(len)
+    }
+
+    fn allocate(&self, offset: u64, len: u64, length: AllocateLen) -> Result<(), FsError> {
+        self.inner.allocate(offset, len, length)
+    }
+
+    fn punch_hole(&self, offset: u64, len: u64) -> Result<(), FsError> {
+        self.inner.punch_hole(offset, len)
+    }
+
+    fn forget_cached(&self, offset: u64, len: u64) {
+        self.inner.forget_cached(offset, len);
+    }
+
+    fn len(&self) -> Result<u64, FsError> {
+        self.inner.len()
+    }
+
+    fn alignment(&self) -> usize {
+        self.inner.alignment()
+    }
+}

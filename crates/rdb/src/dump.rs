@@ -1,0 +1,64 @@
+//! What DUMP answers and RESTORE takes: type, value, version (2 bytes), checksum of all before it (8 bytes).
+
+use crate::encode::{Encoder, Target, WriteError};
+use crate::error::{Place, RdbError};
+use crate::format::{Dialect, Form};
+use crate::input::Input;
+use crate::read::read_value;
+use crate::value::Value;
+use base::checksum::Crc64Rdb;
+
+/// Bytes of the checksum.
+const CHECKSUM_LEN: usize = 8;
+
+/// The payload of a value.
+///
+/// # Errors
+/// [`WriteError::NeedsNewer`], [`WriteError::Module`].
+pub fn write(value: &Value, target: Target) -> Result<Vec<u8>, WriteError> {
+    let mut payload = Vec::new();
+    let encoder = &mut Encoder::new(target);
+    payload.push(encoder.kind(value)?);
+    encoder.put_value(value, &mut payload);
+    payload.extend((target.version() as u16).to_le_bytes());
+    let checksum = Crc64Rdb::new().update(&payload).finish();
+    payload.extend(checksum.to_le_bytes());
+    Ok(payload)
+}
+
+/// The value of a payload, and the form it has there.
+///
+/// # Errors
+/// [`RdbError::Version`] and [`RdbError::Checksum`] when the payload is not what its writer made, or of a version that is not
+/// known; all others when its content is damaged.
+pub fn read(payload: &[u8]) -> Result<(Form, Value), RdbError> {
+    let (body, dialect) = check_footer(payload)?;
+    let mut input = Input::new(body, Some(body.len() as u64));
+    input.place = Place::Next;
+    let number = input.byte("a type")?;
+    let form = Form::of(number, dialect).ok_or_else(|| input.damaged(0, "a type"))?;
+    input.place = Place::Value(form);
+    let value = read_value(&mut input, form, dialect)?;
+    if input.remaining() != 0 {
+        return Err(input.damaged(input.offset(), "the end of the value"));
+    }
+    Ok((form, value))
+}
+
+/// The payload without its footer.
+fn check_footer(payload: &[u8]) -> Result<(&[u8], Dialect), RdbError> {
+    let truncated = RdbError::Truncated {
+        offset: payload.len() as u64,
+        place: Place::Footer,
+        expected: "a version and a checksum",
+    };
+    let Some((summed, stored)) = payload.split_last_chunk::<CHECKSUM_LEN>() else { return Err(truncated) };
+    let Some((body, version)) = summed.split_last_chunk() else { return Err(truncated) };
+    let version = u32::from(u16::from_le_bytes(*version));
+    let dialect = Dialect::of_version(version).ok_or(RdbError::Version { server: "DUMP", version })?;
+    let (stored, computed) = (u64::from_le_bytes(*stored), Crc64Rdb::new().update(summed).finish());
+    if stored != computed {
+        return Err(RdbError::Checksum { offset: summed.len() as u64, stored, computed });
+    }
+    Ok((body, dialect))
+}

@@ -1,0 +1,303 @@
+//! Values as bytes, in forms that every server of the target's version and above loads.
+//!
+//! Collections are written element by element, not packed: a server packs what is small by its own limits while it loads.
+//! Streams alone have no other form than listpacks.
+
+use crate::format::{VERSION_VALKEY, kind, string_encoding};
+use crate::packed::listpack;
+use crate::stream::{Stream, StreamEntry, StreamGroup, StreamId};
+use crate::strings::Strings;
+use crate::value::{Module, Value};
+use base::integer::parse_integer;
+use codec::lzf::Compressor;
+use std::io;
+
+/// Strings up to this length are not compressed: it would not make them shorter.
+const COMPRESSED_LEN_MIN: usize = 21;
+
+/// Entries and bytes of a node of a stream: the limits that servers have themselves by default.
+const NODE_ENTRIES_MAX: usize = 100;
+const NODE_BYTES_MAX: usize = 4096;
+
+/// Who is to read what is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Target {
+    /// Redis 7.0 and above, Valkey. Without the times at which consumers of streams were last active.
+    V10,
+    /// Redis 7.2 and above, Valkey.
+    V11,
+    /// Valkey 9.0 and above. Fields of hashes can expire.
+    Valkey9,
+}
+
+impl Target {
+    /// The version of the format.
+    pub fn version(self) -> u32 {
+        match self {
+            Self::V10 => 10,
+            Self::V11 => 11,
+            Self::Valkey9 => VERSION_VALKEY,
+        }
+    }
+
+    /// The first bytes of a file.
+    pub(crate) fn header(self) -> &'static [u8] {
+        match self {
+            Self::V10 => b"REDIS0010",
+            Self::V11 => b"REDIS0011",
+            Self::Valkey9 => b"VALKEY080",
+        }
+    }
+}
+
+/// Why something was not written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// Fields of a hash expire, and the target knows no such thing.
+    #[error("fields of the hash expire, which version {} of the format cannot say", target.version())]
+    NeedsNewer {
+        /// For whom it was to be written.
+        target: Target,
+    },
+    /// Only the module can write the value.
+    #[error("a value of the module {}, version {}, cannot be written", module.name, module.version)]
+    Module {
+        /// Whose value it is.
+        module: Module,
+    },
+    /// The file did not take it.
+    #[error("writing failed")]
+    Io(#[from] io::Error),
+}
+
+/// Writes values into buffers.
+pub(crate) struct Encoder {
+    target: Target,
+    compressor: Option<Compressor>,
+    compressed: Vec<u8>,
+}
+
+impl Encoder {
+    pub fn new(target: Target) -> Self {
+        Self { target, compressor: None, compressed: Vec::new() }
+    }
+
+    /// Strings will be compressed where that makes them shorter.
+    pub fn compressing(mut self) -> Self {
+        self.compressor = Some(Compressor::new());
+        self
+    }
+
+    /// The type that the value will have.
+    pub fn kind(&self, value: &Value) -> Result<u8, WriteError> {
+        Ok(match value {
+            Value::String(_) => kind::STRING,
+            Value::List(_) => kind::LIST,
+            Value::Set(_) => kind::SET,
+            Value::Zset(_) => kind::ZSET_2,
+            Value::Hash(hash) if !hash.has_expirations() => kind::HASH,
+            Value::Hash(_) if self.target == Target::Valkey9 => kind::HASH_2,
+            Value::Hash(_) => return Err(WriteError::NeedsNewer { target: self.target }),
+            Value::Stream(_) if self.target == Target::V10 => kind::STREAM_LISTPACKS_2,
+            Value::Stream(_) => kind::STREAM_LISTPACKS_3,
+            Value::Module(module) => return Err(WriteError::Module { module: module.clone() }),
+        })
+    }
+
+    /// Appends the value, without its type.
+    pub fn put_value(&mut self, value: &Value, out: &mut Vec<u8>) {
+        match value {
+            Value::String(string) => self.put_string(string, out),
+            Value::List(all) | Value::Set(all) => {
+                put_length(all.len() as u64, out);
+                all.iter().for_each(|string| self.put_string(string, out));
+            }
+            Value::Zset(zset) => {
+                put_length(zset.members().len() as u64, out);
+                for (member, score) in zset.iter() {
+                    self.put_string(member, out);
+                    out.extend(score.to_le_bytes());
+                }
+            }
+            Value::Hash(hash) => {
+                put_length(hash.len() as u64, out);
+                for (field, value, expire_at) in hash.iter() {
+                    self.put_string(field, out);
+                    self.put_string(value, out);
+                    if hash.has_expirations() {
+                        out.extend(expire_at.unwrap_or(-1).to_le_bytes());
+                    }
+                }
+            }
+            Value::Stream(stream) => self.put_stream(stream, out),
+            // `kind` has refused it.
+            Value::Module(_) => {}
+        }
+    }
+
+    /// Appends a string: as an integer, compressed, or as it is.
+    pub fn put_string(&mut self, string: &[u8], out: &mut Vec<u8>) {
+        if let Some(number) = parse_integer(string).and_then(|number| i32::try_from(number).ok()) {
+            put_integer(number, out);
+        } else if !self.put_compressed(string, out) {
+            put_length(string.len() as u64, out);
+            out.extend_from_slice(string);
+        }
+    }
+
+    fn put_compressed(&mut self, string: &[u8], out: &mut Vec<u8>) -> bool {
+        /// By so much the compressed string has to be shorter, since two lengths stand before it.
+        const SAVED_MIN: usize = 4;
+        let Some(compressor) = &mut self.compressor else { return false };
+        self.compressed.clear();
+        if string.len() < COMPRESSED_LEN_MIN
+            || !compressor.compress(string, string.len() - SAVED_MIN, &mut self.compressed)
+        {
+            return false;
+        }
+        out.push(0xc0 | string_encoding::LZF);
+        put_length(self.compressed.len() as u64, out);
+        put_length(string.len() as u64, out);
+        out.extend_from_slice(&self.compressed);
+        true
+    }
+
+    fn put_stream(&mut self, stream: &Stream, out: &mut Vec<u8>) {
+        let nodes = pack_nodes(stream);
+        put_length(nodes.len() as u64, out);
+        for (first, listpack) in &nodes {
+            put_length(16, out);
+            out.extend(first.to_bytes());
+            self.put_string(listpack, out);
+        }
+        put_length(stream.len(), out);
+        put_id(stream.last_id, out);
+        put_id(stream.first_id(), out);
+        put_id(stream.max_deleted_id, out);
+        put_length(stream.entries_added, out);
+        put_length(stream.groups.len() as u64, out);
+        stream.groups.iter().for_each(|group| self.put_group(group, out));
+    }
+
+    fn put_group(&mut self, group: &StreamGroup, out: &mut Vec<u8>) {
+        self.put_string(&group.name, out);
+        put_id(group.last_id, out);
+        put_length(group.entries_read.unwrap_or(u64::MAX), out);
+        put_length(group.pending.len() as u64, out);
+        for pending in &group.pending {
+            out.extend(pending.id.to_bytes());
+            out.extend(pending.delivered_at.to_le_bytes());
+            put_length(pending.deliveries, out);
+        }
+
+        // Ids by consumer, each list ascending as the whole is.
+        let mut owned = vec![Vec::new(); group.consumers.len()];
+        for pending in &group.pending {
+            if let Some(ids) = owned.get_mut(pending.consumer) {
+                ids.push(pending.id);
+            }
+        }
+        put_length(group.consumers.len() as u64, out);
+        for (consumer, ids) in group.consumers.iter().zip(owned) {
+            self.put_string(&consumer.name, out);
+            out.extend(consumer.seen_at.to_le_bytes());
+            if self.target > Target::V10 {
+                out.extend(consumer.active_at.unwrap_or(-1).to_le_bytes());
+            }
+            put_length(ids.len() as u64, out);
+            ids.iter().for_each(|id| out.extend(id.to_bytes()));
+        }
+    }
+}
+
+/// Appends a length, in its shortest form.
+pub(crate) fn put_length(length: u64, out: &mut Vec<u8>) {
+    if length < 1 << 6 {
+        out.push(length as u8);
+    } else if length < 1 << 14 {
+        out.extend((0x4000 | length as u16).to_be_bytes());
+    } else if let Ok(length) = u32::try_from(length) {
+        out.push(0x80);
+        out.extend(length.to_be_bytes());
+    } else {
+        out.push(0x81);
+        out.extend(length.to_be_bytes());
+    }
+}
+
+fn put_integer(number: i32, out: &mut Vec<u8>) {
+    if let Ok(number) = i8::try_from(number) {
+        out.push(0xc0 | string_encoding::INT8);
+        out.extend(number.to_le_bytes());
+    } else if let Ok(number) = i16::try_from(number) {
+        out.push(0xc0 | string_encoding::INT16);
+        out.extend(number.to_le_bytes());
+    } else {
+        out.push(0xc0 | string_encoding::INT32);
+        out.extend(number.to_le_bytes());
+    }
+}
+
+fn put_id(id: StreamId, out: &mut Vec<u8>) {
+    put_length(id.ms, out);
+    put_length(id.seq, out);
+}
+
+/// The entries in listpacks, each with the id of its first.
+fn pack_nodes(stream: &Stream) -> Vec<(StreamId, Vec<u8>)> {
+    let mut nodes = Vec::new();
+    let mut open: Vec<StreamEntry<'_>> = Vec::new();
+    let mut bytes = 0;
+    for entry in stream.entries() {
+        let repeats = open.first().is_some_and(|first| has_names_of(*first, entry));
+        let len: usize = entry.fields().map(|(name, value)| value.len() + if repeats { 0 } else { name.len() }).sum();
+        if open.len() == NODE_ENTRIES_MAX || (bytes + len > NODE_BYTES_MAX && !open.is_empty()) {
+            nodes.extend(pack_node(&open));
+            open.clear();
+            bytes = 0;
+        }
+        bytes += len;
+        open.push(entry);
+    }
+    nodes.extend(pack_node(&open));
+    nodes
+}
+
+fn has_names_of(first: StreamEntry<'_>, entry: StreamEntry<'_>) -> bool {
+    entry.fields().map(|(name, _)| name).eq(first.fields().map(|(name, _)| name))
+}
+
+/// A node: the names of its first entry, then all entries, those with the same names without them.
+fn pack_node(entries: &[StreamEntry<'_>]) -> Option<(StreamId, Vec<u8>)> {
+    const SAME_NAMES: i64 = 2;
+    let first = entries.first()?;
+    let base = first.id();
+    let names: Strings = first.fields().map(|(name, _)| name).collect();
+
+    let mut pack = listpack::Builder::new();
+    pack.push_integer(entries.len() as i64);
+    pack.push_integer(0);
+    pack.push_integer(names.len() as i64);
+    names.iter().for_each(|name| pack.push_string(name));
+    pack.push_integer(0);
+    for entry in entries {
+        let has_same_names = has_names_of(*first, *entry);
+        pack.push_integer(if has_same_names { SAME_NAMES } else { 0 });
+        pack.push_integer(entry.id().ms.wrapping_sub(base.ms).cast_signed());
+        pack.push_integer(entry.id().seq.wrapping_sub(base.seq).cast_signed());
+        let count = entry.fields().len() as i64;
+        if has_same_names {
+            entry.fields().for_each(|(_, value)| pack.push_string(value));
+            pack.push_integer(count + 3);
+            continue;
+        }
+        pack.push_integer(count);
+        for (name, value) in entry.fields() {
+            pack.push_string(name);
+            pack.push_string(value);
+        }
+        pack.push_integer(2 * count + 4);
+    }
+    Some((base, pack.finish()))
+}

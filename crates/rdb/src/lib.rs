@@ -1,0 +1,40 @@
+//! Redis' RDB files and DUMP payloads: a reader that believes nothing, and a writer that Redis and Valkey load.
+//!
+//! ```text
+//! file ----> Reader --items--> aux, functions, modules, FileEntry { key, expiration, Value }
+//! payload -> dump::read ----------------------------------------------------------> Value
+//!                                                                                    |
+//! file <---- Writer <---------------------------------------------------------- Target: version 10, 11, Valkey 9
+//! payload <- dump::write <-----------------------------------------------------------'
+//! ```
+//!
+//! R1. Bytes are never believed: a value that is given is well formed, whatever the checksum says. What is not is an error that
+//!     names offset, opcode or type, and what should have been there.
+//! R2. Memory is in proportion to the bytes that were read, never to a length that they claim.
+//! R3. Nothing is guessed: a type or an opcode that is not known ends the reading, since its length is not known either.
+//!
+//! Format: docs/formats/rdb.md.
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod dump;
+mod encode;
+mod error;
+mod format;
+mod input;
+mod packed;
+mod read;
+mod reader;
+mod stream;
+mod strings;
+mod value;
+mod writer;
+
+pub use encode::{Target, WriteError};
+pub use error::{Place, RdbError};
+pub use format::{Dialect, Form, VERSION_OLDEST, VERSION_REDIS, VERSION_VALKEY};
+pub use reader::{End, FileEntry, Item, Reader};
+pub use stream::{Stream, StreamConsumer, StreamEntry, StreamGroup, StreamId, StreamPending};
+pub use strings::Strings;
+pub use value::{Hash, Module, Value, Zset};
+pub use writer::Writer;

@@ -1,0 +1,37 @@
+//! RDB files, and payloads of DUMP by an even first byte. Whatever the bytes say there is an answer, and what is read is well
+//! formed: written again, it is read as the same. The fuzzer's own limit on memory finds lengths that are believed.
+#![no_main]
+
+use base::checksum::Crc64Rdb;
+use libfuzzer_sys::fuzz_target;
+use rdb::{Item, Reader, Target, Value, dump};
+
+fuzz_target!(|input: &[u8]| {
+    let Some((first, bytes)) = input.split_first() else { return };
+    let values = if first % 2 == 0 { read_payload(bytes, first / 2) } else { read_file(bytes) };
+    for value in values {
+        let Ok(payload) = dump::write(&value, Target::Valkey9) else { continue };
+        assert_eq!(dump::read(&payload).expect("what was written").1, value);
+    }
+});
+
+/// The value of a payload with a version and the right checksum.
+fn read_payload(bytes: &[u8], version: u8) -> Vec<Value> {
+    let version: u16 = if version % 2 == 0 { 12 } else { 80 };
+    let mut payload = [bytes, &version.to_le_bytes()].concat();
+    let checksum = Crc64Rdb::new().update(&payload).finish();
+    payload.extend(checksum.to_le_bytes());
+    dump::read(&payload).map(|(_, value)| value).into_iter().collect()
+}
+
+/// The values of a file, up to what is wrong with it.
+fn read_file(bytes: &[u8]) -> Vec<Value> {
+    let mut values = Vec::new();
+    let Ok(mut reader) = Reader::new(bytes, Some(bytes.len() as u64)) else { return values };
+    while let Ok(Some(item)) = reader.next_item() {
+        if let Item::Entry(entry) = item {
+            values.push(entry.value);
+        }
+    }
+    values
+}

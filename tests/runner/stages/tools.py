@@ -1,0 +1,14 @@
+"""Onggi's own tools on the files of real servers: backup under load, check, inspect, restore, repair; see tests/tools/."""
+
+import need
+from job import ROOT, Job, Stage
+
+HOME = ROOT / "tests" / "tools"
+SECONDS_MAX = 300
+
+
+def run(job: Job):
+    job.command(["python3", "main.py", need.onggi()], name="onggi's own tools", cwd=HOME, timeout=SECONDS_MAX, counts=True)
+
+
+STAGE = Stage("tools", "onggi backup, check, inspect, restore and repair on the files of real servers", run)

@@ -1,0 +1,24 @@
+"""Onggi's own tools on the files of real servers.
+
+Usage: main.py ONGGI. Each check is one line, `ok - NAME` or `not ok - NAME: REASON`.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import backup
+import history
+from directory import Tools
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="onggi-test-") as scratch:
+        tools = Tools(sys.argv[1], Path(scratch))
+        for area in (backup, history):
+            area.run(tools)
+        return 1 if tools.failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
