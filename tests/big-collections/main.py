@@ -1,11 +1,13 @@
 """Huge collections beside clients of other keys: whatever is done to ten million elements, nobody else waits.
 
-Usage: main.py HOST PORT PASSWORD PID ELEMENTS. The server is to be fresh and to have two workers or more.
+Usage: main.py HOST PORT PASSWORD PID ELEMENTS MARGIN. The server is to be fresh and to have two workers or more.
 
 A command of another client waits for what its worker does at the moment: a turn of the worker's loop, and in the next turn
 for what is read before it. The server keeps the longest turn (INFO stats, `longest_turn_cpu_usec` by the clock of the
 worker's thread, so that other programs do not count), which is set back before each step and judged behind it: two turns
-may take TURNS_MS_MAX. What a client beside really waits is shown next to it, and what the machine adds to that.
+may take WAIT_US_MAX times MARGIN. MARGIN is 1 where the figure is to be had; on a machine that others use too, the thread's
+clock runs on while its caches are cold, and a greater one finds what takes time in proportion to the elements. What a client
+beside really waits is shown next to it.
 """
 
 import sys
@@ -90,8 +92,8 @@ def added(command, key, numbers):
 class Steps:
     """Runs one step after the other, each beside a canary, and prints a table with a check a line."""
 
-    def __init__(self, server, elements):
-        self.server, self.elements = server, elements
+    def __init__(self, server, elements, margin):
+        self.server, self.elements, self.margin = server, elements, margin
         self.failed = False
         print(f"   {elements} elements; us: longest turn by the thread's clock, by the wall; ms: longest wait of a client beside", flush=True)
 
@@ -110,16 +112,16 @@ class Steps:
             problem = f"found {found}, not {wanted}"
         elif canary.errors:
             problem = f"the client beside got {canary.errors[0]}"
-        elif 2 * cpu > limit_us:
-            problem = f"two turns of {cpu} us are more than {limit_us} us"
+        elif 2 * cpu > limit_us * self.margin:
+            problem = f"two turns of {cpu} us are more than {limit_us * self.margin} us"
         print(f"ok - {name}" if problem is None else f"not ok - {name}: {problem}", flush=True)
         self.failed |= problem is not None
 
 
 def main():
-    host, port, password, pid, elements = sys.argv[1:]
+    host, port, password, pid, elements, margin = sys.argv[1:]
     server, elements = Server(host, port, password, pid), int(elements)
-    steps, work = Steps(server, elements), Work(server)
+    steps, work = Steps(server, elements, int(margin)), Work(server)
     part = min(PART, elements // 2)
 
     def grow(command, key):
@@ -171,6 +173,8 @@ def main():
     steps.run("ZSCAN over all", lambda: (work.scan("ZSCAN", "zset") >= 2 * elements, True))
     steps.run("ZRANGE of a part", counted(part, "ZRANGE", "zset", elements // 3, elements // 3 + part - 1))
     steps.run("ZRANGEBYSCORE LIMIT", counted(part, "ZRANGEBYSCORE", "zset", elements // 3, "+inf", "LIMIT", 0, part))
+    steps.run("SUNION of it with itself", counted(elements, "SUNION", "set", "set"))
+    steps.run("ZINTER of it with a set WITHSCORES", counted(2 * elements, "ZINTER", 2, "zset", "set", "WITHSCORES"))
     steps.run("BGSAVE under ZADD", save_under_writes, SAVING_WAIT_US_MAX)
     steps.run("DEL of a set", called(1, "DEL", "set"))
     steps.run("UNLINK of a sorted set", called(1, "UNLINK", "zset"))

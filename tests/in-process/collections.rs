@@ -1,7 +1,7 @@
 //! What commands for any type do to collections, packed and as trees: they go, expire, move and are copied whole, the record
 //! says so, and their memory comes back.
 
-use crate::harness::{SHARDS, TestServer, memory};
+use crate::harness::{SHARDS, TestServer, memory, request};
 
 /// A type, by the request that adds an element to `k`, and the one that counts them.
 struct Sample {
@@ -54,6 +54,33 @@ fn build(server: &mut TestServer, client: usize, sample: &Sample, numbers: std::
 
 fn count(server: &mut TestServer, client: usize, sample: &Sample, key: &str) -> String {
     server.run(client, &[sample.count, &[key]].concat())
+}
+
+/// Requests of one batch on one key, whose elements are loaded together, and one of another key and type between them.
+#[test]
+fn a_batch_on_one_key_is_answered_in_order() {
+    let mut server = TestServer::complete(memory, SHARDS);
+    let client = server.connect_listed();
+    assert_eq!(server.run(client, &["SET", "other", "text"]), "+OK\r\n");
+    for sample in SAMPLES.iter().filter(|sample| sample.kind == "hash" || sample.kind == "set") {
+        build(&mut server, client, sample, 0..3000);
+        let (mut requests, mut expected) = (Vec::new(), Vec::new());
+        for number in 2950..3050 {
+            let (add, is_new) = ((sample.add)(number), number >= 3000);
+            requests.extend(request(&add.iter().map(String::as_bytes).collect::<Vec<_>>()));
+            expected.extend(format!(":{}\r\n", u8::from(is_new)).into_bytes());
+            if number % 20 == 0 {
+                requests.extend(request(&[b"GET", b"other"]));
+                requests.extend(request(&[b"LPUSH", b"k", b"element"]));
+                expected
+                    .extend(b"$4\r\ntext\r\n-WRONGTYPE Operation against a key holding the wrong kind of value\r\n");
+            }
+        }
+        assert_eq!(server.send(client, &requests), expected);
+        assert_eq!(count(&mut server, client, sample, "k"), ":3050\r\n");
+        server.run(client, &["DEL", "k"]);
+    }
+    server.assert_replica_agrees();
 }
 
 /// A copy shares what it can, and yet neither changes with the other.

@@ -241,7 +241,8 @@ impl TestServer {
                 self.executor.run_batch();
             }
             let piece = self.written(client);
-            if piece.is_empty() {
+            let is_held = self.executor.connection(client).is_some_and(|connection| !connection.reply.is_empty());
+            if piece.is_empty() && is_held {
                 break;
             }
             bytes.extend(piece);

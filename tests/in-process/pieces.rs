@@ -153,3 +153,95 @@ fn ranges_of_sorted_sets_come_in_pieces_too() {
     let head = format!("*{}\r\n", last - first + 1);
     assert!(bytes == format!("{head}{}", pairs.concat()).as_bytes());
 }
+
+/// What big sets make together is made in steps, of the sets as they were, and comes in pieces.
+#[test]
+fn what_sets_make_together_is_made_in_steps() {
+    let (mut server, client, other) = server();
+    let member = |number: usize| format!("member-{number}");
+    let others: Vec<String> = (MEMBERS / 2..MEMBERS + 5000).map(member).collect();
+    for some in others.chunks(1000) {
+        let words = ["SADD", "j"].into_iter().chain(some.iter().map(String::as_str)).collect::<Vec<_>>();
+        server.run(other, &words);
+    }
+    server.run(other, &["SADD", "few", "member-1", "member-2"]);
+    let half = MEMBERS / 2;
+    for (request, wanted) in [
+        ("SUNION k j", Vec::from_iter(0..MEMBERS + 5000)),
+        ("SUNION absent k few", Vec::from_iter(0..MEMBERS)),
+        ("SINTER k j", Vec::from_iter(half..MEMBERS)),
+        ("SINTER j k k", Vec::from_iter(half..MEMBERS)),
+        ("SDIFF k j few", [0].into_iter().chain(3..half).collect()),
+        ("SDIFF k k", Vec::new()),
+    ] {
+        let wanted: HashSet<String> = wanted.into_iter().map(member).collect();
+        server.feed(client, format!("{request}\r\n").as_bytes());
+        assert_eq!(server.executor.flow(client), Flow::Waiting, "{request}");
+        assert_eq!(server.run(other, &["SREM", "k", "member-0", "member-15000"]), ":2\r\n");
+        let bytes = server.replies(client);
+        assert_eq!(members(&bytes), wanted, "{request}");
+        server.run(other, &["SADD", "k", "member-0", "member-15000"]);
+        server.feed(client, format!("MULTI\r\n{request}\r\nEXEC\r\n").as_bytes());
+        let bytes = server.replies(client);
+        let bytes = bytes.strip_prefix(b"+OK\r\n+QUEUED\r\n*1\r\n").expect("a transaction");
+        assert_eq!(members(bytes), wanted, "{request}");
+    }
+    for request in ["SINTER k absent", "SINTER k few", "SDIFF few k", "SDIFF absent k"] {
+        server.feed(client, format!("{request}\r\n").as_bytes());
+        assert_eq!(server.executor.flow(client), Flow::Open, "{request} is little to do");
+        server.replies(client);
+    }
+}
+
+/// The members of the set that is the reply, each there once.
+fn members(bytes: &[u8]) -> HashSet<String> {
+    let array = [b"*", &bytes[1..]].concat();
+    let members = Reply::read(&mut &array[..]).expect("a whole reply").texts();
+    let distinct: HashSet<String> = members.iter().cloned().collect();
+    assert_eq!(members.len(), distinct.len());
+    distinct
+}
+
+/// What big sorted sets make together is made in steps too, with joined scores and in order.
+#[test]
+fn what_sorted_sets_make_together_is_made_in_steps() {
+    const MEMBERS: usize = 4000;
+    let mut server = TestServer::complete(memory, SHARDS);
+    let (client, other) = (server.connect_listed(), server.connect_listed());
+    let member = |number: usize| format!("member-{number:05}");
+    for number in 0..MEMBERS {
+        server.run(other, &["ZADD", "y", &number.to_string(), &member(number)]);
+        server.run(other, &["ZADD", "z", &number.to_string(), &member(number + MEMBERS / 2)]);
+    }
+    server.run(other, &["SADD", "plain", &member(1), &member(3000), "none"]);
+    let half = MEMBERS / 2;
+    // Each: member and score, by score and then by member.
+    let scored = |entries: Vec<(usize, usize)>| {
+        let mut entries: Vec<_> = entries.into_iter().map(|(score, number)| (score, member(number))).collect();
+        entries.sort();
+        entries.into_iter().flat_map(|(score, member)| [member, score.to_string()]).collect::<Vec<_>>()
+    };
+    let both = |score: &dyn Fn(usize, usize) -> usize| {
+        (half..MEMBERS).map(|number| (score(number, number - half), number)).collect::<Vec<_>>()
+    };
+    let alone = || (0..half).map(|number| (number, number)).collect::<Vec<_>>();
+    let behind = || (MEMBERS..MEMBERS + half).map(|number| (number - half, number)).collect::<Vec<_>>();
+    for (request, wanted) in [
+        ("ZUNION 2 y z WITHSCORES", scored([alone(), both(&|y, z| y + z), behind()].concat())),
+        ("ZUNION 2 z y AGGREGATE MAX WITHSCORES", scored([alone(), both(&|y, _| y), behind()].concat())),
+        ("ZINTER 2 y z WEIGHTS 1 3 WITHSCORES", scored(both(&|y, z| y + 3 * z))),
+        ("ZDIFF 2 y z WITHSCORES", scored(alone())),
+        ("ZDIFF 3 y z plain WITHSCORES", scored(alone().into_iter().filter(|(_, number)| *number != 1).collect())),
+    ] {
+        server.feed(client, format!("{request}\r\n").as_bytes());
+        assert_eq!(server.executor.flow(client), Flow::Waiting, "{request}");
+        assert_eq!(server.run(other, &["ZINCRBY", "y", "0.5", &member(7)]), "$3\r\n7.5\r\n");
+        let bytes = server.replies(client);
+        assert_eq!(Reply::read(&mut &bytes[..]).expect("a whole reply").texts(), wanted, "{request}");
+        server.run(other, &["ZADD", "y", "7", &member(7)]);
+    }
+    server.feed(client, b"ZINTER 2 y plain WITHSCORES\r\n");
+    assert_eq!(server.executor.flow(client), Flow::Open, "little to do");
+    let wanted = "*4\r\n$12\r\nmember-00001\r\n$1\r\n2\r\n$12\r\nmember-03000\r\n$4\r\n3001\r\n";
+    assert_eq!(server.replies(client), wanted.as_bytes());
+}

@@ -108,7 +108,9 @@ pub const ENTRY_TOO_LONG: Stop = Stop::error("ERR Elements are too large to be s
 /// COPY and MOVE onto the key itself.
 pub const SAME_KEY: Stop = Stop::error("ERR source and destination objects are the same");
 /// A reply would take too much memory.
-pub const REPLY_TOO_LONG: Stop = Stop::error("ERR the reply would be longer than 192 MB");
+pub const REPLY_TOO_LONG: Stop = Stop::error(REPLY_TOO_LONG_TEXT);
+/// The same, where the command has been left.
+pub const REPLY_TOO_LONG_TEXT: &str = "ERR the reply would be longer than 192 MB";
 /// Not a 32-bit integer, where one is asked for.
 pub const NOT_INT32: Stop = Stop::error("ERR value is out of range, value must between -2147483648 and 2147483647");
 /// No integer, or one below zero, where a count is asked for.

@@ -6,20 +6,22 @@
 //! ```
 //!
 //! So neither the command's shard nor its worker is busy with ten million elements at a time, and a reply takes no more
-//! memory than a piece.
+//! memory than a piece. What several big collections make together (SUNION) is made so too: steps that write nothing come
+//! before the first piece.
 //!
-//! P1. What is shown is the collection as it was when the command ran: the rest shares its tree, and whoever changes the
-//!     collection meanwhile copies the parts he touches.
+//! P1. What is shown is the collection, or what several make, as it was when the command ran: the rest shares their trees,
+//!     and whoever changes a collection meanwhile copies the parts he touches.
 //! P2. Nothing else of the connection runs, and no message is given to it, before the last piece is written.
 //! P3. Inside EXEC a reply is written whole.
 
-use crate::error::check_reply;
+use crate::error::{REPLY_TOO_LONG_TEXT, check_reply};
+use crate::limits::REPLY_BYTES_MAX;
 use crate::{Ctx, Stop};
 use engine::{Encoding, Key, SharedBig, Value};
 use proto::ReplyBuffer;
 use std::ops::Range;
 use std::sync::Arc;
-use value::Stored;
+use value::{Big, Stored};
 
 /// Bytes of a piece, about.
 pub const PIECE_BYTES: usize = 64 << 10;
@@ -33,21 +35,62 @@ const PIECE_ELEMENTS_MAX: usize = 16_384;
 /// Writes the elements at these positions of a collection.
 type Write = dyn Fn(Encoding, Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send;
 
+/// A collection that takes long to make, of others as they were when the command ran.
+pub trait Making: Send {
+    /// Goes on for some tenths of a millisecond. True while there is more to do.
+    fn step(&mut self) -> bool;
+
+    /// What was made, when there is no more to do.
+    fn take(&mut self) -> Big;
+
+    /// Bytes of what was made so far.
+    fn made_bytes(&self) -> usize;
+
+    /// Bytes that nothing but this keeps.
+    fn held_bytes(&self) -> usize;
+
+    /// Writes what stands before the elements, and tells how many they are.
+    fn write_header(&self, made: &Big, reply: &mut ReplyBuffer) -> usize;
+}
+
 /// What a reply still lacks.
 pub struct Rest {
-    tree: SharedBig,
+    source: Source,
     elements: Range<usize>,
     write: Box<Write>,
 }
 
+/// Where the elements are.
+enum Source {
+    Tree(SharedBig),
+    /// Not made yet; nothing is written yet.
+    Making(Box<dyn Making>),
+}
+
 impl Rest {
-    /// Appends the next piece; false when it was the last.
+    /// Appends the next piece, or does a step towards the first; false when it was the last.
     pub fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
+        let tree = match &mut self.source {
+            Source::Tree(tree) => tree,
+            Source::Making(making) => {
+                let goes_on = making.step();
+                if making.made_bytes() > REPLY_BYTES_MAX {
+                    reply.error(REPLY_TOO_LONG_TEXT);
+                    return false;
+                }
+                if !goes_on {
+                    let made = making.take();
+                    self.elements = 0..making.write_header(&made, reply);
+                    self.source = Source::Tree(SharedBig::new(made));
+                }
+                return true;
+            }
+        };
         let (start, first) = (reply.len(), self.elements.start);
         let mut count = FIRST_ELEMENTS;
         while !self.elements.is_empty() {
             let to = self.elements.end.min(self.elements.start.saturating_add(count));
-            (self.write)(Encoding::BIG, Stored::Big(&self.tree), self.elements.start..to, reply);
+            (self.write)(Encoding::BIG, Stored::Big(tree), self.elements.start..to, reply);
             self.elements.start = to;
             let written = reply.len().saturating_sub(start);
             let so_far = to.saturating_sub(first);
@@ -64,7 +107,11 @@ impl Rest {
 
     /// The memory that nothing but this keeps: the tree, once its key is changed or gone.
     pub fn held_bytes(&self) -> usize {
-        if Arc::strong_count(&self.tree) == 1 { self.tree.memory_bytes() } else { 0 }
+        match &self.source {
+            Source::Tree(tree) if Arc::strong_count(tree) > 1 => 0,
+            Source::Tree(tree) => tree.memory_bytes(),
+            Source::Making(making) => making.held_bytes(),
+        }
     }
 }
 
@@ -86,18 +133,35 @@ impl Ctx<'_> {
         let Some(entry) = self.ks.peek(key)? else { return Ok(()) };
         match entry.value {
             Value::Big(tree) => {
-                let mut rest = Rest { tree: tree.clone(), elements, write: Box::new(write) };
-                let is_whole = self.session.running.is_some();
-                let mut goes_on = rest.write_piece(self.reply);
-                while goes_on && is_whole {
-                    check_reply(self.reply)?;
-                    goes_on = rest.write_piece(self.reply);
-                }
-                self.session.rest = Some(rest).filter(|_| goes_on);
+                let rest = Rest { source: Source::Tree(tree.clone()), elements, write: Box::new(write) };
+                self.begin_rest(rest)?;
             }
             value => write(entry.encoding, value.stored(), elements, self.reply),
         }
         check_reply(self.reply)
+    }
+
+    /// Has a collection made, and writes its elements, as [`Ctx::reply_elements`] does, when it is.
+    ///
+    /// # Errors
+    /// A reply inside EXEC that grows too long.
+    pub fn reply_making(
+        &mut self,
+        making: impl Making + 'static,
+        write: impl Fn(Encoding, Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send + 'static,
+    ) -> Result<(), Stop> {
+        self.begin_rest(Rest { source: Source::Making(Box::new(making)), elements: 0..0, write: Box::new(write) })
+    }
+
+    fn begin_rest(&mut self, mut rest: Rest) -> Result<(), Stop> {
+        let is_whole = self.session.running.is_some();
+        let mut goes_on = rest.write_piece(self.reply);
+        while goes_on && is_whole {
+            check_reply(self.reply)?;
+            goes_on = rest.write_piece(self.reply);
+        }
+        self.session.rest = Some(rest).filter(|_| goes_on);
+        Ok(())
     }
 }
 
@@ -105,7 +169,7 @@ impl Ctx<'_> {
 mod tests {
     use super::*;
     use proto::Protocol;
-    use value::{Big, list};
+    use value::list;
 
     fn element(number: usize, bytes: usize) -> Vec<u8> {
         [number.to_string().as_bytes(), &vec![b'x'; bytes]].concat()
@@ -115,7 +179,8 @@ mod tests {
         let write = move |_: Encoding, _: Stored<'_>, elements: Range<usize>, reply: &mut ReplyBuffer| {
             elements.for_each(|number| reply.bulk(&element(number, bytes)));
         };
-        Rest { tree: SharedBig::new(Big::List(list::Big::default())), elements: 0..elements, write: Box::new(write) }
+        let source = Source::Tree(SharedBig::new(Big::List(list::Big::default())));
+        Rest { source, elements: 0..elements, write: Box::new(write) }
     }
 
     /// Pieces are of the size promised whatever the size of elements, and together they are the reply.

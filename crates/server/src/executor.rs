@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! received bytes -> parse -> batch of up to 32 -> hash, prefetch buckets, prefetch entries -> run in order -> replies
+//!                                                 `-> of many requests to one collection: load their elements
 //! ```
 //!
 //! X1. A batch may hold requests of several connections; each connection's requests run in the order they came.
@@ -22,7 +23,7 @@ use command::stats::WorkerStats;
 use command::table::Row;
 use command::{Args, CommandTable, Host, Session};
 use config::{OutputLimit, Settings};
-use engine::{Keyspace, Serve, WaitEnd, Waiter};
+use engine::{Key, Keyspace, Serve, WaitEnd, Waiter};
 use parking_lot::RwLock;
 use proto::{Arguments, Limits, Progress, ProtocolError};
 use push::{Delivery, Outlets, Tracking};
@@ -32,10 +33,13 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use store::{RecordSink, Scratch, Store};
+use store::{RecordSink, Scratch, Store, WriteClass};
 
 /// Requests executed together. Larger batches were not faster, since 16 misses in flight keep the memory busy.
 const BATCH_LEN: usize = 32;
+
+/// From so many requests in a row on the same key on, its elements are loaded beforehand.
+const LOADED_MIN: usize = 4;
 
 /// The input area all connections of a worker read into.
 const INPUT_BYTES: usize = 256 * 1024;
@@ -636,8 +640,39 @@ impl Executor {
         }
     }
 
+    /// Has the elements loaded that requests in a row name of one collection: behind its key, which is where nearly all
+    /// commands on a hash or a set have the first. What stands there else is looked up in vain.
+    #[inline]
+    fn load_elements(&self) {
+        let is_same = |one: &Pending, next: &Pending| match (&one.place, &next.place) {
+            (Some(one), Some(next)) => one.hash == next.hash && one.space == next.space,
+            _ => false,
+        };
+        for run in self.batch.chunk_by(is_same).filter(|run| run.len() >= LOADED_MIN) {
+            self.load_elements_of(run);
+        }
+    }
+
+    fn load_elements_of(&self, run: &[Pending]) {
+        let mut elements: [&[u8]; BATCH_LEN] = [&[]; BATCH_LEN];
+        let (mut key, mut is_edit) = (None, false);
+        for (element, pending) in elements.iter_mut().zip(run) {
+            let args = pending.args(&self.input, &self.own_inputs, &self.arguments);
+            let Some(row) = &pending.row else { return };
+            let first_key = usize::from(row.first_key);
+            *element = args.bytes(first_key + 1).unwrap_or_default();
+            key = key.or(args.bytes(first_key));
+            is_edit |= row.writes != WriteClass::Nothing;
+        }
+        if let (Some(place), Some(bytes)) = (&run[0].place, key) {
+            let key = Key { space: place.space, bytes, slot: place.slot, hash: place.hash };
+            self.shared.store.load_elements(place.shard, &key, &elements[..run.len()], is_edit);
+        }
+    }
+
     fn run_batch_keeping_input(&mut self) {
         self.prefetch();
+        self.load_elements();
         let batch = std::mem::take(&mut self.batch);
         let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, &mut self.scratch, self.now);
         for pending in &batch {

@@ -12,7 +12,7 @@ use crate::waits::{AwaitedKeys, WaitTable};
 use crate::watch::WatchTable;
 use base::hash::KeyHasher;
 use base::{Clock, DbIndex, Entropy, KeyspaceId, ShardId};
-use engine::{Backlog, Engine, Key};
+use engine::{Backlog, Engine, Entry, Key, Value};
 use engine_mem::{MemEngine, MemHints, MemoryArena, MemoryUse};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -178,6 +178,16 @@ impl Store {
     #[inline]
     pub fn prefetch_entry(&self, shard: ShardId, space: KeyspaceId, hash: u64, line: u32) {
         self.shard(shard).hints.prefetch_entry(space, hash, line);
+    }
+
+    /// Has the processor load what looking up these elements of a collection reads, or changing them, if it is a big one and
+    /// nobody keeps its shard: a hint, no more.
+    pub fn load_elements(&self, shard: ShardId, key: &Key<'_>, elements: &[&[u8]], is_edit: bool) {
+        let Some(mut held) = self.shard(shard).lock.spin_lock() else { return };
+        if let Ok(Some(Entry { value: Value::Big(big), .. })) = held.engine.read(key, false) {
+            big.load(elements, is_edit);
+        }
+        self.unlock_one(held);
     }
 
     /// Bytes of a shard's entries, as it told last.

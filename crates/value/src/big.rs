@@ -44,6 +44,16 @@ impl Big {
         }
     }
 
+    /// Has the processor load what looking up these elements of a hash or a set reads, or changing them, of all of them at
+    /// once. For batches of commands: a look-up by itself waits for one line of a big tree after the other.
+    pub fn load(&self, elements: &[&[u8]], is_edit: bool) {
+        match self {
+            Self::Hash(big) => big.load(elements, is_edit),
+            Self::Set(big) => big.load(elements, is_edit),
+            Self::List(_) | Self::Zset(_) | Self::Stream(_) => {}
+        }
+    }
+
     /// Bytes of its elements in their compact form, with scores, lengths of strings and times of fields, and of nothing that
     /// only leads to them. Constant time.
     pub fn content_bytes(&self) -> usize {

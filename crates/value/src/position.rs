@@ -6,7 +6,7 @@ use base::hash::KeyHasher;
 ///
 /// The place is 52 bits of a keyed hash, so that nobody outside can crowd elements into one leaf, and so that a cursor of
 /// HSCAN or SSCAN, which is a place, survives being read as a number with 53 bits of precision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position(u64);
 
 impl Position {

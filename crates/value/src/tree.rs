@@ -22,7 +22,7 @@
 //!
 //! ```text
 //! tree.find(|bound| *bound <= hash)                          // the only leaf that may hold this hash
-//! tree.edit(&cx, |bound| *bound <= hash, |leaf, before| leaf.insert(..))
+//! tree.edit(&cx, |bound| *bound <= hash, |leaf| leaf.insert(..))
 //! tree.edit_at(&cx, rank, |leaf, offset| leaf.remove(offset))
 //! ```
 //!
@@ -44,12 +44,14 @@ mod leaves;
 mod node;
 #[cfg(test)]
 mod tests;
+mod together;
 
 pub use chunk::Chunk;
 pub use leaves::Leaves;
+pub use together::HashedLeaf;
 
 use crate::reaper;
-use node::{ByBound, ByRank, Node, Seek};
+use node::{ByBound, ByRank, Node, Seek, Toward};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -195,8 +197,8 @@ impl<L: Leaf> Tree<L> {
         }
     }
 
-    /// Hands the leaf that [`Self::find`] would give, and how many elements are before it, to `edit`, which may do anything
-    /// to its elements that keeps their order. An empty tree hands out an empty leaf. Gives what `edit` gave.
+    /// Hands the leaf that [`Self::find`] would give to `edit`, which may do anything to its elements that keeps their order.
+    /// An empty tree hands out an empty leaf. Gives what `edit` gave.
     ///
     /// If the path to the leaf is shared, it is copied even if `edit` changes nothing: look first where that is likely.
     #[inline]
@@ -204,9 +206,9 @@ impl<L: Leaf> Tree<L> {
         &mut self,
         cx: &L::Context,
         reaches: impl Fn(&L::Bound) -> bool,
-        edit: impl FnOnce(&mut L, u64) -> R,
+        edit: impl FnOnce(&mut L) -> R,
     ) -> R {
-        self.edit_by(cx, ByBound::new(reaches), false, |leaf, seek| edit(leaf, Seek::<L>::before(seek)))
+        self.edit_by(cx, Toward(reaches), false, |leaf, _| edit(leaf))
     }
 
     /// Hands the leaf with element `rank`, and where in there it is, to `edit`; from the number of elements on the last leaf,

@@ -1,7 +1,7 @@
 """Huge collections: they grow, are read, ranged over, saved and deleted, and no client of other keys waits; see
 tests/big-collections/.
 
-The long form has ten million elements.
+The long form has ten million elements, and the bound of targets.md: it is for a machine that does nothing else.
 """
 
 from job import ROOT, Job, Stage
@@ -10,23 +10,24 @@ from servers import Server
 HOME = ROOT / "tests" / "big-collections"
 IN_TEST = 500_000
 IN_FULL = 10_000_000
+MARGIN_IN_TEST = 5
 SECONDS_MAX = 1800
 
 
-def watch(job, elements):
+def watch(job, elements, margin):
     """A server of two workers, and all steps with so many elements."""
     with Server("onggi", options=[("workers", 2)]) as server:
-        job.command(["python3", "main.py", "127.0.0.1", server.port, "", server.process.pid, elements], name=f"{elements} elements",
+        job.command(["python3", "main.py", "127.0.0.1", server.port, "", server.process.pid, elements, margin], name=f"{elements} elements",
                     cwd=HOME, timeout=SECONDS_MAX, counts=True)
         job.check("the server lives", None if server.alive() else f"it ended with {server.process.returncode}")
 
 
 def run(job: Job):
-    watch(job, IN_TEST)
+    watch(job, IN_TEST, MARGIN_IN_TEST)
 
 
 def pieces(_job):
-    return [("ten million", lambda job: watch(job, IN_FULL))]
+    return [("ten million", lambda job: watch(job, IN_FULL, 1))]
 
 
 STAGE = Stage("big-collections", "clients of other keys while a set and a sorted set of ten million elements are used", run, pieces, measures=True)

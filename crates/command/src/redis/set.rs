@@ -5,8 +5,11 @@ use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::integer::IntegerText;
+use engine::Encoding;
 use proto::ReplyBuffer;
+use std::ops::Range;
 use types::set::Member;
+use value::Stored;
 use value::set::View;
 
 /// The rows of this family.
@@ -209,10 +212,13 @@ fn smembers(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let key = ctx.key(1);
     let len = types::set::read(ctx.ks, &key)?.map_or(0, |set| set.len());
     ctx.reply.set(len);
-    ctx.reply_elements(&key, 0..len, |encoding, stored, members, reply| {
-        let set = View::of(encoding, stored);
-        set.iter_from(members.start).take(members.len()).for_each(|member| write_member(reply, member));
-    })
+    ctx.reply_elements(&key, 0..len, write_members)
+}
+
+/// Writes the members at these places of a set.
+pub(super) fn write_members(encoding: Encoding, stored: Stored<'_>, places: Range<usize>, reply: &mut ReplyBuffer) {
+    let set = View::of(encoding, stored);
+    set.iter_from(places.start).take(places.len()).for_each(|member| write_member(reply, member));
 }
 
 static SSCAN: CommandSpec = CommandSpec {

@@ -1,10 +1,15 @@
 //! What several sets have in common, together, or one without the others.
 
-use super::set::reply_member;
+use super::set::{reply_member, write_members};
 use crate::error::{self, Stop};
+use crate::pieces::Making;
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
-use types::set::Operation;
+use engine::Encoding;
+use proto::ReplyBuffer;
+use types::set::{Combination, Operation, Steps};
+use value::set::View;
+use value::{Big, Stored};
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&SINTER, &SINTERSTORE, &SINTERCARD, &SUNION, &SUNIONSTORE, &SDIFF, &SDIFFSTORE];
@@ -106,14 +111,44 @@ static SDIFFSTORE: CommandSpec = storing(
 );
 
 fn reply(ctx: &mut Ctx<'_>, operation: Operation) -> Result<(), Stop> {
-    let reply = &mut *ctx.reply;
-    let (open, mut len) = (reply.begin_set(), 0usize);
-    types::set::combine(ctx.ks, operation, ctx.args.from(1), &mut |member| {
-        len = len.saturating_add(1);
-        reply_member(reply, member)
-    })?;
-    reply.end(open, len);
-    Ok(())
+    let combination = Combination::read(ctx.ks, operation, ctx.args.from(1))?;
+    match combination.in_steps() {
+        Ok(steps) => ctx.reply_making(steps, write_members),
+        Err(combination) => {
+            let reply = &mut *ctx.reply;
+            let (open, mut len) = (reply.begin_set(), 0usize);
+            combination.show(&mut |member| {
+                len = len.saturating_add(1);
+                reply_member(reply, member)
+            })?;
+            reply.end(open, len);
+            Ok(())
+        }
+    }
+}
+
+impl Making for Steps {
+    fn step(&mut self) -> bool {
+        Self::step(self)
+    }
+
+    fn take(&mut self) -> Big {
+        Big::Set(Self::take(self))
+    }
+
+    fn made_bytes(&self) -> usize {
+        Self::made_bytes(self)
+    }
+
+    fn held_bytes(&self) -> usize {
+        Self::held_bytes(self)
+    }
+
+    fn write_header(&self, made: &Big, reply: &mut ReplyBuffer) -> usize {
+        let len = View::of(Encoding::BIG, Stored::Big(made)).len();
+        reply.set(len);
+        len
+    }
 }
 
 fn store(ctx: &mut Ctx<'_>, operation: Operation) -> Result<(), Stop> {

@@ -2,9 +2,12 @@
 
 use super::zset_reply;
 use crate::error::{self, Stop};
+use crate::pieces::Making;
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
-use types::zset::{Aggregate, Entry, NewSet, Operand, Sources};
+use proto::ReplyBuffer;
+use types::zset::{self, Aggregate, Entry, NewSet, Operand, Sources, Steps, View};
+use value::{Big, Stored};
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&ZUNION, &ZINTER, &ZDIFF, &ZUNIONSTORE, &ZINTERSTORE, &ZDIFFSTORE, &ZINTERCARD];
@@ -115,8 +118,53 @@ impl Asked {
     }
 }
 
+/// A result in steps, and how its reply is written.
+struct Reading {
+    steps: Steps,
+    with_scores: bool,
+}
+
+impl Making for Reading {
+    fn step(&mut self) -> bool {
+        self.steps.step()
+    }
+
+    fn take(&mut self) -> Big {
+        Big::Zset(self.steps.take())
+    }
+
+    fn made_bytes(&self) -> usize {
+        self.steps.made_bytes()
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.steps.held_bytes()
+    }
+
+    fn write_header(&self, made: &Big, reply: &mut ReplyBuffer) -> usize {
+        let len = View::of(Stored::Big(made)).len();
+        zset_reply::header(reply, len, self.with_scores);
+        len as usize
+    }
+}
+
 fn read(ctx: &mut Ctx<'_>, operation: Operation) -> Result<(), Stop> {
-    let asked = Asked::read(ctx, operation, 1, false)?;
+    let mut asked = Asked::read(ctx, operation, 1, false)?;
+    let in_steps = match operation {
+        Operation::Union => zset::Operation::Union,
+        Operation::Intersection | Operation::IntersectionLen => zset::Operation::Intersection,
+        Operation::Difference => zset::Operation::Difference,
+    };
+    let with_scores = asked.with_scores;
+    asked.sources = match Steps::begin(asked.sources, in_steps, asked.aggregate) {
+        Ok(steps) => {
+            return ctx.reply_making(Reading { steps, with_scores }, move |_, stored, places, reply| {
+                let entries = View::of(stored).forward(places.start as u64).take(places.len());
+                entries.for_each(|entry| zset_reply::row(reply, with_scores, &entry));
+            });
+        }
+        Err(sources) => sources,
+    };
     let result = asked.result(operation);
     let entries = result.iter().map(|(score, member)| Entry { score: *score, member });
     zset_reply::entries(ctx.reply, result.len() as u64, asked.with_scores, entries)

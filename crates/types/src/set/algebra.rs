@@ -1,6 +1,6 @@
 //! What sets have in common, together, or one without the others.
 
-use super::{Member, view};
+use super::{Member, Steps, view};
 use crate::{Kept, TypeError, collection};
 use base::integer::IntegerText;
 use engine::{Effect, Encoding, Key, Keyspace, NotifyClass, Type};
@@ -19,32 +19,54 @@ pub enum Operation {
     Difference,
 }
 
-/// Shows every member of the result, each once.
-///
-/// # Errors
-/// [`TypeError`] as [`super::read`], of any of the sets, and what `show` gives.
-pub fn combine<'a, E: From<TypeError>>(
-    ks: &mut dyn Keyspace,
-    operation: Operation,
-    keys: impl Iterator<Item = &'a [u8]>,
-    show: &mut dyn FnMut(Member<'_>) -> Result<(), E>,
-) -> Result<(), E> {
-    let sets = Sets::read(ks, keys)?;
-    let mut result = Ok(());
-    sets.visit(operation, &mut |member| match show(member) {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(error) => {
-            result = Err(error);
-            ControlFlow::Break(())
-        }
-    });
-    result
+/// Sets to be combined, as they were when they were read.
+pub struct Combination {
+    pub(super) sets: Sets,
+    pub(super) operation: Operation,
+}
+
+impl Combination {
+    /// Of the sets under these keys.
+    ///
+    /// # Errors
+    /// [`TypeError`] as [`super::read`], of any of the sets.
+    pub fn read<'a>(
+        ks: &mut dyn Keyspace,
+        operation: Operation,
+        keys: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<Self, TypeError> {
+        Ok(Self { sets: Sets::read(ks, keys)?, operation })
+    }
+
+    /// Shows every member of the result, each once.
+    ///
+    /// # Errors
+    /// What `show` gives.
+    pub fn show<E>(&self, show: &mut dyn FnMut(Member<'_>) -> Result<(), E>) -> Result<(), E> {
+        let mut result = Ok(());
+        self.sets.visit(self.operation, &mut |member| match show(member) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                result = Err(error);
+                ControlFlow::Break(())
+            }
+        });
+        result
+    }
+
+    /// The same in steps, if there is much to do; else what there was.
+    ///
+    /// # Errors
+    /// There is little to do.
+    pub fn in_steps(self) -> Result<Steps, Self> {
+        Steps::begin(self)
+    }
 }
 
 /// How many members the sets have in common; counting stops at `limit`.
 ///
 /// # Errors
-/// As [`combine`].
+/// As [`Combination::read`].
 pub fn intersection_len<'a>(
     ks: &mut dyn Keyspace,
     keys: impl Iterator<Item = &'a [u8]>,
@@ -62,7 +84,7 @@ pub fn intersection_len<'a>(
 /// Stores the result under a key, whatever is there, and gives its length. An empty result removes the key.
 ///
 /// # Errors
-/// As [`combine`].
+/// As [`Combination::read`].
 pub fn store<'a>(
     ks: &mut dyn Keyspace,
     operation: Operation,
@@ -99,7 +121,7 @@ impl Operation {
 }
 
 /// Sets held together: a keyspace lends one entry at a time.
-struct Sets(Vec<Option<(Encoding, Kept)>>);
+pub(super) struct Sets(pub(super) Vec<Option<(Encoding, Kept)>>);
 
 impl Sets {
     fn read<'a>(ks: &mut dyn Keyspace, keys: impl Iterator<Item = &'a [u8]>) -> Result<Self, TypeError> {
@@ -114,7 +136,7 @@ impl Sets {
     }
 
     /// Those that are there.
-    fn views(&self) -> impl Iterator<Item = View<'_>> {
+    pub(super) fn views(&self) -> impl Iterator<Item = View<'_>> {
         self.0.iter().flatten().map(|(encoding, kept)| view((*encoding, kept.value().stored())))
     }
 

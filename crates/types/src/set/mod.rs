@@ -2,9 +2,11 @@
 
 mod algebra;
 mod random;
+mod steps;
 
-pub use algebra::{Operation, combine, intersection_len, store};
+pub use algebra::{Combination, Operation, intersection_len, store};
 pub use random::{pop, pop_one, random, random_repeating};
+pub use steps::Steps;
 
 use crate::{TypeError, collection};
 use engine::{Encoding, Key, Keyspace, NotifyClass, Type};

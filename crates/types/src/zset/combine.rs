@@ -6,7 +6,9 @@ use base::integer::IntegerText;
 use engine::{Encoding, Key, Keyspace, Type};
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::ops::Range;
 use value::set;
+use value::zset::Big;
 
 /// How the scores of a member in several sets become one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +23,7 @@ pub enum Aggregate {
 }
 
 impl Aggregate {
-    fn join(self, one: f64, other: f64) -> f64 {
+    pub(super) fn join(self, one: f64, other: f64) -> f64 {
         match self {
             Self::Sum => number(one + other),
             Self::Min if other < one => other,
@@ -47,6 +49,9 @@ pub struct Operand {
 
 /// The sets of a command in their order; absent ones are empty.
 pub type Sources = Vec<Operand>;
+
+/// All places of an operand.
+const ALL: Range<usize> = 0..usize::MAX;
 
 /// How an operand is read.
 enum Elements<'a> {
@@ -83,7 +88,20 @@ impl Operand {
         }
     }
 
-    fn len(&self) -> u64 {
+    /// What it keeps.
+    pub(super) fn kept(&self) -> &Kept {
+        &self.value
+    }
+
+    /// A big sorted set without entries, if it is a big sorted set itself.
+    pub(super) fn empty_alike(&self) -> Option<Big> {
+        match self.elements() {
+            Elements::Zset(View::Big(big)) => Some(big.empty_alike()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn len(&self) -> u64 {
         match self.elements() {
             Elements::Zset(view) => view.len(),
             Elements::Set(view) => view.len() as u64,
@@ -92,7 +110,7 @@ impl Operand {
 
     /// The weighted score of a member, which may be no number: in an intersection that is of no account until scores have
     /// been joined.
-    fn score(&self, member: &[u8]) -> Option<f64> {
+    pub(super) fn score(&self, member: &[u8]) -> Option<f64> {
         let score = match self.elements() {
             Elements::Zset(view) => view.score(member)?,
             Elements::Set(view) => view.contains(member).then_some(1.0)?,
@@ -100,15 +118,19 @@ impl Operand {
         Some(self.weight * score)
     }
 
-    /// Visits members with their weighted scores until told to stop.
-    fn each(&self, mut visit: impl FnMut(f64, &[u8]) -> bool) {
+    /// Visits members at these places with their weighted scores until told to stop.
+    pub(super) fn each(&self, places: Range<usize>, mut visit: impl FnMut(f64, &[u8]) -> bool) {
         match self.elements() {
             Elements::Zset(view) => {
-                view.forward(0).all(|entry| visit(number(self.weight * entry.score), entry.member));
+                view.forward(places.start as u64)
+                    .take(places.len())
+                    .all(|entry| visit(number(self.weight * entry.score), entry.member));
             }
             Elements::Set(view) => {
                 let mut room = IntegerText::default();
-                view.iter().all(|member| visit(number(self.weight), member.bytes(&mut room)));
+                view.iter_from(places.start)
+                    .take(places.len())
+                    .all(|member| visit(number(self.weight), member.bytes(&mut room)));
             }
         }
     }
@@ -125,7 +147,7 @@ fn by_size(sources: &Sources) -> Vec<&Operand> {
 pub fn union(sources: &Sources, aggregate: Aggregate) -> NewSet {
     let mut scores: HashMap<Vec<u8>, f64> = HashMap::new();
     for operand in by_size(sources) {
-        operand.each(|score, member| {
+        operand.each(ALL, |score, member| {
             match scores.get_mut(member) {
                 Some(old) => *old = aggregate.join(*old, score),
                 None => {
@@ -142,7 +164,7 @@ pub fn union(sources: &Sources, aggregate: Aggregate) -> NewSet {
 pub fn intersection(sources: &Sources, aggregate: Aggregate) -> NewSet {
     let mut result = NewSet::new();
     if let Some((smallest, others)) = by_size(sources).split_first() {
-        smallest.each(|score, member| {
+        smallest.each(ALL, |score, member| {
             let joined = others.iter().try_fold(score, |sum, other| Some(aggregate.join(sum, other.score(member)?)));
             result.extend(joined.map(|score| (score, member.to_vec())));
             true
@@ -155,7 +177,7 @@ pub fn intersection(sources: &Sources, aggregate: Aggregate) -> NewSet {
 pub fn intersection_len(sources: &Sources, limit: u64) -> u64 {
     let mut count = 0u64;
     if let Some((smallest, others)) = by_size(sources).split_first() {
-        smallest.each(|_, member| {
+        smallest.each(ALL, |_, member| {
             if others.iter().all(|other| other.score(member).is_some()) {
                 count = count.saturating_add(1);
             }
@@ -169,7 +191,7 @@ pub fn intersection_len(sources: &Sources, limit: u64) -> u64 {
 pub fn difference(sources: &Sources) -> NewSet {
     let mut result = NewSet::new();
     if let Some((first, others)) = sources.split_first() {
-        first.each(|score, member| {
+        first.each(ALL, |score, member| {
             if others.iter().all(|other| other.score(member).is_none()) {
                 result.push((score, member.to_vec()));
             }

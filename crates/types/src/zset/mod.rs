@@ -9,6 +9,7 @@ mod random;
 mod range;
 mod remove;
 mod score;
+mod steps;
 
 pub use add::{Added, Only, Rule, Toward, add, increment};
 pub use combine::{Aggregate, Operand, Sources, difference, intersection, intersection_len, union};
@@ -16,6 +17,7 @@ pub use random::{Draw, random};
 pub use range::{LexEnd, Limit, Range, ScoreEnd};
 pub use remove::{End, pop, remove, remove_range};
 pub use score::{parse_score, parse_score_end};
+pub use steps::{Operation, Steps};
 pub use value::zset::{Entry, View};
 
 use crate::{TypeError, collection};

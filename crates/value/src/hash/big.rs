@@ -49,6 +49,11 @@ impl Big {
         leaf.find(position, field).map(|place| leaf.at(place))
     }
 
+    /// See [`crate::Big::load`].
+    pub fn load(&self, fields: &[&[u8]], is_edit: bool) {
+        self.fields.load_together(&self.hasher, fields, is_edit);
+    }
+
     /// The cell at this place of the tree's order.
     pub fn at(&self, index: usize) -> Option<Cell<'_>> {
         let (leaf, place) = self.fields.at(index as u64)?;
@@ -101,12 +106,8 @@ impl Big {
     pub(super) fn set(&mut self, new: &Cell<'_>) {
         let position = Position::of(&self.hasher, new.field);
         let reaches = |bound: &u64| *bound <= position.place();
-        let old = self.fields.edit(&self.hasher, reaches, |leaf, _| match leaf.find(position, new.field) {
-            Some(place) => {
-                let old = leaf.at(place).expire_at;
-                leaf.replace(place, new);
-                old
-            }
+        let old = self.fields.edit(&self.hasher, reaches, |leaf| match leaf.find(position, new.field) {
+            Some(place) => leaf.replace(place, new),
             None => {
                 leaf.push(position, new);
                 None
@@ -127,7 +128,7 @@ impl Big {
     pub(super) fn remove(&mut self, field: &[u8]) {
         let position = Position::of(&self.hasher, field);
         let reaches = |bound: &u64| *bound <= position.place();
-        let old = self.fields.edit(&self.hasher, reaches, |leaf, _| {
+        let old = self.fields.edit(&self.hasher, reaches, |leaf| {
             let place = leaf.find(position, field)?;
             let old = leaf.at(place).expire_at;
             leaf.remove(place);

@@ -36,13 +36,13 @@ impl Deadlines {
     /// Adds one.
     pub fn add(&mut self, at: UnixMs, position: Position) {
         let deadline = order(at, position);
-        self.0.edit(&(), |bound| *bound <= deadline, |leaf, _| leaf.add(at, position));
+        self.0.edit(&(), |bound| *bound <= deadline, |leaf| leaf.add(at, position));
     }
 
     /// Removes one, which is there.
     pub fn remove(&mut self, at: UnixMs, position: Position) {
         let deadline = order(at, position);
-        self.0.edit(&(), |bound| *bound <= deadline, |leaf, _| leaf.remove(at, position));
+        self.0.edit(&(), |bound| *bound <= deadline, |leaf| leaf.remove(at, position));
     }
 
     /// Bytes of its allocations.

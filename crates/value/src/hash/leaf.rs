@@ -13,7 +13,8 @@
 
 use super::cell::{Cell, Cells};
 use crate::position::Position;
-use crate::tree::{self, Chunk, Cut};
+use crate::tree::{self, Chunk, Cut, HashedLeaf};
+use base::UnixMs;
 use base::hash::KeyHasher;
 
 /// Instead of the length of a cell that does not fit one byte.
@@ -49,7 +50,12 @@ impl Leaf {
     /// The cell at this place, which is less than the count.
     #[inline]
     pub fn at(&self, place: usize) -> Cell<'_> {
-        let mut rest = &self.0.bytes()[self.start(place)..];
+        self.starting(self.start(place))
+    }
+
+    #[inline]
+    fn starting(&self, start: usize) -> Cell<'_> {
+        let mut rest = &self.0.bytes()[start..];
         Cell::take(&mut rest).expect("a leaf holds whole cells")
     }
 
@@ -68,15 +74,17 @@ impl Leaf {
         self.0.set_count(self.0.count() + 1);
     }
 
-    /// Puts another cell of the same field at this place.
-    pub fn replace(&mut self, place: usize, cell: &Cell<'_>) {
-        let (start, old) = (self.start(place), self.at(place).packed_len());
-        let len = cell.packed_len();
+    /// Puts another cell of the same field at this place, and gives the time of the old one.
+    pub fn replace(&mut self, place: usize, cell: &Cell<'_>) -> Option<UnixMs> {
+        let start = self.start(place);
+        let old = self.starting(start);
+        let (old, expire_at, len) = (old.packed_len(), old.expire_at, cell.packed_len());
         cell.write(self.0.splice(start..start + old, len));
         if length_byte(len) != length_byte(old) {
             let entry = self.entry_start(place);
             self.0.splice(entry + 1..entry + ENTRY_BYTES, 1).fill(length_byte(len));
         }
+        expire_at
     }
 
     /// Removes the cell at this place.
@@ -90,10 +98,6 @@ impl Leaf {
 
     fn cells_end(&self) -> usize {
         self.0.len() - self.0.count() * ENTRY_BYTES
-    }
-
-    fn index(&self) -> &[u8] {
-        &self.0.bytes()[self.cells_end()..]
     }
 
     fn entry_start(&self, place: usize) -> usize {
@@ -157,6 +161,29 @@ impl tree::Leaf for Leaf {
         let (end, count) = (self.cells_end(), self.0.count());
         self.0.splice(end..end, right.0.len()).copy_from_slice(right.0.bytes());
         self.0.set_count(count + right.0.count());
+    }
+}
+
+impl HashedLeaf for Leaf {
+    #[inline]
+    fn index(&self) -> &[u8] {
+        &self.0.bytes()[self.cells_end()..]
+    }
+
+    /// A long cell does not say in the index how long it is: of that the beginning.
+    #[inline]
+    fn candidate(&self, position: Position) -> &[u8] {
+        let last = self.0.count().wrapping_sub(1);
+        self.tagged(position.tag()).next().map_or(&[], |at| {
+            let start = self.start(last - at);
+            let length = self.index()[at * ENTRY_BYTES + 1];
+            &self.0.bytes()[start..start + usize::from(length)]
+        })
+    }
+
+    #[inline]
+    fn owners(&self) -> usize {
+        self.0.owners()
     }
 }
 

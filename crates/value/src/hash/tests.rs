@@ -1,6 +1,8 @@
 //! Hashes of every form against a plain map, while others read and save what they were.
 
 use super::*;
+use crate::position::Position;
+use crate::tree::HashedLeaf;
 use crate::{Body, Limits, Progress, Stored, apply as apply_any, check_changes};
 use base::Rng;
 use base::hash::KeyHasher;
@@ -211,6 +213,47 @@ fn rebuilt(big: &Big, budget: usize) -> Kept {
         copy.apply_bytes(&changes);
     }
     copy
+}
+
+/// Whatever is asked for: nothing changes, and nothing fails, of an empty tree, one of a leaf and one of three levels.
+#[test]
+fn loading_leaves_everything_as_it_is() {
+    let (mut hash, mut model) = (Kept::new(), Model::new());
+    Big::new(&hash.hasher).load(&[b"absent"], true);
+    let count = if cfg!(miri) { 200 } else { 30_000 };
+    for number in 0..count {
+        let field = format!("field {number}").into_bytes();
+        let value = vec![b'v'; if number % 10 == 0 { 300 } else { 10 }];
+        hash.set(&field, &value, None);
+        model.insert(field, (value, None));
+        if let Some(big) = hash.big.as_ref().filter(|_| number % 1000 == 0 || number == count - 1) {
+            let fields: Vec<Vec<u8>> = (0..number + 40).map(|number| format!("field {number}").into_bytes()).collect();
+            let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
+            big.load(&fields, number % 2000 == 0);
+        }
+    }
+    check(&hash, &model);
+}
+
+/// The index alone leads to the field, unless an earlier one has the same tag.
+#[test]
+fn a_candidate_is_the_cell_with_the_tag() {
+    let hasher = KeyHasher::new(&mut Rng::new(1));
+    let mut leaf = leaf::Leaf::default();
+    let mut tags = std::collections::BTreeSet::new();
+    for number in 0..30u32 {
+        let (field, value) = (number.to_be_bytes(), vec![b'v'; if number == 7 { 300 } else { number as usize }]);
+        let position = Position::of(&hasher, &field);
+        assert_ne!(tags.contains(&position.tag()), leaf.candidate(position).is_empty());
+        let cell = Cell { field: &field, value: &value, expire_at: None };
+        leaf.push(position, &cell);
+        let mut packed = vec![0; cell.packed_len()];
+        cell.write(&mut packed);
+        packed.truncate(255);
+        if tags.insert(position.tag()) {
+            assert_eq!(leaf.candidate(position), packed);
+        }
+    }
 }
 
 proptest! {

@@ -20,6 +20,11 @@ impl Big {
         Self { tree: Tree::new(), hasher: hasher.clone() }
     }
 
+    /// A set without members that has them in the same order.
+    pub fn empty_alike(&self) -> Self {
+        Self::new(&self.hasher)
+    }
+
     /// How many members.
     #[inline]
     pub fn len(&self) -> usize {
@@ -37,6 +42,11 @@ impl Big {
         let position = Position::of(&self.hasher, member);
         let leaf = self.tree.find(|bound| *bound <= position.place());
         leaf.is_some_and(|leaf| leaf.find(position, member).is_some())
+    }
+
+    /// See [`crate::Big::load`].
+    pub fn load(&self, members: &[&[u8]], is_edit: bool) {
+        self.tree.load_together(&self.hasher, members, is_edit);
     }
 
     /// The member at this place of the tree's order.
@@ -75,12 +85,12 @@ impl Big {
     }
 
     /// Adds the member unless it is there.
-    pub(super) fn add(&mut self, member: &[u8]) {
+    pub fn add(&mut self, member: &[u8]) {
         let position = Position::of(&self.hasher, member);
         self.tree.edit(
             &self.hasher,
             |bound| *bound <= position.place(),
-            |leaf, _| {
+            |leaf| {
                 if leaf.find(position, member).is_none() {
                     leaf.push(position, member);
                 }
@@ -94,7 +104,7 @@ impl Big {
         self.tree.edit(
             &self.hasher,
             |bound| *bound <= position.place(),
-            |leaf, _| {
+            |leaf| {
                 if let Some(place) = leaf.find(position, member) {
                     leaf.remove(place);
                 }

@@ -12,7 +12,7 @@
 //! a leaf is an insertion of its bytes at that place.
 
 use crate::position::Position;
-use crate::tree::{self, Chunk, Cut};
+use crate::tree::{self, Chunk, Cut, HashedLeaf};
 use crate::wire;
 use base::hash::KeyHasher;
 use base::varint;
@@ -94,10 +94,6 @@ impl Leaf {
         self.0.len() - self.0.count() * ENTRY_BYTES
     }
 
-    fn index(&self) -> &[u8] {
-        &self.0.bytes()[self.members_end()..]
-    }
-
     fn entry_at(&self, place: usize) -> [u8; ENTRY_BYTES] {
         let at = self.0.len() - (place + 1) * ENTRY_BYTES;
         [self.0.bytes()[at], self.0.bytes()[at + 1]]
@@ -158,6 +154,29 @@ impl tree::Leaf for Leaf {
         let (end, count) = (self.members_end(), self.0.count());
         self.0.splice(end..end, right.0.len()).copy_from_slice(right.0.bytes());
         self.0.set_count(count + right.0.count());
+    }
+}
+
+impl HashedLeaf for Leaf {
+    #[inline]
+    fn index(&self) -> &[u8] {
+        &self.0.bytes()[self.members_end()..]
+    }
+
+    /// A long member does not say in the index how long it is: of that the beginning.
+    #[inline]
+    fn candidate(&self, position: Position) -> &[u8] {
+        let tag = position.tag();
+        self.index().chunks_exact(ENTRY_BYTES).position(|entry| entry[0] == tag).map_or(&[], |at| {
+            let start = self.start(self.0.count() - 1 - at);
+            let length = self.index()[at * ENTRY_BYTES + 1];
+            &self.0.bytes()[start..start + usize::from(length)]
+        })
+    }
+
+    #[inline]
+    fn owners(&self) -> usize {
+        self.0.owners()
     }
 }
 

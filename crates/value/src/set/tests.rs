@@ -1,6 +1,8 @@
 //! Sets of every form against a plain set, while others read and save what they were.
 
 use super::*;
+use crate::position::Position;
+use crate::tree::HashedLeaf;
 use crate::{Body, Progress, Stored, apply as apply_any, check_changes};
 use base::Rng;
 use base::hash::KeyHasher;
@@ -100,6 +102,25 @@ fn step() -> impl Strategy<Value = Step> {
         1 => prop_oneof![Just(Step::Clear), Just(Step::Strings), (0u64..1000).prop_map(Step::Expect)],
         1 => Just(Step::Keep),
     ]
+}
+
+/// The index alone leads to the member, unless an earlier one has the same tag.
+#[test]
+fn a_candidate_is_the_member_with_the_tag() {
+    let hasher = KeyHasher::new(&mut Rng::new(1));
+    let mut leaf = leaf::Leaf::default();
+    let mut tags = BTreeSet::new();
+    for number in 0..30u8 {
+        let member = vec![number; if number == 7 { 300 } else { 1 + usize::from(number) }];
+        let position = Position::of(&hasher, &member);
+        assert_ne!(tags.contains(&position.tag()), leaf.candidate(position).is_empty());
+        leaf.push(position, &member);
+        if tags.insert(position.tag()) {
+            // A long one has its length before it.
+            let length = if number == 7 { 2 } else { 0 };
+            assert!(member.starts_with(&leaf.candidate(position)[length..]));
+        }
+    }
 }
 
 proptest! {

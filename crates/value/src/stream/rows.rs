@@ -54,7 +54,7 @@ impl<R: Row> Rows<R> {
         self.0.edit(
             &(),
             |bound| bound.borrow() <= key,
-            |leaf, _| {
+            |leaf| {
                 let index = leaf.position(key).ok()?;
                 leaf.rows().get_mut(index).map(edit)
             },
@@ -67,7 +67,7 @@ impl<R: Row> Rows<R> {
         self.0.edit(
             &(),
             |other| other.borrow() <= bound.borrow(),
-            |leaf, _| match leaf.position(row.key()) {
+            |leaf| match leaf.position(row.key()) {
                 Ok(index) => Some(std::mem::replace(&mut leaf.rows()[index], row)),
                 Err(index) => {
                     leaf.rows().insert(index, row);
@@ -82,7 +82,7 @@ impl<R: Row> Rows<R> {
         self.0.edit(
             &(),
             |bound| bound.borrow() <= key,
-            |leaf, _| {
+            |leaf| {
                 let index = leaf.position(key).ok()?;
                 Some(leaf.rows().remove(index))
             },

@@ -60,6 +60,12 @@ impl Chunk {
         allocated(self.bytes.len() + COUNTERS_BYTES)
     }
 
+    /// How many chunks share the bytes.
+    #[inline]
+    pub fn owners(&self) -> usize {
+        Arc::strong_count(&self.bytes)
+    }
+
     /// Replaces the bytes of `range` by `length` others, and gives the place where they are to be written at once: until
     /// then it holds anything.
     ///
@@ -69,23 +75,33 @@ impl Chunk {
         let len = self.len - range.len() + length;
         let gap = range.start..range.start + length;
         let fits = len <= self.bytes.len() && self.bytes.len() - len <= slack(len) + 64;
-        if !fits || Arc::get_mut(&mut self.bytes).is_none() {
+        let stays = fits && self.is_own();
+        if !stays {
             let (head, tail) = (&self.bytes[..range.start], &self.bytes[range.end..self.len]);
             self.bytes = copied(exact(len + slack(len)), &[(0, head), (gap.end, tail)]);
-        } else if let Some(bytes) = Arc::get_mut(&mut self.bytes) {
-            bytes.copy_within(range.end..self.len, gap.end);
         }
-        self.len = len;
-        Arc::get_mut(&mut self.bytes).map_or(&mut [], |bytes| &mut bytes[gap])
+        let old_len = std::mem::replace(&mut self.len, len);
+        let Some(bytes) = Arc::get_mut(&mut self.bytes) else { unreachable!("nobody else holds it") };
+        if stays && range.end != gap.end {
+            bytes.copy_within(range.end..old_len, gap.end);
+        }
+        &mut bytes[gap]
+    }
+
+    /// Whether nobody shares the bytes. Nobody can come to share them either, while this chunk is borrowed to be changed.
+    #[inline]
+    fn is_own(&mut self) -> bool {
+        self.owners() == 1
     }
 
     /// The bytes, to be changed in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let len = self.len;
-        if Arc::get_mut(&mut self.bytes).is_none() {
+        if !self.is_own() {
             self.bytes = copied(self.bytes.len(), &[(0, &self.bytes[..len])]);
         }
-        Arc::get_mut(&mut self.bytes).map_or(&mut [], |bytes| &mut bytes[..len])
+        let Some(bytes) = Arc::get_mut(&mut self.bytes) else { unreachable!("nobody else holds it") };
+        &mut bytes[..len]
     }
 
     /// Gives the bytes from `at` on, which are all but `count` elements, as a chunk of their own.

@@ -1,6 +1,6 @@
 //! Walking from leaf to leaf.
 
-use super::node::{Node, Seek};
+use super::node::{CountingSeek, Node};
 use super::{Leaf, Tree};
 
 /// A place in a tree: a leaf. It stays in the node above as long as it can, and descends from the root for the next one.
@@ -13,7 +13,7 @@ pub struct Leaves<'t, L: Leaf> {
 }
 
 impl<'t, L: Leaf> Leaves<'t, L> {
-    pub(super) fn seek(tree: &'t Tree<L>, mut seek: impl Seek<L>) -> Option<Self> {
+    pub(super) fn seek(tree: &'t Tree<L>, mut seek: impl CountingSeek<L>) -> Option<Self> {
         let mut above = tree.root.as_deref()?;
         loop {
             let index = seek.choose(above);

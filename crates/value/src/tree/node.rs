@@ -45,11 +45,25 @@ impl Edge {
 /// Which way to go, node by node.
 pub(super) trait Seek<L: Leaf> {
     fn choose(&mut self, node: &Node<L>) -> usize;
+}
+
+/// A way on which elements are counted.
+pub(super) trait CountingSeek<L: Leaf>: Seek<L> {
     /// Elements before the child that was chosen last.
     fn before(&self) -> u64;
 }
 
 /// To the last leaf whose bound satisfies a predicate.
+pub(super) struct Toward<F>(pub(super) F);
+
+impl<L: Leaf, F: Fn(&L::Bound) -> bool> Seek<L> for Toward<F> {
+    #[inline]
+    fn choose(&mut self, node: &Node<L>) -> usize {
+        node.child_by_bound(&self.0)
+    }
+}
+
+/// The same way, counting. It reads the counts of all children on the left, which are lines that nothing else reads.
 pub(super) struct ByBound<F> {
     reaches: F,
     before: u64,
@@ -68,7 +82,9 @@ impl<L: Leaf, F: Fn(&L::Bound) -> bool> Seek<L> for ByBound<F> {
         self.before += node.counts[..index].iter().sum::<u64>();
         index
     }
+}
 
+impl<L: Leaf, F: Fn(&L::Bound) -> bool> CountingSeek<L> for ByBound<F> {
     #[inline]
     fn before(&self) -> u64 {
         self.before
@@ -104,7 +120,9 @@ impl<L: Leaf> Seek<L> for ByRank {
         }
         index
     }
+}
 
+impl<L: Leaf> CountingSeek<L> for ByRank {
     #[inline]
     fn before(&self) -> u64 {
         self.before
@@ -151,6 +169,12 @@ impl<L: Leaf> Node<L> {
         self.bounds[1..].partition_point(reaches)
     }
 
+    /// What parts the children; the first bound means nothing (B1).
+    #[inline]
+    pub(super) fn bounds(&self) -> &[L::Bound] {
+        &self.bounds
+    }
+
     /// What parts child `index` from the one before; `None` for the first (B1).
     #[inline]
     pub(super) fn bound(&self, index: usize) -> Option<&L::Bound> {
@@ -189,14 +213,13 @@ impl<L: Leaf> Node<L> {
         match &mut self.below {
             Below::Leaves(leaves) => {
                 let leaf = &mut leaves[index];
-                let (bytes, memory) = (leaf.bytes(), leaf.memory_bytes());
+                let (bytes, memory, count) = (leaf.bytes(), leaf.memory_bytes(), leaf.count());
                 let result = edit(leaf, &seek);
-                let count = leaf.count() as u64;
-                let delta = count.wrapping_sub(self.counts[index]) as i64;
-                self.counts[index] = count;
+                let delta = leaf.count().wrapping_sub(count) as i64;
                 self.memory_bytes = self.memory_bytes + leaf.memory_bytes() - memory;
                 self.content_bytes = self.content_bytes + leaf.bytes() - bytes;
                 let has_shrunk = heal || leaf.bytes() < bytes;
+                self.recount_child(index, delta);
                 self.settle(cx, index, edge, has_shrunk);
                 (result, delta)
             }
@@ -205,13 +228,22 @@ impl<L: Leaf> Node<L> {
                 let width = nodes[index].width();
                 let child = Arc::make_mut(&mut nodes[index]);
                 let (result, delta) = child.edit(cx, seek, edge, heal, edit);
-                self.counts[index] = self.counts[index].wrapping_add_signed(delta);
                 self.memory_bytes = self.memory_bytes + child.memory_bytes - memory;
                 self.content_bytes = self.content_bytes + child.content_bytes - content;
                 let has_shrunk = heal || child.width() < width;
+                self.recount_child(index, delta);
                 self.settle(cx, index, edge, has_shrunk);
                 (result, delta)
             }
+        }
+    }
+
+    /// So many elements more are below child `index`. When there are none, as when a value is replaced, its count is not
+    /// even read: it is in a line of its own.
+    #[inline]
+    fn recount_child(&mut self, index: usize, delta: i64) {
+        if delta != 0 {
+            self.counts[index] = self.counts[index].wrapping_add_signed(delta);
         }
     }
 

@@ -127,16 +127,17 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 
 fn insert(tree: &mut Tree<Numbers>, model: &mut Vec<u64>, value: u64) {
     let rank = model.partition_point(|old| *old < value);
-    let before = tree.edit(
+    let before = tree.locate(|bound| *bound < value).map_or(0, |leaves| leaves.before());
+    let index = tree.edit(
         &(),
         |bound| *bound < value,
-        |leaf, before| {
+        |leaf| {
             let index = leaf.values().partition_point(|old| *old < value) as u64;
             leaf.insert(value);
-            before + index
+            index
         },
     );
-    assert_eq!(before, rank as u64);
+    assert_eq!(before + index, rank as u64);
     model.insert(rank, value);
 }
 
@@ -235,7 +236,7 @@ fn a_shared_tree_is_copied_by_paths() {
     let mut tree = Tree::<Numbers>::new();
     for value in 0..100_000u64 {
         let value = value.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        tree.edit(&(), |bound| *bound <= value, |leaf, _| leaf.insert(value));
+        tree.edit(&(), |bound| *bound <= value, |leaf| leaf.insert(value));
     }
     let clone = tree.clone();
     tree.edit_at(&(), 50_000, |leaf, offset| leaf.remove(offset));

@@ -29,6 +29,11 @@ impl Big {
         big
     }
 
+    /// A set without entries that has their members in the same order.
+    pub fn empty_alike(&self) -> Self {
+        Self { by_score: Tree::new(), by_member: Tree::new(), hasher: self.hasher.clone() }
+    }
+
     /// See [`crate::Big::memory_bytes`].
     pub fn memory_bytes(&self) -> usize {
         self.by_score.memory_bytes() + self.by_member.memory_bytes()
@@ -114,27 +119,28 @@ impl Big {
         }
     }
 
-    fn add(&mut self, entry: &Entry<'_>) {
+    /// Adds the entry, or gives its member this score.
+    pub fn add(&mut self, entry: &Entry<'_>) {
         let hash = self.hasher.hash(entry.member);
-        let old = self.by_member.edit(&self.hasher, |bound| *bound <= hash, |leaf, _| leaf.set(hash, entry));
+        let old = self.by_member.edit(&self.hasher, |bound| *bound <= hash, |leaf| leaf.set(hash, entry));
         match old {
             Some(score) if score == entry.score => return,
             Some(score) => self.remove_from_run(&Entry { score, member: entry.member }),
             None => {}
         }
-        self.by_score.edit(&(), |bound| bound.reaches(entry), |run, _| run.insert(entry));
+        self.by_score.edit(&(), |bound| bound.reaches(entry), |run| run.insert(entry));
     }
 
     fn remove(&mut self, member: &[u8]) {
         let hash = self.hasher.hash(member);
-        let old = self.by_member.edit(&self.hasher, |bound| *bound <= hash, |leaf, _| leaf.remove(hash, member));
+        let old = self.by_member.edit(&self.hasher, |bound| *bound <= hash, |leaf| leaf.remove(hash, member));
         if let Some(score) = old {
             self.remove_from_run(&Entry { score, member });
         }
     }
 
     fn remove_from_run(&mut self, entry: &Entry<'_>) {
-        self.by_score.edit(&(), |bound| bound.reaches(entry), |run, _| run.remove(entry));
+        self.by_score.edit(&(), |bound| bound.reaches(entry), |run| run.remove(entry));
     }
 
     /// Removes these entries from the other tree.
@@ -147,7 +153,7 @@ impl Big {
         while let Some(runs) = place {
             for entry in runs.leaf().entries() {
                 let hash = self.hasher.hash(entry.member);
-                self.by_member.edit(&self.hasher, |bound| *bound <= hash, |leaf, _| leaf.remove(hash, entry.member));
+                self.by_member.edit(&self.hasher, |bound| *bound <= hash, |leaf| leaf.remove(hash, entry.member));
             }
             place = runs.next();
         }

@@ -1,0 +1,103 @@
+//! What big sets make together, made step by step: a million members take longer than a command may.
+
+use super::algebra::{Combination, Operation};
+use super::view;
+use crate::Kept;
+use base::integer::IntegerText;
+use engine::Encoding;
+use std::sync::Arc;
+use value::set::{Big, View};
+
+/// Fewer members than this are not worth it.
+const MEMBERS_MIN: usize = 1024;
+
+/// Members looked up in a step, all sets together.
+const LOOKUPS: usize = 512;
+
+/// A result on its way.
+pub struct Steps {
+    operation: Operation,
+    /// Those whose members are looked at, one set after the other, and those in which they are looked up.
+    sets: Vec<(Encoding, Kept)>,
+    /// How many sets are looked at.
+    walked: usize,
+    /// The set and the place in it to go on with.
+    at: (usize, usize),
+    made: Big,
+}
+
+impl Steps {
+    /// Begins, unless there is so little to do that it is better done at once.
+    pub(super) fn begin(combination: Combination) -> Result<Self, Combination> {
+        let Combination { mut sets, operation } = combination;
+        let is_empty = match operation {
+            Operation::Intersection => sets.0.iter().any(Option::is_none),
+            Operation::Difference => sets.0.first().is_none_or(Option::is_none),
+            Operation::Union => false,
+        };
+        let walked = if operation == Operation::Union { usize::MAX } else { 1 };
+        let smallest = sets.views().map(|set| set.len()).min().unwrap_or(0);
+        let members = match operation {
+            Operation::Intersection => smallest,
+            Operation::Difference | Operation::Union => {
+                sets.views().take(walked).fold(0usize, |sum, set| sum.saturating_add(set.len()))
+            }
+        };
+        let alike = sets.views().find_map(|set| if let View::Big(big) = set { Some(big.empty_alike()) } else { None });
+        let Some(made) = alike.filter(|_| !is_empty && members >= MEMBERS_MIN) else {
+            return Err(Combination { sets, operation });
+        };
+        let mut sets: Vec<(Encoding, Kept)> = sets.0.drain(..).flatten().collect();
+        if operation == Operation::Intersection {
+            sets.sort_by_key(|set| of(set).len());
+        }
+        let walked = walked.min(sets.len());
+        Ok(Self { operation, sets, walked, at: (0, 0), made })
+    }
+
+    /// Goes on for some tenths of a millisecond. True while there is more to do.
+    pub fn step(&mut self) -> bool {
+        let (walked, others) = self.sets.split_at(self.walked);
+        let (set, place) = self.at;
+        let Some(walked) = walked.get(set).map(of) else { return false };
+        let others: Vec<View<'_>> = others.iter().map(of).collect();
+        let members = LOOKUPS.checked_div(others.len().saturating_add(1)).unwrap_or(1).max(1);
+        for member in walked.iter_from(place).take(members) {
+            let is_wanted = match self.operation {
+                Operation::Intersection => others.iter().all(|set| set.contains_member(member)),
+                Operation::Difference => !others.iter().any(|set| set.contains_member(member)),
+                Operation::Union => true,
+            };
+            if is_wanted {
+                self.made.add(member.bytes(&mut IntegerText::default()));
+            }
+        }
+        let place = place.saturating_add(members);
+        self.at = if place < walked.len() { (set, place) } else { (set.saturating_add(1), 0) };
+        self.at.0 < self.walked
+    }
+
+    /// What was made so far; nothing is left.
+    pub fn take(&mut self) -> Big {
+        let empty = self.made.empty_alike();
+        std::mem::replace(&mut self.made, empty)
+    }
+
+    /// Bytes of what was made so far.
+    pub fn made_bytes(&self) -> usize {
+        self.made.memory_bytes()
+    }
+
+    /// Bytes that nothing but this keeps: what was made, and the sets that were changed or removed since.
+    pub fn held_bytes(&self) -> usize {
+        let own = self.sets.iter().filter_map(|(_, kept)| match kept {
+            Kept::Big(big) if Arc::strong_count(big) == 1 => Some(big.memory_bytes()),
+            _ => None,
+        });
+        own.fold(self.made_bytes(), usize::saturating_add)
+    }
+}
+
+fn of((encoding, kept): &(Encoding, Kept)) -> View<'_> {
+    view((*encoding, kept.value().stored()))
+}
