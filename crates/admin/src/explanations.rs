@@ -83,6 +83,10 @@ impl Task for Explanation {
             }
         }
     }
+
+    fn can_be_left(&self) -> bool {
+        true
+    }
 }
 
 /// The walk in progress.

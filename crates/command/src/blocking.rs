@@ -54,7 +54,9 @@ pub struct Block {
 impl Block {
     /// A wait of this connection, which begins now.
     pub fn begin(info: &ClientInfo, what: Awaited, until: Option<UnixMs>) -> Self {
-        Self { what, until, is_silent: false, number: info.wait.begin() }
+        let is_firm = matches!(&what, Awaited::Task(task) if !task.can_be_left());
+        let number = if is_firm { info.wait.begin_firm() } else { info.wait.begin() };
+        Self { what, until, is_silent: false, number }
     }
 
     /// Bytes held while it lasts.
@@ -71,8 +73,14 @@ pub trait Task: Send + Sync + std::fmt::Debug {
     /// Whether it has ended.
     fn is_over(&self) -> bool;
 
-    /// What came of it, as the reply. An error, whose text is given, when it failed.
+    /// What came of it, as the reply. An error, whose text is given, when it failed. Asked for when it has ended, and when CLIENT
+    /// UNBLOCK ends the wait for it.
     fn answer(&self, reply: &mut ReplyBuffer) -> Option<String>;
+
+    /// Whether CLIENT UNBLOCK may end the wait: the answer then says so, and nothing hangs on somebody's waiting for the end.
+    fn can_be_left(&self) -> bool {
+        false
+    }
 }
 
 /// What is waited for.

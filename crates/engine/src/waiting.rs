@@ -58,6 +58,8 @@ const UNBLOCKED_TIMEOUT: u64 = 4;
 const UNBLOCKED_ERROR: u64 = 5;
 /// Its connection has closed: nothing ends it any more.
 const CLOSED: u64 = 6;
+/// As `WAITING`, but CLIENT UNBLOCK leaves it alone.
+const FIRM: u64 = 7;
 
 impl Default for WaitState {
     /// No wait.
@@ -75,14 +77,23 @@ impl WaitNumber {
 impl WaitState {
     /// A wait begins. Called by the connection's worker, while there is none.
     pub fn begin(&self) -> WaitNumber {
+        self.begin_as(WAITING)
+    }
+
+    /// As `begin`, for a wait that CLIENT UNBLOCK cannot end: whose end is work of its own, such as that of SHUTDOWN.
+    pub fn begin_firm(&self) -> WaitNumber {
+        self.begin_as(FIRM)
+    }
+
+    fn begin_as(&self, phase: u64) -> WaitNumber {
         let number = WaitNumber((self.0.load(Ordering::Relaxed) >> PHASE_BITS).wrapping_add(1));
-        self.0.store(number.word(WAITING), Ordering::Release);
+        self.0.store(number.word(phase), Ordering::Release);
         number
     }
 
     /// Whether a command waits: no longer once something has ended that, even if its worker does not know it yet.
     pub fn is_waiting(&self) -> bool {
-        matches!(self.0.load(Ordering::Acquire) & PHASE, WAITING | CLAIMED)
+        matches!(self.0.load(Ordering::Acquire) & PHASE, WAITING | CLAIMED | FIRM)
     }
 
     /// Whether this wait can still be served.
@@ -102,7 +113,7 @@ impl WaitState {
         self.step(wait.word(CLAIMED), wait.word(if is_served { SERVED } else { WAITING }));
     }
 
-    /// Ends whatever wait there is for CLIENT UNBLOCK; false when there is none, or it is ending already.
+    /// Ends whatever wait there is for CLIENT UNBLOCK; false when there is none that it may end, or it is ending already.
     pub fn unblock(&self, how: Unblock) -> bool {
         let word = self.0.load(Ordering::Acquire);
         let phase = match how {
@@ -116,7 +127,7 @@ impl WaitState {
     /// connection's worker; gives the end once.
     pub fn end(&self, wait: WaitNumber, is_over: bool) -> Option<WaitEnd> {
         let idle = wait.word(IDLE);
-        if is_over && self.step(wait.word(WAITING), idle) {
+        if is_over && (self.step(wait.word(WAITING), idle) || self.step(wait.word(FIRM), idle)) {
             return Some(WaitEnd::Over);
         }
         let end = match self.0.load(Ordering::Acquire) & PHASE {
@@ -191,6 +202,11 @@ mod tests {
         let third = state.begin();
         assert_eq!(state.end(third, true), Some(WaitEnd::Over));
         assert!(!state.claim(third));
+
+        let firm = state.begin_firm();
+        assert!(state.is_waiting() && !state.unblock(Unblock::Error) && !state.unblock(Unblock::Timeout));
+        assert_eq!(state.end(firm, false), None);
+        assert_eq!(state.end(firm, true), Some(WaitEnd::Over));
     }
 
     #[test]
