@@ -49,7 +49,32 @@ pub struct Row {
 }
 
 /// Commands that only remove what they name, so that they are let through while a full disk keeps others from writing.
-const FREEING: [&str; 6] = ["del", "unlink", "getdel", "delifeq", "flushdb", "flushall"];
+const FREEING: [&str; 24] = [
+    "del",
+    "unlink",
+    "getdel",
+    "delifeq",
+    "flushdb",
+    "flushall",
+    "hdel",
+    "hgetdel",
+    "lpop",
+    "rpop",
+    "lmpop",
+    "lrem",
+    "ltrim",
+    "srem",
+    "spop",
+    "zrem",
+    "zpopmin",
+    "zpopmax",
+    "zmpop",
+    "zremrangebyrank",
+    "zremrangebyscore",
+    "zremrangebylex",
+    "xdel",
+    "xtrim",
+];
 
 impl Row {
     fn new(spec: &'static CommandSpec, index: u32) -> Self {
@@ -280,6 +305,18 @@ const _: () = assert!(SLOT_COUNT == 1 << (64 - 53));
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each of them is there, writes, and is not refused for want of memory either.
+    #[test]
+    fn commands_that_free_are_writes_without_need_of_memory() {
+        let table = CommandTable::new(crate::redis::FAMILIES);
+        // FLUSHDB and FLUSHALL are another crate's.
+        for name in FREEING.into_iter().filter(|name| !name.starts_with("flush")) {
+            let row = table.find(name.as_bytes()).unwrap_or_else(|| panic!("{name} is no command"));
+            assert_eq!(row.writes, WriteClass::Frees, "{name}");
+            assert!(row.spec.flags.contains(Flags::WRITE) && !row.spec.flags.contains(Flags::DENYOOM), "{name}");
+        }
+    }
 
     /// Folding in words agrees with folding byte by byte, for names of every length and bytes at all borders of letters.
     #[test]
