@@ -5,7 +5,7 @@
 //! | Variable | Means | Unless set |
 //! |---|---|---|
 //! | `ONGGI_DIFF_TARGETS` | servers, the reference first | `valkey,redis,onggi` |
-//! | `ONGGI_DIFF_COMMANDS` | random commands | 200000 |
+//! | `ONGGI_DIFF_COMMANDS` | random commands | 500000 |
 //! | `ONGGI_DIFF_SEED` | seed of the rounds | `ONGGI_TEST_SEED`, or fresh |
 //! | `ONGGI_DIFF_ROUND` | only this round | all |
 //! | `ONGGI_DIFF_FAMILIES` | random commands only of these families, with commas | all |
@@ -186,7 +186,7 @@ fn number(name: &str) -> Result<Option<u64>, String> {
 fn run_rounds(session: &mut Session, report: &mut Report) -> Result<(), String> {
     let given = number("ONGGI_DIFF_SEED")?.or(number("ONGGI_TEST_SEED")?);
     let seed = given.unwrap_or_else(|| OsEntropy.rng().next_u64());
-    let commands = number("ONGGI_DIFF_COMMANDS")?.unwrap_or(200_000);
+    let commands = number("ONGGI_DIFF_COMMANDS")?.unwrap_or(500_000);
     let only = number("ONGGI_DIFF_ROUND")?;
     let families = env::var("ONGGI_DIFF_FAMILIES").unwrap_or_default();
     let families: Vec<String> = families.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
@@ -221,7 +221,7 @@ fn run_messages(session: &mut Session, report: &mut Report) -> Result<(), String
     }
     let given = number("ONGGI_DIFF_SEED")?.or(number("ONGGI_TEST_SEED")?);
     let seed = given.unwrap_or_else(|| OsEntropy.rng().next_u64());
-    let replies = number("ONGGI_DIFF_COMMANDS")?.unwrap_or(200_000) / 8;
+    let replies = number("ONGGI_DIFF_COMMANDS")?.unwrap_or(500_000) / 8;
     println!("random messages with ONGGI_DIFF_SEED={seed}");
     let judged_before = session.judged();
     let mut failures: BTreeMap<String, String> = BTreeMap::new();

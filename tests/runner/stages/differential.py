@@ -3,7 +3,7 @@
 import need
 from job import ROOT, Job, Stage
 
-IN_TEST = 200_000
+IN_TEST = 500_000
 IN_A_PIECE = 1_000_000
 PIECES = 100
 SECONDS_MAX = 1200

@@ -108,10 +108,15 @@ fn hsetex(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let options = Options::parse(ctx, 2..word, Accepted::BY_HSETEX)?;
     let fields = hash_fields::read(ctx, word, 2)?;
     let key = ctx.key(1);
-    // As in HGETEX.
-    types::hash::peek(ctx.ks, &key)?;
+    // As in HGETEX; and a key that is not as it should be makes the time needless.
+    let is_there = !types::hash::peek(ctx.ks, &key)?.is_empty();
+    let condition = options.key_condition();
+    if !condition.allows(is_there) {
+        ctx.reply.integer(0);
+        return Ok(());
+    }
     let deadline = options.deadline(ctx, Deadline::Never)?;
-    let how = SetUntil { key: options.key_condition(), fields: options.fields, deadline };
+    let how = SetUntil { key: condition, fields: options.fields, deadline };
     let is_set = types::hash::set_until(ctx.ks, &key, fields.pairs(), how)?;
     ctx.reply.integer(i64::from(is_set));
     Ok(())

@@ -48,6 +48,17 @@ pub enum KeyCondition {
     IfPresent,
 }
 
+impl KeyCondition {
+    /// Whether it is met.
+    pub fn allows(self, is_there: bool) -> bool {
+        match self {
+            Self::Always => true,
+            Self::IfAbsent => !is_there,
+            Self::IfPresent => is_there,
+        }
+    }
+}
+
 /// Whether fields are set only if all of them are there, or none is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldCondition {
@@ -231,16 +242,12 @@ pub fn set_until<'a>(
 
 impl SetUntil {
     fn allows<'a>(&self, is_there: bool, hash: &Hash<'_>, mut fields: impl Iterator<Item = &'a [u8]>) -> bool {
-        let key = match self.key {
-            KeyCondition::Always => true,
-            KeyCondition::IfAbsent => !is_there,
-            KeyCondition::IfPresent => is_there,
-        };
-        key && match self.fields {
-            FieldCondition::Always => true,
-            FieldCondition::IfAbsent => fields.all(|field| hash.get(field).is_none()),
-            FieldCondition::IfPresent => fields.all(|field| hash.get(field).is_some()),
-        }
+        self.key.allows(is_there)
+            && match self.fields {
+                FieldCondition::Always => true,
+                FieldCondition::IfAbsent => fields.all(|field| hash.get(field).is_none()),
+                FieldCondition::IfPresent => fields.all(|field| hash.get(field).is_some()),
+            }
     }
 }
 
