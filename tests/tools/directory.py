@@ -4,6 +4,8 @@ import socket
 import subprocess
 import time
 
+from servers import free_port
+
 SECONDS_MAX = 60
 
 
@@ -16,9 +18,7 @@ class Server:
 
     def __init__(self, onggi, data, *options):
         self.data = data
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         data.mkdir(exist_ok=True)
         self.output = open(data.parent / f"{data.name}.output", "ab")
         argv = [onggi, "serve", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(data),

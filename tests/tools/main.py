@@ -1,6 +1,6 @@
 """Onggi's own tools on the files of real servers.
 
-Usage: main.py ONGGI. Each check is one line, `ok - NAME` or `not ok - NAME: REASON`.
+Usage: main.py ONGGI, with tests/runner in PYTHONPATH. Each check is one line, `ok - NAME` or `not ok - NAME: REASON`.
 """
 
 import sys

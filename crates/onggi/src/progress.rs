@@ -20,7 +20,8 @@ impl Progress {
         let bar = ProgressBar::no_length();
         let template = "{msg} [{bar:30}] {bytes} of {total_bytes}, {binary_bytes_per_sec}";
         bar.set_style(ProgressStyle::with_template(template).expect("the template is right").progress_chars("=> "));
-        let fs = Arc::new(Watched { inner: RealFs, watch: Arc::new(Watch { bar: bar.clone(), ..Watch::default() }) });
+        let watch = Watch { bar: bar.clone(), opened: AtomicU64::new(0), shown: AtomicU64::new(0) };
+        let fs = Arc::new(Watched { inner: RealFs, watch: Arc::new(watch) });
         Self { bar, fs }
     }
 
@@ -49,12 +50,6 @@ struct Watch {
     opened: AtomicU64,
     /// The number of the file that the bar shows.
     shown: AtomicU64,
-}
-
-impl Default for Watch {
-    fn default() -> Self {
-        Self { bar: ProgressBar::hidden(), opened: AtomicU64::new(0), shown: AtomicU64::new(0) }
-    }
 }
 
 #[derive(Debug)]

@@ -82,7 +82,8 @@ fn point(text: &str) -> Result<Point, String> {
 pub fn inspect(args: &InspectArgs) -> ExitCode {
     let show = Show { format: if args.json { Format::Json } else { Format::Text }, full: args.full };
     let mut out = BufWriter::new(io::stdout().lock());
-    match inspect::decode(&(Arc::new(RealFs) as Arc<dyn FileSystem>), &args.path, show, &mut out) {
+    let fs: Arc<dyn FileSystem> = Arc::new(RealFs);
+    match inspect::decode(&fs, &args.path, show, &mut out) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(DAMAGED),
         // The reader has seen enough, as `head` does.

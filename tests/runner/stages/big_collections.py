@@ -30,4 +30,5 @@ def pieces(_job):
     return [("ten million", lambda job: watch(job, IN_FULL, 1))]
 
 
-STAGE = Stage("big-collections", "clients of other keys while a set and a sorted set of ten million elements are used", run, pieces, measures=True)
+STAGE = Stage("big-collections", "clients of other keys while a big set and a big sorted set are used", run, pieces,
+              measures=True)

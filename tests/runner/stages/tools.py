@@ -8,7 +8,8 @@ SECONDS_MAX = 300
 
 
 def run(job: Job):
-    job.command(["python3", "main.py", need.onggi()], name="onggi's own tools", cwd=HOME, timeout=SECONDS_MAX, counts=True)
+    job.command(["python3", "main.py", need.onggi()], name="onggi's own tools", cwd=HOME, timeout=SECONDS_MAX,
+                counts=True, env={"PYTHONPATH": str(ROOT / "tests" / "runner")})
 
 
 STAGE = Stage("tools", "onggi backup, check, inspect, restore and repair on the files of real servers", run)
