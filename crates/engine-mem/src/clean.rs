@@ -49,6 +49,7 @@ impl MemEngine {
     }
 
     fn clean_down_to(&mut self, free_bytes: usize, budget: usize) -> bool {
+        self.recent.forget();
         let mut left = budget;
         while left > 0 {
             let done = self
