@@ -2,7 +2,7 @@
 
 use crate::bucket::Mark;
 use crate::checkpoint::Checkpoint;
-use crate::clean::TableCleaning;
+use crate::clean::{Calm, TableCleaning};
 use crate::edit::{Edit, Edited, Outcome};
 use crate::entries::Entries;
 use crate::eviction::Pool;
@@ -71,6 +71,7 @@ pub struct MemEngine {
     looking: Looking,
     pub(crate) recent: Recent,
     pub(crate) table_cleaning: Option<TableCleaning>,
+    pub(crate) calm: Calm,
     pub(crate) pool: Pool,
 }
 
@@ -122,6 +123,7 @@ impl MemEngine {
             looking: Looking::default(),
             recent: Recent::default(),
             table_cleaning: None,
+            calm: Calm::default(),
             pool: Pool::default(),
         }
     }
