@@ -4,7 +4,7 @@ use crate::hold::HoldTable;
 use crate::waits::WaitTable;
 use crate::watch::WatchTable;
 use base::{KeyspaceId, UnixMs};
-use engine::{Due, Effect, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, WalkProgress};
+use engine::{Due, Effect, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, Usage, WalkProgress};
 use engine_mem::MemEngine;
 
 /// What a shard's lock guards.
@@ -159,6 +159,10 @@ impl Engine for ShardEngine {
 
     fn frequency(&self, stamp: u32) -> u8 {
         either!(self, it => it.frequency(stamp))
+    }
+
+    fn set_usage(&mut self, key: &Key<'_>, usage: Usage) {
+        either!(self, it => it.set_usage(key, usage))
     }
 
     fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64> {
