@@ -415,7 +415,7 @@ impl Keyspace for Txn<'_> {
             Effect::Clear { .. } | Effect::Swap { .. } => self.apply_to_keyspaces(effect),
             _ => {
                 types::apply::apply(self, effect);
-                effect.keys().for_each(|key| {
+                effect.each_key(|key| {
                     self.shard(key).touch_watchers(effect);
                     self.make_ready(key);
                 });
