@@ -7,6 +7,7 @@ mod collections;
 mod explain;
 mod fake_log;
 mod harness;
+mod hot_keys;
 mod key_waits;
 mod loading;
 mod log_admission;
