@@ -154,6 +154,59 @@ fn ranges_of_sorted_sets_come_in_pieces_too() {
     assert!(bytes == format!("{head}{}", pairs.concat()).as_bytes());
 }
 
+/// Entries of streams come so too, in both directions, of several streams and up to a count, as they were.
+#[test]
+fn entries_of_streams_come_in_pieces_too() {
+    let (mut server, client, other) = server();
+    for (stream, entries) in [("s", MEMBERS), ("t", 3), ("u", MEMBERS / 2)] {
+        for number in 1..=entries {
+            server.run(other, &["XADD", stream, &format!("{number}-0"), "field", &format!("value-{number}")]);
+        }
+    }
+    let wanted = |numbers: &mut dyn Iterator<Item = usize>| -> Vec<u8> {
+        let mut entries = Vec::new();
+        let mut count = 0;
+        for number in numbers {
+            let (id, value) = (format!("{number}-0"), format!("value-{number}"));
+            let (ids, values) = (id.len(), value.len());
+            entries.extend(format!("*2\r\n${ids}\r\n{id}\r\n*2\r\n$5\r\nfield\r\n${values}\r\n{value}\r\n").bytes());
+            count += 1;
+        }
+        [format!("*{count}\r\n").as_bytes(), &entries].concat()
+    };
+    let named = |name: &str, entries: Vec<u8>| [format!("$1\r\n{name}\r\n").as_bytes(), &entries].concat();
+    let (most, all) = (MEMBERS - 100, MEMBERS);
+    for (request, wanted) in [
+        ("XRANGE s - +".to_owned(), wanted(&mut (1..=all))),
+        (format!("XRANGE s 101 {}", all - 7), wanted(&mut (101..=all - 7))),
+        (format!("XRANGE s (100 + COUNT {most}"), wanted(&mut (101..=all))),
+        (format!("XREVRANGE s + 2 COUNT {}", most - 50), wanted(&mut (151..=all).rev())),
+        ("XREVRANGE s (19990-0 -".to_owned(), wanted(&mut (1..19_990).rev())),
+    ] {
+        server.feed(client, format!("{request}\r\n").as_bytes());
+        assert_eq!(server.executor.flow(client), Flow::Waiting, "{request}");
+        assert_eq!(server.run(other, &["XDEL", "s", "5000-0"]), ":1\r\n");
+        assert!(server.replies(client) == wanted, "{request}");
+        server.run(other, &["DEL", "s"]);
+        for number in 1..=MEMBERS {
+            server.run(other, &["XADD", "s", &format!("{number}-0"), "field", &format!("value-{number}")]);
+        }
+    }
+    let read = b"XREAD COUNT 15000 STREAMS t s none u 1 10 0 5000\r\nECHO next\r\n";
+    let streams = [
+        named("t", wanted(&mut (2..=3))),
+        named("s", wanted(&mut (11..=15_010))),
+        named("u", wanted(&mut (5001..=MEMBERS / 2))),
+    ];
+    server.feed(client, read);
+    assert_eq!(server.executor.flow(client), Flow::Waiting);
+    let pairs: Vec<u8> = streams.iter().flat_map(|stream| [b"*2\r\n", &stream[..]].concat()).collect();
+    assert!(server.replies(client) == [b"*3\r\n", &pairs[..], b"$4\r\nnext\r\n"].concat());
+    server.run(client, &["HELLO", "3"]);
+    server.feed(client, read);
+    assert!(server.replies(client) == [b"%3\r\n", &streams.concat()[..], b"$4\r\nnext\r\n"].concat());
+}
+
 /// What big sets make together is made in steps, of the sets as they were, and comes in pieces.
 #[test]
 fn what_sets_make_together_is_made_in_steps() {

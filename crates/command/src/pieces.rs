@@ -53,8 +53,37 @@ pub trait Making: Send {
     fn write_header(&self, made: &Big, reply: &mut ReplyBuffer) -> usize;
 }
 
+/// A reply that goes its own way through what it shows.
+pub trait Telling: Send {
+    /// Appends about [`PIECE_BYTES`], or does a step towards them; false when it was the last.
+    fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool;
+
+    /// Bytes that nothing but this keeps.
+    fn held_bytes(&self) -> usize;
+}
+
 /// What a reply still lacks.
-pub struct Rest {
+pub struct Rest(Box<dyn Telling>);
+
+impl Rest {
+    /// Appends the next piece, or does a step towards the first; false when it was the last.
+    pub fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
+        self.0.write_piece(reply)
+    }
+
+    /// The memory that nothing but this keeps: the tree, once its key is changed or gone.
+    pub fn held_bytes(&self) -> usize {
+        self.0.held_bytes()
+    }
+}
+
+/// The memory of a shared tree that goes with the last who holds it.
+pub(crate) fn held_bytes(tree: &SharedBig) -> usize {
+    if Arc::strong_count(tree) > 1 { 0 } else { tree.memory_bytes() }
+}
+
+/// Elements of one collection by their positions.
+struct Elements {
     source: Source,
     elements: Range<usize>,
     write: Box<Write>,
@@ -67,9 +96,8 @@ enum Source {
     Making(Box<dyn Making>),
 }
 
-impl Rest {
-    /// Appends the next piece, or does a step towards the first; false when it was the last.
-    pub fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
+impl Telling for Elements {
+    fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
         let tree = match &mut self.source {
             Source::Tree(tree) => tree,
             Source::Making(making) => {
@@ -105,11 +133,9 @@ impl Rest {
         !self.elements.is_empty()
     }
 
-    /// The memory that nothing but this keeps: the tree, once its key is changed or gone.
-    pub fn held_bytes(&self) -> usize {
+    fn held_bytes(&self) -> usize {
         match &self.source {
-            Source::Tree(tree) if Arc::strong_count(tree) > 1 => 0,
-            Source::Tree(tree) => tree.memory_bytes(),
+            Source::Tree(tree) => held_bytes(tree),
             Source::Making(making) => making.held_bytes(),
         }
     }
@@ -133,8 +159,8 @@ impl Ctx<'_> {
         let Some(entry) = self.ks.peek(key)? else { return Ok(()) };
         match entry.value {
             Value::Big(tree) => {
-                let rest = Rest { source: Source::Tree(tree.clone()), elements, write: Box::new(write) };
-                self.begin_rest(rest)?;
+                let rest = Elements { source: Source::Tree(tree.clone()), elements, write: Box::new(write) };
+                self.reply_telling(rest)?;
             }
             value => write(entry.encoding, value.stored(), elements, self.reply),
         }
@@ -150,10 +176,19 @@ impl Ctx<'_> {
         making: impl Making + 'static,
         write: impl Fn(Encoding, Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send + 'static,
     ) -> Result<(), Stop> {
-        self.begin_rest(Rest { source: Source::Making(Box::new(making)), elements: 0..0, write: Box::new(write) })
+        self.reply_telling(Elements {
+            source: Source::Making(Box::new(making)),
+            elements: 0..0,
+            write: Box::new(write),
+        })
     }
 
-    fn begin_rest(&mut self, mut rest: Rest) -> Result<(), Stop> {
+    /// Writes the first piece; the rest follows when the client has taken that.
+    ///
+    /// # Errors
+    /// A reply inside EXEC that grows too long.
+    pub fn reply_telling(&mut self, telling: impl Telling + 'static) -> Result<(), Stop> {
+        let mut rest = Rest(Box::new(telling));
         let is_whole = self.session.running.is_some();
         let mut goes_on = rest.write_piece(self.reply);
         while goes_on && is_whole {
@@ -175,12 +210,12 @@ mod tests {
         [number.to_string().as_bytes(), &vec![b'x'; bytes]].concat()
     }
 
-    fn rest(elements: usize, bytes: usize) -> Rest {
+    fn rest(elements: usize, bytes: usize) -> Elements {
         let write = move |_: Encoding, _: Stored<'_>, elements: Range<usize>, reply: &mut ReplyBuffer| {
             elements.for_each(|number| reply.bulk(&element(number, bytes)));
         };
         let source = Source::Tree(SharedBig::new(Big::List(list::Big::default())));
-        Rest { source, elements: 0..elements, write: Box::new(write) }
+        Elements { source, elements: 0..elements, write: Box::new(write) }
     }
 
     /// Pieces are of the size promised whatever the size of elements, and together they are the reply.

@@ -137,6 +137,12 @@ impl Big {
         self.nodes.up_to(end).take_while(move |entry| entry.id >= start)
     }
 
+    /// Counts the entries from `start` to `end` in so many nodes at most, and gives the id to go on from; `None` when there are
+    /// no more. Counting all of a long stream takes milliseconds.
+    pub fn count_some(&self, start: Id, end: Id, nodes_max: usize) -> (u64, Option<Id>) {
+        self.nodes.count(start, end, nodes_max)
+    }
+
     /// The entry with this id.
     pub fn entry(&self, id: Id) -> Option<Entry<'_>> {
         self.range(id, id).next()

@@ -40,6 +40,7 @@ pub mod stream_groups;
 mod stream_ids;
 pub mod stream_info;
 pub mod stream_pending;
+mod stream_pieces;
 pub mod stream_read;
 mod stream_trim;
 pub mod string;

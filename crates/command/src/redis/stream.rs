@@ -1,6 +1,7 @@
 //! Streams: adding, reading by range, removing.
 
 use super::stream_ids::{self, INVALID_ID, reply_id};
+use super::stream_pieces::{Asked, Parts, reply_short};
 use super::stream_trim::{self, TRIM_ARGUMENTS};
 use crate::error::{self, Stop, check_reply};
 use crate::spec::{Argument, Docs};
@@ -159,10 +160,18 @@ fn reply_range(ctx: &mut Ctx<'_>, start: Id, end: Id, is_reversed: bool) -> Resu
         ctx.reply.array(0);
         return Ok(());
     };
-    match count {
-        Some(0) => ctx.reply.null_array(),
-        _ if is_reversed => reply_entries(ctx.reply, stream.range_back(start, end), count)?,
-        _ => reply_entries(ctx.reply, stream.range(start, end), count)?,
+    let is_written = match count {
+        Some(0) => {
+            ctx.reply.null_array();
+            true
+        }
+        _ if is_reversed => reply_short(ctx.reply, stream.range_back(start, end), count),
+        _ => reply_short(ctx.reply, stream.range(start, end), count),
+    };
+    if !is_written {
+        let mut parts = Parts::default();
+        parts.add(ctx, &key, Asked { start, end, is_reversed, count }, None)?;
+        ctx.reply_telling(parts)?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::stream::{reply_entries, reply_entry};
 use super::stream_ids::{self, INVALID_ID, IdText, reply_id};
+use super::stream_pieces::{Asked, Name, Parts, reply_short};
 use crate::args::OwnedArgs;
 use crate::blocking::KeyWait;
 use crate::error::{self, Stop, up_to_zero};
@@ -196,14 +197,22 @@ fn xread(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     for (key, id) in request.pairs() {
         after.push(read_after(ctx, key, id)?);
     }
+    // One that has waited is answered by whoever changed the key, and whole.
+    let may_be_long = ctx.session.attempt == Attempt::First;
+    let mark = ctx.reply.mark();
     let mut streams = Streams::default();
-    for ((index, _), &after) in request.pairs().zip(&after) {
+    for ((index, _), &behind) in request.pairs().zip(&after) {
         let key = ctx.key(index);
         let Some(stream) = types::stream::read(ctx.ks, &key)? else { continue };
-        if stream.last_entry().is_some_and(|entry| entry.id > after) {
+        if stream.last_entry().is_some_and(|entry| entry.id > behind) {
             streams.begin(ctx.reply, key.bytes);
-            let start = after.next().unwrap_or(Id::MAX);
-            reply_entries(ctx.reply, stream.range(start, Id::MAX), Some(request.count))?;
+            let entries = stream.range(behind.next().unwrap_or(Id::MAX), Id::MAX);
+            if !may_be_long {
+                reply_entries(ctx.reply, entries, Some(request.count))?;
+            } else if !reply_short(ctx.reply, entries, Some(request.count)) {
+                ctx.reply.rewind(mark);
+                return reply_in_pieces(ctx, &request, &after);
+            }
         }
     }
     if streams.count == 0 {
@@ -213,6 +222,26 @@ fn xread(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         streams.end(ctx.reply);
     }
     Ok(())
+}
+
+/// What XREAD finds behind these ids, of which some is long.
+fn reply_in_pieces(ctx: &mut Ctx<'_>, request: &Request<'_>, after: &[Id]) -> Result<(), Stop> {
+    let is_map = ctx.reply.protocol() == Protocol::Resp3;
+    let mut parts = Parts::default();
+    for ((index, _), &after) in request.pairs().zip(after) {
+        let key = ctx.key(index);
+        let Some(stream) = types::stream::read_again(ctx.ks, &key)? else { continue };
+        if stream.last_entry().is_some_and(|entry| entry.id > after) {
+            let start = after.next().unwrap_or(Id::MAX);
+            let asked = Asked { start, end: Id::MAX, is_reversed: false, count: Some(request.count) };
+            parts.add(ctx, &key, asked, Some(Name { name: key.bytes.into(), is_paired: !is_map }))?;
+        }
+    }
+    match is_map {
+        true => ctx.reply.map(parts.len()),
+        false => ctx.reply.array(parts.len()),
+    }
+    ctx.reply_telling(parts)
 }
 
 /// The arguments of a wait that begins, where they mean something else later on: `$` is the last id of now.

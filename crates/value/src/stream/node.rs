@@ -150,6 +150,15 @@ impl Node {
         Entries { first: self.first, pairs: u64::from(self.pairs), names, rest }
     }
 
+    /// How many of its entries are from `start` to `end`.
+    pub(super) fn count(&self, start: Id, end: Id) -> u64 {
+        if start <= self.first && self.last <= end {
+            return self.live();
+        }
+        let passed = self.entries().skip_while(|entry| entry.id < start);
+        passed.take_while(|entry| entry.id <= end).count() as u64
+    }
+
     /// Its entries from the last to the first.
     pub(super) fn entries_back(&self) -> impl Iterator<Item = Entry<'_>> {
         let mut entries = self.entries();

@@ -138,11 +138,23 @@ impl Nodes {
 
     /// The entries from `start` on.
     pub(super) fn from(&self, start: Id) -> impl Iterator<Item = Entry<'_>> {
+        self.nodes_from(start).flat_map(|node| node.entries()).skip_while(move |entry| entry.id < start)
+    }
+
+    /// Counts the entries from `start` to `end` that so many nodes hold, and gives the id to go on from; `None` when there are
+    /// no more.
+    pub(super) fn count(&self, start: Id, end: Id, nodes_max: usize) -> (u64, Option<Id>) {
+        let mut nodes = self.nodes_from(start).take_while(|node| *node.first_ever() <= end);
+        let counted = nodes.by_ref().take(nodes_max).map(|node| node.count(start, end)).sum();
+        (counted, nodes.next().map(|node| *node.first_ever()))
+    }
+
+    /// The nodes from the one on where `start` is or belongs.
+    fn nodes_from(&self, start: Id) -> impl Iterator<Item = &Arc<Node>> {
         let only_tail = self.tail.as_ref().is_some_and(|tail| *tail.first_ever() <= start);
         let first = self.full.up_to(&start).next().filter(|_| !only_tail).map(|node| *node.first_ever());
         let full = (!only_tail).then(|| self.full.from(&first.unwrap_or(Id::MIN)));
-        let nodes = full.into_iter().flatten().chain(&self.tail);
-        nodes.flat_map(|node| node.entries()).skip_while(move |entry| entry.id < start)
+        full.into_iter().flatten().chain(&self.tail)
     }
 
     /// The entries from `end` down.

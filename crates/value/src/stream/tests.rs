@@ -305,6 +305,12 @@ proptest! {
         let big = stream(&big);
         let expected: Vec<_> = model.entries.into_iter().filter(|(id, _)| (start..=end).contains(id)).collect();
         prop_assert_eq!(big.range(start, end).map(owned).collect::<Vec<_>>(), expected.clone());
+        let (mut counted, mut from) = (0, Some(start));
+        while let Some(id) = from {
+            let (some, next) = big.count_some(id, end, 2);
+            (counted, from) = (counted + some, next);
+        }
+        prop_assert_eq!(counted, expected.len() as u64);
         let back: Vec<_> = expected.into_iter().rev().collect();
         prop_assert_eq!(big.range_back(start, end).map(owned).collect::<Vec<_>>(), back);
     }
