@@ -31,6 +31,7 @@ mod bucket;
 mod checkpoint;
 mod classes;
 mod clean;
+mod compressed;
 mod directory;
 mod edit;
 mod engine_impl;
@@ -50,6 +51,7 @@ mod stamp;
 mod table;
 mod wheel;
 
+pub use compressed::CompressedUse;
 pub use engine_impl::MemEngine;
 pub use eviction::{EvictionOrder, EvictionPolicy, EvictionScope};
 pub use hints::MemHints;
