@@ -82,6 +82,42 @@ fn keys_are_there_while_their_time_has_not_come() {
     }
 }
 
+/// A key has expired, and upkeep has not come by yet: what is added to a collection under it makes a new one, of whatever type,
+/// that does not expire; the records say the same.
+#[test]
+fn what_is_added_after_the_time_is_new() {
+    let mut server = TestServer::complete(memory, 4);
+    let client = server.connect_listed();
+    let olds: [&[&str]; 4] =
+        [&["SET", "k", "v"], &["SADD", "k", "old"], &["RPUSH", "k", "old"], &["HSET", "k", "old", "v"]];
+    let news: [&[&str]; 5] = [
+        &["SADD", "k", "new"],
+        &["RPUSH", "k", "new"],
+        &["HSET", "k", "new", "v"],
+        &["ZADD", "k", "1", "new"],
+        &["XADD", "k", "1-1", "new", "v"],
+    ];
+    for old in olds {
+        for new in news {
+            server.executor.begin_turn();
+            server.run(client, old);
+            assert_eq!(server.run(client, &["PEXPIRE", "k", "5"]), ":1\r\n");
+            server.clock.advance_ms(10);
+            server.executor.begin_turn();
+            let place = format!("{old:?}, then {new:?}");
+            server.run(client, new);
+            let size = ["SCARD", "LLEN", "HLEN", "ZCARD", "XLEN"]
+                .map(|command| server.run(client, &[command, "k"]))
+                .into_iter()
+                .filter(|reply| reply == ":1\r\n");
+            assert_eq!(size.count(), 1, "{place}");
+            assert_eq!(server.run(client, &["PTTL", "k"]), ":-1\r\n", "{place}");
+            server.assert_replica_agrees();
+            assert_eq!(server.run(client, &["DEL", "k"]), ":1\r\n", "{place}");
+        }
+    }
+}
+
 /// Sets the wall clock to somewhere else, or back to where it belongs.
 fn jump(server: &TestServer, rng: &mut Rng) {
     let now = server.clock.now_ms();

@@ -7,17 +7,21 @@
 
 use crate::engine_impl::MemEngine;
 use crate::extent::{Extent, UNIT_CLASS};
-use crate::pages::Pages;
+use crate::pages::{Backing, Pages};
 use crate::table::Table;
 
-/// Free slots that pages of entries may keep: a share of what is live, and a constant. With 64 shards that is 1.6 % and
-/// 16 MiB. A small shard keeps less, an empty one nothing.
-const ENTRY_FREE_SHARE: usize = 64;
-const ENTRY_FREE_BYTES: usize = 256 << 10;
+/// What pages of entries may keep free. With 64 shards that is 1.6 % and 16 MiB. A small shard keeps less, an empty one nothing.
+const USUAL: Allowance = Allowance { share: 64, bytes: 256 << 10 };
 
-/// The constant while memory is short: what is free in pages nobody's entry can use counts against the budget, so it is to be
+/// The same while memory is short: what is free in pages nobody's entry can use counts against the budget, so it is to be
 /// little. Not nothing, since the fuller pages are, the more entries are moved for what comes back.
-const ENTRY_FREE_BYTES_SHORT: usize = 8 << 10;
+const SHORT: Allowance = Allowance { share: 64, bytes: 8 << 10 };
+
+/// What pages may keep free while nothing is written: nobody waits for the moves, and the next writes get by with what is left.
+const CALM: Allowance = Allowance { share: 1024, bytes: 1 << 10 };
+
+/// Rounds of cleaning without a write, of ten a second, after which it is calm.
+const CALM_ROUNDS: u8 = 5;
 
 /// Free slots that table memory may keep.
 const TABLE_FREE_SHARE: usize = 16;
@@ -29,6 +33,46 @@ const TABLE_PAGES_PER_WALK: usize = 16;
 /// Chunks of an old index given back for the price of one entry moved.
 const CHUNKS_PER_UNIT: usize = 2;
 
+/// Free slots that pages of entries may keep: one part in `share` of what is live, and `bytes`, which half of what is live
+/// bounds.
+#[derive(Clone, Copy)]
+struct Allowance {
+    share: usize,
+    bytes: usize,
+}
+
+impl Allowance {
+    fn of<B: Backing>(self, pages: &Pages<B>) -> usize {
+        let live = pages.live_bytes();
+        live / self.share + self.bytes.min(live / 2)
+    }
+}
+
+/// Whether entries come and go: looked for by rounds of cleaning, in what pages hold, so that writes have nothing to note.
+#[derive(Default)]
+pub struct Calm {
+    /// Live and free bytes of the pages when the last cleaning ended.
+    seen: (usize, usize),
+    /// Rounds since they were others.
+    rounds: u8,
+}
+
+impl Calm {
+    /// A round begins. What is free may be told by this.
+    fn allowance<B: Backing>(&mut self, pages: &Pages<B>) -> Allowance {
+        if self.seen != (pages.live_bytes(), pages.free_bytes()) {
+            self.rounds = 0;
+        }
+        if self.rounds < CALM_ROUNDS { USUAL } else { CALM }
+    }
+
+    /// Cleaning has ended, for this round if nothing is left to do.
+    fn note<B: Backing>(&mut self, pages: &Pages<B>, goes_on: bool) {
+        self.seen = (pages.live_bytes(), pages.free_bytes());
+        self.rounds = self.rounds.saturating_add(u8::from(!goes_on));
+    }
+}
+
 /// A walk over all directories that moves units out of sparse pages: the database and the hash it has come to.
 #[derive(Default)]
 pub struct TableCleaning {
@@ -39,23 +83,26 @@ pub struct TableCleaning {
 impl MemEngine {
     /// See [`engine::Engine::clean`].
     pub(crate) fn clean_some(&mut self, budget: usize) -> bool {
-        self.clean_down_to(ENTRY_FREE_BYTES, budget)
+        let allowance = self.calm.allowance(self.entries.pages());
+        let goes_on = self.clean_down_to(allowance, budget);
+        self.calm.note(self.entries.pages(), goes_on);
+        goes_on
     }
 
     /// The same while memory is short: pages keep next to no free slots.
     pub fn clean_closely(&mut self, budget: usize) -> bool {
         self.tell_size();
-        self.clean_down_to(ENTRY_FREE_BYTES_SHORT, budget)
+        self.clean_down_to(SHORT, budget)
     }
 
-    fn clean_down_to(&mut self, free_bytes: usize, budget: usize) -> bool {
+    fn clean_down_to(&mut self, allowance: Allowance, budget: usize) -> bool {
         let mut left = budget;
         while left > 0 {
             let done = self
                 .clean_detached()
                 .or_else(|| self.clean_retired(left))
                 .or_else(|| self.rebuild_indexes())
-                .or_else(|| self.clean_entries(free_bytes, left))
+                .or_else(|| self.clean_entries(allowance, left))
                 .or_else(|| self.clean_table());
             match done {
                 Some(done) => left = left.saturating_sub(done.max(1)),
@@ -86,21 +133,17 @@ impl MemEngine {
         })
     }
 
-    /// Moves entries out of sparse pages while there is too much free in pages: more than a share and `free_bytes`.
-    fn clean_entries(&mut self, free_bytes: usize, budget: usize) -> Option<usize> {
-        let allowed = |pages: &Pages<_>| {
-            let live = pages.live_bytes();
-            live / ENTRY_FREE_SHARE + free_bytes.min(live / 2)
-        };
+    /// Moves entries out of sparse pages while more is free in pages than they may keep.
+    fn clean_entries(&mut self, allowance: Allowance, budget: usize) -> Option<usize> {
         let pages = self.entries.pages();
-        if !pages.is_emptying() && pages.free_bytes() <= allowed(pages) {
+        if !pages.is_emptying() && pages.free_bytes() <= allowance.of(pages) {
             return None;
         }
         let mut done = 0;
         while done < budget {
             // Stopping below where it starts, cleaning comes in runs.
             let pages = self.entries.pages();
-            if pages.free_bytes() <= allowed(pages) / 8 * 7 {
+            if pages.free_bytes() <= allowance.of(pages) / 8 * 7 {
                 self.entries.stop_compacting();
                 break;
             }

@@ -2,7 +2,7 @@
 
 use crate::bucket::Mark;
 use crate::checkpoint::Checkpoint;
-use crate::clean::TableCleaning;
+use crate::clean::{Calm, TableCleaning};
 use crate::edit::{Edit, Edited, Outcome};
 use crate::entries::Entries;
 use crate::eviction::Pool;
@@ -69,6 +69,7 @@ pub struct MemEngine {
     pub(crate) checkpoint: Option<Checkpoint>,
     looking: Looking,
     pub(crate) table_cleaning: Option<TableCleaning>,
+    pub(crate) calm: Calm,
     pub(crate) pool: Pool,
 }
 
@@ -119,6 +120,7 @@ impl MemEngine {
             checkpoint: None,
             looking: Looking::default(),
             table_cleaning: None,
+            calm: Calm::default(),
             pool: Pool::default(),
         }
     }

@@ -170,6 +170,26 @@ fn marks_may_repeat_without_a_complete_walk() {
     }
 }
 
+/// Holes among entries are left to coming writes while there are any, and closed when a few rounds of cleaning have seen none:
+/// then pages take little more than their entries.
+#[test]
+fn holes_are_closed_when_it_is_calm() {
+    let mut shard = Shard::new();
+    (0..20_000).for_each(|number| shard.set(number, None));
+    let full = shard.memory.of(MemoryKind::Values);
+    (0..20_000).filter(|number| number % 3 == 0).for_each(|number| shard.remove(number));
+    for round in 0..20 {
+        shard.set(20_000 + round, None);
+        while shard.engine.clean(1_000) {}
+    }
+    assert!(shard.memory.of(MemoryKind::Values) > full / 5 * 4, "holes are closed under writes");
+    for _ in 0..10 {
+        while shard.engine.clean(1_000) {}
+    }
+    let values = shard.memory.of(MemoryKind::Values);
+    assert!(values < full / 100 * 69 + (8 << 10), "{values} bytes of {full} for two thirds of the keys");
+}
+
 /// Tables shrink with their keys, and their memory comes back.
 #[test]
 fn table_memory_comes_back() {

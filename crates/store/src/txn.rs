@@ -234,6 +234,15 @@ impl<'s> Txn<'s> {
         Some(*key)
     }
 
+    /// An entry that has expired, and that upkeep has not removed yet, goes: an edit would go on with it, since replay knows
+    /// no time. All other effects that can meet one replace it.
+    fn make_way(&mut self, key: &Key<'_>) {
+        let engine = &mut self.shard(key).engine;
+        if !engine.may_hold(key) && engine.remove(key) && self.scratch.log.sink.is_some() {
+            self.record(&Effect::Delete { key: *key });
+        }
+    }
+
     #[cold]
     fn note_change(&mut self, effect: &Effect<'_>, created: Option<&Key<'_>>) {
         if let Some(key) = created {
@@ -296,6 +305,11 @@ impl<'s> Txn<'s> {
         self.scratch.changes += 1;
         let is_told = self.store.notices.any();
         let created = if is_told { self.created_by(effect) } else { None };
+        if let Effect::Edit { key, .. } = effect
+            && self.shard(key).engine.expiring_len(key.space) > 0
+        {
+            self.make_way(key);
+        }
         match effect {
             Effect::Clear { .. } | Effect::Swap { .. } => self.apply_to_keyspaces(effect),
             _ => {
