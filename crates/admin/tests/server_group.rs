@@ -135,7 +135,7 @@ impl Server {
                     Ok(())
                 });
                 assert!(ran.is_ok(), "nobody else holds a lock");
-                self.stats.command(row.index).unwrap().record(3_000);
+                self.stats.command(row.index.into()).unwrap().record(3_000);
             }
         }
         let bytes: Vec<u8> = self.reply.io_slices().flat_map(|slice| slice.to_vec()).collect();

@@ -52,7 +52,7 @@ pub fn call(ctx: &mut Ctx<'_>, row: &Row) -> Result<(), Fetch> {
             ctx.reply.rewind(mark);
             ctx.reply.error(text.as_bytes());
             ctx.stats.count_error(text.as_bytes());
-            if let Some(stats) = ctx.stats.command(row.index) {
+            if let Some(stats) = ctx.stats.command(row.index.into()) {
                 stats.failed.add(1);
             }
             Ok(())

@@ -110,7 +110,7 @@ pub fn refuse(
 #[cold]
 pub fn reject(session: &mut Session, stats: &WorkerStats, row: &Row, error: &[u8], reply: &mut ReplyBuffer) {
     if row.spec.locks != Locks::Queue {
-        stats.count_refusal(Some(row.index), error);
+        stats.count_refusal(Some(row.index.into()), error);
         poison(session);
         return reply.error(error);
     }
@@ -118,7 +118,7 @@ pub fn reject(session: &mut Session, stats: &WorkerStats, row: &Row, error: &[u8
     session.watch = Default::default();
     let error = error.strip_prefix(b"ERR ").unwrap_or(error);
     let error = [b"EXECABORT Transaction discarded because of: ", error].concat();
-    stats.count_refusal(Some(row.index), &error);
+    stats.count_refusal(Some(row.index.into()), &error);
     reply.error(error);
 }
 

@@ -29,15 +29,16 @@ struct Slot {
     row: Option<Row>,
 }
 
-/// A row found, with its statistics' index, and what every request asks of it at hand.
+/// A row found, with its statistics' index, and what every request asks of it at hand. Small, since each request in a batch has
+/// its copy.
 #[derive(Clone, Copy)]
 pub struct Row {
     /// The row.
     pub spec: &'static CommandSpec,
     /// Index of this row's statistics; a container's subcommands follow it in order.
-    pub index: u32,
+    pub index: u16,
     /// As in the row; 0, which no request has, for a container.
-    arity: i16,
+    arity: i8,
     /// Where its first key stands, if it locks its keys and the place does not depend on the arguments; otherwise 0.
     pub first_key: u8,
     /// Whether that is its only key.
@@ -47,6 +48,8 @@ pub struct Row {
     /// Whether its reply is a message about subscriptions, which is sent even if CLIENT REPLY wants no replies.
     pub confirms_subscriptions: bool,
 }
+
+const _: () = assert!(size_of::<Option<Row>>() == 16);
 
 /// Commands that only remove what they name, so that they are let through while a full disk keeps others from writing.
 const FREEING: [&str; 24] = [
@@ -77,12 +80,13 @@ const FREEING: [&str; 24] = [
 ];
 
 impl Row {
-    fn new(spec: &'static CommandSpec, index: u32) -> Self {
+    fn new(spec: &'static CommandSpec, index: u16) -> Self {
         let first_key = match spec.locks {
             Locks::Keys => spec.first_key().and_then(|first| u8::try_from(first).ok()).unwrap_or(0),
             _ => 0,
         };
         let arity = if matches!(spec.run, Run::Call(_)) { spec.arity } else { 0 };
+        let arity = i8::try_from(arity).expect("no command has so many arguments of its own");
         // PFCOUNT stores what it has counted.
         let edits = spec.keys.iter().any(|key| key.flags.contains(KeyFlags::RW));
         let writes = match edits || spec.flags.contains(Flags::WRITE) {
@@ -116,7 +120,7 @@ impl CommandTable {
             top: families.concat(),
         };
         for spec in table.top.clone() {
-            let index = u32::try_from(table.rows.len()).expect("fewer than 2^32 commands");
+            let index = u16::try_from(table.rows.len()).expect("fewer than 2^16 commands");
             table.rows.push((spec.name.to_owned(), spec));
             if let Run::Container(rows) = spec.run {
                 table.rows.extend(rows.iter().map(|row| (format!("{}|{}", spec.name, row.name), *row)));
@@ -126,7 +130,7 @@ impl CommandTable {
         table
     }
 
-    fn insert(&mut self, spec: &'static CommandSpec, index: u32) {
+    fn insert(&mut self, spec: &'static CommandSpec, index: u16) {
         assert!(self.find(spec.name.as_bytes()).is_none(), "two commands named {}", spec.name);
         match fold(spec.name.as_bytes()) {
             None => {
@@ -230,7 +234,7 @@ fn resolve_subcommand(row: Row, rows: &[&'static CommandSpec], args: &Args<'_>) 
 #[cold]
 fn find_subcommand(container: Row, rows: &[&'static CommandSpec], word: &[u8]) -> Option<Row> {
     let place = rows.iter().position(|sub| word.eq_ignore_ascii_case(sub.name.as_bytes()))?;
-    let index = container.index.saturating_add(1).saturating_add(u32::try_from(place).ok()?);
+    let index = container.index.saturating_add(1).saturating_add(u16::try_from(place).ok()?);
     Some(Row::new(rows.get(place)?, index))
 }
 

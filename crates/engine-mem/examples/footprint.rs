@@ -322,7 +322,7 @@ fn speed() {
             let lines: [_; BATCH] = std::array::from_fn(|i| hints[i].prefetch_bucket(SPACE, keys[i].hash));
             for ((key, line), hints) in keys.iter().zip(lines).zip(&hints) {
                 if let Some(line) = line {
-                    hints.prefetch_entry(SPACE, key.hash, line);
+                    hints.prefetch_entry(key.hash, line);
                 }
             }
             keys.iter().for_each(|key| get(&mut store, key));

@@ -1,7 +1,7 @@
 //! Prefetching for a batch of keys before their shard is locked.
 //!
-//! A worker that has parsed a batch asks for the buckets of all its keys, then for their entries, then locks and executes:
-//! the cache misses of the batch overlap. What is read here may be changed at the same time by the shard's owner, so each
+//! A worker asks for a key's bucket when it has parsed the request, for the entry some requests before that one runs, and
+//! then locks and executes: the cache misses of a batch overlap with its work, and with each other. What is read here may be changed at the same time by the shard's owner, so each
 //! step is a guess that is checked before it is followed:
 //!
 //! ```text
@@ -36,7 +36,7 @@ pub struct MemHints {
     roots: [AtomicU64; HINTED_SPACE_COUNT],
     /// Where the entries are.
     entries: Pages,
-    /// How long they are in the mean.
+    /// How long they are in the mean, as far as it is loaded.
     entry_bytes: AtomicUsize,
     /// How long they are together.
     live_bytes: AtomicUsize,
@@ -48,7 +48,7 @@ impl MemHints {
             lines,
             roots: [const { AtomicU64::new(0) }; HINTED_SPACE_COUNT],
             entries,
-            entry_bytes: AtomicUsize::new(0),
+            entry_bytes: AtomicUsize::new(1),
             live_bytes: AtomicUsize::new(0),
         }
     }
@@ -64,7 +64,8 @@ impl MemHints {
     /// Tells how many entries there are, and their bytes: the mean is how much of each is loaded.
     pub(crate) fn tell_size(&self, live_bytes: usize, count: usize) {
         self.live_bytes.store(live_bytes, Relaxed);
-        self.entry_bytes.store(live_bytes / count.max(1), Relaxed);
+        let mean = live_bytes / count.max(1);
+        self.entry_bytes.store(mean.clamp(1, ENTRY_LINES_MAX * size_of::<Line>()), Relaxed);
     }
 
     /// Bytes of all entries, as of the last cleaning.
@@ -83,38 +84,32 @@ impl MemHints {
         Some(line)
     }
 
-    /// Starts loading the entry with this hash, if there seems to be one, from the line that `prefetch_bucket` gave. Best a
-    /// while after it.
-    #[inline]
-    pub fn prefetch_entry(&self, space: KeyspaceId, hash: u64, line: u32) {
-        if !self.prefetch_entry_in(line, tag_of(hash)) {
-            self.prefetch_entry_in_second(space, hash);
-        }
-    }
-
-    /// The same for a key that is in its second bucket, or not there at all.
+    /// Starts loading the bucket of a key that is in its second one, or not there at all, and tells which line that is.
     #[inline(never)]
-    fn prefetch_entry_in_second(&self, space: KeyspaceId, hash: u64) {
-        if let Some((header, count)) = self.header(space, hash) {
-            let second = second_bucket_of(tag_of(hash), count);
-            self.prefetch_entry_in(bucket_line(header, second), tag_of(hash));
-        }
+    pub fn prefetch_second_bucket(&self, space: KeyspaceId, hash: u64) -> Option<u32> {
+        let (header, count) = self.header(space, hash)?;
+        let line = bucket_line(header, second_bucket_of(tag_of(hash), count));
+        prefetch(std::ptr::from_ref(self.lines.line(line)?).addr());
+        Some(line)
     }
 
-    /// False when the bucket has no such tag.
+    /// Starts loading the entry with this hash from the line of a bucket, best a while after that was asked for. False when the
+    /// bucket seems not to have it.
     #[inline]
-    fn prefetch_entry_in(&self, line: u32, tag: u16) -> bool {
-        let Some(line) = self.lines.line(line) else { return true };
+    pub fn prefetch_entry(&self, hash: u64, line: u32) -> bool {
+        let Some(line) = self.lines.line(line) else { return false };
         let bucket = Bucket::new(line);
-        let matches = bucket.matches(tag);
+        let matches = bucket.matches(tag_of(hash));
         if matches == 0 {
             return false;
         }
         let handle = bucket.handle(matches.trailing_zeros());
         let address = self.entries.at(handle as usize * GRANULE_BYTES).addr();
-        let bytes = address % size_of::<Line>() + self.entry_bytes.load(Relaxed);
-        for line in 0..bytes.div_ceil(size_of::<Line>()).clamp(1, ENTRY_LINES_MAX) {
-            prefetch(address.wrapping_add(line * size_of::<Line>()));
+        let (mut line, end) =
+            (address & !(size_of::<Line>() - 1), address.wrapping_add(self.entry_bytes.load(Relaxed)));
+        while line < end {
+            prefetch(line);
+            line = line.wrapping_add(size_of::<Line>());
         }
         true
     }
@@ -160,8 +155,9 @@ mod tests {
                 let mut rng = Rng::new(2);
                 while !stop.load(Ordering::Relaxed) {
                     let (space, hash) = (KeyspaceId(rng.below(40) as u32), rng.next_u64());
-                    let line = hints.prefetch_bucket(space, hash);
-                    hints.prefetch_entry(space, hash, line.unwrap_or(rng.next_u64() as u32));
+                    for line in [hints.prefetch_bucket(space, hash), hints.prefetch_second_bucket(space, hash)] {
+                        hints.prefetch_entry(hash, line.unwrap_or(rng.next_u64() as u32));
+                    }
                 }
             })
         };
@@ -174,9 +170,11 @@ mod tests {
                 let value = Value::Bytes(b"value");
                 let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at: None };
                 engine.write(&key, &new);
-                if let Some(line) = hints.prefetch_bucket(space, key.hash) {
-                    hints.prefetch_entry(space, key.hash, line);
-                }
+                let lines = [hints.prefetch_bucket(space, key.hash), hints.prefetch_second_bucket(space, key.hash)];
+                assert!(
+                    lines.iter().flatten().any(|line| hints.prefetch_entry(key.hash, *line)),
+                    "nothing else changes it"
+                );
             }
             for number in 0..if round == 0 { count } else { 0 } {
                 let bytes = number.to_le_bytes();

@@ -14,4 +14,4 @@ pub mod reply;
 pub mod request;
 
 pub use reply::{OpenReply, Protocol, PushFrame, ReplyBuffer, ReplyMark};
-pub use request::{Arguments, Limits, Progress, ProtocolError, RequestParser, Span};
+pub use request::{Arguments, Limits, Opening, Progress, ProtocolError, RequestParser, Span};

@@ -1,7 +1,7 @@
 //! The heart of a worker, without sockets: bytes in, commands in batches, replies out.
 //!
 //! ```text
-//! received bytes -> parse -> batch of up to 32 -> hash, prefetch buckets, prefetch entries -> run in order -> replies
+//! received bytes -> parse, hash -> batch of up to 32 -> prefetch buckets -> run in order, prefetching entries -> replies
 //!                                                 `-> of many requests to one collection: load their elements
 //! ```
 //!
@@ -10,9 +10,11 @@
 //! X3. A request that has to wait takes all later requests of its connection with it, as owned copies; other connections
 //!     go on.
 
+use crate::ahead::{Ahead, STEP_LEN};
 use crate::blocked::Blocked;
 use crate::connection::Connection;
 use crate::deliver::{DELIVERED_BYTES_MAX, Receivers};
+use crate::openings::Openings;
 use crate::turn::{Place, Turn};
 use admin::CommandLog;
 use base::{Lsn, UnixMs};
@@ -187,7 +189,12 @@ pub struct Executor {
     /// Bytes of `input` in use by the batch.
     filled: usize,
     arguments: Arguments,
+    openings: Openings,
     batch: Vec<Pending>,
+    /// Where the first key of each request in the batch belongs, when that key's position is fixed.
+    places: Vec<Option<Place>>,
+    /// Whether a key of the batch is that of the request before it.
+    has_runs: bool,
     /// Inputs of the batch that are not in `input`: unfinished requests that grew big.
     own_inputs: Vec<Vec<u8>>,
     /// Memory for replies, handed from connection to connection, so that silent ones hold none.
@@ -217,11 +224,9 @@ struct Pending {
     start: usize,
     /// Its arguments.
     first_span: usize,
-    span_count: usize,
+    span_count: u32,
     /// What it asks for; `None` when something is wrong with it.
     row: Option<Row>,
-    /// Where its first key belongs, when that key's place is fixed.
-    place: Option<Place>,
 }
 
 impl Pending {
@@ -230,9 +235,19 @@ impl Pending {
     fn args<'a>(&self, area: &'a [u8], own_inputs: &'a [Vec<u8>], arguments: &'a Arguments) -> Args<'a> {
         let input = match self.input {
             Source::Area => &area[self.start..],
-            Source::Own(index) => &own_inputs[index][self.start..],
+            Source::Own(index) => &own_inputs[index as usize][self.start..],
         };
-        Args::new(input, &arguments.spans()[self.first_span..self.first_span + self.span_count], arguments.large())
+        let spans = self.first_span..self.first_span + self.span_count as usize;
+        Args::new(input, &arguments.spans()[spans], arguments.large())
+    }
+}
+
+/// Whether both are places of one key.
+#[inline]
+fn is_same_key(one: Option<&Option<Place>>, next: &Option<Place>) -> bool {
+    match (one, next) {
+        (Some(Some(one)), Some(next)) => one.hash == next.hash && one.space == next.space,
+        _ => false,
     }
 }
 
@@ -251,7 +266,7 @@ enum Source {
     /// The worker's input area.
     Area,
     /// One of `own_inputs`.
-    Own(usize),
+    Own(u32),
 }
 
 /// Whether a connection can go on reading.
@@ -282,7 +297,10 @@ impl Executor {
             input: vec![0; INPUT_BYTES].into_boxed_slice(),
             filled: 0,
             arguments: Arguments::new(),
+            openings: Openings::default(),
             batch: Vec::with_capacity(BATCH_LEN),
+            places: Vec::with_capacity(BATCH_LEN),
+            has_runs: false,
             own_inputs: Vec::new(),
             spare_replies: Vec::new(),
             deliveries: Vec::new(),
@@ -493,7 +511,7 @@ impl Executor {
         let unparsed = std::mem::take(&mut self.connections[id].unparsed);
         let end = unparsed.len();
         self.own_inputs.push(unparsed);
-        self.parse(id, Source::Own(self.own_inputs.len() - 1), 0, end);
+        self.parse(id, Source::Own(self.own_inputs.len() as u32 - 1), 0, end);
     }
 
     /// Parses requests from the input and queues them for the batch; a full batch runs at once.
@@ -507,7 +525,7 @@ impl Executor {
                 || connection.session.is_busy();
             let input = match source {
                 Source::Area => &self.input[at..end],
-                Source::Own(index) => &self.own_inputs[index][at..end],
+                Source::Own(index) => &self.own_inputs[index as usize][at..end],
             };
             if is_stopped {
                 connection.unparsed.extend_from_slice(input);
@@ -529,7 +547,7 @@ impl Executor {
         let connection = &mut self.connections[id];
         let all = match source {
             Source::Area => &*self.input,
-            Source::Own(index) => &self.own_inputs[index],
+            Source::Own(index) => &self.own_inputs[index as usize],
         };
         // Before login requests run one by one: the limits of the next depend on whether this one logs in.
         let (limits, room) = match connection.session.authenticated {
@@ -540,28 +558,37 @@ impl Executor {
         while at < end {
             let input = &all[at..end];
             let first_span = self.arguments.len();
-            let consumed = match connection.parser.parse(input, limits, &mut self.arguments) {
-                Ok(Progress::Complete { consumed }) => consumed,
-                Ok(Progress::Empty { consumed }) => {
-                    at += consumed;
-                    continue;
-                }
-                Ok(Progress::Incomplete { keep }) => {
-                    connection.unparsed.extend_from_slice(&input[..keep]);
-                    if connection.unparsed.len() > self.limits.query_bytes_max {
-                        connection.session.close_after_replies = true;
-                        if let Some(clients) = self.shared.host.find::<command::clients::Clients>() {
-                            clients.count_query_limited();
-                        }
-                        self.list(id);
+            let known = self.openings.like(input);
+            let like = connection.parser.parse_like(&known.opening, input, limits, &mut self.arguments);
+            let (consumed, known) = match like {
+                Some(consumed) => (consumed, known.row),
+                None => match connection.parser.parse(input, limits, &mut self.arguments) {
+                    Ok(Progress::Complete { consumed }) => (consumed, None),
+                    Ok(Progress::Empty { consumed }) => {
+                        at += consumed;
+                        continue;
                     }
-                    return (end, FillStop::Incomplete);
-                }
-                Err(error) => return (at, FillStop::Refused(error)),
+                    Ok(Progress::Incomplete { keep }) => {
+                        connection.unparsed.extend_from_slice(&input[..keep]);
+                        if connection.unparsed.len() > self.limits.query_bytes_max {
+                            connection.session.close_after_replies = true;
+                            if let Some(clients) = self.shared.host.find::<command::clients::Clients>() {
+                                clients.count_query_limited();
+                            }
+                            self.list(id);
+                        }
+                        return (end, FillStop::Incomplete);
+                    }
+                    Err(error) => return (at, FillStop::Refused(error)),
+                },
             };
             let spans = &self.arguments.spans()[first_span..];
             let args = Args::new(input, spans, self.arguments.large());
-            let row = self.shared.table.lookup(&args);
+            let row = known.or_else(|| {
+                let row = self.shared.table.lookup(&args)?;
+                self.openings.remember(&self.shared.table, input, spans, &args, &row);
+                Some(row)
+            });
             let mut place = None;
             if let (Some(row), Some(space)) = (&row, space)
                 && row.first_key > 0
@@ -571,8 +598,10 @@ impl Executor {
                 let shard = self.shared.store.shard_of(&key);
                 place = Some(Place { hash: key.hash, slot: key.slot, space, shard });
             }
-            let span_count = spans.len();
-            self.batch.push(Pending { connection: id, input: source, start: at, first_span, span_count, row, place });
+            let span_count = spans.len() as u32;
+            self.has_runs |= is_same_key(self.places.last(), &place);
+            self.places.push(place);
+            self.batch.push(Pending { connection: id, input: source, start: at, first_span, span_count, row });
             at += consumed;
             if self.batch.len() >= room {
                 return (at, FillStop::Full);
@@ -590,7 +619,7 @@ impl Executor {
         if !connection.waiting.is_empty() || connection.session.is_busy() {
             connection.unparsed.extend_from_slice(match source {
                 Source::Area => &self.input[at..end],
-                Source::Own(index) => &self.own_inputs[index][at..end],
+                Source::Own(index) => &self.own_inputs[index as usize][at..end],
             });
             return;
         }
@@ -622,38 +651,20 @@ impl Executor {
         self.own_inputs.clear();
     }
 
-    /// Asks for the buckets of the batch's keys, then for the entries. The loops are short, so that the processor works on
-    /// many keys at once, though the way to each bucket is two loads long.
-    #[inline]
-    fn prefetch(&self) {
-        let store = &self.shared.store;
-        let mut lines = [None; BATCH_LEN];
-        for (pending, line) in self.batch.iter().zip(&mut lines) {
-            if let Some(place) = &pending.place {
-                *line = store.prefetch_bucket(place.shard, place.space, place.hash);
-            }
-        }
-        for (pending, line) in self.batch.iter().zip(&lines) {
-            if let (Some(place), Some(line)) = (&pending.place, *line) {
-                store.prefetch_entry(place.shard, place.space, place.hash, line);
-            }
-        }
-    }
-
     /// Has the elements loaded that requests in a row name of one collection: behind its key, which is where nearly all
     /// commands on a hash or a set have the first. What stands there else is looked up in vain.
-    #[inline]
+    #[inline(never)]
     fn load_elements(&self) {
-        let is_same = |one: &Pending, next: &Pending| match (&one.place, &next.place) {
-            (Some(one), Some(next)) => one.hash == next.hash && one.space == next.space,
-            _ => false,
-        };
-        for run in self.batch.chunk_by(is_same).filter(|run| run.len() >= LOADED_MIN) {
-            self.load_elements_of(run);
+        let mut first = 0;
+        for run in self.places.chunk_by(|one, next| is_same_key(Some(one), next)) {
+            if let (Some(place), LOADED_MIN..) = (&run[0], run.len()) {
+                self.load_elements_of(place, &self.batch[first..first + run.len()]);
+            }
+            first += run.len();
         }
     }
 
-    fn load_elements_of(&self, run: &[Pending]) {
+    fn load_elements_of(&self, place: &Place, run: &[Pending]) {
         let mut elements: [&[u8]; BATCH_LEN] = [&[]; BATCH_LEN];
         let (mut key, mut is_edit) = (None, false);
         for (element, pending) in elements.iter_mut().zip(run) {
@@ -664,18 +675,23 @@ impl Executor {
             key = key.or(args.bytes(first_key));
             is_edit |= row.writes != WriteClass::Nothing;
         }
-        if let (Some(place), Some(bytes)) = (&run[0].place, key) {
+        if let Some(bytes) = key {
             let key = Key { space: place.space, bytes, slot: place.slot, hash: place.hash };
             self.shared.store.load_elements(place.shard, &key, &elements[..run.len()], is_edit);
         }
     }
 
     fn run_batch_keeping_input(&mut self) {
-        self.prefetch();
-        self.load_elements();
+        let mut ahead = Ahead::<BATCH_LEN>::new(&self.shared.store, &self.places);
+        if std::mem::take(&mut self.has_runs) {
+            self.load_elements();
+        }
         let batch = std::mem::take(&mut self.batch);
         let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, &mut self.scratch, self.now);
-        for pending in &batch {
+        for (at, pending) in batch.iter().enumerate() {
+            if at % STEP_LEN == 0 {
+                ahead.step(&self.shared.store, &self.places, at);
+            }
             // What earlier requests have published stands behind their replies, and before what they lead others to ask for.
             if self.shared.outlets.has_any(self.worker) {
                 let output = (&mut self.connections, &mut self.to_send, &self.limits);
@@ -699,7 +715,7 @@ impl Executor {
                 connection.paused = true;
                 connection.waiting.push_back(args.to_owned());
             } else if let Err(blocked) =
-                turn.run(&mut self.scratch, connection, pending.row.as_ref(), &args, pending.place.as_ref())
+                turn.run(&mut self.scratch, connection, pending.row.as_ref(), &args, self.places[at].as_ref())
             {
                 connection.waiting.push_back(args.to_owned());
                 match blocked {
@@ -721,6 +737,7 @@ impl Executor {
         self.stats.keyspace_misses.add(std::mem::take(&mut self.scratch.misses));
         self.batch = batch;
         self.batch.clear();
+        self.places.clear();
         self.arguments.clear();
     }
 

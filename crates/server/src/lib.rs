@@ -6,6 +6,7 @@
 //!                                                    store
 //! ```
 
+mod ahead;
 mod announce;
 mod blocked;
 pub mod client_memory;
@@ -16,6 +17,7 @@ pub mod executor;
 pub mod held_output;
 pub mod listen;
 pub mod mailbox;
+mod openings;
 pub mod serve;
 pub mod socket;
 pub mod strangers;

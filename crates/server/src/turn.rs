@@ -79,7 +79,7 @@ impl<'t> Turn<'t> {
         place: Option<&Place>,
     ) -> Result<(), Blocked> {
         let Some(row) = row else { return self.refuse(connection, args) };
-        connection.last_command = row.index;
+        connection.last_command = row.index.into();
         let mark = connection.reply.mark();
         let session = &connection.session;
         let is_special = !session.is_plain()
@@ -202,7 +202,7 @@ impl<'t> Turn<'t> {
             return Err(Blocked::Shard);
         }
         let row = self.shared.table.named(args);
-        connection.last_command = row.map_or(u32::MAX, |row| row.index);
+        connection.last_command = row.map_or(u32::MAX, |row| row.index.into());
         if let Err(Stop::Error(text)) = self.shared.table.resolve(args) {
             let Connection { session, reply, .. } = connection;
             command::gate::refuse(session, &self.shared.host, self.stats, row.as_ref(), text.as_ref(), reply);
@@ -437,7 +437,7 @@ impl Request<'_, '_> {
         call(&mut ctx, row)?;
         let after = ctx.stats.now();
         let duration = after.saturating_sub(turn.before);
-        if let Some(stats) = ctx.stats.command(row.index) {
+        if let Some(stats) = ctx.stats.command(row.index.into()) {
             stats.record(duration);
         }
         let reply_bytes = ctx.reply.len().saturating_sub(start);

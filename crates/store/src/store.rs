@@ -178,10 +178,15 @@ impl Store {
         self.shard(shard).hints.prefetch_bucket(space, hash)
     }
 
-    /// Asks for the entry itself, once the line has come.
+    /// The same for a key that [`Store::prefetch_entry`] did not find in its first bucket.
+    pub fn prefetch_second_bucket(&self, shard: ShardId, space: KeyspaceId, hash: u64) -> Option<u32> {
+        self.shard(shard).hints.prefetch_second_bucket(space, hash)
+    }
+
+    /// Asks for the entry itself, once the line has come. False when the bucket in it seems not to have it.
     #[inline]
-    pub fn prefetch_entry(&self, shard: ShardId, space: KeyspaceId, hash: u64, line: u32) {
-        self.shard(shard).hints.prefetch_entry(space, hash, line);
+    pub fn prefetch_entry(&self, shard: ShardId, hash: u64, line: u32) -> bool {
+        self.shard(shard).hints.prefetch_entry(hash, line)
     }
 
     /// Has the processor load what looking up these elements of a collection reads, or changing them, if it is a big one and

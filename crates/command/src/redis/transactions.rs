@@ -110,7 +110,7 @@ fn run(ctx: &mut Ctx<'_>, transaction: &Transaction) -> Result<(), Stop> {
         // Every row has been read once under these locks, so none can be missing now.
         call(&mut inner, &queued.row)?;
         let duration = inner.stats.now().saturating_sub(started);
-        if let Some(stats) = inner.stats.command(queued.row.index) {
+        if let Some(stats) = inner.stats.command(queued.row.index.into()) {
             stats.record(duration);
         }
         if let Some(observer) = observer {

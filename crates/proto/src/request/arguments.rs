@@ -14,6 +14,9 @@ pub struct Span {
 const LARGE: u32 = 1 << 31;
 
 impl Span {
+    /// No bytes.
+    pub(super) const EMPTY: Self = Self { start: 0, len: 0 };
+
     /// Where a span may end at most.
     pub(super) const END_MAX: usize = LARGE as usize - 1;
 

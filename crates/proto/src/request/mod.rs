@@ -32,6 +32,7 @@ mod cursor;
 mod error;
 mod inline;
 mod large;
+mod opening;
 #[cfg(test)]
 mod tests;
 mod usual;
@@ -39,6 +40,7 @@ mod usual;
 pub use arguments::{Arguments, Span};
 pub use error::ProtocolError;
 pub use large::{LARGE_BULK_BYTES, LargeBulk};
+pub use opening::Opening;
 
 use arguments::Mark;
 use cursor::{Cursor, Next, Stop};
@@ -171,6 +173,27 @@ impl RequestParser {
         }
         check_not_http(input, mark, out)?;
         Ok(Progress::Complete { consumed: offset })
+    }
+
+    /// Parses the request at the start of `input` if it is complete, of the usual form, and begins like an earlier one: appends
+    /// its arguments and gives the bytes it took. `None`, with nothing changed, leaves it to [`parse`](Self::parse).
+    #[inline]
+    pub fn parse_like(&self, opening: &Opening, input: &[u8], limits: &Limits, out: &mut Arguments) -> Option<usize> {
+        if !opening.begins(input.first_chunk()?)
+            || self.partial.is_some()
+            || opening.count as usize > limits.argument_count_max
+        {
+            return None;
+        }
+        let mark = out.mark();
+        out.push(opening.name);
+        let (end, left) =
+            usual::arguments(input, opening.end, opening.count.wrapping_sub(1), limits.bulk_bytes_max, out);
+        if left > 0 {
+            out.rewind(mark);
+            return None;
+        }
+        Some(end)
     }
 
     /// Parses a new request by the general rules, from `cursor` on.

@@ -308,6 +308,35 @@ fn inline_words_are_those_of_valkey() {
     assert!(seen > 500);
 }
 
+/// Nearly all requests are parsed by how they begin; those that are cut off, longer, or not alike are left to the general way.
+#[test]
+fn a_request_like_the_last_is_known_by_its_beginning() {
+    let get = b"*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n";
+    let (parser, mut out) = (RequestParser::new(), Arguments::new());
+    assert_eq!(
+        RequestParser::new().parse(get, &Limits::DEFAULT, &mut out),
+        Ok(Progress::Complete { consumed: get.len() })
+    );
+    let opening = Opening::of(get, out.spans()[0], out.len()).expect("a short name");
+    let mut consumed = |input: &[u8]| {
+        out.clear();
+        let consumed = parser.parse_like(&opening, input, &Limits::DEFAULT, &mut out);
+        (consumed, out.spans().iter().map(|span| out.bytes(input, *span).to_vec()).collect::<Vec<_>>())
+    };
+    assert_eq!(consumed(b"*2\r\n$3\r\nGET\r\n$5\r\nother\r\n*1"), (Some(24), vec![b"GET".to_vec(), b"other".to_vec()]));
+    for other in [
+        &b"*2\r\n$3\r\nGET\r\n$5\r\nothe"[..],
+        b"*3\r\n$3\r\nGET\r\n$3\r\nkey\r\n",
+        b"*2\r\n$3\r\nget\r\n$3\r\nkey\r\n",
+    ] {
+        assert_eq!(consumed(other), (None, Vec::new()));
+    }
+    // What no request may begin with was never parsed; a long name and an inline request are not remembered.
+    let name = |start, len| Span::new(start, len).unwrap();
+    assert!(Opening::of(b"*1\r\n$7\r\nFLUSHDB\r\n", name(8, 7), 1).is_none());
+    assert!(Opening::of(b"GET key\r\n", name(0, 3), 2).is_none());
+}
+
 /// An HTTP client's request is never run, in whatever form its first word comes.
 #[test]
 fn http_requests_are_told_apart() {
@@ -578,6 +607,43 @@ proptest! {
             .map(|request| request.iter().map(|word| word.escape_ascii().to_string()).collect::<Vec<_>>().join("|"))
             .collect();
         prop_assert_eq!(outcome(chunked(&input, &cuts), &Limits::DEFAULT, reads_into_large), expected);
+    }
+
+    /// A request that begins like another is parsed as if it did not, or not at all; also when it is cut off or damaged.
+    #[test]
+    fn requests_that_begin_alike_are_parsed_alike(
+        words in prop::collection::vec(argument(), 1..5),
+        others in prop::collection::vec(argument(), 0..5),
+        same_name in any::<bool>(),
+        end in any::<prop::sample::Index>(),
+        damage in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
+        before_login in any::<bool>(),
+    ) {
+        let limits = if before_login { Limits::BEFORE_LOGIN } else { Limits::DEFAULT };
+        let first = encode(&words);
+        let mut parsed = Arguments::new();
+        let Ok(Progress::Complete { .. }) = RequestParser::new().parse(&first, &limits, &mut parsed) else { return Ok(()) };
+        let Some(opening) = Opening::of(&first, parsed.spans()[0], parsed.len()) else { return Ok(()) };
+        let name = if same_name { words[0].clone() } else { b"GET".to_vec() };
+        let mut next = encode(&[vec![name], others].concat());
+        next.extend_from_slice(&first);
+        if let Some((at, byte)) = damage {
+            let at = at.index(next.len());
+            next[at] = byte;
+        }
+        let input = &next[..end.index(next.len()) + 1];
+        let (mut alike, mut plain) = (Arguments::new(), Arguments::new());
+        let parser = RequestParser::new();
+        match parser.parse_like(&opening, input, &limits, &mut alike) {
+            None => prop_assert!(alike.is_empty()),
+            Some(consumed) => {
+                prop_assert_eq!(
+                    RequestParser::new().parse(input, &limits, &mut plain),
+                    Ok(Progress::Complete { consumed })
+                );
+                prop_assert_eq!(alike.spans(), plain.spans());
+            }
+        }
     }
 
     /// Bytes that look like requests, and often are not: the outcome does not depend on the cuts.

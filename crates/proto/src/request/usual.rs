@@ -22,7 +22,7 @@ pub(super) fn count(input: &[u8]) -> Option<u32> {
 /// Appends up to `left` arguments from `offset` on, and returns where it stopped and how many are left.
 ///
 /// What matters is the way from one argument to the next: load a length, add it, load the next.
-#[inline]
+#[inline(always)]
 pub(super) fn arguments(
     input: &[u8],
     mut offset: usize,
@@ -50,18 +50,27 @@ pub(super) fn arguments(
 /// Reads `$<length>\r\n` with one to four digits from the eight bytes at its start: the length, and that of the line.
 /// `None` for any other line. Branches on the number of digits, since a branch is predicted, while whatever is computed
 /// from the digits delays the next argument.
-#[inline]
+#[inline(always)]
 fn short_length(line: &[u8; 8]) -> Option<(usize, usize)> {
     let word = u64::from_le_bytes(*line);
-    let [_, one, two, three, four, ..] = *line;
-    let digit = |byte: u8| usize::from(byte ^ b'0');
-    let [one, two, three, four] = [digit(one), digit(two), digit(three), digit(four)];
+    let digit = |at: u32| (word >> at.wrapping_mul(8)) as u8 ^ b'0';
     if word & 0xff_ff00_00ff == 0x0a_0d00_0024 {
-        return (one.wrapping_sub(1) <= 8 && two <= 9).then_some((one.wrapping_mul(10).wrapping_add(two), 5));
+        let (tens, ones) = (digit(1), digit(2));
+        let len = usize::from(tens).wrapping_mul(10).wrapping_add(usize::from(ones));
+        return (tens.wrapping_sub(1) <= 8 && ones <= 9).then_some((len, 5));
     }
     if word & 0xffff_00ff == 0x0a0d_0024 {
-        return (one <= 9).then_some((one, 4));
+        let ones = digit(1);
+        return (ones <= 9).then_some((usize::from(ones), 4));
     }
+    longer_length(word)
+}
+
+/// The same with three or four digits.
+#[inline]
+fn longer_length(word: u64) -> Option<(usize, usize)> {
+    let digit = |at: u32| usize::from((word >> at.wrapping_mul(8)) as u8 ^ b'0');
+    let [one, two, three, four] = [digit(1), digit(2), digit(3), digit(4)];
     let hundreds = one.wrapping_mul(100).wrapping_add(two.wrapping_mul(10)).wrapping_add(three);
     let digits = one.wrapping_sub(1) <= 8 && two <= 9 && three <= 9;
     if word & 0xffff_0000_00ff == 0x0a0d_0000_0024 {
