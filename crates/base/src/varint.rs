@@ -13,6 +13,22 @@ pub fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
+/// Stores the encoding that [`put`] would append at the front of `out`, and gives its length.
+///
+/// # Panics
+/// If `out` is shorter.
+#[inline]
+pub fn write(out: &mut [u8], mut value: u64) -> usize {
+    let mut at = 0;
+    while value >= 0x80 {
+        out[at] = value as u8 | 0x80;
+        value >>= 7;
+        at += 1;
+    }
+    out[at] = value as u8;
+    at + 1
+}
+
 /// Bytes that [`put`] would append.
 #[inline]
 pub fn len(value: u64) -> usize {
@@ -72,6 +88,9 @@ mod tests {
                 let mut bytes = Vec::new();
                 put(&mut bytes, value);
                 assert_eq!(bytes.len(), len(value), "{value}");
+                let mut written = [0; MAX_LEN];
+                let length = write(&mut written, value);
+                assert_eq!(written[..length], bytes);
                 let mut rest = &bytes[..];
                 assert_eq!(take(&mut rest), Some(value));
                 assert!(rest.is_empty());

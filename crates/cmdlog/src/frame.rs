@@ -72,20 +72,16 @@ pub(crate) fn frame_bytes(payload: usize) -> u64 {
         .saturating_add(payload as u64)
 }
 
-/// Appends a frame's bytes up to its payload, with room for the checksum; gives where the frame begins in `out`.
-pub(crate) fn begin(out: &mut Vec<u8>, kind: Kind, payload: usize) -> usize {
-    let start = out.len();
-    out.extend_from_slice(&[0; CHECKSUM_BYTES]);
-    out.push(kind as u8);
-    varint::put(out, payload as u64);
-    start
+/// Fills in a frame's bytes up to its payload, but for the checksum; gives how many they are. `frame` has room for them.
+pub(crate) fn begin(frame: &mut [u8], kind: Kind, payload: usize) -> usize {
+    let Some((_, [kind_at, length_at @ ..])) = frame.split_first_chunk_mut::<CHECKSUM_BYTES>() else { return 0 };
+    *kind_at = kind as u8;
+    CHECKSUM_BYTES.saturating_add(1).saturating_add(varint::write(length_at, payload as u64))
 }
 
-/// Fills in the checksum of the frame that begins at `start` of `out`. `rest` is what of the payload is not in `out`.
-pub(crate) fn seal(out: &mut [u8], start: usize, history: &HistoryId, lsn: u64, rest: &[u8]) {
-    let Some((checksum, body)) = out.get_mut(start..).and_then(<[u8]>::split_first_chunk_mut::<CHECKSUM_BYTES>) else {
-        return;
-    };
+/// Fills in the checksum of a frame. `rest` is what of the payload is not in `frame`.
+pub(crate) fn seal(frame: &mut [u8], history: &HistoryId, lsn: u64, rest: &[u8]) {
+    let Some((checksum, body)) = frame.split_first_chunk_mut::<CHECKSUM_BYTES>() else { return };
     *checksum = checksum_of(history, lsn, body, rest).to_le_bytes();
 }
 
@@ -159,11 +155,11 @@ pub(crate) fn marks_within(bytes: &[u8], history: &HistoryId, lsn: u64) -> Optio
 
 #[cfg(test)]
 pub(crate) fn encode(history: &HistoryId, lsn: u64, kind: Kind, payload: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    let start = begin(&mut out, kind, payload.len());
-    out.extend_from_slice(payload);
-    seal(&mut out, start, history, lsn, &[]);
-    out
+    let mut frame = vec![0; frame_bytes(payload.len()) as usize];
+    let head = begin(&mut frame, kind, payload.len());
+    frame[head..].copy_from_slice(payload);
+    seal(&mut frame, history, lsn, &[]);
+    frame
 }
 
 #[cfg(test)]

@@ -373,7 +373,7 @@ impl Core {
     /// Whether the write thread has work. In `Sync` mode the sync thread writes, unless it is held up.
     fn should_write(&self) -> bool {
         let pending = self.shared.end().saturating_sub(self.shared.written.load(SeqCst));
-        let least = if self.shared.mode() == LogMode::Sync { crate::shared::WRITE_EARLY_BYTES } else { 1 };
+        let least = if self.shared.mode() == LogMode::Sync { self.shared.write_early_bytes } else { 1 };
         self.shared.state.load(SeqCst) == state::HEALTHY && pending >= least
     }
 

@@ -122,12 +122,10 @@ impl Ring {
         Some(Entry { lsn, bytes, at })
     }
 
-    /// Appends an entry's payload.
-    pub fn copy(&self, entry: &Entry, out: &mut Vec<u8>) {
-        let start = out.len();
-        out.resize(start + entry.bytes, 0);
+    /// Copies an entry's payload; `out` is as long.
+    pub fn copy(&self, entry: &Entry, out: &mut [u8]) {
         let [first, second] = self.payload_words(entry.at + HEAD_WORDS, entry.bytes);
-        let (before, behind) = out[start..].split_at_mut(entry.bytes.min(first.len() * WORD_BYTES));
+        let (before, behind) = out.split_at_mut(entry.bytes.min(first.len() * WORD_BYTES));
         read(first, before);
         read(second, behind);
     }
@@ -200,7 +198,7 @@ mod tests {
                 let entry = ring.entry(read);
                 assert_eq!(entry.map(|e| (e.lsn, e.bytes)), model.pop_front());
                 if let Some(entry) = entry {
-                    let mut bytes = Vec::new();
+                    let mut bytes = vec![0; entry.bytes];
                     ring.copy(&entry, &mut bytes);
                     assert_eq!(bytes, payload(entry.lsn, entry.bytes));
                     read = entry.end();
@@ -238,7 +236,7 @@ mod tests {
                         None => std::thread::yield_now(),
                     }
                 };
-                bytes.clear();
+                bytes.resize(entry.bytes, 0);
                 ring.copy(&entry, &mut bytes);
                 assert_eq!((entry.lsn, &bytes), (lsn, &payload(lsn, lsn as usize % 40)));
                 read = entry.end();

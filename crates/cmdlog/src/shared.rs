@@ -25,8 +25,8 @@ const ROOM: usize = INLINE_MAX + 64;
 const SIDE_BYTES_MAX: u64 = 64 << 20;
 /// Waiting workers are woken when by-reference bytes are down to this.
 const SIDE_BYTES_WAKE: u64 = SIDE_BYTES_MAX / 2;
-/// Unwritten bytes at which the flush is woken before its time.
-pub(crate) const WRITE_EARLY_BYTES: u64 = 256 << 10;
+/// Unwritten bytes at which the flush is woken before its time, unless a quarter of a ring is less.
+const WRITE_EARLY_BYTES: u64 = 1 << 20;
 /// The smallest ring: several of the largest inline records.
 const RING_BYTES_MIN: usize = 4 * INLINE_MAX;
 
@@ -124,6 +124,8 @@ pub(crate) struct Shared {
     pub late: AtomicBool,
     /// Everything before this position is to be synced at once: somebody waits for it in `Log::sync`, or rings fill.
     pub wanted: AtomicU64,
+    /// Unwritten bytes at which the flush is woken before its time.
+    pub write_early_bytes: u64,
     /// Bytes not durable at which that is asked for: a quarter of a ring, so that the sync is done, on a disk of the usual
     /// speed, before the rest of it is used up.
     sync_early_bytes: u64,
@@ -167,6 +169,7 @@ impl Shared {
             oldest_ns: AtomicU64::new(0),
             late: AtomicBool::new(false),
             wanted: AtomicU64::new(0),
+            write_early_bytes: WRITE_EARLY_BYTES.min((ring_bytes / 4) as u64),
             sync_early_bytes: (ring_bytes / 4) as u64,
             side_bytes: AtomicU64::new(0),
             delayed: AtomicU64::new(0),
@@ -287,7 +290,7 @@ impl Shared {
         if self.mode() != LogMode::Sync {
             self.write_sleeper.wake_if_idle();
         }
-        if end.saturating_sub(self.written.load(Relaxed)) >= WRITE_EARLY_BYTES {
+        if end.saturating_sub(self.written.load(Relaxed)) >= self.write_early_bytes {
             self.write_sleeper.wake();
         }
         let durable = self.durable.load(Relaxed);

@@ -16,10 +16,10 @@
 //! F6. A batch closes when the sync before it returns: what was appended meanwhile is written and synced together.
 
 mod merge;
+mod out;
 mod rotate;
 mod sync;
 
-use std::io::IoSlice;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
@@ -33,12 +33,11 @@ use crate::segment::{HEADER_BYTES, Parent};
 use crate::shared::{INLINE_MAX, Shared};
 use crate::stats::Counters;
 use merge::{Merge, Picked};
+use out::Out;
 
 pub(crate) use rotate::{open_segment, remove};
 pub(crate) use sync::Due;
 
-/// Bytes gathered for one write.
-const OUT_BYTES: usize = 256 << 10;
 /// At least one mark in so much time while there are writes; and so much after the last sync of a burst, one that says
 /// that all of it was durable.
 const MARK_NS: u64 = 1_000_000_000;
@@ -84,7 +83,7 @@ pub(crate) struct Flush {
     /// Everything at or beyond is still in memory (F3).
     kept: u64,
     /// Frames to be written at the end of the last segment.
-    out: Vec<u8>,
+    out: Out,
     /// All segments, ascending; the last is the one written to.
     pub segments: Vec<Segment>,
     /// Segments that were begun and failed, to be removed.
@@ -142,7 +141,7 @@ impl Flush {
             merge,
             next: first,
             kept: first,
-            out: Vec::new(),
+            out: Out::new(),
             segments: older,
             debris: Vec::new(),
             syncing: false,
@@ -218,19 +217,20 @@ impl Flush {
             let is_mark = matches!(picked, Picked::Mark(..));
             match picked {
                 Picked::Ring(worker, entry) => {
-                    let start = frame::begin(&mut self.out, Kind::Record, entry.bytes);
-                    self.shared.intakes[worker].ring.copy(&entry, &mut self.out);
-                    frame::seal(&mut self.out, start, &self.history, self.next, &[]);
+                    let frame = self.out.take(bytes as usize);
+                    let head = frame::begin(frame, Kind::Record, entry.bytes);
+                    self.shared.intakes[worker].ring.copy(&entry, &mut frame[head..]);
+                    frame::seal(frame, &self.history, self.next, &[]);
                 }
                 Picked::Mark(kind, payload) => self.put(kind, &payload),
                 Picked::Side(payload) if payload.len() <= INLINE_MAX => self.put(Kind::Record, &payload),
-                Picked::Side(payload) => self.write_big(&payload).map_err(Step::Write)?,
+                Picked::Side(payload) => self.put_big(&payload).map_err(Step::Write)?,
             }
             self.next += bytes;
             if !is_mark {
                 self.records_end = self.next;
             }
-            if self.out.len() >= OUT_BYTES {
+            if self.out.is_full() {
                 self.write_out().map_err(Step::Write)?;
             }
         }
@@ -238,9 +238,10 @@ impl Flush {
     }
 
     fn put(&mut self, kind: Kind, payload: &[u8]) {
-        let start = frame::begin(&mut self.out, kind, payload.len());
-        self.out.extend_from_slice(payload);
-        frame::seal(&mut self.out, start, &self.history, self.next, &[]);
+        let frame = self.out.take(frame::frame_bytes(payload.len()) as usize);
+        let head = frame::begin(frame, kind, payload.len());
+        frame[head..].copy_from_slice(payload);
+        frame::seal(frame, &self.history, self.next, &[]);
     }
 
     /// Whether the last segment takes a frame of so many bytes. An empty one always does: it was made for its first.
@@ -250,36 +251,31 @@ impl Flush {
         })
     }
 
-    /// Writes what is gathered at the end of the last segment.
+    /// Writes what is gathered at the end of the last segment. Its end moves to the last whole frame.
     fn write_out(&mut self) -> Result<(), FsError> {
-        if self.out.is_empty() {
-            return Ok(());
-        }
-        let mut out = std::mem::take(&mut self.out);
-        let written = self.write_at_end(&mut [IoSlice::new(&out)]);
-        out.clear();
-        // One big burst must not hold its memory for ever.
-        out.shrink_to(2 * OUT_BYTES);
-        self.out = out;
-        written
-    }
-
-    /// Writes a record from where it lies, after what is gathered.
-    fn write_big(&mut self, payload: &[u8]) -> Result<(), FsError> {
-        self.write_out()?;
-        let mut head = Vec::with_capacity(frame::HEAD_BYTES_MAX);
-        let start = frame::begin(&mut head, Kind::Record, payload.len());
-        frame::seal(&mut head, start, &self.history, self.next, payload);
-        self.write_at_end(&mut [IoSlice::new(&head), IoSlice::new(payload)])
-    }
-
-    fn write_at_end(&mut self, slices: &mut [IoSlice<'_>]) -> Result<(), FsError> {
-        let bytes: u64 = slices.iter().map(|slice| slice.len() as u64).sum();
         let Some(last) = self.segments.last_mut() else { return Ok(()) };
         let Some(file) = &last.file else { return Ok(()) };
-        file.write_all_vectored_at(slices, HEADER_BYTES + (last.end - last.first))?;
-        last.end += bytes;
+        if !self.out.is_empty() {
+            self.out.write(&**file, self.shared.mode() == LogMode::Sync)?;
+        }
+        last.end = self.next;
         self.shared.written.store(last.end, SeqCst);
+        Ok(())
+    }
+
+    /// Gathers a record of any length, writing as often as enough is gathered.
+    fn put_big(&mut self, payload: &[u8]) -> Result<(), FsError> {
+        let mut head = [0; frame::HEAD_BYTES_MAX];
+        let bytes = frame::begin(&mut head, Kind::Record, payload.len());
+        let head = &mut head[..bytes];
+        frame::seal(head, &self.history, self.next, payload);
+        self.out.take(bytes).copy_from_slice(head);
+        for piece in payload.chunks(INLINE_MAX) {
+            self.out.take(piece.len()).copy_from_slice(piece);
+            if self.out.is_full() {
+                self.write_out()?;
+            }
+        }
         Ok(())
     }
 

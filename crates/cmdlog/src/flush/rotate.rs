@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::*;
 use base::Lsn;
 use vfs::{AllocateLen, File, FileSystem, FsError, Op, OpenOptions};
 
+use super::out::{BLOCK, open_direct};
 use super::{Failed, Flush, RETRY_NS, Segment, Step};
 use crate::error::{LogError, LogFailure};
 use crate::options::{LogMode, OnSyncError};
@@ -24,10 +25,7 @@ impl Flush {
         let path = segment::path(&self.dir, Lsn(self.next));
         let least = HEADER_BYTES + bytes;
         match open_segment(&*self.fs, &path, &self.header(), self.segment_bytes.max(least), least) {
-            Ok((file, capacity)) => {
-                self.push_segment(path, file, capacity, false);
-                Ok(())
-            }
+            Ok((file, capacity)) => self.push_segment(path, file, capacity, false),
             Err(error) => {
                 self.debris.push(path);
                 Err(error)
@@ -48,8 +46,7 @@ impl Flush {
         self.fs.sync_dir(&self.dir)?;
         // Once more by its own name, which errors are to show.
         let file = self.fs.open(&path, OpenOptions::write())?;
-        self.push_segment(path, file, capacity, true);
-        Ok(())
+        self.push_segment(path, file, capacity, true)
     }
 
     fn header(&self) -> Header {
@@ -62,9 +59,11 @@ impl Flush {
         }
     }
 
-    fn push_segment(&mut self, path: PathBuf, file: Arc<dyn File>, capacity: u64, named: bool) {
+    fn push_segment(&mut self, path: PathBuf, file: Arc<dyn File>, capacity: u64, named: bool) -> Result<(), FsError> {
         let first = self.next;
+        self.out.begin(open_direct(&*self.fs, &path)?);
         self.segments.push(Segment { first, end: first, path, file: Some(file), capacity, named, forgotten: first });
+        Ok(())
     }
 
     /// The failure of a step of `write`.
@@ -88,7 +87,7 @@ impl Flush {
     /// Nothing more is written until `retry` succeeds.
     pub(super) fn fail(&mut self, error: &FsError, now_ns: u64) {
         self.counters.failures += 1;
-        self.out = Vec::new();
+        self.out.begin(None);
         self.refilling = false;
         let forever = self.on_sync_error == OnSyncError::Stop;
         self.failed = Some(Failed { retry_ns: now_ns.saturating_add(RETRY_NS), forever });
@@ -262,7 +261,8 @@ pub(crate) fn open_segment(
 fn allocate(file: &dyn File, wanted: u64, least: u64) -> Result<u64, FsError> {
     let mut bytes = wanted;
     loop {
-        match file.allocate(0, bytes, AllocateLen::Extend) {
+        // The last block is written as a whole.
+        match file.allocate(0, bytes.next_multiple_of(BLOCK as u64), AllocateLen::Extend) {
             Ok(()) => return Ok(bytes),
             Err(error) if error.kind() == std::io::ErrorKind::Unsupported => return Ok(wanted),
             Err(error) if error.is_out_of_space() && bytes > least.max(SEGMENT_BYTES_MIN) => {

@@ -185,7 +185,7 @@ fn what_a_newer_program_wrote_is_refused() {
     let fs = fs.recover(Outage::ProcessKill);
     let mut frame = frame::encode(&history(1), 0, Kind::Record, &[1; 40]);
     frame[4] = 9;
-    frame::seal(&mut frame, 0, &history(1), 0, &[]);
+    frame::seal(&mut frame, &history(1), 0, &[]);
     fs.damage(path, HEADER_BYTES, &frame).expect("the file is there");
     let error = read(&fs).expect_err("an unknown kind");
     assert!(matches!(error, RecoverError::UnknownKind { kind: 9, offset: HEADER_BYTES, .. }), "{error}");

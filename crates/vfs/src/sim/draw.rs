@@ -13,7 +13,7 @@ pub(super) const SECTOR: u64 = 512;
 pub struct CrashModel {
     /// A pending sector may be part new, part old, cut at any byte.
     pub torn_sectors: bool,
-    /// The pending bytes of a sector may read as zero, even where they replaced durable ones.
+    /// The pending bytes of a sector may read as zero, even where they replaced other, durable ones.
     pub zeroed_sectors: bool,
 }
 

@@ -167,12 +167,13 @@ fn draw_len(change: &Change, len: &mut u64, draw: &mut Draw) -> bool {
     kept
 }
 
-/// Lets each sector of a write meet its fate. Bytes of a sector outside the write are not touched: they were not
-/// pending, and the medium rewrites them with what they are.
+/// Lets each sector of a write meet its fate. Bytes of a sector outside the write are not touched, nor are those at its
+/// beginning that the write leaves as they are: they were not pending, and the medium rewrites them with what they are.
 fn draw_write(image: &mut Image, offset: u64, bytes: &[u8], draw: &mut Draw) {
     for sector in sectors(offset, bytes.len()) {
-        let at = offset + sector.start as u64;
-        let part = &bytes[sector];
+        let same = image.same_bytes(&bytes[sector.clone()], offset + sector.start as u64);
+        let at = offset + (sector.start + same) as u64;
+        let part = &bytes[sector.start + same..sector.end];
         match draw.fate(part.len()) {
             Fate::New => image.write(part, at),
             Fate::Old => {}

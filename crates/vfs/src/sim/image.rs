@@ -76,6 +76,13 @@ impl Image {
         n
     }
 
+    /// How many of these bytes, from the first on, stand at `offset` already.
+    pub fn same_bytes(&self, bytes: &[u8], offset: u64) -> usize {
+        let mut old = vec![0; bytes.len()];
+        let n = self.read(&mut old, offset);
+        old[..n].iter().zip(bytes).take_while(|(old, new)| old == new).count()
+    }
+
     /// All bytes.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.len as usize];
