@@ -10,7 +10,7 @@ from importlib import import_module
 
 from suite import Server, Suite
 
-AREAS = ["output", "input", "arguments", "connections", "login", "keys", "memory", "sockets", "clock"]
+AREAS = ["output", "input", "arguments", "connections", "login", "keys", "payloads", "memory", "sockets", "clock"]
 
 
 def main():

@@ -64,6 +64,9 @@ pub enum CheckpointError {
     /// The system did not give a thread.
     #[error("no thread for the checkpoint: {0}")]
     Thread(std::io::Error),
+    /// [`LoadProgress::is_cancelled`](crate::LoadProgress::is_cancelled).
+    #[error("loading was given up")]
+    LoadCancelled,
 }
 
 impl CheckpointError {

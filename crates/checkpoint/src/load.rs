@@ -33,6 +33,8 @@ pub struct LoadProgress {
     pub bytes_done: AtomicU64,
     /// Entries stored.
     pub entries_done: AtomicU64,
+    /// Set by others: the load gives up before its next block.
+    pub is_cancelled: AtomicBool,
 }
 
 /// What was loaded.
@@ -51,8 +53,8 @@ pub struct LoadReport {
 /// Memory beyond what is stored: a block per thread, which is 64 KiB or one big entry.
 ///
 /// # Errors
-/// Damage, a missing file or a newer format, naming file, offset and what is lost. Some entries have been stored then; the
-/// caller has to give them up.
+/// Damage, a missing file or a newer format, naming file, offset and what is lost; or [`LoadProgress::is_cancelled`]. Some
+/// entries have been stored then; the caller has to give them up.
 pub fn load(
     dir: &DataDir,
     set: &SetInfo,
@@ -378,6 +380,9 @@ impl Load<'_> {
         let count = self.sources.len();
         for source in self.sources.iter().cycle().skip(first % count.max(1)).take(count) {
             while !self.failed.load(Ordering::Relaxed) {
+                if self.progress.is_cancelled.load(Ordering::Relaxed) {
+                    return Err(CheckpointError::LoadCancelled);
+                }
                 // Blocks are taken in turns by all threads; those of one tree by one, since their order counts.
                 let mut cursor = source.cursor.lock();
                 let Some(mut block) = source.next(&mut cursor, &mut bytes)? else { break };

@@ -484,8 +484,10 @@ impl Durability {
         }
     }
 
-    /// Ends the keeper: nothing is begun any more, and a checkpoint being taken is given up. Workers may go after this.
+    /// Ends the keeper: nothing is begun any more, and a checkpoint being taken or loaded is given up. Workers may go after
+    /// this.
     pub fn end(&self) {
+        self.loading.cancel();
         let mut state = self.state.lock();
         state.is_ended = true;
         if let Some(running) = &mut state.running {

@@ -10,8 +10,9 @@
 use crate::error::DurabilityError;
 use crate::keeper::Durability;
 use crate::status::LastLoad;
+use crate::work::Ended;
 use base::{DbIndex, HistoryId, Lsn, UnixMs};
-use checkpoint::{LoadProgress, LogState, Manifest, ManifestFile, SetInfo};
+use checkpoint::{CheckpointError, LoadProgress, LogState, Manifest, ManifestFile, SetInfo};
 use cmdlog::{LogEnd, LogStart};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -63,6 +64,15 @@ impl Loading {
     fn end(&self) {
         *self.since_ms.lock() = None;
     }
+
+    /// The server is to end: whoever loads gives up soon.
+    pub fn cancel(&self) {
+        self.set.is_cancelled.store(true, Ordering::Relaxed);
+    }
+
+    fn go_on(&self) -> Result<(), Ended> {
+        if self.set.is_cancelled.load(Ordering::Relaxed) { Err(Ended) } else { Ok(()) }
+    }
 }
 
 impl Durability {
@@ -83,8 +93,8 @@ impl Durability {
     /// to be opened when [`Durability::wait_for_log`] has returned. Blocks for as long as it takes.
     ///
     /// # Errors
-    /// Damage, a newer format, or a failing disk; the error names the file and what to do. Nothing was changed on disk, and
-    /// the store is to be given up.
+    /// Damage, a newer format, or a failing disk; the error names the file and what to do. Or [`Durability::end`] came before
+    /// all was read. Nothing was changed on disk, and the store is to be given up.
     pub fn recover(&self) -> Result<Recovered, DurabilityError> {
         let began_ms = self.parts.clock.now_ms();
         self.loading.begin(began_ms);
@@ -102,6 +112,7 @@ impl Durability {
             return Err(DurabilityError::LogMissing { path: self.dir.path().to_owned(), from });
         }
 
+        self.loading.go_on()?;
         // Everything is read: from here on the directory changes.
         let mut file = match found {
             Some(file) => file,
@@ -152,7 +163,10 @@ impl Durability {
         let store = &self.parts.store;
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let put = |effect: &engine::Effect<'_>| store.load(effect);
-        let report = checkpoint::load(&self.dir, set, threads, &store.hasher, &put, &self.loading.set)?;
+        let report = match checkpoint::load(&self.dir, set, threads, &store.hasher, &put, &self.loading.set) {
+            Err(CheckpointError::LoadCancelled) => return Err(Ended.into()),
+            report => report?,
+        };
         if report.spaces.len() > store.spaces.count() {
             let (found, configured) = (report.spaces.len(), store.spaces.count());
             return Err(DurabilityError::Databases { found, configured });
@@ -170,6 +184,7 @@ impl Durability {
             self.dir.path(),
             from,
             &mut |_, payload| {
+                self.loading.go_on()?;
                 let replayed = store.replay(&mut scratch, payload);
                 if let Err(ReplayError::Databases { count, needed }) = replayed {
                     databases = Some(DurabilityError::Databases { found: needed, configured: count });
@@ -184,7 +199,10 @@ impl Durability {
         store.compression.count_decompressed(&mut scratch);
         match (end, databases) {
             (Err(_), Some(databases)) => Err(databases),
-            (end, _) => Ok(end?),
+            (end, _) => {
+                self.loading.go_on()?;
+                Ok(end?)
+            }
         }
     }
 
@@ -204,7 +222,7 @@ impl Durability {
         }
         let all = self.parts.store.try_lock_all();
         // Nobody else runs yet.
-        let Some(mut all) = all else { return Err(crate::work::Ended.into()) };
+        let Some(mut all) = all else { return Err(Ended.into()) };
         all.set_log(Some(sink.clone() as Arc<dyn RecordSink>));
         drop(all);
         self.state.lock().log = Some(sink);

@@ -19,7 +19,8 @@ use base::hash::KeyHasher;
 use base::slot::slot_of;
 use base::{KeyspaceId, Rng, UnixMs};
 use engine::{
-    Due, Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, SharedBig, Type, Value, WalkProgress,
+    Due, Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, SharedBig, Type, Usage, Value,
+    WalkProgress,
 };
 use std::sync::Arc;
 use value::{Body, Limits};
@@ -558,6 +559,13 @@ impl Engine for MemEngine {
 
     fn frequency(&self, stamp: u32) -> u8 {
         self.stamps.frequency(stamp)
+    }
+
+    fn set_usage(&mut self, key: &Key<'_>, usage: Usage) {
+        if let Some(found) = self.find(key) {
+            let stamp = self.stamps.of_usage(usage);
+            self.entries.used(found.handle, |_| stamp);
+        }
     }
 
     fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64> {

@@ -14,6 +14,7 @@
 
 use crate::layout::STAMP_BITS;
 use base::{Rng, UnixMs};
+use engine::Usage;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,6 +22,9 @@ const KIND_BIT: u32 = 1 << (STAMP_BITS - 1);
 const SECONDS_MASK: u32 = KIND_BIT - 1;
 const COUNTER_BITS: u32 = 8;
 const MINUTES_MASK: u32 = SECONDS_MASK >> COUNTER_BITS;
+
+/// The longest time idle that is told to a stamp: half of what it counts, so that it goes on counting for three days.
+const IDLE_SECONDS_MAX: u32 = SECONDS_MASK / 2;
 
 /// The counter of a new entry: above zero, so that it is not the first to go.
 const COUNTER_INITIAL: u8 = 5;
@@ -104,6 +108,17 @@ impl Stamps {
         match self.mode {
             StampMode::Recency => self.seconds,
             StampMode::Frequency { .. } => self.counted(COUNTER_INITIAL),
+        }
+    }
+
+    /// The stamp of an entry that has been used so, whatever is counted now.
+    pub fn of_usage(&self, usage: Usage) -> u32 {
+        match usage {
+            Usage::IdleSeconds(seconds) => {
+                let seconds = u32::try_from(seconds).unwrap_or(u32::MAX).min(IDLE_SECONDS_MAX);
+                self.seconds.wrapping_sub(seconds) & SECONDS_MASK
+            }
+            Usage::Frequency(counter) => self.counted(counter),
         }
     }
 
@@ -208,6 +223,17 @@ mod tests {
         stamps.set_time(1_000_000_000 + 1_000 * 60_000);
         assert_eq!(stamps.frequency(many), 0);
     }
+    /// RESTORE says how an entry was used; what is longer ago than a stamp counts is half of that.
+    #[test]
+    fn usage_can_be_told() {
+        let mut stamps = stamps(StampMode::Recency);
+        stamps.set_time(1_700_000_000_000);
+        let idle = |seconds| stamps.idle_seconds(stamps.of_usage(Usage::IdleSeconds(seconds)));
+        assert_eq!((idle(0), idle(1000)), (0, 1000));
+        assert_eq!((idle(u64::MAX), idle(1 << 32)), (u64::from(IDLE_SECONDS_MAX), u64::from(IDLE_SECONDS_MAX)));
+        assert_eq!(stamps.frequency(stamps.of_usage(Usage::Frequency(200))), 200);
+    }
+
     #[test]
     fn settings_are_shared_whole() {
         let shared = SharedStampMode::default();

@@ -5,7 +5,9 @@
 //! F2. A fetch after a change under the same lock would leave half a command behind, so it is a bug of the command (E1),
 //!     and this engine ends the test there.
 
-use crate::{Due, Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, Value, WalkProgress};
+use crate::{
+    Due, Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, Usage, Value, WalkProgress,
+};
 use base::{KeyspaceId, Rng, UnixMs};
 use std::collections::HashMap;
 
@@ -142,6 +144,10 @@ impl<E: Engine> Engine for FetchingEngine<E> {
 
     fn frequency(&self, stamp: u32) -> u8 {
         self.inner.frequency(stamp)
+    }
+
+    fn set_usage(&mut self, key: &Key<'_>, usage: Usage) {
+        self.inner.set_usage(key, usage);
     }
 
     fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64> {

@@ -156,8 +156,21 @@ pub trait Keyspace {
     /// The logarithmic access counter in the stamp, decayed to now; meaningful under an LFU policy only.
     fn frequency(&self, stamp: u32) -> u8;
 
+    /// Has the entry, which exists, look as if it had been used so. What is no part of the record: it is lost with a restart, as
+    /// all that is known of use.
+    fn set_usage(&mut self, _key: &Key<'_>, _usage: Usage) {}
+
     /// Bytes an entry costs: its allocation, its share of the table and of the expiration index.
     fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64>;
+}
+
+/// How an entry has been used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    /// Last so many seconds ago.
+    IdleSeconds(u64),
+    /// So often, on the logarithmic scale of [`Keyspace::frequency`].
+    Frequency(u8),
 }
 
 /// What of an entry is due.
@@ -253,6 +266,9 @@ pub trait Engine: Send {
 
     /// The decayed access counter in a stamp.
     fn frequency(&self, stamp: u32) -> u8;
+
+    /// Gives the entry, if it is stored, the stamp of one that has been used so.
+    fn set_usage(&mut self, _key: &Key<'_>, _usage: Usage) {}
 
     /// Bytes the entry costs; `None` when nothing is stored there.
     fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64>;

@@ -34,7 +34,7 @@ pub use effect::Effect;
 pub use entry::{Encoding, Entry, NewEntry, SharedBig, SharedBytes, Type, Value};
 pub use fetching::FetchingEngine;
 pub use key::Key;
-pub use keyspace::{Due, Engine, Fetch, Keyspace, ScanStep};
+pub use keyspace::{Due, Engine, Fetch, Keyspace, ScanStep, Usage};
 pub use notify::NotifyClass;
 pub use waiting::{Serve, Unblock, WaitEnd, WaitNumber, WaitState, Waiter};
 pub use write_class::WriteClass;

@@ -26,14 +26,33 @@ pub fn write(value: &Value, target: Target) -> Result<Vec<u8>, WriteError> {
     Ok(payload)
 }
 
+/// The payload of a value, for the oldest servers that load all of it.
+///
+/// # Errors
+/// [`WriteError::Module`].
+pub fn write_for_oldest(value: &Value) -> Result<Vec<u8>, WriteError> {
+    write(value, Target::oldest_for(value))
+}
+
 /// The value of a payload, and the form it has there.
 ///
 /// # Errors
 /// [`RdbError::Version`] and [`RdbError::Checksum`] when the payload is not what its writer made, or of a version that is not
-/// known; all others when its content is damaged.
+/// known, and [`RdbError::Truncated`] in [`Place::Footer`] when it is too short for them; all others when its content is
+/// damaged.
 pub fn read(payload: &[u8]) -> Result<(Form, Value), RdbError> {
+    read_within(payload, u64::MAX)
+}
+
+/// [`read`] of a payload whose compressed strings may expand to so many bytes: a few bytes can stand for a hundred times as
+/// many.
+///
+/// # Errors
+/// As there, and [`RdbError::TooLong`].
+pub fn read_within(payload: &[u8], expanded_bytes_max: u64) -> Result<(Form, Value), RdbError> {
     let (body, dialect) = check_footer(payload)?;
     let mut input = Input::new(body, Some(body.len() as u64));
+    input.expanding = expanded_bytes_max;
     input.place = Place::Next;
     let number = input.byte("a type")?;
     let form = Form::of(number, dialect).ok_or_else(|| input.damaged(0, "a type"))?;

@@ -31,6 +31,15 @@ pub enum Target {
 }
 
 impl Target {
+    /// The first of them that says all of a value.
+    pub fn oldest_for(value: &Value) -> Self {
+        match value {
+            Value::Hash(hash) if hash.has_expirations() => Self::Valkey9,
+            Value::Stream(stream) if stream.groups.iter().any(tells_when_active) => Self::V11,
+            _ => Self::V10,
+        }
+    }
+
     /// The version of the format.
     pub fn version(self) -> u32 {
         match self {
@@ -209,6 +218,11 @@ impl Encoder {
             ids.iter().for_each(|id| out.extend(id.to_bytes()));
         }
     }
+}
+
+/// Whether a consumer was active at another time than it was seen. Without the first, servers take the second for it.
+fn tells_when_active(group: &StreamGroup) -> bool {
+    group.consumers.iter().any(|consumer| consumer.active_at != Some(consumer.seen_at))
 }
 
 /// Appends a length, in its shortest form.

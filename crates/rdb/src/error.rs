@@ -56,6 +56,12 @@ pub enum RdbError {
         /// What it is.
         what: String,
     },
+    /// Compressed strings expand to more than the reader allows.
+    #[error("offset {offset}: what is compressed is longer than is allowed")]
+    TooLong {
+        /// Where the string begins that is one too much.
+        offset: u64,
+    },
     /// The source failed.
     #[error("offset {offset}: reading failed")]
     Io {

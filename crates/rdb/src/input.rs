@@ -33,6 +33,8 @@ pub(crate) struct Input<R> {
     pub place: Place,
     /// Compressed bytes, before they are expanded.
     compressed: Vec<u8>,
+    /// How many bytes compressed strings may still expand to.
+    pub expanding: u64,
 }
 
 /// What stands at the beginning of a string.
@@ -56,6 +58,7 @@ impl<R: Read> Input<R> {
             summed: 0,
             place: Place::Header,
             compressed: Vec::new(),
+            expanding: u64::MAX,
         }
     }
 
@@ -221,6 +224,7 @@ impl<R: Read> Input<R> {
     fn compressed(&mut self, offset: u64, out: &mut Vec<u8>) -> Result<(), RdbError> {
         let compressed_len = self.length("the length of a compressed string")?;
         let len = self.length("the length of a string before it was compressed")?;
+        self.expanding = self.expanding.checked_sub(len).ok_or(RdbError::TooLong { offset })?;
         let mut compressed = std::mem::take(&mut self.compressed);
         compressed.clear();
         self.append(compressed_len, &mut compressed)?;

@@ -25,6 +25,7 @@ mod input;
 mod packed;
 mod read;
 mod reader;
+pub mod stored;
 mod stream;
 mod strings;
 mod value;

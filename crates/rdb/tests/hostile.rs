@@ -131,7 +131,31 @@ fn streams_that_contradict_themselves_are_refused() {
     let found = with(&|stream| stream.last_id = rdb::StreamId { ms: 0, seq: 9 });
     assert!(found.ends_with("expected a last id that no entry is above"), "{found}");
     let found = with(&|stream| stream.push(rdb::StreamId { ms: 1, seq: 1 }, ["again", "same id"]));
-    assert!(found.contains("expected an id above the one before"), "{found}");
+    assert!(found.contains("expected an id above 0-0 and above the one before"), "{found}");
+
+    let mut first = rdb::Stream::default();
+    first.push(rdb::StreamId::default(), ["name", "value"]);
+    let found = read(&first).unwrap_err();
+    assert!(found.contains("expected an id above 0-0 and above the one before"), "{found}");
+    let mut bare = rdb::Stream::default();
+    bare.push(rdb::StreamId { ms: 1, seq: 1 }, [""; 0]);
+    let found = read(&bare).unwrap_err();
+    assert!(found.contains("expected a field at least"), "{found}");
+}
+
+/// 270 bytes that stand for a megabyte in all.
+#[test]
+fn what_is_compressed_expands_within_the_limit() {
+    let strings: rdb::Strings = (0..40).map(|_| vec![b'x'; 26_000]).collect();
+    let mut writer = rdb::Writer::new(Vec::new(), Target::V11).unwrap();
+    writer.entry(0, b"k", None, &Value::List(strings)).unwrap();
+    let file = writer.finish().unwrap();
+    // Behind the magic, the database and the key; before the end and the checksum.
+    let body = [&[1][..], &file[9 + 2 + 1 + 2..file.len() - 9]].concat();
+    let payload = payload(&body, 11);
+    assert!(dump::read_within(&payload, 40 * 26_000).is_ok());
+    let error = dump::read_within(&payload, 40 * 26_000 - 1).unwrap_err();
+    assert!(matches!(error, RdbError::TooLong { .. }), "{error}");
 }
 
 #[test]

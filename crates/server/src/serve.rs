@@ -428,9 +428,9 @@ pub fn serve(
             std::panic::resume_unwind(panic);
         }
         match recovery.map(ScopedJoinHandle::join) {
-            Some(Ok(Err(error))) => Err(ServeError::Recovery(error)),
+            Some(Ok(Err(error))) if !is_end(&*error) => Err(ServeError::Recovery(error)),
             Some(Err(panic)) => std::panic::resume_unwind(panic),
-            Some(Ok(Ok(()))) | None => Ok(result?),
+            Some(Ok(_)) | None => Ok(result?),
         }
     })?;
     // All workers have ended: nothing more comes.
@@ -459,6 +459,11 @@ fn save_at_end(durability: &Durability, shared: &Shared) {
     while task.outcome().is_none() {
         thread::sleep(END_LOOK);
     }
+}
+
+/// Whether loading was given up since the server is to end, which is no failure.
+fn is_end(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    matches!(error.downcast_ref(), Some(DurabilityError::Ended(_)))
 }
 
 type Recovered = Result<(), Box<dyn std::error::Error + Send + Sync>>;

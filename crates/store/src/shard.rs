@@ -5,7 +5,7 @@ use crate::waits::WaitTable;
 use crate::watch::WatchTable;
 use base::{KeyspaceId, UnixMs};
 use engine::{
-    Due, Effect, Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, Value, WalkProgress,
+    Due, Effect, Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, Usage, Value, WalkProgress,
 };
 use engine_mem::MemEngine;
 
@@ -165,6 +165,10 @@ impl Engine for ShardEngine {
 
     fn frequency(&self, stamp: u32) -> u8 {
         either!(self, it => it.frequency(stamp))
+    }
+
+    fn set_usage(&mut self, key: &Key<'_>, usage: Usage) {
+        either!(self, it => it.set_usage(key, usage))
     }
 
     fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64> {

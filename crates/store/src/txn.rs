@@ -10,7 +10,7 @@ use crate::shard::{Shard, ShardEngine};
 use crate::store::Store;
 use base::{DbIndex, KeyspaceId, Lsn, ShardId, UnixMs};
 use cmdlog::RecordBuilder;
-use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, NotifyClass, ScanStep, Value, Waiter, WriteClass};
+use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, NotifyClass, ScanStep, Usage, Value, Waiter, WriteClass};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -666,6 +666,10 @@ impl Keyspace for Txn<'_> {
             HeldShards::One(_, held) => held.engine.frequency(stamp),
             HeldShards::Several(all) => all.first().map_or(0, |(_, held)| held.engine.frequency(stamp)),
         }
+    }
+
+    fn set_usage(&mut self, key: &Key<'_>, usage: Usage) {
+        self.shard(key).engine.set_usage(key, usage);
     }
 
     fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64> {

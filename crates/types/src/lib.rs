@@ -27,6 +27,7 @@ pub mod lcs;
 pub mod list;
 pub mod range;
 mod replacement;
+pub mod restore;
 pub mod set;
 pub mod sort;
 pub mod stream;

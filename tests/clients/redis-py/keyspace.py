@@ -57,6 +57,22 @@ def run(h):
         h.equal(r.copy("to", "to", destination_db=1), True)
         h.equal(h.client(db=1).get("to"), b"value")
 
+    def dump_and_restore():
+        r.set("text", "value")
+        r.rpush("row", *range(300))
+        r.hset("fields", mapping={"a": "1", "b": "2"})
+        for key in ("text", "row", "fields"):
+            payload = r.dump(key)
+            h.raises(redis.ResponseError, "BUSYKEY", lambda: r.restore(key, 0, payload))
+            h.equal(r.restore(key, 600_000, payload, replace=True, idletime=100), b"OK")
+            h.equal(r.object("idletime", key) >= 100, True)
+            h.equal(0 < r.pttl(key) <= 600_000, True)
+            h.raises(redis.ResponseError, "checksum", lambda: r.restore("copy", 0, payload[:-1] + b"?"))
+        h.equal(r.get("text"), b"value")
+        h.equal(r.lrange("row", 298, -1), [b"298", b"299"])
+        h.equal(r.hgetall("fields"), {b"a": b"1", b"b": b"2"})
+        h.equal(r.dump("nothing"), None)
+
     def types_and_encodings():
         r.set("number", "12345")
         r.set("short", "abc")
@@ -102,6 +118,7 @@ def run(h):
         ("GETRANGE, SETRANGE, APPEND", ranges),
         ("MSET, MSETNX, EXISTS, TOUCH, UNLINK, DEL", many_keys),
         ("RENAME, RENAMENX, COPY keep value and expiration", rename_and_copy),
+        ("DUMP, RESTORE", dump_and_restore),
         ("TYPE, OBJECT, MEMORY USAGE", types_and_encodings),
         ("SELECT, MOVE, SWAPDB, FLUSHDB", databases),
         ("LCS", longest_common_subsequence),

@@ -23,6 +23,7 @@ pub mod judge;
 pub mod messages;
 pub mod normalise;
 pub mod pattern;
+pub mod payload;
 pub mod random;
 pub mod request;
 pub mod resp;

@@ -35,6 +35,8 @@ enum Normaliser {
     Text,
     /// A page of SCAN: a cursor and keys.
     Page,
+    /// Payloads of DUMP that hold the same, but for times.
+    Payload,
     /// HELP: the lines of syntax; explanations are each project's own words.
     Help,
     /// HELLO's fields, with equal protocol, mode and role.
@@ -75,6 +77,7 @@ impl Normaliser {
             ("masked", None) => Self::Masked,
             ("text", None) => Self::Text,
             ("page", None) => Self::Page,
+            ("payload", None) => Self::Payload,
             ("help", None) => Self::Help,
             ("hello", None) => Self::Hello,
             ("info", None) => Self::Info,
@@ -106,6 +109,7 @@ impl Normaliser {
             Self::Masked => shapes::masked(reference) == shapes::masked(other),
             Self::Text => shapes::texts(reference, other),
             Self::Page => shapes::pages(reference, other),
+            Self::Payload => shapes::payloads(reference, other),
             Self::Help => shapes::help(reference).is_some_and(|syntax| Some(syntax) == shapes::help(other)),
             Self::Hello => server::hello(reference) == server::hello(other),
             Self::Info => server::info(scope, reference, other),

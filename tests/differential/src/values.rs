@@ -102,10 +102,12 @@ pub enum Class {
     LexEnd,
     /// The key of a sorted set all of whose members have one score.
     LexKey,
+    /// What Redis 7.0 answered to DUMP; sometimes damaged.
+    Payload,
 }
 
 /// The names of the classes in rules.
-const NAMES: [(&str, Class); 46] = [
+const NAMES: [(&str, Class); 47] = [
     ("key", Class::Key),
     ("value", Class::Value),
     ("message", Class::Message),
@@ -152,6 +154,7 @@ const NAMES: [(&str, Class); 46] = [
     ("scoreend", Class::ScoreEnd),
     ("lexend", Class::LexEnd),
     ("lexkey", Class::LexKey),
+    ("payload", Class::Payload),
 ];
 
 const KEYS: [&[u8]; 12] =
@@ -270,6 +273,19 @@ const PATTERNS: [&[u8]; 16] = [
 ];
 
 const TYPES: [&[u8]; 8] = [b"string", b"list", b"set", b"zset", b"hash", b"stream", b"STRING", b"nosuchtype"];
+
+/// A string, an integer, a list, two sets, a sorted set, a hash, a stream; a string with another checksum.
+const PAYLOADS: [&[u8]; 9] = [
+    b"\0\x05hello\n\0cr\xdfve4 \n",
+    b"\0\xc190\n\0\x9d\x94\xea'\x93\xfc\x08\xb9",
+    b"\x12\x01\x02\x0f\x0f\0\0\0\x03\0\x81a\x02\x81b\x02\x01\x01\xff\n\0\xe0\x1b\xabJG\xceY\"",
+    b"\x0b\x0e\x02\0\0\0\x03\0\0\0\x01\0\x02\0\x03\0\n\0\xa5\x02\\\xe2mnM\x1b",
+    b"\x02\x03\x01b\x01a\xc0\x01\n\0\x17\xa8\x9f4\x071\xc3\xde",
+    b"\x11\x1c\x1c\0\0\0\x06\0\x81a\x02\x01\x01\x81b\x02\x832.5\x04\x81c\x02\x83inf\x04\xff\n\0k\x1d\xde\xdc\xe8\xe2\xc3\x99",
+    b"\x10\x17\x17\0\0\0\x04\0\x82f1\x03\x82v1\x03\x82f2\x03\x82v2\x03\xff\n\0\x03\xf8L\x0c\x15\xd4\xa2\xbc",
+    b"\x13\x01\x10\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x01--\0\0\0\x12\0\x01\x01\x01\x01\x02\x01\x81a\x02\x81b\x02\0\x01\x03\x01\0\x01\0\x01\x01\x01\x02\x01\x05\x01\x02\x01\x01\x01\0\x01\x03\x01\x04\x01\x05\x01\xff\x01\x06\x01\x06\x01\x05\x01\x02\0\n\0UP\xc5\x9b\x83\x8eSV",
+    b"\0\x05hello\n\0cr\xdfve4 x",
+];
 
 const COMMAND_NAMES: [&[u8]; 24] = [
     b"get",
@@ -430,6 +446,7 @@ impl Class {
             Class::ScoreEnd => score_end(rng),
             Class::LexEnd => lex_end(rng),
             Class::LexKey => from(rng, &[b"lex:1", b"lex:2"]),
+            Class::Payload => mostly(rng, 40, |rng| from(rng, &PAYLOADS), odd),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! RDB files and DUMP payloads between this project's reader and writer and real servers, both ways: files with random values
 //! of all types, and the committed ones, are written again, loaded by the server, and asked for by DUMP; what comes back is the
-//! same, and RESTORE of our payload gives the value that has the same digest. Prints one line for each server.
+//! same, and RESTORE of our payload gives the value that has the same digest. Then each value goes into Onggi, from there into the
+//! server, and back again, by DUMP and RESTORE alone. Prints two lines for each server.
 //!
 //! `ONGGI_DIFF_SEED` is the seed, `ONGGI_DIFF_RDB_FILES` the number of random files (20 unless set).
 
@@ -12,6 +13,7 @@ use std::process::ExitCode;
 
 use base::random::OsEntropy;
 use base::{Entropy, Rng};
+use differential::payload::{in_order, without_active_times};
 use differential::request::encode;
 use differential::resp::{self, Value as Reply};
 use differential::target::process::ProcessTarget;
@@ -32,30 +34,79 @@ fn main() -> ExitCode {
     let seed =
         number("ONGGI_DIFF_SEED").or_else(|| number("ONGGI_TEST_SEED")).unwrap_or_else(|| OsEntropy.rng().next_u64());
     let files = number("ONGGI_DIFF_RDB_FILES").unwrap_or(20);
-    let mut code = ExitCode::SUCCESS;
+    let mut is_good = true;
     for (kind, versions) in
         [(Kind::Redis, &[Version::V10][..]), (Kind::Valkey, &[Version::V10, Version::V11, Version::Valkey9])]
     {
         let name = format!("RDB files and DUMP, with {}", kind.name());
-        let program = match peers::find(kind) {
-            Ok(program) => program,
-            Err(reason) => {
-                println!("ok - {name} # SKIP {reason}");
-                continue;
-            }
-        };
-        let done = ProcessTarget::start(program, kind.name())
-            .map_err(|error| error.to_string())
-            .and_then(|server| Server::open(server)?.compare(versions, &mut Rng::new(seed), files));
-        match done {
-            Ok(()) => println!("ok - {name}"),
-            Err(problem) => {
-                println!("not ok - {name}: seed {seed}: {problem}");
-                code = ExitCode::FAILURE;
+        is_good &= report(&name, seed, &[kind], |servers| match servers {
+            [server] => server.compare(versions, &mut Rng::new(seed), files),
+            _ => Err("one server is needed".to_owned()),
+        });
+        let name = format!("values from Onggi to {} and back", kind.name());
+        is_good &= report(&name, seed, &[Kind::Onggi, kind], |servers| match servers {
+            [onggi, other] => exchange(onggi, other, versions, &mut Rng::new(seed), files),
+            _ => Err("two servers are needed".to_owned()),
+        });
+    }
+    if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs a test with these servers and prints how it went. False when it failed.
+fn report(name: &str, seed: u64, kinds: &[Kind], test: impl FnOnce(&mut [Server]) -> Result<(), String>) -> bool {
+    let programs: Result<Vec<_>, _> = kinds.iter().map(|kind| peers::find(*kind)).collect();
+    let programs = match programs {
+        Ok(programs) => programs,
+        Err(reason) => {
+            println!("ok - {name} # SKIP {reason}");
+            return true;
+        }
+    };
+    let start = |(program, kind): (_, &Kind)| {
+        Server::open(ProcessTarget::start(program, kind.name()).map_err(|error| error.to_string())?)
+    };
+    let servers: Result<Vec<_>, String> = programs.into_iter().zip(kinds).map(start).collect();
+    let done = servers.and_then(|mut servers| test(&mut servers));
+    match &done {
+        Ok(()) => println!("ok - {name}"),
+        Err(problem) => println!("not ok - {name}: seed {seed}: {problem}"),
+    }
+    done.is_ok()
+}
+
+/// Values go into Onggi in each version of the format, from there by DUMP into the other server, and from there back.
+fn exchange(
+    onggi: &mut Server,
+    other: &mut Server,
+    versions: &[Version],
+    rng: &mut Rng,
+    files: u64,
+) -> Result<(), String> {
+    for version in versions {
+        for file in 0..files {
+            for (key, (_, value)) in draw_keys(rng, *version) {
+                exchange_value(onggi, other, *version, &key, &value)
+                    .map_err(|error| format!("{version:?}, file {file}, key {}: {error}", key.escape_ascii()))?;
             }
         }
     }
-    code
+    Ok(())
+}
+
+fn exchange_value(
+    onggi: &mut Server,
+    other: &mut Server,
+    version: Version,
+    key: &[u8],
+    value: &Value,
+) -> Result<(), String> {
+    let place = |name: &'static str| move |error: String| format!("{name}: {error}");
+    onggi.restore(key, &rdb::dump::write(value, version).map_err(|error| error.to_string())?)?;
+    onggi.compare_dump(version, key, value).map_err(place("in Onggi"))?;
+    other.restore(key, &onggi.dump(key)?)?;
+    other.compare_dump(version, key, value).map_err(place("in the other"))?;
+    onggi.restore(key, &other.dump(key)?)?;
+    onggi.compare_dump(version, key, value).map_err(place("back in Onggi"))
 }
 
 struct Server {
@@ -124,10 +175,24 @@ impl Server {
     }
 
     fn compare_dump(&mut self, version: Version, key: &[u8], value: &Value) -> Result<(), String> {
-        let Reply::Bulk(payload) = self.ask(&[b"DUMP", key])? else { return Err("no payload".to_owned()) };
-        let (form, found) = rdb::dump::read(&payload).map_err(|error| error.to_string())?;
-        let (expected, found) = (in_order(value.clone(), version), in_order(found, version));
+        let (form, found) = rdb::dump::read(&self.dump(key)?).map_err(|error| error.to_string())?;
+        let ordered = |value| match version {
+            Version::V10 => without_active_times(in_order(value)),
+            Version::V11 | Version::Valkey9 => in_order(value),
+        };
+        let (expected, found) = (ordered(value.clone()), ordered(found));
         if expected == found { Ok(()) } else { Err(format!("{form}: {found:?} for {expected:?}")) }
+    }
+
+    fn dump(&mut self, key: &[u8]) -> Result<Vec<u8>, String> {
+        match self.ask(&[b"DUMP", key])? {
+            Reply::Bulk(payload) => Ok(payload),
+            other => Err(format!("DUMP: {other:?}")),
+        }
+    }
+
+    fn restore(&mut self, key: &[u8], payload: &[u8]) -> Result<(), String> {
+        self.expect(&[b"RESTORE", key, b"0", payload, b"REPLACE"], &Reply::Simple(b"OK".to_vec()))
     }
 
     fn expect(&mut self, request: &[&[u8]], expected: &Reply) -> Result<(), String> {
@@ -172,59 +237,6 @@ fn read_file(path: &Path) -> Result<Keys, String> {
         }
     }
     Ok(keys)
-}
-
-/// What does not count is left out: the order of members, nodes of streams, and what old versions cannot say.
-fn in_order(value: Value, version: Version) -> Value {
-    match value {
-        Value::Set(members) => Value::Set(sorted(members.iter().map(<[u8]>::to_vec)).into_iter().collect()),
-        Value::Zset(zset) => {
-            let mut ordered = Zset::default();
-            let mut pairs: Vec<_> = zset.iter().collect();
-            pairs.sort_by(|left, right| left.0.cmp(right.0));
-            pairs.into_iter().for_each(|(member, score)| ordered.push(member, score));
-            Value::Zset(ordered)
-        }
-        Value::Hash(hash) => {
-            let mut ordered = Hash::default();
-            let fields = sorted(hash.iter());
-            fields.into_iter().for_each(|(field, value, expire_at)| ordered.push(field, value, expire_at));
-            Value::Hash(ordered)
-        }
-        Value::Stream(stream) => {
-            let mut ordered = Stream::default();
-            for entry in stream.entries() {
-                ordered.push(entry.id(), entry.fields().flat_map(|(name, value)| [name, value]));
-            }
-            (ordered.last_id, ordered.max_deleted_id) = (stream.last_id, stream.max_deleted_id);
-            ordered.entries_added = stream.entries_added;
-            ordered.groups = by_name(stream.groups, version);
-            Value::Stream(ordered.into())
-        }
-        other => other,
-    }
-}
-
-fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
-    let mut all: Vec<_> = all.collect();
-    all.sort();
-    all
-}
-
-fn by_name(mut groups: Vec<StreamGroup>, version: Version) -> Vec<StreamGroup> {
-    groups.sort_by(|left, right| left.name.cmp(&right.name));
-    for group in &mut groups {
-        let names: Vec<_> = group.consumers.iter().map(|consumer| consumer.name.clone()).collect();
-        group.consumers.sort_by(|left, right| left.name.cmp(&right.name));
-        for pending in &mut group.pending {
-            let place = group.consumers.iter().position(|consumer| consumer.name == names[pending.consumer]);
-            pending.consumer = place.expect("a consumer of the group");
-        }
-        if version == Version::V10 {
-            group.consumers.iter_mut().for_each(|consumer| consumer.active_at = None);
-        }
-    }
-    groups
 }
 
 fn draw_keys(rng: &mut Rng, version: Version) -> Keys {

@@ -44,7 +44,7 @@ class Area:
 
 AREAS = [
     Area("output"), Area("input"), Area("arguments", (("proto-max-bulk-len", "1mb"),)), Area("connections", (("maxclients", "12000"),)),
-    Area("login", password="correct-horse-battery"), Area("keys"), Area("sockets"),
+    Area("login", password="correct-horse-battery"), Area("keys"), Area("payloads", (("proto-max-bulk-len", "64mb"),)), Area("sockets"),
 ]
 
 

@@ -9,6 +9,7 @@ mod client_list;
 mod client_pause;
 pub mod client_tracking;
 pub mod connection;
+pub mod dump;
 pub mod expiration;
 pub mod generic;
 pub mod geo;
@@ -85,6 +86,7 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     stream_pending::COMMANDS,
     stream_info::COMMANDS,
     generic::COMMANDS,
+    dump::COMMANDS,
     expiration::COMMANDS,
     scan::COMMANDS,
     object::COMMANDS,

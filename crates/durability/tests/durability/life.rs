@@ -167,6 +167,15 @@ impl Unstarted {
     }
 }
 
+/// A start of a server that is to end before everything is loaded.
+pub fn give_up(fs: &SimFs, policy: Policy) -> Result<Recovered, DurabilityError> {
+    let unstarted = Unstarted::open(fs, policy, DATABASES)?;
+    unstarted.durability.end();
+    let recovered = unstarted.durability.recover();
+    unstarted.forget();
+    recovered
+}
+
 fn unlink(store: &Store) {
     loop {
         if let Some(mut all) = store.try_lock_all() {

@@ -1,10 +1,10 @@
 //! Starts and ordered stops.
 
-use crate::life::{Life, found, policy};
+use crate::life::{Life, found, give_up, policy};
 use crate::model::{Model, seeds};
 use base::Rng;
 use cmdlog::LogMode;
-use durability::{Cause, Policy};
+use durability::{Cause, DurabilityError, Policy};
 use vfs::{Fault, Outage, SimFs, errno};
 
 const MODES: [LogMode; 3] = [LogMode::Sync, LogMode::Async, LogMode::WrittenOnly];
@@ -30,6 +30,31 @@ fn lives_go_on_where_the_last_one_ended() {
             expected = Some(model.now());
             life.stop();
         }
+    }
+}
+
+/// A server that is to end while it loads, be it a checkpoint or the log, gives up and changes nothing: the next start finds
+/// everything.
+#[test]
+fn a_start_that_is_given_up_changes_nothing() {
+    for has_checkpoint in [false, true] {
+        let (fs, mut rng) = (SimFs::new(1), Rng::new(1));
+        let mut life = Life::start(&fs, policy()).expect("it starts");
+        let mut model = Model::new(&life);
+        model.commands(&mut life, &mut rng, 40);
+        if has_checkpoint {
+            life.checkpoint(Cause::Asked).expect("the disk works");
+            model.commands(&mut life, &mut rng, 20);
+        }
+        let expected = model.now();
+        life.stop();
+        let before = fs.contents();
+        let given_up = give_up(&fs, policy());
+        assert!(matches!(given_up, Err(DurabilityError::Ended(_))), "{given_up:?}");
+        assert!(fs.contents() == before, "files were changed");
+        let life = Life::start(&fs, policy()).expect("it starts");
+        assert!(Model::new(&life).now() == expected);
+        life.stop();
     }
 }
 

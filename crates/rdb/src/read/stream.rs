@@ -91,12 +91,12 @@ fn read_entries(bytes: &[u8], base: StreamId, last: &mut Option<StreamId>, node:
 
     let mut seen_deleted = 0;
     while let Some(flags) = elements.take_integer("the flags of an entry")? {
-        let flaw = elements.flaw("an id above the one before");
+        let flaw = elements.flaw("an id above 0-0 and above the one before");
         let id = StreamId {
             ms: base.ms.wrapping_add_signed(elements.need_integer("an id")?),
             seq: base.seq.wrapping_add_signed(elements.need_integer("an id")?),
         };
-        if id < base || last.is_some_and(|last| last >= id) {
+        if id < base || last.unwrap_or_default() >= id {
             return Err(flaw);
         }
         *last = Some(id);
@@ -125,13 +125,14 @@ fn read_texts(elements: &mut Elements<'_>, node: &mut Node, id: StreamId, flags:
     const HEAD: u64 = 3;
     let has_names = flags & SAME_NAMES == 0;
     let first = node.texts.len();
+    let flaw = elements.flaw("a field at least");
     let (count, head) = if has_names {
-        let flaw = elements.flaw("the number of fields");
         let fields = need_count(elements, "the number of fields")?;
-        (fields.checked_mul(2).ok_or(flaw)?, HEAD + 1)
+        (fields.checked_mul(2), HEAD + 1)
     } else {
-        (node.names.len() as u64, HEAD)
+        (Some(node.names.len() as u64), HEAD)
     };
+    let Some(count @ 1..) = count else { return Err(flaw) };
     for _ in 0..count {
         elements.need("a name or a value")?.push_to(&mut node.texts);
     }
