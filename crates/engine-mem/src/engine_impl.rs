@@ -9,6 +9,7 @@ use crate::eviction::Pool;
 use crate::extent::{self, Heap};
 use crate::hints::MemHints;
 use crate::memory::MemoryUse;
+use crate::recent::Recent;
 use crate::region::{Bytes, Lines};
 use crate::shared_arena::MemoryArena;
 use crate::space::Space;
@@ -69,6 +70,7 @@ pub struct MemEngine {
     pub(crate) marks_since_walk: u32,
     pub(crate) checkpoint: Option<Checkpoint>,
     looking: Looking,
+    pub(crate) recent: Recent,
     pub(crate) table_cleaning: Option<TableCleaning>,
     pub(crate) calm: Calm,
     pub(crate) pool: Pool,
@@ -120,6 +122,7 @@ impl MemEngine {
             marks_since_walk: 0,
             checkpoint: None,
             looking: Looking::default(),
+            recent: Recent::default(),
             table_cleaning: None,
             calm: Calm::default(),
             pool: Pool::default(),
@@ -166,7 +169,10 @@ impl MemEngine {
     #[inline]
     pub(crate) fn find(&self, key: &Key<'_>) -> Option<Found> {
         debug_assert_eq!(key.hash, self.hasher.hash(key.bytes), "the key was hashed by another hasher");
-        self.space(key.space)?.table.find(&self.heap, &self.entries, key.hash, key.bytes)
+        match self.recent.find(&self.entries, key) {
+            None => self.space(key.space)?.table.find(&self.heap, &self.entries, key.hash, key.bytes),
+            found => found,
+        }
     }
 
     /// The database, made if it is not there yet.
@@ -205,6 +211,7 @@ impl MemEngine {
         }
         let space = self.spaces[key.space.index()].as_mut().expect("the entry is in it");
         if handle != found.handle {
+            self.recent.forget();
             space.table.set_handle(&self.heap, found, handle);
         }
         if before.is_some() || after.is_some() {
@@ -220,6 +227,7 @@ impl MemEngine {
     }
 
     fn insert(&mut self, key: &Key<'_>, new: &NewEntry<'_>) {
+        self.recent.forget();
         self.ensure_space(key.space);
         let handle = self.entries.create(key.bytes, new, self.stamps.initial());
         let space = self.spaces[key.space.index()].as_mut().expect("just ensured");
@@ -260,6 +268,7 @@ impl MemEngine {
 
     /// Takes an entry out of table and pages.
     fn remove_entry(&mut self, key: &Key<'_>, found: Found) {
+        self.recent.forget();
         let before = self.entries.expiration(found.handle);
         self.entries.destroy(found.handle);
         let space = self.spaces[key.space.index()].as_mut().expect("the entry is in it");
@@ -391,6 +400,7 @@ impl Engine for MemEngine {
     #[inline]
     fn read(&mut self, key: &Key<'_>, touch: bool) -> Result<Option<Entry<'_>>, Fetch> {
         let Some(found) = self.find(key) else { return Ok(None) };
+        self.recent.note(key, found);
         let entry = match touch {
             true => self.entries.used(found.handle, |stamp| self.stamps.touched(stamp, &mut self.rng)),
             false => self.entries.entry(found.handle),
@@ -473,6 +483,7 @@ impl Engine for MemEngine {
 
     fn clear(&mut self, space: KeyspaceId) {
         let Some(mut cleared) = self.spaces.get_mut(space.index()).and_then(Option::take) else { return };
+        self.recent.forget();
         self.hints.publish(space, None);
         self.retired.append(&mut cleared.take_wheels());
         let in_cut = self.checkpoint.is_some();

@@ -331,51 +331,73 @@ impl Entries {
 
     /// Changes a collection. Returns its handle from now on; `None` when no element is left: it is to be destroyed.
     pub fn edit(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> Option<u32> {
+        match layout::is_outside(self.slot(handle)) {
+            false => self.edit_inside(handle, key, edit),
+            true => self.edit_outside(handle, key, edit),
+        }
+    }
+
+    /// A buffer in the page is edited as a copy, since it may outgrow its place.
+    fn edit_inside(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> Option<u32> {
         let mut scratch = std::mem::take(&mut self.scratch);
         let Entry { value, encoding, expire_at, stamp, .. } = self.entry(handle);
-        let (before, is_outside, is_big) = match value {
-            Value::Bytes(bytes) => {
-                scratch.extend_from_slice(bytes);
-                (0, false, false)
-            }
-            Value::Shared(shared) => (shared_cost(shared), true, false),
-            Value::Big(big) => (big_cost(big), true, true),
-        };
-        let edited = match (is_outside, is_big) {
-            (false, _) => edit.apply(Body::Packed(&mut scratch), encoding),
-            (true, false) => edit.apply(Body::Packed(own(layout::outside_value_mut(self.slot_mut(handle)))), encoding),
-            (true, true) => {
-                edit.apply(Body::Big(SharedBig::make_mut(layout::outside_big_mut(self.slot_mut(handle)))), encoding)
-            }
-        };
-        if is_outside {
-            let slot = self.slot(handle);
-            let after =
-                if is_big { big_cost(layout::outside_big(slot)) } else { shared_cost(layout::outside_value(slot)) };
-            self.recharge(before, after);
-        }
-        let mut handle = handle;
+        scratch.extend_from_slice(value.bytes());
+        let edited = edit.apply(Body::Packed(&mut scratch), encoding);
         let new = |value| NewEntry { kind: edit.kind, encoding: edited.encoding, value, expire_at };
-        match edited.body {
-            Edited::InPlace if is_outside => layout::set_encoding(self.slot_mut(handle), edited.encoding),
-            Edited::InPlace if edited.is_left => {
-                handle = self.rewrite(handle, key, &new(Value::Bytes(&scratch)), stamp);
-            }
-            Edited::InPlace => {}
-            Edited::Big(big) => handle = self.replace(handle, key, &new(Value::Big(&SharedBig::new(big))), stamp),
-            Edited::Packed(bytes) => handle = self.replace(handle, key, &new(Value::Bytes(&bytes)), stamp),
-        }
+        let handle = match edited.body {
+            _ if !edited.is_left => handle,
+            Edited::InPlace => self.rewrite(handle, key, &new(Value::Bytes(&scratch)), stamp),
+            Edited::Packed(bytes) => self.rewrite(handle, key, &new(Value::Bytes(&bytes)), stamp),
+            Edited::Big(big) => self.replace(handle, key, &new(Value::Big(&SharedBig::new(big))), stamp),
+        };
         self.keep_scratch(scratch);
+        edited.is_left.then_some(handle)
+    }
+
+    /// A tree, or a buffer that is an allocation of its own, is edited where it is.
+    fn edit_outside(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> Option<u32> {
+        let Entry { value, encoding, expire_at, stamp, .. } = self.entry(handle);
+        let is_big = matches!(value, Value::Big(_));
+        let slot = self.slot_mut(handle);
+        let (before, edited, after) = if is_big {
+            let big = SharedBig::make_mut(layout::outside_big_mut(slot));
+            let before = big_cost(big);
+            let edited = edit.apply(Body::Big(big), encoding);
+            (before, edited, big_cost(big))
+        } else {
+            let shared = layout::outside_value_mut(slot);
+            let before = shared_cost(shared);
+            let edited = edit.apply(Body::Packed(own(shared)), encoding);
+            (before, edited, shared_cost(shared))
+        };
+        self.recharge(before, after);
+        let new = |value| NewEntry { kind: edit.kind, encoding: edited.encoding, value, expire_at };
+        let handle = match edited.body {
+            _ if !edited.is_left => handle,
+            Edited::InPlace => {
+                if edited.encoding != encoding {
+                    layout::set_encoding(self.slot_mut(handle), edited.encoding);
+                }
+                handle
+            }
+            Edited::Packed(bytes) => self.replace(handle, key, &new(Value::Bytes(&bytes)), stamp),
+            Edited::Big(big) => self.replace(handle, key, &new(Value::Big(&SharedBig::new(big))), stamp),
+        };
         edited.is_left.then_some(handle)
     }
 
     /// [`Self::replace`] by what an edit has made of the entry: with room for the next edits, and in place as long as that lasts.
     fn rewrite(&mut self, handle: u32, key: &[u8], new: &NewEntry<'_>, stamp: u32) -> u32 {
+        let class = self.pages.class(handle);
+        let fits = |size| size <= ENTRY_BYTES_MAX && is_roomy(class, size);
+        if layout::rewrite(self.slot_mut(handle), new.value.bytes(), new.encoding, fits) {
+            return handle;
+        }
         let shape = Shape::for_entry(key, new);
         if shape.is_outside() {
             return self.replace(handle, key, new, stamp);
         }
-        if is_roomy(self.pages.class(handle), shape.size()) {
+        if is_roomy(class, shape.size()) {
             layout::write(self.slot_mut(handle), shape, key, new, stamp);
             return handle;
         }
@@ -455,7 +477,7 @@ fn shared_cost(value: &SharedBytes) -> usize {
     value.capacity() + SHARED_OVERHEAD_BYTES
 }
 
-fn big_cost(big: &SharedBig) -> usize {
+fn big_cost(big: &Big) -> usize {
     big.memory_bytes() + size_of::<Big>() + ARC_OVERHEAD_BYTES
 }
 

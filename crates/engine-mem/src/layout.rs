@@ -208,7 +208,10 @@ pub fn stamp_of(word: u32) -> u32 {
 pub fn entry(slot: &[u8]) -> Entry<'_> {
     let word = word(slot);
     if !is_common(word) {
-        return unusual_entry(slot);
+        return match read_u32(slot, 4) as usize {
+            key_len @ ..=KEY_INLINE_MAX if is_outside(slot) => outside_entry(slot, word, key_len),
+            _ => unusual_entry(slot),
+        };
     }
     let (kind, encoding) = kind_of(word);
     let is_long = word >> VALUE_SHIFT & 1 != 0;
@@ -225,6 +228,28 @@ pub fn entry(slot: &[u8]) -> Entry<'_> {
 #[inline]
 fn is_common(word: u32) -> bool {
     word & (WIDE_KEY | VALUE_OUTSIDE & !(1 << VALUE_SHIFT)) == 0
+}
+
+/// Whether the value is an allocation of its own.
+#[inline]
+pub fn is_outside(slot: &[u8]) -> bool {
+    word(slot) & VALUE_MASK == VALUE_OUTSIDE
+}
+
+/// An entry with a value outside.
+#[inline(never)]
+fn outside_entry(slot: &[u8], word: u32, key_len: usize) -> Entry<'_> {
+    let (kind, encoding) = kind_of(word);
+    let value = match encoding {
+        Encoding::BIG => Value::Big(outside_big(slot)),
+        _ => Value::Shared(outside_value(slot)),
+    };
+    let at = OUTSIDE_VALUE_AT + size_of::<SharedBytes>();
+    let (expire_at, at) = match word & EXPIRES {
+        0 => (None, at),
+        _ => (Some(read_time(slot, at)), at + EXPIRATION_BYTES),
+    };
+    Entry { key: &slot[at..][..key_len], kind, encoding, value, expire_at, stamp: stamp_of(word) }
 }
 
 #[inline(never)]
@@ -297,7 +322,11 @@ pub fn key(slot: &[u8], shape: Shape) -> &[u8] {
 pub fn key_is(slot: &[u8], key: &[u8]) -> bool {
     let word = word(slot);
     if !is_common(word) {
-        return self::key(slot, Shape::of(slot)) == key;
+        let at = OUTSIDE_VALUE_AT + size_of::<SharedBytes>() + (word >> 4 & EXPIRES >> 4) as usize;
+        return match read_u32(slot, 4) as usize {
+            key_len @ ..=KEY_INLINE_MAX if is_outside(slot) => &slot[at..][..key_len] == key,
+            _ => self::key(slot, Shape::of(slot)) == key,
+        };
     }
     let at = 6 + (word >> VALUE_SHIFT & 1) as usize + (word >> 4 & EXPIRES >> 4) as usize;
     slot[4] as usize == key.len() && equal(&slot[at..at + key.len()], key)
@@ -426,6 +455,30 @@ pub fn overwrite(slot: &mut [u8], new: &NewEntry<'_>, restamp: impl FnOnce(u32) 
     let value_at = at + slot[4] as usize;
     slot[value_at..value_at + value_len].copy_from_slice(bytes);
     Some(before)
+}
+
+/// Replaces the value inside an entry, and its encoding, by one of any length that keeps the common layout and makes the entry
+/// a size that `fits`. False when that cannot be, with nothing changed.
+#[inline]
+pub fn rewrite(slot: &mut [u8], value: &[u8], encoding: Encoding, fits: impl FnOnce(usize) -> bool) -> bool {
+    let word = word(slot);
+    let is_long = value.len() > u8::MAX as usize;
+    if !is_common(word) || (word >> VALUE_SHIFT & 1 != 0) != is_long {
+        return false;
+    }
+    let at = if is_long { 7 } else { 6 } + if word & EXPIRES == 0 { 0 } else { EXPIRATION_BYTES };
+    let value_at = at + slot[4] as usize;
+    let end = value_at + value.len();
+    if !fits(end) {
+        return false;
+    }
+    slot[5] = value.len() as u8;
+    if is_long {
+        slot[6] = (value.len() >> 8) as u8;
+    }
+    set_encoding(slot, encoding);
+    slot[value_at..end].copy_from_slice(value);
+    true
 }
 
 /// Writes an entry whose value is outside, and its key too if it is long.

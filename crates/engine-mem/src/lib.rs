@@ -12,6 +12,7 @@
 //! | [`engine`](MemEngine) | the operations of the contract, in terms of everything below |
 //! | `table`, `directory`, `extent`, `bucket` | from a hash to a cell: grows and shrinks in steps, never rehashes |
 //! | `entries`, `layout`, `classes` | the bytes of an entry, and which slot they go to |
+//! | `recent` | the cell found last, so that a command looks its key up once |
 //! | `pages` | the allocator under both: pages of equal slots, sparse ones emptied |
 //! | `arena`, `region` | address space: reserved once, committed in steps, readable for ever, in huge pages when full |
 //! | `wheel` | the expiration index |
@@ -44,6 +45,7 @@ mod layout;
 mod memory;
 mod pages;
 mod prefetch;
+mod recent;
 mod region;
 mod shared_arena;
 mod space;

@@ -98,6 +98,15 @@ pub enum Effect<'a> {
 }
 
 impl<'a> Effect<'a> {
+    /// Visits [`Self::keys`], which takes less than to iterate over them.
+    #[inline]
+    pub fn each_key(&self, mut visit: impl FnMut(&Key<'a>)) {
+        match self {
+            Self::Edit { key, .. } | Self::Set { key, .. } => visit(key),
+            _ => self.keys().for_each(visit),
+        }
+    }
+
     /// The keys whose entries it changes: none for a whole keyspace.
     #[inline]
     pub fn keys(&self) -> impl Iterator<Item = &Key<'a>> {

@@ -315,7 +315,7 @@ impl<'s> Txn<'s> {
             _ => {
                 types::apply::apply(self, effect);
                 self.scratch.decoder.forget();
-                effect.keys().for_each(|key| {
+                effect.each_key(|key| {
                     self.shard(key).touch_watchers(effect);
                     self.make_ready(key);
                 });

@@ -178,14 +178,14 @@ impl<L: Leaf> Tree<L> {
         if rank >= self.len {
             return None;
         }
-        Leaves::seek(self, ByRank::new(rank))
+        Leaves::seek(self, ByRank::new(rank, self.len))
     }
 
     /// The bound at which the leaf with element `rank` begins; `None` for the first leaf and beyond the end. For cursors of
     /// the SCAN family: the bound of the next leaf is where to go on.
     pub fn bound_at(&self, rank: u64) -> Option<&L::Bound> {
         let mut node = self.root.as_deref().filter(|_| rank < self.len)?;
-        let mut seek = ByRank::new(rank);
+        let mut seek = ByRank::new(rank, self.len);
         let mut bound = None;
         loop {
             let index = seek.choose(node);
@@ -216,7 +216,7 @@ impl<L: Leaf> Tree<L> {
     #[inline]
     pub fn edit_at<R>(&mut self, cx: &L::Context, rank: u64, edit: impl FnOnce(&mut L, usize) -> R) -> R {
         let rank = rank.min(self.len);
-        self.edit_by(cx, ByRank::new(rank), false, |leaf, seek| edit(leaf, seek.rest() as usize))
+        self.edit_by(cx, ByRank::new(rank, self.len), false, |leaf, seek| edit(leaf, seek.rest() as usize))
     }
 
     /// Appends a leaf that is not empty. All its elements follow those that are there, and `bound` parts them.
@@ -312,7 +312,7 @@ impl<L: OrderedLeaf> Tree<L> {
         let (bound, rest) = removed.split_off(range.end - range.start);
         self.join(bound, rest);
         for rank in [range.start.saturating_sub(1), range.start] {
-            self.edit_by(cx, ByRank::new(rank.min(self.len)), true, |_, _| ());
+            self.edit_by(cx, ByRank::new(rank.min(self.len), self.len), true, |_, _| ());
         }
         removed
     }

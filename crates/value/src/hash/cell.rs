@@ -71,6 +71,41 @@ impl<'a> Cell<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cells<'a>(pub &'a [u8]);
 
+impl<'a> Cells<'a> {
+    /// Leaves out the cells before that of the field; all of them when there is none.
+    #[inline]
+    pub fn seek(&mut self, field: &[u8]) {
+        // Fields that begin alike are common; those that end alike are not.
+        let end = field.last_chunk::<8>();
+        let is_it =
+            |candidate: &[u8]| candidate.len() == field.len() && candidate.last_chunk() == end && candidate == field;
+        loop {
+            // Of a short cell without a time, most of the time: where its field and the next cell begin.
+            if let [head, value, ref body @ ..] = *self.0
+                && (head | value) & 0x80 == 0
+                && head & 1 == 0
+                && let Some((candidate, behind)) = body.split_at_checked(usize::from(head >> 1))
+                && let Some(next) = behind.get(usize::from(value)..)
+            {
+                if is_it(candidate) {
+                    return;
+                }
+                self.0 = next;
+                continue;
+            }
+            let mut rest = self.0;
+            match Cell::take(&mut rest) {
+                Some(cell) if is_it(cell.field) => return,
+                Some(_) => self.0 = rest,
+                None => {
+                    self.0 = &[];
+                    return;
+                }
+            }
+        }
+    }
+}
+
 impl<'a> Iterator for Cells<'a> {
     type Item = Cell<'a>;
 

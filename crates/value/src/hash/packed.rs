@@ -45,7 +45,9 @@ impl<'a> Packed<'a> {
     /// The cell of the field.
     #[inline]
     pub fn get(&self, field: &[u8]) -> Option<Cell<'a>> {
-        self.cells().find(|cell| cell.field == field)
+        let mut cells = self.cells();
+        cells.seek(field);
+        cells.next()
     }
 
     /// The earliest time a field is due.
@@ -106,14 +108,11 @@ pub fn expire(bytes: &mut Vec<u8>, field: &[u8], expire_at: Option<UnixMs>) -> b
 
 /// The cell of the field and where it lies.
 fn find<'a>(bytes: &'a [u8], field: &[u8]) -> Option<(Cell<'a>, Range<usize>)> {
-    let mut rest = Packed::of(bytes).cells;
-    loop {
-        let start = bytes.len() - rest.len();
-        let cell = Cell::take(&mut rest)?;
-        if cell.field == field {
-            return Some((cell, start..bytes.len() - rest.len()));
-        }
-    }
+    let mut cells = Packed::of(bytes).cells();
+    cells.seek(field);
+    let start = bytes.len() - cells.0.len();
+    let cell = cells.next()?;
+    Some((cell, start..bytes.len() - cells.0.len()))
 }
 
 /// Puts a cell in the place of these bytes.
@@ -132,6 +131,9 @@ fn set_count(bytes: &mut Vec<u8>, count: usize) {
 /// Makes the bytes of this range so many; what they are is to be written next.
 fn resize(bytes: &mut Vec<u8>, range: Range<usize>, len: usize) {
     let (old_end, new_end, total) = (range.end, range.start + len, bytes.len());
+    if len == range.len() {
+        return;
+    }
     if len > range.len() {
         bytes.resize(total + (new_end - old_end), 0);
         bytes.copy_within(old_end..total, new_end);

@@ -77,6 +77,15 @@ impl Limit {
         }
     }
 
+    /// Whether a packed list of so many bytes, and values in so many bytes of changes, are within the limit whatever they are: an
+    /// element takes at most twice as much in a listpack as in our packed form (the empty one does), and at least a byte in each.
+    #[inline]
+    pub(super) fn surely_holds(self, packed: usize, changes: usize) -> bool {
+        let bytes = EMPTY_BYTES.saturating_add(2 * packed as u64).saturating_add(changes as u64);
+        let elements = (packed as u64).saturating_add(changes as u64);
+        !self.is_exceeded(bytes, || elements)
+    }
+
     /// Whether a tree of so many elements is packed again: below half the limit, so that a list that stays about there is not
     /// converted to and fro.
     pub(super) fn is_well_within(self, bytes: u64, elements: u64) -> bool {

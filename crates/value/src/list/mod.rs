@@ -48,7 +48,10 @@ pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> bool {
     {
         slot.shrink(packed, Encoding::PACKED);
     }
-    !View::of(slot.encoding, slot.stored()).is_empty()
+    match slot.stored() {
+        Stored::Packed(bytes) => !bytes.is_empty(),
+        Stored::Big(_) => !list_of(slot).is_empty(),
+    }
 }
 
 fn list_of<'s>(slot: &'s mut Slot<'_>) -> &'s mut Big {
@@ -69,6 +72,9 @@ fn decoded(mut changes: &[u8]) -> impl Iterator<Item = Change<'_>> {
 /// Whether the changes add something, and the list would be too much for its packed form if all that is added came first, as
 /// Valkey estimates it before it pushes: by the plain bytes of what is new.
 fn outgrows(packed: &[u8], changes: &[u8], limit: Limit) -> bool {
+    if limit.surely_holds(packed.len(), changes.len()) {
+        return false;
+    }
     let (mut bytes, mut added) = (0, 0);
     for change in decoded(changes) {
         if let Change::Push { value, .. } | Change::Insert { value, .. } | Change::Set { value, .. } = change {

@@ -76,8 +76,7 @@ pub(super) fn middle(bytes: &[u8]) -> usize {
 pub(super) fn apply(bytes: &mut Vec<u8>, change: &Change<'_>) {
     let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     match *change {
-        Change::Push { end: End::Head, value } => insert(bytes, 0, value),
-        Change::Push { end: End::Tail, value } => push_back(bytes, value),
+        Change::Push { end, value } => push(bytes, end, value),
         Change::Insert { index, value } => insert(bytes, count(index), value),
         Change::Set { index, value } => set(bytes, count(index), value),
         Change::Pop { end: End::Head, count: popped } => remove(bytes, 0..count(popped)),
@@ -104,11 +103,21 @@ pub(super) fn is_valid(bytes: &[u8]) -> bool {
     !elements.lengths.is_empty() && data.is_empty() && again == listpack_bytes && is_whole
 }
 
+/// The lowest bit of each byte.
+const LOW_BITS: u64 = u64::MAX / 0xFF;
+
 impl<'a> Elements<'a> {
     /// How many there are.
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.lengths.iter().filter(|byte| **byte < 0x80).count()
+        let (words, rest) = self.lengths.as_chunks::<8>();
+        // Eight counts side by side, none of which overflows its byte.
+        let count = |block: &[[u8; 8]]| {
+            let ones = block.iter().map(|word| !u64::from_le_bytes(*word) >> 7 & LOW_BITS);
+            ones.sum::<u64>().to_le_bytes().into_iter().map(usize::from).sum::<usize>()
+        };
+        let whole: usize = words.chunks(usize::from(u8::MAX)).map(count).sum();
+        whole + rest.iter().filter(|byte| **byte < 0x80).count()
     }
 
     /// Whether there is none.
@@ -217,7 +226,32 @@ pub(super) fn insert(bytes: &mut Vec<u8>, index: usize, element: &[u8]) {
 
 /// Puts an element behind the last: [`insert`] without counting.
 pub(super) fn push_back(bytes: &mut Vec<u8>, element: &[u8]) {
-    splice(bytes, usize::MAX, 0, Some(element));
+    push(bytes, End::Tail, element);
+}
+
+/// Puts an element at an end.
+pub(super) fn push(bytes: &mut Vec<u8>, end: End, element: &[u8]) {
+    let Parts { elements: Elements { data, lengths }, listpack_bytes } = stored(bytes);
+    let (data, lengths) = (data.len(), lengths.len());
+    let (added, added_length) = (element.len(), varint::len(element.len() as u64));
+    let (old_len, new_len) = (data + lengths, data + lengths + added + added_length);
+    bytes.truncate(old_len);
+    reserve(bytes, new_len + 2 * varint::MAX_LEN);
+    bytes.resize(new_len, 0);
+    let (place, length_place) = match end {
+        End::Head => {
+            bytes.copy_within(data..old_len, data + added + added_length);
+            bytes.copy_within(..data, added);
+            (0, data + added)
+        }
+        End::Tail => {
+            bytes.copy_within(data..old_len, data + added);
+            (data, new_len - added_length)
+        }
+    };
+    bytes[place..place + added].copy_from_slice(element);
+    put_length(&mut bytes[length_place..], added);
+    finish(bytes, lengths + added_length, listpack_bytes + element_bytes(element));
 }
 
 /// Replaces the element at `index`, if there is one.
@@ -432,7 +466,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn edits_are_those_of_a_vector(edits in prop::collection::vec((0u8..6, 0usize..12, 0usize..6, value()), 0..60)) {
+        fn edits_are_those_of_a_vector(edits in prop::collection::vec((0u8..7, 0usize..12, 0usize..6, value()), 0..60)) {
             let (mut bytes, mut model) = (Vec::new(), Vec::<Vec<u8>>::new());
             for (what, index, count, value) in edits {
                 let at = index.min(model.len());
@@ -444,6 +478,10 @@ mod tests {
                     1 => {
                         push_back(&mut bytes, &value);
                         model.push(value);
+                    }
+                    5 => {
+                        push(&mut bytes, End::Head, &value);
+                        model.insert(0, value);
                     }
                     2 if at < model.len() => {
                         set(&mut bytes, at, &value);
@@ -466,6 +504,8 @@ mod tests {
                     }
                 }
                 check(&bytes, &model);
+                // What `Limit::surely_holds` relies on.
+                assert!(listpack_bytes(&bytes) <= 2 * bytes.len() as u64);
             }
         }
 

@@ -59,7 +59,7 @@ impl<L: OrderedLeaf> Tree<L> {
 impl<L: OrderedLeaf> Node<L> {
     /// Keeps the first `rank` elements, which are some but not all, and gives a node of the others.
     fn cut(&mut self, rank: u64) -> (L::Bound, Self) {
-        let mut seek = ByRank::new(rank);
+        let mut seek = ByRank::new(rank, self.count());
         let index = seek.choose(self);
         match seek.rest() {
             0 => self.split_at(index),

@@ -95,11 +95,14 @@ impl<L: Leaf, F: Fn(&L::Bound) -> bool> CountingSeek<L> for ByBound<F> {
 pub(super) struct ByRank {
     rest: u64,
     before: u64,
+    /// Elements below the node where the way goes on.
+    below: u64,
 }
 
 impl ByRank {
-    pub(super) fn new(rank: u64) -> Self {
-        Self { rest: rank, before: 0 }
+    /// To the element of this rank below a node, or a tree, of `len` elements.
+    pub(super) fn new(rank: u64, len: u64) -> Self {
+        Self { rest: rank, before: 0, below: len }
     }
 
     /// Where in the leaf the element is.
@@ -111,13 +114,22 @@ impl ByRank {
 impl<L: Leaf> Seek<L> for ByRank {
     #[inline]
     fn choose(&mut self, node: &Node<L>) -> usize {
-        let mut index = 0;
-        let last = node.width() - 1;
-        while index < last && self.rest >= node.counts[index] {
-            self.rest -= node.counts[index];
-            self.before += node.counts[index];
+        let counts = &node.counts[..];
+        let last = counts.len() - 1;
+        // From the nearer side: either end of a long list is used most.
+        let (mut index, mut first) =
+            if self.rest < self.below / 2 { (0, 0) } else { (last, self.below - counts[last]) };
+        while index > 0 && self.rest < first {
+            index -= 1;
+            first -= counts[index];
+        }
+        while index < last && self.rest - first >= counts[index] {
+            first += counts[index];
             index += 1;
         }
+        self.rest -= first;
+        self.before += first;
+        self.below = counts[index];
         index
     }
 }

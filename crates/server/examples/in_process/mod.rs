@@ -1,0 +1,124 @@
+//! A server without sockets, for examples that measure what a request costs between the bytes that were read and the bytes to
+//! be sent: parser, batch, locks, engine, reply.
+
+use admin::{CommandLog, LatencyMonitor};
+use base::Clock as _;
+use base::random::SeededEntropy;
+use command::limits::{SparseLimit, StampMeaning, StringLimit};
+use command::pause::Pause;
+use command::stats::WorkerStats;
+use command::{CommandTable, Host, Session};
+use config::Settings;
+use parking_lot::RwLock;
+use server::connection::Connection;
+use server::executor::{ClientLimits, Executor, Shared};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+use store::shard::ShardEngine;
+use store::{Store, StoreOptions, Wake, WorkerSet};
+
+/// Clients, each of which sends one buffer a turn.
+pub const CONNECTIONS: usize = 50;
+/// Requests of a round.
+pub const ROUND_REQUESTS: usize = 400_000;
+
+struct NobodyWaits;
+
+impl Wake for NobodyWaits {
+    fn wake(&self, _: WorkerSet) {}
+}
+
+/// A worker with its connections, over a store of so many shards, without a log.
+pub fn executor(shard_count: usize) -> Executor {
+    let clock = Arc::new(base::clock::SystemClock::new());
+    let store = Arc::new(Store::new(StoreOptions {
+        shard_count,
+        database_count: 16,
+        clock: clock.clone(),
+        entropy: Arc::new(SeededEntropy::new(1)),
+        wake: Arc::new(NobodyWaits),
+        log: None,
+        engine: |engine| ShardEngine::Memory(Box::new(engine)),
+    }));
+    let table = Arc::new(CommandTable::new(command::redis::FAMILIES));
+    let stats = Arc::new(WorkerStats::new(table.rows().len()));
+    let settings = Settings::default();
+    let host = Host::default()
+        .with(StringLimit::default())
+        .with(SparseLimit::default())
+        .with(StampMeaning::default())
+        .with(Pause::default());
+    let log = Arc::new(CommandLog::new(&settings, Arc::new(LatencyMonitor::new(&settings))));
+    let shared = Arc::new(Shared {
+        store,
+        table,
+        host,
+        log,
+        monitors: AtomicUsize::new(0),
+        show: Box::new(|_| {}),
+        outlets: Arc::new(push::Outlets::new(1, |_| {})),
+        limits: RwLock::new(ClientLimits::of(&settings)),
+    });
+    let mut executor = Executor::new(0, shared, stats);
+    for id in 0..CONNECTIONS {
+        executor.open(Connection::new(Session::new(id as u64 + 1, true, clock.now_ms())));
+    }
+    executor
+}
+
+/// Sends each connection one buffer, runs all, and drops the replies.
+#[inline(never)]
+pub fn turn(executor: &mut Executor, buffers: &[Vec<u8>]) {
+    executor.begin_turn();
+    for (client, bytes) in buffers.iter().enumerate() {
+        executor
+            .receive(client, |room| {
+                room[..bytes.len()].copy_from_slice(bytes);
+                Ok::<_, Infallible>(bytes.len())
+            })
+            .unwrap_or_else(|never| match never {});
+    }
+    executor.run_batch();
+    let mut ids = Vec::new();
+    executor.take_to_send(&mut ids);
+    for id in ids {
+        let reply = &mut executor.connection(id).expect("connections stay open here").reply;
+        let length = reply.len();
+        reply.advance(length);
+    }
+}
+
+/// A round: for each turn a buffer of `pipeline` requests for each connection.
+pub fn buffers(pipeline: usize, mut request: impl FnMut(&mut Vec<u8>)) -> Vec<Vec<Vec<u8>>> {
+    let turns = ROUND_REQUESTS.div_ceil(pipeline * CONNECTIONS);
+    let mut buffer = || {
+        let mut bytes = Vec::new();
+        (0..pipeline).for_each(|_| request(&mut bytes));
+        bytes
+    };
+    (0..turns).map(|_| (0..CONNECTIONS).map(|_| buffer()).collect()).collect()
+}
+
+/// CPU time of this thread, as the scheduler counts it.
+fn thread_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells");
+    let nanoseconds = text.split_whitespace().next().and_then(|word| word.parse().ok());
+    Duration::from_nanos(nanoseconds.expect("three numbers"))
+}
+
+/// What workers do between batches: here, merging the memory just filled into huge pages.
+pub fn settle(executor: &mut Executor, shards: usize) {
+    (0..shards as u16).for_each(|shard| while executor.upkeep(base::ShardId(shard)) {});
+}
+
+/// Runs a round so often and gives the least time of one of its requests, in nanoseconds.
+pub fn best_of(executor: &mut Executor, rounds: usize, turns: &[Vec<Vec<u8>>], pipeline: usize) -> f64 {
+    let mut once = || {
+        let before = thread_time();
+        turns.iter().for_each(|buffers| turn(executor, buffers));
+        (thread_time() - before).as_secs_f64() * 1e9 / (turns.len() * CONNECTIONS * pipeline) as f64
+    };
+    (0..rounds).map(|_| once()).fold(f64::INFINITY, f64::min)
+}
