@@ -8,6 +8,7 @@ mod compression;
 mod explain;
 mod fake_log;
 mod harness;
+mod hot_keys;
 mod key_waits;
 mod loading;
 mod log_admission;

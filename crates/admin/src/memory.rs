@@ -256,6 +256,8 @@ fn memory_stats(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     bytes("clients.slaves", 0);
     bytes("clients.normal", now.clients);
     bytes("cluster.links", 0);
+    bytes("cluster.slot_import", 0);
+    bytes("cluster.slot_export", 0);
     bytes("aof.buffer", 0);
     bytes("lua.caches", 0);
     bytes("functions.caches", 0);
