@@ -14,7 +14,7 @@ use vfs::SimFs;
 const HISTORY: HistoryId = HistoryId([1; 20]);
 
 /// Cuts and walks, running `meanwhile` between steps of the walk, and gives the set on the disk.
-fn checkpoint(
+pub fn checkpoint(
     server: &mut TestServer,
     dir: &DataDir,
     set: u32,
@@ -38,7 +38,7 @@ fn checkpoint(
 }
 
 /// An empty store with what the set holds.
-fn loaded(server: &TestServer, dir: &DataDir, set: &SetInfo) -> Store {
+pub fn loaded(server: &TestServer, dir: &DataDir, set: &SetInfo) -> Store {
     let loaded = store(&server.clock, SHARDS, None, memory);
     let sink = |effect: &engine::Effect<'_>| loaded.load(effect);
     load(dir, set, 2, &loaded.hasher, &sink, &LoadProgress::default()).expect("the set is whole");

@@ -4,6 +4,7 @@
 mod checkpoint;
 mod clocks;
 mod collections;
+mod compression;
 mod explain;
 mod fake_log;
 mod harness;

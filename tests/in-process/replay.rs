@@ -3,6 +3,7 @@
 //!
 //! R1. After each round the replica built from records has the digest of its server.
 //! R2. A server whose rows have to be fetched answers the same bytes as one that has them all, and ends with its digest.
+//! R3. So does one that keeps strings compressed, by one codec after the other.
 
 use crate::harness::{TestServer, fetching, memory};
 use base::random::splitmix64;
@@ -13,6 +14,8 @@ use differential::grammar;
 use differential::request::{encode, encode_inline};
 use differential::step::{Action, Argument, Step};
 use server::executor::Flow;
+use std::sync::atomic::Ordering;
+use store::compression::{Codec, Pass, Settings};
 
 const ROUNDS: u64 = 60;
 const REQUESTS: usize = 1000;
@@ -42,13 +45,26 @@ const OWN_WORDS: [&str; 13] = [
 pub struct Side {
     pub server: TestServer,
     clients: Vec<usize>,
+    pass: Pass,
 }
 
 impl Side {
     pub fn new(engine: fn(engine_mem::MemEngine) -> store::shard::ShardEngine) -> Self {
         let mut server = TestServer::complete(engine, SHARDS);
         let clients = (0..=CONNECTIONS).map(|_| server.connect_listed()).collect();
-        Self { server, clients }
+        let pass = Pass::new(server.store.shard_ids().collect());
+        Self { server, clients, pass }
+    }
+
+    /// Compresses strings by another codec from now on, or no more, and has a pass see to what is stored already.
+    fn compress_otherwise(&mut self, rng: &mut Rng) {
+        let codec = [Codec::Off, Codec::Lzf, Codec::Lz4, Codec::Zstd][rng.below(4) as usize];
+        let (on_write, idle_seconds) = (rng.one_in(2), rng.below(3) as u32);
+        let settings = Settings { codec, bytes_min: 5, on_write, idle_seconds, ..Settings::default() };
+        self.server.store.compression.set(settings);
+        while self.pass.has_work(&self.server.store) {
+            self.pass.slice(&self.server.store, 100_000);
+        }
     }
 
     /// Closes the connection and opens it again.
@@ -104,20 +120,24 @@ fn is_compared(step: &Step, queued_own_words: &mut [bool]) -> bool {
     !is_own
 }
 
-/// R1 and R2 over rounds of a thousand random requests, valid and bent, in both protocols, while time passes.
+/// R1 to R3 over rounds of a thousand random requests, valid and bent, in both protocols, while time passes.
 #[test]
 fn random_commands_replay_and_survive_fetches() {
     let generator = Generator::new(&grammar::load(&[]).expect("the grammars parse"), false);
+    let (mut compressed, mut decompressed) = (0, 0);
     for round in 0..ROUNDS {
         let mut seed = round;
         let mut rng = Rng::new(splitmix64(&mut seed));
         let steps = generator.sequence(&mut rng, REQUESTS);
         let (mut plain, mut slow) = (Side::new(memory), Side::new(fetching));
+        let mut small = Side::new(if round % 2 == 0 { memory } else { fetching });
+        small.compress_otherwise(&mut rng);
         let mut queued_own_words = [false; CONNECTIONS + 1];
         for (number, step) in steps.iter().enumerate() {
             let Some(bytes) = request_of(step) else {
                 plain.reopen(step.connection);
                 slow.reopen(step.connection);
+                small.reopen(step.connection);
                 continue;
             };
             let (expected, got) = (plain.run(step.connection, &bytes), slow.run(step.connection, &bytes));
@@ -129,17 +149,34 @@ fn random_commands_replay_and_survive_fetches() {
                 shown(&expected),
                 shown(&got)
             );
+            let got = small.run(step.connection, &bytes);
+            assert!(
+                expected == got || !is_compared,
+                "round {round}, step {number}: {step} was answered {:?}, and with strings compressed {:?}",
+                shown(&expected),
+                shown(&got)
+            );
             if number % COMPARED_EVERY == 0 {
                 let ms = rng.below(5_000);
                 plain.server.pass_ms(ms);
                 slow.server.pass_ms(ms);
+                small.server.pass_ms(ms);
                 plain.server.assert_replica_agrees();
                 slow.server.assert_replica_agrees();
+                small.server.assert_replica_agrees();
+                small.compress_otherwise(&mut rng);
             }
         }
         plain.server.assert_replica_agrees();
         slow.server.assert_replica_agrees();
+        small.server.assert_replica_agrees();
         let now = plain.server.clock.now_ms();
         assert_eq!(plain.server.store.digest(now), slow.server.store.digest(now), "round {round}");
+        assert_eq!(plain.server.store.digest(now), small.server.store.digest(now), "round {round}");
+        let figures = &small.server.store.compression.figures;
+        let all = [&figures.compressed_on_write, &figures.compressed_by_pass];
+        compressed += all.iter().map(|figure| figure.load(Ordering::Relaxed)).sum::<u64>();
+        decompressed += figures.decompressed.load(Ordering::Relaxed);
     }
+    assert!(compressed > 500 && decompressed > 1_000, "{compressed} strings compressed, {decompressed} read");
 }

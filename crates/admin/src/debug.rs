@@ -8,10 +8,11 @@ use command::clients::Address;
 use command::spec::Docs;
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
 use config::DebugCommand;
-use engine::{Type, Value};
+use engine::{Entry, Type, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Digest, Store};
+use types::Decoder;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&DEBUG];
@@ -104,6 +105,8 @@ fn object(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let mut text = format!("Value at:{address:p} refcount:1 encoding:{encoding}");
     if ctx.args.len() == 3 {
         let len = match entry.kind {
+            // What reads as an integer is not compressed.
+            Type::String if entry.is_compressed() => text_len(types::decoder::string_len(&entry)),
             Type::String => serialized_len(entry.value.bytes()),
             _ => types::collection::saved_len(entry.value),
         };
@@ -125,18 +128,23 @@ fn serialized_len(value: &[u8]) -> usize {
             return 5;
         }
     }
-    let length_bytes = match value.len() {
+    text_len(value.len())
+}
+
+/// A string that is stored as its text.
+fn text_len(len: usize) -> usize {
+    let length_bytes = match len {
         0..0x40 => 1,
         0x40..0x4000 => 2,
         0x4000..0x1_0000_0000 => 5,
         _ => 9,
     };
-    length_bytes + value.len()
+    length_bytes + len
 }
 
 /// The digest of all entries, through the shards locked for this command.
 fn digest_of_all(ctx: &mut Ctx<'_>) -> Digest {
-    let (mut digest, now) = (Digest::default(), ctx.now());
+    let (mut digest, mut decoder, now) = (Digest::default(), Decoder::default(), ctx.now());
     for db in (0..).map(base::DbIndex) {
         let Some(space) = ctx.ks.space_of(db) else { break };
         if ctx.ks.len(space) == 0 {
@@ -144,7 +152,8 @@ fn digest_of_all(ctx: &mut Ctx<'_>) -> Digest {
         }
         let (mut entries, mut cursor) = (Digest::default(), Some(0));
         while let Some(at) = cursor {
-            cursor = ctx.ks.scan(space, at, &mut |entry| entries.add_entry(Digest::of_entry(entry, now))).next;
+            let mut visit = |entry: &Entry<'_>| entries.add_entry(Digest::of_entry(&decoder.show(*entry), now));
+            cursor = ctx.ks.scan(space, at, &mut visit).next;
         }
         digest.add_database(db, entries);
     }
@@ -155,7 +164,7 @@ fn digest_value(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let (mut digests, now) = (Vec::new(), ctx.now());
     for index in 2..ctx.args.len() {
         let key = ctx.key(index);
-        digests.push(ctx.ks.peek(&key)?.map(|entry| Digest::of_value(&entry, now)).unwrap_or_default());
+        digests.push(ctx.ks.peek_value(&key)?.map(|entry| Digest::of_value(&entry, now)).unwrap_or_default());
     }
     ctx.reply.array(digests.len());
     digests.iter().for_each(|digest| ctx.reply.simple(digest.to_string()));

@@ -12,6 +12,7 @@
 
 use base::hash::KeyHasher;
 use base::{KeyspaceId, UnixMs, varint};
+use codec::stored::Stored;
 use engine::{Effect, Encoding, Key, Type, Value};
 use value::wire::{self, put_string, take_string};
 
@@ -33,6 +34,8 @@ mod operation {
     pub const WITH_EXPIRATION: u8 = 0x80;
     /// SET: an encoding byte other than 0 follows.
     pub const WITH_ENCODING: u8 = 0x40;
+    /// SET: the value is compressed, in its stored form.
+    pub const COMPRESSED: u8 = 0x20;
 }
 
 /// Collects the effects of one command or transaction. Reused, so that a hot path does not allocate.
@@ -106,8 +109,10 @@ pub fn put_set_head(
     value_len: usize,
 ) {
     let with_expiration = if expire_at.is_some() { operation::WITH_EXPIRATION } else { 0 };
+    let compressed = if encoding.is_compressed() { operation::COMPRESSED } else { 0 };
+    let encoding = encoding.decompressed();
     let with_encoding = if encoding == Encoding::PLAIN { 0 } else { operation::WITH_ENCODING };
-    put_space(out, operation::SET | with_expiration | with_encoding, space);
+    put_space(out, operation::SET | with_expiration | with_encoding | compressed, space);
     put_string(out, key);
     if let Some(at) = expire_at {
         varint::put(out, varint::zigzag(at));
@@ -201,9 +206,10 @@ pub fn effects<'a>(payload: &'a [u8], hasher: &'a KeyHasher) -> impl Iterator<It
 fn take_effect<'a>(rest: &mut &'a [u8], hasher: &KeyHasher, offset: usize) -> Result<Effect<'a>, DecodeError> {
     let Some((&first, tail)) = rest.split_first() else { return Err(DecodeError::Malformed { offset }) };
     *rest = tail;
-    let operation = first & !(operation::WITH_EXPIRATION | operation::WITH_ENCODING);
+    const FLAGS_OF_SET: u8 = operation::WITH_EXPIRATION | operation::WITH_ENCODING | operation::COMPRESSED;
+    let operation = first & !FLAGS_OF_SET;
     let flags = match operation {
-        operation::SET => operation::WITH_EXPIRATION | operation::WITH_ENCODING,
+        operation::SET => FLAGS_OF_SET,
         operation::STORE => operation::WITH_EXPIRATION,
         _ => 0,
     };
@@ -225,7 +231,12 @@ fn take_fields<'a>(rest: &mut &'a [u8], hasher: &KeyHasher, first: u8, operation
         operation::SET => {
             let expire_at = if first & operation::WITH_EXPIRATION == 0 { None } else { Some(take_time(rest)?) };
             let encoding = if first & operation::WITH_ENCODING == 0 { Encoding::PLAIN } else { take_encoding(rest)? };
-            Effect::Set { key, value: Value::Bytes(take_string(rest)?), encoding, expire_at }
+            let value = take_string(rest)?;
+            let encoding = match first & operation::COMPRESSED {
+                0 => encoding,
+                _ => Stored::parse(value).is_ok().then(|| encoding.compressed())?,
+            };
+            Effect::Set { key, value: Value::Bytes(value), encoding, expire_at }
         }
         operation::SPLICE => Effect::Splice { key, offset: varint::take(rest)?, bytes: take_string(rest)? },
         operation::DELETE => Effect::Delete { key },
@@ -262,9 +273,12 @@ fn take_time(rest: &mut &[u8]) -> Option<UnixMs> {
     varint::take(rest).map(varint::unzigzag)
 }
 
+/// Behind the last encoding that a string has when it is not compressed.
+const ENCODING_END: u8 = Encoding::PLAIN.compressed().0;
+
 /// The encoding of a string, other than [`Encoding::PLAIN`], which has no byte (R2).
 fn take_encoding(rest: &mut &[u8]) -> Option<Encoding> {
-    wire::take_byte(rest).filter(|number| (1..Encoding::BIG.0).contains(number)).map(Encoding)
+    wire::take_byte(rest).map(Encoding).filter(|encoding| *encoding != Encoding::PLAIN && encoding.0 < ENCODING_END)
 }
 
 /// A type that is no string.
@@ -287,10 +301,13 @@ mod tests {
     fn golden_bytes() {
         let hasher = hasher();
         let key = Key::new(&hasher, KeyspaceId(2), b"k");
+        let (plain_compressed, edited_compressed) = (Encoding::PLAIN.compressed(), Encoding::EDITED.compressed());
         let mut record = RecordBuilder::default();
         for effect in [
             Effect::Set { key, value: Value::Bytes(b"v"), encoding: Encoding::PLAIN, expire_at: None },
             Effect::Set { key, value: Value::Bytes(b"v"), encoding: Encoding::EDITED, expire_at: Some(-2) },
+            Effect::Set { key, value: Value::Bytes(b"\x11\x05\0v"), encoding: plain_compressed, expire_at: None },
+            Effect::Set { key, value: Value::Bytes(b"\x11\x05\0v"), encoding: edited_compressed, expire_at: Some(-2) },
             Effect::Splice { key, offset: 300, bytes: b"xy" },
             Effect::Delete { key },
             Effect::Expire { key, at: 1 },
@@ -312,6 +329,8 @@ mod tests {
         let expected = [
             &b"\x01\x02\x01k\x01v"[..],
             b"\xc1\x02\x01k\x03\x01\x01v",
+            b"\x21\x02\x01k\x04\x11\x05\0v",
+            b"\xe1\x02\x01k\x03\x01\x04\x11\x05\0v",
             b"\x02\x02\x01k\xac\x02\x02xy",
             b"\x03\x02\x01k",
             b"\x04\x02\x01k\x02",
@@ -343,6 +362,15 @@ mod tests {
             reencode(&[0x03, 0, 0, 0x83, 0, 0]),
             Err(DecodeError::UnknownOperation { operation: 0x83, offset: 3 })
         );
+    }
+
+    /// A value that says to be compressed and has no header of a stored form, and an encoding that says so beside the flag.
+    #[test]
+    fn compressed_values_have_their_header() {
+        let malformed = Err(DecodeError::Malformed { offset: 0 });
+        for payload in [&b"\x21\0\x01k\x01v"[..], b"\x21\0\x01k\0", b"\x41\0\x01k\x04\x04\x11\x05\0v"] {
+            assert_eq!(reencode(payload), malformed);
+        }
     }
 
     proptest! {

@@ -102,7 +102,7 @@ impl Dictionaries {
     /// What a thread reads values with.
     pub fn reader(self: &Arc<Self>) -> Reader {
         let seen = self.changes.load(Ordering::Acquire);
-        Reader { all: Arc::clone(self), known: Arc::clone(&self.known.read()), seen }
+        Reader { all: Some(Arc::clone(self)), known: Arc::clone(&self.known.read()), seen }
     }
 
     /// Replaces the map by a changed one.
@@ -176,9 +176,12 @@ impl fmt::Debug for Dictionaries {
 
 /// The dictionaries as one thread sees them: no lock and no shared counter is touched from value to value, only a number that
 /// changes when a dictionary comes or goes.
-#[derive(Debug)]
+///
+/// The default knows none.
+#[derive(Debug, Default)]
 pub struct Reader {
-    all: Arc<Dictionaries>,
+    /// `None` when there are none.
+    all: Option<Arc<Dictionaries>>,
     known: Arc<Known>,
     /// `changes` before `known` was read: at worst it is read again.
     seen: u64,
@@ -191,10 +194,12 @@ impl Reader {
     /// `NoDictionary`.
     #[inline]
     pub fn find(&mut self, number: DictionaryNumber) -> Result<&Dictionary, CodecError> {
-        let changes = self.all.changes.load(Ordering::Acquire);
-        if changes != self.seen {
-            self.known = Arc::clone(&self.all.known.read());
-            self.seen = changes;
+        if let Some(all) = &self.all {
+            let changes = all.changes.load(Ordering::Acquire);
+            if changes != self.seen {
+                self.known = Arc::clone(&all.known.read());
+                self.seen = changes;
+            }
         }
         self.known.get(&number).map(|found| &**found).ok_or(CodecError::NoDictionary(number))
     }

@@ -21,7 +21,7 @@ mod class;
 mod reservoir;
 mod task;
 
-pub use class::ClassId;
+pub use class::{ClassId, key_prefix};
 pub use task::{Task, Trial};
 
 use crate::dictionaries::Encoder;

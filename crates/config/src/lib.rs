@@ -48,6 +48,6 @@ pub use runtime::Change;
 pub use settings::Settings;
 pub use table::{TABLE, directives, find};
 pub use values::{
-    Address, AppendFsync, DebugCommand, EvictionPolicy, Host, LogErrorAction, MemoryShare, OutputLimit, OutputLimits,
-    SavePoint, SavePoints, Secret,
+    Address, AppendFsync, CompressionCodec, CompressionTime, DebugCommand, EvictionPolicy, Host, LogErrorAction,
+    MemoryShare, OutputLimit, OutputLimits, SavePoint, SavePoints, Secret,
 };

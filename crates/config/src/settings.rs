@@ -1,8 +1,8 @@
 //! The values themselves, as plain fields: what reads them looks nothing up.
 
 use crate::{
-    Address, AppendFsync, DebugCommand, EvictionPolicy, LogErrorAction, MemoryShare, OutputLimits, SavePoints, Secret,
-    directives,
+    Address, AppendFsync, CompressionCodec, CompressionTime, DebugCommand, EvictionPolicy, LogErrorAction, MemoryShare,
+    OutputLimits, SavePoints, Secret, directives,
 };
 use std::path::PathBuf;
 
@@ -102,6 +102,19 @@ settings! {
     lfu_log_factor: u32,
     /// `lfu-decay-time`: minutes after which the frequency counter loses one; 0 for never.
     lfu_decay_minutes: u32,
+
+    /// `compression`: how strings are compressed.
+    compression: CompressionCodec,
+    /// `compression-level`: the level of zstd.
+    compression_level: i64,
+    /// `compression-min-bytes`: shorter strings stay as they are; 0 leaves it to the codec.
+    compression_bytes_min: u64,
+    /// `compression-when`: as they are written, or when they are cold.
+    compression_when: CompressionTime,
+    /// `compression-idle-time`: seconds without access after which a string is cold.
+    compression_idle_seconds: u32,
+    /// `compression-cpu-percent`: share of a worker's time for compressing in the background.
+    compression_cpu_percent: u32,
 
     /// `hash-max-listpack-entries`: hashes of at most this many fields are packed into one buffer (`listpack`).
     hash_packed_entries: u64,

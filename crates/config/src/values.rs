@@ -36,6 +36,32 @@ macro_rules! choices {
 }
 
 choices! {
+    /// How strings are compressed.
+    CompressionCodec {
+        /// Not at all.
+        #[default]
+        Off = "off",
+        /// By LZF.
+        Lzf = "lzf",
+        /// By LZ4.
+        Lz4 = "lz4",
+        /// By zstd.
+        Zstd = "zstd",
+    }
+}
+
+choices! {
+    /// When strings are compressed.
+    CompressionTime {
+        /// As they are written.
+        Write = "write",
+        /// When they are cold.
+        #[default]
+        Idle = "idle",
+    }
+}
+
+choices! {
     /// Which key goes first when memory is full. The order of the words is that of Valkey's error text.
     EvictionPolicy {
         /// The least recently used among keys with an expiration.

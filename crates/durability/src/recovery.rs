@@ -196,6 +196,7 @@ impl Durability {
                 self.loading.log_total.store(progress.total_bytes, Ordering::Relaxed);
             },
         );
+        store.compression.count_decompressed(&mut scratch);
         match (end, databases) {
             (Err(_), Some(databases)) => Err(databases),
             (end, _) => {

@@ -424,11 +424,26 @@ impl Engine for MemEngine {
         self.elements_changed(key, handle, first_due);
     }
 
-    fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) {
+    fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> bool {
         let found = self.find(key).expect("a splice is for an entry that exists");
+        if self.entries.is_compressed(found.handle) {
+            if bytes.is_empty() {
+                self.hand_over(key.space, found);
+                self.entries.mark_edited(found.handle);
+            }
+            return bytes.is_empty();
+        }
         self.hand_over(key.space, found);
         let offset = usize::try_from(offset).expect("a value's length fits the address space");
         let handle = self.entries.splice(found.handle, offset, bytes);
+        self.entry_changed(key, found, handle, None, None);
+        true
+    }
+
+    fn recode(&mut self, key: &Key<'_>, encoding: Encoding, value: Value<'_>) {
+        let found = self.find(key).expect("a string in another form is for an entry that exists");
+        // A running checkpoint may as well save the new form, so nothing is handed over.
+        let handle = self.entries.recode(found.handle, key.bytes, encoding, value);
         self.entry_changed(key, found, handle, None, None);
     }
 

@@ -134,6 +134,9 @@ impl Entries {
         } else {
             layout::write(self.slot_mut(handle), shape, key, new, stamp);
         }
+        if new.encoding.is_compressed() {
+            self.memory.compressed.add(&self.entry(handle));
+        }
     }
 
     /// Replaces an entry where it lies by one of the same shape, the usual case; see [`layout::overwrite`].
@@ -149,7 +152,7 @@ impl Entries {
 
     /// Replaces an entry by another under the same key; in place when it fits the same class. Returns its handle.
     pub fn replace(&mut self, handle: u32, key: &[u8], new: &NewEntry<'_>, stamp: u32) -> u32 {
-        self.drop_outside(handle);
+        self.drop_value(handle);
         let shape = Shape::for_entry(key, new);
         let class = shape.class();
         if class == self.pages.class(handle) {
@@ -164,11 +167,15 @@ impl Entries {
 
     /// Removes an entry.
     pub fn destroy(&mut self, handle: u32) {
-        self.drop_outside(handle);
+        self.drop_value(handle);
         self.pages.free(handle);
     }
 
-    fn drop_outside(&mut self, handle: u32) {
+    /// The value of an entry goes: what it takes outside of the pages, and what is counted of it.
+    fn drop_value(&mut self, handle: u32) {
+        if layout::is_compressed_or_big(layout::word(self.slot(handle))) {
+            self.memory.compressed.sub(&self.entry(handle));
+        }
         let slot = self.slot_mut(handle);
         let shape = Shape::of(slot);
         if let Some((value, key)) = layout::take_outside(slot, shape) {
@@ -183,7 +190,7 @@ impl Entries {
         layout::entry(self.slot(handle))
     }
 
-    /// The entry, its access stamp renewed; an equal one costs no write.
+    /// The entry with the access stamp that it had, which is renewed; an equal one costs no write.
     #[inline]
     pub fn used(&mut self, handle: u32, renew: impl FnOnce(u32) -> u32) -> Entry<'_> {
         let slot = self.slot_mut(handle);
@@ -192,7 +199,7 @@ impl Entries {
         if stamp != before {
             layout::set_stamp(slot, stamp);
         }
-        layout::entry(slot)
+        Entry { stamp: before, ..layout::entry(slot) }
     }
 
     /// Whether the entry is stored under this key.
@@ -252,6 +259,22 @@ impl Entries {
             layout::set_expiration(slot, shape, at);
         }
         handle
+    }
+
+    /// Whether the entry is a compressed string.
+    pub fn is_compressed(&self, handle: u32) -> bool {
+        self.entry(handle).is_compressed()
+    }
+
+    /// Marks a compressed string as edited.
+    pub fn mark_edited(&mut self, handle: u32) {
+        layout::set_encoding(self.slot_mut(handle), Encoding::EDITED.compressed());
+    }
+
+    /// Stores the same string in another form. Returns the entry's handle from now on.
+    pub fn recode(&mut self, handle: u32, key: &[u8], encoding: Encoding, value: Value<'_>) -> u32 {
+        let Entry { kind, expire_at, stamp, .. } = self.entry(handle);
+        self.replace(handle, key, &NewEntry { kind, encoding, value, expire_at }, stamp)
     }
 
     /// Overwrites bytes of the value, growing it zero-filled as needed. Returns the entry's handle from now on.

@@ -37,6 +37,8 @@ pub const KEY_INLINE_MAX: usize = 4096;
 /// The type number of a free slot.
 const FREE: u32 = 15;
 const ENCODING_SHIFT: u32 = 4;
+/// Set when the value is a compressed string, or a tree.
+const COMPRESSED: u32 = (Encoding::PLAIN.compressed().0 as u32) << ENCODING_SHIFT;
 const EXPIRES: u32 = 1 << 7;
 const WIDE_KEY: u32 = 1 << 9;
 const VALUE_SHIFT: u32 = 10;
@@ -270,6 +272,12 @@ pub fn set_stamp(slot: &mut [u8], stamp: u32) {
     slot[..4].copy_from_slice(&word.to_le_bytes());
 }
 
+/// Whether the value is a compressed string, or a tree.
+#[inline]
+pub fn is_compressed_or_big(word: u32) -> bool {
+    word & COMPRESSED != 0
+}
+
 /// Type and encoding in a header word.
 #[inline]
 pub fn kind_of(word: u32) -> (Type, Encoding) {
@@ -417,7 +425,7 @@ pub fn write(slot: &mut [u8], shape: Shape, key: &[u8], new: &NewEntry<'_>, stam
 }
 
 /// Replaces the value, and what goes with it, of an entry of a common layout by one of the same length that expires if the old
-/// one did. Gives when that was; `None` when the entry is not so, with nothing changed.
+/// one did, neither of them compressed. Gives when that was; `None` when the entry is not so, with nothing changed.
 #[inline]
 pub fn overwrite(slot: &mut [u8], new: &NewEntry<'_>, restamp: impl FnOnce(u32) -> u32) -> Option<Option<UnixMs>> {
     let word = word(slot);
@@ -426,7 +434,8 @@ pub fn overwrite(slot: &mut [u8], new: &NewEntry<'_>, restamp: impl FnOnce(u32) 
     let bytes = new.value.bytes();
     if !is_common(word)
         || value_len != bytes.len()
-        || new.encoding == Encoding::BIG
+        || word & COMPRESSED != 0
+        || new.encoding.is_compressed()
         || (word & EXPIRES != 0) != new.expire_at.is_some()
     {
         return None;

@@ -32,6 +32,7 @@ mod bucket;
 mod checkpoint;
 mod classes;
 mod clean;
+mod compressed;
 mod directory;
 mod edit;
 mod engine_impl;
@@ -52,6 +53,7 @@ mod stamp;
 mod table;
 mod wheel;
 
+pub use compressed::CompressedUse;
 pub use engine_impl::MemEngine;
 pub use eviction::{EvictionOrder, EvictionPolicy, EvictionScope};
 pub use hints::MemHints;

@@ -1,5 +1,6 @@
 //! What the shards' memory is used for, counted as it is taken from and given back to the system.
 
+use crate::compressed::{CompressedCounters, CompressedUse};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes in use by kind, shared by all shards of a store. Changed per system line or large allocation, never per
@@ -10,6 +11,8 @@ pub struct MemoryUse {
     table: AtomicU64,
     index: AtomicU64,
     large: AtomicU64,
+    /// Strings that are stored compressed; what they take is in the others.
+    pub(crate) compressed: CompressedCounters,
 }
 
 /// What memory is used for.
@@ -34,6 +37,11 @@ impl MemoryUse {
     /// Bytes used for one kind.
     pub fn of(&self, kind: MemoryKind) -> u64 {
         self.counter(kind).load(Ordering::Relaxed)
+    }
+
+    /// Strings that are stored compressed.
+    pub fn compressed(&self) -> CompressedUse {
+        self.compressed.read()
     }
 
     /// Counts bytes taken.

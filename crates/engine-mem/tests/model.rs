@@ -86,7 +86,7 @@ impl Pair {
                 let patch = self.value();
                 let Some(stored) = self.model.get_mut(&id) else { return };
                 let offset = self.rng.below(stored.value.len() as u64 + 10) as usize;
-                self.engine.splice(&key, offset as u64, &patch);
+                assert!(self.engine.splice(&key, offset as u64, &patch));
                 let end = offset + patch.len();
                 stored.value.resize(stored.value.len().max(end), 0);
                 stored.value[offset..end].copy_from_slice(&patch);

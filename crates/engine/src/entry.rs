@@ -25,7 +25,8 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The bytes of a string or a packed collection, wherever they are. A tree has none.
+    /// The bytes of a string or a packed collection, wherever they are; of a string that is compressed, its stored form. A tree
+    /// has none.
     #[inline]
     pub fn bytes(self) -> &'a [u8] {
         match self {
@@ -84,6 +85,12 @@ pub struct NewEntry<'a> {
 }
 
 impl<'a> Entry<'a> {
+    /// Whether it is a string that is stored compressed, so that its bytes are not those of the string.
+    #[inline]
+    pub fn is_compressed(&self) -> bool {
+        self.encoding.is_compressed() && self.kind == Type::String
+    }
+
     /// Whether it counts as absent at `now`.
     #[inline]
     pub fn is_expired(&self, now: UnixMs) -> bool {

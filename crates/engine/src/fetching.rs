@@ -5,7 +5,9 @@
 //! F2. A fetch after a change under the same lock would leave half a command behind, so it is a bug of the command (E1),
 //!     and this engine ends the test there.
 
-use crate::{Due, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, Usage, WalkProgress};
+use crate::{
+    Due, Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, Usage, Value, WalkProgress,
+};
 use base::{KeyspaceId, Rng, UnixMs};
 use std::collections::HashMap;
 
@@ -68,9 +70,14 @@ impl<E: Engine> Engine for FetchingEngine<E> {
         self.inner.write(key, entry);
     }
 
-    fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) {
+    fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> bool {
         self.changed = true;
-        self.inner.splice(key, offset, bytes);
+        self.inner.splice(key, offset, bytes)
+    }
+
+    fn recode(&mut self, key: &Key<'_>, encoding: Encoding, value: Value<'_>) {
+        // No change, and so no reason not to read another row after it.
+        self.inner.recode(key, encoding, value);
     }
 
     fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) {

@@ -1,6 +1,6 @@
 //! The two faces of storage: [`Keyspace`] as commands see it, [`Engine`] as each shard's storage implements it.
 
-use crate::{Effect, Entry, EntrySink, Key, NewEntry, NotifyClass, Type, Waiter, WalkProgress};
+use crate::{Effect, Encoding, Entry, EntrySink, Key, NewEntry, NotifyClass, Type, Value, Waiter, WalkProgress};
 use base::{DbIndex, KeyspaceId, UnixMs};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -44,17 +44,35 @@ pub trait Keyspace {
     /// Hashes a key of the selected keyspace.
     fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k>;
 
-    /// The entry under the key, as a client would see it, counted as an access; expired entries are absent.
+    /// The entry under the key, as a client would see it, counted as an access; expired entries are absent. A string that is
+    /// compressed is decompressed, once in a command.
     ///
     /// # Errors
     /// [`Fetch`] when the row is not in memory: return at once.
     fn read(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch>;
 
-    /// [`Keyspace::read`] that leaves no trace: the access stamp stays, and INFO counts neither a hit nor a miss.
+    /// The entry under the key as it is stored, a string perhaps compressed ([`Entry::is_compressed`]). Leaves no trace: the
+    /// access stamp stays, and INFO counts neither a hit nor a miss.
     ///
     /// # Errors
     /// [`Fetch`] when the row is not in memory: return at once.
     fn peek(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch>;
+
+    /// [`Keyspace::peek`] that decompresses.
+    ///
+    /// # Errors
+    /// [`Fetch`] when the row is not in memory: return at once.
+    fn peek_value(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
+        self.peek(key)
+    }
+
+    /// [`Keyspace::peek`] by a command that uses the entry, but not its value: an access, but neither a hit nor a miss.
+    ///
+    /// # Errors
+    /// [`Fetch`] when the row is not in memory: return at once.
+    fn read_stored(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
+        self.read_to_edit(key)
+    }
 
     /// [`Keyspace::read`] by a command that goes on to edit the entry: an access, but neither a hit nor a miss.
     ///
@@ -169,7 +187,7 @@ pub trait Engine: Send {
     /// Tells the time; called whenever the lock was taken for a batch. Reads compare expirations with it.
     fn set_time(&mut self, now: UnixMs);
 
-    /// The live entry under the key. `touch` renews its access stamp.
+    /// The live entry under the key. `touch` renews its access stamp; the entry given still has the one before.
     ///
     /// # Errors
     /// [`Fetch`] when the row is not in memory.
@@ -185,8 +203,14 @@ pub trait Engine: Send {
     fn write(&mut self, key: &Key<'_>, entry: &NewEntry<'_>);
 
     /// Overwrites bytes of a stored string at `offset`, growing it, zero-filled, as needed; marks it
-    /// [`crate::Encoding::EDITED`]. The entry exists.
-    fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]);
+    /// [`crate::Encoding::EDITED`]. The entry exists. False when the string is compressed and there are bytes to write: nothing
+    /// has changed then, and it is to be decompressed first.
+    #[must_use]
+    fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> bool;
+
+    /// Stores the same string in another form, compressed or decompressed. Its expiration and access stamp stay, and to a running
+    /// checkpoint it is no change. The entry exists.
+    fn recode(&mut self, key: &Key<'_>, encoding: Encoding, value: Value<'_>);
 
     /// Applies changes to the collection under the key, which is made if it is absent; with its last element it goes. Its
     /// expiration stays. What is stored is of this type, or nothing is.

@@ -177,10 +177,10 @@ impl Engine for ModelEngine {
         else {
             return Ok(None);
         };
+        let entry = stored.entry(&place.2, *stamp);
         if touch {
             *stamp = fresh;
         }
-        let entry = stored.entry(&place.2, *stamp);
         Ok((!entry.is_expired(now)).then_some(entry))
     }
 
@@ -191,13 +191,23 @@ impl Engine for ModelEngine {
         self.entries.insert(place(key), (stored, stamp));
     }
 
-    fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) {
+    fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> bool {
         let stored = self.stored(key).expect("a splice is for an entry that exists");
+        if stored.encoding.is_compressed() {
+            stored.encoding = if bytes.is_empty() { Encoding::EDITED.compressed() } else { stored.encoding };
+            return bytes.is_empty();
+        }
         let Content::Bytes(value) = &mut stored.value else { panic!("a splice is for a string") };
         let (value, offset) = (SharedBytes::make_mut(value), offset as usize);
         value.resize(value.len().max(offset + bytes.len()), 0);
         value[offset..offset + bytes.len()].copy_from_slice(bytes);
         stored.encoding = Encoding::EDITED;
+        true
+    }
+
+    fn recode(&mut self, key: &Key<'_>, encoding: Encoding, value: Value<'_>) {
+        let stored = self.stored(key).expect("a string in another form is for an entry that exists");
+        (stored.encoding, stored.value) = (encoding, Content::of(value));
     }
 
     fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) {

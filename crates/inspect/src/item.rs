@@ -56,6 +56,25 @@ impl fmt::Display for Moment {
     }
 }
 
+/// How a string is compressed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Compressed {
+    /// The codec.
+    pub codec: &'static str,
+    /// The number of its dictionary, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dictionary: Option<u32>,
+    /// Bytes stored.
+    pub bytes: u64,
+}
+
+impl fmt::Display for Compressed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "compressed by {} to {}", self.codec, text::size(self.bytes))?;
+        put(f, ", with dictionary ", self.dictionary.as_ref())
+    }
+}
+
 /// A part of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "item", rename_all = "snake_case")]
@@ -125,6 +144,9 @@ pub enum Item {
         key: Option<Shortened>,
         #[serde(skip_serializing_if = "Option::is_none")]
         value: Option<Shortened>,
+        /// How a string is compressed; `value` is the string, unless it takes a dictionary to read it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        compressed: Option<Compressed>,
         #[serde(skip_serializing_if = "Option::is_none")]
         offset: Option<u64>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -152,6 +174,7 @@ struct Extra {
     of: Option<&'static str>,
     key: Option<Shortened>,
     value: Option<Shortened>,
+    compressed: Option<Compressed>,
     offset: Option<u64>,
     expire_at: Option<Moment>,
     to: Option<Shortened>,
@@ -164,9 +187,13 @@ impl Item {
         let short = |bytes: &[u8]| Some(Shortened::new(bytes, full));
         let keyed = |key: &engine::Key<'_>| Extra { key: short(key.bytes), ..Extra::default() };
         let (name, keyspace, extra) = match effect {
-            Effect::Set { key, value, expire_at, .. } => {
-                let extra = Extra { value: short(value.bytes()), expire_at: expire_at.map(Moment::new), ..keyed(key) };
-                ("set", key.space, extra)
+            Effect::Set { key, value, encoding, expire_at } => {
+                let (value, compressed) = match encoding.is_compressed() {
+                    true => decompressed(value.bytes(), full),
+                    false => (short(value.bytes()), None),
+                };
+                let expire_at = expire_at.map(Moment::new);
+                ("set", key.space, Extra { value, compressed, expire_at, ..keyed(key) })
             }
             Effect::Splice { key, offset, bytes } => {
                 ("splice", key.space, Extra { offset: Some(*offset), value: short(bytes), ..keyed(key) })
@@ -192,9 +219,25 @@ impl Item {
             Effect::Clear { space } => ("clear", *space, Extra::default()),
             Effect::Swap { a, b } => ("swap", *a, Extra { other_keyspace: Some(b.0), ..Extra::default() }),
         };
-        let Extra { of, key, value, offset, expire_at, to, other_keyspace } = extra;
-        Self::Effect { effect: name, keyspace: keyspace.0, of, key, value, offset, expire_at, to, other_keyspace }
+        let Extra { of, key, value, compressed, offset, expire_at, to, other_keyspace } = extra;
+        let keyspace = keyspace.0;
+        Self::Effect { effect: name, keyspace, of, key, value, compressed, offset, expire_at, to, other_keyspace }
     }
+}
+
+/// The string that is stored compressed, and how it is; what is stored when that cannot be read here.
+fn decompressed(stored: &[u8], full: bool) -> (Option<Shortened>, Option<Compressed>) {
+    let mut string = Vec::new();
+    let shown = match codec::Workspace::new().decode(stored, &mut codec::Reader::default(), &mut string) {
+        Ok(()) => &string,
+        Err(_) => stored,
+    };
+    let compressed = codec::stored::Stored::parse(stored).ok().map(|parsed| Compressed {
+        codec: parsed.form.codec(),
+        dictionary: parsed.form.dictionary().map(|number| number.0.get()),
+        bytes: stored.len() as u64,
+    });
+    (Some(Shortened::new(shown, full)), compressed)
 }
 
 /// ` word value`, if there is a value.
@@ -258,12 +301,13 @@ impl fmt::Display for Item {
             Self::Record { lsn, end_lsn, offset, bytes } => {
                 write!(f, "  {lsn}..{end_lsn} at offset {offset}: record of {}", text::size(*bytes))
             }
-            Self::Effect { effect, keyspace, of, key, value, offset, expire_at, to, other_keyspace } => {
+            Self::Effect { effect, keyspace, of, key, value, compressed, offset, expire_at, to, other_keyspace } => {
                 write!(f, "    {effect} keyspace {keyspace}")?;
                 put(f, " ", of.as_ref())?;
                 put(f, " key ", key.as_ref())?;
                 put(f, " at ", offset.as_ref())?;
                 put(f, " value ", value.as_ref())?;
+                put(f, " ", compressed.as_ref())?;
                 put(f, " to ", to.as_ref())?;
                 put(f, " with keyspace ", other_keyspace.as_ref())?;
                 put(f, " expires ", expire_at.as_ref())

@@ -21,7 +21,9 @@ use command::login::Login;
 use command::pause::Pause;
 use command::stats::WorkerStats;
 use command::{CommandSpec, CommandTable, Host, Session};
-use config::{Directive, EvictionPolicy, Loaded, MemoryShare, RewriteError, Settings};
+use config::{
+    CompressionCodec, CompressionTime, Directive, EvictionPolicy, Loaded, MemoryShare, RewriteError, Settings,
+};
 use durability::{Cause, Durability, DurabilityError, Parts, Policy, Tell};
 use engine_mem::{EvictionOrder, EvictionScope, StampMode};
 use parking_lot::RwLock;
@@ -34,6 +36,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
+use store::compression::{self, Codec};
 use store::shard::ShardEngine;
 use store::{Store, StoreOptions, Wake, WorkerSet};
 use vfs::FileSystem;
@@ -133,6 +136,7 @@ impl Apply for Applied {
         let tracking = shared.host.part::<Arc<Tracking>>();
         tracking.set_keys_max(usize::try_from(settings.tracked_keys_max).unwrap_or(usize::MAX));
         set_packed(&shared.store, settings);
+        set_compression(&shared.store, settings);
         self.memory.set_limits(client_bytes_max(settings), settings.maxmemory_bytes);
         if let Some(durability) = shared.host.find::<Arc<Durability>>() {
             durability.set_policy(Policy::of(settings));
@@ -173,6 +177,23 @@ fn set_budget(store: &Store, settings: &Settings) {
         _ => StampMode::Recency,
     };
     store.set_budget(settings.maxmemory_bytes, policy, stamps);
+}
+
+fn set_compression(store: &Store, settings: &Settings) {
+    let codec = match settings.compression {
+        CompressionCodec::Off => Codec::Off,
+        CompressionCodec::Lzf => Codec::Lzf,
+        CompressionCodec::Lz4 => Codec::Lz4,
+        CompressionCodec::Zstd => Codec::Zstd,
+    };
+    store.compression.set(compression::Settings {
+        codec,
+        level: i32::try_from(settings.compression_level).unwrap_or(1),
+        bytes_min: usize::try_from(settings.compression_bytes_min).unwrap_or(usize::MAX),
+        on_write: settings.compression_when == CompressionTime::Write,
+        idle_seconds: settings.compression_idle_seconds,
+        cpu_percent: settings.compression_cpu_percent,
+    });
 }
 
 fn set_packed(store: &Store, settings: &Settings) {
@@ -351,6 +372,7 @@ pub fn serve(
     admin::set_password(&host, &settings).map_err(|_| ServeError::Password)?;
     set_budget(&store, &settings);
     set_packed(&store, &settings);
+    set_compression(&store, &settings);
     memory.set_limits(client_bytes_max(&settings), settings.maxmemory_bytes);
     let watchers = mailboxes.clone();
     let shared = Arc::new(Shared {
@@ -558,8 +580,9 @@ fn upkeep(
     let shards = shared.store.shard_ids().skip(worker).step_by(worker_count).collect();
     let explanations = shared.host.part::<Arc<Explanations>>().clone();
     if worker != 0 {
-        return Upkeep::new(shards, Box::new(|| {}), durability, explanations);
+        return Upkeep::new(shared.store.clone(), shards, Box::new(|| {}), durability, explanations);
     }
+    let store = shared.store.clone();
     let (shared, memory) = (Arc::downgrade(shared), memory.clone());
     let mut rounds_since_burst = u32::MAX;
     let each_round = move || {
@@ -577,7 +600,7 @@ fn upkeep(
             figures.sample(now_ns, shared.store.used_bytes());
         }
     };
-    Upkeep::new(shards, Box::new(each_round), durability, explanations)
+    Upkeep::new(store, shards, Box::new(each_round), durability, explanations)
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use base::ShardId;
 use durability::Durability;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use store::Store;
+use store::compression::Pass;
 
 /// Longest stretch of upkeep between two turns.
 const SLICE: Duration = Duration::from_micros(100);
@@ -30,6 +32,9 @@ pub struct Upkeep {
     durability: Option<Arc<Durability>>,
     /// When clients have had their share of the time since the last slice of that.
     saving_rest_until: Instant,
+    /// Where strings are compressed.
+    store: Arc<Store>,
+    pass: Pass,
     /// What is to be explained.
     explanations: Arc<Explanations>,
     /// When clients have had their share of the time since the last slice of that.
@@ -39,6 +44,7 @@ pub struct Upkeep {
 impl Upkeep {
     /// Looks after these shards, and calls `each_round` ten times a second.
     pub fn new(
+        store: Arc<Store>,
         shards: Vec<ShardId>,
         each_round: Box<dyn FnMut() + Send>,
         durability: Option<Arc<Durability>>,
@@ -46,6 +52,8 @@ impl Upkeep {
     ) -> Self {
         let now = Instant::now();
         Self {
+            store,
+            pass: Pass::new(shards.clone()),
             shards,
             next: None,
             round_at: now,
@@ -67,6 +75,16 @@ impl Upkeep {
     pub fn save(&mut self, has_clients: bool) -> bool {
         let Some(durability) = &self.durability else { return false };
         durability.has_work() && slice_of(&mut self.saving_rest_until, has_clients, || durability.work())
+    }
+
+    /// Whether strings of the worker's shards are to be compressed or decompressed.
+    pub fn is_compressing(&mut self) -> bool {
+        self.pass.has_work(&self.store)
+    }
+
+    /// One slice of that, as far as its share of the time goes; true when there is more to do at once.
+    pub fn compress(&mut self) -> bool {
+        self.pass.has_work(&self.store) && self.pass.slice(&self.store, SLICE.as_nanos() as u64)
     }
 
     /// One slice of MEMORY EXPLAIN, as [`Upkeep::slice`].

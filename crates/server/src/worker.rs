@@ -177,6 +177,7 @@ impl Worker {
                 () if self.upkeep.is_saving() || self.executor.is_retrying() || !self.held.is_empty() => {
                     WAITING_TURN_MAX
                 }
+                () if self.upkeep.is_compressing() => WAITING_TURN_MAX,
                 () => self.executor.ms_to_next_end().map_or(TURN_MAX, |ms| TURN_MAX.min(Duration::from_millis(ms))),
             };
             match self.poll.poll(&mut events, Some(wait)) {
@@ -225,6 +226,7 @@ impl Worker {
             busy = self.upkeep.slice(&mut self.executor, has_clients);
             busy |= self.upkeep.save(has_clients);
             busy |= self.upkeep.explain(has_clients);
+            busy |= self.upkeep.compress();
             self.executor.end_turn();
             if busy && !has_clients {
                 // Whoever else has to run on this core need not wait for the end of a long burst of upkeep: other workers with

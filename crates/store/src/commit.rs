@@ -98,6 +98,9 @@ impl Store {
         self.log.refresh(&mut scratch.log);
         let mut running = Running(Txn::new(self, held, scratch, at));
         let result = running.0.prepare_to_serve(at.writes).and_then(|()| run(&mut running.0));
+        if running.0.scratch.decoder.keeps() {
+            running.0.keep_hot();
+        }
         if running.0.scratch.serving.has_ready() {
             running.0.serve_waiters();
         }

@@ -17,6 +17,8 @@
 //! data set         for every database with entries, ascending: mix its number, then add every entry's digest
 //! ```
 //!
+//! It is about strings as commands see them: one that is stored compressed is to be decompressed first ([`Decoder::show`]).
+//!
 //! It says whether an entry expires, not when, and nothing about groups of consumers. [`Store::digest`], by which tests
 //! compare stores, adds both.
 
@@ -26,6 +28,7 @@ use base::integer::IntegerText;
 use base::{DbIndex, UnixMs};
 use engine::{Engine, Entry, Type};
 use sha1::{Digest as _, Sha1};
+use types::Decoder;
 use value::hash::{Cell, View};
 use value::stream::{Big as Stream, Id};
 use value::{Progress, list, set, zset};
@@ -162,7 +165,7 @@ impl Store {
     /// The digest of all databases at `now`, with all times: entries and fields whose time has come
     /// do not count. Shards are visited one after the other.
     pub fn digest(&self, now: UnixMs) -> Digest {
-        let mut digest = Digest::default();
+        let (mut digest, mut decoder) = (Digest::default(), Decoder::default());
         for db in (0..self.spaces.count() as u32).map(DbIndex) {
             let Some(space) = self.spaces.get(db) else { continue };
             let (mut entries, mut count) = (Digest::default(), 0);
@@ -172,6 +175,7 @@ impl Store {
                     from = shard
                         .engine
                         .scan(space, bound, &mut |entry| {
+                            let entry = &decoder.show(*entry);
                             if !is_absent(entry, now) {
                                 let mut timed = Digest::of_entry(entry, now);
                                 timed.mix_unseen(entry, now);

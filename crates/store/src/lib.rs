@@ -12,6 +12,7 @@
 
 pub mod checkpoint;
 pub mod commit;
+pub mod compression;
 pub mod digest;
 pub mod evict;
 pub mod gate;
@@ -35,6 +36,7 @@ pub mod watch;
 
 pub use checkpoint::Cut;
 pub use commit::Blocked;
+pub use compression::Compression;
 pub use digest::Digest;
 pub use engine::WriteClass;
 pub use gate::Gate;

@@ -51,6 +51,7 @@ impl Store {
         {
             return Err(ReplayError::Databases { count, needed: highest.saturating_add(1) });
         }
+        // The time by which a transaction knows that it is no client's.
         let at = At { now: UnixMs::MIN, db: DbIndex(0), touch: false, worker: 0, writes: WriteClass::Nothing };
         while self
             .commit(scratch, &LockSet::All, &at, |txn| {
@@ -75,6 +76,10 @@ impl types::apply::Engines for Loading<'_> {
 
     fn engine(&mut self, _key: &Key<'_>) -> &mut ShardEngine {
         self.0
+    }
+
+    fn decompress(&mut self, _key: &Key<'_>) {
+        unreachable!("a checkpoint holds no part of a string")
     }
 }
 

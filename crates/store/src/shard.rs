@@ -4,7 +4,9 @@ use crate::hold::HoldTable;
 use crate::waits::WaitTable;
 use crate::watch::WatchTable;
 use base::{KeyspaceId, UnixMs};
-use engine::{Due, Effect, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, Usage, WalkProgress};
+use engine::{
+    Due, Effect, Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, Usage, Value, WalkProgress,
+};
 use engine_mem::MemEngine;
 
 /// What a shard's lock guards.
@@ -97,8 +99,12 @@ impl Engine for ShardEngine {
         either!(self, it => it.write(key, entry));
     }
 
-    fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) {
-        either!(self, it => it.splice(key, offset, bytes));
+    fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> bool {
+        either!(self, it => it.splice(key, offset, bytes))
+    }
+
+    fn recode(&mut self, key: &Key<'_>, encoding: Encoding, value: Value<'_>) {
+        either!(self, it => it.recode(key, encoding, value));
     }
 
     fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) {

@@ -1,6 +1,7 @@
 //! The store: all shards, the map of databases, and the parts every command shares.
 
 use crate::checkpoint::Walk;
+use crate::compression::Compression;
 use crate::gate::Gate;
 use crate::lock::{Held, ShardLock, WorkerSet};
 use crate::log::{LogSlot, RecordSink};
@@ -64,6 +65,8 @@ pub struct Store {
     pub(crate) arena: MemoryArena,
     wake: Arc<dyn Wake>,
     pub(crate) budget: crate::evict::Budget,
+    /// Which strings are compressed, and how.
+    pub compression: Compression,
     /// Up to where collections are packed.
     pub packed: Arc<Limits>,
     /// Whether upkeep removes expired entries; see [`Store::set_active_expiration`].
@@ -121,6 +124,7 @@ impl Store {
             arena,
             wake: options.wake,
             budget,
+            compression: Compression::default(),
             packed,
             active_expiration: AtomicBool::new(true),
             log: LogSlot::default(),

@@ -1,5 +1,6 @@
 //! A command's view of the store: its shards locked, its time fixed, its effects applied and recorded.
 
+use crate::compression::Coder;
 use crate::hold::HoldTable;
 use crate::lock_set::HeldShards;
 use crate::log::LogView;
@@ -9,10 +10,11 @@ use crate::shard::{Shard, ShardEngine};
 use crate::store::Store;
 use base::{DbIndex, KeyspaceId, Lsn, ShardId, UnixMs};
 use cmdlog::RecordBuilder;
-use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, NotifyClass, ScanStep, Usage, Waiter, WriteClass};
+use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, NotifyClass, ScanStep, Usage, Value, Waiter, WriteClass};
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use types::Decoder;
 use value::Limits;
 
 /// What a worker reuses from command to command.
@@ -36,6 +38,10 @@ pub struct Scratch {
     pub(crate) notices: Vec<Notice>,
     /// See [`Keyspace::take_buffer`].
     buffer: Vec<u8>,
+    /// Reads strings that are stored compressed.
+    pub(crate) decoder: Decoder,
+    /// Compresses what is written.
+    coder: Coder,
     pub(crate) rng: Option<base::Rng>,
     /// The log in force.
     pub(crate) log: LogView,
@@ -54,6 +60,11 @@ impl Scratch {
     #[inline]
     pub fn is_logged(&self) -> bool {
         self.log.sink.is_some()
+    }
+
+    /// How many strings were decompressed since the last call.
+    pub fn take_decompressed(&mut self) -> u64 {
+        self.decoder.take_count()
     }
 
     /// The position after the last command's record; `None` when it changed nothing.
@@ -147,6 +158,7 @@ impl<'s> Txn<'s> {
             HeldShards::One(_, shard) => shard.engine.set_time(at.now),
             HeldShards::Several(_) => tell_time(&mut held, at.now),
         }
+        scratch.decoder.forget();
         let space = store.spaces.get(at.db).unwrap_or_default();
         let holds = scratch.log.holds;
         Self { store, held, scratch, now: at.now, space, touch: at.touch, changed: false, holds, hold: Cell::default() }
@@ -287,6 +299,84 @@ impl<'s> Txn<'s> {
         });
     }
 
+    #[inline]
+    fn apply_as_it_is(&mut self, effect: &Effect<'_>) {
+        self.changed = true;
+        self.scratch.changes += 1;
+        let is_told = self.store.notices.any();
+        let created = if is_told { self.created_by(effect) } else { None };
+        if let Effect::Edit { key, .. } = effect
+            && self.shard(key).engine.expiring_len(key.space) > 0
+        {
+            self.make_way(key);
+        }
+        match effect {
+            Effect::Clear { .. } | Effect::Swap { .. } => self.apply_to_keyspaces(effect),
+            _ => {
+                types::apply::apply(self, effect);
+                self.scratch.decoder.forget();
+                effect.each_key(|key| {
+                    self.shard(key).touch_watchers(effect);
+                    self.make_ready(key);
+                });
+            }
+        }
+        if is_told {
+            self.note_change(effect, created.as_ref());
+        }
+        if self.scratch.log.sink.is_some() {
+            self.record(effect);
+        }
+    }
+
+    /// Applies a [`Effect::Set`] with its string compressed, if that is to be.
+    #[cold]
+    fn compress_and_apply(&mut self, effect: &Effect<'_>) {
+        let mut coder = std::mem::take(&mut self.scratch.coder);
+        match *effect {
+            // What is read back from a log stays as it was recorded.
+            Effect::Set { ref key, value, encoding, expire_at }
+                if !encoding.is_compressed() && !self.is_replaying() =>
+            {
+                let compression = &self.store.compression;
+                match compression.encode(&mut coder, &*self.store.clock, key, value.bytes()) {
+                    Some(stored) => {
+                        compression.figures.compressed_on_write.fetch_add(1, Ordering::Relaxed);
+                        let (value, encoding) = (Value::Bytes(stored), encoding.compressed());
+                        self.apply_as_it_is(&Effect::Set { key: *key, value, encoding, expire_at });
+                    }
+                    None => self.apply_as_it_is(effect),
+                }
+            }
+            _ => self.apply_as_it_is(effect),
+        }
+        self.scratch.coder = coder;
+    }
+
+    /// Whether it is not a client's command that runs.
+    fn is_replaying(&self) -> bool {
+        self.now == UnixMs::MIN
+    }
+
+    /// A string that was decompressed for a command, and that another has used a moment before, is stored as it is from now on,
+    /// unless strings are compressed as they are written.
+    #[cold]
+    pub(crate) fn keep_hot(&mut self) {
+        let settings = self.store.compression.settings();
+        let Some((stamp, space, bytes, string)) = self.scratch.decoder.used() else { return };
+        let key = self.store.key(space, bytes);
+        let engine = &mut self.held.get(self.store.shard_of(&key)).engine;
+        let was_hot = engine.idle_seconds(stamp) < u64::from(settings.idle_seconds);
+        if was_hot
+            && !settings.on_write
+            && let Ok(Some(entry)) = engine.read(&key, false)
+            && entry.is_compressed()
+        {
+            let encoding = entry.encoding.decompressed();
+            engine.recode(&key, encoding, Value::Bytes(string));
+        }
+    }
+
     fn apply_to_keyspaces(&mut self, effect: &Effect<'_>) {
         // Before the change, as long as it can be told which of the watched keys are there.
         self.held.iter_mut().for_each(|shard| shard.touch_watchers(effect));
@@ -312,6 +402,20 @@ impl<'s> Txn<'s> {
     }
 }
 
+/// What was read, decompressed if it is a compressed string. `is_used`: as an access.
+#[inline]
+fn shown<'a>(
+    decoder: &'a mut Decoder,
+    key: &Key<'_>,
+    read: Result<Option<Entry<'a>>, Fetch>,
+    is_used: bool,
+) -> Result<Option<Entry<'a>>, Fetch> {
+    match read {
+        Ok(Some(entry)) if entry.is_compressed() => Ok(Some(decoder.show_and_keep(key, entry, is_used))),
+        read => read,
+    }
+}
+
 #[cold]
 fn tell_time(held: &mut HeldShards<'_>, now: UnixMs) {
     held.iter_mut().for_each(|shard| shard.engine.set_time(now));
@@ -323,6 +427,12 @@ impl types::apply::Engines for Txn<'_> {
     #[inline]
     fn engine(&mut self, key: &Key<'_>) -> &mut ShardEngine {
         &mut self.shard(key).engine
+    }
+
+    #[cold]
+    fn decompress(&mut self, key: &Key<'_>) {
+        let shard = self.store.shard_of(key);
+        self.scratch.decoder.decompress_in_place(&mut self.held.get(shard).engine, key);
     }
 }
 
@@ -372,14 +482,28 @@ impl Keyspace for Txn<'_> {
             }
             Err(Fetch) => {}
         }
-        result
+        shown(&mut self.scratch.decoder, key, result, true)
     }
 
     #[inline]
     fn read_to_edit(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
         self.look_at(key);
+        let (touch, shard) = (self.touch, self.store.shard_of(key));
+        let result = self.held.get(shard).engine.read(key, touch);
+        shown(&mut self.scratch.decoder, key, result, true)
+    }
+
+    fn read_stored(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
+        self.look_at(key);
         let touch = self.touch;
         self.shard(key).engine.read(key, touch)
+    }
+
+    fn peek_value(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
+        self.look_at(key);
+        let shard = self.store.shard_of(key);
+        let result = self.held.get(shard).engine.read(key, false);
+        shown(&mut self.scratch.decoder, key, result, false)
     }
 
     #[inline]
@@ -402,30 +526,9 @@ impl Keyspace for Txn<'_> {
 
     #[inline]
     fn apply(&mut self, effect: &Effect<'_>) {
-        self.changed = true;
-        self.scratch.changes += 1;
-        let is_told = self.store.notices.any();
-        let created = if is_told { self.created_by(effect) } else { None };
-        if let Effect::Edit { key, .. } = effect
-            && self.shard(key).engine.expiring_len(key.space) > 0
-        {
-            self.make_way(key);
-        }
         match effect {
-            Effect::Clear { .. } | Effect::Swap { .. } => self.apply_to_keyspaces(effect),
-            _ => {
-                types::apply::apply(self, effect);
-                effect.each_key(|key| {
-                    self.shard(key).touch_watchers(effect);
-                    self.make_ready(key);
-                });
-            }
-        }
-        if is_told {
-            self.note_change(effect, created.as_ref());
-        }
-        if self.scratch.log.sink.is_some() {
-            self.record(effect);
+            Effect::Set { .. } if self.store.compression.is_on_write() => self.compress_and_apply(effect),
+            _ => self.apply_as_it_is(effect),
         }
     }
 

@@ -11,6 +11,9 @@ pub trait Engines {
 
     /// The engine of the key's shard and keyspace; its shard is locked.
     fn engine(&mut self, key: &Key<'_>) -> &mut Self::Engine;
+
+    /// Has the string under the key, which is compressed, stored as it is: [`Decoder::decompress_in_place`](crate::Decoder).
+    fn decompress(&mut self, key: &Key<'_>);
 }
 
 /// Applies an effect on entries. [`Effect::Clear`] and [`Effect::Swap`] concern whole keyspaces and are the store's.
@@ -28,7 +31,7 @@ pub fn apply<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) {
         }
         Effect::Edit { ref key, kind, changes } => engines.engine(key).edit(key, kind, changes),
         Effect::Copy { ref from, ref to } => duplicate(engines, from, to),
-        Effect::Splice { ref key, offset, bytes } => engines.engine(key).splice(key, offset, bytes),
+        Effect::Splice { ref key, offset, bytes } => splice(engines, key, offset, bytes),
         Effect::Delete { ref key } => {
             engines.engine(key).remove(key);
         }
@@ -42,6 +45,15 @@ pub fn apply<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) {
         }
         Effect::Rename { ref from, ref to } => rename(engines, from, to),
         Effect::Clear { .. } | Effect::Swap { .. } => unreachable!("keyspace effects are applied by the store"),
+    }
+}
+
+/// Writes into a string; one that is compressed is stored decompressed from then on.
+fn splice<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, offset: u64, bytes: &[u8]) {
+    if !engines.engine(key).splice(key, offset, bytes) {
+        engines.decompress(key);
+        let is_spliced = engines.engine(key).splice(key, offset, bytes);
+        assert!(is_spliced, "a string is compressed after it was decompressed");
     }
 }
 

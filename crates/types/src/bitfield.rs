@@ -122,7 +122,7 @@ pub fn run(
     };
     let mut is_changed = prepare(ks, key, len)?;
     for field in fields {
-        let mut window = match ks.peek(key)? {
+        let mut window = match ks.peek_value(key)? {
             Some(entry) => Window::new(string_value(&entry)?.bytes(), field),
             None => Window::new(&[], field),
         };

@@ -3,6 +3,7 @@
 //! Tools read them, so they are those of Valkey for an equal value, although what lies in memory here is something else:
 //! every string is its bytes.
 
+use crate::decoder::string_len;
 use base::integer::parse_integer;
 use engine::{Encoding, Entry, Type};
 
@@ -34,7 +35,7 @@ pub(crate) fn leaves_raw(entry: &Entry<'_>, key: &[u8]) -> bool {
 /// Whether this string is named raw when it takes the place of one that expires, and otherwise not: Valkey makes the new
 /// entry with room for the old one's expiration before it decides how to keep the value.
 pub(crate) fn depends_on_old(key: &[u8], value: &[u8]) -> bool {
-    let bytes = embedded_bytes(key, value);
+    let bytes = embedded_bytes(key, value.len());
     bytes <= EMBEDDED_BYTES_MAX && bytes.saturating_add(EXPIRATION_BYTES) > EMBEDDED_BYTES_MAX
 }
 
@@ -54,20 +55,21 @@ fn collection_name(kind: Type, encoding: Encoding) -> &'static str {
 }
 
 fn string_name(entry: &Entry<'_>) -> &'static str {
-    if entry.encoding == Encoding::EDITED {
+    let encoding = entry.encoding.decompressed();
+    if encoding == Encoding::EDITED {
         return "raw";
     }
-    let value = entry.value.bytes();
-    if entry.encoding != Encoding::DECIMAL && parse_integer(value).is_some() {
+    // What reads as an integer is never compressed.
+    if encoding != Encoding::DECIMAL && !entry.is_compressed() && parse_integer(entry.value.bytes()).is_some() {
         return "int";
     }
-    if embedded_bytes(entry.key, value) <= EMBEDDED_BYTES_MAX { "embstr" } else { "raw" }
+    if embedded_bytes(entry.key, string_len(entry)) <= EMBEDDED_BYTES_MAX { "embstr" } else { "raw" }
 }
 
 /// What a string and its key take in one allocation.
-fn embedded_bytes(key: &[u8], value: &[u8]) -> usize {
+fn embedded_bytes(key: &[u8], value_len: usize) -> usize {
     let long_key = if key.len() < LONG_KEY_BYTES_MIN { 0 } else { LONG_KEY_HEADER_BYTES };
-    let lengths = [key.len(), value.len(), long_key];
+    let lengths = [key.len(), value_len, long_key];
     lengths.iter().fold(EMBEDDED_HEADER_BYTES, |sum, len| sum.saturating_add(*len))
 }
 

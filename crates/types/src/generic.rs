@@ -1,7 +1,8 @@
 //! Operations on keys of any type: delete, expire, rename, copy, move.
 
+use crate::decoder::string_len;
 use crate::kept::Kept;
-use crate::{TypeError, encoding};
+use crate::{TypeError, encoding, string};
 use base::{KeyspaceId, UnixMs};
 use engine::{Effect, Encoding, Key, Keyspace, NotifyClass, Type};
 
@@ -62,7 +63,9 @@ pub fn touch<'a>(ks: &mut dyn Keyspace, keys: impl Iterator<Item = &'a [u8]>) ->
     let mut found = 0u64;
     for key in keys {
         let key = ks.key(key);
-        found = found.saturating_add(u64::from(ks.read(&key)?.is_some()));
+        let is_there = ks.read_stored(&key)?.is_some();
+        string::count_read(ks, &key, is_there);
+        found = found.saturating_add(u64::from(is_there));
     }
     Ok(found)
 }
@@ -196,7 +199,7 @@ pub enum Moved {
 pub fn rename(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfTaken) -> Result<Moved, TypeError> {
     let Some(entry) = ks.peek(from)? else { return Ok(Moved::Absent) };
     let leaves_raw = entry.kind == Type::String && encoding::leaves_raw(&entry, to.bytes);
-    let len = entry.value.len() as u64;
+    let len = string_len(&entry) as u64;
     let taken = ks.peek(to)?.is_some();
     if taken && if_taken == IfTaken::Leave {
         return Ok(Moved::Taken);
@@ -231,9 +234,13 @@ fn duplicate(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfTa
     if from.space == to.space && from.bytes == to.bytes {
         return Err(TypeError::SameKey);
     }
-    let Some(entry) = ks.read_to_edit(from)? else { return Ok(Moved::Absent) };
+    let Some(entry) = ks.read_stored(from)? else { return Ok(Moved::Absent) };
     let (is_string, expire_at) = (entry.kind == Type::String, entry.expire_at);
-    let encoding = if is_string && encoding::leaves_raw(&entry, to.bytes) { Encoding::EDITED } else { entry.encoding };
+    let encoding = match is_string && encoding::leaves_raw(&entry, to.bytes) {
+        true if entry.is_compressed() => Encoding::EDITED.compressed(),
+        true => Encoding::EDITED,
+        false => entry.encoding,
+    };
     let value = if is_string { Kept::new(entry.value) } else { Kept::empty() };
     let taken = ks.peek(to)?.is_some();
     if taken && if_taken == IfTaken::Leave {

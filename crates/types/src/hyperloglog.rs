@@ -126,7 +126,7 @@ pub fn merge<'a>(
 ) -> Result<(), TypeError> {
     let mut registers = [0; REGISTER_COUNT];
     let any_dense = merge_all(ks, std::iter::once(to.bytes).chain(sources), &mut registers)?;
-    let Some(entry) = ks.peek(to)? else {
+    let Some(entry) = ks.peek_value(to)? else {
         let mut new = HyperLogLog::empty(sparse_bytes_max);
         new.raise_to(&registers, any_dense)?;
         create(ks, to, new);

@@ -14,6 +14,7 @@ pub mod bitmap;
 mod bits;
 pub mod collection;
 pub mod counter;
+pub mod decoder;
 pub mod encoding;
 pub mod error;
 pub mod extended;
@@ -34,5 +35,6 @@ pub mod string;
 pub mod walk;
 pub mod zset;
 
+pub use decoder::Decoder;
 pub use error::TypeError;
 pub use kept::Kept;

@@ -1,5 +1,6 @@
 //! Strings as wholes: get, set, one or several at a time.
 
+use crate::decoder::string_len;
 use crate::{TypeError, encoding};
 use base::UnixMs;
 use engine::{Effect, Encoding, Entry, Key, Keyspace, NotifyClass, Type, Value};
@@ -77,7 +78,7 @@ pub fn set(
     let mut old_expire_at = None;
     let looks = condition != Condition::Always || expiration == Expiration::Keep;
     if looks || encoding::depends_on_old(key.bytes, value.bytes()) {
-        let old = ks.peek(key)?;
+        let old = condition.look(ks, key)?;
         if !condition.holds(old.as_ref())? {
             return Ok(SetOutcome::NotStored);
         }
@@ -88,6 +89,11 @@ pub fn set(
 }
 
 impl Condition<'_> {
+    /// What is stored, as far as the condition is about it.
+    fn look<'k>(self, ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Option<Entry<'k>>, TypeError> {
+        Ok(if matches!(self, Self::IfEqual(_)) { ks.peek_value(key)? } else { ks.peek(key)? })
+    }
+
     /// Whether it holds for what is stored.
     fn holds(self, old: Option<&Entry<'_>>) -> Result<bool, TypeError> {
         Ok(match (self, old) {
@@ -150,7 +156,7 @@ pub fn set_all<'a>(
     if looks {
         for (key, _) in pairs.clone() {
             let key = ks.key(key);
-            let old = ks.peek(&key)?;
+            let old = condition.look(ks, &key)?;
             if !condition.holds(old.as_ref())? {
                 return Ok(SetOutcome::NotStored);
             }
@@ -191,7 +197,7 @@ fn store_expired<'a>(ks: &mut dyn Keyspace, keys: impl Iterator<Item = &'a [u8]>
 /// # Errors
 /// [`TypeError::WrongType`], [`TypeError::Fetch`].
 pub fn delete_if_equal(ks: &mut dyn Keyspace, key: &Key<'_>, expected: &[u8]) -> Result<bool, TypeError> {
-    let equal = Condition::IfEqual(expected).holds(ks.peek(key)?.as_ref())?;
+    let equal = Condition::IfEqual(expected).holds(ks.peek_value(key)?.as_ref())?;
     if equal {
         ks.apply(&Effect::Delete { key: *key });
         ks.notify(NotifyClass::GENERIC, "del", key);
@@ -204,5 +210,16 @@ pub fn delete_if_equal(ks: &mut dyn Keyspace, key: &Key<'_>, expected: &[u8]) ->
 /// # Errors
 /// [`TypeError::WrongType`], [`TypeError::Fetch`].
 pub fn len(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<usize, TypeError> {
-    Ok(get(ks, key)?.map_or(0, Value::len))
+    let entry = ks.read_stored(key)?;
+    let len = entry.as_ref().map(|entry| string_value(entry).map(|_| string_len(entry))).transpose()?;
+    count_read(ks, key, len.is_some());
+    Ok(len.unwrap_or(0))
+}
+
+/// Counts a [`Keyspace::read_stored`] as [`Keyspace::read`] counts.
+pub(crate) fn count_read(ks: &mut dyn Keyspace, key: &Key<'_>, found: bool) {
+    ks.count_peek(found);
+    if !found {
+        ks.notify(NotifyClass::MISS, "keymiss", key);
+    }
 }

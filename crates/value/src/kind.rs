@@ -66,4 +66,26 @@ impl Encoding {
     pub const PACKED: Self = Self(0);
     /// A collection that is a tree: a [`crate::Big`]. No string has it.
     pub const BIG: Self = Self(7);
+
+    /// The encoding of a string of this one that is stored compressed: what is stored is no longer the string, but the form
+    /// that docs/formats/stored-value.md describes.
+    pub const fn compressed(self) -> Self {
+        Self(self.0 | COMPRESSED)
+    }
+
+    /// The encoding of a string once it is decompressed.
+    pub const fn decompressed(self) -> Self {
+        Self(self.0 & !COMPRESSED)
+    }
+
+    /// Whether a string of this encoding is stored compressed. Says nothing about collections.
+    #[inline]
+    pub const fn is_compressed(self) -> bool {
+        self.0 & COMPRESSED != 0
+    }
 }
+
+/// Set in the encodings of strings that are stored compressed, and in [`Encoding::BIG`], so that those who handle values that
+/// are just bytes find out all others by one test.
+const COMPRESSED: u8 = 4;
+const _: () = assert!(Encoding::BIG.is_compressed());

@@ -50,6 +50,7 @@ static SECTIONS: &[Section] = &[
     section("server", "Server", sections::server),
     section("clients", "Clients", sections::clients),
     section("memory", "Memory", sections::memory),
+    section("compression", "Compression", sections::compression),
     section("persistence", "Persistence", sections::persistence),
     section("stats", "Stats", sections::stats),
     section("replication", "Replication", sections::replication),

@@ -13,6 +13,7 @@ use command::pause::Pause;
 use durability::Durability;
 use push::{Kind, PubSub, Tracking};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use store::Store;
 
 /// How often a second figures are sampled: what is left of a periodic tick.
@@ -54,6 +55,28 @@ pub(super) fn server(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "io_threads_active", 0);
     line(text, "workers", ctx.host.part::<Arc<Figures>>().workers().len());
     line(text, "shards", ctx.host.part::<Arc<Store>>().shard_ids().len());
+}
+
+pub(super) fn compression(ctx: &mut Ctx<'_>, text: &mut String) {
+    let store = ctx.host.part::<Arc<Store>>();
+    let (policy, settings) = (&store.compression, store.compression.settings());
+    let (now, figures) = (store.memory.compressed(), &policy.figures);
+    let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+    line(text, "compression", settings.codec.name());
+    line(text, "compression_values", now.values);
+    line(text, "compression_stored_bytes", now.stored_bytes);
+    line(text, "compression_logical_bytes", now.logical_bytes);
+    line(text, "compression_compressed_by_writes", read(&figures.compressed_on_write));
+    line(text, "compression_compressed_in_background", read(&figures.compressed_by_pass));
+    line(text, "compression_decompressed_in_background", read(&figures.decompressed_by_pass));
+    line(text, "compression_decompressed_for_commands", read(&figures.decompressed));
+    line(text, "compression_in_vain", read(&figures.in_vain));
+    line(text, "compression_skipped", read(&figures.skipped));
+    line(text, "compression_classes_skipped", policy.resting_classes(store.clock.monotonic_ns()));
+    line(text, "compression_cpu_usec", read(&figures.compressing_ns) / 1000);
+    line(text, "compression_background_usec", read(&figures.passing_ns) / 1000);
+    line(text, "compression_shards_to_visit", read(&figures.shards_left));
+    line(text, "compression_rounds", read(&figures.passes));
 }
 
 pub(super) fn clients(ctx: &mut Ctx<'_>, text: &mut String) {

@@ -23,8 +23,8 @@ const SEPARATORS: [u8; 5] = *b":/|.#";
 /// Longest first part; a key with a longer one belongs to the class of keys without a separator.
 const PREFIX_LEN_MAX: usize = 64;
 
-/// The first part of a key with its separator, or nothing.
-fn prefix(key: &[u8]) -> &[u8] {
+/// The first part of a key with its separator, or nothing: what makes its class within a keyspace.
+pub fn key_prefix(key: &[u8]) -> &[u8] {
     let end = key.iter().take(PREFIX_LEN_MAX).position(|byte| SEPARATORS.contains(byte));
     end.and_then(|end| key.get(..=end)).unwrap_or_default()
 }
@@ -43,7 +43,7 @@ impl ClassTable {
     }
 
     pub(super) fn class(&mut self, keyspace: KeyspaceId, key: &[u8]) -> ClassId {
-        self.class_of_prefix(keyspace, prefix(key))
+        self.class_of_prefix(keyspace, key_prefix(key))
     }
 
     pub(super) fn class_of_prefix(&mut self, keyspace: KeyspaceId, prefix: &[u8]) -> ClassId {
@@ -85,7 +85,7 @@ impl ClassTable {
 /// Keyspace and prefix of a class that [`ClassTable::name`] wrote.
 pub(super) fn parse_name(mut name: &[u8]) -> Option<(KeyspaceId, &[u8])> {
     let keyspace = u32::try_from(varint::take(&mut name)?).ok()?;
-    (prefix(name) == name).then_some((KeyspaceId(keyspace), name))
+    (key_prefix(name) == name).then_some((KeyspaceId(keyspace), name))
 }
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
             (&long, b""),
         ];
         for (key, expected) in cases {
-            assert_eq!(prefix(key), expected);
+            assert_eq!(key_prefix(key), expected);
         }
     }
 

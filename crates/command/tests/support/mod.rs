@@ -236,6 +236,10 @@ impl types::apply::Engines for One<'_> {
     fn engine(&mut self, _key: &Key<'_>) -> &mut ModelEngine {
         self.0
     }
+
+    fn decompress(&mut self, key: &Key<'_>) {
+        types::Decoder::default().decompress_in_place(self.0, key);
+    }
 }
 
 impl Keyspace for Keyspaces {

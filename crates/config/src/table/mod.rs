@@ -5,6 +5,7 @@
 
 mod clients;
 mod clustering;
+mod compression;
 mod encodings;
 mod logging;
 mod memory;
@@ -26,6 +27,7 @@ pub static TABLE: &[Section] = &[
     Section { title: "Security", rows: security::SECURITY },
     Section { title: "Clients and limits", rows: clients::CLIENTS },
     Section { title: "Memory", rows: memory::MEMORY },
+    Section { title: "Compression", rows: compression::COMPRESSION },
     Section { title: "Expiration and freeing", rows: memory::FREEING },
     Section { title: "Encodings", rows: encodings::ENCODINGS },
     Section { title: "Log", rows: logging::LOG },

@@ -1,0 +1,54 @@
+//! Strings kept compressed.
+
+use crate::directive::Directive;
+use crate::field::{choice, integer, size};
+
+const INT_MAX: i64 = i32::MAX as i64;
+
+pub(super) static COMPRESSION: &[Directive] = &[
+    Directive::supported(
+        "compression",
+        choice!(compression: CompressionCodec),
+        "off",
+        "",
+        "How strings are kept compressed in memory, in the command log and in checkpoints. `lzf` is that of Redis' files, `lz4` \
+         the fastest to read, `zstd` the shortest. Keys, collections, and strings that do not get shorter stay as they are. A \
+         change is in force for writes at once; what is stored already follows in the background.",
+    ),
+    Directive::supported(
+        "compression-level",
+        integer!(compression_level: -7, 19),
+        "1",
+        "",
+        "How hard `zstd` tries: a higher level takes longer to write and is read as fast.",
+    ),
+    Directive::supported(
+        "compression-min-bytes",
+        size!(compression_bytes_min: 0, u64::MAX),
+        "0",
+        "bytes",
+        "Shorter strings stay as they are. 0 leaves it to the codec: 5 for `lzf`, 32 for `lz4`, 64 for `zstd`.",
+    ),
+    Directive::supported(
+        "compression-when",
+        choice!(compression_when: CompressionTime),
+        "idle",
+        "",
+        "`write` compresses strings as they are written, whatever their length. `idle` compresses those of up to 32 KiB that \
+         nobody has used for a while, in the background, and keeps one that is used again, twice within that time, as it is.",
+    ),
+    Directive::supported(
+        "compression-idle-time",
+        integer!(compression_idle_seconds: 0, INT_MAX),
+        "60",
+        "seconds",
+        "After so long without access a string counts as cold.",
+    ),
+    Directive::supported(
+        "compression-cpu-percent",
+        integer!(compression_cpu_percent: 1, 100),
+        "20",
+        "percent",
+        "How much of each worker's time compressing in the background may take, in slices of a tenth of a millisecond.",
+    ),
+];

@@ -1,0 +1,285 @@
+//! A pass over the shards of one worker: brings strings into the form that is configured.
+//!
+//! ```text
+//! begin -> gather: one stretch of a shard, under its lock: keys of strings that may have to change
+//!            |  ^
+//!            v  '--- no keys left
+//!          handle: one key: copy its value out, compress it without the lock, put it back if it is still the same
+//! ```
+//!
+//! The first pass after a change of the settings looks at all strings. Later ones look at those that have gone cold since the
+//! pass before began, so that what does not get shorter is not tried again and again; once in an hour one looks at all.
+
+use super::{Codec, Coder, Settings, add};
+use crate::store::Store;
+use base::{KeyspaceId, ShardId};
+use codec::stored::Stored;
+use engine::{Engine, Entry, Value};
+use std::sync::atomic::Ordering;
+use types::Decoder;
+
+/// Longer strings are compressed by writes alone: a worker would be kept for longer than a slice.
+const LEN_MAX: usize = 32 << 10;
+
+/// Keys of one stretch, at most; those beyond are left to the next pass.
+const CANDIDATES_MAX: usize = 4096;
+
+/// Time between the beginnings of two passes, at least.
+const PERIOD_NS: u64 = 1_000_000_000;
+
+/// Time between the beginnings of two passes that look at all strings.
+const FULL_PERIOD_NS: u64 = 3600 * 1_000_000_000;
+
+/// Time a worker may make up for at most, having had other things to do.
+const CREDIT_NS_MAX: i64 = 10_000_000;
+
+/// The pass of one worker.
+pub struct Pass {
+    shards: Vec<ShardId>,
+    place: Option<Place>,
+    candidates: Vec<Candidate>,
+    coder: Coder,
+    decoder: Decoder,
+    /// The value being handled.
+    value: Vec<u8>,
+    /// The settings that the last pass followed, by their number.
+    generation: Option<u32>,
+    /// When the last pass began, and the last one that looked at all strings.
+    begun_ns: u64,
+    full_begun_ns: u64,
+    /// When the next one begins, unless the settings change; never where there is nothing to do.
+    due_ns: u64,
+    credit: Credit,
+}
+
+/// How far a pass has come.
+struct Place {
+    settings: Settings,
+    /// Index of the shard.
+    shard: usize,
+    space: KeyspaceId,
+    /// Hash bound of the next stretch.
+    from: u64,
+    /// The shard has no further stretch.
+    is_at_end: bool,
+    /// Strings idle for longer were looked at by the pass before.
+    idle_seconds_max: u64,
+}
+
+/// A string that may have to change.
+struct Candidate {
+    space: KeyspaceId,
+    key: Box<[u8]>,
+    stamp: u32,
+    is_compressed: bool,
+}
+
+/// The time that a worker may spend on passes.
+#[derive(Default)]
+struct Credit {
+    ns: i64,
+    at_ns: u64,
+}
+
+impl Credit {
+    /// Adds the share of the time since the last call.
+    fn grow(&mut self, now_ns: u64, percent: u32) {
+        let passed = i64::try_from(now_ns.saturating_sub(self.at_ns)).unwrap_or(i64::MAX) / 100;
+        self.at_ns = now_ns;
+        self.ns = self.ns.saturating_add(passed.saturating_mul(i64::from(percent))).min(CREDIT_NS_MAX);
+    }
+}
+
+impl Pass {
+    /// Goes over these shards, when there is reason to.
+    pub fn new(shards: Vec<ShardId>) -> Self {
+        Self {
+            shards,
+            place: None,
+            candidates: Vec::new(),
+            coder: Coder::default(),
+            decoder: Decoder::default(),
+            value: Vec::new(),
+            generation: None,
+            begun_ns: 0,
+            full_begun_ns: 0,
+            due_ns: u64::MAX,
+            credit: Credit::default(),
+        }
+    }
+
+    /// Whether there is something to do, now or as soon as there is time for it. Begins a pass when one is due.
+    pub fn has_work(&mut self, store: &Store) -> bool {
+        if store.gate.is_loading() {
+            return false;
+        }
+        let generation = store.compression.generation.load(Ordering::Relaxed);
+        if self.place.is_some() && self.generation == Some(generation) {
+            return true;
+        }
+        let is_new = self.generation != Some(generation);
+        if is_new || self.due_ns != u64::MAX && self.due_ns <= store.clock.monotonic_ns() {
+            self.begin(store, generation, is_new);
+        }
+        self.place.is_some()
+    }
+
+    fn begin(&mut self, store: &Store, generation: u32, is_new: bool) {
+        let (now_ns, settings) = (store.clock.monotonic_ns(), store.compression.settings());
+        self.end(store);
+        let since_ns = now_ns.saturating_sub(self.begun_ns);
+        self.generation = Some(generation);
+        self.begun_ns = now_ns;
+        if settings.codec == Codec::Off && store.memory.compressed().values == 0 {
+            self.due_ns = u64::MAX;
+            return;
+        }
+        self.due_ns = now_ns + PERIOD_NS.max(u64::from(settings.idle_seconds) * 1_000_000_000 / 4);
+        let is_full = is_new || now_ns.saturating_sub(self.full_begun_ns) >= FULL_PERIOD_NS;
+        let idle_seconds_max = match is_full {
+            true => u64::MAX,
+            false => u64::from(settings.idle_seconds) + since_ns / 1_000_000_000 + 2,
+        };
+        if is_full {
+            self.full_begun_ns = now_ns;
+        }
+        add(&store.compression.figures.shards_left, self.shards.len() as u64);
+        // The first slice may begin at once.
+        self.credit = Credit { ns: 1, at_ns: now_ns };
+        self.place =
+            Some(Place { settings, shard: 0, space: KeyspaceId(0), from: 0, is_at_end: false, idle_seconds_max });
+    }
+
+    /// Leaves the pass, at its end or before.
+    fn end(&mut self, store: &Store) {
+        self.candidates.clear();
+        if let Some(place) = self.place.take() {
+            let left = self.shards.len().saturating_sub(place.shard) as u64;
+            store.compression.figures.shards_left.fetch_sub(left, Ordering::Relaxed);
+        }
+    }
+
+    /// Works for about `slice_ns`, if the worker has time for it; true when there is more to do and time for it.
+    pub fn slice(&mut self, store: &Store, slice_ns: u64) -> bool {
+        let Some(place) = &self.place else { return false };
+        let begun_ns = store.clock.monotonic_ns();
+        self.credit.grow(begun_ns, place.settings.cpu_percent);
+        if self.credit.ns <= 0 {
+            return false;
+        }
+        let mut spent_ns = 0;
+        while spent_ns < slice_ns && self.step(store) {
+            spent_ns = store.clock.monotonic_ns().saturating_sub(begun_ns);
+        }
+        spent_ns = store.clock.monotonic_ns().saturating_sub(begun_ns);
+        add(&store.compression.figures.passing_ns, spent_ns);
+        self.credit.ns = self.credit.ns.saturating_sub(i64::try_from(spent_ns).unwrap_or(i64::MAX));
+        self.place.is_some() && self.credit.ns > 0
+    }
+
+    /// One stretch gathered, or one string handled; false when there is no more, or the shard is taken.
+    fn step(&mut self, store: &Store) -> bool {
+        let Some(place) = &self.place else { return false };
+        let Some(shard) = self.shards.get(place.shard).copied() else {
+            self.end(store);
+            add(&store.compression.figures.passes, 1);
+            return false;
+        };
+        match self.candidates.pop() {
+            Some(candidate) => self.handle(store, shard, &candidate),
+            None if place.is_at_end => self.leave_shard(store),
+            None => self.gather(store, shard),
+        }
+    }
+
+    /// Notes which strings of the next stretch may have to change.
+    fn gather(&mut self, store: &Store, shard: ShardId) -> bool {
+        let Some(place) = &mut self.place else { return false };
+        let Some(mut held) = store.shard(shard).lock.spin_lock() else { return false };
+        let now = store.clock.now_ms();
+        held.engine.set_time(now);
+        let (settings, space, candidates) = (place.settings, place.space, &mut self.candidates);
+        let step = held.engine.scan(space, place.from, &mut |entry| {
+            if may_change(&settings, entry) && !entry.is_expired(now) && candidates.len() < CANDIDATES_MAX {
+                let is_compressed = entry.is_compressed();
+                candidates.push(Candidate { space, key: entry.key.into(), stamp: entry.stamp, is_compressed });
+            }
+        });
+        let idle = if settings.on_write { 0 } else { u64::from(settings.idle_seconds) };
+        candidates.retain(|candidate| {
+            let idle_seconds = held.engine.idle_seconds(candidate.stamp);
+            candidate.is_compressed || (idle..=place.idle_seconds_max).contains(&idle_seconds)
+        });
+        store.unlock_one(held);
+        match step.next {
+            Some(next) => place.from = next,
+            None => {
+                (place.from, place.space) = (0, KeyspaceId(place.space.0 + 1));
+                if place.space.0 as usize >= store.spaces.count() {
+                    (place.space, place.is_at_end) = (KeyspaceId(0), true);
+                }
+            }
+        }
+        true
+    }
+
+    /// Goes on with the next shard.
+    fn leave_shard(&mut self, store: &Store) -> bool {
+        if let Some(place) = &mut self.place {
+            (place.shard, place.is_at_end) = (place.shard + 1, false);
+            store.compression.figures.shards_left.fetch_sub(1, Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// Brings one string into the form that is configured, if it is still one that needs it.
+    fn handle(&mut self, store: &Store, shard: ShardId, candidate: &Candidate) -> bool {
+        let Some(place) = &self.place else { return false };
+        let settings = place.settings;
+        let key = store.key(candidate.space, &candidate.key);
+        let Some(mut held) = store.shard(shard).lock.spin_lock() else { return true };
+        let entry = held.engine.read(&key, false).ok().flatten();
+        let Some(entry) = entry.filter(|entry| may_change(&settings, entry)) else {
+            store.unlock_one(held);
+            return true;
+        };
+        let (before, was_compressed) = (entry.encoding, entry.is_compressed());
+        self.value.clear();
+        self.value.extend_from_slice(entry.value.bytes());
+        store.unlock_one(held);
+        let shown = self.decoder.show(Entry {
+            key: key.bytes,
+            kind: engine::Type::String,
+            encoding: before,
+            value: Value::Bytes(&self.value),
+            expire_at: None,
+            stamp: 0,
+        });
+        let compression = &store.compression;
+        let stored = compression.encode(&mut self.coder, &*store.clock, &key, shown.value.bytes());
+        let (encoding, value) = match stored {
+            Some(stored) => (shown.encoding.compressed(), stored),
+            None if was_compressed => (shown.encoding, shown.value.bytes()),
+            None => return true,
+        };
+        let Some(mut held) = store.shard(shard).lock.spin_lock() else { return true };
+        let is_same = |entry: &Entry<'_>| entry.encoding == before && entry.value.bytes() == self.value;
+        let is_still = matches!(held.engine.read(&key, false), Ok(Some(entry)) if is_same(&entry));
+        if is_still {
+            held.engine.recode(&key, encoding, Value::Bytes(value));
+            let figures = &compression.figures;
+            add(if encoding.is_compressed() { &figures.compressed_by_pass } else { &figures.decompressed_by_pass }, 1);
+        }
+        store.unlock_one(held);
+        true
+    }
+}
+
+/// Whether an entry has another form than it should have, as far as it tells itself.
+fn may_change(settings: &Settings, entry: &Entry<'_>) -> bool {
+    if entry.is_compressed() {
+        return Stored::parse(entry.value.bytes()).is_ok_and(|stored| stored.form.codec() != settings.codec.name());
+    }
+    let len = entry.value.len();
+    entry.kind == engine::Type::String && len <= LEN_MAX && settings.takes_len(len)
+}
