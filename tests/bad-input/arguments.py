@@ -7,7 +7,7 @@ EDGES = [0, 1, -1, 2, -2, 127, 255, 65535, (1 << 31) - 1, 1 << 31, -(1 << 31), -
          (1 << 63) - 1, -(1 << 63), -(1 << 63) + 1, 1 << 63, (1 << 64) - 1, 1 << 64, 10**30, -(10**30), "", " 1", "1 ", "+1", "01", "1.0",
          "1e3", "nan", "inf", "-inf", "-0", "0x10", "1" * 400, "9" * 20, b"\x001", 8 * (1 << 20), 8 * (1 << 20) - 1, (1 << 20), (1 << 20) - 1]
 
-# `#` stands for a number. A command that has a numeric argument and is not here fails the first check below.
+# `#` stands for a number, `@` for what DUMP gave. A command that has a numeric argument and is not here fails the first check below.
 CALLS = [
     "APPEND k x", "BITCOUNT k # # BYTE", "BITCOUNT k # # BIT", "BITFIELD k GET u8 #", "BITFIELD k SET i64 # #", "BITFIELD k INCRBY u63 # #",
     "BITFIELD k OVERFLOW SAT INCRBY i8 # #", "BITFIELD_RO k GET i64 #", "BITPOS k 1 # #", "BITPOS k # 0 -1", "BITPOS k 0 # # BIT",
@@ -19,6 +19,7 @@ CALLS = [
     "SETBIT k 1 #", "SETEX k # v", "SETRANGE k # v", "SLOWLOG GET #", "SUBSTR k # #", "SWAPDB # #", "WAIT # #", "WAITAOF # # #",
     "BACKUP HOLD #", "CLIENT TRACKING OFF REDIRECT #", "HOTKEYS COUNT #", "MEMORY EXPLAIN DEPTH #", "SORT k LIMIT # #", "SORT_RO k LIMIT # #",
     "DELIFEQ k #", "CONFIG SET maxmemory-samples #", "CONFIG SET slowlog-max-len #", "CONFIG SET hz #", "RANDOMKEY",
+    "RESTORE k # @ REPLACE", "RESTORE k 0 @ REPLACE IDLETIME #", "RESTORE k # @ REPLACE ABSTTL FREQ #",
 ]
 
 # Of the edges that are a time to wait, those that a test has.
@@ -35,6 +36,7 @@ def edges(suite):
     server = suite.server
     with Connection(server) as connection:
         connection.call("SET", "n", 5)
+        payload = connection.call("DUMP", "n")
         for call in CALLS:
             for edge in EDGES:
                 if call == "CLIENT PAUSE #" and isinstance(edge, int) and edge > 0:
@@ -43,7 +45,7 @@ def edges(suite):
                 if call.startswith("WAIT") and isinstance(edge, int) and edge > WAIT_MS_MAX:
                     # Waits for replicas that are not there for so long, as it should.
                     continue
-                words = [edge if word == "#" else word for word in call.split(" ")]
+                words = [{"#": edge, "@": payload}.get(word, word) for word in call.split(" ")]
                 prepare = request("SET", "k", "value") + request("SET", "k2", "value2") + request("SET", "n", 5)
                 connection.send(prepare + request(*words) + request("ECHO", "after"))
                 answers = [answer(connection) for _ in range(5)]
