@@ -56,7 +56,7 @@ pub(super) fn run(harness: &mut Harness<'_>) -> Result<Vec<Section>> {
     let (growth, flatness) = growth_sections(harness, &specs)?;
     let shrink = shrink_section(harness, &specs)?;
     let collections = collections_memory::run(harness, &specs)?;
-    Ok(vec![overhead, ttl, growth, flatness, shrink, collections])
+    Ok([vec![overhead, ttl, growth, flatness, shrink], collections].concat())
 }
 
 fn overhead_sections(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<(Section, Section)> {
