@@ -205,6 +205,7 @@ fn tame(rng: &mut Rng, words: &mut Vec<Vec<u8>>) {
         _ => None,
     };
     let allocates = matches!(&name[..], b"SETRANGE" | b"SETBIT" | b"BITFIELD");
+    let draws = matches!(&name[..], b"HRANDFIELD" | b"SRANDMEMBER" | b"ZRANDMEMBER");
     let fails = words.iter().any(|word| word.eq_ignore_ascii_case(b"FAIL"));
     if name == b"BITFIELD" && fails && !words.ends_with(&step_that_succeeds()) {
         words.extend(step_that_succeeds());
@@ -268,6 +269,9 @@ fn tame(rng: &mut Rng, words: &mut Vec<Vec<u8>>) {
         if allocates && allocating(&words[i]) {
             words[i] = b"100".to_vec();
         }
+        if draws && drawing_for_long(&words[i]) {
+            words[i] = b"-20".to_vec();
+        }
     }
 }
 
@@ -297,6 +301,15 @@ fn allocating(argument: &[u8]) -> bool {
         let field_limit = if argument.starts_with(b"#") { number.saturating_mul(64) } else { number };
         field_limit > OFFSET_HARMLESS_MAX && number < OFFSET_REFUSED
     })
+}
+
+/// Elements drawn with repetition at most: Valkey draws as many as it is asked for before it looks at anything else.
+const DRAWN_MAX: i64 = 1000;
+
+/// Whether it is a count of so many elements drawn with repetition; the least integer is refused.
+fn drawing_for_long(argument: &[u8]) -> bool {
+    let number = std::str::from_utf8(argument).ok().and_then(|text| text.parse::<i64>().ok());
+    number.is_some_and(|number| number < -DRAWN_MAX && number != i64::MIN)
 }
 
 #[cfg(test)]
@@ -332,6 +345,9 @@ mod tests {
             }
             if name == b"SETBIT" {
                 assert!(words.iter().all(|word| !allocating(word)), "{words:?}");
+            }
+            if name == b"HRANDFIELD" {
+                assert!(words.iter().all(|word| !drawing_for_long(word)), "{words:?}");
             }
         }
     }
