@@ -7,13 +7,12 @@ use codec::stored::Stored;
 use codec::{Reader, Workspace};
 use engine::{Engine, Entry, Key, Type, Value};
 
-/// Memory for a decompressed string that is kept from command to command.
+/// Memory for a decompressed string, and for its key, that is kept from command to command.
 const BYTES_KEPT_MAX: usize = 1 << 20;
 
-/// Whose string was decompressed.
+/// Whose string was decompressed: that of the decoder's key.
 struct Of {
     space: base::KeyspaceId,
-    key: Vec<u8>,
     /// The access stamp it had before a command used it; `None` when none did.
     used: Option<u32>,
 }
@@ -27,6 +26,8 @@ pub struct Decoder {
     bytes: Vec<u8>,
     /// Whose it is.
     of: Option<Of>,
+    /// The key it is under; kept for its memory when it is nobody's.
+    key: Vec<u8>,
     /// Strings decompressed.
     count: u64,
 }
@@ -80,7 +81,7 @@ impl Decoder {
 
     /// The string that is kept, if a command has used it: the stamp it had before that, where it is, and what it is.
     pub fn used(&self) -> Option<(u32, base::KeyspaceId, &[u8], &[u8])> {
-        self.of.as_ref().and_then(|of| Some((of.used?, of.space, &*of.key, &*self.bytes)))
+        self.of.as_ref().and_then(|of| Some((of.used?, of.space, &*self.key, &*self.bytes)))
     }
 
     /// What is stored has changed, or may have: called before a command looks at anything, and after each change.
@@ -94,17 +95,15 @@ impl Decoder {
         std::mem::take(&mut self.count)
     }
 
-    /// Reads values of dictionaries by this reader from now on.
-    pub fn set_reader(&mut self, reader: Reader) {
-        self.reader = reader;
-    }
-
     fn decompress_once(&mut self, key: &Key<'_>, stored: &[u8]) {
-        if self.of.as_ref().is_some_and(|of| of.space == key.space && of.key == key.bytes) {
+        if self.of.as_ref().is_some_and(|of| of.space == key.space && self.key == key.bytes) {
             return;
         }
         self.decompress(stored);
-        self.of = Some(Of { space: key.space, key: key.bytes.to_vec(), used: None });
+        self.key.clear();
+        self.key.shrink_to(BYTES_KEPT_MAX);
+        self.key.extend_from_slice(key.bytes);
+        self.of = Some(Of { space: key.space, used: None });
     }
 
     fn decompress(&mut self, stored: &[u8]) {
