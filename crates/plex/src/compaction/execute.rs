@@ -79,6 +79,23 @@ pub(crate) fn flush(
     Ok(outcome)
 }
 
+/// Merges sources of which it is unknown which is newer, by sequence numbers alone, into a run of level 0. Of entries with
+/// the same key and number, the first source's stays.
+pub(crate) fn rebuild(
+    settings: &OutputSettings<'_>,
+    visibility: &Visibility,
+    sources: Vec<Source>,
+    ranges: &[RangeTombstone],
+    key_space: u32,
+    run: u64,
+) -> Result<Outcome> {
+    let to = Destination { key_space, level: 0, run };
+    let mut outcome = Outcome::default();
+    let cursor = MergeCursor::new(sources);
+    merge(settings, visibility, cursor, ranges, false, &[], settings.table_bytes, &to, &mut outcome)?;
+    Ok(outcome)
+}
+
 /// Does a task that [`check`](super::check) has passed. `new_run` is used if the task wants one.
 pub(crate) fn run(
     settings: &OutputSettings<'_>,

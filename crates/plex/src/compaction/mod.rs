@@ -23,7 +23,7 @@ use std::sync::Arc;
 use crate::sketch::Sketch;
 use crate::sstable::{Table, TableInfo};
 use crate::version::{Run, Tree};
-pub(crate) use execute::{Outcome, OutputSettings, Visibility, flush, run};
+pub(crate) use execute::{Outcome, OutputSettings, Visibility, flush, rebuild, run};
 
 /// How tables are chosen for merging; the default is [`Policy::ldc_ranged`].
 #[derive(Clone, Debug, PartialEq)]

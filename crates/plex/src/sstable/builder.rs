@@ -185,27 +185,14 @@ impl TableBuilder {
     }
 
     fn info(&self, ranges: Vec<RangeTombstone>) -> TableInfo {
-        let range_start = ranges.iter().map(|t| &t.start).min();
-        let range_end = ranges.iter().map(|t| &t.end).max();
-        let smallest = match (&self.first_key, range_start) {
-            (Some(key), Some(start)) => key.min(start).clone(),
-            (Some(key), None) => key.clone(),
-            (None, start) => start.cloned().unwrap_or_default(),
-        };
-        let last = self.first_key.as_ref().map(|_| &self.last_key);
-        let (largest, largest_is_excluded) = match (last, range_end) {
-            (Some(key), Some(end)) if end > key => (end.clone(), true),
-            (Some(key), _) => (key.clone(), false),
-            (None, end) => (end.cloned().unwrap_or_default(), true),
-        };
-        TableInfo {
+        let mut info = TableInfo {
             identity: self.identity,
             bytes: self.written,
             entry_count: self.meta.entry_count,
-            smallest,
-            largest,
-            largest_is_excluded,
-        }
+            ..TableInfo::default()
+        };
+        info.set_bounds(self.first_key.as_ref().map(|first| (&first[..], &self.last_key[..])), &ranges);
+        info
     }
 }
 

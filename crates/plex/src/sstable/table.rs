@@ -13,7 +13,7 @@ use super::format::{self, FOOTER_LEN, Footer, Handle, Meta, TRAILER_LEN};
 use super::{TableCursor, TableInfo};
 use crate::cache::BlockCache;
 use crate::error::{Error, Result};
-use crate::key::{Kind, SEQNO_MAX, Seqno};
+use crate::key::{self, Kind, SEQNO_MAX, Seqno};
 use crate::range_tombstone::RangeTombstone;
 use crate::sketch::Sketch;
 
@@ -93,6 +93,66 @@ impl Table {
             ranges,
             is_obsolete: AtomicBool::new(false),
         })
+    }
+
+    /// Opens a table of which nothing is known but its file.
+    ///
+    /// # Errors
+    /// Corruption, also of the blocks with the first and the last entry.
+    pub fn open_unnamed(
+        fs: &Arc<dyn FileSystem>,
+        cache: &Arc<BlockCache>,
+        path: PathBuf,
+        number: u64,
+    ) -> Result<Arc<Self>> {
+        let mut info = Self::read_info(&**fs, &path)?;
+        let table = Arc::new(Self::open(fs, cache, path.clone(), number, info.clone())?);
+        let mut keys: Option<(Vec<u8>, Vec<u8>)> = None;
+        let mut cursor = table.cursor();
+        cursor.seek_to_first()?;
+        if cursor.valid() {
+            let first = cursor.key().to_vec();
+            cursor.seek_to_last()?;
+            keys = Some((first, cursor.key().to_vec()));
+        }
+        info.set_bounds(keys.as_ref().map(|(first, last)| (&first[..], &last[..])), &table.ranges);
+        Ok(Arc::new(Self::open(fs, cache, path, number, info)?))
+    }
+
+    /// What the file says of itself; the bounds stay empty.
+    fn read_info(fs: &dyn FileSystem, path: &Path) -> Result<TableInfo> {
+        let file = fs.open(path, OpenOptions::read())?;
+        let bytes = file.len()?;
+        let Some(footer_at) = bytes.checked_sub(FOOTER_LEN as u64) else {
+            return Err(Error::corruption(path, bytes, "shorter than the end of a table; the whole table is lost"));
+        };
+        let mut footer = [0; FOOTER_LEN];
+        file.read_exact_at(&mut footer, footer_at)?;
+        let Footer { meta, identity } = Footer::decode(path, footer_at, &footer)?;
+        let block = read_part(&*file, path, identity, meta, footer_at)?;
+        let decoded = Meta::decode(&block).ok_or_else(|| Error::corruption(path, meta.offset, "meta block"))?;
+        Ok(TableInfo { identity, bytes, entry_count: decoded.entry_count, ..TableInfo::default() })
+    }
+
+    /// Reads everything: every checksum, the order of entries, and whether they lie within the bounds.
+    ///
+    /// # Errors
+    /// The first damage.
+    pub fn verify(self: &Arc<Self>) -> Result<()> {
+        let mut cursor = self.cursor();
+        let mut last: Option<(Vec<u8>, Seqno)> = None;
+        cursor.seek_to_first()?;
+        while cursor.valid() {
+            let here = (cursor.key().to_vec(), cursor.seqno());
+            let is_sorted = last.as_ref().is_none_or(|last| key::compare((&last.0, last.1), (&here.0, here.1)).is_lt());
+            let is_inside = *self.info.smallest <= *here.0 && !self.info.ends_before(&here.0);
+            if !is_sorted || !is_inside {
+                return Err(Error::corruption(&self.path, 0, "entries are not in order"));
+            }
+            last = Some(here);
+            cursor.next()?;
+        }
+        Ok(())
     }
 
     pub fn path(&self) -> &Path {
