@@ -53,4 +53,5 @@ pub use error::{Error, Result};
 pub use iter::{Iter, IterOptions};
 pub use key::{KEY_LEN_MAX, SEQNO_MAX, Seqno, VALUE_LEN_MAX};
 pub use options::{Background, Options, Wal};
+pub use sstable::Compression;
 pub use stats::Stats;

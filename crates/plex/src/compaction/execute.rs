@@ -11,8 +11,9 @@ use crate::error::Result;
 use crate::iter::{MergeCursor, Source};
 use crate::key::{Kind, SEQNO_MAX, Seqno};
 use crate::memtable::{Memtable, MemtableCursor};
+use crate::options::Options;
 use crate::range_tombstone::{Cover, RangeTombstone};
-use crate::sstable::{Table, TableBuilder, TableInfo, TableOptions};
+use crate::sstable::{Table, TableBuilder, TableInfo};
 use crate::version::{Run, TablePlace, VersionEdit};
 
 /// Which old versions somebody may still read.
@@ -37,7 +38,8 @@ impl Visibility {
 /// Where tables go and how they are made.
 pub(crate) struct OutputSettings<'a> {
     pub fs: &'a dyn FileSystem,
-    pub options: TableOptions,
+    /// Those of tables; sizes of tables are below.
+    pub options: &'a Options,
     pub table_bytes: u64,
     /// What else may go.
     pub filter: Option<&'a dyn CompactionFilter>,
@@ -254,7 +256,8 @@ impl Output<'_> {
     fn builder(&mut self) -> Result<&mut TableBuilder> {
         if self.builder.is_none() {
             let (number, identity, path) = (self.settings.next_table)();
-            let builder = TableBuilder::new(self.settings.fs, &path, identity, self.settings.options)?;
+            let builder =
+                TableBuilder::new(self.settings.fs, &path, identity, self.settings.options.of_tables(self.to.level))?;
             self.builder = Some((number, builder));
         }
         Ok(&mut self.builder.as_mut().expect("made above").1)

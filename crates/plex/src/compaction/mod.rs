@@ -53,7 +53,8 @@ pub enum Policy {
     /// byte written is merged into the last, sorted run. Space comes back range by range, so its peak stays near the
     /// target.
     LdcRanged {
-        /// Bytes of all tables per byte of live keys and values, above 1: the dial between writing (low) and space.
+        /// Bytes of all tables per byte of live keys and values (of what they take, where they are compressed), above 1:
+        /// the dial between writing (low) and space.
         space_amp_target: f64,
         /// Runs over one range at which the newer ones are merged, whatever their garbage.
         runs_max: usize,

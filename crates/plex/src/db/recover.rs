@@ -25,7 +25,7 @@ use crate::key::Seqno;
 use crate::log::{self, WalFile, WalWriter};
 use crate::memtable::Memtable;
 use crate::options::{Options, Wal};
-use crate::sstable::{Table, TableInfo, TableOptions};
+use crate::sstable::{Table, TableInfo};
 use crate::version::manifest::{self, CURRENT, Manifest};
 use crate::version::{TablePlace, Version, VersionEdit};
 
@@ -325,10 +325,7 @@ impl Opening<'_> {
     pub fn output_settings<'b>(&'b self, next_table: &'b dyn Fn() -> (u64, u64, PathBuf)) -> OutputSettings<'b> {
         OutputSettings {
             fs: &*self.options.fs,
-            options: TableOptions {
-                block_bytes: self.options.block_bytes,
-                filter_bits_per_key: self.options.filter_bits_per_key,
-            },
+            options: self.options,
             table_bytes: self.options.table_bytes,
             filter: None,
             next_table,

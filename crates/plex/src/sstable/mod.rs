@@ -12,6 +12,7 @@
 
 mod block;
 mod builder;
+mod compression;
 mod cursor;
 mod filter;
 mod format;
@@ -19,6 +20,7 @@ mod table;
 
 pub(crate) use block::Block;
 pub(crate) use builder::TableBuilder;
+pub use compression::Compression;
 pub(crate) use cursor::TableCursor;
 pub(crate) use table::Table;
 
@@ -30,6 +32,7 @@ pub(crate) struct TableOptions {
     /// Length at which a block ends, in bytes.
     pub block_bytes: usize,
     pub filter_bits_per_key: u32,
+    pub compression: Compression,
 }
 
 /// What the manifest keeps of a table.
