@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::batch::Change;
-use crate::cache::BlockCache;
+use crate::cache::{BlockCache, Fill};
 use crate::error::{Error, Result};
 use crate::key::Kind;
 use crate::log;
@@ -42,7 +42,7 @@ fn dump_table(path: &Path, options: &Options, line: &mut impl FnMut(String)) -> 
     for range in table.ranges() {
         line(format!("{} delete-range {} {}", range.seqno, text(&range.start), text(&range.end)));
     }
-    let mut cursor = table.cursor();
+    let mut cursor = table.cursor(Fill::Pass);
     cursor.seek_to_first()?;
     while cursor.valid() {
         let (seqno, key) = (cursor.seqno(), text(cursor.key()));

@@ -74,6 +74,27 @@ fn compression_shrinks_live_data_and_garbage_alike() {
     assert!(packed.space_peak < 1.25 * share * plain.space_peak, "{} {}", packed.space_peak, plain.space_peak);
 }
 
+/// The cache is for readers: what merges and verification read leaves it as it was.
+#[test]
+fn merges_leave_the_cache_to_readers() {
+    let db = Options::new()
+        .file_system(Arc::new(SimFs::new(1)))
+        .seed(1)
+        .background(Background::Inline)
+        .memtable_bytes(32 << 10)
+        .open("/db")
+        .expect("it opens");
+    for i in 0..5 * KEYS {
+        db.put(&(i % KEYS).to_be_bytes(), &[i as u8; 20]).expect("it writes");
+    }
+    db.flush().expect("it flushes");
+    db.verify().expect("it is sound");
+    let stats = db.stats();
+    assert!(stats.compaction_bytes_read > 0 && stats.cache_bytes == 0, "{stats:?}");
+    assert_eq!(db.get(&7u64.to_be_bytes()).expect("it reads"), Some(vec![(4 * KEYS + 7) as u8; 20]));
+    assert!(db.stats().cache_bytes > 0);
+}
+
 /// Deduplication takes space from tiered compaction at the price of writing, the more the lower its threshold.
 #[test]
 fn deduplication_trades_space_for_writing() {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use vfs::FileSystem;
 
 use super::{CompactionFilter, Task};
+use crate::cache::Fill;
 use crate::error::Result;
 use crate::iter::{MergeCursor, Source};
 use crate::key::{Kind, SEQNO_MAX, Seqno};
@@ -173,7 +174,7 @@ fn sources(group: &[&(usize, u64, Arc<Table>)]) -> Vec<Source> {
     }
     let sorted = runs.into_iter().map(|((_, id), mut tables)| {
         tables.sort_by(|a, b| a.info.smallest.cmp(&b.info.smallest));
-        Source::run(Arc::new(Run { id: id.0, tables }))
+        Source::run(Arc::new(Run { id: id.0, tables }), Fill::Pass)
     });
     sorted.collect()
 }

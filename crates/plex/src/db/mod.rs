@@ -31,7 +31,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use vfs::FileLock;
 
 use crate::batch::WriteBatch;
-use crate::cache::BlockCache;
+use crate::cache::{BlockCache, Fill};
 use crate::compaction::{Choose, Visibility};
 use crate::error::{Error, Result};
 use crate::iter::{Iter, IterOptions, MergeCursor, Source};
@@ -384,7 +384,7 @@ impl State {
         }
         if let Some(tree) = self.version.tree(space) {
             ranges.extend(tree.range_tombstones());
-            sources.extend(tree.runs().map(|(_, run)| Source::run(run.clone())));
+            sources.extend(tree.runs().map(|(_, run)| Source::run(run.clone(), Fill::Keep)));
         }
         Iter::new(MergeCursor::new(sources), view, Cover::new(&ranges, view), options)
     }
@@ -485,6 +485,7 @@ impl Inner {
             levels: levels.collect(),
             cache_hits,
             cache_misses,
+            cache_bytes: self.cache.bytes() as u64,
         }
     }
 }

@@ -21,7 +21,7 @@ use vfs::FileSystem;
 use super::check::{Damages, read_manifest};
 use super::recover::{self, Files, Found, LogContents, Opening};
 use super::{identity, table_path, wal_path};
-use crate::cache::BlockCache;
+use crate::cache::{BlockCache, Fill};
 use crate::compaction::{self, Visibility};
 use crate::error::{Error, Result};
 use crate::iter::Source;
@@ -268,7 +268,7 @@ impl Work<'_> {
             }
             for table in newest_first {
                 ranges.extend(table.ranges().iter().cloned());
-                sources.push(Source::run(Arc::new(Run { id: table.number, tables: vec![table] })));
+                sources.push(Source::run(Arc::new(Run { id: table.number, tables: vec![table] }), Fill::Pass));
             }
             let next_table = || self.opening.next_table();
             let settings = self.opening.output_settings(&next_table);

@@ -11,7 +11,7 @@ use super::builder::decode_ranges;
 use super::filter;
 use super::format::{self, FOOTER_LEN, Footer, Handle, Meta, TRAILER_LEN};
 use super::{TableCursor, TableInfo};
-use crate::cache::BlockCache;
+use crate::cache::{BlockCache, Fill};
 use crate::error::{Error, Result};
 use crate::key::{self, Kind, SEQNO_MAX, Seqno};
 use crate::range_tombstone::RangeTombstone;
@@ -108,7 +108,7 @@ impl Table {
         let mut info = Self::read_info(&**fs, &path)?;
         let table = Arc::new(Self::open(fs, cache, path.clone(), number, info.clone())?);
         let mut keys: Option<(Vec<u8>, Vec<u8>)> = None;
-        let mut cursor = table.cursor();
+        let mut cursor = table.cursor(Fill::Pass);
         cursor.seek_to_first()?;
         if cursor.valid() {
             let first = cursor.key().to_vec();
@@ -139,7 +139,7 @@ impl Table {
     /// # Errors
     /// The first damage.
     pub fn verify(self: &Arc<Self>) -> Result<()> {
-        let mut cursor = self.cursor();
+        let mut cursor = self.cursor(Fill::Pass);
         let mut last: Option<(Vec<u8>, Seqno)> = None;
         cursor.seek_to_first()?;
         while cursor.valid() {
@@ -197,11 +197,11 @@ impl Table {
         self.sound(self.meta.top_index, cursor.seek(key, SEQNO_MAX))?;
         // The versions of a key may go on in the next block, so a look-up may look at more than one.
         while cursor.valid() {
-            let (handle, index) = self.block_at(&cursor, self.meta.top_index)?;
+            let (handle, index) = self.block_at(&cursor, self.meta.top_index, Fill::Keep)?;
             let mut entry = BlockCursor::new(index);
             self.sound(handle, entry.seek(key, SEQNO_MAX))?;
             while entry.valid() {
-                let (handle, block) = self.block_at(&entry, handle)?;
+                let (handle, block) = self.block_at(&entry, handle, Fill::Keep)?;
                 let mut found = BlockCursor::new(block);
                 self.sound(handle, found.seek(key, view))?;
                 if found.valid() {
@@ -215,8 +215,8 @@ impl Table {
         Ok(None)
     }
 
-    pub fn cursor(self: &Arc<Self>) -> TableCursor {
-        TableCursor::new(self.clone())
+    pub fn cursor(self: &Arc<Self>, fill: Fill) -> TableCursor {
+        TableCursor::new(self.clone(), fill)
     }
 
     pub(super) fn top_index(&self) -> (Handle, &Arc<Block>) {
@@ -224,7 +224,7 @@ impl Table {
     }
 
     /// The block that an index entry leads to. `index` is where that entry stands.
-    pub(super) fn block_at(&self, entry: &BlockCursor, index: Handle) -> Result<(Handle, Arc<Block>)> {
+    pub(super) fn block_at(&self, entry: &BlockCursor, index: Handle, fill: Fill) -> Result<(Handle, Arc<Block>)> {
         let handle = Handle::decode(entry.value())
             .ok_or_else(|| Error::corruption(&self.path, index.offset, "an index entry is not a handle"))?;
         let id = (self.info.identity, handle.offset);
@@ -235,7 +235,9 @@ impl Table {
         let bytes = read_part(&*self.file, &self.path, self.info.identity, handle, end)?;
         let block = Block::new(bytes).ok_or_else(|| Error::corruption(&self.path, handle.offset, "block layout"))?;
         let block = Arc::new(block);
-        self.cache.insert(id, &block);
+        if fill == Fill::Keep {
+            self.cache.insert(id, &block);
+        }
         Ok((handle, block))
     }
 

@@ -7,7 +7,7 @@ use base::Rng;
 use vfs::{FileSystem, SimFs};
 
 use super::*;
-use crate::cache::BlockCache;
+use crate::cache::{BlockCache, Fill};
 use crate::key::{self, Kind, Seqno};
 use crate::range_tombstone::RangeTombstone;
 
@@ -69,7 +69,7 @@ fn agrees_with_a_sorted_list() {
         let info = write_packed(&fs, &entries, &[], block_bytes, compression);
         let table = open(&fs, &info).unwrap();
         assert_eq!(info.bytes, fs.metadata(Path::new(PATH)).unwrap().len);
-        let mut cursor = table.cursor();
+        let mut cursor = table.cursor(Fill::Keep);
         cursor.seek_to_first().unwrap();
         for entry in &entries {
             assert_eq!(here(&cursor).as_ref(), Some(entry));
@@ -136,7 +136,7 @@ fn every_flipped_bit_of(compression: Compression) {
     let read_all = |fs: &SimFs| -> crate::Result<Vec<Entry>> {
         let table = open(fs, &info)?;
         assert_eq!(table.ranges(), ranges);
-        let (mut cursor, mut all) = (table.cursor(), Vec::new());
+        let (mut cursor, mut all) = (table.cursor(Fill::Keep), Vec::new());
         cursor.seek_to_first()?;
         while let Some(entry) = here(&cursor) {
             all.push(entry);
