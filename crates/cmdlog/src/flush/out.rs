@@ -12,6 +12,10 @@
 //! A write past the page cache saves its copy and its pages: 0.09 us a KB instead of 0.33, in writes of a MiB. But each goes to
 //! the device, which takes some 45 us of processor time however short it is: fewer bytes are better left to the page cache
 //! until they are synced, unless that is to be at once anyway.
+//!
+//! The first write to a preallocated block changes the file's map, and the next sync has to put that into the file system's
+//! journal: 64 KiB written and synced took 85 us of processor time, and 46 where the blocks had been written before. So a stretch
+//! of zeros is written ahead of short writes that are synced at once, and one sync pays for many. Long ones gain nothing by it.
 
 use std::sync::Arc;
 
@@ -27,6 +31,11 @@ pub(super) const WRITE_BYTES: usize = 1 << 20;
 const DIRECT_BYTES_MIN: usize = 256 << 10;
 /// The same when a sync follows: 64 KiB written and synced took 1.3 us a KB past the page cache and 2.0 through it.
 const DIRECT_BYTES_MIN_SYNCED: usize = 32 << 10;
+/// Zeros written ahead of short writes. A MiB takes 130 us of processor time, and each sync of what is written over it 28 to 39 less;
+/// half of it keeps the sync short that they are written with.
+const AHEAD_BYTES: usize = 512 << 10;
+/// Writes from here on have no zeros written ahead of them: these would cost what they save.
+const AHEAD_OF_BYTES_MAX: usize = AHEAD_BYTES / 2;
 const _: () = assert!(HEADER_BYTES.is_multiple_of(BLOCK as u64), "the first frame begins a block");
 
 /// The end of the last segment.
@@ -40,16 +49,39 @@ pub(super) struct Out {
     at: u64,
     /// For writes past the page cache, where the file system has them.
     direct: Option<Arc<dyn File>>,
+    /// Where in the file the preallocated bytes end.
+    capacity: u64,
+    /// Where in the file the zeros written ahead end.
+    ahead: u64,
+    /// Such zeros, once they were needed.
+    zeros: AlignedBuf,
 }
 
 impl Out {
     pub fn new() -> Self {
-        Self { buffer: AlignedBuf::zeroed(0), filled: 0, written: 0, at: HEADER_BYTES, direct: None }
+        let empty = || AlignedBuf::zeroed(0);
+        Self {
+            buffer: empty(),
+            filled: 0,
+            written: 0,
+            at: HEADER_BYTES,
+            direct: None,
+            capacity: 0,
+            ahead: 0,
+            zeros: empty(),
+        }
     }
 
-    /// Begins the first frame of a segment, which has a header and nothing else.
-    pub fn begin(&mut self, direct: Option<Arc<dyn File>>) {
-        *self = Self { buffer: std::mem::replace(&mut self.buffer, AlignedBuf::zeroed(0)), direct, ..Self::new() };
+    /// Begins the first frame of a segment, which has a header, preallocated bytes behind it up to its capacity, and nothing
+    /// else.
+    pub fn begin(&mut self, direct: Option<Arc<dyn File>>, capacity: u64) {
+        let Self { buffer, zeros, .. } = std::mem::replace(self, Self::new());
+        *self = Self { buffer, zeros, direct, capacity, ..Self::new() };
+    }
+
+    /// Forgets what was gathered: nothing more is written to the segment.
+    pub fn abandon(&mut self) {
+        self.begin(None, 0);
     }
 
     /// Room for the next bytes of the stream, which the caller fills.
@@ -98,6 +130,9 @@ impl Out {
     }
 
     fn write_blocks(&mut self, file: &dyn File, end: usize, synced: bool) -> Result<(), FsError> {
+        if synced && end < AHEAD_OF_BYTES_MAX && self.at + end as u64 > self.ahead {
+            self.write_ahead(self.at + end as u64);
+        }
         let blocks = &self.buffer[..end];
         let least = if synced { DIRECT_BYTES_MIN_SYNCED } else { DIRECT_BYTES_MIN };
         if let Some(direct) = self.direct.as_ref().filter(|_| end >= least) {
@@ -108,6 +143,22 @@ impl Out {
             }
         }
         file.write_all_at(blocks, self.at)
+    }
+
+    /// Writes zeros where zeros are, behind a write that is to come.
+    #[cold]
+    fn write_ahead(&mut self, from: u64) {
+        let Some(direct) = &self.direct else { return };
+        let bytes = self.capacity.saturating_sub(from).min(AHEAD_BYTES as u64) as usize / BLOCK * BLOCK;
+        if bytes == 0 {
+            return;
+        }
+        if self.zeros.is_empty() {
+            self.zeros = AlignedBuf::zeroed(AHEAD_BYTES);
+        }
+        // Not tried again here if it fails: what is wrong with the device shows where it matters.
+        let _ = direct.write_all_at(&self.zeros[..bytes], from);
+        self.ahead = from + bytes as u64;
     }
 }
 
@@ -126,10 +177,15 @@ mod tests {
 
     const PATH: &str = "/segment";
 
+    /// A segment that takes no zeros ahead.
     fn opened(fs: &SimFs) -> (Arc<dyn File>, Out) {
+        opened_with(fs, HEADER_BYTES)
+    }
+
+    fn opened_with(fs: &SimFs, capacity: u64) -> (Arc<dyn File>, Out) {
         let file = fs.open(Path::new(PATH), OpenOptions::write().create_new()).expect("a new file");
         let mut out = Out::new();
-        out.begin(open_direct(fs, Path::new(PATH)).expect("the file is there"));
+        out.begin(open_direct(fs, Path::new(PATH)).expect("the file is there"), capacity);
         (file, out)
     }
 
@@ -169,6 +225,44 @@ mod tests {
             _ => true,
         };
         assert!(fs.trace().iter().all(whole), "whole blocks only");
+    }
+
+    /// Short writes that are synced have zeros before them, one stretch for many, never over what is written and never past
+    /// what is preallocated; a power cut finds the stream all the same.
+    #[test]
+    fn zeros_are_written_ahead_of_short_writes() {
+        for seed in 0..30 {
+            let fs = SimFs::new(seed);
+            let capacity = HEADER_BYTES + 3 * AHEAD_BYTES as u64;
+            let (file, mut out) = opened_with(&fs, capacity);
+            let (mut rng, mut stream, mut durable, mut writes) = (Rng::new(seed), Vec::new(), 0, 0);
+            while stream.len() < 2 * AHEAD_BYTES {
+                gather(&mut out, &mut stream, 1 + rng.below(60_000) as usize);
+                out.write(&*file, true).expect("the disk works");
+                writes += 1;
+                if rng.one_in(2) {
+                    file.sync_all().and_then(|()| fs.sync_dir(Path::new("/"))).expect("the disk works");
+                    durable = stream.len();
+                }
+            }
+            let trace = fs.trace();
+            let ends = trace.iter().filter_map(|entry| match entry.argument {
+                Argument::Range { offset, len } if entry.op == Op::Write => Some(offset + len),
+                _ => None,
+            });
+            let (count, last) = (ends.clone().count(), ends.max());
+            assert!(count > writes && count <= writes + 6, "{count} writes for {writes}");
+            assert!(last.is_some_and(|last| last <= capacity), "{last:?}");
+            assert_eq!(found(&fs, Outage::ProcessKill)[..stream.len()], stream);
+            assert_eq!(found(&fs, Outage::PowerCut { seed })[..durable], stream[..durable]);
+        }
+        let fs = SimFs::new(1);
+        let (file, mut out) = opened_with(&fs, u64::from(u32::MAX));
+        gather(&mut out, &mut Vec::new(), AHEAD_OF_BYTES_MAX);
+        out.write(&*file, true).expect("the disk works");
+        gather(&mut out, &mut Vec::new(), 100);
+        out.write(&*file, false).expect("the disk works");
+        assert_eq!(out.ahead, 0, "neither for long writes nor for those that are not synced");
     }
 
     /// A block whose beginning is durable is written again: whatever a power cut makes of that, the beginning stays.

@@ -61,7 +61,7 @@ impl Flush {
 
     fn push_segment(&mut self, path: PathBuf, file: Arc<dyn File>, capacity: u64, named: bool) -> Result<(), FsError> {
         let first = self.next;
-        self.out.begin(open_direct(&*self.fs, &path)?);
+        self.out.begin(open_direct(&*self.fs, &path)?, capacity);
         self.segments.push(Segment { first, end: first, path, file: Some(file), capacity, named, forgotten: first });
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Flush {
     /// Nothing more is written until `retry` succeeds.
     pub(super) fn fail(&mut self, error: &FsError, now_ns: u64) {
         self.counters.failures += 1;
-        self.out.begin(None);
+        self.out.abandon();
         self.refilling = false;
         let forever = self.on_sync_error == OnSyncError::Stop;
         self.failed = Some(Failed { retry_ns: now_ns.saturating_add(RETRY_NS), forever });
