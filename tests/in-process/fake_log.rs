@@ -21,6 +21,8 @@ pub struct FakeLog {
     records: Mutex<Vec<Vec<u8>>>,
     /// Workers to be woken when `durable` advances.
     waiting: Mutex<[bool; WORKERS]>,
+    /// Workers that have appended and neither ended their turn nor waited.
+    in_turn: [AtomicBool; WORKERS],
 }
 
 impl FakeLog {
@@ -33,6 +35,7 @@ impl FakeLog {
             admission: Mutex::new((Admission::Go, Admission::Go)),
             records: Mutex::default(),
             waiting: Mutex::default(),
+            in_turn: Default::default(),
         })
     }
 
@@ -68,6 +71,11 @@ impl FakeLog {
         (0..WORKERS).filter(|worker| waiting[*worker]).for_each(|worker| store.wake(WorkerSet::one(worker)));
     }
 
+    /// Whether a sync would wait for the end of the worker's turn.
+    pub fn is_in_turn(&self, worker: usize) -> bool {
+        self.in_turn[worker].load(Ordering::SeqCst)
+    }
+
     /// Records appended so far.
     pub fn len(&self) -> usize {
         self.records.lock().expect("no test panics while holding it").len()
@@ -88,9 +96,18 @@ impl RecordSink for FakeLog {
         REFUSAL.to_owned()
     }
 
-    fn append(&self, _: usize, payload: &[u8]) -> Lsn {
+    fn append(&self, worker: usize, payload: &[u8]) -> Lsn {
+        self.in_turn[worker].store(true, Ordering::SeqCst);
         self.records.lock().expect("no test panics while holding it").push(payload.to_vec());
         Lsn(self.end.fetch_add(1, Ordering::SeqCst) + 1)
+    }
+
+    fn puts_off_sync(&self, worker: usize) -> bool {
+        self.holds_replies() && self.is_in_turn(worker)
+    }
+
+    fn end_turn(&self, worker: usize) {
+        self.in_turn[worker].store(false, Ordering::SeqCst);
     }
 
     fn durable(&self) -> Lsn {
@@ -107,5 +124,6 @@ impl RecordSink for FakeLog {
 
     fn wait_for(&self, worker: usize) {
         self.waiting.lock().expect("no test panics while holding it")[worker] = true;
+        self.end_turn(worker);
     }
 }

@@ -4,7 +4,9 @@ use crate::fake_log::FakeLog;
 use crate::reply::Reply;
 use crate::served::Served;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 use store::Store;
 
 /// A server of two workers with a log, its store, and nothing durable.
@@ -60,6 +62,44 @@ fn replies_come_when_the_log_has_come_far_enough() {
             [Some(Reply::Bulk(Some(value))), Some(Reply::Simple("PONG".into()))]
         );
     }
+}
+
+/// While a worker has what to do, a sync is put off for what it appends next, but not for long; when it has not, the sync begins.
+#[test]
+fn a_sync_is_not_put_off_for_long() {
+    let (server, log, store) = start_with(true, &["--workers", "1"]);
+    let (mut writer, mut others) = (server.connect(), [server.connect(), server.connect()]);
+    let until = Instant::now() + Duration::from_secs(60);
+    let until_turn_ends = || {
+        while log.is_in_turn(0) {
+            assert!(Instant::now() < until, "the sync is put off for ever");
+            std::thread::yield_now();
+        }
+    };
+    writer.send(&[&["SET", "k", "1"]]);
+    appended(&log, 1);
+    until_turn_ends();
+    log.sync_and_wake(&store);
+    assert_eq!(writer.reply(), Some(ok()));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for client in &mut others {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) && Instant::now() < until {
+                    client.send(&[["PING"].as_slice(); 200]);
+                    (0..200).for_each(|_| assert_eq!(client.reply(), Some(Reply::Simple("PONG".into()))));
+                }
+            });
+        }
+        for count in 2..50 {
+            writer.send(&[&["SET", "k", "2"]]);
+            appended(&log, count);
+            until_turn_ends();
+            log.sync_and_wake(&store);
+            assert_eq!(writer.reply(), Some(ok()));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
 }
 
 /// QUIT closes when all before it is answered; a client that goes while it is held leaves nothing.

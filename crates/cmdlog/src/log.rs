@@ -163,13 +163,19 @@ impl Log {
         Lsn(self.core.shared.append_in_turn(worker, payload))
     }
 
+    /// Whether a sync waits for the worker's [`end_turn`](Self::end_turn). A few loads.
+    #[inline]
+    pub fn puts_off_sync(&self, worker: usize) -> bool {
+        self.core.shared.puts_off_sync(worker)
+    }
+
     /// Ends the worker's turn, if it has appended in it. A few loads if it has not.
     #[inline]
     pub fn end_turn(&self, worker: usize) {
         self.core.shared.end_turn(worker);
     }
 
-    /// Registers the worker to be woken once, when more is durable. Look at [`durable_lsn`](Self::durable_lsn) *after*
+    /// Registers the worker to be woken once, when more is durable, and ends its turn, unless a sync runs whose end will wake it. Look at [`durable_lsn`](Self::durable_lsn) *after*
     /// this call: what became durable before may not wake.
     pub fn wait_for(&self, worker: usize) {
         self.core.shared.wait_for(worker);

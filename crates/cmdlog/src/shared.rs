@@ -96,6 +96,12 @@ pub(crate) struct Intake {
     turn: AtomicU64,
 }
 
+impl Intake {
+    fn is_in_turn(&self) -> bool {
+        !self.turn.load(Relaxed).is_multiple_of(2)
+    }
+}
+
 /// Values of [`Shared::state`].
 pub(crate) mod state {
     pub const HEALTHY: u8 = 0;
@@ -124,6 +130,8 @@ pub(crate) struct Shared {
     pub late: AtomicBool,
     /// Everything before this position is to be synced at once: somebody waits for it in `Log::sync`, or rings fill.
     pub wanted: AtomicU64,
+    /// A sync runs. Written by the flush, before and after everything else that a sync changes here.
+    pub syncing: AtomicBool,
     /// Unwritten bytes at which the flush is woken before its time.
     pub write_early_bytes: u64,
     /// Bytes not durable at which that is asked for: a quarter of a ring, so that the sync is done, on a disk of the usual
@@ -169,6 +177,7 @@ impl Shared {
             oldest_ns: AtomicU64::new(0),
             late: AtomicBool::new(false),
             wanted: AtomicU64::new(0),
+            syncing: AtomicBool::new(false),
             write_early_bytes: WRITE_EARLY_BYTES.min((ring_bytes / 4) as u64),
             sync_early_bytes: (ring_bytes / 4) as u64,
             side_bytes: AtomicU64::new(0),
@@ -300,6 +309,11 @@ impl Shared {
         end
     }
 
+    /// Whether a sync waits for the end of the worker's turn.
+    pub fn puts_off_sync(&self, worker: usize) -> bool {
+        self.mode() == LogMode::Sync && self.intakes.get(worker).is_some_and(Intake::is_in_turn)
+    }
+
     /// What the worker has appended in its turn is complete: in `Sync` mode, a sync may begin.
     pub fn end_turn(&self, worker: usize) {
         let Some(intake) = self.intakes.get(worker) else { return };
@@ -340,8 +354,11 @@ impl Shared {
             intake.waits_for_durable.store(true, SeqCst);
             fence(SeqCst);
         }
-        // Whoever waits has nothing more to append.
-        self.end_turn(worker);
+        // Whoever waits has nothing more to append; but the end of a sync wakes the worker (it has said that it waits before it
+        // looks here), which then has replies to send, and clients who write again.
+        if !self.syncing.load(SeqCst) {
+            self.end_turn(worker);
+        }
     }
 
     // ---- By the flush.

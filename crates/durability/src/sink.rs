@@ -41,6 +41,11 @@ impl RecordSink for LogSink {
     }
 
     #[inline]
+    fn puts_off_sync(&self, worker: usize) -> bool {
+        self.log.puts_off_sync(worker)
+    }
+
+    #[inline]
     fn end_turn(&self, worker: usize) {
         self.log.end_turn(worker);
     }

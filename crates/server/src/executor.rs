@@ -636,7 +636,11 @@ impl Executor {
     pub fn run_batch(&mut self) {
         self.run_batch_keeping_input();
         self.start_input_over();
-        self.end_turn();
+    }
+
+    /// Whether the log puts off a sync until this worker's [`end_turn`](Self::end_turn).
+    pub fn puts_off_sync(&mut self) -> bool {
+        self.shared.store.log_of(&mut self.scratch).is_some_and(|log| log.puts_off_sync(self.worker))
     }
 
     /// Tells the log that this worker appends nothing more for a while.

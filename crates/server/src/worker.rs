@@ -9,7 +9,11 @@
 //! W2. Replies are sent after all ready connections were read and run: one send per connection and turn.
 //! W3. A connection with much unsent output is not read, and its requests do not run: back-pressure in place of growth. How
 //!     much that is depends on what all clients hold ([`ClientMemory`]).
-//! W4. A turn ends early when it has produced much output, and a reply is sent in pieces, a long one of a collection also
+//! W4. While replies wait for the log, turns follow each other without a wait as long as clients have sent more, and the log
+//!     syncs after the last of them: one sync for all clients that came meanwhile, for at most a millisecond. When nobody
+//!     sends while a sync runs, the next is put off until the replies that this one releases are sent: else two halves of
+//!     the clients would take turns, with twice as many syncs.
+//! W5. A turn ends early when it has produced much output, and a reply is sent in pieces, a long one of a collection also
 //!     written in pieces (`command::pieces`): no client keeps the worker long.
 
 use crate::client_memory::{Charge, ClientMemory};
@@ -42,6 +46,9 @@ const WAITING_TURN_MAX: Duration = Duration::from_millis(1);
 
 /// Time between two looks at which connections have overstayed.
 const INSPECTION_MS: i64 = 500;
+
+/// While replies wait for the log, the longest time in which a sync is put off because clients go on sending.
+const GATHERING_NS_MAX: u64 = 1_000_000;
 
 /// Slices given to one writev.
 const SLICES_MAX: usize = 64;
@@ -113,6 +120,10 @@ pub struct Worker {
     log_held: Vec<usize>,
     /// How far the log was durable when they were last looked at; beyond everything when there is no log.
     durable: Lsn,
+    /// Since when a sync is put off for what further turns append.
+    gathering_since_ns: Option<u64>,
+    /// Nobody has sent anything since the last turn.
+    is_quiet: bool,
     /// Connections that take more than was sent to them in this turn.
     unfinished: Vec<usize>,
     inspected_at: UnixMs,
@@ -145,6 +156,8 @@ impl Worker {
             held: Vec::new(),
             log_held: Vec::new(),
             durable: Lsn(0),
+            gathering_since_ns: None,
+            is_quiet: false,
             unfinished: Vec::new(),
             inspected_at: 0,
             clock: TurnClock::default(),
@@ -171,7 +184,9 @@ impl Worker {
         let (mut messages, mut to_send) = (Vec::new(), Vec::new());
         let mut busy = false;
         while !self.stopping {
+            let gathers = self.gathers();
             let wait = match () {
+                () if gathers => Duration::ZERO,
                 () if busy || !self.ready.is_empty() || !self.unfinished.is_empty() => Duration::ZERO,
                 () if self.log_has_advanced() || self.executor.has_deliveries() => Duration::ZERO,
                 () if self.upkeep.is_saving() || self.executor.is_retrying() || !self.held.is_empty() => {
@@ -183,6 +198,10 @@ impl Worker {
             match self.poll.poll(&mut events, Some(wait)) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 result => result?,
+            }
+            self.is_quiet = gathers && events.is_empty() && self.ready.is_empty();
+            if self.is_quiet {
+                continue;
             }
             self.clock.begin(self.stats.now());
             self.begin_turn();
@@ -227,7 +246,6 @@ impl Worker {
             busy |= self.upkeep.save(has_clients);
             busy |= self.upkeep.explain(has_clients);
             busy |= self.upkeep.compress();
-            self.executor.end_turn();
             if busy && !has_clients {
                 // Whoever else has to run on this core need not wait for the end of a long burst of upkeep: other workers with
                 // clients among them, when there are more workers than cores.
@@ -241,6 +259,32 @@ impl Worker {
             self.clock.end(self.stats.now(), &self.figures);
         }
         Ok(())
+    }
+
+    /// Whether a sync of what this worker has appended is put off for what clients have sent meanwhile (W4).
+    fn gathers(&mut self) -> bool {
+        if !self.executor.puts_off_sync() {
+            self.end_gathering();
+            return false;
+        }
+        // Who waits for a reply sends nothing, as a rule.
+        if self.is_quiet || self.log_held.len() >= self.by_client.len() {
+            self.gathering_since_ns = None;
+            self.executor.wait_for_log();
+            return false;
+        }
+        let now = self.stats.now();
+        let since = *self.gathering_since_ns.get_or_insert(now);
+        let goes_on = now.saturating_sub(since) < GATHERING_NS_MAX;
+        if !goes_on {
+            self.end_gathering();
+        }
+        goes_on
+    }
+
+    fn end_gathering(&mut self) {
+        self.gathering_since_ns = None;
+        self.executor.end_turn();
     }
 
     /// Looks how far the log is durable, and sends what it has come far enough for.
@@ -349,7 +393,7 @@ impl Worker {
         }
     }
 
-    /// Reads each listed connection once, as long as there is not too much to send (W4).
+    /// Reads each listed connection once, as long as there is not too much to send (W5).
     fn read_ready(&mut self) {
         let mut output = 0;
         for _ in 0..self.ready.len() {

@@ -48,6 +48,13 @@ pub trait RecordSink: Send + Sync {
     /// does not wait and cannot fail.
     fn append(&self, worker: usize, payload: &[u8]) -> Lsn;
 
+    /// Whether what the worker has appended is made durable only after its next [`end_turn`](RecordSink::end_turn), or when
+    /// that is long in coming.
+    fn puts_off_sync(&self, worker: usize) -> bool {
+        let _ = worker;
+        false
+    }
+
     /// The worker has run what it had, and will append nothing more for a while: what it has appended is to become durable.
     fn end_turn(&self, worker: usize) {
         let _ = worker;

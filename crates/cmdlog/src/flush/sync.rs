@@ -168,15 +168,20 @@ impl Flush {
         if parts.is_empty() {
             return None;
         }
-        self.syncing = true;
+        self.set_syncing(true);
         // After a failure more is merged than written; it stays where it is, to be merged again.
         let rings = if self.failed.is_some() { Vec::new() } else { self.merge.ring_positions() };
         Some(SyncJob { fs: Arc::clone(&self.fs), dir: self.dir.clone(), parts, rings, started_ns: now_ns })
     }
 
+    fn set_syncing(&mut self, syncing: bool) {
+        self.syncing = syncing;
+        self.shared.syncing.store(syncing, SeqCst);
+    }
+
     /// Takes note of what a sync has done (F2).
     pub fn finish_sync(&mut self, job: &SyncJob, outcome: SyncOutcome, now_ns: u64) {
-        self.syncing = false;
+        self.set_syncing(false);
         self.last_sync_ns = now_ns;
         self.counters.syncs += 1;
         self.counters.add_sync_time(now_ns.saturating_sub(job.started_ns));

@@ -260,6 +260,25 @@ fn turns_that_append_are_known() {
     }
 }
 
+/// A worker that waits while a sync runs stays in its turn: the end of the sync wakes it, and lets clients write again.
+#[test]
+fn a_turn_stays_open_over_a_sync() {
+    let woken = Arc::new(Notes::default());
+    let shared = Shared::new(&options(LogMode::Sync), 0, Arc::clone(&woken) as _);
+    let end = shared.append_in_turn(1, b"first");
+    shared.syncing.store(true, SeqCst);
+    shared.wait_for(1);
+    assert!(shared.puts_off_sync(1) && !shared.puts_off_sync(0));
+    shared.syncing.store(false, SeqCst);
+    shared.set_durable(end);
+    assert_eq!(*woken.woken.lock(), [1]);
+    shared.wait_for(1);
+    assert!(!shared.puts_off_sync(1));
+    shared.append_in_turn(1, b"second");
+    shared.set_mode(LogMode::Async);
+    assert!(!shared.puts_off_sync(1), "only where replies wait");
+}
+
 /// Its end is what has a turn synced.
 #[test]
 fn the_end_of_a_turn_begins_a_sync() {
