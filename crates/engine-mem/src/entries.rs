@@ -13,7 +13,7 @@ use crate::region::Bytes;
 use base::UnixMs;
 use engine::{Encoding, Entry, NewEntry, SharedBig, SharedBytes, Type, Value};
 use std::sync::Arc;
-use value::{Big, Body};
+use value::{Big, Body, Buffer};
 
 /// What an allocation of a shared value costs beside its bytes: the vector, two counters, two allocation headers.
 const SHARED_OVERHEAD_BYTES: usize = size_of::<Vec<u8>>() + 16 + 16;
@@ -337,16 +337,28 @@ impl Entries {
         }
     }
 
-    /// A buffer in the page is edited as a copy, since it may outgrow its place.
+    /// A buffer in the page is edited where it is, in the room of its slot, and as a copy once it outgrows that.
     fn edit_inside(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> Option<u32> {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let Entry { value, encoding, expire_at, stamp, .. } = self.entry(handle);
-        scratch.extend_from_slice(value.bytes());
-        let edited = edit.apply(Body::Packed(&mut scratch), encoding);
+        let class = self.pages.class(handle);
+        let slot = &mut self.slot_mut(handle)[..slot_bytes(class)];
+        let (_, encoding) = layout::kind_of(layout::word(slot));
+        let (room, len) = layout::value_with_room(slot);
+        let edited = edit.apply(Body::Packed(Buffer::Stored { room, len, spare: &mut scratch }), encoding);
+        if let Edited::Stored(len) = edited.body
+            && edited.is_left
+        {
+            if layout::resize_value(slot, len, edited.encoding, |size| is_roomy(class, size)) {
+                self.keep_scratch(scratch);
+                return Some(handle);
+            }
+            scratch.extend_from_slice(&layout::value_with_room(slot).0[..len]);
+        }
+        let Entry { expire_at, stamp, .. } = self.entry(handle);
         let new = |value| NewEntry { kind: edit.kind, encoding: edited.encoding, value, expire_at };
         let handle = match edited.body {
             _ if !edited.is_left => handle,
-            Edited::InPlace => self.rewrite(handle, key, &new(Value::Bytes(&scratch)), stamp),
+            Edited::InPlace | Edited::Stored(_) => self.rewrite(handle, key, &new(Value::Bytes(&scratch)), stamp),
             Edited::Packed(bytes) => self.rewrite(handle, key, &new(Value::Bytes(&bytes)), stamp),
             Edited::Big(big) => self.replace(handle, key, &new(Value::Big(&SharedBig::new(big))), stamp),
         };
@@ -367,14 +379,14 @@ impl Entries {
         } else {
             let shared = layout::outside_value_mut(slot);
             let before = shared_cost(shared);
-            let edited = edit.apply(Body::Packed(own(shared)), encoding);
+            let edited = edit.apply(Body::Packed(own(shared).into()), encoding);
             (before, edited, shared_cost(shared))
         };
         self.recharge(before, after);
         let new = |value| NewEntry { kind: edit.kind, encoding: edited.encoding, value, expire_at };
         let handle = match edited.body {
             _ if !edited.is_left => handle,
-            Edited::InPlace => {
+            Edited::InPlace | Edited::Stored(_) => {
                 if edited.encoding != encoding {
                     layout::set_encoding(self.slot_mut(handle), edited.encoding);
                 }
