@@ -79,7 +79,7 @@ class Client:
         """The replies to several commands that are sent at once."""
         out = bytearray()
         for words in commands:
-            parts = [str(word).encode() for word in words]
+            parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
             out += b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
         self.socket.sendall(out)
         return [self._reply() for _ in commands]

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import backup
 import history
+import imports
 from directory import Tools
 
 
 def main():
     with tempfile.TemporaryDirectory(prefix="onggi-test-") as scratch:
         tools = Tools(sys.argv[1], Path(scratch))
-        for area in (backup, history):
+        for area in (backup, history, imports):
             area.run(tools)
         return 1 if tools.failed else 0
 

@@ -1,26 +1,33 @@
-//! Runs the workload on plex and prints what it wrote and what its files took.
+//! Runs one workload on LSM-trees, each in processes of its own, and prints what they wrote, took and cost.
 //!
 //! ```text
-//! cargo run --release -- --keys 952381 --memtable-bytes 4194304 --dir DIR
+//! cargo run --release --features peers -- --engine plex leveldb rocksdb --dir DIR --out bench/results/DATE-lsm
 //! ```
-//!
-//! WA: bytes written to log and tables, over bytes of keys and values, until the policy is content after the last write.
-//! SA: bytes of all files over bytes of live keys and values; mean and peak over the update phase, sampled every 200 ms,
-//! and at the end.
 
+mod engines;
+mod process;
+mod report;
+mod steps;
 mod workload;
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
 
-use clap::Parser;
-use plex::{Background, Options, Policy, Wal};
-use workload::{Distribution, RECORD_BYTES, Workload};
+use clap::{Parser, ValueEnum};
+use engines::{Dials, Failure, Name, Settings};
+use report::{Outcome, Report};
+use serde::{Serialize, de::DeserializeOwned};
+use steps::{Step, Subject};
+use workload::Distribution;
 
 #[derive(Parser)]
-#[command(about = "Write and space amplification of plex")]
+#[command(about = "LSM-trees side by side on one workload")]
 struct Arguments {
+    /// Engines, in the order of their turns; the first is the one that is judged.
+    #[arg(long, value_enum, num_args = 1.., default_value = "plex")]
+    engine: Vec<Name>,
     /// Number of keys; 952381 make the 2 GB workload, 9523810 the paper's 20 GB.
     #[arg(long, default_value_t = 952_381)]
     keys: u64,
@@ -29,122 +36,136 @@ struct Arguments {
     memtable_bytes: usize,
     #[arg(long, value_enum, default_value = "uniform")]
     distribution: Distribution,
-    #[arg(long, value_enum, default_value = "ldc-ranged")]
-    policy: PolicyName,
-    /// Of ldc-ranged: bytes of tables per live byte.
-    #[arg(long, default_value_t = 1.5)]
-    space_amp_target: f64,
-    /// Of ldc-ranged: runs over one range.
-    #[arg(long, default_value_t = 20)]
-    runs_max: usize,
-    /// Of tiered and ldc: runs per level.
-    #[arg(long, default_value_t = 8)]
-    runs_per_level: usize,
-    /// Of ldc: entries per distinct key at which a level is merged.
-    #[arg(long, default_value_t = 1.6)]
-    duplicates_max: f64,
-    /// Flush and compact in the writing thread.
-    #[arg(long)]
-    inline: bool,
-    /// An empty or missing directory, which is filled and left behind.
+    #[command(flatten)]
+    dials: Dials,
+    /// An empty or missing directory on the medium to be used; it is emptied again.
     #[arg(long)]
     dir: PathBuf,
+    /// Where to put `results.json` and `README.md`.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Only write: no reads, no replay of a log.
+    #[arg(long)]
+    only_writes: bool,
+    /// What a process of this program is started for by another one.
+    #[arg(long, hide = true)]
+    step: Option<Step>,
 }
 
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum PolicyName {
-    Leveled,
-    Tiered,
-    Ldc,
-    LdcRanged,
-}
-
-impl Arguments {
-    fn policy(&self) -> Policy {
-        match self.policy {
-            PolicyName::Leveled => Policy::leveled(),
-            PolicyName::Tiered => Policy::Tiered { runs_per_level: self.runs_per_level },
-            PolicyName::Ldc => Policy::Ldc { runs_per_level: self.runs_per_level, duplicates_max: self.duplicates_max },
-            PolicyName::LdcRanged => {
-                Policy::LdcRanged { space_amp_target: self.space_amp_target, runs_max: self.runs_max }
-            }
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = match arguments.step {
+        Some(step) => run_step(&arguments, step).map(|()| true),
+        None => compare(&arguments),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("onggi-bench-lsm: {error}");
+            ExitCode::from(2)
         }
     }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let arguments = Arguments::parse();
-    if arguments.dir.exists() && arguments.dir.read_dir()?.next().is_some() {
-        return Err(format!("{} is not empty", arguments.dir.display()).into());
+/// Does one step in this process, for the first engine, and prints its figures.
+fn run_step(arguments: &Arguments, step: Step) -> Result<(), Failure> {
+    let subject = Subject {
+        name: arguments.engine[0],
+        dir: &arguments.dir,
+        settings: Settings { memtable_bytes: arguments.memtable_bytes, dials: arguments.dials },
+        keys: arguments.keys,
+        distribution: arguments.distribution,
+    };
+    match step {
+        Step::Write => print(&steps::write(&subject)?),
+        Step::Read => print(&steps::read(&subject)?),
+        Step::LeaveLog => steps::leave_log(&subject),
+        Step::Replay => print(&steps::replay(&subject)?),
     }
-    let db = Options::new()
-        .memtable_bytes(arguments.memtable_bytes)
-        .policy(arguments.policy())
-        .wal(Wal::Async)
-        .background(if arguments.inline { Background::Inline } else { Background::Threads })
-        .open(&arguments.dir)?;
-    let mut workload = Workload::new(arguments.keys, arguments.distribution);
-    let (begin, begin_cpu) = (Instant::now(), cpu());
-    for _ in 0..arguments.keys {
-        let (key, value) = workload.next();
-        db.put(key, value)?;
-    }
-    let filled = db.stats();
-    let is_done = AtomicBool::new(false);
-    let samples = std::thread::scope(|scope| -> plex::Result<Vec<f64>> {
-        let sampler = scope.spawn(|| {
-            let mut samples = Vec::new();
-            while !is_done.load(Ordering::Acquire) {
-                samples.push(space_amplification(&arguments.dir, arguments.keys));
-                std::thread::sleep(Duration::from_millis(200));
-            }
-            samples
-        });
-        let updated = (arguments.keys..workload.len()).try_for_each(|_| {
-            let (key, value) = workload.next();
-            db.put(key, value)
-        });
-        is_done.store(true, Ordering::Release);
-        let samples = sampler.join().expect("the sampler does not panic");
-        updated.map(|()| samples)
-    })?;
-    let (seconds, cpu_seconds) = (begin.elapsed().as_secs_f64(), cpu() - begin_cpu);
-    db.flush()?;
-    db.settle()?;
-    let (stats, writes) = (db.stats(), workload.len() as f64);
-    let user = stats.user_bytes as f64;
-    let mean = samples.iter().sum::<f64>() / samples.len().max(1) as f64;
-    let peak = samples.iter().copied().fold(0.0, f64::max);
-    println!("policy           {:?}", arguments.policy());
-    println!("WA               {:.2}", stats.write_amplification());
-    println!("  log            {:.3}", stats.wal_bytes as f64 / user);
-    println!("  flush          {:.3}", stats.flush_bytes as f64 / user);
-    println!("  compaction     {:.3}", stats.compaction_bytes_written as f64 / user);
-    println!("  while filling  {:.2}", filled.write_amplification());
-    println!("SA mean          {mean:.3}");
-    println!("SA peak          {peak:.3}");
-    println!("SA end           {:.3}", space_amplification(&arguments.dir, arguments.keys));
-    println!("k writes/s       {:.0}", writes / seconds / 1000.0);
-    println!("CPU s/M writes   {:.2}", cpu_seconds / writes * 1e6);
-    println!("samples          {}", samples.len());
-    println!("stalls           {}", stats.stalls);
-    println!("flushes          {}", stats.flushes);
-    println!("compactions      {}", stats.compactions);
-    println!("tables           {}", stats.tables);
-    println!("levels           {:?}", stats.levels);
+}
+
+fn print(figures: &impl Serialize) -> Result<(), Failure> {
+    println!("{}", serde_json::to_string(figures)?);
     Ok(())
 }
 
-/// Bytes of all files per byte of live keys and values.
-fn space_amplification(dir: &Path, keys: u64) -> f64 {
-    let files = dir.read_dir().into_iter().flatten().flatten();
-    // A file that goes between the listing and the question takes nothing.
-    let bytes: u64 = files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum();
-    bytes as f64 / (keys * RECORD_BYTES) as f64
+/// Runs all steps on all engines; whether all targets are met.
+fn compare(arguments: &Arguments) -> Result<bool, Failure> {
+    let dir = &arguments.dir;
+    if dir.exists() && dir.read_dir()?.next().is_some() {
+        return Err(format!("{} is not empty", dir.display()).into());
+    }
+    let (begin, mut outcomes) = (Instant::now(), Vec::new());
+    let mut report = Report::begin(arguments.keys, arguments.memtable_bytes, arguments.distribution);
+    for &name in &arguments.engine {
+        let database = dir.join(name.to_string());
+        let process = |step| Turn { arguments, name, dir: &database, step };
+        eprintln!("{name}: writing");
+        let writing = process(Step::Write).figures()?;
+        let (mut reading, mut replay) = (None, None);
+        if !arguments.only_writes {
+            eprintln!("{name}: reading");
+            reading = Some(process(Step::Read).figures()?);
+            std::fs::remove_dir_all(&database)?;
+            eprintln!("{name}: replaying a log");
+            process(Step::LeaveLog).until_killed()?;
+            replay = Some(process(Step::Replay).figures()?);
+        }
+        std::fs::remove_dir_all(&database)?;
+        outcomes.push(Outcome { engine: name.to_string(), writing, reading, replay });
+    }
+    report.end(outcomes, begin.elapsed());
+    let text = report.to_markdown();
+    print!("{text}");
+    if let Some(out) = &arguments.out {
+        std::fs::create_dir_all(out)?;
+        std::fs::write(out.join("README.md"), text)?;
+        std::fs::write(out.join("results.json"), serde_json::to_string(&report)? + "\n")?;
+    }
+    Ok(report.is_met())
 }
 
-/// Processor time of all threads so far, in seconds.
-fn cpu() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+/// A process of this program that does one step.
+struct Turn<'a> {
+    arguments: &'a Arguments,
+    name: Name,
+    dir: &'a Path,
+    step: Step,
+}
+
+impl Turn<'_> {
+    fn command(&self) -> Result<Command, Failure> {
+        let word = |value: &dyn Fn() -> Option<clap::builder::PossibleValue>| {
+            value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+        };
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .arg(format!("--engine={}", self.name))
+            .arg(format!("--step={}", word(&|| self.step.to_possible_value())))
+            .arg(format!("--keys={}", self.arguments.keys))
+            .arg(format!("--memtable-bytes={}", self.arguments.memtable_bytes))
+            .arg(format!("--distribution={}", word(&|| self.arguments.distribution.to_possible_value())))
+            .args(self.arguments.dials.arguments())
+            .arg("--dir")
+            .arg(self.dir)
+            .stderr(Stdio::inherit());
+        Ok(command)
+    }
+
+    fn figures<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let output = self.command()?.output()?;
+        if !output.status.success() {
+            return Err(format!("{}, {:?}: {}", self.name, self.step, output.status).into());
+        }
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+
+    fn until_killed(&self) -> Result<(), Failure> {
+        let status = self.command()?.status()?;
+        match status.signal() {
+            Some(_) => Ok(()),
+            None => Err(format!("{}, {:?}: {status}", self.name, self.step).into()),
+        }
+    }
 }

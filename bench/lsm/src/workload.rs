@@ -9,7 +9,8 @@ pub const UPDATES_PER_KEY: u64 = 9;
 pub const RECORD_BYTES: u64 = 210;
 
 /// How updates choose their keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Distribution {
     /// All keys alike.
     Uniform,
@@ -50,11 +51,7 @@ impl Workload {
             }
         };
         let id = (rank * 2_654_435_761 + 12_345) % self.keys;
-        let mut number = 2 * id;
-        for digit in self.key.iter_mut().rev() {
-            *digit = b'0' + (number % 10) as u8;
-            number /= 10;
-        }
+        self.key = digits(2 * id);
         let mut words = self.seq.wrapping_mul(0x2545_F491_4F6C_DD1D).wrapping_add(99);
         self.value[..8].copy_from_slice(&id.to_le_bytes());
         self.value[8..16].copy_from_slice(&self.seq.to_le_bytes());
@@ -64,6 +61,16 @@ impl Workload {
         self.seq += 1;
         (&self.key, &self.value)
     }
+}
+
+/// A key as it is stored. Even numbers below twice the number of keys are there, odd ones are not.
+pub fn digits(mut number: u64) -> [u8; 10] {
+    let mut key = [0; 10];
+    for digit in key.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    key
 }
 
 /// Ranks with probability proportional to 1 / (rank + 1)^0.99 (Gray et al., SIGMOD 1994, as in YCSB).

@@ -130,6 +130,17 @@ impl<'a> Stored<'a> {
     }
 }
 
+/// Appends the stored form of a value of `len` bytes that is compressed by LZF already. Answers false, and appends nothing, when
+/// it would not be shorter, or longer than any value that is stored compressed.
+pub fn put_lzf(lzf: &[u8], len: usize, out: &mut Vec<u8>) -> bool {
+    if header_len(Form::Lzf, len) + lzf.len() >= len || len as u64 > LEN_MAX {
+        return false;
+    }
+    put_header(Form::Lzf, len, out);
+    out.extend_from_slice(lzf);
+    true
+}
+
 /// Appends the header of a value of `len` bytes.
 pub(crate) fn put_header(form: Form, len: usize, out: &mut Vec<u8>) {
     out.push(VERSION | form.code());

@@ -4,6 +4,7 @@
 mod backup;
 mod bench;
 mod config_cmd;
+mod import;
 mod progress;
 mod serve;
 mod tools;
@@ -25,6 +26,7 @@ enum Command {
     Bench(bench::BenchArgs),
     Check(tools::CheckArgs),
     Config(config_cmd::ConfigArgs),
+    Import(import::ImportArgs),
     Inspect(tools::InspectArgs),
     Repair(tools::RepairArgs),
     Restore(tools::RestoreArgs),
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(args),
         Command::Check(args) => tools::check(&args),
         Command::Config(args) => config_cmd::run(args),
+        Command::Import(args) => import::run(&args),
         Command::Inspect(args) => tools::inspect(&args),
         Command::Repair(args) => tools::repair(&args),
         Command::Restore(args) => tools::restore(&args),

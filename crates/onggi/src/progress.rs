@@ -3,7 +3,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IoSlice, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use vfs::{AllocateLen, DirEntry, File, FileLock, FileSystem, FsError, Metadata, OpenOptions, RealFs, Space};
@@ -15,13 +15,22 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A bar that appears with the first file.
+    /// A bar that appears with the first file, and then shows the one at hand.
     pub fn new() -> Self {
+        Self::of(None)
+    }
+
+    /// A bar that shows how far this file has been read.
+    pub fn of_file(path: &Path) -> Self {
+        Self::of(Some(path.to_owned()))
+    }
+
+    fn of(only: Option<PathBuf>) -> Self {
         let bar = ProgressBar::no_length();
         let template = "{msg} [{bar:30}] {bytes} of {total_bytes}, {binary_bytes_per_sec}";
         bar.set_style(ProgressStyle::with_template(template).expect("the template is right").progress_chars("=> "));
         let watch = Watch { bar: bar.clone(), opened: AtomicU64::new(0), shown: AtomicU64::new(0) };
-        let fs = Arc::new(Watched { inner: RealFs, watch: Arc::new(watch) });
+        let fs = Arc::new(Watched { inner: RealFs, watch: Arc::new(watch), only });
         Self { bar, fs }
     }
 
@@ -56,11 +65,16 @@ struct Watch {
 struct Watched {
     inner: RealFs,
     watch: Arc<Watch>,
+    /// The one file that moves the bar; `None`: all do.
+    only: Option<PathBuf>,
 }
 
 impl FileSystem for Watched {
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn File>, FsError> {
         let inner = self.inner.open(path, options)?;
+        if self.only.as_deref().is_some_and(|only| only != path) {
+            return Ok(inner);
+        }
         let number = self.watch.opened.fetch_add(1, Ordering::Relaxed) + 1;
         Ok(Arc::new(WatchedFile { inner, number, watch: Arc::clone(&self.watch) }))
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use vfs::{FileSystem, RealFs};
 
 /// Something is damaged.
-const DAMAGED: u8 = 1;
+pub const DAMAGED: u8 = 1;
 /// The work could not be done.
 const COULD_NOT: u8 = 2;
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base::Rng;
 use plex::{Background, Db, IterOptions, KeySpaceId, Options, Policy, Wal, WriteBatch};
@@ -13,6 +14,9 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The key that every batch gives its own number.
 const COUNTER: &[u8] = b"counter";
+
+/// Power cuts drawn at each operation.
+const POWER_CUTS: u64 = 2;
 
 struct History {
     /// The map after so many batches.
@@ -113,20 +117,21 @@ fn check(fs: &SimFs, history: &History, floor: usize, seed: u64, wal: Wal, what:
     assert_eq!(db.get(b"after").expect("it reads"), Some(b"crash".to_vec()), "{what}");
 }
 
-fn check_all(seed: u64, wal: Wal, batches: usize, power_cuts_per_point: u64, every: usize) -> usize {
+/// Two power cuts and a kill at every operation of one history; the number of crashes.
+fn check_all(seed: u64, wal: Wal, batches: usize) -> usize {
     let fs = SimFs::new(seed);
     fs.record_crash_points();
     let history = run(&fs, seed, wal, batches);
     let mut checked = 0;
     let points = fs.take_crash_points();
-    for point in points.iter().skip(seed as usize % every).step_by(every) {
-        for cut in 0..power_cuts_per_point {
+    for point in &points {
+        for cut in 0..POWER_CUTS {
             let floor = History::before(&history.durable, point.operation());
             check(&point.power_cut(cut), &history, floor, seed, wal, &format!("seed {seed}, {point:?}, cut {cut}"));
         }
         let floor = History::before(&history.written, point.operation());
         check(&killed(point), &history, floor, seed, wal, &format!("seed {seed}, {point:?}, kill"));
-        checked += power_cuts_per_point as usize + 1;
+        checked += POWER_CUTS as usize + 1;
     }
     checked
 }
@@ -135,16 +140,23 @@ fn killed(point: &CrashPoint) -> SimFs {
     point.after(Outage::ProcessKill)
 }
 
+/// Histories are shared out among the cores; 22,000 crashes take ten seconds of two busy ones.
 #[test]
 fn every_crash_leaves_a_prefix() {
-    let mut checked = 0;
-    for seed in 0..4 {
-        for wal in [Wal::Async, Wal::Sync] {
-            checked += check_all(seed, wal, 120, 2, 3);
+    let histories: Vec<(u64, Wal)> = (0..6).flat_map(|seed| [(seed, Wal::Async), (seed, Wal::Sync)]).collect();
+    let (next, checked) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(&(seed, wal)) = histories.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    checked.fetch_add(check_all(seed, wal, 120), Ordering::Relaxed);
+                }
+            });
         }
-    }
+    });
+    let checked = checked.into_inner();
     println!("{checked} crash points");
-    assert!(checked > 1000);
+    assert!(checked >= 20_000, "{checked}");
 }
 
 /// A crash during the open after a crash, and again: recovery is done over, nothing is lost.

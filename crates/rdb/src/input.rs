@@ -35,6 +35,8 @@ pub(crate) struct Input<R> {
     compressed: Vec<u8>,
     /// How many bytes compressed strings may still expand to.
     pub expanding: u64,
+    /// Where the compressed bytes of strings go too; of several the last ones stay.
+    pub lzf: Option<Vec<u8>>,
 }
 
 /// What stands at the beginning of a string.
@@ -59,6 +61,7 @@ impl<R: Read> Input<R> {
             place: Place::Header,
             compressed: Vec::new(),
             expanding: u64::MAX,
+            lzf: None,
         }
     }
 
@@ -229,6 +232,9 @@ impl<R: Read> Input<R> {
         compressed.clear();
         self.append(compressed_len, &mut compressed)?;
         let expanded = usize::try_from(len).is_ok_and(|len| lzf::decompress(&compressed, len, out).is_ok());
+        if let Some(lzf) = &mut self.lzf {
+            lzf.clone_from(&compressed);
+        }
         // One huge string does not keep its memory for all that follow.
         if compressed.capacity() <= BUFFER_LEN {
             self.compressed = compressed;

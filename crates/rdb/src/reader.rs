@@ -6,8 +6,8 @@
 
 use crate::error::{Place, RdbError};
 use crate::format::{
-    Dialect, Form, HEADER_LEN, MAGIC_REDIS, MAGIC_VALKEY, VERSION_OLDEST, VERSION_REDIS, VERSION_VALKEY, module_part,
-    opcode,
+    Dialect, Form, HEADER_LEN, MAGIC_REDIS, MAGIC_VALKEY, VERSION_OLDEST, VERSION_REDIS, VERSION_VALKEY, kind,
+    module_part, opcode,
 };
 use crate::input::Input;
 use crate::read::{read_module_id, read_value, skip_module_parts};
@@ -22,6 +22,7 @@ pub struct Reader<R> {
     dialect: Dialect,
     db: u32,
     end: Option<End>,
+    keeps_lzf: bool,
 }
 
 /// How a file ended.
@@ -85,6 +86,8 @@ pub struct FileEntry {
     pub form: Form,
     /// The value.
     pub value: Value,
+    /// The bytes of a string that is compressed in the file, when they are wanted: [`Reader::keeping_lzf`].
+    pub lzf: Option<Vec<u8>>,
 }
 
 /// What stands before a value.
@@ -119,7 +122,13 @@ impl<R: Read> Reader<R> {
             ("Valkey", VERSION_VALKEY) => Dialect::Valkey,
             _ => return Err(RdbError::Version { server, version }),
         };
-        Ok(Self { input, version, dialect, db: 0, end: None })
+        Ok(Self { input, version, dialect, db: 0, end: None, keeps_lzf: false })
+    }
+
+    /// Strings will come with their compressed bytes too, so that they need not be compressed anew.
+    #[must_use]
+    pub fn keeping_lzf(self) -> Self {
+        Self { keeps_lzf: true, ..self }
     }
 
     /// The version of the format.
@@ -208,8 +217,10 @@ impl<R: Read> Reader<R> {
         self.input.place = Place::Key(form);
         let key = self.input.own_string()?;
         self.input.place = Place::Value(form);
+        self.input.lzf = (self.keeps_lzf && form.number() == kind::STRING).then(Vec::new);
         let value = read_value(&mut self.input, form, self.dialect)?;
-        Ok(FileEntry { offset, db: self.db, key, expire_at, idle_s, frequency, form, value })
+        let lzf = self.input.lzf.take().filter(|lzf| !lzf.is_empty());
+        Ok(FileEntry { offset, db: self.db, key, expire_at, idle_s, frequency, form, value, lzf })
     }
 
     fn other(&mut self, offset: u64, number: u8) -> Result<Item, RdbError> {

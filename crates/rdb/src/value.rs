@@ -122,6 +122,21 @@ impl Hash {
         !self.expirations.is_empty()
     }
 
+    /// Drops the fields whose time has come, and says how many.
+    pub fn drop_due(&mut self, now: UnixMs) -> usize {
+        let is_due = |expire_at: Option<UnixMs>| expire_at.is_some_and(|at| at <= now);
+        if !self.expirations.iter().any(|expire_at| is_due(*expire_at)) {
+            return 0;
+        }
+        let mut kept = Self::default();
+        for (field, value, expire_at) in self.iter().filter(|(_, _, expire_at)| !is_due(*expire_at)) {
+            kept.push(field, value, expire_at);
+        }
+        let dropped = self.len() - kept.len();
+        *self = kept;
+        dropped
+    }
+
     /// Appends a field that is not in it.
     pub fn push(&mut self, field: &[u8], value: &[u8], expire_at: Option<UnixMs>) {
         self.pairs.push(field);

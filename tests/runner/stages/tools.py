@@ -12,4 +12,4 @@ def run(job: Job):
                 counts=True, env={"PYTHONPATH": str(ROOT / "tests" / "runner")})
 
 
-STAGE = Stage("tools", "onggi backup, check, inspect, restore and repair on the files of real servers", run)
+STAGE = Stage("tools", "onggi backup, check, inspect, restore, repair and import on the files of real servers", run)

@@ -5,7 +5,7 @@ use crate::tree;
 use std::fs;
 
 /// The layer of every crate, by directory under `crates/`. A new crate gets its line here before anything uses it.
-const LAYERS: [(&str, u8); 32] = [
+const LAYERS: [(&str, u8); 33] = [
     ("base", 0),
     ("vfs", 1),
     ("proto", 1),
@@ -32,7 +32,9 @@ const LAYERS: [(&str, u8); 32] = [
     ("server", 9),
     ("inspect", 10),
     ("loadgen", 10),
-    ("onggi", 11),
+    // Says sizes and times as `inspect` does.
+    ("migrate", 11),
+    ("onggi", 12),
     ("sim", TEST_ONLY),
     // Test crates outside `crates/`.
     ("tests/workspace", TEST_ONLY),

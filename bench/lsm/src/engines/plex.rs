@@ -1,0 +1,99 @@
+//! Plex under each of its policies.
+
+use std::path::Path;
+
+use plex::{Db, IterOptions, Options, Policy, Wal};
+
+use super::{BLOCK_CACHE_BYTES, Engine, FILTER_BITS_PER_KEY, Failure, Name, Settings, TableBytes};
+
+/// Options of plex's policies.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Dials {
+    /// Of plex: bytes of tables per live byte.
+    #[arg(long, default_value_t = 1.47)]
+    pub space_amp_target: f64,
+    /// Of plex: runs over one range.
+    #[arg(long, default_value_t = 20)]
+    pub runs_max: usize,
+    /// Of plex-tiered and plex-ldc: runs per level.
+    #[arg(long, default_value_t = 8)]
+    pub runs_per_level: usize,
+    /// Of plex-ldc: entries per distinct key at which a level is merged.
+    #[arg(long, default_value_t = 1.6)]
+    pub duplicates_max: f64,
+}
+
+impl Dials {
+    /// As arguments of a command line.
+    pub fn arguments(&self) -> Vec<String> {
+        let Self { space_amp_target, runs_max, runs_per_level, duplicates_max } = self;
+        vec![
+            format!("--space-amp-target={space_amp_target}"),
+            format!("--runs-max={runs_max}"),
+            format!("--runs-per-level={runs_per_level}"),
+            format!("--duplicates-max={duplicates_max}"),
+        ]
+    }
+
+    fn policy(&self, name: Name) -> Policy {
+        let Self { space_amp_target, runs_max, runs_per_level, duplicates_max } = *self;
+        match name {
+            Name::PlexLeveled => Policy::leveled(),
+            Name::PlexTiered => Policy::Tiered { runs_per_level },
+            Name::PlexLdc => Policy::Ldc { runs_per_level, duplicates_max },
+            _ => Policy::LdcRanged { space_amp_target, runs_max },
+        }
+    }
+}
+
+pub struct PlexEngine(Db);
+
+impl PlexEngine {
+    pub fn open(name: Name, dir: &Path, settings: &Settings) -> Result<Self, Failure> {
+        let db = Options::new()
+            .memtable_bytes(settings.memtable_bytes)
+            .block_cache_bytes(BLOCK_CACHE_BYTES)
+            .filter_bits_per_key(FILTER_BITS_PER_KEY)
+            .policy(settings.dials.policy(name))
+            .wal(Wal::Async)
+            .open(dir)?;
+        Ok(Self(db))
+    }
+}
+
+impl Engine for PlexEngine {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        Ok(self.0.put(key, value)?)
+    }
+
+    fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, Failure> {
+        let value = self.0.get(key)?;
+        if let Some(value) = &value {
+            see(value);
+        }
+        Ok(value.is_some())
+    }
+
+    fn scan(&self, from: &[u8], count: usize) -> Result<usize, Failure> {
+        let (mut pairs, mut iter) = (0, self.0.iter(IterOptions::default())?);
+        iter.seek(from)?;
+        while pairs < count
+            && let Some(pair) = iter.entry()
+        {
+            std::hint::black_box(pair);
+            pairs += 1;
+            iter.step_forward()?;
+        }
+        Ok(pairs)
+    }
+
+    fn flush(&self) -> Result<(), Failure> {
+        self.0.flush()?;
+        Ok(self.0.settle()?)
+    }
+
+    fn table_bytes(&self) -> Result<Option<TableBytes>, Failure> {
+        let stats = self.0.stats();
+        Ok(Some(TableBytes { flush: stats.flush_bytes, compaction: stats.compaction_bytes_written }))
+    }
+}

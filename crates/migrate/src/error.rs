@@ -1,0 +1,104 @@
+//! Why a file cannot be examined or imported.
+
+use crate::contents::Untaken;
+use checkpoint::CheckpointError;
+use inspect::text::count;
+use rdb::RdbError;
+use std::path::PathBuf;
+use vfs::FsError;
+
+/// Every error of this crate. Damage, what cannot be taken, a directory in use and a failing disk stay apart.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MigrateError {
+    /// The operating system refused.
+    #[error(transparent)]
+    Fs(#[from] FsError),
+    /// The directory or its files.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The file is not what a server wrote, of a version that is not known, or cannot be read.
+    #[error("{}: {}; {}", path.display(), with_cause(error), lost(error, *keys))]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Keys before that place.
+        keys: u64,
+        /// What is wrong, with the offset.
+        error: RdbError,
+    },
+    /// A key stands in the file twice, which no server writes and none loads.
+    #[error("{}: the key at offset {second} is that at offset {first} again; which of the two counts cannot be told", path.display())]
+    Duplicate {
+        /// The file.
+        path: PathBuf,
+        /// Where it stands first.
+        first: u64,
+        /// Where it stands again.
+        second: u64,
+    },
+    /// A database beyond those that a server can have.
+    #[error("{}: offset {offset}: a key of database {db}; a server has at most {databases} databases", path.display())]
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// Where the key stands.
+        offset: u64,
+        /// Its database.
+        db: u32,
+        /// How many there can be.
+        databases: u32,
+    },
+    /// Bytes follow where the data ends: commands, in an append-only file.
+    #[error("{}: {bytes} bytes follow behind the end of the data at offset {offset}, commands of an append-only file perhaps, which are not taken; have the server that wrote it save an RDB file", path.display())]
+    GoesOn {
+        /// The file.
+        path: PathBuf,
+        /// Where the data ends.
+        offset: u64,
+        /// How many bytes follow.
+        bytes: u64,
+    },
+    /// The file has something that cannot be taken.
+    #[error("{}: {untaken}, cannot be taken; to go on without that, say --partial", path.display())]
+    Untaken {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        untaken: Box<Untaken>,
+    },
+    /// The directory has files already.
+    #[error("{}: has files already, {found} among them; name a directory that is empty or missing", path.display())]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+        /// One of the files.
+        found: String,
+    },
+    /// The file has other contents than a moment ago.
+    #[error("{}: changed while it was read; import a file that nobody writes to", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// The error, and what the operating system says about it.
+fn with_cause(error: &RdbError) -> String {
+    match error {
+        RdbError::Io { source, .. } => format!("{error}: {source}"),
+        _ => error.to_string(),
+    }
+}
+
+/// What is lost by it, in a few words.
+fn lost(error: &RdbError, keys: u64) -> String {
+    let keys = count(keys, "key", "keys");
+    match error {
+        RdbError::Checksum { .. } => format!("which of its {keys} are wrong cannot be told"),
+        RdbError::Damaged { .. } | RdbError::Truncated { .. } => {
+            format!("{keys} before that can be read, all behind it is lost")
+        }
+        _ => format!("{keys} before that can be read"),
+    }
+}

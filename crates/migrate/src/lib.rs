@@ -1,0 +1,39 @@
+//! The way from Redis and Valkey: an RDB file becomes a data directory that a server starts with.
+//!
+//! ```text
+//! FILE --examine: every byte, nothing written--> Contents --report--> what is inside, what cannot be taken
+//!   |                                               |
+//!   '--import: the same entries again <-- if all of it can be taken
+//!        |
+//!        '--> changes -> packed buffer or tree --> Feed --> prdb-* --> MANIFEST
+//! ```
+//!
+//! G1. A file is read twice. What is wrong with it, or cannot be taken, is known before the first byte is written.
+//! G2. The manifest comes last. An import that fails removes what it has written; what one that was killed leaves has no
+//!     manifest, so that no server takes it for data.
+//! G3. Memory is bounded by the largest value, and by what waits for the disk ([`engine::Backlog`]), whatever the file's length.
+//! G4. What is dropped is what a primary drops while it loads the file: keys and fields whose time has come, empty collections.
+//!     It is counted. All else is taken, or named.
+//!
+//! Formats: docs/formats/rdb.md, docs/formats/snapshot-file.md.
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod build;
+mod contents;
+mod duplicates;
+mod error;
+mod examine;
+mod import;
+mod report;
+mod sift;
+mod source;
+
+pub use contents::{BigKey, Contents, Database, Kind, Untaken};
+pub use error::MigrateError;
+pub use examine::{Examination, examine};
+pub use import::{Import, Imported, import};
+pub use report::report;
+
+#[cfg(test)]
+mod tests;
