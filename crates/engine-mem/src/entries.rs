@@ -368,10 +368,9 @@ impl Entries {
 
     /// A tree, or a buffer that is an allocation of its own, is edited where it is.
     fn edit_outside(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> Option<u32> {
-        let Entry { value, encoding, expire_at, stamp, .. } = self.entry(handle);
-        let is_big = matches!(value, Value::Big(_));
         let slot = self.slot_mut(handle);
-        let (before, edited, after) = if is_big {
+        let (_, encoding) = layout::kind_of(layout::word(slot));
+        let (before, edited, after) = if encoding == Encoding::BIG {
             let big = SharedBig::make_mut(layout::outside_big_mut(slot));
             let before = big_cost(big);
             let edited = edit.apply(Body::Big(big), encoding);
@@ -383,7 +382,7 @@ impl Entries {
             (before, edited, shared_cost(shared))
         };
         self.recharge(before, after);
-        let new = |value| NewEntry { kind: edit.kind, encoding: edited.encoding, value, expire_at };
+        let new = |value, expire_at| NewEntry { kind: edit.kind, encoding: edited.encoding, value, expire_at };
         let handle = match edited.body {
             _ if !edited.is_left => handle,
             Edited::InPlace | Edited::Stored(_) => {
@@ -392,8 +391,14 @@ impl Entries {
                 }
                 handle
             }
-            Edited::Packed(bytes) => self.replace(handle, key, &new(Value::Bytes(&bytes)), stamp),
-            Edited::Big(big) => self.replace(handle, key, &new(Value::Big(&SharedBig::new(big))), stamp),
+            Edited::Packed(bytes) => {
+                let Entry { expire_at, stamp, .. } = self.entry(handle);
+                self.replace(handle, key, &new(Value::Bytes(&bytes), expire_at), stamp)
+            }
+            Edited::Big(big) => {
+                let Entry { expire_at, stamp, .. } = self.entry(handle);
+                self.replace(handle, key, &new(Value::Big(&SharedBig::new(big)), expire_at), stamp)
+            }
         };
         edited.is_left.then_some(handle)
     }
