@@ -532,7 +532,10 @@ mod tests {
     use super::*;
     use crate::arena::Arena;
     use base::Rng;
+    use base::hash::KeyHasher;
     use engine::Type;
+    use value::list::{Change, End, View};
+    use value::{Limits, Stored};
 
     fn entries() -> (Entries, Arc<MemoryUse>) {
         let memory = Arc::new(MemoryUse::default());
@@ -616,6 +619,52 @@ mod tests {
         handle = entries.replace(handle, b"key", &new(Value::Bytes(b"small"), None), 1);
         assert_eq!((SharedBytes::strong_count(&given), entries.large_bytes()), (1, 0));
         entries.destroy(handle);
+    }
+
+    /// A packed list is the same whether it is edited where it is stored, in slots that it outgrows and in those that become too
+    /// big for it, or in a vector; and what lies around it stays.
+    #[test]
+    fn packed_collections_are_edited_in_their_slots() {
+        fn edit<'e>(changes: &'e [u8], limits: &'e Limits, hasher: &'e KeyHasher) -> Edit<'e> {
+            Edit { kind: Type::List, changes, limits, hasher }
+        }
+        let (mut entries, _) = entries();
+        let (limits, hasher, mut rng) = (Limits::default(), KeyHasher::new(&mut Rng::new(1)), Rng::new(2));
+        for key in [&[7; 16][..], &[8; 300]] {
+            let list = |value, expire_at| NewEntry { kind: Type::List, encoding: Encoding::PACKED, value, expire_at };
+            let mut model = Vec::new();
+            let mut changes = Vec::new();
+            let first = Change::Push { end: End::Head, value: b"first" };
+            first.put(&mut changes);
+            edit(&changes, &limits, &hasher).apply(Body::Packed((&mut model).into()), Encoding::PACKED);
+            let mut handle = entries.create(key, &list(Value::Bytes(&model), Some(9)), 3);
+            let neighbour = entries.create(b"neighbour", &list(Value::Bytes(&model), None), 4);
+            let mut grows = true;
+            for _ in 0..if cfg!(miri) { 150 } else { 3_000 } {
+                changes.clear();
+                let end = End::ALL[rng.below(2) as usize];
+                let value = &[b'x'; 64][..rng.below(64) as usize];
+                // To and fro between two elements and some kilobytes, which is less than makes a tree of it.
+                let count = View::of(Encoding::PACKED, Stored::Packed(&model)).len();
+                grows = if grows { model.len() < 3_000 } else { count < 3 };
+                match grows {
+                    true => Change::Push { end, value }.put(&mut changes),
+                    false => Change::Pop { end, count: 1 }.put(&mut changes),
+                }
+                if model.len() > 200 {
+                    Change::Set { index: 0, value }.put(&mut changes);
+                }
+                edit(&changes, &limits, &hasher).apply(Body::Packed((&mut model).into()), Encoding::PACKED);
+                handle = entries.edit(handle, key, &edit(&changes, &limits, &hasher)).expect("some element is left");
+                let entry = entries.entry(handle);
+                assert_eq!((entry.key, entry.value.bytes()), (key, &model[..]));
+                assert_eq!((entry.expire_at, entry.stamp), (Some(9), 3));
+                let around = entries.entry(neighbour);
+                assert_eq!((around.key, around.stamp), (&b"neighbour"[..], 4));
+            }
+            entries.destroy(handle);
+            entries.destroy(neighbour);
+        }
     }
 
     /// Entries move out of sparse pages with everything they hold, and the pages come back.
