@@ -1,12 +1,17 @@
 """Dumps of real servers become data directories: Onggi starts with them and has what the other server had."""
 
+import os
 import shutil
+import subprocess
 import time
 
 from directory import Client, digest
 from servers import Server as Peer
 
 DATABASES = (0, 3, 9)
+
+# What waits for the disk at most, keys that are compared, and the program.
+MEMORY_MAX = 160 << 20
 
 
 def fill(client, kind):
@@ -139,10 +144,32 @@ def damaged(tools):
         assert not data.exists() or not any(data.iterdir()), list(data.iterdir())
 
 
+def memory(tools):
+    """An import takes far less memory than its file is long; more keys than are compared in memory, and a key that is big."""
+    file, data = tools.scratch / "long.rdb", tools.scratch / "long-data"
+    options = [("enable-debug-command", "yes"), ("rdbcompression", "no")]
+    with Peer("redis", options=options) as server, Client(server.port) as client:
+        client.call("DEBUG", "POPULATE", 2_200_000, "key", 150)
+        client.call("RPUSH", "list", *range(100_000))
+        client.call("SAVE")
+        shutil.copy(server.directory / "dump.rdb", file)
+    argv = [tools.onggi, "import", str(file), "--dir", str(data)]
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, f"the import ended with status {process.returncode}"
+    peak, length = usage.ru_maxrss * 1024, file.stat().st_size
+    assert length > 300 << 20 and peak < MEMORY_MAX, f"{peak >> 20} MiB of memory for a file of {length >> 20} MiB"
+    tools.run("check", data)
+    shutil.rmtree(data)
+    file.unlink()
+
+
 def run(tools):
     tools.check("a dump of Redis 7.0 is imported whole", lambda: import_of(tools, "redis", "redis"))
     tools.check("a dump of Redis 7.0 without compression and checksum is imported whole",
                 lambda: import_of(tools, "redis", "bare", ("rdbcompression", "no"), ("rdbchecksum", "no")))
     tools.check("a dump of Valkey 9.1 is imported whole", lambda: import_of(tools, "valkey", "valkey"))
     tools.check("compressed strings are imported as they are", lambda: compressed(tools))
+    tools.check("a long dump is imported in little memory", lambda: memory(tools))
     tools.check("a damaged dump is refused", lambda: damaged(tools))

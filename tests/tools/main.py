@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import backup
+import exports
 import history
 import imports
 from directory import Tools
@@ -16,7 +17,7 @@ from directory import Tools
 def main():
     with tempfile.TemporaryDirectory(prefix="onggi-test-") as scratch:
         tools = Tools(sys.argv[1], Path(scratch))
-        for area in (backup, history, imports):
+        for area in (backup, history, imports, exports):
             area.run(tools)
         return 1 if tools.failed else 0
 

@@ -262,8 +262,12 @@ impl Decoder<'_> {
     }
 }
 
-/// The directory, unless a server has it. Without a lock file nobody has, and none is made.
-pub(crate) fn lock(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<(DataDir, Option<vfs::FileLock>), ToolError> {
+/// The directory, to be read, unless a server has it. Without a lock file nobody has, and none is made. No server takes it
+/// while the lock that comes with it is held.
+///
+/// # Errors
+/// [`ToolError::InUse`]; what the operating system says.
+pub fn lock(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<(DataDir, Option<vfs::FileLock>), ToolError> {
     let path = dir.join(Name::Lock.to_string());
     let held = match fs.exists(&path)?.then(|| fs.try_lock(&path)) {
         Some(Err(vfs::FsError::Locked { pid, .. })) => return Err(ToolError::InUse { path: dir.into(), pid }),

@@ -27,7 +27,7 @@ pub mod text;
 
 pub use backup::backup;
 pub use check::{Verdict, check};
-pub use decode::{Format, Show, decode};
+pub use decode::{Format, Show, decode, lock};
 pub use error::ToolError;
 pub use item::{Item, Shortened};
 pub use repair::{RepairPlan, Repaired, plan_repair, repair};

@@ -1,9 +1,12 @@
-//! Why a file cannot be examined or imported.
+//! Why a file cannot be examined, imported or written.
 
 use crate::contents::Untaken;
+use base::Lsn;
 use checkpoint::CheckpointError;
+use cmdlog::RecoverError;
+use inspect::ToolError;
 use inspect::text::count;
-use rdb::RdbError;
+use rdb::{RdbError, WriteError};
 use std::path::PathBuf;
 use vfs::FsError;
 
@@ -75,6 +78,50 @@ pub enum MigrateError {
         /// One of the files.
         found: String,
     },
+    /// The directory cannot be looked at.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    /// The command log is damaged.
+    #[error(transparent)]
+    Log(#[from] RecoverError),
+    /// The checkpoint leads on to a log that is not there.
+    #[error("{}: the command log is needed from LSN {from} on, and is not there; `onggi check` says what is", path.display())]
+    LogMissing {
+        /// The data directory.
+        path: PathBuf,
+        /// From where.
+        from: Lsn,
+    },
+    /// The directory holds nothing to export.
+    #[error("{}: holds no data", path.display())]
+    NoData {
+        /// The data directory.
+        path: PathBuf,
+    },
+    /// The file to be made is there.
+    #[error("{}: is there already; name another file, or remove it", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A hash has fields that expire, which only Valkey 9 reads.
+    #[error(
+        "fields of the hash \"{key}\" in database {db} expire, which versions 10 and 11 of the format cannot say; --for valkey-9 makes a file that Valkey 9.0 and above load"
+    )]
+    NeedsNewer {
+        /// Its database.
+        db: u32,
+        /// It, as printable text.
+        key: String,
+    },
+    /// The file cannot be written.
+    #[error("{}: {}", path.display(), write_cause(error))]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: WriteError,
+    },
     /// The file has other contents than a moment ago.
     #[error("{}: changed while it was read; import a file that nobody writes to", path.display())]
     Changed {
@@ -87,6 +134,14 @@ pub enum MigrateError {
 fn with_cause(error: &RdbError) -> String {
     match error {
         RdbError::Io { source, .. } => format!("{error}: {source}"),
+        _ => error.to_string(),
+    }
+}
+
+/// As [`with_cause`], of writing.
+fn write_cause(error: &WriteError) -> String {
+    match error {
+        WriteError::Io(source) => format!("{error}: {source}"),
         _ => error.to_string(),
     }
 }

@@ -1,5 +1,6 @@
 //! The first reading: every byte is looked at, and nothing is written.
 
+use crate::DATABASES_MAX;
 use crate::contents::Contents;
 use crate::duplicates::{Keys, Twice};
 use crate::error::MigrateError;
@@ -11,9 +12,6 @@ use rdb::{Item, RdbError, Reader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vfs::FileSystem;
-
-/// Most databases that a server can have: the upper bound of `databases`.
-const DATABASES_MAX: u32 = 65_536;
 
 /// What is to be examined, and with what.
 #[derive(Clone, Debug)]

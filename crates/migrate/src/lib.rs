@@ -1,4 +1,5 @@
-//! The way from Redis and Valkey: an RDB file becomes a data directory that a server starts with.
+//! The way from Redis and Valkey, and back: an RDB file becomes a data directory that a server starts with, and a data directory
+//! an RDB file.
 //!
 //! ```text
 //! FILE --examine: every byte, nothing written--> Contents --report--> what is inside, what cannot be taken
@@ -6,12 +7,14 @@
 //!   '--import: the same entries again <-- if all of it can be taken
 //!        |
 //!        '--> changes -> packed buffer or tree --> Feed --> prdb-* --> MANIFEST
+//!
+//! prdb-*, log-* --export: loaded as by a start--> store --entries--> FILE
 //! ```
 //!
 //! G1. A file is read twice. What is wrong with it, or cannot be taken, is known before the first byte is written.
 //! G2. The manifest comes last. An import that fails removes what it has written; what one that was killed leaves has no
 //!     manifest, so that no server takes it for data.
-//! G3. Memory is bounded by the largest value, and by what waits for the disk ([`engine::Backlog`]), whatever the file's length.
+//! G3. Memory of an import is bounded by the largest value, and by what waits for the disk ([`engine::Backlog`]), whatever the file's length.
 //! G4. What is dropped is what a primary drops while it loads the file: keys and fields whose time has come, empty collections.
 //!     It is counted. All else is taken, or named.
 //!
@@ -24,6 +27,7 @@ mod contents;
 mod duplicates;
 mod error;
 mod examine;
+mod export;
 mod import;
 mod report;
 mod sift;
@@ -32,8 +36,12 @@ mod source;
 pub use contents::{BigKey, Contents, Database, Kind, Untaken};
 pub use error::MigrateError;
 pub use examine::{Examination, examine};
+pub use export::{Export, Exported, export};
 pub use import::{Import, Imported, import};
 pub use report::report;
+
+/// Most databases that a server can have: the upper bound of `databases`.
+pub(crate) const DATABASES_MAX: u32 = 65_536;
 
 #[cfg(test)]
 mod tests;

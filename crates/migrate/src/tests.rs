@@ -1,6 +1,6 @@
 //! Imports over a simulated disk: what comes in is what a reader of the file sees, and what fails leaves no data.
 
-use crate::{Import, Imported, MigrateError, import, report};
+use crate::{Export, Import, Imported, MigrateError, export, import, report};
 use base::Rng;
 use base::clock::ManualClock;
 use base::hash::KeyHasher;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use types::Decoder;
-use vfs::{FileSystem, OpenOptions, SimFs};
+use vfs::{Fault, FileSystem, Op, OpenOptions, SimFs, errno};
 
 const FILE: &str = "/dump.rdb";
 const DIR: &str = "/data";
@@ -322,6 +322,68 @@ fn other_files_and_commands_are_refused() {
     let error = run(&fs, NOW, false).map(|_| ()).unwrap_err();
     assert!(matches!(error, MigrateError::GoesOn { offset: at, bytes: 18, .. } if at == offset), "{error:?}");
     assert!(!fs.exists(Path::new(DIR)).unwrap());
+}
+
+/// What came in goes out again, the compressed strings among it, into a file that is whole; what is there is left alone.
+#[test]
+fn what_came_in_goes_out() {
+    for (name, file) in files() {
+        let fs = fs_with(&file);
+        run(&fs, NOW, true).unwrap();
+        let out = Path::new("/out.rdb");
+        let fs: Arc<dyn FileSystem> = Arc::new(fs);
+        let what = Export {
+            fs: &fs,
+            dir: Path::new(DIR),
+            file: out,
+            target: Target::Valkey9,
+            clock: Arc::new(ManualClock::new(NOW)),
+            entropy: Arc::new(SeededEntropy::new(1)),
+        };
+        let exported = export(&what).unwrap();
+        let bytes = vfs::read_file(&*fs, out, 1 << 20).unwrap();
+        let keys = expected(&bytes).unwrap();
+        assert!(keys == expected(&file).unwrap(), "{name}");
+        assert_eq!((exported.keys, exported.expired, exported.bytes), (keys.len() as u64, 0, bytes.len() as u64));
+        let error = export(&what).unwrap_err();
+        assert!(matches!(error, MigrateError::Exists { .. }), "{error}");
+    }
+}
+
+/// A full disk leaves no file.
+#[test]
+fn an_export_that_fails_leaves_no_file() {
+    let sim = fs_with(&small());
+    run(&sim, NOW, false).unwrap();
+    let fs: Arc<dyn FileSystem> = Arc::new(sim.clone());
+    let what = Export {
+        fs: &fs,
+        dir: Path::new(DIR),
+        file: Path::new("/out.rdb"),
+        target: Target::V11,
+        clock: Arc::new(ManualClock::new(NOW)),
+        entropy: Arc::new(SeededEntropy::new(1)),
+    };
+    let before = fs.read_dir(Path::new("/")).unwrap();
+    let error = export(&what).unwrap_err();
+    assert!(matches!(&error, MigrateError::NeedsNewer { db: 7, key } if key == "hash"), "{error}");
+    sim.inject(Fault::fail(Op::Write, errno::ENOSPC).on("/out.rdb.new").forever());
+    let error = export(&Export { target: Target::Valkey9, ..what }).unwrap_err();
+    assert!(matches!(error, MigrateError::Write { .. }), "{error}");
+    assert_eq!(fs.read_dir(Path::new("/")).unwrap(), before);
+}
+
+/// A full disk during an import leaves no files.
+#[test]
+fn an_import_that_fails_leaves_no_files() {
+    let fs = fs_with(&small());
+    fs.inject(Fault::fail(Op::Write, errno::ENOSPC).on("/data/prdb-00000001-01").forever());
+    let error = run(&fs, NOW, false).map(|_| ()).unwrap_err();
+    assert!(matches!(error, MigrateError::Checkpoint(_)), "{error}");
+    let left: Vec<_> = fs.read_dir(Path::new(DIR)).unwrap().into_iter().map(|entry| entry.name).collect();
+    assert_eq!(left, ["LOCK"]);
+    fs.clear_faults();
+    run(&fs, NOW, false).unwrap();
 }
 
 /// A power cut at any moment leaves no data or all of it.

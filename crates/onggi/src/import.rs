@@ -52,9 +52,11 @@ pub fn run(args: &ImportArgs) -> ExitCode {
             drop(progress);
             let code = failed("import", &error);
             match error {
-                MigrateError::File { .. } | MigrateError::Duplicate { .. } | MigrateError::Untaken { .. } => {
-                    ExitCode::from(DAMAGED)
-                }
+                MigrateError::File { .. }
+                | MigrateError::Duplicate { .. }
+                | MigrateError::Database { .. }
+                | MigrateError::GoesOn { .. }
+                | MigrateError::Untaken { .. } => ExitCode::from(DAMAGED),
                 _ => code,
             }
         }

@@ -4,6 +4,7 @@
 mod backup;
 mod bench;
 mod config_cmd;
+mod export;
 mod import;
 mod progress;
 mod serve;
@@ -26,6 +27,7 @@ enum Command {
     Bench(bench::BenchArgs),
     Check(tools::CheckArgs),
     Config(config_cmd::ConfigArgs),
+    Export(export::ExportArgs),
     Import(import::ImportArgs),
     Inspect(tools::InspectArgs),
     Repair(tools::RepairArgs),
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(args),
         Command::Check(args) => tools::check(&args),
         Command::Config(args) => config_cmd::run(args),
+        Command::Export(args) => export::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Inspect(args) => tools::inspect(&args),
         Command::Repair(args) => tools::repair(&args),

@@ -19,6 +19,15 @@ const PART_COUNT: usize = 16;
 /// What a cached block costs beyond its bytes, roughly.
 const ENTRY_OVERHEAD: usize = 128;
 
+/// Whether blocks that a look-up did not find are kept, once they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fill {
+    /// For reads of users, which may come back.
+    Keep,
+    /// For what is read once, to be merged or verified: it would push out what users read.
+    Pass,
+}
+
 /// A block's name: identity of the file, offset in it.
 type BlockId = (u64, u64);
 
@@ -60,7 +69,6 @@ impl BlockCache {
     }
 
     /// Bytes in use.
-    #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.parts.iter().map(|part| part.lock().bytes).sum()
     }

@@ -30,6 +30,7 @@ mod batch;
 mod cache;
 mod compaction;
 mod db;
+mod dump;
 mod error;
 #[cfg(test)]
 mod golden;
@@ -46,9 +47,11 @@ mod version;
 
 pub use batch::WriteBatch;
 pub use compaction::{CompactionFilter, Policy};
-pub use db::{Db, KeySpaceId, ReadView};
+pub use db::{Db, KeySpaceId, ReadView, Repair, check, repair};
+pub use dump::dump;
 pub use error::{Error, Result};
 pub use iter::{Iter, IterOptions};
 pub use key::{KEY_LEN_MAX, SEQNO_MAX, Seqno, VALUE_LEN_MAX};
 pub use options::{Background, Options, Wal};
+pub use sstable::Compression;
 pub use stats::Stats;

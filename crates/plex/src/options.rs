@@ -10,6 +10,7 @@ use vfs::{FileSystem, RealFs};
 use crate::compaction::{CompactionFilter, Policy};
 use crate::db::Db;
 use crate::error::{Error, Result};
+use crate::sstable::{Compression, TableOptions};
 
 /// What a write has reached when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,8 @@ pub struct Options {
     pub(crate) table_bytes: u64,
     pub(crate) filter_bits_per_key: u32,
     pub(crate) block_cache_bytes: usize,
+    /// By level; the last also of all deeper ones.
+    pub(crate) compression: Vec<Compression>,
 }
 
 impl Default for Options {
@@ -76,6 +79,7 @@ impl Options {
             table_bytes: 8 << 20,
             filter_bits_per_key: 16,
             block_cache_bytes: 64 << 20,
+            compression: Vec::new(),
         }
     }
 
@@ -164,6 +168,19 @@ impl Options {
     pub fn block_cache_bytes(mut self, bytes: usize) -> Self {
         self.block_cache_bytes = bytes;
         self
+    }
+
+    /// How tables are compressed, by level from that of flushed memtables on; the last one given is also that of all deeper
+    /// levels. A table that moves to another level keeps its compression. Default: none anywhere.
+    pub fn compression(mut self, by_level: impl IntoIterator<Item = Compression>) -> Self {
+        self.compression = by_level.into_iter().collect();
+        self
+    }
+
+    /// How tables of a level are built.
+    pub(crate) fn of_tables(&self, level: usize) -> TableOptions {
+        let compression = self.compression.get(level).or(self.compression.last()).copied().unwrap_or_default();
+        TableOptions { block_bytes: self.block_bytes, filter_bits_per_key: self.filter_bits_per_key, compression }
     }
 
     pub(crate) fn check(&self) -> Result<()> {

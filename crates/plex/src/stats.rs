@@ -58,6 +58,8 @@ pub struct Stats {
     pub cache_hits: u64,
     /// Look-ups of blocks that went to a file.
     pub cache_misses: u64,
+    /// In the block cache, now.
+    pub cache_bytes: u64,
 }
 
 impl Stats {

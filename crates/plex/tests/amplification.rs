@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use base::Rng;
-use plex::{Background, Db, Options, Policy};
+use plex::{Background, Compression, Db, Options, Policy};
 use vfs::SimFs;
 
 const KEYS: u64 = 8_000;
@@ -17,9 +17,14 @@ struct Amplification {
     /// Bytes of tables per live byte over the updates.
     space_mean: f64,
     space_peak: f64,
+    flush_bytes: u64,
 }
 
 fn measure(policy: Policy) -> Amplification {
+    measure_packed(policy, Compression::None)
+}
+
+fn measure_packed(policy: Policy, compression: Compression) -> Amplification {
     let db: Db = Options::new()
         .file_system(Arc::new(SimFs::new(1)))
         .seed(1)
@@ -27,6 +32,7 @@ fn measure(policy: Policy) -> Amplification {
         .policy(policy)
         .memtable_bytes(LIVE_BYTES as usize / 48)
         .table_bytes(LIVE_BYTES / 96)
+        .compression([compression])
         .open("/db")
         .expect("it opens");
     let mut rng = Rng::new(42);
@@ -40,7 +46,8 @@ fn measure(policy: Policy) -> Amplification {
     }
     let space_mean = samples.iter().sum::<f64>() / samples.len() as f64;
     let space_peak = samples.iter().copied().fold(0.0, f64::max);
-    Amplification { write: db.stats().write_amplification(), space_mean, space_peak }
+    let stats = db.stats();
+    Amplification { write: stats.write_amplification(), space_mean, space_peak, flush_bytes: stats.flush_bytes }
 }
 
 /// The default policy keeps the peak of space near its target all the time, and writes less than leveled compaction.
@@ -52,6 +59,40 @@ fn ranged_deduplication_bounds_space_and_writing_at_once() {
     println!("ranged  {:.2} {:.2} {:.2}", ranged.write, ranged.space_mean, ranged.space_peak);
     assert!(ranged.space_mean < 1.6 && ranged.space_peak < 1.8, "{} {}", ranged.space_mean, ranged.space_peak);
     assert!(ranged.write < 0.8 * leveled.write, "{} {}", ranged.write, leveled.write);
+}
+
+/// Compression makes everything smaller alike: the target holds for what live data takes, so that garbage does not grow to
+/// the length that was saved.
+#[test]
+fn compression_shrinks_live_data_and_garbage_alike() {
+    let plain = measure(Policy::ldc_ranged());
+    let packed = measure_packed(Policy::ldc_ranged(), Compression::Lz4);
+    let share = packed.flush_bytes as f64 / plain.flush_bytes as f64;
+    println!("{share:.2} of the bytes; mean {:.2}, peak {:.2}", packed.space_mean, packed.space_peak);
+    assert!(share < 0.7, "{share}");
+    assert!(packed.space_mean < 1.25 * share * plain.space_mean, "{} {}", packed.space_mean, plain.space_mean);
+    assert!(packed.space_peak < 1.25 * share * plain.space_peak, "{} {}", packed.space_peak, plain.space_peak);
+}
+
+/// The cache is for readers: what merges and verification read leaves it as it was.
+#[test]
+fn merges_leave_the_cache_to_readers() {
+    let db = Options::new()
+        .file_system(Arc::new(SimFs::new(1)))
+        .seed(1)
+        .background(Background::Inline)
+        .memtable_bytes(32 << 10)
+        .open("/db")
+        .expect("it opens");
+    for i in 0..5 * KEYS {
+        db.put(&(i % KEYS).to_be_bytes(), &[i as u8; 20]).expect("it writes");
+    }
+    db.flush().expect("it flushes");
+    db.verify().expect("it is sound");
+    let stats = db.stats();
+    assert!(stats.compaction_bytes_read > 0 && stats.cache_bytes == 0, "{stats:?}");
+    assert_eq!(db.get(&7u64.to_be_bytes()).expect("it reads"), Some(vec![(4 * KEYS + 7) as u8; 20]));
+    assert!(db.stats().cache_bytes > 0);
 }
 
 /// Deduplication takes space from tiered compaction at the price of writing, the more the lower its threshold.

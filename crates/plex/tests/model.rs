@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use base::Rng;
-use plex::{Background, Db, IterOptions, KeySpaceId, Options, Policy, ReadView, Wal, WriteBatch};
+use plex::{Background, Compression, Db, IterOptions, KeySpaceId, Options, Policy, ReadView, Wal, WriteBatch};
 use vfs::SimFs;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -58,7 +58,8 @@ impl Run {
             .block_bytes(64 << rng.below(5))
             .table_bytes(1 << (10 + rng.below(5)))
             .filter_bits_per_key(rng.below(3) as u32 * 8)
-            .block_cache_bytes(rng.below(2) as usize * (256 << 10));
+            .block_cache_bytes(rng.below(2) as usize * (256 << 10))
+            .compression([Compression::None, Compression::Lz4].into_iter().skip(rng.below(3) as usize));
         let db = options.open("/db").expect("it opens");
         self.spaces = vec![KeySpaceId::DEFAULT, db.key_space("second").expect("it is made")];
         self.db = Some(db);

@@ -165,10 +165,7 @@ impl Encoder {
         {
             return false;
         }
-        out.push(0xc0 | string_encoding::LZF);
-        put_length(self.compressed.len() as u64, out);
-        put_length(string.len() as u64, out);
-        out.extend_from_slice(&self.compressed);
+        put_lzf(&self.compressed, string.len(), out);
         true
     }
 
@@ -238,6 +235,14 @@ pub(crate) fn put_length(length: u64, out: &mut Vec<u8>) {
         out.push(0x81);
         out.extend(length.to_be_bytes());
     }
+}
+
+/// Appends a string of `len` bytes that is compressed already.
+pub(crate) fn put_lzf(lzf: &[u8], len: usize, out: &mut Vec<u8>) {
+    out.push(0xc0 | string_encoding::LZF);
+    put_length(lzf.len() as u64, out);
+    put_length(len as u64, out);
+    out.extend_from_slice(lzf);
 }
 
 fn put_integer(number: i32, out: &mut Vec<u8>) {

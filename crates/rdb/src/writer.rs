@@ -1,7 +1,7 @@
 //! A file from its magic to its checksum.
 
-use crate::encode::{Encoder, Target, WriteError, put_length};
-use crate::format::opcode;
+use crate::encode::{Encoder, Target, WriteError, put_length, put_lzf};
+use crate::format::{kind, opcode};
 use crate::value::Value;
 use base::UnixMs;
 use base::checksum::Crc64Rdb;
@@ -57,6 +57,30 @@ impl<W: Write> Writer<W> {
     /// [`WriteError::NeedsNewer`], [`WriteError::Module`]: then nothing was written, and others can follow.
     pub fn entry(&mut self, db: u32, key: &[u8], expire_at: Option<UnixMs>, value: &Value) -> Result<(), WriteError> {
         let kind = self.encoder.kind(value)?;
+        self.put_head(db, key, expire_at, kind);
+        self.encoder.put_value(value, &mut self.buffer);
+        self.flush()
+    }
+
+    /// As [`Self::entry`], of a string of `len` bytes that is compressed by LZF already.
+    ///
+    /// # Errors
+    /// See [`Self::new`].
+    pub fn lzf_entry(
+        &mut self,
+        db: u32,
+        key: &[u8],
+        expire_at: Option<UnixMs>,
+        lzf: &[u8],
+        len: usize,
+    ) -> Result<(), WriteError> {
+        self.put_head(db, key, expire_at, kind::STRING);
+        put_lzf(lzf, len, &mut self.buffer);
+        self.flush()
+    }
+
+    /// All that stands before a value.
+    fn put_head(&mut self, db: u32, key: &[u8], expire_at: Option<UnixMs>, kind: u8) {
         if self.db != Some(db) {
             self.buffer.push(opcode::SELECTDB);
             put_length(u64::from(db), &mut self.buffer);
@@ -68,8 +92,6 @@ impl<W: Write> Writer<W> {
         }
         self.buffer.push(kind);
         self.encoder.put_string(key, &mut self.buffer);
-        self.encoder.put_value(value, &mut self.buffer);
-        self.flush()
     }
 
     /// Ends the file. Syncing it is up to whoever has the sink.

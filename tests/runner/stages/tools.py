@@ -1,4 +1,4 @@
-"""Onggi's own tools on the files of real servers: backup under load, check, inspect, restore, repair; see tests/tools/."""
+"""Onggi's own tools on the files of real servers: backup, check, inspect, restore, repair, import and export; see tests/tools/."""
 
 import need
 from job import ROOT, Job, Stage
@@ -12,4 +12,4 @@ def run(job: Job):
                 counts=True, env={"PYTHONPATH": str(ROOT / "tests" / "runner")})
 
 
-STAGE = Stage("tools", "onggi backup, check, inspect, restore, repair and import on the files of real servers", run)
+STAGE = Stage("tools", "onggi backup, check, inspect, restore, repair, import and export on the files of real servers", run)

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use vfs::FileSystem;
 
 use super::{CompactionFilter, Task};
+use crate::cache::Fill;
 use crate::error::Result;
 use crate::iter::{MergeCursor, Source};
 use crate::key::{Kind, SEQNO_MAX, Seqno};
 use crate::memtable::{Memtable, MemtableCursor};
+use crate::options::Options;
 use crate::range_tombstone::{Cover, RangeTombstone};
-use crate::sstable::{Table, TableBuilder, TableInfo, TableOptions};
+use crate::sstable::{Table, TableBuilder, TableInfo};
 use crate::version::{Run, TablePlace, VersionEdit};
 
 /// Which old versions somebody may still read.
@@ -37,7 +39,8 @@ impl Visibility {
 /// Where tables go and how they are made.
 pub(crate) struct OutputSettings<'a> {
     pub fs: &'a dyn FileSystem,
-    pub options: TableOptions,
+    /// Those of tables; sizes of tables are below.
+    pub options: &'a Options,
     pub table_bytes: u64,
     /// What else may go.
     pub filter: Option<&'a dyn CompactionFilter>,
@@ -76,6 +79,23 @@ pub(crate) fn flush(
     let to = Destination { key_space, level: 0, run };
     let mut outcome = Outcome::default();
     merge(settings, visibility, cursor, &ranges, false, cuts, settings.table_bytes, &to, &mut outcome)?;
+    Ok(outcome)
+}
+
+/// Merges sources of which it is unknown which is newer, by sequence numbers alone, into a run of level 0. Of entries with
+/// the same key and number, the first source's stays.
+pub(crate) fn rebuild(
+    settings: &OutputSettings<'_>,
+    visibility: &Visibility,
+    sources: Vec<Source>,
+    ranges: &[RangeTombstone],
+    key_space: u32,
+    run: u64,
+) -> Result<Outcome> {
+    let to = Destination { key_space, level: 0, run };
+    let mut outcome = Outcome::default();
+    let cursor = MergeCursor::new(sources);
+    merge(settings, visibility, cursor, ranges, false, &[], settings.table_bytes, &to, &mut outcome)?;
     Ok(outcome)
 }
 
@@ -154,7 +174,7 @@ fn sources(group: &[&(usize, u64, Arc<Table>)]) -> Vec<Source> {
     }
     let sorted = runs.into_iter().map(|((_, id), mut tables)| {
         tables.sort_by(|a, b| a.info.smallest.cmp(&b.info.smallest));
-        Source::run(Arc::new(Run { id: id.0, tables }))
+        Source::run(Arc::new(Run { id: id.0, tables }), Fill::Pass)
     });
     sorted.collect()
 }
@@ -237,7 +257,8 @@ impl Output<'_> {
     fn builder(&mut self) -> Result<&mut TableBuilder> {
         if self.builder.is_none() {
             let (number, identity, path) = (self.settings.next_table)();
-            let builder = TableBuilder::new(self.settings.fs, &path, identity, self.settings.options)?;
+            let builder =
+                TableBuilder::new(self.settings.fs, &path, identity, self.settings.options.of_tables(self.to.level))?;
             self.builder = Some((number, builder));
         }
         Ok(&mut self.builder.as_mut().expect("made above").1)

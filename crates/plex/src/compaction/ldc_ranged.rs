@@ -111,7 +111,8 @@ impl<'a> Reach<'a> {
         let live = (distinct - tombstones as f64).max(0.0) / (entries.max(1) as f64);
         reach.live_bytes = reach.bytes as f64 * live;
         reach.garbage_bytes = reach.bytes as f64 - reach.live_bytes;
-        reach.live_user_bytes = user_bytes as f64 * live;
+        // Compressed, live data is what it takes, or else garbage would be let grow to its full length.
+        reach.live_user_bytes = user_bytes.min(reach.bytes) as f64 * live;
         reach
     }
 

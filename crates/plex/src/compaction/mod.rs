@@ -23,7 +23,7 @@ use std::sync::Arc;
 use crate::sketch::Sketch;
 use crate::sstable::{Table, TableInfo};
 use crate::version::{Run, Tree};
-pub(crate) use execute::{Outcome, OutputSettings, Visibility, flush, run};
+pub(crate) use execute::{Outcome, OutputSettings, Visibility, flush, rebuild, run};
 
 /// How tables are chosen for merging; the default is [`Policy::ldc_ranged`].
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +53,8 @@ pub enum Policy {
     /// byte written is merged into the last, sorted run. Space comes back range by range, so its peak stays near the
     /// target.
     LdcRanged {
-        /// Bytes of all tables per byte of live keys and values, above 1: the dial between writing (low) and space.
+        /// Bytes of all tables per byte of live keys and values (of what they take, where they are compressed), above 1:
+        /// the dial between writing (low) and space.
         space_amp_target: f64,
         /// Runs over one range at which the newer ones are merged, whatever their garbage.
         runs_max: usize,

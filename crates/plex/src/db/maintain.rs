@@ -11,7 +11,7 @@ use super::{Inner, State, table_path, wal_path};
 use crate::compaction::{self, Outcome, OutputSettings};
 use crate::error::{Error, Result};
 use crate::memtable::Memtable;
-use crate::sstable::{Table, TableOptions};
+use crate::sstable::Table;
 use crate::stats::Counters;
 use crate::version::manifest::{self, Manifest};
 use crate::version::{ApplyError, Version, VersionEdit};
@@ -75,10 +75,7 @@ impl Inner {
         };
         let settings = OutputSettings {
             fs: &*self.options.fs,
-            options: TableOptions {
-                block_bytes: self.options.block_bytes,
-                filter_bits_per_key: self.options.filter_bits_per_key,
-            },
+            options: &self.options,
             table_bytes: self.options.table_bytes,
             filter: self.options.compaction_filter.as_deref(),
             next_table: &next_table,

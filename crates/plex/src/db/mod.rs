@@ -14,8 +14,10 @@
 //!     that forgets it is.
 //! D4. After a failed write or sync of the log or the manifest, writes are refused until the next open.
 
+mod check;
 mod maintain;
 mod recover;
+mod repair;
 mod write;
 
 use std::collections::BTreeMap;
@@ -29,7 +31,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use vfs::FileLock;
 
 use crate::batch::WriteBatch;
-use crate::cache::BlockCache;
+use crate::cache::{BlockCache, Fill};
 use crate::compaction::{Choose, Visibility};
 use crate::error::{Error, Result};
 use crate::iter::{Iter, IterOptions, MergeCursor, Source};
@@ -39,6 +41,8 @@ use crate::options::{Background, Options};
 use crate::range_tombstone::Cover;
 use crate::stats::{Counters, Stats};
 use crate::version::{Tree, Version, VersionEdit};
+pub use check::check;
+pub use repair::{Repair, repair};
 
 /// Names a key space: keys of different ones do not meet, and one batch may change several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -287,20 +291,7 @@ impl Db {
         let (state, _) = self.inner().now();
         for tree in state.version.trees.values() {
             for (_, _, table) in tree.tables() {
-                let mut cursor = table.cursor();
-                let mut last: Option<(Vec<u8>, Seqno)> = None;
-                cursor.seek_to_first()?;
-                while cursor.valid() {
-                    let here = (cursor.key().to_vec(), cursor.seqno());
-                    let is_sorted =
-                        last.as_ref().is_none_or(|last| key::compare((&last.0, last.1), (&here.0, here.1)).is_lt());
-                    let is_inside = *table.info.smallest <= *here.0 && !table.info.ends_before(&here.0);
-                    if !is_sorted || !is_inside {
-                        return Err(Error::corruption(table.path(), 0, "entries are not in order"));
-                    }
-                    last = Some(here);
-                    cursor.next()?;
-                }
+                table.verify()?;
             }
         }
         Ok(())
@@ -393,7 +384,7 @@ impl State {
         }
         if let Some(tree) = self.version.tree(space) {
             ranges.extend(tree.range_tombstones());
-            sources.extend(tree.runs().map(|(_, run)| Source::run(run.clone())));
+            sources.extend(tree.runs().map(|(_, run)| Source::run(run.clone(), Fill::Keep)));
         }
         Iter::new(MergeCursor::new(sources), view, Cover::new(&ranges, view), options)
     }
@@ -494,6 +485,7 @@ impl Inner {
             levels: levels.collect(),
             cache_hits,
             cache_misses,
+            cache_bytes: self.cache.bytes() as u64,
         }
     }
 }

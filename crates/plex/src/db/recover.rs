@@ -8,7 +8,7 @@
 //! is simply done again.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -25,32 +25,32 @@ use crate::key::Seqno;
 use crate::log::{self, WalFile, WalWriter};
 use crate::memtable::Memtable;
 use crate::options::{Options, Wal};
-use crate::sstable::{Table, TableInfo, TableOptions};
+use crate::sstable::{Table, TableInfo};
 use crate::version::manifest::{self, CURRENT, Manifest};
 use crate::version::{TablePlace, Version, VersionEdit};
 
 /// What a manifest's edits add up to.
 #[derive(Default)]
-struct Found {
-    database: u64,
-    next_number: u64,
-    last_seqno: Seqno,
-    wal: (u64, bool),
-    flushed_lsn: u64,
-    tables: BTreeMap<u64, (TablePlace, TableInfo)>,
-    key_spaces: BTreeMap<Vec<u8>, u32>,
+pub(super) struct Found {
+    pub database: u64,
+    pub next_number: u64,
+    pub last_seqno: Seqno,
+    pub wal: (u64, bool),
+    pub flushed_lsn: u64,
+    pub tables: BTreeMap<u64, (TablePlace, TableInfo)>,
+    pub key_spaces: BTreeMap<Vec<u8>, u32>,
 }
 
 /// Files of the directory by kind, with their numbers.
 #[derive(Default)]
-struct Files {
-    tables: Vec<u64>,
-    wals: Vec<u64>,
-    manifests: Vec<u64>,
+pub(super) struct Files {
+    pub tables: Vec<u64>,
+    pub wals: Vec<u64>,
+    pub manifests: Vec<u64>,
 }
 
 impl Files {
-    fn list(fs: &dyn FileSystem, dir: &Path) -> Result<Self> {
+    pub fn list(fs: &dyn FileSystem, dir: &Path) -> Result<Self> {
         let mut files = Self::default();
         for item in fs.read_dir(dir)? {
             let Some(name) = item.name.to_str() else { continue };
@@ -66,19 +66,19 @@ impl Files {
         Ok(files)
     }
 
-    fn number_max(&self) -> u64 {
+    pub fn number_max(&self) -> u64 {
         self.tables.iter().chain(&self.wals).chain(&self.manifests).copied().max().unwrap_or(0)
     }
 }
 
 /// What the steps of an open share.
-struct Opening<'a> {
-    dir: &'a Path,
-    options: &'a Options,
-    chooser: &'a dyn Choose,
-    cache: &'a Arc<BlockCache>,
-    found: Found,
-    next_number: AtomicU64,
+pub(super) struct Opening<'a> {
+    pub dir: &'a Path,
+    pub options: &'a Options,
+    pub chooser: &'a dyn Choose,
+    pub cache: &'a Arc<BlockCache>,
+    pub found: Found,
+    pub next_number: AtomicU64,
 }
 
 pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
@@ -97,9 +97,10 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
     let next_number = AtomicU64::new(found.next_number.max(files.number_max() + 1));
     let opening = Opening { dir, options: &options, chooser: &*chooser, cache: &cache, found, next_number };
-    opening.remove_orphans(&files);
     let mut version = opening.open_tables()?;
     let recovered = opening.replay(&files, &mut version)?;
+    // Not before everything that the manifest names was found: if its last edit is damaged, these are what that one named.
+    opening.remove_orphans(&files);
     let Opening { found, next_number, .. } = opening;
 
     let number = || next_number.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -170,7 +171,7 @@ fn new_database(dir: &Path, options: &Options, files: &Files) -> Result<Found> {
     Ok(Found { database, next_number: 1, key_spaces, ..Found::default() })
 }
 
-fn fold(dir: &Path, number: u64, edits: Vec<VersionEdit>) -> Result<Found> {
+pub(super) fn fold(dir: &Path, number: u64, edits: Vec<VersionEdit>) -> Result<Found> {
     let wrong = |what: String| Error::corruption(&manifest::path(dir, number), 0, what);
     let mut found = Found::default();
     for edit in edits {
@@ -195,6 +196,14 @@ fn fold(dir: &Path, number: u64, edits: Vec<VersionEdit>) -> Result<Found> {
     Ok(found)
 }
 
+/// What log files hold, in memory.
+#[derive(Default)]
+pub(super) struct LogContents {
+    /// One for each file with its number, oldest first.
+    pub memtables: Vec<(u64, Arc<Memtable>)>,
+    pub last_seqno: Seqno,
+}
+
 /// What the log had beyond the tables.
 struct Recovered {
     last_seqno: Seqno,
@@ -210,7 +219,7 @@ impl Opening<'_> {
         }
     }
 
-    fn open_table(&self, number: u64, info: &TableInfo) -> Result<Arc<Table>> {
+    pub fn open_table(&self, number: u64, info: &TableInfo) -> Result<Arc<Table>> {
         let path = table_path(self.dir, number);
         match Table::open(&self.options.fs, self.cache, path.clone(), number, info.clone()) {
             Ok(table) => Ok(Arc::new(table)),
@@ -221,7 +230,7 @@ impl Opening<'_> {
         }
     }
 
-    fn open_tables(&self) -> Result<Version> {
+    pub fn open_tables(&self) -> Result<Version> {
         let added = self.found.tables.values().cloned().collect();
         let edit = VersionEdit { added, ..VersionEdit::default() };
         self.next_version(&Version::default(), &edit)
@@ -238,6 +247,18 @@ impl Opening<'_> {
 
     /// Brings what the log has beyond the tables into tables: a run per log file.
     fn replay(&self, files: &Files, version: &mut Version) -> Result<Recovered> {
+        let mut contents = LogContents::default();
+        self.read_logs(&self.needed_logs(files)?, &mut contents)?;
+        let last_seqno = contents.last_seqno.max(self.last_seqno(version));
+        let lsn = self.flush_logs(&contents, version, last_seqno)?;
+        Ok(Recovered { last_seqno, lsn })
+    }
+
+    /// The log files that hold what tables do not.
+    ///
+    /// # Errors
+    /// Corruption, if the first of them is missing.
+    pub fn needed_logs(&self, files: &Files) -> Result<Vec<WalFile>> {
         let (first, is_there) = self.found.wal;
         if is_there && !files.wals.contains(&first) {
             let what = "the log file that the manifest names is missing; what it held is lost";
@@ -246,60 +267,79 @@ impl Opening<'_> {
         let needed = files.wals.iter().filter(|number| is_there && **number >= first);
         let file = |&number: &u64| WalFile {
             number,
-            identity: identity(self.found.database, number),
+            identity: Some(identity(self.found.database, number)),
             path: wal_path(self.dir, number),
         };
-        let needed: Vec<WalFile> = needed.map(file).collect();
-        let in_tables =
-            version.trees.values().flat_map(|tree| tree.tables().map(|(_, _, table)| table.seqno_max()).max());
-        let mut last_seqno = in_tables.max().unwrap_or(0).max(self.found.last_seqno);
-        let mut memtables: Vec<(u64, Arc<Memtable>)> = Vec::new();
-        log::replay(&*self.options.fs, &needed, |number, seqno, batch| {
+        Ok(needed.map(file).collect())
+    }
+
+    /// Reads log files into memory. After an error, `contents` has what came before the damage.
+    pub fn read_logs(&self, logs: &[WalFile], contents: &mut LogContents) -> Result<()> {
+        log::replay(&*self.options.fs, logs, |number, seqno, batch| {
             for (space, _) in batch.changes() {
                 if !self.found.key_spaces.values().any(|id| *id == space) {
                     let what = format!("the log writes to key space {space}, which does not exist");
                     return Err(Error::corruption(&wal_path(self.dir, number), 0, what));
                 }
             }
-            if memtables.last().is_none_or(|(n, _)| *n != number) {
-                memtables.push((number, Arc::new(Memtable::new(number, number))));
+            if contents.memtables.last().is_none_or(|(n, _)| *n != number) {
+                contents.memtables.push((number, Arc::new(Memtable::new(number, number))));
             }
-            if let Some((_, memtable)) = memtables.last() {
+            if let Some((_, memtable)) = contents.memtables.last() {
                 apply(memtable, batch, seqno);
             }
-            last_seqno = last_seqno.max(seqno + batch.len() as u64 - 1);
+            contents.last_seqno = contents.last_seqno.max(seqno + batch.len() as u64 - 1);
             Ok(())
         })?;
+        Ok(())
+    }
+
+    /// The largest sequence number of the tables.
+    pub fn last_seqno(&self, version: &Version) -> Seqno {
+        let tables = version.trees.values().flat_map(|tree| tree.tables());
+        tables.map(|(_, _, table)| table.seqno_max()).max().unwrap_or(0).max(self.found.last_seqno)
+    }
+
+    /// Makes a run of each log file; the position of the external log that is reached.
+    pub fn flush_logs(&self, contents: &LogContents, version: &mut Version, last_seqno: Seqno) -> Result<u64> {
         let mut lsn = self.found.flushed_lsn;
-        for (_, memtable) in &memtables {
+        for (_, memtable) in &contents.memtables {
             let edit = self.flush(memtable, version, last_seqno)?;
             *version = self.next_version(version, &edit)?;
             lsn = lsn.max(memtable.lsn());
         }
-        Ok(Recovered { last_seqno, lsn })
+        Ok(lsn)
+    }
+
+    pub fn number(&self) -> u64 {
+        self.next_number.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Number, identity and path of a table to be written.
+    pub fn next_table(&self) -> (u64, u64, PathBuf) {
+        let number = self.number();
+        (number, identity(self.found.database, number), table_path(self.dir, number))
+    }
+
+    /// How tables are written.
+    pub fn output_settings<'b>(&'b self, next_table: &'b dyn Fn() -> (u64, u64, PathBuf)) -> OutputSettings<'b> {
+        OutputSettings {
+            fs: &*self.options.fs,
+            options: self.options,
+            table_bytes: self.options.table_bytes,
+            filter: None,
+            next_table,
+        }
     }
 
     fn flush(&self, memtable: &Arc<Memtable>, version: &Version, last_seqno: Seqno) -> Result<VersionEdit> {
-        let number = || self.next_number.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let next_table = || {
-            let number = number();
-            (number, identity(self.found.database, number), table_path(self.dir, number))
-        };
-        let settings = OutputSettings {
-            fs: &*self.options.fs,
-            options: TableOptions {
-                block_bytes: self.options.block_bytes,
-                filter_bits_per_key: self.options.filter_bits_per_key,
-            },
-            table_bytes: self.options.table_bytes,
-            filter: None,
-            next_table: &next_table,
-        };
+        let next_table = || self.next_table();
+        let settings = self.output_settings(&next_table);
         let visibility = Visibility { views: vec![last_seqno] };
         let mut edit = VersionEdit::default();
         for space in memtable.key_spaces() {
             let cuts = version.tree(space).map(|tree| self.chooser.flush_cuts(tree)).unwrap_or_default();
-            let one = compaction::flush(&settings, &visibility, memtable, space, number(), &cuts)?;
+            let one = compaction::flush(&settings, &visibility, memtable, space, self.number(), &cuts)?;
             edit.added.extend(one.edit.added);
         }
         Ok(edit)

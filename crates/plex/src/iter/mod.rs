@@ -5,6 +5,7 @@ mod user;
 
 use std::sync::Arc;
 
+use crate::cache::Fill;
 use crate::error::Result;
 use crate::key::{Kind, Seqno};
 use crate::memtable::MemtableCursor;
@@ -30,8 +31,8 @@ macro_rules! of_source {
 }
 
 impl Source {
-    pub fn run(run: Arc<Run>) -> Self {
-        Self::Run(Box::new(RunCursor { run, at: 0, table: None }))
+    pub fn run(run: Arc<Run>, fill: Fill) -> Self {
+        Self::Run(Box::new(RunCursor { run, fill, at: 0, table: None }))
     }
 
     pub fn valid(&self) -> bool {
@@ -98,6 +99,7 @@ impl Source {
 /// A position in a run: the tables one after the other, each opened when the cursor comes to it.
 pub(crate) struct RunCursor {
     run: Arc<Run>,
+    fill: Fill,
     /// Which table, while there is a cursor in one.
     at: usize,
     table: Option<TableCursor>,
@@ -140,7 +142,7 @@ impl RunCursor {
         self.table = None;
         let at = self.run.tables.partition_point(|table| table.info.ends_before(key));
         if let Some(table) = self.run.tables.get(at) {
-            let mut cursor = table.cursor();
+            let mut cursor = table.cursor(self.fill);
             cursor.seek(key, seqno)?;
             if !cursor.valid() {
                 return self.first_from(at + 1);
@@ -174,7 +176,7 @@ impl RunCursor {
     fn first_from(&mut self, at: usize) -> Result<()> {
         self.table = None;
         for at in at..self.run.tables.len() {
-            let mut cursor = self.run.tables[at].cursor();
+            let mut cursor = self.run.tables[at].cursor(self.fill);
             cursor.seek_to_first()?;
             if cursor.valid() {
                 (self.at, self.table) = (at, Some(cursor));
@@ -188,7 +190,7 @@ impl RunCursor {
     fn last_before(&mut self, end: usize) -> Result<()> {
         self.table = None;
         for at in (0..end).rev() {
-            let mut cursor = self.run.tables[at].cursor();
+            let mut cursor = self.run.tables[at].cursor(self.fill);
             cursor.seek_to_last()?;
             if cursor.valid() {
                 (self.at, self.table) = (at, Some(cursor));

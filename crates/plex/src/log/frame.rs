@@ -185,6 +185,17 @@ impl Frames {
 
     /// Whether any sound record begins behind the current place.
     pub fn has_record_behind(&self) -> bool {
-        (self.at + 1..self.bytes.len()).any(|at| self.record_at(at).is_some())
+        self.record_behind().is_some()
+    }
+
+    /// Goes on with the first sound record behind the current place, which is damaged; `false` if there is none.
+    pub fn skip_damage(&mut self) -> bool {
+        let behind = self.record_behind();
+        self.at = behind.unwrap_or(self.at);
+        behind.is_some()
+    }
+
+    fn record_behind(&self) -> Option<usize> {
+        (self.at + 1..self.bytes.len()).find(|&at| self.record_at(at).is_some())
     }
 }

@@ -155,14 +155,38 @@ pub(crate) enum Tail {
 /// A log file to be read.
 pub(crate) struct WalFile {
     pub number: u64,
-    pub identity: u64,
+    /// `None` if only the file itself can tell.
+    pub identity: Option<u64>,
     pub path: PathBuf,
 }
 
 impl WalFile {
     fn read(&self, fs: &dyn FileSystem) -> Result<Frames> {
-        Frames::read(fs, &self.path, WAL, Some(self.identity))
+        Frames::read(fs, &self.path, WAL, self.identity)
     }
+}
+
+/// Hands every sound record of a file to `see`, with its offset: a batch with its first sequence number, or `None` for a
+/// mark. Where the sound part ends.
+pub(crate) fn read_file(
+    fs: &dyn FileSystem,
+    path: &Path,
+    mut see: impl FnMut(u64, Option<(Seqno, &WriteBatch)>),
+) -> Result<u64> {
+    let mut frames = Frames::read(fs, path, WAL, None)?;
+    let (mut next_seqno, mut offset) = (0, frames.offset());
+    while let Some(record) = frames.next() {
+        if record[0] == MARK && record.len() == MARK_LEN {
+            see(offset, None);
+        } else if let Some((seqno, batch)) = WriteBatch::decode(record, next_seqno) {
+            next_seqno = seqno + batch.len() as u64;
+            see(offset, Some((seqno, &batch)));
+        } else {
+            return Err(Error::corruption(path, offset, "a whole record of the log is no batch"));
+        }
+        offset = frames.offset();
+    }
+    Ok(offset)
 }
 
 /// Reads the log files (in ascending order of numbers) and hands every batch to `apply` with its first sequence number.

@@ -38,7 +38,7 @@ fn two_files(fs: &SimFs, sync_at_end: bool) {
 
 fn replayed(fs: &dyn FileSystem) -> Result<(Vec<(u64, u64)>, Tail)> {
     let mut seen = Vec::new();
-    let file = |number, identity| WalFile { number, identity, path: path(number) };
+    let file = |number, identity| WalFile { number, identity: Some(identity), path: path(number) };
     let files = [file(1, 0xabc), file(2, 0xdef)];
     let present: Vec<_> = files.into_iter().filter(|file| fs.exists(&file.path).unwrap()).collect();
     let tail = replay(fs, &present, |number, seqno, batch| {

@@ -8,8 +8,8 @@ use vfs::{File, FileSystem, OpenOptions};
 
 use super::block::BlockBuilder;
 use super::filter;
-use super::format::{self, FOOTER_LEN, Footer, Handle, Meta};
-use super::{TableInfo, TableOptions};
+use super::format::{self, FOOTER_LEN, Footer, Handle, Meta, TRAILER_LEN};
+use super::{Compression, TableInfo, TableOptions};
 use crate::error::Result;
 use crate::key::{self, Kind, Seqno};
 use crate::range_tombstone::RangeTombstone;
@@ -105,7 +105,7 @@ impl TableBuilder {
     fn end_block(&mut self) -> Result<()> {
         if !self.block.is_empty() {
             let bytes = self.block.finish();
-            self.pending = Some(self.append(bytes)?);
+            self.pending = Some(self.append_packed(bytes)?);
         }
         Ok(())
     }
@@ -121,9 +121,19 @@ impl TableBuilder {
     }
 
     /// Appends a part with its trailer.
-    fn append(&mut self, mut part: Vec<u8>) -> Result<Handle> {
-        let handle = Handle { offset: self.written + self.buffer.len() as u64, len: part.len() as u64 };
-        format::seal(self.identity, handle.offset, &mut part);
+    fn append(&mut self, part: Vec<u8>) -> Result<Handle> {
+        self.append_sealed(part, Compression::None)
+    }
+
+    /// Appends a block, compressed as the options say, with its trailer.
+    fn append_packed(&mut self, block: Vec<u8>) -> Result<Handle> {
+        self.append_sealed(block, self.options.compression)
+    }
+
+    fn append_sealed(&mut self, mut part: Vec<u8>, compression: Compression) -> Result<Handle> {
+        let offset = self.written + self.buffer.len() as u64;
+        format::seal(self.identity, offset, &mut part, compression);
+        let handle = Handle { offset, len: (part.len() - TRAILER_LEN) as u64 };
         self.buffer.extend_from_slice(&part);
         if self.buffer.len() >= WRITE_BUFFER_BYTES {
             self.write_buffer()?;
@@ -177,7 +187,7 @@ impl TableBuilder {
                 let last = part.last_key().to_vec();
                 let bytes = part.finish();
                 let mut value = Vec::new();
-                self.append(bytes)?.put(&mut value);
+                self.append_packed(bytes)?.put(&mut value);
                 self.top_index.add(&last, 0, &value);
             }
         }
@@ -185,27 +195,14 @@ impl TableBuilder {
     }
 
     fn info(&self, ranges: Vec<RangeTombstone>) -> TableInfo {
-        let range_start = ranges.iter().map(|t| &t.start).min();
-        let range_end = ranges.iter().map(|t| &t.end).max();
-        let smallest = match (&self.first_key, range_start) {
-            (Some(key), Some(start)) => key.min(start).clone(),
-            (Some(key), None) => key.clone(),
-            (None, start) => start.cloned().unwrap_or_default(),
-        };
-        let last = self.first_key.as_ref().map(|_| &self.last_key);
-        let (largest, largest_is_excluded) = match (last, range_end) {
-            (Some(key), Some(end)) if end > key => (end.clone(), true),
-            (Some(key), _) => (key.clone(), false),
-            (None, end) => (end.cloned().unwrap_or_default(), true),
-        };
-        TableInfo {
+        let mut info = TableInfo {
             identity: self.identity,
             bytes: self.written,
             entry_count: self.meta.entry_count,
-            smallest,
-            largest,
-            largest_is_excluded,
-        }
+            ..TableInfo::default()
+        };
+        info.set_bounds(self.first_key.as_ref().map(|first| (&first[..], &self.last_key[..])), &ranges);
+        info
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Table;
 use super::block::BlockCursor;
 use super::format::Handle;
+use crate::cache::Fill;
 use crate::error::Result;
 use crate::key::{self, Kind, SEQNO_MAX, Seqno};
 
@@ -12,6 +13,7 @@ use crate::key::{self, Kind, SEQNO_MAX, Seqno};
 /// it is not.
 pub(crate) struct TableCursor {
     table: Arc<Table>,
+    fill: Fill,
     top: BlockCursor,
     index: Option<(Handle, BlockCursor)>,
     data: Option<(Handle, BlockCursor)>,
@@ -25,9 +27,9 @@ enum Way {
 }
 
 impl TableCursor {
-    pub fn new(table: Arc<Table>) -> Self {
+    pub fn new(table: Arc<Table>, fill: Fill) -> Self {
         let top = BlockCursor::new(table.top_index().1.clone());
-        Self { table, top, index: None, data: None }
+        Self { table, fill, top, index: None, data: None }
     }
 
     pub fn valid(&self) -> bool {
@@ -117,12 +119,12 @@ impl TableCursor {
     }
 
     fn open_index(&self) -> Result<(Handle, BlockCursor)> {
-        let (handle, block) = self.table.block_at(&self.top, self.table.top_index().0)?;
+        let (handle, block) = self.table.block_at(&self.top, self.table.top_index().0, self.fill)?;
         Ok((handle, BlockCursor::new(block)))
     }
 
     fn open_data(&self, index: &BlockCursor, at: Handle) -> Result<(Handle, BlockCursor)> {
-        let (handle, block) = self.table.block_at(index, at)?;
+        let (handle, block) = self.table.block_at(index, at, self.fill)?;
         Ok((handle, BlockCursor::new(block)))
     }
 

@@ -13,6 +13,7 @@ use std::path::Path;
 use base::checksum::Crc32c;
 use base::varint;
 
+use super::compression::{self, Compression};
 use crate::error::{Error, Result};
 use crate::key::Seqno;
 
@@ -63,17 +64,18 @@ pub(super) fn checksum(identity: u64, offset: u64, bytes: &[u8]) -> u32 {
     crc.finish()
 }
 
-/// Appends the trailer to `part`, which begins at `offset` of the file.
-pub(super) fn seal(identity: u64, offset: u64, part: &mut Vec<u8>) {
-    part.push(0);
+/// Compresses `part`, which begins at `offset` of the file, and appends its trailer.
+pub(super) fn seal(identity: u64, offset: u64, part: &mut Vec<u8>, compression: Compression) {
+    let byte = compression.pack(part);
+    part.push(byte);
     let crc = checksum(identity, offset, part);
     part.extend_from_slice(&crc.to_le_bytes());
 }
 
-/// Takes the trailer off a part that was read with it.
+/// Takes the trailer off a part that was read with it, and undoes its compression.
 ///
 /// # Errors
-/// Corruption, when the checksum does not fit or the compression is unknown.
+/// Corruption, when the checksum does not fit, or the compressed form or its kind is unknown.
 pub(super) fn unseal(path: &Path, identity: u64, offset: u64, part: &mut Vec<u8>) -> Result<()> {
     let wrong = |what: String| Err(Error::corruption(path, offset, what));
     let Some(crc_at) = part.len().checked_sub(4).filter(|at| *at > 0) else {
@@ -84,12 +86,9 @@ pub(super) fn unseal(path: &Path, identity: u64, offset: u64, part: &mut Vec<u8>
     if got != expected {
         return wrong(format!("block of {crc_at} bytes: checksum {got:#010x}, expected {expected:#010x}"));
     }
-    let compression = part[crc_at - 1];
-    if compression != 0 {
-        return wrong(format!("compression {compression} is not known to this release"));
-    }
+    let byte = part[crc_at - 1];
     part.truncate(crc_at - 1);
-    Ok(())
+    compression::unpack(byte, part).or_else(wrong)
 }
 
 /// What a table is, apart from its entries.

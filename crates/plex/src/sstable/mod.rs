@@ -12,6 +12,7 @@
 
 mod block;
 mod builder;
+mod compression;
 mod cursor;
 mod filter;
 mod format;
@@ -19,8 +20,11 @@ mod table;
 
 pub(crate) use block::Block;
 pub(crate) use builder::TableBuilder;
+pub use compression::Compression;
 pub(crate) use cursor::TableCursor;
 pub(crate) use table::Table;
+
+use crate::range_tombstone::RangeTombstone;
 
 /// How tables are built.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +32,7 @@ pub(crate) struct TableOptions {
     /// Length at which a block ends, in bytes.
     pub block_bytes: usize,
     pub filter_bits_per_key: u32,
+    pub compression: Compression,
 }
 
 /// What the manifest keeps of a table.
@@ -47,6 +52,17 @@ pub(crate) struct TableInfo {
 }
 
 impl TableInfo {
+    /// Sets the bounds to those of the entries (first and last key, if there are any) and of the deleted ranges.
+    pub fn set_bounds(&mut self, keys: Option<(&[u8], &[u8])>, ranges: &[RangeTombstone]) {
+        let starts = ranges.iter().map(|t| &t.start[..]);
+        self.smallest = starts.chain(keys.map(|(first, _)| first)).min().unwrap_or_default().to_vec();
+        let last = keys.map(|(_, last)| last);
+        let end = ranges.iter().map(|t| &t.end[..]).max();
+        // A range that ends at the last key or before it does not reach beyond that key.
+        self.largest_is_excluded = end > last || last.is_none();
+        self.largest = end.max(last).unwrap_or_default().to_vec();
+    }
+
     /// Everything in the table lies before the key.
     pub fn ends_before(&self, key: &[u8]) -> bool {
         if self.largest_is_excluded { *self.largest <= *key } else { *self.largest < *key }

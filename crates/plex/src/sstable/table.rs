@@ -11,9 +11,9 @@ use super::builder::decode_ranges;
 use super::filter;
 use super::format::{self, FOOTER_LEN, Footer, Handle, Meta, TRAILER_LEN};
 use super::{TableCursor, TableInfo};
-use crate::cache::BlockCache;
+use crate::cache::{BlockCache, Fill};
 use crate::error::{Error, Result};
-use crate::key::{Kind, SEQNO_MAX, Seqno};
+use crate::key::{self, Kind, SEQNO_MAX, Seqno};
 use crate::range_tombstone::RangeTombstone;
 use crate::sketch::Sketch;
 
@@ -95,6 +95,66 @@ impl Table {
         })
     }
 
+    /// Opens a table of which nothing is known but its file.
+    ///
+    /// # Errors
+    /// Corruption, also of the blocks with the first and the last entry.
+    pub fn open_unnamed(
+        fs: &Arc<dyn FileSystem>,
+        cache: &Arc<BlockCache>,
+        path: PathBuf,
+        number: u64,
+    ) -> Result<Arc<Self>> {
+        let mut info = Self::read_info(&**fs, &path)?;
+        let table = Arc::new(Self::open(fs, cache, path.clone(), number, info.clone())?);
+        let mut keys: Option<(Vec<u8>, Vec<u8>)> = None;
+        let mut cursor = table.cursor(Fill::Pass);
+        cursor.seek_to_first()?;
+        if cursor.valid() {
+            let first = cursor.key().to_vec();
+            cursor.seek_to_last()?;
+            keys = Some((first, cursor.key().to_vec()));
+        }
+        info.set_bounds(keys.as_ref().map(|(first, last)| (&first[..], &last[..])), &table.ranges);
+        Ok(Arc::new(Self::open(fs, cache, path, number, info)?))
+    }
+
+    /// What the file says of itself; the bounds stay empty.
+    fn read_info(fs: &dyn FileSystem, path: &Path) -> Result<TableInfo> {
+        let file = fs.open(path, OpenOptions::read())?;
+        let bytes = file.len()?;
+        let Some(footer_at) = bytes.checked_sub(FOOTER_LEN as u64) else {
+            return Err(Error::corruption(path, bytes, "shorter than the end of a table; the whole table is lost"));
+        };
+        let mut footer = [0; FOOTER_LEN];
+        file.read_exact_at(&mut footer, footer_at)?;
+        let Footer { meta, identity } = Footer::decode(path, footer_at, &footer)?;
+        let block = read_part(&*file, path, identity, meta, footer_at)?;
+        let decoded = Meta::decode(&block).ok_or_else(|| Error::corruption(path, meta.offset, "meta block"))?;
+        Ok(TableInfo { identity, bytes, entry_count: decoded.entry_count, ..TableInfo::default() })
+    }
+
+    /// Reads everything: every checksum, the order of entries, and whether they lie within the bounds.
+    ///
+    /// # Errors
+    /// The first damage.
+    pub fn verify(self: &Arc<Self>) -> Result<()> {
+        let mut cursor = self.cursor(Fill::Pass);
+        let mut last: Option<(Vec<u8>, Seqno)> = None;
+        cursor.seek_to_first()?;
+        while cursor.valid() {
+            let here = (cursor.key().to_vec(), cursor.seqno());
+            let is_sorted = last.as_ref().is_none_or(|last| key::compare((&last.0, last.1), (&here.0, here.1)).is_lt());
+            let is_inside = *self.info.smallest <= *here.0 && !self.info.ends_before(&here.0);
+            if !is_sorted || !is_inside {
+                return Err(Error::corruption(&self.path, 0, "entries are not in order"));
+            }
+            last = Some(here);
+            cursor.next()?;
+        }
+        Ok(())
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -137,11 +197,11 @@ impl Table {
         self.sound(self.meta.top_index, cursor.seek(key, SEQNO_MAX))?;
         // The versions of a key may go on in the next block, so a look-up may look at more than one.
         while cursor.valid() {
-            let (handle, index) = self.block_at(&cursor, self.meta.top_index)?;
+            let (handle, index) = self.block_at(&cursor, self.meta.top_index, Fill::Keep)?;
             let mut entry = BlockCursor::new(index);
             self.sound(handle, entry.seek(key, SEQNO_MAX))?;
             while entry.valid() {
-                let (handle, block) = self.block_at(&entry, handle)?;
+                let (handle, block) = self.block_at(&entry, handle, Fill::Keep)?;
                 let mut found = BlockCursor::new(block);
                 self.sound(handle, found.seek(key, view))?;
                 if found.valid() {
@@ -155,8 +215,8 @@ impl Table {
         Ok(None)
     }
 
-    pub fn cursor(self: &Arc<Self>) -> TableCursor {
-        TableCursor::new(self.clone())
+    pub fn cursor(self: &Arc<Self>, fill: Fill) -> TableCursor {
+        TableCursor::new(self.clone(), fill)
     }
 
     pub(super) fn top_index(&self) -> (Handle, &Arc<Block>) {
@@ -164,7 +224,7 @@ impl Table {
     }
 
     /// The block that an index entry leads to. `index` is where that entry stands.
-    pub(super) fn block_at(&self, entry: &BlockCursor, index: Handle) -> Result<(Handle, Arc<Block>)> {
+    pub(super) fn block_at(&self, entry: &BlockCursor, index: Handle, fill: Fill) -> Result<(Handle, Arc<Block>)> {
         let handle = Handle::decode(entry.value())
             .ok_or_else(|| Error::corruption(&self.path, index.offset, "an index entry is not a handle"))?;
         let id = (self.info.identity, handle.offset);
@@ -175,7 +235,9 @@ impl Table {
         let bytes = read_part(&*self.file, &self.path, self.info.identity, handle, end)?;
         let block = Block::new(bytes).ok_or_else(|| Error::corruption(&self.path, handle.offset, "block layout"))?;
         let block = Arc::new(block);
-        self.cache.insert(id, &block);
+        if fill == Fill::Keep {
+            self.cache.insert(id, &block);
+        }
         Ok((handle, block))
     }
 

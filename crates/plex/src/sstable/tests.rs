@@ -7,7 +7,7 @@ use base::Rng;
 use vfs::{FileSystem, SimFs};
 
 use super::*;
-use crate::cache::BlockCache;
+use crate::cache::{BlockCache, Fill};
 use crate::key::{self, Kind, Seqno};
 use crate::range_tombstone::RangeTombstone;
 
@@ -16,7 +16,17 @@ type Entry = (Vec<u8>, Seqno, Kind, Vec<u8>);
 const PATH: &str = "/table";
 
 fn write(fs: &dyn FileSystem, entries: &[Entry], ranges: &[RangeTombstone], block_bytes: usize) -> TableInfo {
-    let options = TableOptions { block_bytes, filter_bits_per_key: 16 };
+    write_packed(fs, entries, ranges, block_bytes, Compression::None)
+}
+
+fn write_packed(
+    fs: &dyn FileSystem,
+    entries: &[Entry],
+    ranges: &[RangeTombstone],
+    block_bytes: usize,
+    compression: Compression,
+) -> TableInfo {
+    let options = TableOptions { block_bytes, filter_bits_per_key: 16, compression };
     let mut builder = TableBuilder::new(fs, Path::new(PATH), 0x1122_3344_5566_7788, options).unwrap();
     for (key, seqno, kind, value) in entries {
         builder.add(key, *seqno, *kind, value).unwrap();
@@ -50,13 +60,16 @@ fn here(cursor: &TableCursor) -> Option<Entry> {
 #[test]
 fn agrees_with_a_sorted_list() {
     let mut rng = Rng::new(11);
-    for (count, block_bytes) in [(0, 64), (1, 64), (300, 64), (3000, 100), (3000, 4096)] {
+    let sizes = [(0, 64), (1, 64), (300, 64), (3000, 100), (3000, 4096)];
+    for ((count, block_bytes), compression) in
+        sizes.into_iter().flat_map(|size| [(size, Compression::None), (size, Compression::Lz4)])
+    {
         let fs = SimFs::new(1);
         let entries = random_entries(&mut rng, count);
-        let info = write(&fs, &entries, &[], block_bytes);
+        let info = write_packed(&fs, &entries, &[], block_bytes, compression);
         let table = open(&fs, &info).unwrap();
         assert_eq!(info.bytes, fs.metadata(Path::new(PATH)).unwrap().len);
-        let mut cursor = table.cursor();
+        let mut cursor = table.cursor(Fill::Keep);
         cursor.seek_to_first().unwrap();
         for entry in &entries {
             assert_eq!(here(&cursor).as_ref(), Some(entry));
@@ -109,15 +122,21 @@ fn bounds_with_deleted_ranges() {
 /// Every bit of a small table, flipped: an error that names the file, or the right answer; never a wrong one.
 #[test]
 fn every_flipped_bit_is_noticed() {
+    [Compression::None, Compression::Lz4].into_iter().for_each(every_flipped_bit_of);
+}
+
+fn every_flipped_bit_of(compression: Compression) {
     let mut rng = Rng::new(3);
     let entries = random_entries(&mut rng, 40);
     let fs = SimFs::new(1);
     let ranges = [RangeTombstone { start: b"1".to_vec(), end: b"2".to_vec(), seqno: 41 }];
-    let info = write(&fs, &entries, &ranges, 128);
+    let info = write_packed(&fs, &entries, &ranges, 512, compression);
+    let plain = write(&SimFs::new(1), &entries, &ranges, 512);
+    assert_eq!(info.bytes < plain.bytes, compression != Compression::None);
     let read_all = |fs: &SimFs| -> crate::Result<Vec<Entry>> {
         let table = open(fs, &info)?;
         assert_eq!(table.ranges(), ranges);
-        let (mut cursor, mut all) = (table.cursor(), Vec::new());
+        let (mut cursor, mut all) = (table.cursor(Fill::Keep), Vec::new());
         cursor.seek_to_first()?;
         while let Some(entry) = here(&cursor) {
             all.push(entry);

@@ -115,6 +115,30 @@ pub(crate) fn read(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<Vec<V
     Ok(edits)
 }
 
+/// Where the whole edits of a manifest end, if something stands behind them.
+pub(crate) fn torn_at(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<Option<u64>> {
+    let mut frames = Frames::read(fs, &path(dir, number), MANIFEST, None)?;
+    while frames.next().is_some() {}
+    Ok((!frames.is_at_end()).then(|| frames.offset()))
+}
+
+/// What can be read of a manifest, in order, whatever lies between.
+///
+/// # Errors
+/// A newer format, or the file system's.
+pub(crate) fn salvage(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<Vec<VersionEdit>> {
+    let mut frames = Frames::read(fs, &path(dir, number), MANIFEST, None)?;
+    let mut edits = Vec::new();
+    loop {
+        while let Some(record) = frames.next() {
+            edits.extend(VersionEdit::decode(record));
+        }
+        if !frames.skip_damage() {
+            return Ok(edits);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

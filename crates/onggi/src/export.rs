@@ -1,0 +1,83 @@
+//! `onggi export`: from a data directory to an RDB file that Redis and Valkey load.
+
+use crate::progress::Progress;
+use crate::tools::failed;
+use base::clock::SystemClock;
+use base::random::OsEntropy;
+use clap::{Args, ValueEnum};
+use inspect::text::{count, size};
+use migrate::Export;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+const EXAMPLE: &str = "\
+Example:
+  onggi export --dir /var/lib/onggi dump.rdb
+  redis-server --dbfilename dump.rdb --appendonly no";
+
+/// Makes an RDB file of a data directory: of its newest checkpoint and the log after it. Takes as much memory as a server with
+/// that data, and changes nothing in the directory.
+///
+/// Exit code: 0 done, 2 could not be done; there is no file then.
+#[derive(Args)]
+#[command(after_help = EXAMPLE)]
+pub struct ExportArgs {
+    /// The data directory. No server may be using it: a backup can be exported while the server runs.
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+    /// The file to make; missing.
+    file: PathBuf,
+    /// Who is to read the file.
+    #[arg(long = "for", value_name = "SERVER", default_value = "redis-7.2")]
+    target: Target,
+}
+
+/// The oldest server that loads the file.
+#[derive(Clone, Copy, ValueEnum)]
+enum Target {
+    /// Redis 7.0 and above, Valkey: without the times at which consumers of streams were last active.
+    #[value(name = "redis-7.0")]
+    Redis70,
+    /// Redis 7.2 and above, Valkey.
+    #[value(name = "redis-7.2")]
+    Redis72,
+    /// Valkey 9.0 and above: fields of hashes can expire.
+    #[value(name = "valkey-9")]
+    Valkey9,
+}
+
+/// `onggi export`
+pub fn run(args: &ExportArgs) -> ExitCode {
+    let progress = Progress::new();
+    let target = match args.target {
+        Target::Redis70 => rdb::Target::V10,
+        Target::Redis72 => rdb::Target::V11,
+        Target::Valkey9 => rdb::Target::Valkey9,
+    };
+    let export = Export {
+        fs: progress.fs(),
+        dir: &args.dir,
+        file: &args.file,
+        target,
+        clock: Arc::new(SystemClock::new()),
+        entropy: Arc::new(OsEntropy),
+    };
+    match migrate::export(&export) {
+        Ok(done) => {
+            let (keys, bytes) = (count(done.keys, "key", "keys"), size(done.bytes));
+            let expired = match done.expired {
+                0 => String::new(),
+                expired => {
+                    format!("; {} left out, whose time of expiration has come", count(expired, "key was", "keys were"))
+                }
+            };
+            progress.say(&format!("exported {keys}, {bytes}, to {}{expired}", args.file.display()));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            drop(progress);
+            failed("export", &error)
+        }
+    }
+}
