@@ -2,7 +2,7 @@
 
 use base::hash::KeyHasher;
 use engine::{Encoding, Type};
-use value::{Big, Body, Limits, Slot};
+use value::{Big, Body, Buffer, Limits, Slot};
 
 /// Changes to be applied.
 pub struct Edit<'e> {
@@ -18,8 +18,10 @@ pub struct Edit<'e> {
 
 /// What became of the value.
 pub enum Edited {
-    /// It is where it was.
+    /// It is the tree, or in the vector, that it was given.
     InPlace,
+    /// It is packed where it was stored, in so many bytes.
+    Stored(usize),
     /// It was packed, and is this tree now.
     Big(Big),
     /// It was a tree, and is packed now.
@@ -43,9 +45,10 @@ impl Edit<'_> {
         let is_left = value::apply(self.kind, &mut slot, self.changes);
         let Slot { body, encoding, .. } = slot;
         let body = match body {
-            Body::Packed(_) | Body::Big(_) => Edited::InPlace,
+            Body::Packed(Buffer::Stored { len, .. }) => Edited::Stored(len),
+            Body::Packed(Buffer::Made(bytes)) => Edited::Packed(bytes),
+            Body::Packed(Buffer::Lent(_)) | Body::Big(_) => Edited::InPlace,
             Body::Grown(big) => Edited::Big(big),
-            Body::Shrunk(bytes) => Edited::Packed(bytes),
         };
         Outcome { body, encoding, is_left }
     }

@@ -250,13 +250,13 @@ impl MemEngine {
     fn insert_edited(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) {
         let mut packed = Vec::new();
         let edit = Edit { kind, changes, limits: &self.limits, hasher: &self.hasher };
-        let Outcome { body, encoding, is_left } = edit.apply(Body::Packed(&mut packed), Encoding::PACKED);
+        let Outcome { body, encoding, is_left } = edit.apply(Body::Packed((&mut packed).into()), Encoding::PACKED);
         if !is_left {
             return;
         }
         let big;
         let value = match body {
-            Edited::InPlace => Value::Bytes(&packed),
+            Edited::InPlace | Edited::Stored(_) => Value::Bytes(&packed),
             Edited::Packed(ref bytes) => Value::Bytes(bytes),
             Edited::Big(tree) => {
                 big = SharedBig::new(tree);

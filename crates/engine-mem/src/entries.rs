@@ -13,7 +13,7 @@ use crate::region::Bytes;
 use base::UnixMs;
 use engine::{Encoding, Entry, NewEntry, SharedBig, SharedBytes, Type, Value};
 use std::sync::Arc;
-use value::{Big, Body};
+use value::{Big, Body, Buffer};
 
 /// What an allocation of a shared value costs beside its bytes: the vector, two counters, two allocation headers.
 const SHARED_OVERHEAD_BYTES: usize = size_of::<Vec<u8>>() + 16 + 16;
@@ -337,16 +337,28 @@ impl Entries {
         }
     }
 
-    /// A buffer in the page is edited as a copy, since it may outgrow its place.
+    /// A buffer in the page is edited where it is, in the room of its slot, and as a copy once it outgrows that.
     fn edit_inside(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> Option<u32> {
         let mut scratch = std::mem::take(&mut self.scratch);
-        let Entry { value, encoding, expire_at, stamp, .. } = self.entry(handle);
-        scratch.extend_from_slice(value.bytes());
-        let edited = edit.apply(Body::Packed(&mut scratch), encoding);
+        let class = self.pages.class(handle);
+        let slot = &mut self.slot_mut(handle)[..slot_bytes(class)];
+        let (_, encoding) = layout::kind_of(layout::word(slot));
+        let (room, len) = layout::value_with_room(slot);
+        let edited = edit.apply(Body::Packed(Buffer::Stored { room, len, spare: &mut scratch }), encoding);
+        if let Edited::Stored(len) = edited.body
+            && edited.is_left
+        {
+            if layout::resize_value(slot, len, edited.encoding, |size| is_roomy(class, size)) {
+                self.keep_scratch(scratch);
+                return Some(handle);
+            }
+            scratch.extend_from_slice(&layout::value_with_room(slot).0[..len]);
+        }
+        let Entry { expire_at, stamp, .. } = self.entry(handle);
         let new = |value| NewEntry { kind: edit.kind, encoding: edited.encoding, value, expire_at };
         let handle = match edited.body {
             _ if !edited.is_left => handle,
-            Edited::InPlace => self.rewrite(handle, key, &new(Value::Bytes(&scratch)), stamp),
+            Edited::InPlace | Edited::Stored(_) => self.rewrite(handle, key, &new(Value::Bytes(&scratch)), stamp),
             Edited::Packed(bytes) => self.rewrite(handle, key, &new(Value::Bytes(&bytes)), stamp),
             Edited::Big(big) => self.replace(handle, key, &new(Value::Big(&SharedBig::new(big))), stamp),
         };
@@ -356,10 +368,9 @@ impl Entries {
 
     /// A tree, or a buffer that is an allocation of its own, is edited where it is.
     fn edit_outside(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> Option<u32> {
-        let Entry { value, encoding, expire_at, stamp, .. } = self.entry(handle);
-        let is_big = matches!(value, Value::Big(_));
         let slot = self.slot_mut(handle);
-        let (before, edited, after) = if is_big {
+        let (_, encoding) = layout::kind_of(layout::word(slot));
+        let (before, edited, after) = if encoding == Encoding::BIG {
             let big = SharedBig::make_mut(layout::outside_big_mut(slot));
             let before = big_cost(big);
             let edited = edit.apply(Body::Big(big), encoding);
@@ -367,21 +378,27 @@ impl Entries {
         } else {
             let shared = layout::outside_value_mut(slot);
             let before = shared_cost(shared);
-            let edited = edit.apply(Body::Packed(own(shared)), encoding);
+            let edited = edit.apply(Body::Packed(own(shared).into()), encoding);
             (before, edited, shared_cost(shared))
         };
         self.recharge(before, after);
-        let new = |value| NewEntry { kind: edit.kind, encoding: edited.encoding, value, expire_at };
+        let new = |value, expire_at| NewEntry { kind: edit.kind, encoding: edited.encoding, value, expire_at };
         let handle = match edited.body {
             _ if !edited.is_left => handle,
-            Edited::InPlace => {
+            Edited::InPlace | Edited::Stored(_) => {
                 if edited.encoding != encoding {
                     layout::set_encoding(self.slot_mut(handle), edited.encoding);
                 }
                 handle
             }
-            Edited::Packed(bytes) => self.replace(handle, key, &new(Value::Bytes(&bytes)), stamp),
-            Edited::Big(big) => self.replace(handle, key, &new(Value::Big(&SharedBig::new(big))), stamp),
+            Edited::Packed(bytes) => {
+                let Entry { expire_at, stamp, .. } = self.entry(handle);
+                self.replace(handle, key, &new(Value::Bytes(&bytes), expire_at), stamp)
+            }
+            Edited::Big(big) => {
+                let Entry { expire_at, stamp, .. } = self.entry(handle);
+                self.replace(handle, key, &new(Value::Big(&SharedBig::new(big)), expire_at), stamp)
+            }
         };
         edited.is_left.then_some(handle)
     }
@@ -515,7 +532,10 @@ mod tests {
     use super::*;
     use crate::arena::Arena;
     use base::Rng;
+    use base::hash::KeyHasher;
     use engine::Type;
+    use value::list::{Change, End, View};
+    use value::{Limits, Stored};
 
     fn entries() -> (Entries, Arc<MemoryUse>) {
         let memory = Arc::new(MemoryUse::default());
@@ -599,6 +619,52 @@ mod tests {
         handle = entries.replace(handle, b"key", &new(Value::Bytes(b"small"), None), 1);
         assert_eq!((SharedBytes::strong_count(&given), entries.large_bytes()), (1, 0));
         entries.destroy(handle);
+    }
+
+    /// A packed list is the same whether it is edited where it is stored, in slots that it outgrows and in those that become too
+    /// big for it, or in a vector; and what lies around it stays.
+    #[test]
+    fn packed_collections_are_edited_in_their_slots() {
+        fn edit<'e>(changes: &'e [u8], limits: &'e Limits, hasher: &'e KeyHasher) -> Edit<'e> {
+            Edit { kind: Type::List, changes, limits, hasher }
+        }
+        let (mut entries, _) = entries();
+        let (limits, hasher, mut rng) = (Limits::default(), KeyHasher::new(&mut Rng::new(1)), Rng::new(2));
+        for key in [&[7; 16][..], &[8; 300]] {
+            let list = |value, expire_at| NewEntry { kind: Type::List, encoding: Encoding::PACKED, value, expire_at };
+            let mut model = Vec::new();
+            let mut changes = Vec::new();
+            let first = Change::Push { end: End::Head, value: b"first" };
+            first.put(&mut changes);
+            edit(&changes, &limits, &hasher).apply(Body::Packed((&mut model).into()), Encoding::PACKED);
+            let mut handle = entries.create(key, &list(Value::Bytes(&model), Some(9)), 3);
+            let neighbour = entries.create(b"neighbour", &list(Value::Bytes(&model), None), 4);
+            let mut grows = true;
+            for _ in 0..if cfg!(miri) { 150 } else { 3_000 } {
+                changes.clear();
+                let end = End::ALL[rng.below(2) as usize];
+                let value = &[b'x'; 64][..rng.below(64) as usize];
+                // To and fro between two elements and some kilobytes, which is less than makes a tree of it.
+                let count = View::of(Encoding::PACKED, Stored::Packed(&model)).len();
+                grows = if grows { model.len() < 3_000 } else { count < 3 };
+                match grows {
+                    true => Change::Push { end, value }.put(&mut changes),
+                    false => Change::Pop { end, count: 1 }.put(&mut changes),
+                }
+                if model.len() > 200 {
+                    Change::Set { index: 0, value }.put(&mut changes);
+                }
+                edit(&changes, &limits, &hasher).apply(Body::Packed((&mut model).into()), Encoding::PACKED);
+                handle = entries.edit(handle, key, &edit(&changes, &limits, &hasher)).expect("some element is left");
+                let entry = entries.entry(handle);
+                assert_eq!((entry.key, entry.value.bytes()), (key, &model[..]));
+                assert_eq!((entry.expire_at, entry.stamp), (Some(9), 3));
+                let around = entries.entry(neighbour);
+                assert_eq!((around.key, around.stamp), (&b"neighbour"[..], 4));
+            }
+            entries.destroy(handle);
+            entries.destroy(neighbour);
+        }
     }
 
     /// Entries move out of sparse pages with everything they hold, and the pages come back.

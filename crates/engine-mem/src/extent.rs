@@ -345,18 +345,36 @@ pub fn refill(heap: &mut Heap, at: u32, depth: u32, units: u32, cells: &[Cell], 
     false
 }
 
+/// Takes a unit. The first ones of a shard lie in the memory that its headers have begun, so that a small table is one line of
+/// the system's memory and not two.
+fn allocate_unit(heap: &mut Heap) -> u32 {
+    let beside_headers = match heap.is_unused(UNIT_CLASS) {
+        true => heap.allocate_resident(LINE_CLASS, UNIT_BUCKETS as u16),
+        false => None,
+    };
+    beside_headers.unwrap_or_else(|| heap.allocate(UNIT_CLASS))
+}
+
+/// Gives a unit back; one that lies beside headers is room for these from then on.
+fn free_unit(heap: &mut Heap, unit: u32) {
+    match heap.class(unit) {
+        LINE_CLASS => (unit..unit + UNIT_BUCKETS).for_each(|line| heap.free(line)),
+        _ => heap.free(unit),
+    }
+}
+
 /// Takes or gives back units at the end. Contents of new ones are undefined.
 fn resize(heap: &mut Heap, at: u32, units: u32) {
     let mut count = Extent::at(heap.backing(), at).unit_count();
     while count < units {
-        let unit = heap.allocate(UNIT_CLASS);
+        let unit = allocate_unit(heap);
         Extent::at(heap.backing(), at).set_unit(count, unit);
         count += 1;
     }
     while count > units {
         count -= 1;
         let unit = Extent::at(heap.backing(), at).unit(count);
-        heap.free(unit);
+        free_unit(heap, unit);
     }
     let extent = Extent::at(heap.backing(), at);
     extent.set_info(units, extent.depth(), extent.len());

@@ -481,6 +481,33 @@ pub fn rewrite(slot: &mut [u8], value: &[u8], encoding: Encoding, fits: impl FnO
     true
 }
 
+/// The value inside an entry, with the room behind it up to the end of the slot and to what its length can tell; and how long
+/// it is.
+#[inline]
+pub fn value_with_room(slot: &mut [u8]) -> (&mut [u8], usize) {
+    let shape = Shape::of(slot);
+    let room_max = if shape.bits & VALUE_MASK == 0 { u8::MAX as usize } else { ENTRY_BYTES_MAX };
+    let room = &mut slot[shape.value_at()..];
+    let end = room.len().min(room_max);
+    (&mut room[..end], shape.value_len)
+}
+
+/// Gives the value inside an entry, which was changed in place, another length and encoding. False, with nothing changed, when
+/// such a length has another layout or makes the entry a size that does not fit.
+#[inline]
+pub fn resize_value(slot: &mut [u8], len: usize, encoding: Encoding, fits: impl FnOnce(usize) -> bool) -> bool {
+    let shape = Shape::of(slot);
+    let is_long = shape.bits & VALUE_MASK != 0;
+    if is_long != (len > u8::MAX as usize) || !fits(shape.value_at() + len) {
+        return false;
+    }
+    if len != shape.value_len {
+        write_lengths(slot, Shape { value_len: len, ..shape });
+    }
+    set_encoding(slot, encoding);
+    true
+}
+
 /// Writes an entry whose value is outside, and its key too if it is long.
 pub fn write_outside(slot: &mut [u8], shape: Shape, key: &[u8], value: Outside, new: &NewEntry<'_>, stamp: u32) {
     write_head(slot, shape, new, stamp);

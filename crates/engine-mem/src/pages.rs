@@ -158,7 +158,7 @@ impl<B: Backing> Pages<B> {
         let (number, place) = loop {
             let number = self.classes[class as usize].current;
             if number == NO_PAGE {
-                if let Some(taken) = self.next_page(class, size) {
+                if let Some(taken) = self.next_page(class) {
                     break taken;
                 }
             } else if let Some(place) = self.pop_free(number) {
@@ -168,10 +168,34 @@ impl<B: Backing> Pages<B> {
                 self.list(number);
             }
         };
-        self.pages[number as usize].live += 1;
-        self.classes[class as usize].live += 1;
-        self.live_bytes += size as usize * B::GRANULE_BYTES;
+        self.count_live(number, size, 1);
         number * Self::PAGE_GRANULES + u32::from(place)
+    }
+
+    /// Takes so many neighbouring slots of the class that were never used, where that needs no memory which is not resident
+    /// already. They are given back one by one.
+    pub fn allocate_resident(&mut self, class: u8, count: u16) -> Option<u32> {
+        let number = self.classes[class as usize].lists[ROOMY];
+        let (size, bump) = (self.slot_granules[class as usize], self.pages.get(number as usize)?.bump);
+        if lines_below::<B>(bump.checked_add(size * count)?) > lines_below::<B>(bump) {
+            return None;
+        }
+        let place = self.carve(number, count);
+        self.count_live(number, size, count);
+        Some(number * Self::PAGE_GRANULES + u32::from(place))
+    }
+
+    /// Whether the class has no memory.
+    pub fn is_unused(&self, class: u8) -> bool {
+        self.classes[class as usize].carved == 0
+    }
+
+    #[inline]
+    fn count_live(&mut self, number: u32, size: u16, count: u16) {
+        let page = &mut self.pages[number as usize];
+        page.live += count;
+        self.classes[page.class as usize].live += u32::from(count);
+        self.live_bytes += usize::from(size) * usize::from(count) * B::GRANULE_BYTES;
     }
 
     #[inline]
@@ -186,7 +210,7 @@ impl<B: Backing> Pages<B> {
     }
 
     /// Without a current page: makes the fullest page with free slots current, or carves a slot where no page has any.
-    fn next_page(&mut self, class: u8, size: u16) -> Option<(u32, u16)> {
+    fn next_page(&mut self, class: u8) -> Option<(u32, u16)> {
         let Class { lists, .. } = &self.classes[class as usize];
         if let Some(&number) = lists[..FULLNESS_COUNT].iter().rev().find(|&&head| head != NO_PAGE) {
             self.unlist(number);
@@ -203,19 +227,25 @@ impl<B: Backing> Pages<B> {
             }
             number => number,
         };
+        Some((number, self.carve(number, 1)))
+    }
+
+    /// Takes so many slots at the bump pointer, behind which there is room for them.
+    fn carve(&mut self, number: u32, count: u16) -> u16 {
         let page = &mut self.pages[number as usize];
-        let place = page.bump;
-        page.bump += size;
+        let (class, place) = (page.class as usize, page.bump);
+        let size = self.slot_granules[class];
+        page.bump += size * count;
         let lines = lines_below::<B>(page.bump) - lines_below::<B>(place);
         if u32::from(page.bump) + u32::from(size) > Self::PAGE_GRANULES {
             self.backing.filled(number);
             self.unlist(number);
             self.list(number);
         }
-        self.classes[class as usize].carved += 1;
-        self.carved_bytes += size as usize * B::GRANULE_BYTES;
+        self.classes[class].carved += u32::from(count);
+        self.carved_bytes += usize::from(size) * usize::from(count) * B::GRANULE_BYTES;
         self.count_lines(lines as isize);
-        Some((number, place))
+        place
     }
 
     /// Gives a slot back.

@@ -135,6 +135,31 @@ fn changes(kind: Type, rng: &mut Rng, serial: &mut u64) -> Vec<u8> {
     changes
 }
 
+/// Headers and buckets of a small table lie in one line of the system's memory: there is one such table for each shard. One
+/// that grows and shrinks again and again takes no more each time.
+#[test]
+fn a_small_table_takes_one_line() {
+    let mut shard = Shard::new();
+    let table = |shard: &Shard| shard.memory.of(MemoryKind::Table);
+    for number in 0..400u32 {
+        shard.string(&number.to_le_bytes(), 1, None);
+    }
+    assert_eq!(table(&shard), LINE_BYTES);
+    let mut after_first = None;
+    for round in 0..4 {
+        for number in 400..6_000u32 {
+            shard.string(&number.to_le_bytes(), 1, None);
+        }
+        assert!(table(&shard) >= 6_000 * 6, "round {round}");
+        for number in 400..6_000u32 {
+            shard.remove(&number.to_le_bytes());
+        }
+        while shard.engine.clean(100) {}
+        let after = table(&shard);
+        assert!(after <= *after_first.get_or_insert(after) + LINE_BYTES, "{after} bytes in round {round}");
+    }
+}
+
 #[test]
 fn costs_of_entries_add_up_to_what_is_counted() {
     let (mut shard, mut rng, mut serial) = (Shard::new(), Rng::new(7), 0);

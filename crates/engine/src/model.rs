@@ -10,7 +10,7 @@ use base::slot::slot_of;
 use base::{KeyspaceId, Rng, UnixMs};
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use value::{Body, Limits, Progress, Slot};
+use value::{Body, Buffer, Limits, Progress, Slot};
 
 /// A scan step covers hashes that agree in this many top bits.
 const SCAN_PREFIX_BITS: u32 = 6;
@@ -218,7 +218,7 @@ impl Engine for ModelEngine {
         });
         assert_eq!(stored.kind, kind, "an edit is for a collection of its type");
         let body = match &mut stored.value {
-            Content::Bytes(bytes) => Body::Packed(SharedBytes::make_mut(bytes)),
+            Content::Bytes(bytes) => Body::Packed(SharedBytes::make_mut(bytes).into()),
             Content::Big(big) => Body::Big(SharedBig::make_mut(big)),
         };
         let mut slot = Slot { body, encoding: stored.encoding, limits: &self.limits, hasher: &self.hasher };
@@ -226,9 +226,9 @@ impl Engine for ModelEngine {
         let Slot { body, encoding, .. } = slot;
         stored.encoding = encoding;
         match body {
+            Body::Packed(Buffer::Made(bytes)) => stored.value = Content::Bytes(SharedBytes::new(bytes)),
             Body::Packed(_) | Body::Big(_) => {}
             Body::Grown(big) => stored.value = Content::Big(SharedBig::new(big)),
-            Body::Shrunk(bytes) => stored.value = Content::Bytes(SharedBytes::new(bytes)),
         }
         if !is_left {
             self.entries.remove(&place(key));

@@ -45,14 +45,13 @@ impl Builder {
         // What is huge is not held twice.
         drop(value);
         self.packed.clear();
-        let body = Body::Packed(&mut self.packed);
+        let body = Body::Packed((&mut self.packed).into());
         let mut slot = Slot { body, encoding: Encoding::PACKED, limits: &self.limits, hasher: &self.hasher };
         value::apply(kind, &mut slot, &self.changes);
         self.changes.shrink_to(ROOM_MAX);
         let encoding = slot.encoding;
         match slot.body {
-            Body::Packed(bytes) => put(kind, encoding, Value::Bytes(bytes)),
-            Body::Shrunk(bytes) => put(kind, encoding, Value::Bytes(&bytes)),
+            Body::Packed(bytes) => put(kind, encoding, Value::Bytes(&bytes)),
             Body::Grown(big) => put(kind, encoding, Value::Big(&SharedBig::new(big))),
             // It was packed.
             Body::Big(_) => {}

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod big;
+pub mod buffer;
 pub mod hash;
 pub mod hyperloglog;
 pub mod kind;
@@ -32,6 +33,7 @@ pub mod wire;
 pub mod zset;
 
 pub use big::{Big, Progress};
+pub use buffer::{Buffer, Resize};
 pub use kind::{Encoding, Type};
 pub use limits::Limits;
 pub use slot::{Body, Slot, Stored, apply, check_changes, first_due};

@@ -1,6 +1,6 @@
 //! The place of a collection while it is edited, and how it is read.
 
-use crate::{Big, Encoding, Limits, Type, hash, list, set, stream, zset};
+use crate::{Big, Buffer, Encoding, Limits, Type, hash, list, set, stream, zset};
 use base::UnixMs;
 use base::hash::KeyHasher;
 
@@ -16,14 +16,12 @@ pub enum Stored<'a> {
 /// A stored collection, for changing. It may leave in another form than it came.
 #[derive(Debug)]
 pub enum Body<'e> {
-    /// In one buffer; empty when nothing was stored.
-    Packed(&'e mut Vec<u8>),
+    /// In one buffer; empty when nothing was stored. [`Buffer::Made`] when it was a tree.
+    Packed(Buffer<'e>),
     /// In a tree that nobody shares at its root; chunks may be shared.
     Big(&'e mut Big),
     /// It was packed and has outgrown that.
     Grown(Big),
-    /// It was a tree and is small again.
-    Shrunk(Vec<u8>),
 }
 
 /// What an edit works on.
@@ -39,22 +37,21 @@ pub struct Slot<'e> {
     pub hasher: &'e KeyHasher,
 }
 
-impl Slot<'_> {
+impl<'e> Slot<'e> {
     /// The collection, for reading in between.
     pub fn stored(&self) -> Stored<'_> {
         match &self.body {
             Body::Packed(bytes) => Stored::Packed(bytes),
-            Body::Shrunk(bytes) => Stored::Packed(bytes),
             Body::Big(big) => Stored::Big(big),
             Body::Grown(big) => Stored::Big(big),
         }
     }
 
     /// The buffer, while it is packed.
-    pub fn packed(&mut self) -> Option<&mut Vec<u8>> {
+    #[inline]
+    pub fn packed(&mut self) -> Option<&mut Buffer<'e>> {
         match &mut self.body {
             Body::Packed(bytes) => Some(bytes),
-            Body::Shrunk(bytes) => Some(bytes),
             Body::Big(_) | Body::Grown(_) => None,
         }
     }
@@ -62,7 +59,7 @@ impl Slot<'_> {
     /// The tree, when it is one.
     pub fn big(&mut self) -> Option<&mut Big> {
         match &mut self.body {
-            Body::Packed(_) | Body::Shrunk(_) => None,
+            Body::Packed(_) => None,
             Body::Big(big) => Some(big),
             Body::Grown(big) => Some(big),
         }
@@ -76,7 +73,7 @@ impl Slot<'_> {
 
     /// The tree becomes this packed collection.
     pub fn shrink(&mut self, packed: Vec<u8>, encoding: Encoding) {
-        self.body = Body::Shrunk(packed);
+        self.body = Body::Packed(Buffer::Made(packed));
         self.encoding = encoding;
     }
 }

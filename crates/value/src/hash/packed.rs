@@ -5,6 +5,7 @@
 //! ```
 
 use super::cell::{Cell, Cells, write_varint};
+use crate::Resize;
 use base::{UnixMs, varint};
 use std::ops::Range;
 
@@ -75,7 +76,7 @@ pub fn is_valid(bytes: &[u8], may_be_timed: bool) -> bool {
 }
 
 /// Sets a field. False, and no change, when it is new and `may_have` says no to so many fields.
-pub fn set(bytes: &mut Vec<u8>, cell: &Cell<'_>, may_have: impl Fn(usize) -> bool) -> bool {
+pub fn set(bytes: &mut impl Resize, cell: &Cell<'_>, may_have: impl Fn(usize) -> bool) -> bool {
     if let Some((_, range)) = find(bytes, cell.field) {
         put_cell(bytes, range, cell);
         return true;
@@ -91,15 +92,15 @@ pub fn set(bytes: &mut Vec<u8>, cell: &Cell<'_>, may_have: impl Fn(usize) -> boo
 }
 
 /// Removes the field if it is there.
-pub fn remove(bytes: &mut Vec<u8>, field: &[u8]) {
+pub fn remove(bytes: &mut impl Resize, field: &[u8]) {
     if let Some((_, range)) = find(bytes, field) {
-        bytes.drain(range);
+        bytes.refit(range, 0);
         set_count(bytes, Packed::of(bytes).len() - 1);
     }
 }
 
 /// Sets the time of the field. False when it is not there.
-pub fn expire(bytes: &mut Vec<u8>, field: &[u8], expire_at: Option<UnixMs>) -> bool {
+pub fn expire(bytes: &mut impl Resize, field: &[u8], expire_at: Option<UnixMs>) -> bool {
     let Some((cell, range)) = find(bytes, field) else { return false };
     let value = cell.value.to_vec();
     put_cell(bytes, range, &Cell { field, value: &value, expire_at });
@@ -116,29 +117,11 @@ fn find<'a>(bytes: &'a [u8], field: &[u8]) -> Option<(Cell<'a>, Range<usize>)> {
 }
 
 /// Puts a cell in the place of these bytes.
-fn put_cell(bytes: &mut Vec<u8>, range: Range<usize>, cell: &Cell<'_>) {
-    let len = cell.packed_len();
-    resize(bytes, range.clone(), len);
-    cell.write(&mut bytes[range.start..range.start + len]);
+fn put_cell(bytes: &mut impl Resize, range: Range<usize>, cell: &Cell<'_>) {
+    cell.write(bytes.refit(range, cell.packed_len()));
 }
 
-fn set_count(bytes: &mut Vec<u8>, count: usize) {
+fn set_count(bytes: &mut impl Resize, count: usize) {
     let old = if bytes.is_empty() { 0 } else { varint::len(Packed::of(bytes).len() as u64) };
-    resize(bytes, 0..old, varint::len(count as u64));
-    write_varint(bytes, count as u64);
-}
-
-/// Makes the bytes of this range so many; what they are is to be written next.
-fn resize(bytes: &mut Vec<u8>, range: Range<usize>, len: usize) {
-    let (old_end, new_end, total) = (range.end, range.start + len, bytes.len());
-    if len == range.len() {
-        return;
-    }
-    if len > range.len() {
-        bytes.resize(total + (new_end - old_end), 0);
-        bytes.copy_within(old_end..total, new_end);
-    } else {
-        bytes.copy_within(old_end..total, new_end);
-        bytes.truncate(total - (old_end - new_end));
-    }
+    write_varint(bytes.refit(0..old, varint::len(count as u64)), count as u64);
 }

@@ -1,9 +1,10 @@
 //! Hashes of every form against a plain map, while others read and save what they were.
 
 use super::*;
+use crate::buffer::tests::apply_stored;
 use crate::position::Position;
 use crate::tree::HashedLeaf;
-use crate::{Body, Limits, Progress, Stored, apply as apply_any, check_changes};
+use crate::{Limits, Progress, Stored, check_changes};
 use base::Rng;
 use base::hash::KeyHasher;
 use proptest::prelude::*;
@@ -35,17 +36,9 @@ impl Kept {
 
     fn apply_bytes(&mut self, changes: &[u8]) -> bool {
         assert!(check_changes(crate::Type::Hash, changes));
-        let body = match &mut self.big {
-            Some(big) => Body::Big(big),
-            None => Body::Packed(&mut self.packed),
-        };
-        let mut slot = Slot { body, encoding: self.encoding, limits: &self.limits, hasher: &self.hasher };
-        let is_left = apply_any(crate::Type::Hash, &mut slot, changes);
-        let (encoding, body) = (slot.encoding, slot.body);
-        if let Body::Grown(big) = body {
-            self.big = Some(big);
-        }
-        self.encoding = encoding;
+        let value = (&mut self.packed, &mut self.big, &mut self.encoding);
+        let is_left = apply_stored(crate::Type::Hash, value, (&self.limits, &self.hasher), changes);
+        let encoding = self.encoding;
         assert_eq!(self.big.is_some(), encoding == Encoding::BIG);
         assert!(!is_left || self.big.is_some() || validate(encoding, &self.packed));
         is_left

@@ -31,7 +31,7 @@ pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> bool {
     if let Some(bytes) = slot.packed()
         && outgrows(bytes, changes, limit)
     {
-        let big = Big::of(std::mem::take(bytes));
+        let big = Big::of(bytes.to_vec());
         slot.grow(crate::Big::List(big));
     }
     let mut removes = false;

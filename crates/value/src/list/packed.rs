@@ -9,6 +9,7 @@
 
 use super::change::{Change, End};
 use super::listpack::element_bytes;
+use crate::Resize;
 use crate::wire::take_varint_back;
 use base::varint;
 use std::ops::Range;
@@ -73,7 +74,7 @@ pub(super) fn middle(bytes: &[u8]) -> usize {
 }
 
 /// Makes a change.
-pub(super) fn apply(bytes: &mut Vec<u8>, change: &Change<'_>) {
+pub(super) fn apply(bytes: &mut impl Resize, change: &Change<'_>) {
     let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     match *change {
         Change::Push { end, value } => push(bytes, end, value),
@@ -220,24 +221,24 @@ impl DoubleEndedIterator for Elements<'_> {
 }
 
 /// Puts an element before the one at `index`, or behind the last.
-pub(super) fn insert(bytes: &mut Vec<u8>, index: usize, element: &[u8]) {
+pub(super) fn insert(bytes: &mut impl Resize, index: usize, element: &[u8]) {
     splice(bytes, index, 0, Some(element));
 }
 
 /// Puts an element behind the last: [`insert`] without counting.
-pub(super) fn push_back(bytes: &mut Vec<u8>, element: &[u8]) {
+pub(super) fn push_back(bytes: &mut impl Resize, element: &[u8]) {
     push(bytes, End::Tail, element);
 }
 
 /// Puts an element at an end.
-pub(super) fn push(bytes: &mut Vec<u8>, end: End, element: &[u8]) {
+pub(super) fn push(bytes: &mut impl Resize, end: End, element: &[u8]) {
     let Parts { elements: Elements { data, lengths }, listpack_bytes } = stored(bytes);
     let (data, lengths) = (data.len(), lengths.len());
     let (added, added_length) = (element.len(), varint::len(element.len() as u64));
     let (old_len, new_len) = (data + lengths, data + lengths + added + added_length);
-    bytes.truncate(old_len);
-    reserve(bytes, new_len + 2 * varint::MAX_LEN);
-    bytes.resize(new_len, 0);
+    let numbers = Numbers { lengths: lengths + added_length, listpack_bytes: listpack_bytes + element_bytes(element) };
+    bytes.resize_to(new_len + numbers.len());
+    let bytes = &mut **bytes;
     let (place, length_place) = match end {
         End::Head => {
             bytes.copy_within(data..old_len, data + added + added_length);
@@ -251,23 +252,23 @@ pub(super) fn push(bytes: &mut Vec<u8>, end: End, element: &[u8]) {
     };
     bytes[place..place + added].copy_from_slice(element);
     put_length(&mut bytes[length_place..], added);
-    finish(bytes, lengths + added_length, listpack_bytes + element_bytes(element));
+    numbers.write(&mut bytes[new_len..]);
 }
 
 /// Replaces the element at `index`, if there is one.
-pub(super) fn set(bytes: &mut Vec<u8>, index: usize, element: &[u8]) {
+pub(super) fn set(bytes: &mut impl Resize, index: usize, element: &[u8]) {
     if elements(bytes).get(index).is_some() {
         splice(bytes, index, 1, Some(element));
     }
 }
 
 /// Removes the elements of a range, as far as there are any.
-pub(super) fn remove(bytes: &mut Vec<u8>, range: Range<usize>) {
+pub(super) fn remove(bytes: &mut impl Resize, range: Range<usize>) {
     splice(bytes, range.start, range.len(), None);
 }
 
 /// Removes the last so many.
-pub(super) fn pop_back(bytes: &mut Vec<u8>, count: usize) {
+pub(super) fn pop_back(bytes: &mut impl Resize, count: usize) {
     let place = |mut left: Elements<'_>| {
         let end = (left.data.len(), left.lengths.len());
         left.drop_back(count);
@@ -281,15 +282,14 @@ pub(super) fn pop_back(bytes: &mut Vec<u8>, count: usize) {
 pub(super) fn push_front(bytes: &mut Vec<u8>, gap: usize, element: &[u8]) -> usize {
     let Parts { elements, listpack_bytes } = stored(&bytes[gap..]);
     let lengths = gap + elements.data.len()..gap + elements.data.len() + elements.lengths.len();
-    let first = gap - element.len();
+    let (first, added) = (gap - element.len(), varint::len(element.len() as u64));
+    let end = lengths.end + added;
+    let numbers = Numbers { lengths: lengths.len() + added, listpack_bytes: listpack_bytes + element_bytes(element) };
+    bytes.resize_to(end + numbers.len());
     bytes[first..gap].copy_from_slice(element);
-    let added = varint::len(element.len() as u64);
-    bytes.truncate(lengths.end);
-    reserve(bytes, lengths.end + added + 2 * varint::MAX_LEN);
-    bytes.resize(lengths.end + added, 0);
     bytes.copy_within(lengths.clone(), lengths.start + added);
     put_length(&mut bytes[lengths.start..], element.len());
-    finish(bytes, lengths.len() + added, listpack_bytes + element_bytes(element));
+    numbers.write(&mut bytes[end..]);
     first
 }
 
@@ -301,16 +301,14 @@ pub(super) fn pop_front(bytes: &mut Vec<u8>, gap: usize, count: usize) -> usize 
     let lengths = gap + elements.data.len()..gap + elements.data.len() + elements.lengths.len();
     let (first, removed_lengths) = (gap + removed.data.len(), removed.lengths.len());
     bytes.copy_within(lengths.start + removed_lengths..lengths.end, lengths.start);
-    bytes.truncate(lengths.end - removed_lengths);
-    finish(bytes, lengths.len() - removed_lengths, listpack_bytes);
+    finish(bytes, lengths.end - removed_lengths, lengths.len() - removed_lengths, listpack_bytes);
     first
 }
 
 /// Makes the gap before a packed list so wide.
 pub(super) fn widen_gap(bytes: &mut Vec<u8>, gap: usize, wide: usize) {
-    let (len, more) = (bytes.len(), wide - gap);
-    reserve(bytes, len + more);
-    bytes.resize(len + more, 0);
+    let len = bytes.len();
+    bytes.resize_to(len + wide - gap);
     bytes.copy_within(gap..len, wide);
 }
 
@@ -323,7 +321,8 @@ pub(super) fn split_off(bytes: &mut Vec<u8>, index: usize) -> Vec<u8> {
     if !tail.lengths.is_empty() {
         other.extend_from_slice(tail.data);
         other.extend_from_slice(tail.lengths);
-        finish(&mut other, tail.lengths.len(), listpack_bytes);
+        let end = other.len();
+        finish(&mut other, end, tail.lengths.len(), listpack_bytes);
     }
     remove(bytes, index..usize::MAX);
     other
@@ -341,12 +340,13 @@ pub(super) fn append(bytes: &mut Vec<u8>, other: &[u8]) {
     bytes.copy_within(data..data + lengths, data + more.len());
     bytes[data..data + more.len()].copy_from_slice(more);
     if lengths + more_lengths.len() > 0 {
-        finish(bytes, lengths + more_lengths.len(), listpack_bytes);
+        let end = bytes.len();
+        finish(bytes, end, lengths + more_lengths.len(), listpack_bytes);
     }
 }
 
 #[inline]
-fn splice(bytes: &mut Vec<u8>, index: usize, removed: usize, element: Option<&[u8]>) {
+fn splice(bytes: &mut impl Resize, index: usize, removed: usize, element: Option<&[u8]>) {
     let place = |all: Elements<'_>| {
         let start = match index {
             usize::MAX => (all.data.len(), all.lengths.len()),
@@ -364,7 +364,7 @@ type Place = (usize, usize);
 
 /// Replaces the elements between two places by one or none. `place` finds them.
 #[inline]
-fn replace(bytes: &mut Vec<u8>, place: impl FnOnce(Elements<'_>) -> (Place, Place), element: Option<&[u8]>) {
+fn replace(bytes: &mut impl Resize, place: impl FnOnce(Elements<'_>) -> (Place, Place), element: Option<&[u8]>) {
     let Parts { elements: all, listpack_bytes } = stored(bytes);
     let (start, end) = place(all);
     let Elements { data, lengths } = all;
@@ -376,14 +376,12 @@ fn replace(bytes: &mut Vec<u8>, place: impl FnOnce(Elements<'_>) -> (Place, Plac
     let new_data = start.0 + added + (data_len - end.0);
     let new_lengths = start.1 + added_length + (lengths_len - end.1);
     if new_lengths == 0 {
-        return bytes.clear();
+        return bytes.resize_to(0);
     }
     // Elements behind the place and lengths before it lie next to each other and move as one; lengths behind it follow.
     let (old_len, new_len) = (data_len + lengths_len, new_data + new_lengths);
-    bytes.truncate(old_len);
     if new_len > old_len {
-        reserve(bytes, new_len + 2 * varint::MAX_LEN);
-        bytes.resize(new_len, 0);
+        bytes.resize_to(new_len);
     }
     let (near, far) = (end.0..data_len + start.1, data_len + end.1..old_len);
     let (near_to, far_to) = (start.0 + added, new_len - far.len());
@@ -394,20 +392,11 @@ fn replace(bytes: &mut Vec<u8>, place: impl FnOnce(Elements<'_>) -> (Place, Plac
         bytes.copy_within(near, near_to);
         bytes.copy_within(far, far_to);
     }
-    bytes.truncate(new_len);
     if let Some(element) = element {
         bytes[start.0..start.0 + added].copy_from_slice(element);
         put_length(&mut bytes[new_data + start.1..], element.len());
     }
-    finish(bytes, new_lengths, listpack_bytes);
-}
-
-/// Makes room for so many bytes, and for an eighth more unless they are many: doubling would leave half of it unused.
-fn reserve(bytes: &mut Vec<u8>, len: usize) {
-    const SLACK_MAX: usize = 256;
-    if bytes.capacity() < len {
-        bytes.reserve_exact(len - bytes.len() + (len / 8).min(SLACK_MAX));
-    }
+    finish(bytes, new_len, new_lengths, listpack_bytes);
 }
 
 /// Writes a length where [`varint::len`] bytes are free for it.
@@ -421,10 +410,31 @@ fn put_length(to: &mut [u8], mut length: usize) {
     to[at] = length as u8;
 }
 
-/// Appends the two numbers at the end.
-fn finish(bytes: &mut Vec<u8>, lengths: usize, listpack_bytes: u64) {
-    varint::put(bytes, lengths as u64);
-    varint::put(bytes, listpack_bytes);
+/// The two numbers at the end.
+struct Numbers {
+    lengths: usize,
+    listpack_bytes: u64,
+}
+
+impl Numbers {
+    #[inline]
+    fn len(&self) -> usize {
+        varint::len(self.lengths as u64) + varint::len(self.listpack_bytes)
+    }
+
+    /// Writes them where there is room for just them.
+    #[inline]
+    fn write(&self, place: &mut [u8]) {
+        let at = varint::write(place, self.lengths as u64);
+        varint::write(&mut place[at..], self.listpack_bytes);
+    }
+}
+
+/// Puts the two numbers behind the first so many bytes, in place of what is there.
+fn finish(bytes: &mut impl Resize, end: usize, lengths: usize, listpack_bytes: u64) {
+    let numbers = Numbers { lengths, listpack_bytes };
+    bytes.resize_to(end + numbers.len());
+    numbers.write(&mut bytes[end..]);
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Lists in both forms against a vector, while a reader keeps an older version.
 
 use super::*;
-use crate::{Body, Limits, Progress};
+use crate::buffer::tests::apply_stored;
+use crate::{Limits, Progress};
 use base::hash::KeyHasher;
 use proptest::prelude::*;
 
@@ -27,18 +28,14 @@ impl Kept {
 
     fn apply(&mut self, limits: &Limits, changes: &[u8]) -> bool {
         let hasher = KeyHasher::new(&mut base::Rng::new(1));
-        let (encoding, body) = match self {
-            Self::Packed(bytes) => (Encoding::PACKED, Body::Packed(bytes)),
-            Self::Big(big) => (Encoding::BIG, Body::Big(big)),
+        let (mut packed, mut big, mut encoding) = match std::mem::replace(self, Self::Packed(Vec::new())) {
+            Self::Packed(bytes) => (bytes, None, Encoding::PACKED),
+            Self::Big(big) => (Vec::new(), Some(big), Encoding::BIG),
         };
-        let mut slot = Slot { body, encoding, limits, hasher: &hasher };
-        let is_left = apply(&mut slot, changes);
-        match (slot.encoding, slot.body) {
-            (Encoding::BIG, Body::Grown(big)) => *self = Self::Big(big),
-            (Encoding::PACKED, Body::Shrunk(bytes)) => *self = Self::Packed(bytes),
-            (Encoding::BIG, Body::Big(_)) | (Encoding::PACKED, Body::Packed(_)) => {}
-            (encoding, _) => panic!("{encoding:?} is not the form"),
-        }
+        let value = (&mut packed, &mut big, &mut encoding);
+        let is_left = apply_stored(crate::Type::List, value, (limits, &hasher), changes);
+        assert_eq!(big.is_some(), encoding == Encoding::BIG);
+        *self = big.map_or(Self::Packed(packed), Self::Big);
         is_left
     }
 }

@@ -6,6 +6,8 @@
 //!
 //! The width is that of the widest member there has been. Format: docs/formats/collections.md.
 
+use crate::Resize;
+
 /// A packed set of integers, for reading.
 #[derive(Clone, Copy, Debug)]
 pub struct Integers<'a> {
@@ -72,28 +74,26 @@ impl<'a> Integers<'a> {
 }
 
 /// Adds the member unless it is there. Whether it did.
-pub fn add(packed: &mut Vec<u8>, member: i64) -> bool {
+pub fn add(packed: &mut impl Resize, member: i64) -> bool {
     let Err(index) = Integers::of(packed).find(member) else { return false };
     let needed = width_of(member);
     match packed.first() {
-        None => packed.push(needed),
+        None => packed.extend_by(1)[0] = needed,
         Some(&width) if width < needed => widen(packed, needed),
         Some(_) => {}
     }
     let width = usize::from(packed[0]);
-    let (at, old_end) = (1 + index * width, packed.len());
-    packed.resize(old_end + width, 0);
-    packed.copy_within(at..old_end, at + width);
-    packed[at..at + width].copy_from_slice(&member.to_le_bytes()[..width]);
+    let at = 1 + index * width;
+    packed.refit(at..at, width).copy_from_slice(&member.to_le_bytes()[..width]);
     true
 }
 
 /// Removes the member if it is there.
-pub fn remove(packed: &mut Vec<u8>, member: i64) {
+pub fn remove(packed: &mut impl Resize, member: i64) {
     let integers = Integers::of(packed);
     let (Ok(index), width) = (integers.find(member), integers.width) else { return };
     let at = 1 + index * width;
-    packed.drain(at..at + width);
+    packed.refit(at..at + width, 0);
 }
 
 /// Whether the bytes are a packed set of integers with a member at least.
@@ -116,14 +116,15 @@ fn width_of(member: i64) -> u8 {
     }
 }
 
-fn widen(packed: &mut Vec<u8>, width: u8) {
+fn widen(packed: &mut impl Resize, width: u8) {
     let old = Integers::of(packed);
     let mut wider = Vec::with_capacity(1 + (old.len() + 1) * usize::from(width));
     wider.push(width);
     for member in old.iter() {
         wider.extend_from_slice(&member.to_le_bytes()[..usize::from(width)]);
     }
-    *packed = wider;
+    let len = packed.len();
+    packed.refit(0..len, wider.len()).copy_from_slice(&wider);
 }
 
 #[cfg(test)]

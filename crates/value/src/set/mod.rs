@@ -21,7 +21,7 @@ pub use big::Big;
 pub use change::Change;
 pub use view::{Iter, Member, View};
 
-use crate::{Encoding, Limits, Slot};
+use crate::{Encoding, Limits, Resize, Slot};
 use base::integer::{IntegerText, parse_integer};
 use integers::Integers;
 use strings::Strings;
@@ -173,12 +173,14 @@ fn take_form(slot: &mut Slot<'_>, form: Form) {
     let Some(packed) = slot.packed() else { return };
     match form {
         Form::Integers if is_new => slot.encoding = INTEGERS,
-        Form::Strings if is_new => *packed = strings::empty(),
+        Form::Strings if is_new => strings::make_empty(packed),
         Form::Strings if has_integers => {
-            let mut strings = strings::empty();
+            let mut strings = Vec::new();
+            strings::make_empty(&mut strings);
             let mut text = IntegerText::default();
             Integers::of(packed).iter().for_each(|member| strings::push(&mut strings, text.format(member)));
-            *packed = strings;
+            packed.resize_to(strings.len());
+            packed.copy_from_slice(&strings);
             slot.encoding = STRINGS;
         }
         Form::Integers | Form::Strings => {}

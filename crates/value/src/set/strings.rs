@@ -6,7 +6,7 @@
 //!
 //! Format: docs/formats/collections.md.
 
-use crate::wire;
+use crate::{Resize, wire};
 use base::varint;
 use std::ops::Range;
 
@@ -83,24 +83,27 @@ impl<'a> Iterator for Iter<'a> {
     }
 }
 
-/// A set without members that will be of strings.
-pub fn empty() -> Vec<u8> {
-    vec![0]
+/// Becomes a set without members that will be of strings.
+pub fn make_empty(packed: &mut impl Resize) {
+    packed.resize_to(1);
+    packed[0] = 0;
 }
 
 /// Adds the member, which is not there.
-pub fn push(packed: &mut Vec<u8>, member: &[u8]) {
+pub fn push(packed: &mut impl Resize, member: &[u8]) {
     let count = Strings::of(packed).len() + 1;
     set_count(packed, count);
-    wire::put_string(packed, member);
+    let place = packed.extend_by(varint::len(member.len() as u64) + member.len());
+    let length = varint::write(place, member.len() as u64);
+    place[length..].copy_from_slice(member);
 }
 
 /// Removes the member if it is there.
-pub fn remove(packed: &mut Vec<u8>, member: &[u8]) {
+pub fn remove(packed: &mut impl Resize, member: &[u8]) {
     let strings = Strings::of(packed);
     let Some(found) = strings.find(member) else { return };
     let (count, start) = (strings.len() - 1, packed.len() - strings.members.len());
-    packed.drain(start + found.start..start + found.end);
+    packed.refit(start + found.start..start + found.end, 0);
     set_count(packed, count);
 }
 
@@ -119,14 +122,12 @@ pub fn is_valid(packed: &[u8]) -> bool {
     count == all as u64 && members.len() == all
 }
 
-fn set_count(packed: &mut Vec<u8>, count: usize) {
+fn set_count(packed: &mut impl Resize, count: usize) {
     match packed.first_mut() {
         Some(first @ 0..0x80) if count < 0x80 => *first = count as u8,
         _ => {
             let old_len = packed.len() - Strings::of(packed).members.len();
-            let mut new = Vec::with_capacity(varint::MAX_LEN);
-            varint::put(&mut new, count as u64);
-            packed.splice(..old_len, new);
+            varint::write(packed.refit(0..old_len, varint::len(count as u64)), count as u64);
         }
     }
 }
@@ -139,7 +140,7 @@ mod tests {
     #[test]
     fn counts_and_lengths_of_two_bytes() {
         let member = |number: usize| format!("{number:>width$}", width = number).into_bytes();
-        let mut packed = empty();
+        let mut packed = vec![0];
         for number in 1..=130 {
             push(&mut packed, &member(number));
             assert_eq!(Strings::of(&packed).len(), number);
@@ -152,7 +153,7 @@ mod tests {
             assert!(!Strings::of(&packed).contains(&member(number)));
             assert_eq!(Strings::of(&packed).len(), 130 - number);
         }
-        assert_eq!(packed, empty());
+        assert_eq!(packed, [0]);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Sets of every form against a plain set, while others read and save what they were.
 
 use super::*;
+use crate::buffer::tests::apply_stored;
 use crate::position::Position;
 use crate::tree::HashedLeaf;
-use crate::{Body, Progress, Stored, apply as apply_any, check_changes};
+use crate::{Progress, Stored, check_changes};
 use base::Rng;
 use base::hash::KeyHasher;
 use base::integer::IntegerText;
@@ -34,19 +35,9 @@ impl Kept {
 
     fn apply_bytes(&mut self, changes: &[u8]) -> bool {
         assert!(check_changes(crate::Type::Set, changes));
-        let body = match &mut self.big {
-            Some(big) => Body::Big(big),
-            None => Body::Packed(&mut self.packed),
-        };
-        let mut slot = Slot { body, encoding: self.encoding, limits: &self.limits, hasher: &self.hasher };
-        let is_left = apply_any(crate::Type::Set, &mut slot, changes);
-        let (encoding, body) = (slot.encoding, slot.body);
-        match body {
-            Body::Packed(_) | Body::Big(_) => {}
-            Body::Grown(big) => self.big = Some(big),
-            Body::Shrunk(packed) => (self.packed, self.big) = (packed, None),
-        }
-        self.encoding = encoding;
+        let value = (&mut self.packed, &mut self.big, &mut self.encoding);
+        let is_left = apply_stored(crate::Type::Set, value, (&self.limits, &self.hasher), changes);
+        let encoding = self.encoding;
         assert_eq!(self.big.is_some(), encoding == Encoding::BIG);
         assert!(!is_left || self.big.is_some() || validate(encoding, &self.packed));
         is_left

@@ -185,7 +185,7 @@ fn build(big: &mut Option<crate::Big>, changes: &[u8], limits: &Limits) {
     let mut packed = Vec::new();
     let body = match big {
         Some(big) => Body::Big(big),
-        None => Body::Packed(&mut packed),
+        None => Body::Packed((&mut packed).into()),
     };
     let mut slot = Slot { body, encoding: Encoding::PACKED, limits, hasher: &hasher };
     assert!(crate::apply(crate::Type::Stream, &mut slot, changes));

@@ -2,7 +2,7 @@
 
 use super::entry::{Entries, Head, find};
 use super::{Change, Entry, score};
-use crate::{Encoding, Limits};
+use crate::{Encoding, Limits, Resize};
 use base::varint;
 use std::collections::HashSet;
 
@@ -53,7 +53,7 @@ pub(super) fn by_member<'a>(bytes: &'a [u8], member: &[u8]) -> Option<(u64, Entr
 }
 
 /// Applies one change.
-pub(super) fn apply(bytes: &mut Vec<u8>, change: &Change<'_>) {
+pub(super) fn apply(bytes: &mut impl Resize, change: &Change<'_>) {
     match *change {
         Change::Add { score, member } => {
             let entry = Entry { score, member };
@@ -78,42 +78,27 @@ pub(super) fn apply(bytes: &mut Vec<u8>, change: &Change<'_>) {
             let run = Entries::new(entries(bytes), 0).skip(start as usize);
             let range = run.at()..run.skip(removed as usize).at();
             let first = bytes.len() - entries(bytes).len();
-            bytes.drain(first + range.start..first + range.end);
+            bytes.refit(first + range.start..first + range.end, 0);
             set_count(bytes, len - removed);
         }
     }
 }
 
-fn insert(bytes: &mut Vec<u8>, entry: &Entry<'_>) {
+fn insert(bytes: &mut impl Resize, entry: &Entry<'_>) {
     set_count(bytes, count(bytes) + 1);
     let head = Head::new(entry);
     let at = bytes.len() - entries(bytes).len() + find(entries(bytes), entry).at;
-    let (len, added) = (bytes.len(), head.entry_len(entry));
-    bytes.resize(len + added, 0);
-    bytes.copy_within(at..len, at + added);
-    head.write(entry, &mut bytes[at..at + added]);
+    head.write(entry, bytes.refit(at..at, head.entry_len(entry)));
 }
 
-fn remove(bytes: &mut Vec<u8>, entry: &Entry<'_>) {
+fn remove(bytes: &mut impl Resize, entry: &Entry<'_>) {
     let place = find(entries(bytes), entry);
     let at = bytes.len() - entries(bytes).len() + place.at;
-    bytes.drain(at..at + place.length);
+    bytes.refit(at..at + place.length, 0);
     set_count(bytes, count(bytes) - 1);
 }
 
-fn set_count(bytes: &mut Vec<u8>, count: u64) {
+fn set_count(bytes: &mut impl Resize, count: u64) {
     let old = bytes.len() - entries(bytes).len();
-    let new = varint::len(count);
-    if new == old {
-        let mut value = count;
-        for byte in &mut bytes[..old] {
-            *byte = value as u8 & 0x7f | 0x80;
-            value >>= 7;
-        }
-        bytes[old - 1] &= 0x7f;
-    } else {
-        let mut prefix = Vec::with_capacity(new);
-        varint::put(&mut prefix, count);
-        bytes.splice(..old, prefix);
-    }
+    varint::write(bytes.refit(0..old, varint::len(count)), count);
 }

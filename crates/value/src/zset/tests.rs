@@ -1,7 +1,8 @@
 //! Sorted sets of both forms against a plain map, with limits so low that the form changes at once or late.
 
 use super::*;
-use crate::{Body, Encoding, Limits, Stored};
+use crate::buffer::tests::apply_stored;
+use crate::{Encoding, Limits, Stored};
 use base::Rng;
 use base::hash::KeyHasher;
 use proptest::prelude::*;
@@ -28,15 +29,10 @@ impl Kept {
         let mut bytes = Vec::new();
         changes.iter().for_each(|change| change.put(&mut bytes));
         assert!(crate::check_changes(crate::Type::Zset, &bytes));
-        let (body, encoding) = match &mut self.big {
-            Some(big) => (Body::Big(big), Encoding::BIG),
-            None => (Body::Packed(&mut self.packed), Encoding::PACKED),
-        };
-        let mut slot = Slot { body, encoding, limits: &self.limits, hasher: &self.hasher };
-        let is_left = apply(&mut slot, &bytes);
-        if let Body::Grown(big) = slot.body {
-            self.big = Some(big);
-        }
+        let mut encoding = if self.big.is_some() { Encoding::BIG } else { Encoding::PACKED };
+        let value = (&mut self.packed, &mut self.big, &mut encoding);
+        let is_left = apply_stored(crate::Type::Zset, value, (&self.limits, &self.hasher), &bytes);
+        assert_eq!(self.big.is_some(), encoding == Encoding::BIG);
         is_left
     }
 
