@@ -3,9 +3,11 @@
 
 use codec::dictionary::DictionaryFile;
 use codec::stored::Stored;
-use codec::{Dictionaries, Encoder, Method, Reader, Workspace, zstd};
+use codec::{Dictionaries, Dictionary, DictionaryNumber, Encoder, Method, Reader, Workspace, zstd};
 use libfuzzer_sys::fuzz_target;
 use std::cell::RefCell;
+use std::num::NonZeroU32;
+use std::path::Path;
 use std::sync::Arc;
 use vfs::SimFs;
 
@@ -23,8 +25,10 @@ impl Thread {
             .collect();
         let samples: Vec<&[u8]> = samples.iter().map(String::as_bytes).collect();
         let content = zstd::train(&samples, 2048).expect("samples enough");
-        let all = Arc::new(Dictionaries::open(Arc::new(SimFs::new(1)), "/data").expect("an empty disk"));
-        let encoder = all.add(b"users", content).and_then(|lease| lease.into_encoder(1)).expect("a dictionary");
+        let file = DictionaryFile { number: DictionaryNumber(NonZeroU32::MIN), class: b"users".to_vec(), content };
+        let dictionary = Dictionary::create(&SimFs::new(1), Path::new("/"), file).expect("a dictionary");
+        let all = Arc::<Dictionaries>::default();
+        let encoder = all.insert(dictionary).into_encoder(1).expect("memory");
         Self { workspace: Workspace::new(), reader: all.reader(), encoder }
     }
 }

@@ -145,6 +145,7 @@ fn text_len(len: usize) -> usize {
 /// The digest of all entries, through the shards locked for this command.
 fn digest_of_all(ctx: &mut Ctx<'_>) -> Digest {
     let (mut digest, mut decoder, now) = (Digest::default(), Decoder::default(), ctx.now());
+    let dictionaries = ctx.host.part::<Arc<Store>>().compression.dictionaries.clone();
     for db in (0..).map(base::DbIndex) {
         let Some(space) = ctx.ks.space_of(db) else { break };
         if ctx.ks.len(space) == 0 {
@@ -152,7 +153,8 @@ fn digest_of_all(ctx: &mut Ctx<'_>) -> Digest {
         }
         let (mut entries, mut cursor) = (Digest::default(), Some(0));
         while let Some(at) = cursor {
-            let mut visit = |entry: &Entry<'_>| entries.add_entry(Digest::of_entry(&decoder.show(*entry), now));
+            let mut visit =
+                |entry: &Entry<'_>| entries.add_entry(Digest::of_entry(&decoder.show(&dictionaries, *entry), now));
             cursor = ctx.ks.scan(space, at, &mut visit).next;
         }
         digest.add_database(db, entries);

@@ -26,6 +26,8 @@ pub struct Listing {
     pub snapshots: Vec<(SetId, u8)>,
     /// First LSNs of the log's segments, ascending.
     pub logs: Vec<Lsn>,
+    /// Dictionaries, and what was not finished of some.
+    pub dictionaries: Vec<Name>,
 }
 
 impl DataDir {
@@ -71,6 +73,7 @@ impl DataDir {
                 Name::ManifestReplacement => listing.manifest_replacement = true,
                 Name::Snapshot { set, file } => listing.snapshots.push((set, file)),
                 Name::Log { first } => listing.logs.push(first),
+                name @ (Name::Dictionary(_) | Name::DictionaryReplacement(_)) => listing.dictionaries.push(name),
                 Name::Lock | Name::Other => {}
             }
         }

@@ -41,8 +41,8 @@ pub(crate) fn seal(kind: &Kind, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Checks the first [`PREFIX_LEN`] bytes and gives the length of the body.
-pub(crate) fn open_prefix(kind: &Kind, path: &Path, bytes: &[u8]) -> Result<usize, CheckpointError> {
+/// Checks the first [`PREFIX_LEN`] bytes and gives the version and the length of the body.
+pub(crate) fn open_prefix(kind: &Kind, path: &Path, bytes: &[u8]) -> Result<(u32, usize), CheckpointError> {
     let damaged = |offset, what: String| Err(damaged(kind, path, offset, what));
     let mut rest = bytes;
     let (Some(magic), Some(version), Some(len), Some(crc)) =
@@ -63,12 +63,12 @@ pub(crate) fn open_prefix(kind: &Kind, path: &Path, bytes: &[u8]) -> Result<usiz
     if version == 0 || len > kind.body_len_max {
         return damaged(8, format!("version {version} with {len} bytes cannot be"));
     }
-    Ok(len as usize)
+    Ok((version, len as usize))
 }
 
-/// Checks a whole framed part (as long as [`open_prefix`] said) and gives the body.
-pub(crate) fn open<'a>(kind: &Kind, path: &Path, bytes: &'a [u8]) -> Result<&'a [u8], CheckpointError> {
-    let len = open_prefix(kind, path, bytes)?;
+/// Checks a whole framed part (as long as [`open_prefix`] said) and gives the version and the body.
+pub(crate) fn open<'a>(kind: &Kind, path: &Path, bytes: &'a [u8]) -> Result<(u32, &'a [u8]), CheckpointError> {
+    let (version, len) = open_prefix(kind, path, bytes)?;
     let whole = PREFIX_LEN + len + SUFFIX_LEN;
     let (Some(body), Some(mut suffix)) = (bytes.get(PREFIX_LEN..PREFIX_LEN + len), bytes.get(PREFIX_LEN + len..))
     else {
@@ -79,7 +79,7 @@ pub(crate) fn open<'a>(kind: &Kind, path: &Path, bytes: &'a [u8]) -> Result<&'a 
     }
     let expected = crc32c(bytes.get(..PREFIX_LEN + len).unwrap_or_default());
     match take_u32(&mut suffix) {
-        Some(crc) if crc == expected => Ok(body),
+        Some(crc) if crc == expected => Ok((version, body)),
         crc => {
             let crc = crc.unwrap_or_default();
             Err(damaged(kind, path, PREFIX_LEN as u64, format!("checksum is {crc:#010x}, expected {expected:#010x}")))
@@ -124,6 +124,10 @@ pub(crate) fn take_time(rest: &mut &[u8]) -> Option<UnixMs> {
 
 pub(crate) fn take_history(rest: &mut &[u8]) -> Option<HistoryId> {
     take(rest).map(HistoryId)
+}
+
+pub(crate) fn take_u128(rest: &mut &[u8]) -> Option<u128> {
+    take(rest).map(u128::from_le_bytes)
 }
 
 /// A count and so many elements. The count cannot make it allocate more than the bytes that are there.

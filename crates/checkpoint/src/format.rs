@@ -68,7 +68,7 @@ impl Header {
     }
 
     pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Self, CheckpointError> {
-        let body = envelope::open(&SNAPSHOT, path, bytes)?;
+        let (_, body) = envelope::open(&SNAPSHOT, path, bytes)?;
         let malformed =
             || envelope::damaged(&SNAPSHOT, path, envelope::PREFIX_LEN as u64, "the header is malformed".to_owned());
         let header = Self::decode_body(body).ok_or_else(malformed)?;

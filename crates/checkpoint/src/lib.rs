@@ -43,7 +43,7 @@ pub use error::CheckpointError;
 pub use feed::{Feed, FeedOptions};
 pub use format::{Footer, Header};
 pub use load::{LoadProgress, LoadReport, SnapshotBlock, SnapshotReader, load, open_snapshot};
-pub use manifest::{FileInfo, LogState, Manifest, ManifestFile, SetInfo};
+pub use manifest::{DictionaryInfo, FileInfo, LogState, Manifest, ManifestFile, SetInfo};
 pub use names::{Name, SetId};
 pub use retention::Retention;
 pub use writer::{SetHead, SnapshotWriter, THREADS_MAX, Writer, WriterOptions};

@@ -181,7 +181,8 @@ impl Opened {
         let prefix_len = len.min(envelope::PREFIX_LEN as u64) as usize;
         let mut bytes = vec![0; prefix_len];
         file.read_exact_at(&mut bytes, 0)?;
-        let header_len = envelope::PREFIX_LEN + envelope::open_prefix(&SNAPSHOT, path, &bytes)? + envelope::SUFFIX_LEN;
+        let (_, body_len) = envelope::open_prefix(&SNAPSHOT, path, &bytes)?;
+        let header_len = envelope::PREFIX_LEN + body_len + envelope::SUFFIX_LEN;
         if len < (header_len + FOOTER_LEN) as u64 {
             return Err(envelope::damaged(&SNAPSHOT, path, len, "the file ends before its first block".to_owned()));
         }

@@ -5,18 +5,22 @@
 //! M2. Until a replacement is known to be durable, a power cut may leave the old or the new; what either names is kept.
 //!     A manifest found at a start is not known to be durable: the process before may have ended, or failed, before its
 //!     sync. It is written once more before anything is removed.
+//! M3. A dictionary is named, durably, before a value is compressed with it. It is named until every set that is kept was cut
+//!     when no value and no encoder in memory had it any more: what a set or the log after it says is read by what is named.
 
 use crate::dir::DataDir;
 use crate::envelope::{self, Kind};
 use crate::names::Name;
 use crate::{CheckpointError, SetId};
 use base::{HistoryId, Lsn, UnixMs, varint};
+use codec::{CodecError, Dictionary, DictionaryNumber, FileHash};
+use std::num::NonZeroU32;
 use std::path::Path;
 
 /// The manifest's frame.
 pub(crate) const MANIFEST: Kind = Kind {
     magic: *b"OnggiMAN",
-    version: 1,
+    version: 2,
     body_len_max: 16 << 20,
     lost: "which checkpoint counts; restore the MANIFEST from a backup",
 };
@@ -64,6 +68,24 @@ impl SetInfo {
     }
 }
 
+/// A dictionary that values in sets, in the log or in memory may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DictionaryInfo {
+    /// How values name it.
+    pub number: DictionaryNumber,
+    /// Its file.
+    pub hash: FileHash,
+    /// The first set of which, and of the log after it, no value needs it; `None` while there is none.
+    pub unneeded_from: Option<SetId>,
+}
+
+impl DictionaryInfo {
+    /// Whether values of the set, or of the log between it and the next, may name it.
+    pub fn is_needed_by(&self, set: SetId) -> bool {
+        self.unneeded_from.is_none_or(|first| set < first)
+    }
+}
+
 /// Whether changes are logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogState {
@@ -86,12 +108,16 @@ pub struct Manifest {
     pub log: LogState,
     /// Checkpoints, oldest first. A restart loads the last.
     pub sets: Vec<SetInfo>,
+    /// Dictionaries, by number.
+    pub dictionaries: Vec<DictionaryInfo>,
+    /// The highest number ever given to a dictionary; 0 when none was.
+    pub last_dictionary: u32,
 }
 
 impl Manifest {
     /// Nothing yet.
     pub fn new(history: HistoryId, log: LogState) -> Self {
-        Self { history, parents: Vec::new(), log, sets: Vec::new() }
+        Self { history, parents: Vec::new(), log, sets: Vec::new(), dictionaries: Vec::new(), last_dictionary: 0 }
     }
 
     /// The checkpoint a restart loads.
@@ -136,6 +162,51 @@ impl Manifest {
         self.sets.iter().any(|info| info.set == set && usize::from(file) < info.files.len())
     }
 
+    /// Whether it names a dictionary's file.
+    pub fn names_dictionary(&self, hash: FileHash) -> bool {
+        self.dictionaries.iter().any(|info| info.hash == hash)
+    }
+
+    /// The dictionaries that a start needs, which loads the newest set and reads the log after it.
+    pub fn dictionaries_in_use(&self) -> impl Iterator<Item = &DictionaryInfo> {
+        self.dictionaries.iter().filter(|info| info.unneeded_from.is_none())
+    }
+
+    /// Opens the dictionaries that a start needs.
+    ///
+    /// # Errors
+    /// One is missing or damaged, or has another number than this says.
+    pub fn open_dictionaries(&self, dir: &DataDir) -> Result<Vec<Dictionary>, CodecError> {
+        let open = |info: &DictionaryInfo| {
+            let found = Dictionary::open(&**dir.fs(), dir.path(), info.hash)?;
+            match found.number() == info.number {
+                true => Ok(found),
+                false => Err(CodecError::File {
+                    path: dir.file(Name::Dictionary(info.hash)),
+                    reason: format!("it has number {}, and MANIFEST says {}", found.number(), info.number),
+                }),
+            }
+        };
+        self.dictionaries_in_use().map(open).collect()
+    }
+
+    /// Names one more dictionary. Takes its number to be above all given before.
+    pub fn add_dictionary(&mut self, number: DictionaryNumber, hash: FileHash) {
+        self.last_dictionary = self.last_dictionary.max(number.0.get());
+        self.dictionaries.push(DictionaryInfo { number, hash, unneeded_from: None });
+    }
+
+    /// Notes that the newest set, and whatever comes after its cut, needs no other dictionaries than those that `is_in_use` says; and
+    /// names those no more that none of the sets needs.
+    pub fn retire_dictionaries(&mut self, is_in_use: impl Fn(DictionaryNumber) -> bool) {
+        let Some(newest) = self.newest().map(|set| set.set) else { return };
+        let retired =
+            self.dictionaries.iter_mut().filter(|info| info.unneeded_from.is_none() && !is_in_use(info.number));
+        retired.for_each(|info| info.unneeded_from = Some(newest));
+        let sets = &self.sets;
+        self.dictionaries.retain(|info| sets.iter().any(|set| info.is_needed_by(set.set)));
+    }
+
     /// The bytes of the file.
     pub fn encode(&self) -> Vec<u8> {
         let mut body = Vec::new();
@@ -151,6 +222,9 @@ impl Manifest {
         envelope::put_time(out, self.log.since_ms);
         varint::put(out, self.sets.len() as u64);
         self.sets.iter().for_each(|set| put_set(out, set));
+        varint::put(out, u64::from(self.last_dictionary));
+        varint::put(out, self.dictionaries.len() as u64);
+        self.dictionaries.iter().for_each(|info| put_dictionary(out, info));
         envelope::seal(&MANIFEST, &body)
     }
 
@@ -158,14 +232,14 @@ impl Manifest {
     ///
     /// # Errors
     /// [`CheckpointError::Newer`] for a newer format; [`CheckpointError::Damaged`] for everything that is not exactly what
-    /// [`Manifest::encode`] gives.
+    /// [`Manifest::encode`] gives, or gave in an earlier version.
     pub fn decode(path: &Path, bytes: &[u8]) -> Result<Self, CheckpointError> {
-        let body = envelope::open(&MANIFEST, path, bytes)?;
+        let (version, body) = envelope::open(&MANIFEST, path, bytes)?;
         let malformed = || {
             let what = "its fields are malformed though the checksum is right".to_owned();
             envelope::damaged(&MANIFEST, path, envelope::PREFIX_LEN as u64, what)
         };
-        take_manifest(body).ok_or_else(malformed)
+        take_manifest(version, body).ok_or_else(malformed)
     }
 }
 
@@ -186,15 +260,32 @@ fn put_set(out: &mut Vec<u8>, set: &SetInfo) {
     }
 }
 
-fn take_manifest(mut rest: &[u8]) -> Option<Manifest> {
+fn put_dictionary(out: &mut Vec<u8>, info: &DictionaryInfo) {
+    varint::put(out, u64::from(info.number.0.get()));
+    out.extend_from_slice(&info.hash.0.to_le_bytes());
+    out.push(u8::from(info.unneeded_from.is_some()));
+    if let Some(set) = info.unneeded_from {
+        varint::put(out, u64::from(set.0));
+    }
+}
+
+fn take_manifest(version: u32, mut rest: &[u8]) -> Option<Manifest> {
     let rest = &mut rest;
     let history = envelope::take_history(rest)?;
     let parents = envelope::take_list(rest, |rest| Some((envelope::take_history(rest)?, envelope::take_lsn(rest)?)))?;
     let on = take_flag(rest)?;
     let log = LogState { on, since: envelope::take_lsn(rest)?, since_ms: envelope::take_time(rest)? };
     let sets = envelope::take_list(rest, take_set)?;
-    let ascending = sets.is_sorted_by(|a, b| a.set < b.set);
-    (rest.is_empty() && ascending).then_some(Manifest { history, parents, log, sets })
+    let (last_dictionary, dictionaries) = match version {
+        // There were none.
+        1 => (0, Vec::new()),
+        _ => (u32::try_from(varint::take(rest)?).ok()?, envelope::take_list(rest, take_dictionary)?),
+    };
+    let ascending = sets.is_sorted_by(|a, b| a.set < b.set)
+        && dictionaries.is_sorted_by(|a, b| a.number < b.number)
+        && dictionaries.last().is_none_or(|last| last.number.0.get() <= last_dictionary);
+    let manifest = Manifest { history, parents, log, sets, dictionaries, last_dictionary };
+    (rest.is_empty() && ascending).then_some(manifest)
 }
 
 fn take_set(rest: &mut &[u8]) -> Option<SetInfo> {
@@ -208,6 +299,13 @@ fn take_set(rest: &mut &[u8]) -> Option<SetInfo> {
     })?;
     let possible = files.len() <= usize::from(crate::names::FILE_NUMBER_MAX) + 1;
     possible.then_some(SetInfo { set, cut, history, created_ms, log_from, files })
+}
+
+fn take_dictionary(rest: &mut &[u8]) -> Option<DictionaryInfo> {
+    let number = NonZeroU32::new(u32::try_from(varint::take(rest)?).ok()?).map(DictionaryNumber)?;
+    let hash = FileHash(envelope::take_u128(rest)?);
+    let unneeded_from = if take_flag(rest)? { Some(SetId(u32::try_from(varint::take(rest)?).ok()?)) } else { None };
+    Some(DictionaryInfo { number, hash, unneeded_from })
 }
 
 fn take_flag(rest: &mut &[u8]) -> Option<bool> {
@@ -240,7 +338,8 @@ impl ManifestFile {
         let listing = dir.list()?;
         if !listing.manifest {
             let snapshot = listing.snapshots.first().map(|&(set, file)| Name::Snapshot { set, file });
-            let found = snapshot.or(listing.logs.first().map(|&first| Name::Log { first }));
+            let log = listing.logs.first().map(|&first| Name::Log { first });
+            let found = snapshot.or(log).or(listing.dictionaries.first().copied());
             return match found {
                 None => Ok(None),
                 Some(found) => {
@@ -317,29 +416,78 @@ impl ManifestFile {
         if self.is_durable && self.unsure.is_empty() { Ok(()) } else { self.commit(dir, self.current.clone()) }
     }
 
-    /// Removes snapshot files that no manifest names which may be on the disk: sets that retention has dropped, and leftovers of
-    /// checkpoints that were not finished. `writing` is a set being written, which is left alone. At a start this comes after
-    /// the newest set has been loaded. Returns the bytes freed.
+    /// Removes snapshot files and dictionaries that no manifest names which may be on the disk: sets that retention has dropped,
+    /// leftovers of checkpoints that were not finished, dictionaries that were never used or are needed no more. `writing` is a
+    /// set being written, which is left alone. At a start this comes after the newest set has been loaded. Returns the bytes
+    /// freed.
     ///
     /// # Errors
     /// As [`ManifestFile::settle`]; then nothing is removed. A file that cannot be removed ends it with what the
     /// operating system says; the next call tries again.
     pub fn prune(&mut self, dir: &DataDir, writing: Option<SetId>) -> Result<u64, CheckpointError> {
         self.settle(dir)?;
+        let listing = dir.list()?;
+        let snapshots = listing.snapshots.into_iter().map(|(set, file)| Name::Snapshot { set, file });
         let mut freed = 0;
-        for (set, file) in dir.list()?.snapshots {
-            if Some(set) == writing || self.manifests().any(|manifest| manifest.names(set, file)) {
-                continue;
+        for name in snapshots.chain(listing.dictionaries) {
+            let is_needed = match name {
+                Name::Snapshot { set, file } => {
+                    Some(set) == writing || self.manifests().any(|manifest| manifest.names(set, file))
+                }
+                Name::Dictionary(hash) => self.manifests().any(|manifest| manifest.names_dictionary(hash)),
+                _ => false,
+            };
+            if !is_needed {
+                let path = dir.file(name);
+                let bytes = dir.fs().metadata(&path)?.len;
+                dir.fs().remove_file(&path)?;
+                freed += bytes;
             }
-            let path = dir.file(Name::Snapshot { set, file });
-            let bytes = dir.fs().metadata(&path)?.len;
-            dir.fs().remove_file(&path)?;
-            freed += bytes;
         }
         Ok(freed)
     }
 
     fn manifests(&self) -> impl Iterator<Item = &Manifest> {
         std::iter::once(&self.current).chain(&self.unsure)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(manifest: &Manifest) -> Vec<u32> {
+        manifest.dictionaries.iter().map(|info| info.number.0.get()).collect()
+    }
+
+    /// A dictionary stays named while a set is kept that was cut when it was in use, and no longer; a number is not given again.
+    #[test]
+    fn dictionaries_go_with_the_last_set_that_needs_them() {
+        let mut manifest = Manifest::new(HistoryId([0; 20]), LogState { on: true, since: Lsn(0), since_ms: 0 });
+        let number = |number| DictionaryNumber(NonZeroU32::new(number).expect("not 0"));
+        let set = |set| SetInfo {
+            set: SetId(set),
+            cut: Lsn(0),
+            history: HistoryId([0; 20]),
+            created_ms: 0,
+            log_from: None,
+            files: Vec::new(),
+        };
+        manifest.add_dictionary(number(1), FileHash(1));
+        manifest.retire_dictionaries(|_| false);
+        assert_eq!(numbers(&manifest), [1], "the log from its beginning may need it");
+        manifest.sets.extend([set(0), set(1)]);
+        manifest.add_dictionary(number(2), FileHash(2));
+        manifest.retire_dictionaries(|in_use| in_use == number(2));
+        assert_eq!(numbers(&manifest), [1, 2], "the beginning may need it");
+        assert_eq!(manifest.dictionaries_in_use().count(), 1);
+        manifest.sets.remove(0);
+        manifest.sets.push(set(2));
+        manifest.retire_dictionaries(|_| false);
+        assert_eq!(numbers(&manifest), [2], "set 1 may need it");
+        assert!(manifest.dictionaries[0].is_needed_by(SetId(1)) && !manifest.dictionaries[0].is_needed_by(SetId(2)));
+        manifest.sets.remove(0);
+        manifest.retire_dictionaries(|_| false);
+        assert_eq!((numbers(&manifest), manifest.last_dictionary), (vec![], 2));
     }
 }

@@ -1,6 +1,8 @@
 //! Names in a data directory.
 
 use base::Lsn;
+use codec::FileHash;
+use codec::dictionary::FILE_PREFIX;
 use std::ffi::OsStr;
 use std::fmt;
 
@@ -43,6 +45,10 @@ pub enum Name {
         /// Where it begins.
         first: Lsn,
     },
+    /// `dict-<hash>`: a dictionary.
+    Dictionary(FileHash),
+    /// `dict-<hash>.new`: one that was not finished.
+    DictionaryReplacement(FileHash),
     /// Not ours: left alone.
     Other,
 }
@@ -64,6 +70,14 @@ impl Name {
         if let Some(digits) = name.strip_prefix("log-") {
             return u64::from_str_radix(digits, 16).ok().map(|first| Self::Log { first: Lsn(first) });
         }
+        if let Some(digits) = name.strip_prefix(FILE_PREFIX) {
+            let (digits, is_replacement) = match digits.strip_suffix(vfs::REPLACEMENT_SUFFIX) {
+                Some(digits) => (digits, true),
+                None => (digits, false),
+            };
+            let hash = FileHash(u128::from_str_radix(digits, 16).ok()?);
+            return Some(if is_replacement { Self::DictionaryReplacement(hash) } else { Self::Dictionary(hash) });
+        }
         let (set, file) = name.strip_prefix("prdb-")?.split_once('-')?;
         Some(Self::Snapshot { set: SetId(set.parse().ok()?), file: file.parse().ok()? })
     }
@@ -77,6 +91,8 @@ impl fmt::Display for Name {
             Self::ManifestReplacement => write!(f, "{MANIFEST}{}", vfs::REPLACEMENT_SUFFIX),
             Self::Snapshot { set, file } => write!(f, "prdb-{set}-{file:02}"),
             Self::Log { first } => write!(f, "log-{:016x}", first.0),
+            Self::Dictionary(hash) => hash.fmt(f),
+            Self::DictionaryReplacement(hash) => write!(f, "{hash}{}", vfs::REPLACEMENT_SUFFIX),
             Self::Other => Ok(()),
         }
     }
@@ -97,6 +113,8 @@ mod tests {
             Name::Snapshot { set: SetId(u32::MAX), file: FILE_NUMBER_MAX },
             Name::Log { first: Lsn(0) },
             Name::Log { first: Lsn(u64::MAX) },
+            Name::Dictionary(FileHash(0xab)),
+            Name::DictionaryReplacement(FileHash(u128::MAX)),
         ] {
             assert_eq!(Name::parse(OsStr::new(&name.to_string())), name);
         }
@@ -109,6 +127,8 @@ mod tests {
             "log-0",
             "log-00000000000000aG",
             "manifest",
+            "dict-ab",
+            "dict-000000000000000000000000000000AB",
         ] {
             assert_eq!(Name::parse(OsStr::new(other)), Name::Other, "{other}");
         }

@@ -12,6 +12,7 @@
 
 use base::hash::KeyHasher;
 use base::{KeyspaceId, UnixMs, varint};
+use codec::DictionaryNumber;
 use codec::stored::Stored;
 use engine::{Effect, Encoding, Key, Type, Value};
 use value::wire::{self, put_string, take_string};
@@ -185,6 +186,16 @@ pub enum DecodeError {
         /// Where it stands.
         offset: usize,
     },
+}
+
+/// The dictionary that reading the string of an effect needs, if it is stored with one.
+pub fn dictionary_of(effect: &Effect<'_>) -> Option<DictionaryNumber> {
+    match effect {
+        Effect::Set { value, encoding, .. } if encoding.is_compressed() => {
+            Stored::parse(value.bytes()).ok()?.form.dictionary()
+        }
+        _ => None,
+    }
 }
 
 /// The effects of a record's payload, in order. After an error the iterator ends.

@@ -8,6 +8,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use vfs::FileSystem;
 use xxhash_rust::xxh3::xxh3_128;
 use zstd_safe::DDict;
 
@@ -67,7 +68,7 @@ impl DictionaryFile {
         Ok(bytes)
     }
 
-    /// Reads the bytes of a file. Whether they are whole is for their hash to say: see [`file_name`].
+    /// Reads the bytes of a file. Whether they are whole is for their hash to say: see [`FileHash`].
     ///
     /// # Errors
     /// `NotADictionary` when they are none, or of another version.
@@ -93,27 +94,70 @@ impl DictionaryFile {
     }
 }
 
-/// The name that a file of these bytes has.
-pub fn file_name(bytes: &[u8]) -> String {
-    format!("{FILE_PREFIX}{:032x}", xxh3_128(bytes))
+/// The hash of a file's bytes, which is its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileHash(pub u128);
+
+impl FileHash {
+    /// Of a file of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(xxh3_128(bytes))
+    }
+}
+
+impl fmt::Display for FileHash {
+    /// The file's name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{FILE_PREFIX}{:032x}", self.0)
+    }
 }
 
 /// A dictionary that is safe on disk and ready for use by any number of threads.
 pub struct Dictionary {
     file: DictionaryFile,
-    name: String,
+    hash: FileHash,
     decoder: DDict<'static>,
-    /// Values in memory that were compressed with it. Written by whoever stores or drops such values.
-    values: AtomicU64,
     /// Leases on it. Written under the registry's lock when it rises.
     pub(crate) leases: AtomicU64,
 }
 
 impl Dictionary {
-    /// Prepares the contents of a file of this name.
-    pub(crate) fn prepare(file: DictionaryFile, name: String) -> Result<Self, CodecError> {
+    /// Writes a dictionary to its file in `dir` and makes it durable. Blocks for two syncs.
+    ///
+    /// # Errors
+    /// `NotADictionary` before anything is written; or the file cannot be written.
+    pub fn create(fs: &dyn FileSystem, dir: &Path, file: DictionaryFile) -> Result<Self, CodecError> {
+        let bytes = file.encode()?;
+        let prepared = Self::prepare(file, FileHash::of(&bytes))?;
+        vfs::replace_file(fs, &dir.join(prepared.hash.to_string()), &bytes)?;
+        Ok(prepared)
+    }
+
+    /// Reads the file of this hash in `dir`.
+    ///
+    /// # Errors
+    /// `File` when it is missing, or is not what its name promises; or it cannot be read.
+    pub fn open(fs: &dyn FileSystem, dir: &Path, hash: FileHash) -> Result<Self, CodecError> {
+        let path = dir.join(hash.to_string());
+        let wrong = |reason: String| CodecError::File { path: path.clone(), reason };
+        let bytes = match vfs::read_file(fs, &path, FILE_LEN_MAX) {
+            Err(error) if error.is_not_found() => return Err(wrong("it is missing".to_owned())),
+            Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
+                return Err(wrong(format!("longer than {FILE_LEN_MAX} bytes, which no dictionary is")));
+            }
+            read => read?,
+        };
+        let found = FileHash::of(&bytes);
+        if found != hash {
+            return Err(wrong(format!("its contents belong into {found}")));
+        }
+        let file = DictionaryFile::decode(&bytes).map_err(|error| wrong(error.to_string()))?;
+        Self::prepare(file, hash)
+    }
+
+    fn prepare(file: DictionaryFile, hash: FileHash) -> Result<Self, CodecError> {
         let decoder = DDict::try_create(&file.content).ok_or(CodecError::NotADictionary("zstd does not take it"))?;
-        Ok(Self { file, name, decoder, values: AtomicU64::new(0), leases: AtomicU64::new(0) })
+        Ok(Self { file, hash, decoder, leases: AtomicU64::new(0) })
     }
 
     /// How values name it.
@@ -126,9 +170,9 @@ impl Dictionary {
         &self.file.class
     }
 
-    /// Its file's name, which is the hash of the file's bytes: the same name is the same dictionary, on any machine.
-    pub fn file_name(&self) -> &str {
-        &self.name
+    /// The hash of its file's bytes, which is the file's name: the same hash is the same dictionary, on any machine.
+    pub fn hash(&self) -> FileHash {
+        self.hash
     }
 
     /// The dictionary itself.
@@ -136,23 +180,7 @@ impl Dictionary {
         &self.file.content
     }
 
-    /// Notes values that were stored in this form. Call it before the lease or encoder that made them is given back.
-    pub fn values_stored(&self, count: u64) {
-        self.values.fetch_add(count, Ordering::Relaxed);
-    }
-
-    /// Notes values of this form that are no more.
-    pub fn values_dropped(&self, count: u64) {
-        // Release: whoever sees 0 and removes the dictionary comes after the last reader of a value.
-        self.values.fetch_sub(count, Ordering::Release);
-    }
-
-    /// Values noted as stored and not as dropped.
-    pub fn value_count(&self) -> u64 {
-        self.values.load(Ordering::Acquire)
-    }
-
-    /// Leases held on it: encoders, checkpoint sets, log segments.
+    /// Leases held on it: encoders, and who reads values outside of a store.
     pub fn lease_count(&self) -> u64 {
         self.leases.load(Ordering::Acquire)
     }
@@ -166,19 +194,8 @@ impl fmt::Debug for Dictionary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dictionary")
             .field("number", &self.number())
-            .field("name", &self.name)
-            .field("values", &self.value_count())
+            .field("name", &self.hash.to_string())
             .field("leases", &self.lease_count())
             .finish()
     }
-}
-
-/// The number of the dictionary in a file of this path and these bytes, after a check of the whole.
-pub(crate) fn read(path: &Path, bytes: &[u8]) -> Result<DictionaryFile, CodecError> {
-    let wrong = |reason: String| CodecError::File { path: path.to_owned(), reason };
-    let expected = file_name(bytes);
-    if path.file_name().and_then(|name| name.to_str()) != Some(&expected) {
-        return Err(wrong(format!("its contents belong into {expected}")));
-    }
-    DictionaryFile::decode(bytes).map_err(|error| wrong(error.to_string()))
 }

@@ -56,9 +56,6 @@ pub enum CodecError {
         /// What is wrong with it.
         reason: String,
     },
-    /// All numbers are used up.
-    #[error("no number is left for a dictionary")]
-    NumbersUsedUp,
     /// A file could not be read or written.
     #[error(transparent)]
     Fs(#[from] vfs::FsError),

@@ -5,7 +5,7 @@
 //!                             |
 //!             lzf   lz4   zstd   zstd with an Encoder
 //!                                     ^
-//!  samples --Trainer--> Dictionaries: one file each, durable before first use, leases
+//!  samples --Trainer--> Dictionary: a file each, durable before first use --> Dictionaries: who works with which
 //! ```
 //!
 //! C1. A value is stored compressed only if that is shorter, header included.
@@ -30,6 +30,6 @@ mod workspace;
 pub mod zstd;
 
 pub use dictionaries::{Dictionaries, Encoder, Lease, Reader};
-pub use dictionary::{Dictionary, DictionaryNumber};
+pub use dictionary::{Dictionary, DictionaryNumber, FileHash};
 pub use error::CodecError;
 pub use workspace::{Method, Workspace};

@@ -1,9 +1,9 @@
 //! Documents for tests: alike in form, different in contents, from a seed.
 
-use crate::Dictionaries;
+use crate::dictionary::{Dictionary, DictionaryFile, DictionaryNumber};
 use base::Rng;
+use std::num::NonZeroU32;
 use std::path::Path;
-use std::sync::Arc;
 use vfs::SimFs;
 
 /// A JSON document of 100 to 250 bytes.
@@ -34,7 +34,11 @@ pub(crate) fn trained(seed: u64) -> Vec<u8> {
     crate::zstd::train(&samples, 4096).expect("samples enough")
 }
 
-/// An empty registry on a simulated disk.
-pub(crate) fn registry(fs: &SimFs) -> Arc<Dictionaries> {
-    Arc::new(Dictionaries::open(Arc::new(fs.clone()), Path::new("/data/dictionaries")).expect("a good directory"))
+/// A dictionary of this number, written to a disk and read back.
+pub(crate) fn dictionary(number: u32, class: &[u8], content: Vec<u8>) -> Dictionary {
+    let number = DictionaryNumber(NonZeroU32::new(number).expect("not 0"));
+    let (fs, dir) = (SimFs::new(1), Path::new("/"));
+    let file = DictionaryFile { number, class: class.to_vec(), content };
+    let hash = Dictionary::create(&fs, dir, file).expect("the disk works").hash();
+    Dictionary::open(&fs, dir, hash).expect("it is there")
 }

@@ -1,7 +1,7 @@
-//! Which values are compressed how: learned by class of keys, from samples.
+//! Which values are compressed how: learned by class of keys, from samples, whatever the codec.
 //!
 //! ```text
-//!               enough samples            not worth it: raw, or zstd without dictionary
+//!               enough samples            not worth it: raw, or without dictionary
 //!  Sampling ---------------> Training ----------------------------------------> Resting --time--> Sampling
 //!     ^                          |  a dictionary that pays, durable                                   |
 //!     |                          '------------------------------> In use --values shrink less--> -----'
@@ -12,6 +12,7 @@
 //!
 //! T1. Samples take at most [`Settings::bytes_max`] for all classes together, and there are at most [`Settings::classes_max`].
 //! T2. A dictionary is judged by samples that it was not trained on, against zstd without one and against the dictionary in use.
+//!     Other codecs have none: samples tell only whether they pay.
 //! T3. The same calls with the same seed and clock lead to the same decisions.
 //! T4. A class that does not compress is tried again after a pause that doubles each time.
 //!
@@ -21,11 +22,12 @@ mod class;
 mod reservoir;
 mod task;
 
-pub use class::{ClassId, key_prefix};
+pub use class::{ClassId, key_prefix, parse_name};
 pub use task::{Task, Trial};
 
 use crate::dictionaries::Encoder;
 use crate::error::CodecError;
+use crate::workspace::Method;
 use base::{Clock, KeyspaceId, Rng};
 use class::ClassTable;
 use reservoir::Reservoir;
@@ -35,8 +37,8 @@ use std::time::Duration;
 /// When to train, and on how much.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The level of zstd for which dictionaries are judged.
-    pub level: i32,
+    /// How values are compressed that have no dictionary. Dictionaries are trained for zstd only, and judged at its level.
+    pub plain: Method<'static>,
     /// Most classes; keys of further ones share the class of keys without a separator.
     pub classes_max: usize,
     /// Most samples of a class.
@@ -61,7 +63,7 @@ impl Default for Settings {
     /// 16 KiB were as good as 64 for documents of 100 bytes to 10 KB, and zstd asks for many times as much to train on.
     fn default() -> Self {
         Self {
-            level: 1,
+            plain: Method::Zstd(1),
             classes_max: 256,
             samples_max: 4096,
             samples_min: 256,
@@ -80,7 +82,7 @@ impl Default for Settings {
 pub enum Choice {
     /// Not at all: it does not pay.
     Raw,
-    /// With zstd alone.
+    /// Without a dictionary.
     Plain,
     /// With a dictionary.
     Dictionary(Arc<Encoder>),
@@ -91,7 +93,7 @@ pub enum Choice {
 pub enum Verdict {
     /// Values of the class stay raw.
     Raw,
-    /// zstd without a dictionary is as good.
+    /// To compress without a dictionary is as good.
     Plain,
     /// What is in use is as good as anything new.
     Keep,
@@ -159,6 +161,13 @@ impl Class {
             failures: 0,
         }
     }
+
+    fn use_dictionary(&mut self, encoder: Arc<Encoder>) {
+        self.choice = Choice::Dictionary(encoder);
+        self.phase = Phase::Resting { until_ns: None };
+        self.noted = Noted::default();
+        self.failures = 0;
+    }
 }
 
 /// What is shown of a class.
@@ -199,6 +208,14 @@ impl Trainer {
         let id = self.table.class(keyspace, key);
         self.classes.resize_with(self.table.len().max(self.classes.len()), Class::new);
         id
+    }
+
+    /// Begins anew under other settings: classes are those that were seen, and nothing is known of them. What tasks under way
+    /// lead to is not taken.
+    pub fn restart(&mut self, settings: Settings) {
+        self.settings = settings;
+        self.bytes = 0;
+        self.classes.iter_mut().for_each(|class| *class = Class::new());
     }
 
     /// How to compress a value of this class.
@@ -257,14 +274,15 @@ impl Trainer {
         };
         reservoir::shuffle(&mut samples, &mut self.rng);
         let id = ClassId::from_index(index);
-        Some(Task::new(id, samples, current, self.settings.level, self.settings.dictionary_len_max))
+        Some(Task::new(id, samples, current, &self.settings))
     }
 
     /// Judges a trial.
     pub fn settle(&mut self, trial: Trial) -> Verdict {
         let rest = self.pause(trial.class());
         let name = self.table.name(trial.class());
-        let Some(class) = self.classes.get_mut(trial.class().index()) else { return Verdict::Keep };
+        let class = self.classes.get_mut(trial.class().index());
+        let Some(class) = class.filter(|class| class.phase == Phase::Training) else { return Verdict::Keep };
         let (plain, new) = (trial.plain(), trial.new_dictionary());
         let in_use = trial.current_dictionary();
         let other = in_use.map_or(plain, |current| current.min(plain));
@@ -287,21 +305,19 @@ impl Trainer {
         verdict
     }
 
-    /// Puts the dictionary of [`Verdict::Train`] to use, after it has become durable.
-    pub fn adopt(&mut self, class: ClassId, encoder: Arc<Encoder>) {
-        if let Some(class) = self.classes.get_mut(class.index()) {
-            class.choice = Choice::Dictionary(encoder);
-            class.phase = Phase::Resting { until_ns: None };
-            class.noted = Noted::default();
-            class.failures = 0;
-        }
+    /// Puts the dictionary of [`Verdict::Train`] to use, after it has become durable; false when the trainer was begun anew
+    /// meanwhile, which leaves it unused.
+    pub fn adopt(&mut self, class: ClassId, encoder: Arc<Encoder>) -> bool {
+        let class = self.classes.get_mut(class.index()).filter(|class| class.phase == Phase::Training);
+        class.map(|class| class.use_dictionary(encoder)).is_some()
     }
 
     /// The dictionary of [`Verdict::Train`] could not be made durable, or a task did not end: what was in use stays so, and the
     /// class is tried again after a pause.
     pub fn give_up(&mut self, class: ClassId) {
         let rest = self.pause(class);
-        if let Some(class) = self.classes.get_mut(class.index()) {
+        let class = self.classes.get_mut(class.index());
+        if let Some(class) = class.filter(|class| class.phase == Phase::Training) {
             class.failures = class.failures.saturating_add(1);
             class.phase = Phase::Resting { until_ns: Some(rest) };
             class.expected = class.last;
@@ -318,7 +334,9 @@ impl Trainer {
         let (keyspace, prefix) = class::parse_name(encoder.dictionary().class()).ok_or(wrong)?;
         let id = self.table.class_of_prefix(keyspace, prefix);
         self.classes.resize_with(self.table.len().max(self.classes.len()), Class::new);
-        self.adopt(id, encoder);
+        if let Some(class) = self.classes.get_mut(id.index()) {
+            class.use_dictionary(encoder);
+        }
         Ok(id)
     }
 

@@ -37,9 +37,6 @@ impl Workspace {
     /// Appends `value` in its stored form if that, header included, takes at most `len_max` bytes and fewer than the value.
     /// Otherwise answers false, and `out` is as it was: such a value stays raw. So do empty ones, and those longer than
     /// [`LEN_MAX`].
-    ///
-    /// With a dictionary, [`Dictionary::values_stored`](crate::Dictionary::values_stored) is the caller's to call, for he
-    /// knows whether the form is kept.
     pub fn encode(&mut self, method: Method<'_>, value: &[u8], len_max: usize, out: &mut Vec<u8>) -> bool {
         let len_max = len_max.min(value.len().saturating_sub(1));
         let form = match method {

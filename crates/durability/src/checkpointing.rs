@@ -10,6 +10,7 @@ use crate::keeper::{Durability, State};
 use crate::policy::{Cause, Policy};
 use crate::segments;
 use crate::sink::{LogSink, StoreWaker};
+use crate::training;
 use base::{DbIndex, HistoryId, KeyspaceId, Lsn};
 use checkpoint::{Feed, FeedOptions, LogState, ManifestFile, SetHead, SetId, SetInfo, Writer, WriterOptions};
 use cmdlog::{Log, LogOptions, LogStart};
@@ -212,6 +213,9 @@ impl Durability {
             let log = all.log().or(before);
             let sink = |_| Box::new(Counted::new(feed.sink(), &keys_done)) as Box<dyn EntrySink>;
             let cut = all.cut(sink, || log.map_or(position, |log| log.end()));
+            if cut.is_some() {
+                training::forget_unused(&store);
+            }
             drop(all);
             stalled.store(store.clock.monotonic_ns().saturating_sub(locked_ns), Ordering::Relaxed);
             let is_made = cut.is_some();
@@ -266,6 +270,7 @@ impl Durability {
         let end = log.as_ref().map_or(cut, |sink| sink.log.end_lsn());
         let obsolete = policy.retention.obsolete(&next.sets, |from| end.0.saturating_sub(from.0), created_ms);
         next.sets.drain(..obsolete);
+        self.retire_dictionaries(&mut next);
         manifest.commit(&self.dir, next)?;
         let mut state = self.state.lock();
         state.last_cut_ms = created_ms;

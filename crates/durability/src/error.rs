@@ -2,6 +2,7 @@
 
 use checkpoint::CheckpointError;
 use cmdlog::{LogError, LogFailure, RecoverError};
+use codec::CodecError;
 
 /// Why the data directory cannot be used, a start fails, or a checkpoint does.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +42,13 @@ pub enum DurabilityError {
         /// From where it is needed.
         from: base::Lsn,
     },
+    /// A dictionary is missing or damaged, or cannot be written.
+    #[error(
+        "a dictionary that compressed values need cannot be used: {0}. Put the file back, from a backup of this data directory \
+         (it is the same in all of them, and its name is the hash of its contents), or begin from a backup as a whole: without \
+         it these values cannot be read"
+    )]
+    Dictionary(#[from] CodecError),
     /// The server is ending.
     #[error(transparent)]
     Ended(#[from] crate::work::Ended),

@@ -513,7 +513,19 @@ impl Durability {
         Ok(())
     }
 
-    // ---- For the checkpoint.
+    // ---- For the checkpoint, and for training.
+
+    /// Waits so long, or until the end.
+    pub(crate) fn sleep(&self, time: Duration) {
+        let mut state = self.state.lock();
+        let deadline = Instant::now() + time;
+        while !state.is_ended && !self.stir.wait_until(&mut state, deadline).timed_out() {}
+    }
+
+    /// Whether nothing is begun any more.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.state.lock().is_ended
+    }
 
     pub(crate) fn policy(&self) -> Policy {
         self.policy.read().clone()

@@ -13,6 +13,7 @@
 //!     what is after it is in the log, or in none. It counts as on only when the manifest says so.
 //! D4. At most one checkpoint at a time. A failed one changes nothing that a restart would read.
 //! D5. Nothing is written to the directory by a start before everything has been read.
+//! D6. A dictionary is durable, and named by a durable manifest, before a value is compressed with it (`training`).
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used))]
 
@@ -26,6 +27,7 @@ mod segments;
 mod sink;
 mod status;
 mod tasks;
+mod training;
 mod work;
 
 pub use error::DurabilityError;

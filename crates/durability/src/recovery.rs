@@ -1,7 +1,7 @@
 //! A start: from the files of the data directory to a store that serves.
 //!
 //! ```text
-//! MANIFEST -> files of the newest set, on all cores -> records of the log from its cut on -> new segment -> serve
+//! MANIFEST -> dictionaries -> files of the newest set, on all cores -> records of the log from its cut on -> new segment -> serve
 //! ```
 //!
 //! Nothing is written before everything was read. A directory that is being read for the second, third, ... time after
@@ -101,7 +101,9 @@ impl Durability {
         let policy = self.policy();
         let found = ManifestFile::load(&self.dir)?;
         let manifest = found.as_ref().map(|file| file.current().clone());
+        manifest.as_ref().map_or(Ok(()), |manifest| self.open_dictionaries(manifest))?;
         let keys = manifest.as_ref().and_then(Manifest::newest).map_or(Ok(0), |set| self.load_set(set))?;
+        self.check_dictionaries()?;
         let from = manifest.as_ref().and_then(log_to_replay);
         let end = from.map(|from| self.replay(from)).transpose()?;
         if let (Some(from), Some(end)) = (from, &end)
@@ -154,6 +156,7 @@ impl Durability {
             state.changes_found = recovered.records;
         }
         *self.manifest.lock() = Some(file);
+        self.parts.store.compression.resume();
         self.loading.end();
         self.loaded();
         Ok(recovered)

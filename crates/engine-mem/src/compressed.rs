@@ -1,7 +1,11 @@
-//! How many strings are stored compressed, and what that saves.
+//! How many strings are stored compressed, what that saves, and which dictionaries they need.
 
+use codec::DictionaryNumber;
+use codec::stored::Stored;
 use engine::Entry;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
 
 /// Strings that are stored compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,39 +18,59 @@ pub struct CompressedUse {
     pub logical_bytes: u64,
 }
 
-impl CompressedUse {
-    /// Of this entry alone.
-    pub(crate) fn of(entry: &Entry<'_>) -> Self {
-        if !entry.is_compressed() {
-            return Self::default();
-        }
-        let bytes = entry.value.bytes();
-        let logical = codec::stored::Stored::parse(bytes).map_or(0, |stored| stored.len);
-        Self { values: 1, stored_bytes: bytes.len() as u64, logical_bytes: logical as u64 }
-    }
-}
-
 /// [`CompressedUse`] of all shards of a store, counted as such strings come and go.
 #[derive(Debug, Default)]
 pub(crate) struct CompressedCounters {
     values: AtomicU64,
     stored_bytes: AtomicU64,
     logical_bytes: AtomicU64,
+    /// Values by dictionary. A number comes with its first value, and goes when another one comes after its last has gone.
+    by_dictionary: RwLock<BTreeMap<DictionaryNumber, AtomicU64>>,
 }
 
 impl CompressedCounters {
+    /// Counts an entry that has come. One that is not a compressed string counts nothing.
     pub(crate) fn add(&self, entry: &Entry<'_>) {
-        let CompressedUse { values, stored_bytes, logical_bytes } = CompressedUse::of(entry);
-        self.values.fetch_add(values, Ordering::Relaxed);
-        self.stored_bytes.fetch_add(stored_bytes, Ordering::Relaxed);
-        self.logical_bytes.fetch_add(logical_bytes, Ordering::Relaxed);
+        if !entry.is_compressed() {
+            return;
+        }
+        let bytes = entry.value.bytes();
+        self.values.fetch_add(1, Ordering::Relaxed);
+        self.stored_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        let Ok(stored) = Stored::parse(bytes) else { return };
+        self.logical_bytes.fetch_add(stored.len as u64, Ordering::Relaxed);
+        if let Some(number) = stored.form.dictionary() {
+            self.add_of_dictionary(number);
+        }
     }
 
+    /// Counts an entry that goes.
     pub(crate) fn sub(&self, entry: &Entry<'_>) {
-        let CompressedUse { values, stored_bytes, logical_bytes } = CompressedUse::of(entry);
-        self.values.fetch_sub(values, Ordering::Relaxed);
-        self.stored_bytes.fetch_sub(stored_bytes, Ordering::Relaxed);
-        self.logical_bytes.fetch_sub(logical_bytes, Ordering::Relaxed);
+        if !entry.is_compressed() {
+            return;
+        }
+        let bytes = entry.value.bytes();
+        self.values.fetch_sub(1, Ordering::Relaxed);
+        self.stored_bytes.fetch_sub(bytes.len() as u64, Ordering::Relaxed);
+        let Ok(stored) = Stored::parse(bytes) else { return };
+        self.logical_bytes.fetch_sub(stored.len as u64, Ordering::Relaxed);
+        if let Some(number) = stored.form.dictionary() {
+            let counts = self.by_dictionary.read().unwrap_or_else(PoisonError::into_inner);
+            let before = counts.get(&number).map_or(0, |count| count.fetch_sub(1, Ordering::Relaxed));
+            debug_assert!(before > 0, "a value of dictionary {number} goes that never came");
+        }
+    }
+
+    fn add_of_dictionary(&self, number: DictionaryNumber) {
+        let counts = self.by_dictionary.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get(&number) {
+            count.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        drop(counts);
+        let mut counts = self.by_dictionary.write().unwrap_or_else(PoisonError::into_inner);
+        counts.retain(|_, count| *count.get_mut() > 0);
+        *counts.entry(number).or_default().get_mut() += 1;
     }
 
     pub(crate) fn read(&self) -> CompressedUse {
@@ -55,5 +79,11 @@ impl CompressedCounters {
             stored_bytes: self.stored_bytes.load(Ordering::Relaxed),
             logical_bytes: self.logical_bytes.load(Ordering::Relaxed),
         }
+    }
+
+    pub(crate) fn by_dictionary(&self) -> BTreeMap<DictionaryNumber, u64> {
+        let counts = self.by_dictionary.read().unwrap_or_else(PoisonError::into_inner);
+        let counts = counts.iter().map(|(number, count)| (*number, count.load(Ordering::Relaxed)));
+        counts.filter(|(_, count)| *count > 0).collect()
     }
 }

@@ -1,6 +1,8 @@
 //! What the shards' memory is used for, counted as it is taken from and given back to the system.
 
 use crate::compressed::{CompressedCounters, CompressedUse};
+use codec::DictionaryNumber;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes in use by kind, shared by all shards of a store. Changed per system line or large allocation, never per
@@ -42,6 +44,11 @@ impl MemoryUse {
     /// Strings that are stored compressed.
     pub fn compressed(&self) -> CompressedUse {
         self.compressed.read()
+    }
+
+    /// How many of them need which dictionary. Exact while no value comes or goes, that is under the locks of all shards.
+    pub fn values_by_dictionary(&self) -> BTreeMap<DictionaryNumber, u64> {
+        self.compressed.by_dictionary()
     }
 
     /// Counts bytes taken.

@@ -7,6 +7,7 @@ use base::hash::KeyHasher;
 use base::{Lsn, Rng};
 use checkpoint::{CheckpointError, DataDir, LoadProgress, Manifest, ManifestFile, Name, SetInfo, SnapshotReader};
 use cmdlog::{LogEnd, RecoverError, SegmentReader};
+use codec::{CodecError, Dictionary};
 use std::path::Path;
 use std::sync::Arc;
 use vfs::{FileKind, FileSystem};
@@ -56,6 +57,7 @@ impl Check<'_> {
         match &manifest {
             Some(manifest) => {
                 self.manifest(manifest);
+                self.dictionaries(manifest);
                 for set in &manifest.sets {
                     self.set(set);
                 }
@@ -103,6 +105,29 @@ impl Check<'_> {
         let sets = count(sets as u64, "checkpoint", "checkpoints");
         let log = if manifest.log.on { "on" } else { "off" };
         self.good(&format!("MANIFEST: {sets}, command log {log} since {}", time(manifest.log.since_ms)));
+    }
+
+    /// Whether all dictionaries are there and whole that the manifest names.
+    fn dictionaries(&mut self, manifest: &Manifest) {
+        let mut whole = 0;
+        for info in &manifest.dictionaries {
+            match Dictionary::open(&**self.dir.fs(), self.dir.path(), info.hash) {
+                Ok(found) if found.number() == info.number => whole += 1,
+                Ok(found) => {
+                    let (path, number) = (self.dir.file(Name::Dictionary(info.hash)), found.number());
+                    self.damaged(&format!(
+                        "{}: it has number {number}, and MANIFEST says {}",
+                        path.display(),
+                        info.number
+                    ));
+                }
+                Err(CodecError::Fs(error)) => self.unchecked(&with_causes(&error)),
+                Err(error) => self.damaged(&format!("dictionary {}: {error}; put it back from a backup", info.number)),
+            }
+        }
+        if whole > 0 {
+            self.good(&format!("{}, whole", count(whole, "dictionary", "dictionaries")));
+        }
     }
 
     fn set(&mut self, set: &SetInfo) {
@@ -230,6 +255,12 @@ impl Check<'_> {
                         "{shown}: a leftover that the manifest does not name; the next start removes it"
                     ));
                 }
+                Name::Dictionary(hash) if manifest.is_some_and(|manifest| !manifest.names_dictionary(hash)) => {
+                    self.note(&format!(
+                        "{shown}: a dictionary that the manifest does not name; the next start removes it"
+                    ));
+                }
+                Name::DictionaryReplacement(_) => self.note(&format!("{shown}: a leftover; it is never read")),
                 Name::Log { first } if end.is_some_and(|end| first >= end.end_lsn && end.end_lsn != first) => {
                     self.note(&format!("{shown}: a leftover behind the end of the log; the next start removes it"));
                 }
@@ -248,7 +279,7 @@ impl Check<'_> {
                     self.note(&format!("{shown}: a directory, not looked into"))
                 }
                 Name::Other => self.note(&format!("{shown}: not a file of Onggi's")),
-                Name::Lock | Name::Manifest | Name::Snapshot { .. } | Name::Log { .. } => {}
+                Name::Lock | Name::Manifest | Name::Snapshot { .. } | Name::Log { .. } | Name::Dictionary(_) => {}
             }
         }
         Ok(())

@@ -1,11 +1,13 @@
 //! `onggi inspect`: what a file, or a directory, says.
 
+use crate::dictionaries;
 use crate::error::{ToolError, with_causes};
-use crate::item::{Item, Moment, hex};
+use crate::item::{Item, Moment, Shortened, hex};
 use base::Rng;
 use base::hash::KeyHasher;
 use checkpoint::{DataDir, Manifest, Name, SnapshotReader};
 use cmdlog::{FrameBody, SegmentReader};
+use codec::{CodecError, Dictionary, FileHash, Reader};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -38,10 +40,16 @@ pub struct Show {
 /// # Errors
 /// [`ToolError::NotOurs`]; a failing disk or output. Damage is no error: it is written like the rest, and ends the file.
 pub fn decode(fs: &Arc<dyn FileSystem>, path: &Path, show: Show, out: &mut dyn Write) -> Result<bool, ToolError> {
-    let mut decoder = Decoder { show, out, whole: true };
-    match fs.metadata(path)?.kind {
+    let kind = fs.metadata(path)?.kind;
+    let mut decoder = Decoder { show, out, whole: true, dictionaries: Reader::default() };
+    match kind {
         FileKind::Dir => decoder.directory(fs, path)?,
-        FileKind::File => decoder.file(&**fs, path, true)?,
+        FileKind::File => {
+            if let Some(dir) = path.parent().map(|dir| if dir.as_os_str().is_empty() { Path::new(".") } else { dir }) {
+                decoder.dictionaries = dictionaries::known(&**fs, dir)?.reader();
+            }
+            decoder.file(&**fs, path, true)?;
+        }
     }
     decoder.out.flush()?;
     Ok(decoder.whole)
@@ -51,6 +59,8 @@ struct Decoder<'o> {
     show: Show,
     out: &'o mut dyn Write,
     whole: bool,
+    /// Those that lie beside the file.
+    dictionaries: Reader,
 }
 
 impl Decoder<'_> {
@@ -78,7 +88,7 @@ impl Decoder<'_> {
             let name = entry.name.to_string_lossy().into_owned();
             let meaning = match Name::parse(&entry.name) {
                 _ if entry.kind == FileKind::Dir => "a directory, not part of the data",
-                Name::Manifest | Name::Snapshot { .. } | Name::Log { .. } => {
+                Name::Manifest | Name::Snapshot { .. } | Name::Log { .. } | Name::Dictionary(_) => {
                     match self.file(&**fs, &file, false) {
                         // A server that is running may remove files meanwhile.
                         Err(ToolError::Fs(error)) if error.is_not_found() => {}
@@ -86,6 +96,7 @@ impl Decoder<'_> {
                     }
                     continue;
                 }
+                Name::DictionaryReplacement(_) => "a dictionary that was not finished: a leftover",
                 Name::Lock => "held while a server uses the directory",
                 Name::ManifestReplacement => "a replacement of the manifest that was not finished: a leftover",
                 Name::Other if cmdlog::is_segment_copy(&entry.name) => "a segment that was not finished: a leftover",
@@ -109,6 +120,7 @@ impl Decoder<'_> {
             (b"OnggiMAN", _) => self.manifest(fs, path),
             (b"OnggiSNP", _) => self.snapshot(fs, path, with_contents),
             (b"ONGGILOG", _) => self.segment(fs, path, with_contents),
+            (_, Name::Dictionary(hash)) => self.dictionary(fs, path, hash),
             (_, Name::Manifest | Name::ManifestReplacement) => self.manifest(fs, path),
             (_, Name::Snapshot { .. }) => self.snapshot(fs, path, with_contents),
             (_, Name::Log { .. }) => self.segment(fs, path, with_contents),
@@ -135,6 +147,13 @@ impl Decoder<'_> {
             log_since: Moment::new(manifest.log.since_ms),
             log_needed_from_lsn: manifest.log_needed_from().map(|lsn| lsn.0),
         })?;
+        for info in &manifest.dictionaries {
+            self.put(&Item::Dictionary {
+                number: info.number.0.get(),
+                name: info.hash.to_string(),
+                unneeded_from_set: info.unneeded_from.map(|set| set.0),
+            })?;
+        }
         for (history, last) in &manifest.parents {
             self.put(&Item::Parent { history: hex(history), last_lsn: last.0 })?;
         }
@@ -159,6 +178,22 @@ impl Decoder<'_> {
             }
         }
         Ok(())
+    }
+
+    fn dictionary(&mut self, fs: &dyn FileSystem, path: &Path, hash: FileHash) -> Result<(), ToolError> {
+        let found = match Dictionary::open(fs, path.parent().unwrap_or(Path::new("")), hash) {
+            Ok(found) => found,
+            Err(CodecError::Fs(error)) => return Err(error.into()),
+            Err(error) => return self.damage(path, error.to_string()),
+        };
+        let class = codec::training::parse_name(found.class());
+        self.put(&Item::DictionaryFile {
+            path: path.display().to_string(),
+            number: found.number().0.get(),
+            keyspace: class.map(|(keyspace, _)| keyspace.0),
+            prefix: class.map(|(_, prefix)| Shortened::new(prefix, self.show.full)),
+            bytes: found.content().len() as u64,
+        })
     }
 
     fn snapshot(&mut self, fs: &dyn FileSystem, path: &Path, with_contents: bool) -> Result<(), ToolError> {
@@ -254,7 +289,10 @@ impl Decoder<'_> {
         let hasher = KeyHasher::new(&mut Rng::new(0));
         for effect in cmdlog::effects(payload, &hasher) {
             match effect {
-                Ok(effect) => self.put(&Item::effect(&effect, self.show.full))?,
+                Ok(effect) => {
+                    let item = Item::effect(&effect, self.show.full, &mut self.dictionaries);
+                    self.put(&item)?;
+                }
                 Err(error) => return Ok(Some(error.to_string())),
             }
         }

@@ -18,6 +18,9 @@ pub enum ToolError {
     /// The command log.
     #[error(transparent)]
     Log(#[from] RecoverError),
+    /// A dictionary that compressed values need.
+    #[error(transparent)]
+    Dictionary(#[from] codec::CodecError),
     /// A server has the directory.
     #[error("{}: in use by {}; stop that server first, or work on a copy", path.display(), process(*pid))]
     InUse {
@@ -27,7 +30,7 @@ pub enum ToolError {
         pid: Option<u32>,
     },
     /// Neither the name nor the first bytes are those of a file of ours.
-    #[error("{}: not a manifest, a snapshot file or a segment of the command log", path.display())]
+    #[error("{}: not a manifest, a snapshot file, a dictionary or a segment of the command log", path.display())]
     NotOurs {
         /// The file.
         path: PathBuf,

@@ -2,6 +2,7 @@
 
 use crate::text;
 use base::{HistoryId, UnixMs};
+use codec::Reader;
 use engine::Effect;
 use serde::Serialize;
 use std::fmt;
@@ -91,6 +92,23 @@ pub enum Item {
     },
     /// A history before the one in use.
     Parent { history: String, last_lsn: u64 },
+    /// A dictionary that the manifest names, and the first set that needs it no more.
+    Dictionary {
+        number: u32,
+        name: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        unneeded_from_set: Option<u32>,
+    },
+    /// A dictionary file; `keyspace` and `prefix` say for which keys it was trained.
+    DictionaryFile {
+        path: String,
+        number: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        keyspace: Option<u32>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        prefix: Option<Shortened>,
+        bytes: u64,
+    },
     /// A checkpoint that the manifest names.
     Set {
         set: u32,
@@ -144,7 +162,7 @@ pub enum Item {
         key: Option<Shortened>,
         #[serde(skip_serializing_if = "Option::is_none")]
         value: Option<Shortened>,
-        /// How a string is compressed; `value` is the string, unless it takes a dictionary to read it.
+        /// How a string is compressed; `value` is the string, unless it takes a dictionary that is not there.
         #[serde(skip_serializing_if = "Option::is_none")]
         compressed: Option<Compressed>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,14 +200,14 @@ struct Extra {
 }
 
 impl Item {
-    /// An effect, or an entry, which is the effect that makes it.
-    pub(crate) fn effect(effect: &Effect<'_>, full: bool) -> Self {
+    /// An effect, or an entry, which is the effect that makes it. Strings are read with the dictionaries.
+    pub(crate) fn effect(effect: &Effect<'_>, full: bool, dictionaries: &mut Reader) -> Self {
         let short = |bytes: &[u8]| Some(Shortened::new(bytes, full));
         let keyed = |key: &engine::Key<'_>| Extra { key: short(key.bytes), ..Extra::default() };
         let (name, keyspace, extra) = match effect {
             Effect::Set { key, value, encoding, expire_at } => {
                 let (value, compressed) = match encoding.is_compressed() {
-                    true => decompressed(value.bytes(), full),
+                    true => decompressed(value.bytes(), full, dictionaries),
                     false => (short(value.bytes()), None),
                 };
                 let expire_at = expire_at.map(Moment::new);
@@ -226,9 +244,9 @@ impl Item {
 }
 
 /// The string that is stored compressed, and how it is; what is stored when that cannot be read here.
-fn decompressed(stored: &[u8], full: bool) -> (Option<Shortened>, Option<Compressed>) {
+fn decompressed(stored: &[u8], full: bool, dictionaries: &mut Reader) -> (Option<Shortened>, Option<Compressed>) {
     let mut string = Vec::new();
-    let shown = match codec::Workspace::new().decode(stored, &mut codec::Reader::default(), &mut string) {
+    let shown = match codec::Workspace::new().decode(stored, dictionaries, &mut string) {
         Ok(()) => &string,
         Err(_) => stored,
     };
@@ -260,6 +278,16 @@ impl fmt::Display for Item {
                 put(f, "; needed from LSN ", log_needed_from_lsn.as_ref())
             }
             Self::Parent { history, last_lsn } => write!(f, "  earlier history {history} up to LSN {last_lsn}"),
+            Self::Dictionary { number, name, unneeded_from_set } => {
+                write!(f, "  dictionary {number}: {name}")?;
+                put(f, ", not needed from set ", unneeded_from_set.as_ref())
+            }
+            Self::DictionaryFile { path, number, keyspace, prefix, bytes } => {
+                writeln!(f, "dictionary file {path}")?;
+                write!(f, "  dictionary {number} of {}", text::size(*bytes))?;
+                put(f, ", for keyspace ", keyspace.as_ref())?;
+                put(f, ", keys that begin with ", prefix.as_ref())
+            }
             Self::Set { set, cut_lsn, cut, history, log_from_lsn, files, entries, bytes } => {
                 let entries = text::count(*entries, "entry", "entries");
                 let files = text::count(*files, "file", "files");

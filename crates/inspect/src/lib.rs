@@ -19,6 +19,7 @@
 mod backup;
 mod check;
 mod decode;
+mod dictionaries;
 mod error;
 mod item;
 mod repair;

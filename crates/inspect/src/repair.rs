@@ -13,6 +13,7 @@
 
 use crate::check::{read_log, read_set};
 use crate::decode::lock;
+use crate::dictionaries;
 use crate::error::{ToolError, is_damage, is_log_damage, with_causes};
 use crate::restore::{self, Build, Point};
 use crate::text::{count, size, time};
@@ -20,6 +21,7 @@ use base::hash::KeyHasher;
 use base::{Clock, HistoryId, Lsn, Rng, UnixMs};
 use checkpoint::{DataDir, FileInfo, LogState, Manifest, ManifestFile, SetId, SetInfo, SnapshotReader};
 use cmdlog::{FrameBody, RecoverError, SegmentReader};
+use codec::{CodecError, Dictionary};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,15 +69,30 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Option<Repair
         Err(error) => return Err(error.into()),
     };
     let mut whole = manifest.clone();
+    whole.dictionaries.clear();
+    for info in &manifest.dictionaries {
+        match Dictionary::open(&**source.fs(), source.path(), info.hash) {
+            Ok(_) => whole.dictionaries.push(*info),
+            Err(CodecError::Fs(error)) => return Err(error.into()),
+            // Whatever needs it cannot be read; what does not may be saved.
+            Err(error) => damage.push(format!("dictionary {}: {error}", info.number)),
+        }
+    }
     whole.sets.clear();
-    for set in &manifest.sets {
+    let is_readable = |set: &SetInfo| {
+        let mut needed = manifest.dictionaries.iter().filter(|info| info.is_needed_by(set.set));
+        needed.all(|info| whole.dictionaries.contains(info))
+    };
+    let readable: Vec<_> = manifest.sets.iter().filter(|set| is_readable(set)).collect();
+    for set in readable {
         match read_set(&source, set) {
             Ok(()) => whole.sets.push(set.clone()),
             Err(error) if is_damage(&error) => damage.push(with_causes(&error)),
             Err(error) => return Err(error.into()),
         }
     }
-    let Some(best) = best(&source, &whole, &mut damage)? else {
+    let log_is_readable = whole.dictionaries.len() == manifest.dictionaries.len();
+    let Some(best) = best(&source, &whole, log_is_readable, &mut damage)? else {
         let why = format!("no checkpoint is whole, and no log leads from the beginning; {}", damage.join("; "));
         return Err(ToolError::NotReachable { path: dir.into(), why });
     };
@@ -165,7 +182,9 @@ fn gather(source: &DataDir) -> Result<Manifest, ToolError> {
         None => (first_history(source, first)?.unwrap_or(HistoryId([0; 20])), 0),
     };
     let log = LogState { on: !listing.logs.is_empty(), since: first, since_ms };
-    Ok(Manifest { sets, ..Manifest::new(history, log) })
+    let dictionaries = dictionaries::gathered(&**source.fs(), source.path())?;
+    let last_dictionary = dictionaries.last().map_or(0, |info| info.number.0.get());
+    Ok(Manifest { sets, dictionaries, last_dictionary, ..Manifest::new(history, log) })
 }
 
 fn first_history(source: &DataDir, first: Lsn) -> Result<Option<HistoryId>, ToolError> {
@@ -193,10 +212,15 @@ struct Reach {
 }
 
 /// The set, or the beginning of the log, from which it goes furthest.
-fn best(source: &DataDir, whole: &Manifest, damage: &mut Vec<String>) -> Result<Option<Reach>, ToolError> {
+fn best(
+    source: &DataDir,
+    whole: &Manifest,
+    log_is_readable: bool,
+    damage: &mut Vec<String>,
+) -> Result<Option<Reach>, ToolError> {
     // The beginning of the log is worth a look even when checkpoints have made it needless, and no manifest names it.
     let unnamed = Manifest { sets: Vec::new(), ..whole.clone() }.beginning();
-    let unnamed = unnamed.filter(|start| whole.sets.iter().all(|set| set.cut != start.cut));
+    let unnamed = unnamed.filter(|_| log_is_readable).filter(|start| whole.sets.iter().all(|set| set.cut != start.cut));
     let mut best: Option<Reach> = None;
     for (set, is_needed) in
         whole.sets.iter().rev().map(|set| (set, true)).chain(unnamed.iter().map(|set| (set, whole.sets.is_empty())))

@@ -1,9 +1,9 @@
 //! `onggi restore`: the state of an earlier moment, in a new directory.
 //!
 //! ```text
-//! newest set at or before the point ---copied, verified---> prdb-*  \
-//! log from its cut up to the point  ---frame by frame-----> log-*    > MANIFEST, last: only then does INTO count
-//! ------------------------------------ a new history -----> log-<point> /
+//! newest set at or before the point ---copied, verified---> prdb-*, dict-*  \
+//! log from its cut up to the point  ---frame by frame-----> log-*            > MANIFEST, last: only then does INTO count
+//! ------------------------------------ a new history -----> log-<point>    /
 //! ```
 //!
 //! P1. The source is only read. What is behind the point is not, so damage there is no hindrance.
@@ -15,8 +15,9 @@ use crate::decode::lock;
 use crate::error::ToolError;
 use crate::text::{count, size, time};
 use base::{Clock, HistoryId, Lsn, UnixMs};
-use checkpoint::{DataDir, LogState, Manifest, ManifestFile, Name, SetInfo};
+use checkpoint::{DataDir, DictionaryInfo, LogState, Manifest, ManifestFile, Name, SetId, SetInfo};
 use cmdlog::{Extract, FrameBody};
+use codec::Dictionary;
 use std::path::Path;
 use std::sync::Arc;
 use vfs::{FileSystem, OpenOptions};
@@ -106,6 +107,7 @@ pub(crate) fn build(
     if let Some(set) = start.set {
         copy_set(source, &target, set, links, say)?;
     }
+    let dictionaries = copy_dictionaries(source, &target, manifest, start.set, links, say)?;
     let origin = start.history;
     let mut parent = (origin, found.lsn);
     if let Some(from_lsn) = start.log_from {
@@ -119,6 +121,8 @@ pub(crate) fn build(
         parents: std::iter::once(parent).chain(earlier.copied()).collect(),
         log: LogState { on: start.log_from.is_some(), since: start.lsn(), since_ms: clock.now_ms() },
         sets: start.set.cloned().into_iter().collect(),
+        dictionaries,
+        last_dictionary: manifest.last_dictionary,
     };
     ManifestFile::create(&target, next)?;
     say(&format!("wrote {}", target.file(Name::Manifest).display()));
@@ -246,35 +250,63 @@ fn copy_set(
     links: bool,
     say: &mut dyn FnMut(&str),
 ) -> Result<(), ToolError> {
-    let mut buffer = vec![0; COPY_LEN];
     for (number, info) in (0u8..).zip(&set.files) {
         let name = Name::Snapshot { set: set.set, file: number };
-        // Between file systems, and on some of them, there are no links.
-        if links && source.fs().hard_link(&source.file(name), &target.file(name)).is_ok() {
-            let entries = count(info.entries, "entry", "entries");
-            say(&format!("linked {}: {entries}, {}", target.file(name).display(), size(info.bytes)));
-            continue;
-        }
-        let from = source.fs().open(&source.file(name), OpenOptions::read())?;
-        let to = target.fs().open(&target.file(name), OpenOptions::write().create_new())?;
-        let mut at = 0;
-        loop {
-            let read = match from.read_at(&mut buffer, at) {
-                Err(error) if error.is_interrupted() => continue,
-                read => read?,
-            };
-            if read == 0 {
-                break;
-            }
-            to.write_all_at(buffer.get(..read).unwrap_or_default(), at)?;
-            at += read as u64;
-        }
-        to.sync_all()?;
-        let path = target.file(name);
-        say(&format!("copied {}: {}, {}", path.display(), count(info.entries, "entry", "entries"), size(at)));
+        let how = copy_file(source, target, name, links)?;
+        let (path, entries) = (target.file(name), count(info.entries, "entry", "entries"));
+        say(&format!("{how} {}: {entries}, {}", path.display(), size(info.bytes)));
     }
     // What is wrong with a copy is wrong with its source, or the disk is at fault; either way it does not count.
     read_set(target, set)?;
     target.fs().sync_dir(target.path())?;
     Ok(())
+}
+
+/// Copies or links the dictionaries that a set and the log after it need, or the log from its beginning, and verifies them. Gives
+/// what the new manifest is to say of them.
+fn copy_dictionaries(
+    source: &DataDir,
+    target: &DataDir,
+    manifest: &Manifest,
+    set: Option<&SetInfo>,
+    links: bool,
+    say: &mut dyn FnMut(&str),
+) -> Result<Vec<DictionaryInfo>, ToolError> {
+    let set = set.map_or(SetId(0), |set| set.set);
+    let needed = manifest.dictionaries.iter().filter(|info| info.is_needed_by(set));
+    // Sets that come after it in the copy have their numbers from it.
+    let needed: Vec<_> = needed.map(|info| DictionaryInfo { unneeded_from: None, ..*info }).collect();
+    for info in &needed {
+        let how = copy_file(source, target, Name::Dictionary(info.hash), links)?;
+        Dictionary::open(&**target.fs(), target.path(), info.hash)?;
+        say(&format!("{how} {}", target.file(Name::Dictionary(info.hash)).display()));
+    }
+    if !needed.is_empty() {
+        target.fs().sync_dir(target.path())?;
+    }
+    Ok(needed)
+}
+
+/// Copies or links one file, and says which of both. What was copied is synced.
+fn copy_file(source: &DataDir, target: &DataDir, name: Name, links: bool) -> Result<&'static str, ToolError> {
+    // Between file systems, and on some of them, there are no links.
+    if links && source.fs().hard_link(&source.file(name), &target.file(name)).is_ok() {
+        return Ok("linked");
+    }
+    let from = source.fs().open(&source.file(name), OpenOptions::read())?;
+    let to = target.fs().open(&target.file(name), OpenOptions::write().create_new())?;
+    let (mut buffer, mut at) = (vec![0; COPY_LEN], 0);
+    loop {
+        let read = match from.read_at(&mut buffer, at) {
+            Err(error) if error.is_interrupted() => continue,
+            read => read?,
+        };
+        if read == 0 {
+            break;
+        }
+        to.write_all_at(buffer.get(..read).unwrap_or_default(), at)?;
+        at += read as u64;
+    }
+    to.sync_all()?;
+    Ok("copied")
 }

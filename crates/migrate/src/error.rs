@@ -4,6 +4,7 @@ use crate::contents::Untaken;
 use base::Lsn;
 use checkpoint::CheckpointError;
 use cmdlog::RecoverError;
+use codec::CodecError;
 use inspect::ToolError;
 use inspect::text::count;
 use rdb::{RdbError, WriteError};
@@ -20,6 +21,11 @@ pub enum MigrateError {
     /// The directory or its files.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// A dictionary that compressed values need is missing or damaged.
+    #[error(
+        "a dictionary that compressed values need cannot be used: {0}; put the file back from a backup of the directory"
+    )]
+    Dictionary(#[from] CodecError),
     /// The file is not what a server wrote, of a version that is not known, or cannot be read.
     #[error("{}: {}; {}", path.display(), with_cause(error), lost(error, *keys))]
     File {

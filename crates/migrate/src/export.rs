@@ -10,6 +10,7 @@ use crate::error::MigrateError;
 use base::{Clock, DbIndex, Entropy, Lsn, UnixMs};
 use checkpoint::{CheckpointError, DataDir, LoadProgress, Manifest, ManifestFile};
 use codec::stored::{Form, Stored};
+use codec::{CodecError, Dictionaries};
 use engine::{Engine, Entry, Type};
 use rdb::{Target, Value, WriteError, Writer, stored};
 use std::ffi::OsString;
@@ -106,7 +107,12 @@ fn load(export: &Export<'_>) -> Result<Store, MigrateError> {
         log: None,
         engine: |engine| ShardEngine::Memory(Box::new(engine)),
     });
+    let dictionaries = &store.compression.dictionaries;
+    manifest.open_dictionaries(&dir)?.into_iter().for_each(|found| drop(dictionaries.insert(found)));
     load_set(&dir, manifest, &store)?;
+    if let Some(missing) = store.missing_dictionary() {
+        return Err(CodecError::NoDictionary(missing).into());
+    }
     replay_log(&dir, manifest, &store)?;
     Ok(store)
 }
@@ -141,6 +147,7 @@ fn write(export: &Export<'_>, store: &Store, path: &Path) -> Result<Exported, Mi
     let mut pen = Pen {
         writer: Writer::new(sink, export.target).map_err(failed)?,
         decoder: Decoder::default(),
+        dictionaries: Arc::clone(&store.compression.dictionaries),
         now,
         exported: Exported::default(),
     };
@@ -162,6 +169,7 @@ fn write(export: &Export<'_>, store: &Store, path: &Path) -> Result<Exported, Mi
 struct Pen<W> {
     writer: Writer<W>,
     decoder: Decoder,
+    dictionaries: Arc<Dictionaries>,
     now: UnixMs,
     exported: Exported,
 }
@@ -215,7 +223,7 @@ impl<W: Write> Pen<W> {
             return self.writer.lzf_entry(db.0, key, expire_at, payload, len);
         }
         let mut value = match kind {
-            Type::String => Value::String(self.decoder.show(*entry).value.bytes().to_vec()),
+            Type::String => Value::String(self.decoder.show(&self.dictionaries, *entry).value.bytes().to_vec()),
             kind => match stored::of_collection(kind, encoding, value.stored()) {
                 Some(value) => value,
                 None => return Ok(()),

@@ -85,7 +85,7 @@ fn shown(stored: &Stored) -> Value {
     if *kind == Type::String {
         let (kind, encoding, value, expire_at) = (*kind, *encoding, value.value(), *expire_at);
         let entry = Entry { key: b"", kind, encoding, value, expire_at, stamp: 0 };
-        return Value::String(Decoder::default().show(entry).value.bytes().to_vec());
+        return Value::String(Decoder::default().show(&Default::default(), entry).value.bytes().to_vec());
     }
     in_order(stored::of_collection(*kind, *encoding, value.value().stored()).unwrap())
 }

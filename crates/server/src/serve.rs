@@ -416,6 +416,10 @@ pub fn serve(
             thread::Builder::new().name("keeper".to_owned()).spawn_scoped(scope, || durability.run())
         });
         let keeper = keeper.transpose()?;
+        let trainer = durability.as_deref().map(|durability| {
+            thread::Builder::new().name("trainer".to_owned()).spawn_scoped(scope, || durability.train())
+        });
+        let trainer = trainer.transpose()?;
         let result = acceptor.run(|socket| dealer.deal(socket));
         store.gate.cancel_loading();
         if let Some(durability) = &durability {
@@ -424,8 +428,10 @@ pub fn serve(
             durability.end();
         }
         mailboxes.all().iter().for_each(|mailbox| mailbox.send(Message::Stop));
-        if let Some(Err(panic)) = keeper.map(ScopedJoinHandle::join) {
-            std::panic::resume_unwind(panic);
+        for thread in [keeper, trainer].into_iter().flatten() {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
         }
         match recovery.map(ScopedJoinHandle::join) {
             Some(Ok(Err(error))) if !is_end(&*error) => Err(ServeError::Recovery(error)),

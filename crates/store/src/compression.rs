@@ -4,22 +4,24 @@
 //!  SET --(write)--> compress --> Effect::Set of the stored form --> engine, log, checkpoint
 //!  pass --(idle)--> a string that is cold --> compress without lock --> the same string still? --> Engine::recode
 //!  read of a compressed string that was read a moment ago (idle) --> Engine::recode, decompressed
+//!  samples of what is compressed --> train (a thread of its own): raw, plain, or a new dictionary for a class of keys
 //! ```
 //!
 //! P1. Compressing changes no value, so a form that only memory knows is in no log: replay may meet the other one.
 //! P2. What reads as an integer is not compressed; nor is what would not get shorter by a sixteenth.
-//! P3. Worker time of a pass: slices of at most 100 us and one value, and no more than the share configured.
+//! P3. A dictionary in use is leased by its encoder until the form that was made with it is stored (`Encoded`).
+//! P4. Worker time of a pass: slices of at most 100 us and one value, and no more than the share configured.
 
-pub mod classes;
 pub mod pass;
 
 use crate::txn::Scratch;
-use base::Clock;
-use classes::Classes;
-use codec::{Method, Workspace};
+use base::{Clock, Rng};
+use codec::training::{self, Choice, ClassId, Trainer, Verdict};
+use codec::{Dictionaries, DictionaryNumber, Encoder, Lease, Method, Workspace};
 use engine::{Key, Type};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 pub use pass::Pass;
 
@@ -94,7 +96,8 @@ impl Settings {
         self.codec != Codec::Off && len >= bytes_min
     }
 
-    fn method(&self) -> Option<Method<'static>> {
+    /// How a string is compressed for which there is no dictionary.
+    fn plain(&self) -> Option<Method<'static>> {
         match self.codec {
             Codec::Off => None,
             Codec::Lzf => Some(Method::Lzf),
@@ -138,19 +141,36 @@ fn add(figure: &AtomicU64, count: u64) {
 }
 
 /// The policy of a store.
-#[derive(Default)]
 pub struct Compression {
     settings: RwLock<Settings>,
     /// Counts changes of the settings: each begins a pass over all strings.
     generation: AtomicU32,
+    /// Counts dictionaries put to use: after each, a pass looks at all strings.
+    adoptions: AtomicU32,
     /// Whether writes are compressed: of `settings`, for those who ask at each write.
     on_write: AtomicBool,
-    classes: Mutex<Classes>,
+    /// The dictionaries that strings in memory may name, and those in use.
+    pub dictionaries: Arc<Dictionaries>,
+    /// What is learned of classes of keys.
+    trainer: Mutex<Trainer>,
     /// What came of it.
     pub figures: Figures,
 }
 
 impl Compression {
+    /// Nothing is compressed yet.
+    pub(crate) fn new(clock: Arc<dyn Clock>, rng: Rng) -> Self {
+        Self {
+            settings: RwLock::default(),
+            generation: AtomicU32::new(0),
+            adoptions: AtomicU32::new(0),
+            on_write: AtomicBool::new(false),
+            dictionaries: Arc::default(),
+            trainer: Mutex::new(Trainer::new(training::Settings::default(), clock, rng)),
+            figures: Figures::default(),
+        }
+    }
+
     /// What is configured.
     pub fn settings(&self) -> Settings {
         *self.settings.read().unwrap_or_else(PoisonError::into_inner)
@@ -164,8 +184,56 @@ impl Compression {
         }
         *held = settings;
         self.on_write.store(settings.on_write && settings.codec != Codec::Off, Ordering::Relaxed);
-        *self.classes() = Classes::default();
+        self.learn_anew(&settings);
         self.generation.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Uses the dictionaries of an earlier run, which are known now.
+    pub fn resume(&self) {
+        self.learn_anew(&self.settings());
+    }
+
+    /// Forgets what was learned of classes, but for the newest dictionary of each.
+    fn learn_anew(&self, settings: &Settings) {
+        let encoders = if settings.codec == Codec::Zstd { self.newest_encoders(settings.level) } else { Vec::new() };
+        let mut trainer = self.trainer();
+        let plain = settings.plain().unwrap_or(Method::Zstd(settings.level));
+        trainer.restart(training::Settings { plain, ..training::Settings::default() });
+        for encoder in encoders {
+            // A file of a class that is none, which nothing here writes, is for reading alone.
+            let _ = trainer.resume(encoder);
+        }
+    }
+
+    /// The newest dictionary of each class, prepared for compressing.
+    fn newest_encoders(&self, level: i32) -> Vec<Arc<Encoder>> {
+        let mut classes = BTreeSet::new();
+        let all = self.dictionaries.list();
+        let newest = all.iter().rev().filter(|dictionary| classes.insert(dictionary.class()));
+        let encoder = |number| self.dictionaries.lease(number)?.into_encoder(level);
+        newest.filter_map(|dictionary| encoder(dictionary.number()).ok().map(Arc::new)).collect()
+    }
+
+    /// Judges one class of which there are samples enough, and trains a dictionary for it where that may pay: some 10 to 200
+    /// milliseconds, for a thread that has them. `keep` makes a dictionary for a class durable and inserts it; `None` when it
+    /// cannot be. False when there was nothing to do.
+    pub fn train(&self, keep: impl FnOnce(&[u8], Vec<u8>) -> Option<Lease>) -> bool {
+        let Some(task) = self.trainer().next_task() else { return false };
+        let id = task.class();
+        let trial = task.run();
+        let verdict = self.trainer().settle(trial);
+        if let Verdict::Train { class, content } = verdict {
+            let level = self.settings().level;
+            let encoder = keep(&class, content).and_then(|lease| lease.into_encoder(level).ok());
+            match encoder {
+                None => self.trainer().give_up(id),
+                Some(encoder) => {
+                    let is_used = self.trainer().adopt(id, Arc::new(encoder));
+                    self.adoptions.fetch_add(u32::from(is_used), Ordering::Relaxed);
+                }
+            }
+        }
+        true
     }
 
     /// Takes over how many strings were decompressed for commands, or by replay of the log.
@@ -178,8 +246,28 @@ impl Compression {
     }
 
     /// Classes of keys whose values do not compress and are not tried now.
-    pub fn resting_classes(&self, now_ns: u64) -> usize {
-        self.classes().resting(now_ns)
+    pub fn resting_classes(&self) -> usize {
+        self.trainer().report().iter().filter(|class| matches!(class.choice, Choice::Raw)).count()
+    }
+
+    /// The dictionaries that strings are compressed with.
+    pub fn dictionaries_in_use(&self) -> BTreeSet<DictionaryNumber> {
+        let in_use = |class: &training::ClassReport| match &class.choice {
+            Choice::Dictionary(encoder) => Some(encoder.dictionary().number()),
+            Choice::Raw | Choice::Plain => None,
+        };
+        self.trainer().report().iter().filter_map(in_use).collect()
+    }
+
+    /// Whether a string under the key that is stored with this dictionary, or with none, would now be stored so again.
+    pub(crate) fn is_choice(&self, key: &Key<'_>, dictionary: Option<DictionaryNumber>) -> bool {
+        let mut trainer = self.trainer();
+        let class = trainer.class(key.space, key.bytes);
+        match trainer.choice(class) {
+            Choice::Dictionary(encoder) => dictionary == Some(encoder.dictionary().number()),
+            // What was compressed once is not worth to be compressed anew.
+            Choice::Raw | Choice::Plain => true,
+        }
     }
 
     /// Whether writes are compressed.
@@ -195,30 +283,50 @@ impl Compression {
         clock: &dyn Clock,
         key: &Key<'_>,
         value: &[u8],
-    ) -> Option<&'c [u8]> {
+    ) -> Option<Encoded<'c>> {
         let settings = self.settings();
-        let method = settings.method().filter(|_| settings.takes(value))?;
+        let plain = settings.plain().filter(|_| settings.takes(value))?;
         let begun_ns = clock.monotonic_ns();
-        if !self.classes().may_compress(key, begun_ns) {
-            add(&self.figures.skipped, 1);
-            return None;
-        }
+        let (class, choice) = self.choose(key, value);
+        let (method, encoder) = match &choice {
+            Choice::Raw => {
+                add(&self.figures.skipped, 1);
+                return None;
+            }
+            Choice::Plain => (plain, None),
+            Choice::Dictionary(encoder) => (Method::Dictionary(encoder), Some(encoder.clone())),
+        };
         coder.stored.clear();
         let len_max = value.len() - value.len() / GAIN_PARTS;
         let is_shorter = coder.workspace.encode(method, value, len_max, &mut coder.stored);
-        let ended_ns = clock.monotonic_ns();
-        add(&self.figures.compressing_ns, ended_ns.saturating_sub(begun_ns));
+        add(&self.figures.compressing_ns, clock.monotonic_ns().saturating_sub(begun_ns));
         let stored_len = if is_shorter { coder.stored.len() } else { value.len() };
-        self.classes().note(key, value.len(), stored_len, ended_ns);
+        self.trainer().note(class, value.len(), stored_len);
         if !is_shorter {
             add(&self.figures.in_vain, 1);
         }
-        is_shorter.then_some(&coder.stored)
+        is_shorter.then_some(Encoded { bytes: &coder.stored, _encoder: encoder })
     }
 
-    fn classes(&self) -> MutexGuard<'_, Classes> {
-        self.classes.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The key's class and how its values are compressed; the value may become a sample.
+    fn choose(&self, key: &Key<'_>, value: &[u8]) -> (ClassId, Choice) {
+        let mut trainer = self.trainer();
+        let class = trainer.class(key.space, key.bytes);
+        trainer.observe(class, value);
+        (class, trainer.choice(class).clone())
     }
+
+    fn trainer(&self) -> MutexGuard<'_, Trainer> {
+        self.trainer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A stored form that was made.
+pub(crate) struct Encoded<'c> {
+    /// It.
+    pub bytes: &'c [u8],
+    /// What it needs, so that its dictionary is not forgotten before the form is stored and counted.
+    _encoder: Option<Arc<Encoder>>,
 }
 
 /// What a thread compresses with.

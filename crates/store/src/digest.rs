@@ -175,7 +175,7 @@ impl Store {
                     from = shard
                         .engine
                         .scan(space, bound, &mut |entry| {
-                            let entry = &decoder.show(*entry);
+                            let entry = &decoder.show(&self.compression.dictionaries, *entry);
                             if !is_absent(entry, now) {
                                 let mut timed = Digest::of_entry(entry, now);
                                 timed.mix_unseen(entry, now);

@@ -6,6 +6,7 @@ use crate::store::Store;
 use crate::txn::{At, Scratch};
 use base::{DbIndex, KeyspaceId, UnixMs};
 use cmdlog::DecodeError;
+use codec::DictionaryNumber;
 use engine::{Effect, Key, Keyspace, WriteClass};
 
 /// Why a record cannot be replayed.
@@ -22,6 +23,9 @@ pub enum ReplayError {
         /// What the record needs.
         needed: usize,
     },
+    /// It has a string that needs a dictionary which is not there.
+    #[error("the record has a string that needs dictionary {0}, which is not there")]
+    Dictionary(DictionaryNumber),
 }
 
 impl Store {
@@ -38,10 +42,17 @@ impl Store {
         }
     }
 
+    /// A dictionary that a stored string needs and that is not known; `None` when all are. After a load: nothing was read then.
+    pub fn missing_dictionary(&self) -> Option<DictionaryNumber> {
+        let known = &self.compression.dictionaries;
+        self.memory.values_by_dictionary().into_keys().find(|number| known.get(*number).is_none())
+    }
+
     /// Applies one record, whole or not at all. No clock is looked at: during replay nothing is expired (E3).
     ///
     /// # Errors
-    /// [`ReplayError`] when the payload is no record, or none of this store's databases; nothing is applied then.
+    /// [`ReplayError`] when the payload is no record, or none of this store's databases, or has a string that cannot be read here;
+    /// nothing is applied then.
     pub fn replay(&self, scratch: &mut Scratch, payload: &[u8]) -> Result<(), ReplayError> {
         let effects = cmdlog::effects(payload, &self.hasher).collect::<Result<Vec<_>, _>>()?;
         // Keyspaces are numbered as the databases were when there were no exchanges yet.
@@ -50,6 +61,10 @@ impl Store {
             && highest >= count
         {
             return Err(ReplayError::Databases { count, needed: highest.saturating_add(1) });
+        }
+        let is_missing = |number: &DictionaryNumber| self.compression.dictionaries.get(*number).is_none();
+        if let Some(missing) = effects.iter().filter_map(cmdlog::dictionary_of).find(is_missing) {
+            return Err(ReplayError::Dictionary(missing));
         }
         // The time by which a transaction knows that it is no client's.
         let at = At { now: UnixMs::MIN, db: DbIndex(0), touch: false, worker: 0, writes: WriteClass::Nothing };

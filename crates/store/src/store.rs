@@ -111,6 +111,7 @@ impl Store {
                 }
             })
             .collect();
+        let compression = Compression::new(options.clock.clone(), base::Rng::new(rng.next_u64()));
         let wake = options.wake.clone();
         let backlog = Backlog::new(move |workers| wake.wake(WorkerSet::from_bits(workers)));
         let walk = Walk::new(options.shard_count, backlog);
@@ -124,7 +125,7 @@ impl Store {
             arena,
             wake: options.wake,
             budget,
-            compression: Compression::default(),
+            compression,
             packed,
             active_expiration: AtomicBool::new(true),
             log: LogSlot::default(),

@@ -340,9 +340,9 @@ impl<'s> Txn<'s> {
             {
                 let compression = &self.store.compression;
                 match compression.encode(&mut coder, &*self.store.clock, key, value.bytes()) {
-                    Some(stored) => {
+                    Some(encoded) => {
                         compression.figures.compressed_on_write.fetch_add(1, Ordering::Relaxed);
-                        let (value, encoding) = (Value::Bytes(stored), encoding.compressed());
+                        let (value, encoding) = (Value::Bytes(encoded.bytes), encoding.compressed());
                         self.apply_as_it_is(&Effect::Set { key: *key, value, encoding, expire_at });
                     }
                     None => self.apply_as_it_is(effect),
@@ -405,13 +405,16 @@ impl<'s> Txn<'s> {
 /// What was read, decompressed if it is a compressed string. `is_used`: as an access.
 #[inline]
 fn shown<'a>(
+    store: &Store,
     decoder: &'a mut Decoder,
     key: &Key<'_>,
     read: Result<Option<Entry<'a>>, Fetch>,
     is_used: bool,
 ) -> Result<Option<Entry<'a>>, Fetch> {
     match read {
-        Ok(Some(entry)) if entry.is_compressed() => Ok(Some(decoder.show_and_keep(key, entry, is_used))),
+        Ok(Some(entry)) if entry.is_compressed() => {
+            Ok(Some(decoder.show_and_keep(&store.compression.dictionaries, key, entry, is_used)))
+        }
         read => read,
     }
 }
@@ -432,7 +435,8 @@ impl types::apply::Engines for Txn<'_> {
     #[cold]
     fn decompress(&mut self, key: &Key<'_>) {
         let shard = self.store.shard_of(key);
-        self.scratch.decoder.decompress_in_place(&mut self.held.get(shard).engine, key);
+        let engine = &mut self.held.get(shard).engine;
+        self.scratch.decoder.decompress_in_place(&self.store.compression.dictionaries, engine, key);
     }
 }
 
@@ -482,7 +486,7 @@ impl Keyspace for Txn<'_> {
             }
             Err(Fetch) => {}
         }
-        shown(&mut self.scratch.decoder, key, result, true)
+        shown(self.store, &mut self.scratch.decoder, key, result, true)
     }
 
     #[inline]
@@ -490,7 +494,7 @@ impl Keyspace for Txn<'_> {
         self.look_at(key);
         let (touch, shard) = (self.touch, self.store.shard_of(key));
         let result = self.held.get(shard).engine.read(key, touch);
-        shown(&mut self.scratch.decoder, key, result, true)
+        shown(self.store, &mut self.scratch.decoder, key, result, true)
     }
 
     fn read_stored(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
@@ -503,7 +507,7 @@ impl Keyspace for Txn<'_> {
         self.look_at(key);
         let shard = self.store.shard_of(key);
         let result = self.held.get(shard).engine.read(key, false);
-        shown(&mut self.scratch.decoder, key, result, false)
+        shown(self.store, &mut self.scratch.decoder, key, result, false)
     }
 
     #[inline]

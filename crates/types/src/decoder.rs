@@ -4,8 +4,9 @@
 //! Format of what is stored: docs/formats/stored-value.md.
 
 use codec::stored::Stored;
-use codec::{Reader, Workspace};
+use codec::{Dictionaries, Reader, Workspace};
 use engine::{Engine, Entry, Key, Type, Value};
+use std::sync::Arc;
 
 /// Memory for a decompressed string, and for its key, that is kept from command to command.
 const BYTES_KEPT_MAX: usize = 1 << 20;
@@ -33,16 +34,16 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// The entry with its value decompressed, unless it is so already.
+    /// The entry with its value decompressed, unless it is so already. `dictionaries` are those of its store, here and below.
     ///
     /// # Panics
     /// When what is stored cannot be read: it was checked when it came, so that memory is damaged, or the program is wrong.
-    pub fn show<'a>(&'a mut self, entry: Entry<'a>) -> Entry<'a> {
+    pub fn show<'a>(&'a mut self, dictionaries: &Arc<Dictionaries>, entry: Entry<'a>) -> Entry<'a> {
         if !entry.is_compressed() {
             return entry;
         }
         self.of = None;
-        self.decompress(entry.value.bytes());
+        self.decompress(dictionaries, entry.value.bytes());
         Entry { encoding: entry.encoding.decompressed(), value: Value::Bytes(&self.bytes), ..entry }
     }
 
@@ -52,8 +53,14 @@ impl Decoder {
     /// # Panics
     /// As [`Decoder::show`].
     #[cold]
-    pub fn show_and_keep<'a>(&'a mut self, key: &Key<'_>, entry: Entry<'a>, is_used: bool) -> Entry<'a> {
-        self.decompress_once(key, entry.value.bytes());
+    pub fn show_and_keep<'a>(
+        &'a mut self,
+        dictionaries: &Arc<Dictionaries>,
+        key: &Key<'_>,
+        entry: Entry<'a>,
+        is_used: bool,
+    ) -> Entry<'a> {
+        self.decompress_once(dictionaries, key, entry.value.bytes());
         if is_used && let Some(of) = &mut self.of {
             of.used.get_or_insert(entry.stamp);
         }
@@ -64,12 +71,17 @@ impl Decoder {
     ///
     /// # Panics
     /// As [`Decoder::show`]; and when nothing is stored there.
-    pub fn decompress_in_place<E: Engine + ?Sized>(&mut self, engine: &mut E, key: &Key<'_>) {
+    pub fn decompress_in_place<E: Engine + ?Sized>(
+        &mut self,
+        dictionaries: &Arc<Dictionaries>,
+        engine: &mut E,
+        key: &Key<'_>,
+    ) {
         let Ok(Some(entry)) = engine.read(key, false) else {
             panic!("a string that is not stored was to be decompressed")
         };
         let encoding = entry.encoding.decompressed();
-        self.decompress_once(key, entry.value.bytes());
+        self.decompress_once(dictionaries, key, entry.value.bytes());
         engine.recode(key, encoding, Value::Bytes(&self.bytes));
     }
 
@@ -95,18 +107,19 @@ impl Decoder {
         std::mem::take(&mut self.count)
     }
 
-    fn decompress_once(&mut self, key: &Key<'_>, stored: &[u8]) {
+    fn decompress_once(&mut self, dictionaries: &Arc<Dictionaries>, key: &Key<'_>, stored: &[u8]) {
         if self.of.as_ref().is_some_and(|of| of.space == key.space && self.key == key.bytes) {
             return;
         }
-        self.decompress(stored);
+        self.decompress(dictionaries, stored);
         self.key.clear();
         self.key.shrink_to(BYTES_KEPT_MAX);
         self.key.extend_from_slice(key.bytes);
         self.of = Some(Of { space: key.space, used: None });
     }
 
-    fn decompress(&mut self, stored: &[u8]) {
+    fn decompress(&mut self, dictionaries: &Arc<Dictionaries>, stored: &[u8]) {
+        self.reader.follow(dictionaries);
         self.bytes.clear();
         self.bytes.shrink_to(BYTES_KEPT_MAX);
         self.count = self.count.saturating_add(1);
@@ -145,13 +158,13 @@ mod tests {
         let value = Value::Bytes(&stored);
         let entry = Entry { key: b"k", kind: Type::String, encoding, value, expire_at: Some(5), stamp: 7 };
         assert_eq!(string_len(&entry), 300);
-        let mut decoder = Decoder::default();
-        let shown = decoder.show(entry);
+        let (mut decoder, dictionaries) = (Decoder::default(), Arc::<Dictionaries>::default());
+        let shown = decoder.show(&dictionaries, entry);
         assert_eq!((shown.value.bytes(), shown.encoding), (&[b'x'; 300][..], Encoding::EDITED));
         assert_eq!((shown.key, shown.expire_at, shown.stamp), (&b"k"[..], Some(5), 7));
         assert_eq!(decoder.take_count(), 1);
         let raw = Entry { encoding: Encoding::PLAIN, ..entry };
-        assert_eq!(decoder.show(raw).value.bytes(), stored);
+        assert_eq!(decoder.show(&dictionaries, raw).value.bytes(), stored);
         assert_eq!((decoder.take_count(), string_len(&raw)), (0, stored.len()));
     }
 }

@@ -72,7 +72,12 @@ pub(super) fn compression(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "compression_decompressed_for_commands", read(&figures.decompressed));
     line(text, "compression_in_vain", read(&figures.in_vain));
     line(text, "compression_skipped", read(&figures.skipped));
-    line(text, "compression_classes_skipped", policy.resting_classes(store.clock.monotonic_ns()));
+    line(text, "compression_classes_skipped", policy.resting_classes());
+    let dictionaries = policy.dictionaries.list();
+    line(text, "compression_dictionaries", dictionaries.len());
+    line(text, "compression_dictionaries_in_use", policy.dictionaries_in_use().len());
+    line(text, "compression_dictionary_bytes", dictionaries.iter().map(|found| found.content().len()).sum::<usize>());
+    line(text, "compression_values_with_dictionary", store.memory.values_by_dictionary().values().sum::<u64>());
     line(text, "compression_cpu_usec", read(&figures.compressing_ns) / 1000);
     line(text, "compression_background_usec", read(&figures.passing_ns) / 1000);
     line(text, "compression_shards_to_visit", read(&figures.shards_left));

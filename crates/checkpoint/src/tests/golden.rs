@@ -1,13 +1,15 @@
-//! Files of version 1, kept for good: every later program reads them.
+//! Files of every version, kept for good: every later program reads them.
 //!
 //! `CHECKPOINT_WRITE_GOLDEN=1` writes those that are missing. Never write one again: a change of the bytes is a new version.
 
 use super::*;
+use codec::{DictionaryNumber, FileHash};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use vfs::{FileSystem, OpenOptions};
 
-fn testdata() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/v1/")
+fn in_crate(directory: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(directory)
 }
 
 fn expected() -> Contents {
@@ -22,7 +24,8 @@ fn expected() -> Contents {
     ])
 }
 
-/// What a version 1 program writes: a set of two files, the second without entries, and a manifest with a past history.
+/// What this program writes: a set of two files, the second without entries, and a manifest with a past history and two
+/// dictionaries, one of which is needed no more.
 fn write_golden(fs: &SimFs) {
     let dir = data_dir(fs);
     let history = HistoryId(std::array::from_fn(|n| n as u8));
@@ -53,28 +56,48 @@ fn write_golden(fs: &SimFs) {
     let mut manifest = Manifest::new(HistoryId([0xaa; 20]), log);
     manifest.begin_history(history, Lsn(0x1100));
     manifest.sets.push(SetInfo { set, cut, history, created_ms, log_from: Some(cut), files });
+    for (number, hash) in [(3, 0xabcd), (500, u128::MAX - 1)] {
+        manifest.add_dictionary(DictionaryNumber(NonZeroU32::new(number).unwrap()), FileHash(hash));
+    }
+    manifest.dictionaries[0].unneeded_from = Some(SetId(2));
     ManifestFile::create(&dir, manifest).unwrap();
 }
 
-/// The files of version 1 are what this program writes, byte for byte, and load.
+/// Where the file of this name lies: snapshot files are of version 1, and the manifest is of version 2.
+fn golden(name: &std::ffi::OsStr) -> PathBuf {
+    in_crate(if name == "MANIFEST" { "testdata/v2/" } else { "testdata/v1/" }).join(name)
+}
+
+/// The files are what this program writes, byte for byte, and load.
 #[test]
-fn version_1_is_written_and_read() {
+fn what_is_written_stays() {
     let fs = SimFs::new(1);
     write_golden(&fs);
     let mut written = fs.contents();
     written.retain(|path, _| !path.ends_with("LOCK"));
     assert_eq!(written.len(), 3);
     for (path, bytes) in &written {
-        let golden = testdata().join(path.file_name().unwrap());
+        let golden = golden(path.file_name().unwrap());
         if std::env::var_os("CHECKPOINT_WRITE_GOLDEN").is_some() && !golden.exists() {
-            std::fs::create_dir_all(testdata()).unwrap();
+            std::fs::create_dir_all(golden.parent().unwrap()).unwrap();
             std::fs::write(&golden, bytes).unwrap();
         }
         assert!(std::fs::read(&golden).unwrap() == *bytes, "{} has changed", golden.display());
     }
-    let dir = DataDir::open_to_look(Arc::new(vfs::RealFs), &testdata());
+    let path = golden("MANIFEST".as_ref());
+    let manifest = Manifest::decode(&path, &std::fs::read(&path).unwrap()).unwrap();
+    let numbers: Vec<u32> = manifest.dictionaries_in_use().map(|info| info.number.0.get()).collect();
+    assert_eq!((numbers, manifest.dictionaries.len(), manifest.last_dictionary), (vec![500], 2, 500));
+    assert!(manifest.names_dictionary(FileHash(0xabcd)) && manifest.dictionaries[0].is_needed_by(SetId(1)));
+}
+
+/// A directory of version 1 loads: it has no dictionaries.
+#[test]
+fn version_1_is_read() {
+    let dir = DataDir::open_to_look(Arc::new(vfs::RealFs), &in_crate("testdata/v1/"));
     assert!(recover(&dir).unwrap().unwrap() == expected());
     let file = ManifestFile::load(&dir).unwrap().unwrap();
     assert_eq!(file.current().log_needed_from(), Some(Lsn(0x1234)));
     assert_eq!(file.current().parents.len(), 1);
+    assert_eq!((file.current().dictionaries.len(), file.current().last_dictionary), (0, 0));
 }

@@ -6,10 +6,13 @@
 mod documents;
 
 use base::Rng;
-use codec::{Dictionaries, Encoder, Method, Workspace, zstd};
+use codec::dictionary::DictionaryFile;
+use codec::{Dictionaries, Dictionary, DictionaryNumber, Encoder, Method, Workspace, zstd};
 use documents::{Document, Kind};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use vfs::SimFs;
@@ -51,12 +54,14 @@ struct Trained {
 fn train(all: &Dictionaries, documents: &[&Document]) -> [Arc<Encoder>; 2] {
     let samples: Vec<&[u8]> = documents.iter().take(SAMPLES_MAX).map(|document| &document.bytes[..]).collect();
     let content = zstd::train(&samples, DICTIONARY_LEN).expect("samples enough");
-    let lease = all.add(b"", content).expect("memory");
+    let number = NonZeroU32::new(all.list().len() as u32 + 1).map(DictionaryNumber).expect("not 0");
+    let file = DictionaryFile { number, class: Vec::new(), content };
+    let lease = all.insert(Dictionary::create(&SimFs::new(1), Path::new("/"), file).expect("memory"));
     [1, 3].map(|level| Arc::new(lease.clone().into_encoder(level).expect("memory")))
 }
 
 fn table(trained_on: &[Document], measured: &[Document]) {
-    let all = Arc::new(Dictionaries::open(Arc::new(SimFs::new(1)), "/dictionaries").expect("an empty disk"));
+    let all = Arc::<Dictionaries>::default();
     let mut classes: BTreeMap<&str, Vec<&Document>> = BTreeMap::new();
     for document in trained_on {
         classes.entry(&document.class).or_default().push(document);

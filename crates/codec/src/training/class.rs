@@ -82,8 +82,8 @@ impl ClassTable {
     }
 }
 
-/// Keyspace and prefix of a class that [`ClassTable::name`] wrote.
-pub(super) fn parse_name(mut name: &[u8]) -> Option<(KeyspaceId, &[u8])> {
+/// Keyspace and prefix of a class, as a trainer's [`Verdict::Train`](super::Verdict) and the dictionary's file name it.
+pub fn parse_name(mut name: &[u8]) -> Option<(KeyspaceId, &[u8])> {
     let keyspace = u32::try_from(varint::take(&mut name)?).ok()?;
     (key_prefix(name) == name).then_some((KeyspaceId(keyspace), name))
 }

@@ -1,9 +1,10 @@
 //! One training: a dictionary from most of the samples, judged by the rest.
 
-use super::Permille;
 use super::class::ClassId;
+use super::{Permille, Settings};
 use crate::dictionaries::Encoder;
 use crate::stored::{Form, header_len};
+use crate::workspace::{Method, Workspace};
 use crate::zstd::{self, Contexts, Effort};
 use std::sync::Arc;
 use zstd_safe::CDict;
@@ -17,12 +18,12 @@ const BYTES_PER_BYTE: usize = 8;
 /// Below this, zstd trains none.
 const DICTIONARY_LEN_MIN: usize = 512;
 
-/// Samples in any order, and what to try on them. Takes some 10 to 200 milliseconds of one processor.
+/// Samples in any order, and what to try on them. Takes some 10 to 200 milliseconds of one processor when a dictionary is trained.
 pub struct Task {
     class: ClassId,
     samples: Vec<Vec<u8>>,
     current: Option<Arc<Encoder>>,
-    level: i32,
+    plain: Method<'static>,
     dictionary_len_max: usize,
 }
 
@@ -31,10 +32,10 @@ impl Task {
         class: ClassId,
         samples: Vec<Vec<u8>>,
         current: Option<Arc<Encoder>>,
-        level: i32,
-        dictionary_len_max: usize,
+        settings: &Settings,
     ) -> Self {
-        Self { class, samples, current, level, dictionary_len_max }
+        let Settings { plain, dictionary_len_max, .. } = *settings;
+        Self { class, samples, current, plain, dictionary_len_max }
     }
 
     /// Which class it is for.
@@ -45,13 +46,16 @@ impl Task {
     /// Trains and compares.
     pub fn run(self) -> Trial {
         let (held_out, trained_on) = self.samples.split_at(self.samples.len() / HELD_OUT);
-        let mut scale = Scale { contexts: Contexts::new(), held_out, out: Vec::new() };
-        let dictionary = self.train(trained_on).and_then(|content| {
-            let prepared = CDict::try_create(&content, self.level)?;
-            Some((scale.weigh(&Effort::Dictionary(&prepared)), content))
+        let mut scale = Scale { held_out, out: Vec::new() };
+        let mut contexts = Contexts::new();
+        let level = if let Method::Zstd(level) = self.plain { Some(level) } else { None };
+        let dictionary = level.and_then(|level| {
+            let content = self.train(trained_on)?;
+            let prepared = CDict::try_create(&content, level)?;
+            Some((scale.weigh_dictionary(&mut contexts, &prepared), content))
         });
-        let current = self.current.as_ref().map(|encoder| scale.weigh(&Effort::Dictionary(encoder.prepared())));
-        let plain = scale.weigh(&Effort::Level(self.level));
+        let current = self.current.as_ref().map(|encoder| scale.weigh_dictionary(&mut contexts, encoder.prepared()));
+        let plain = scale.weigh_plain(self.plain);
         let (new, content) = dictionary.unzip();
         Trial { class: self.class, plain, current, new, content: content.unwrap_or_default() }
     }
@@ -67,22 +71,33 @@ impl Task {
 
 /// Weighs what the values held out take when they are stored.
 struct Scale<'a> {
-    contexts: Contexts,
     held_out: &'a [Vec<u8>],
     out: Vec<u8>,
 }
 
 impl Scale<'_> {
-    fn weigh(&mut self, effort: &Effort<'_>) -> Permille {
+    fn weigh_plain(&mut self, method: Method<'_>) -> Permille {
+        let mut workspace = Workspace::new();
+        self.weigh(|value, out| workspace.encode(method, value, usize::MAX, out).then_some(0))
+    }
+
+    fn weigh_dictionary(&mut self, contexts: &mut Contexts, dictionary: &CDict<'static>) -> Permille {
+        self.weigh(|value, out| {
+            // One byte more than without a dictionary, for its number, which has one for long.
+            let header = header_len(Form::Zstd, value.len()) + 1;
+            let payload_max = value.len().checked_sub(header + 1)?;
+            contexts.compress(&Effort::Dictionary(dictionary), value, payload_max, out).map(|_| header)
+        })
+    }
+
+    /// `encode` tells how many bytes are stored beside those it appends; `None` when a value stays raw.
+    fn weigh(&mut self, mut encode: impl FnMut(&[u8], &mut Vec<u8>) -> Option<usize>) -> Permille {
         let (mut bytes, mut stored) = (0, 0);
         for value in self.held_out {
-            // Forms without a dictionary are shorter by its number, which has one byte for long.
-            let number_len = usize::from(matches!(effort, Effort::Dictionary(_)));
-            let header = header_len(Form::Zstd, value.len()) + number_len;
             self.out.clear();
-            let fitted = self.contexts.compress(effort, value, value.len().saturating_sub(header + 1), &mut self.out);
+            let beside = encode(value, &mut self.out);
             bytes += value.len() as u64;
-            stored += fitted.map_or(value.len(), |_| self.out.len() + header) as u64;
+            stored += beside.map_or(value.len(), |beside| self.out.len() + beside) as u64;
         }
         stored * 1000 / bytes.max(1)
     }
@@ -103,7 +118,7 @@ impl Trial {
         self.class
     }
 
-    /// Stored bytes per thousand, with zstd alone, of samples that were not trained on.
+    /// Stored bytes per thousand, without a dictionary, of samples that were not trained on.
     pub fn plain(&self) -> u64 {
         self.plain
     }

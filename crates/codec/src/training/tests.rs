@@ -1,10 +1,9 @@
 //! Decisions of the trainer on values of known nature, over time.
 
 use super::*;
-use crate::samples::{document, registry};
-use crate::{Dictionaries, Method, Workspace};
+use crate::samples::{dictionary, document};
+use crate::{Dictionaries, Workspace};
 use base::clock::ManualClock;
-use vfs::SimFs;
 
 const KEYSPACE: KeyspaceId = KeyspaceId(0);
 
@@ -22,7 +21,7 @@ impl Owner {
     fn new(settings: Settings) -> Self {
         let clock = Arc::new(ManualClock::new(0));
         let trainer = Trainer::new(settings, Arc::clone(&clock) as Arc<dyn Clock>, Rng::new(1));
-        let all = registry(&SimFs::new(1));
+        let all = Arc::<Dictionaries>::default();
         Self { all, clock, trainer, workspace: Workspace::new(), rng: Rng::new(2), verdicts: Vec::new() }
     }
 
@@ -58,8 +57,8 @@ impl Owner {
                 Verdict::Plain => "plain",
                 Verdict::Keep => "keep",
                 Verdict::Train { class: name, content } => {
-                    let lease = self.all.add(&name, content).expect("the disk works");
-                    self.trainer.adopt(class, Arc::new(lease.into_encoder(1).expect("prepared")));
+                    let lease = self.all.insert(dictionary(1 + self.all.list().len() as u32, &name, content));
+                    assert!(self.trainer.adopt(class, Arc::new(lease.into_encoder(1).expect("prepared"))));
                     "train"
                 }
             });
@@ -155,7 +154,7 @@ fn decisions_repeat() {
         let mut owner = Owner::new(Settings { samples_max: 300, samples_min: 300, ..small() });
         owner.trainer.rng = Rng::new(seed);
         owner.store("doc:", 800, document);
-        owner.all.list().iter().map(|found| found.file_name().to_owned()).collect::<Vec<_>>()
+        owner.all.list().iter().map(|found| found.hash()).collect::<Vec<_>>()
     };
     assert_eq!(names(1), names(1));
     assert_ne!(names(1), names(2));
@@ -198,4 +197,31 @@ fn runs_continue() {
     next.trainer.give_up(class);
     assert!(matches!(next.trainer.choice(class), Choice::Plain));
     assert!(next.trainer.next_task().is_none());
+}
+
+/// Other codecs learn, too, which classes do not compress, and get no dictionaries.
+#[test]
+fn other_codecs_learn_what_does_not_pay() {
+    let mut owner = Owner::new(Settings { plain: Method::Lzf, ..small() });
+    owner.store("doc:", 300, |rng| document(rng).repeat(4));
+    owner.store("noise:", 300, noise);
+    assert_eq!(owner.verdicts, ["plain", "raw"]);
+    assert!(owner.all.list().is_empty());
+}
+
+/// A trainer that was begun anew takes nothing from tasks of before, and learns again.
+#[test]
+fn a_restart_forgets() {
+    let mut owner = Owner::new(small());
+    owner.store("doc:", 255, document);
+    let class = owner.trainer.class(KEYSPACE, b"doc:1");
+    owner.trainer.observe(class, &document(&mut owner.rng));
+    let task = owner.trainer.next_task().expect("samples enough");
+    owner.trainer.restart(small());
+    assert_eq!(owner.trainer.settle(task.run()), Verdict::Keep);
+    assert_eq!(owner.trainer.sample_bytes(), 0);
+    owner.store("doc:", 300, document);
+    assert_eq!(owner.verdicts, ["train"]);
+    owner.trainer.restart(small());
+    assert!(matches!(owner.trainer.choice(class), Choice::Plain));
 }

@@ -1,16 +1,15 @@
 //! Values through every method and back; limits, damage and the golden file.
 
 use super::*;
-use crate::samples::{documents, registry, trained};
+use crate::samples::{dictionary, documents, trained};
 use base::Rng;
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
-use vfs::SimFs;
 
 /// One registry with one dictionary for all tests here, which only read it.
 static ENCODER: LazyLock<(Arc<crate::Dictionaries>, Encoder)> = LazyLock::new(|| {
-    let all = registry(&SimFs::new(1));
-    let encoder = all.add(b"documents", trained(1)).and_then(|lease| lease.into_encoder(1)).expect("a dictionary");
+    let all = Arc::<crate::Dictionaries>::default();
+    let encoder = all.insert(dictionary(1, b"documents", trained(1))).into_encoder(1).expect("a dictionary");
     (all, encoder)
 });
 
@@ -94,18 +93,17 @@ fn a_missing_dictionary_is_named() {
     let mut out = Vec::new();
     let mut workspace = Workspace::new();
     assert!(workspace.encode(methods()[5], &documents(6, 1)[0], usize::MAX, &mut out));
-    let other = registry(&SimFs::new(1));
-    let error = workspace.decode(&out, &mut other.reader(), &mut Vec::new()).expect_err("no dictionary");
+    let error = workspace.decode(&out, &mut Reader::default(), &mut Vec::new()).expect_err("no dictionary");
     assert_eq!(error.to_string(), "dictionary 1 is not there");
 }
 
 /// The stored forms of version 1, made once and read for ever: a dictionary file, and a value in every form.
 mod golden {
     use super::*;
-    use crate::dictionary::{self, DictionaryFile};
+    use crate::dictionary::{self, Dictionary, DictionaryFile, FileHash};
     use crate::stored::put_header;
     use std::path::{Path, PathBuf};
-    use vfs::{FileSystem, OpenOptions};
+    use vfs::RealFs;
 
     const VALUE: &[u8] =
         br#"{"id": 77, "owner": "user42", "tags": ["jar"], "text": "jar jar lid stone", "updated_at": 1700000001}"#;
@@ -157,7 +155,7 @@ mod golden {
                 class: dictionary.class().to_vec(),
                 content: dictionary.content().to_vec(),
             };
-            std::fs::write(dir.join(dictionary.file_name()), file.encode().expect("good")).expect("writable");
+            std::fs::write(dir.join(dictionary.hash().to_string()), file.encode().expect("good")).expect("writable");
             let text: String = written().iter().map(|(form, bytes)| format!("{form} {}\n", hex(bytes))).collect();
             std::fs::write(dir.join("stored-values.txt"), text).expect("writable");
         }
@@ -165,17 +163,15 @@ mod golden {
         let mut names = names.map(|entry| entry.expect("readable").file_name().into_string().expect("text"));
         let name = names.find(|name| name.starts_with(dictionary::FILE_PREFIX)).expect("a dictionary");
         let bytes = std::fs::read(dir.join(&name)).expect("readable");
-        assert_eq!(dictionary::file_name(&bytes), name);
+        let hash = FileHash::of(&bytes);
+        assert_eq!(hash.to_string(), name);
         let file = DictionaryFile::decode(&bytes).expect("good");
         assert_eq!((file.number.0.get(), &file.class[..]), (1, &b"documents"[..]));
         assert_eq!(file.encode().expect("good"), bytes);
 
-        let fs = SimFs::new(7);
-        fs.create_dir_all(Path::new("/data/dictionaries")).expect("a new disk");
-        let copy =
-            fs.open(&Path::new("/data/dictionaries").join(name), OpenOptions::write().create_new()).expect("new");
-        copy.write_all_at(&bytes, 0).expect("written");
-        let mut reader = registry(&fs).reader();
+        let all = Arc::<crate::Dictionaries>::default();
+        drop(all.insert(Dictionary::open(&RealFs, &dir, hash).expect("good")));
+        let mut reader = all.reader();
         let text = std::fs::read_to_string(dir.join("stored-values.txt")).expect("readable");
         for line in text.lines() {
             let (form, digits) = line.rsplit_once(' ').expect("form and digits");

@@ -238,7 +238,7 @@ impl types::apply::Engines for One<'_> {
     }
 
     fn decompress(&mut self, key: &Key<'_>) {
-        types::Decoder::default().decompress_in_place(self.0, key);
+        types::Decoder::default().decompress_in_place(&Default::default(), self.0, key);
     }
 }
 

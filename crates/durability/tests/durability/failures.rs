@@ -175,7 +175,7 @@ fn newer_formats_are_refused_untouched() {
         for at in copies {
             let mut head = [0; 128];
             let len = file.read_at(&mut head, *at).expect("it reads");
-            head[8..12].copy_from_slice(&2u32.to_le_bytes());
+            head[8..12].copy_from_slice(&99u32.to_le_bytes());
             // The checksum is right: it is no damage.
             let at_crc = if is_log { 124 } else { 16 };
             let crc = crc32c(&head[..at_crc]).to_le_bytes();
@@ -184,7 +184,7 @@ fn newer_formats_are_refused_untouched() {
         }
         let before = fs.contents();
         let error = Life::start(&fs, policy()).err();
-        let error = error.unwrap_or_else(|| panic!("{} of version 2 was read", path.display()));
+        let error = error.unwrap_or_else(|| panic!("{} of version 99 was read", path.display()));
         let text = error.to_string();
         let name = path.file_name().expect("it has one").to_string_lossy().into_owned();
         assert!(text.contains("newer") && text.contains(&name), "{text}");

@@ -15,6 +15,7 @@
 
 mod checkpoints;
 mod crashes;
+mod dictionaries;
 mod failures;
 mod life;
 mod model;

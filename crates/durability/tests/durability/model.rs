@@ -73,7 +73,7 @@ impl Model {
     }
 
     /// A command changed something.
-    fn push(&mut self, life: &Life) {
+    pub fn push(&mut self, life: &Life) {
         self.states.push((Self::digest(&life.store), life.scratch.wrote()));
     }
 

@@ -8,13 +8,17 @@
 //! ```
 //!
 //! The first pass after a change of the settings looks at all strings. Later ones look at those that have gone cold since the
-//! pass before began, so that what does not get shorter is not tried again and again; once in an hour one looks at all.
+//! pass before began, so that what does not get shorter is not tried again and again; once in an hour one looks at all, and so
+//! does the first one after a dictionary was put to use. A pass that looks at all strings also brings those that were compressed
+//! before there was the dictionary of their class into its form.
 
 use super::{Codec, Coder, Settings, add};
 use crate::store::Store;
 use base::{KeyspaceId, ShardId};
-use codec::stored::Stored;
-use engine::{Engine, Entry, Value};
+use codec::stored::{Form, Stored};
+use codec::{CodecError, DictionaryNumber, Lease};
+use engine::{Engine, Entry, Key, Value};
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use types::Decoder;
 
@@ -44,6 +48,8 @@ pub struct Pass {
     value: Vec<u8>,
     /// The settings that the last pass followed, by their number.
     generation: Option<u32>,
+    /// How many dictionaries had been put to use when the last pass began that looked at all strings.
+    adoptions: u32,
     /// When the last pass began, and the last one that looked at all strings.
     begun_ns: u64,
     full_begun_ns: u64,
@@ -54,7 +60,7 @@ pub struct Pass {
 
 /// How far a pass has come.
 struct Place {
-    settings: Settings,
+    wanted: Wanted,
     /// Index of the shard.
     shard: usize,
     space: KeyspaceId,
@@ -101,6 +107,7 @@ impl Pass {
             decoder: Decoder::default(),
             value: Vec::new(),
             generation: None,
+            adoptions: 0,
             begun_ns: 0,
             full_begun_ns: 0,
             due_ns: u64::MAX,
@@ -117,7 +124,9 @@ impl Pass {
         if self.place.is_some() && self.generation == Some(generation) {
             return true;
         }
-        let is_new = self.generation != Some(generation);
+        let adoptions = store.compression.adoptions.load(Ordering::Relaxed);
+        let is_new = self.generation != Some(generation) || self.adoptions != adoptions;
+        self.adoptions = adoptions;
         if is_new || self.due_ns != u64::MAX && self.due_ns <= store.clock.monotonic_ns() {
             self.begin(store, generation, is_new);
         }
@@ -146,8 +155,10 @@ impl Pass {
         add(&store.compression.figures.shards_left, self.shards.len() as u64);
         // The first slice may begin at once.
         self.credit = Credit { ns: 1, at_ns: now_ns };
+        let dictionaries = if is_full { store.compression.dictionaries_in_use() } else { BTreeSet::new() };
+        let wanted = Wanted { settings, dictionaries };
         self.place =
-            Some(Place { settings, shard: 0, space: KeyspaceId(0), from: 0, is_at_end: false, idle_seconds_max });
+            Some(Place { wanted, shard: 0, space: KeyspaceId(0), from: 0, is_at_end: false, idle_seconds_max });
     }
 
     /// Leaves the pass, at its end or before.
@@ -163,7 +174,7 @@ impl Pass {
     pub fn slice(&mut self, store: &Store, slice_ns: u64) -> bool {
         let Some(place) = &self.place else { return false };
         let begun_ns = store.clock.monotonic_ns();
-        self.credit.grow(begun_ns, place.settings.cpu_percent);
+        self.credit.grow(begun_ns, place.wanted.settings.cpu_percent);
         if self.credit.ns <= 0 {
             return false;
         }
@@ -198,13 +209,14 @@ impl Pass {
         let Some(mut held) = store.shard(shard).lock.spin_lock() else { return false };
         let now = store.clock.now_ms();
         held.engine.set_time(now);
-        let (settings, space, candidates) = (place.settings, place.space, &mut self.candidates);
+        let (wanted, space, candidates) = (&place.wanted, place.space, &mut self.candidates);
         let step = held.engine.scan(space, place.from, &mut |entry| {
-            if may_change(&settings, entry) && !entry.is_expired(now) && candidates.len() < CANDIDATES_MAX {
+            if wanted.may_change(entry) && !entry.is_expired(now) && candidates.len() < CANDIDATES_MAX {
                 let is_compressed = entry.is_compressed();
                 candidates.push(Candidate { space, key: entry.key.into(), stamp: entry.stamp, is_compressed });
             }
         });
+        let settings = &wanted.settings;
         let idle = if settings.on_write { 0 } else { u64::from(settings.idle_seconds) };
         candidates.retain(|candidate| {
             let idle_seconds = held.engine.idle_seconds(candidate.stamp);
@@ -235,30 +247,37 @@ impl Pass {
     /// Brings one string into the form that is configured, if it is still one that needs it.
     fn handle(&mut self, store: &Store, shard: ShardId, candidate: &Candidate) -> bool {
         let Some(place) = &self.place else { return false };
-        let settings = place.settings;
+        let compression = &store.compression;
         let key = store.key(candidate.space, &candidate.key);
         let Some(mut held) = store.shard(shard).lock.spin_lock() else { return true };
         let entry = held.engine.read(&key, false).ok().flatten();
-        let Some(entry) = entry.filter(|entry| may_change(&settings, entry)) else {
+        let is_due = |entry: &Entry<'_>| place.wanted.may_change(entry) && may_leave(store, &key, entry);
+        let Some(entry) = entry.filter(is_due) else {
             store.unlock_one(held);
             return true;
         };
         let (before, was_compressed) = (entry.encoding, entry.is_compressed());
         self.value.clear();
         self.value.extend_from_slice(entry.value.bytes());
+        // The copy is read without the lock, when the entry may be gone.
+        let Ok(_lease) = lease(store, &entry) else {
+            unreachable!("a value in memory has a dictionary that was forgotten")
+        };
         store.unlock_one(held);
-        let shown = self.decoder.show(Entry {
-            key: key.bytes,
-            kind: engine::Type::String,
-            encoding: before,
-            value: Value::Bytes(&self.value),
-            expire_at: None,
-            stamp: 0,
-        });
-        let compression = &store.compression;
+        let shown = self.decoder.show(
+            &compression.dictionaries,
+            Entry {
+                key: key.bytes,
+                kind: engine::Type::String,
+                encoding: before,
+                value: Value::Bytes(&self.value),
+                expire_at: None,
+                stamp: 0,
+            },
+        );
         let stored = compression.encode(&mut self.coder, &*store.clock, &key, shown.value.bytes());
         let (encoding, value) = match stored {
-            Some(stored) => (shown.encoding.compressed(), stored),
+            Some(ref encoded) => (shown.encoding.compressed(), encoded.bytes),
             None if was_compressed => (shown.encoding, shown.value.bytes()),
             None => return true,
         };
@@ -275,11 +294,44 @@ impl Pass {
     }
 }
 
-/// Whether an entry has another form than it should have, as far as it tells itself.
-fn may_change(settings: &Settings, entry: &Entry<'_>) -> bool {
-    if entry.is_compressed() {
-        return Stored::parse(entry.value.bytes()).is_ok_and(|stored| stored.form.codec() != settings.codec.name());
+/// The form in which strings are to be.
+struct Wanted {
+    settings: Settings,
+    /// Those in use, in a pass that looks at all strings.
+    dictionaries: BTreeSet<DictionaryNumber>,
+}
+
+impl Wanted {
+    /// Whether an entry has another form than it should have, as far as it tells itself.
+    fn may_change(&self, entry: &Entry<'_>) -> bool {
+        if entry.is_compressed() {
+            let is_other = |form: Form| {
+                form.codec() != self.settings.codec.name()
+                    || !self.dictionaries.is_empty()
+                        && form.dictionary().is_none_or(|number| !self.dictionaries.contains(&number))
+            };
+            return Stored::parse(entry.value.bytes()).is_ok_and(|stored| is_other(stored.form));
+        }
+        let len = entry.value.len();
+        entry.kind == engine::Type::String && len <= LEN_MAX && self.settings.takes_len(len)
     }
-    let len = entry.value.len();
-    entry.kind == engine::Type::String && len <= LEN_MAX && settings.takes_len(len)
+}
+
+/// Whether an entry of another form has another one than its class is to have.
+fn may_leave(store: &Store, key: &Key<'_>, entry: &Entry<'_>) -> bool {
+    let compression = &store.compression;
+    match entry.is_compressed().then(|| Stored::parse(entry.value.bytes())) {
+        Some(Ok(stored)) => {
+            stored.form.codec() != compression.settings().codec.name()
+                || !compression.is_choice(key, stored.form.dictionary())
+        }
+        _ => true,
+    }
+}
+
+/// Keeps the dictionary of a compressed entry, if it has one.
+fn lease(store: &Store, entry: &Entry<'_>) -> Result<Option<Lease>, CodecError> {
+    let stored = entry.is_compressed().then(|| Stored::parse(entry.value.bytes())).transpose()?;
+    let number = stored.and_then(|stored| stored.form.dictionary());
+    number.map(|number| store.compression.dictionaries.lease(number)).transpose()
 }

@@ -1,0 +1,41 @@
+//! The dictionaries that lie in a directory, whatever a manifest says of them.
+
+use checkpoint::{DictionaryInfo, Name};
+use codec::{CodecError, Dictionaries, Dictionary, DictionaryNumber};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use vfs::{FileSystem, FsError};
+
+/// Those that are whole, by number. Of two with one number, which no server leaves, the one is taken whose name comes last.
+fn found(fs: &dyn FileSystem, dir: &Path) -> Result<BTreeMap<DictionaryNumber, Dictionary>, FsError> {
+    let mut all = BTreeMap::new();
+    let mut names: Vec<Name> = fs.read_dir(dir)?.iter().map(|entry| Name::parse(&entry.name)).collect();
+    names.sort_by_key(Name::to_string);
+    for name in names {
+        let Name::Dictionary(hash) = name else { continue };
+        match Dictionary::open(fs, dir, hash) {
+            Ok(dictionary) => drop(all.insert(dictionary.number(), dictionary)),
+            Err(CodecError::Fs(error)) if !error.is_not_found() => return Err(error),
+            Err(_) => {}
+        }
+    }
+    Ok(all)
+}
+
+/// They, to read values with.
+pub(crate) fn known(fs: &dyn FileSystem, dir: &Path) -> Result<Arc<Dictionaries>, FsError> {
+    let known = Arc::<Dictionaries>::default();
+    found(fs, dir)?.into_values().for_each(|dictionary| drop(known.insert(dictionary)));
+    Ok(known)
+}
+
+/// They, as a manifest would name them that knows nothing of them but that they are there.
+pub(crate) fn gathered(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<DictionaryInfo>, FsError> {
+    let info = |(number, dictionary): (DictionaryNumber, Dictionary)| DictionaryInfo {
+        number,
+        hash: dictionary.hash(),
+        unneeded_from: None,
+    };
+    Ok(found(fs, dir)?.into_iter().map(info).collect())
+}
