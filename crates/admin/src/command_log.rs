@@ -3,10 +3,10 @@
 
 use crate::hot_keys::{HotKeys, LONG_CALL_NS};
 use crate::latency::LatencyMonitor;
-use command::Ctx;
-use command::call::Observer;
+use command::call::{Done, Observer};
 use command::login::redacted;
 use command::sampler;
+use command::stats::WorkerStats;
 use config::Settings;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -120,19 +120,19 @@ impl CommandLog {
     }
 
     /// Keeps the call if it is over the threshold.
-    fn offer(&self, reason: Reason, ctx: &Ctx<'_>, amount: u64) {
+    fn offer(&self, reason: Reason, done: &Done<'_>, amount: u64) {
         let log = self.log(reason);
         let over = u64::try_from(log.threshold.load(Ordering::Relaxed)).is_ok_and(|threshold| amount >= threshold);
-        if !over || ctx.spec.flags.contains(command::Flags::SKIP_COMMANDLOG) {
+        if !over || done.spec.flags.contains(command::Flags::SKIP_COMMANDLOG) {
             return;
         }
         let entry = Entry {
             id: 0,
-            at_seconds: ctx.now() / 1000,
+            at_seconds: done.now / 1000,
             amount,
-            arguments: shortened(ctx),
-            address: ctx.session.info.address.to_string(),
-            name: ctx.session.info.names().name.into(),
+            arguments: shortened(done),
+            address: done.session.info.address.to_string(),
+            name: done.session.info.names().name.into(),
         };
         let (entries, next_id) = &mut *log.entries.lock();
         entries.push_front(Arc::new(Entry { id: *next_id, ..entry }));
@@ -157,40 +157,45 @@ impl CommandLog {
 }
 
 impl Observer for CommandLog {
-    #[inline]
-    fn done(&self, ctx: &Ctx<'_>, duration_ns: u64, request_bytes: usize, reply_bytes: usize) {
-        let bytes = (request_bytes as u64).saturating_add(reply_bytes as u64);
-        let was_passed = ctx.stats.sampler.passes(sampler::cost(bytes));
-        // Read for every call, so that a CONFIG SET holds for the next one of its batch.
-        if was_passed || duration_ns.max(bytes) >= self.least.load(Ordering::Relaxed) {
-            self.look(ctx, duration_ns, request_bytes, reply_bytes);
+    fn done(&self, done: &Done<'_>) {
+        if self.wants(done.stats, done.duration_ns, done.request_bytes, done.reply_bytes) {
+            self.look(done);
         }
     }
 }
 
 impl CommandLog {
+    /// Takes account of a call. True when it is to be looked at: it took long, was large, or was chosen.
+    #[inline]
+    pub fn wants(&self, stats: &WorkerStats, duration_ns: u64, request_bytes: usize, reply_bytes: usize) -> bool {
+        let bytes = (request_bytes as u64).saturating_add(reply_bytes as u64);
+        let was_passed = stats.sampler.passes(sampler::cost(bytes));
+        // Read for every call, so that a CONFIG SET holds for the next one of its batch.
+        was_passed || duration_ns.max(bytes) >= self.least.load(Ordering::Relaxed)
+    }
+
     /// Keeps the call for each reason it gives, and takes account of its keys if it was chosen.
     #[cold]
     #[inline(never)]
-    fn look(&self, ctx: &Ctx<'_>, duration_ns: u64, request_bytes: usize, reply_bytes: usize) {
-        if duration_ns >= self.slow_ns.load(Ordering::Relaxed) {
-            self.slow_call(ctx, duration_ns);
+    pub fn look(&self, done: &Done<'_>) {
+        if done.duration_ns >= self.slow_ns.load(Ordering::Relaxed) {
+            self.slow_call(done);
         }
-        self.offer(Reason::LargeRequest, ctx, request_bytes as u64);
-        self.offer(Reason::LargeReply, ctx, reply_bytes as u64);
-        self.hot_keys.look(ctx, duration_ns, (request_bytes as u64).saturating_add(reply_bytes as u64));
+        self.offer(Reason::LargeRequest, done, done.request_bytes as u64);
+        self.offer(Reason::LargeReply, done, done.reply_bytes as u64);
+        self.hot_keys.look(done);
     }
 
-    fn slow_call(&self, ctx: &Ctx<'_>, duration_ns: u64) {
-        self.offer(Reason::Slow, ctx, duration_ns / 1000);
-        let event = if ctx.spec.flags.contains(command::Flags::FAST) { "fast-command" } else { "command" };
-        self.latency.record(event, ctx.now() / 1000, duration_ns / 1_000_000);
+    fn slow_call(&self, done: &Done<'_>) {
+        self.offer(Reason::Slow, done, done.duration_ns / 1000);
+        let event = if done.spec.flags.contains(command::Flags::FAST) { "fast-command" } else { "command" };
+        self.latency.record(event, done.now / 1000, done.duration_ns / 1_000_000);
     }
 }
 
 /// The arguments as they are kept: no secrets, and what is too much is said in its place.
-fn shortened(ctx: &Ctx<'_>) -> Vec<Vec<u8>> {
-    let all: Vec<&[u8]> = redacted(&ctx.args).collect();
+fn shortened(done: &Done<'_>) -> Vec<Vec<u8>> {
+    let all: Vec<&[u8]> = redacted(&done.args).collect();
     let kept = if all.len() > ARGUMENTS_MAX { ARGUMENTS_MAX - 1 } else { all.len() };
     let mut shown: Vec<Vec<u8>> = all
         .iter()

@@ -16,8 +16,9 @@
 //! A key's stripe follows from its hash, whichever worker has met it; the lock is held for some hundred instructions.
 
 use base::KeyspaceId;
+use command::KeyFlags;
+use command::call::Done;
 use command::sampler::{self, STRIDE};
-use command::{Ctx, KeyFlags};
 use engine::Key;
 use parking_lot::Mutex;
 
@@ -78,16 +79,17 @@ impl Default for HotKeys {
 
 impl HotKeys {
     /// Takes account of a call if the worker's sampler has chosen it, or if it took long.
-    pub fn look(&self, ctx: &Ctx<'_>, duration_ns: u64, bytes: u64) {
+    pub fn look(&self, done: &Done<'_>) {
+        let bytes = (done.request_bytes as u64).saturating_add(done.reply_bytes as u64);
         let cost = sampler::cost(bytes);
-        let choice = ctx.stats.sampler.choice(cost);
+        let choice = done.stats.sampler.choice(cost);
         let (weight, draw) = match choice {
-            _ if duration_ns >= LONG_CALL_NS => (1.0, ctx.stats.now()),
+            _ if done.duration_ns >= LONG_CALL_NS => (1.0, done.stats.now()),
             Some(choice) => (choice.weight, choice.draw),
             None => return,
         };
-        if let Some((key, keys)) = key_of(ctx, draw) {
-            self.add(&key, &Sample::new(weight, keys, duration_ns, bytes), draw);
+        if let Some((key, keys)) = key_of(done, draw) {
+            self.add(&key, &Sample::new(weight, keys, done.duration_ns, bytes), draw);
         }
     }
 
@@ -113,28 +115,28 @@ impl HotKeys {
 }
 
 /// A random one of the keys of a request, and how many it has.
-fn key_of<'a>(ctx: &Ctx<'a>, draw: u64) -> Option<(Key<'a>, u64)> {
-    if let Some((_, key)) = ctx.hashed
-        && ctx.spec.has_one_key()
+fn key_of<'a>(done: &Done<'a>, draw: u64) -> Option<(Key<'a>, u64)> {
+    if let Some((_, key)) = done.hashed
+        && done.spec.has_one_key()
     {
         return Some((key, 1));
     }
     let mut keys = 0;
-    visit_keys(ctx, |_| keys += 1);
+    visit_keys(done, |_| keys += 1);
     let chosen = draw.checked_rem(keys)?;
     let (mut visited, mut found) = (0, None);
-    visit_keys(ctx, |index| {
+    visit_keys(done, |index| {
         if visited == chosen {
             found = Some(index);
         }
         visited += 1;
     });
-    found.map(|index| (ctx.key(index), keys))
+    found.map(|index| (done.key(index), keys))
 }
 
 /// Visits the argument indexes of keys. Channels are routed like keys, and are none.
-fn visit_keys(ctx: &Ctx<'_>, mut each: impl FnMut(usize)) {
-    ctx.spec.visit_keys(&ctx.args, |index, spec| {
+fn visit_keys(done: &Done<'_>, mut each: impl FnMut(usize)) {
+    done.spec.visit_keys(&done.args, |index, spec| {
         if !spec.flags.contains(KeyFlags::NOT_KEY) {
             each(index);
         }

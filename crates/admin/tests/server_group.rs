@@ -5,7 +5,7 @@ use admin::{
 };
 use base::clock::ManualClock;
 use base::random::SeededEntropy;
-use command::call::{Observer, call};
+use command::call::{Done, Observer, call};
 use command::clients::{Address, Clients};
 use command::limits::{SparseLimit, StampMeaning, StringLimit};
 use command::login::Login;
@@ -131,7 +131,18 @@ impl Server {
                     };
                     call(&mut ctx, &row)?;
                     let log = self.host.part::<Arc<CommandLog>>();
-                    log.done(&ctx, 15_000_000, request.len(), ctx.reply.len());
+                    log.done(&Done {
+                        spec: ctx.spec,
+                        args: ctx.args,
+                        session: ctx.session,
+                        stats: ctx.stats,
+                        hashed: None,
+                        hash: &|bytes| ctx.ks.key(bytes),
+                        now: ctx.ks.now(),
+                        duration_ns: 15_000_000,
+                        request_bytes: request.len(),
+                        reply_bytes: ctx.reply.len(),
+                    });
                     Ok(())
                 });
                 assert!(ran.is_ok(), "nobody else holds a lock");

@@ -205,10 +205,12 @@ impl Ctx<'_> {
     pub fn timeout(&self, index: usize) -> Result<Option<UnixMs>, Stop> {
         let seconds = Extended::parse(&self.args[index]);
         let seconds = seconds.ok_or(Stop::error("ERR timeout is not a float or out of range"))?;
-        if seconds == (Extended::Infinite { negative: true }) {
+        let ms = seconds.thousandfold();
+        // Of what is beyond all time, too, the sign is looked at first.
+        if let (None, Extended::Infinite { negative: true } | Extended::Finite { negative: true, .. }) = (ms, seconds) {
             return Err(Stop::error("ERR timeout is negative"));
         }
-        end_of_wait(seconds.thousandfold(), self.now())
+        end_of_wait(ms, self.now())
     }
 
     /// The argument at `index` as the end of a wait of so many milliseconds; `None` for 0, which is no end.

@@ -1,16 +1,54 @@
 //! The one place where a command runs: reply rolled back on error, figures kept, long calls reported.
 
+use crate::spec::Answer;
+use crate::stats::WorkerStats;
 use crate::table::Row;
-use crate::{Ctx, Flags, KeyFlags, Stop};
-use engine::Fetch;
+use crate::{Args, CommandSpec, Ctx, Flags, KeyFlags, Run, Session, Stop};
+use base::UnixMs;
+use engine::{Fetch, Key};
+use proto::{ReplyBuffer, ReplyMark};
 use push::Tracking;
 use std::sync::Arc;
 
 /// Sees calls that are done. Implemented by whoever keeps the slow log; a part of the host as `Arc<dyn Observer>`, so that
 /// EXEC can show what it ran.
 pub trait Observer: Send + Sync {
-    /// A call took so long, and was asked and answered in so many bytes.
-    fn done(&self, ctx: &Ctx<'_>, duration_ns: u64, request_bytes: usize, reply_bytes: usize);
+    /// A call was made.
+    fn done(&self, done: &Done<'_>);
+}
+
+/// A call that is done.
+pub struct Done<'d> {
+    /// The row that ran.
+    pub spec: &'static CommandSpec,
+    /// The arguments.
+    pub args: Args<'d>,
+    /// The connection.
+    pub session: &'d Session,
+    /// The figures of the worker.
+    pub stats: &'d WorkerStats,
+    /// A key argument that was hashed on the way: its index and the key.
+    pub hashed: Option<(usize, Key<'d>)>,
+    /// Hashes another.
+    pub hash: &'d dyn Fn(&'d [u8]) -> Key<'d>,
+    /// Wall time of the command.
+    pub now: UnixMs,
+    /// How long it took.
+    pub duration_ns: u64,
+    /// How long the request was.
+    pub request_bytes: usize,
+    /// How long the reply is.
+    pub reply_bytes: usize,
+}
+
+impl<'d> Done<'d> {
+    /// The argument at `index` as a key.
+    pub fn key(&self, index: usize) -> Key<'d> {
+        match self.hashed {
+            Some((at, key)) if at == index => key,
+            _ => (self.hash)(self.args.bytes(index).unwrap_or_default()),
+        }
+    }
 }
 
 /// Remembers the keys of a read for a client that caches, while their shards are locked.
@@ -35,9 +73,13 @@ fn remember_keys(ctx: &mut Ctx<'_>, row: &Row) {
 /// [`Fetch`] when rows have to be fetched first: nothing was changed, the reply is as it was.
 #[inline]
 pub fn call(ctx: &mut Ctx<'_>, row: &Row) -> Result<(), Fetch> {
-    let crate::Run::Call(run) = row.spec.run else { return Ok(()) };
     let mark = ctx.reply.mark();
-    match run(ctx) {
+    let ran = match row.spec.run {
+        Run::Call(run) => run(ctx),
+        Run::Read(answer) => read(ctx, row, answer),
+        Run::Container(_) => Ok(()),
+    };
+    match ran {
         Ok(()) => {
             if ctx.session.tracking.is_some() {
                 remember_keys(ctx, row);
@@ -49,13 +91,26 @@ pub fn call(ctx: &mut Ctx<'_>, row: &Row) -> Result<(), Fetch> {
             Err(Fetch)
         }
         Err(Stop::Error(text)) => {
-            ctx.reply.rewind(mark);
-            ctx.reply.error(text.as_bytes());
-            ctx.stats.count_error(text.as_bytes());
-            if let Some(stats) = ctx.stats.command(row.index.into()) {
-                stats.failed.add(1);
-            }
+            fail(ctx.reply, mark, ctx.stats, row, text.as_bytes());
             Ok(())
         }
+    }
+}
+
+/// Runs a command that answers from one entry, where that is read as all others are.
+fn read(ctx: &mut Ctx<'_>, row: &Row, answer: Answer) -> Result<(), Stop> {
+    let key = ctx.key(row.first_key.into());
+    let entry = ctx.ks.read(&key)?;
+    answer(entry.as_ref(), &ctx.args, ctx.reply)
+}
+
+/// Answers an error in place of what was written of the reply, and counts it.
+#[cold]
+pub fn fail(reply: &mut ReplyBuffer, mark: ReplyMark, stats: &WorkerStats, row: &Row, text: &[u8]) {
+    reply.rewind(mark);
+    reply.error(text);
+    stats.count_error(text);
+    if let Some(stats) = stats.command(row.index.into()) {
+        stats.failed.add(1);
     }
 }

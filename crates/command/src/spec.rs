@@ -5,6 +5,8 @@
 //! come from the row; nothing about a command is written down twice.
 
 use crate::{Args, Ctx, Stop};
+use engine::Entry;
+use proto::ReplyBuffer;
 
 /// One row of the command table.
 pub struct CommandSpec {
@@ -31,12 +33,17 @@ pub struct CommandSpec {
 pub enum Run {
     /// Runs under the locks that [`CommandSpec::locks`] asks for.
     Call(Handler),
+    /// Answers from the entry under its first key, and changes nothing but that this was used.
+    Read(Answer),
     /// Has subcommands; by itself it is only the first word.
     Container(&'static [&'static CommandSpec]),
 }
 
 /// A command's function. An error leaves nothing changed and becomes the reply.
 pub type Handler = fn(&mut Ctx<'_>) -> Result<(), Stop>;
+
+/// A command's function that needs nothing but the entry, `None` when the key is absent. An error becomes the reply.
+pub type Answer = fn(Option<&Entry<'_>>, &Args<'_>, &mut ReplyBuffer) -> Result<(), Stop>;
 
 /// The shards a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +178,7 @@ impl CommandSpec {
     /// The subcommand of this name, in any case.
     pub fn subcommand(&self, name: &[u8]) -> Option<&'static CommandSpec> {
         match self.run {
-            Run::Call(_) => None,
+            Run::Call(_) | Run::Read(_) => None,
             Run::Container(rows) => rows.iter().find(|row| name.eq_ignore_ascii_case(row.name.as_bytes())).copied(),
         }
     }

@@ -85,7 +85,7 @@ impl Row {
             Locks::Keys => spec.first_key().and_then(|first| u8::try_from(first).ok()).unwrap_or(0),
             _ => 0,
         };
-        let arity = if matches!(spec.run, Run::Call(_)) { spec.arity } else { 0 };
+        let arity = if matches!(spec.run, Run::Call(_) | Run::Read(_)) { spec.arity } else { 0 };
         let arity = i8::try_from(arity).expect("no command has so many arguments of its own");
         // PFCOUNT stores what it has counted.
         let edits = spec.keys.iter().any(|key| key.flags.contains(KeyFlags::RW));
@@ -184,8 +184,8 @@ impl CommandTable {
     pub fn resolve(&self, args: &Args<'_>) -> Result<Row, Stop> {
         let Some(&row) = self.find(&args[0]) else { return Err(unknown_command(args)) };
         match row.spec.run {
-            Run::Call(_) if row.spec.accepts(args.len()) => Ok(row),
-            Run::Call(_) => Err(error::wrong_arity(row.spec.name)),
+            Run::Call(_) | Run::Read(_) if row.spec.accepts(args.len()) => Ok(row),
+            Run::Call(_) | Run::Read(_) => Err(error::wrong_arity(row.spec.name)),
             Run::Container(rows) => resolve_subcommand(row, rows, args),
         }
     }

@@ -319,11 +319,9 @@ fn speed() {
             let bytes: [[u8; 16]; BATCH] = std::array::from_fn(|_| key(rng.below(count)));
             let keys: [Key<'_>; BATCH] = std::array::from_fn(|i| Key::new(&store.hasher, SPACE, &bytes[i]));
             let hints = keys.map(|key| Arc::clone(&store.hints[store.shard(key.slot)]));
-            let lines: [_; BATCH] = std::array::from_fn(|i| hints[i].prefetch_bucket(SPACE, keys[i].hash));
-            for ((key, line), hints) in keys.iter().zip(lines).zip(&hints) {
-                if let Some(line) = line {
-                    hints.prefetch_entry(key.hash, line);
-                }
+            let mut ways: [_; BATCH] = std::array::from_fn(|i| hints[i].prefetch_bucket(SPACE, keys[i].hash, || false));
+            for ((key, way), hints) in keys.iter().zip(&mut ways).zip(&hints) {
+                hints.prefetch_entry(way, key.hash);
             }
             keys.iter().for_each(|key| get(&mut store, key));
         }

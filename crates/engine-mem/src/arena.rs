@@ -165,6 +165,7 @@ impl Drop for Arena {
 
 /// The pages of one region: where they are, and which are in use.
 #[derive(Clone)]
+#[repr(C)]
 pub struct Pages {
     first: NonNull<u8>,
     /// From the end of one page to the beginning of the next.

@@ -96,7 +96,7 @@ impl MemEngine {
     }
 
     fn clean_down_to(&mut self, allowance: Allowance, budget: usize) -> bool {
-        self.recent.forget();
+        self.handles_change();
         let mut left = budget;
         while left > 0 {
             let done = self

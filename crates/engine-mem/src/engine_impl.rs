@@ -7,7 +7,7 @@ use crate::edit::{Edit, Edited, Outcome};
 use crate::entries::Entries;
 use crate::eviction::Pool;
 use crate::extent::{self, Heap};
-use crate::hints::MemHints;
+use crate::hints::{MemHints, Way};
 use crate::memory::MemoryUse;
 use crate::recent::Recent;
 use crate::region::{Bytes, Lines};
@@ -48,23 +48,26 @@ pub(crate) struct Detached {
     pub(crate) in_cut: bool,
 }
 
-/// The storage of one shard.
+/// The storage of one shard. What a read needs whose way is known is its first line of memory.
+#[repr(C, align(64))]
 pub struct MemEngine {
-    pub(crate) heap: Heap,
+    hints: Arc<MemHints>,
+    pub(crate) now: UnixMs,
+    pub(crate) stamps: Stamps,
     pub(crate) entries: Entries,
+    pub(crate) heap: Heap,
     /// By keyspace; made at first use.
     pub(crate) spaces: Vec<Option<Space>>,
     pub(crate) detached: Vec<Detached>,
     /// Expiration indexes on their way out.
     pub(crate) retired: Vec<Wheel>,
-    hints: Arc<MemHints>,
     pub(crate) hasher: KeyHasher,
     pub(crate) memory: Arc<MemoryUse>,
-    pub(crate) stamps: Stamps,
     pub(crate) rng: Rng,
+    /// What the stamps follow.
+    stamp_mode: Arc<SharedStampMode>,
     /// Up to where collections are packed.
     limits: Arc<Limits>,
-    pub(crate) now: UnixMs,
     /// The mark of the running or last checkpoint.
     pub(crate) mark: Mark,
     pub(crate) marks_since_walk: u32,
@@ -114,7 +117,8 @@ impl MemEngine {
             hints,
             hasher,
             memory,
-            stamps: Stamps::new(Arc::default()),
+            stamps: Stamps::default(),
+            stamp_mode: Arc::default(),
             rng,
             limits: Arc::default(),
             now: 0,
@@ -143,13 +147,13 @@ impl MemEngine {
     #[inline(never)]
     fn new_time(&mut self, now: UnixMs) {
         self.now = now;
-        self.stamps.set_time(now);
+        self.stamps.set_time(now, self.stamp_mode.get());
     }
 
     /// Keeps access stamps as this setting says, from now on: by frequency under an LFU policy, else by recency.
     pub fn follow_stamp_mode(&mut self, shared: &Arc<SharedStampMode>) {
-        self.stamps = Stamps::new(Arc::clone(shared));
-        self.stamps.set_time(self.now);
+        self.stamp_mode = Arc::clone(shared);
+        self.stamps.set_time(self.now, shared.get());
     }
 
     /// Packs collections up to these limits from now on.
@@ -173,6 +177,13 @@ impl MemEngine {
             None => self.space(key.space)?.table.find(&self.heap, &self.entries, key.hash, key.bytes),
             found => found,
         }
+    }
+
+    /// Cells or entries move.
+    #[inline]
+    pub(crate) fn handles_change(&mut self) {
+        self.recent.forget();
+        self.hints.change();
     }
 
     /// The database, made if it is not there yet.
@@ -209,9 +220,11 @@ impl MemEngine {
         if handle == found.handle && before.is_none() && after.is_none() {
             return;
         }
+        if handle != found.handle {
+            self.handles_change();
+        }
         let space = self.spaces[key.space.index()].as_mut().expect("the entry is in it");
         if handle != found.handle {
-            self.recent.forget();
             space.table.set_handle(&self.heap, found, handle);
         }
         if before.is_some() || after.is_some() {
@@ -227,7 +240,7 @@ impl MemEngine {
     }
 
     fn insert(&mut self, key: &Key<'_>, new: &NewEntry<'_>) {
-        self.recent.forget();
+        self.handles_change();
         self.ensure_space(key.space);
         let handle = self.entries.create(key.bytes, new, self.stamps.initial());
         let space = self.spaces[key.space.index()].as_mut().expect("just ensured");
@@ -266,9 +279,48 @@ impl MemEngine {
         self.insert(key, &NewEntry { kind, encoding, value, expire_at: None });
     }
 
+    /// Takes over what was found on the way to a key, which need not be looked up then.
+    #[inline]
+    pub fn follow(&mut self, key: &Key<'_>, way: &Way) {
+        if let Some(found) = self.hints.end_of(way) {
+            self.recent.note(key, found);
+        }
+    }
+
+    #[inline(never)]
+    fn handle_of(&self, key: &Key<'_>) -> Option<u32> {
+        let table = &self.space(key.space)?.table;
+        table.find(&self.heap, &self.entries, key.hash, key.bytes).map(|found| found.handle)
+    }
+
+    /// Has `answer` look at what [`Engine::read`] gives, unless that is a compressed string or a tree: `None` then, with nothing
+    /// done. `way` is one to the key, if any was gone. Inlined where it is called, so that the entry need not be put together
+    /// in memory.
+    #[inline]
+    pub fn read_packed<R>(
+        &mut self,
+        key: &Key<'_>,
+        way: &Way,
+        touch: bool,
+        answer: impl FnOnce(Option<&Entry<'_>>) -> R,
+    ) -> Option<R> {
+        debug_assert_eq!(key.hash, self.hasher.hash(key.bytes), "the key was hashed by another hasher");
+        let known = self.hints.end_of(way).map(|found| found.handle);
+        let known = known.filter(|handle| self.entries.key_is(*handle, key.bytes));
+        let Some(handle) = known.or_else(|| self.handle_of(key)) else { return Some(answer(None)) };
+        if self.entries.is_compressed_or_big(handle) {
+            return None;
+        }
+        let entry = match touch {
+            true => self.entries.used(handle, |stamp| self.stamps.touched(stamp, &mut self.rng)),
+            false => self.entries.entry(handle),
+        };
+        Some(answer(Some(&entry).filter(|entry| !entry.is_expired(self.now))))
+    }
+
     /// Takes an entry out of table and pages.
     fn remove_entry(&mut self, key: &Key<'_>, found: Found) {
-        self.recent.forget();
+        self.handles_change();
         let before = self.entries.expiration(found.handle);
         self.entries.destroy(found.handle);
         let space = self.spaces[key.space.index()].as_mut().expect("the entry is in it");
@@ -483,7 +535,7 @@ impl Engine for MemEngine {
 
     fn clear(&mut self, space: KeyspaceId) {
         let Some(mut cleared) = self.spaces.get_mut(space.index()).and_then(Option::take) else { return };
-        self.recent.forget();
+        self.handles_change();
         self.hints.publish(space, None);
         self.retired.append(&mut cleared.take_wheels());
         let in_cut = self.checkpoint.is_some();
@@ -614,3 +666,6 @@ impl Drop for MemEngine {
         }
     }
 }
+
+// What the structure says of itself.
+const _: () = assert!(std::mem::offset_of!(MemEngine, entries) <= 40);

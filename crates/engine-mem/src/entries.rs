@@ -58,7 +58,8 @@ fn byte_of(handle: u32) -> usize {
     handle as usize * GRANULE_BYTES
 }
 
-/// All entries of a shard.
+/// All entries of a shard. Where they are comes first, for the line of memory that a read needs.
+#[repr(C)]
 pub struct Entries {
     pages: Pages<Bytes>,
     memory: Arc<MemoryUse>,
@@ -264,6 +265,12 @@ impl Entries {
     /// Whether the entry is a compressed string.
     pub fn is_compressed(&self, handle: u32) -> bool {
         self.entry(handle).is_compressed()
+    }
+
+    /// Whether the value is a compressed string, or a tree: known by the header alone.
+    #[inline]
+    pub fn is_compressed_or_big(&self, handle: u32) -> bool {
+        layout::is_compressed_or_big(layout::word(self.slot(handle)))
     }
 
     /// Marks a compressed string as edited.

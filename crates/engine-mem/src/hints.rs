@@ -11,6 +11,14 @@
 //! Nothing is read but atomic words of the table region, which is never unmapped while this exists (region invariants R1,
 //! R2, R4); numbers of lines are compared with what is committed; entries are prefetched by address, never read. The
 //! worst a stale value does is to prefetch the wrong line.
+//!
+//! The cell that was found this way saves looking for it again under the lock, if nothing has changed meanwhile:
+//!
+//! W1. The owner raises `changes` in each stretch of time it holds the lock and moves cells or entries, at whatever moment. A
+//!     way begins with a look at `changes`, and then at the lock, which has to be open. So if `changes` is the same when the
+//!     lock is taken later, nothing has moved since the way began: whoever raised it before has opened the lock before,
+//!     with all that he did, and whoever locked it after has raised nothing. Then the cell is one of the table, and its
+//!     entry lives.
 
 use crate::arena::Pages;
 use crate::bucket::{Bucket, tag_of};
@@ -19,9 +27,10 @@ use crate::directory::{self, DEPTH_MAX, Directory};
 use crate::extent::{bucket_count, bucket_line, first_bucket_of, second_bucket_of};
 use crate::prefetch::prefetch;
 use crate::region::{Line, LinesView};
+use crate::table::Found;
 use base::KeyspaceId;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
 /// Lines of an entry that are asked for at most. What follows, the processor fetches by itself.
 const ENTRY_LINES_MAX: usize = 20;
@@ -29,15 +38,37 @@ const ENTRY_LINES_MAX: usize = 20;
 /// Keyspaces that hints know, from 0; others work without.
 const HINTED_SPACE_COUNT: usize = 32;
 
-/// Prefetches buckets and entries of one shard, without its lock.
+/// The way to the entry of a key, as far as it was gone without the lock.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// The line of a bucket.
+    line: u32,
+    /// What `changes` was before the first step.
+    changes: u32,
+    /// The cell that seems to be the key's.
+    found: Option<Found>,
+    /// W1: whether the lock was open when the way began.
+    is_sure: bool,
+}
+
+impl Way {
+    /// It leads nowhere.
+    pub const NONE: Self = Self { line: 0, changes: 0, found: None, is_sure: false };
+}
+
+/// Prefetches buckets and entries of one shard, without its lock. What that needs for the first keyspace is its first line of
+/// memory.
+#[repr(C, align(64))]
 pub struct MemHints {
     lines: Arc<LinesView>,
-    /// By keyspace: the directory's first line, and above it its depth plus one; 0 while there is no table.
-    roots: [AtomicU64; HINTED_SPACE_COUNT],
     /// Where the entries are.
     entries: Pages,
     /// How long they are in the mean, as far as it is loaded.
     entry_bytes: AtomicUsize,
+    /// W1.
+    changes: AtomicU32,
+    /// By keyspace: the directory's first line, and above it its depth plus one; 0 while there is no table.
+    roots: [AtomicU64; HINTED_SPACE_COUNT],
     /// How long they are together.
     live_bytes: AtomicUsize,
 }
@@ -46,6 +77,7 @@ impl MemHints {
     pub(crate) fn new(lines: Arc<LinesView>, entries: Pages) -> Self {
         Self {
             lines,
+            changes: AtomicU32::new(0),
             roots: [const { AtomicU64::new(0) }; HINTED_SPACE_COUNT],
             entries,
             entry_bytes: AtomicUsize::new(1),
@@ -73,38 +105,40 @@ impl MemHints {
         self.live_bytes.load(Relaxed)
     }
 
-    /// Starts loading the bucket that nearly always holds the key with this hash, if it is there, and tells which line that
-    /// is; `None` where nothing is known.
+    /// Cells or entries move. Called by the shard's owner, under its lock.
     #[inline]
-    pub fn prefetch_bucket(&self, space: KeyspaceId, hash: u64) -> Option<u32> {
-        let (header, count) = self.header(space, hash)?;
-        let first = first_bucket_of(tag_of(hash), count);
-        let line = bucket_line(header, first);
-        prefetch(std::ptr::from_ref(self.lines.line(line)?).addr());
-        Some(line)
+    pub(crate) fn change(&self) {
+        self.changes.store(self.changes.load(Relaxed).wrapping_add(1), Release);
     }
 
-    /// Starts loading the bucket of a key that is in its second one, or not there at all, and tells which line that is.
+    /// Begins the way to the key with this hash: starts loading the bucket that nearly always holds it. `is_open` tells whether
+    /// the shard's lock is, and reads it with [`Acquire`].
+    #[inline]
+    pub fn prefetch_bucket(&self, space: KeyspaceId, hash: u64, is_open: impl FnOnce() -> bool) -> Way {
+        let changes = self.changes.load(Acquire);
+        let is_sure = is_open();
+        let Some((header, count)) = self.header(space, hash) else { return Way::NONE };
+        let line = bucket_line(header, first_bucket_of(tag_of(hash), count));
+        self.prefetch_line(line);
+        Way { line, changes, found: None, is_sure }
+    }
+
+    /// The way went to a bucket that seems not to have the key: starts loading its second one.
     #[inline(never)]
-    pub fn prefetch_second_bucket(&self, space: KeyspaceId, hash: u64) -> Option<u32> {
-        let (header, count) = self.header(space, hash)?;
-        let line = bucket_line(header, second_bucket_of(tag_of(hash), count));
-        prefetch(std::ptr::from_ref(self.lines.line(line)?).addr());
-        Some(line)
+    pub fn prefetch_second_bucket(&self, way: &mut Way, space: KeyspaceId, hash: u64) {
+        let Some((header, count)) = self.header(space, hash) else { return };
+        way.line = bucket_line(header, second_bucket_of(tag_of(hash), count));
+        self.prefetch_line(way.line);
     }
 
-    /// Starts loading the entry with this hash from the line of a bucket, best a while after that was asked for. False when the
-    /// bucket seems not to have it.
+    /// Starts loading the entry with this hash, best a while after its bucket was asked for. False when the bucket seems not
+    /// to have it.
     #[inline]
-    pub fn prefetch_entry(&self, hash: u64, line: u32) -> bool {
-        let Some(line) = self.lines.line(line) else { return false };
-        let bucket = Bucket::new(line);
-        let matches = bucket.matches(tag_of(hash));
-        if matches == 0 {
-            return false;
-        }
-        let handle = bucket.handle(matches.trailing_zeros());
-        let address = self.entries.at(handle as usize * GRANULE_BYTES).addr();
+    pub fn prefetch_entry(&self, way: &mut Way, hash: u64) -> bool {
+        let Some(line) = self.lines.line(way.line) else { return false };
+        way.found = Found::first(Bucket::new(line), way.line, tag_of(hash));
+        let Some(found) = way.found else { return false };
+        let address = self.entries.at(found.handle as usize * GRANULE_BYTES).addr();
         let (mut line, end) =
             (address & !(size_of::<Line>() - 1), address.wrapping_add(self.entry_bytes.load(Relaxed)));
         while line < end {
@@ -112,6 +146,21 @@ impl MemHints {
             line = line.wrapping_add(size_of::<Line>());
         }
         true
+    }
+
+    /// The cell that a way has led to, of a live entry, though not certainly that of its key. Called by the shard's owner,
+    /// under its lock.
+    #[inline]
+    pub(crate) fn end_of(&self, way: &Way) -> Option<Found> {
+        // W1
+        way.found.filter(|_| way.is_sure && way.changes == self.changes.load(Relaxed))
+    }
+
+    #[inline]
+    fn prefetch_line(&self, line: u32) {
+        if let Some(line) = self.lines.line(line) {
+            prefetch(std::ptr::from_ref(line).addr());
+        }
     }
 
     /// The header line for the hash, and a bucket count that is safe to divide by.
@@ -126,6 +175,8 @@ impl MemHints {
     }
 }
 
+const _: () = assert!(std::mem::offset_of!(MemHints, roots) + size_of::<AtomicU64>() <= size_of::<Line>());
+
 const _: () = {
     const fn shared<T: Send + Sync>() {}
     shared::<MemHints>();
@@ -133,6 +184,7 @@ const _: () = {
 
 #[cfg(test)]
 mod tests {
+    use crate::hints::Way;
     use crate::{MemEngine, MemoryUse};
     use base::hash::KeyHasher;
     use base::{KeyspaceId, Rng};
@@ -155,9 +207,11 @@ mod tests {
                 let mut rng = Rng::new(2);
                 while !stop.load(Ordering::Relaxed) {
                     let (space, hash) = (KeyspaceId(rng.below(40) as u32), rng.next_u64());
-                    for line in [hints.prefetch_bucket(space, hash), hints.prefetch_second_bucket(space, hash)] {
-                        hints.prefetch_entry(hash, line.unwrap_or(rng.next_u64() as u32));
-                    }
+                    let mut way = hints.prefetch_bucket(space, hash, || true);
+                    hints.prefetch_entry(&mut way, hash);
+                    hints.prefetch_second_bucket(&mut way, space, hash);
+                    hints.prefetch_entry(&mut way, hash);
+                    hints.prefetch_entry(&mut Way { line: rng.next_u64() as u32, ..way }, hash);
                 }
             })
         };
@@ -170,11 +224,12 @@ mod tests {
                 let value = Value::Bytes(b"value");
                 let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at: None };
                 engine.write(&key, &new);
-                let lines = [hints.prefetch_bucket(space, key.hash), hints.prefetch_second_bucket(space, key.hash)];
-                assert!(
-                    lines.iter().flatten().any(|line| hints.prefetch_entry(key.hash, *line)),
-                    "nothing else changes it"
-                );
+                let mut way = hints.prefetch_bucket(space, key.hash, || true);
+                if !hints.prefetch_entry(&mut way, key.hash) {
+                    hints.prefetch_second_bucket(&mut way, space, key.hash);
+                    assert!(hints.prefetch_entry(&mut way, key.hash), "nothing else changes it");
+                }
+                assert!(hints.end_of(&way).is_some());
             }
             for number in 0..if round == 0 { count } else { 0 } {
                 let bytes = number.to_le_bytes();
@@ -184,7 +239,8 @@ mod tests {
         engine.clear(space);
         while engine.clean(100) {}
         drop(engine);
-        assert_eq!(hints.prefetch_bucket(space, 1), None, "a cleared database has no table");
+        let mut way = hints.prefetch_bucket(space, 1, || true);
+        assert!(!hints.prefetch_entry(&mut way, 1) && hints.end_of(&way).is_none(), "a cleared database has no table");
         stop.store(true, Ordering::Relaxed);
         reader.join().unwrap();
     }

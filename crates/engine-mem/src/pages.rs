@@ -101,7 +101,8 @@ struct Emptying {
     low: u16,
 }
 
-/// An allocator of slots over a backing.
+/// An allocator of slots over a backing, which comes first.
+#[repr(C)]
 pub struct Pages<B: Backing> {
     backing: B,
     slot_granules: &'static [u16],

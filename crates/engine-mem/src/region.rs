@@ -19,9 +19,10 @@ pub type Line = [AtomicU64; 8];
 const _: () = assert!(size_of::<Line>() == 64);
 
 /// A region of bytes with one owner.
+#[repr(C)]
 pub struct Bytes {
-    pages: Pages,
     committed: usize,
+    pages: Pages,
 }
 
 impl Bytes {

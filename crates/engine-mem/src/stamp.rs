@@ -15,7 +15,6 @@
 use crate::layout::STAMP_BITS;
 use base::{Rng, UnixMs};
 use engine::Usage;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const KIND_BIT: u32 = 1 << (STAMP_BITS - 1);
@@ -30,9 +29,10 @@ const IDLE_SECONDS_MAX: u32 = SECONDS_MASK / 2;
 const COUNTER_INITIAL: u8 = 5;
 
 /// How stamps are kept and read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StampMode {
     /// When an entry was used last.
+    #[default]
     Recency,
     /// How often it is used.
     Frequency {
@@ -63,7 +63,9 @@ impl SharedStampMode {
         self.0.store(shared, Ordering::Relaxed);
     }
 
-    fn get(&self) -> StampMode {
+    /// The setting.
+    #[inline]
+    pub fn get(&self) -> StampMode {
         let shared = self.0.load(Ordering::Relaxed);
         match shared & SHARED_FREQUENCY {
             0 => StampMode::Recency,
@@ -76,27 +78,20 @@ impl SharedStampMode {
 }
 
 /// The stamping clock of a shard.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Stamps {
     mode: StampMode,
-    /// What `mode` follows.
-    shared: Arc<SharedStampMode>,
     /// The time, as stamps of each kind count it.
     seconds: u32,
     minutes: u32,
 }
 
 impl Stamps {
-    /// A clock that stamps as the setting says. Stamps given before a change of it keep their meaning until their entries
-    /// are used again.
-    pub fn new(shared: Arc<SharedStampMode>) -> Self {
-        Self { mode: shared.get(), shared, seconds: 0, minutes: 0 }
-    }
-
-    /// Tells the time, and takes over a changed setting.
+    /// Tells the time, and what is stamped from now on. Stamps given before that was changed keep their meaning until their
+    /// entries are used again.
     #[inline]
-    pub fn set_time(&mut self, now: UnixMs) {
-        self.mode = self.shared.get();
+    pub fn set_time(&mut self, now: UnixMs, mode: StampMode) {
+        self.mode = mode;
         let seconds = now.div_euclid(1000);
         self.seconds = seconds as u32 & SECONDS_MASK;
         self.minutes = seconds.div_euclid(60) as u32 & MINUTES_MASK;
@@ -186,21 +181,15 @@ mod tests {
 
     const LFU: StampMode = StampMode::Frequency { log_factor: 10, decay_minutes: 1 };
 
-    fn stamps(mode: StampMode) -> Stamps {
-        let shared = Arc::new(SharedStampMode::default());
-        shared.set(mode);
-        Stamps::new(shared)
-    }
-
     /// Idle time counts seconds, also across the wrap of the clock.
     #[test]
     fn recency_counts_seconds() {
-        let mut stamps = stamps(StampMode::Recency);
+        let mut stamps = Stamps::default();
         let wrap_ms = i64::from(SECONDS_MASK) * 1000;
-        stamps.set_time(wrap_ms);
+        stamps.set_time(wrap_ms, StampMode::Recency);
         let stamp = stamps.initial();
         assert_eq!(stamps.idle_seconds(stamp), 0);
-        stamps.set_time(wrap_ms + 61_999);
+        stamps.set_time(wrap_ms + 61_999, StampMode::Recency);
         assert_eq!(stamps.idle_seconds(stamp), 61);
         assert_eq!(stamps.idle_seconds(stamps.touched(stamp, &mut Rng::new(1))), 0);
     }
@@ -209,8 +198,8 @@ mod tests {
     /// decays by one a minute.
     #[test]
     fn frequency_grows_and_decays() {
-        let mut stamps = stamps(LFU);
-        stamps.set_time(1_000_000_000);
+        let mut stamps = Stamps::default();
+        stamps.set_time(1_000_000_000, LFU);
         let mut rng = Rng::new(2);
         let after = |hits: u32, rng: &mut Rng| (0..hits).fold(stamps.initial(), |stamp, _| stamps.touched(stamp, rng));
         let hundred = stamps.frequency(after(100, &mut rng));
@@ -218,16 +207,17 @@ mod tests {
         assert!((7..=13).contains(&hundred), "{hundred}");
         assert!((130..=155).contains(&stamps.frequency(many)), "{}", stamps.frequency(many));
         let before = stamps.frequency(many);
-        stamps.set_time(1_000_000_000 + 30 * 60_000);
+        stamps.set_time(1_000_000_000 + 30 * 60_000, LFU);
         assert_eq!(stamps.frequency(many), before - 30);
-        stamps.set_time(1_000_000_000 + 1_000 * 60_000);
+        stamps.set_time(1_000_000_000 + 1_000 * 60_000, LFU);
         assert_eq!(stamps.frequency(many), 0);
     }
+
     /// RESTORE says how an entry was used; what is longer ago than a stamp counts is half of that.
     #[test]
     fn usage_can_be_told() {
-        let mut stamps = stamps(StampMode::Recency);
-        stamps.set_time(1_700_000_000_000);
+        let mut stamps = Stamps::default();
+        stamps.set_time(1_700_000_000_000, StampMode::Recency);
         let idle = |seconds| stamps.idle_seconds(stamps.of_usage(Usage::IdleSeconds(seconds)));
         assert_eq!((idle(0), idle(1000)), (0, 1000));
         assert_eq!((idle(u64::MAX), idle(1 << 32)), (u64::from(IDLE_SECONDS_MAX), u64::from(IDLE_SECONDS_MAX)));
@@ -254,18 +244,16 @@ mod tests {
         let mut rng = Rng::new(3);
         // Every minute of a range in which the lower bits of the seconds take all values of a counter.
         for minute in 0..600 {
-            let mut stamps = stamps(StampMode::Recency);
+            let mut stamps = Stamps::default();
             let start = 1_700_000_000_000 + minute * 60_000;
-            stamps.set_time(start);
+            stamps.set_time(start, StampMode::Recency);
             let recent = stamps.initial();
-            stamps.shared.set(LFU);
-            stamps.set_time(start + 90_000);
+            stamps.set_time(start + 90_000, LFU);
             assert_eq!((stamps.frequency(recent), stamps.idle_seconds(recent)), (COUNTER_INITIAL, 90));
             assert_eq!(stamps.replaced(recent), stamps.initial());
             let counted = stamps.touched(recent, &mut rng);
             assert_eq!(stamps.frequency(counted), COUNTER_INITIAL + 1, "the first access always counts");
-            stamps.shared.set(StampMode::Recency);
-            stamps.set_time(start + 210_000);
+            stamps.set_time(start + 210_000, StampMode::Recency);
             assert_eq!(stamps.idle_seconds(counted) / 60, 2);
             assert_eq!(stamps.idle_seconds(stamps.touched(counted, &mut rng)), 0);
         }

@@ -44,8 +44,6 @@ const SPLIT_PREFETCH_COUNT: usize = 12;
 /// A cell of the table, found.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
-    /// The extent's header line.
-    header: u32,
     /// The bucket's line.
     bucket: u32,
     /// The entry.
@@ -54,18 +52,28 @@ pub struct Found {
 }
 
 // Handed from function to function in two registers.
-const _: () = assert!(size_of::<Option<Found>>() == 16);
+const _: () = assert!(size_of::<Option<Found>>() <= 16);
+
+impl Found {
+    /// The first cell of the bucket in this line with the tag, without a look at its entry.
+    #[inline(always)]
+    pub fn first(bucket: Bucket<'_>, line: u32, tag: u16) -> Option<Self> {
+        let matches = bucket.matches(tag);
+        let cell = matches.trailing_zeros();
+        (matches != 0).then(|| Self { bucket: line, handle: bucket.handle(cell), cell: CellNumber::new(cell) })
+    }
+}
 
 /// The first cell of a bucket under the tag whose entry is wanted.
 #[inline(always)]
-fn find_in(lines: &Lines, header: u32, line: u32, tag: u16, wanted: &mut impl FnMut(u32) -> bool) -> Option<Found> {
+fn find_in(lines: &Lines, line: u32, tag: u16, wanted: &mut impl FnMut(u32) -> bool) -> Option<Found> {
     let bucket = Bucket::new(lines.line(line));
     let mut matches = bucket.matches(tag);
     while matches != 0 {
         let cell = matches.trailing_zeros();
         let handle = bucket.handle(cell);
         if wanted(handle) {
-            return Some(Found { header, bucket: line, handle, cell: CellNumber::new(cell) });
+            return Some(Found { bucket: line, handle, cell: CellNumber::new(cell) });
         }
         matches &= matches - 1;
     }
@@ -77,7 +85,7 @@ fn find_in(lines: &Lines, header: u32, line: u32, tag: u16, wanted: &mut impl Fn
 fn find_in_second(lines: &Lines, header: u32, tag: u16, wanted: &mut impl FnMut(u32) -> bool) -> Option<Found> {
     let extent = Extent::at(lines, header);
     let line = extent.bucket_line(second_bucket_of(tag, extent.bucket_count()));
-    find_in(lines, header, line, tag, wanted)
+    find_in(lines, line, tag, wanted)
 }
 
 /// A cell of a bucket, counted from 1.
@@ -156,7 +164,7 @@ impl Table {
         let extent = Extent::at(lines, header);
         let (tag, count) = (tag_of(hash), extent.bucket_count());
         let first = extent.bucket_line(first_bucket_of(tag, count));
-        match find_in(lines, header, first, tag, &mut wanted) {
+        match find_in(lines, first, tag, &mut wanted) {
             None => find_in_second(lines, header, tag, &mut wanted),
             found => found,
         }
@@ -210,12 +218,13 @@ impl Table {
     /// Takes the cell out of the table.
     pub fn remove(&mut self, heap: &mut Heap, hash: u64, found: Found, mark: Mark) {
         bucket_at(heap, found).vacate(found.cell.get());
-        let extent = Extent::at(heap.backing(), found.header);
+        let header = self.header_of(heap.backing(), hash);
+        let extent = Extent::at(heap.backing(), header);
         let len = extent.len() - 1;
         extent.set_len(len);
         self.len -= 1;
         if len * 100 < extent.capacity() * FILL_PERCENT_MIN && (extent.unit_count() > 1 || extent.depth() > 0) {
-            self.shrink(heap, hash, found.header, mark);
+            self.shrink(heap, hash, header, mark);
         }
     }
 
@@ -324,7 +333,6 @@ impl Table {
             let line = extent.bucket_line(number);
             let bucket = Bucket::new(lines.line(line));
             cells(bucket.occupied()).map(move |cell| Found {
-                header: stretch.header,
                 bucket: line,
                 cell: CellNumber::new(cell),
                 handle: bucket.handle(cell),

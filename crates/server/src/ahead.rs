@@ -1,63 +1,101 @@
 //! Loading what the requests of a batch will read, ahead of them.
 //!
 //! ```text
-//! batch -> ask for all buckets -> each step of eight requests: ask for the entries of the step after the next,
-//!                                                              and of the next those that are in their second buckets;
-//!                                                              run the requests
+//! eight requests parsed -> ask for their buckets -> eight more parsed -> ask for the entries of those before, from the
+//!                          buckets that have come, or for second buckets -> ... -> run eight requests, and go on asking
 //! ```
 //!
-//! Measured: short loops that do nothing else have several ways to a bucket under way at once, where asking for a bucket as its
-//! request is parsed waited for each one; and entries asked for all at once waited for the processor's list of loads under way.
+//! Measured: short loops that do nothing else have several ways to a bucket under way at once, where asking for each bucket as
+//! its request is parsed waited for each one; asking for all of a batch before it runs waited for the first of them; and
+//! entries asked for all at once waited for the processor's list of loads under way.
 
 use crate::turn::Place;
-use store::Store;
+use store::{Store, Way};
 
 /// Requests of a step.
 pub const STEP_LEN: usize = 8;
 
 /// How far the keys of a batch are loaded.
 pub struct Ahead<const LEN: usize> {
-    /// The bucket asked for, of each key: a line of its shard's table; of no key it may be any.
-    buckets: [u32; LEN],
+    /// How far the way to each key was gone.
+    ways: [Way; LEN],
     /// The keys that are in their second buckets, if they are there: a bit each.
     in_second: u64,
+    /// Keys whose buckets have been asked for, and whose entries have been.
+    buckets_asked: usize,
+    entries_asked: usize,
+}
+
+impl<const LEN: usize> Default for Ahead<LEN> {
+    fn default() -> Self {
+        const { assert!(LEN <= u64::BITS as usize) };
+        Self { ways: [Way::NONE; LEN], in_second: 0, buckets_asked: 0, entries_asked: 0 }
+    }
 }
 
 impl<const LEN: usize> Ahead<LEN> {
-    /// Asks for the buckets that nearly always lead to the keys in these places, and for the first entries.
-    #[inline]
-    pub fn new(store: &Store, places: &[Option<Place>]) -> Self {
-        const { assert!(LEN <= u64::BITS as usize) };
-        let mut ahead = Self { buckets: [0; LEN], in_second: 0 };
-        for (bucket, place) in ahead.buckets.iter_mut().zip(places) {
-            if let Some(place) = place {
-                *bucket = store.prefetch_bucket(place.shard, place.space, place.hash).unwrap_or_default();
-            }
+    /// A step more of the batch is parsed: asks for its buckets, and for the entries of the step before the last.
+    #[inline(never)]
+    pub fn parsed(&mut self, store: &Store, places: &[Option<Place>]) {
+        self.load_buckets(store, places);
+        if places.len() >= 3 * STEP_LEN {
+            self.load_entries(store, places);
         }
-        ahead.load_entries(store, places, 0);
-        ahead.load_entries(store, places, STEP_LEN);
-        ahead.load_seconds(store, places, 0);
-        ahead
+    }
+
+    /// All of the batch is parsed: asks for what is left to ask for before the first step runs.
+    #[inline(never)]
+    pub fn begin(&mut self, store: &Store, places: &[Option<Place>]) {
+        self.load_buckets(store, places);
+        while self.entries_asked < self.buckets_asked.min(2 * STEP_LEN) {
+            self.load_entries(store, places);
+        }
+        self.load_seconds(store, places, 0);
     }
 
     /// Before the requests of the step that begins here: asks for what those of the next ones will read.
-    #[inline]
+    #[inline(never)]
     pub fn step(&mut self, store: &Store, places: &[Option<Place>], at: usize) {
         self.load_seconds(store, places, at + STEP_LEN);
-        self.load_entries(store, places, at + 2 * STEP_LEN);
+        self.load_entries(store, places);
     }
 
-    /// The buckets of a step have come: asks for the entries, or for the other buckets.
+    /// The place of a request's key, if it has one, with the way that was gone to it.
     #[inline]
-    fn load_entries(&mut self, store: &Store, places: &[Option<Place>], from: usize) {
-        for (at, (bucket, place)) in self.buckets.iter_mut().zip(places).enumerate().skip(from).take(STEP_LEN) {
+    pub fn led_to<'a>(&'a self, places: &'a [Option<Place>], at: usize) -> Option<(&'a Place, &'a Way)> {
+        Some((places[at].as_ref()?, &self.ways[at]))
+    }
+
+    /// The batch has run.
+    pub fn clear(&mut self) {
+        (self.in_second, self.buckets_asked, self.entries_asked) = (0, 0, 0);
+    }
+
+    /// Asks for the buckets that nearly always lead to the keys in the places that are new.
+    #[inline]
+    fn load_buckets(&mut self, store: &Store, places: &[Option<Place>]) {
+        let end = places.len().min(LEN);
+        let new = self.buckets_asked..end;
+        for (way, place) in self.ways[new.clone()].iter_mut().zip(&places[new]) {
+            *way = place.map_or(Way::NONE, |place| store.prefetch_bucket(place.shard, place.space, place.hash));
+        }
+        self.buckets_asked = end;
+    }
+
+    /// The buckets of the next step have come: asks for the entries, or for the other buckets.
+    #[inline]
+    fn load_entries(&mut self, store: &Store, places: &[Option<Place>]) {
+        let end = (self.entries_asked + STEP_LEN).min(self.buckets_asked);
+        let step = self.entries_asked..end;
+        for ((way, place), at) in self.ways[step.clone()].iter_mut().zip(&places[step.clone()]).zip(step) {
             if let Some(place) = place
-                && !store.prefetch_entry(place.shard, place.hash, *bucket)
+                && !store.prefetch_entry(way, place.shard, place.hash)
             {
-                *bucket = store.prefetch_second_bucket(place.shard, place.space, place.hash).unwrap_or_default();
+                store.prefetch_second_bucket(way, place.shard, place.space, place.hash);
                 self.in_second |= 1 << at;
             }
         }
+        self.entries_asked = end;
     }
 
     /// The other buckets of a step have come: asks for the entries there.
@@ -67,7 +105,7 @@ impl<const LEN: usize> Ahead<LEN> {
         while left != 0 {
             let at = from + left.trailing_zeros() as usize;
             if let Some(Some(place)) = places.get(at) {
-                store.prefetch_entry(place.shard, place.hash, self.buckets[at]);
+                store.prefetch_entry(&mut self.ways[at], place.shard, place.hash);
             }
             left &= left - 1;
         }

@@ -195,6 +195,8 @@ pub struct Executor {
     places: Vec<Option<Place>>,
     /// Whether a key of the batch is that of the request before it.
     has_runs: bool,
+    /// How far what the batch will read is loaded.
+    ahead: Ahead<BATCH_LEN>,
     /// Inputs of the batch that are not in `input`: unfinished requests that grew big.
     own_inputs: Vec<Vec<u8>>,
     /// Memory for replies, handed from connection to connection, so that silent ones hold none.
@@ -251,6 +253,9 @@ fn is_same_key(one: Option<&Option<Place>>, next: &Option<Place>) -> bool {
     }
 }
 
+/// The connection of requests whose connection was closed.
+const CLOSED: usize = usize::MAX;
+
 /// Why filling the batch stopped.
 enum FillStop {
     /// The batch is full.
@@ -301,6 +306,7 @@ impl Executor {
             batch: Vec::with_capacity(BATCH_LEN),
             places: Vec::with_capacity(BATCH_LEN),
             has_runs: false,
+            ahead: Ahead::default(),
             own_inputs: Vec::new(),
             spare_replies: Vec::new(),
             deliveries: Vec::new(),
@@ -324,7 +330,11 @@ impl Executor {
 
     /// Forgets a connection. Its requests in the running batch are dropped with it.
     pub fn close(&mut self, id: usize) -> Option<Connection> {
-        self.batch.retain(|pending| pending.connection != id);
+        // Not taken out of the batch, whose keys have places of their own.
+        self.batch
+            .iter_mut()
+            .filter(|pending| pending.connection == id)
+            .for_each(|pending| pending.connection = CLOSED);
         self.to_send.retain(|other| *other != id);
         self.waiting.retain(|other| *other != id);
         self.waiting_for_room.retain(|other| *other != id);
@@ -601,6 +611,9 @@ impl Executor {
             let span_count = spans.len() as u32;
             self.has_runs |= is_same_key(self.places.last(), &place);
             self.places.push(place);
+            if self.places.len().is_multiple_of(STEP_LEN) {
+                self.ahead.parsed(&self.shared.store, &self.places);
+            }
             self.batch.push(Pending { connection: id, input: source, start: at, first_span, span_count, row });
             at += consumed;
             if self.batch.len() >= room {
@@ -686,7 +699,7 @@ impl Executor {
     }
 
     fn run_batch_keeping_input(&mut self) {
-        let mut ahead = Ahead::<BATCH_LEN>::new(&self.shared.store, &self.places);
+        self.ahead.begin(&self.shared.store, &self.places);
         if std::mem::take(&mut self.has_runs) {
             self.load_elements();
         }
@@ -694,7 +707,7 @@ impl Executor {
         let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, &mut self.scratch, self.now);
         for (at, pending) in batch.iter().enumerate() {
             if at % STEP_LEN == 0 {
-                ahead.step(&self.shared.store, &self.places, at);
+                self.ahead.step(&self.shared.store, &self.places, at);
             }
             // What earlier requests have published stands behind their replies, and before what they lead others to ask for.
             if self.shared.outlets.has_any(self.worker) {
@@ -718,9 +731,13 @@ impl Executor {
             } else if connection.reply.len() > self.limits.output_pause_bytes {
                 connection.paused = true;
                 connection.waiting.push_back(args.to_owned());
-            } else if let Err(blocked) =
-                turn.run(&mut self.scratch, connection, pending.row.as_ref(), &args, self.places[at].as_ref())
-            {
+            } else if let Err(blocked) = turn.run(
+                &mut self.scratch,
+                connection,
+                pending.row.as_ref(),
+                &args,
+                self.ahead.led_to(&self.places, at),
+            ) {
                 connection.waiting.push_back(args.to_owned());
                 match blocked {
                     store::Blocked::Log => self.waiting_for_room.push(pending.connection),
@@ -742,6 +759,7 @@ impl Executor {
         self.batch = batch;
         self.batch.clear();
         self.places.clear();
+        self.ahead.clear();
         self.arguments.clear();
     }
 

@@ -7,17 +7,18 @@
 use crate::connection::Connection;
 use crate::executor::{ClientLimits, Shared};
 use base::{KeyspaceId, Lsn, ShardId, SlotId, UnixMs};
-use command::call::{Observer, call};
+use command::call::{Done, call, fail};
 use command::pause::Pause;
 use command::session::Replies;
+use command::spec::Answer;
 use command::stats::WorkerStats;
 use command::table::Row;
-use command::{Args, Ctx, Flags, Locks, Session, Stop};
+use command::{Args, Ctx, Flags, Locks, Run, Session, Stop};
 use engine::{Fetch, Key, Keyspace};
 use proto::{ReplyBuffer, ReplyMark};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-use store::{Admission, At, Blocked, LockSet, RecordSink, Scratch, Txn, WriteClass};
+use store::{Admission, At, Blocked, LockSet, RecordSink, Scratch, Txn, Way, WriteClass};
 
 /// Where a key belongs: a [`Key`] without its bytes.
 #[derive(Clone, Copy)]
@@ -30,6 +31,15 @@ pub struct Place {
     pub shard: ShardId,
     /// Its keyspace when it was hashed.
     pub space: KeyspaceId,
+}
+
+impl Place {
+    /// The first key of the request it was made for.
+    #[inline]
+    fn key<'a>(&self, args: &Args<'a>, row: &Row) -> Key<'a> {
+        let bytes = args.bytes(row.first_key.into()).unwrap_or_default();
+        Key { bytes, hash: self.hash, slot: self.slot, space: self.space }
+    }
 }
 
 /// What requests need of their worker, apart from the connection.
@@ -65,7 +75,7 @@ impl<'t> Turn<'t> {
     }
 
     /// Runs one request: refuses it if it has no row, queues it inside MULTI, else takes its locks and calls it. `place` is
-    /// that of its first key.
+    /// that of its first key, and the way there.
     ///
     /// # Errors
     /// [`Blocked`]: it changed nothing and is to be run again.
@@ -76,7 +86,7 @@ impl<'t> Turn<'t> {
         connection: &mut Connection,
         row: Option<&Row>,
         args: &Args<'_>,
-        place: Option<&Place>,
+        place: Option<(&Place, &Way)>,
     ) -> Result<(), Blocked> {
         let Some(row) = row else { return self.refuse(connection, args) };
         connection.last_command = row.index.into();
@@ -93,6 +103,11 @@ impl<'t> Turn<'t> {
             }
             return Ok(());
         }
+        if let (Run::Read(answer), Some(place), false) = (row.spec.run, place, is_special)
+            && self.read(scratch, connection, (row, answer), args, place)
+        {
+            return Ok(());
+        }
         scratch.client = connection.session.id;
         let Connection { session, reply, .. } = connection;
         let (touch, writes) = (!session.no_touch, row.writes);
@@ -101,12 +116,13 @@ impl<'t> Turn<'t> {
         // A bug that panics before the first change costs its request, not the worker; the store has opened the locks. After
         // a change the store has ended the process.
         let outcome = match place {
-            Some(place) if row.has_one_key => catch_unwind(AssertUnwindSafe(|| {
+            Some((place, way)) if row.has_one_key => catch_unwind(AssertUnwindSafe(|| {
                 request.hashed = Some(place);
-                self.shared.store.commit_one(scratch, (place.shard, place.hash), &at, |txn| request.call(txn))
+                let key = place.key(args, row);
+                self.shared.store.commit_one(scratch, (place.shard, &key, way), &at, |txn| request.call(txn))
             })),
             _ => catch_unwind(AssertUnwindSafe(|| {
-                request.hashed = place;
+                request.hashed = place.map(|(place, _)| place);
                 // INFO among them: it is to see what its own batch has found so far.
                 self.stats.keyspace_hits.add(std::mem::take(&mut scratch.hits));
                 self.stats.keyspace_misses.add(std::mem::take(&mut scratch.misses));
@@ -146,6 +162,67 @@ impl<'t> Turn<'t> {
             block.is_silent = !is_wanted;
         }
         Ok(())
+    }
+
+    /// Runs a request that answers from one entry the short way, with the same figures. False, with nothing done, when it has to
+    /// go the way of all.
+    #[inline]
+    fn read(
+        &mut self,
+        scratch: &mut Scratch,
+        connection: &mut Connection,
+        (row, answer): (&Row, Answer),
+        args: &Args<'_>,
+        (place, way): (&Place, &Way),
+    ) -> bool {
+        let Connection { session, reply, .. } = &mut *connection;
+        let is_told = session.tracking.is_some() || self.shared.monitors.load(Ordering::Relaxed) > 0;
+        if is_told || session.replies != Replies::On {
+            return false;
+        }
+        let (mark, start, first_key) = (reply.mark(), reply.len(), usize::from(row.first_key));
+        let key = place.key(args, row);
+        let at =
+            At { now: self.now, db: session.db, touch: !session.no_touch, worker: self.worker, writes: row.writes };
+        let answered = catch_unwind(AssertUnwindSafe(|| {
+            self.shared.store.read_one(scratch, (place.shard, key, way), &at, |entry| answer(entry, args, reply))
+        }));
+        match answered {
+            Ok(Some(Ok(()))) => {}
+            Ok(Some(Err(Stop::Error(text)))) => fail(reply, mark, self.stats, row, text.as_bytes()),
+            Ok(None | Some(Err(Stop::Fetch))) => {
+                reply.rewind(mark);
+                return false;
+            }
+            Err(_) => {
+                self.panicked(connection, row, mark);
+                return true;
+            }
+        }
+        let after = self.stats.now();
+        let duration_ns = after.saturating_sub(std::mem::replace(&mut self.before, after));
+        if let Some(stats) = self.stats.command(row.index.into()) {
+            stats.record(duration_ns);
+        }
+        let (request_bytes, reply_bytes) = (args.total_bytes(), reply.len().saturating_sub(start));
+        if self.shared.log.wants(self.stats, duration_ns, request_bytes, reply_bytes) {
+            self.shared.log.look(&Done {
+                spec: row.spec,
+                args: *args,
+                session,
+                stats: self.stats,
+                hashed: Some((first_key, key)),
+                hash: &|bytes| self.shared.store.key(place.space, bytes),
+                now: self.now,
+                duration_ns,
+                request_bytes,
+                reply_bytes,
+            });
+        }
+        if scratch.is_logged() {
+            self.follow_log(scratch, connection, row, mark);
+        }
+        true
     }
 
     /// Whether it is a subcommand of CLIENT, behind which CLIENT CACHING stays in force.
@@ -419,10 +496,8 @@ impl Request<'_, '_> {
         }
         let start = self.reply.len();
         let hashed = self.hashed.map(|place| {
-            let index = usize::from(row.first_key);
-            let bytes = args.bytes(index).unwrap_or_default();
             // The database may have changed since the key was hashed: by a SELECT earlier in the batch, or by a SWAPDB.
-            (index, Key { bytes, hash: place.hash, slot: place.slot, space: txn.space() })
+            (row.first_key.into(), place.key(args, row).in_space(txn.space()))
         });
         let mut ctx = Ctx {
             spec: row.spec,
@@ -440,8 +515,21 @@ impl Request<'_, '_> {
         if let Some(stats) = ctx.stats.command(row.index.into()) {
             stats.record(duration);
         }
-        let reply_bytes = ctx.reply.len().saturating_sub(start);
-        turn.shared.log.done(&ctx, duration, args.total_bytes(), reply_bytes);
+        let (request_bytes, reply_bytes) = (args.total_bytes(), ctx.reply.len().saturating_sub(start));
+        if turn.shared.log.wants(ctx.stats, duration, request_bytes, reply_bytes) {
+            turn.shared.log.look(&Done {
+                spec: ctx.spec,
+                args: ctx.args,
+                session: ctx.session,
+                stats: ctx.stats,
+                hashed: ctx.hashed,
+                hash: &|bytes| ctx.ks.key(bytes),
+                now: ctx.ks.now(),
+                duration_ns: duration,
+                request_bytes,
+                reply_bytes,
+            });
+        }
         Ok(after)
     }
 }

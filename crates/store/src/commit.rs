@@ -2,10 +2,12 @@
 
 use crate::lock_set::{HeldShards, LockSet};
 use crate::log::Admission;
+use crate::shard::ShardEngine;
 use crate::store::Store;
 use crate::txn::{At, Scratch, Txn};
 use base::{Lsn, ShardId};
-use engine::{Fetch, WriteClass};
+use engine::{Fetch, Key, WriteClass};
+use engine_mem::Way;
 
 /// Why a command could not run now. It has changed nothing and is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +54,7 @@ impl Store {
         self.commit_locked(scratch, held, at, run)
     }
 
-    /// [`Store::commit`] for what needs one key, by its shard and its hash.
+    /// [`Store::commit`] for what needs one key, which was hashed for its keyspace then, with the way that was gone to it.
     ///
     /// # Errors
     /// As there.
@@ -60,13 +62,17 @@ impl Store {
     pub fn commit_one<R>(
         &self,
         scratch: &mut Scratch,
-        (shard, hash): (ShardId, u64),
+        (shard, key, way): (ShardId, &Key<'_>, &Way),
         at: &At,
         run: impl FnOnce(&mut Txn<'_>) -> Result<R, Fetch>,
     ) -> Result<R, Blocked> {
         self.admit(scratch, at)?;
-        let held = HeldShards::One(shard, self.lock_one(shard, at.worker).ok_or(Blocked::Shard)?);
-        let held = self.lock_beside(held, Some(hash), at.writes, at.worker).ok_or(Blocked::Shard)?;
+        let mut held = self.lock_one(shard, at.worker).ok_or(Blocked::Shard)?;
+        if let ShardEngine::Memory(engine) = &mut held.engine {
+            engine.follow(key, way);
+        }
+        let held = HeldShards::One(shard, held);
+        let held = self.lock_beside(held, Some(key.hash), at.writes, at.worker).ok_or(Blocked::Shard)?;
         self.commit_locked(scratch, held, at, run)
     }
 

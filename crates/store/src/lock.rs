@@ -54,6 +54,7 @@ impl WorkerSet {
 }
 
 /// A value behind the lock.
+#[repr(C)]
 pub struct ShardLock<T> {
     word: AtomicU64,
     value: UnsafeCell<T>,
@@ -66,6 +67,12 @@ impl<T> ShardLock<T> {
     /// An open lock.
     pub fn new(value: T) -> Self {
         Self { word: AtomicU64::new(0), value: UnsafeCell::new(value) }
+    }
+
+    /// Whether nobody holds the lock. Then what all holders before did is visible.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.word.load(Ordering::Acquire) & LOCKED == 0
     }
 
     /// Takes the lock if it is free now.

@@ -9,16 +9,17 @@ use engine::{
 };
 use engine_mem::MemEngine;
 
-/// What a shard's lock guards.
+/// What a shard's lock guards. What a read needs comes first.
+#[repr(C)]
 pub struct Shard {
     /// The entries.
     pub engine: ShardEngine,
+    /// Up to where the log has to be durable before a reply shows a key; `None` unless replies wait for the log.
+    pub holds: Option<Box<HoldTable>>,
     /// Who watches keys of this shard.
     pub watch: WatchTable,
     /// Which commands wait for keys of this shard.
     pub waits: WaitTable,
-    /// Up to where the log has to be durable before a reply shows a key; `None` unless replies wait for the log.
-    pub holds: Option<Box<HoldTable>>,
 }
 
 impl Shard {

@@ -14,7 +14,7 @@ use crate::watch::WatchTable;
 use base::hash::KeyHasher;
 use base::{Clock, DbIndex, Entropy, KeyspaceId, ShardId};
 use engine::{Backlog, Engine, Entry, Key, Value};
-use engine_mem::{MemEngine, MemHints, MemoryArena, MemoryUse};
+use engine_mem::{MemEngine, MemHints, MemoryArena, MemoryUse, Way};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use value::Limits;
@@ -43,11 +43,12 @@ pub struct StoreOptions {
     pub engine: fn(MemEngine) -> ShardEngine,
 }
 
-/// A lock on its own cache lines, and beside it what may be read without it.
-#[repr(align(128))]
+/// A lock on its own cache lines, and before it what may be read without it. In this order, and that of the parts, the way to
+/// an entry reads one line here: with 64 shards, the lines of all of them are as many as the nearest cache has.
+#[repr(C, align(128))]
 pub(crate) struct ShardCell {
-    pub(crate) lock: ShardLock<Shard>,
     hints: Arc<MemHints>,
+    pub(crate) lock: ShardLock<Shard>,
 }
 
 /// All entries of all databases.
@@ -172,22 +173,22 @@ impl Store {
         self.wake.wake(workers);
     }
 
-    /// Asks the processor for the table's line that leads to the key, without a lock: a hint, no more. Gives what
-    /// [`Store::prefetch_entry`] needs.
+    /// Asks the processor for the table's line that leads to the key, without a lock.
     #[inline]
-    pub fn prefetch_bucket(&self, shard: ShardId, space: KeyspaceId, hash: u64) -> Option<u32> {
-        self.shard(shard).hints.prefetch_bucket(space, hash)
+    pub fn prefetch_bucket(&self, shard: ShardId, space: KeyspaceId, hash: u64) -> Way {
+        let cell = self.shard(shard);
+        cell.hints.prefetch_bucket(space, hash, || cell.lock.is_open())
     }
 
     /// The same for a key that [`Store::prefetch_entry`] did not find in its first bucket.
-    pub fn prefetch_second_bucket(&self, shard: ShardId, space: KeyspaceId, hash: u64) -> Option<u32> {
-        self.shard(shard).hints.prefetch_second_bucket(space, hash)
+    pub fn prefetch_second_bucket(&self, way: &mut Way, shard: ShardId, space: KeyspaceId, hash: u64) {
+        self.shard(shard).hints.prefetch_second_bucket(way, space, hash);
     }
 
     /// Asks for the entry itself, once the line has come. False when the bucket in it seems not to have it.
     #[inline]
-    pub fn prefetch_entry(&self, shard: ShardId, hash: u64, line: u32) -> bool {
-        self.shard(shard).hints.prefetch_entry(hash, line)
+    pub fn prefetch_entry(&self, way: &mut Way, shard: ShardId, hash: u64) -> bool {
+        self.shard(shard).hints.prefetch_entry(way, hash)
     }
 
     /// Has the processor load what looking up these elements of a collection reads, or changing them, if it is a big one and

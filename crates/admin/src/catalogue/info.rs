@@ -22,7 +22,7 @@ pub(super) fn reply(reply: &mut ReplyBuffer, name: &str, spec: &CommandSpec) {
     spec.keys.iter().for_each(|key| reply_key_spec(reply, key));
     let subcommands = match spec.run {
         Run::Container(rows) => rows,
-        Run::Call(_) => &[],
+        Run::Call(_) | Run::Read(_) => &[],
     };
     reply.array(subcommands.len());
     for row in subcommands {

@@ -5,7 +5,7 @@ use super::options::{Accepted, Options};
 use crate::error::Stop;
 use crate::spec::{Argument, Docs};
 use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
-use engine::Value;
+use engine::{Entry, Value};
 use proto::ReplyBuffer;
 use types::string::{Condition, Expiration, SetOutcome};
 
@@ -37,11 +37,14 @@ static GET: CommandSpec = CommandSpec {
         arguments: &[Argument::key("key", 0)],
         ..Docs::NONE
     },
-    run: Run::Call(get),
+    run: Run::Read(get),
 };
 
-fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    reply_string(ctx)?;
+fn get(entry: Option<&Entry<'_>>, _: &Args<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
+    match entry {
+        None => reply.null(),
+        Some(entry) => reply_value(reply, types::string::string_value(entry)?),
+    }
     Ok(())
 }
 

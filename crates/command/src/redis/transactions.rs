@@ -3,7 +3,7 @@
 //! A transaction runs as one command: EXEC holds the locks of all queued requests and watched keys at once, and its changes
 //! are one record of the log. So it is strictly serializable, whatever its keys.
 
-use crate::call::{Observer, call};
+use crate::call::{Done, Observer, call};
 use crate::error::{self, Stop};
 use crate::session::{Transaction, WatchedKey};
 use crate::spec::{Argument, Docs};
@@ -114,8 +114,18 @@ fn run(ctx: &mut Ctx<'_>, transaction: &Transaction) -> Result<(), Stop> {
             stats.record(duration);
         }
         if let Some(observer) = observer {
-            let reply_bytes = inner.reply.len().saturating_sub(start);
-            observer.done(&inner, duration, inner.args.total_bytes(), reply_bytes);
+            observer.done(&Done {
+                spec: inner.spec,
+                args: inner.args,
+                session: inner.session,
+                stats: inner.stats,
+                hashed: None,
+                hash: &|bytes| inner.ks.key(bytes),
+                now: inner.ks.now(),
+                duration_ns: duration,
+                request_bytes: inner.args.total_bytes(),
+                reply_bytes: inner.reply.len().saturating_sub(start),
+            });
         }
         if fits.is_ok() {
             fits = error::check_reply(ctx.reply);

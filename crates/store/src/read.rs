@@ -1,0 +1,72 @@
+//! The short way of a command that answers from one entry, which is what most requests are: lock, read, answer, unlock.
+//!
+//! It leaves out what only changes and waits need. Whatever else is out of the ordinary goes the way of all commands,
+//! [`Store::commit_one`], which is why nothing is done here before it is known that it is not.
+
+use crate::lock::Held;
+use crate::shard::{Shard, ShardEngine};
+use crate::store::Store;
+use crate::txn::{At, Scratch};
+use base::{Lsn, ShardId};
+use engine::{Engine, Entry, Key};
+use engine_mem::Way;
+
+impl Store {
+    /// Has `answer` look at the entry under a key of the selected database as it is now, as one read of a [`Txn`] does. `key` is
+    /// right but for its keyspace, and `way` is one to it there.
+    ///
+    /// `None`, with nothing done, when it has to go the way of all commands: the lock is taken, the entry is a compressed string
+    /// or a tree, or has to be fetched, somebody wants to be told of keys that are missing.
+    ///
+    /// [`Txn`]: crate::Txn
+    #[inline]
+    pub fn read_one<R>(
+        &self,
+        scratch: &mut Scratch,
+        (shard, mut key, way): (ShardId, Key<'_>, &Way),
+        at: &At,
+        answer: impl FnOnce(Option<&Entry<'_>>) -> R,
+    ) -> Option<R> {
+        if self.notices.any() {
+            return None;
+        }
+        let mut reading = Reading { store: self, held: Some(self.shard(shard).lock.spin_lock()?) };
+        let held = reading.held.as_mut()?;
+        self.log.refresh(&mut scratch.log);
+        let space = self.spaces.get(at.db).unwrap_or_default();
+        let way = if space == key.space { way } else { &Way::NONE };
+        key.space = space;
+        let hold = match &held.holds {
+            Some(holds) if scratch.log.holds => holds.of(key.hash),
+            _ => Lsn(0),
+        };
+        let ShardEngine::Memory(engine) = &mut held.engine else { return None };
+        engine.set_time(at.now);
+        let mut is_found = false;
+        let answered = engine.read_packed(&key, way, at.touch, |entry| {
+            is_found = entry.is_some();
+            answer(entry)
+        })?;
+        match is_found {
+            true => scratch.hits += 1,
+            false => scratch.misses += 1,
+        }
+        (scratch.hold, scratch.wrote) = (hold, Lsn(0));
+        Some(answered)
+    }
+}
+
+/// Opens the lock at the end, also when what answers panics: nothing was changed.
+struct Reading<'s> {
+    store: &'s Store,
+    held: Option<Held<'s, Shard>>,
+}
+
+impl Drop for Reading<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.store.unlock_one(held);
+        }
+    }
+}
