@@ -141,7 +141,8 @@ def main():
     parser.add_argument("--valkey", required=True)
     parser.add_argument("--bytes", default="100-2048", help="lengths of documents")
     parser.add_argument("--seconds", type=int, default=600, help="longest wait for the background pass")
-    parser.add_argument("--shards", default="64", help="of Onggi: each has pages of its own, which a small store does not fill")
+    shards = "of Onggi, each with pages of its own, which a small store does not fill; 0 leaves it to the number of workers"
+    parser.add_argument("--shards", default="0", help=shards)
     parser.add_argument("directories", nargs="+")
     options = parser.parse_args()
     least, most = map(int, options.bytes.split("-"))

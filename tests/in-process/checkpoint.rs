@@ -8,7 +8,7 @@ use engine::{Effect, Encoding, EntrySink, Keyspace};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use store::{At, Blocked, Scratch, Store, WriteClass};
+use store::{At, Blocked, Scratch, Store, Way, WriteClass};
 use vfs::SimFs;
 
 const HISTORY: HistoryId = HistoryId([1; 20]);
@@ -149,7 +149,7 @@ fn writes_wait_while_the_checkpoint_has_no_room() {
         let key = format!("k:{n}");
         let key = server.store.key(KeyspaceId(0), key.as_bytes());
         let (shard, value) = (server.store.shard_of(&key), engine::Value::Bytes(b"new"));
-        server.store.commit_one(&mut scratch, (shard, 0), &at(WriteClass::Any), |txn| {
+        server.store.commit_one(&mut scratch, (shard, &key, &Way::NONE), &at(WriteClass::Any), |txn| {
             txn.apply(&Effect::Set { key, value, encoding: Encoding::PLAIN, expire_at: None });
             Ok(())
         })
@@ -159,10 +159,11 @@ fn writes_wait_while_the_checkpoint_has_no_room() {
     assert_eq!(set(0), Err(Blocked::Log));
     let memory = server.store.backlog().memory();
     assert!(memory.peak >= memory.limit && memory.peak < memory.limit + (1 << 20), "{memory:?}");
-    let shard = base::ShardId(0);
-    let del = server.store.commit_one(&mut Scratch::default(), (shard, 0), &at(WriteClass::Frees), |_| Ok(()));
+    let key = server.store.key(KeyspaceId(0), b"k:0");
+    let place = (server.store.shard_of(&key), &key, &Way::NONE);
+    let del = server.store.commit_one(&mut Scratch::default(), place, &at(WriteClass::Frees), |_| Ok(()));
     assert_eq!(del, Err(Blocked::Log));
-    let read = server.store.commit_one(&mut Scratch::default(), (shard, 0), &at(WriteClass::Nothing), |_| Ok(()));
+    let read = server.store.commit_one(&mut Scratch::default(), place, &at(WriteClass::Nothing), |_| Ok(()));
     assert_eq!(read, Ok(()));
     drop(stall);
     while server.store.checkpoint_shards_left() > 0 {

@@ -151,7 +151,7 @@ impl Field {
                 if !(*min..=*max).contains(&number) {
                     return Err(ValueError::out_of_range(min, max));
                 }
-                if *power_of_two && number.count_ones() != 1 {
+                if *power_of_two && number.count_ones() > 1 {
                     return Err(ValueError::NotPowerOfTwo);
                 }
                 set(settings, number);
@@ -257,7 +257,11 @@ impl Field {
         match self {
             Self::Flag { .. } => "`yes` or `no`".into(),
             Self::Integer { min, max, power_of_two, .. } => {
-                let what = if *power_of_two { "power of two" } else { "integer" };
+                let what = match (power_of_two, min) {
+                    (false, _) => "integer",
+                    (true, 0) => "zero or a power of two",
+                    (true, _) => "power of two",
+                };
                 match *max {
                     i64::MAX => format!("{what}, at least {min}"),
                     _ => format!("{what} from {min} to {max}"),

@@ -49,7 +49,7 @@ settings! {
     timeout_seconds: u32,
     /// `workers`: threads that serve connections; 0 for one for each core.
     workers: u32,
-    /// `shards`: slices of the keyspace, a power of two.
+    /// `shards`: slices of the keyspace, a power of two; 0 leaves it to the number of workers.
     shards: u32,
     /// `databases`: how many there are.
     databases: u32,

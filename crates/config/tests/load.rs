@@ -35,7 +35,7 @@ fn nothing_has_to_be_configured() {
     let settings = loaded.settings;
     assert_eq!(settings.port, 6379);
     assert!(settings.bind.iter().all(config::Address::is_loopback));
-    assert_eq!((settings.shards, settings.databases, settings.workers), (64, 16, 0));
+    assert_eq!((settings.shards, settings.databases, settings.workers), (0, 16, 0));
     assert_eq!(settings.unixsocketperm, 0o600);
 }
 

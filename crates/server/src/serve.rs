@@ -38,6 +38,7 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 use store::compression::{self, Codec};
 use store::shard::ShardEngine;
+use store::slots::SlotMap;
 use store::{Store, StoreOptions, Wake, WorkerSet};
 use vfs::FileSystem;
 
@@ -269,6 +270,17 @@ pub enum Keeping {
     },
 }
 
+/// Slices of the keyspace for that many workers, unless the settings say how many.
+///
+/// Each has pages of its own for each size of entries, and lines that the processor's nearest cache has to keep: on one worker
+/// 64 cost 5 % more for a GET than 16, and 14 MB more for 60 MB of documents of all sizes.
+fn shard_count(asked: usize, workers: usize) -> usize {
+    match asked {
+        0 => (workers * 8).next_power_of_two().clamp(16, SlotMap::SHARD_COUNT_MAX),
+        count => count,
+    }
+}
+
 /// Runs a server until its acceptor is told to stop: by the caller, or by SHUTDOWN. Connections are served from the
 /// beginning, data when it has been brought back.
 ///
@@ -290,7 +302,7 @@ pub fn serve(
     };
     let mailboxes = Arc::new(Mailboxes::default());
     let store = Arc::new(Store::new(StoreOptions {
-        shard_count: settings.shards as usize,
+        shard_count: shard_count(settings.shards as usize, worker_count),
         database_count: settings.databases,
         clock: clock.clone(),
         entropy: entropy.clone(),

@@ -177,7 +177,7 @@ impl Writer {
     fn answered(&mut self, index: usize, reply: &Reply, at_us: u64, kept: bool) -> Result<(), String> {
         let operation = self.operations[index];
         if let Reply::Error(text) = reply {
-            if !["MISCONF", "OOM", "EXECABORT"].iter().any(|code| text.starts_with(code)) {
+            if !["MISCONF", "TRYAGAIN", "OOM", "EXECABORT"].iter().any(|code| text.starts_with(code)) {
                 return Err(format!("writer {}: {:?} answered {text}", self.id, operation.action));
             }
             self.refusal.get_or_insert_with(|| text.clone());

@@ -31,11 +31,12 @@ pub(super) static THREADS: &[Directive] = &[
     .at_start(),
     Directive::supported(
         "shards",
-        integer!(shards: 1, 1024, power of two),
-        "64",
+        integer!(shards: 0, 256, power of two),
+        "0",
         "shards",
         "How many slices the keyspace has, each with its own table and lock. Several for each worker keep workers from \
-         waiting for each other.",
+         waiting for each other; many take memory that a small store does not fill. 0 stands for eight for each worker, and \
+         sixteen at least.",
     )
     .at_start(),
     Directive::supported(
