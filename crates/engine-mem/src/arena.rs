@@ -295,6 +295,7 @@ mod system {
     use std::alloc::{Layout, alloc_zeroed, dealloc};
     use std::io;
     use std::ptr::NonNull;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     const PLAIN_BYTES_MAX: usize = if cfg!(miri) { 8 << 20 } else { 256 << 20 };
 
@@ -319,8 +320,12 @@ mod system {
     }
 
     pub unsafe fn discard(start: *mut u8, length: usize) {
-        // SAFETY: the caller names a committed part of the allocation and has given up its contents.
-        unsafe { start.write_bytes(0, length) };
+        let words = start.cast::<AtomicU64>();
+        for word in 0..length / size_of::<AtomicU64>() {
+            // SAFETY: the caller names a committed part of the allocation, whole lines of the system and so aligned, and has given
+            // up its contents. Hints may read it at the same time, as atomic words, which is what they are written as.
+            unsafe { (*words.add(word)).store(0, Ordering::Relaxed) };
+        }
     }
 
     pub unsafe fn release(base: NonNull<u8>, bytes: usize) {

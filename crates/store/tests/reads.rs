@@ -126,7 +126,10 @@ fn what_was_found_ahead_is_there_or_not_used() {
                     match value {
                         Some(value) => {
                             let number = number_of(&value);
-                            assert!((before..=after).contains(&number) && number % 2 == 0, "{before} {number} {after}");
+                            assert!(
+                                (before..=after).contains(&number) && number.is_multiple_of(2),
+                                "{before} {number} {after}"
+                            );
                             shown += 1;
                         }
                         None => {
