@@ -42,6 +42,22 @@ pub struct Done<'d> {
 }
 
 impl<'d> Done<'d> {
+    /// Shows the call that has run in this context.
+    pub fn show(ctx: &Ctx<'_>, duration_ns: u64, request_bytes: usize, reply_bytes: usize, to: impl FnOnce(&Done<'_>)) {
+        to(&Done {
+            spec: ctx.spec,
+            args: ctx.args,
+            session: ctx.session,
+            stats: ctx.stats,
+            hashed: ctx.hashed,
+            hash: &|bytes| ctx.ks.key(bytes),
+            now: ctx.now(),
+            duration_ns,
+            request_bytes,
+            reply_bytes,
+        });
+    }
+
     /// The argument at `index` as a key.
     pub fn key(&self, index: usize) -> Key<'d> {
         match self.hashed {

@@ -517,18 +517,7 @@ impl Request<'_, '_> {
         }
         let (request_bytes, reply_bytes) = (args.total_bytes(), ctx.reply.len().saturating_sub(start));
         if turn.shared.log.wants(ctx.stats, duration, request_bytes, reply_bytes) {
-            turn.shared.log.look(&Done {
-                spec: ctx.spec,
-                args: ctx.args,
-                session: ctx.session,
-                stats: ctx.stats,
-                hashed: ctx.hashed,
-                hash: &|bytes| ctx.ks.key(bytes),
-                now: ctx.ks.now(),
-                duration_ns: duration,
-                request_bytes,
-                reply_bytes,
-            });
+            Done::show(&ctx, duration, request_bytes, reply_bytes, |done| turn.shared.log.look(done));
         }
         Ok(after)
     }

@@ -114,18 +114,8 @@ fn run(ctx: &mut Ctx<'_>, transaction: &Transaction) -> Result<(), Stop> {
             stats.record(duration);
         }
         if let Some(observer) = observer {
-            observer.done(&Done {
-                spec: inner.spec,
-                args: inner.args,
-                session: inner.session,
-                stats: inner.stats,
-                hashed: None,
-                hash: &|bytes| inner.ks.key(bytes),
-                now: inner.ks.now(),
-                duration_ns: duration,
-                request_bytes: inner.args.total_bytes(),
-                reply_bytes: inner.reply.len().saturating_sub(start),
-            });
+            let (request_bytes, reply_bytes) = (inner.args.total_bytes(), inner.reply.len().saturating_sub(start));
+            Done::show(&inner, duration, request_bytes, reply_bytes, |done| observer.done(done));
         }
         if fits.is_ok() {
             fits = error::check_reply(ctx.reply);
