@@ -58,7 +58,7 @@ impl Blocks {
 /// What an index block leads to, with the keys.
 fn entries(path: &Path, (at, block): (Handle, Block)) -> Result<Vec<(Handle, Vec<u8>)>> {
     let wrong = |what: &str| Error::corruption(path, at.offset, what);
-    let (mut cursor, mut entries) = (BlockCursor::new(block.into()), Vec::new());
+    let (mut cursor, mut entries) = (BlockCursor::new(block), Vec::new());
     let mut moved = cursor.seek_to_first();
     while moved.is_ok() && cursor.valid() {
         let handle = Handle::decode(cursor.value()).ok_or_else(|| wrong("an index entry is not a handle"))?;
