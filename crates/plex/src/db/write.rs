@@ -159,7 +159,7 @@ impl Inner {
             writer.old_wals.push((before.number, before.len()));
             let (fs, path) = (&*self.options.fs, wal_path(&self.dir, number));
             // The log cannot go on without its file, and what the attempt left on disk is unknown.
-            let wal = WalWriter::create(fs, &path, number, self.identity(number), Some(before));
+            let wal = WalWriter::create(fs, &path, number, self.identity(number), before.into_before());
             writer.wal = Some(wal.map_err(|error| self.stop(error))?);
         }
         let wal_number = writer.wal.as_ref().map_or(0, |wal| wal.number);
