@@ -19,8 +19,9 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use vfs::{FileSystem, OpenOptions};
 
 use super::maintain::LiveManifest;
-use super::write::{Writer, apply};
+use super::write::{Writer, apply_all};
 use super::{Inner, State, identity, table_path, wal_path};
+use crate::batch::WriteBatch;
 use crate::cache::BlockCache;
 use crate::compaction::{self, Choose, OutputSettings, Visibility};
 use crate::error::{Error, Result};
@@ -217,6 +218,27 @@ pub(super) struct LogContents {
     pub files: Vec<(u64, u64)>,
 }
 
+/// Keys and values of a log that are put into its memtable at once, in bytes.
+const WAITING_BYTES_MAX: u64 = 8 << 20;
+
+/// Batches of one log file that were read, and are not in its memtable yet: many together go there in the order of their
+/// keys, which touches far less memory than the order of the log.
+#[derive(Default)]
+struct Waiting {
+    batches: Vec<(Seqno, WriteBatch)>,
+    bytes: u64,
+}
+
+impl Waiting {
+    fn put_into(&mut self, memtable: Option<&(u64, Arc<Memtable>)>) {
+        if let Some((_, memtable)) = memtable {
+            apply_all(memtable, &self.batches);
+        }
+        self.batches.clear();
+        self.bytes = 0;
+    }
+}
+
 /// What the log had beyond the tables.
 struct Recovered {
     last_seqno: Seqno,
@@ -314,7 +336,8 @@ impl Opening<'_> {
 
     /// Reads log files into memory. After an error, `contents` has what came before the damage.
     pub fn read_logs(&self, logs: &[WalFile], contents: &mut LogContents) -> Result<()> {
-        contents.files = log::replay(&*self.options.fs, logs, |number, seqno, batch| {
+        let mut waiting = Waiting::default();
+        let read = log::replay(&*self.options.fs, logs, |number, seqno, batch| {
             for (space, _) in batch.changes() {
                 if !self.found.key_spaces.values().any(|id| *id == space) {
                     let what = format!("the log writes to key space {space}, which does not exist");
@@ -322,14 +345,19 @@ impl Opening<'_> {
                 }
             }
             if contents.memtables.last().is_none_or(|(n, _)| *n != number) {
+                waiting.put_into(contents.memtables.last());
                 contents.memtables.push((number, Arc::new(Memtable::new(number, number))));
             }
-            if let Some((_, memtable)) = contents.memtables.last() {
-                apply(memtable, batch, seqno);
-            }
             contents.last_seqno = contents.last_seqno.max(seqno + batch.len() as u64 - 1);
+            waiting.bytes += batch.user_bytes();
+            waiting.batches.push((seqno, batch));
+            if waiting.bytes >= WAITING_BYTES_MAX {
+                waiting.put_into(contents.memtables.last());
+            }
             Ok(())
-        })?;
+        });
+        waiting.put_into(contents.memtables.last());
+        contents.files = read?;
         Ok(())
     }
 

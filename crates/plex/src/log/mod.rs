@@ -200,7 +200,7 @@ pub(crate) fn read_file(
 pub(crate) fn replay(
     fs: &dyn FileSystem,
     files: &[WalFile],
-    mut apply: impl FnMut(u64, Seqno, &WriteBatch) -> Result<()>,
+    mut apply: impl FnMut(u64, Seqno, WriteBatch) -> Result<()>,
 ) -> Result<Vec<(u64, u64)>> {
     let mut parts = Vec::new();
     let mut next = (!files.is_empty()).then_some(0);
@@ -218,7 +218,7 @@ pub(crate) fn replay(
                 return Err(Error::corruption(path, offset, "a whole record of the log is no batch"));
             };
             next_seqno = seqno + batch.len() as u64;
-            apply(*number, seqno, &batch)?;
+            apply(*number, seqno, batch)?;
         }
         let end = (*number, frames.offset());
         next = None;

@@ -20,8 +20,9 @@ use base::varint;
 use crate::fence::common_len;
 use crate::key::{self, Kind, Seqno};
 
-/// Entries from one restart point to the next.
-const RESTART_INTERVAL: usize = 16;
+/// Entries from one restart point to the next. A search goes through half of them, each in a cache line of its own; twice
+/// as many would save 0.3 % of a table of values of 200 bytes.
+const RESTART_INTERVAL: usize = 8;
 
 /// Puts a block together.
 #[derive(Default)]
