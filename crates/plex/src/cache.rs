@@ -165,8 +165,11 @@ mod tests {
     use super::*;
     use base::Rng;
 
+    /// One restart point at 0, in front of so many zeroes.
     fn block(len: usize) -> Block {
-        Block::new(&vec![0; len]).expect("zeroes end in a count of zero restarts")
+        let mut bytes = vec![0; len + 8];
+        bytes[len + 4] = 1;
+        Block::new(&bytes).expect("it has a restart point, and bytes for it to lead to")
     }
 
     /// The bound holds, what is read again stays under a scan, and the books balance.
@@ -182,7 +185,7 @@ mod tests {
             for hot in 0..8 {
                 assert!(cache.get(&places[hot as usize], (1, hot)).is_some());
             }
-            cache.insert(&places[number as usize], (2, number), &block(4 + 4 * rng.below(30) as usize));
+            cache.insert(&places[number as usize], (2, number), &block(4 + rng.below(120) as usize));
             let other = rng.below(5000) + 8;
             let _ = cache.get(&places[other as usize], (2, other));
             assert!(cache.bytes() <= 16 * 10_000);
