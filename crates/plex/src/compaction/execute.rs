@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vfs::FileSystem;
 
-use super::{CompactionFilter, Task};
+use super::{CompactionFilter, FlushShape, Task};
 use crate::cache::Fill;
 use crate::error::Result;
 use crate::iter::{MergeCursor, Source};
@@ -72,13 +72,14 @@ pub(crate) fn flush(
     memtable: &Arc<Memtable>,
     key_space: u32,
     run: u64,
-    cuts: &[Vec<u8>],
+    shape: &FlushShape,
 ) -> Result<Outcome> {
     let cursor = MergeCursor::new(vec![Source::Memtable(MemtableCursor::new(memtable.clone(), key_space))]);
     let ranges = memtable.range_tombstones(key_space);
     let to = Destination { key_space, level: 0, run };
     let mut outcome = Outcome::default();
-    merge(settings, visibility, cursor, &ranges, false, cuts, settings.table_bytes, &to, &mut outcome)?;
+    let table_bytes = shape.table_bytes.unwrap_or(settings.table_bytes);
+    merge(settings, visibility, cursor, &ranges, false, &shape.cuts, table_bytes, &to, &mut outcome)?;
     Ok(outcome)
 }
 

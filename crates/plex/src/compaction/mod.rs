@@ -133,14 +133,23 @@ pub trait CompactionFilter: Send + Sync + std::fmt::Debug {
     fn keeps(&self, space: crate::KeySpaceId, key: &[u8], value: &[u8]) -> bool;
 }
 
+/// How a flushed run is cut into tables.
+#[derive(Debug, Default)]
+pub(crate) struct FlushShape {
+    /// Keys before which a table ends, ascending.
+    pub cuts: Vec<Vec<u8>>,
+    /// Length at which a table ends, in bytes; `None` for the option's.
+    pub table_bytes: Option<u64>,
+}
+
 /// The trait behind [`Policy`].
 pub(crate) trait Choose: Send + Sync + std::fmt::Debug {
     /// The most urgent merge; `None` if all is well.
     fn pick(&self, tree: &Tree) -> Option<Task>;
 
-    /// Keys before which a flushed run is cut into tables, ascending.
-    fn flush_cuts(&self, _tree: &Tree) -> Vec<Vec<u8>> {
-        Vec::new()
+    /// How a memtable that is flushed to this tree is cut into tables.
+    fn flush_shape(&self, _tree: &Tree) -> FlushShape {
+        FlushShape::default()
     }
 
     /// Whether so many runs wait to be merged that writers must be held up.

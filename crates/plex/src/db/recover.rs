@@ -27,7 +27,7 @@ use crate::memtable::Memtable;
 use crate::options::{Options, Wal};
 use crate::sstable::{Table, TableInfo};
 use crate::version::manifest::{self, CURRENT, Manifest};
-use crate::version::{TablePlace, Version, VersionEdit};
+use crate::version::{TablePlace, Tree, Version, VersionEdit};
 
 /// What a manifest's edits add up to.
 #[derive(Default)]
@@ -338,8 +338,8 @@ impl Opening<'_> {
         let visibility = Visibility { views: vec![last_seqno] };
         let mut edit = VersionEdit::default();
         for space in memtable.key_spaces() {
-            let cuts = version.tree(space).map(|tree| self.chooser.flush_cuts(tree)).unwrap_or_default();
-            let one = compaction::flush(&settings, &visibility, memtable, space, self.number(), &cuts)?;
+            let shape = self.chooser.flush_shape(version.tree(space).map_or(&Tree::default(), |tree| &**tree));
+            let one = compaction::flush(&settings, &visibility, memtable, space, self.number(), &shape)?;
             edit.added.extend(one.edit.added);
         }
         Ok(edit)
