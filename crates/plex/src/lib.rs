@@ -36,6 +36,7 @@ mod error;
 mod golden;
 mod iter;
 mod key;
+mod key_order;
 mod log;
 mod memtable;
 mod options;

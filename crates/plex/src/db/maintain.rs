@@ -78,6 +78,7 @@ impl Inner {
             options: &self.options,
             table_bytes: self.options.table_bytes,
             filter: self.options.compaction_filter.as_deref(),
+            key_order: self.key_order,
             next_table: &next_table,
         };
         let outcome = write(&settings).and_then(|outcome| {
@@ -182,6 +183,7 @@ impl Inner {
             wal: Some(wal),
             flushed_lsn: Some(self.flushed_lsn.load(Ordering::Acquire)),
             key_spaces: self.key_spaces.read().iter().map(|(name, id)| (*id, name.clone())).collect(),
+            key_order: self.key_order,
             ..self.state().version.as_edit()
         }
     }

@@ -22,6 +22,7 @@ use crate::cache::BlockCache;
 use crate::compaction::{self, Choose, OutputSettings, Visibility};
 use crate::error::{Error, Result};
 use crate::key::Seqno;
+use crate::key_order::KeyOrder;
 use crate::log::{self, WalFile, WalWriter};
 use crate::memtable::Memtable;
 use crate::options::{Options, Wal};
@@ -39,6 +40,16 @@ pub(super) struct Found {
     pub flushed_lsn: u64,
     pub tables: BTreeMap<u64, (TablePlace, TableInfo)>,
     pub key_spaces: BTreeMap<Vec<u8>, u32>,
+    pub key_order: KeyOrder,
+}
+
+impl Found {
+    /// Only the first edit of a manifest says it.
+    pub fn note_key_order(&mut self, order: KeyOrder) {
+        if order == KeyOrder::Hash {
+            self.key_order = order;
+        }
+    }
 }
 
 /// Files of the directory by kind, with their numbers.
@@ -94,6 +105,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         Some(number) => fold(dir, number, manifest::read(&*fs, dir, number)?)?,
         None => new_database(dir, &options, &files)?,
     };
+    check_key_order(&options, found.key_order)?;
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
     let next_number = AtomicU64::new(found.next_number.max(files.number_max() + 1));
     let opening = Opening { dir, options: &options, chooser: &*chooser, cache: &cache, found, next_number };
@@ -117,6 +129,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         wal: Some((wal_number, wal.is_some())),
         flushed_lsn: Some(recovered.lsn),
         key_spaces: found.key_spaces.iter().map(|(name, id)| (*id, name.clone())).collect(),
+        key_order: found.key_order,
         ..version.as_edit()
     };
     // Its sync of the directory covers the names of the new log and tables, too.
@@ -142,6 +155,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         views: Mutex::default(),
         manifest: Mutex::new(LiveManifest { file, wal: (wal_number, memtable_wal > 0) }),
         key_spaces: RwLock::new(found.key_spaces),
+        key_order: found.key_order,
         making_key_space: Mutex::new(()),
         flushing: Mutex::new(()),
         compacting: Mutex::new(()),
@@ -158,6 +172,15 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
     })
 }
 
+fn check_key_order(options: &Options, found: KeyOrder) -> Result<()> {
+    let wrong = |what: &str| Err(Error::InvalidArgument(what.into()));
+    match found {
+        order if order == options.policy.key_order() => Ok(()),
+        KeyOrder::Hash => wrong("the database keeps its keys by their hashes, which only Policy::Trie does"),
+        KeyOrder::Bytes => wrong("Policy::Trie needs a database that was made for it"),
+    }
+}
+
 fn new_database(dir: &Path, options: &Options, files: &Files) -> Result<Found> {
     if let Some(table) = files.tables.first() {
         let what = format!("the file is missing, and table {table} is there");
@@ -168,7 +191,8 @@ fn new_database(dir: &Path, options: &Options, files: &Files) -> Result<Found> {
     }
     let database = options.rng().next_u64();
     let key_spaces = BTreeMap::from([(b"default".to_vec(), 0)]);
-    Ok(Found { database, next_number: 1, key_spaces, ..Found::default() })
+    let key_order = options.policy.key_order();
+    Ok(Found { database, next_number: 1, key_spaces, key_order, ..Found::default() })
 }
 
 pub(super) fn fold(dir: &Path, number: u64, edits: Vec<VersionEdit>) -> Result<Found> {
@@ -180,6 +204,7 @@ pub(super) fn fold(dir: &Path, number: u64, edits: Vec<VersionEdit>) -> Result<F
         found.last_seqno = edit.last_seqno.unwrap_or(0).max(found.last_seqno);
         found.wal = edit.wal.unwrap_or(found.wal);
         found.flushed_lsn = edit.flushed_lsn.unwrap_or(0).max(found.flushed_lsn);
+        found.note_key_order(edit.key_order);
         found.key_spaces.extend(edit.key_spaces.into_iter().map(|(id, name)| (name, id)));
         for place in edit.removed {
             let gone = found.tables.remove(&place.number);
@@ -328,6 +353,7 @@ impl Opening<'_> {
             options: self.options,
             table_bytes: self.options.table_bytes,
             filter: None,
+            key_order: self.found.key_order,
             next_table,
         }
     }
