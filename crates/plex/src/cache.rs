@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
@@ -50,14 +49,14 @@ impl BlockCache {
         &self.parts[(mix(id) >> 32) as usize % PART_COUNT]
     }
 
-    pub fn get(&self, id: BlockId) -> Option<Arc<Block>> {
+    pub fn get(&self, id: BlockId) -> Option<Block> {
         let found = self.part(id).lock().get(id);
         let counter = if found.is_some() { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
         found
     }
 
-    pub fn insert(&self, id: BlockId, block: &Arc<Block>) {
+    pub fn insert(&self, id: BlockId, block: &Block) {
         if block.len() + ENTRY_OVERHEAD <= self.part_bytes_max {
             self.part(id).lock().insert(id, block, self.part_bytes_max);
         }
@@ -110,20 +109,20 @@ struct Part {
 
 struct Cell {
     id: BlockId,
-    block: Option<Arc<Block>>,
+    block: Option<Block>,
     visited: AtomicBool,
     newer: Option<usize>,
     older: Option<usize>,
 }
 
 impl Part {
-    fn get(&self, id: BlockId) -> Option<Arc<Block>> {
+    fn get(&self, id: BlockId) -> Option<Block> {
         let cell = &self.cells[*self.map.get(&id)?];
         cell.visited.store(true, Ordering::Relaxed);
         cell.block.clone()
     }
 
-    fn insert(&mut self, id: BlockId, block: &Arc<Block>, bytes_max: usize) {
+    fn insert(&mut self, id: BlockId, block: &Block, bytes_max: usize) {
         if self.map.contains_key(&id) {
             return;
         }
@@ -186,8 +185,8 @@ mod tests {
     use super::*;
     use base::Rng;
 
-    fn block(len: usize) -> Arc<Block> {
-        Arc::new(Block::new(vec![0; len]).expect("zeroes end in a count of zero restarts"))
+    fn block(len: usize) -> Block {
+        Block::new(&vec![0; len]).expect("zeroes end in a count of zero restarts")
     }
 
     /// The bound holds, what is read again stays under a scan, and the books balance.

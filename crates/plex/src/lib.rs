@@ -32,6 +32,7 @@ mod compaction;
 mod db;
 mod dump;
 mod error;
+mod fence;
 #[cfg(test)]
 mod golden;
 mod iter;

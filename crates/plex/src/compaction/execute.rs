@@ -177,7 +177,7 @@ fn sources(group: &[&(usize, u64, Arc<Table>)]) -> Vec<Source> {
     }
     let sorted = runs.into_iter().map(|((_, id), mut tables)| {
         tables.sort_by(|a, b| a.info.smallest.cmp(&b.info.smallest));
-        Source::run(Arc::new(Run { id: id.0, tables }), Fill::Pass)
+        Source::run(Arc::new(Run::new(id.0, tables)), Fill::Pass)
     });
     sorted.collect()
 }

@@ -40,6 +40,7 @@ use crate::key_order::KeyOrder;
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::options::{Background, Options};
 use crate::range_tombstone::Cover;
+use crate::sstable::Probe;
 use crate::stats::{Counters, Stats};
 use crate::version::{Tree, Version, VersionEdit};
 pub use check::check;
@@ -367,15 +368,21 @@ impl State {
             }
         }
         let Some(tree) = self.version.tree(space) else { return Ok(None) };
-        let hash = key::hash(key);
-        for (_, run) in tree.runs() {
-            let Some(table) = run.table_for(key) else { continue };
-            let cover = Tree::covering(table, key, view);
-            if let Some((seqno, kind, value)) = table.get(key, hash, view)? {
-                return Ok((kind == Kind::Put && seqno >= cover).then_some(value));
-            }
-            if cover > 0 {
-                return Ok(None);
+        let probe = Probe::new(key::hash(key));
+        for candidates in tree.guide().candidates(key).chunks(u64::BITS as usize) {
+            // All filters first, and without a branch: their lines come from memory side by side.
+            let asked = candidates.iter().enumerate();
+            let mut known = asked.fold(0, |known, (at, table)| known | u64::from(table.may_know(&probe)) << at);
+            while known != 0 {
+                let table = &candidates[known.trailing_zeros() as usize].table;
+                known &= known - 1;
+                let cover = Tree::covering(table, key, view);
+                if let Some((seqno, kind, value)) = table.get(key, view)? {
+                    return Ok((kind == Kind::Put && seqno >= cover).then_some(value));
+                }
+                if cover > 0 {
+                    return Ok(None);
+                }
             }
         }
         Ok(None)
@@ -389,7 +396,7 @@ impl State {
             sources.push(Source::Memtable(MemtableCursor::new(memtable.clone(), space)));
         }
         if let Some(tree) = self.version.tree(space) {
-            ranges.extend(tree.range_tombstones());
+            ranges.extend_from_slice(tree.guide().range_tombstones());
             sources.extend(tree.runs().map(|(_, run)| Source::run(run.clone(), Fill::Keep)));
         }
         Iter::new(MergeCursor::new(sources), view, Cover::new(&ranges, view), options)

@@ -274,7 +274,7 @@ impl Work<'_> {
             }
             for table in newest_first {
                 ranges.extend(table.ranges().iter().cloned());
-                sources.push(Source::run(Arc::new(Run { id: table.number, tables: vec![table] }), Fill::Pass));
+                sources.push(Source::run(Arc::new(Run::new(table.number, vec![table])), Fill::Pass));
             }
             let next_table = || self.opening.next_table();
             let settings = self.opening.output_settings(&next_table);

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Acquire, Ordering::Rel
 use base::Rng;
 use parking_lot::Mutex;
 
+use crate::fence::leading;
 use crate::key::{Kind, Seqno};
 
 /// Enough for 4^12 nodes at one link in four.
@@ -76,7 +77,7 @@ pub(super) struct Target<'a> {
 
 impl<'a> Target<'a> {
     pub fn new(key_space: u32, key: &'a [u8], seqno: Seqno) -> Self {
-        Self { key_space, key, seqno, prefix: prefix_word(key) }
+        Self { key_space, key, seqno, prefix: u64::from_be_bytes(leading(key)) }
     }
 
     /// How the node stands to the target.
@@ -87,13 +88,6 @@ impl<'a> Target<'a> {
             .then_with(|| node.key().cmp(self.key))
             .then_with(|| self.seqno.cmp(&node.seqno))
     }
-}
-
-fn prefix_word(key: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    let len = key.len().min(8);
-    word[..len].copy_from_slice(&key[..len]);
-    u64::from_be_bytes(word)
 }
 
 type Chunk = Box<[OnceLock<Node>]>;
