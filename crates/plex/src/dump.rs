@@ -7,6 +7,7 @@ use crate::batch::Change;
 use crate::cache::{BlockCache, Fill};
 use crate::error::{Error, Result};
 use crate::key::Kind;
+use crate::key_order::KeyOrder;
 use crate::log;
 use crate::options::Options;
 use crate::sstable::{Table, TableInfo};
@@ -76,7 +77,8 @@ fn dump_log(path: &Path, options: &Options, line: &mut impl FnMut(String)) -> Re
 fn dump_manifest(dir: &Path, number: u64, options: &Options, line: &mut impl FnMut(String)) -> Result<()> {
     for (at, edit) in manifest::read(&*options.fs, dir, number)?.into_iter().enumerate() {
         line(format!("edit {at}"));
-        let VersionEdit { database, next_number, last_seqno, wal, flushed_lsn, added, removed, key_spaces } = edit;
+        let VersionEdit { database, next_number, last_seqno, wal, flushed_lsn, added, removed, key_spaces, key_order } =
+            edit;
         let numbers = [
             ("database", database),
             ("next number", next_number),
@@ -88,6 +90,9 @@ fn dump_manifest(dir: &Path, number: u64, options: &Options, line: &mut impl FnM
             if let Some(number) = number {
                 line(format!("{name} {number}"));
             }
+        }
+        if key_order == KeyOrder::Hash {
+            line("keys behind their hashes".into());
         }
         key_spaces.iter().for_each(|(id, name)| line(format!("key space {id} {}", text(name))));
         removed.iter().for_each(|at| line(format!("remove {}", place(at))));

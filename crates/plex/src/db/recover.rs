@@ -26,12 +26,13 @@ use crate::cache::BlockCache;
 use crate::compaction::{self, Choose, OutputSettings, Visibility};
 use crate::error::{Error, Result};
 use crate::key::Seqno;
+use crate::key_order::KeyOrder;
 use crate::log::{self, Before, WalFile, WalWriter};
 use crate::memtable::Memtable;
 use crate::options::{Options, Wal};
 use crate::sstable::{Table, TableInfo};
 use crate::version::manifest::{self, CURRENT, Manifest};
-use crate::version::{TablePlace, Version, VersionEdit};
+use crate::version::{TablePlace, Tree, Version, VersionEdit};
 
 /// What a manifest's edits add up to.
 #[derive(Default)]
@@ -43,6 +44,16 @@ pub(super) struct Found {
     pub flushed_lsn: u64,
     pub tables: BTreeMap<u64, (TablePlace, TableInfo)>,
     pub key_spaces: BTreeMap<Vec<u8>, u32>,
+    pub key_order: KeyOrder,
+}
+
+impl Found {
+    /// Only the first edit of a manifest says it.
+    pub fn note_key_order(&mut self, order: KeyOrder) {
+        if order == KeyOrder::Hash {
+            self.key_order = order;
+        }
+    }
 }
 
 /// Files of the directory by kind, with their numbers.
@@ -98,6 +109,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         Some(number) => fold(dir, number, manifest::read(&*fs, dir, number)?)?,
         None => new_database(dir, &options, &files)?,
     };
+    check_key_order(&options, found.key_order)?;
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes, options.block_bytes));
     let next_number = AtomicU64::new(found.next_number.max(files.number_max() + 1));
     let opening = Opening { dir, options: &options, chooser: &*chooser, cache: &cache, found, next_number };
@@ -129,6 +141,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         wal: Some((first_wal, wal.is_some())),
         flushed_lsn: Some(recovered.flushed_lsn),
         key_spaces: found.key_spaces.iter().map(|(name, id)| (*id, name.clone())).collect(),
+        key_order: found.key_order,
         ..version.as_edit()
     };
     // Its sync of the directory covers the names of the new log and tables, too.
@@ -154,6 +167,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         views: Mutex::default(),
         manifest: Mutex::new(LiveManifest { file, wal: (first_wal, memtable_wal > 0) }),
         key_spaces: RwLock::new(found.key_spaces),
+        key_order: found.key_order,
         making_key_space: Mutex::new(()),
         flushing: Mutex::new(()),
         compacting: Mutex::new(()),
@@ -170,6 +184,15 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
     })
 }
 
+fn check_key_order(options: &Options, found: KeyOrder) -> Result<()> {
+    let wrong = |what: &str| Err(Error::InvalidArgument(what.into()));
+    match found {
+        order if order == options.policy.key_order() => Ok(()),
+        KeyOrder::Hash => wrong("the database keeps its keys by their hashes, which only Policy::Trie does"),
+        KeyOrder::Bytes => wrong("Policy::Trie needs a database that was made for it"),
+    }
+}
+
 fn new_database(dir: &Path, options: &Options, files: &Files) -> Result<Found> {
     if let Some(table) = files.tables.first() {
         let what = format!("the file is missing, and table {table} is there");
@@ -180,7 +203,8 @@ fn new_database(dir: &Path, options: &Options, files: &Files) -> Result<Found> {
     }
     let database = options.rng().next_u64();
     let key_spaces = BTreeMap::from([(b"default".to_vec(), 0)]);
-    Ok(Found { database, next_number: 1, key_spaces, ..Found::default() })
+    let key_order = options.policy.key_order();
+    Ok(Found { database, next_number: 1, key_spaces, key_order, ..Found::default() })
 }
 
 pub(super) fn fold(dir: &Path, number: u64, edits: Vec<VersionEdit>) -> Result<Found> {
@@ -192,6 +216,7 @@ pub(super) fn fold(dir: &Path, number: u64, edits: Vec<VersionEdit>) -> Result<F
         found.last_seqno = edit.last_seqno.unwrap_or(0).max(found.last_seqno);
         found.wal = edit.wal.unwrap_or(found.wal);
         found.flushed_lsn = edit.flushed_lsn.unwrap_or(0).max(found.flushed_lsn);
+        found.note_key_order(edit.key_order);
         found.key_spaces.extend(edit.key_spaces.into_iter().map(|(id, name)| (name, id)));
         for place in edit.removed {
             let gone = found.tables.remove(&place.number);
@@ -395,6 +420,7 @@ impl Opening<'_> {
             options: self.options,
             table_bytes: self.options.table_bytes,
             filter: None,
+            key_order: self.found.key_order,
             next_table,
         }
     }
@@ -405,8 +431,8 @@ impl Opening<'_> {
         let visibility = Visibility { views: vec![last_seqno] };
         let mut edit = VersionEdit::default();
         for space in memtable.key_spaces() {
-            let cuts = version.tree(space).map(|tree| self.chooser.flush_cuts(tree)).unwrap_or_default();
-            let one = compaction::flush(&settings, &visibility, memtable, space, self.number(), &cuts)?;
+            let shape = self.chooser.flush_shape(version.tree(space).map_or(&Tree::default(), |tree| &**tree));
+            let one = compaction::flush(&settings, &visibility, memtable, space, self.number(), &shape)?;
             edit.added.extend(one.edit.added);
         }
         Ok(edit)

@@ -35,6 +35,8 @@ impl Inner {
             return Ok(());
         }
         self.check_key_spaces(batch)?;
+        let user_bytes = batch.user_bytes();
+        let batch = &*self.key_order.stored_batch(batch)?;
         self.admit()?;
         let mut writer = self.writer.lock();
         // Under the lock, otherwise a stopped log could still take this batch.
@@ -51,7 +53,7 @@ impl Inner {
         let memtable = self.state.read().memtable.clone();
         apply(&memtable, batch, first);
         writer.next_seqno = last + 1;
-        Counters::add(&self.counters.user_bytes, batch.user_bytes());
+        Counters::add(&self.counters.user_bytes, user_bytes);
         let is_full = memtable.bytes() >= self.options.memtable_bytes;
         if self.options.wal == Wal::Sync {
             drop(writer);
