@@ -160,14 +160,6 @@ pub fn read(subject: &Subject<'_>) -> Result<Reading, Failure> {
             _ => Ok(()),
         })
     };
-    if let Ok(only) = std::env::var("ONLY") {
-        let (mut g, mut m, mut s, mut c) = (0.0, 0.0, 0.0, 0.0);
-        if only.contains("get") { c = cost(READS, |r| get(present(r), true))?; cost(READS, |r| get(present(r), true))?; for _ in 0..5 { g += cost(READS, |r| get(present(r), true))?/5.0; } }
-        if only.contains("miss") { for _ in 0..5 { m += cost(READS, |random| get(digits(random % keys * 2 + 1), false))?/5.0; } }
-        if only.contains("scan") { cost(READS / 100, |random| scan(present(random)))?; for _ in 0..5 { s += cost(READS / 100, |random| scan(present(random)))?/5.0; } }
-        eprintln!("{} cold {c:.2} get {g:.2} miss {m:.2} scan {s:.1}", subject.name);
-        std::process::exit(0);
-    }
     let get_cold = cost(READS, |random| get(present(random), true))?;
     // Once without being measured: cold reads leave most blocks unread.
     cost(READS, |random| get(present(random), true))?;

@@ -36,7 +36,11 @@ fn two_files(fs: &SimFs, sync_at_end: bool) {
     wal.append(&batch("four"), 9).unwrap();
 }
 
-fn replayed(fs: &dyn FileSystem) -> Result<(Vec<(u64, u64)>, Vec<(u64, u64)>)> {
+/// Numbers of files, with what is told of each.
+type OfFiles = Vec<(u64, u64)>;
+
+/// The batches by their first sequence numbers, and the files by where they end.
+fn replayed(fs: &dyn FileSystem) -> Result<(OfFiles, OfFiles)> {
     let mut seen = Vec::new();
     let file = |number, identity| WalFile { number, identity: Some(identity), path: path(number) };
     let files = [file(1, 0xabc), file(2, 0xdef)];
