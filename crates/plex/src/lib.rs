@@ -37,6 +37,7 @@ mod fence;
 mod golden;
 mod iter;
 mod key;
+mod key_order;
 mod log;
 mod memtable;
 mod options;

@@ -36,6 +36,7 @@ use crate::compaction::{Choose, Visibility};
 use crate::error::{Error, Result};
 use crate::iter::{Iter, IterOptions, MergeCursor, Source};
 use crate::key::{self, Kind, Seqno};
+use crate::key_order::KeyOrder;
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::options::{Background, Options};
 use crate::range_tombstone::Cover;
@@ -113,6 +114,7 @@ struct Inner {
     manifest: Mutex<maintain::LiveManifest>,
     /// Ids by name.
     key_spaces: RwLock<BTreeMap<Vec<u8>, u32>>,
+    key_order: KeyOrder,
     making_key_space: Mutex<()>,
     flushing: Mutex<()>,
     compacting: Mutex<()>,
@@ -209,13 +211,14 @@ impl Db {
     /// The value of a key.
     pub fn get_in(&self, space: KeySpaceId, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let (state, seqno) = self.inner().now();
-        state.get(space.0, key, seqno)
+        state.get(space.0, &self.inner().key_order.stored(key), seqno)
     }
 
     /// The values of several keys, all as of one moment.
     pub fn multi_get<K: AsRef<[u8]>>(&self, space: KeySpaceId, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
         let (state, seqno) = self.inner().now();
-        keys.iter().map(|key| state.get(space.0, key.as_ref(), seqno)).collect()
+        let order = self.inner().key_order;
+        keys.iter().map(|key| state.get(space.0, &order.stored(key.as_ref()), seqno)).collect()
     }
 
     /// An iterator over the default key space, as of now.
@@ -225,6 +228,7 @@ impl Db {
 
     /// An iterator over a key space, as of now.
     pub fn iter_in(&self, space: KeySpaceId, options: IterOptions) -> Result<Iter> {
+        self.inner().key_order.check_scan()?;
         let (state, seqno) = self.inner().now();
         Ok(state.iter(space.0, seqno, options))
     }
@@ -268,8 +272,8 @@ impl Db {
         self.inner().clone_to(dir.as_ref())
     }
 
-    /// The position of the external log up to which the last open found everything in tables, and behind which it must
-    /// be replayed; 0 at the beginning. See [`WriteBatch::set_lsn`].
+    /// The position of the external log up to which the last open found everything, in tables or a log of its own, and
+    /// behind which it must be replayed; 0 at the beginning. See [`WriteBatch::set_lsn`].
     pub fn recovered_lsn(&self) -> u64 {
         self.inner().recovered_lsn
     }
@@ -314,7 +318,8 @@ impl ReadView {
 
     /// The value that a key had.
     pub fn get_in(&self, space: KeySpaceId, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.db.inner().state().get(space.0, key, self.seqno)
+        let inner = self.db.inner();
+        inner.state().get(space.0, &inner.key_order.stored(key), self.seqno)
     }
 
     /// An iterator over the keys that the default key space had.
@@ -324,6 +329,7 @@ impl ReadView {
 
     /// An iterator over the keys that a key space had.
     pub fn iter_in(&self, space: KeySpaceId, options: IterOptions) -> Result<Iter> {
+        self.db.inner().key_order.check_scan()?;
         Ok(self.db.inner().state().iter(space.0, self.seqno, options))
     }
 
