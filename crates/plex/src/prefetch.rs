@@ -14,3 +14,16 @@ pub(crate) fn prefetch(bytes: &[u8], at: usize) {
     #[cfg(any(miri, not(target_arch = "x86_64")))]
     let _ = (bytes, at);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Any place will do, also one behind the end.
+    #[test]
+    fn changes_nothing() {
+        let bytes = *b"line";
+        [0, 3, 4, usize::MAX].into_iter().for_each(|at| prefetch(&bytes, at));
+        assert_eq!(bytes, *b"line");
+    }
+}
