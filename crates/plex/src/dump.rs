@@ -37,7 +37,7 @@ pub fn dump(path: impl AsRef<Path>, options: &Options, mut line: impl FnMut(Stri
 }
 
 fn dump_table(path: &Path, options: &Options, line: &mut impl FnMut(String)) -> Result<()> {
-    let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
+    let cache = Arc::new(BlockCache::new(options.block_cache_bytes, options.block_bytes));
     let table = Table::open_unnamed(&options.fs, &cache, path.to_owned(), 0)?;
     line(format!("table {}", info(&table.info)));
     for range in table.ranges() {

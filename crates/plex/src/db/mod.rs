@@ -285,8 +285,8 @@ impl Db {
         self.inner().clone_to(dir.as_ref())
     }
 
-    /// The position of the external log up to which the last open found everything in tables, and behind which it must
-    /// be replayed; 0 at the beginning. See [`WriteBatch::set_lsn`].
+    /// The position of the external log up to which the last open found everything, in tables or a log of its own, and
+    /// behind which it must be replayed; 0 at the beginning. See [`WriteBatch::set_lsn`].
     pub fn recovered_lsn(&self) -> u64 {
         self.inner().recovered_lsn
     }

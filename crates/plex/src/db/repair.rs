@@ -70,7 +70,7 @@ pub fn repair(dir: impl AsRef<Path>, options: &Options) -> Result<Repair> {
     let mut damages = Damages::default();
     let (found, places) = salvage_manifest(options, dir, &files, &mut damages)?;
     let next_number = AtomicU64::new(found.next_number.max(files.number_max() + 1));
-    let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
+    let cache = Arc::new(BlockCache::new(options.block_cache_bytes, options.block_bytes));
     let opening = Opening { dir, options, chooser: &*chooser, cache: &cache, found, next_number };
     let mut work = Work { opening, files, damages, aside: Vec::new() };
     let (version, last_seqno, lsn) = match places {

@@ -8,7 +8,7 @@ use crate::batch::{Change, WriteBatch};
 use crate::error::{Error, Result};
 use crate::key::{Kind, SEQNO_MAX, Seqno};
 use crate::log::WalWriter;
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, NewEntry};
 use crate::options::{Background, Wal};
 use crate::range_tombstone::RangeTombstone;
 use crate::stats::Counters;
@@ -161,7 +161,7 @@ impl Inner {
             writer.old_wals.push((before.number, before.len()));
             let (fs, path) = (&*self.options.fs, wal_path(&self.dir, number));
             // The log cannot go on without its file, and what the attempt left on disk is unknown.
-            let wal = WalWriter::create(fs, &path, number, self.identity(number), Some(before));
+            let wal = WalWriter::create(fs, &path, number, self.identity(number), before.into_before());
             writer.wal = Some(wal.map_err(|error| self.stop(error))?);
         }
         let wal_number = writer.wal.as_ref().map_or(0, |wal| wal.number);
@@ -173,6 +173,28 @@ impl Inner {
         *state = Arc::new(State { memtable, immutables, version, is_behind: state.is_behind });
         Ok(())
     }
+}
+
+/// Puts batches of a log into its memtable, each with the number of its first operation.
+pub(super) fn apply_all(memtable: &Memtable, batches: &[(Seqno, WriteBatch)]) {
+    let mut entries = Vec::new();
+    for (first, batch) in batches {
+        for ((key_space, change), seqno) in batch.changes().zip(*first..) {
+            match change {
+                Change::Put { key, value } => {
+                    entries.push(NewEntry { key_space, key, seqno, kind: Kind::Put, value });
+                }
+                Change::Delete { key } => {
+                    entries.push(NewEntry { key_space, key, seqno, kind: Kind::Delete, value: b"" });
+                }
+                Change::DeleteRange { start, end } => {
+                    memtable.delete_range(key_space, RangeTombstone { start: start.into(), end: end.into(), seqno });
+                }
+            }
+        }
+        memtable.note_lsn(batch.lsn());
+    }
+    memtable.insert_all(&entries);
 }
 
 /// Puts a batch into a memtable; its operations get the numbers from `first` on.

@@ -20,8 +20,9 @@ use base::varint;
 use crate::fence::common_len;
 use crate::key::{self, Kind, Seqno};
 
-/// Entries from one restart point to the next.
-const RESTART_INTERVAL: usize = 16;
+/// Entries from one restart point to the next. A search goes through half of them, each in a cache line of its own; twice
+/// as many would save 0.3 % of a table of values of 200 bytes.
+const RESTART_INTERVAL: usize = 8;
 
 /// Puts a block together.
 #[derive(Default)]
@@ -138,8 +139,9 @@ impl Block {
         Ok(key::compare((&self.bytes[head.key], head.seqno), (key, seqno)).is_lt())
     }
 
-    /// The first entry at or behind the place. No key is put together for it.
-    pub(super) fn find(&self, key: &[u8], seqno: Seqno) -> Result<Option<Found<'_>>, Malformed> {
+    /// The first entry at or behind the place, looked for without putting keys together: where it begins, and its head. Of
+    /// its key, `key` begins with the shared bytes.
+    fn locate(&self, key: &[u8], seqno: Seqno) -> Result<Option<(usize, Head)>, Malformed> {
         if self.restart_count == 0 {
             return Ok(None);
         }
@@ -154,17 +156,26 @@ impl Block {
             key_len = head.shared + head.key.len();
             // With more in common with the entry before than that has with `key`, it is before the place, too.
             if head.shared <= common {
-                let (own, rest) = (&self.bytes[head.key], &key[head.shared..]);
-                common = head.shared + common_len(own, rest);
-                let is_key = own == rest;
-                if if is_key { head.seqno <= seqno } else { own > rest } {
-                    let value = &self.bytes[head.value];
-                    return Ok(Some(Found { is_key, seqno: head.seqno, kind: head.kind, value }));
+                let (own, rest) = (&self.bytes[head.key.clone()], &key[head.shared..]);
+                if key::compare((own, head.seqno), (rest, seqno)).is_ge() {
+                    return Ok(Some((at, head)));
                 }
+                common = head.shared + common_len(own, rest);
             }
             at = head.value.end;
         }
         Ok(None)
+    }
+
+    /// The first entry at or behind the place.
+    pub(super) fn find(&self, key: &[u8], seqno: Seqno) -> Result<Option<Found<'_>>, Malformed> {
+        let found = self.locate(key, seqno)?.map(|(_, head)| Found {
+            is_key: self.bytes[head.key] == key[head.shared..],
+            seqno: head.seqno,
+            kind: head.kind,
+            value: &self.bytes[head.value],
+        });
+        Ok(found)
     }
 
     /// Reads the head of the entry at `at`.
@@ -268,9 +279,11 @@ impl BlockCursor {
 
     /// To the first entry at or behind this place; not valid if there is none.
     pub fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<(), Malformed> {
-        self.restart_at(self.block.restart_before(key, seqno)?)?;
-        while self.valid() && key::compare((&self.key, self.seqno), (key, seqno)).is_lt() {
-            self.next()?;
+        self.at = self.block.entries_end;
+        if let Some((at, head)) = self.block.locate(key, seqno)? {
+            self.key.clear();
+            self.key.extend_from_slice(&key[..head.shared]);
+            self.stand(at, head);
         }
         Ok(())
     }
@@ -319,9 +332,14 @@ impl BlockCursor {
             return Err(Malformed);
         }
         self.key.truncate(head.shared);
-        self.key.extend_from_slice(&self.block.bytes[head.key.clone()]);
-        (self.at, self.seqno, self.kind, self.value) = (at, head.seqno, head.kind, head.value);
+        self.stand(at, head);
         Ok(())
+    }
+
+    /// On this entry, whose shared bytes are in the buffer.
+    fn stand(&mut self, at: usize, head: Head) {
+        self.key.extend_from_slice(&self.block.bytes[head.key]);
+        (self.at, self.seqno, self.kind, self.value) = (at, head.seqno, head.kind, head.value);
     }
 }
 

@@ -1,13 +1,14 @@
 //! Where the data blocks of an open table lie, and which of them a key is in.
 //!
-//! Made from the index blocks when the table is first read, and kept: a word and an offset for each block, so that a
-//! look-up goes straight to its block. Keys whose words are equal are told apart by the blocks themselves.
+//! Made from the index blocks when the table is first read, and kept: twenty bytes for each block, so that a look-up goes
+//! straight to its block. Keys whose words are equal are told apart by the blocks themselves.
 
 use std::ops::Range;
 use std::path::Path;
 
 use super::block::{Block, BlockCursor};
 use super::format::{Handle, TRAILER_LEN};
+use crate::cache::Place;
 use crate::error::{Error, Result};
 use crate::fence::Fences;
 
@@ -18,6 +19,8 @@ pub(super) struct Blocks {
     fences: Fences,
     /// Where blocks begin, and where the last one's trailer ends.
     offsets: Box<[u64]>,
+    /// Where the cache has them.
+    places: Box<[Place]>,
 }
 
 impl Blocks {
@@ -36,11 +39,16 @@ impl Blocks {
                 keys.push(key);
             }
         }
-        Ok(Self { fences: Fences::new(keys.iter().map(|key| &key[..])), offsets: offsets.into() })
+        let places = keys.iter().map(|_| Place::new()).collect();
+        Ok(Self { fences: Fences::new(keys.iter().map(|key| &key[..])), offsets: offsets.into(), places })
     }
 
     pub fn len(&self) -> usize {
-        self.offsets.len() - 1
+        self.places.len()
+    }
+
+    pub fn place(&self, number: usize) -> &Place {
+        &self.places[number]
     }
 
     pub fn handle(&self, number: usize) -> Handle {

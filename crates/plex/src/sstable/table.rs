@@ -244,14 +244,14 @@ impl Table {
 
     /// A data block.
     pub(super) fn block(&self, at: usize, fill: Fill) -> Result<Block> {
-        let handle = self.blocks()?.handle(at);
-        let id = (self.info.identity, handle.offset);
-        if let Some(block) = self.cache.get(id) {
+        let blocks = self.blocks()?;
+        let id = (self.info.identity, at as u64);
+        if let Some(block) = self.cache.get(blocks.place(at), id) {
             return Ok(block);
         }
-        let block = self.read_block(handle)?;
+        let block = self.read_block(blocks.handle(at))?;
         if fill == Fill::Keep {
-            self.cache.insert(id, &block);
+            self.cache.insert(blocks.place(at), id, &block);
         }
         Ok(block)
     }

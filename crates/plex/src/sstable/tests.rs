@@ -37,7 +37,7 @@ fn write_packed(
 
 fn open(fs: &SimFs, info: &TableInfo) -> crate::Result<Arc<Table>> {
     let fs: Arc<dyn FileSystem> = Arc::new(fs.clone());
-    Table::open(&fs, &Arc::new(BlockCache::new(0)), PATH.into(), 1, info.clone()).map(Arc::new)
+    Table::open(&fs, &Arc::new(BlockCache::new(0, 4096)), PATH.into(), 1, info.clone()).map(Arc::new)
 }
 
 fn random_entries(rng: &mut Rng, count: u64) -> Vec<Entry> {

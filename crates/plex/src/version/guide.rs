@@ -116,7 +116,7 @@ mod tests {
     /// A tree of random runs: each a sorted list of tables without common keys, some with a deleted range at the end.
     fn random_tree(rng: &mut Rng) -> Version {
         let fs: Arc<dyn FileSystem> = Arc::new(SimFs::new(1));
-        let cache = Arc::new(BlockCache::new(0));
+        let cache = Arc::new(BlockCache::new(0, 4096));
         let options = TableOptions { block_bytes: 64, filter_bits_per_key: 16, compression: Compression::None };
         let (mut edit, mut number) = (VersionEdit::default(), 0);
         for run in 1..=rng.below(6) {
