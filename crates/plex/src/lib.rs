@@ -32,10 +32,12 @@ mod compaction;
 mod db;
 mod dump;
 mod error;
+mod fence;
 #[cfg(test)]
 mod golden;
 mod iter;
 mod key;
+mod key_order;
 mod log;
 mod memtable;
 mod options;

@@ -14,7 +14,7 @@ use crate::memtable::Memtable;
 use crate::sstable::Table;
 use crate::stats::Counters;
 use crate::version::manifest::{self, Manifest};
-use crate::version::{ApplyError, Version, VersionEdit};
+use crate::version::{ApplyError, Tree, Version, VersionEdit};
 
 /// How long a full disk is left alone.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -78,6 +78,7 @@ impl Inner {
             options: &self.options,
             table_bytes: self.options.table_bytes,
             filter: self.options.compaction_filter.as_deref(),
+            key_order: self.key_order,
             next_table: &next_table,
         };
         let outcome = write(&settings).and_then(|outcome| {
@@ -182,6 +183,7 @@ impl Inner {
             wal: Some(wal),
             flushed_lsn: Some(self.flushed_lsn.load(Ordering::Acquire)),
             key_spaces: self.key_spaces.read().iter().map(|(name, id)| (*id, name.clone())).collect(),
+            key_order: self.key_order,
             ..self.state().version.as_edit()
         }
     }
@@ -252,8 +254,8 @@ fn flush_memtable(
     let visibility = inner.visibility();
     let mut all = Outcome::default();
     for space in memtable.key_spaces() {
-        let cuts = version.tree(space).map(|tree| inner.chooser.flush_cuts(tree)).unwrap_or_default();
-        let one = compaction::flush(settings, &visibility, memtable, space, inner.number(), &cuts)?;
+        let shape = inner.chooser.flush_shape(version.tree(space).map_or(&Tree::default(), |tree| &**tree));
+        let one = compaction::flush(settings, &visibility, memtable, space, inner.number(), &shape)?;
         all.edit.added.extend(one.edit.added);
         all.bytes_written += one.bytes_written;
         all.dropped += one.dropped;

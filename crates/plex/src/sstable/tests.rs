@@ -37,7 +37,7 @@ fn write_packed(
 
 fn open(fs: &SimFs, info: &TableInfo) -> crate::Result<Arc<Table>> {
     let fs: Arc<dyn FileSystem> = Arc::new(fs.clone());
-    Table::open(&fs, &Arc::new(BlockCache::new(0)), PATH.into(), 1, info.clone()).map(Arc::new)
+    Table::open(&fs, &Arc::new(BlockCache::new(0, 4096)), PATH.into(), 1, info.clone()).map(Arc::new)
 }
 
 fn random_entries(rng: &mut Rng, count: u64) -> Vec<Entry> {
@@ -87,7 +87,7 @@ fn agrees_with_a_sorted_list() {
             let at = entries.partition_point(|e| key::compare((&e.0, e.1), (&key, seqno)).is_lt());
             cursor.seek(&key, seqno).unwrap();
             assert_eq!(here(&cursor).as_ref(), entries.get(at));
-            let found = table.get(&key, key::hash(&key), seqno).unwrap();
+            let found = table.get(&key, seqno).unwrap();
             let expected = entries.get(at).filter(|e| e.0 == key).map(|e| (e.1, e.2, e.3.clone()));
             assert_eq!(found, expected);
             if cursor.valid() {
