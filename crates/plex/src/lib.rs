@@ -24,7 +24,7 @@
 //!
 //! Modules, from the bottom: `key` (order), `memtable`, `log`, `sstable`, `version` (what counts), `iter`, `compaction`
 //! (policies), `db`. File formats: docs/formats/sstable.md, docs/formats/plex-wal.md, docs/formats/plex-manifest.md.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod batch;
 mod cache;
@@ -41,8 +41,10 @@ mod key_order;
 mod log;
 mod memtable;
 mod options;
+mod prefetch;
 mod range_tombstone;
 mod sketch;
+mod sorted_file;
 mod sstable;
 mod stats;
 mod version;
@@ -55,5 +57,6 @@ pub use error::{Error, Result};
 pub use iter::{Iter, IterOptions};
 pub use key::{KEY_LEN_MAX, SEQNO_MAX, Seqno, VALUE_LEN_MAX};
 pub use options::{Background, Options, Wal};
+pub use sorted_file::SortedFile;
 pub use sstable::Compression;
 pub use stats::Stats;

@@ -85,6 +85,37 @@ pub(crate) fn flush(
     Ok(outcome)
 }
 
+/// Writes all entries under one number as a new run of level 0.
+pub(crate) fn renumber(
+    settings: &OutputSettings<'_>,
+    mut cursor: MergeCursor,
+    seqno: Seqno,
+    key_space: u32,
+    run: u64,
+    shape: &FlushShape,
+) -> Result<Outcome> {
+    let to = Destination { key_space, level: 0, run };
+    let mut outcome = Outcome::default();
+    let table_bytes = shape.table_bytes.unwrap_or(settings.table_bytes);
+    let mut output = Output {
+        settings,
+        to: &to,
+        kept: Vec::new(),
+        cuts: &shape.cuts,
+        from: None,
+        builder: None,
+        outcome: &mut outcome,
+    };
+    cursor.seek_to_first()?;
+    while cursor.valid() {
+        output.cut_before(cursor.key(), table_bytes)?;
+        output.builder()?.add(cursor.key(), seqno, cursor.kind(), cursor.value())?;
+        cursor.next()?;
+    }
+    output.finish()?;
+    Ok(outcome)
+}
+
 /// Merges sources of which it is unknown which is newer, by sequence numbers alone, into a run of level 0. Of entries with
 /// the same key and number, the first source's stays.
 pub(crate) fn rebuild(

@@ -25,7 +25,7 @@ use crate::key_order::KeyOrder;
 use crate::sketch::Sketch;
 use crate::sstable::{Table, TableInfo};
 use crate::version::{Run, Tree};
-pub(crate) use execute::{Outcome, OutputSettings, Visibility, flush, rebuild, run};
+pub(crate) use execute::{Outcome, OutputSettings, Visibility, flush, rebuild, renumber, run};
 
 /// How tables are chosen for merging; the default is [`Policy::ldc_ranged`].
 #[derive(Clone, Debug, PartialEq)]

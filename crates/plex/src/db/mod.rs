@@ -15,6 +15,7 @@
 //! D4. After a failed write or sync of the log or the manifest, writes are refused until the next open.
 
 mod check;
+mod ingest;
 mod maintain;
 mod recover;
 mod repair;
@@ -194,6 +195,18 @@ impl Db {
     /// failure. After an error of the log it is unknown whether the next open finds the batch.
     pub fn write(&self, batch: &WriteBatch) -> Result<()> {
         self.inner().write(batch)
+    }
+
+    /// Takes sorted files in, as if all their pairs were written by one batch: copied to tables, without going through log
+    /// and memtable, durable when this returns, and all of it or nothing after a crash. The files stay as they are. Everything
+    /// in memory is flushed first, and writers wait while the files are copied.
+    ///
+    /// # Errors
+    /// Invalid argument, if a file is a table of a database, or the keys of two files overlap; corruption; a newer format. Then
+    /// nothing was taken.
+    pub fn ingest(&self, space: KeySpaceId, paths: &[impl AsRef<Path>]) -> Result<()> {
+        let paths: Vec<PathBuf> = paths.iter().map(|path| path.as_ref().to_owned()).collect();
+        self.inner().ingest(space, &paths)
     }
 
     /// Makes everything written so far durable (with a log; without one, use [`flush`](Self::flush)).
@@ -486,6 +499,7 @@ impl Inner {
             wal_bytes: load(&counters.wal_bytes),
             flush_bytes: load(&counters.flush_bytes),
             flushes: load(&counters.flushes),
+            ingest_bytes: load(&counters.ingest_bytes),
             compaction_bytes_read: load(&counters.compaction_bytes_read),
             compaction_bytes_written: load(&counters.compaction_bytes_written),
             compactions: load(&counters.compactions),

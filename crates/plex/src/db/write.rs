@@ -155,7 +155,7 @@ impl Inner {
         if self.state.read().memtable.is_empty() { Ok(()) } else { self.switch(&mut writer) }
     }
 
-    fn switch(&self, writer: &mut Writer) -> Result<()> {
+    pub(super) fn switch(&self, writer: &mut Writer) -> Result<()> {
         let number = self.number();
         if let Some(before) = writer.wal.take() {
             writer.old_wals.push((before.number, before.len()));
