@@ -5,6 +5,8 @@
 //! ```
 
 mod engines;
+mod paper;
+mod plot;
 mod process;
 mod report;
 mod steps;
@@ -16,7 +18,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
-use engines::{Dials, Failure, Name, Settings};
+use engines::{Contender, Dials, Failure, Name, Settings};
 use report::{Outcome, Report};
 use serde::{Serialize, de::DeserializeOwned};
 use steps::{Step, Subject};
@@ -41,12 +43,15 @@ struct Arguments {
     /// An empty or missing directory on the medium to be used; it is emptied again.
     #[arg(long)]
     dir: PathBuf,
-    /// Where to put `results.json` and `README.md`.
+    /// Where to put `results.json`, `README.md` and `space.svg`.
     #[arg(long)]
     out: Option<PathBuf>,
     /// Only write: no reads, no replay of a log.
     #[arg(long)]
     only_writes: bool,
+    /// The figures of the PlexDB paper in place of engines by name; only writes.
+    #[arg(long, conflicts_with = "engine")]
+    paper: bool,
     /// What a process of this program is started for by another one.
     #[arg(long, hide = true)]
     step: Option<Step>,
@@ -98,13 +103,19 @@ fn compare(arguments: &Arguments) -> Result<bool, Failure> {
     }
     let (begin, mut outcomes) = (Instant::now(), Vec::new());
     let mut report = Report::begin(arguments.keys, arguments.memtable_bytes, arguments.distribution);
-    for &name in &arguments.engine {
-        let database = dir.join(name.to_string());
-        let process = |step| Turn { arguments, name, dir: &database, step };
+    let contenders = if arguments.paper {
+        paper::contenders(arguments.dials)
+    } else {
+        arguments.engine.iter().map(|name| Contender::new(*name, arguments.dials)).collect()
+    };
+    for contender in &contenders {
+        let name = &contender.label;
+        let database = dir.join(name.replace(' ', "-"));
+        let process = |step| Turn { arguments, contender, dir: &database, step };
         eprintln!("{name}: writing");
         let writing = process(Step::Write).figures()?;
         let (mut reading, mut replay) = (None, None);
-        if !arguments.only_writes {
+        if !arguments.only_writes && !arguments.paper {
             eprintln!("{name}: reading");
             reading = Some(process(Step::Read).figures()?);
             std::fs::remove_dir_all(&database)?;
@@ -113,14 +124,16 @@ fn compare(arguments: &Arguments) -> Result<bool, Failure> {
             replay = Some(process(Step::Replay).figures()?);
         }
         std::fs::remove_dir_all(&database)?;
-        outcomes.push(Outcome { engine: name.to_string(), writing, reading, replay });
+        outcomes.push(Outcome { engine: name.clone(), writing, reading, replay });
     }
-    report.end(outcomes, begin.elapsed());
+    let claims = if arguments.paper { paper::claims(&outcomes) } else { Vec::new() };
+    report.end(outcomes, claims, begin.elapsed());
     let text = report.to_markdown();
     print!("{text}");
     if let Some(out) = &arguments.out {
         std::fs::create_dir_all(out)?;
         std::fs::write(out.join("README.md"), text)?;
+        std::fs::write(out.join("space.svg"), plot::space(&report.outcomes))?;
         std::fs::write(out.join("results.json"), serde_json::to_string(&report)? + "\n")?;
     }
     Ok(report.is_met())
@@ -129,7 +142,7 @@ fn compare(arguments: &Arguments) -> Result<bool, Failure> {
 /// A process of this program that does one step.
 struct Turn<'a> {
     arguments: &'a Arguments,
-    name: Name,
+    contender: &'a Contender,
     dir: &'a Path,
     step: Step,
 }
@@ -141,12 +154,12 @@ impl Turn<'_> {
         };
         let mut command = Command::new(std::env::current_exe()?);
         command
-            .arg(format!("--engine={}", self.name))
+            .arg(format!("--engine={}", self.contender.name))
             .arg(format!("--step={}", word(&|| self.step.to_possible_value())))
             .arg(format!("--keys={}", self.arguments.keys))
             .arg(format!("--memtable-bytes={}", self.arguments.memtable_bytes))
             .arg(format!("--distribution={}", word(&|| self.arguments.distribution.to_possible_value())))
-            .args(self.arguments.dials.arguments())
+            .args(self.contender.dials.arguments())
             .arg("--dir")
             .arg(self.dir)
             .stderr(Stdio::inherit());
@@ -156,7 +169,7 @@ impl Turn<'_> {
     fn figures<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         let output = self.command()?.output()?;
         if !output.status.success() {
-            return Err(format!("{}, {:?}: {}", self.name, self.step, output.status).into());
+            return Err(format!("{}, {:?}: {}", self.contender.label, self.step, output.status).into());
         }
         Ok(serde_json::from_slice(&output.stdout)?)
     }
@@ -165,7 +178,7 @@ impl Turn<'_> {
         let status = self.command()?.status()?;
         match status.signal() {
             Some(_) => Ok(()),
-            None => Err(format!("{}, {:?}: {status}", self.name, self.step).into()),
+            None => Err(format!("{}, {:?}: {status}", self.contender.label, self.step).into()),
         }
     }
 }

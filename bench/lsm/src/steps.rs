@@ -72,7 +72,8 @@ pub struct Reading {
     pub get_cold: f64,
     pub get_warm: f64,
     pub miss: f64,
-    pub scan: f64,
+    /// `None` for an engine without an order.
+    pub scan: Option<f64>,
     /// Four threads of each kind, side by side.
     pub mixed_reads_per_second: f64,
     pub mixed_writes_per_second: f64,
@@ -82,6 +83,13 @@ pub struct Reading {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Replay {
     pub seconds: f64,
+}
+
+impl Writing {
+    /// Space while updating.
+    pub fn space_mean(&self) -> f64 {
+        self.space.iter().sum::<f64>() / self.space.len().max(1) as f64
+    }
 }
 
 pub fn write(subject: &Subject<'_>) -> Result<Writing, Failure> {
@@ -157,8 +165,11 @@ pub fn read(subject: &Subject<'_>) -> Result<Reading, Failure> {
     cost(READS, |random| get(present(random), true))?;
     let get_warm = cost(READS, |random| get(present(random), true))?;
     let miss = cost(READS, |random| get(digits(random % keys * 2 + 1), false))?;
-    cost(READS / SCAN_PAIRS as u64, |random| scan(present(random)))?;
-    let scan = cost(READS / SCAN_PAIRS as u64, |random| scan(present(random)))?;
+    let scans = || cost(READS / SCAN_PAIRS as u64, |random| scan(present(random)));
+    let scan = match engine.can_scan() {
+        true => scans().and_then(|_| scans()).map(Some)?,
+        false => None,
+    };
     let (reads, writes) = mixed(&*engine, subject)?;
     Ok(Reading { get_cold, get_warm, miss, scan, mixed_reads_per_second: reads, mixed_writes_per_second: writes })
 }

@@ -153,8 +153,8 @@ impl Log {
         Lsn(self.core.shared.append(worker, payload))
     }
 
-    /// As [`append`](Self::append), by a worker that calls [`end_turn`](Self::end_turn) soon. In `Sync` mode that is what
-    /// has the record synced: one sync then serves all that a worker appends in a turn.
+    /// As [`append`](Self::append), by a worker that calls [`end_turn`](Self::end_turn) soon. That is what has the record
+    /// written, and in `Sync` mode synced: one sync then serves all that a worker appends in a turn.
     ///
     /// # Panics
     /// As `append`.

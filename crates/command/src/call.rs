@@ -1,6 +1,6 @@
 //! The one place where a command runs: reply rolled back on error, figures kept, long calls reported.
 
-use crate::spec::Answer;
+use crate::spec::{Answer, Look};
 use crate::stats::WorkerStats;
 use crate::table::Row;
 use crate::{Args, CommandSpec, Ctx, Flags, KeyFlags, Run, Session, Stop};
@@ -115,9 +115,9 @@ pub fn call(ctx: &mut Ctx<'_>, row: &Row) -> Result<(), Fetch> {
 
 /// Runs a command that answers from one entry, where that is read as all others are.
 fn read(ctx: &mut Ctx<'_>, row: &Row, answer: Answer) -> Result<(), Stop> {
-    let key = ctx.key(row.first_key.into());
+    let (key, now) = (ctx.key(row.first_key.into()), ctx.now());
     let entry = ctx.ks.read(&key)?;
-    answer(entry.as_ref(), &ctx.args, ctx.reply)
+    answer(&Look { entry: entry.as_ref(), args: ctx.args, now }, ctx.reply)
 }
 
 /// Answers an error in place of what was written of the reply, and counts it.

@@ -5,6 +5,7 @@
 //! come from the row; nothing about a command is written down twice.
 
 use crate::{Args, Ctx, Stop};
+use base::UnixMs;
 use engine::Entry;
 use proto::ReplyBuffer;
 
@@ -42,8 +43,19 @@ pub enum Run {
 /// A command's function. An error leaves nothing changed and becomes the reply.
 pub type Handler = fn(&mut Ctx<'_>) -> Result<(), Stop>;
 
-/// A command's function that needs nothing but the entry, `None` when the key is absent. An error becomes the reply.
-pub type Answer = fn(Option<&Entry<'_>>, &Args<'_>, &mut ReplyBuffer) -> Result<(), Stop>;
+/// The function of a command that answers from one entry. An error becomes the reply.
+pub type Answer = fn(&Look<'_>, &mut ReplyBuffer) -> Result<(), Stop>;
+
+/// What such a function is given.
+#[derive(Clone, Copy)]
+pub struct Look<'a> {
+    /// The entry under the first key; `None` when that is absent.
+    pub entry: Option<&'a Entry<'a>>,
+    /// The arguments, name first; arity is right.
+    pub args: Args<'a>,
+    /// Wall time of this command.
+    pub now: UnixMs,
+}
 
 /// The shards a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

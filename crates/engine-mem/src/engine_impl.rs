@@ -293,11 +293,10 @@ impl MemEngine {
         table.find(&self.heap, &self.entries, key.hash, key.bytes).map(|found| found.handle)
     }
 
-    /// Has `answer` look at what [`Engine::read`] gives, unless that is a compressed string or a tree: `None` then, with nothing
-    /// done. `way` is one to the key, if any was gone. Inlined where it is called, so that the entry need not be put together
-    /// in memory.
+    /// Has `answer` look at what [`Engine::read`] gives, unless that is a compressed string: `None` then, with nothing done. `way`
+    /// is one to the key, if any was gone. Inlined where it is called, so that the entry need not be put together in memory.
     #[inline]
-    pub fn read_packed<R>(
+    pub fn read_as_it_is<R>(
         &mut self,
         key: &Key<'_>,
         way: &Way,
@@ -308,7 +307,7 @@ impl MemEngine {
         let known = self.hints.end_of(way).map(|found| found.handle);
         let known = known.filter(|handle| self.entries.key_is(*handle, key.bytes));
         let Some(handle) = known.or_else(|| self.handle_of(key)) else { return Some(answer(None)) };
-        if self.entries.is_compressed_or_big(handle) {
+        if self.entries.is_compressed(handle) {
             return None;
         }
         let entry = match touch {

@@ -293,15 +293,10 @@ impl Entries {
         handle
     }
 
-    /// Whether the entry is a compressed string.
-    pub fn is_compressed(&self, handle: u32) -> bool {
-        self.entry(handle).is_compressed()
-    }
-
-    /// Whether the value is a compressed string, or a tree: known by the header alone.
+    /// Whether the entry is a compressed string: known by the header alone.
     #[inline]
-    pub fn is_compressed_or_big(&self, handle: u32) -> bool {
-        layout::is_compressed_or_big(layout::word(self.slot(handle)))
+    pub fn is_compressed(&self, handle: u32) -> bool {
+        layout::is_compressed(layout::word(self.slot(handle)))
     }
 
     /// Marks a compressed string as edited.

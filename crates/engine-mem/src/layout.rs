@@ -278,6 +278,12 @@ pub fn is_compressed_or_big(word: u32) -> bool {
     word & COMPRESSED != 0
 }
 
+/// Whether the value is a compressed string.
+#[inline]
+pub fn is_compressed(word: u32) -> bool {
+    is_compressed_or_big(word) && kind_of(word).0 == Type::String
+}
+
 /// Type and encoding in a header word.
 #[inline]
 pub fn kind_of(word: u32) -> (Type, Encoding) {

@@ -1,20 +1,29 @@
-//! The block cache: blocks by file and offset, bounded in bytes, shared by all tables of a database.
+//! The block cache: bounded in bytes, shared by all tables of a database.
 //!
-//! Eviction is SIEVE (Y. Zhang et al., NSDI 2024): a queue in order of arrival, a *visited* bit that a hit sets, and a
-//! hand that walks from old to new, clears bits and evicts the first block without one. A hit moves nothing, and one pass
-//! of a scan does not push out what is read again and again.
+//! ```text
+//!   table: place of block 0, 1, 2 ... --> cell: name, block, visited      part 0: cells 0 .. n, hand
+//!                                                                         part 1: cells n .. 2n, hand
+//! ```
+//!
+//! Whoever may read a block keeps its [`Place`], so a hit is found without a search: it locks one cell, for reading, and
+//! moves nothing. A place may be out of date, and the cell then has another name.
+//!
+//! Eviction is by CLOCK: a hit sets the cell's *visited* bit, and a hand that goes round the cells of a part clears bits
+//! and takes the first cell without one. Blocks come in without the bit, so one pass of a scan does not push out what is
+//! read again and again.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::sstable::Block;
 
-/// Independent parts, each with its own lock.
+/// Independent parts, each with its own hand.
 const PART_COUNT: usize = 16;
+
+/// Cells that are made together, when the hand first comes to them.
+const CHUNK_CELLS: usize = 64;
 
 /// What a cached block costs beyond its bytes, roughly.
 const ENTRY_OVERHEAD: usize = 128;
@@ -28,39 +37,112 @@ pub(crate) enum Fill {
     Pass,
 }
 
-/// A block's name: identity of the file, offset in it.
+/// A block's name: identity of the file, number in it.
 type BlockId = (u64, u64);
+
+/// The cell that had a block when somebody last looked; kept by the block's table.
+#[derive(Debug)]
+pub(crate) struct Place(AtomicU32);
+
+impl Place {
+    /// None yet.
+    pub fn new() -> Self {
+        Self(AtomicU32::new(u32::MAX))
+    }
+}
 
 /// See the module.
 pub(crate) struct BlockCache {
+    chunks: Box<[OnceLock<Box<[Cell]>>]>,
+    /// Cells of a part.
+    part_cells: usize,
     parts: Vec<Mutex<Part>>,
     part_bytes_max: usize,
     hits: AtomicU64,
     misses: AtomicU64,
 }
 
+/// What fits in a cache line is all a hit touches beside the block.
+#[derive(Default)]
+#[repr(align(64))]
+struct Cell {
+    content: RwLock<Option<(BlockId, Block)>>,
+    visited: AtomicBool,
+}
+
+#[derive(Default)]
+struct Part {
+    /// The cell that is looked at next, from the part's first on.
+    hand: usize,
+    bytes: usize,
+}
+
 impl BlockCache {
-    /// A cache of at most so many bytes; 0 keeps nothing.
-    pub fn new(bytes_max: usize) -> Self {
-        let parts = (0..PART_COUNT).map(|_| Mutex::default()).collect();
-        Self { parts, part_bytes_max: bytes_max / PART_COUNT, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
+    /// A cache of at most so many bytes, for blocks of about `block_bytes`; 0 keeps nothing.
+    pub fn new(bytes_max: usize, block_bytes: usize) -> Self {
+        let part_bytes_max = bytes_max / PART_COUNT;
+        let part_cells = part_bytes_max / block_bytes.saturating_add(ENTRY_OVERHEAD);
+        let chunk_count = (PART_COUNT * part_cells).div_ceil(CHUNK_CELLS);
+        Self {
+            chunks: (0..chunk_count).map(|_| OnceLock::new()).collect(),
+            part_cells,
+            parts: (0..PART_COUNT).map(|_| Mutex::default()).collect(),
+            part_bytes_max,
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+        }
     }
 
-    fn part(&self, id: BlockId) -> &Mutex<Part> {
-        &self.parts[(mix(id) >> 32) as usize % PART_COUNT]
-    }
-
-    pub fn get(&self, id: BlockId) -> Option<Arc<Block>> {
-        let found = self.part(id).lock().get(id);
+    /// The block of this name, if its place is right.
+    pub fn get(&self, place: &Place, id: BlockId) -> Option<Block> {
+        let at = place.0.load(Ordering::Relaxed) as usize;
+        let chunk = self.chunks.get(at / CHUNK_CELLS).and_then(OnceLock::get);
+        let found = chunk.and_then(|chunk| {
+            let cell = &chunk[at % CHUNK_CELLS];
+            let content = cell.content.read();
+            let (_, block) = content.as_ref().filter(|(name, _)| *name == id)?;
+            if !cell.visited.load(Ordering::Relaxed) {
+                cell.visited.store(true, Ordering::Relaxed);
+            }
+            Some(block.clone())
+        });
         let counter = if found.is_some() { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
         found
     }
 
-    pub fn insert(&self, id: BlockId, block: &Arc<Block>) {
-        if block.len() + ENTRY_OVERHEAD <= self.part_bytes_max {
-            self.part(id).lock().insert(id, block, self.part_bytes_max);
+    /// Keeps a block that was not found. Two who missed it at once may both keep it; one of the cells ages.
+    pub fn insert(&self, place: &Place, id: BlockId, block: &Block) {
+        let bytes = block.len() + ENTRY_OVERHEAD;
+        if bytes > self.part_bytes_max || self.part_cells == 0 {
+            return;
         }
+        let number = (mix(id) >> 32) as usize % PART_COUNT;
+        let mut part = self.parts[number].lock();
+        part.bytes += bytes;
+        // Ends: a second round finds all bits cleared, and an empty part has room.
+        loop {
+            let at = number * self.part_cells + part.hand;
+            part.hand = (part.hand + 1) % self.part_cells;
+            let cell = self.cell(at);
+            if cell.visited.swap(false, Ordering::Relaxed) {
+                continue;
+            }
+            let mut content = cell.content.write();
+            if let Some((_, block)) = content.take() {
+                part.bytes -= block.len() + ENTRY_OVERHEAD;
+            }
+            if part.bytes <= self.part_bytes_max {
+                *content = Some((id, block.clone()));
+                place.0.store(at as u32, Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+
+    fn cell(&self, at: usize) -> &Cell {
+        let chunk = &self.chunks[at / CHUNK_CELLS];
+        &chunk.get_or_init(|| (0..CHUNK_CELLS).map(|_| Cell::default()).collect())[at % CHUNK_CELLS]
     }
 
     /// Look-ups that found their block, and those that did not.
@@ -74,111 +156,8 @@ impl BlockCache {
     }
 }
 
-fn mix((identity, offset): BlockId) -> u64 {
-    (identity ^ offset.wrapping_mul(0x9E37_79B9_7F4A_7C15)).wrapping_mul(0xff51_afd7_ed55_8ccd)
-}
-
-/// Ids are hashed already: identities are random, and [`mix`] spreads the offsets.
-#[derive(Default)]
-struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("ids are two 64-bit words");
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = mix((self.0, word));
-    }
-
-    fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 29
-    }
-}
-
-#[derive(Default)]
-struct Part {
-    map: HashMap<BlockId, usize, BuildHasherDefault<IdHasher>>,
-    /// Cells of the queue; free ones are listed in `free`.
-    cells: Vec<Cell>,
-    free: Vec<usize>,
-    newest: Option<usize>,
-    oldest: Option<usize>,
-    hand: Option<usize>,
-    bytes: usize,
-}
-
-struct Cell {
-    id: BlockId,
-    block: Option<Arc<Block>>,
-    visited: AtomicBool,
-    newer: Option<usize>,
-    older: Option<usize>,
-}
-
-impl Part {
-    fn get(&self, id: BlockId) -> Option<Arc<Block>> {
-        let cell = &self.cells[*self.map.get(&id)?];
-        cell.visited.store(true, Ordering::Relaxed);
-        cell.block.clone()
-    }
-
-    fn insert(&mut self, id: BlockId, block: &Arc<Block>, bytes_max: usize) {
-        if self.map.contains_key(&id) {
-            return;
-        }
-        self.bytes += block.len() + ENTRY_OVERHEAD;
-        while self.bytes > bytes_max && self.oldest.is_some() {
-            self.evict_one();
-        }
-        let cell =
-            Cell { id, block: Some(block.clone()), visited: AtomicBool::new(false), newer: None, older: self.newest };
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.cells[at] = cell;
-                at
-            }
-            None => {
-                self.cells.push(cell);
-                self.cells.len() - 1
-            }
-        };
-        match self.newest {
-            Some(newest) => self.cells[newest].newer = Some(at),
-            None => self.oldest = Some(at),
-        }
-        self.newest = Some(at);
-        self.map.insert(id, at);
-    }
-
-    fn evict_one(&mut self) {
-        let Some(mut at) = self.hand.or(self.oldest) else { return };
-        // Ends: a second round finds all bits cleared.
-        while std::mem::take(self.cells[at].visited.get_mut()) {
-            let Some(next) = self.cells[at].newer.or(self.oldest) else { return };
-            at = next;
-        }
-        self.hand = self.cells[at].newer;
-        self.unlink(at);
-    }
-
-    fn unlink(&mut self, at: usize) {
-        let (newer, older) = (self.cells[at].newer, self.cells[at].older);
-        match newer {
-            Some(newer) => self.cells[newer].older = older,
-            None => self.newest = older,
-        }
-        match older {
-            Some(older) => self.cells[older].newer = newer,
-            None => self.oldest = newer,
-        }
-        let cell = &mut self.cells[at];
-        self.map.remove(&cell.id);
-        if let Some(block) = cell.block.take() {
-            self.bytes -= block.len() + ENTRY_OVERHEAD;
-        }
-        self.free.push(at);
-    }
+fn mix((identity, number): BlockId) -> u64 {
+    (identity ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15)).wrapping_mul(0xff51_afd7_ed55_8ccd)
 }
 
 #[cfg(test)]
@@ -186,38 +165,53 @@ mod tests {
     use super::*;
     use base::Rng;
 
-    fn block(len: usize) -> Arc<Block> {
-        Arc::new(Block::new(vec![0; len]).expect("zeroes end in a count of zero restarts"))
+    /// One restart point at 0, in front of so many zeroes.
+    fn block(len: usize) -> Block {
+        let mut bytes = vec![0; len + 8];
+        bytes[len + 4] = 1;
+        Block::new(&bytes).expect("it has a restart point, and bytes for it to lead to")
     }
 
     /// The bound holds, what is read again stays under a scan, and the books balance.
     #[test]
     fn bounded_and_scan_resistant() {
-        let cache = BlockCache::new(16 * 10_000);
+        let cache = BlockCache::new(16 * 10_000, 4);
+        let places: Vec<Place> = (0..5008).map(|_| Place::new()).collect();
         let mut rng = Rng::new(2);
-        for offset in 0..8 {
-            cache.insert((1, offset), &block(4));
+        for hot in 0..8 {
+            cache.insert(&places[hot as usize], (1, hot), &block(4));
         }
-        for offset in 0..5000u64 {
+        for number in 8..5008 {
             for hot in 0..8 {
-                assert!(cache.get((1, hot)).is_some());
+                assert!(cache.get(&places[hot as usize], (1, hot)).is_some());
             }
-            cache.insert((2, offset), &block(4));
-            let _ = cache.get((2, rng.below(5000)));
+            cache.insert(&places[number as usize], (2, number), &block(4 + rng.below(120) as usize));
+            let other = rng.below(5000) + 8;
+            let _ = cache.get(&places[other as usize], (2, other));
             assert!(cache.bytes() <= 16 * 10_000);
         }
-        for part in &cache.parts {
-            let part = part.lock();
-            let alive: usize =
-                part.cells.iter().filter_map(|c| c.block.as_ref()).map(|b| b.len() + ENTRY_OVERHEAD).sum();
-            assert_eq!((alive, part.map.len()), (part.bytes, part.cells.len() - part.free.len()));
+        let cells = cache.chunks.iter().filter_map(OnceLock::get).flatten();
+        let blocks = cells.filter_map(|cell| cell.content.read().as_ref().map(|(_, block)| block.len()));
+        assert_eq!(blocks.map(|len| len + ENTRY_OVERHEAD).sum::<usize>(), cache.bytes());
+    }
+
+    /// Another block's place, or one that was taken since, gives nothing.
+    #[test]
+    fn places_may_be_out_of_date() {
+        let cache = BlockCache::new(16 * 1000, 100);
+        let place = Place::new();
+        cache.insert(&place, (1, 1), &block(4));
+        assert!(cache.get(&place, (1, 1)).is_some() && cache.get(&place, (1, 2)).is_none());
+        for number in 2..500 {
+            cache.insert(&Place::new(), (1, number), &block(4));
         }
+        assert!(cache.get(&place, (1, 1)).is_none());
     }
 
     #[test]
     fn a_cache_of_nothing_keeps_nothing() {
-        let cache = BlockCache::new(0);
-        cache.insert((1, 1), &block(4));
-        assert!(cache.get((1, 1)).is_none());
+        let (cache, place) = (BlockCache::new(0, 4096), Place::new());
+        cache.insert(&place, (1, 1), &block(4));
+        assert!(cache.get(&place, (1, 1)).is_none());
     }
 }

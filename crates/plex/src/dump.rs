@@ -7,6 +7,7 @@ use crate::batch::Change;
 use crate::cache::{BlockCache, Fill};
 use crate::error::{Error, Result};
 use crate::key::Kind;
+use crate::key_order::KeyOrder;
 use crate::log;
 use crate::options::Options;
 use crate::sstable::{Table, TableInfo};
@@ -36,7 +37,7 @@ pub fn dump(path: impl AsRef<Path>, options: &Options, mut line: impl FnMut(Stri
 }
 
 fn dump_table(path: &Path, options: &Options, line: &mut impl FnMut(String)) -> Result<()> {
-    let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
+    let cache = Arc::new(BlockCache::new(options.block_cache_bytes, options.block_bytes));
     let table = Table::open_unnamed(&options.fs, &cache, path.to_owned(), 0)?;
     line(format!("table {}", info(&table.info)));
     for range in table.ranges() {
@@ -76,7 +77,8 @@ fn dump_log(path: &Path, options: &Options, line: &mut impl FnMut(String)) -> Re
 fn dump_manifest(dir: &Path, number: u64, options: &Options, line: &mut impl FnMut(String)) -> Result<()> {
     for (at, edit) in manifest::read(&*options.fs, dir, number)?.into_iter().enumerate() {
         line(format!("edit {at}"));
-        let VersionEdit { database, next_number, last_seqno, wal, flushed_lsn, added, removed, key_spaces } = edit;
+        let VersionEdit { database, next_number, last_seqno, wal, flushed_lsn, added, removed, key_spaces, key_order } =
+            edit;
         let numbers = [
             ("database", database),
             ("next number", next_number),
@@ -88,6 +90,9 @@ fn dump_manifest(dir: &Path, number: u64, options: &Options, line: &mut impl FnM
             if let Some(number) = number {
                 line(format!("{name} {number}"));
             }
+        }
+        if key_order == KeyOrder::Hash {
+            line("keys behind their hashes".into());
         }
         key_spaces.iter().for_each(|(id, name)| line(format!("key space {id} {}", text(name))));
         removed.iter().for_each(|at| line(format!("remove {}", place(at))));

@@ -45,6 +45,9 @@ pub enum Error {
     /// An argument outside its documented range.
     #[error("invalid argument: {0}")]
     InvalidArgument(String),
+    /// This database, as it was made, cannot do this.
+    #[error("not supported: {0}")]
+    Unsupported(String),
     /// An earlier write or sync failed in a way that leaves the state on disk unknown. Reads go on; writes need a new
     /// open.
     #[error("the database accepts no more writes after an earlier failure: {cause}")]

@@ -19,9 +19,10 @@ pub const KEY_LEN_MAX: usize = 65_535;
 pub const VALUE_LEN_MAX: usize = 1 << 30;
 
 /// What an entry says about its key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A tombstone: the key was deleted.
+    #[default]
     Delete = 0,
     /// The key has this value.
     Put = 1,

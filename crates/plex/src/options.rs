@@ -200,6 +200,9 @@ impl Options {
         if self.filter_bits_per_key > 64 {
             return wrong("filter_bits_per_key is above 64");
         }
+        if !self.compression.iter().all(|compression| compression.is_known()) {
+            return wrong("a level of zstd is not within -7 and 19");
+        }
         Ok(())
     }
 

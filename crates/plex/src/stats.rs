@@ -9,6 +9,7 @@ pub(crate) struct Counters {
     pub wal_bytes: AtomicU64,
     pub flush_bytes: AtomicU64,
     pub flushes: AtomicU64,
+    pub ingest_bytes: AtomicU64,
     pub compaction_bytes_read: AtomicU64,
     pub compaction_bytes_written: AtomicU64,
     pub compactions: AtomicU64,
@@ -34,6 +35,8 @@ pub struct Stats {
     pub flush_bytes: u64,
     /// Number of flushes.
     pub flushes: u64,
+    /// Written for sorted files that were taken in.
+    pub ingest_bytes: u64,
     /// Read by compactions.
     pub compaction_bytes_read: u64,
     /// Written by compactions.

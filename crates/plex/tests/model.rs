@@ -59,7 +59,10 @@ impl Run {
             .table_bytes(1 << (10 + rng.below(5)))
             .filter_bits_per_key(rng.below(3) as u32 * 8)
             .block_cache_bytes(rng.below(2) as usize * (256 << 10))
-            .compression([Compression::None, Compression::Lz4].into_iter().skip(rng.below(3) as usize));
+            .compression({
+                let all = [Compression::None, Compression::Lz4, Compression::Zstd { level: 1 }];
+                all.into_iter().skip(rng.below(4) as usize)
+            });
         let db = options.open("/db").expect("it opens");
         self.spaces = vec![KeySpaceId::DEFAULT, db.key_space("second").expect("it is made")];
         self.db = Some(db);

@@ -23,7 +23,7 @@ use command::clients::Unblock;
 use command::pieces::PIECE_BYTES;
 use command::stats::WorkerStats;
 use command::table::Row;
-use command::{Args, CommandTable, Host, Session};
+use command::{Args, Categories, CommandTable, Flags, Host, Session};
 use config::{OutputLimit, Settings};
 use engine::{Key, Keyspace, Serve, WaitEnd, Waiter};
 use parking_lot::RwLock;
@@ -251,6 +251,13 @@ fn is_same_key(one: Option<&Option<Place>>, next: &Option<Place>) -> bool {
         (Some(Some(one)), Some(next)) => one.hash == next.hash && one.space == next.space,
         _ => false,
     }
+}
+
+/// Whether it is a command on elements of a hash, a set or a sorted set, named behind its key: so are nearly all of these types
+/// that do not look at many. What stands there else is looked up in vain.
+fn names_elements(row: &Row) -> bool {
+    const TYPES: Categories = Categories::HASH.union(Categories::SET).union(Categories::SORTED_SET);
+    row.spec.flags.contains(Flags::FAST) && row.spec.categories.intersects(TYPES)
 }
 
 /// The connection of requests whose connection was closed.
@@ -668,8 +675,7 @@ impl Executor {
         self.own_inputs.clear();
     }
 
-    /// Has the elements loaded that requests in a row name of one collection: behind its key, which is where nearly all
-    /// commands on a hash or a set have the first. What stands there else is looked up in vain.
+    /// Has the elements loaded that requests in a row name of one collection.
     #[inline(never)]
     fn load_elements(&self) {
         let mut first = 0;
@@ -682,19 +688,19 @@ impl Executor {
     }
 
     fn load_elements_of(&self, place: &Place, run: &[Pending]) {
-        let mut elements: [&[u8]; BATCH_LEN] = [&[]; BATCH_LEN];
+        let mut requests: [[&[u8]; 2]; BATCH_LEN] = [[&[]; 2]; BATCH_LEN];
         let (mut key, mut is_edit) = (None, false);
-        for (element, pending) in elements.iter_mut().zip(run) {
+        for (request, pending) in requests.iter_mut().zip(run) {
             let args = pending.args(&self.input, &self.own_inputs, &self.arguments);
-            let Some(row) = &pending.row else { return };
+            let Some(row) = pending.row.as_ref().filter(|row| names_elements(row)) else { return };
             let first_key = usize::from(row.first_key);
-            *element = args.bytes(first_key + 1).unwrap_or_default();
+            *request = [1, 2].map(|behind| args.bytes(first_key + behind).unwrap_or_default());
             key = key.or(args.bytes(first_key));
             is_edit |= row.writes != WriteClass::Nothing;
         }
         if let Some(bytes) = key {
             let key = Key { space: place.space, bytes, slot: place.slot, hash: place.hash };
-            self.shared.store.load_elements(place.shard, &key, &elements[..run.len()], is_edit);
+            self.shared.store.load_elements(place.shard, &key, &requests[..run.len()], is_edit);
         }
     }
 

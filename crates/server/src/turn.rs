@@ -10,7 +10,7 @@ use base::{KeyspaceId, Lsn, ShardId, SlotId, UnixMs};
 use command::call::{Done, call, fail};
 use command::pause::Pause;
 use command::session::Replies;
-use command::spec::Answer;
+use command::spec::{Answer, Look};
 use command::stats::WorkerStats;
 use command::table::Row;
 use command::{Args, Ctx, Flags, Locks, Run, Session, Stop};
@@ -185,7 +185,9 @@ impl<'t> Turn<'t> {
         let at =
             At { now: self.now, db: session.db, touch: !session.no_touch, worker: self.worker, writes: row.writes };
         let answered = catch_unwind(AssertUnwindSafe(|| {
-            self.shared.store.read_one(scratch, (place.shard, key, way), &at, |entry| answer(entry, args, reply))
+            self.shared.store.read_one(scratch, (place.shard, key, way), &at, |entry| {
+                answer(&Look { entry, args: *args, now: self.now }, reply)
+            })
         }));
         match answered {
             Ok(Some(Ok(()))) => {}

@@ -16,7 +16,7 @@ impl Store {
     /// right but for its keyspace, and `way` is one to it there.
     ///
     /// `None`, with nothing done, when it has to go the way of all commands: the lock is taken, the entry is a compressed string
-    /// or a tree, or has to be fetched, somebody wants to be told of keys that are missing.
+    /// or has to be fetched, somebody wants to be told of keys that are missing.
     ///
     /// [`Txn`]: crate::Txn
     #[inline]
@@ -43,7 +43,7 @@ impl Store {
         let ShardEngine::Memory(engine) = &mut held.engine else { return None };
         engine.set_time(at.now);
         let mut is_found = false;
-        let answered = engine.read_packed(&key, way, at.touch, |entry| {
+        let answered = engine.read_as_it_is(&key, way, at.touch, |entry| {
             is_found = entry.is_some();
             answer(entry)
         })?;

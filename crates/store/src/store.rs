@@ -191,12 +191,12 @@ impl Store {
         self.shard(shard).hints.prefetch_entry(way, hash)
     }
 
-    /// Has the processor load what looking up these elements of a collection reads, or changing them, if it is a big one and
-    /// nobody keeps its shard: a hint, no more.
-    pub fn load_elements(&self, shard: ShardId, key: &Key<'_>, elements: &[&[u8]], is_edit: bool) {
+    /// Has the processor load what requests for elements of a collection will read, if it is a big one and nobody keeps its
+    /// shard: a hint, no more. See [`value::Big::load`].
+    pub fn load_elements(&self, shard: ShardId, key: &Key<'_>, requests: &[[&[u8]; 2]], is_edit: bool) {
         let Some(mut held) = self.shard(shard).lock.spin_lock() else { return };
         if let Ok(Some(Entry { value: Value::Big(big), .. })) = held.engine.read(key, false) {
-            big.load(elements, is_edit);
+            big.load(requests, is_edit);
         }
         self.unlock_one(held);
     }

@@ -13,6 +13,15 @@ pub fn stored<'k>(entry: &Entry<'k>, kind: Type) -> Result<(Encoding, Stored<'k>
     if entry.kind == kind { Ok((entry.encoding, entry.value.stored())) } else { Err(TypeError::WrongType) }
 }
 
+/// [`stored`] of an entry that may be absent.
+///
+/// # Errors
+/// As there.
+#[inline]
+pub fn of_entry<'k>(entry: Option<&Entry<'k>>, kind: Type) -> Result<Option<(Encoding, Stored<'k>)>, TypeError> {
+    entry.map(|entry| stored(entry, kind)).transpose()
+}
+
 /// The collection under the key, as a client's read; `None` when it is absent.
 ///
 /// # Errors
@@ -23,7 +32,7 @@ pub fn read<'k>(
     key: &Key<'_>,
     kind: Type,
 ) -> Result<Option<(Encoding, Stored<'k>)>, TypeError> {
-    ks.read(key)?.map(|entry| stored(&entry, kind)).transpose()
+    of_entry(ks.read(key)?.as_ref(), kind)
 }
 
 /// [`read`] by a command that goes on to change the collection.
@@ -36,7 +45,7 @@ pub fn read_to_edit<'k>(
     key: &Key<'_>,
     kind: Type,
 ) -> Result<Option<(Encoding, Stored<'k>)>, TypeError> {
-    ks.read_to_edit(key)?.map(|entry| stored(&entry, kind)).transpose()
+    of_entry(ks.read_to_edit(key)?.as_ref(), kind)
 }
 
 /// [`edit`] with the changes that `put` appends to an empty buffer, which costs no allocation.

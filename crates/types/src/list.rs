@@ -1,8 +1,8 @@
 //! Lists.
 
 use crate::TypeError;
-use crate::collection::{change, read, read_to_edit};
-use engine::{Key, Keyspace, NotifyClass, Type};
+use crate::collection::{self, change, read, read_to_edit};
+use engine::{Entry, Key, Keyspace, NotifyClass, Type};
 use std::ops::Range;
 use value::list::{Backward, Change, Forward, View};
 
@@ -38,6 +38,15 @@ impl<'a> Iterator for Elements<'a> {
             Self::Backward(elements) => elements.next(),
         }
     }
+}
+
+/// The list in an entry; `None` when there is no entry.
+///
+/// # Errors
+/// Another type.
+#[inline]
+pub fn of_entry<'k>(entry: Option<&Entry<'k>>) -> Result<Option<View<'k>>, TypeError> {
+    Ok(collection::of_entry(entry, Type::List)?.map(|(encoding, stored)| View::of(encoding, stored)))
 }
 
 /// The list under the key, for reading.
@@ -156,18 +165,9 @@ fn take_end(ks: &mut dyn Keyspace, key: &Key<'_>, end: End, into: &mut Vec<u8>) 
     Ok(Some(list.len()))
 }
 
-/// Gives `show` the element at an index, from the tail if that is negative; `None` where there is none.
-///
-/// # Errors
-/// Another type, or a fetch.
-pub fn element<R>(
-    ks: &mut dyn Keyspace,
-    key: &Key<'_>,
-    index: i64,
-    show: impl FnOnce(&[u8]) -> R,
-) -> Result<Option<R>, TypeError> {
-    let Some(list) = view(ks, key)? else { return Ok(None) };
-    Ok(place(&list, index).and_then(|index| list.get(index)).map(show))
+/// The element at an index, from the tail if that is negative; `None` where there is none.
+pub fn element<'a>(list: &View<'a>, index: i64) -> Option<&'a [u8]> {
+    list.get(place(list, index)?)
 }
 
 /// What came of [`set`].

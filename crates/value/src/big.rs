@@ -44,13 +44,14 @@ impl Big {
         }
     }
 
-    /// Has the processor load what looking up these elements of a hash or a set reads, or changing them, of all of them at
-    /// once. For batches of commands: a look-up by itself waits for one line of a big tree after the other.
-    pub fn load(&self, elements: &[&[u8]], is_edit: bool) {
+    /// Has the processor load what requests for elements of a hash, a set or a sorted set will read, for all of them at once:
+    /// a look-up by itself waits for one line of a big tree after the other. Of each request the two arguments behind the key.
+    pub fn load(&self, requests: &[[&[u8]; 2]], is_edit: bool) {
         match self {
-            Self::Hash(big) => big.load(elements, is_edit),
-            Self::Set(big) => big.load(elements, is_edit),
-            Self::List(_) | Self::Zset(_) | Self::Stream(_) => {}
+            Self::Hash(big) => big.load(requests, is_edit),
+            Self::Set(big) => big.load(requests, is_edit),
+            Self::Zset(big) => big.load(requests, is_edit),
+            Self::List(_) | Self::Stream(_) => {}
         }
     }
 

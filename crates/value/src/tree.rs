@@ -48,7 +48,7 @@ mod together;
 
 pub use chunk::Chunk;
 pub use leaves::Leaves;
-pub use together::HashedLeaf;
+pub use together::{HashedLeaf, Purpose, TOGETHER, load_lines, positions};
 
 use crate::reaper;
 use node::{ByBound, ByRank, Node, Seek, Toward};

@@ -26,7 +26,7 @@ pub use view::{Backward, Forward, View};
 use crate::Slot;
 
 /// A member and its score.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Entry<'a> {
     /// Where it stands.
     pub score: f64,

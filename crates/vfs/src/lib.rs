@@ -67,7 +67,7 @@ mod real;
 mod replace;
 mod sim;
 
-pub use aligned::{AlignedBuf, DIRECT_ALIGNMENT};
+pub use aligned::{AlignedBuf, DIRECT_ALIGNMENT, HUGE_PAGE_BYTES};
 pub use error::{FsError, Op, Result, errno};
 pub use file_system::{AllocateLen, DirEntry, File, FileKind, FileLock, FileSystem, Metadata, OpenOptions, Space};
 pub use real::RealFs;

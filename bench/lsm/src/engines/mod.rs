@@ -32,6 +32,8 @@ pub enum Name {
     PlexLdc,
     PlexLeveled,
     PlexTiered,
+    /// Cannot scan.
+    PlexTrie,
     #[cfg(feature = "leveldb")]
     Leveldb,
     #[cfg(feature = "rocksdb")]
@@ -49,6 +51,20 @@ impl std::fmt::Display for Name {
     }
 }
 
+/// An engine with its dials, and what a report calls it.
+#[derive(Clone, Debug)]
+pub struct Contender {
+    pub label: String,
+    pub name: Name,
+    pub dials: Dials,
+}
+
+impl Contender {
+    pub fn new(name: Name, dials: Dials) -> Self {
+        Self { label: name.to_string(), name, dials }
+    }
+}
+
 /// Bytes of tables by the work that wrote them.
 #[derive(Clone, Copy, Debug)]
 pub struct TableBytes {
@@ -62,6 +78,11 @@ pub trait Engine: Send + Sync {
 
     /// Whether the key is there; its value, copied out of the engine, is looked at by `see`.
     fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, Failure>;
+
+    /// Whether it keeps an order.
+    fn can_scan(&self) -> bool {
+        true
+    }
 
     /// Reads up to `count` pairs in order, from the first key that is not below `from`; how many there were.
     fn scan(&self, from: &[u8], count: usize) -> Result<usize, Failure>;
@@ -84,7 +105,7 @@ pub struct Settings {
 /// Opens or makes the database in this directory, which exists.
 pub fn open(name: Name, dir: &Path, settings: &Settings) -> Result<Box<dyn Engine>, Failure> {
     Ok(match name {
-        Name::Plex | Name::PlexLdc | Name::PlexLeveled | Name::PlexTiered => {
+        Name::Plex | Name::PlexLdc | Name::PlexLeveled | Name::PlexTiered | Name::PlexTrie => {
             Box::new(plex::PlexEngine::open(name, dir, settings)?)
         }
         #[cfg(feature = "leveldb")]

@@ -15,7 +15,7 @@ pub struct Dials {
     /// Of plex: runs over one range.
     #[arg(long, default_value_t = 20)]
     pub runs_max: usize,
-    /// Of plex-tiered and plex-ldc: runs per level.
+    /// Of plex-tiered, plex-ldc and plex-trie: runs per level, or node of it.
     #[arg(long, default_value_t = 8)]
     pub runs_per_level: usize,
     /// Of plex-ldc: entries per distinct key at which a level is merged.
@@ -41,12 +41,16 @@ impl Dials {
             Name::PlexLeveled => Policy::leveled(),
             Name::PlexTiered => Policy::Tiered { runs_per_level },
             Name::PlexLdc => Policy::Ldc { runs_per_level, duplicates_max },
+            Name::PlexTrie => Policy::Trie { runs_per_node: runs_per_level },
             _ => Policy::LdcRanged { space_amp_target, runs_max },
         }
     }
 }
 
-pub struct PlexEngine(Db);
+pub struct PlexEngine {
+    db: Db,
+    name: Name,
+}
 
 impl PlexEngine {
     pub fn open(name: Name, dir: &Path, settings: &Settings) -> Result<Self, Failure> {
@@ -57,25 +61,29 @@ impl PlexEngine {
             .policy(settings.dials.policy(name))
             .wal(Wal::Async)
             .open(dir)?;
-        Ok(Self(db))
+        Ok(Self { db, name })
     }
 }
 
 impl Engine for PlexEngine {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        Ok(self.0.put(key, value)?)
+        Ok(self.db.put(key, value)?)
     }
 
     fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, Failure> {
-        let value = self.0.get(key)?;
+        let value = self.db.get(key)?;
         if let Some(value) = &value {
             see(value);
         }
         Ok(value.is_some())
     }
 
+    fn can_scan(&self) -> bool {
+        self.name != Name::PlexTrie
+    }
+
     fn scan(&self, from: &[u8], count: usize) -> Result<usize, Failure> {
-        let (mut pairs, mut iter) = (0, self.0.iter(IterOptions::default())?);
+        let (mut pairs, mut iter) = (0, self.db.iter(IterOptions::default())?);
         iter.seek(from)?;
         while pairs < count
             && let Some(pair) = iter.entry()
@@ -88,12 +96,12 @@ impl Engine for PlexEngine {
     }
 
     fn flush(&self) -> Result<(), Failure> {
-        self.0.flush()?;
-        Ok(self.0.settle()?)
+        self.db.flush()?;
+        Ok(self.db.settle()?)
     }
 
     fn table_bytes(&self) -> Result<Option<TableBytes>, Failure> {
-        let stats = self.0.stats();
+        let stats = self.db.stats();
         Ok(Some(TableBytes { flush: stats.flush_bytes, compaction: stats.compaction_bytes_written }))
     }
 }

@@ -19,9 +19,10 @@
 
 use std::sync::Arc;
 
-use vfs::{AlignedBuf, DIRECT_ALIGNMENT, File, FileSystem, FsError, OpenOptions};
+use vfs::{AlignedBuf, DIRECT_ALIGNMENT, File, FileSystem, FsError, HUGE_PAGE_BYTES, OpenOptions};
 
 use crate::segment::HEADER_BYTES;
+use crate::shared::INLINE_MAX;
 
 /// The unit of writes (O1).
 pub(super) const BLOCK: usize = DIRECT_ALIGNMENT;
@@ -37,6 +38,8 @@ const AHEAD_BYTES: usize = 512 << 10;
 /// Writes from here on have no zeros written ahead of them: these would cost what they save.
 const AHEAD_OF_BYTES_MAX: usize = AHEAD_BYTES / 2;
 const _: () = assert!(HEADER_BYTES.is_multiple_of(BLOCK as u64), "the first frame begins a block");
+const _: () =
+    assert!(WRITE_BYTES + INLINE_MAX + 2 * BLOCK <= HUGE_PAGE_BYTES, "a usual write and the record that made it one");
 
 /// The end of the last segment.
 pub(super) struct Out {
@@ -94,10 +97,10 @@ impl Out {
         &mut self.buffer[start..self.filled]
     }
 
-    /// More memory, twice as much each time up to what a usual write takes.
+    /// More memory, twice as much each time up to a huge page, which holds a usual write.
     #[cold]
     fn grow(&mut self) {
-        let doubled = (2 * self.buffer.len()).min(WRITE_BYTES + 16 * BLOCK);
+        let doubled = (2 * self.buffer.len()).min(HUGE_PAGE_BYTES);
         let mut buffer = AlignedBuf::zeroed(self.filled.max(doubled));
         buffer[..self.buffer.len()].copy_from_slice(&self.buffer);
         self.buffer = buffer;

@@ -1,7 +1,7 @@
 //! Hashes: fields set, read and deleted.
 
 use crate::error::{self, Stop};
-use crate::spec::{Argument, Docs};
+use crate::spec::{Argument, Docs, Look};
 use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use engine::Key;
 use proto::ReplyBuffer;
@@ -123,13 +123,12 @@ static HGET: CommandSpec = CommandSpec {
         arguments: &[Argument::key("key", 0), Argument::string("field")],
         ..Docs::NONE
     },
-    run: Run::Call(hget),
+    run: Run::Read(hget),
 };
 
-fn hget(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let key = ctx.key(1);
-    let cell = types::hash::read(ctx.ks, &key)?.get(&ctx.args[2]);
-    reply_value(ctx.reply, cell.map(|cell| cell.value));
+fn hget(look: &Look<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
+    let cell = types::hash::of_entry(look.entry, look.now)?.get(&look.args[2]);
+    reply_value(reply, cell.map(|cell| cell.value));
     Ok(())
 }
 
@@ -157,16 +156,15 @@ static HMGET: CommandSpec = CommandSpec {
         arguments: &[Argument::key("key", 0), Argument::string("field").repeated()],
         ..Docs::NONE
     },
-    run: Run::Call(hmget),
+    run: Run::Read(hmget),
 };
 
-fn hmget(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let key = ctx.key(1);
-    let hash = types::hash::read(ctx.ks, &key)?;
-    ctx.reply.array(ctx.args.len().saturating_sub(2));
-    for field in ctx.args.from(2) {
-        reply_value(ctx.reply, hash.get(field).map(|cell| cell.value));
-        error::check_reply(ctx.reply)?;
+fn hmget(look: &Look<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
+    let hash = types::hash::of_entry(look.entry, look.now)?;
+    reply.array(look.args.len().saturating_sub(2));
+    for field in look.args.from(2) {
+        reply_value(reply, hash.get(field).map(|cell| cell.value));
+        error::check_reply(reply)?;
     }
     Ok(())
 }
@@ -186,13 +184,12 @@ static HEXISTS: CommandSpec = CommandSpec {
         arguments: &[Argument::key("key", 0), Argument::string("field")],
         ..Docs::NONE
     },
-    run: Run::Call(hexists),
+    run: Run::Read(hexists),
 };
 
-fn hexists(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let key = ctx.key(1);
-    let is_there = types::hash::read(ctx.ks, &key)?.get(&ctx.args[2]).is_some();
-    ctx.reply.integer(i64::from(is_there));
+fn hexists(look: &Look<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
+    let is_there = types::hash::of_entry(look.entry, look.now)?.get(&look.args[2]).is_some();
+    reply.integer(i64::from(is_there));
     Ok(())
 }
 
@@ -211,13 +208,12 @@ static HSTRLEN: CommandSpec = CommandSpec {
         arguments: &[Argument::key("key", 0), Argument::string("field")],
         ..Docs::NONE
     },
-    run: Run::Call(hstrlen),
+    run: Run::Read(hstrlen),
 };
 
-fn hstrlen(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let key = ctx.key(1);
-    let len = types::hash::read(ctx.ks, &key)?.get(&ctx.args[2]).map_or(0, |cell| cell.value.len());
-    ctx.reply.integer(len as i64);
+fn hstrlen(look: &Look<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
+    let cell = types::hash::of_entry(look.entry, look.now)?.get(&look.args[2]);
+    reply.integer(cell.map_or(0, |cell| cell.value.len()) as i64);
     Ok(())
 }
 
@@ -236,13 +232,12 @@ static HLEN: CommandSpec = CommandSpec {
         arguments: &[Argument::key("key", 0)],
         ..Docs::NONE
     },
-    run: Run::Call(hlen),
+    run: Run::Read(hlen),
 };
 
-fn hlen(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let key = ctx.key(1);
-    let len = types::hash::read(ctx.ks, &key)?.len();
-    ctx.reply.integer(len as i64);
+fn hlen(look: &Look<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
+    let len = types::hash::of_entry(look.entry, look.now)?.len();
+    reply.integer(len as i64);
     Ok(())
 }
 

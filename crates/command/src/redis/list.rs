@@ -2,7 +2,7 @@
 //! `list_blocking`.
 
 use crate::error::{self, Stop};
-use crate::spec::{Argument, Docs};
+use crate::spec::{Argument, Docs, Look};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::integer::parse_integer;
 use proto::ReplyBuffer;
@@ -200,13 +200,12 @@ static LLEN: CommandSpec = CommandSpec {
     keys: &[KeySpec::one(1, KeyFlags::RO)],
     locks: Locks::Keys,
     docs: &Docs { arguments: &[Argument::key("key", 0)], ..docs("Counts the elements of a list.", "1.0.0", "O(1)") },
-    run: Run::Call(llen),
+    run: Run::Read(llen),
 };
 
-fn llen(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let key = ctx.key(1);
-    let len = list::len(ctx.ks, &key)?;
-    ctx.reply.integer(len.cast_signed());
+fn llen(look: &Look<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
+    let len = list::of_entry(look.entry)?.map_or(0, |list| list.len());
+    reply.integer(len.cast_signed());
     Ok(())
 }
 
@@ -225,20 +224,19 @@ static LINDEX: CommandSpec = CommandSpec {
             "O(N) where N is the number of elements to traverse to get to the element at index. This makes asking for the first or the last element of the list O(1).",
         )
     },
-    run: Run::Call(lindex),
+    run: Run::Read(lindex),
 };
 
-fn lindex(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let key = ctx.key(1);
-    // A wrong index is told only when there is a list.
-    let index = match parse_integer(&ctx.args[2]) {
-        Some(index) => index,
-        None if list::len(ctx.ks, &key)? > 0 => return Err(error::NOT_INTEGER),
-        None => 0,
-    };
-    let reply = &mut *ctx.reply;
-    if list::element(ctx.ks, &key, index, |element| reply.bulk(element))?.is_none() {
+fn lindex(look: &Look<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
+    let Some(list) = list::of_entry(look.entry)? else {
         reply.null();
+        return Ok(());
+    };
+    // A wrong index is told only when there is a list.
+    let index = parse_integer(&look.args[2]).ok_or(error::NOT_INTEGER)?;
+    match list::element(&list, index) {
+        Some(element) => reply.bulk(element),
+        None => reply.null(),
     }
     Ok(())
 }

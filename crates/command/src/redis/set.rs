@@ -2,7 +2,7 @@
 
 use super::scanning::{self, Found, ScanOptions, Scanned};
 use crate::error::{self, Stop};
-use crate::spec::{Argument, Docs};
+use crate::spec::{Argument, Docs, Look};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::integer::IntegerText;
 use engine::Encoding;
@@ -124,13 +124,12 @@ static SCARD: CommandSpec = CommandSpec {
         arguments: &[Argument::key("key", 0)],
         ..Docs::NONE
     },
-    run: Run::Call(scard),
+    run: Run::Read(scard),
 };
 
-fn scard(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let key = ctx.key(1);
-    let len = types::set::len(ctx.ks, &key)?;
-    ctx.reply.integer(len as i64);
+fn scard(look: &Look<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
+    let len = types::set::of_entry(look.entry)?.map_or(0, |set| set.len());
+    reply.integer(len as i64);
     Ok(())
 }
 
@@ -149,13 +148,13 @@ static SISMEMBER: CommandSpec = CommandSpec {
         arguments: &[Argument::key("key", 0), Argument::string("member")],
         ..Docs::NONE
     },
-    run: Run::Call(sismember),
+    run: Run::Read(sismember),
 };
 
-fn sismember(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let key = ctx.key(1);
-    let is_member = types::set::contains(ctx.ks, &key, &ctx.args[2])?;
-    ctx.reply.integer(i64::from(is_member));
+fn sismember(look: &Look<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
+    let set = types::set::of_entry(look.entry)?;
+    let is_member = set.is_some_and(|set| set.contains(&look.args[2]));
+    reply.integer(i64::from(is_member));
     Ok(())
 }
 
@@ -174,17 +173,15 @@ static SMISMEMBER: CommandSpec = CommandSpec {
         arguments: &[Argument::key("key", 0), Argument::string("member").repeated()],
         ..Docs::NONE
     },
-    run: Run::Call(smismember),
+    run: Run::Read(smismember),
 };
 
-fn smismember(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let key = ctx.key(1);
-    let members = ctx.args.from(2);
-    let set = types::set::read(ctx.ks, &key)?;
-    ctx.reply.array(ctx.args.len().saturating_sub(2));
-    for member in members {
+fn smismember(look: &Look<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
+    let set = types::set::of_entry(look.entry)?;
+    reply.array(look.args.len().saturating_sub(2));
+    for member in look.args.from(2) {
         let is_member = set.is_some_and(|set| set.contains(member));
-        ctx.reply.integer(i64::from(is_member));
+        reply.integer(i64::from(is_member));
     }
     Ok(())
 }

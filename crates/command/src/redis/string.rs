@@ -3,9 +3,9 @@
 use super::expiration::TimeUnit;
 use super::options::{Accepted, Options};
 use crate::error::Stop;
-use crate::spec::{Argument, Docs};
+use crate::spec::{Argument, Docs, Look};
 use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
-use engine::{Entry, Value};
+use engine::Value;
 use proto::ReplyBuffer;
 use types::string::{Condition, Expiration, SetOutcome};
 
@@ -40,8 +40,8 @@ static GET: CommandSpec = CommandSpec {
     run: Run::Read(get),
 };
 
-fn get(entry: Option<&Entry<'_>>, _: &Args<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
-    match entry {
+fn get(look: &Look<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
+    match look.entry {
         None => reply.null(),
         Some(entry) => reply_value(reply, types::string::string_value(entry)?),
     }

@@ -3,9 +3,10 @@
 use super::scanning::{Found, ScanOptions, Scanned, cursor};
 use super::zset_reply;
 use crate::error::{self, Stop};
-use crate::spec::{Argument, Docs};
+use crate::spec::{Argument, Docs, Look};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::double::DoubleText;
+use proto::ReplyBuffer;
 use types::zset::{Draw, Entry, Only, Rule, Toward};
 
 /// The rows of this family.
@@ -185,13 +186,12 @@ static ZCARD: CommandSpec = CommandSpec {
         arguments: &[Argument::key("key", 0)],
         ..Docs::NONE
     },
-    run: Run::Call(zcard),
+    run: Run::Read(zcard),
 };
 
-fn zcard(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let key = ctx.key(1);
-    let len = types::zset::read(ctx.ks, &key)?.map_or(0, |view| view.len());
-    ctx.reply.integer(len as i64);
+fn zcard(look: &Look<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
+    let len = types::zset::of_entry(look.entry)?.map_or(0, |set| set.len());
+    reply.integer(len as i64);
     Ok(())
 }
 
@@ -210,14 +210,13 @@ static ZSCORE: CommandSpec = CommandSpec {
         arguments: &[Argument::key("key", 0), Argument::string("member")],
         ..Docs::NONE
     },
-    run: Run::Call(zscore),
+    run: Run::Read(zscore),
 };
 
-fn zscore(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let key = ctx.key(1);
-    match types::zset::read(ctx.ks, &key)?.and_then(|view| view.score(&ctx.args[2])) {
-        Some(score) => ctx.reply.double(score),
-        None => ctx.reply.null(),
+fn zscore(look: &Look<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
+    match types::zset::of_entry(look.entry)?.and_then(|set| set.score(&look.args[2])) {
+        Some(score) => reply.double(score),
+        None => reply.null(),
     }
     Ok(())
 }
@@ -237,17 +236,16 @@ static ZMSCORE: CommandSpec = CommandSpec {
         arguments: &[Argument::key("key", 0), Argument::string("member").repeated()],
         ..Docs::NONE
     },
-    run: Run::Call(zmscore),
+    run: Run::Read(zmscore),
 };
 
-fn zmscore(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let key = ctx.key(1);
-    let view = types::zset::read(ctx.ks, &key)?;
-    ctx.reply.array(ctx.args.len().saturating_sub(2));
-    for member in ctx.args.from(2) {
-        match view.and_then(|view| view.score(member)) {
-            Some(score) => ctx.reply.double(score),
-            None => ctx.reply.null(),
+fn zmscore(look: &Look<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
+    let set = types::zset::of_entry(look.entry)?;
+    reply.array(look.args.len().saturating_sub(2));
+    for member in look.args.from(2) {
+        match set.and_then(|set| set.score(member)) {
+            Some(score) => reply.double(score),
+            None => reply.null(),
         }
     }
     Ok(())
@@ -273,7 +271,7 @@ static ZRANK: CommandSpec = CommandSpec {
         arguments: RANK_ARGUMENTS,
         ..Docs::NONE
     },
-    run: Run::Call(|ctx| rank(ctx, false)),
+    run: Run::Read(zrank),
 };
 
 static ZREVRANK: CommandSpec = CommandSpec {
@@ -292,31 +290,39 @@ static ZREVRANK: CommandSpec = CommandSpec {
         arguments: RANK_ARGUMENTS,
         ..Docs::NONE
     },
-    run: Run::Call(|ctx| rank(ctx, true)),
+    run: Run::Read(zrevrank),
 };
 
-fn rank(ctx: &mut Ctx<'_>, is_reversed: bool) -> Result<(), Stop> {
-    let with_score = ctx.args.len() > 3;
-    if ctx.args.len() > 4 {
-        return Err(error::wrong_arity(ctx.spec.name));
+fn zrank(look: &Look<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
+    rank(look, reply, (ZRANK.name, false))
+}
+
+fn zrevrank(look: &Look<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
+    rank(look, reply, (ZREVRANK.name, true))
+}
+
+fn rank(look: &Look<'_>, reply: &mut ReplyBuffer, (name, is_reversed): (&str, bool)) -> Result<(), Stop> {
+    let args = &look.args;
+    let with_score = args.len() > 3;
+    if args.len() > 4 {
+        return Err(error::wrong_arity(name));
     }
-    if with_score && !ctx.is_word(3, "withscore") {
+    if with_score && !args[3].eq_ignore_ascii_case(b"withscore") {
         return Err(error::SYNTAX);
     }
-    let key = ctx.key(1);
-    let view = types::zset::read(ctx.ks, &key)?;
-    let found = view.and_then(|view| Some((view.len(), view.rank(&ctx.args[2])?)));
+    let set = types::zset::of_entry(look.entry)?;
+    let found = set.and_then(|set| Some((set.len(), set.rank(&args[2])?)));
     match found {
-        None if with_score => ctx.reply.null_array(),
-        None => ctx.reply.null(),
+        None if with_score => reply.null_array(),
+        None => reply.null(),
         Some((len, (rank, score))) => {
             let rank = if is_reversed { len.saturating_sub(rank).saturating_sub(1) } else { rank };
             if with_score {
-                ctx.reply.array(2);
+                reply.array(2);
             }
-            ctx.reply.integer(rank as i64);
+            reply.integer(rank as i64);
             if with_score {
-                ctx.reply.double(score);
+                reply.double(score);
             }
         }
     }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use vfs::FileSystem;
 
-use super::{CompactionFilter, Task};
+use super::{CompactionFilter, FlushShape, Task};
 use crate::cache::Fill;
 use crate::error::Result;
 use crate::iter::{MergeCursor, Source};
 use crate::key::{Kind, SEQNO_MAX, Seqno};
+use crate::key_order::KeyOrder;
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::options::Options;
 use crate::range_tombstone::{Cover, RangeTombstone};
@@ -42,8 +43,9 @@ pub(crate) struct OutputSettings<'a> {
     /// Those of tables; sizes of tables are below.
     pub options: &'a Options,
     pub table_bytes: u64,
-    /// What else may go.
+    /// What else may go; it sees keys as they were given.
     pub filter: Option<&'a dyn CompactionFilter>,
+    pub key_order: KeyOrder,
     /// Gives the next table's number, identity and path.
     pub next_table: &'a dyn Fn() -> (u64, u64, PathBuf),
 }
@@ -72,13 +74,45 @@ pub(crate) fn flush(
     memtable: &Arc<Memtable>,
     key_space: u32,
     run: u64,
-    cuts: &[Vec<u8>],
+    shape: &FlushShape,
 ) -> Result<Outcome> {
     let cursor = MergeCursor::new(vec![Source::Memtable(MemtableCursor::new(memtable.clone(), key_space))]);
     let ranges = memtable.range_tombstones(key_space);
     let to = Destination { key_space, level: 0, run };
     let mut outcome = Outcome::default();
-    merge(settings, visibility, cursor, &ranges, false, cuts, settings.table_bytes, &to, &mut outcome)?;
+    let table_bytes = shape.table_bytes.unwrap_or(settings.table_bytes);
+    merge(settings, visibility, cursor, &ranges, false, &shape.cuts, table_bytes, &to, &mut outcome)?;
+    Ok(outcome)
+}
+
+/// Writes all entries under one number as a new run of level 0.
+pub(crate) fn renumber(
+    settings: &OutputSettings<'_>,
+    mut cursor: MergeCursor,
+    seqno: Seqno,
+    key_space: u32,
+    run: u64,
+    shape: &FlushShape,
+) -> Result<Outcome> {
+    let to = Destination { key_space, level: 0, run };
+    let mut outcome = Outcome::default();
+    let table_bytes = shape.table_bytes.unwrap_or(settings.table_bytes);
+    let mut output = Output {
+        settings,
+        to: &to,
+        kept: Vec::new(),
+        cuts: &shape.cuts,
+        from: None,
+        builder: None,
+        outcome: &mut outcome,
+    };
+    cursor.seek_to_first()?;
+    while cursor.valid() {
+        output.cut_before(cursor.key(), table_bytes)?;
+        output.builder()?.add(cursor.key(), seqno, cursor.kind(), cursor.value())?;
+        cursor.next()?;
+    }
+    output.finish()?;
     Ok(outcome)
 }
 
@@ -174,7 +208,7 @@ fn sources(group: &[&(usize, u64, Arc<Table>)]) -> Vec<Source> {
     }
     let sorted = runs.into_iter().map(|((_, id), mut tables)| {
         tables.sort_by(|a, b| a.info.smallest.cmp(&b.info.smallest));
-        Source::run(Arc::new(Run { id: id.0, tables }), Fill::Pass)
+        Source::run(Arc::new(Run::new(id.0, tables)), Fill::Pass)
     });
     sorted.collect()
 }
@@ -213,7 +247,9 @@ fn merge(
         // A filtered version reads as deleted, also where older ones lie below; views must not see that happen.
         let is_open = !is_hidden && kind == Kind::Put && stripe == 0 && visibility.views.len() <= 1;
         let space = crate::KeySpaceId(to.key_space);
-        let is_filtered = is_open && settings.filter.is_some_and(|filter| !filter.keeps(space, key, cursor.value()));
+        let given = || settings.key_order.given(key);
+        let is_filtered =
+            is_open && settings.filter.is_some_and(|filter| !filter.keeps(space, given(), cursor.value()));
         let (kind, value) = if is_filtered { (Kind::Delete, &b""[..]) } else { (kind, cursor.value()) };
         let is_dead = kind == Kind::Delete && is_bottom && stripe == 0;
         // A hidden or dead version still hides the older ones of its stripe.

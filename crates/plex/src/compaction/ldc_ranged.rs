@@ -12,7 +12,9 @@
 //! G2. When one range has more than `runs_max` runs, the stretch of newer runs that costs fewest bytes per run saved
 //!     becomes one - or all of the range goes into the last run, if that is no larger than what is above it.
 //! G3. A task takes whole tables and everything that overlaps them, so it is right whatever the borders were.
-//! G4. A merge into the last run keeps the borders between its tables, and may add some within a range. So tables that were
+//! G4. The first flushed run is taken for the last one as it is, in as many tables as there are to be ranges. So even
+//!     the first merges are done range by range.
+//! G5. A merge into the last run keeps the borders between its tables, and may add some within a range. So tables that were
 //!     flushed meanwhile still fit, and one range does not drag the next one along.
 //!
 //! Space comes back range by range, so no merge needs room for old and new of more than one range, and the garbage of
@@ -21,12 +23,16 @@
 
 use std::sync::Arc;
 
-use super::{Choose, Task, count, hull};
+use super::{Choose, FlushShape, Task, count, hull};
 use crate::sstable::{Table, TableInfo};
 use crate::version::{Run, Tree};
 
-/// Ranges of a large tree. Each flush writes one table per range, and each merge needs room for one range.
+/// Ranges of a tree. Each flush writes one table per range, and each merge needs room for one range.
 const RANGE_COUNT: u64 = 16;
+
+/// Smallest range of what is no smaller than a memtable, in bytes: below, what a table has beside its entries (filter,
+/// sketch) would weigh too much.
+const RANGE_BYTES_MIN: u64 = 128 << 10;
 
 /// Largest range, in bytes: bounds the time and the room of one merge.
 const RANGE_BYTES_MAX: u64 = 256 << 20;
@@ -128,14 +134,14 @@ fn last_run(tree: &Tree) -> Option<&Arc<Run>> {
 }
 
 impl LdcRanged {
-    /// One range per table of the last run; all is one range without it.
-    fn ranges<'a>(&self, tree: &'a Tree) -> Vec<Reach<'a>> {
-        let mut ranges = Vec::new();
-        let Some(last) = last_run(tree) else {
-            let all = hull(tree.tables().map(|(_, _, table)| table));
-            ranges.extend(all.map(|all| Reach::new(tree, all)));
-            return ranges;
-        };
+    /// A range of live data that is no larger than a memtable.
+    fn range_bytes_min(&self) -> u64 {
+        (self.memtable_bytes / RANGE_COUNT).max(self.memtable_bytes.min(RANGE_BYTES_MIN))
+    }
+
+    /// One range per table of the last run.
+    fn ranges<'a>(tree: &'a Tree, last: &Run) -> Vec<Reach<'a>> {
+        let mut ranges: Vec<Reach<'a>> = Vec::new();
         for (index, table) in last.tables.iter().enumerate() {
             // A range goes from its table to the next one; the first and last reach to the ends.
             let mut range = table.info.clone();
@@ -160,21 +166,30 @@ impl LdcRanged {
         ranges
     }
 
+    /// G4. The oldest flushed run moves down; `None` without one.
+    fn make_last(tree: &Tree) -> Option<Task> {
+        let mut task = Task::new("first run", 1, None);
+        task.add_run(0, tree.level(0).last()?);
+        Some(task)
+    }
+
     /// All of the range becomes part of the last run.
-    fn merge_into_last(&self, tree: &Tree, range: &Reach<'_>, live_bytes: f64, reason: &'static str) -> Task {
-        let (level, run) = match last_run(tree) {
-            Some(run) => (tree.levels.len() - 1, Some(run.id)),
-            None => (1, None),
-        };
-        let mut task = Task::new(reason, level, run);
+    fn merge_into_last(
+        &self,
+        tree: &Tree,
+        last: u64,
+        range: &Reach<'_>,
+        live_bytes: f64,
+        reason: &'static str,
+    ) -> Task {
+        let last_level = tree.levels.len() - 1;
+        let mut task = Task::new(reason, last_level, Some(last));
         for (level, run, tables) in &range.upper {
             tables.iter().for_each(|table| task.add(*level, run.id, table));
         }
-        if let Some(run) = run {
-            range.last.iter().for_each(|table| task.add(level, run, table));
-        }
-        // G4. The borders stay; a range that has grown is split into parts of equal length.
-        let range_bytes = (live_bytes as u64 / RANGE_COUNT).clamp(self.memtable_bytes.max(1), RANGE_BYTES_MAX);
+        range.last.iter().for_each(|table| task.add(last_level, last, table));
+        // G5. The borders stay; a range that has grown is split into parts of equal length.
+        let range_bytes = (live_bytes as u64 / RANGE_COUNT).clamp(self.range_bytes_min(), RANGE_BYTES_MAX);
         task.cuts = range.last.iter().skip(1).map(|table| table.info.smallest.clone()).collect();
         let parts = (range.live_bytes / range_bytes as f64).round().max(1.0);
         // By half a part more than an equal share: the last part is then about half of one, and no rest is left over.
@@ -223,7 +238,8 @@ impl<'a> Reach<'a> {
 
 impl Choose for LdcRanged {
     fn pick(&self, tree: &Tree) -> Option<Task> {
-        let ranges = self.ranges(tree);
+        let Some(last) = last_run(tree) else { return Self::make_last(tree) };
+        let ranges = Self::ranges(tree, last);
         let live_bytes: f64 = ranges.iter().map(|range| range.live_bytes).sum();
         let live_user_bytes: f64 = ranges.iter().map(|range| range.live_user_bytes).sum();
         // G1. Below a few memtables, space is not worth a merge.
@@ -233,7 +249,7 @@ impl Choose for LdcRanged {
             let best = with_upper.max_by(|a, b| a.gain().total_cmp(&b.gain()));
             // Under half of the allowance, the excess is no garbage that a merge could drop.
             if let Some(range) = best.filter(|range| range.gain() > (self.space_amp_target - 1.0) / 2.0) {
-                return Some(self.merge_into_last(tree, range, live_bytes, "garbage"));
+                return Some(self.merge_into_last(tree, last.id, range, live_bytes, "garbage"));
             }
         }
         // G2.
@@ -243,24 +259,29 @@ impl Choose for LdcRanged {
         }
         let last_bytes: u64 = crowded.last.iter().map(|table| table.info.bytes).sum();
         if last_bytes <= crowded.upper_bytes() {
-            return Some(self.merge_into_last(tree, crowded, live_bytes, "runs into last"));
+            return Some(self.merge_into_last(tree, last.id, crowded, live_bytes, "runs into last"));
         }
         Self::merge_above_last(crowded)
     }
 
-    fn flush_cuts(&self, tree: &Tree) -> Vec<Vec<u8>> {
-        let tables = last_run(tree).map_or(&[][..], |run| &run.tables);
-        tables.iter().skip(1).map(|table| table.info.smallest.clone()).collect()
+    fn flush_shape(&self, tree: &Tree) -> FlushShape {
+        // The oldest run is the last one or is about to be it (G4).
+        let tables = tree.runs().last().map_or(&[][..], |(_, run)| &run.tables);
+        let cuts = tables.iter().skip(1).map(|table| table.info.smallest.clone()).collect();
+        let is_first = tree.levels.is_empty();
+        FlushShape { cuts, table_bytes: is_first.then(|| self.range_bytes_min()) }
     }
 
     fn is_behind(&self, tree: &Tree) -> bool {
+        // Until there is a last run, the next step costs nothing.
+        let Some(last) = last_run(tree) else { return false };
         let limit = 2 * self.runs_max + 8;
         let over = |key: &[u8]| tree.runs().filter(|(_, run)| run.table_for(key).is_some()).count();
-        let is_crowded = tree.runs().count() > limit
-            && last_run(tree).is_none_or(|run| run.tables.iter().any(|table| over(&table.info.smallest) > limit));
+        let is_crowded =
+            tree.runs().count() > limit && last.tables.iter().any(|table| over(&table.info.smallest) > limit);
         // A twentieth more than the target, and what is on its way, before writers wait for space to come back.
         let is_large = || {
-            let live: f64 = self.ranges(tree).iter().map(|range| range.live_user_bytes).sum();
+            let live: f64 = Self::ranges(tree, last).iter().map(|range| range.live_user_bytes).sum();
             tree.bytes() as f64 > 1.05 * self.space_amp_target * live + 2.0 * self.memtable_bytes as f64
         };
         // Nobody may wait for what nobody will do.

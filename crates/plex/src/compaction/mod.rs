@@ -16,14 +16,16 @@ mod ldc;
 mod ldc_ranged;
 mod leveled;
 mod tiered;
+mod trie;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::key_order::KeyOrder;
 use crate::sketch::Sketch;
 use crate::sstable::{Table, TableInfo};
 use crate::version::{Run, Tree};
-pub(crate) use execute::{Outcome, OutputSettings, Visibility, flush, rebuild, run};
+pub(crate) use execute::{Outcome, OutputSettings, Visibility, flush, rebuild, renumber, run};
 
 /// How tables are chosen for merging; the default is [`Policy::ldc_ranged`].
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +61,13 @@ pub enum Policy {
         /// Runs over one range at which the newer ones are merged, whatever their garbage.
         runs_max: usize,
     },
+    /// LSM-trie's: keys are kept by their hashes, each level is shared out among eight times as many nodes as the one before,
+    /// and a full node is merged into its children. Least writing at any size, most space, and no order: iterators and deleted
+    /// ranges are refused. A database is made for this policy or for the others, and stays so.
+    Trie {
+        /// Runs at which a node is full.
+        runs_per_node: usize,
+    },
 }
 
 impl Policy {
@@ -80,6 +89,16 @@ impl Policy {
     /// Target 1.5, 20 runs.
     pub fn ldc_ranged() -> Self {
         Self::LdcRanged { space_amp_target: 1.5, runs_max: 20 }
+    }
+
+    /// 8 runs a node.
+    pub fn trie() -> Self {
+        Self::Trie { runs_per_node: 8 }
+    }
+
+    /// How a database for this policy keeps its keys.
+    pub(crate) fn key_order(&self) -> KeyOrder {
+        if matches!(self, Self::Trie { .. }) { KeyOrder::Hash } else { KeyOrder::Bytes }
     }
 
     /// What does the choosing.
@@ -114,6 +133,9 @@ impl Policy {
                 runs_max: at_least("runs_max", runs_max, 2)?,
                 memtable_bytes,
             }),
+            Self::Trie { runs_per_node } => {
+                Box::new(trie::Trie { runs_per_node: at_least("runs_per_node", runs_per_node, 2)? })
+            }
         })
     }
 }
@@ -133,14 +155,23 @@ pub trait CompactionFilter: Send + Sync + std::fmt::Debug {
     fn keeps(&self, space: crate::KeySpaceId, key: &[u8], value: &[u8]) -> bool;
 }
 
+/// How a flushed run is cut into tables.
+#[derive(Debug, Default)]
+pub(crate) struct FlushShape {
+    /// Keys before which a table ends, ascending.
+    pub cuts: Vec<Vec<u8>>,
+    /// Length at which a table ends, in bytes; `None` for the option's.
+    pub table_bytes: Option<u64>,
+}
+
 /// The trait behind [`Policy`].
 pub(crate) trait Choose: Send + Sync + std::fmt::Debug {
     /// The most urgent merge; `None` if all is well.
     fn pick(&self, tree: &Tree) -> Option<Task>;
 
-    /// Keys before which a flushed run is cut into tables, ascending.
-    fn flush_cuts(&self, _tree: &Tree) -> Vec<Vec<u8>> {
-        Vec::new()
+    /// How a memtable that is flushed to this tree is cut into tables.
+    fn flush_shape(&self, _tree: &Tree) -> FlushShape {
+        FlushShape::default()
     }
 
     /// Whether so many runs wait to be merged that writers must be held up.

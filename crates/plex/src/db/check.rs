@@ -40,7 +40,7 @@ pub fn check(dir: impl AsRef<Path>, options: &Options) -> Result<Vec<Error>> {
     let chooser = options.policy.chooser(options.memtable_bytes as u64).map_err(Error::InvalidArgument)?;
     let _lock = fs.try_lock(&dir.join("LOCK"))?;
     let files = Files::list(&**fs, dir)?;
-    let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
+    let cache = Arc::new(BlockCache::new(options.block_cache_bytes, options.block_bytes));
     let mut damages = Damages::default();
     let Some(found) = damages.note(read_manifest(options, dir))? else {
         for number in &files.tables {

@@ -7,14 +7,15 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::write::Writer;
 use super::{Inner, State, table_path, wal_path};
-use crate::compaction::{self, Outcome, OutputSettings};
+use crate::compaction::{self, FlushShape, Outcome, OutputSettings};
 use crate::error::{Error, Result};
 use crate::memtable::Memtable;
 use crate::sstable::Table;
 use crate::stats::Counters;
 use crate::version::manifest::{self, Manifest};
-use crate::version::{ApplyError, Version, VersionEdit};
+use crate::version::{ApplyError, Tree, Version, VersionEdit};
 
 /// How long a full disk is left alone.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -23,9 +24,17 @@ impl Inner {
     /// Writes the oldest full memtable to tables; `false` if there is none.
     pub(super) fn flush_oldest(&self) -> Result<bool> {
         let _flushing = self.flushing.lock();
+        let Some(wal_number) = self.flush_one()? else { return Ok(false) };
+        self.remove_wals_before(&mut self.writer.lock(), wal_number);
+        self.announce();
+        Ok(true)
+    }
+
+    /// The same for a caller that holds the lock of flushes; the log file from which on logs are still needed.
+    pub(super) fn flush_one(&self) -> Result<Option<u64>> {
         self.check_running()?;
         let state = self.state();
-        let Some(memtable) = state.immutables.last() else { return Ok(false) };
+        let Some(memtable) = state.immutables.last() else { return Ok(None) };
         let outcome = self.writing_tables(|settings| flush_memtable(self, settings, memtable, &state.version))?;
         Counters::add(&self.counters.flush_bytes, outcome.bytes_written);
         Counters::add(&self.counters.flushes, 1);
@@ -37,9 +46,12 @@ impl Inner {
         edit.wal = (wal_number > 0).then_some((wal_number, true));
         edit.flushed_lsn = (memtable.lsn() > 0).then(|| memtable.lsn());
         self.install(edit, Some(memtable))?;
-        self.remove_wals_before(wal_number);
-        self.announce();
-        Ok(true)
+        Ok(Some(wal_number))
+    }
+
+    /// How what is flushed to this key space is cut into tables.
+    pub(super) fn flush_shape(&self, version: &Version, space: u32) -> FlushShape {
+        self.chooser.flush_shape(version.tree(space).map_or(&Tree::default(), |tree| &**tree))
     }
 
     /// Does one merge; `false` if no policy asks for one.
@@ -65,7 +77,7 @@ impl Inner {
     }
 
     /// Runs what writes tables and makes their names durable; after an error removes them.
-    fn writing_tables(&self, write: impl FnOnce(&OutputSettings<'_>) -> Result<Outcome>) -> Result<Outcome> {
+    pub(super) fn writing_tables(&self, write: impl FnOnce(&OutputSettings<'_>) -> Result<Outcome>) -> Result<Outcome> {
         let written: RefCell<Vec<PathBuf>> = RefCell::default();
         let next_table = || {
             let number = self.number();
@@ -78,6 +90,7 @@ impl Inner {
             options: &self.options,
             table_bytes: self.options.table_bytes,
             filter: self.options.compaction_filter.as_deref(),
+            key_order: self.key_order,
             next_table: &next_table,
         };
         let outcome = write(&settings).and_then(|outcome| {
@@ -134,8 +147,7 @@ impl Inner {
         Ok(())
     }
 
-    fn remove_wals_before(&self, number: u64) {
-        let mut writer = self.writer.lock();
+    pub(super) fn remove_wals_before(&self, writer: &mut Writer, number: u64) {
         if let Some(wal) = &mut writer.wal {
             wal.forget_before(number);
         }
@@ -182,6 +194,7 @@ impl Inner {
             wal: Some(wal),
             flushed_lsn: Some(self.flushed_lsn.load(Ordering::Acquire)),
             key_spaces: self.key_spaces.read().iter().map(|(name, id)| (*id, name.clone())).collect(),
+            key_order: self.key_order,
             ..self.state().version.as_edit()
         }
     }
@@ -252,8 +265,8 @@ fn flush_memtable(
     let visibility = inner.visibility();
     let mut all = Outcome::default();
     for space in memtable.key_spaces() {
-        let cuts = version.tree(space).map(|tree| inner.chooser.flush_cuts(tree)).unwrap_or_default();
-        let one = compaction::flush(settings, &visibility, memtable, space, inner.number(), &cuts)?;
+        let shape = inner.flush_shape(version, space);
+        let one = compaction::flush(settings, &visibility, memtable, space, inner.number(), &shape)?;
         all.edit.added.extend(one.edit.added);
         all.bytes_written += one.bytes_written;
         all.dropped += one.dropped;

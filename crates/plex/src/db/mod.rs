@@ -15,6 +15,7 @@
 //! D4. After a failed write or sync of the log or the manifest, writes are refused until the next open.
 
 mod check;
+mod ingest;
 mod maintain;
 mod recover;
 mod repair;
@@ -36,9 +37,11 @@ use crate::compaction::{Choose, Visibility};
 use crate::error::{Error, Result};
 use crate::iter::{Iter, IterOptions, MergeCursor, Source};
 use crate::key::{self, Kind, Seqno};
+use crate::key_order::KeyOrder;
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::options::{Background, Options};
 use crate::range_tombstone::Cover;
+use crate::sstable::Probe;
 use crate::stats::{Counters, Stats};
 use crate::version::{Tree, Version, VersionEdit};
 pub use check::check;
@@ -112,6 +115,7 @@ struct Inner {
     manifest: Mutex<maintain::LiveManifest>,
     /// Ids by name.
     key_spaces: RwLock<BTreeMap<Vec<u8>, u32>>,
+    key_order: KeyOrder,
     making_key_space: Mutex<()>,
     flushing: Mutex<()>,
     compacting: Mutex<()>,
@@ -193,6 +197,18 @@ impl Db {
         self.inner().write(batch)
     }
 
+    /// Takes sorted files in, as if all their pairs were written by one batch: copied to tables, without going through log
+    /// and memtable, durable when this returns, and all of it or nothing after a crash. The files stay as they are. Everything
+    /// in memory is flushed first, and writers wait while the files are copied.
+    ///
+    /// # Errors
+    /// Invalid argument, if a file is a table of a database, or the keys of two files overlap; corruption; a newer format. Then
+    /// nothing was taken.
+    pub fn ingest(&self, space: KeySpaceId, paths: &[impl AsRef<Path>]) -> Result<()> {
+        let paths: Vec<PathBuf> = paths.iter().map(|path| path.as_ref().to_owned()).collect();
+        self.inner().ingest(space, &paths)
+    }
+
     /// Makes everything written so far durable (with a log; without one, use [`flush`](Self::flush)).
     pub fn sync(&self) -> Result<()> {
         self.inner().sync_log()
@@ -208,13 +224,14 @@ impl Db {
     /// The value of a key.
     pub fn get_in(&self, space: KeySpaceId, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let (state, seqno) = self.inner().now();
-        state.get(space.0, key, seqno)
+        state.get(space.0, &self.inner().key_order.stored(key), seqno)
     }
 
     /// The values of several keys, all as of one moment.
     pub fn multi_get<K: AsRef<[u8]>>(&self, space: KeySpaceId, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
         let (state, seqno) = self.inner().now();
-        keys.iter().map(|key| state.get(space.0, key.as_ref(), seqno)).collect()
+        let order = self.inner().key_order;
+        keys.iter().map(|key| state.get(space.0, &order.stored(key.as_ref()), seqno)).collect()
     }
 
     /// An iterator over the default key space, as of now.
@@ -224,6 +241,7 @@ impl Db {
 
     /// An iterator over a key space, as of now.
     pub fn iter_in(&self, space: KeySpaceId, options: IterOptions) -> Result<Iter> {
+        self.inner().key_order.check_scan()?;
         let (state, seqno) = self.inner().now();
         Ok(state.iter(space.0, seqno, options))
     }
@@ -267,8 +285,8 @@ impl Db {
         self.inner().clone_to(dir.as_ref())
     }
 
-    /// The position of the external log up to which the last open found everything in tables, and behind which it must
-    /// be replayed; 0 at the beginning. See [`WriteBatch::set_lsn`].
+    /// The position of the external log up to which the last open found everything, in tables or a log of its own, and
+    /// behind which it must be replayed; 0 at the beginning. See [`WriteBatch::set_lsn`].
     pub fn recovered_lsn(&self) -> u64 {
         self.inner().recovered_lsn
     }
@@ -313,7 +331,8 @@ impl ReadView {
 
     /// The value that a key had.
     pub fn get_in(&self, space: KeySpaceId, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.db.inner().state().get(space.0, key, self.seqno)
+        let inner = self.db.inner();
+        inner.state().get(space.0, &inner.key_order.stored(key), self.seqno)
     }
 
     /// An iterator over the keys that the default key space had.
@@ -323,6 +342,7 @@ impl ReadView {
 
     /// An iterator over the keys that a key space had.
     pub fn iter_in(&self, space: KeySpaceId, options: IterOptions) -> Result<Iter> {
+        self.db.inner().key_order.check_scan()?;
         Ok(self.db.inner().state().iter(space.0, self.seqno, options))
     }
 
@@ -361,15 +381,21 @@ impl State {
             }
         }
         let Some(tree) = self.version.tree(space) else { return Ok(None) };
-        let hash = key::hash(key);
-        for (_, run) in tree.runs() {
-            let Some(table) = run.table_for(key) else { continue };
-            let cover = Tree::covering(table, key, view);
-            if let Some((seqno, kind, value)) = table.get(key, hash, view)? {
-                return Ok((kind == Kind::Put && seqno >= cover).then_some(value));
-            }
-            if cover > 0 {
-                return Ok(None);
+        let probe = Probe::new(key::hash(key));
+        for candidates in tree.guide().candidates(key).chunks(u64::BITS as usize) {
+            // All filters first, and without a branch: their lines come from memory side by side.
+            let asked = candidates.iter().enumerate();
+            let mut known = asked.fold(0, |known, (at, table)| known | u64::from(table.may_know(&probe)) << at);
+            while known != 0 {
+                let table = &candidates[known.trailing_zeros() as usize].table;
+                known &= known - 1;
+                let cover = Tree::covering(table, key, view);
+                if let Some((seqno, kind, value)) = table.get(key, view)? {
+                    return Ok((kind == Kind::Put && seqno >= cover).then_some(value));
+                }
+                if cover > 0 {
+                    return Ok(None);
+                }
             }
         }
         Ok(None)
@@ -383,7 +409,7 @@ impl State {
             sources.push(Source::Memtable(MemtableCursor::new(memtable.clone(), space)));
         }
         if let Some(tree) = self.version.tree(space) {
-            ranges.extend(tree.range_tombstones());
+            ranges.extend_from_slice(tree.guide().range_tombstones());
             sources.extend(tree.runs().map(|(_, run)| Source::run(run.clone(), Fill::Keep)));
         }
         Iter::new(MergeCursor::new(sources), view, Cover::new(&ranges, view), options)
@@ -473,6 +499,7 @@ impl Inner {
             wal_bytes: load(&counters.wal_bytes),
             flush_bytes: load(&counters.flush_bytes),
             flushes: load(&counters.flushes),
+            ingest_bytes: load(&counters.ingest_bytes),
             compaction_bytes_read: load(&counters.compaction_bytes_read),
             compaction_bytes_written: load(&counters.compaction_bytes_written),
             compactions: load(&counters.compactions),

@@ -1,8 +1,11 @@
 //! Opening: manifest, tables, log, and a new manifest that makes what was found the state. The mirror of a write.
 //!
 //! ```text
-//!   lock -> CURRENT -> manifest -> tables -> log files -> tables of what the log had -> new log -> new manifest -> clean
+//!   lock -> CURRENT -> manifest -> tables -> log files -> memtables of what they have -> new log -> new manifest -> clean
 //! ```
+//!
+//! What the log had is flushed like any full memtable, later, and its files stay until then; the new log goes on from them.
+//! Without a log ([`Wal::Off`]) it becomes tables at once, since nothing would keep the files in order with what follows.
 //!
 //! Nothing that counted before is removed or changed until the new manifest does, so an open that is cut short anywhere
 //! is simply done again.
@@ -13,21 +16,23 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use parking_lot::{Condvar, Mutex, RwLock};
-use vfs::FileSystem;
+use vfs::{FileSystem, OpenOptions};
 
 use super::maintain::LiveManifest;
-use super::write::{Writer, apply};
+use super::write::{Writer, apply_all};
 use super::{Inner, State, identity, table_path, wal_path};
+use crate::batch::WriteBatch;
 use crate::cache::BlockCache;
 use crate::compaction::{self, Choose, OutputSettings, Visibility};
 use crate::error::{Error, Result};
 use crate::key::Seqno;
-use crate::log::{self, WalFile, WalWriter};
+use crate::key_order::KeyOrder;
+use crate::log::{self, Before, WalFile, WalWriter};
 use crate::memtable::Memtable;
 use crate::options::{Options, Wal};
 use crate::sstable::{Table, TableInfo};
 use crate::version::manifest::{self, CURRENT, Manifest};
-use crate::version::{TablePlace, Version, VersionEdit};
+use crate::version::{TablePlace, Tree, Version, VersionEdit};
 
 /// What a manifest's edits add up to.
 #[derive(Default)]
@@ -39,6 +44,16 @@ pub(super) struct Found {
     pub flushed_lsn: u64,
     pub tables: BTreeMap<u64, (TablePlace, TableInfo)>,
     pub key_spaces: BTreeMap<Vec<u8>, u32>,
+    pub key_order: KeyOrder,
+}
+
+impl Found {
+    /// Only the first edit of a manifest says it.
+    pub fn note_key_order(&mut self, order: KeyOrder) {
+        if order == KeyOrder::Hash {
+            self.key_order = order;
+        }
+    }
 }
 
 /// Files of the directory by kind, with their numbers.
@@ -94,7 +109,8 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         Some(number) => fold(dir, number, manifest::read(&*fs, dir, number)?)?,
         None => new_database(dir, &options, &files)?,
     };
-    let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
+    check_key_order(&options, found.key_order)?;
+    let cache = Arc::new(BlockCache::new(options.block_cache_bytes, options.block_bytes));
     let next_number = AtomicU64::new(found.next_number.max(files.number_max() + 1));
     let opening = Opening { dir, options: &options, chooser: &*chooser, cache: &cache, found, next_number };
     let mut version = opening.open_tables()?;
@@ -107,21 +123,30 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
     let (wal_number, manifest_number) = (number(), number());
     let mut wal = None;
     if options.wal != Wal::Off {
-        let path = wal_path(dir, wal_number);
-        wal = Some(WalWriter::create(&*fs, &path, wal_number, identity(found.database, wal_number), None)?);
+        let (path, before) = (wal_path(dir, wal_number), recovered.before(&*fs, dir)?);
+        let mut new = WalWriter::create(&*fs, &path, wal_number, identity(found.database, wal_number), before)?;
+        if options.wal == Wal::Sync && !recovered.logs.is_empty() {
+            // What was written and not acknowledged before the end is now read, and must not go away again.
+            let plan = new.sync_plan();
+            plan.run(&*fs, dir)?;
+            new.note_synced(&plan);
+        }
+        wal = Some(new);
     }
+    let first_wal = recovered.logs.first().map_or(wal_number, |(number, _)| *number);
     let whole = VersionEdit {
         database: Some(found.database),
         next_number: Some(next_number.load(std::sync::atomic::Ordering::Relaxed)),
         last_seqno: Some(recovered.last_seqno),
-        wal: Some((wal_number, wal.is_some())),
-        flushed_lsn: Some(recovered.lsn),
+        wal: Some((first_wal, wal.is_some())),
+        flushed_lsn: Some(recovered.flushed_lsn),
         key_spaces: found.key_spaces.iter().map(|(name, id)| (*id, name.clone())).collect(),
+        key_order: found.key_order,
         ..version.as_edit()
     };
     // Its sync of the directory covers the names of the new log and tables, too.
     let file = Manifest::create(&*fs, dir, manifest_number, identity(found.database, manifest_number), &whole)?;
-    clean(&*fs, dir, &files, manifest_number);
+    clean(&*fs, dir, &files, &recovered.logs, manifest_number);
     let memtable_wal = wal.as_ref().map_or(0, |wal| wal.number);
     let is_behind = version.trees.values().any(|tree| chooser.is_behind(tree));
     Ok(Inner {
@@ -130,25 +155,26 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         cache,
         database: found.database,
         next_number,
-        writer: Mutex::new(Writer { wal, next_seqno: recovered.last_seqno + 1, old_wals: Vec::new() }),
+        writer: Mutex::new(Writer { wal, next_seqno: recovered.last_seqno + 1, old_wals: recovered.logs }),
         syncing: Mutex::new(()),
         state: RwLock::new(Arc::new(State {
             memtable: Arc::new(Memtable::new(identity(found.database, wal_number), memtable_wal)),
-            immutables: Vec::new(),
+            immutables: recovered.memtables,
             version: Arc::new(version),
             is_behind,
         })),
         visible: AtomicU64::new(recovered.last_seqno),
         views: Mutex::default(),
-        manifest: Mutex::new(LiveManifest { file, wal: (wal_number, memtable_wal > 0) }),
+        manifest: Mutex::new(LiveManifest { file, wal: (first_wal, memtable_wal > 0) }),
         key_spaces: RwLock::new(found.key_spaces),
+        key_order: found.key_order,
         making_key_space: Mutex::new(()),
         flushing: Mutex::new(()),
         compacting: Mutex::new(()),
         stopped: RwLock::new(None),
         trouble: Mutex::new(None),
         recovered_lsn: recovered.lsn,
-        flushed_lsn: AtomicU64::new(recovered.lsn),
+        flushed_lsn: AtomicU64::new(recovered.flushed_lsn),
         counters: Default::default(),
         events: Mutex::new(0),
         event: Condvar::new(),
@@ -156,6 +182,15 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         options,
         _lock: lock,
     })
+}
+
+fn check_key_order(options: &Options, found: KeyOrder) -> Result<()> {
+    let wrong = |what: &str| Err(Error::InvalidArgument(what.into()));
+    match found {
+        order if order == options.policy.key_order() => Ok(()),
+        KeyOrder::Hash => wrong("the database keeps its keys by their hashes, which only Policy::Trie does"),
+        KeyOrder::Bytes => wrong("Policy::Trie needs a database that was made for it"),
+    }
 }
 
 fn new_database(dir: &Path, options: &Options, files: &Files) -> Result<Found> {
@@ -168,7 +203,8 @@ fn new_database(dir: &Path, options: &Options, files: &Files) -> Result<Found> {
     }
     let database = options.rng().next_u64();
     let key_spaces = BTreeMap::from([(b"default".to_vec(), 0)]);
-    Ok(Found { database, next_number: 1, key_spaces, ..Found::default() })
+    let key_order = options.policy.key_order();
+    Ok(Found { database, next_number: 1, key_spaces, key_order, ..Found::default() })
 }
 
 pub(super) fn fold(dir: &Path, number: u64, edits: Vec<VersionEdit>) -> Result<Found> {
@@ -180,6 +216,7 @@ pub(super) fn fold(dir: &Path, number: u64, edits: Vec<VersionEdit>) -> Result<F
         found.last_seqno = edit.last_seqno.unwrap_or(0).max(found.last_seqno);
         found.wal = edit.wal.unwrap_or(found.wal);
         found.flushed_lsn = edit.flushed_lsn.unwrap_or(0).max(found.flushed_lsn);
+        found.note_key_order(edit.key_order);
         found.key_spaces.extend(edit.key_spaces.into_iter().map(|(id, name)| (name, id)));
         for place in edit.removed {
             let gone = found.tables.remove(&place.number);
@@ -202,12 +239,51 @@ pub(super) struct LogContents {
     /// One for each file with its number, oldest first.
     pub memtables: Vec<(u64, Arc<Memtable>)>,
     pub last_seqno: Seqno,
+    /// The files that are one history, each with where it ends.
+    pub files: Vec<(u64, u64)>,
+}
+
+/// Keys and values of a log that are put into its memtable at once, in bytes.
+const WAITING_BYTES_MAX: u64 = 8 << 20;
+
+/// Batches of one log file that were read, and are not in its memtable yet: many together go there in the order of their
+/// keys, which touches far less memory than the order of the log.
+#[derive(Default)]
+struct Waiting {
+    batches: Vec<(Seqno, WriteBatch)>,
+    bytes: u64,
+}
+
+impl Waiting {
+    fn put_into(&mut self, memtable: Option<&(u64, Arc<Memtable>)>) {
+        if let Some((_, memtable)) = memtable {
+            apply_all(memtable, &self.batches);
+        }
+        self.batches.clear();
+        self.bytes = 0;
+    }
 }
 
 /// What the log had beyond the tables.
 struct Recovered {
     last_seqno: Seqno,
+    /// Positions of an external log: up to which everything is here, and up to which it is in tables.
     lsn: u64,
+    flushed_lsn: u64,
+    /// Newest first.
+    memtables: Vec<Arc<Memtable>>,
+    /// The files that hold the memtables, oldest first, each with where it ends.
+    logs: Vec<(u64, u64)>,
+}
+
+impl Recovered {
+    /// What a new log goes on from.
+    fn before(&self, fs: &dyn FileSystem, dir: &Path) -> Result<Before> {
+        let Some(&end) = self.logs.last() else { return Ok(Before::default()) };
+        // Nobody knows how far they were synced.
+        let open = |(number, _): &(u64, u64)| Ok(fs.open(&wal_path(dir, *number), OpenOptions::write())?);
+        Ok(Before { end, unsynced: self.logs.iter().map(open).collect::<Result<_>>()? })
+    }
 }
 
 impl Opening<'_> {
@@ -245,13 +321,23 @@ impl Opening<'_> {
         Ok(next)
     }
 
-    /// Brings what the log has beyond the tables into tables: a run per log file.
+    /// Brings what the log has beyond the tables into memory, or without a log into tables: a run per log file.
     fn replay(&self, files: &Files, version: &mut Version) -> Result<Recovered> {
         let mut contents = LogContents::default();
         self.read_logs(&self.needed_logs(files)?, &mut contents)?;
         let last_seqno = contents.last_seqno.max(self.last_seqno(version));
-        let lsn = self.flush_logs(&contents, version, last_seqno)?;
-        Ok(Recovered { last_seqno, lsn })
+        let mut flushed_lsn = self.found.flushed_lsn;
+        if self.options.wal == Wal::Off {
+            flushed_lsn = self.flush_logs(&contents, version, last_seqno)?;
+            contents = LogContents::default();
+        }
+        let LogContents { memtables, files: mut logs, .. } = contents;
+        // A file without batches before or behind all others is not needed.
+        let numbers = memtables.first().zip(memtables.last()).map(|(first, last)| first.0..=last.0);
+        logs.retain(|(number, _)| numbers.as_ref().is_some_and(|numbers| numbers.contains(number)));
+        let memtables: Vec<Arc<Memtable>> = memtables.into_iter().rev().map(|(_, memtable)| memtable).collect();
+        let lsn = memtables.iter().map(|memtable| memtable.lsn()).chain([flushed_lsn]).max().unwrap_or(0);
+        Ok(Recovered { last_seqno, lsn, flushed_lsn, memtables, logs })
     }
 
     /// The log files that hold what tables do not.
@@ -275,7 +361,8 @@ impl Opening<'_> {
 
     /// Reads log files into memory. After an error, `contents` has what came before the damage.
     pub fn read_logs(&self, logs: &[WalFile], contents: &mut LogContents) -> Result<()> {
-        log::replay(&*self.options.fs, logs, |number, seqno, batch| {
+        let mut waiting = Waiting::default();
+        let read = log::replay(&*self.options.fs, logs, |number, seqno, batch| {
             for (space, _) in batch.changes() {
                 if !self.found.key_spaces.values().any(|id| *id == space) {
                     let what = format!("the log writes to key space {space}, which does not exist");
@@ -283,14 +370,19 @@ impl Opening<'_> {
                 }
             }
             if contents.memtables.last().is_none_or(|(n, _)| *n != number) {
+                waiting.put_into(contents.memtables.last());
                 contents.memtables.push((number, Arc::new(Memtable::new(number, number))));
             }
-            if let Some((_, memtable)) = contents.memtables.last() {
-                apply(memtable, batch, seqno);
-            }
             contents.last_seqno = contents.last_seqno.max(seqno + batch.len() as u64 - 1);
+            waiting.bytes += batch.user_bytes();
+            waiting.batches.push((seqno, batch));
+            if waiting.bytes >= WAITING_BYTES_MAX {
+                waiting.put_into(contents.memtables.last());
+            }
             Ok(())
-        })?;
+        });
+        waiting.put_into(contents.memtables.last());
+        contents.files = read?;
         Ok(())
     }
 
@@ -328,6 +420,7 @@ impl Opening<'_> {
             options: self.options,
             table_bytes: self.options.table_bytes,
             filter: None,
+            key_order: self.found.key_order,
             next_table,
         }
     }
@@ -338,8 +431,8 @@ impl Opening<'_> {
         let visibility = Visibility { views: vec![last_seqno] };
         let mut edit = VersionEdit::default();
         for space in memtable.key_spaces() {
-            let cuts = version.tree(space).map(|tree| self.chooser.flush_cuts(tree)).unwrap_or_default();
-            let one = compaction::flush(&settings, &visibility, memtable, space, self.number(), &cuts)?;
+            let shape = self.chooser.flush_shape(version.tree(space).map_or(&Tree::default(), |tree| &**tree));
+            let one = compaction::flush(&settings, &visibility, memtable, space, self.number(), &shape)?;
             edit.added.extend(one.edit.added);
         }
         Ok(edit)
@@ -347,8 +440,8 @@ impl Opening<'_> {
 }
 
 /// Removes the files of before that the new manifest does not need. What stays is removed by the next open.
-fn clean(fs: &dyn FileSystem, dir: &Path, files: &Files, manifest_number: u64) {
-    for number in &files.wals {
+fn clean(fs: &dyn FileSystem, dir: &Path, files: &Files, logs: &[(u64, u64)], manifest_number: u64) {
+    for number in files.wals.iter().filter(|number| logs.iter().all(|(kept, _)| kept != *number)) {
         let _ = fs.remove_file(&wal_path(dir, *number));
     }
     for number in files.manifests.iter().filter(|number| **number != manifest_number) {

@@ -26,8 +26,9 @@ use crate::compaction::{self, Visibility};
 use crate::error::{Error, Result};
 use crate::iter::Source;
 use crate::key::{SEQNO_MAX, Seqno};
+use crate::key_order::KeyOrder;
 use crate::log::WalFile;
-use crate::memtable::MemtableCursor;
+use crate::memtable::{Memtable, MemtableCursor};
 use crate::options::Options;
 use crate::sstable::Table;
 use crate::version::manifest::{self, Manifest};
@@ -69,7 +70,7 @@ pub fn repair(dir: impl AsRef<Path>, options: &Options) -> Result<Repair> {
     let mut damages = Damages::default();
     let (found, places) = salvage_manifest(options, dir, &files, &mut damages)?;
     let next_number = AtomicU64::new(found.next_number.max(files.number_max() + 1));
-    let cache = Arc::new(BlockCache::new(options.block_cache_bytes));
+    let cache = Arc::new(BlockCache::new(options.block_cache_bytes, options.block_bytes));
     let opening = Opening { dir, options, chooser: &*chooser, cache: &cache, found, next_number };
     let mut work = Work { opening, files, damages, aside: Vec::new() };
     let (version, last_seqno, lsn) = match places {
@@ -166,6 +167,7 @@ fn add_up(edits: Vec<VersionEdit>) -> Found {
         found.last_seqno = edit.last_seqno.unwrap_or(0).max(found.last_seqno);
         found.wal = edit.wal.unwrap_or(found.wal).max(found.wal);
         found.flushed_lsn = edit.flushed_lsn.unwrap_or(0).max(found.flushed_lsn);
+        found.note_key_order(edit.key_order);
         found.key_spaces.extend(edit.key_spaces.into_iter().map(|(id, name)| (name, id)));
         for place in edit.removed {
             found.tables.remove(&place.number);
@@ -255,6 +257,10 @@ impl Work<'_> {
             self.damages.0.push(Error::corruption(&table_path(dir, *number), 0, what));
         }
         let contents = self.read_all_logs()?;
+        let table_key = tables.values().flatten().find(|table| table.info.entry_count > 0);
+        let table_key = table_key.map(|table| table.info.smallest.clone());
+        let first_key = table_key.or_else(|| contents.memtables.iter().find_map(|(_, memtable)| first_key(memtable)));
+        self.opening.found.note_key_order(first_key.map_or(KeyOrder::Bytes, |key| KeyOrder::of(&key)));
         let spaces: std::collections::BTreeSet<u32> =
             tables.keys().copied().chain(contents.memtables.iter().flat_map(|(_, m)| m.key_spaces())).collect();
         let mut edit = VersionEdit::default();
@@ -268,7 +274,7 @@ impl Work<'_> {
             }
             for table in newest_first {
                 ranges.extend(table.ranges().iter().cloned());
-                sources.push(Source::run(Arc::new(Run { id: table.number, tables: vec![table] }), Fill::Pass));
+                sources.push(Source::run(Arc::new(Run::new(table.number, vec![table])), Fill::Pass));
             }
             let next_table = || self.opening.next_table();
             let settings = self.opening.output_settings(&next_table);
@@ -316,6 +322,7 @@ impl Work<'_> {
             wal: Some((wal, false)),
             flushed_lsn: Some(lsn),
             key_spaces: found.key_spaces.iter().map(|(name, id)| (*id, name.clone())).collect(),
+            key_order: found.key_order,
             ..version.as_edit()
         };
         let fs = &*options.fs;
@@ -334,6 +341,15 @@ fn set_aside(fs: &dyn FileSystem, dir: &Path, files: &[PathBuf]) -> Result<()> {
         fs.sync_dir(&lost)?;
     }
     Ok(fs.sync_dir(dir)?)
+}
+
+/// A key of the memtable, if it has any.
+fn first_key(memtable: &Arc<Memtable>) -> Option<Vec<u8>> {
+    memtable.key_spaces().into_iter().find_map(|space| {
+        let mut cursor = MemtableCursor::new(memtable.clone(), space);
+        cursor.seek_to_first();
+        cursor.valid().then(|| cursor.key().to_vec())
+    })
 }
 
 /// A key for people.

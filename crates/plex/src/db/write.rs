@@ -8,7 +8,7 @@ use crate::batch::{Change, WriteBatch};
 use crate::error::{Error, Result};
 use crate::key::{Kind, SEQNO_MAX, Seqno};
 use crate::log::WalWriter;
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, NewEntry};
 use crate::options::{Background, Wal};
 use crate::range_tombstone::RangeTombstone;
 use crate::stats::Counters;
@@ -35,6 +35,8 @@ impl Inner {
             return Ok(());
         }
         self.check_key_spaces(batch)?;
+        let user_bytes = batch.user_bytes();
+        let batch = &*self.key_order.stored_batch(batch)?;
         self.admit()?;
         let mut writer = self.writer.lock();
         // Under the lock, otherwise a stopped log could still take this batch.
@@ -51,7 +53,7 @@ impl Inner {
         let memtable = self.state.read().memtable.clone();
         apply(&memtable, batch, first);
         writer.next_seqno = last + 1;
-        Counters::add(&self.counters.user_bytes, batch.user_bytes());
+        Counters::add(&self.counters.user_bytes, user_bytes);
         let is_full = memtable.bytes() >= self.options.memtable_bytes;
         if self.options.wal == Wal::Sync {
             drop(writer);
@@ -153,13 +155,13 @@ impl Inner {
         if self.state.read().memtable.is_empty() { Ok(()) } else { self.switch(&mut writer) }
     }
 
-    fn switch(&self, writer: &mut Writer) -> Result<()> {
+    pub(super) fn switch(&self, writer: &mut Writer) -> Result<()> {
         let number = self.number();
         if let Some(before) = writer.wal.take() {
             writer.old_wals.push((before.number, before.len()));
             let (fs, path) = (&*self.options.fs, wal_path(&self.dir, number));
             // The log cannot go on without its file, and what the attempt left on disk is unknown.
-            let wal = WalWriter::create(fs, &path, number, self.identity(number), Some(before));
+            let wal = WalWriter::create(fs, &path, number, self.identity(number), before.into_before());
             writer.wal = Some(wal.map_err(|error| self.stop(error))?);
         }
         let wal_number = writer.wal.as_ref().map_or(0, |wal| wal.number);
@@ -171,6 +173,28 @@ impl Inner {
         *state = Arc::new(State { memtable, immutables, version, is_behind: state.is_behind });
         Ok(())
     }
+}
+
+/// Puts batches of a log into its memtable, each with the number of its first operation.
+pub(super) fn apply_all(memtable: &Memtable, batches: &[(Seqno, WriteBatch)]) {
+    let mut entries = Vec::new();
+    for (first, batch) in batches {
+        for ((key_space, change), seqno) in batch.changes().zip(*first..) {
+            match change {
+                Change::Put { key, value } => {
+                    entries.push(NewEntry { key_space, key, seqno, kind: Kind::Put, value });
+                }
+                Change::Delete { key } => {
+                    entries.push(NewEntry { key_space, key, seqno, kind: Kind::Delete, value: b"" });
+                }
+                Change::DeleteRange { start, end } => {
+                    memtable.delete_range(key_space, RangeTombstone { start: start.into(), end: end.into(), seqno });
+                }
+            }
+        }
+        memtable.note_lsn(batch.lsn());
+    }
+    memtable.insert_all(&entries);
 }
 
 /// Puts a batch into a memtable; its operations get the numbers from `first` on.

@@ -4,11 +4,14 @@
 //!   tree[0] = winner          each inner node keeps the loser of its match; when the winner moves on,
 //!   tree[1..n] = losers       only the matches on its way to the top are played again
 //! ```
+//!
+//! Most matches are decided by the first bytes of the keys, which lie side by side: a match then touches neither source.
 
 use std::cmp::Ordering;
 
 use super::Source;
 use crate::error::Result;
+use crate::fence::leading;
 use crate::key::{self, Kind, Seqno};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,6 +23,8 @@ enum Way {
 /// The entries of all sources in order. After an error it is not valid.
 pub(crate) struct MergeCursor {
     sources: Vec<Source>,
+    /// Of each source's entry the first bytes of the key; `None` for one that has ended.
+    heads: Vec<Option<u128>>,
     tree: Vec<usize>,
     way: Way,
     has_failed: bool,
@@ -28,11 +33,12 @@ pub(crate) struct MergeCursor {
 impl MergeCursor {
     /// Sources from the newest to the oldest.
     pub fn new(sources: Vec<Source>) -> Self {
-        Self { tree: vec![0; sources.len().max(1)], sources, way: Way::Forward, has_failed: true }
+        let (heads, tree) = (vec![None; sources.len()], vec![0; sources.len().max(1)]);
+        Self { sources, heads, tree, way: Way::Forward, has_failed: true }
     }
 
     pub fn valid(&self) -> bool {
-        !self.has_failed && self.sources.get(self.tree[0]).is_some_and(Source::valid)
+        !self.has_failed && self.heads.get(self.tree[0]).is_some_and(Option::is_some)
     }
 
     fn winner(&self) -> &Source {
@@ -90,6 +96,8 @@ impl MergeCursor {
         self.way = way;
         self.has_failed = true;
         self.sources.iter_mut().try_for_each(&mut place)?;
+        self.heads.clear();
+        self.heads.extend(self.sources.iter().map(head));
         self.has_failed = false;
         self.play_all();
         Ok(())
@@ -115,20 +123,19 @@ impl MergeCursor {
             self.has_failed = true;
             return Err(error);
         }
+        self.heads[winner] = head(&self.sources[winner]);
         self.play_from(winner);
         Ok(())
     }
 
     /// Whether source `a` comes before source `b`. Ended sources come last; the newer source wins a tie.
     fn beats(&self, a: usize, b: usize) -> bool {
-        let (x, y) = (&self.sources[a], &self.sources[b]);
-        match (x.valid(), y.valid()) {
-            (true, true) => {
-                let order = key::compare((x.key(), x.seqno()), (y.key(), y.seqno())).then(a.cmp(&b));
-                order == if self.way == Way::Forward { Ordering::Less } else { Ordering::Greater }
-            }
-            (x_valid, _) => x_valid,
-        }
+        let (Some(x), Some(y)) = (self.heads[a], self.heads[b]) else { return self.heads[a].is_some() };
+        let order = x.cmp(&y).then_with(|| {
+            let (x, y) = (&self.sources[a], &self.sources[b]);
+            key::compare((x.key(), x.seqno()), (y.key(), y.seqno())).then(a.cmp(&b))
+        });
+        order == if self.way == Way::Forward { Ordering::Less } else { Ordering::Greater }
     }
 
     /// Plays all matches. Node `i` has children `2i` and `2i + 1`; source `s` is leaf `n + s`.
@@ -162,6 +169,11 @@ impl MergeCursor {
         }
         self.tree[0] = winner;
     }
+}
+
+/// The first sixteen bytes of the source's key as a number that is ordered as they are, but for zeroes at its end.
+fn head(source: &Source) -> Option<u128> {
+    source.valid().then(|| u128::from_be_bytes(leading(source.key())))
 }
 
 #[cfg(test)]

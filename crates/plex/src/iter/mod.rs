@@ -18,7 +18,7 @@ pub use user::{Iter, IterOptions};
 /// is not.
 pub(crate) enum Source {
     Memtable(MemtableCursor),
-    Run(Box<RunCursor>),
+    Run(RunCursor),
 }
 
 macro_rules! of_source {
@@ -32,7 +32,7 @@ macro_rules! of_source {
 
 impl Source {
     pub fn run(run: Arc<Run>, fill: Fill) -> Self {
-        Self::Run(Box::new(RunCursor { run, fill, at: 0, table: None }))
+        Self::Run(RunCursor { run, fill, at: 0, table: None })
     }
 
     pub fn valid(&self) -> bool {
@@ -140,7 +140,7 @@ impl RunCursor {
 
     fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         self.table = None;
-        let at = self.run.tables.partition_point(|table| table.info.ends_before(key));
+        let at = self.run.position(key);
         if let Some(table) = self.run.tables.get(at) {
             let mut cursor = table.cursor(self.fill);
             cursor.seek(key, seqno)?;

@@ -63,6 +63,7 @@ pub struct Iter {
     bounds: IterOptions,
     place: Place,
     key: Vec<u8>,
+    /// Backwards only, since there the cursor has passed it.
     value: Vec<u8>,
 }
 
@@ -92,7 +93,11 @@ impl Iter {
 
     /// The key and value here; `None` outside of the keys.
     pub fn entry(&self) -> Option<(&[u8], &[u8])> {
-        matches!(self.place, Place::Forward | Place::Backward).then_some((&self.key[..], &self.value[..]))
+        match self.place {
+            Place::Forward => Some((&self.key, self.cursor.value())),
+            Place::Backward => Some((&self.key, &self.value)),
+            Place::New | Place::Outside => None,
+        }
     }
 
     /// To the first key.
@@ -166,8 +171,6 @@ impl Iter {
                 self.key.clear();
                 self.key.extend_from_slice(key);
                 if self.cursor.kind() == Kind::Put && self.cover.at(key) <= seqno {
-                    self.value.clear();
-                    self.value.extend_from_slice(self.cursor.value());
                     self.place = Place::Forward;
                     return Ok(());
                 }

@@ -49,6 +49,22 @@ impl Header {
         out
     }
 
+    /// That of a file; `None` if it is not sound, or not that of the file with this identity.
+    pub fn read(fs: &dyn FileSystem, path: &Path, kind: FileType, identity: Option<u64>) -> Result<Option<Self>> {
+        let file = fs.open(path, OpenOptions::read())?;
+        let mut bytes = [0; HEADER_LEN];
+        if file.len()? < HEADER_LEN as u64 {
+            return Ok(None);
+        }
+        file.read_exact_at(&mut bytes, 0)?;
+        Self::sound(path, kind, identity, &bytes)
+    }
+
+    fn sound(path: &Path, kind: FileType, identity: Option<u64>, bytes: &[u8]) -> Result<Option<Self>> {
+        let header = Self::decode(path, kind, bytes)?;
+        Ok(header.filter(|header| identity.is_none_or(|identity| identity == header.identity)))
+    }
+
     /// `Ok(None)` when the bytes are no header of this kind, as after a crash before the first sync.
     ///
     /// # Errors
@@ -141,8 +157,7 @@ impl Frames {
         let file = fs.open(path, OpenOptions::read())?;
         let mut bytes = vec![0; file.len()? as usize];
         file.read_exact_at(&mut bytes, 0)?;
-        let header = Header::decode(path, kind, &bytes)?;
-        let header = header.filter(|header| identity.is_none_or(|identity| identity == header.identity));
+        let header = Header::sound(path, kind, identity, &bytes)?;
         let identity = identity.or(header.map(|header| header.identity));
         Ok(Self { path: path.to_owned(), header, identity, bytes, at: HEADER_LEN })
     }

@@ -5,6 +5,8 @@
 //!     was synced; so damage before a mark is corruption, and damage behind all marks is a torn tail, which is cut
 //!     together with everything later.
 //! W3. After a failed write or sync nothing more is appended.
+//! W4. A file names the place where the history before it ends: what an open found beyond that place and gave up stays
+//!     given up. Of several files that name one place, the last counts.
 //!
 //! Format: docs/formats/plex-wal.md.
 
@@ -45,30 +47,16 @@ pub(crate) struct WalWriter {
 }
 
 impl WalWriter {
-    /// Creates the file. `before` is the log that this one goes on from.
-    pub fn create(
-        fs: &dyn FileSystem,
-        path: &Path,
-        number: u64,
-        identity: u64,
-        before: Option<WalWriter>,
-    ) -> Result<Self> {
-        let previous = before.as_ref().map_or((0, 0), |wal| (wal.number, wal.frames.end()));
-        let frames = FrameWriter::create(fs, path, WAL, Header { identity, previous })?;
-        let mut unsynced = Vec::new();
-        if let Some(before) = before {
-            unsynced = before.unsynced;
-            if before.synced < before.frames.end() {
-                unsynced.push(before.frames.file().clone());
-            }
-        }
+    /// Creates the file.
+    pub fn create(fs: &dyn FileSystem, path: &Path, number: u64, identity: u64, before: Before) -> Result<Self> {
+        let frames = FrameWriter::create(fs, path, WAL, Header { identity, previous: before.end })?;
         Ok(Self {
             number,
             frames,
             next_seqno: None,
             synced: 0,
             marked: 0,
-            unsynced,
+            unsynced: before.unsynced,
             is_name_synced: false,
             record: Vec::new(),
         })
@@ -114,10 +102,28 @@ impl WalWriter {
         }
     }
 
+    /// This log, for the file that goes on from it.
+    pub fn into_before(self) -> Before {
+        let mut unsynced = self.unsynced;
+        if self.synced < self.frames.end() {
+            unsynced.push(self.frames.file().clone());
+        }
+        Before { end: (self.number, self.frames.end()), unsynced }
+    }
+
     /// Bytes in this file.
     pub fn len(&self) -> u64 {
         self.frames.end()
     }
+}
+
+/// The log that a new file goes on from; the default is none.
+#[derive(Default)]
+pub(crate) struct Before {
+    /// The last file's number, and where in it the history ends.
+    pub end: (u64, u64),
+    /// Files that were not synced to their end, oldest first.
+    pub unsynced: Vec<Arc<dyn File>>,
 }
 
 /// Files to sync, taken from a [`WalWriter`] so that others may append meanwhile.
@@ -143,15 +149,6 @@ impl SyncPlan {
     }
 }
 
-/// How far the log was sound.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Tail {
-    /// Up to its end.
-    Whole,
-    /// Up to this offset of this file; what follows was never synced and is gone.
-    CutAt { number: u64, offset: u64 },
-}
-
 /// A log file to be read.
 pub(crate) struct WalFile {
     pub number: u64,
@@ -163,6 +160,11 @@ pub(crate) struct WalFile {
 impl WalFile {
     fn read(&self, fs: &dyn FileSystem) -> Result<Frames> {
         Frames::read(fs, &self.path, WAL, self.identity)
+    }
+
+    /// Where the history before this file ends, by its header; `None` without a sound one.
+    fn previous(&self, fs: &dyn FileSystem) -> Result<Option<(u64, u64)>> {
+        Ok(Header::read(fs, &self.path, WAL, self.identity)?.map(|header| header.previous))
     }
 }
 
@@ -189,22 +191,24 @@ pub(crate) fn read_file(
     Ok(offset)
 }
 
-/// Reads the log files (in ascending order of numbers) and hands every batch to `apply` with its first sequence number.
+/// Reads the log files (in ascending order of numbers) and hands every batch to `apply` with its file's number and its
+/// first sequence number. The files that are one history, each with the offset where it ends; what follows the last of
+/// them was never synced and is given up.
 ///
 /// # Errors
 /// Corruption where the log was synced (W2); errors of `apply`.
 pub(crate) fn replay(
     fs: &dyn FileSystem,
     files: &[WalFile],
-    mut apply: impl FnMut(u64, Seqno, &WriteBatch) -> Result<()>,
-) -> Result<Tail> {
-    let mut previous = None;
-    for (index, WalFile { number, path, .. }) in files.iter().enumerate() {
+    mut apply: impl FnMut(u64, Seqno, WriteBatch) -> Result<()>,
+) -> Result<Vec<(u64, u64)>> {
+    let mut parts = Vec::new();
+    let mut next = (!files.is_empty()).then_some(0);
+    while let Some(index) = next {
+        let WalFile { number, path, .. } = &files[index];
         let mut frames = files[index].read(fs)?;
-        // A file that does not go on where the one before ends: what that one has lost comes first, so it ends here.
-        let follows = frames.header.is_some_and(|header| previous.is_none_or(|before| header.previous == before));
         let mut next_seqno = 0;
-        while let Some(record) = if follows { frames.next() } else { None } {
+        while let Some(record) = frames.next() {
             if record[0] == MARK && record.len() == MARK_LEN {
                 continue;
             }
@@ -214,15 +218,24 @@ pub(crate) fn replay(
                 return Err(Error::corruption(path, offset, "a whole record of the log is no batch"));
             };
             next_seqno = seqno + batch.len() as u64;
-            apply(*number, seqno, &batch)?;
+            apply(*number, seqno, batch)?;
         }
-        if !frames.is_at_end() || !follows {
+        let end = (*number, frames.offset());
+        next = None;
+        if frames.header.is_some() {
+            parts.push(end);
+            // W4: this holds behind damage, too, if an earlier open cut the file here.
+            for (at, file) in files.iter().enumerate().skip(index + 1) {
+                if file.previous(fs)? == Some(end) {
+                    next = Some(at);
+                }
+            }
+        }
+        if next.is_none() {
             refuse_if_synced(fs, &frames, &files[index + 1..])?;
-            return Ok(Tail::CutAt { number: *number, offset: frames.offset() });
         }
-        previous = Some((*number, frames.offset()));
     }
-    Ok(Tail::Whole)
+    Ok(parts)
 }
 
 /// W2: damage at the current place of `frames` must not lie before any mark.

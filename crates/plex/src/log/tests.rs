@@ -24,11 +24,11 @@ fn sync(wal: &mut WalWriter, fs: &SimFs) {
 
 /// Two files with records 1 to 4; a sync after the second and, if asked, after the fourth.
 fn two_files(fs: &SimFs, sync_at_end: bool) {
-    let mut wal = WalWriter::create(fs, &path(1), 1, 0xabc, None).unwrap();
+    let mut wal = WalWriter::create(fs, &path(1), 1, 0xabc, Before::default()).unwrap();
     wal.append(&batch("one"), 1).unwrap();
     sync(&mut wal, fs);
     wal.append(&batch("two"), 3).unwrap();
-    let mut wal = WalWriter::create(fs, &path(2), 2, 0xdef, Some(wal)).unwrap();
+    let mut wal = WalWriter::create(fs, &path(2), 2, 0xdef, wal.into_before()).unwrap();
     wal.append(&batch("three"), 5).unwrap();
     if sync_at_end {
         sync(&mut wal, fs);
@@ -36,17 +36,21 @@ fn two_files(fs: &SimFs, sync_at_end: bool) {
     wal.append(&batch("four"), 9).unwrap();
 }
 
-fn replayed(fs: &dyn FileSystem) -> Result<(Vec<(u64, u64)>, Tail)> {
+/// Numbers of files, with what is told of each.
+type OfFiles = Vec<(u64, u64)>;
+
+/// The batches by their first sequence numbers, and the files by where they end.
+fn replayed(fs: &dyn FileSystem) -> Result<(OfFiles, OfFiles)> {
     let mut seen = Vec::new();
     let file = |number, identity| WalFile { number, identity: Some(identity), path: path(number) };
     let files = [file(1, 0xabc), file(2, 0xdef)];
     let present: Vec<_> = files.into_iter().filter(|file| fs.exists(&file.path).unwrap()).collect();
-    let tail = replay(fs, &present, |number, seqno, batch| {
+    let parts = replay(fs, &present, |number, seqno, batch| {
         assert_eq!(batch.len(), 2);
         seen.push((number, seqno));
         Ok(())
     })?;
-    Ok((seen, tail))
+    Ok((seen, parts))
 }
 
 const ALL: [(u64, u64); 4] = [(1, 1), (1, 3), (2, 5), (2, 9)];
@@ -55,7 +59,8 @@ const ALL: [(u64, u64); 4] = [(1, 1), (1, 3), (2, 5), (2, 9)];
 fn records_come_back_with_their_numbers() {
     let fs = SimFs::new(1);
     two_files(&fs, true);
-    assert_eq!(replayed(&fs).unwrap(), (ALL.to_vec(), Tail::Whole));
+    let ends = [1, 2].map(|number| (number, fs.metadata(&path(number)).unwrap().len));
+    assert_eq!(replayed(&fs).unwrap(), (ALL.to_vec(), ends.to_vec()));
 }
 
 /// After a power cut at any operation: a prefix, with all that was synced.
@@ -87,12 +92,13 @@ fn damage_before_a_mark_is_an_error() {
         two_files(&fs, sync_at_end);
         for number in [1, 2] {
             let len = fs.metadata(&path(number)).unwrap().len;
+            let whole = replayed(&fs).unwrap().1;
             for offset in 0..len {
                 fs.flip_bit(&path(number), offset, 3).unwrap();
                 match replayed(&fs) {
-                    Ok((seen, tail)) => {
+                    Ok((seen, parts)) => {
                         assert!(ALL.starts_with(&seen) && seen.len() < 4);
-                        assert!(matches!(tail, Tail::CutAt { number: n, .. } if n == number));
+                        assert!(parts < whole && parts.iter().all(|(n, _)| *n <= number), "{parts:?}");
                         // Record one was synced and marked; with the second sync, so were two and three.
                         let floor = if sync_at_end { 3 } else { 1 };
                         assert!(seen.len() >= floor, "file {number}, offset {offset}: {seen:?}");

@@ -19,7 +19,8 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Acquire, Ordering::Rel
 use base::Rng;
 use parking_lot::Mutex;
 
-use crate::key::{Kind, Seqno};
+use crate::fence::leading;
+use crate::key::{self, Kind, Seqno};
 
 /// Enough for 4^12 nodes at one link in four.
 const HEIGHT_MAX: usize = 12;
@@ -76,7 +77,15 @@ pub(super) struct Target<'a> {
 
 impl<'a> Target<'a> {
     pub fn new(key_space: u32, key: &'a [u8], seqno: Seqno) -> Self {
-        Self { key_space, key, seqno, prefix: prefix_word(key) }
+        Self { key_space, key, seqno, prefix: u64::from_be_bytes(leading(key)) }
+    }
+
+    /// The order of targets is that of the nodes they become.
+    pub fn order(&self, other: &Target<'_>) -> Ordering {
+        let space = self.key_space.cmp(&other.key_space);
+        space
+            .then(self.prefix.cmp(&other.prefix))
+            .then_with(|| key::compare((self.key, self.seqno), (other.key, other.seqno)))
     }
 
     /// How the node stands to the target.
@@ -87,13 +96,6 @@ impl<'a> Target<'a> {
             .then_with(|| node.key().cmp(self.key))
             .then_with(|| self.seqno.cmp(&node.seqno))
     }
-}
-
-fn prefix_word(key: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    let len = key.len().min(8);
-    word[..len].copy_from_slice(&key[..len]);
-    u64::from_be_bytes(word)
 }
 
 type Chunk = Box<[OnceLock<Node>]>;
@@ -142,7 +144,7 @@ impl SkipList {
 
     /// The first node at or behind the target, or [`END`].
     pub fn seek(&self, target: Target<'_>) -> u32 {
-        self.descend(|node| target.compare(node) == Ordering::Less, |_, _, _| {})
+        self.descend(|node| target.compare(node) == Ordering::Less, |_, _| {})
     }
 
     /// The last node before the target, or [`END`].
@@ -150,7 +152,7 @@ impl SkipList {
         let mut before = END;
         self.descend(
             |node| target.compare(node) == Ordering::Less,
-            |level, from, _| {
+            |level, from| {
                 if level == 0 {
                     before = from;
                 }
@@ -164,9 +166,8 @@ impl SkipList {
         self.link(id, 0).load(Acquire)
     }
 
-    /// Goes right while `is_before` and down otherwise; tells `found` where each level was left and what came next
-    /// there. Returns what comes next on the lowest.
-    fn descend(&self, is_before: impl Fn(&Node) -> bool, mut found: impl FnMut(usize, u32, u32)) -> u32 {
+    /// Goes right while `is_before` and down otherwise; tells `found` where each level was left. Returns what comes next on the lowest.
+    fn descend(&self, is_before: impl Fn(&Node) -> bool, mut found: impl FnMut(usize, u32)) -> u32 {
         let mut at = END;
         // A node that stopped the walk above stops it below, too: it need not be compared again.
         let mut stopped_by = END;
@@ -174,7 +175,7 @@ impl SkipList {
             loop {
                 let next = self.link(at, level).load(Acquire);
                 if next == END || next == stopped_by || !is_before(self.node(next)) {
-                    found(level, at, next);
+                    found(level, at);
                     stopped_by = next;
                     break;
                 }
@@ -187,21 +188,55 @@ impl SkipList {
     /// Adds an entry. The number of nodes is bounded by 2^32; a memtable is switched long before.
     pub fn insert(&self, target: Target<'_>, kind: Kind, value: &[u8]) {
         let mut writer = self.writer.lock();
-        let height = draw_height(&mut writer.rng);
         let mut before = [END; HEIGHT_MAX];
-        let mut after = [END; HEIGHT_MAX];
-        self.descend(
-            |node| target.compare(node) == Ordering::Less,
-            |level, from, next| {
-                before[level] = from;
-                after[level] = next;
-            },
-        );
+        self.descend(|node| target.compare(node) == Ordering::Less, |level, from| before[level] = from);
+        self.link_behind(&mut writer, &mut before, target, kind, value);
+    }
+
+    /// Adds entries, which ascend. Each is looked for from the one before on, which lies next to it: without a search from
+    /// the head, and mostly in memory that was just touched.
+    pub fn insert_ascending<'a>(&self, entries: impl Iterator<Item = (Target<'a>, Kind, &'a [u8])>) {
+        let mut writer = self.writer.lock();
+        let mut before = [END; HEIGHT_MAX];
+        for (target, kind, value) in entries {
+            let follows = |from: u32, level: usize| {
+                let next = self.link(from, level).load(Acquire);
+                (next != END && target.compare(self.node(next)) == Ordering::Less).then_some(next)
+            };
+            let mut top = 0;
+            while top + 1 < HEIGHT_MAX && follows(before[top], top).is_some() {
+                top += 1;
+            }
+            // Where the walk came to above; the finger of a level below is nearer as long as nothing was passed.
+            let mut passed = None;
+            for level in (0..=top).rev() {
+                let mut at = passed.unwrap_or(before[level]);
+                while let Some(next) = follows(at, level) {
+                    (at, passed) = (next, Some(next));
+                }
+                before[level] = at;
+            }
+            self.link_behind(&mut writer, &mut before, target, kind, value);
+        }
+    }
+
+    /// Makes a node and links it behind these of each level. They then name the new one where it has a link.
+    fn link_behind(
+        &self,
+        writer: &mut Writer,
+        before: &mut [u32; HEIGHT_MAX],
+        target: Target<'_>,
+        kind: Kind,
+        value: &[u8],
+    ) {
+        let height = draw_height(&mut writer.rng);
         let id = writer.len.checked_add(1).expect("a memtable is switched long before 2^32 entries");
         writer.len = id;
         let mut bytes = Vec::with_capacity(target.key.len() + value.len());
         bytes.extend_from_slice(target.key);
         bytes.extend_from_slice(value);
+        // Only the writer changes links.
+        let after = |level: usize| AtomicU32::new(self.link(before[level], level).load(Relaxed));
         let node = Node {
             key_space: target.key_space,
             key_len: target.key.len() as u32,
@@ -209,14 +244,15 @@ impl SkipList {
             seqno: target.seqno,
             kind,
             bytes: bytes.into_boxed_slice(),
-            next: AtomicU32::new(after[0]),
-            upper: (1..height).map(|level| AtomicU32::new(after[level])).collect(),
+            next: after(0),
+            upper: (1..height).map(after).collect(),
         };
         self.put_in_place(id, node);
         self.height.fetch_max(height, Relaxed);
-        for (level, &from) in before.iter().enumerate().take(height) {
+        for (level, from) in before.iter_mut().enumerate().take(height) {
             // L1: the node is in its place.
-            self.link(from, level).store(id, Release);
+            self.link(*from, level).store(id, Release);
+            *from = id;
         }
     }
 
@@ -245,11 +281,25 @@ mod tests {
     fn agrees_with_a_sorted_set() {
         let list = SkipList::new(3);
         let mut rng = Rng::new(4);
-        let mut model = BTreeSet::new();
+        let (mut model, mut waiting) = (BTreeSet::new(), Vec::new());
         for seqno in 1..5000u64 {
             let key = rng.below(3000).to_be_bytes();
-            list.insert(Target::new(0, &key, seqno), Kind::Put, &seqno.to_le_bytes());
             model.insert((key, SEQNO_TOP - seqno));
+            waiting.push((key, seqno));
+            // One by one, or some in a row.
+            if rng.one_in(3) {
+                waiting.sort_by(|a, b| Target::new(0, &a.0, a.1).order(&Target::new(0, &b.0, b.1)));
+                let values: Vec<[u8; 8]> = waiting.iter().map(|(_, seqno)| seqno.to_le_bytes()).collect();
+                let entries = waiting.iter().zip(&values);
+                list.insert_ascending(entries.map(|((k, seqno), v)| (Target::new(0, k, *seqno), Kind::Put, &v[..])));
+                waiting.clear();
+            } else if waiting.len() == 1 {
+                list.insert(Target::new(0, &key, seqno), Kind::Put, &seqno.to_le_bytes());
+                waiting.clear();
+            }
+        }
+        for (key, seqno) in waiting {
+            list.insert(Target::new(0, &key, seqno), Kind::Put, &seqno.to_le_bytes());
         }
         let mut at = list.next(END);
         for (key, down) in &model {

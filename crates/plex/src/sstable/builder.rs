@@ -7,7 +7,7 @@ use base::varint;
 use vfs::{File, FileSystem, OpenOptions};
 
 use super::block::BlockBuilder;
-use super::filter;
+use super::filter::Filter;
 use super::format::{self, FOOTER_LEN, Footer, Handle, Meta, TRAILER_LEN};
 use super::{Compression, TableInfo, TableOptions};
 use crate::error::Result;
@@ -155,8 +155,8 @@ impl TableBuilder {
         self.write_index()?;
         let top_index = self.top_index.finish();
         self.meta.top_index = self.append(top_index)?;
-        let filter = filter::build(&self.hashes, self.options.filter_bits_per_key);
-        self.meta.filter = self.append(filter)?;
+        let filter = Filter::build(&self.hashes, self.options.filter_bits_per_key);
+        self.meta.filter = self.append(filter.encode())?;
         let sketch = self.sketch.encode();
         self.meta.sketch = self.append(sketch)?;
         let ranges = std::mem::take(&mut self.ranges);
@@ -176,8 +176,8 @@ impl TableBuilder {
         let mut index = std::mem::take(&mut self.index);
         let whole = index.finish();
         let mut part = BlockBuilder::default();
-        let block = super::block::Block::new(whole).expect("a block just built is well formed");
-        let mut cursor = super::block::BlockCursor::new(Arc::new(block));
+        let block = super::block::Block::new(&whole).expect("a block just built is well formed");
+        let mut cursor = super::block::BlockCursor::new(block);
         let sound = "a block just built is well formed";
         cursor.seek_to_first().expect(sound);
         while cursor.valid() {

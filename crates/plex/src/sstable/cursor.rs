@@ -1,175 +1,117 @@
-//! A position in a table: top index, index block, data block, one cursor each.
+//! A position in a table: the number of a data block, and a cursor in it.
 
 use std::sync::Arc;
 
 use super::Table;
 use super::block::BlockCursor;
-use super::format::Handle;
 use crate::cache::Fill;
 use crate::error::Result;
-use crate::key::{self, Kind, SEQNO_MAX, Seqno};
+use crate::key::{Kind, Seqno};
 
 /// See the module. Methods that look at an entry must only be called while it is [`valid`](Self::valid); after an error
 /// it is not.
 pub(crate) struct TableCursor {
     table: Arc<Table>,
     fill: Fill,
-    top: BlockCursor,
-    index: Option<(Handle, BlockCursor)>,
-    data: Option<(Handle, BlockCursor)>,
-}
-
-/// Which way to go on when a block has no more entries.
-#[derive(Clone, Copy)]
-enum Way {
-    Forward,
-    Backward,
+    /// Which block `data` is in.
+    at: usize,
+    data: BlockCursor,
 }
 
 impl TableCursor {
     pub fn new(table: Arc<Table>, fill: Fill) -> Self {
-        let top = BlockCursor::new(table.top_index().1.clone());
-        Self { table, fill, top, index: None, data: None }
+        Self { table, fill, at: 0, data: BlockCursor::default() }
     }
 
     pub fn valid(&self) -> bool {
-        self.data.as_ref().is_some_and(|(_, data)| data.valid())
-    }
-
-    fn entry(&self) -> &BlockCursor {
-        &self.data.as_ref().expect("the cursor is on an entry").1
+        self.data.valid()
     }
 
     pub fn key(&self) -> &[u8] {
-        self.entry().key()
+        self.data.key()
     }
 
     pub fn seqno(&self) -> Seqno {
-        self.entry().seqno()
+        self.data.seqno()
     }
 
     pub fn kind(&self) -> Kind {
-        self.entry().kind()
+        self.data.kind()
     }
 
     pub fn value(&self) -> &[u8] {
-        self.entry().value()
+        self.data.value()
     }
 
     pub fn seek_to_first(&mut self) -> Result<()> {
-        self.begin();
-        let moved = self.top.seek_to_first();
-        self.table.sound(self.table.top_index().0, moved)?;
-        self.settle(Way::Forward)
+        self.data.leave();
+        self.first_from(0)
     }
 
     pub fn seek_to_last(&mut self) -> Result<()> {
-        self.begin();
-        let moved = self.top.seek_to_last();
-        self.table.sound(self.table.top_index().0, moved)?;
-        self.settle(Way::Backward)
+        self.data.leave();
+        self.last_before(self.table.blocks()?.len())
     }
 
     /// To the first entry at or behind this place in the order of entries.
     pub fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        self.begin();
-        let moved = self.top.seek(key, SEQNO_MAX);
-        self.table.sound(self.table.top_index().0, moved)?;
-        if !self.top.valid() {
-            return Ok(());
-        }
-        let (handle, mut index) = self.open_index()?;
-        self.table.sound(handle, index.seek(key, SEQNO_MAX))?;
-        if index.valid() {
-            let (handle, mut data) = self.open_data(&index, handle)?;
-            self.table.sound(handle, data.seek(key, seqno))?;
-            self.data = Some((handle, data));
-        }
-        self.index = Some((handle, index));
-        self.settle(Way::Forward)?;
-        // The versions of one key may fill more than one block, and the index knows only keys.
-        while self.valid() && key::compare((self.key(), self.seqno()), (key, seqno)).is_lt() {
-            self.next()?;
+        self.data.leave();
+        let blocks = self.table.blocks()?.len();
+        let mut at = self.table.block_before(key, seqno, self.fill)?;
+        while at < blocks && !self.data.valid() {
+            self.enter(at)?;
+            let moved = self.data.seek(key, seqno);
+            self.sound(moved)?;
+            at += 1;
         }
         Ok(())
     }
 
     pub fn next(&mut self) -> Result<()> {
-        self.step(Way::Forward)
+        let moved = self.data.next();
+        self.sound(moved)?;
+        if self.data.valid() { Ok(()) } else { self.first_from(self.at + 1) }
     }
 
     pub fn prev(&mut self) -> Result<()> {
-        self.step(Way::Backward)
+        let moved = self.data.prev();
+        self.sound(moved)?;
+        if self.data.valid() { Ok(()) } else { self.last_before(self.at) }
     }
 
-    fn step(&mut self, way: Way) -> Result<()> {
-        let Some((handle, mut data)) = self.data.take() else { return Ok(()) };
-        let moved = match way {
-            Way::Forward => data.next(),
-            Way::Backward => data.prev(),
-        };
-        self.table.sound(handle, moved)?;
-        self.data = Some((handle, data));
-        self.settle(way)
-    }
-
-    fn begin(&mut self) {
-        self.index = None;
-        self.data = None;
-    }
-
-    fn open_index(&self) -> Result<(Handle, BlockCursor)> {
-        let (handle, block) = self.table.block_at(&self.top, self.table.top_index().0, self.fill)?;
-        Ok((handle, BlockCursor::new(block)))
-    }
-
-    fn open_data(&self, index: &BlockCursor, at: Handle) -> Result<(Handle, BlockCursor)> {
-        let (handle, block) = self.table.block_at(index, at, self.fill)?;
-        Ok((handle, BlockCursor::new(block)))
-    }
-
-    /// Goes on to the next block that has an entry, until one is found or the table ends.
-    fn settle(&mut self, way: Way) -> Result<()> {
-        while !self.valid() {
-            let had_data = self.data.take().is_some();
-            match self.index.take() {
-                Some((handle, mut index)) => {
-                    if had_data {
-                        let moved = match way {
-                            Way::Forward => index.next(),
-                            Way::Backward => index.prev(),
-                        };
-                        self.table.sound(handle, moved)?;
-                    }
-                    if index.valid() {
-                        let (data_handle, mut data) = self.open_data(&index, handle)?;
-                        self.table.sound(data_handle, first(&mut data, way))?;
-                        self.index = Some((handle, index));
-                        self.data = Some((data_handle, data));
-                        continue;
-                    }
-                    let moved = match way {
-                        Way::Forward => self.top.next(),
-                        Way::Backward => self.top.prev(),
-                    };
-                    self.table.sound(self.table.top_index().0, moved)?;
-                }
-                None if !self.top.valid() => return Ok(()),
-                None => {
-                    let (handle, mut index) = self.open_index()?;
-                    self.table.sound(handle, first(&mut index, way))?;
-                    self.index = Some((handle, index));
-                }
-            }
+    /// To the first entry of the first block from this one on that has any.
+    fn first_from(&mut self, mut at: usize) -> Result<()> {
+        while at < self.table.blocks()?.len() && !self.data.valid() {
+            self.enter(at)?;
+            let moved = self.data.seek_to_first();
+            self.sound(moved)?;
+            at += 1;
         }
         Ok(())
     }
-}
 
-/// To the block's end at which this way begins.
-fn first(cursor: &mut BlockCursor, way: Way) -> std::result::Result<(), super::block::Malformed> {
-    match way {
-        Way::Forward => cursor.seek_to_first(),
-        Way::Backward => cursor.seek_to_last(),
+    /// To the last entry of the last block before this one that has any.
+    fn last_before(&mut self, mut at: usize) -> Result<()> {
+        while at > 0 && !self.data.valid() {
+            at -= 1;
+            self.enter(at)?;
+            let moved = self.data.seek_to_last();
+            self.sound(moved)?;
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, at: usize) -> Result<()> {
+        self.at = at;
+        self.data.enter(self.table.block(at, self.fill)?);
+        Ok(())
+    }
+
+    /// After damage, the cursor is nowhere.
+    fn sound(&mut self, moved: std::result::Result<(), super::block::Malformed>) -> Result<()> {
+        if moved.is_err() {
+            self.data.leave();
+        }
+        self.table.sound(self.at, moved)
     }
 }

@@ -1,7 +1,7 @@
 //! Sorted immutable files.
 //!
 //! ```text
-//!   TableBuilder --> file --> Table (index on top, filter and sketch in memory) --> get, TableCursor
+//!   TableBuilder --> file --> Table (filter, sketch and where its blocks lie in memory) --> get, TableCursor
 //! ```
 //!
 //! S1. Entries are in the order of [`crate::key`]; all versions of a key are in one table of a run.
@@ -11,6 +11,7 @@
 //! Format: docs/formats/sstable.md.
 
 mod block;
+mod blocks;
 mod builder;
 mod compression;
 mod cursor;
@@ -22,6 +23,7 @@ pub(crate) use block::Block;
 pub(crate) use builder::TableBuilder;
 pub use compression::Compression;
 pub(crate) use cursor::TableCursor;
+pub(crate) use filter::{Filter, Probe};
 pub(crate) use table::Table;
 
 use crate::range_tombstone::RangeTombstone;

@@ -1,23 +1,29 @@
 //! A table open for reading.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use vfs::{File, FileSystem, OpenOptions};
 
-use super::block::{Block, BlockCursor, Malformed};
+use super::block::{Block, Malformed};
+use super::blocks::Blocks;
 use super::builder::decode_ranges;
-use super::filter;
+use super::filter::Filter;
 use super::format::{self, FOOTER_LEN, Footer, Handle, Meta, TRAILER_LEN};
 use super::{TableCursor, TableInfo};
 use crate::cache::{BlockCache, Fill};
 use crate::error::{Error, Result};
-use crate::key::{self, Kind, SEQNO_MAX, Seqno};
+use crate::key::{self, Kind, Seqno};
 use crate::range_tombstone::RangeTombstone;
 use crate::sketch::Sketch;
 
-/// See the module. Top index, filter and sketch stay in memory as long as the table is open.
+/// A longer buffer for reads, as one value of hundreds of megabytes takes, is not kept, in bytes.
+const READ_BUFFER_BYTES_MAX: usize = 256 << 10;
+
+/// See the module. Filter and sketch stay in memory as long as the table is open, and from the first read on where its
+/// blocks lie.
 pub(crate) struct Table {
     fs: Arc<dyn FileSystem>,
     file: Arc<dyn File>,
@@ -26,8 +32,9 @@ pub(crate) struct Table {
     pub number: u64,
     pub info: TableInfo,
     meta: Meta,
-    top_index: Arc<Block>,
-    filter: Vec<u8>,
+    top_index: Block,
+    blocks: OnceLock<Blocks>,
+    filter: Filter,
     sketch: Sketch,
     ranges: Vec<RangeTombstone>,
     /// Set once no durable version names the file: it goes with the last reader (S3).
@@ -69,11 +76,8 @@ impl Table {
         let part = |handle: Handle| read_part(&*file, &path, info.identity, handle, footer_at);
         let malformed = |handle: Handle, what: &str| Error::corruption(&path, handle.offset, what);
         let meta = Meta::decode(&part(footer.meta)?).ok_or_else(|| malformed(footer.meta, "meta block"))?;
-        let top = Block::new(part(meta.top_index)?).ok_or_else(|| malformed(meta.top_index, "top index"))?;
-        let filter = part(meta.filter)?;
-        if !filter::is_well_formed(&filter) {
-            return Err(malformed(meta.filter, "filter"));
-        }
+        let top_index = Block::new(&part(meta.top_index)?).ok_or_else(|| malformed(meta.top_index, "top index"))?;
+        let filter = Filter::decode(&part(meta.filter)?).ok_or_else(|| malformed(meta.filter, "filter"))?;
         let sketch = Sketch::decode(&part(meta.sketch)?).ok_or_else(|| malformed(meta.sketch, "sketch"))?;
         let ranges = decode_ranges(&part(meta.ranges)?).ok_or_else(|| malformed(meta.ranges, "deleted ranges"))?;
         if meta.entry_count != info.entry_count {
@@ -87,7 +91,8 @@ impl Table {
             number,
             info,
             meta,
-            top_index: Arc::new(top),
+            top_index,
+            blocks: OnceLock::new(),
             filter,
             sketch,
             ranges,
@@ -188,29 +193,18 @@ impl Table {
         self.is_obsolete.store(true, Ordering::Release);
     }
 
-    /// The newest version of the key at or before `view`. `hash` is the key's.
-    pub fn get(&self, key: &[u8], hash: u64, view: Seqno) -> Result<Option<(Seqno, Kind, Vec<u8>)>> {
-        if !filter::may_contain(&self.filter, hash) {
-            return Ok(None);
-        }
-        let mut cursor = BlockCursor::new(self.top_index.clone());
-        self.sound(self.meta.top_index, cursor.seek(key, SEQNO_MAX))?;
+    pub fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// The newest version of the key at or before `view`. The filter is not asked.
+    pub fn get(&self, key: &[u8], view: Seqno) -> Result<Option<(Seqno, Kind, Vec<u8>)>> {
         // The versions of a key may go on in the next block, so a look-up may look at more than one.
-        while cursor.valid() {
-            let (handle, index) = self.block_at(&cursor, self.meta.top_index, Fill::Keep)?;
-            let mut entry = BlockCursor::new(index);
-            self.sound(handle, entry.seek(key, SEQNO_MAX))?;
-            while entry.valid() {
-                let (handle, block) = self.block_at(&entry, handle, Fill::Keep)?;
-                let mut found = BlockCursor::new(block);
-                self.sound(handle, found.seek(key, view))?;
-                if found.valid() {
-                    let is_hit = found.key() == key;
-                    return Ok(is_hit.then(|| (found.seqno(), found.kind(), found.value().to_vec())));
-                }
-                self.sound(handle, entry.next())?;
+        for at in self.block_before(key, view, Fill::Keep)?..self.blocks()?.len() {
+            let block = self.block(at, Fill::Keep)?;
+            if let Some(found) = self.sound(at, block.find(key, view))? {
+                return Ok(found.is_key.then(|| (found.seqno, found.kind, found.value.to_vec())));
             }
-            self.sound(self.meta.top_index, cursor.next())?;
         }
         Ok(None)
     }
@@ -219,31 +213,68 @@ impl Table {
         TableCursor::new(self.clone(), fill)
     }
 
-    pub(super) fn top_index(&self) -> (Handle, &Arc<Block>) {
-        (self.meta.top_index, &self.top_index)
+    /// Where the data blocks lie.
+    pub(super) fn blocks(&self) -> Result<&Blocks> {
+        if let Some(blocks) = self.blocks.get() {
+            return Ok(blocks);
+        }
+        let read = |handle: Handle| self.read_block(handle);
+        let blocks = Blocks::read(&self.path, (self.meta.top_index, self.top_index.clone()), read)?;
+        // Whoever was first: both read the same.
+        Ok(self.blocks.get_or_init(|| blocks))
     }
 
-    /// The block that an index entry leads to. `index` is where that entry stands.
-    pub(super) fn block_at(&self, entry: &BlockCursor, index: Handle, fill: Fill) -> Result<(Handle, Arc<Block>)> {
-        let handle = Handle::decode(entry.value())
-            .ok_or_else(|| Error::corruption(&self.path, index.offset, "an index entry is not a handle"))?;
-        let id = (self.info.identity, handle.offset);
-        if let Some(block) = self.cache.get(id) {
-            return Ok((handle, block));
+    /// The block that the first entry at or behind the place is in, or one before it; the number of blocks if there is no
+    /// such entry.
+    pub(super) fn block_before(&self, key: &[u8], seqno: Seqno, fill: Fill) -> Result<usize> {
+        let blocks = self.blocks()?;
+        let ties = blocks.find(key);
+        let (mut low, mut high) = (ties.start, ties.end);
+        // Words of the index do not tell these blocks apart.
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.sound(middle, self.block(middle, fill)?.begins_before(key, seqno))? {
+                low = middle;
+            } else {
+                high = middle;
+            }
         }
-        let end = self.info.bytes - FOOTER_LEN as u64;
-        let bytes = read_part(&*self.file, &self.path, self.info.identity, handle, end)?;
-        let block = Block::new(bytes).ok_or_else(|| Error::corruption(&self.path, handle.offset, "block layout"))?;
-        let block = Arc::new(block);
+        Ok(low)
+    }
+
+    /// A data block.
+    pub(super) fn block(&self, at: usize, fill: Fill) -> Result<Block> {
+        let blocks = self.blocks()?;
+        let id = (self.info.identity, at as u64);
+        if let Some(block) = self.cache.get(blocks.place(at), id) {
+            return Ok(block);
+        }
+        let block = self.read_block(blocks.handle(at))?;
         if fill == Fill::Keep {
-            self.cache.insert(id, &block);
+            self.cache.insert(blocks.place(at), id, &block);
         }
-        Ok((handle, block))
+        Ok(block)
     }
 
-    /// Names the block when a cursor found it malformed.
-    pub(super) fn sound<T>(&self, handle: Handle, result: std::result::Result<T, Malformed>) -> Result<T> {
-        result.map_err(|Malformed| Error::corruption(&self.path, handle.offset, "entry in a block; the block is lost"))
+    fn read_block(&self, handle: Handle) -> Result<Block> {
+        let end = self.info.bytes - FOOTER_LEN as u64;
+        let block = READ_BUFFER.with_borrow_mut(|buffer| -> Result<_> {
+            read_into(buffer, &*self.file, &self.path, self.info.identity, handle, end)?;
+            let block = Block::new(buffer);
+            if buffer.capacity() > READ_BUFFER_BYTES_MAX {
+                *buffer = Vec::new();
+            }
+            Ok(block)
+        })?;
+        block.ok_or_else(|| Error::corruption(&self.path, handle.offset, "block layout"))
+    }
+
+    /// Names the data block when a cursor found it malformed.
+    pub(super) fn sound<T>(&self, at: usize, result: std::result::Result<T, Malformed>) -> Result<T> {
+        result.or_else(|Malformed| {
+            let offset = self.blocks()?.handle(at).offset;
+            Err(Error::corruption(&self.path, offset, "entry in a block; the block is lost"))
+        })
     }
 }
 
@@ -256,14 +287,26 @@ impl Drop for Table {
     }
 }
 
+thread_local! {
+    /// Blocks are read into it and copied out, so that reading takes no memory beside the block's own.
+    static READ_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
 /// Reads and verifies a part that ends before `end`.
 fn read_part(file: &dyn File, path: &Path, identity: u64, handle: Handle, end: u64) -> Result<Vec<u8>> {
+    let mut part = Vec::new();
+    read_into(&mut part, file, path, identity, handle, end)?;
+    Ok(part)
+}
+
+/// As [`read_part`], in place of what the buffer held.
+fn read_into(part: &mut Vec<u8>, file: &dyn File, path: &Path, identity: u64, handle: Handle, end: u64) -> Result<()> {
     let len = handle.len + TRAILER_LEN as u64;
     if handle.offset.checked_add(len).is_none_or(|part_end| part_end > end) {
         return Err(Error::corruption(path, handle.offset, "a handle leads outside of the table"));
     }
-    let mut part = vec![0; len as usize];
-    file.read_exact_at(&mut part, handle.offset)?;
-    format::unseal(path, identity, handle.offset, &mut part)?;
-    Ok(part)
+    // Not cleared before: what is there will be read over.
+    part.resize(len as usize, 0);
+    file.read_exact_at(part, handle.offset)?;
+    format::unseal(path, identity, handle.offset, part)
 }

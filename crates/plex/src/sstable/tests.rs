@@ -37,7 +37,7 @@ fn write_packed(
 
 fn open(fs: &SimFs, info: &TableInfo) -> crate::Result<Arc<Table>> {
     let fs: Arc<dyn FileSystem> = Arc::new(fs.clone());
-    Table::open(&fs, &Arc::new(BlockCache::new(0)), PATH.into(), 1, info.clone()).map(Arc::new)
+    Table::open(&fs, &Arc::new(BlockCache::new(0, 4096)), PATH.into(), 1, info.clone()).map(Arc::new)
 }
 
 fn random_entries(rng: &mut Rng, count: u64) -> Vec<Entry> {
@@ -61,9 +61,9 @@ fn here(cursor: &TableCursor) -> Option<Entry> {
 fn agrees_with_a_sorted_list() {
     let mut rng = Rng::new(11);
     let sizes = [(0, 64), (1, 64), (300, 64), (3000, 100), (3000, 4096)];
-    for ((count, block_bytes), compression) in
-        sizes.into_iter().flat_map(|size| [(size, Compression::None), (size, Compression::Lz4)])
-    {
+    for ((count, block_bytes), compression) in sizes.into_iter().flat_map(|size| {
+        [Compression::None, Compression::Lz4, Compression::Zstd { level: 1 }].map(|compression| (size, compression))
+    }) {
         let fs = SimFs::new(1);
         let entries = random_entries(&mut rng, count);
         let info = write_packed(&fs, &entries, &[], block_bytes, compression);
@@ -87,7 +87,7 @@ fn agrees_with_a_sorted_list() {
             let at = entries.partition_point(|e| key::compare((&e.0, e.1), (&key, seqno)).is_lt());
             cursor.seek(&key, seqno).unwrap();
             assert_eq!(here(&cursor).as_ref(), entries.get(at));
-            let found = table.get(&key, key::hash(&key), seqno).unwrap();
+            let found = table.get(&key, seqno).unwrap();
             let expected = entries.get(at).filter(|e| e.0 == key).map(|e| (e.1, e.2, e.3.clone()));
             assert_eq!(found, expected);
             if cursor.valid() {
@@ -122,7 +122,7 @@ fn bounds_with_deleted_ranges() {
 /// Every bit of a small table, flipped: an error that names the file, or the right answer; never a wrong one.
 #[test]
 fn every_flipped_bit_is_noticed() {
-    [Compression::None, Compression::Lz4].into_iter().for_each(every_flipped_bit_of);
+    [Compression::None, Compression::Lz4, Compression::Zstd { level: 1 }].into_iter().for_each(every_flipped_bit_of);
 }
 
 fn every_flipped_bit_of(compression: Compression) {

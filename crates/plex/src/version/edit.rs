@@ -6,6 +6,7 @@
 use base::varint;
 
 use crate::key::Seqno;
+use crate::key_order::KeyOrder;
 use crate::sstable::TableInfo;
 
 /// Tags of the fields.
@@ -18,6 +19,7 @@ mod tag {
     pub const ADDED: u64 = 6;
     pub const REMOVED: u64 = 7;
     pub const KEY_SPACE: u64 = 8;
+    pub const HASHED_KEYS: u64 = 9;
 }
 
 /// Where a table stands.
@@ -45,6 +47,8 @@ pub(crate) struct VersionEdit {
     pub added: Vec<(TablePlace, TableInfo)>,
     pub removed: Vec<TablePlace>,
     pub key_spaces: Vec<(u32, Vec<u8>)>,
+    /// Stands in an edit only if it is not the order of bytes.
+    pub key_order: KeyOrder,
 }
 
 impl VersionEdit {
@@ -62,6 +66,9 @@ impl VersionEdit {
                 varint::put(&mut out, tag);
                 varint::put(&mut out, number);
             }
+        }
+        if self.key_order == KeyOrder::Hash {
+            varint::put(&mut out, tag::HASHED_KEYS);
         }
         for (id, name) in &self.key_spaces {
             varint::put(&mut out, tag::KEY_SPACE);
@@ -99,6 +106,7 @@ impl VersionEdit {
                     edit.wal = Some((word >> 1, word & 1 == 1));
                 }
                 tag::FLUSHED_LSN => edit.flushed_lsn = Some(varint::take(rest)?),
+                tag::HASHED_KEYS => edit.key_order = KeyOrder::Hash,
                 tag::KEY_SPACE => {
                     let id = u32::try_from(varint::take(rest)?).ok()?;
                     edit.key_spaces.push((id, take_bytes(rest)?));
@@ -180,6 +188,7 @@ pub(crate) mod tests {
             added: vec![(place, info)],
             removed: vec![TablePlace { number: 399, ..place }],
             key_spaces: vec![(1, b"name".to_vec())],
+            key_order: KeyOrder::Bytes,
         }
     }
 
@@ -189,6 +198,8 @@ pub(crate) mod tests {
         let bytes = sample().encode();
         assert_eq!(VersionEdit::decode(&bytes), Some(sample()));
         assert_eq!(VersionEdit::decode(&[]), Some(VersionEdit::default()));
+        let hashed = VersionEdit { key_order: KeyOrder::Hash, ..sample() };
+        assert_eq!(VersionEdit::decode(&hashed.encode()), Some(hashed));
         let mut rng = Rng::new(1);
         for _ in 0..2000 {
             let mut damaged = bytes.clone();
@@ -197,6 +208,6 @@ pub(crate) mod tests {
             damaged.truncate(rng.below(damaged.len() as u64 + 1) as usize);
             let _ = VersionEdit::decode(&damaged);
         }
-        assert_eq!(VersionEdit::decode(&[9]), None);
+        assert_eq!(VersionEdit::decode(&[10]), None);
     }
 }

@@ -11,28 +11,42 @@
 //! V3. A version never changes. A table's file lives as long as a version that names it.
 
 pub(crate) mod edit;
+mod guide;
 pub(crate) mod manifest;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use crate::fence::Fences;
 use crate::key::Seqno;
-use crate::range_tombstone::RangeTombstone;
 use crate::sstable::{Table, TableInfo};
 pub(crate) use edit::{TablePlace, VersionEdit};
+use guide::Guide;
 
 /// Tables that together are sorted and do not overlap (V1).
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub id: u64,
     pub tables: Vec<Arc<Table>>,
+    /// Of the tables' largest keys; made when first needed.
+    ends: OnceLock<Fences>,
 }
 
 impl Run {
+    pub fn new(id: u64, tables: Vec<Arc<Table>>) -> Self {
+        Self { id, tables, ends: OnceLock::new() }
+    }
+
+    /// The place of the first table that does not lie before the key.
+    pub fn position(&self, key: &[u8]) -> usize {
+        let ends = self.ends.get_or_init(|| Fences::new(self.tables.iter().map(|table| &table.info.largest[..])));
+        let ties = ends.find(key);
+        ties.start + self.tables[ties].partition_point(|table| table.info.ends_before(key))
+    }
+
     /// The only table that may have the key.
     pub fn table_for(&self, key: &[u8]) -> Option<&Arc<Table>> {
-        let at = self.tables.partition_point(|table| table.info.ends_before(key));
-        self.tables.get(at).filter(|table| *table.info.smallest <= *key)
+        self.tables.get(self.position(key)).filter(|table| *table.info.smallest <= *key)
     }
 
     /// Tables that have a key in common with `info`'s range.
@@ -52,6 +66,8 @@ impl Run {
 pub(crate) struct Tree {
     /// Level by level, runs newest first (V2). No trailing empty level.
     pub levels: Vec<Vec<Arc<Run>>>,
+    /// Made when first needed.
+    guide: OnceLock<Arc<Guide>>,
 }
 
 impl Tree {
@@ -73,9 +89,9 @@ impl Tree {
         self.runs().map(|(_, run)| run.bytes()).sum()
     }
 
-    /// All deleted ranges.
-    pub fn range_tombstones(&self) -> Vec<RangeTombstone> {
-        self.tables().flat_map(|(_, _, table)| table.ranges().iter().cloned()).collect()
+    /// The way to the tables that may have a key.
+    pub fn guide(&self) -> &Guide {
+        self.guide.get_or_init(|| Arc::new(Guide::new(self)))
     }
 
     /// The newest deleted range over the key at or before `view`; 0 for none. `table` is one that may have the key.
@@ -84,16 +100,20 @@ impl Tree {
         over.map(|t| t.seqno).max().unwrap_or(0)
     }
 
+    /// A run whose tables will change.
     fn run_mut(&mut self, level: usize, id: u64) -> &mut Run {
+        self.guide.take();
         if self.levels.len() <= level {
             self.levels.resize(level + 1, Vec::new());
         }
         let runs = &mut self.levels[level];
         let at = runs.partition_point(|run| run.id > id);
         if runs.get(at).is_none_or(|run| run.id != id) {
-            runs.insert(at, Arc::new(Run { id, tables: Vec::new() }));
+            runs.insert(at, Arc::new(Run::new(id, Vec::new())));
         }
-        Arc::make_mut(&mut runs[at])
+        let run = Arc::make_mut(&mut runs[at]);
+        run.ends.take();
+        run
     }
 
     fn remove(&mut self, place: &TablePlace) -> Option<Arc<Table>> {

@@ -17,7 +17,7 @@ pub use value::hash::Cell;
 
 use crate::{TypeError, collection};
 use base::UnixMs;
-use engine::{Key, Keyspace, NotifyClass, Type};
+use engine::{Entry, Key, Keyspace, NotifyClass, Type};
 use value::hash::{Change, Iter, UNTIMED, View};
 use value::{Encoding, Stored};
 
@@ -77,6 +77,15 @@ impl<'a> Hash<'a> {
             }
         })
     }
+}
+
+/// The hash in an entry, without fields when there is no entry.
+///
+/// # Errors
+/// [`TypeError::WrongType`].
+#[inline]
+pub fn of_entry<'k>(entry: Option<&Entry<'k>>, now: UnixMs) -> Result<Hash<'k>, TypeError> {
+    Ok(Hash::of(collection::of_entry(entry, Type::Hash)?, now))
 }
 
 /// The hash under the key, without fields when the key is absent.
@@ -168,8 +177,7 @@ pub fn delete_all<'a>(
 /// As of [`read`].
 pub fn peek<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Hash<'k>, TypeError> {
     let now = ks.now();
-    let stored = ks.peek(key)?.map(|entry| collection::stored(&entry, Type::Hash)).transpose()?;
-    Ok(Hash::of(stored, now))
+    of_entry(ks.peek(key)?.as_ref(), now)
 }
 
 fn set(ks: &mut dyn Keyspace, key: &Key<'_>, cell: Cell<'_>) {

@@ -9,7 +9,7 @@ pub use random::{pop, pop_one, random, random_repeating};
 pub use steps::Steps;
 
 use crate::{TypeError, collection};
-use engine::{Encoding, Key, Keyspace, NotifyClass, Type};
+use engine::{Encoding, Entry, Key, Keyspace, NotifyClass, Type};
 use value::Stored;
 use value::set::{Change, View};
 
@@ -17,6 +17,15 @@ pub use value::set::Member;
 
 fn view((encoding, stored): (Encoding, Stored<'_>)) -> View<'_> {
     View::of(encoding, stored)
+}
+
+/// The set in an entry; `None` when there is no entry.
+///
+/// # Errors
+/// [`TypeError::WrongType`].
+#[inline]
+pub fn of_entry<'k>(entry: Option<&Entry<'k>>) -> Result<Option<View<'k>>, TypeError> {
+    Ok(collection::of_entry(entry, Type::Set)?.map(view))
 }
 
 /// The set under the key; `None` when it is absent.
@@ -31,23 +40,6 @@ pub fn read<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Option<View<'
 #[inline]
 fn read_to_edit<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Option<View<'k>>, TypeError> {
     Ok(collection::read_to_edit(ks, key, Type::Set)?.map(view))
-}
-
-/// How many members the set has; an absent one has none.
-///
-/// # Errors
-/// As [`read`].
-pub fn len(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<u64, TypeError> {
-    Ok(read(ks, key)?.map_or(0, |set| set.len() as u64))
-}
-
-/// Whether the set has this member.
-///
-/// # Errors
-/// As [`read`].
-#[inline]
-pub fn contains(ks: &mut dyn Keyspace, key: &Key<'_>, member: &[u8]) -> Result<bool, TypeError> {
-    Ok(read(ks, key)?.is_some_and(|set| set.contains(member)))
 }
 
 /// Adds members and gives how many were new.

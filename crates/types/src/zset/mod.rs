@@ -24,6 +24,15 @@ use crate::{TypeError, collection};
 use engine::{Effect, Key, Keyspace, NotifyClass, Type};
 use value::zset::Change;
 
+/// The sorted set in an entry; `None` when there is no entry.
+///
+/// # Errors
+/// [`TypeError::WrongType`].
+#[inline]
+pub fn of_entry<'k>(entry: Option<&engine::Entry<'k>>) -> Result<Option<View<'k>>, TypeError> {
+    Ok(collection::of_entry(entry, Type::Zset)?.map(|(_, stored)| View::of(stored)))
+}
+
 /// The sorted set under the key, as a client's read; `None` when it is absent.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ use super::deadlines::Deadlines;
 use super::leaf::Leaf;
 use crate::Progress;
 use crate::position::Position;
-use crate::tree::{Leaves, Tree};
+use crate::tree::{Leaves, Purpose, TOGETHER, Tree, positions};
 use base::UnixMs;
 use base::hash::KeyHasher;
 
@@ -50,8 +50,11 @@ impl Big {
     }
 
     /// See [`crate::Big::load`].
-    pub fn load(&self, fields: &[&[u8]], is_edit: bool) {
-        self.fields.load_together(&self.hasher, fields, is_edit);
+    pub fn load(&self, requests: &[[&[u8]; 2]], is_edit: bool) {
+        for requests in requests.chunks(TOGETHER) {
+            let positions = positions(&self.hasher, requests.iter().map(|[field, _]| *field));
+            self.fields.load_together(&positions[..requests.len()], Purpose::of(is_edit));
+        }
     }
 
     /// The cell at this place of the tree's order.

@@ -166,6 +166,11 @@ impl tree::Leaf for Leaf {
 
 impl HashedLeaf for Leaf {
     #[inline]
+    fn place(position: Position) -> u64 {
+        position.place()
+    }
+
+    #[inline]
     fn index(&self) -> &[u8] {
         &self.0.bytes()[self.cells_end()..]
     }

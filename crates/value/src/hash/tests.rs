@@ -212,7 +212,7 @@ fn rebuilt(big: &Big, budget: usize) -> Kept {
 #[test]
 fn loading_leaves_everything_as_it_is() {
     let (mut hash, mut model) = (Kept::new(), Model::new());
-    Big::new(&hash.hasher).load(&[b"absent"], true);
+    Big::new(&hash.hasher).load(&[[b"absent", b""]], true);
     let count = if cfg!(miri) { 200 } else { 30_000 };
     for number in 0..count {
         let field = format!("field {number}").into_bytes();
@@ -221,7 +221,7 @@ fn loading_leaves_everything_as_it_is() {
         model.insert(field, (value, None));
         if let Some(big) = hash.big.as_ref().filter(|_| number % 1000 == 0 || number == count - 1) {
             let fields: Vec<Vec<u8>> = (0..number + 40).map(|number| format!("field {number}").into_bytes()).collect();
-            let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
+            let fields: Vec<[&[u8]; 2]> = fields.iter().map(|field| [field.as_slice(), b"value"]).collect();
             big.load(&fields, number % 2000 == 0);
         }
     }

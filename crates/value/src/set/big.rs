@@ -4,7 +4,7 @@ use super::Change;
 use super::leaf::{self, Leaf};
 use crate::Progress;
 use crate::position::Position;
-use crate::tree::{Leaves, Tree};
+use crate::tree::{Leaves, Purpose, TOGETHER, Tree, positions};
 use base::hash::KeyHasher;
 
 /// The tree.
@@ -45,8 +45,11 @@ impl Big {
     }
 
     /// See [`crate::Big::load`].
-    pub fn load(&self, members: &[&[u8]], is_edit: bool) {
-        self.tree.load_together(&self.hasher, members, is_edit);
+    pub fn load(&self, requests: &[[&[u8]; 2]], is_edit: bool) {
+        for requests in requests.chunks(TOGETHER) {
+            let positions = positions(&self.hasher, requests.iter().map(|[member, _]| *member));
+            self.tree.load_together(&positions[..requests.len()], Purpose::of(is_edit));
+        }
     }
 
     /// The member at this place of the tree's order.

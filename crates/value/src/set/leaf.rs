@@ -159,6 +159,11 @@ impl tree::Leaf for Leaf {
 
 impl HashedLeaf for Leaf {
     #[inline]
+    fn place(position: Position) -> u64 {
+        position.place()
+    }
+
+    #[inline]
     fn index(&self) -> &[u8] {
         &self.0.bytes()[self.members_end()..]
     }

@@ -187,6 +187,12 @@ impl<L: Leaf> Node<L> {
         &self.bounds
     }
 
+    /// How many elements are below each child.
+    #[inline]
+    pub(super) fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
     /// What parts child `index` from the one before; `None` for the first (B1).
     #[inline]
     pub(super) fn bound(&self, index: usize) -> Option<&L::Bound> {

@@ -17,13 +17,41 @@ use base::hash::KeyHasher;
 use std::hint::black_box;
 
 /// Ways walked side by side: as many misses as a processor has under way.
-const TOGETHER: usize = 16;
+pub const TOGETHER: usize = 16;
 
 /// Of a line of the cache.
 const LINE_BYTES: usize = 64;
 
+/// What look-ups that are loaded are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To find the element.
+    Find,
+    /// To find it and to tell how many are before it.
+    Rank,
+    /// To change it, or to add it.
+    Edit,
+}
+
+impl Purpose {
+    /// To find or to edit.
+    pub fn of(is_edit: bool) -> Self {
+        if is_edit { Self::Edit } else { Self::Find }
+    }
+}
+
+/// The positions of elements, [`TOGETHER`] of them at most.
+pub fn positions<'a>(hasher: &KeyHasher, elements: impl Iterator<Item = &'a [u8]>) -> [Position; TOGETHER] {
+    let mut positions = [Position::default(); TOGETHER];
+    positions.iter_mut().zip(elements).for_each(|(position, element)| *position = Position::of(hasher, element));
+    positions
+}
+
 /// A leaf of elements in the order of their hashes.
 pub trait HashedLeaf: Leaf<Bound = u64, Context = KeyHasher> {
+    /// What bounds are compared with.
+    fn place(position: Position) -> u64;
+
     /// What a look-up reads first.
     fn index(&self) -> &[u8];
 
@@ -35,59 +63,83 @@ pub trait HashedLeaf: Leaf<Bound = u64, Context = KeyHasher> {
 }
 
 impl<L: HashedLeaf> Tree<L> {
-    /// Has the processor load what looking up these elements reads, and changing them too if that is the purpose.
-    pub fn load_together(&self, hasher: &KeyHasher, elements: &[&[u8]], is_edit: bool) {
-        if let Some(root) = &self.root {
-            elements.chunks(TOGETHER).for_each(|elements| self.load_some(root, hasher, elements, is_edit));
-        }
-    }
-
-    fn load_some(&self, root: &Node<L>, hasher: &KeyHasher, elements: &[&[u8]], is_edit: bool) {
-        let mut positions = [Position::default(); TOGETHER];
-        for (position, element) in positions.iter_mut().zip(elements) {
-            *position = Position::of(hasher, element);
-        }
-        let positions = &positions[..elements.len()];
-        let mut nodes = [root; TOGETHER];
-        for _ in 1..self.height {
-            for (node, position) in nodes.iter_mut().zip(positions) {
-                if let Err(below) = node.below_place(*position) {
-                    *node = below;
-                }
-            }
-            let nodes = &nodes[..positions.len()];
-            load(nodes.iter().map(|node| node.width()));
-            nodes.iter().for_each(|node| load(node.bounds().iter().step_by(LINE_BYTES / size_of::<u64>()).copied()));
-        }
-        let mut leaves = [None; TOGETHER];
-        for (leaf, (node, position)) in leaves.iter_mut().zip(nodes.iter().zip(positions)) {
-            *leaf = node.below_place(*position).ok();
-        }
-        let leaves = || leaves.iter().flatten().zip(positions);
-        load(leaves().map(|(leaf, _)| leaf.count()));
-        leaves().for_each(|(leaf, _)| load_ends(leaf.index()));
-        if is_edit {
-            load(leaves().map(|(leaf, _)| leaf.owners()));
+    /// Has the processor load what looking up these elements reads, [`TOGETHER`] of them at most, and gives the leaves where
+    /// they are or belong.
+    pub fn load_together(&self, positions: &[Position], purpose: Purpose) -> [Option<&L>; TOGETHER] {
+        let leaves = self.load_ways(positions, |bound, position| *bound <= L::place(*position), purpose);
+        let ends = || leaves.iter().flatten().zip(positions);
+        load(ends().map(|(leaf, _)| leaf.count()));
+        ends().for_each(|(leaf, _)| load_ends(leaf.index()));
+        if purpose == Purpose::Edit {
+            load(ends().map(|(leaf, _)| leaf.owners()));
         }
         let mut candidates: [&[u8]; TOGETHER] = [&[]; TOGETHER];
-        for (candidate, (leaf, position)) in candidates.iter_mut().zip(leaves()) {
+        for (candidate, (leaf, position)) in candidates.iter_mut().zip(ends()) {
             *candidate = leaf.candidate(*position);
         }
         candidates.iter().for_each(|candidate| load_ends(candidate));
+        leaves
     }
 }
 
-impl<L: Leaf<Bound = u64>> Node<L> {
-    #[inline]
-    fn below_place(&self, position: Position) -> Result<&L, &Self> {
-        self.below(self.child_by_bound(&|bound: &u64| *bound <= position.place()))
+impl<L: Leaf> Tree<L> {
+    /// Loads the nodes on the ways to these goals, [`TOGETHER`] of them at most, and gives the leaves at the ends. `reaches` is
+    /// that of [`Tree::find`].
+    pub fn load_ways<G>(
+        &self,
+        goals: &[G],
+        reaches: impl Fn(&L::Bound, &G) -> bool,
+        purpose: Purpose,
+    ) -> [Option<&L>; TOGETHER] {
+        let mut leaves = [None; TOGETHER];
+        let Some(root) = &self.root else { return leaves };
+        let goals = &goals[..goals.len().min(TOGETHER)];
+        let mut nodes: [&Node<L>; TOGETHER] = [root; TOGETHER];
+        let mut indices = [0; TOGETHER];
+        for level in (0..self.height).rev() {
+            for ((node, index), goal) in nodes.iter().zip(&mut indices).zip(goals) {
+                *index = node.child_by_bound(&|bound: &L::Bound| reaches(bound, goal));
+            }
+            let ways = nodes.iter().zip(&indices).take(goals.len());
+            match purpose {
+                Purpose::Find => {}
+                Purpose::Rank => ways.for_each(|(node, index)| load(every_line(&node.counts()[..*index]).copied())),
+                Purpose::Edit => load(ways.map(|(node, index)| node.counts()[*index])),
+            }
+            for ((node, leaf), index) in nodes.iter_mut().zip(&mut leaves).zip(&indices).take(goals.len()) {
+                match node.below(*index) {
+                    Ok(below) => *leaf = Some(below),
+                    Err(below) => *node = below,
+                }
+            }
+            if level > 0 {
+                let nodes = &nodes[..goals.len()];
+                load(nodes.iter().map(|node| node.width()));
+                for (node, goal) in nodes.iter().zip(goals) {
+                    load(every_line(node.bounds()).map(|bound| reaches(bound, goal)));
+                }
+            }
+        }
+        leaves
     }
+}
+
+/// One value of each line, or more.
+#[inline]
+fn every_line<T>(values: &[T]) -> impl Iterator<Item = &T> {
+    values.iter().step_by((LINE_BYTES / size_of::<T>().max(1)).max(1))
 }
 
 /// Reads the first byte and the last one: what lies between them is seldom more than a line.
 #[inline]
 fn load_ends(bytes: &[u8]) {
     load([bytes.first(), bytes.last()].into_iter().flatten().copied());
+}
+
+/// Reads all lines of these bytes.
+#[inline]
+pub fn load_lines(bytes: &[u8]) {
+    load(every_line(bytes).copied());
 }
 
 /// Reads all of these, for the processor's sake.

@@ -6,7 +6,7 @@ mod by_score;
 use super::entry::Entries;
 use super::{Change, Entry, packed};
 use crate::Progress;
-use crate::tree::{Leaves, Tree};
+use crate::tree::{Leaves, Purpose, TOGETHER, Tree, load_lines, positions};
 use base::hash::KeyHasher;
 use by_member::Members;
 pub(in crate::zset) use by_score::Run;
@@ -17,6 +17,29 @@ pub struct Big {
     by_score: Tree<Run>,
     by_member: Tree<Members>,
     hasher: KeyHasher,
+}
+
+/// The member that a request names: behind the score that it is to have, if there is one.
+fn member_of<'a>([first, second]: &[&'a [u8]; 2]) -> &'a [u8] {
+    if second.is_empty() { first } else { second }
+}
+
+/// Entries whose places in the order are to be loaded.
+#[derive(Default)]
+struct Goals<'a> {
+    entries: [Entry<'a>; TOGETHER],
+    len: usize,
+}
+
+impl<'a> Goals<'a> {
+    fn push(&mut self, entry: Entry<'a>) {
+        self.entries[self.len] = entry;
+        self.len += 1;
+    }
+
+    fn entries(&self) -> &[Entry<'a>] {
+        &self.entries[..self.len]
+    }
 }
 
 impl Big {
@@ -60,6 +83,33 @@ impl Big {
             place = runs.next();
         }
         None
+    }
+
+    /// See [`crate::Big::load`].
+    pub fn load(&self, requests: &[[&[u8]; 2]], is_edit: bool) {
+        for requests in requests.chunks(TOGETHER) {
+            self.load_some(requests, is_edit);
+        }
+    }
+
+    fn load_some(&self, requests: &[[&[u8]; 2]], is_edit: bool) {
+        let positions = positions(&self.hasher, requests.iter().map(member_of));
+        let leaves = self.by_member.load_together(&positions[..requests.len()], Purpose::of(is_edit));
+        let (mut old, mut new) = (Goals::default(), Goals::default());
+        for ((leaf, position), request) in leaves.iter().zip(positions).zip(requests) {
+            let member = member_of(request);
+            if let Some(score) = leaf.and_then(|leaf| leaf.score(position.bits(), member)) {
+                old.push(Entry { score, member });
+            }
+            if is_edit && let Some(score) = std::str::from_utf8(request[0]).ok().and_then(|text| text.parse().ok()) {
+                new.push(Entry { score, member });
+            }
+        }
+        let purpose = if is_edit { Purpose::Edit } else { Purpose::Rank };
+        for goals in [&old, &new] {
+            let runs = self.by_score.load_ways(goals.entries(), |bound, entry| bound.reaches(entry), purpose);
+            runs.iter().flatten().for_each(|run| load_lines(run.bytes()));
+        }
     }
 
     /// How many entries there are.

@@ -46,6 +46,29 @@ impl Kept {
 
 type Model = BTreeMap<Vec<u8>, f64>;
 
+/// Whatever is asked for: nothing changes, and nothing fails, of an empty set, of one of a leaf and one of several levels, of
+/// members and scores that are there, or are not, or are none.
+#[test]
+fn loading_leaves_everything_as_it_is() {
+    let (mut set, mut model) = (Kept::new(0, 64), Model::new());
+    let count = if cfg!(miri) { 150 } else { 20_000u32 };
+    Big::unpack(&[], &set.hasher).load(&[[b"1", b"absent"], [b"", b""]], true);
+    for number in 0..count {
+        let member = format!("member {}", "m".repeat(if number % 50 == 0 { 300 } else { 0 }) + &number.to_string());
+        let score = f64::from(number % 700);
+        set.apply(&[Change::Add { score, member: member.as_bytes() }]);
+        model.insert(member.into_bytes(), score);
+        let Some(big) = set.big.as_ref().filter(|_| number % 2000 == 0 || number + 1 == count) else { continue };
+        let texts: Vec<String> = (0..number + 40).map(|number| format!("member {number}")).collect();
+        let reads: Vec<[&[u8]; 2]> = texts.iter().map(|text| [text.as_bytes(), b""]).collect();
+        let edits: Vec<[&[u8]; 2]> = texts.iter().map(|text| [&b"350"[..], text.as_bytes()]).collect();
+        big.load(&reads, false);
+        big.load(&edits, true);
+        big.load(&reads, true);
+    }
+    check(set.view(), &model);
+}
+
 fn in_order(model: &Model) -> Vec<(f64, Vec<u8>)> {
     let mut entries: Vec<_> = model.iter().map(|(member, score)| (*score, member.clone())).collect();
     entries.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));

@@ -9,7 +9,8 @@
 //! of bytes. A size of 255 stands for any that is not smaller, which is then found by walking.
 
 use super::super::entry::{Entries, Head};
-use crate::tree::{Chunk, Cut, Leaf};
+use crate::position::Position;
+use crate::tree::{Chunk, Cut, HashedLeaf, Leaf};
 use crate::zset::Entry;
 use base::hash::KeyHasher;
 
@@ -68,7 +69,7 @@ impl Members {
         let mut from = 0;
         while let Some(index) = tags.get(from..)?.iter().position(|other| *other == tag) {
             let index = from + index;
-            let mut entries = Entries::new(self.0.bytes(), self.place(index));
+            let mut entries = Entries::new(self.0.bytes(), self.start(index));
             let at = entries.at();
             let entry = entries.next()?;
             if entry.member == member {
@@ -81,7 +82,7 @@ impl Members {
 
     /// Where entry `index` begins.
     #[inline]
-    fn place(&self, index: usize) -> usize {
+    fn start(&self, index: usize) -> usize {
         let count = self.0.count();
         let sizes = &self.0.bytes()[count..count + index];
         if sizes.contains(&LONG) {
@@ -121,6 +122,33 @@ impl Members {
             leaf.push(tags[index], &entry);
         }
         leaf
+    }
+}
+
+impl HashedLeaf for Members {
+    #[inline]
+    fn place(position: Position) -> u64 {
+        position.bits()
+    }
+
+    #[inline]
+    fn index(&self) -> &[u8] {
+        &self.0.bytes()[..self.first()]
+    }
+
+    /// Of a long entry the beginning.
+    #[inline]
+    fn candidate(&self, position: Position) -> &[u8] {
+        let (tags, rest) = self.0.bytes().split_at(self.0.count());
+        tags.iter().position(|tag| *tag == position.tag()).map_or(&[], |index| {
+            let start = self.start(index);
+            &self.0.bytes()[start..start + usize::from(rest[index])]
+        })
+    }
+
+    #[inline]
+    fn owners(&self) -> usize {
+        self.0.owners()
     }
 }
 

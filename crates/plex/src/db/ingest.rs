@@ -1,0 +1,93 @@
+//! Taking sorted files from outside into the database.
+//!
+//! ```text
+//!   files verified -> memory flushed -> writers held: rest flushed, files copied under one new number -> manifest -> published
+//! ```
+//!
+//! I1. All that was written before is in tables when the files' manifest edit counts, so a crash leaves a prefix (P2).
+//! I2. The files' entries get one sequence number, above all that was written, in a run that is newer than all others.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::{Inner, KeySpaceId};
+use crate::cache::Fill;
+use crate::compaction;
+use crate::error::{Error, Result};
+use crate::iter::{MergeCursor, Source};
+use crate::key::SEQNO_MAX;
+use crate::key_order::KeyOrder;
+use crate::sstable::Table;
+use crate::stats::Counters;
+use crate::version::Run;
+
+impl Inner {
+    pub(super) fn ingest(&self, space: KeySpaceId, paths: &[PathBuf]) -> Result<()> {
+        if self.key_order == KeyOrder::Hash {
+            return Err(Error::Unsupported("sorted files do not fit keys that are kept by their hashes".into()));
+        }
+        if !self.key_spaces.read().values().any(|id| *id == space.0) {
+            return Err(Error::InvalidArgument(format!("there is no key space {} in this database", space.0)));
+        }
+        let files = self.open_sorted(paths)?;
+        if files.is_empty() {
+            return Ok(());
+        }
+        let _flushing = self.flushing.lock();
+        // Most of what is in memory, while writers go on.
+        self.switch_memtable()?;
+        while let Some(wal) = self.flush_one()? {
+            self.remove_wals_before(&mut self.writer.lock(), wal);
+        }
+        let mut writer = self.writer.lock();
+        self.check_running()?;
+        if !self.state.read().memtable.is_empty() {
+            self.switch(&mut writer)?;
+        }
+        // I1.
+        while let Some(wal) = self.flush_one()? {
+            self.remove_wals_before(&mut writer, wal);
+        }
+        let seqno = writer.next_seqno;
+        if seqno > SEQNO_MAX {
+            return Err(Error::InvalidArgument("the sequence numbers are used up".into()));
+        }
+        let shape = self.flush_shape(&self.state().version, space.0);
+        let run = self.number();
+        let cursor = MergeCursor::new(vec![Source::run(Arc::new(Run::new(run, files)), Fill::Pass)]);
+        let outcome =
+            self.writing_tables(|settings| compaction::renumber(settings, cursor, seqno, space.0, run, &shape))?;
+        Counters::add(&self.counters.ingest_bytes, outcome.bytes_written);
+        self.install(outcome.edit, None)?;
+        writer.next_seqno = seqno + 1;
+        self.visible.fetch_max(seqno, Ordering::AcqRel);
+        drop(writer);
+        self.announce();
+        Ok(())
+    }
+
+    /// The files that are not empty, verified and in the order of their keys.
+    fn open_sorted(&self, paths: &[PathBuf]) -> Result<Vec<Arc<Table>>> {
+        let mut tables = Vec::new();
+        for path in paths {
+            let table = Table::open_unnamed(&self.options.fs, &self.cache, path.clone(), self.number())?;
+            table.verify()?;
+            if table.seqno_max() != 0 || table.tombstone_count() != 0 {
+                return Err(not_ingestible(path, "it is a table of a database, and no sorted file"));
+            }
+            if table.info.entry_count > 0 {
+                tables.push(table);
+            }
+        }
+        tables.sort_by(|a, b| a.info.smallest.cmp(&b.info.smallest));
+        match tables.windows(2).find(|pair| pair[0].info.overlaps(&pair[1].info)) {
+            Some(pair) => Err(not_ingestible(pair[1].path(), "its keys overlap another file's")),
+            None => Ok(tables),
+        }
+    }
+}
+
+fn not_ingestible(path: &Path, what: &str) -> Error {
+    Error::InvalidArgument(format!("{}: {what}", path.display()))
+}
