@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """What real documents take in memory: Onggi with dictionaries beside Valkey, which keeps them as they are.
 
-    python3 bench/documents.py --onggi target/release/onggi --valkey /path/to/valkey-server [--bytes 100-2048] DIR...
+    python3 bench/documents.py --onggi target/release/onggi --valkey /path/to/valkey-server [--kind json] DIR...
 
-JSON documents are found in the files below the directories, as by crates/codec/examples/measure: small files, and the members of
-large ones; none twice. Every server gets all of them, under keys that say from what kind of file each comes. Memory is what the
-kernel says of a process (resident, private and shared), less what it took when it was empty; Onggi is read when its background pass
-has nothing left to do, and every document is read back and compared.
+Documents are found in the files below the directories, as by crates/codec/examples/measure: small JSON files and the members of
+large ones, short texts and the sections of long ones; none twice. Every server gets all of them, under keys that say from what kind
+of file each comes. Memory is what the kernel says of a process (resident, private and shared), less what it took when it was empty;
+Onggi is read when its background pass has nothing left to do, and every document is read back and compared.
 """
 
 import argparse
 import collections
+import hashlib
 import json
 import os
 import pathlib
@@ -21,58 +22,80 @@ import sys
 import tempfile
 import time
 
-FILE_MAX = 32 << 20
+FILE_MAX = 256 << 20
+TEXTS = {".md", ".rst", ".txt"}
+TEXT_NAMES = {"METADATA", "copyright"}
+SECTION = 1500
 PIPELINE = 500
+STARTING = 600
+ZSTD = ["--compression", "zstd", "--compression-idle-time", "2", "--compression-cpu-percent", "80"]
 
 
-def documents(directories, least, most):
-    """Documents by the name of their file, in an order that repeats."""
+def json_documents(value, least, most):
+    """The value as a document, or its members, if it is too long for one."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="surrogatepass")
+    if least <= len(text) <= most:
+        yield text
+    elif len(text) > most:
+        members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        for member in members:
+            if isinstance(member, (dict, list)):
+                yield from json_documents(member, least, most)
+
+
+def text_documents(text, least, most):
+    """The paragraphs of a text, joined to sections."""
+    section = ""
+    for paragraph in [*text.split("\n\n"), ""]:
+        if not paragraph or len(section) + len(paragraph) > SECTION:
+            if least <= len(section.encode()) <= most:
+                yield section.encode()
+            section = ""
+        section += paragraph + "\n\n" if paragraph else ""
+
+
+def documents_of(path, kind, least, most):
+    """The documents in a file, and the name that their keys begin with."""
+    if path.suffix == ".json" and kind != "text":
+        return path.name.removesuffix(".json"), json_documents(json.loads(path.read_bytes()), least, most)
+    if kind != "json" and (path.suffix in TEXTS or path.name in TEXT_NAMES):
+        return path.suffix[1:] or path.name, text_documents(path.read_text(encoding="utf-8"), least, most)
+    return "", ()
+
+
+def documents(directories, kind, least, most):
+    """Pairs of keys and documents, in an order that repeats."""
     found = collections.defaultdict(list)
     seen = set()
-
-    def add(name, value):
-        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="surrogatepass")
-        if least <= len(text) <= most:
-            if text not in seen:
-                seen.add(text)
-                found[name].append(text)
-        elif len(text) > most:
-            members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-            for member in members:
-                if isinstance(member, (dict, list)):
-                    add(name, member)
-
     for directory in directories:
-        for path in sorted(pathlib.Path(directory).rglob("*.json")):
+        for path in sorted(pathlib.Path(directory).rglob("*")):
             try:
-                if path.is_file() and path.stat().st_size <= FILE_MAX:
-                    add(path.name, json.loads(path.read_bytes()))
+                if not path.is_file() or path.is_symlink() or path.stat().st_size > FILE_MAX:
+                    continue
+                name, parts = documents_of(path, kind, least, most)
+                for part in parts:
+                    mark = hashlib.blake2b(part, digest_size=16).digest()
+                    if mark not in seen:
+                        seen.add(mark)
+                        found[name].append(part)
             except (ValueError, OSError, RecursionError):
                 pass
-    return found
+    pairs = [
+        (f"{name}:{number}".encode(), value) for name, values in sorted(found.items()) for number, value in enumerate(values)
+    ]
+    random.Random(1).shuffle(pairs)
+    raw = sum(len(value) for _, value in pairs)
+    print(f"{len(pairs)} documents of {len(found)} kinds of files, {raw / 1e6:.1f} MB, {raw / len(pairs):.0f} bytes each", flush=True)
+    return pairs
 
 
-class Server:
-    """A server of its own on a port that is free."""
+class Client:
+    """A connection."""
 
-    def __init__(self, name, command):
+    def __init__(self, name, port):
         self.name = name
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        self.directory = tempfile.TemporaryDirectory()
-        command = [part.format(port=port, dir=self.directory.name) for part in command]
-        self.process = subprocess.Popen(command, cwd=self.directory.name, stdout=subprocess.DEVNULL)
-        for _ in range(200):
-            try:
-                self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
-                self.file = self.socket.makefile("rb")
-                if self.ask([b"PING"]) == [b"PONG"]:
-                    return
-            except OSError:
-                pass
-            time.sleep(0.05)
-        raise SystemExit(f"{name} does not answer")
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self.file = self.socket.makefile("rb")
 
     def ask(self, *commands):
         parts = []
@@ -87,11 +110,45 @@ class Server:
         if line[:1] == b"$":
             length = int(line[1:])
             return self.file.read(length + 2)[:-2] if length >= 0 else None
+        if line[:1] == b"*":
+            return [self.reply() for _ in range(int(line[1:]))]
         if line.startswith(b"-LOADING"):
             return None
         if line[:1] == b"-":
             raise SystemExit(f"{self.name}: {line!r}")
         return line[1:-2]
+
+
+class Server:
+    """A server of its own on a port that is free, and a connection to it."""
+
+    def __init__(self, name, command, preload=None):
+        self.name = name
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.directory = tempfile.TemporaryDirectory()
+        self.command = [part.format(port=self.port, dir=self.directory.name) for part in command]
+        self.environment = {**os.environ, "LD_PRELOAD": preload} if preload else None
+        self.start()
+
+    def start(self):
+        where = {"cwd": self.directory.name, "env": self.environment, "stdout": subprocess.DEVNULL}
+        self.process = subprocess.Popen(self.command, **where)
+        end = time.time() + STARTING
+        while time.time() < end:
+            try:
+                self.own = Client(self.name, self.port)
+                # Not so while it loads.
+                if self.ask([b"PING"]) == [b"PONG"]:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.05)
+        raise SystemExit(f"{self.name} does not answer")
+
+    def ask(self, *commands):
+        return self.own.ask(*commands)
 
     def resident(self):
         for line in pathlib.Path(f"/proc/{self.process.pid}/smaps_rollup").read_text().splitlines():
@@ -99,8 +156,8 @@ class Server:
                 return int(line.split()[1]) * 1024
         raise SystemExit("no smaps_rollup")
 
-    def info(self):
-        text = self.ask([b"INFO", b"compression"])[0].decode()
+    def info(self, section=b"compression"):
+        text = self.ask([b"INFO", section])[0].decode()
         return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
 
     def stop(self):
@@ -140,34 +197,28 @@ def main():
     parser.add_argument("--onggi", required=True)
     parser.add_argument("--valkey", required=True)
     parser.add_argument("--bytes", default="100-2048", help="lengths of documents")
+    parser.add_argument("--kind", choices=["json", "text", "both"], default="json")
+    parser.add_argument("--jemalloc", help="the library, to be preloaded into Valkey")
+    parser.add_argument("--level", default="1", help="of zstd")
     parser.add_argument("--seconds", type=int, default=600, help="longest wait for the background pass")
     shards = "of Onggi, each with pages of its own, which a small store does not fill; 0 leaves it to the number of workers"
     parser.add_argument("--shards", default="0", help=shards)
     parser.add_argument("directories", nargs="+")
     options = parser.parse_args()
     least, most = map(int, options.bytes.split("-"))
-    found = documents(options.directories, least, most)
-    pairs = [
-        (f"{name.removesuffix('.json')}:{number}".encode(), value)
-        for name, values in sorted(found.items())
-        for number, value in enumerate(values)
-    ]
-    random.Random(1).shuffle(pairs)
-    raw = sum(len(value) for _, value in pairs)
-    print(f"{len(pairs)} documents of {len(found)} kinds of files, {raw / 1e6:.1f} MB, {raw / len(pairs):.0f} bytes each")
+    pairs = documents(options.directories, options.kind, least, most)
 
-    zstd = "--compression zstd --compression-idle-time 2 --compression-cpu-percent 80"
     onggi = [options.onggi, "serve", "--port", "{port}", "--dir", "{dir}", "--shards", options.shards]
     onggi += ["--save", "", "--appendonly", "no"]
     commands = {
         "valkey": [options.valkey, "--port", "{port}", "--save", "", "--appendonly", "no", "--dir", "{dir}"],
         "onggi, off": onggi,
-        "onggi, zstd": [*onggi, *zstd.split()],
+        "onggi, zstd": [*onggi, *ZSTD, "--compression-level", options.level],
     }
     print("| server | memory, MB | bytes a document | of Valkey's |\n|---|---|---|---|")
     base = None
     for name, command in commands.items():
-        server = Server(name, [os.path.abspath(command[0]), *command[1:]])
+        server = Server(name, [os.path.abspath(command[0]), *command[1:]], options.jemalloc if name == "valkey" else None)
         try:
             empty = server.resident()
             load(server, pairs)

@@ -48,7 +48,7 @@ fn write_space(outcomes: &[Outcome], svg: &mut String) -> std::fmt::Result {
         let last = (samples.len().max(2) - 1) as f64;
         write!(svg, r#"<polyline fill="none" stroke="{colour}" stroke-width="1.5" points=""#)?;
         for (at, space) in samples.iter().enumerate() {
-            write!(svg, "{:.1},{:.1} ", x(at as f64 / last), y(*space))?;
+            write!(svg, "{}{:.1},{:.1}", if at > 0 { " " } else { "" }, x(at as f64 / last), y(*space))?;
         }
         writeln!(svg, r#""/>"#)?;
         let (x, y) = (x(1.0) + 10.0, 20.0 + 18.0 * index as f64);

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! A *class* is a keyspace and the first part of a key, up to its separator: `user:1` and `user:2` are of one class. Values of one
-//! class look alike, and what they have in common is what a dictionary holds.
+//! class look alike, and what they have in common is what a dictionary holds. Classes of too few values give their samples to the
+//! class of keys without a separator, and share its dictionary.
 //!
 //! T1. Samples take at most [`Settings::bytes_max`] for all classes together, and there are at most [`Settings::classes_max`].
 //! T2. A dictionary is judged by samples that it was not trained on, against zstd without one and against the dictionary in use.
@@ -55,6 +56,8 @@ pub struct Settings {
     pub pause_first: Duration,
     /// Longest pause.
     pub pause_max: Duration,
+    /// Time without a new sample after which classes that have too few give them away.
+    pub pool_after: Duration,
     /// Values after which it is judged whether a class still shrinks as it did.
     pub window: u64,
 }
@@ -72,6 +75,7 @@ impl Default for Settings {
             dictionary_len_max: 16 << 10,
             pause_first: Duration::from_secs(60),
             pause_max: Duration::from_secs(4 * 3600),
+            pool_after: Duration::from_secs(5),
             window: 4096,
         }
     }
@@ -162,6 +166,11 @@ impl Class {
         }
     }
 
+    /// Whether there was never a trial for it.
+    fn is_unjudged(&self) -> bool {
+        matches!(self.choice, Choice::Plain) && self.failures == 0
+    }
+
     fn use_dictionary(&mut self, encoder: Arc<Encoder>) {
         self.choice = Choice::Dictionary(encoder);
         self.phase = Phase::Resting { until_ns: None };
@@ -195,12 +204,15 @@ pub struct Trainer {
     classes: Vec<Class>,
     /// Bytes of all samples.
     bytes: usize,
+    /// When a value was offered as a sample last.
+    sampled_ns: u64,
 }
 
 impl Trainer {
     /// Knows nothing yet: all classes are compressed without a dictionary.
     pub fn new(settings: Settings, clock: Arc<dyn Clock>, rng: Rng) -> Self {
-        Self { table: ClassTable::new(settings.classes_max), settings, clock, rng, classes: Vec::new(), bytes: 0 }
+        let table = ClassTable::new(settings.classes_max);
+        Self { table, settings, clock, rng, classes: Vec::new(), bytes: 0, sampled_ns: 0 }
     }
 
     /// The class of a key. Allocates when the class is new.
@@ -218,20 +230,26 @@ impl Trainer {
         self.classes.iter_mut().for_each(|class| *class = Class::new());
     }
 
-    /// How to compress a value of this class.
+    /// How to compress a value of this class: one that was not judged yet goes by the dictionary of keys without a separator, if
+    /// there is one.
     pub fn choice(&self, class: ClassId) -> &Choice {
-        self.classes.get(class.index()).map_or(&Choice::Plain, |class| &class.choice)
+        let Some(own) = self.classes.get(class.index()) else { return &Choice::Plain };
+        let common = self.table.common(class).filter(|_| own.is_unjudged());
+        let common = common.and_then(|common| self.classes.get(common.index())).map(|common| &common.choice);
+        common.filter(|choice| matches!(choice, Choice::Dictionary(_))).unwrap_or(&own.choice)
     }
 
     /// Takes a value as a sample, if the class is to be trained and chance wills it.
     pub fn observe(&mut self, class: ClassId, value: &[u8]) {
         let Some(class) = self.classes.get_mut(class.index()) else { return };
+        let now_ns = self.clock.monotonic_ns();
         if let Phase::Resting { until_ns: Some(until) } = class.phase
-            && self.clock.monotonic_ns() >= until
+            && now_ns >= until
         {
             class.phase = Phase::Sampling;
         }
         if class.phase == Phase::Sampling && !value.is_empty() {
+            self.sampled_ns = now_ns;
             let value = value.get(..self.settings.sample_len_max).unwrap_or(value);
             let held = class.samples.bytes();
             let room = self.settings.bytes_max.saturating_sub(self.bytes - held);
@@ -262,6 +280,7 @@ impl Trainer {
 
     /// The next class that has samples enough, if any. Hand the trial to [`Trainer::settle`].
     pub fn next_task(&mut self) -> Option<Task> {
+        self.pool();
         let samples_min = self.settings.samples_min;
         let ready = |class: &Class| class.phase == Phase::Sampling && class.samples.len() >= samples_min;
         let (index, class) = self.classes.iter_mut().enumerate().find(|(_, class)| ready(class))?;
@@ -275,6 +294,28 @@ impl Trainer {
         reservoir::shuffle(&mut samples, &mut self.rng);
         let id = ClassId::from_index(index);
         Some(Task::new(id, samples, current, &self.settings))
+    }
+
+    /// Has classes with too few samples give them to the class of keys without a separator, when none has come for a while.
+    fn pool(&mut self) {
+        let quiet_ns = u128::from(self.clock.monotonic_ns().saturating_sub(self.sampled_ns));
+        if self.bytes == 0 || quiet_ns < self.settings.pool_after.as_nanos() {
+            return;
+        }
+        for index in 0..self.classes.len() {
+            let id = ClassId::from_index(index);
+            let Some(class) = self.classes.get_mut(index) else { return };
+            let has_few =
+                class.phase == Phase::Sampling && (1..self.settings.samples_min).contains(&class.samples.len());
+            if !has_few || self.table.is_common(id) {
+                continue;
+            }
+            let samples = class.samples.take();
+            self.bytes -= samples.iter().map(Vec::len).sum::<usize>();
+            let common = self.table.make_common(id);
+            self.classes.resize_with(self.table.len().max(self.classes.len()), Class::new);
+            samples.iter().for_each(|sample| self.observe(common, sample));
+        }
     }
 
     /// Judges a trial.

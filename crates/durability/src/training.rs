@@ -22,6 +22,9 @@ use std::time::Duration;
 /// Time between two looks at whether there are samples enough.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Looks after the last training at which memory is given back again.
+const GIVE_BACK_AGAIN_LOOKS: [u32; 2] = [50, 200];
+
 /// Most dictionaries at a time. Each takes some hundred kilobytes while it is in use, and as many may be in use as there are
 /// classes; checkpoints make room by those that values have left.
 const DICTIONARIES_MAX: usize = 512;
@@ -38,9 +41,17 @@ enum Unkept {
 impl Durability {
     /// Trains dictionaries from what the store samples, until [`Durability::end`]. Call after recovery, on a thread of its own:
     /// a training takes up to some hundred milliseconds, and a dictionary waits for the end of a checkpoint that is being taken.
-    pub fn train(&self) {
+    /// `give_memory_back` is called when there is nothing more to train, and again when strings have been compressed anew.
+    pub fn train(&self, give_memory_back: impl Fn()) {
+        let mut looks_since_training = u32::MAX;
         while self.wait_for_samples() {
-            while self.train_one() {}
+            looks_since_training = looks_since_training.saturating_add(1);
+            while self.train_one() {
+                looks_since_training = 0;
+            }
+            if looks_since_training == 0 || GIVE_BACK_AGAIN_LOOKS.contains(&looks_since_training) {
+                give_memory_back();
+            }
         }
     }
 

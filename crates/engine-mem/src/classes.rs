@@ -51,7 +51,7 @@ const fn count_classes() -> usize {
 /// How many classes there are.
 pub const CLASS_COUNT: usize = count_classes();
 
-const _: () = assert!(CLASS_COUNT <= 256, "a class number is a byte");
+const _: () = assert!(CLASS_COUNT < 256, "a class number is a byte, and so is their count");
 const _: () = assert!(PAGE_BYTES / GRANULE_BYTES <= 1 << 16, "a granule's place in its page is 16 bits");
 
 /// Slot size of each class, in granules.

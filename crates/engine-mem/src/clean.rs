@@ -6,6 +6,7 @@
 //! table memory move too: a walk over the directories meets each one's only reference.
 
 use crate::engine_impl::MemEngine;
+use crate::entries::Compacted;
 use crate::extent::{Extent, UNIT_CLASS};
 use crate::pages::{Backing, Pages};
 use crate::table::Table;
@@ -58,12 +59,12 @@ pub struct Calm {
 }
 
 impl Calm {
-    /// A round begins. What is free may be told by this.
-    fn allowance<B: Backing>(&mut self, pages: &Pages<B>) -> Allowance {
+    /// A round begins: whether it is calm.
+    fn is_calm<B: Backing>(&mut self, pages: &Pages<B>) -> bool {
         if self.seen != (pages.live_bytes(), pages.free_bytes()) {
             self.rounds = 0;
         }
-        if self.rounds < CALM_ROUNDS { USUAL } else { CALM }
+        self.rounds >= CALM_ROUNDS
     }
 
     /// Cleaning has ended, for this round if nothing is left to do.
@@ -83,8 +84,12 @@ pub struct TableCleaning {
 impl MemEngine {
     /// See [`engine::Engine::clean`].
     pub(crate) fn clean_some(&mut self, budget: usize) -> bool {
-        let allowance = self.calm.allowance(self.entries.pages());
-        let goes_on = self.clean_down_to(allowance, budget);
+        let is_calm = self.calm.is_calm(self.entries.pages());
+        if !is_calm {
+            self.entries.squeeze_anew();
+        }
+        let mut goes_on = self.clean_down_to(if is_calm { CALM } else { USUAL }, budget);
+        goes_on = goes_on || is_calm && self.squeeze(budget);
         self.calm.note(self.entries.pages(), goes_on);
         goes_on
     }
@@ -137,7 +142,8 @@ impl MemEngine {
     /// Moves entries out of sparse pages while more is free in pages than they may keep.
     fn clean_entries(&mut self, allowance: Allowance, budget: usize) -> Option<usize> {
         let pages = self.entries.pages();
-        if !pages.is_emptying() && pages.free_bytes() <= allowance.of(pages) {
+        let is_begun = pages.is_emptying() && !pages.is_squeezing();
+        if !is_begun && pages.free_bytes() <= allowance.of(pages) {
             return None;
         }
         let mut done = 0;
@@ -148,24 +154,34 @@ impl MemEngine {
                 self.entries.stop_compacting();
                 break;
             }
-            let Self { entries, heap, hasher, spaces, detached, .. } = self;
-            let moved = entries.compact_one(|entries, from, to| {
-                let hash = hasher.hash(entries.key(to));
-                let tables = || {
-                    let detached = detached.iter().map(|detached| &detached.table);
-                    spaces.iter().flatten().map(|space| &space.table).chain(detached)
-                };
-                let found = tables().find_map(|table: &Table| {
-                    table.find_handle(heap, hash, from).map(|found| table.set_handle(heap, found, to))
-                });
-                assert!(found.is_some(), "a live entry that no cell points to");
-            });
+            let moved = self.move_entry(Compacted::SparsePages);
             if !moved {
                 return (done > 0).then_some(done);
             }
             done += 1;
         }
         Some(done)
+    }
+
+    /// Moves entries out of the last lines of classes that have few; true when the budget is used up.
+    fn squeeze(&mut self, budget: usize) -> bool {
+        (0..budget).all(|_| self.move_entry(Compacted::LastLines))
+    }
+
+    /// Moves one entry, or ends a page; false when there is none to be moved.
+    fn move_entry(&mut self, what: Compacted) -> bool {
+        let Self { entries, heap, hasher, spaces, detached, .. } = self;
+        entries.compact_one(what, |entries, from, to| {
+            let hash = hasher.hash(entries.key(to));
+            let tables = || {
+                let detached = detached.iter().map(|detached| &detached.table);
+                spaces.iter().flatten().map(|space| &space.table).chain(detached)
+            };
+            let found = tables().find_map(|table: &Table| {
+                table.find_handle(heap, hash, from).map(|found| table.set_handle(heap, found, to))
+            });
+            assert!(found.is_some(), "a live entry that no cell points to");
+        })
     }
 
     /// Moves units of one extent out of sparse pages, starting a walk over the directories if too much is free in its pages.

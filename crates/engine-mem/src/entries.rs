@@ -58,6 +58,15 @@ fn byte_of(handle: u32) -> usize {
     handle as usize * GRANULE_BYTES
 }
 
+/// What entries are moved out of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compacted {
+    /// Pages with free slots: [`Pages::start_emptying`].
+    SparsePages,
+    /// The last lines of classes that have few entries: [`Pages::start_squeezing`].
+    LastLines,
+}
+
 /// All entries of a shard. Where they are comes first, for the line of memory that a read needs.
 #[repr(C)]
 pub struct Entries {
@@ -83,19 +92,32 @@ impl Entries {
         &self.pages
     }
 
+    /// Has all classes looked at again for last lines to be given back.
+    pub fn squeeze_anew(&mut self) {
+        self.pages.squeeze_anew();
+    }
+
     /// Leaves a page that is being emptied as it is.
     pub fn stop_compacting(&mut self) {
         self.pages.settle_all();
     }
 
-    /// Moves one entry out of a sparse page, choosing one first if need be. `relocate(entries, from, to)` points the entry's
-    /// cell to its copy. False when no page is sparse; moving may end a page without moving an entry.
-    pub fn compact_one(&mut self, relocate: impl FnOnce(&Self, u32, u32)) -> bool {
-        if !self.pages.is_emptying() && !self.pages.start_emptying() {
+    /// Moves one entry out of a page, choosing one first if need be. `relocate(entries, from, to)` points the entry's cell to
+    /// its copy. False when there is no such page; moving may end a page without moving an entry.
+    pub fn compact_one(&mut self, what: Compacted, relocate: impl FnOnce(&Self, u32, u32)) -> bool {
+        let pages = &mut self.pages;
+        let is_begun = pages.is_emptying()
+            || match what {
+                Compacted::SparsePages => pages.start_emptying(),
+                Compacted::LastLines => pages.start_squeezing(),
+            };
+        if !is_begun {
             return false;
         }
-        if let Some((from, to)) = self.pages.next_move() {
-            let length = slot_bytes(self.pages.class(from));
+        let class_of = |bytes: &Bytes, handle| layout::movable_class(bytes.tail(byte_of(handle)));
+        if let Some((from, to)) = pages.next_move(class_of) {
+            // The smaller slot has room for the entry as well.
+            let length = slot_bytes(pages.class(from).min(pages.class(to)));
             self.pages.backing_mut().copy(byte_of(from), byte_of(to), length);
             relocate(self, from, to);
             self.pages.free(from);
@@ -122,9 +144,18 @@ impl Entries {
     /// Stores a new entry.
     pub fn create(&mut self, key: &[u8], new: &NewEntry<'_>, stamp: u32) -> u32 {
         let shape = Shape::for_entry(key, new);
-        let handle = self.pages.allocate(shape.class());
+        let handle = self.allocate(shape, new.kind);
         self.fill(handle, shape, key, new, stamp);
         handle
+    }
+
+    /// A slot for a new entry: strings may get one that is a little larger.
+    #[inline]
+    fn allocate(&mut self, shape: Shape, kind: Type) -> u32 {
+        match layout::is_movable(shape, kind) {
+            true => self.pages.allocate_near(shape.class()),
+            false => self.pages.allocate(shape.class()),
+        }
     }
 
     fn fill(&mut self, handle: u32, shape: Shape, key: &[u8], new: &NewEntry<'_>, stamp: u32) {
@@ -160,7 +191,7 @@ impl Entries {
             self.fill(handle, shape, key, new, stamp);
             return handle;
         }
-        let moved = self.pages.allocate(class);
+        let moved = self.allocate(shape, new.kind);
         self.fill(moved, shape, key, new, stamp);
         self.pages.free(handle);
         moved
@@ -688,7 +719,7 @@ mod tests {
                 entries.destroy(handle.take().unwrap());
             }
         }
-        while entries.compact_one(|entries, from, to| {
+        while entries.compact_one(Compacted::SparsePages, |entries, from, to| {
             let number = u32::from_le_bytes(entries.key(to).try_into().unwrap());
             assert_eq!(handles[number as usize].replace(to), Some(from));
         }) {}

@@ -291,6 +291,19 @@ pub fn kind_of(word: u32) -> (Type, Encoding) {
     (kind, Encoding((word >> ENCODING_SHIFT & 7) as u8))
 }
 
+/// Whether an entry may lie in a slot of any class that holds it: its slot needs neither a certain alignment nor the room that
+/// collections are edited in.
+#[inline]
+pub fn is_movable(shape: Shape, kind: Type) -> bool {
+    kind == Type::String && !shape.is_outside()
+}
+
+/// The smallest class for the entry in the slot, if it [may lie in any](is_movable).
+pub fn movable_class(slot: &[u8]) -> Option<u8> {
+    let (shape, (kind, _)) = (Shape::of(slot), kind_of(word(slot)));
+    is_movable(shape, kind).then(|| shape.class())
+}
+
 /// Replaces the encoding.
 pub fn set_encoding(slot: &mut [u8], encoding: Encoding) {
     let word = word(slot) & !(7 << ENCODING_SHIFT) | u32::from(encoding.0) << ENCODING_SHIFT;

@@ -10,6 +10,10 @@
 //! fresh memory is touched, and a class that only ever grew has touched no more than one system line (4 KiB) it does not
 //! need. A page without a live slot is given back.
 //!
+//! A shard of a few thousand entries of all lengths would still have more such lines than entries fill. So a class of few
+//! entries (*small*) first takes what is resident and unused of the classes next to it, an eighth larger at most, and its last
+//! line is *squeezed* out, when there is time, if what lies in it has room elsewhere.
+//!
 //! P1. A slot is live, free (marked so by the backing, and on its page's list unless the page is being emptied), or
 //!     behind the bump pointer.
 //! P2. A page is in exactly one place: current, on the list it belongs to, full, being emptied, or not in use.
@@ -57,6 +61,12 @@ const FULLNESS_COUNT: usize = 8;
 /// The list after those: pages without free slots whose bump pointer is not at the end.
 const ROOMY: usize = FULLNESS_COUNT;
 
+/// A class of so many bytes or less is small.
+const SMALL_BYTES_MAX: usize = PAGE_BYTES;
+
+/// A slot that is taken instead of one of a small class is larger by one part in so many at most.
+const NEAR_PARTS: u16 = 8;
+
 /// A page being emptied gives its memory back in pieces of so many system lines, so that emptying can stop as soon as
 /// enough has come back.
 const GIVEN_BACK_LINES: usize = 4;
@@ -94,11 +104,14 @@ struct Class {
 }
 
 /// A page being emptied from its end: slots at `high` and above are not live.
+#[derive(Clone, Copy)]
 struct Emptying {
     number: u32,
     high: u16,
     /// Slots below `low` are live, or were when they were passed.
     low: u16,
+    /// Where a squeeze of the page's last system line ends; `None` when all of the page is to go.
+    down_to: Option<u16>,
 }
 
 /// An allocator of slots over a backing, which comes first.
@@ -112,6 +125,8 @@ pub struct Pages<B: Backing> {
     unused: Vec<u32>,
     /// Pages being emptied, with the place above which they are.
     emptying: Vec<Emptying>,
+    /// Classes below this one were squeezed.
+    squeezed: u8,
     live_bytes: usize,
     carved_bytes: usize,
     touched_lines: usize,
@@ -133,6 +148,7 @@ impl<B: Backing> Pages<B> {
             classes: slot_granules.iter().map(|_| class()).collect(),
             unused: Vec::new(),
             emptying: Vec::new(),
+            squeezed: 0,
             live_bytes: 0,
             carved_bytes: 0,
             touched_lines: 0,
@@ -155,22 +171,81 @@ impl<B: Backing> Pages<B> {
 
     /// Takes a slot of the class. Its contents are undefined.
     pub fn allocate(&mut self, class: u8) -> u32 {
-        let size = self.slot_granules[class as usize];
-        let (number, place) = loop {
+        let (number, place) = self.take_free(class).unwrap_or_else(|| self.carve_next(class));
+        self.make_live(number, place)
+    }
+
+    /// Takes a slot of the class, or of one next to it if it is small and has none in resident memory.
+    pub fn allocate_near(&mut self, class: u8) -> u32 {
+        let taken = self.take_free(class).or_else(|| self.take_near(class));
+        let (number, place) = taken.unwrap_or_else(|| self.carve_next(class));
+        self.make_live(number, place)
+    }
+
+    #[inline]
+    fn make_live(&mut self, number: u32, place: u16) -> u32 {
+        let size = self.slot_granules[self.pages[number as usize].class as usize];
+        self.count_live(number, size, 1);
+        number * Self::PAGE_GRANULES + u32::from(place)
+    }
+
+    /// A free slot of the class.
+    #[inline]
+    fn take_free(&mut self, class: u8) -> Option<(u32, u16)> {
+        loop {
             let number = self.classes[class as usize].current;
             if number == NO_PAGE {
-                if let Some(taken) = self.next_page(class) {
-                    break taken;
-                }
+                self.choose_current(class)?;
             } else if let Some(place) = self.pop_free(number) {
-                break (number, place);
+                return Some((number, place));
             } else {
                 self.classes[class as usize].current = NO_PAGE;
                 self.list(number);
             }
-        };
-        self.count_live(number, size, 1);
-        number * Self::PAGE_GRANULES + u32::from(place)
+        }
+    }
+
+    /// Without a current page: makes the fullest page with free slots current, if any page has some.
+    fn choose_current(&mut self, class: u8) -> Option<()> {
+        let lists = &self.classes[class as usize].lists[..FULLNESS_COUNT];
+        let number = lists.iter().rev().copied().find(|&head| head != NO_PAGE)?;
+        self.unlist(number);
+        self.pages[number as usize].place = Place::Current;
+        self.classes[class as usize].current = number;
+        Some(())
+    }
+
+    /// For a small class that has no free slot: one of the classes next to it.
+    fn take_near(&mut self, class: u8) -> Option<(u32, u16)> {
+        let is_needed = self.is_small(class) && self.resident_room(class) == 0;
+        is_needed.then(|| self.near(class).find_map(|near| self.take_resident(near))).flatten()
+    }
+
+    /// A slot of the class, if that needs no memory which is not resident.
+    fn take_resident(&mut self, class: u8) -> Option<(u32, u16)> {
+        self.take_free(class).or_else(|| (self.resident_room(class) > 0).then(|| self.carve_next(class)))
+    }
+
+    /// The classes whose slots may be taken instead of those of a small class.
+    fn near(&self, class: u8) -> impl Iterator<Item = u8> + use<B> {
+        let sizes = self.slot_granules;
+        let size_max = sizes[class as usize] + sizes[class as usize] / NEAR_PARTS;
+        (class + 1..sizes.len() as u8).take_while(move |&near| sizes[near as usize] <= size_max)
+    }
+
+    fn is_small(&self, class: u8) -> bool {
+        self.slot_bytes(class) * self.classes[class as usize].carved as usize <= SMALL_BYTES_MAX
+    }
+
+    /// Slots of the class that were never used and are resident.
+    fn resident_room(&self, class: u8) -> u32 {
+        let number = self.classes[class as usize].lists[ROOMY];
+        let used = self.pages.get(number as usize).map_or(0, |page| page.bump as usize * B::GRANULE_BYTES);
+        ((used.next_multiple_of(LINE_OF_SYSTEM_BYTES) - used) / self.slot_bytes(class)) as u32
+    }
+
+    fn slot_bytes(&self, class: u8) -> usize {
+        self.slot_granules[class as usize] as usize * B::GRANULE_BYTES
     }
 
     /// Takes so many neighbouring slots of the class that were never used, where that needs no memory which is not resident
@@ -210,16 +285,9 @@ impl<B: Backing> Pages<B> {
         Some(place)
     }
 
-    /// Without a current page: makes the fullest page with free slots current, or carves a slot where no page has any.
-    fn next_page(&mut self, class: u8) -> Option<(u32, u16)> {
-        let Class { lists, .. } = &self.classes[class as usize];
-        if let Some(&number) = lists[..FULLNESS_COUNT].iter().rev().find(|&&head| head != NO_PAGE) {
-            self.unlist(number);
-            self.pages[number as usize].place = Place::Current;
-            self.classes[class as usize].current = number;
-            return None;
-        }
-        let number = match lists[ROOMY] {
+    /// Carves a slot of the class.
+    fn carve_next(&mut self, class: u8) -> (u32, u16) {
+        let number = match self.classes[class as usize].lists[ROOMY] {
             NO_PAGE => {
                 let number = self.fresh_page();
                 self.pages[number as usize].class = class;
@@ -228,7 +296,7 @@ impl<B: Backing> Pages<B> {
             }
             number => number,
         };
-        Some((number, self.carve(number, 1)))
+        (number, self.carve(number, 1))
     }
 
     /// Takes so many slots at the bump pointer, behind which there is room for them.
@@ -408,14 +476,19 @@ impl<B: Backing> Pages<B> {
         if number == NO_PAGE {
             return false;
         }
+        self.push_emptying(number, None);
+        true
+    }
+
+    fn push_emptying(&mut self, number: u32, down_to: Option<u16>) {
         self.unlist(number);
-        if self.classes[class].current == number {
-            self.classes[class].current = NO_PAGE;
-        }
         let page = &mut self.pages[number as usize];
         page.place = Place::Emptying;
-        self.emptying.push(Emptying { number, high: page.bump, low: 0 });
-        true
+        let class = &mut self.classes[page.class as usize];
+        if class.current == number {
+            class.current = NO_PAGE;
+        }
+        self.emptying.push(Emptying { number, high: page.bump, low: 0, down_to });
     }
 
     /// Whether a page is being emptied.
@@ -423,41 +496,100 @@ impl<B: Backing> Pages<B> {
         !self.emptying.is_empty()
     }
 
-    /// The next slot to be moved out of a page being emptied, and where to: the caller copies the bytes, points what
-    /// pointed to it to the new place, and frees the old. `None` when the page is done, which ends its emptying.
-    pub fn next_move(&mut self) -> Option<(u32, u32)> {
-        let Emptying { number, mut high, mut low } = *self.emptying.last()?;
+    /// Whether the page being emptied is one of which only the last line is to go.
+    pub fn is_squeezing(&self) -> bool {
+        self.emptying.last().is_some_and(|page| page.down_to.is_some())
+    }
+
+    /// Looks at all classes again when [`Self::start_squeezing`] is called next.
+    pub fn squeeze_anew(&mut self) {
+        self.squeezed = 0;
+    }
+
+    /// Chooses the last system line of a small class, if what lies in it has room in resident memory. False when all classes
+    /// were looked at.
+    pub fn start_squeezing(&mut self) -> bool {
+        while usize::from(self.squeezed) < self.classes.len() {
+            if let Some((number, down_to)) = self.squeezable(self.squeezed) {
+                self.push_emptying(number, Some(down_to));
+                return true;
+            }
+            self.squeezed += 1;
+        }
+        false
+    }
+
+    /// The sparsest page of a small class, and where its last system line begins, if what lies behind seems to have room.
+    fn squeezable(&self, class: u8) -> Option<(u32, u16)> {
+        let Class { current, lists, live, carved } = &self.classes[class as usize];
+        let number = lists.iter().chain([current]).copied().find(|&number| number != NO_PAGE)?;
+        if !self.is_small(class) {
+            return None;
+        }
+        let (size, bump) = (self.slot_granules[class as usize], self.pages[number as usize].bump);
+        let granules = lines_below::<B>(bump).checked_sub(1)? * LINE_OF_SYSTEM_BYTES / B::GRANULE_BYTES;
+        let down_to = granules as u16 / size * size;
+        let base = number * Self::PAGE_GRANULES;
+        let is_live = |place: &u16| self.backing.free_link(base + u32::from(*place)).is_none();
+        let needed = (down_to..bump).step_by(size.into()).filter(is_live).count() as u32;
+        let free_behind = u32::from((bump - down_to) / size) - needed;
+        let own = carved - live - free_behind;
+        let room_of = |near: u8| {
+            let Class { live, carved, .. } = self.classes[near as usize];
+            carved - live + self.resident_room(near)
+        };
+        (needed <= own + self.near(class).map(room_of).sum::<u32>()).then_some((number, down_to))
+    }
+
+    /// The next slot to be moved out of a page being emptied, and where to: the caller copies the bytes that both have, points
+    /// what pointed to it to the new place, and frees the old. `None` when the page is done, which ends its emptying.
+    /// `class_of` tells the class that would do for a slot's contents, where other classes will.
+    pub fn next_move(&mut self, class_of: impl FnOnce(&B, u32) -> Option<u8>) -> Option<(u32, u32)> {
+        let mut page = *self.emptying.last()?;
+        let Emptying { number, down_to, .. } = page;
         let class = self.pages[number as usize].class;
         let size = self.slot_granules[class as usize];
         let base = number * Self::PAGE_GRANULES;
-        while high > 0 && self.backing.free_link(base + u32::from(high - size)).is_some() {
-            high -= size;
+        let end = down_to.unwrap_or(0);
+        while page.high > end && self.backing.free_link(base + u32::from(page.high - size)).is_some() {
+            page.high -= size;
         }
-        if lines_below::<B>(self.pages[number as usize].bump) - lines_below::<B>(high) >= GIVEN_BACK_LINES {
-            self.lower_bump(number, high);
+        if lines_below::<B>(self.pages[number as usize].bump) - lines_below::<B>(page.high) >= GIVEN_BACK_LINES {
+            self.lower_bump(number, page.high);
         }
-        let target = if high == 0 {
-            None
-        } else if self.has_free_slot(class) {
-            Some(self.allocate(class))
-        } else {
-            while low < high && self.backing.free_link(base + u32::from(low)).is_none() {
-                low += size;
-            }
-            (low < high).then(|| {
-                self.pages[number as usize].live += 1;
-                self.classes[class as usize].live += 1;
-                self.live_bytes += size as usize * B::GRANULE_BYTES;
-                base + u32::from(low)
-            })
-        };
-        let Some(target) = target else {
+        let from = (page.high > end).then(|| base + u32::from(page.high - size));
+        let target = from.and_then(|from| {
+            let own = class_of(&self.backing, from);
+            let smaller = own.filter(|&own| own < class);
+            let near = own.filter(|_| down_to.is_some());
+            smaller
+                .and_then(|smaller| self.take_resident(smaller))
+                .or_else(|| self.take_free(class))
+                .or_else(|| self.free_below(&mut page))
+                .or_else(|| near.and_then(|own| self.near(own).find_map(|near| self.take_resident(near))))
+        });
+        let (Some(from), Some((target, place))) = (from, target) else {
             self.emptying.pop();
-            self.settle(number, high);
+            self.settle(number, page.high);
+            if down_to.is_some_and(|down_to| page.high > down_to) {
+                // Less had room than it seemed.
+                self.squeezed += 1;
+            }
             return None;
         };
-        *self.emptying.last_mut().expect("it was there") = Emptying { number, high, low };
-        Some((base + u32::from(high - size), target))
+        *self.emptying.last_mut().expect("it was there") = page;
+        Some((from, self.make_live(target, place)))
+    }
+
+    /// The lowest free slot of a page being emptied, below what is to go.
+    fn free_below(&self, page: &mut Emptying) -> Option<(u32, u16)> {
+        let base = page.number * Self::PAGE_GRANULES;
+        let size = self.slot_granules[self.pages[page.number as usize].class as usize];
+        let end = page.down_to.unwrap_or(page.high);
+        while page.low < end && self.backing.free_link(base + u32::from(page.low)).is_none() {
+            page.low += size;
+        }
+        (page.low < end).then_some((page.number, page.low))
     }
 
     /// Chooses up to `count` of the sparsest pages of the class to be emptied by a caller that knows what points to
@@ -478,10 +610,7 @@ impl<B: Backing> Pages<B> {
             if live == slots {
                 break;
             }
-            self.unlist(number);
-            let page = &mut self.pages[number as usize];
-            page.place = Place::Emptying;
-            self.emptying.push(Emptying { number, high: page.bump, low: 0 });
+            self.push_emptying(number, None);
         }
         !self.emptying.is_empty()
     }
@@ -496,13 +625,6 @@ impl<B: Backing> Pages<B> {
         while let Some(Emptying { number, high, .. }) = self.emptying.pop() {
             self.settle(number, high);
         }
-    }
-
-    /// Whether the class has a free slot, in a page that is not being emptied.
-    fn has_free_slot(&self, class: u8) -> bool {
-        let Class { current, lists, .. } = &self.classes[class as usize];
-        lists[..FULLNESS_COUNT].iter().any(|&head| head != NO_PAGE)
-            || *current != NO_PAGE && self.pages[*current as usize].free != NO_SLOT
     }
 
     /// Ends the emptying of a page whose slots from `high` on are not live: gives back what is behind, or all.

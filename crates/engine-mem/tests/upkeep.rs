@@ -33,6 +33,13 @@ impl Shard {
         self.engine.write(&Key::new(&self.hasher, SPACE, &bytes), &new);
     }
 
+    fn string(&mut self, number: u64, length: usize) {
+        let (bytes, string) = (number.to_le_bytes(), vec![number as u8; length]);
+        let value = Value::Bytes(&string);
+        let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at: None };
+        self.engine.write(&Key::new(&self.hasher, SPACE, &bytes), &new);
+    }
+
     fn expire(&mut self, number: u64, at: Option<i64>) {
         let bytes = number.to_le_bytes();
         assert!(self.engine.set_expiration(&Key::new(&self.hasher, SPACE, &bytes), at));
@@ -203,4 +210,43 @@ fn table_memory_comes_back() {
     assert!(table < 30_000 * 10 + (256 << 10), "{table} bytes of table for 30,000 keys");
     let values = shard.memory.of(MemoryKind::Values);
     assert!(values < 30_000 * 26 + (512 << 10), "{values} bytes of pages for 30,000 keys");
+}
+
+/// A small shard of strings of all lengths, made shorter one by one, ends with little more memory than they need: pages are shared
+/// by lengths that are next to each other, and hardly a line is half used. Everything stays as it was.
+#[test]
+fn few_strings_of_many_lengths_share_pages() {
+    let mut shard = Shard::new();
+    let mut rng = Rng::new(4);
+    let count: u64 = if cfg!(miri) { 100 } else { 5_000 };
+    let mut lengths = Vec::new();
+    for number in 0..count {
+        // From 100 bytes to 2 KB, short ones more often.
+        let length = 100 + (rng.below(1000) * rng.below(1000) / 512) as usize;
+        shard.string(number, length);
+        lengths.push(length);
+    }
+    // A quarter stays long.
+    for number in (0..count).filter(|number| number % 4 > 0) {
+        let length = &mut lengths[number as usize];
+        *length /= 3;
+        shard.string(number, *length);
+        shard.engine.clean(10);
+    }
+    for _ in 0..20 {
+        while shard.engine.clean(50) {}
+    }
+    let needed: usize = lengths.iter().map(|length| (2 + 4 + 2 + 8 + length).next_multiple_of(4)).sum();
+    let used = shard.memory.of(MemoryKind::Values) as usize;
+    assert!(used < needed + needed / 12, "{used} bytes for {needed}");
+    for (number, length) in lengths.iter().enumerate() {
+        let bytes = (number as u64).to_le_bytes();
+        let found = shard.engine.read(&Key::new(&shard.hasher, SPACE, &bytes), false).unwrap().unwrap();
+        assert_eq!(found.value.bytes(), vec![number as u8; *length], "{number}");
+    }
+    (0..count).for_each(|number| shard.remove(number));
+    for _ in 0..20 {
+        while shard.engine.clean(50) {}
+    }
+    assert_eq!(shard.memory.of(MemoryKind::Values), 0);
 }

@@ -24,7 +24,7 @@
 //!
 //! Modules, from the bottom: `key` (order), `memtable`, `log`, `sstable`, `version` (what counts), `iter`, `compaction`
 //! (policies), `db`. File formats: docs/formats/sstable.md, docs/formats/plex-wal.md, docs/formats/plex-manifest.md.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod batch;
 mod cache;
@@ -41,6 +41,7 @@ mod key_order;
 mod log;
 mod memtable;
 mod options;
+mod prefetch;
 mod range_tombstone;
 mod sketch;
 mod sorted_file;

@@ -121,7 +121,8 @@ impl Options {
         self
     }
 
-    /// How tables are chosen for merging. Default: [`Policy::ldc_ranged`]. It may differ from open to open.
+    /// How tables are chosen for merging. Default: [`Policy::ldc_ranged`]. It may differ from open to
+    /// open, but for [`Policy::Trie`], which has databases of its own.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self

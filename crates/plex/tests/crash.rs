@@ -266,7 +266,7 @@ fn opening_is_careful() {
     assert!(error.is_corruption() && error.to_string().contains(table.to_str().expect("text")), "{error}");
 }
 
-/// A flipped bit anywhere in a small database: an error that names the file, or an answer that was right at some moment and
+/// A flipped bit of any byte of a small database: an error that names the file, or an answer that was right at some moment and
 /// has everything that tables and marks of the log vouch for; never a wrong answer, never a panic.
 #[test]
 fn no_flipped_bit_gives_a_wrong_answer() {
@@ -277,7 +277,7 @@ fn no_flipped_bit_gives_a_wrong_answer() {
         let rest = fs.recover(Outage::ProcessKill);
         let mut noticed = 0;
         for (path, bytes) in rest.contents() {
-            for offset in (seed..bytes.len() as u64).step_by(5) {
+            for offset in 0..bytes.len() as u64 {
                 let damaged = rest.crash_point().after(Outage::ProcessKill);
                 damaged.flip_bit(&path, offset, (offset % 8) as u8).expect("the file is there");
                 let what = format!("seed {seed}, {} at {offset}", path.display());

@@ -18,6 +18,7 @@ pub mod held_output;
 pub mod listen;
 pub mod mailbox;
 mod openings;
+mod pace;
 pub mod serve;
 pub mod socket;
 pub mod strangers;

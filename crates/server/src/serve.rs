@@ -429,7 +429,9 @@ pub fn serve(
         });
         let keeper = keeper.transpose()?;
         let trainer = durability.as_deref().map(|durability| {
-            thread::Builder::new().name("trainer".to_owned()).spawn_scoped(scope, || durability.train())
+            thread::Builder::new()
+                .name("trainer".to_owned())
+                .spawn_scoped(scope, || durability.train(engine_mem::allocator::trim))
         });
         let trainer = trainer.transpose()?;
         let result = acceptor.run(|socket| dealer.deal(socket));

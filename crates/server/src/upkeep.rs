@@ -1,6 +1,7 @@
 //! A worker's share of the store's upkeep, in slices between turns of its loop.
 
 use crate::executor::Executor;
+use crate::pace::Pace;
 use admin::Explanations;
 use base::ShardId;
 use durability::Durability;
@@ -15,7 +16,7 @@ const SLICE: Duration = Duration::from_micros(100);
 /// Time between the beginnings of two rounds over the shards: an expired entry's memory is back after a little more.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// While clients are served, upkeep has one part in this many of the worker's time.
+/// While clients are served, expiration and cleaning have one part in this many of the worker's time.
 const SHARE: u32 = 4;
 
 /// The shards one worker looks after.
@@ -30,15 +31,15 @@ pub struct Upkeep {
     each_round: Box<dyn FnMut() + Send>,
     /// What is to be saved, and by whom.
     durability: Option<Arc<Durability>>,
-    /// When clients have had their share of the time since the last slice of that.
-    saving_rest_until: Instant,
+    /// How much of the time that gets.
+    saving: Pace,
     /// Where strings are compressed.
     store: Arc<Store>,
     pass: Pass,
     /// What is to be explained.
     explanations: Arc<Explanations>,
-    /// When clients have had their share of the time since the last slice of that.
-    explaining_rest_until: Instant,
+    /// How much of the time that gets.
+    explaining: Pace,
 }
 
 impl Upkeep {
@@ -60,9 +61,9 @@ impl Upkeep {
             rest_until: now,
             each_round,
             durability,
-            saving_rest_until: now,
+            saving: Pace::new(now),
             explanations,
-            explaining_rest_until: now,
+            explaining: Pace::new(now),
         }
     }
 
@@ -74,7 +75,7 @@ impl Upkeep {
     /// One slice of what a checkpoint asks of workers, as [`Upkeep::slice`].
     pub fn save(&mut self, has_clients: bool) -> bool {
         let Some(durability) = &self.durability else { return false };
-        durability.has_work() && slice_of(&mut self.saving_rest_until, has_clients, || durability.work())
+        durability.has_work() && slice_of(&mut self.saving, has_clients, || durability.work())
     }
 
     /// Whether strings of the worker's shards are to be compressed or decompressed.
@@ -90,7 +91,7 @@ impl Upkeep {
     /// One slice of MEMORY EXPLAIN, as [`Upkeep::slice`].
     pub fn explain(&mut self, has_clients: bool) -> bool {
         let explanations = &self.explanations;
-        explanations.has_work() && slice_of(&mut self.explaining_rest_until, has_clients, || explanations.work())
+        explanations.has_work() && slice_of(&mut self.explaining, has_clients, || explanations.work())
     }
 
     /// One slice, unless the worker has clients to serve and they have not had their share; true when there is more to do
@@ -126,15 +127,15 @@ impl Upkeep {
 
 /// Works until a slice is full or `work` says that there is no more, unless clients have not had their share of the time yet;
 /// true when there is more to do at once.
-fn slice_of(rest_until: &mut Instant, has_clients: bool, mut work: impl FnMut() -> bool) -> bool {
+fn slice_of(pace: &mut Pace, has_clients: bool, mut work: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
-    if has_clients && start < *rest_until {
+    if !pace.may_begin(start, has_clients) {
         return true;
     }
     while work() {
         let spent = start.elapsed();
         if spent >= SLICE {
-            *rest_until = start + spent * SHARE;
+            pace.has_taken(start, spent);
             return true;
         }
     }

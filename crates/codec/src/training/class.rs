@@ -63,6 +63,23 @@ impl ClassTable {
         id
     }
 
+    /// The class of keys without a separator in the same keyspace, if there is one.
+    pub(super) fn common(&self, id: ClassId) -> Option<ClassId> {
+        let (keyspace, _) = self.rows.get(id.index())?;
+        self.ids.get(&keyspace.0)?.get(&[][..]).copied()
+    }
+
+    /// Whether it is such a class.
+    pub(super) fn is_common(&self, id: ClassId) -> bool {
+        self.common(id) == Some(id)
+    }
+
+    /// The same class, made if need be; where there is no place for it, the first class.
+    pub(super) fn make_common(&mut self, id: ClassId) -> ClassId {
+        let keyspace = self.rows.get(id.index()).map_or(KeyspaceId(0), |(keyspace, _)| *keyspace);
+        self.class_of_prefix(keyspace, &[])
+    }
+
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }

@@ -225,3 +225,39 @@ fn a_restart_forgets() {
     owner.trainer.restart(small());
     assert!(matches!(owner.trainer.choice(class), Choice::Plain));
 }
+
+/// Classes of too few values to train on share a dictionary once nothing more comes, and keep no samples; one that has enough
+/// then gets its own.
+#[test]
+fn small_classes_share_a_dictionary() {
+    let mut owner = Owner::new(small());
+    for class in 0..20 {
+        owner.store(&format!("kind{class}:"), 30, document);
+    }
+    let held = owner.trainer.sample_bytes();
+    assert!(owner.verdicts.is_empty() && held > 0);
+    owner.clock.advance_ms(4000);
+    owner.train();
+    assert!(owner.verdicts.is_empty() && owner.trainer.sample_bytes() == held, "more may come");
+    owner.clock.advance_ms(1000);
+    owner.train();
+    assert_eq!((&owner.verdicts[..], owner.trainer.sample_bytes()), (&["train"][..], 0));
+    let number = |owner: &mut Owner, key: &[u8]| {
+        let class = owner.trainer.class(KEYSPACE, key);
+        match owner.trainer.choice(class) {
+            Choice::Dictionary(encoder) => Some(encoder.dictionary().number().0.get()),
+            Choice::Raw | Choice::Plain => None,
+        }
+    };
+    let shared = number(&mut owner, b"no separator");
+    assert!(shared.is_some() && number(&mut owner, b"kind7:1") == shared && number(&mut owner, b"new:1") == shared);
+    let class = owner.trainer.class(KeyspaceId(1), b"kind7:1");
+    assert!(matches!(owner.trainer.choice(class), Choice::Plain), "another keyspace");
+
+    owner.store("kind7:", 300, document);
+    assert_eq!(owner.verdicts, ["train", "train"]);
+    assert!(number(&mut owner, b"kind7:1") != shared && number(&mut owner, b"kind8:1") == shared);
+    owner.store("noise:", 300, noise);
+    assert_eq!(number(&mut owner, b"noise:1"), None);
+    assert_eq!(owner.verdicts, ["train", "train", "raw"]);
+}

@@ -71,13 +71,15 @@ impl MergeCursor {
 
     /// To the first entry at or behind this place.
     pub fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        self.position(Way::Forward, |source| source.seek(key, seqno))
+        self.approach(key, seqno)?;
+        self.position(Way::Forward, |source| source.land(key, seqno))
     }
 
     /// To the last entry before this place.
     pub fn seek_before(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        self.approach(key, seqno)?;
         self.position(Way::Backward, |source| {
-            source.seek(key, seqno)?;
+            source.land(key, seqno)?;
             if source.valid() { source.prev() } else { source.seek_to_last() }
         })
     }
@@ -90,6 +92,15 @@ impl MergeCursor {
     /// To the entry before. Must be valid.
     pub fn prev(&mut self) -> Result<()> {
         self.step(Way::Backward)
+    }
+
+    /// Brings all sources on their way to a place. Memory then fetches what they need side by side, where one seek after the
+    /// other would wait for each line in turn.
+    fn approach(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        self.has_failed = true;
+        self.sources.iter_mut().try_for_each(|source| source.approach(key, seqno))?;
+        self.sources.iter().for_each(Source::prefetch_search);
+        Ok(())
     }
 
     fn position(&mut self, way: Way, mut place: impl FnMut(&mut Source) -> Result<()>) -> Result<()> {

@@ -71,10 +71,29 @@ impl Source {
         Ok(())
     }
 
-    pub fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+    /// The first part of a seek to the first entry at or behind this place. It ends before blocks are looked into, which are
+    /// not likely to be in a cache of the processor.
+    pub fn approach(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        match self {
+            Self::Memtable(_) => Ok(()),
+            Self::Run(cursor) => cursor.approach(key, seqno),
+        }
+    }
+
+    /// Asks memory for what [`land`](Self::land) looks at first.
+    pub fn prefetch_search(&self) {
+        if let Self::Run(cursor) = self
+            && let Some(table) = &cursor.table
+        {
+            table.prefetch_search();
+        }
+    }
+
+    /// The rest of a seek to the same place.
+    pub fn land(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         match self {
             Self::Memtable(cursor) => cursor.seek(key, seqno),
-            Self::Run(cursor) => cursor.seek(key, seqno)?,
+            Self::Run(cursor) => cursor.land(key, seqno)?,
         }
         Ok(())
     }
@@ -138,16 +157,23 @@ impl RunCursor {
         self.last_before(self.run.tables.len())
     }
 
-    fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+    fn approach(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         self.table = None;
-        let at = self.run.position(key);
-        if let Some(table) = self.run.tables.get(at) {
+        self.at = self.run.position(key);
+        if let Some(table) = self.run.tables.get(self.at) {
             let mut cursor = table.cursor(self.fill);
-            cursor.seek(key, seqno)?;
-            if !cursor.valid() {
-                return self.first_from(at + 1);
+            cursor.approach(key, seqno)?;
+            self.table = Some(cursor);
+        }
+        Ok(())
+    }
+
+    fn land(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        if let Some(table) = &mut self.table {
+            table.land(key, seqno)?;
+            if !table.valid() {
+                return self.first_from(self.at + 1);
             }
-            (self.at, self.table) = (at, Some(cursor));
         }
         Ok(())
     }

@@ -19,10 +19,14 @@ use base::varint;
 
 use crate::fence::common_len;
 use crate::key::{self, Kind, Seqno};
+use crate::prefetch::prefetch;
 
 /// Entries from one restart point to the next. A search goes through half of them, each in a cache line of its own; twice
 /// as many would save 0.3 % of a table of values of 200 bytes.
 const RESTART_INTERVAL: usize = 8;
+
+/// Restart points of a block that are fetched ahead: all of a block of 4 KiB, if values are not small.
+const PREFETCH_RESTARTS_MAX: usize = 8;
 
 /// Puts a block together.
 #[derive(Default)]
@@ -248,6 +252,18 @@ impl BlockCursor {
         self.at < self.block.entries_end
     }
 
+    /// Asks memory for the restart points.
+    pub fn prefetch_restarts(&self) {
+        prefetch(&self.block.bytes, self.block.entries_end);
+    }
+
+    /// Asks memory for the entries that a search looks at first.
+    pub fn prefetch_search(&self) {
+        for index in 0..self.block.restart_count.min(PREFETCH_RESTARTS_MAX) {
+            prefetch(&self.block.bytes, self.block.restart(index));
+        }
+    }
+
     pub fn key(&self) -> &[u8] {
         &self.key
     }
@@ -339,6 +355,8 @@ impl BlockCursor {
     /// On this entry, whose shared bytes are in the buffer.
     fn stand(&mut self, at: usize, head: Head) {
         self.key.extend_from_slice(&self.block.bytes[head.key]);
+        // A merge comes back after steps of its other sources.
+        prefetch(&self.block.bytes, head.value.end);
         (self.at, self.seqno, self.kind, self.value) = (at, head.seqno, head.kind, head.value);
     }
 }

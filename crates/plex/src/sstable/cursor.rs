@@ -53,16 +53,32 @@ impl TableCursor {
         self.last_before(self.table.blocks()?.len())
     }
 
-    /// To the first entry at or behind this place in the order of entries.
-    pub fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+    /// The first part of a seek to the first entry at or behind this place: to its block, on no entry of it.
+    pub fn approach(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         self.data.leave();
+        self.at = self.table.block_before(key, seqno, self.fill)?;
+        if self.at < self.table.blocks()?.len() {
+            self.enter(self.at)?;
+            self.data.prefetch_restarts();
+        }
+        Ok(())
+    }
+
+    /// Asks memory for what [`land`](Self::land) looks at first.
+    pub fn prefetch_search(&self) {
+        self.data.prefetch_search();
+    }
+
+    /// The rest of a seek that [`approach`](Self::approach) has begun for the same place.
+    pub fn land(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         let blocks = self.table.blocks()?.len();
-        let mut at = self.table.block_before(key, seqno, self.fill)?;
-        while at < blocks && !self.data.valid() {
-            self.enter(at)?;
+        while self.at < blocks {
             let moved = self.data.seek(key, seqno);
             self.sound(moved)?;
-            at += 1;
+            if self.data.valid() || self.at + 1 == blocks {
+                break;
+            }
+            self.enter(self.at + 1)?;
         }
         Ok(())
     }

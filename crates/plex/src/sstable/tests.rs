@@ -85,7 +85,8 @@ fn agrees_with_a_sorted_list() {
         for _ in 0..500 {
             let (key, seqno) = (rng.below(count + 10).to_string().into_bytes(), rng.below(count + 2));
             let at = entries.partition_point(|e| key::compare((&e.0, e.1), (&key, seqno)).is_lt());
-            cursor.seek(&key, seqno).unwrap();
+            cursor.approach(&key, seqno).unwrap();
+            cursor.land(&key, seqno).unwrap();
             assert_eq!(here(&cursor).as_ref(), entries.get(at));
             let found = table.get(&key, seqno).unwrap();
             let expected = entries.get(at).filter(|e| e.0 == key).map(|e| (e.1, e.2, e.3.clone()));
