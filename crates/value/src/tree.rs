@@ -54,7 +54,11 @@ use crate::reaper;
 use node::{ByBound, ByRank, Node, Seek, Toward};
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use triomphe::Arc;
+
+/// What a shared allocation has before its value: one counter. Whether it is shared is one plain reading of that; the standard
+/// library's would be two exchanges, since it knows weak references as well.
+pub const COUNTER_BYTES: usize = size_of::<usize>();
 
 /// Above this, a tree is dropped on the reaper's thread: some tens of microseconds of work.
 const REAPED_BYTES: usize = 256 << 10;

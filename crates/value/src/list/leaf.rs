@@ -1,9 +1,9 @@
 //! A leaf of a list's tree: neighbours in one packed buffer.
 
 use super::packed::{self, Elements};
-use crate::tree::{Cut, Leaf as TreeLeaf, OrderedLeaf, allocated};
+use crate::tree::{COUNTER_BYTES, Cut, Leaf as TreeLeaf, OrderedLeaf, allocated};
 use std::ops::Range;
-use std::sync::Arc;
+use triomphe::Arc;
 
 /// Elements in one buffer. An element of more than [`Leaf::MAX_BYTES`] has a leaf of its own; for the moment between an
 /// insertion beside it and the split of the leaf, the two lie in two runs, so that it is never copied for its neighbours' sake.
@@ -25,8 +25,8 @@ struct Run {
     count: u32,
 }
 
-/// The two counters of an Arc and the Vec's three words.
-const RUN_HEADER_BYTES: usize = 2 * size_of::<usize>() + size_of::<Vec<u8>>();
+/// What is allocated beside the bytes: a counter and the Vec's three words.
+const RUN_HEADER_BYTES: usize = COUNTER_BYTES + size_of::<Vec<u8>>();
 
 /// Unused bytes of a buffer that are kept for what comes next.
 const GIVEN_BACK_MIN: usize = 256;

@@ -2,20 +2,30 @@
 
 use super::allocated;
 use std::ops::Range;
-use std::sync::Arc;
+use triomphe::Arc;
 
 /// Up to here a buffer that grows gets an eighth more than it needs; one with a huge element gets nothing.
 const SLACK_MAX: usize = 256;
-/// The two counters of an Arc stand before its bytes.
-const COUNTERS_BYTES: usize = 16;
+/// What a shared allocation has before its bytes.
+const COUNTER_BYTES: usize = super::COUNTER_BYTES;
+
+/// Where most buffers come from before they are written.
+static ZEROS: [u8; 2048] = [0; 2048];
 
 /// Packed elements in one allocation, with their number beside it so that counting reads no line of it. A clone shares the
 /// bytes; a change copies them first if they are shared.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Chunk {
     bytes: Arc<[u8]>,
     len: usize,
     count: usize,
+}
+
+impl Default for Chunk {
+    /// A chunk of no bytes.
+    fn default() -> Self {
+        Self { bytes: copied(exact(0), &[]), len: 0, count: 0 }
+    }
 }
 
 impl Chunk {
@@ -57,7 +67,7 @@ impl Chunk {
     /// Bytes of the allocation.
     #[inline]
     pub fn memory_bytes(&self) -> usize {
-        allocated(self.bytes.len() + COUNTERS_BYTES)
+        allocated(self.bytes.len() + COUNTER_BYTES)
     }
 
     /// How many chunks share the bytes.
@@ -125,13 +135,16 @@ fn slack(len: usize) -> usize {
 
 /// The most that costs the allocator no more than `len` bytes do.
 fn exact(len: usize) -> usize {
-    allocated(len + COUNTERS_BYTES) - 8 - COUNTERS_BYTES
+    allocated(len + COUNTER_BYTES) - 8 - COUNTER_BYTES
 }
 
 /// An allocation of `capacity` bytes with these parts at their places.
 fn copied(capacity: usize, parts: &[(usize, &[u8])]) -> Arc<[u8]> {
     // Filled with zeros first, since there is no safe way to leave it; it is in the cache when it is overwritten.
-    let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, capacity).collect();
+    let mut bytes: Arc<[u8]> = match ZEROS.get(..capacity) {
+        Some(zeros) => zeros.into(),
+        None => vec![0; capacity].into(),
+    };
     if let Some(bytes) = Arc::get_mut(&mut bytes) {
         for (at, part) in parts {
             bytes[*at..at + part.len()].copy_from_slice(part);

@@ -2,7 +2,7 @@
 
 use super::node::{ByRank, Edge, Node, Seek};
 use super::{Leaf, OrderedLeaf, Tree};
-use std::sync::Arc;
+use triomphe::Arc;
 
 impl<L: OrderedLeaf> Tree<L> {
     /// Keeps the first `rank` elements and gives the others, and what parts the two. Neither side may be empty.

@@ -1,8 +1,8 @@
 //! Inner nodes: where to descend, and what happens to them after an edit below.
 
-use super::{Cut, Leaf, allocated};
+use super::{COUNTER_BYTES, Cut, Leaf, allocated};
 use std::mem::size_of;
-use std::sync::Arc;
+use triomphe::Arc;
 
 /// Most children of a node. Copying a shared node touches each of them, finding a place touches a handful of lines.
 pub(super) const FANOUT: usize = 48;
@@ -491,8 +491,7 @@ impl<L: Leaf> Node<L> {
             Below::Leaves(leaves) => allocated(leaves.capacity() * size_of::<L>()),
             Below::Nodes(nodes) => allocated(nodes.capacity() * size_of::<Arc<Self>>()),
         };
-        // An Arc has two counters before its value.
-        allocated(size_of::<Self>() + 16)
+        allocated(size_of::<Self>() + COUNTER_BYTES)
             + allocated(self.counts.capacity() * size_of::<u64>())
             + allocated(self.bounds.capacity() * size_of::<L::Bound>())
             + self.bounds.iter().map(L::bound_bytes).sum::<usize>()
