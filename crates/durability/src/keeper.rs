@@ -326,17 +326,7 @@ impl Durability {
         Status {
             log,
             is_switching_on,
-            running: state.running.as_ref().map(|going| {
-                let memory = self.parts.store.backlog().memory();
-                Running {
-                    cause: going.cause,
-                    seconds: going.since.elapsed().as_secs(),
-                    keys_done: going.keys_done.load(Ordering::Relaxed),
-                    keys_total: going.keys_total,
-                    extra_bytes: memory.now,
-                    extra_bytes_max: memory.peak,
-                }
-            }),
+            running: self.told(&state),
             is_scheduled: state.asked.is_some() && state.running.is_some(),
             changes: state.changes(&self.parts),
             last_save_ms: state.last_save_ms,
@@ -379,6 +369,30 @@ impl Durability {
             self.stir.wait_for(&mut state, LOOK);
         }
         Ok(())
+    }
+
+    /// The checkpoint being taken, or the one that was asked for and is about to begin: who has asked never sees neither.
+    fn told(&self, state: &State) -> Option<Running> {
+        let Some(going) = &state.running else {
+            let (cause, _) = state.asked.as_ref()?;
+            return Some(Running {
+                cause: *cause,
+                seconds: 0,
+                keys_done: 0,
+                keys_total: 0,
+                extra_bytes: 0,
+                extra_bytes_max: 0,
+            });
+        };
+        let memory = self.parts.store.backlog().memory();
+        Some(Running {
+            cause: going.cause,
+            seconds: going.since.elapsed().as_secs(),
+            keys_done: going.keys_done.load(Ordering::Relaxed),
+            keys_total: going.keys_total,
+            extra_bytes: memory.now,
+            extra_bytes_max: memory.peak,
+        })
     }
 
     fn wait_for_work(&self) -> Option<Todo> {

@@ -11,7 +11,7 @@ pub struct Status {
     pub log: Option<LogStatus>,
     /// The log is being switched on, and does not count yet.
     pub is_switching_on: bool,
-    /// The checkpoint being taken.
+    /// The checkpoint being taken, or about to be.
     pub running: Option<Running>,
     /// A checkpoint waits for the running one.
     pub is_scheduled: bool,

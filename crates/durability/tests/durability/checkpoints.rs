@@ -233,6 +233,21 @@ fn a_save_can_be_cancelled() {
     assert_eq!(found(&fs, log_off()).expect("it starts"), model.now());
 }
 
+/// Who has asked for a checkpoint, and waits until none is being taken, finds it taken.
+#[test]
+fn a_checkpoint_that_was_asked_for_is_told_of_before_it_begins() {
+    let life = Life::start(&SimFs::new(1), policy()).expect("it starts");
+    for taken in 0..50 {
+        let task = life.durability.begin(Cause::Asked).expect("none is being taken");
+        let status = life.durability.status();
+        assert!(status.running.is_some() || status.saves.count > taken, "round {taken}");
+        life.wait_for_rest();
+        assert_eq!(life.durability.status().saves.count, taken + 1);
+        life.wait_until(|| task.outcome().is_some());
+    }
+    life.stop();
+}
+
 /// Changes that are made while a checkpoint is written are not in it, and count as unsaved after it; those of a failed one
 /// stay unsaved.
 #[test]
