@@ -11,13 +11,14 @@ import backup
 import exports
 import history
 import imports
+import logs
 from directory import Tools
 
 
 def main():
     with tempfile.TemporaryDirectory(prefix="onggi-test-") as scratch:
         tools = Tools(sys.argv[1], Path(scratch))
-        for area in (backup, history, imports, exports):
+        for area in (backup, history, imports, logs, exports):
             area.run(tools)
         return 1 if tools.failed else 0
 

@@ -7,9 +7,11 @@ use base::hash::KeyHasher;
 use base::{Lsn, Rng};
 use checkpoint::{CheckpointError, DataDir, LoadProgress, Manifest, ManifestFile, Name, SetInfo, SnapshotReader};
 use cmdlog::{LogEnd, RecoverError, SegmentReader};
-use codec::{CodecError, Dictionary};
+use codec::{CodecError, Dictionary, DictionaryNumber};
+use engine::Effect;
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use vfs::{FileKind, FileSystem};
 
 /// What a check comes to. The order is that of weight: what is known to be damaged is, whatever else could not be read.
@@ -59,7 +61,7 @@ impl Check<'_> {
                 self.manifest(manifest);
                 self.dictionaries(manifest);
                 for set in &manifest.sets {
-                    self.set(set);
+                    self.set(manifest, set);
                 }
             }
             // Which of them count is unknown; each can still be read for itself.
@@ -130,8 +132,11 @@ impl Check<'_> {
         }
     }
 
-    fn set(&mut self, set: &SetInfo) {
-        match read_set(self.dir, set) {
+    fn set(&mut self, manifest: &Manifest, set: &SetInfo) {
+        let needed = Mutex::default();
+        let see =
+            |effect: &Effect<'_>| note_dictionary(effect, &mut needed.lock().unwrap_or_else(PoisonError::into_inner));
+        match read_set(self.dir, set, &see) {
             Ok(()) if set.files.is_empty() => {
                 self.good(&format!("beginning of the log: nothing, as of LSN {}, {}", set.cut, time(set.created_ms)));
             }
@@ -145,6 +150,19 @@ impl Check<'_> {
                 time(set.created_ms)
             )),
             Err(error) => self.checkpoint_error(&error),
+        }
+        let needed = needed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let listed =
+            |number| manifest.dictionaries.iter().any(|info| info.number == number && info.is_needed_by(set.set));
+        self.unlisted(&format!("set {}", set.set), needed, listed);
+    }
+
+    /// Values that name a dictionary that MANIFEST does not list for them: a start refuses them, and it may go.
+    fn unlisted(&mut self, place: &str, needed: BTreeSet<DictionaryNumber>, listed: impl Fn(DictionaryNumber) -> bool) {
+        for number in needed.into_iter().filter(|number| !listed(*number)) {
+            self.damaged(&format!(
+                "{place}: has strings that need dictionary {number}, which MANIFEST does not list for it"
+            ));
         }
     }
 
@@ -207,9 +225,10 @@ impl Check<'_> {
             Some(set) => set.log_from,
             None => manifest.log.on.then_some(manifest.log.since),
         };
-        let mut end = None;
+        let (mut end, mut needed) = (None, BTreeSet::new());
+        let mut see = |effect: &Effect<'_>| note_dictionary(effect, &mut needed);
         if let Some(from) = newest_from {
-            match read_log(self.dir, from) {
+            match read_log(self.dir, from, &mut see) {
                 Ok(found) if found.history.is_none() && manifest.newest().is_some() => {
                     self.damaged(&format!("the command log is needed from LSN {from} on, and no segment is there"));
                 }
@@ -226,7 +245,7 @@ impl Check<'_> {
         let older = manifest.sets.split_last().map_or(&[][..], |(_, older)| older);
         if let Some(from) = older.iter().filter_map(|set| set.log_from).min().filter(|from| Some(*from) != newest_from)
         {
-            match read_log(self.dir, from) {
+            match read_log(self.dir, from, &mut see) {
                 Ok(found) => {
                     self.good(&format!(
                         "restores can go back to LSN {from}: the log leads from there to LSN {}",
@@ -241,6 +260,8 @@ impl Check<'_> {
                 Err(error) => self.log_error(&error),
             }
         }
+        let listed = |number| manifest.dictionaries.iter().any(|info| info.number == number);
+        self.unlisted("command log", needed, listed);
         end
     }
 
@@ -305,18 +326,29 @@ fn said(end: &LogEnd, from: Lsn) -> String {
     text
 }
 
-/// Reads every block of a set and compares all checksums and counts.
-pub(crate) fn read_set(dir: &DataDir, set: &SetInfo) -> Result<(), CheckpointError> {
-    let hasher = KeyHasher::new(&mut Rng::new(0));
-    checkpoint::load(dir, set, 1, &hasher, &|_| {}, &LoadProgress::default()).map(drop)
+/// Notes the dictionary that the string of an effect needs, if it needs one.
+fn note_dictionary(effect: &Effect<'_>, needed: &mut BTreeSet<DictionaryNumber>) {
+    needed.extend(cmdlog::dictionary_of(effect));
 }
 
-/// Reads the log from a position on as a start does, and every effect of it.
-pub(crate) fn read_log(dir: &DataDir, from: Lsn) -> Result<LogEnd, RecoverError> {
+/// Reads every block of a set, compares all checksums and counts, and shows each effect.
+pub(crate) fn read_set(
+    dir: &DataDir,
+    set: &SetInfo,
+    see: &(dyn Fn(&Effect<'_>) + Sync),
+) -> Result<(), CheckpointError> {
     let hasher = KeyHasher::new(&mut Rng::new(0));
-    let mut each = |_: Lsn, payload: &[u8]| match cmdlog::effects(payload, &hasher).find_map(Result::err) {
-        Some(error) => Err(error.into()),
-        None => Ok(()),
+    checkpoint::load(dir, set, 1, &hasher, see, &LoadProgress::default()).map(drop)
+}
+
+/// Reads the log from a position on as a start does, and shows every effect of it.
+pub(crate) fn read_log(dir: &DataDir, from: Lsn, see: &mut dyn FnMut(&Effect<'_>)) -> Result<LogEnd, RecoverError> {
+    let hasher = KeyHasher::new(&mut Rng::new(0));
+    let mut each = |_: Lsn, payload: &[u8]| {
+        for effect in cmdlog::effects(payload, &hasher) {
+            see(&effect?);
+        }
+        Ok(())
     };
     cmdlog::recover(&**dir.fs(), dir.path(), from, &mut each, &mut |_| {})
 }

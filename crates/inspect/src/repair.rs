@@ -85,7 +85,7 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Option<Repair
     };
     let readable: Vec<_> = manifest.sets.iter().filter(|set| is_readable(set)).collect();
     for set in readable {
-        match read_set(&source, set) {
+        match read_set(&source, set, &|_| {}) {
             Ok(()) => whole.sets.push(set.clone()),
             Err(error) if is_damage(&error) => damage.push(with_causes(&error)),
             Err(error) => return Err(error.into()),
@@ -171,7 +171,7 @@ fn gather(source: &DataDir) -> Result<Manifest, ToolError> {
         sets.into_values().filter(|(set, seen)| *seen == set.files.len()).map(|(set, _)| set).collect();
     for set in &mut sets {
         // A log that was off leaves no segment that leads from the cut.
-        let is_logged = read_log(source, set.cut).is_ok_and(|end| end.history.is_some())
+        let is_logged = read_log(source, set.cut, &mut |_| {}).is_ok_and(|end| end.history.is_some())
             || listing.logs.iter().any(|first| *first <= set.cut);
         set.log_from = set.log_from.filter(|_| is_logged);
     }

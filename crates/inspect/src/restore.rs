@@ -257,7 +257,7 @@ fn copy_set(
         say(&format!("{how} {}: {entries}, {}", path.display(), size(info.bytes)));
     }
     // What is wrong with a copy is wrong with its source, or the disk is at fault; either way it does not count.
-    read_set(target, set)?;
+    read_set(target, set, &|_| {})?;
     target.fs().sync_dir(target.path())?;
     Ok(())
 }

@@ -33,6 +33,13 @@ fn shared(fs: &SimFs) -> Arc<dyn FileSystem> {
     Arc::new(fs.clone())
 }
 
+/// A string of a hundred bytes that is compressed with dictionary 7 (docs/formats/stored-value.md); nobody reads it here.
+const WITH_DICTIONARY: &[u8] = b"\x15\x64\x07whatever it is";
+
+fn encoding_of(value: &[u8]) -> Encoding {
+    if value == WITH_DICTIONARY { Encoding::PLAIN.compressed() } else { Encoding::PLAIN }
+}
+
 /// A data directory in the making, and what it should hold at each moment.
 struct World {
     fs: SimFs,
@@ -80,6 +87,16 @@ impl World {
         self.append(&record);
     }
 
+    /// Appends a string that needs a dictionary.
+    fn put_with_dictionary(&mut self) {
+        let (hasher, mut record) = (hasher(), RecordBuilder::default());
+        let key = Key::new(&hasher, KeyspaceId(0), b"with a dictionary");
+        let (value, encoding) = (Value::Bytes(WITH_DICTIONARY), encoding_of(WITH_DICTIONARY));
+        record.push(&Effect::Set { key, value, encoding, expire_at: None });
+        self.model.insert((0, key.bytes.to_vec()), WITH_DICTIONARY.to_vec());
+        self.append(&record);
+    }
+
     fn append(&mut self, record: &RecordBuilder) {
         let lsn = self.log.append(0, record.bytes());
         self.states.push((lsn, self.clock.now_ms(), self.model.clone()));
@@ -113,7 +130,7 @@ impl World {
             let entry = Entry {
                 key,
                 kind: Type::String,
-                encoding: Encoding::PLAIN,
+                encoding: encoding_of(value),
                 value: Value::Bytes(value),
                 expire_at: None,
                 stamp: 0,

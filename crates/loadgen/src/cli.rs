@@ -2,6 +2,7 @@
 
 use crate::catalogue::{TESTS, TestSpec};
 use crate::client::{Address, Login};
+use crate::compare::cp_redis::{self, Choice, Way};
 use crate::compare::persistence::Part;
 use crate::compare::{self, Plan, Suite};
 use crate::error::{BenchError, Result};
@@ -33,6 +34,7 @@ enum BenchCommand {
     Load(Box<FillArgs>),
     Compare(Box<CompareArgs>),
     Persistence(Box<PersistenceArgs>),
+    CpRedis(Box<CpRedisArgs>),
     Report(ReportArgs),
     Echo(EchoArgs),
     /// List the tests by name and the placeholders of command templates
@@ -62,6 +64,7 @@ pub fn run(args: BenchArgs) -> Result<Outcome> {
         BenchCommand::Load(args) => args.run(),
         BenchCommand::Compare(args) => args.run(),
         BenchCommand::Persistence(args) => args.run(),
+        BenchCommand::CpRedis(args) => args.run(),
         BenchCommand::Report(args) => args.run(),
         BenchCommand::Echo(args) => args.run(),
         BenchCommand::List => {
@@ -483,14 +486,16 @@ fn results_directory(named: PathBuf, suite: &Suite) -> PathBuf {
     let date = machine::utc(SystemTime::now());
     let mut name = format!("{}-{}", &date[..10], suite.name());
     // Parts that are run one after the other must not write over each other.
-    if let Suite::Persistence(parts) = suite
-        && parts[..] != Part::ALL
-    {
-        for part in parts.iter().filter_map(ValueEnum::to_possible_value) {
-            name.push_str(&format!("-{}", part.get_name()));
-        }
+    match suite {
+        Suite::Persistence(parts) if parts[..] != Part::ALL => name.push_str(&suffix(parts)),
+        Suite::CpRedis(choice) if choice.parts[..] != cp_redis::Part::ALL => name.push_str(&suffix(&choice.parts)),
+        _ => {}
     }
     PathBuf::from(format!("bench/results/{name}"))
+}
+
+fn suffix(parts: &[impl ValueEnum]) -> String {
+    parts.iter().filter_map(ValueEnum::to_possible_value).map(|part| format!("-{}", part.get_name())).collect()
 }
 
 fn compare_and_write(plan: &Plan, out: &Path) -> Result<Outcome> {
@@ -609,6 +614,115 @@ impl PersistenceArgs {
         let plan = Plan {
             suite,
             subject: self.subject.unwrap_or_else(|| servers[0].name.clone()),
+            servers,
+            settings,
+            rounds: self.rounds,
+            seconds: self.seconds,
+            scale: self.scale,
+            directory: self.directory,
+            server_cores: self.pin_server.or_else(|| apart.then(|| Cores(vec![0]))),
+            unix_socket: false,
+            command_line: command_line(),
+        };
+        compare_and_write(&plan, &out)
+    }
+}
+
+/// Measure again what CP-Redis (Sung and Park, 2019) was measured by: memory, SETs and GETs, checkpoints and restarts with values
+/// that are kept compressed, beside Redis and Valkey, which keep them as they are.
+///
+/// Onggi is run in several ways, each a server of its own in the tables. Servers are started on free ports in fresh directories. At
+/// full size the parts take most of a day, 16 GB of memory and 30 GB of disk.
+///
+/// Examples:
+///   onggi bench cp-redis --directory /var/tmp
+///   onggi bench cp-redis --part load --payload documents --scale 0.02
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct CpRedisArgs {
+    /// What to measure; everything if not given
+    #[arg(long = "part", value_enum, value_delimiter = ',')]
+    parts: Vec<cp_redis::Part>,
+    /// What values hold; one after the other all of them if not given
+    #[arg(long = "payload", value_enum, value_delimiter = ',')]
+    payloads: Vec<cp_redis::Payload>,
+    /// Directories in which JSON and texts are looked for
+    #[arg(long, num_args = 1.., default_values = ["/usr/share", "/usr/lib"])]
+    documents: Vec<PathBuf>,
+    /// How Onggi keeps values; the first one given is judged
+    #[arg(long = "way", value_enum, value_delimiter = ',', default_values = ["idle", "write", "off"])]
+    ways: Vec<Way>,
+    /// A server: onggi, redis, valkey, or NAME=COMMAND (with {port} and {dir}; variables may stand in front). Programs are
+    /// found as for `compare`; the first one is judged
+    #[arg(long = "server", num_args = 1..)]
+    servers: Vec<ServerSpec>,
+    /// Where servers get their directories; the system's directory for temporary files if not given
+    #[arg(long)]
+    directory: Option<PathBuf>,
+    /// Factor on all numbers of keys: 1 is the paper's, 0.01 a look
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
+    /// Checkpoints, restarts and windows of every row, instead of their own number
+    #[arg(short = 'r', long)]
+    rounds: Option<usize>,
+    /// Seconds per window of the part cost, instead of 5
+    #[arg(short = 's', long)]
+    seconds: Option<f64>,
+    /// Connections
+    #[arg(short = 'c', long, default_value_t = 50)]
+    connections: usize,
+    /// Fixes every random choice
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Cores for servers under load in the parts read and cost; core 0 if not given, where there is another one
+    #[arg(long)]
+    pin_server: Option<Cores>,
+    /// Cores for the generator
+    #[arg(long)]
+    pin_client: Option<Cores>,
+    /// Pin neither servers nor generator
+    #[arg(long, conflicts_with_all = ["pin_server", "pin_client"])]
+    no_pin: bool,
+    /// Where results.json, README.md and index.html go
+    #[arg(short = 'o', long, default_value = DATED_RESULTS)]
+    out: PathBuf,
+}
+
+impl CpRedisArgs {
+    fn run(self) -> Result<Outcome> {
+        if !(self.scale > 0.0 && self.scale <= 10.0) {
+            return Err(BenchError::Usage(format!("--scale {}: must be above 0 and at most 10", self.scale)));
+        }
+        let load = LoadArgs {
+            connections: self.connections,
+            threads: 1,
+            keys: 1_000_000,
+            key_size: KeyFormat::default().size,
+            key_prefix: KeyFormat::default().prefix,
+            payload: Content::Constant,
+            distribution: DistributionName::Uniform,
+            theta: THETA,
+            seed: self.seed,
+            seconds: self.seconds,
+            warmup: 0.5,
+            pin_client: self.pin_client,
+        };
+        let mut settings = load.settings()?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let apart = !self.no_pin && cores > 1;
+        settings.generator_cores = settings.generator_cores.or_else(|| apart.then(|| Cores(vec![cores - 1])));
+        let in_ways = |spec: ServerSpec| match spec.is_onggi() {
+            true => self.ways.iter().map(|way| way.of(&spec)).collect(),
+            false => vec![spec],
+        };
+        let servers: Vec<ServerSpec> = usual_servers(self.servers)?.into_iter().flat_map(in_ways).collect();
+        let parts = if self.parts.is_empty() { cp_redis::Part::ALL.to_vec() } else { self.parts };
+        let payloads = if self.payloads.is_empty() { cp_redis::Payload::ALL.to_vec() } else { self.payloads };
+        let suite = Suite::CpRedis(Choice { parts, payloads, documents: self.documents });
+        let out = results_directory(self.out, &suite);
+        let plan = Plan {
+            suite,
+            subject: servers[0].name.clone(),
             servers,
             settings,
             rounds: self.rounds,
@@ -767,6 +881,21 @@ mod tests {
         let Ok(BenchCommand::Persistence(args)) = parse("bench persistence --scale 0") else {
             panic!("refused by clap")
         };
+        assert!(args.run().unwrap_err().to_string().contains("--scale"));
+    }
+
+    #[test]
+    fn the_experiments_of_cp_redis_can_be_chosen() {
+        let Ok(BenchCommand::CpRedis(args)) =
+            parse("bench cp-redis --part load,read --payload documents --documents a b --way write --scale 0.01")
+        else {
+            panic!("a valid line is refused");
+        };
+        assert_eq!(args.parts, [cp_redis::Part::Load, cp_redis::Part::Read]);
+        assert_eq!((args.payloads.len(), args.documents.len(), &args.ways[..]), (1, 2, &[Way::Write][..]));
+        assert!(parse("bench cp-redis --way nothing").is_err());
+        let Ok(BenchCommand::CpRedis(args)) = parse("bench cp-redis --scale 0") else { panic!("refused by clap") };
+        assert_eq!(args.ways, Way::ALL);
         assert!(args.run().unwrap_err().to_string().contains("--scale"));
     }
 

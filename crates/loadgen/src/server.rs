@@ -21,6 +21,8 @@ pub struct ServerSpec {
     /// Its name in tables.
     pub name: String,
     kind: Kind,
+    /// Directives that it gets at every start.
+    directives: Vec<(&'static str, String)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +58,7 @@ impl std::str::FromStr for ServerSpec {
             "echo" => Some(Preset::Echo),
             _ => None,
         };
-        let spec = |name: &str, kind| Ok(Self { name: name.to_owned(), kind });
+        let spec = |name: &str, kind| Ok(Self { name: name.to_owned(), kind, directives: Vec::new() });
         if let Some(known) = preset(text) {
             return spec(text, Kind::Preset(known));
         }
@@ -80,6 +82,18 @@ impl std::str::FromStr for ServerSpec {
 }
 
 impl ServerSpec {
+    /// The same server under a longer name, with directives that it gets at every start.
+    #[must_use]
+    pub fn with_directives(&self, suffix: &str, directives: Vec<(&'static str, String)>) -> Self {
+        let directives = [self.directives.clone(), directives].concat();
+        Self { name: format!("{}{suffix}", self.name), kind: self.kind.clone(), directives }
+    }
+
+    /// True for an Onggi that the harness starts with its own command line.
+    pub fn is_onggi(&self) -> bool {
+        self.kind == Kind::Preset(Preset::Onggi)
+    }
+
     /// True for the echo server, which knows no commands and holds no keys.
     pub fn is_echo(&self) -> bool {
         self.kind == Kind::Preset(Preset::Echo)
@@ -156,9 +170,9 @@ struct Started {
     cores: Option<Cores>,
 }
 
-/// A directory that goes when its server has gone.
+/// A directory that goes with this value: when its server has gone.
 #[derive(Debug)]
-struct ScratchDirectory(PathBuf);
+pub(crate) struct ScratchDirectory(pub(crate) PathBuf);
 
 impl Drop for ScratchDirectory {
     fn drop(&mut self) {
@@ -213,7 +227,7 @@ impl Server {
         if spec.speaks_memcached() {
             write_arcus_config(&directory.0, &options.directives)?;
         } else if !spec.is_echo() {
-            for (name, value) in &options.directives {
+            for (name, value) in spec.directives.iter().chain(&options.directives) {
                 words.extend([format!("--{name}"), value.clone()]);
             }
             if options.unix_socket {
@@ -587,8 +601,8 @@ fn free_port() -> Result<u16> {
         .map_err(|source| BenchError::System { op: "find a free port", source })
 }
 
-/// A new empty directory for one server, in `parent` or among the temporary ones.
-fn new_directory(name: &str, parent: Option<&Path>) -> Result<ScratchDirectory> {
+/// A new empty directory for one server or what servers are loaded with, in `parent` or among the temporary ones.
+pub(crate) fn new_directory(name: &str, parent: Option<&Path>) -> Result<ScratchDirectory> {
     /// Numbers the directories of this process.
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -616,7 +630,10 @@ mod tests {
     #[test]
     fn specs_are_read() {
         let kind = |text: &str| text.parse::<ServerSpec>().unwrap();
-        assert_eq!(kind("redis"), ServerSpec { name: "redis".into(), kind: Kind::Preset(Preset::Redis) });
+        assert_eq!(
+            kind("redis"),
+            ServerSpec { name: "redis".into(), kind: Kind::Preset(Preset::Redis), directives: Vec::new() }
+        );
         assert_eq!(kind("old=onggi").kind, Kind::Preset(Preset::Onggi));
         assert_eq!(kind("a=X=1 srv --port {port}").kind, Kind::Command("X=1 srv --port {port}".into()));
         let address = Address::Tcp("127.0.0.1:7".into());

@@ -61,7 +61,7 @@ impl Builder {
 }
 
 /// The string, or what it is compressed to in the file: LZF is one of the forms in which values are stored.
-fn stored_string(string: Vec<u8>, lzf: Option<&[u8]>) -> (Encoding, Vec<u8>) {
+pub(crate) fn stored_string(string: Vec<u8>, lzf: Option<&[u8]>) -> (Encoding, Vec<u8>) {
     let mut stored = Vec::new();
     match lzf {
         Some(lzf) if may_be_compressed(Type::String, &string) && put_lzf(lzf, string.len(), &mut stored) => {

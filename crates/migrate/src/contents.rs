@@ -2,6 +2,7 @@
 
 use crate::sift::Fate;
 use base::UnixMs;
+use engine::Entry;
 use inspect::text::{count, escape, size};
 use rdb::{Dialect, End, FileEntry, Module, Stream, Value};
 use std::collections::BTreeMap;
@@ -95,6 +96,10 @@ pub struct Untaken {
     pub library_names: Vec<String>,
     /// Slots that were on their way to the server.
     pub slot_imports: u64,
+    /// Commands of an append-only log that are not known, or answer with an error.
+    pub commands: u64,
+    /// The first of them, each with its place and the reason.
+    pub first_commands: Vec<String>,
 }
 
 impl Contents {
@@ -167,9 +172,7 @@ impl Contents {
         kind.elements = kind.elements.saturating_add(elements);
         kind.bytes += bytes;
         if let Some(at) = entry.expire_at {
-            database.expiring += 1;
-            let (first, last) = database.expirations.unwrap_or((at, at));
-            database.expirations = Some((first.min(at), last.max(at)));
+            database.expires(at);
         }
         if self.biggest.len() < NAMED_MAX || self.biggest.last().is_some_and(|last| last.bytes < bytes) {
             let place = self.biggest.partition_point(|other| other.bytes >= bytes);
@@ -181,6 +184,20 @@ impl Contents {
 }
 
 impl Database {
+    /// Counts an entry of a store; of its elements it knows nothing.
+    pub(crate) fn count(&mut self, entry: &Entry<'_>) {
+        self.kinds.entry(entry.kind.name()).or_default().keys += 1;
+        if let Some(at) = entry.expire_at {
+            self.expires(at);
+        }
+    }
+
+    fn expires(&mut self, at: UnixMs) {
+        self.expiring += 1;
+        let (first, last) = self.expirations.unwrap_or((at, at));
+        self.expirations = Some((first.min(at), last.max(at)));
+    }
+
     /// Its keys.
     pub fn keys(&self) -> u64 {
         self.kinds.values().map(|kind| kind.keys).sum()
@@ -191,6 +208,26 @@ impl Untaken {
     /// Whether all can be taken.
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// A command of an append-only log.
+    pub(crate) fn command(&mut self, name: &[u8], place: &str, why: &str) {
+        self.commands += 1;
+        if self.first_commands.len() < NAMED_MAX {
+            self.first_commands.push(format!("{} at {place} ({why})", shown(name)));
+        }
+    }
+
+    /// What cannot be taken of a part.
+    pub(crate) fn add(&mut self, part: &Self) {
+        part.modules.iter().for_each(|(module, keys)| *self.modules.entry(module.clone()).or_default() += keys);
+        self.module_keys.extend(part.module_keys.iter().cloned());
+        part.module_data
+            .iter()
+            .for_each(|(module, times)| *self.module_data.entry(module.clone()).or_default() += times);
+        self.libraries += part.libraries;
+        self.library_names.extend(part.library_names.iter().cloned());
+        self.slot_imports += part.slot_imports;
     }
 
     /// Each thing, in a sentence.
@@ -219,6 +256,11 @@ impl Untaken {
         if self.slot_imports > 0 {
             let jobs = count(self.slot_imports, "migration", "migrations");
             all.push(format!("{jobs} of slots had not come to an end: their keys may not be all there"));
+        }
+        if self.commands > 0 {
+            let rest = if self.commands > self.first_commands.len() as u64 { ", ..." } else { "" };
+            let commands = count(self.commands, "command", "commands");
+            all.push(format!("{commands}: {}{rest}", self.first_commands.join(", ")));
         }
         all
     }

@@ -59,7 +59,7 @@ pub enum MigrateError {
         databases: u32,
     },
     /// Bytes follow where the data ends: commands, in an append-only file.
-    #[error("{}: {bytes} bytes follow behind the end of the data at offset {offset}, commands of an append-only file perhaps, which are not taken; have the server that wrote it save an RDB file", path.display())]
+    #[error("{}: {bytes} bytes follow behind the end of the data at offset {offset}, and nothing in the file says that commands of an append-only log follow", path.display())]
     GoesOn {
         /// The file.
         path: PathBuf,
@@ -67,6 +67,42 @@ pub enum MigrateError {
         offset: u64,
         /// How many bytes follow.
         bytes: u64,
+    },
+    /// Bytes that no server writes into an append-only file.
+    #[error("{}: offset {offset}: expected {expected}; all behind that place is lost", path.display())]
+    AppendOnly {
+        /// The file.
+        path: PathBuf,
+        /// Where they begin.
+        offset: u64,
+        /// What should have been there.
+        expected: &'static str,
+    },
+    /// A file of a log ends within a command, and others follow it.
+    #[error("{}: ends within a command, or a transaction, that begins at offset {offset}; only the last file of a log may", path.display())]
+    AppendOnlyCut {
+        /// The file.
+        path: PathBuf,
+        /// Where the command begins.
+        offset: u64,
+    },
+    /// The manifest of an append-only log is not what a server wrote.
+    #[error("{}: line {line}: expected {expected}", path.display())]
+    AppendOnlyManifest {
+        /// The manifest.
+        path: PathBuf,
+        /// The line.
+        line: usize,
+        /// What should have been there.
+        expected: &'static str,
+    },
+    /// A directory is no append-only log, or holds several.
+    #[error("{}: has {count} files whose names end with .manifest, expected one; name a manifest or a file", path.display())]
+    AppendOnlyDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// How many manifests it has.
+        count: usize,
     },
     /// The file has something that cannot be taken.
     #[error("{}: {untaken}, cannot be taken; to go on without that, say --partial", path.display())]

@@ -1,6 +1,7 @@
 //! The first reading: every byte is looked at, and nothing is written.
 
 use crate::DATABASES_MAX;
+use crate::appendonly::{self, Log};
 use crate::contents::Contents;
 use crate::duplicates::{Keys, Twice};
 use crate::error::MigrateError;
@@ -31,12 +32,25 @@ pub struct Examination<'a> {
 /// # Errors
 /// All of [`MigrateError`] that concern the file but [`MigrateError::Untaken`], which [`Contents::untaken`] tells.
 pub fn examine(examination: &Examination<'_>, entropy: &dyn Entropy) -> Result<Contents, MigrateError> {
+    let (contents, len) = examine_rdb_part(examination, entropy)?;
+    if contents.end.len < len {
+        let (path, offset, bytes) = (examination.file.to_owned(), contents.end.len, len - contents.end.len);
+        return Err(MigrateError::GoesOn { path, offset, bytes });
+    }
+    Ok(contents)
+}
+
+/// As [`examine`], of a file that may go on behind that; its length comes back as well.
+pub(crate) fn examine_rdb_part(
+    examination: &Examination<'_>,
+    entropy: &dyn Entropy,
+) -> Result<(Contents, u64), MigrateError> {
     let Examination { fs, file, now, ref scratch } = *examination;
     let mut keys = Keys::new(Arc::clone(fs), entropy, scratch.clone());
     let sieve = Sieve::new(now);
     let path = || file.to_owned();
 
-    let (source, len) = Source::open(&**fs, file)?;
+    let (source, len) = Source::open(&**fs, file, 0)?;
     let failed = |error: RdbError, keys| MigrateError::File { path: path(), keys, error };
     let mut reader = Reader::new(source, Some(len)).map_err(|error| failed(error, 0))?.keeping_lzf();
     let mut contents = Contents::new(reader.version(), reader.dialect());
@@ -64,12 +78,16 @@ pub fn examine(examination: &Examination<'_>, entropy: &dyn Entropy) -> Result<C
     if let Some(end) = reader.end() {
         contents.end = end;
     }
-    if contents.end.len < len {
-        let (offset, bytes) = (contents.end.len, len - contents.end.len);
-        return Err(MigrateError::GoesOn { path: path(), offset, bytes });
-    }
     match keys.find_twice()? {
         Some(Twice { first, second }) => Err(MigrateError::Duplicate { path: path(), first, second }),
-        None => Ok(contents),
+        None => Ok((contents, len)),
     }
+}
+
+/// As [`examine`], of the append-only log at [`Examination::file`]: all its commands are run, in memory.
+///
+/// # Errors
+/// As there.
+pub fn examine_log(examination: &Examination<'_>, entropy: &Arc<dyn Entropy>) -> Result<Log, MigrateError> {
+    Ok(appendonly::play(examination, entropy)?.log)
 }

@@ -1,5 +1,6 @@
 //! The second reading: what was examined becomes a checkpoint, and the checkpoint a data directory.
 
+use crate::appendonly::{self, Log};
 use crate::build::Builder;
 use crate::contents::Contents;
 use crate::error::MigrateError;
@@ -8,7 +9,7 @@ use crate::sift::{Fate, Sieve};
 use crate::source::Source;
 use base::hash::KeyHasher;
 use base::random::Entropy;
-use base::{Clock, HistoryId, KeyspaceId, Lsn};
+use base::{Clock, HistoryId, KeyspaceId, Lsn, UnixMs};
 use checkpoint::{
     DataDir, Feed, FeedOptions, LogState, Manifest, ManifestFile, Name, SetHead, SetId, SetInfo, Writer, WriterOptions,
 };
@@ -68,15 +69,57 @@ pub fn import(
         return Err(MigrateError::Untaken { path: file.to_owned(), untaken: contents.untaken.into() });
     }
 
-    let dir = DataDir::open(Arc::clone(fs), dir)?;
-    // Locked now; a server may have begun there meanwhile.
-    refuse_files(&**fs, dir.path())?;
-    let (now, history) = (examination.now, HistoryId::random(&mut entropy.rng()));
-    let log = LogState { on: false, since: Lsn(0), since_ms: now };
-    let set = write_set(&dir, &examination, &contents, history, entropy)?;
-    let manifest = Manifest { sets: vec![set.clone()], ..Manifest::new(history, log) };
-    ManifestFile::create(&dir, manifest)?;
+    let set = Set {
+        now: examination.now,
+        history: HistoryId::random(&mut entropy.rng()),
+        databases: contents.databases_needed(),
+        expected_bytes: contents.end.len,
+    };
+    let save = |feed: &Feed, backlog: &Backlog| read_again(feed, backlog, &examination, &contents, entropy);
+    let set = write_directory(fs, dir, &set, save)?;
     Ok(Imported { contents, set })
+}
+
+/// What was imported of an append-only log.
+#[derive(Clone, Debug)]
+pub struct ImportedLog {
+    /// What the log holds.
+    pub log: Log,
+    /// The checkpoint.
+    pub set: SetInfo,
+}
+
+/// As [`import`], of the append-only log at [`Import::file`].
+///
+/// # Errors
+/// As there.
+pub fn import_log(
+    import: &Import<'_>,
+    clock: &dyn Clock,
+    entropy: &Arc<dyn Entropy>,
+    examined: &mut dyn FnMut(&Log),
+) -> Result<ImportedLog, MigrateError> {
+    let Import { fs, file, dir, is_partial, ref scratch } = *import;
+    refuse_files(&**fs, dir)?;
+    let examination = Examination { fs, file, now: clock.now_ms(), scratch: scratch.clone() };
+    let played = appendonly::play(&examination, entropy)?;
+    let log = &played.log;
+    examined(log);
+    if !is_partial && !log.untaken.is_nothing() {
+        return Err(MigrateError::Untaken { path: file.to_owned(), untaken: log.untaken.clone().into() });
+    }
+    let set = Set {
+        now: examination.now,
+        history: HistoryId::random(&mut entropy.rng()),
+        databases: log.databases_needed(),
+        expected_bytes: log.bytes(),
+    };
+    let save = |feed: &Feed, backlog: &Backlog| {
+        played.save(feed, backlog);
+        Ok(())
+    };
+    let set = write_directory(fs, dir, &set, save)?;
+    Ok(ImportedLog { log: played.log, set })
 }
 
 /// Refuses a directory with files, but for the lock file that a failed import leaves.
@@ -93,21 +136,53 @@ fn refuse_files(fs: &dyn FileSystem, dir: &Path) -> Result<(), MigrateError> {
     }
 }
 
+/// What a set says of itself, and how much will be in it about.
+struct Set {
+    now: UnixMs,
+    history: HistoryId,
+    databases: u32,
+    expected_bytes: u64,
+}
+
+/// Writes the only set of a directory, of the entries that `save` gives to the feed.
 fn write_set(
     dir: &DataDir,
-    examination: &Examination<'_>,
-    contents: &Contents,
-    history: HistoryId,
-    entropy: &dyn Entropy,
+    set: &Set,
+    save: impl FnOnce(&Feed, &Backlog) -> Result<(), MigrateError>,
 ) -> Result<SetInfo, MigrateError> {
+    let Set { now, history, databases, expected_bytes } = *set;
     let backlog = Arc::new(Backlog::default());
     let feed = Feed::new(FeedOptions::default(), Arc::clone(&backlog));
-    let options = WriterOptions { expected_bytes: contents.end.len, ..WriterOptions::default() };
+    let options = WriterOptions { expected_bytes, ..WriterOptions::default() };
     let mut writer = Writer::create(dir, SetId(1), options, &feed)?;
-    let spaces = (0..contents.databases_needed()).map(KeyspaceId).collect();
-    writer.begin(SetHead { cut: Lsn(0), history, created_ms: examination.now, log_from: None, spaces })?;
-    read_again(&feed, &backlog, examination, contents, entropy)?;
+    let spaces = (0..databases).map(KeyspaceId).collect();
+    writer.begin(SetHead { cut: Lsn(0), history, created_ms: now, log_from: None, spaces })?;
+    save(&feed, &backlog)?;
     Ok(writer.finish()?)
+}
+
+/// Makes a data directory of one set.
+fn write_directory(
+    fs: &Arc<dyn FileSystem>,
+    path: &Path,
+    set: &Set,
+    save: impl FnOnce(&Feed, &Backlog) -> Result<(), MigrateError>,
+) -> Result<SetInfo, MigrateError> {
+    let dir = DataDir::open(Arc::clone(fs), path)?;
+    // Locked now; a server may have begun there meanwhile.
+    refuse_files(&**fs, dir.path())?;
+    let log = LogState { on: false, since: Lsn(0), since_ms: set.now };
+    let written = write_set(&dir, set, save)?;
+    let manifest = Manifest { sets: vec![written.clone()], ..Manifest::new(set.history, log) };
+    ManifestFile::create(&dir, manifest)?;
+    Ok(written)
+}
+
+/// Waits until the disk has taken enough of what was given to the feed, or the feed was aborted.
+pub(crate) fn wait_for_room(feed: &Feed, backlog: &Backlog) {
+    while !backlog.has_room_for_walk() && !feed.is_aborted() {
+        thread::sleep(WAIT);
+    }
 }
 
 /// Gives everything that is taken to the feed. Ends early, and well, when the feed was aborted: the writer knows why.
@@ -122,7 +197,7 @@ fn read_again(
     let mut sink = feed.sink();
     let mut builder = Builder::new(KeyHasher::new(&mut entropy.rng()));
     let mut keys: u64 = 0;
-    let (source, len) = Source::open(&**fs, file)?;
+    let (source, len) = Source::open(&**fs, file, 0)?;
     let failed = |keys| move |error: RdbError| MigrateError::File { path: file.to_owned(), keys, error };
     let mut reader = Reader::new(source, Some(len)).map_err(failed(0))?.keeping_lzf();
     let sieve = Sieve::new(now);
@@ -133,9 +208,7 @@ fn read_again(
         }
         keys += 1;
         builder.save(*entry, &mut *sink);
-        while !backlog.has_room_for_walk() && !feed.is_aborted() {
-            thread::sleep(WAIT);
-        }
+        wait_for_room(feed, backlog);
         if feed.is_aborted() {
             break;
         }

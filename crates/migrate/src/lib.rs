@@ -1,5 +1,5 @@
-//! The way from Redis and Valkey, and back: an RDB file becomes a data directory that a server starts with, and a data directory
-//! an RDB file.
+//! The way from Redis and Valkey, and back: an RDB file, or an append-only log, becomes a data directory that a server starts with,
+//! and a data directory an RDB file.
 //!
 //! ```text
 //! FILE --examine: every byte, nothing written--> Contents --report--> what is inside, what cannot be taken
@@ -8,13 +8,16 @@
 //!        |
 //!        '--> changes -> packed buffer or tree --> Feed --> prdb-* --> MANIFEST
 //!
+//! append-only log --play: all read, then run--> store --report, entries--> Feed
+//!
 //! prdb-*, log-* --export: loaded as by a start--> store --entries--> FILE
 //! ```
 //!
 //! G1. A file is read twice. What is wrong with it, or cannot be taken, is known before the first byte is written.
 //! G2. The manifest comes last. An import that fails removes what it has written; what one that was killed leaves has no
 //!     manifest, so that no server takes it for data.
-//! G3. Memory of an import is bounded by the largest value, and by what waits for the disk ([`engine::Backlog`]), whatever the file's length.
+//! G3. Memory of the import of an RDB file is bounded by the largest value, and by what waits for the disk ([`engine::Backlog`]), whatever the file's length. What commands
+//!     of a log have made is held whole.
 //! G4. What is dropped is what a primary drops while it loads the file: keys and fields whose time has come, empty collections.
 //!     It is counted. All else is taken, or named.
 //!
@@ -22,6 +25,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod appendonly;
 mod build;
 mod contents;
 mod duplicates;
@@ -33,12 +37,13 @@ mod report;
 mod sift;
 mod source;
 
+pub use appendonly::{Log, Part, is_append_only};
 pub use contents::{BigKey, Contents, Database, Kind, Untaken};
 pub use error::MigrateError;
-pub use examine::{Examination, examine};
+pub use examine::{Examination, examine, examine_log};
 pub use export::{Export, Exported, export};
-pub use import::{Import, Imported, import};
-pub use report::report;
+pub use import::{Import, Imported, ImportedLog, import, import_log};
+pub use report::{report, report_log};
 
 /// Most databases that a server can have: the upper bound of `databases`.
 pub(crate) const DATABASES_MAX: u32 = 65_536;

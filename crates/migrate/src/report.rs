@@ -1,6 +1,7 @@
 //! What a file holds, in lines for people.
 
-use crate::contents::{Contents, Database, Kind, counted};
+use crate::appendonly::{Log, Part};
+use crate::contents::{Contents, Database, Kind, Untaken, counted};
 use inspect::text::{count, size, time};
 
 /// The lines. They say what is inside, what is dropped, and what cannot be taken.
@@ -22,15 +23,67 @@ pub fn report(contents: &Contents) -> Vec<String> {
         let strings = count(contents.compressed, "string is", "strings are");
         lines.push(format!("{strings} compressed by LZF, which an import keeps"));
     }
-    if contents.databases_needed() > 16 {
-        let databases = contents.databases_needed();
-        lines.push(format!("the server has to be started with databases {databases} or more; its default is 16"));
+    lines.extend(needs(contents.databases_needed()));
+    lines.extend(untaken(&contents.untaken));
+    lines
+}
+
+/// The lines about an append-only log.
+pub fn report_log(log: &Log) -> Vec<String> {
+    let files = count(log.parts.len() as u64, "file", "files");
+    let mut lines = vec![format!("append-only log: {files}, {}", size(log.bytes()))];
+    log.parts.iter().for_each(|part| lines.extend(part_lines(part)));
+    for (db, database) in &log.databases {
+        lines.push(database_line(*db, database));
+        lines.extend(database.kinds.iter().map(|(name, kind)| format!("  {}", count(kind.keys, name, &plural(name)))));
     }
-    if !contents.untaken.is_nothing() {
-        lines.push("cannot be taken:".to_owned());
-        lines.extend(contents.untaken.sentences().iter().map(|sentence| format!("  {sentence}")));
+    if log.databases.is_empty() {
+        lines.push("it holds no key that is taken".to_owned());
+    }
+    if log.expired > 0 {
+        let keys = count(log.expired, "key is", "keys are");
+        lines.push(format!("{keys} dropped: the time of expiration has come"));
+    }
+    lines.extend(needs(log.databases_needed()));
+    lines.extend(untaken(&log.untaken));
+    lines
+}
+
+fn part_lines(part: &Part) -> Vec<String> {
+    let name = part.path.file_name().unwrap_or(part.path.as_os_str()).to_string_lossy();
+    let mut lines = Vec::new();
+    if let Some(contents) = &part.rdb {
+        lines.push(format!("  {name}: {}, {}", head(contents), count(contents.keys(), "key", "keys")));
+    }
+    if part.commands > 0 || part.rdb.is_none() {
+        let seconds = |at: i64| time(at.saturating_mul(1000));
+        let times = part
+            .times
+            .map_or_else(String::new, |(first, last)| format!(", from {} to {}", seconds(first), seconds(last)));
+        lines.push(format!("  {name}: {}{times}", count(part.commands, "command", "commands")));
+    }
+    if part.cut_bytes > 0 {
+        let bytes = count(part.cut_bytes, "byte is", "bytes are");
+        lines.push(format!(
+            "  the last {bytes} dropped, from offset {} on: a command, or a transaction, that was not written to its end; a server \
+             that loads the file drops it too",
+            part.bytes
+        ));
     }
     lines
+}
+
+fn needs(databases: u32) -> Option<String> {
+    (databases > 16)
+        .then(|| format!("the server has to be started with databases {databases} or more; its default is 16"))
+}
+
+fn untaken(untaken: &Untaken) -> Vec<String> {
+    if untaken.is_nothing() {
+        return Vec::new();
+    }
+    let sentences = untaken.sentences().into_iter().map(|sentence| format!("  {sentence}"));
+    std::iter::once("cannot be taken:".to_owned()).chain(sentences).collect()
 }
 
 fn head(contents: &Contents) -> String {

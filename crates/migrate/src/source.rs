@@ -5,18 +5,18 @@ use std::path::Path;
 use std::sync::Arc;
 use vfs::{File, FileSystem, FsError, OpenOptions};
 
-/// Reads a file from its beginning to its end.
+/// Reads a file to its end.
 pub(crate) struct Source {
     file: Arc<dyn File>,
     at: u64,
 }
 
 impl Source {
-    /// Opens a file, and tells its length.
-    pub fn open(fs: &dyn FileSystem, path: &Path) -> Result<(Self, u64), FsError> {
+    /// Opens a file at an offset, and tells its length.
+    pub fn open(fs: &dyn FileSystem, path: &Path, offset: u64) -> Result<(Self, u64), FsError> {
         let file = fs.open(path, OpenOptions::read())?;
         let len = file.len()?;
-        Ok((Self { file, at: 0 }, len))
+        Ok((Self { file, at: offset }, len))
     }
 }
 

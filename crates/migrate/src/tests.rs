@@ -17,13 +17,13 @@ use types::Decoder;
 use vfs::{Fault, FileSystem, Op, OpenOptions, SimFs, errno};
 
 const FILE: &str = "/dump.rdb";
-const DIR: &str = "/data";
+pub(crate) const DIR: &str = "/data";
 
 /// Before all expirations of the committed files.
 const NOW: i64 = 1_000_000;
 
 /// Values by database and key, in an order of their own.
-type Keys = BTreeMap<(u32, Vec<u8>), (Option<i64>, Value)>;
+pub(crate) type Keys = BTreeMap<(u32, Vec<u8>), (Option<i64>, Value)>;
 
 fn fs_with(file: &[u8]) -> SimFs {
     let fs = SimFs::new(1);
@@ -46,7 +46,7 @@ fn run(fs: &SimFs, now: i64, is_partial: bool) -> Result<Imported, MigrateError>
 }
 
 /// What a start would load; `None` when the directory holds no data.
-fn found(fs: &SimFs) -> Option<Keys> {
+pub(crate) fn found(fs: &SimFs) -> Option<Keys> {
     let dir = DataDir::open(Arc::new(fs.clone()), Path::new(DIR)).unwrap();
     let file = match ManifestFile::load(&dir) {
         // Files of an import that was cut: a server refuses them.

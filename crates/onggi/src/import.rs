@@ -1,32 +1,34 @@
-//! `onggi import`: from an RDB file of Redis or Valkey to a data directory.
+//! `onggi import`: from an RDB file or an append-only log of Redis or Valkey to a data directory.
 
 use crate::progress::Progress;
 use crate::tools::{DAMAGED, failed};
 use base::Clock;
 use base::clock::SystemClock;
-use base::random::OsEntropy;
+use base::random::{Entropy, OsEntropy};
 use clap::Args;
 use inspect::text::{count, size};
-use migrate::{Contents, Examination, Import, MigrateError};
-use std::path::PathBuf;
+use migrate::{Contents, Examination, Import, Log, MigrateError, Untaken};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 const EXAMPLE: &str = "\
 Example:
   redis-cli SAVE
   onggi import /var/lib/redis/dump.rdb --dry-run
   onggi import /var/lib/redis/dump.rdb --dir /var/lib/onggi
+  onggi import /var/lib/redis/appendonlydir --dir /var/lib/onggi
   onggi serve --dir /var/lib/onggi";
 
-/// Makes a data directory of an RDB file: of Redis 2.6 to 8, of Valkey 7.2 to 9. Says what is inside, and takes all of it or
-/// nothing.
+/// Makes a data directory of an RDB file or of append-only files: of Redis 2.6 to 8, of Valkey 7.2 to 9. Says what is inside, and
+/// takes all of it or nothing.
 ///
 /// Exit code: 0 done, 1 the file is damaged or has something that cannot be taken, 2 could not be done. After 1 and 2 the directory
 /// holds no data.
 #[derive(Args)]
 #[command(after_help = EXAMPLE)]
 pub struct ImportArgs {
-    /// The RDB file.
+    /// The RDB file; or, of append-only files, the one there is, the manifest, or their directory.
     file: PathBuf,
     /// The data directory to make; empty or missing.
     #[arg(long, value_name = "DIR", required_unless_present = "dry_run")]
@@ -56,6 +58,9 @@ pub fn run(args: &ImportArgs) -> ExitCode {
                 | MigrateError::Duplicate { .. }
                 | MigrateError::Database { .. }
                 | MigrateError::GoesOn { .. }
+                | MigrateError::AppendOnly { .. }
+                | MigrateError::AppendOnlyCut { .. }
+                | MigrateError::AppendOnlyManifest { .. }
                 | MigrateError::Untaken { .. } => ExitCode::from(DAMAGED),
                 _ => code,
             }
@@ -66,9 +71,16 @@ pub fn run(args: &ImportArgs) -> ExitCode {
 fn examine(args: &ImportArgs, progress: &Progress) -> Result<ExitCode, MigrateError> {
     let now = SystemClock::new().now_ms();
     let examination = Examination { fs: progress.fs(), file: &args.file, now, scratch: std::env::temp_dir() };
-    let contents = migrate::examine(&examination, &OsEntropy)?;
-    say(progress, &contents);
-    if contents.untaken.is_nothing() {
+    let untaken: Untaken = if migrate::is_append_only(&**progress.fs(), &args.file)? {
+        let log = migrate::examine_log(&examination, &entropy())?;
+        say_log(progress, &log);
+        log.untaken
+    } else {
+        let contents = migrate::examine(&examination, &OsEntropy)?;
+        say(progress, &contents);
+        contents.untaken
+    };
+    if untaken.is_nothing() {
         progress.say("all of it can be imported");
         return Ok(ExitCode::SUCCESS);
     }
@@ -84,18 +96,36 @@ fn import(args: &ImportArgs, dir: PathBuf, progress: &Progress) -> Result<ExitCo
         is_partial: args.partial,
         scratch: std::env::temp_dir(),
     };
-    let imported = migrate::import(&import, &SystemClock::new(), &OsEntropy, &mut |contents| say(progress, contents))?;
-    let keys = count(imported.set.entries(), "key", "keys");
-    let databases = match imported.contents.databases_needed() {
+    let clock = SystemClock::new();
+    if migrate::is_append_only(&**progress.fs(), &args.file)? {
+        let imported = migrate::import_log(&import, &clock, &entropy(), &mut |log| say_log(progress, log))?;
+        say_done(progress, imported.set.entries(), imported.set.bytes(), imported.log.databases_needed(), &dir);
+    } else {
+        let imported = migrate::import(&import, &clock, &OsEntropy, &mut |contents| say(progress, contents))?;
+        say_done(progress, imported.set.entries(), imported.set.bytes(), imported.contents.databases_needed(), &dir);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn entropy() -> Arc<dyn Entropy> {
+    Arc::new(OsEntropy)
+}
+
+fn say_done(progress: &Progress, keys: u64, bytes: u64, databases_needed: u32, dir: &Path) {
+    let keys = count(keys, "key", "keys");
+    let databases = match databases_needed {
         needed @ 17.. => format!(" --databases {needed}"),
         _ => String::new(),
     };
     progress.say(&format!(
         "imported {keys}, {}; start a server with: onggi serve --dir {}{databases}",
-        size(imported.set.bytes()),
+        size(bytes),
         dir.display()
     ));
-    Ok(ExitCode::SUCCESS)
+}
+
+fn say_log(progress: &Progress, log: &Log) {
+    migrate::report_log(log).iter().for_each(|line| progress.say(line));
 }
 
 fn say(progress: &Progress, contents: &Contents) {

@@ -125,3 +125,21 @@ fn a_server_keeps_the_check_out() {
     let refused = check(&shared(&world.fs), Path::new(DIR), &mut |_| {});
     assert!(matches!(refused, Err(ToolError::InUse { pid: Some(_), .. })), "{refused:?}");
 }
+
+/// A string that needs a dictionary of which the manifest says nothing is named with its place: in the log, and in a set.
+#[test]
+fn a_string_without_its_dictionary_is_damage() {
+    for is_saved in [false, true] {
+        let mut world = two_sets(7);
+        world.put_with_dictionary();
+        world.sync();
+        if is_saved {
+            world.checkpoint();
+        }
+        let (verdict, said) = checked(&world.stop().fs);
+        let place = |place: &str| format!("{place}: has strings that need dictionary 7, which MANIFEST does not list");
+        assert_eq!(verdict, Verdict::Damaged, "{said}");
+        assert!(said.contains(&place("command log")), "the log before the set is kept: {said}");
+        assert_eq!(said.contains(&place("set 00000003")), is_saved, "{said}");
+    }
+}

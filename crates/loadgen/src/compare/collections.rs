@@ -2,7 +2,7 @@
 //! one large one.
 
 use super::Harness;
-use super::rounds::{Effort, Figure};
+use super::rounds::{Effort, Figure, Moment};
 use crate::catalogue::TestSpec;
 use crate::error::Result;
 use crate::generator::Pace;
@@ -150,9 +150,12 @@ fn section(harness: &Harness<'_>, servers: &[Server], data: &Data, works: &[Work
         for server in servers {
             data.load(harness, server, work)?;
         }
-        let restore = &mut |server: &Server| if work.resizes { data.load(harness, server, work) } else { Ok(()) };
+        let restore = &mut |server: &Server, moment| match moment {
+            Moment::Behind if work.resizes => data.load(harness, server, work),
+            _ => Ok(()),
+        };
         let cells =
-            harness.interleave_then(&settings, servers, &work.row(), harness.effort(EFFORT), figure, restore)?;
+            harness.interleave_around(&settings, servers, &work.row(), harness.effort(EFFORT), figure, restore)?;
         section.rows.push(ResultRow::new(work.name.to_owned(), cells, &harness.plan.subject, section.better));
     }
     let targets: Vec<_> = works.iter().map(|_| Some(TARGET)).collect();

@@ -8,6 +8,7 @@
 
 mod collections;
 mod collections_memory;
+pub mod cp_redis;
 mod eviction;
 mod memory;
 pub mod persistence;
@@ -44,6 +45,8 @@ pub enum Suite {
     Eviction,
     /// The cost of the log, of checkpoints and of restarts; these parts of it.
     Persistence(Vec<persistence::Part>),
+    /// The experiments of CP-Redis; these parts and payloads of them.
+    CpRedis(cp_redis::Choice),
     /// Rows of the user's own, without targets.
     Custom(Vec<Row>),
 }
@@ -58,6 +61,7 @@ impl Suite {
             Self::TwoWorkers => "two-workers",
             Self::Eviction => "eviction",
             Self::Persistence(_) => "persistence",
+            Self::CpRedis(_) => "cp-redis",
             Self::Custom(_) => "custom",
         }
     }
@@ -78,7 +82,7 @@ pub struct Plan {
     pub rounds: Option<usize>,
     /// Seconds per window, where the suite's own length is not wanted.
     pub seconds: Option<f64>,
-    /// Factor on the number of keys of the collections, memory, eviction and persistence suites.
+    /// Factor on the number of keys of the collections, memory, eviction, persistence and cp-redis suites.
     pub scale: f64,
     /// Where servers get their directories; the system's directory for temporary files if `None`.
     pub directory: Option<PathBuf>,
@@ -125,6 +129,7 @@ pub fn run(plan: &Plan) -> Result<Results> {
         Suite::TwoWorkers => two_workers::run(&mut harness)?,
         Suite::Eviction => eviction::run(&mut harness)?,
         Suite::Persistence(parts) => persistence::run(&mut harness, parts, &mut pictures)?,
+        Suite::CpRedis(choice) => cp_redis::run(&mut harness, choice)?,
         Suite::Custom(rows) => strings::run_custom(&mut harness, rows)?,
     };
     harness.steps.finish();

@@ -41,6 +41,15 @@ impl Figure {
     }
 }
 
+/// Where a window of a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// About to begin.
+    Before,
+    /// It has ended.
+    Behind,
+}
+
 /// How often and how long a row is measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
@@ -65,19 +74,19 @@ impl Harness<'_> {
         effort: Effort,
         figure: Figure,
     ) -> Result<Vec<Cell>> {
-        self.interleave_then(&self.plan.settings, servers, row, effort, figure, &mut |_| Ok(()))
+        self.interleave_around(&self.plan.settings, servers, row, effort, figure, &mut |_, _| Ok(()))
     }
 
-    /// As [`Self::interleave`] with settings of the suite's own, calling `after` with the server behind each of its
-    /// windows.
-    pub(super) fn interleave_then(
+    /// As [`Self::interleave`] with settings of the suite's own, calling `around` with the server before and behind each
+    /// of its windows.
+    pub(super) fn interleave_around(
         &self,
         settings: &Settings,
         servers: &[Server],
         row: &Row,
         effort: Effort,
         figure: Figure,
-        after: &mut dyn FnMut(&Server) -> Result<()>,
+        around: &mut dyn FnMut(&Server, Moment) -> Result<()>,
     ) -> Result<Vec<Cell>> {
         let mut windows: Vec<Vec<Measurement>> = servers.iter().map(|_| Vec::new()).collect();
         let mut latencies: Vec<_> = servers.iter().map(|_| new_histogram()).collect();
@@ -89,12 +98,13 @@ impl Harness<'_> {
                 let at = (round + turn) % servers.len();
                 let name = &servers[at].record.name;
                 self.steps.say(&format!("{}: round {}/{}, {name}", row.title(), round + 1, effort.rounds));
+                around(&servers[at], Moment::Before)?;
                 let (window, latency) = measure(&servers[at].target, &settings, row, &mut |progress| {
                     self.steps.advance(progress.fraction);
                 })?;
                 windows[at].push(window);
                 latencies[at].add(latency).expect("all histograms have the same bounds");
-                after(&servers[at])?;
+                around(&servers[at], Moment::Behind)?;
             }
         }
         servers

@@ -48,6 +48,11 @@ pub fn tables(results: &Results) -> String {
 pub(crate) fn load_line(results: &Results) -> String {
     let settings = &results.settings;
     let plural = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+    // The suite has keys and values of its own for each table.
+    if results.suite == "cp-redis" {
+        let connections = plural(settings.connections, "connection");
+        return format!("{connections} from {}, seed {}.", plural(settings.threads, "thread"), settings.seed);
+    }
     let values = match &settings.content {
         crate::payload::Content::Constant => "constant bytes".to_owned(),
         crate::payload::Content::Random => "random bytes".to_owned(),

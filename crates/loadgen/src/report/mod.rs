@@ -53,6 +53,7 @@ pub(crate) fn title(results: &Results) -> &'static str {
         "two-workers" => "Two workers on two cores",
         "eviction" => "Hit ratio under eviction",
         "persistence" => "What keeping data costs",
+        "cp-redis" => "The experiments of CP-Redis, again",
         _ => "Servers side by side",
     }
 }

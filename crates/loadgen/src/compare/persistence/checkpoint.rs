@@ -15,34 +15,43 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// What a checkpoint took.
 #[derive(Clone, Debug)]
-pub(super) struct Checkpoint {
+pub(in crate::compare) struct Checkpoint {
     /// From the command until the server says that it is done.
-    pub(super) seconds: f64,
+    pub(in crate::compare) seconds: f64,
     /// CPU time of the server and of what it forked, all that it did meanwhile.
-    pub(super) cpu_seconds: f64,
+    pub(in crate::compare) cpu_seconds: f64,
 }
 
 /// Takes a checkpoint with BGSAVE and waits for its end.
 ///
 /// # Errors
 /// When the server refuses, fails to save, or goes away.
-pub(super) fn take(server: &Server) -> Result<Checkpoint> {
+pub(in crate::compare) fn take(server: &Server) -> Result<Checkpoint> {
     let mut client = Client::connect(&server.target.address, &server.target.login)?;
     wait_until_idle(&mut client)?;
     let pid = server.target.pid.expect("the harness started this server");
-    let (before, begun) = (TreeCpu::read(pid)?, Instant::now());
-    client.must(&["BGSAVE"])?;
-    finish(server, &mut client)?;
-    let seconds = begun.elapsed().as_secs_f64();
+    let before = TreeCpu::read(pid)?;
+    let seconds = save(server, &mut client)?.as_secs_f64();
     let cpu_seconds = TreeCpu::read(pid)?.since(before) / 1e6;
     Ok(Checkpoint { seconds, cpu_seconds })
+}
+
+/// Has the server take a checkpoint and waits for its end, which took so long.
+///
+/// # Errors
+/// As [`take`].
+pub(in crate::compare) fn save(server: &Server, client: &mut Client) -> Result<Duration> {
+    let begun = Instant::now();
+    client.must(&["BGSAVE"])?;
+    finish(server, client)?;
+    Ok(begun.elapsed())
 }
 
 /// Waits until a checkpoint that was begun is done, and returns `INFO persistence` as it is then.
 ///
 /// # Errors
 /// [`BenchError::Refused`] when it failed.
-pub(super) fn finish(server: &Server, client: &mut Client) -> Result<HashMap<String, String>> {
+pub(in crate::compare) fn finish(server: &Server, client: &mut Client) -> Result<HashMap<String, String>> {
     let fields = wait_until_idle(client)?;
     match fields.get("rdb_last_bgsave_status").map(String::as_str) {
         None | Some("ok") => Ok(fields),
@@ -57,7 +66,7 @@ pub(super) fn finish(server: &Server, client: &mut Client) -> Result<HashMap<Str
 ///
 /// # Errors
 /// As [`take`].
-pub(super) fn shorten_log(server: &Server) -> Result<()> {
+pub(in crate::compare) fn shorten_log(server: &Server) -> Result<()> {
     let mut client = Client::connect(&server.target.address, &server.target.login)?;
     wait_until_idle(&mut client)?;
     client.must(&["BGREWRITEAOF"])?;
@@ -102,20 +111,20 @@ impl TreeCpu {
 
 /// Memory of a server and its children before and at most, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Memory {
-    pub(super) before: u64,
-    pub(super) peak: u64,
+pub(in crate::compare) struct Memory {
+    pub(in crate::compare) before: u64,
+    pub(in crate::compare) peak: u64,
 }
 
 impl Memory {
     /// What came on top.
-    pub(super) fn extra(self) -> u64 {
+    pub(in crate::compare) fn extra(self) -> u64 {
         self.peak.saturating_sub(self.before)
     }
 }
 
 /// Looks at the memory of a server from a thread of its own until it is told to end.
-pub(super) struct MemoryWatch {
+pub(in crate::compare) struct MemoryWatch {
     pid: u32,
     before: u64,
     resident_before: u64,
@@ -130,7 +139,7 @@ impl MemoryWatch {
     ///
     /// # Errors
     /// When the process may not be looked at.
-    pub(super) fn begin(pid: u32) -> Result<Self> {
+    pub(in crate::compare) fn begin(pid: u32) -> Result<Self> {
         let before = process::tree_memory_bytes(pid)?;
         let resident_before = process::resident_bytes(pid)?;
         process::reset_peak_resident(pid)?;
@@ -151,7 +160,7 @@ impl MemoryWatch {
     ///
     /// # Errors
     /// When the process went away meanwhile.
-    pub(super) fn end(self) -> Result<Memory> {
+    pub(in crate::compare) fn end(self) -> Result<Memory> {
         self.stop.store(true, Ordering::Relaxed);
         let seen = self.thread.join().expect("the watching thread does not panic")?;
         let marked = process::peak_resident_bytes(self.pid)?.saturating_sub(self.resident_before);

@@ -14,12 +14,12 @@
 //! Each server gets a fresh directory and all data over sockets. Redis and Valkey save by a forked child, so their cost
 //! is counted with their children's, and their memory with a page that both share counted once.
 
-mod checkpoint;
+pub(super) mod checkpoint;
 mod extremes;
 mod modes;
 mod picture;
-mod snapshot;
-mod threads;
+pub(super) mod snapshot;
+pub(super) mod threads;
 
 use super::Harness;
 use crate::client::Client;
@@ -56,9 +56,9 @@ impl Part {
 }
 
 /// Directives of a start: name and value.
-type Directives = [(&'static str, &'static str)];
+pub(super) type Directives = [(&'static str, &'static str)];
 
-const LOG_OFF: &Directives = &[("appendonly", "no")];
+pub(super) const LOG_OFF: &Directives = &[("appendonly", "no")];
 /// A rewrite of the log is a fork in the middle of a window; the harness asks for one between windows instead.
 const LOG_ASYNC: &Directives =
     &[("appendonly", "yes"), ("appendfsync", "everysec"), ("auto-aof-rewrite-percentage", "0")];
@@ -66,11 +66,13 @@ const LOG_SYNC: &Directives = &[("appendonly", "yes"), ("appendfsync", "always")
 
 const SET: &str = "SET {key} {value}";
 const KIB: Size = Size::exactly(1024);
-const MIB: f64 = (1 << 20) as f64;
+pub(super) const MIB: f64 = (1 << 20) as f64;
 
 pub(super) fn run(harness: &mut Harness<'_>, parts: &[Part], pictures: &mut Vec<Picture>) -> Result<Vec<Section>> {
     let specs = startable(harness)?;
-    check_disk(harness, parts)?;
+    let largest =
+        DISK_BYTES.iter().filter(|(part, _)| parts.contains(part)).map(|&(_, bytes)| bytes).fold(0.0, f64::max);
+    check_disk(harness, largest)?;
     let has = |part| parts.contains(&part);
     let mut sections = Vec::new();
     if has(Part::Log) || has(Part::Mixes) {
@@ -85,7 +87,8 @@ pub(super) fn run(harness: &mut Harness<'_>, parts: &[Part], pictures: &mut Vec<
         sections.extend(snapshot::run(harness, &specs)?);
     }
     if has(Part::Threads) {
-        sections.extend(threads::run(harness, &specs)?);
+        let content = harness.plan.settings.content.clone();
+        sections.extend(threads::run(harness, &specs, &content, &|_, _| Ok(()))?);
     }
     if has(Part::Extremes) {
         sections.extend(extremes::run(harness, &specs)?);
@@ -94,13 +97,14 @@ pub(super) fn run(harness: &mut Harness<'_>, parts: &[Part], pictures: &mut Vec<
 }
 
 /// The servers of the plan that store data; all must be the harness's to start.
-fn startable(harness: &Harness<'_>) -> Result<Vec<ServerSpec>> {
+pub(super) fn startable(harness: &Harness<'_>) -> Result<Vec<ServerSpec>> {
     let specs: Vec<ServerSpec> = harness.plan.servers.iter().filter(|spec| !spec.is_echo()).cloned().collect();
     match specs.iter().find(|spec| !spec.is_startable()) {
         None => Ok(specs),
         Some(spec) => Err(BenchError::Usage(format!(
-            "server {}: the persistence suite starts every server in several ways; give a command",
-            spec.name
+            "server {}: the {} suite starts every server in several ways; give a command",
+            spec.name,
+            harness.plan.suite.name()
         ))),
     }
 }
@@ -117,8 +121,8 @@ const DISK_BYTES: [(Part, f64); 6] = [
 /// `f_type` of a file system in memory.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 
-/// A run of an hour must not end in "no space left", and figures of a disk must not come from memory.
-fn check_disk(harness: &Harness<'_>, parts: &[Part]) -> Result<()> {
+/// Refuses to begin without the space that is needed at full size: a run of an hour must not end in "no space left", and figures of a disk must not come from memory.
+pub(super) fn check_disk(harness: &Harness<'_>, full_bytes: f64) -> Result<()> {
     let path = directory(harness);
     let system = |op| move |error: rustix::io::Errno| BenchError::System { op, source: error.into() };
     let kind = statfs(&path).map_err(system("look at the file system of --directory"))?;
@@ -130,9 +134,7 @@ fn check_disk(harness: &Harness<'_>, parts: &[Part]) -> Result<()> {
     }
     let space = statvfs(&path).map_err(system("look at the space of --directory"))?;
     let free = (space.f_bavail * space.f_frsize) as f64;
-    let largest =
-        DISK_BYTES.iter().filter(|(part, _)| parts.contains(part)).map(|&(_, bytes)| bytes).fold(0.0, f64::max);
-    let needed = largest * harness.plan.scale;
+    let needed = full_bytes * harness.plan.scale;
     if free < needed {
         return Err(BenchError::Usage(format!(
             "{}: {:.0} GB free, up to {:.0} GB needed: give another --directory or a smaller --scale",
@@ -149,7 +151,7 @@ fn directory(harness: &Harness<'_>) -> PathBuf {
 }
 
 /// Settings that tell what a server does to keep its data; those it does not know are left out.
-const SETTINGS: [&str; 12] = [
+const SETTINGS: [&str; 17] = [
     "appendonly",
     "appendfsync",
     "save",
@@ -162,10 +164,20 @@ const SETTINGS: [&str; 12] = [
     "io-threads",
     "checkpoint-threads",
     "log-window",
+    "compression",
+    "compression-when",
+    "compression-idle-time",
+    "compression-cpu-percent",
+    "checkpoint-retain-sets",
 ];
 
 /// Starts a server and writes down its settings. Only a pinned one shares its core with what it forks.
-fn start(harness: &mut Harness<'_>, spec: &ServerSpec, directives: &Directives, pinned: bool) -> Result<Server> {
+pub(super) fn start(
+    harness: &mut Harness<'_>,
+    spec: &ServerSpec,
+    directives: &Directives,
+    pinned: bool,
+) -> Result<Server> {
     let mut options = harness.options();
     options.directives = directives.iter().map(|&(name, value)| (name, value.to_owned())).collect();
     if !pinned {
@@ -203,8 +215,8 @@ fn settings_line(server: &Server) -> Result<String> {
 
 /// Keys and values of a data set.
 #[derive(Clone, Debug)]
-struct Data {
-    keys: u64,
+pub(super) struct Data {
+    pub(super) keys: u64,
     key_format: KeyFormat,
     value_size: Size,
     content: Content,
@@ -212,7 +224,7 @@ struct Data {
 
 impl Data {
     /// Keys of 16 bytes.
-    fn new(keys: u64, value_size: Size, content: Content) -> Self {
+    pub(super) fn new(keys: u64, value_size: Size, content: Content) -> Self {
         Self { keys, key_format: KeyFormat::default(), value_size, content }
     }
 
@@ -222,7 +234,7 @@ impl Data {
     }
 
     /// The plan's settings with this data.
-    fn settings(&self, harness: &Harness<'_>) -> Settings {
+    pub(super) fn settings(&self, harness: &Harness<'_>) -> Settings {
         Settings {
             keys: self.keys,
             key_format: self.key_format.clone(),
@@ -232,7 +244,7 @@ impl Data {
     }
 
     /// Writes all of it and checks that it is there.
-    fn load(&self, harness: &Harness<'_>, server: &Server) -> Result<Measurement> {
+    pub(super) fn load(&self, harness: &Harness<'_>, server: &Server) -> Result<Measurement> {
         let plan = LoadPlan {
             command: SET,
             keys: self.keys,
@@ -262,7 +274,7 @@ fn expect_keys(server: &Server, keys: u64) -> Result<()> {
 }
 
 /// Everything written so far reaches the disk now, so that it does not burden what is measured next.
-fn settle_disk(harness: &Harness<'_>) {
+pub(super) fn settle_disk(harness: &Harness<'_>) {
     harness.steps.wait("the disk settles");
     rustix::fs::sync();
 }
@@ -284,23 +296,23 @@ fn files_below(path: &Path) -> Vec<PathBuf> {
 }
 
 /// Bytes of all files below a directory; files that come and go meanwhile do not matter.
-fn bytes_below(path: &Path) -> u64 {
+pub(super) fn bytes_below(path: &Path) -> u64 {
     files_below(path).iter().filter_map(|file| Some(std::fs::metadata(file).ok()?.len())).sum()
 }
 
-fn section(title: &str, about: String, unit: &str, better: Better) -> Section {
+pub(super) fn section(title: &str, about: String, unit: &str, better: Better) -> Section {
     Section { title: title.to_owned(), about, unit: unit.to_owned(), better, rows: Vec::new() }
 }
 
 /// Adds a row, unless no server has a figure for it.
-fn push(harness: &Harness<'_>, section: &mut Section, title: String, cells: Vec<Cell>) {
+pub(super) fn push(harness: &Harness<'_>, section: &mut Section, title: String, cells: Vec<Cell>) {
     if !cells.is_empty() {
         section.rows.push(ResultRow::new(title, cells, &harness.plan.subject, section.better));
     }
 }
 
 /// One cell for each server that has samples.
-fn cells<'s>(samples: impl IntoIterator<Item = (&'s str, Vec<f64>)>) -> Vec<Cell> {
+pub(super) fn cells<'s>(samples: impl IntoIterator<Item = (&'s str, Vec<f64>)>) -> Vec<Cell> {
     samples.into_iter().filter(|(_, samples)| !samples.is_empty()).map(|(name, each)| Cell::new(name, each)).collect()
 }
 

@@ -4,7 +4,7 @@
 use super::{Data, Directives, KIB, LOG_ASYNC, LOG_OFF, LOG_SYNC, checkpoint, section, settle_disk, start};
 use crate::catalogue::TestSpec;
 use crate::compare::Harness;
-use crate::compare::rounds::{Effort, Figure};
+use crate::compare::rounds::{Effort, Figure, Moment};
 use crate::error::Result;
 use crate::generator::Pace;
 use crate::measure::Row;
@@ -122,7 +122,11 @@ fn interleave(
     effort: Effort,
     after: &mut dyn FnMut(&Server) -> Result<()>,
 ) -> Result<Vec<Cell>> {
-    harness.interleave_then(&data.settings(harness), servers, row, effort, Figure::CpuPerOperation, after)
+    let around = &mut |server: &Server, moment| match moment {
+        Moment::Before => Ok(()),
+        Moment::Behind => after(server),
+    };
+    harness.interleave_around(&data.settings(harness), servers, row, effort, Figure::CpuPerOperation, around)
 }
 
 /// Cells of one work: by mode, then by server.

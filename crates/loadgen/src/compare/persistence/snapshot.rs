@@ -28,9 +28,9 @@ const CONTENTS: [(&str, Content, Target); 2] = [
 const RESTART: Target = Target { kind: Kind::Factor("redis"), must: 2.0, moonshot: None };
 
 /// What restarting took.
-pub(super) struct Restart {
-    pub(super) seconds: f64,
-    pub(super) cpu_seconds: f64,
+pub(in crate::compare) struct Restart {
+    pub(in crate::compare) seconds: f64,
+    pub(in crate::compare) cpu_seconds: f64,
 }
 
 /// Stops a server and starts it again on what it has saved, and checks that all of it is there. What it read was just
@@ -38,7 +38,7 @@ pub(super) struct Restart {
 ///
 /// # Errors
 /// When the server does not come back or has fewer keys.
-pub(super) fn restart(server: &mut Server, keys: u64) -> Result<Restart> {
+pub(in crate::compare) fn restart(server: &mut Server, keys: u64) -> Result<Restart> {
     let seconds = server.restart()?.as_secs_f64();
     // Threads that loaded may have ended: the ticks of the whole process count them, to 10 ms.
     let cpu = process::cpu_time(server.target.pid.expect("the harness started this server"))?;

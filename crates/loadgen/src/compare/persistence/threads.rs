@@ -8,12 +8,16 @@ use super::{Data, KIB, LOG_OFF, cells, push, section, settle_disk, start};
 use crate::client::Client;
 use crate::compare::Harness;
 use crate::error::Result;
+use crate::payload::Content;
 use crate::results::{Better, Section};
-use crate::server::ServerSpec;
+use crate::server::{Server, ServerSpec};
 
 const MILLIONS: [u64; 3] = [1, 3, 5];
 const THREADS: [u32; 5] = [1, 2, 4, 8, 16];
 const SETTING: &str = "checkpoint-threads";
+
+/// Waits until a server has done what it does in the background.
+type Settle<'s> = dyn Fn(&Harness<'_>, &Server) -> Result<()> + 's;
 
 /// Seconds by server: row title, server, checkpoint, its CPU, restart.
 struct Figure {
@@ -24,17 +28,23 @@ struct Figure {
     restart: f64,
 }
 
-pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Vec<Section>> {
+/// Measures them with values of this content. `settle` is called when a server has been filled.
+pub(in crate::compare) fn run(
+    harness: &mut Harness<'_>,
+    specs: &[ServerSpec],
+    content: &Content,
+    settle: &Settle<'_>,
+) -> Result<Vec<Section>> {
     harness.steps.expect(MILLIONS.len() * specs.len() * (2 + THREADS.len()));
     let (mut titles, mut figures) = (Vec::new(), Vec::new());
     for millions in MILLIONS {
         let keys = harness.scaled(millions * 1_000_000);
-        let data = Data::new(keys, KIB, harness.plan.settings.content.clone());
+        let data = Data::new(keys, KIB, content.clone());
         let title = |how: String| format!("{:.3} M keys, {how}", keys as f64 / 1e6);
         titles.push(title(how(None)));
         titles.extend(THREADS.map(|threads| title(how(Some(threads)))));
         for spec in specs {
-            measure(harness, spec, &data, &title, &mut figures)?;
+            measure(harness, spec, &data, settle, &title, &mut figures)?;
         }
     }
     let about = "16 B keys and 1 KB values, nothing else going on, no core fixed.";
@@ -70,11 +80,13 @@ fn measure(
     harness: &mut Harness<'_>,
     spec: &ServerSpec,
     data: &Data,
+    settle: &Settle<'_>,
     title: &dyn Fn(String) -> String,
     figures: &mut Vec<Figure>,
 ) -> Result<()> {
     let mut server = start(harness, spec, LOG_OFF, false)?;
     data.load(harness, &server)?;
+    settle(harness, &server)?;
     let setting = Client::connect(&server.target.address, &server.target.login)?.setting(SETTING)?;
     let counts = setting.is_some().then_some(THREADS).into_iter().flatten();
     for threads in std::iter::once(None).chain(counts.map(Some)) {

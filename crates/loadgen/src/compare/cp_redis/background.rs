@@ -1,0 +1,96 @@
+//! What a server does behind its clients' backs: waited for, and counted.
+
+use crate::client::Client;
+use crate::compare::Harness;
+use crate::error::Result;
+use crate::server::Server;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// Nothing has changed for so long: values have gone cold meanwhile, and a pass that looks at them has begun and ended.
+const QUIET: Duration = Duration::from_secs(6);
+/// Longer than any pass over what fits into memory.
+const PATIENCE: Duration = Duration::from_secs(3600);
+const POLL: Duration = Duration::from_millis(200);
+
+/// Fields of `INFO compression` that change while values do, or while it is still found out what to do with them.
+const MOVING: [&str; 6] = [
+    "compression_values",
+    "compression_stored_bytes",
+    "compression_in_vain",
+    "compression_skipped",
+    "compression_dictionaries",
+    "compression_values_with_dictionary",
+];
+
+/// Waits until all values are in the form in which they stay. A server that compresses nothing in the background is done.
+///
+/// # Errors
+/// When the server cannot be asked.
+pub(super) fn finish(harness: &Harness<'_>, server: &Server) -> Result<()> {
+    let mut client = Client::connect(&server.target.address, &server.target.login)?;
+    let is_idle = client.setting("compression-when")?.is_some_and(|when| when == "idle");
+    if !is_idle || client.setting("compression")?.is_none_or(|codec| codec == "off") {
+        return Ok(());
+    }
+    harness.steps.wait(&format!("{}: values are compressed in the background", server.record.name));
+    wait_until_quiet(&mut client, QUIET)
+}
+
+/// Waits until nothing has changed for `quiet`.
+pub(super) fn wait_until_quiet(client: &mut Client, quiet: Duration) -> Result<()> {
+    let (begun, mut since, mut last) = (Instant::now(), Instant::now(), Vec::new());
+    while since.elapsed() < quiet && begun.elapsed() < PATIENCE {
+        crate::interrupt::check()?;
+        std::thread::sleep(POLL);
+        let mut fields = client.info_fields("compression")?;
+        let now: Vec<_> = MOVING.iter().map(|name| fields.remove(*name)).collect();
+        if now != last {
+            (since, last) = (Instant::now(), now);
+        }
+    }
+    Ok(())
+}
+
+/// How often a server has compressed and decompressed; `None` for one that does not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Coded {
+    pub(super) compressed: u64,
+    pub(super) decompressed: u64,
+}
+
+impl Coded {
+    /// # Errors
+    /// When the server cannot be asked.
+    pub(super) fn read(server: &Server) -> Result<Option<Self>> {
+        let mut client = Client::connect(&server.target.address, &server.target.login)?;
+        Ok(Self::of(&client.info_fields("compression")?))
+    }
+
+    fn of(fields: &HashMap<String, String>) -> Option<Self> {
+        let count = |name: &str| fields.get(name)?.parse::<u64>().ok();
+        Some(Self {
+            compressed: count("compression_compressed_by_writes")? + count("compression_compressed_in_background")?,
+            decompressed: count("compression_decompressed_for_commands")?
+                + count("compression_decompressed_in_background")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_server_that_tells_is_counted() {
+        let fields = |pairs: &[(&str, &str)]| pairs.iter().map(|&(a, b)| (a.to_owned(), b.to_owned())).collect();
+        let own = fields(&[
+            ("compression_compressed_by_writes", "3"),
+            ("compression_compressed_in_background", "4"),
+            ("compression_decompressed_for_commands", "1"),
+            ("compression_decompressed_in_background", "1"),
+        ]);
+        assert_eq!(Coded::of(&own), Some(Coded { compressed: 7, decompressed: 2 }));
+        assert_eq!(Coded::of(&fields(&[("used_memory", "3")])), None);
+    }
+}

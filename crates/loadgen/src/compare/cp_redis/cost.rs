@@ -1,0 +1,164 @@
+//! Part `cost`: what values that are compressed in the background cost the commands. All servers hold the same values, and are
+//! loaded in rounds, one at a time.
+
+use super::{Length, Payload, Values, background};
+use crate::catalogue::TestSpec;
+use crate::client::Client;
+use crate::compare::Harness;
+use crate::compare::persistence::{Data, LOG_OFF, start};
+use crate::compare::rounds::{Effort, Figure, Moment};
+use crate::error::Result;
+use crate::generator::Pace;
+use crate::keys::{Distribution, THETA};
+use crate::measure::{Row, Settings};
+use crate::payload::Size;
+use crate::results::{Cell, ResultRow, Section};
+use crate::server::{Server, ServerSpec};
+use crate::targets::{Kind, SMALL_MARGIN_ROUNDS, SMALL_MARGIN_SECONDS, Target};
+use std::time::Duration;
+
+const KEYS: u64 = 1_000_000;
+const BYTES: usize = 1024;
+/// Documents of this part: short ones, of which the paper's codec saves next to nothing.
+pub(super) const DOCUMENTS: Length = Length { name: "100 B to 2 KB", bytes: 100 };
+pub(super) const DOCUMENTS_RANGE: (usize, usize) = (100, 2048);
+const EFFORT: Effort = Effort { rounds: SMALL_MARGIN_ROUNDS, seconds: SMALL_MARGIN_SECONDS };
+/// Everything has gone cold after this, so that a pass looks at all of it.
+const COLD: Duration = Duration::from_secs(3);
+
+const LEVEL_WITH_VALKEY: Target = Target::over_valkey(1.0, None);
+const LEVEL_WITH_REDIS: Target = Target { kind: Kind::Factor("redis"), must: 1.0, moonshot: None };
+/// What it may cost to find out that values do not get shorter.
+const IN_VAIN: Target = Target::factor_at_most(1.03);
+
+struct Work {
+    test: &'static str,
+    pipeline: usize,
+    is_zipfian: bool,
+    /// While the pass over all values runs.
+    in_pass: bool,
+    target: Option<Target>,
+}
+
+const fn zipfian(test: &'static str, pipeline: usize, in_pass: bool) -> Work {
+    Work { test, pipeline, is_zipfian: true, in_pass, target: Some(LEVEL_WITH_VALKEY) }
+}
+
+const WORKS: [Work; 10] = [
+    zipfian("set", 1, false),
+    zipfian("set", 16, false),
+    zipfian("get", 1, false),
+    zipfian("get", 16, false),
+    zipfian("set", 1, true),
+    zipfian("set", 16, true),
+    zipfian("get", 1, true),
+    zipfian("get", 16, true),
+    Work { test: "get", pipeline: 1, is_zipfian: false, in_pass: false, target: Some(LEVEL_WITH_REDIS) },
+    Work { test: "get", pipeline: 16, is_zipfian: false, in_pass: false, target: None },
+];
+
+impl Work {
+    fn title(&self) -> String {
+        let keys = if self.is_zipfian { format!("zipfian {THETA} keys") } else { "uniform keys".to_owned() };
+        let pass = if self.in_pass { ", while all values are compressed" } else { "" };
+        format!("{}, pipeline {}, {keys}{pass}", self.test, self.pipeline)
+    }
+}
+
+pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec], values: &Values) -> Result<Vec<Section>> {
+    let length = if values.payload == Payload::Documents { DOCUMENTS } else { Length { name: "1 KB", bytes: BYTES } };
+    let Some(content) = values.content(length) else { return Ok(Vec::new()) };
+    let effort = harness.effort(EFFORT);
+    harness.steps.expect(specs.len() * (1 + WORKS.len() * effort.rounds));
+    let data = Data::new(harness.scaled(KEYS), Size::exactly(length.bytes), content);
+    let mut servers = Vec::new();
+    for spec in specs {
+        let server = start(harness, spec, LOG_OFF, true)?;
+        data.load(harness, &server)?;
+        background::finish(harness, &server)?;
+        servers.push(server);
+    }
+
+    let figure = Figure::CpuPerOperation;
+    let (about, title) = (values.about(), values.payload.title());
+    let mut table = Section {
+        title: format!("CPU time per operation, {title}"),
+        about: format!(
+            "User and system time of the server's process over the operations it answered; {} keys with values of {}, all \
+             compressed in the background beforehand where the server does that, hot ones kept as they are. {about}",
+            data.keys, length.name
+        ),
+        unit: figure.unit().to_owned(),
+        better: figure.better(),
+        rows: Vec::new(),
+    };
+    for work in &WORKS {
+        let row = Row {
+            test: TestSpec::parse(work.test)?,
+            pipeline: work.pipeline,
+            value_size: Size::exactly(length.bytes),
+            pace: Pace::Closed,
+        };
+        let distribution = if work.is_zipfian { Distribution::Zipfian { theta: THETA } } else { Distribution::Uniform };
+        let settings = Settings { distribution, ..data.settings(harness) };
+        let around = &mut |server: &Server, moment| match moment {
+            Moment::Before if work.in_pass => begin_pass(harness, server),
+            _ => Ok(()),
+        };
+        let cells = harness.interleave_around(&settings, &servers, &row, effort, figure, around)?;
+        table.rows.push(ResultRow::new(work.title(), cells, &harness.plan.subject, table.better));
+    }
+    let in_vain = in_vain_section(harness, values, &table);
+    let targets = WORKS.map(|work| work.target);
+    Ok(std::iter::once(harness.subject_section(table, &targets)).chain(in_vain).collect())
+}
+
+/// Has a server that compresses in the background begin with all its values anew.
+fn begin_pass(harness: &Harness<'_>, server: &Server) -> Result<()> {
+    let mut client = Client::connect(&server.target.address, &server.target.login)?;
+    let (Some(codec), Some(when)) = (client.setting("compression")?, client.setting("compression-when")?) else {
+        return Ok(());
+    };
+    if codec == "off" || when != "idle" {
+        return Ok(());
+    }
+    harness.steps.wait(&format!("{}: values are decompressed again", server.record.name));
+    client.must(&["CONFIG", "SET", "compression", "off"])?;
+    background::wait_until_quiet(&mut client, COLD)?;
+    client.must(&["CONFIG", "SET", "compression", &codec])?;
+    Ok(())
+}
+
+/// On values that do not get shorter: the subject over the same server with compression off.
+fn in_vain_section(harness: &Harness<'_>, values: &Values, table: &Section) -> Option<Section> {
+    let subject = &harness.plan.subject;
+    let base = format!("{subject}-off");
+    let mut quotients = Section {
+        title: format!("What compression costs in vain, {}", values.payload.title()),
+        about: "The CPU time per operation over that of the same server without compression, within rounds.".to_owned(),
+        unit: "times the CPU time".to_owned(),
+        better: table.better,
+        rows: Vec::new(),
+    };
+    for row in &table.rows {
+        let cell = |name: &str| row.cells.iter().find(|cell| cell.server == name);
+        let (own, off) = cell(subject).zip(cell(&base))?;
+        let samples = own.samples.iter().zip(&off.samples).map(|(own, off)| own / off.max(1e-12)).collect();
+        let cell = Cell { windows: own.windows.clone(), ..Cell::new(subject, samples) };
+        quotients.rows.push(ResultRow::new(row.title.clone(), vec![cell], subject, quotients.better));
+    }
+    let target = (values.payload == Payload::Random).then_some(IN_VAIN);
+    Some(harness.subject_section(quotients, &[target; WORKS.len()]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn works_have_titles_of_their_own_and_compile() {
+        let titles: std::collections::HashSet<String> = WORKS.iter().map(Work::title).collect();
+        assert_eq!(titles.len(), WORKS.len());
+        assert!(WORKS.iter().all(|work| TestSpec::parse(work.test).is_ok()));
+    }
+}

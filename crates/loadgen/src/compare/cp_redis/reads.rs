@@ -1,0 +1,120 @@
+//! Part `read`: R1 to R15. A fresh server is filled, and then read: 1.5 million keys of one length, and of them a third, two thirds and
+//! all, each once, in a random order.
+
+use super::{LENGTHS, Length, Scaled, Values, background};
+use crate::compare::Harness;
+use crate::compare::persistence::{Data, LOG_OFF, cells, push, section, start};
+use crate::error::{BenchError, Result};
+use crate::keys::Distribution;
+use crate::measure::{self, LoadPlan, Measurement};
+use crate::payload::Size;
+use crate::results::{Better, Section};
+use crate::server::{Server, ServerSpec};
+
+const PAIRS: u64 = 1_500_000;
+/// GETs of the three rows of each length.
+const GETS: [u64; 3] = [500_000, 1_000_000, 1_500_000];
+/// R1 to R9 are run in full.
+const WHOLE: usize = 9;
+const GET: &str = "GET {key}";
+
+/// What one server came to in one row.
+struct Outcome {
+    server: String,
+    window: Measurement,
+}
+
+pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec], values: &Values) -> Result<Vec<Section>> {
+    harness.steps.expect(LENGTHS.len() * specs.len() * (1 + GETS.len()));
+    let mut rows = Vec::new();
+    for (at, length) in LENGTHS.into_iter().enumerate() {
+        let first = at * GETS.len() + 1;
+        let scaled = |count| Scaled::new(count, length, true, cut(first, length) * harness.plan.scale);
+        let gets = GETS.map(scaled);
+        let titles = (first..).zip(&gets).map(|(number, gets)| gets.title(&format!("R{number}"), "GETs", length));
+        let titles: Vec<String> = titles.collect();
+        let Some(content) = values.content(length) else { continue };
+        let data = Data::new(scaled(PAIRS).count, Size::exactly(length.bytes), content);
+        let mut outcomes: Vec<Vec<Outcome>> = GETS.iter().map(|_| Vec::new()).collect();
+        for spec in specs {
+            let server = start(harness, spec, LOG_OFF, true)?;
+            data.load(harness, &server)?;
+            background::finish(harness, &server)?;
+            for ((title, gets), outcomes) in titles.iter().zip(&gets).zip(&mut outcomes) {
+                harness.steps.say(&format!("{}, {title}", spec.name));
+                let window = read(harness, &server, &data, gets.count)?;
+                outcomes.push(Outcome { server: spec.name.clone(), window });
+            }
+        }
+        rows.extend(titles.into_iter().zip(outcomes));
+    }
+    Ok(sections(harness, values, &rows))
+}
+
+/// The share of the pairs that fits into memory, for rows that may be cut.
+fn cut(first: usize, length: Length) -> f64 {
+    Scaled::new(PAIRS, length, first <= WHOLE, 1.0).factor
+}
+
+/// So many GETs, each of another key.
+fn read(harness: &Harness<'_>, server: &Server, data: &Data, gets: u64) -> Result<Measurement> {
+    let plan = LoadPlan {
+        command: GET,
+        keys: gets,
+        rounds: 1,
+        value_size: Size::exactly(1),
+        distribution: Distribution::Shuffled,
+        pipeline: 1,
+        first_key: 0,
+    };
+    let watch = &mut |progress: crate::generator::Progress| harness.steps.advance(progress.fraction);
+    let (window, _) = measure::load(&server.target, &data.settings(harness), &plan, watch)?;
+    if window.misses == 0 {
+        return Ok(window);
+    }
+    let (address, command) = (server.target.address.to_string(), GET.to_owned());
+    Err(BenchError::Refused { address, command, reply: format!("{} of {gets} keys are missing", window.misses) })
+}
+
+fn sections(harness: &Harness<'_>, values: &Values, rows: &[(String, Vec<Outcome>)]) -> Vec<Section> {
+    type Figure = fn(&Measurement) -> Option<f64>;
+    let tables: [(&str, &str, &str, Better, Figure); 2] = [
+        (
+            "CPU time per GET",
+            "Each key once in a random order, at pipeline 1, all threads of the server.",
+            "us CPU per operation",
+            Better::Lower,
+            |window| Some(window.cpu_per_operation?.total_us),
+        ),
+        (
+            "GETs per second",
+            "The same windows. Server and generator share the machine: a figure for orientation.",
+            "operations per second",
+            Better::Higher,
+            |window| Some(window.operations_per_second),
+        ),
+    ];
+    let table = |(title, about, unit, better, figure): (&str, &str, &str, Better, Figure)| {
+        let about = format!("{about} {}", values.about());
+        let mut table = section(&format!("{title}, {}", values.payload.title()), about, unit, better);
+        for (title, outcomes) in rows {
+            let row = outcomes.iter().map(|each| (each.server.as_str(), figure(&each.window).into_iter().collect()));
+            push(harness, &mut table, title.clone(), cells(row));
+        }
+        table
+    };
+    tables.into_iter().map(table).filter(|table| !table.rows.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_does_not_fit_is_cut() {
+        let factors: Vec<f64> =
+            LENGTHS.iter().enumerate().map(|(at, length)| cut(at * GETS.len() + 1, *length)).collect();
+        assert_eq!(factors[..3], [1.0, 1.0, 1.0]);
+        assert!((factors[3] - 6e9 / (1.5e6 * 10_256.0)).abs() < 1e-5 && factors[4] < factors[3], "{factors:?}");
+    }
+}
