@@ -6,7 +6,7 @@ use super::deadlines::Deadlines;
 use super::leaf::Leaf;
 use crate::Progress;
 use crate::position::Position;
-use crate::tree::{Leaves, Purpose, TOGETHER, Tree, positions};
+use crate::tree::{Leaves, TOGETHER, Tree, positions};
 use base::UnixMs;
 use base::hash::KeyHasher;
 
@@ -53,7 +53,7 @@ impl Big {
     pub fn load(&self, requests: &[[&[u8]; 2]], is_edit: bool) {
         for requests in requests.chunks(TOGETHER) {
             let positions = positions(&self.hasher, requests.iter().map(|[field, _]| *field));
-            self.fields.load_together(&positions[..requests.len()], Purpose::of(is_edit));
+            self.fields.load_together(&positions[..requests.len()], is_edit);
         }
     }
 

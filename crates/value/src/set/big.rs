@@ -4,7 +4,7 @@ use super::Change;
 use super::leaf::{self, Leaf};
 use crate::Progress;
 use crate::position::Position;
-use crate::tree::{Leaves, Purpose, TOGETHER, Tree, positions};
+use crate::tree::{Leaves, TOGETHER, Tree, positions};
 use base::hash::KeyHasher;
 
 /// The tree.
@@ -48,7 +48,7 @@ impl Big {
     pub fn load(&self, requests: &[[&[u8]; 2]], is_edit: bool) {
         for requests in requests.chunks(TOGETHER) {
             let positions = positions(&self.hasher, requests.iter().map(|[member, _]| *member));
-            self.tree.load_together(&positions[..requests.len()], Purpose::of(is_edit));
+            self.tree.load_together(&positions[..requests.len()], is_edit);
         }
     }
 

@@ -29,15 +29,8 @@ pub enum Purpose {
     Find,
     /// To find it and to tell how many are before it.
     Rank,
-    /// To change it, or to add it.
+    /// To add or to remove it.
     Edit,
-}
-
-impl Purpose {
-    /// To find or to edit.
-    pub fn of(is_edit: bool) -> Self {
-        if is_edit { Self::Edit } else { Self::Find }
-    }
 }
 
 /// The positions of elements, [`TOGETHER`] of them at most.
@@ -64,13 +57,13 @@ pub trait HashedLeaf: Leaf<Bound = u64, Context = KeyHasher> {
 
 impl<L: HashedLeaf> Tree<L> {
     /// Has the processor load what looking up these elements reads, [`TOGETHER`] of them at most, and gives the leaves where
-    /// they are or belong.
-    pub fn load_together(&self, positions: &[Position], purpose: Purpose) -> [Option<&L>; TOGETHER] {
-        let leaves = self.load_ways(positions, |bound, position| *bound <= L::place(*position), purpose);
+    /// they are or belong. Not the counts above them: most edits replace a value, and read none.
+    pub fn load_together(&self, positions: &[Position], is_edit: bool) -> [Option<&L>; TOGETHER] {
+        let leaves = self.load_ways(positions, |bound, position| *bound <= L::place(*position), Purpose::Find);
         let ends = || leaves.iter().flatten().zip(positions);
         load(ends().map(|(leaf, _)| leaf.count()));
         ends().for_each(|(leaf, _)| load_ends(leaf.index()));
-        if purpose == Purpose::Edit {
+        if is_edit {
             load(ends().map(|(leaf, _)| leaf.owners()));
         }
         let mut candidates: [&[u8]; TOGETHER] = [&[]; TOGETHER];

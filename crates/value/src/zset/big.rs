@@ -94,7 +94,7 @@ impl Big {
 
     fn load_some(&self, requests: &[[&[u8]; 2]], is_edit: bool) {
         let positions = positions(&self.hasher, requests.iter().map(member_of));
-        let leaves = self.by_member.load_together(&positions[..requests.len()], Purpose::of(is_edit));
+        let leaves = self.by_member.load_together(&positions[..requests.len()], is_edit);
         let (mut old, mut new) = (Goals::default(), Goals::default());
         for ((leaf, position), request) in leaves.iter().zip(positions).zip(requests) {
             let member = member_of(request);
