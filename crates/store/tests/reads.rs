@@ -162,7 +162,14 @@ fn what_is_not_plain_is_left_alone() {
     let mut changes = Vec::new();
     (0..1_000).for_each(|_| list::Change::Push { end: list::End::Tail, value: &[b'e'; 100] }.put(&mut changes));
     apply(&store, &mut scratch, &Effect::Edit { key: here, kind: Type::List, changes: &changes }, &here);
-    assert_eq!(read(&store, &mut scratch, &here, &way_to(&store, &here)), None, "a tree");
+    assert!(read(&store, &mut scratch, &here, &way_to(&store, &here)).is_some(), "a tree is shown as it is");
+    assert_eq!((scratch.hits, scratch.misses), (3, 1));
+    let mut stored = Vec::new();
+    // Nobody decompresses it here.
+    assert!(codec::stored::put_lzf(b"\x04aaaaa", 40, &mut stored));
+    let (value, encoding) = (Value::Bytes(&stored), Encoding::PLAIN.compressed());
+    apply(&store, &mut scratch, &Effect::Set { key: here, value, encoding, expire_at: None }, &here);
+    assert_eq!(read(&store, &mut scratch, &here, &way_to(&store, &here)), None, "a compressed string");
     apply(&store, &mut scratch, &set(here), &here);
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let at = at(1, WriteClass::Nothing);
@@ -172,5 +179,5 @@ fn what_is_not_plain_is_left_alone() {
     assert!(read(&store, &mut scratch, &here, &Way::NONE).is_some(), "the lock is open again");
     store.notices.ask_for_events(NotifyClass::all());
     assert_eq!(read(&store, &mut scratch, &here, &Way::NONE), None, "somebody may want to be told");
-    assert_eq!((scratch.hits, scratch.misses), (3, 1));
+    assert_eq!((scratch.hits, scratch.misses), (4, 1));
 }
