@@ -192,11 +192,20 @@ def settled(server, limit):
     return server.info()
 
 
+def lengths(text):
+    """The least and the most that `--bytes` names."""
+    try:
+        least, most = map(int, text.split("-"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not two numbers of bytes, such as 100-2048") from None
+    return least, most
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--onggi", required=True)
     parser.add_argument("--valkey", required=True)
-    parser.add_argument("--bytes", default="100-2048", help="lengths of documents")
+    parser.add_argument("--bytes", type=lengths, default="100-2048", metavar="LEAST-MOST", help="lengths of documents")
     parser.add_argument("--kind", choices=["json", "text", "both"], default="json")
     parser.add_argument("--jemalloc", help="the library, to be preloaded into Valkey")
     parser.add_argument("--level", default="1", help="of zstd")
@@ -205,8 +214,7 @@ def main():
     parser.add_argument("--shards", default="0", help=shards)
     parser.add_argument("directories", nargs="+")
     options = parser.parse_args()
-    least, most = map(int, options.bytes.split("-"))
-    pairs = documents(options.directories, options.kind, least, most)
+    pairs = documents(options.directories, options.kind, *options.bytes)
 
     onggi = [options.onggi, "serve", "--port", "{port}", "--dir", "{dir}", "--shards", options.shards]
     onggi += ["--save", "", "--appendonly", "no"]

@@ -74,12 +74,12 @@ def data_bytes(server):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--onggi", required=True)
-    parser.add_argument("--bytes", default="100-2048", help="lengths of documents")
+    parser.add_argument("--bytes", type=documents.lengths, default="100-2048", metavar="LEAST-MOST", help="lengths of documents")
     parser.add_argument("--kind", choices=["json", "text", "both"], default="json")
     parser.add_argument("--seconds", type=int, default=1200, help="longest wait for anything")
     parser.add_argument("directories", nargs="+")
     options = parser.parse_args()
-    pairs = documents.documents(options.directories, options.kind, *map(int, options.bytes.split("-")))
+    pairs = documents.documents(options.directories, options.kind, *options.bytes)
     prove(options.onggi, pairs, options.seconds)
 
 
