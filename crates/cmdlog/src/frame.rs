@@ -14,6 +14,10 @@ use base::checksum::Crc32c;
 use base::{HistoryId, Lsn, UnixMs, varint};
 
 const CHECKSUM_BYTES: usize = 4;
+const HISTORY_BYTES: usize = 20;
+const LSN_BYTES: usize = 8;
+/// What of a frame's place its checksum covers (F1).
+const PLACE_BYTES: usize = HISTORY_BYTES + LSN_BYTES;
 /// Bytes that always hold all of a frame before its payload.
 pub(crate) const HEAD_BYTES_MAX: usize = CHECKSUM_BYTES + 1 + varint::MAX_LEN;
 /// Bytes of a mark's payload.
@@ -79,21 +83,38 @@ pub(crate) fn begin(frame: &mut [u8], kind: Kind, payload: usize) -> usize {
     CHECKSUM_BYTES.saturating_add(1).saturating_add(varint::write(length_at, payload as u64))
 }
 
-/// Fills in the checksum of a frame. `rest` is what of the payload is not in `frame`.
-pub(crate) fn seal(frame: &mut [u8], history: &HistoryId, lsn: u64, rest: &[u8]) {
+/// Bytes of the frame that begins with these; `None` if they are too few to say.
+pub(crate) fn bytes_by_head(head: &[u8]) -> Option<u64> {
+    let mut rest = head.get(CHECKSUM_BYTES.saturating_add(1)..)?;
+    let length = varint::take(&mut rest)?;
+    (head.len().saturating_sub(rest.len()) as u64).checked_add(length)
+}
+
+/// Fills in the checksum of a frame. `rest` is what of the payload is not in `frame`, in parts.
+pub(crate) fn seal(frame: &mut [u8], history: &HistoryId, lsn: u64, rest: &[&[u8]]) {
     let Some((checksum, body)) = frame.split_first_chunk_mut::<CHECKSUM_BYTES>() else { return };
     *checksum = checksum_of(history, lsn, body, rest).to_le_bytes();
 }
 
-fn checksum_of(history: &HistoryId, lsn: u64, body: &[u8], rest: &[u8]) -> u32 {
-    let mut place = [0; 28];
-    let (id, position) = place.split_at_mut(20);
+fn checksum_of(history: &HistoryId, lsn: u64, body: &[u8], rest: &[&[u8]]) -> u32 {
+    let mut start = [0; PLACE_BYTES + HEAD_BYTES_MAX];
+    let (id, behind) = start.split_at_mut(HISTORY_BYTES);
     id.copy_from_slice(&history.0);
+    let (position, head) = behind.split_at_mut(LSN_BYTES);
     position.copy_from_slice(&lsn.to_le_bytes());
     let mut crc = Crc32c::new();
-    crc.update(&place).update(body);
-    if !rest.is_empty() {
-        crc.update(rest);
+    // A head by itself goes with its place: one short piece costs as much as another.
+    match head.get_mut(..body.len()) {
+        Some(head) => {
+            head.copy_from_slice(body);
+            crc.update(start.get(..PLACE_BYTES.saturating_add(body.len())).unwrap_or_default());
+        }
+        None => {
+            crc.update(start.get(..PLACE_BYTES).unwrap_or_default()).update(body);
+        }
+    }
+    for part in rest {
+        crc.update(part);
     }
     crc.finish()
 }

@@ -1,7 +1,7 @@
 //! The command log: one ordered history of effects, in a compact binary form, on disk.
 //!
 //! ```text
-//! workers --append--> rings --flush: merge by LSN, write--> segments --sync--> durable_lsn --> held replies
+//! workers --append--> stream in memory --flush: write--> segments --sync--> durable_lsn --> held replies
 //!                                                              |
 //!                                            recover: frames --> records, in order
 //! ```
@@ -15,7 +15,7 @@
 //!
 //! Format: docs/formats/command-log.md. Group commit as in LevelDB's `DBImpl::Write` and Pebble's `commitPipeline`;
 //! failed syncs after Rebello et al., USENIX ATC 2020.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod error;
 mod flush;
@@ -25,12 +25,12 @@ mod options;
 mod reader;
 pub mod record;
 mod recovery;
-mod ring;
 mod segment;
 mod shared;
 mod sleeper;
 mod start;
 mod stats;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -41,7 +41,7 @@ pub use log::Log;
 pub use options::{
     Admission, LogMode, LogOptions, LogStart, LogWake, OnSyncError, RING_BYTES, SEGMENT_BYTES, WINDOW_MS,
 };
-pub use record::{DecodeError, RecordBuilder, dictionary_of, effects};
+pub use record::{DecodeError, Payload, RecordBuilder, dictionary_of, effects};
 pub use recovery::{
     EachFrame, EachRecord, FrameBody, LogEnd, Progress, SegmentHeader, SegmentInfo, TornTail, recover, recover_frames,
     segments,

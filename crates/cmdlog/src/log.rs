@@ -14,6 +14,7 @@ use crate::error::{LogError, LogFailure};
 use crate::flush::{Due, Flush};
 use crate::frame::Kind;
 use crate::options::{Admission, LogMode, LogOptions, LogStart, LogWake};
+use crate::record::Payload;
 use crate::shared::{Shared, state};
 use crate::start;
 use crate::stats::{Counters, LogStats};
@@ -92,9 +93,10 @@ impl Log {
         start: LogStart,
         wake: Arc<dyn LogWake>,
     ) -> Result<Arc<Self>, LogError> {
-        let shared = Arc::new(Shared::new(&options, start.first.0, wake));
         let history = start.history;
-        let flush = start::open(&fs, &clock, &options, start, &shared)?;
+        let (shared, stream) = Shared::new(&options, history, start.first.0, wake);
+        let shared = Arc::new(shared);
+        let flush = start::open(&fs, &clock, &options, start, (&shared, stream))?;
         let core = Core {
             shared,
             flush: Mutex::new(flush),
@@ -135,15 +137,15 @@ impl Log {
         self.core.shared.admit(worker)
     }
 
-    /// As [`admit`](Self::admit), for a change that only removes: a full disk does not refuse it while the worker's ring
-    /// has room.
+    /// As [`admit`](Self::admit), for a change that only removes: a full disk does not refuse it while there
+    /// is room.
     #[inline]
     pub fn admit_delete(&self, worker: usize) -> Admission {
         self.core.shared.admit_delete(worker)
     }
 
     /// Appends a record and gives the position after it. Never waits for the disk and never fails; a payload above 64 KiB
-    /// (or one that finds the ring full, which admission prevents) is copied to memory of its own. Called under the
+    /// (or one that finds no room, which admission prevents) is copied to memory of its own. Called under the
     /// locks of the shards it changed, on the worker's own thread: two threads must not append as one worker at once.
     ///
     /// # Panics
@@ -161,6 +163,15 @@ impl Log {
     #[inline]
     pub fn append_in_turn(&self, worker: usize, payload: &[u8]) -> Lsn {
         Lsn(self.core.shared.append_in_turn(worker, payload))
+    }
+
+    /// As [`append_in_turn`](Self::append_in_turn), of a payload of which a part is shared and not copied. It goes by reference,
+    /// however short it is.
+    ///
+    /// # Panics
+    /// As `append`.
+    pub fn append_shared_in_turn(&self, worker: usize, payload: &Payload<'_>) -> Lsn {
+        Lsn(self.core.shared.append_shared_in_turn(worker, payload))
     }
 
     /// Whether a sync waits for the worker's [`end_turn`](Self::end_turn). A few loads.
@@ -485,7 +496,6 @@ impl Core {
         let (durable, written) = (shared.durable.load(SeqCst), shared.written.load(SeqCst));
         let (end, oldest) = (shared.end(), shared.oldest_ns.load(SeqCst));
         let age = if oldest == 0 { 0 } else { self.clock.monotonic_ns().saturating_sub(oldest) };
-        let rings: u64 = shared.intakes.iter().map(|intake| intake.ring.capacity() as u64).sum();
         let published = self.published.lock();
         let counters = &published.counters;
         LogStats {
@@ -504,7 +514,7 @@ impl Core {
             delayed_syncs: shared.delayed.load(Relaxed),
             failures: counters.failures,
             rotations: counters.rotations,
-            memory_bytes: rings + shared.side_bytes(),
+            memory_bytes: shared.stream.capacity() + shared.side_bytes(),
         }
     }
 

@@ -43,7 +43,7 @@ pub struct LogOptions {
     pub segment_bytes: u64,
     /// How many workers append, numbered from 0.
     pub workers: usize,
-    /// Memory of all rings together; each worker has at least 256 KiB.
+    /// Memory for what is not durable yet; at least 256 KiB for each worker.
     pub ring_bytes: usize,
     /// What to do after a failure.
     pub on_sync_error: OnSyncError,
@@ -57,7 +57,7 @@ pub const SEGMENT_BYTES: u64 = 64 << 20;
 pub const RING_BYTES: usize = 16 << 20;
 
 impl LogOptions {
-    /// The defaults for a directory and a number of workers: async, 1 s, 64 MiB segments, 16 MiB of rings.
+    /// The defaults for a directory and a number of workers: async, 1 s, 64 MiB segments, 16 MiB of memory.
     pub fn new(dir: impl Into<PathBuf>, workers: usize) -> Self {
         Self {
             dir: dir.into(),

@@ -8,7 +8,7 @@ use base::{HistoryId, Lsn};
 use vfs::{File, FileSystem, FsError, OpenOptions};
 
 use crate::frame::{self, HEAD_BYTES_MAX, Look, MARK_FRAME_BYTES};
-use crate::segment::{HEADER_BYTES, Header, HeaderError};
+use crate::segment::{self, HEADER_BYTES, Header, HeaderError};
 
 /// Bytes read at once.
 const WINDOW_BYTES: usize = 1 << 20;
@@ -56,7 +56,11 @@ impl SegmentFile {
 
     /// Where a position of the stream lies in the file; `None` for one before the segment or past the file's end.
     pub fn offset(&self, lsn: u64) -> Option<u64> {
-        let offset = lsn.checked_sub(self.first)?.checked_add(HEADER_BYTES)?;
+        lsn.checked_sub(self.first)?;
+        let offset = match self.header {
+            Ok(header) => header.offset(lsn),
+            Err(_) => segment::offset(self.first, lsn),
+        };
         (offset <= self.len).then_some(offset)
     }
 

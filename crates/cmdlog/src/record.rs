@@ -14,7 +14,7 @@ use base::hash::KeyHasher;
 use base::{KeyspaceId, UnixMs, varint};
 use codec::DictionaryNumber;
 use codec::stored::Stored;
-use engine::{Effect, Encoding, Key, Type, Value};
+use engine::{Effect, Encoding, Key, SharedBytes, Type, Value};
 use value::wire::{self, put_string, take_string};
 
 /// Operation numbers. Never reused, never renumbered.
@@ -39,10 +39,34 @@ mod operation {
     pub const COMPRESSED: u8 = 0x20;
 }
 
+/// Changes up to this length are copied into the record, which then goes through the ring.
+const SHARED_BYTES_MIN: usize = 32 << 10;
+
 /// Collects the effects of one command or transaction. Reused, so that a hot path does not allocate.
 #[derive(Debug, Default)]
 pub struct RecordBuilder {
     bytes: Vec<u8>,
+    /// Bytes that are not copied, and where among the others they belong.
+    shared: Option<(usize, SharedBytes)>,
+}
+
+/// A record's payload, of which a part may be shared.
+#[derive(Clone, Copy, Debug)]
+pub struct Payload<'a> {
+    /// What stands before the shared part; everything where there is none.
+    pub head: &'a [u8],
+    /// The shared part and what stands behind it.
+    pub shared: Option<(&'a SharedBytes, &'a [u8])>,
+}
+
+impl Payload<'_> {
+    /// The whole, copied together.
+    pub fn to_vec(&self) -> Vec<u8> {
+        match self.shared {
+            Some((shared, tail)) => [self.head, shared, tail].concat(),
+            None => self.head.to_vec(),
+        }
+    }
 }
 
 impl RecordBuilder {
@@ -50,12 +74,33 @@ impl RecordBuilder {
     #[inline]
     pub fn clear(&mut self) {
         self.bytes.clear();
+        if self.shared.is_some() {
+            self.shared = None;
+        }
     }
 
-    /// The payload so far; empty when nothing was changed.
+    /// The payload so far; empty when nothing was changed. Without what is shared: see [`RecordBuilder::payload`].
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The payload so far with the part that is shared; `None` when no part is.
+    #[inline]
+    pub fn payload(&self) -> Option<Payload<'_>> {
+        let (at, shared) = self.shared.as_ref()?;
+        let (head, tail) = self.bytes.split_at_checked(*at)?;
+        Some(Payload { head, shared: Some((shared, tail)) })
+    }
+
+    /// Adds an [`Effect::Edit`] whose changes are not copied, if they are the first such of the record.
+    fn push_edit_of_shared(&mut self, key: &Key<'_>, kind: Type, changes: &SharedBytes) {
+        put_edit_head(&mut self.bytes, key.space, key.bytes, kind, changes.len());
+        if self.shared.is_none() && changes.len() > SHARED_BYTES_MIN {
+            self.shared = Some((self.bytes.len(), changes.clone()));
+        } else {
+            self.bytes.extend_from_slice(changes);
+        }
     }
 
     /// Adds an effect.
@@ -74,6 +119,7 @@ impl RecordBuilder {
                 put_edit_head(out, key.space, key.bytes, kind, changes.len());
                 out.extend_from_slice(changes);
             }
+            Effect::Replace { ref key, tree, changes } => self.push_edit_of_shared(key, tree.kind(), changes),
             Effect::Copy { ref from, ref to } => {
                 put_key(out, operation::COPY, from);
                 varint::put(out, u64::from(to.space.0));
@@ -355,6 +401,37 @@ mod tests {
         .concat();
         assert_eq!(record.bytes(), expected);
         assert_eq!(reencode(&expected), Ok(expected));
+    }
+
+    /// What was made beforehand is recorded as the edit that it stands for, whether its changes are copied or shared, and with
+    /// others around it.
+    #[test]
+    fn what_was_made_is_an_edit() {
+        let hasher = hasher();
+        let key = Key::new(&hasher, KeyspaceId(2), b"k");
+        let tree = engine::SharedBig::new(value::Big::List(value::list::Big::default()));
+        for elements in [1, 10_000] {
+            let mut changes = Vec::new();
+            for element in 0..elements {
+                let value = format!("element {element}");
+                value::list::Change::Push { end: value::list::End::Tail, value: value.as_bytes() }.put(&mut changes);
+            }
+            let changes = SharedBytes::new(changes);
+            let (mut one, mut other) = (RecordBuilder::default(), RecordBuilder::default());
+            for record in [&mut one, &mut other] {
+                record.push(&Effect::Delete { key });
+            }
+            for _ in 0..2 {
+                one.push(&Effect::Replace { key, tree: &tree, changes: &changes });
+                other.push(&Effect::Edit { key, kind: Type::List, changes: &changes });
+            }
+            one.push(&Effect::Persist { key });
+            other.push(&Effect::Persist { key });
+            assert_eq!(one.payload().is_some(), elements > 1, "many changes are shared");
+            assert_eq!(one.payload().map_or(one.bytes().to_vec(), |payload| payload.to_vec()), other.bytes());
+            one.clear();
+            assert!(one.payload().is_none() && one.bytes().is_empty());
+        }
     }
 
     fn reencode(payload: &[u8]) -> Result<Vec<u8>, DecodeError> {

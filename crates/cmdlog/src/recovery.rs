@@ -352,8 +352,9 @@ impl Chain {
         let proven = durable.max(self.from.min(end));
         let last = self.pieces.last().filter(|piece| piece.to == end);
         let used = last.map(|piece| {
-            let bytes = end.saturating_sub(piece.segment_first.0).saturating_add(HEADER_BYTES);
-            (piece.path.clone(), bytes)
+            let file = self.files.iter().find(|file| file.first == piece.segment_first.0);
+            let bytes = file.and_then(|file| file.offset(end));
+            (piece.path.clone(), bytes.unwrap_or_else(|| segment::offset(piece.segment_first.0, end)))
         });
         self.pieces.retain(|piece| piece.to > proven);
         if let Some(first) = self.pieces.first_mut() {

@@ -18,9 +18,17 @@ const COPY_BYTES: usize = 128;
 const COPIES_AT: [usize; 2] = [0, 2048];
 const MAGIC: [u8; 8] = *b"ONGGILOG";
 /// The format this program writes, and the newest it reads.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
+/// The format in which the first frame stands right behind the header, wherever the segment begins.
+const VERSION_1: u32 = 1;
 /// The header says which history went before.
 const FLAG_PARENT: u32 = 1;
+
+/// Where a position lies in the file of a segment that begins at `first`. In the file as in the stream, whole blocks begin at
+/// multiples of their size: so memory with the stream can be written past the page cache as it is.
+pub(crate) fn offset(first: u64, lsn: u64) -> u64 {
+    HEADER_BYTES.saturating_add(first % HEADER_BYTES).saturating_add(lsn.saturating_sub(first))
+}
 
 /// Where a history branched off from another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +42,8 @@ pub struct Parent {
 /// What a segment says about itself at its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
+    /// The format: [`VERSION`], or that of a segment that an older program wrote.
+    pub version: u32,
     pub history: HistoryId,
     pub parent: Option<Parent>,
     /// Where the stream goes on in this file.
@@ -59,8 +69,8 @@ impl Header {
     pub fn encode(&self) -> Vec<u8> {
         let mut copy = Vec::with_capacity(COPY_BYTES);
         copy.extend_from_slice(&MAGIC);
-        copy.extend_from_slice(&VERSION.to_le_bytes());
-        copy.extend_from_slice(&(HEADER_BYTES as u32).to_le_bytes());
+        copy.extend_from_slice(&self.version.to_le_bytes());
+        copy.extend_from_slice(&(self.offset(self.first.0) as u32).to_le_bytes());
         copy.extend_from_slice(&self.history.0);
         let parent = self.parent.unwrap_or(Parent { history: HistoryId([0; 20]), lsn: Lsn(0) });
         copy.extend_from_slice(&parent.history.0);
@@ -80,6 +90,14 @@ impl Header {
         }
         bytes.resize(HEADER_BYTES as usize, 0);
         bytes
+    }
+
+    /// Where a position lies in the file.
+    pub fn offset(&self, lsn: u64) -> u64 {
+        match self.version {
+            VERSION_1 => HEADER_BYTES.saturating_add(lsn.saturating_sub(self.first.0)),
+            _ => offset(self.first.0, lsn),
+        }
     }
 
     /// Reads the header from the beginning of a file, as much of it as there is.
@@ -121,12 +139,10 @@ fn decode_copy(copy: &[u8; COPY_BYTES]) -> Result<Header, HeaderError> {
     }
     // Magic, version and the checksum's place stay what they are in every version to come.
     let version = fields.u32()?;
-    if version != VERSION {
+    if !(VERSION_1..=VERSION).contains(&version) {
         return Err(HeaderError::Newer { version });
     }
-    if u64::from(fields.u32()?) != HEADER_BYTES {
-        return Err(HeaderError::Damaged);
-    }
+    let data_at = fields.u32()?;
     let history = HistoryId(fields.take()?);
     let parent = Parent { history: HistoryId(fields.take()?), lsn: Lsn(fields.u64()?) };
     let first = Lsn(fields.u64()?);
@@ -137,7 +153,8 @@ fn decode_copy(copy: &[u8; COPY_BYTES]) -> Result<Header, HeaderError> {
         return Err(HeaderError::Key { id });
     }
     let parent = (fields.u32()? & FLAG_PARENT != 0).then_some(parent);
-    Ok(Header { history, parent, first, durable, created_ms })
+    let header = Header { version, history, parent, first, durable, created_ms };
+    if header.offset(first.0) == u64::from(data_at) { Ok(header) } else { Err(HeaderError::Damaged) }
 }
 
 /// The name of the segment that begins at this position.
@@ -166,6 +183,7 @@ mod tests {
 
     fn header() -> Header {
         Header {
+            version: VERSION,
             history: HistoryId([1; 20]),
             parent: Some(Parent { history: HistoryId([2; 20]), lsn: Lsn(0x0102) }),
             first: Lsn(0x0304),
@@ -179,7 +197,7 @@ mod tests {
     fn golden_bytes() {
         let bytes = header().encode();
         assert_eq!(bytes.len(), 4096);
-        let mut expected = b"ONGGILOG\x01\0\0\0\x00\x10\0\0".to_vec();
+        let mut expected = b"ONGGILOG\x02\0\0\0\x04\x13\0\0".to_vec();
         expected.extend([[1; 20], [2; 20]].concat());
         for number in [0x0102u64, 0x0304, 0x0300, 0x0506] {
             expected.extend(number.to_le_bytes());
@@ -187,7 +205,7 @@ mod tests {
         expected.extend([0, 0, 0, 0, 1, 0, 0, 0]);
         expected.extend([0; 28]);
         assert_eq!(bytes[..124], expected);
-        assert_eq!(bytes[124..128], 0x1f46_485cu32.to_le_bytes());
+        assert_eq!(bytes[124..128], 0x4fe4_7398u32.to_le_bytes());
         assert_eq!(bytes[2048..2176], bytes[..128]);
         assert!(bytes[128..2048].iter().chain(&bytes[2176..]).all(|byte| *byte == 0));
     }
@@ -222,9 +240,10 @@ mod tests {
             bytes[at] = value;
             let checksum = crc32c(&bytes[..124]);
             bytes[124..128].copy_from_slice(&checksum.to_le_bytes());
-            Header::decode(&bytes)
+            Header::decode(&bytes[..COPY_BYTES])
         };
-        assert_eq!(changed(8, 2), Err(HeaderError::Newer { version: 2 }));
+        assert_eq!(changed(8, 3), Err(HeaderError::Newer { version: 3 }));
+        assert_eq!(changed(12, 0), Err(HeaderError::Damaged), "frames begin elsewhere");
         assert_eq!(changed(88, 9), Err(HeaderError::Key { id: 9 }));
     }
 

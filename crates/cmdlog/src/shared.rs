@@ -1,93 +1,115 @@
-//! What workers and the log's threads share: the way in of each worker, and the numbers everybody reads.
+//! What workers and the log's threads share: the stream in memory, what lies beside it, and the numbers everybody reads.
 //!
-//! I1. LSNs are given by one atomic addition ([`Shared::end`]); each worker's records come in ascending order.
-//! I2. A worker's record is in its ring or in its side queue before the worker appends the next.
+//! I1. LSNs are given by one atomic addition ([`Stream::reserve`]), a record's bytes are in place before they count as
+//!     published (S2 in `stream`).
+//! I2. A record that has no place in the stream's memory is in [`Side`] before it counts as published.
 //! I3. Whoever is about to sleep says so, then looks once more; whoever changes something looks for sleepers afterwards, a
 //!     worker at the end of its turn. Both sides use `SeqCst`, so at least one sees the other.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::*, fence};
 
+use base::HistoryId;
+use engine::SharedBytes;
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::LogFailure;
-use crate::frame;
+use crate::frame::{self, HEAD_BYTES_MAX, Kind};
 use crate::options::{Admission, LogMode, LogOptions, LogWake};
-use crate::ring::Ring;
+use crate::record::Payload;
 use crate::sleeper::Sleeper;
+use crate::stream::{Room, Stream, StreamReader};
 
-/// Payloads above this go by reference, past the ring.
-pub(crate) const INLINE_MAX: usize = 64 << 10;
-/// What admission wants to see free in the ring: one record of the largest inline size.
-const ROOM: usize = INLINE_MAX + 64;
+/// Payloads up to this size always go into the stream's memory, bigger ones if that is large.
+const INLINE_MAX_LEAST: usize = 64 << 10;
+/// Bigger payloads go by reference, whatever the memory: a worker copies, and computes a checksum, under locks.
+const INLINE_MAX_MOST: usize = 1 << 20;
 /// Bytes by reference that may be outstanding when one more record is admitted.
 const SIDE_BYTES_MAX: u64 = 64 << 20;
 /// Waiting workers are woken when by-reference bytes are down to this.
 const SIDE_BYTES_WAKE: u64 = SIDE_BYTES_MAX / 2;
-/// Unwritten bytes at which the flush is woken before its time, unless a quarter of a ring is less.
-const WRITE_EARLY_BYTES: u64 = 1 << 20;
-/// The smallest ring: several of the largest inline records.
-const RING_BYTES_MIN: usize = 4 * INLINE_MAX;
+/// Unwritten bytes at which the flush is woken before its time, unless a quarter of the memory is less.
+const WRITE_EARLY_BYTES: u64 = 2 << 20;
+/// The least memory for each worker: several of the largest inline records.
+const WORKER_BYTES_MIN: usize = 4 * INLINE_MAX_LEAST;
 
-/// A record that went past the ring.
+/// A record that has no place in the stream's memory: a head, a part that others share, and a tail. Mostly all is head.
 pub(crate) struct SideRecord {
-    pub lsn: u64,
-    pub payload: Arc<[u8]>,
+    head: Box<[u8]>,
+    shared: Option<SharedBytes>,
+    tail: Box<[u8]>,
+    kind: Kind,
 }
 
-/// Records by reference: those too big for the ring, and those that found it full.
+impl SideRecord {
+    /// A copy of these bytes.
+    fn of(kind: Kind, payload: &[u8]) -> Self {
+        Self { head: payload.into(), shared: None, tail: Box::default(), kind }
+    }
+
+    /// What kind of frame it is to be.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The parts of its payload, one after the other.
+    pub fn parts(&self) -> [&[u8]; 3] {
+        [&self.head, self.shared.as_ref().map_or(&[], |shared| shared.as_slice()), &self.tail]
+    }
+
+    /// Bytes of its payload.
+    pub fn len(&self) -> usize {
+        self.parts().iter().map(|part| part.len()).sum()
+    }
+
+    /// Bytes of its frame.
+    pub fn frame_bytes(&self) -> u64 {
+        frame::frame_bytes(self.len())
+    }
+}
+
+/// Records by reference, by position: those too big for the memory, and those that found it full.
 #[derive(Default)]
 pub(crate) struct Side {
-    /// Records pushed since the beginning; written under the lock.
-    pushed: AtomicU64,
-    /// The records not released yet.
-    records: Mutex<VecDeque<SideRecord>>,
+    /// How many there are; written under the lock.
+    count: AtomicU64,
+    records: Mutex<BTreeMap<u64, Arc<SideRecord>>>,
 }
 
 impl Side {
-    fn push(&self, record: SideRecord) {
+    fn push(&self, lsn: u64, record: SideRecord) {
         let mut records = self.records.lock();
-        records.push_back(record);
-        self.pushed.fetch_add(1, Release);
+        records.insert(lsn, Arc::new(record));
+        self.count.store(records.len() as u64, Release);
     }
 
-    /// The record with this number, counted from the beginning; `None` if it is not pushed yet.
-    pub fn get(&self, number: u64) -> Option<(u64, Arc<[u8]>)> {
-        if number >= self.pushed.load(Acquire) {
+    /// The first record that begins at or beyond a position, and where. Those before the published position are known (I2).
+    pub fn first_from(&self, lsn: u64) -> Option<(u64, Arc<SideRecord>)> {
+        // The usual case, without the lock.
+        if self.count.load(Acquire) == 0 {
             return None;
         }
-        let records = self.records.lock();
-        let first = self.pushed.load(Relaxed) - records.len() as u64;
-        let record = records.get(number.checked_sub(first)? as usize)?;
-        Some((record.lsn, Arc::clone(&record.payload)))
+        self.records.lock().range(lsn..).next().map(|(at, record)| (*at, Arc::clone(record)))
     }
 
-    /// The number of the first record that is kept.
-    pub fn released(&self) -> u64 {
-        let records = self.records.lock();
-        self.pushed.load(Relaxed) - records.len() as u64
-    }
-
-    /// Drops the records that begin before `lsn`; gives the bytes this frees.
+    /// Drops the records that begin before `lsn`; gives the payload bytes this frees.
     fn release(&self, lsn: u64) -> u64 {
-        // Nothing was ever pushed: the usual case, without the lock.
-        if self.pushed.load(Acquire) == 0 {
+        if self.count.load(Acquire) == 0 {
             return 0;
         }
-        let mut freed = 0;
         let mut records = self.records.lock();
-        while records.front().is_some_and(|record| record.lsn < lsn) {
-            freed += records.pop_front().map_or(0, |record| record.payload.len() as u64);
-        }
-        freed
+        let kept = records.split_off(&lsn);
+        let released = std::mem::replace(&mut *records, kept);
+        self.count.store(records.len() as u64, Release);
+        drop(records);
+        released.values().map(|record| record.len() as u64).sum()
     }
 }
 
-/// One worker's way in.
+/// What is known of one worker.
+#[derive(Default)]
 pub(crate) struct Intake {
-    pub ring: Ring,
-    pub side: Side,
     /// The worker was told to wait for room.
     waits_for_room: AtomicBool,
     /// The worker wants to know when more is durable.
@@ -111,8 +133,14 @@ pub(crate) mod state {
 
 pub(crate) struct Shared {
     pub intakes: Vec<Intake>,
-    /// The position after everything appended (I1).
-    end: AtomicU64,
+    pub stream: Arc<Stream>,
+    pub side: Side,
+    /// Which history the records are of.
+    history: HistoryId,
+    /// Payloads above this go by reference.
+    inline_max: usize,
+    /// What admission wants to see free: a record of the largest inline size for each worker, since all may be admitted at once.
+    room_bytes: u64,
     /// Everything before was taken by a write that succeeded, into a file that has not failed since. Goes back after
     /// a failure. Written by the flush.
     pub written: AtomicU64,
@@ -128,13 +156,13 @@ pub(crate) struct Shared {
     pub oldest_ns: AtomicU64,
     /// In `Async`: the oldest unsynced record is older than twice the window.
     pub late: AtomicBool,
-    /// Everything before this position is to be synced at once: somebody waits for it in `Log::sync`, or rings fill.
+    /// Everything before this position is to be synced at once: somebody waits for it in `Log::sync`, or the memory fills.
     pub wanted: AtomicU64,
     /// A sync runs. Written by the flush, before and after everything else that a sync changes here.
     pub syncing: AtomicBool,
     /// Unwritten bytes at which the flush is woken before its time.
     pub write_early_bytes: u64,
-    /// Bytes not durable at which that is asked for: half a ring, so that the sync is done, on a disk of the usual speed, before
+    /// Bytes not durable at which that is asked for: half of the memory, so that the sync is done, on a disk of the usual speed, before
     /// the rest of it is used up. With a quarter there were twice as many syncs, which took a 25th of the processor's time.
     sync_early_bytes: u64,
     /// Payload bytes by reference that are not released.
@@ -154,20 +182,23 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub fn new(options: &LogOptions, first: u64, wake: Arc<dyn LogWake>) -> Self {
-        let ring_bytes = (options.ring_bytes / options.workers.max(1)).max(RING_BYTES_MIN);
-        // Rounded down, so that all rings together stay within the setting.
-        let ring_bytes = 1usize << ring_bytes.ilog2();
-        let intakes = (0..options.workers.max(1)).map(|_| Intake {
-            ring: Ring::new(ring_bytes),
+    /// What a log of this history, that begins at `first`, shares; and the one reader of its stream.
+    pub fn new(options: &LogOptions, history: HistoryId, first: u64, wake: Arc<dyn LogWake>) -> (Self, StreamReader) {
+        let workers = options.workers.max(1);
+        let memory = options.ring_bytes.max(workers * WORKER_BYTES_MIN);
+        // Rounded down, to stay within the setting, unless that is the least.
+        let memory = (1usize << memory.ilog2()).max(workers * WORKER_BYTES_MIN);
+        let (stream, reader) = Stream::new(memory, workers + 1, first);
+        let inline_max = (memory / workers / 8).clamp(INLINE_MAX_LEAST, INLINE_MAX_MOST);
+        let shared = Self {
+            intakes: (0..workers).map(|_| Intake::default()).collect(),
+            inline_max,
+            room_bytes: (workers * (inline_max + HEAD_BYTES_MAX)) as u64,
+            write_early_bytes: WRITE_EARLY_BYTES.min(stream.capacity() / 4),
+            sync_early_bytes: stream.capacity() / 2,
+            stream,
             side: Side::default(),
-            waits_for_room: AtomicBool::new(false),
-            waits_for_durable: AtomicBool::new(false),
-            turn: AtomicU64::new(0),
-        });
-        Self {
-            intakes: intakes.collect(),
-            end: AtomicU64::new(first),
+            history,
             written: AtomicU64::new(first),
             durable: AtomicU64::new(first),
             mode: AtomicU8::new(options.mode as u8),
@@ -178,8 +209,6 @@ impl Shared {
             late: AtomicBool::new(false),
             wanted: AtomicU64::new(0),
             syncing: AtomicBool::new(false),
-            write_early_bytes: WRITE_EARLY_BYTES.min((ring_bytes / 4) as u64),
-            sync_early_bytes: (ring_bytes / 2) as u64,
             side_bytes: AtomicU64::new(0),
             delayed: AtomicU64::new(0),
             write_sleeper: Sleeper::default(),
@@ -190,7 +219,8 @@ impl Shared {
             syncers: AtomicU64::new(0),
             syncers_lock: Mutex::new(()),
             synced: Condvar::new(),
-        }
+        };
+        (shared, reader)
     }
 
     pub fn mode(&self) -> LogMode {
@@ -223,16 +253,11 @@ impl Shared {
     }
 
     pub fn end(&self) -> u64 {
-        self.end.load(SeqCst)
+        self.stream.end()
     }
 
     pub fn side_bytes(&self) -> u64 {
         self.side_bytes.load(Relaxed)
-    }
-
-    /// Gives out the next so many bytes of the stream (I1).
-    pub fn reserve(&self, bytes: u64) -> u64 {
-        self.end.fetch_add(bytes, SeqCst)
     }
 
     // ---- By workers.
@@ -242,7 +267,7 @@ impl Shared {
             return Admission::Refused;
         }
         let Some(intake) = self.intakes.get(worker) else { return Admission::Refused };
-        if self.has_room(intake) { Admission::Go } else { self.enlist(intake) }
+        if self.has_room() { Admission::Go } else { self.enlist(intake) }
     }
 
     /// As `admit`, for a change that frees memory and disk: a full disk does not refuse it while there is room.
@@ -250,13 +275,14 @@ impl Shared {
         if self.state.load(Relaxed) != state::DISK_FULL {
             return self.admit(worker);
         }
-        let Some(intake) = self.intakes.get(worker) else { return Admission::Refused };
         // Not `late`: with a full disk everything is.
-        if intake.ring.free() >= ROOM { Admission::Go } else { Admission::Refused }
+        if self.stream.free() >= self.room_bytes { Admission::Go } else { Admission::Refused }
     }
 
-    fn has_room(&self, intake: &Intake) -> bool {
-        intake.ring.free() >= ROOM && self.side_bytes.load(Relaxed) <= SIDE_BYTES_MAX && !self.late.load(Relaxed)
+    fn has_room(&self) -> bool {
+        self.stream.free() >= self.room_bytes
+            && self.side_bytes.load(Relaxed) <= SIDE_BYTES_MAX
+            && !self.late.load(Relaxed)
     }
 
     fn enlist(&self, intake: &Intake) -> Admission {
@@ -266,7 +292,7 @@ impl Shared {
         if self.state.load(SeqCst) != state::HEALTHY {
             return Admission::Refused;
         }
-        if !self.has_room(intake) {
+        if !self.has_room() {
             return Admission::Wait;
         }
         intake.waits_for_room.store(false, SeqCst);
@@ -282,22 +308,66 @@ impl Shared {
 
     /// As `append`, by a worker that calls `end_turn` soon: a sync waits for that, and so serves all of the turn.
     pub fn append_in_turn(&self, worker: usize, payload: &[u8]) -> u64 {
-        let intake = &self.intakes[worker];
-        let turn = intake.turn.load(Relaxed);
-        if turn.is_multiple_of(2) {
-            intake.turn.store(turn + 1, Relaxed);
-        }
-        let bytes = frame::frame_bytes(payload.len());
-        let lsn = self.reserve(bytes);
-        if payload.len() > INLINE_MAX || !intake.ring.push(lsn, payload) {
-            self.side_bytes.fetch_add(payload.len() as u64, Relaxed);
-            intake.side.push(SideRecord { lsn, payload: payload.into() });
-        }
-        let end = lsn + bytes;
+        self.begin_append(worker);
+        let end = self.put(worker, Kind::Record, payload);
         // Without a fence, which would wait until all of the record has left the processor: who falls asleep in this moment may not
         // see it, but sees the next one, and the end of the turn looks again.
         self.hurry(end);
         end
+    }
+
+    /// As `append_in_turn`, without a copy of the part that is shared.
+    pub fn append_shared_in_turn(&self, worker: usize, payload: &Payload<'_>) -> u64 {
+        let (shared, tail) = payload.shared.map(|(shared, tail)| (shared.clone(), tail.into())).unzip();
+        let record =
+            SideRecord { head: payload.head.into(), shared, tail: tail.unwrap_or_default(), kind: Kind::Record };
+        self.begin_append(worker);
+        let bytes = record.frame_bytes();
+        let room = self.stream.reserve(worker, bytes);
+        let end = room.lsn() + bytes;
+        self.put_aside(room, record);
+        self.hurry(end);
+        end
+    }
+
+    /// A turn of the worker has begun.
+    #[inline]
+    fn begin_append(&self, worker: usize) {
+        let turn = &self.intakes[worker].turn;
+        let number = turn.load(Relaxed);
+        if number.is_multiple_of(2) {
+            turn.store(number + 1, Relaxed);
+        }
+    }
+
+    /// Puts a frame at the end of the stream; gives the position after it. The last producer is the flush.
+    #[inline]
+    fn put(&self, producer: usize, kind: Kind, payload: &[u8]) -> u64 {
+        let bytes = frame::frame_bytes(payload.len());
+        let mut room = self.stream.reserve(producer, bytes);
+        let lsn = room.lsn();
+        if room.fits() && payload.len() <= self.inline_max {
+            let mut head = [0; HEAD_BYTES_MAX];
+            let head_bytes = frame::begin(&mut head, kind, payload.len());
+            frame::seal(&mut head[..head_bytes], &self.history, lsn, &[payload]);
+            room.fill(0, &head[..head_bytes]);
+            room.fill(head_bytes, payload);
+        } else {
+            self.put_aside(room, SideRecord::of(kind, payload));
+        }
+        lsn + bytes
+    }
+
+    /// Keeps a record beside the stream's memory, from before it counts as published (I2). Its checksum is left to the flush,
+    /// since it may be long, and shards are locked.
+    fn put_aside(&self, room: Room<'_>, record: SideRecord) {
+        self.side_bytes.fetch_add(record.len() as u64, Relaxed);
+        self.side.push(room.lsn(), record);
+    }
+
+    /// Puts one of the log's own frames at the end of the stream; gives where it begins.
+    pub fn put_mark(&self, kind: Kind, payload: &[u8]) -> u64 {
+        self.put(self.intakes.len(), kind, payload) - frame::frame_bytes(payload.len())
     }
 
     /// Wakes those who write and sync before their time if too much waits for them, as of this position.
@@ -328,7 +398,7 @@ impl Shared {
                 LogMode::Sync => self.sync_sleeper.wake_if_idle(),
                 LogMode::Async | LogMode::WrittenOnly => self.write_sleeper.wake_if_idle(),
             }
-            self.hurry(self.end.load(Relaxed));
+            self.hurry(self.end());
         }
     }
 
@@ -343,8 +413,8 @@ impl Shared {
         turns.iter().all(|(worker, turn)| self.intakes[*worker].turn.load(SeqCst) != *turn)
     }
 
-    /// Has the log synced before its time, since rings are given back only when their records are durable: who waited for
-    /// half a window with a full ring would write one ring in that time and no more.
+    /// Has the log synced before its time, since memory is given back only when its records are durable: who waited for
+    /// half a window with all of it used would write that much in that time and no more.
     #[cold]
     fn sync_early(&self, end: u64) {
         if self.mode() == LogMode::Async {
@@ -368,13 +438,9 @@ impl Shared {
 
     // ---- By the flush.
 
-    /// Releases everything before these positions of the rings and before `lsn` of the side queues.
-    pub fn release(&self, rings: &[u64], lsn: u64) {
-        let mut freed = 0;
-        for (intake, at) in self.intakes.iter().zip(rings) {
-            intake.ring.release(*at);
-            freed += intake.side.release(lsn);
-        }
+    /// The reader has released everything before `lsn`: what lies beside goes too, and those who wait for room are woken.
+    pub fn released(&self, lsn: u64) {
+        let freed = self.side.release(lsn);
         if freed > 0 {
             self.side_bytes.fetch_sub(freed, Relaxed);
         }
@@ -385,14 +451,15 @@ impl Shared {
         }
     }
 
-    /// Wakes the workers that wait for room and have plenty of it now: half the ring, so that a worker does not sleep
+    /// Wakes the workers that wait for room when there is plenty of it: half of the memory, so that a worker does not sleep
     /// and wake for every record while the disk is the slower one.
     pub fn wake_for_room(&self) {
         fence(SeqCst);
         let healthy = self.state.load(Relaxed) == state::HEALTHY;
-        let general = !self.late.load(Relaxed) && self.side_bytes() <= SIDE_BYTES_WAKE;
+        let plenty = !self.late.load(Relaxed)
+            && self.side_bytes() <= SIDE_BYTES_WAKE
+            && self.stream.free() >= self.stream.capacity() / 2;
         for (worker, intake) in self.intakes.iter().enumerate() {
-            let plenty = general && intake.ring.free_seen_by_flush() >= intake.ring.capacity() / 2;
             // While the log has failed nobody waits for room: the answer is another.
             if (plenty || !healthy) && intake.waits_for_room.load(Relaxed) && intake.waits_for_room.swap(false, SeqCst)
             {

@@ -17,8 +17,9 @@ use crate::flush::{Flush, FlushStart, Segment, open_segment, remove};
 use crate::options::{LogOptions, LogStart};
 use crate::reader::SegmentFile;
 use crate::recovery::{self, LogEnd, Piece};
-use crate::segment::{self, HEADER_BYTES, Header};
+use crate::segment::{self, Header};
 use crate::shared::Shared;
+use crate::stream::StreamReader;
 
 /// Bytes gathered for one write of the copy.
 const COPY_BYTES: usize = 1 << 20;
@@ -29,7 +30,7 @@ pub(crate) fn open(
     clock: &Arc<dyn Clock>,
     options: &LogOptions,
     start: LogStart,
-    shared: &Arc<Shared>,
+    (shared, stream): (&Arc<Shared>, StreamReader),
 ) -> Result<Flush, LogError> {
     let dir = &options.dir;
     if let Some(end) = &start.after {
@@ -53,6 +54,7 @@ pub(crate) fn open(
     });
     let mut flush = Flush::new(FlushStart {
         shared: Arc::clone(shared),
+        stream,
         fs: Arc::clone(fs),
         clock: Arc::clone(clock),
         dir: dir.clone(),
@@ -102,16 +104,17 @@ pub(crate) fn copy(
 ) -> Result<(), LogError> {
     let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return Ok(()) };
     let header = Header {
+        version: segment::VERSION,
         history: first.history,
         parent: first.parent,
         first: base::Lsn(first.from),
         durable: base::Lsn(proven.0.min(first.from)),
         created_ms: clock.now_ms(),
     };
-    let bytes = HEADER_BYTES + (last.to - first.from);
+    let bytes = header.offset(last.to);
     let (target, _) = open_segment(fs, to, &header, bytes, bytes)?;
     for piece in pieces {
-        copy_piece(fs, piece, &*target, HEADER_BYTES + (piece.from - first.from))?;
+        copy_piece(fs, piece, &*target, header.offset(piece.from))?;
     }
     target.sync_all()?;
     Ok(())
@@ -123,7 +126,7 @@ fn copy_piece(fs: &dyn FileSystem, piece: &Piece, target: &dyn File, mut at: u64
     while position < piece.to {
         let unstable = || LogError::Unstable {
             path: piece.path.clone(),
-            offset: HEADER_BYTES + (position - piece.segment_first.0),
+            offset: segment::offset(piece.segment_first.0, position),
         };
         // Checked again: what is copied is what was given out.
         let next = source.frame(&piece.history, position)?.ok_or_else(unstable)?.end;

@@ -175,9 +175,17 @@ pub fn extract(
     }
     let origin = end.map(|end| end.history).or(part.origin);
     let parent = origin.map(|history| Parent { history, lsn: part.to });
-    let header = Header { history: part.history, parent, first: part.to, durable: part.to, created_ms: clock.now_ms() };
-    let path = segment::path(part.into, part.to);
-    let (file, _) = open_segment(fs, &path, &header, HEADER_BYTES, HEADER_BYTES).map_err(LogError::from)?;
+    let created_ms = clock.now_ms();
+    let header = Header {
+        version: segment::VERSION,
+        history: part.history,
+        parent,
+        first: part.to,
+        durable: part.to,
+        created_ms,
+    };
+    let (path, least) = (segment::path(part.into, part.to), header.offset(part.to.0));
+    let (file, _) = open_segment(fs, &path, &header, least, least).map_err(LogError::from)?;
     file.sync_all().map_err(LogError::from)?;
     fs.sync_dir(part.into).map_err(LogError::from)?;
     each(&path);

@@ -124,6 +124,10 @@ pub trait File: Send + Sync + fmt::Debug {
     /// `Unsupported` where the file system cannot.
     fn punch_hole(&self, offset: u64, len: u64) -> Result<()>;
 
+    /// Says that this range will be read soon, so that the page cache can begin to fetch it. Only a hint: it does not wait for
+    /// the medium.
+    fn expect_reads(&self, offset: u64, len: u64);
+
     /// Says that nobody will read this range soon, so that the page cache need not keep it. Only a hint: what is not on
     /// the medium yet stays, and what was dropped is read from the medium again.
     fn forget_cached(&self, offset: u64, len: u64);

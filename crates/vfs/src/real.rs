@@ -99,7 +99,11 @@ impl FileSystem for RealFs {
         // Text first, cut after: a reader in between sees a whole number or, with old digits behind it, none.
         let text = lock_text(std::process::id());
         let written = file.write_all_at(text.as_bytes(), 0).and_then(|()| file.set_len(text.len() as u64));
-        written.map_err(|e| FsError::io(Op::Lock, path, e))?;
+        match written.map_err(|e| FsError::io(Op::Lock, path, e)) {
+            // The lock is held. Others are told so, without a number.
+            Err(error) if error.is_out_of_space() => _ = file.set_len(0),
+            written => written?,
+        }
         Ok(FileLock::new(file))
     }
 
@@ -198,6 +202,13 @@ impl File for RealFile {
 
     fn punch_hole(&self, offset: u64, len: u64) -> Result<()> {
         self.fallocate(Op::PunchHole, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)
+    }
+
+    fn expect_reads(&self, offset: u64, len: u64) {
+        if let Some(len) = NonZeroU64::new(len) {
+            // A hint that is not taken costs time and nothing else.
+            let _ = rustix::fs::fadvise(&self.file, offset, Some(len), Advice::WillNeed);
+        }
     }
 
     fn forget_cached(&self, offset: u64, len: u64) {

@@ -169,6 +169,7 @@ fn allocation_reserves_and_holes_give_back(fs: &dyn FileSystem, dir: &Path) {
 
     file.write_all_at(&[7; 40_000], 0).expect("writes");
     file.sync_all().expect("syncs");
+    file.expect_reads(0, 40_000);
     file.forget_cached(0, 40_000);
     assert!(get(fs, &path)[..40_000].iter().all(|&byte| byte == 7), "a hint changes nothing");
     file.punch_hole(1000, 30_000).expect("punches");

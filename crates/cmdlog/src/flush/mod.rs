@@ -1,9 +1,9 @@
-//! From the workers' rings to the disk.
+//! From the stream in memory to the disk.
 //!
 //! ```text
-//!  rings --merge by LSN--> frames --write--> segment file --sync (outside the lock)--> durable --> wake workers
-//!    ^                                            |  failed
-//!    '---------- go on at the last durable byte, -'  in a new segment, from memory
+//!  stream --whole frames, as they lie there--> write --> segment file --sync (outside the lock)--> durable --> wake workers
+//!    ^                                                        |  failed
+//!    '---------- go on at the last durable byte, -------------'  in a new segment, from memory
 //! ```
 //!
 //! F1. Within a history the stream's bytes are a function of the LSN: whatever is written again is written the same.
@@ -15,11 +15,11 @@
 //!     directory that makes the new name durable covers the removals.
 //! F6. A batch closes when the sync before it returns: what was appended meanwhile is written and synced together.
 
-mod merge;
 mod out;
 mod rotate;
 mod sync;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
@@ -27,12 +27,12 @@ use std::sync::atomic::Ordering::*;
 use base::{Clock, HistoryId, Lsn};
 use vfs::{File, FileSystem, FsError};
 
-use crate::frame::{self, Kind, Mark};
+use crate::frame::{self, HEAD_BYTES_MAX, Kind, MARK_FRAME_BYTES, Mark};
 use crate::options::{LogMode, OnSyncError};
-use crate::segment::{HEADER_BYTES, Parent};
-use crate::shared::{INLINE_MAX, Shared};
+use crate::segment::{self, Parent};
+use crate::shared::{Shared, SideRecord};
 use crate::stats::Counters;
-use merge::{Merge, Picked};
+use crate::stream::StreamReader;
 use out::Out;
 
 pub(crate) use rotate::{open_segment, remove};
@@ -60,6 +60,13 @@ pub(crate) struct Segment {
     pub forgotten: u64,
 }
 
+impl Segment {
+    /// Where a position lies in its file.
+    pub fn offset(&self, lsn: u64) -> u64 {
+        segment::offset(self.first, lsn)
+    }
+}
+
 /// The log has failed and waits for the next attempt.
 struct Failed {
     retry_ns: u64,
@@ -77,12 +84,14 @@ pub(crate) struct Flush {
     on_sync_error: OnSyncError,
     history: HistoryId,
     parent: Option<Parent>,
-    merge: Merge,
-    /// Everything before is merged: in `out`, or written.
+    stream: StreamReader,
+    /// Where the log's own frames begin that may not be written yet.
+    marks: VecDeque<u64>,
+    /// Everything before was handed to a file.
     next: u64,
     /// Everything at or beyond is still in memory (F3).
     kept: u64,
-    /// Frames to be written at the end of the last segment.
+    /// The end of the last segment.
     out: Out,
     /// All segments, ascending; the last is the one written to.
     pub segments: Vec<Segment>,
@@ -104,6 +113,7 @@ pub(crate) struct Flush {
 /// What the flush is made of at its beginning.
 pub(crate) struct FlushStart {
     pub shared: Arc<Shared>,
+    pub stream: StreamReader,
     pub fs: Arc<dyn FileSystem>,
     pub clock: Arc<dyn Clock>,
     pub dir: PathBuf,
@@ -126,8 +136,8 @@ enum Step {
 
 impl Flush {
     pub fn new(start: FlushStart) -> Self {
-        let FlushStart { shared, fs, clock, dir, segment_bytes, on_sync_error, history, parent, first, older } = start;
-        let merge = Merge::new(shared.intakes.len());
+        let FlushStart { shared, stream, fs, clock, dir, segment_bytes, on_sync_error, history, parent, first, older } =
+            start;
         let now = clock.monotonic_ns();
         Self {
             shared,
@@ -138,7 +148,8 @@ impl Flush {
             on_sync_error,
             history,
             parent,
-            merge,
+            stream,
+            marks: VecDeque::new(),
             next: first,
             kept: first,
             out: Out::new(),
@@ -202,90 +213,117 @@ impl Flush {
     pub fn mark(&mut self, kind: Kind, now_ns: u64) {
         let durable = self.durable();
         let mark = Mark { time_ms: self.clock.now_ms(), durable_lsn: Lsn(durable) };
-        self.merge.push_mark(&self.shared, kind, mark.encode());
+        self.marks.push_back(self.shared.put_mark(kind, &mark.encode()));
         self.last_mark_ns = now_ns;
         self.last_mark_durable = durable;
     }
 
     fn write_published(&mut self) -> Result<(), Step> {
-        while let Some(picked) = self.merge.take(&self.shared.intakes, self.next) {
-            let bytes = frame::frame_bytes(picked.payload_bytes());
-            if !self.fits(bytes) {
-                self.write_out().map_err(Step::Write)?;
-                self.make_segment(bytes).map_err(Step::Roll)?;
+        let published = self.stream.published();
+        while self.next < published {
+            // What lies beside was put there before it was published.
+            let (to, beside) = match self.shared.side.first_from(self.next).filter(|(at, _)| *at < published) {
+                Some((at, record)) if at == self.next => (at + record.frame_bytes(), Some(record)),
+                Some((at, _)) => (at, None),
+                None => (published, None),
+            };
+            let to = if self.fits(to - self.next) { to } else { self.last_that_fits(to, beside.as_deref()) };
+            if to == self.next {
+                self.make_segment(self.first_frame_bytes(beside.as_deref())).map_err(Step::Roll)?;
+                continue;
             }
-            let is_mark = matches!(picked, Picked::Mark(..));
-            match picked {
-                Picked::Ring(worker, entry) => {
-                    let frame = self.out.take(bytes as usize);
-                    let head = frame::begin(frame, Kind::Record, entry.bytes);
-                    self.shared.intakes[worker].ring.copy(&entry, &mut frame[head..]);
-                    frame::seal(frame, &self.history, self.next, &[]);
-                }
-                Picked::Mark(kind, payload) => self.put(kind, &payload),
-                Picked::Side(payload) if payload.len() <= INLINE_MAX => self.put(Kind::Record, &payload),
-                Picked::Side(payload) => self.put_big(&payload).map_err(Step::Write)?,
+            self.write_up_to(to, beside.as_deref()).map_err(Step::Write)?;
+            self.note_records(to);
+            self.next = to;
+            if let Some(last) = self.segments.last_mut() {
+                last.end = to;
             }
-            self.next += bytes;
-            if !is_mark {
-                self.records_end = self.next;
-            }
-            if self.out.is_full() {
-                self.write_out().map_err(Step::Write)?;
-            }
+            self.shared.written.store(to, SeqCst);
         }
-        self.write_out().map_err(Step::Write)
+        Ok(())
     }
 
-    fn put(&mut self, kind: Kind, payload: &[u8]) {
-        let frame = self.out.take(frame::frame_bytes(payload.len()) as usize);
-        let head = frame::begin(frame, kind, payload.len());
-        frame[head..].copy_from_slice(payload);
-        frame::seal(frame, &self.history, self.next, &[]);
-    }
-
-    /// Whether the last segment takes a frame of so many bytes. An empty one always does: it was made for its first.
+    /// Whether the last segment takes so many bytes.
     fn fits(&self, bytes: u64) -> bool {
-        self.segments.last().is_some_and(|last| {
-            self.next == last.first || HEADER_BYTES + (self.next - last.first) + bytes <= last.capacity
-        })
+        self.segments.last().is_some_and(|last| last.offset(self.next) + bytes <= last.capacity)
     }
 
-    /// Writes what is gathered at the end of the last segment. Its end moves to the last whole frame.
-    fn write_out(&mut self) -> Result<(), FsError> {
-        let Some(last) = self.segments.last_mut() else { return Ok(()) };
-        let Some(file) = &last.file else { return Ok(()) };
-        if !self.out.is_empty() {
-            self.out.write(&**file, self.shared.mode() == LogMode::Sync)?;
-        }
-        last.end = self.next;
-        self.shared.written.store(last.end, SeqCst);
-        Ok(())
-    }
-
-    /// Gathers a record of any length, writing as often as enough is gathered.
-    fn put_big(&mut self, payload: &[u8]) -> Result<(), FsError> {
-        let mut head = [0; frame::HEAD_BYTES_MAX];
-        let bytes = frame::begin(&mut head, Kind::Record, payload.len());
-        let head = &mut head[..bytes];
-        frame::seal(head, &self.history, self.next, payload);
-        self.out.take(bytes).copy_from_slice(head);
-        for piece in payload.chunks(INLINE_MAX) {
-            self.out.take(piece.len()).copy_from_slice(piece);
-            if self.out.is_full() {
-                self.write_out()?;
+    /// The end of the last frame before `to` that the last segment takes; where it stands if it takes none. An empty one always
+    /// does: it was made for its first.
+    fn last_that_fits(&self, to: u64, beside: Option<&SideRecord>) -> u64 {
+        let Some(last) = self.segments.last() else { return self.next };
+        let limit = last.first + (last.capacity - last.offset(last.first));
+        let mut at = self.next;
+        if beside.is_none() {
+            while at < to {
+                let end = at + self.frame_bytes_at(at);
+                if end > limit {
+                    break;
+                }
+                at = end;
             }
         }
-        Ok(())
+        if at == last.first { at + self.first_frame_bytes(beside) } else { at }
+    }
+
+    fn first_frame_bytes(&self, beside: Option<&SideRecord>) -> u64 {
+        beside.map_or_else(|| self.frame_bytes_at(self.next), SideRecord::frame_bytes)
+    }
+
+    /// Bytes of the frame that begins at a published position of the stream's memory.
+    fn frame_bytes_at(&self, at: u64) -> u64 {
+        let [first, second] = self.stream.bytes(at, self.stream.seen().min(at + HEAD_BYTES_MAX as u64));
+        let mut head = [0; HEAD_BYTES_MAX];
+        head[..first.len()].copy_from_slice(first);
+        head[first.len()..first.len() + second.len()].copy_from_slice(second);
+        frame::bytes_by_head(&head[..first.len() + second.len()]).expect("what is published is whole frames")
+    }
+
+    /// Writes the frames up to a position: out of the stream's memory, or one from beside it.
+    fn write_up_to(&mut self, to: u64, beside: Option<&SideRecord>) -> Result<(), FsError> {
+        let Some(file) = self.segments.last().and_then(|last| last.file.clone()) else { return Ok(()) };
+        let synced = self.shared.mode() == LogMode::Sync;
+        match beside {
+            Some(record) => {
+                let mut head = [0; HEAD_BYTES_MAX];
+                let head_bytes = frame::begin(&mut head, record.kind(), record.len());
+                let (head, [first, second, third]) = (&mut head[..head_bytes], record.parts());
+                frame::seal(head, &self.history, self.next, &[first, second, third]);
+                self.out.write_apart(&*file, &[head, first, second, third], synced)
+            }
+            None => self.out.write(&*file, self.stream.bytes(self.next, to), synced),
+        }
+    }
+
+    /// Takes note of where the last record ends among the frames from `next` up to a position.
+    fn note_records(&mut self, to: u64) {
+        while self.marks.front().is_some_and(|mark| *mark < self.next) {
+            self.marks.pop_front();
+        }
+        let mut end = to;
+        for mark in self.marks.iter().rev().filter(|mark| **mark < to) {
+            if mark + MARK_FRAME_BYTES as u64 != end {
+                break;
+            }
+            end = *mark;
+        }
+        if end > self.next {
+            self.records_end = end;
+        }
     }
 
     /// In `WrittenOnly`: what is written is not kept.
     fn release_written(&mut self) {
         self.kept = self.next;
-        self.merge.release_marks(self.kept);
-        self.shared.release(&self.merge.ring_positions(), self.kept);
+        self.release(self.kept);
         if self.refilling {
             self.recovered();
         }
+    }
+
+    /// Gives back the memory of everything before a position.
+    fn release(&mut self, lsn: u64) {
+        self.stream.release(lsn);
+        self.shared.released(lsn);
     }
 }

@@ -1,15 +1,16 @@
-//! Bytes on their way to the end of a segment, gathered in whole blocks, so that many of them can go past the page cache.
+//! Bytes on their way to the end of a segment, in whole blocks, so that many of them can go past the page cache.
 //!
 //! ```text
-//! buffer  | unfinished block | gathered since | zeros |
-//!         ^ at (whole blocks of the file)             ^ whole blocks
+//! file    | unfinished block | whole blocks ... | unfinished block |
+//! memory  |      edge        | as they lie      |   the next edge, with zeros
 //! ```
 //!
-//! O1. A write begins and ends at whole blocks; what it has behind the gathered bytes are zeros, as in the file.
+//! O1. A write begins and ends at whole blocks; what it has behind the stream's bytes are zeros, as in the file.
 //! O2. The block that a write leaves unfinished stays here and is written again with what follows. Its beginning, which may
 //!     be durable, is the same bytes each time.
 //!
-//! A write past the page cache saves its copy and its pages: 0.09 us a KB instead of 0.33, in writes of a MiB. But each goes to
+//! Whole blocks are not copied: in memory they begin at multiples of their size, as in the file. A write past the page cache
+//! saves a copy and pages: 0.09 us a KB instead of 0.33, in writes of a MiB. But each goes to
 //! the device, which takes some 45 us of processor time however short it is: fewer bytes are better left to the page cache
 //! until they are synced, unless that is to be at once anyway.
 //!
@@ -17,17 +18,19 @@
 //! journal: 64 KiB written and synced took 85 us of processor time, and 46 where the blocks had been written before. So a stretch
 //! of zeros is written ahead of short writes that are synced at once, and one sync pays for many. Long ones gain nothing by it.
 
+use std::io::IoSlice;
 use std::sync::Arc;
 
 use vfs::{AlignedBuf, DIRECT_ALIGNMENT, File, FileSystem, FsError, HUGE_PAGE_BYTES, OpenOptions};
 
 use crate::segment::HEADER_BYTES;
-use crate::shared::INLINE_MAX;
 
 /// The unit of writes (O1).
 pub(super) const BLOCK: usize = DIRECT_ALIGNMENT;
-/// Gathered bytes that are worth a write of their own. Of a MiB a KB costs half of what it costs in writes of 256 KiB.
-pub(super) const WRITE_BYTES: usize = 1 << 20;
+/// Bytes that lie elsewhere are copied and written in pieces of this size.
+const PIECE_BYTES: usize = 1 << 20;
+/// So much of them is copied before the length is looked at.
+const CHUNK_BYTES: usize = 64 << 10;
 /// The smallest write that goes past the page cache. Below, what goes to the device at once costs more than the page cache.
 const DIRECT_BYTES_MIN: usize = 256 << 10;
 /// The same when a sync follows: 64 KiB written and synced took 1.3 us a KB past the page cache and 2.0 through it.
@@ -37,19 +40,24 @@ const DIRECT_BYTES_MIN_SYNCED: usize = 32 << 10;
 const AHEAD_BYTES: usize = 512 << 10;
 /// Writes from here on have no zeros written ahead of them: these would cost what they save.
 const AHEAD_OF_BYTES_MAX: usize = AHEAD_BYTES / 2;
-const _: () = assert!(HEADER_BYTES.is_multiple_of(BLOCK as u64), "the first frame begins a block");
-const _: () =
-    assert!(WRITE_BYTES + INLINE_MAX + 2 * BLOCK <= HUGE_PAGE_BYTES, "a usual write and the record that made it one");
+const _: () = assert!(HEADER_BYTES == BLOCK as u64, "the first frame lies in the block behind the header");
+const _: () = assert!(
+    PIECE_BYTES + CHUNK_BYTES + BLOCK <= HUGE_PAGE_BYTES,
+    "a piece, what makes it one, and the block it begins in"
+);
 
 /// The end of the last segment.
 pub(super) struct Out {
-    buffer: AlignedBuf,
-    /// Bytes of the buffer in use.
+    /// The block that the stream ends in: what of it was written, and zeros.
+    edge: AlignedBuf,
+    /// Bytes of the stream in it: less than a block.
     filled: usize,
-    /// Of them, those that are written: less than a block.
-    written: usize,
-    /// Where in the file the buffer begins.
+    /// Where in the file that block begins.
     at: u64,
+    /// The block that a write ends in, while it is written.
+    tail: AlignedBuf,
+    /// A piece of what lies elsewhere, once that was needed.
+    piece: AlignedBuf,
     /// For writes past the page cache, where the file system has them.
     direct: Option<Arc<dyn File>>,
     /// Where in the file the preallocated bytes end.
@@ -62,90 +70,122 @@ pub(super) struct Out {
 
 impl Out {
     pub fn new() -> Self {
-        let empty = || AlignedBuf::zeroed(0);
         Self {
-            buffer: empty(),
+            edge: AlignedBuf::zeroed(BLOCK),
             filled: 0,
-            written: 0,
             at: HEADER_BYTES,
+            tail: AlignedBuf::zeroed(BLOCK),
+            piece: AlignedBuf::zeroed(0),
             direct: None,
             capacity: 0,
             ahead: 0,
-            zeros: empty(),
+            zeros: AlignedBuf::zeroed(0),
         }
     }
 
-    /// Begins the first frame of a segment, which has a header, preallocated bytes behind it up to its capacity, and nothing
-    /// else.
-    pub fn begin(&mut self, direct: Option<Arc<dyn File>>, capacity: u64) {
-        let Self { buffer, zeros, .. } = std::mem::replace(self, Self::new());
-        *self = Self { buffer, zeros, direct, capacity, ..Self::new() };
+    /// Begins a segment whose first frame is to stand at an offset in the block behind its header, with preallocated bytes up to
+    /// its capacity, and nothing else.
+    pub fn begin(&mut self, direct: Option<Arc<dyn File>>, capacity: u64, first_at: u64) {
+        self.edge.fill(0);
+        (self.at, self.filled) = (HEADER_BYTES, (first_at - HEADER_BYTES) as usize);
+        (self.direct, self.capacity, self.ahead) = (direct, capacity, 0);
     }
 
-    /// Forgets what was gathered: nothing more is written to the segment.
+    /// Nothing more is written to the segment.
     pub fn abandon(&mut self) {
-        self.begin(None, 0);
+        self.direct = None;
     }
 
-    /// Room for the next bytes of the stream, which the caller fills.
-    pub fn take(&mut self, bytes: usize) -> &mut [u8] {
-        let start = self.filled;
-        self.filled += bytes;
-        if self.filled > self.buffer.len() {
-            self.grow();
-        }
-        &mut self.buffer[start..self.filled]
-    }
-
-    /// More memory, twice as much each time up to a huge page, which holds a usual write.
-    #[cold]
-    fn grow(&mut self) {
-        let doubled = (2 * self.buffer.len()).min(HUGE_PAGE_BYTES);
-        let mut buffer = AlignedBuf::zeroed(self.filled.max(doubled));
-        buffer[..self.buffer.len()].copy_from_slice(&self.buffer);
-        self.buffer = buffer;
-    }
-
-    /// Whether nothing waits to be written.
-    pub fn is_empty(&self) -> bool {
-        self.filled == self.written
-    }
-
-    /// Whether enough waits for a write of its own.
-    pub fn is_full(&self) -> bool {
-        self.filled - self.written >= WRITE_BYTES
-    }
-
-    /// Writes what was gathered to the segment's file; `synced` says that it will be synced at once.
+    /// Writes the next bytes of the stream, which lie in memory as they will in the file: `pieces` begins at the same place of
+    /// a block as the stream goes on at in the file, and each piece but the last ends a block. `synced` says that a sync
+    /// follows at once.
     ///
     /// # Errors
-    /// The file could not be written. Any part of the gathered bytes may have been.
-    pub fn write(&mut self, file: &dyn File, synced: bool) -> Result<(), FsError> {
-        let end = self.filled.next_multiple_of(BLOCK);
-        self.buffer[self.filled..end].fill(0);
-        self.write_blocks(file, end, synced)?;
-        let whole = self.filled / BLOCK * BLOCK;
-        self.buffer.copy_within(whole..self.filled, 0);
-        self.at += whole as u64;
-        self.filled -= whole;
-        self.written = self.filled;
-        Ok(())
+    /// The file could not be written. Any part of the bytes may have been.
+    pub fn write(&mut self, file: &dyn File, mut pieces: [&[u8]; 2], synced: bool) -> Result<(), FsError> {
+        let bytes = pieces[0].len() + pieces[1].len();
+        let mut filled = self.filled;
+        // The rest of the block that was begun, or all there is.
+        if filled > 0 || bytes < BLOCK {
+            for piece in &mut pieces {
+                let (head, rest) = piece.split_at(piece.len().min(BLOCK - filled));
+                self.edge[filled..filled + head.len()].copy_from_slice(head);
+                filled += head.len();
+                *piece = rest;
+            }
+        }
+        if filled > 0 && filled < BLOCK {
+            let edge = std::mem::replace(&mut self.edge, AlignedBuf::zeroed(0));
+            let written = self.write_blocks(file, &mut [IoSlice::new(&edge)], synced);
+            self.edge = edge;
+            self.filled = filled;
+            return written;
+        }
+        let rest = (pieces[0].len() + pieces[1].len()) % BLOCK;
+        // What does not fill a block is at the end of the last piece.
+        let last = if pieces[1].is_empty() { &mut pieces[0] } else { &mut pieces[1] };
+        let (whole, behind) = last.split_at(last.len().saturating_sub(rest));
+        *last = whole;
+        self.tail[..rest].copy_from_slice(behind);
+        self.tail[rest..].fill(0);
+        let (edge, tail) = (self.take_edge(), std::mem::replace(&mut self.tail, AlignedBuf::zeroed(0)));
+        let begun: &[u8] = if filled > 0 { &edge } else { &[] };
+        let ended: &[u8] = if rest > 0 { &tail } else { &[] };
+        let blocks = begun.len() + pieces[0].len() + pieces[1].len();
+        let written = self.write_blocks(file, &mut [begun, pieces[0], pieces[1], ended].map(IoSlice::new), synced);
+        // The tail is the next edge, whatever became of the write.
+        (self.edge, self.tail) = (tail, edge);
+        self.at += blocks as u64;
+        self.filled = rest;
+        written
     }
 
-    fn write_blocks(&mut self, file: &dyn File, end: usize, synced: bool) -> Result<(), FsError> {
-        if synced && end < AHEAD_OF_BYTES_MAX && self.at + end as u64 > self.ahead {
-            self.write_ahead(self.at + end as u64);
+    fn take_edge(&mut self) -> AlignedBuf {
+        std::mem::replace(&mut self.edge, AlignedBuf::zeroed(0))
+    }
+
+    /// As [`write`](Self::write), with bytes that lie anywhere.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn write_apart(&mut self, file: &dyn File, parts: &[&[u8]], synced: bool) -> Result<(), FsError> {
+        if self.piece.is_empty() {
+            self.piece = AlignedBuf::zeroed(HUGE_PAGE_BYTES);
         }
-        let blocks = &self.buffer[..end];
+        let mut piece = std::mem::replace(&mut self.piece, AlignedBuf::zeroed(0));
+        let start = self.filled;
+        let mut end = start;
+        let mut written = Ok(());
+        for chunk in parts.iter().flat_map(|part| part.chunks(CHUNK_BYTES)) {
+            piece[end..end + chunk.len()].copy_from_slice(chunk);
+            end += chunk.len();
+            if end >= PIECE_BYTES && written.is_ok() {
+                written = self.write(file, [&piece[self.filled..end], &[]], synced);
+                // What follows goes behind the unfinished block, as in the file.
+                end = self.filled;
+            }
+        }
+        if end > self.filled && written.is_ok() {
+            written = self.write(file, [&piece[self.filled..end], &[]], synced);
+        }
+        self.piece = piece;
+        written
+    }
+
+    fn write_blocks(&mut self, file: &dyn File, blocks: &mut [IoSlice<'_>], synced: bool) -> Result<(), FsError> {
+        let bytes: usize = blocks.iter().map(|slice| slice.len()).sum();
+        if synced && bytes < AHEAD_OF_BYTES_MAX && self.at + bytes as u64 > self.ahead {
+            self.write_ahead(self.at + bytes as u64);
+        }
         let least = if synced { DIRECT_BYTES_MIN_SYNCED } else { DIRECT_BYTES_MIN };
-        if let Some(direct) = self.direct.as_ref().filter(|_| end >= least) {
-            match direct.write_all_at(blocks, self.at) {
+        if let Some(direct) = self.direct.as_ref().filter(|_| bytes >= least) {
+            match direct.write_all_vectored_at(&mut blocks.to_vec(), self.at) {
                 // The file system took the flag and does not take the write: a device of larger blocks, or the like.
                 Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => self.direct = None,
                 done => return done,
             }
         }
-        file.write_all_at(blocks, self.at)
+        file.write_all_vectored_at(blocks, self.at)
     }
 
     /// Writes zeros where zeros are, behind a write that is to come.
@@ -188,15 +228,55 @@ mod tests {
     fn opened_with(fs: &SimFs, capacity: u64) -> (Arc<dyn File>, Out) {
         let file = fs.open(Path::new(PATH), OpenOptions::write().create_new()).expect("a new file");
         let mut out = Out::new();
-        out.begin(open_direct(fs, Path::new(PATH)).expect("the file is there"), capacity);
+        out.begin(open_direct(fs, Path::new(PATH)).expect("the file is there"), capacity, HEADER_BYTES);
         (file, out)
     }
 
-    /// Gathers so many bytes as they should stand in the stream.
-    fn gather(out: &mut Out, stream: &mut Vec<u8>, bytes: usize) {
-        let start = stream.len();
-        stream.extend((start..start + bytes).map(|at| 1 + (at % 251) as u8));
-        out.take(bytes).copy_from_slice(&stream[start..]);
+    /// Memory in which each byte has its place, as the stream's has.
+    struct Memory {
+        stream: AlignedBuf,
+        /// So much of it is the stream's.
+        len: usize,
+        written: usize,
+    }
+
+    impl Memory {
+        fn new() -> Self {
+            Self { stream: AlignedBuf::zeroed(16 << 20), len: 0, written: 0 }
+        }
+
+        fn get(&self) -> &[u8] {
+            &self.stream[..self.len]
+        }
+
+        /// Adds so many bytes as they should stand in the stream.
+        fn gather(&mut self, bytes: usize) {
+            let start = self.len;
+            self.len += bytes;
+            for at in start..self.len {
+                self.stream[at] = 1 + (at % 251) as u8;
+            }
+        }
+
+        /// Writes what was added, with the end of the memory wherever blocks end, or as bytes that lie elsewhere.
+        fn write(&mut self, out: &mut Out, file: &dyn File, synced: bool, rng: &mut Rng) {
+            let (from, to) = (std::mem::replace(&mut self.written, self.len), self.len);
+            if from == to {
+                return;
+            }
+            if rng.one_in(4) {
+                let elsewhere = self.stream[from..to].to_vec();
+                let parts = elsewhere.split_at(rng.below(1 + (to - from) as u64) as usize);
+                out.write_apart(file, &[parts.0, parts.1], synced).expect("the disk works");
+                return;
+            }
+            let (first, last) = (from / BLOCK + 1, to / BLOCK);
+            let wrap = match first > last || rng.one_in(2) {
+                true => to,
+                false => BLOCK * (first + rng.below((last - first + 1) as u64) as usize),
+            };
+            out.write(file, [&self.stream[from..wrap], &self.stream[wrap..to]], synced).expect("the disk works");
+        }
     }
 
     /// What stands behind the header's place after an outage.
@@ -210,18 +290,18 @@ mod tests {
     fn the_file_has_the_stream() {
         let fs = SimFs::new(1);
         let (file, mut out) = opened(&fs);
-        let (mut rng, mut stream) = (Rng::new(1), Vec::new());
+        let (mut rng, mut memory) = (Rng::new(1), Memory::new());
         for _ in 0..200 {
             let bytes = [10, 100, 5000, 70_000][rng.below(4) as usize];
-            gather(&mut out, &mut stream, 1 + rng.below(bytes) as usize);
+            memory.gather(1 + rng.below(bytes) as usize);
             if rng.one_in(2) {
-                out.write(&*file, rng.one_in(2)).expect("the disk works");
-                assert!(out.is_empty());
+                let synced = rng.one_in(2);
+                memory.write(&mut out, &*file, synced, &mut rng);
             }
         }
-        out.write(&*file, true).expect("the disk works");
-        let found = found(&fs, Outage::ProcessKill);
-        assert_eq!((found.len() % BLOCK, &found[..stream.len()]), (0, &stream[..]));
+        memory.write(&mut out, &*file, true, &mut rng);
+        let (stream, found) = (memory.get(), found(&fs, Outage::ProcessKill));
+        assert_eq!((found.len() % BLOCK, &found[..stream.len()]), (0, stream));
         assert!(found[stream.len()..].iter().all(|byte| *byte == 0));
         let whole = |entry: &vfs::TraceEntry| match entry.argument {
             Argument::Range { offset, len } => offset % BLOCK as u64 == 0 && len % BLOCK as u64 == 0,
@@ -238,14 +318,14 @@ mod tests {
             let fs = SimFs::new(seed);
             let capacity = HEADER_BYTES + 3 * AHEAD_BYTES as u64;
             let (file, mut out) = opened_with(&fs, capacity);
-            let (mut rng, mut stream, mut durable, mut writes) = (Rng::new(seed), Vec::new(), 0, 0);
-            while stream.len() < 2 * AHEAD_BYTES {
-                gather(&mut out, &mut stream, 1 + rng.below(60_000) as usize);
-                out.write(&*file, true).expect("the disk works");
+            let (mut rng, mut memory, mut durable, mut writes) = (Rng::new(seed), Memory::new(), 0, 0);
+            while memory.len < 2 * AHEAD_BYTES {
+                memory.gather(1 + rng.below(60_000) as usize);
+                memory.write(&mut out, &*file, true, &mut rng);
                 writes += 1;
                 if rng.one_in(2) {
                     file.sync_all().and_then(|()| fs.sync_dir(Path::new("/"))).expect("the disk works");
-                    durable = stream.len();
+                    durable = memory.len;
                 }
             }
             let trace = fs.trace();
@@ -256,15 +336,17 @@ mod tests {
             let (count, last) = (ends.clone().count(), ends.max());
             assert!(count > writes && count <= writes + 6, "{count} writes for {writes}");
             assert!(last.is_some_and(|last| last <= capacity), "{last:?}");
-            assert_eq!(found(&fs, Outage::ProcessKill)[..stream.len()], stream);
+            let stream = memory.get();
+            assert_eq!(found(&fs, Outage::ProcessKill)[..stream.len()], *stream);
             assert_eq!(found(&fs, Outage::PowerCut { seed })[..durable], stream[..durable]);
         }
         let fs = SimFs::new(1);
         let (file, mut out) = opened_with(&fs, u64::from(u32::MAX));
-        gather(&mut out, &mut Vec::new(), AHEAD_OF_BYTES_MAX);
-        out.write(&*file, true).expect("the disk works");
-        gather(&mut out, &mut Vec::new(), 100);
-        out.write(&*file, false).expect("the disk works");
+        let (mut rng, mut memory) = (Rng::new(1), Memory::new());
+        memory.gather(AHEAD_OF_BYTES_MAX);
+        memory.write(&mut out, &*file, true, &mut rng);
+        memory.gather(100);
+        memory.write(&mut out, &*file, false, &mut rng);
         assert_eq!(out.ahead, 0, "neither for long writes nor for those that are not synced");
     }
 
@@ -274,17 +356,17 @@ mod tests {
         for seed in 0..300 {
             let fs = SimFs::new(seed);
             let (file, mut out) = opened(&fs);
-            let (mut rng, mut stream) = (Rng::new(seed), Vec::new());
-            gather(&mut out, &mut stream, 1 + rng.below(100_000) as usize);
-            out.write(&*file, true).expect("the disk works");
+            let (mut rng, mut memory) = (Rng::new(seed), Memory::new());
+            memory.gather(1 + rng.below(100_000) as usize);
+            memory.write(&mut out, &*file, true, &mut rng);
             file.sync_all().and_then(|()| fs.sync_dir(Path::new("/"))).expect("the disk works");
-            let durable = stream.len();
+            let durable = memory.len;
             for bytes in [300, 60_000, 5000] {
-                gather(&mut out, &mut stream, 1 + rng.below(bytes) as usize);
-                out.write(&*file, true).expect("the disk works");
+                memory.gather(1 + rng.below(bytes) as usize);
+                memory.write(&mut out, &*file, true, &mut rng);
             }
             let found = found(&fs, Outage::PowerCut { seed });
-            assert_eq!(found[..durable], stream[..durable], "seed {seed}");
+            assert_eq!(found[..durable], memory.get()[..durable], "seed {seed}");
         }
     }
 
@@ -293,15 +375,14 @@ mod tests {
     fn refused_direct_writes_go_through_the_page_cache() {
         let fs = SimFs::new(1);
         let (file, mut out) = opened(&fs);
-        let mut stream = Vec::new();
+        let (mut rng, mut memory) = (Rng::new(2), Memory::new());
         fs.inject(Fault::fail(Op::Write, errno::EINVAL));
-        gather(&mut out, &mut stream, DIRECT_BYTES_MIN_SYNCED);
-        out.write(&*file, true).expect("written through the page cache");
-        assert!(out.direct.is_none());
-        gather(&mut out, &mut stream, 3 * WRITE_BYTES);
-        assert!(out.is_full());
-        out.write(&*file, true).expect("the disk works");
-        assert_eq!(found(&fs, Outage::ProcessKill), stream);
+        memory.gather(DIRECT_BYTES_MIN_SYNCED);
+        memory.write(&mut out, &*file, true, &mut rng);
+        assert!(out.direct.is_none(), "written through the page cache");
+        memory.gather(3 * PIECE_BYTES);
+        memory.write(&mut out, &*file, true, &mut rng);
+        assert_eq!(found(&fs, Outage::ProcessKill), memory.get());
         assert_eq!(fs.faults_fired(), 1);
     }
 }

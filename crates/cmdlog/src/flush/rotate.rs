@@ -12,7 +12,7 @@ use super::{Failed, Flush, RETRY_NS, Segment, Step};
 use crate::error::{LogError, LogFailure};
 use crate::options::{LogMode, OnSyncError};
 use crate::recovery::Piece;
-use crate::segment::{self, HEADER_BYTES, Header};
+use crate::segment::{self, Header};
 use crate::shared::state;
 use crate::start;
 
@@ -23,7 +23,7 @@ impl Flush {
     /// Makes a segment that begins at `next` and takes a frame of so many bytes. The next sync makes it durable.
     pub(super) fn make_segment(&mut self, bytes: u64) -> Result<(), FsError> {
         let path = segment::path(&self.dir, Lsn(self.next));
-        let least = HEADER_BYTES + bytes;
+        let least = segment::offset(self.next, self.next) + bytes;
         match open_segment(&*self.fs, &path, &self.header(), self.segment_bytes.max(least), least) {
             Ok((file, capacity)) => self.push_segment(path, file, capacity, false),
             Err(error) => {
@@ -39,8 +39,8 @@ impl Flush {
     pub fn open_durably(&mut self) -> Result<(), FsError> {
         let (path, beside) = (segment::path(&self.dir, Lsn(self.next)), self.dir.join(segment::COPY_NAME));
         remove(&*self.fs, &beside)?;
-        let (file, capacity) =
-            open_segment(&*self.fs, &beside, &self.header(), self.segment_bytes.max(HEADER_BYTES), HEADER_BYTES)?;
+        let least = segment::offset(self.next, self.next);
+        let (file, capacity) = open_segment(&*self.fs, &beside, &self.header(), self.segment_bytes.max(least), least)?;
         file.sync_all()?;
         self.fs.rename(&beside, &path)?;
         self.fs.sync_dir(&self.dir)?;
@@ -51,6 +51,7 @@ impl Flush {
 
     fn header(&self) -> Header {
         Header {
+            version: segment::VERSION,
             history: self.history,
             parent: self.parent,
             first: Lsn(self.next),
@@ -61,7 +62,7 @@ impl Flush {
 
     fn push_segment(&mut self, path: PathBuf, file: Arc<dyn File>, capacity: u64, named: bool) -> Result<(), FsError> {
         let first = self.next;
-        self.out.begin(open_direct(&*self.fs, &path)?, capacity);
+        self.out.begin(open_direct(&*self.fs, &path)?, capacity, segment::offset(first, first));
         self.segments.push(Segment { first, end: first, path, file: Some(file), capacity, named, forgotten: first });
         Ok(())
     }
@@ -128,8 +129,6 @@ impl Flush {
         if let Some(last) = self.segments.last_mut() {
             last.end = last.end.min(base);
         }
-        self.merge.rewind(&self.shared.intakes);
-        self.merge.release_marks(base);
         self.next = base;
         self.shared.written.store(base, SeqCst);
         self.open_durably().map_err(Step::Roll)?;
@@ -218,7 +217,7 @@ impl Flush {
             && let Some(file) = last.file.take()
         {
             // A log is as good with its zeros.
-            let _ = file.set_len(HEADER_BYTES + (last.end - last.first));
+            let _ = file.set_len(last.offset(last.end));
         }
     }
 

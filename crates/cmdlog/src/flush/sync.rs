@@ -9,7 +9,7 @@ use vfs::{File, FileSystem, FsError};
 use super::{Flush, MARK_NS, Segment};
 use crate::frame::Kind;
 use crate::options::LogMode;
-use crate::segment::HEADER_BYTES;
+use crate::segment::{self, HEADER_BYTES};
 
 /// Durable bytes at which the page cache is told to forget them. Only a recovery reads them, while pages given back at
 /// once are those that the next write gets, still in the processor's cache: on a guest whose host backs memory at its first
@@ -17,7 +17,7 @@ use crate::segment::HEADER_BYTES;
 const FORGET_BYTES: u64 = 1 << 20;
 /// The page cache's unit, or a multiple of it.
 const PAGE_BYTES: u64 = 4096;
-const _: () = assert!(HEADER_BYTES.is_multiple_of(PAGE_BYTES), "what is whole in the stream is whole in the file");
+const _: () = assert!(HEADER_BYTES == PAGE_BYTES, "what is whole in the stream is whole in the file");
 
 /// When to look again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +47,6 @@ pub(crate) struct SyncJob {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
     parts: Vec<Part>,
-    /// How far each ring was written when the sync began; empty if nobody knows.
-    rings: Vec<u64>,
     started_ns: u64,
 }
 
@@ -79,7 +77,7 @@ impl SyncJob {
             self.fs.sync_dir(&self.dir)?;
         }
         if part.forgets() {
-            part.file.forget_cached(HEADER_BYTES + (part.forgotten - part.first), part.end - part.forgotten);
+            part.file.forget_cached(segment::offset(part.first, part.forgotten), part.end - part.forgotten);
         }
         Ok(())
     }
@@ -169,9 +167,7 @@ impl Flush {
             return None;
         }
         self.set_syncing(true);
-        // After a failure more is merged than written; it stays where it is, to be merged again.
-        let rings = if self.failed.is_some() { Vec::new() } else { self.merge.ring_positions() };
-        Some(SyncJob { fs: Arc::clone(&self.fs), dir: self.dir.clone(), parts, rings, started_ns: now_ns })
+        Some(SyncJob { fs: Arc::clone(&self.fs), dir: self.dir.clone(), parts, started_ns: now_ns })
     }
 
     fn set_syncing(&mut self, syncing: bool) {
@@ -206,22 +202,19 @@ impl Flush {
         self.shared.set_durable(reached.end);
         let durable = self.durable();
         self.kept = self.kept.max(durable);
-        self.merge.release_marks(durable);
         if all && self.failed.is_none() {
             // Appended after the sync began, whatever is not durable now.
             let oldest = if self.shared.end() > durable { job.started_ns.max(1) } else { 0 };
             self.shared.oldest_ns.store(oldest, SeqCst);
         }
-        if all {
-            self.shared.release(&job.rings, durable);
-        }
+        self.release(durable);
         let last = self.segments.last().map(|last| last.first);
         for segment in &mut self.segments {
             if let Some(part) = done.iter().find(|part| part.first == segment.first) {
                 segment.named = true;
                 if part.forgets() {
                     // Only whole pages are forgotten.
-                    segment.forgotten = part.end - (part.end - part.first) % PAGE_BYTES;
+                    segment.forgotten = part.end - part.end % PAGE_BYTES;
                 }
             }
             if segment.end <= durable && Some(segment.first) != last {

@@ -8,7 +8,8 @@ use base::{Lsn, Rng};
 use vfs::{RealFs, SimFs};
 
 use super::{history, read, settle, stepped};
-use crate::{Admission, Log, LogMode, LogOptions, LogStart, LogWake, recover};
+use crate::{Admission, Log, LogMode, LogOptions, LogStart, LogWake, Payload, recover};
+use engine::SharedBytes;
 
 /// Records of all sizes, of two workers, over many segments come back in the order of their positions, after a clean
 /// end and after a kill; the history goes on, or branches off.
@@ -31,7 +32,17 @@ fn what_is_appended_comes_back() {
             rng.fill(&mut payload);
             let worker = rng.below(2) as usize;
             assert_eq!(log.admit(worker), Admission::Go);
-            model.push((log.append(worker, &payload), payload));
+            let lsn = if rng.one_in(20) {
+                let shared = SharedBytes::new(payload.clone());
+                let (head, tail) = (&b"before"[..], &b"behind"[..]);
+                let parts = Payload { head, shared: Some((&shared, tail)) };
+                payload = parts.to_vec();
+                log.append_shared_in_turn(worker, &parts)
+            } else {
+                log.append_in_turn(worker, &payload)
+            };
+            log.end_turn(worker);
+            model.push((lsn, payload));
             if rng.one_in(10) {
                 log.write_step();
             }

@@ -139,7 +139,7 @@ fn any_tail_is_cut() {
         let end = log.end_lsn();
         drop(log);
         let last = crate::segments(&fs, Path::new("/")).expect("readable").pop().expect("a segment");
-        let at = HEADER_BYTES + (end.0 - last.first.0);
+        let at = segment::offset(last.first.0, end.0);
         let mut rng = Rng::new(seed);
         let mut garbage = vec![0; 1 + rng.below(3000) as usize];
         rng.fill(&mut garbage);
@@ -174,13 +174,13 @@ fn what_a_newer_program_wrote_is_refused() {
     let (fs, _) = small_log(3, true);
     let path = Path::new("/log-0000000000000000");
     let mut header = fs.contents()[path][..128].to_vec();
-    header[8] = 2;
+    header[8] = 3;
     let checksum = base::checksum::crc32c(&header[..124]);
     header[124..].copy_from_slice(&checksum.to_le_bytes());
     let newer = fs.recover(Outage::ProcessKill);
     newer.damage(path, 0, &header).expect("the file is there");
     let error = read(&newer).expect_err("a newer format");
-    assert!(matches!(error, RecoverError::Newer { version: 2, .. }), "{error}");
+    assert!(matches!(error, RecoverError::Newer { version: 3, .. }), "{error}");
 
     let fs = fs.recover(Outage::ProcessKill);
     let mut frame = frame::encode(&history(1), 0, Kind::Record, &[1; 40]);

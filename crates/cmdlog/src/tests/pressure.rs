@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base::Lsn;
 use base::clock::{ManualClock, SystemClock};
@@ -13,6 +13,9 @@ use super::{DIR, history, options, read, settle};
 use crate::error::LogFailure;
 use crate::shared::Shared;
 use crate::{Admission, Log, LogMode, LogOptions, LogStart, LogWake, OnSyncError};
+
+/// How long a test waits for other threads.
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Notes whom the log has woken, and what else it said.
 #[derive(Default)]
@@ -47,16 +50,16 @@ fn noted(options: LogOptions) -> (SimFs, Arc<ManualClock>, Arc<Notes>, Arc<Log>)
     (fs, clock, notes, log.expect("the disk works"))
 }
 
-/// Rings are given back when their records are durable: a busy log is synced when half a ring is used, long before
+/// Memory is given back when its records are durable: a busy log is synced when half of it is used, long before
 /// its window ends, so that writers do not wait for the clock.
 #[test]
-fn a_filling_ring_is_synced_before_its_time() {
+fn filling_memory_is_synced_before_its_time() {
     let (_, _, _, log) = noted(options(LogMode::Async));
     log.append(0, &[1; 10_000]);
     log.write_step();
     assert!(!log.sync_step(), "there is time");
     let mut end = Lsn(0);
-    for _ in 0..13 {
+    for _ in 0..26 {
         end = log.append(0, &[1; 10_000]);
     }
     log.write_step();
@@ -65,31 +68,36 @@ fn a_filling_ring_is_synced_before_its_time() {
     assert!(log.durable_lsn().0 >= end.0 - 4 * 10_000, "{:?}", log.durable_lsn());
 }
 
-/// A worker that fills its ring waits, and is woken once, when a good part of the ring is free; the other goes on.
+/// When the memory is full workers wait, and are woken once, when a good part of it is free. What each was admitted for has
+/// its place even if all were at once.
 #[test]
-fn a_full_ring_makes_its_worker_wait() {
+fn full_memory_makes_workers_wait() {
     let (_, clock, notes, log) = noted(options(LogMode::Async));
     let mut appended = 0;
     while log.admit(0) == Admission::Go {
         log.append(0, &[1; 10_000]);
         appended += 1;
     }
-    assert!((10..40).contains(&appended), "{appended}");
-    assert_eq!((log.admit(0), log.admit(1)), (Admission::Wait, Admission::Go));
+    assert!((30..50).contains(&appended), "{appended}");
+    assert_eq!((log.admit(0), log.admit(1)), (Admission::Wait, Admission::Wait));
+    let memory = log.stats().memory_bytes;
+    log.append(0, &[2; 64 << 10]);
+    log.append(1, &[3; 50_000]);
+    assert_eq!(log.stats().memory_bytes, memory, "nothing lies beside it");
     log.write_step();
     assert_eq!((log.admit(0), notes.woken.lock().len()), (Admission::Wait, 0), "written is not durable");
     clock.advance_ms(600);
     settle(&log);
-    assert_eq!((log.admit(0), &notes.woken.lock()[..]), (Admission::Go, &[0][..]));
+    assert_eq!((log.admit(0), &notes.woken.lock()[..]), (Admission::Go, &[0, 1][..]));
     settle(&log);
-    assert_eq!(notes.woken.lock().len(), 1, "once");
+    assert_eq!(notes.woken.lock().len(), 2, "once");
 }
 
 /// Who waits for room appends nothing that would ask for the next sync: when the last one was not enough, it is asked for all
 /// the same, and not only when the window has passed.
 #[test]
 fn a_worker_that_still_waits_is_not_forgotten() {
-    let (fs, clock, notes, log) = noted(LogOptions { ring_bytes: 2 << 20, ..options(LogMode::Async) });
+    let (fs, clock, notes, log) = noted(LogOptions { ring_bytes: 1 << 20, ..options(LogMode::Async) });
     for _ in 0..27 {
         log.append(0, &[1; 10_000]);
     }
@@ -102,7 +110,7 @@ fn a_worker_that_still_waits_is_not_forgotten() {
     log.write_step();
     clock.advance_ms(600);
     assert!(log.sync_step(), "half the window has passed");
-    assert_eq!(notes.woken.lock().len(), 0, "more than half of the ring is in use");
+    assert_eq!(notes.woken.lock().len(), 0, "more than half of the memory is in use");
     settle(&log);
     assert_eq!((log.admit(0), &notes.woken.lock()[..]), (Admission::Go, &[0][..]));
 }
@@ -243,7 +251,7 @@ fn failures_wake_those_who_wait() {
 /// A turn is open from its first record until the worker ends it or waits for what it has appended.
 #[test]
 fn turns_that_append_are_known() {
-    let shared = Shared::new(&options(LogMode::Sync), 0, Arc::new(()));
+    let (shared, _) = Shared::new(&options(LogMode::Sync), history(1), 0, Arc::new(()));
     shared.end_turn(0);
     assert!(shared.open_turns().is_empty(), "it has appended nothing");
     for end_turn in [|shared: &Shared| shared.end_turn(1), |shared: &Shared| shared.wait_for(1)] {
@@ -265,7 +273,7 @@ fn turns_that_append_are_known() {
 #[test]
 fn a_turn_stays_open_over_a_sync() {
     let woken = Arc::new(Notes::default());
-    let shared = Shared::new(&options(LogMode::Sync), 0, Arc::clone(&woken) as _);
+    let (shared, _) = Shared::new(&options(LogMode::Sync), history(1), 0, Arc::clone(&woken) as _);
     let end = shared.append_in_turn(1, b"first");
     shared.syncing.store(true, SeqCst);
     shared.wait_for(1);
@@ -304,6 +312,15 @@ fn the_end_of_a_turn_begins_a_sync() {
     log.close().expect("the disk works");
 }
 
+/// Ends a hanging sync with the test.
+struct LetGo(Arc<AtomicBool>);
+
+impl Drop for LetGo {
+    fn drop(&mut self) {
+        self.0.store(false, SeqCst);
+    }
+}
+
 /// While a sync hangs, writing goes on and nobody is told that anything is durable; then all of it becomes durable by the
 /// next sync. With threads; the device is let go only when the test has seen what it wants.
 #[test]
@@ -326,15 +343,20 @@ fn a_hanging_sync_stops_nothing_else() {
             std::thread::sleep(Duration::from_millis(1));
         }
     });
+    // Before the log ends, whatever the test finds: it waits for its threads.
+    let _let_go = LetGo(Arc::clone(&hang));
     let wait = |what: &dyn Fn() -> bool| {
+        let start = Instant::now();
         while !what() {
+            assert!(start.elapsed() < DEADLINE, "written {:?} of {:?}", log.written_lsn(), log.end_lsn());
             std::thread::sleep(Duration::from_millis(1));
         }
     };
     log.append(0, b"first");
     wait(&|| hanging.load(SeqCst) == 1);
+    // More than what may wait for the sync that hangs: a quarter of the memory.
     let mut end = Lsn(0);
-    for n in 0..100u8 {
+    for n in 0..200u8 {
         end = log.append(0, &[n; 9000]);
     }
     wait(&|| log.written_lsn() > Lsn(500_000));

@@ -188,6 +188,8 @@ impl File for SimFile {
         })
     }
 
+    fn expect_reads(&self, _: u64, _: u64) {}
+
     fn forget_cached(&self, _: u64, _: u64) {}
 
     fn len(&self) -> Result<u64> {
