@@ -11,6 +11,7 @@ mod process;
 mod report;
 mod steps;
 mod workload;
+mod ycsb;
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -85,6 +86,7 @@ fn run_step(arguments: &Arguments, step: Step) -> Result<(), Failure> {
     match step {
         Step::Write => print(&steps::write(&subject)?),
         Step::Read => print(&steps::read(&subject)?),
+        Step::Ycsb => print(&steps::ycsb(&subject)?),
         Step::LeaveLog => steps::leave_log(&subject),
         Step::Replay => print(&steps::replay(&subject)?),
     }
@@ -114,17 +116,19 @@ fn compare(arguments: &Arguments) -> Result<bool, Failure> {
         let process = |step| Turn { arguments, contender, dir: &database, step };
         eprintln!("{name}: writing");
         let writing = process(Step::Write).figures()?;
-        let (mut reading, mut replay) = (None, None);
+        let (mut reading, mut ycsb, mut replay) = (None, None, None);
         if !arguments.only_writes && !arguments.paper {
             eprintln!("{name}: reading");
             reading = Some(process(Step::Read).figures()?);
+            eprintln!("{name}: YCSB");
+            ycsb = Some(process(Step::Ycsb).figures()?);
             std::fs::remove_dir_all(&database)?;
             eprintln!("{name}: replaying a log");
             process(Step::LeaveLog).until_killed()?;
             replay = Some(process(Step::Replay).figures()?);
         }
         std::fs::remove_dir_all(&database)?;
-        outcomes.push(Outcome { engine: name.clone(), writing, reading, replay });
+        outcomes.push(Outcome { engine: name.clone(), writing, reading, ycsb, replay });
     }
     let claims = if arguments.paper { paper::claims(&outcomes) } else { Vec::new() };
     report.end(outcomes, claims, begin.elapsed());

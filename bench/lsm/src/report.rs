@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::paper::Claim;
 use crate::steps::{Reading, Replay, Writing};
 use crate::workload::{Distribution, RECORD_BYTES};
+use crate::ycsb::Ycsb;
 
 /// One engine's figures.
 #[derive(Debug, Serialize)]
@@ -15,6 +16,7 @@ pub struct Outcome {
     pub engine: String,
     pub writing: Writing,
     pub reading: Option<Reading>,
+    pub ycsb: Option<Vec<Ycsb>>,
     pub replay: Option<Replay>,
 }
 
@@ -210,6 +212,24 @@ impl Report {
                 }),
             ];
             tables.push(("Cost of reading", rows));
+            let ycsb = |title, name: &'static str, figure: fn(&Ycsb) -> Option<f64>| {
+                self.row(title, None, move |outcome| {
+                    outcome.ycsb.iter().flatten().find(|each| each.workload == name).and_then(figure)
+                })
+            };
+            let rows = [
+                ("A: reads and updates", "A"),
+                ("B: reads, 5 % updates", "B"),
+                ("C: reads", "C"),
+                ("D: reads of the latest, 5 % inserts", "D"),
+                ("E: scans, 5 % inserts", "E"),
+                ("F: reads, half of them followed by an update", "F"),
+            ];
+            let cpu = rows.map(|(title, name)| ycsb(title, name, |each| each.cpu_us));
+            let rate =
+                rows.map(|(title, name)| ycsb(title, name, |each| each.operations_per_second.map(|rate| rate / 1e3)));
+            tables.push(("YCSB, us CPU per operation", cpu.into()));
+            tables.push(("YCSB, thousand operations per second", rate.into()));
             let replay = self.row("seconds", must(1.0), |o| o.replay.as_ref().map(|replay| replay.seconds));
             tables.push(("Opening after a crash, with 64 MiB in the log", vec![replay]));
         }

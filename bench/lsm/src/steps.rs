@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::engines::{self, Engine, Failure, Name, Settings};
 use crate::process;
 use crate::workload::{Distribution, RECORD_BYTES, Workload, digits};
+use crate::ycsb::{self, Ycsb};
 
 /// How often space and memory are looked at.
 const SAMPLE_EVERY: Duration = Duration::from_millis(200);
@@ -32,6 +33,8 @@ pub enum Step {
     Write,
     /// What reads of it cost.
     Read,
+    /// The workloads of YCSB on it.
+    Ycsb,
     /// A log, left behind by a process that ends without closing.
     LeaveLog,
     /// Its replay.
@@ -167,11 +170,22 @@ pub fn read(subject: &Subject<'_>) -> Result<Reading, Failure> {
     let miss = cost(READS, |random| get(digits(random % keys * 2 + 1), false))?;
     let scans = || cost(READS / SCAN_PAIRS as u64, |random| scan(present(random)));
     let scan = match engine.can_scan() {
-        true => scans().and_then(|_| scans()).map(Some)?,
+        true => {
+            scans()?;
+            // An engine may merge what is scanned often; it is measured when that is done.
+            process::await_quiet()?;
+            Some(scans()?)
+        }
         false => None,
     };
     let (reads, writes) = mixed(&*engine, subject)?;
     Ok(Reading { get_cold, get_warm, miss, scan, mixed_reads_per_second: reads, mixed_writes_per_second: writes })
+}
+
+/// Whatever was done to the database, its keys are all there.
+pub fn ycsb(subject: &Subject<'_>) -> Result<Vec<Ycsb>, Failure> {
+    let engine = engines::open(subject.name, subject.dir, &subject.settings)?;
+    ycsb::run(&*engine, subject.keys)
 }
 
 /// Microseconds of processor time per operation, each given a random word.

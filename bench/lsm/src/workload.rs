@@ -50,7 +50,7 @@ impl Workload {
                 None => word % self.keys,
             }
         };
-        let id = (rank * 2_654_435_761 + 12_345) % self.keys;
+        let id = scattered(rank, self.keys);
         self.key = digits(2 * id);
         let mut words = self.seq.wrapping_mul(0x2545_F491_4F6C_DD1D).wrapping_add(99);
         self.value[..8].copy_from_slice(&id.to_le_bytes());
@@ -61,6 +61,11 @@ impl Workload {
         self.seq += 1;
         (&self.key, &self.value)
     }
+}
+
+/// Where in the key space a rank lies, so that neighbours in the one are strangers in the other.
+pub fn scattered(rank: u64, keys: u64) -> u64 {
+    (rank * 2_654_435_761 + 12_345) % keys
 }
 
 /// A key as it is stored. Even numbers below twice the number of keys are there, odd ones are not.
@@ -74,7 +79,7 @@ pub fn digits(mut number: u64) -> [u8; 10] {
 }
 
 /// Ranks with probability proportional to 1 / (rank + 1)^0.99 (Gray et al., SIGMOD 1994, as in YCSB).
-struct Zipfian {
+pub struct Zipfian {
     keys: f64,
     zeta: f64,
     eta: f64,
@@ -83,14 +88,14 @@ struct Zipfian {
 const THETA: f64 = 0.99;
 
 impl Zipfian {
-    fn new(keys: u64) -> Self {
+    pub fn new(keys: u64) -> Self {
         let zeta = |n: u64| (1..=n).map(|i| (i as f64).powf(-THETA)).sum::<f64>();
         let (all, two) = (zeta(keys), zeta(2));
         let eta = (1.0 - (2.0 / keys as f64).powf(1.0 - THETA)) / (1.0 - two / all);
         Self { keys: keys as f64, zeta: all, eta }
     }
 
-    fn rank(&self, word: u64) -> u64 {
+    pub fn rank(&self, word: u64) -> u64 {
         let u = (word >> 11) as f64 / (1u64 << 53) as f64;
         let scaled = u * self.zeta;
         if scaled < 1.0 {

@@ -119,6 +119,13 @@ impl WriteBatch {
         self.wrong = None;
     }
 
+    /// Lets go of memory for keys and values beyond so many bytes.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        if self.data.capacity() > bytes {
+            self.data = Vec::new();
+        }
+    }
+
     fn push(&mut self, kind: u8, space: crate::KeySpaceId, first: &[u8], second: &[u8]) -> &mut Self {
         if first.len() > KEY_LEN_MAX || (kind == DELETE_RANGE && second.len() > KEY_LEN_MAX) {
             self.wrong = Some("a key has more than 65,535 bytes");
@@ -126,6 +133,7 @@ impl WriteBatch {
             self.wrong = Some("a value has more than 1 GiB");
         } else {
             let at = self.data.len();
+            self.data.reserve(first.len() + second.len());
             self.data.extend_from_slice(first);
             self.data.extend_from_slice(second);
             let (first_len, second_len) = (first.len(), second.len());

@@ -27,6 +27,7 @@
 #![deny(unsafe_code)]
 
 mod batch;
+mod bell;
 mod cache;
 mod compaction;
 mod db;
@@ -38,6 +39,7 @@ mod golden;
 mod iter;
 mod key;
 mod key_order;
+mod limiter;
 mod log;
 mod memtable;
 mod options;

@@ -48,6 +48,7 @@ pub struct Options {
     pub(crate) compaction_filter: Option<Arc<dyn CompactionFilter>>,
     pub(crate) memtable_bytes: usize,
     pub(crate) immutable_memtables_max: usize,
+    pub(crate) merge_bytes_per_second: u64,
     pub(crate) block_bytes: usize,
     pub(crate) table_bytes: u64,
     pub(crate) filter_bits_per_key: u32,
@@ -75,6 +76,7 @@ impl Options {
             compaction_filter: None,
             memtable_bytes: 64 << 20,
             immutable_memtables_max: 2,
+            merge_bytes_per_second: 0,
             block_bytes: 4 << 10,
             table_bytes: 8 << 20,
             filter_bits_per_key: 16,
@@ -140,9 +142,17 @@ impl Options {
         self
     }
 
-    /// Full memtables at which writers wait for a flush, at least 1. Default: 2.
+    /// Full memtables at which writers wait for a flush, at least 1; with one fewer they are slowed down while the last one
+    /// fills. Default: 2.
     pub fn immutable_memtables_max(mut self, count: usize) -> Self {
         self.immutable_memtables_max = count;
+        self
+    }
+
+    /// Most bytes that merges write in a second, 0 for any number. Flushes are not held back, and a database that closes does
+    /// not wait. Where merges cannot keep up with what is written, writers are slowed down. Default: 0.
+    pub fn merge_bytes_per_second(mut self, bytes: u64) -> Self {
+        self.merge_bytes_per_second = bytes;
         self
     }
 

@@ -5,14 +5,20 @@
 /// Fetches the cache line of the byte at `at`, if there is one, in the background.
 #[inline]
 pub(crate) fn prefetch(bytes: &[u8], at: usize) {
+    prefetch_item(bytes, at);
+}
+
+/// Fetches the cache line where an item begins, if there is one, in the background.
+#[inline]
+pub(crate) fn prefetch_item<T>(items: &[T], at: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    if let Some(byte) = bytes.get(at) {
+    if let Some(item) = items.get(at) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a prefetch changes no state a program can see, whatever the address; SSE is part of x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) }
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast()) }
     }
     #[cfg(any(miri, not(target_arch = "x86_64")))]
-    let _ = (bytes, at);
+    let _ = (items, at);
 }
 
 #[cfg(test)]

@@ -68,45 +68,45 @@ impl Sketch {
     pub fn encode(&self) -> Vec<u8> {
         let base = self.registers.iter().copied().min().unwrap_or(0);
         let mut bytes = vec![base];
-        let mut bit = 0u32;
+        // Bits not written yet, and how many they are: fewer than 32 between two registers.
+        let (mut bits, mut len) = (0u64, 0u32);
         for &register in &self.registers {
-            bit += u32::from(register - base);
-            let at = 1 + (bit / 8) as usize;
-            if bytes.len() <= at {
-                bytes.resize(at + 1, 0);
+            len += u32::from(register - base);
+            while len >= 32 {
+                bytes.extend_from_slice(&(bits as u32).to_le_bytes());
+                bits >>= 32;
+                len -= 32;
             }
-            bytes[at] |= 1 << (bit % 8);
-            bit += 1;
+            bits |= 1 << len;
+            len += 1;
         }
+        bytes.extend_from_slice(&bits.to_le_bytes()[..len.div_ceil(8) as usize]);
         bytes
     }
 
     /// Undoes [`encode`](Self::encode); `None` unless the bytes are exactly an encoding.
     pub fn decode(bytes: &[u8]) -> Option<Sketch> {
-        let (&base, bits) = bytes.split_first()?;
+        let (&base, rest) = bytes.split_first()?;
+        let mut chunks = rest.chunks(4);
+        let (mut bits, mut len) = (0u64, 0u32);
         let mut registers = Vec::with_capacity(REGISTER_COUNT);
-        let mut distance = 0;
-        for byte in bits {
-            for bit in 0..8 {
-                if registers.len() == REGISTER_COUNT {
-                    if byte >> bit != 0 {
-                        return None;
-                    }
-                    break;
-                }
-                if byte & 1 << bit == 0 {
-                    distance += 1;
-                } else {
-                    registers.push(base.checked_add(distance).filter(|rank| *rank <= RANK_MAX)?);
-                    distance = 0;
-                }
-                if distance > RANK_MAX {
-                    return None;
-                }
+        while registers.len() < REGISTER_COUNT {
+            let mut distance = 0;
+            while bits == 0 {
+                distance += len;
+                let chunk = chunks.next().filter(|_| distance <= u32::from(RANK_MAX))?;
+                let mut word = [0; 4];
+                word[..chunk.len()].copy_from_slice(chunk);
+                (bits, len) = (u64::from(u32::from_le_bytes(word)), 8 * chunk.len() as u32);
             }
+            let zeros = bits.trailing_zeros();
+            bits >>= zeros + 1;
+            len -= zeros + 1;
+            let rank = u8::try_from(distance + zeros).ok().and_then(|distance| base.checked_add(distance));
+            registers.push(rank.filter(|rank| *rank <= RANK_MAX)?);
         }
         let sketch = Sketch { registers: registers.into_boxed_slice() };
-        (sketch.registers.len() == REGISTER_COUNT && sketch.encode() == bytes).then_some(sketch)
+        (sketch.encode() == bytes).then_some(sketch)
     }
 }
 

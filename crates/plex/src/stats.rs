@@ -15,6 +15,9 @@ pub(crate) struct Counters {
     pub compactions: AtomicU64,
     pub dropped: AtomicU64,
     pub stalls: AtomicU64,
+    pub stalled_us: AtomicU64,
+    pub delays: AtomicU64,
+    pub delayed_us: AtomicU64,
 }
 
 impl Counters {
@@ -47,6 +50,15 @@ pub struct Stats {
     pub dropped: u64,
     /// Times a writer had to wait for a flush or a compaction.
     pub stalls: u64,
+    /// How long all writers waited so, added up, in microseconds.
+    pub stalled_us: u64,
+    /// Times a writer was slowed down, since flushes or compactions began to lag: pauses that grow with the lag, so that
+    /// writers need not wait for long.
+    pub delays: u64,
+    /// How long all writers paused so, added up, in microseconds.
+    pub delayed_us: u64,
+    /// How far flushes and compactions lag, now: writers are slowed down above 0 and wait from 1 on.
+    pub lag: f64,
     /// In memtables, now.
     pub memtable_bytes: u64,
     /// In tables, now.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use base::Rng;
-use plex::{Background, Compression, Db, Options, Policy};
+use plex::{Background, Compression, Db, IterOptions, Options, Policy};
 use vfs::SimFs;
 
 const KEYS: u64 = 8_000;
@@ -93,6 +93,43 @@ fn merges_leave_the_cache_to_readers() {
     assert!(stats.compaction_bytes_read > 0 && stats.cache_bytes == 0, "{stats:?}");
     assert_eq!(db.get(&7u64.to_be_bytes()).expect("it reads"), Some(vec![(4 * KEYS + 7) as u8; 20]));
     assert!(db.stats().cache_bytes > 0);
+}
+
+/// Scans of one place make the runs there few, and leave the rest of the tree alone. What one scan of a key looks at is
+/// counted in blocks: about one for each run.
+#[test]
+fn runs_that_are_scanned_often_are_merged() {
+    let db = Options::new()
+        .file_system(Arc::new(SimFs::new(1)))
+        .seed(1)
+        .background(Background::Inline)
+        .policy(Policy::LdcRanged { space_amp_target: 3.0, runs_max: 20 })
+        .memtable_bytes(LIVE_BYTES as usize / 48)
+        .open("/db")
+        .expect("it opens");
+    let mut rng = Rng::new(42);
+    for i in 0..2 * KEYS {
+        let id = if i < KEYS { i * 7919 % KEYS } else { rng.below(KEYS) };
+        db.put(&id.to_be_bytes(), &[i as u8; VALUE_LEN]).expect("it writes");
+    }
+    let blocks = |id: u64| {
+        let before = db.stats();
+        let mut iter = db.iter(IterOptions::default()).expect("it iterates");
+        iter.seek(&id.to_be_bytes()).expect("it seeks");
+        assert_eq!(iter.entry().map(|(key, _)| key), Some(&id.to_be_bytes()[..]));
+        let after = db.stats();
+        after.cache_hits + after.cache_misses - before.cache_hits - before.cache_misses
+    };
+    let (often, seldom) = (KEYS / 4, KEYS / 4 * 3);
+    let before = blocks(often);
+    for _ in 0..200 {
+        blocks(often);
+    }
+    db.settle().expect("it merges");
+    assert!(!db.compact_step().expect("it merges"), "it has come to an end");
+    let after = [often, seldom].map(blocks);
+    println!("{before} {after:?}");
+    assert!(before >= 10 && after[0] <= 3 && after[1] >= 10, "{before} {after:?}");
 }
 
 /// Deduplication takes space from tiered compaction at the price of writing, the more the lower its threshold.

@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::iter::{MergeCursor, Source};
 use crate::key::{Kind, SEQNO_MAX, Seqno};
 use crate::key_order::KeyOrder;
+use crate::limiter::{self, Limiter};
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::options::Options;
 use crate::range_tombstone::{Cover, RangeTombstone};
@@ -46,6 +47,8 @@ pub(crate) struct OutputSettings<'a> {
     /// What else may go; it sees keys as they were given.
     pub filter: Option<&'a dyn CompactionFilter>,
     pub key_order: KeyOrder,
+    /// Holds back what is written.
+    pub limiter: Option<&'a Limiter>,
     /// Gives the next table's number, identity and path.
     pub next_table: &'a dyn Fn() -> (u64, u64, PathBuf),
 }
@@ -104,6 +107,7 @@ pub(crate) fn renumber(
         cuts: &shape.cuts,
         from: None,
         builder: None,
+        unpaced: 0,
         outcome: &mut outcome,
     };
     cursor.seek_to_first()?;
@@ -230,7 +234,7 @@ fn merge(
     // At the bottom, a tombstone that every view sees has nothing left to hide.
     let kept: Vec<&RangeTombstone> = ranges.iter().filter(|t| !is_bottom || t.seqno > visibility.floor()).collect();
     outcome.dropped += (ranges.len() - kept.len()) as u64;
-    let mut output = Output { settings, to, kept, cuts, from: None, builder: None, outcome };
+    let mut output = Output { settings, to, kept, cuts, from: None, builder: None, unpaced: 0, outcome };
     let mut last_key: Vec<u8> = Vec::new();
     let mut last_stripe = None;
     cursor.seek_to_first()?;
@@ -262,6 +266,7 @@ fn merge(
             }
             let seqno = if is_bottom && stripe == 0 { 0 } else { seqno };
             output.builder()?.add(key, seqno, kind, value)?;
+            output.pace((key.len() + value.len()) as u64);
         }
         cursor.next()?;
     }
@@ -278,6 +283,8 @@ struct Output<'a> {
     /// Where the current table's share of the deleted ranges begins; `None` before the first.
     from: Option<Vec<u8>>,
     builder: Option<(u64, TableBuilder)>,
+    /// Bytes that the limiter does not know of yet.
+    unpaced: u64,
     outcome: &'a mut Outcome,
 }
 
@@ -288,6 +295,16 @@ impl Output<'_> {
         self.cuts = &self.cuts[passed..];
         let is_full = self.builder.as_ref().is_some_and(|(_, builder)| builder.len() >= table_bytes);
         if passed > 0 || is_full { self.end_table(Some(key)) } else { Ok(()) }
+    }
+
+    /// Waits for the limiter now and then.
+    fn pace(&mut self, bytes: u64) {
+        if let Some(limiter) = self.settings.limiter {
+            self.unpaced += bytes;
+            if self.unpaced >= limiter::PIECE_BYTES {
+                limiter.pass(std::mem::take(&mut self.unpaced));
+            }
+        }
     }
 
     fn builder(&mut self) -> Result<&mut TableBuilder> {

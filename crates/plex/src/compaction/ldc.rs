@@ -43,7 +43,7 @@ impl Choose for Ldc {
         Some(task)
     }
 
-    fn is_behind(&self, tree: &Tree) -> bool {
-        self.tiers.is_behind(tree)
+    fn lag(&self, tree: &Tree) -> f64 {
+        self.tiers.lag(tree)
     }
 }

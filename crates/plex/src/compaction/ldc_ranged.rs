@@ -16,6 +16,8 @@
 //!     the first merges are done range by range.
 //! G5. A merge into the last run keeps the borders between its tables, and may add some within a range. So tables that were
 //!     flushed meanwhile still fit, and one range does not drag the next one along.
+//! G6. Neighbouring runs above the last whose tables of a range were all scanned often become one
+//!     ([`Table::is_scanned_often`]), so scans soon look at few runs where there are many scans, and nowhere else.
 //!
 //! Space comes back range by range, so no merge needs room for old and new of more than one range, and the garbage of
 //! all ranges together stays near the target instead of swinging between it and nothing. At a garbage allowance of g
@@ -217,12 +219,25 @@ impl LdcRanged {
             }
         }
         let (_, from, to) = best?;
-        let (level, oldest, _) = &range.upper[to];
-        let mut task = Task::new("runs", *level, Some(oldest.id));
-        for (level, run, tables) in &range.upper[from..=to] {
+        Some(Self::merge_stretch(&range.upper[from..=to], "runs"))
+    }
+
+    /// The longest stretch of at least two runs above the last that were scanned often (G6).
+    fn merge_scanned(ranges: &[Reach<'_>]) -> Option<Task> {
+        let is_often = |part: &PartOfRun<'_>| part.2.iter().all(|table| table.is_scanned_often());
+        let stretches = ranges.iter().flat_map(|range| range.upper.split(|part| !is_often(part)));
+        let longest = stretches.max_by_key(|parts| parts.len()).filter(|parts| parts.len() > 1)?;
+        Some(Self::merge_stretch(longest, "scans"))
+    }
+
+    /// Makes one run of these, which follow each other in one range.
+    fn merge_stretch(parts: &[PartOfRun<'_>], reason: &'static str) -> Task {
+        let (level, oldest, _) = &parts[parts.len() - 1];
+        let mut task = Task::new(reason, *level, Some(oldest.id));
+        for (level, run, tables) in parts {
             tables.iter().for_each(|table| task.add(*level, run.id, table));
         }
-        Some(task)
+        task
     }
 }
 
@@ -255,7 +270,7 @@ impl Choose for LdcRanged {
         // G2.
         let crowded = ranges.iter().max_by_key(|range| range.upper.len())?;
         if crowded.upper.len() <= self.runs_max {
-            return None;
+            return Self::merge_scanned(&ranges);
         }
         let last_bytes: u64 = crowded.last.iter().map(|table| table.info.bytes).sum();
         if last_bytes <= crowded.upper_bytes() {
@@ -272,19 +287,41 @@ impl Choose for LdcRanged {
         FlushShape { cuts, table_bytes: is_first.then(|| self.range_bytes_min()) }
     }
 
-    fn is_behind(&self, tree: &Tree) -> bool {
+    fn lag(&self, tree: &Tree) -> f64 {
         // Until there is a last run, the next step costs nothing.
-        let Some(last) = last_run(tree) else { return false };
-        let limit = 2 * self.runs_max + 8;
+        let Some(last) = last_run(tree) else { return 0.0 };
+        let (slow, stop) = (self.runs_max + self.runs_max / 2 + 4, 2 * self.runs_max + 8);
         let over = |key: &[u8]| tree.runs().filter(|(_, run)| run.table_for(key).is_some()).count();
-        let is_crowded =
-            tree.runs().count() > limit && last.tables.iter().any(|table| over(&table.info.smallest) > limit);
-        // A twentieth more than the target, and what is on its way, before writers wait for space to come back.
-        let is_large = || {
-            let live: f64 = Self::ranges(tree, last).iter().map(|range| range.live_user_bytes).sum();
-            tree.bytes() as f64 > 1.05 * self.space_amp_target * live + 2.0 * self.memtable_bytes as f64
+        let most = match tree.runs().count() {
+            count if count <= slow => 0,
+            _ => last.tables.iter().map(|table| over(&table.info.smallest)).max().unwrap_or(0),
         };
+        let of_runs = super::lag_between(most as f64, slow as f64, stop as f64);
+        let lag = of_runs.max(self.lag_of_space(tree, last));
         // Nobody may wait for what nobody will do.
-        (is_crowded || is_large()) && self.pick(tree).is_some()
+        if lag > 0.0 && self.pick(tree).is_none() { 0.0 } else { lag }
+    }
+}
+
+impl LdcRanged {
+    /// A twentieth more than the target, and what is on its way, before writers wait for space to come back.
+    fn lag_of_space(&self, tree: &Tree, last: &Run) -> f64 {
+        let memtable_bytes = self.memtable_bytes as f64;
+        let lag_at = |live: f64| {
+            let target = self.space_amp_target * live;
+            super::lag_between(
+                tree.bytes() as f64,
+                1.02 * target + memtable_bytes,
+                1.05 * target + 2.0 * memtable_bytes,
+            )
+        };
+        // Mostly the last run alone, less what may be deleted, tells that all is well, without counting what is distinct.
+        let deleted: u64 = tree.tables().map(|(_, _, table)| table.tombstone_count()).sum();
+        let entries: u64 = last.tables.iter().map(|table| table.info.entry_count).sum();
+        let user_bytes: u64 = last.tables.iter().map(|table| table.user_bytes().min(table.info.bytes)).sum();
+        if lag_at(user_bytes as f64 * (1.0 - deleted as f64 / entries.max(1) as f64)) == 0.0 {
+            return 0.0;
+        }
+        lag_at(Self::ranges(tree, last).iter().map(|range| range.live_user_bytes).sum())
     }
 }

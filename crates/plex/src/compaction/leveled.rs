@@ -80,7 +80,8 @@ impl Choose for Leveled {
         Self::down_from(tree, too_big)
     }
 
-    fn is_behind(&self, tree: &Tree) -> bool {
-        tree.level(0).len() >= 3 * self.level0_runs_max + 8
+    fn lag(&self, tree: &Tree) -> f64 {
+        let (slow, stop) = (2 * self.level0_runs_max + 4, 3 * self.level0_runs_max + 8);
+        super::lag_between(tree.level(0).len() as f64, slow as f64, stop as f64)
     }
 }

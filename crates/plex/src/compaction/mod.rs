@@ -8,7 +8,7 @@
 //!
 //! C1. A table that stays and overlaps an input is newer than the output if it is newer than the input, and older if it
 //!     is older ([`check`]).
-//! C2. A policy is a pure function of the tree, so it has nothing to recover.
+//! C2. A policy is a pure function of the tree and of how often its tables were scanned, so it has nothing to recover.
 //! C3. Each task drops a version, a run, or moves tables to an older place, so that picking comes to an end.
 
 mod execute;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use crate::key_order::KeyOrder;
 use crate::sketch::Sketch;
 use crate::sstable::{Table, TableInfo};
-use crate::version::{Run, Tree};
+use crate::version::{Run, Tree, Version};
 pub(crate) use execute::{Outcome, OutputSettings, Visibility, flush, rebuild, renumber, run};
 
 /// How tables are chosen for merging; the default is [`Policy::ldc_ranged`].
@@ -150,6 +150,45 @@ impl Default for Policy {
 ///
 /// A key that is not kept reads as deleted from then on. When that happens is not defined: a table that nothing is merged
 /// with is not looked at, and while a [`ReadView`](crate::ReadView) lives, nothing is asked.
+///
+/// Values with a time to live hold the moment of their end, which readers look at and the filter, too:
+///
+/// ```
+/// use plex::{CompactionFilter, KeySpaceId, Options};
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// /// Milliseconds, from wherever; values begin with the moment of their end, 8 bytes, the largest first.
+/// #[derive(Debug, Default)]
+/// struct Expiration {
+///     now: AtomicU64,
+/// }
+///
+/// impl Expiration {
+///     fn is_over(&self, value: &[u8]) -> bool {
+///         value.first_chunk().is_some_and(|end| u64::from_be_bytes(*end) <= self.now.load(Ordering::Relaxed))
+///     }
+/// }
+///
+/// impl CompactionFilter for Expiration {
+///     fn keeps(&self, _: KeySpaceId, _: &[u8], value: &[u8]) -> bool {
+///         !self.is_over(value)
+///     }
+/// }
+///
+/// # let fs = Arc::new(vfs::SimFs::new(1));
+/// # let options = Options::new().file_system(fs);
+/// let expiration = Arc::new(Expiration::default());
+/// let db = options.compaction_filter(expiration.clone()).open("/data/plex")?;
+/// db.put(b"session", &[&60_000u64.to_be_bytes()[..], b"Ada"].concat())?;
+/// let read = |key: &[u8]| Ok::<_, plex::Error>(db.get(key)?.filter(|value| !expiration.is_over(value)));
+/// assert!(read(b"session")?.is_some());
+/// expiration.now.store(60_000, Ordering::Relaxed);
+/// assert!(read(b"session")?.is_none() && db.get(b"session")?.is_some());
+/// db.flush()?;
+/// assert!(db.get(b"session")?.is_none(), "the filter has let it go");
+/// # Ok::<(), plex::Error>(())
+/// ```
 pub trait CompactionFilter: Send + Sync + std::fmt::Debug {
     /// Whether the key stays with this value. Called by whoever flushes and compacts; must not call the database.
     fn keeps(&self, space: crate::KeySpaceId, key: &[u8], value: &[u8]) -> bool;
@@ -174,8 +213,18 @@ pub(crate) trait Choose: Send + Sync + std::fmt::Debug {
         FlushShape::default()
     }
 
-    /// Whether so many runs wait to be merged that writers must be held up.
-    fn is_behind(&self, tree: &Tree) -> bool;
+    /// How far merges lag: not at all at 0, and so far from 1 on that writers must be held up.
+    fn lag(&self, tree: &Tree) -> f64;
+}
+
+/// The largest lag of a version's trees.
+pub(crate) fn lag(chooser: &dyn Choose, version: &Version) -> f64 {
+    version.trees.values().map(|tree| chooser.lag(tree)).fold(0.0, f64::max)
+}
+
+/// A lag that is 0 up to `slow` and 1 at `stop`.
+fn lag_between(now: f64, slow: f64, stop: f64) -> f64 {
+    ((now - slow) / (stop - slow)).max(0.0)
 }
 
 /// A merge to be done.

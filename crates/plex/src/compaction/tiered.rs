@@ -34,7 +34,7 @@ impl Choose for Tiered {
         Some(task)
     }
 
-    fn is_behind(&self, tree: &Tree) -> bool {
-        tree.level(0).len() >= 3 * self.runs_per_level
+    fn lag(&self, tree: &Tree) -> f64 {
+        super::lag_between(tree.level(0).len() as f64 / self.runs_per_level as f64, 2.0, 3.0)
     }
 }

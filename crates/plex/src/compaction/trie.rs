@@ -99,8 +99,8 @@ impl Choose for Trie {
         (0..tree.levels.len()).find_map(|level| Self::merge_down(tree, level, self.full_node(tree, level)?))
     }
 
-    fn is_behind(&self, tree: &Tree) -> bool {
-        tree.level(0).len() >= 3 * self.runs_per_node
+    fn lag(&self, tree: &Tree) -> f64 {
+        super::lag_between(tree.level(0).len() as f64 / self.runs_per_node as f64, 2.0, 3.0)
     }
 }
 

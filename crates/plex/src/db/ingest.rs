@@ -63,7 +63,7 @@ impl Inner {
         writer.next_seqno = seqno + 1;
         self.visible.fetch_max(seqno, Ordering::AcqRel);
         drop(writer);
-        self.announce();
+        self.bell.ring();
         Ok(())
     }
 

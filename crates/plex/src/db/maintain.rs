@@ -26,7 +26,7 @@ impl Inner {
         let _flushing = self.flushing.lock();
         let Some(wal_number) = self.flush_one()? else { return Ok(false) };
         self.remove_wals_before(&mut self.writer.lock(), wal_number);
-        self.announce();
+        self.bell.ring();
         Ok(true)
     }
 
@@ -65,14 +65,16 @@ impl Inner {
         let is_bottom = compaction::check(tree, &task).map_err(Error::Bug)?;
         let run = self.number();
         let visibility = self.visibility();
-        let outcome =
-            self.writing_tables(|settings| compaction::run(settings, &visibility, space, &task, is_bottom, run))?;
+        let outcome = self.writing_tables(|settings| {
+            let settings = OutputSettings { limiter: self.limiter.as_ref(), ..*settings };
+            compaction::run(&settings, &visibility, space, &task, is_bottom, run)
+        })?;
         Counters::add(&self.counters.compaction_bytes_read, outcome.bytes_read);
         Counters::add(&self.counters.compaction_bytes_written, outcome.bytes_written);
         Counters::add(&self.counters.compactions, 1);
         Counters::add(&self.counters.dropped, outcome.dropped);
         self.install(outcome.edit, None)?;
-        self.announce();
+        self.bell.ring();
         Ok(true)
     }
 
@@ -91,6 +93,7 @@ impl Inner {
             table_bytes: self.options.table_bytes,
             filter: self.options.compaction_filter.as_deref(),
             key_order: self.key_order,
+            limiter: None,
             next_table: &next_table,
         };
         let outcome = write(&settings).and_then(|outcome| {
@@ -200,12 +203,12 @@ impl Inner {
     }
 
     fn publish(&self, version: Version, flushed: Option<&Arc<Memtable>>) {
-        let is_behind = version.trees.values().any(|tree| self.chooser.is_behind(tree));
+        let lag = compaction::lag(&*self.chooser, &version);
         let mut state = self.state.write();
         let keeps = |memtable: &&Arc<Memtable>| flushed.is_none_or(|flushed| !Arc::ptr_eq(memtable, flushed));
         let immutables = state.immutables.iter().filter(keeps).cloned().collect();
         let memtable = state.memtable.clone();
-        *state = Arc::new(State { memtable, immutables, version: Arc::new(version), is_behind });
+        *state = Arc::new(State { memtable, immutables, version: Arc::new(version), lag });
     }
 }
 
@@ -232,19 +235,11 @@ fn work_until_close(inner: &Inner, work: fn(&Inner) -> Result<bool>) {
     while !inner.is_closing.load(Ordering::Acquire) {
         match work(inner) {
             Ok(true) => *inner.trouble.lock() = None,
-            Ok(false) => {
-                let mut events = inner.events.lock();
-                while *events == seen && !inner.is_closing.load(Ordering::Acquire) {
-                    inner.event.wait(&mut events);
-                }
-                seen = *events;
-            }
+            Ok(false) => seen = inner.bell.wait(seen),
             Err(error) if error.is_out_of_space() && inner.check_running().is_ok() => {
                 // Space may come back: writers are told, and the work is tried again a little later.
                 *inner.trouble.lock() = Some(Arc::new(error));
-                let mut events = inner.events.lock();
-                inner.event.notify_all();
-                inner.event.wait_for(&mut events, RETRY_AFTER);
+                inner.bell.wait_for(inner.bell.ring(), RETRY_AFTER);
             }
             Err(Error::Stopped { .. }) => return,
             Err(error) => {

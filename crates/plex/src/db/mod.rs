@@ -21,6 +21,7 @@ mod recover;
 mod repair;
 mod write;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -28,16 +29,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use parking_lot::{Condvar, Mutex, RwLock};
+use parking_lot::{Mutex, RwLock};
 use vfs::FileLock;
 
 use crate::batch::WriteBatch;
+use crate::bell::Bell;
 use crate::cache::{BlockCache, Fill};
 use crate::compaction::{Choose, Visibility};
 use crate::error::{Error, Result};
 use crate::iter::{Iter, IterOptions, MergeCursor, Source};
 use crate::key::{self, Kind, Seqno};
 use crate::key_order::KeyOrder;
+use crate::limiter::Limiter;
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::options::{Background, Options};
 use crate::range_tombstone::Cover;
@@ -46,6 +49,13 @@ use crate::stats::{Counters, Stats};
 use crate::version::{Tree, Version, VersionEdit};
 pub use check::check;
 pub use repair::{Repair, repair};
+
+/// A longer batch of one change, as one value of hundreds of megabytes takes, is not kept, in bytes.
+const ONE_CHANGE_BYTES_MAX: usize = 64 << 10;
+
+thread_local! {
+    static ONE_CHANGE: RefCell<WriteBatch> = RefCell::default();
+}
 
 /// Names a key space: keys of different ones do not meet, and one batch may change several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,7 +88,8 @@ impl std::fmt::Debug for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         self.inner.is_closing.store(true, Ordering::Release);
-        self.inner.announce();
+        self.inner.bell.ring();
+        self.inner.limiter.iter().for_each(Limiter::lift);
         for thread in self.threads.get_mut().drain(..) {
             // A panic of a background thread was printed when it happened.
             let _ = thread.join();
@@ -92,8 +103,8 @@ struct State {
     /// Newest first.
     immutables: Vec<Arc<Memtable>>,
     version: Arc<Version>,
-    /// A policy finds that too many runs wait (computed with the version).
-    is_behind: bool,
+    /// How far merges lag, as the policy finds (computed with the version).
+    lag: f64,
 }
 
 struct Inner {
@@ -125,9 +136,12 @@ struct Inner {
     recovered_lsn: u64,
     flushed_lsn: AtomicU64,
     counters: Counters,
-    /// Counts what somebody may wait for: a full memtable, a flush, a compaction, the close.
-    events: Mutex<u64>,
-    event: Condvar,
+    /// Iterators ring it, too.
+    bell: Arc<Bell>,
+    /// Of merges.
+    limiter: Option<Limiter>,
+    /// Nanoseconds that writers owe for being too fast.
+    delay_owed_ns: AtomicU64,
     is_closing: AtomicBool,
     _lock: FileLock,
 }
@@ -165,7 +179,7 @@ impl Db {
 
     /// Gives a key a value.
     pub fn put_in(&self, space: KeySpaceId, key: &[u8], value: &[u8]) -> Result<()> {
-        self.write(WriteBatch::new().put_in(space, key, value))
+        self.write_one(|batch| batch.put_in(space, key, value))
     }
 
     /// Deletes a key of the default key space; it need not exist.
@@ -175,7 +189,7 @@ impl Db {
 
     /// Deletes a key; it need not exist.
     pub fn delete_in(&self, space: KeySpaceId, key: &[u8]) -> Result<()> {
-        self.write(WriteBatch::new().delete_in(space, key))
+        self.write_one(|batch| batch.delete_in(space, key))
     }
 
     /// Deletes all keys of a range of the default key space, at the cost of one write.
@@ -185,7 +199,17 @@ impl Db {
 
     /// Deletes all keys from the range's start (included) to its end (excluded), at the cost of one write.
     pub fn delete_range_in(&self, space: KeySpaceId, range: Range<&[u8]>) -> Result<()> {
-        self.write(WriteBatch::new().delete_range_in(space, range))
+        self.write_one(|batch| batch.delete_range_in(space, range))
+    }
+
+    /// Writes one change, with the memory of the thread's change before.
+    fn write_one(&self, make: impl FnOnce(&mut WriteBatch) -> &mut WriteBatch) -> Result<()> {
+        let mut batch = ONE_CHANGE.take();
+        batch.clear();
+        let outcome = self.write(make(&mut batch));
+        batch.shrink_to(ONE_CHANGE_BYTES_MAX);
+        ONE_CHANGE.set(batch);
+        outcome
     }
 
     /// Makes all changes of the batch, or none.
@@ -243,7 +267,7 @@ impl Db {
     pub fn iter_in(&self, space: KeySpaceId, options: IterOptions) -> Result<Iter> {
         self.inner().key_order.check_scan()?;
         let (state, seqno) = self.inner().now();
-        Ok(state.iter(space.0, seqno, options))
+        Ok(state.iter(space.0, seqno, options, self.inner().bell.clone()))
     }
 
     /// A view of everything as of now. While it lives, versions that it sees are kept.
@@ -343,7 +367,8 @@ impl ReadView {
     /// An iterator over the keys that a key space had.
     pub fn iter_in(&self, space: KeySpaceId, options: IterOptions) -> Result<Iter> {
         self.db.inner().key_order.check_scan()?;
-        Ok(self.db.inner().state().iter(space.0, self.seqno, options))
+        let inner = self.db.inner();
+        Ok(inner.state().iter(space.0, self.seqno, options, inner.bell.clone()))
     }
 
     /// The number of the last change that the view sees.
@@ -401,7 +426,7 @@ impl State {
         Ok(None)
     }
 
-    fn iter(&self, space: u32, view: Seqno, options: IterOptions) -> Iter {
+    fn iter(&self, space: u32, view: Seqno, options: IterOptions, bell: Arc<Bell>) -> Iter {
         let mut ranges = Vec::new();
         let mut sources = Vec::new();
         for memtable in self.memtables() {
@@ -412,7 +437,7 @@ impl State {
             ranges.extend_from_slice(tree.guide().range_tombstones());
             sources.extend(tree.runs().map(|(_, run)| Source::run(run.clone(), Fill::Keep)));
         }
-        Iter::new(MergeCursor::new(sources), view, Cover::new(&ranges, view), options)
+        Iter::new(MergeCursor::new(sources), view, Cover::new(&ranges, view), options, bell)
     }
 }
 
@@ -458,14 +483,8 @@ impl Inner {
     fn stop(&self, cause: Error) -> Error {
         let cause = Arc::new(cause);
         self.stopped.write().get_or_insert_with(|| cause.clone());
-        self.announce();
+        self.bell.ring();
         Error::Stopped { cause }
-    }
-
-    /// Wakes everybody who waits for something to happen.
-    fn announce(&self) {
-        *self.events.lock() += 1;
-        self.event.notify_all();
     }
 
     fn key_space(&self, name: &[u8]) -> Result<KeySpaceId> {
@@ -505,6 +524,10 @@ impl Inner {
             compactions: load(&counters.compactions),
             dropped: load(&counters.dropped),
             stalls: load(&counters.stalls),
+            stalled_us: load(&counters.stalled_us),
+            delays: load(&counters.delays),
+            delayed_us: load(&counters.delayed_us),
+            lag: self.lag(&state),
             memtable_bytes: state.memtables().map(|memtable| memtable.bytes() as u64).sum(),
             table_bytes: state.version.trees.values().map(|tree| tree.bytes()).sum(),
             wal_file_bytes,

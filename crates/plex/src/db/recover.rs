@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use parking_lot::{Condvar, Mutex, RwLock};
+use parking_lot::{Mutex, RwLock};
 use vfs::{FileSystem, OpenOptions};
 
 use super::maintain::LiveManifest;
@@ -27,6 +27,7 @@ use crate::compaction::{self, Choose, OutputSettings, Visibility};
 use crate::error::{Error, Result};
 use crate::key::Seqno;
 use crate::key_order::KeyOrder;
+use crate::limiter::Limiter;
 use crate::log::{self, Before, WalFile, WalWriter};
 use crate::memtable::Memtable;
 use crate::options::{Options, Wal};
@@ -148,7 +149,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
     let file = Manifest::create(&*fs, dir, manifest_number, identity(found.database, manifest_number), &whole)?;
     clean(&*fs, dir, &files, &recovered.logs, manifest_number);
     let memtable_wal = wal.as_ref().map_or(0, |wal| wal.number);
-    let is_behind = version.trees.values().any(|tree| chooser.is_behind(tree));
+    let lag = compaction::lag(&*chooser, &version);
     Ok(Inner {
         dir: dir.to_owned(),
         chooser,
@@ -161,7 +162,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
             memtable: Arc::new(Memtable::new(identity(found.database, wal_number), memtable_wal)),
             immutables: recovered.memtables,
             version: Arc::new(version),
-            is_behind,
+            lag,
         })),
         visible: AtomicU64::new(recovered.last_seqno),
         views: Mutex::default(),
@@ -176,8 +177,9 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         recovered_lsn: recovered.lsn,
         flushed_lsn: AtomicU64::new(recovered.flushed_lsn),
         counters: Default::default(),
-        events: Mutex::new(0),
-        event: Condvar::new(),
+        bell: Arc::default(),
+        limiter: Limiter::new(options.merge_bytes_per_second),
+        delay_owed_ns: AtomicU64::new(0),
         is_closing: false.into(),
         options,
         _lock: lock,
@@ -421,6 +423,7 @@ impl Opening<'_> {
             table_bytes: self.options.table_bytes,
             filter: None,
             key_order: self.found.key_order,
+            limiter: None,
             next_table,
         }
     }

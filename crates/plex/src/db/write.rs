@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use super::{Inner, State, wal_path};
 use crate::batch::{Change, WriteBatch};
@@ -12,6 +13,15 @@ use crate::memtable::{Memtable, NewEntry};
 use crate::options::{Background, Wal};
 use crate::range_tombstone::RangeTombstone;
 use crate::stats::Counters;
+
+/// Writers slow down to this just before they have to wait.
+const SLOWEST_BYTES_PER_SECOND: f64 = 8.0 * 1024.0 * 1024.0;
+
+/// Shortest pause: an operating system's sleep is longer than asked for by about a tenth of a millisecond.
+const PAUSE_NS_MIN: u64 = 500_000;
+
+/// Longest pause; a batch of many megabytes is not held up for seconds.
+const PAUSE_NS_MAX: u64 = 20_000_000;
 
 /// What the holder of the write lock changes.
 pub(super) struct Writer {
@@ -37,7 +47,7 @@ impl Inner {
         self.check_key_spaces(batch)?;
         let user_bytes = batch.user_bytes();
         let batch = &*self.key_order.stored_batch(batch)?;
-        self.admit()?;
+        self.admit(user_bytes)?;
         let mut writer = self.writer.lock();
         // Under the lock, otherwise a stopped log could still take this batch.
         self.check_running()?;
@@ -77,22 +87,57 @@ impl Inner {
     }
 
     /// Waits while flushes or compactions of the background threads lag too far behind.
-    fn admit(&self) -> Result<()> {
+    fn admit(&self, bytes: u64) -> Result<()> {
         if self.options.background != Background::Threads {
             return Ok(());
         }
-        let is_late = |state: &State| state.immutables.len() >= self.options.immutable_memtables_max || state.is_behind;
-        if !is_late(&self.state()) {
+        let lag = self.lag(&self.state.read());
+        if lag < 1.0 {
+            if lag > 0.0 {
+                self.delay(bytes, lag);
+            }
             return Ok(());
         }
+        let begin = Instant::now();
         Counters::add(&self.counters.stalls, 1);
-        let mut events = self.events.lock();
-        while is_late(&self.state()) {
+        let waited = self.wait_for_background();
+        Counters::add(&self.counters.stalled_us, begin.elapsed().as_micros() as u64);
+        waited
+    }
+
+    /// How far flushes and compactions lag: not at all at 0, and so far from 1 on that writers must wait. Of flushes, it
+    /// grows with the second half of the last memtable that there is room for.
+    pub(super) fn lag(&self, state: &State) -> f64 {
+        let room = self.options.immutable_memtables_max.saturating_sub(state.immutables.len());
+        let of_flushes = match room {
+            0 => 1.0,
+            1 if !state.immutables.is_empty() => {
+                (2.0 * state.memtable.bytes() as f64 / self.options.memtable_bytes as f64 - 1.0).clamp(0.0, 0.99)
+            }
+            _ => 0.0,
+        };
+        state.lag.max(of_flushes)
+    }
+
+    /// Slows a writer down. What all of them owe is paid by the one that makes it worth a pause.
+    fn delay(&self, bytes: u64, lag: f64) {
+        let owes = bytes as f64 * lag * 1e9 / SLOWEST_BYTES_PER_SECOND;
+        if self.delay_owed_ns.fetch_add(owes as u64, Ordering::Relaxed) >= PAUSE_NS_MIN {
+            let pause = self.delay_owed_ns.swap(0, Ordering::Relaxed).min(PAUSE_NS_MAX);
+            std::thread::sleep(Duration::from_nanos(pause));
+            Counters::add(&self.counters.delays, u64::from(pause > 0));
+            Counters::add(&self.counters.delayed_us, pause / 1000);
+        }
+    }
+
+    fn wait_for_background(&self) -> Result<()> {
+        let mut seen = self.bell.count();
+        while self.lag(&self.state()) >= 1.0 {
             self.check_running()?;
             if let Some(error) = &*self.trouble.lock() {
                 return Err(Error::Stopped { cause: error.clone() });
             }
-            self.event.wait(&mut events);
+            seen = self.bell.wait(seen);
         }
         Ok(())
     }
@@ -138,7 +183,7 @@ impl Inner {
             }
         }
         match self.options.background {
-            Background::Threads => self.announce(),
+            Background::Threads => drop(self.bell.ring()),
             Background::Manual => {}
             Background::Inline => {
                 while self.flush_oldest()? {}
@@ -170,7 +215,7 @@ impl Inner {
         let mut immutables = vec![state.memtable.clone()];
         immutables.extend(state.immutables.iter().cloned());
         let version = state.version.clone();
-        *state = Arc::new(State { memtable, immutables, version, is_behind: state.is_behind });
+        *state = Arc::new(State { memtable, immutables, version, lag: state.lag });
         Ok(())
     }
 }

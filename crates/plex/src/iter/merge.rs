@@ -84,6 +84,11 @@ impl MergeCursor {
         })
     }
 
+    /// Counts a scan in every table that the cursor is in; whether one of them was now scanned often.
+    pub fn note_scan(&self) -> bool {
+        self.sources.iter().fold(false, |often, source| often | source.note_scan())
+    }
+
     /// To the next entry. Must be valid.
     pub fn next(&mut self) -> Result<()> {
         self.step(Way::Forward)
@@ -109,9 +114,29 @@ impl MergeCursor {
         self.sources.iter_mut().try_for_each(&mut place)?;
         self.heads.clear();
         self.heads.extend(self.sources.iter().map(head));
-        self.has_failed = false;
         self.play_all();
+        self.has_failed = false;
+        self.arrive()
+    }
+
+    /// Makes sure that the winner is on an entry.
+    fn arrive(&mut self) -> Result<()> {
+        while self.valid() && self.winner().is_ahead() {
+            let winner = self.tree[0];
+            let arrived = self.sources[winner].arrive();
+            self.note_move(winner, arrived)?;
+        }
         Ok(())
+    }
+
+    /// A source has moved, or failed to.
+    fn note_move(&mut self, source: usize, moved: Result<()>) -> Result<()> {
+        self.has_failed = moved.is_err();
+        if moved.is_ok() {
+            self.heads[source] = head(&self.sources[source]);
+            self.play_from(source);
+        }
+        moved
     }
 
     fn step(&mut self, way: Way) -> Result<()> {
@@ -130,13 +155,8 @@ impl MergeCursor {
             Way::Forward => self.sources[winner].next(),
             Way::Backward => self.sources[winner].prev(),
         };
-        if let Err(error) = moved {
-            self.has_failed = true;
-            return Err(error);
-        }
-        self.heads[winner] = head(&self.sources[winner]);
-        self.play_from(winner);
-        Ok(())
+        self.note_move(winner, moved)?;
+        self.arrive()
     }
 
     /// Whether source `a` comes before source `b`. Ended sources come last; the newer source wins a tie.

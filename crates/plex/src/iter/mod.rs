@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::cache::Fill;
 use crate::error::Result;
-use crate::key::{Kind, Seqno};
+use crate::key::{Kind, SEQNO_MAX, Seqno};
 use crate::memtable::MemtableCursor;
 use crate::sstable::TableCursor;
 use crate::version::Run;
@@ -32,7 +32,7 @@ macro_rules! of_source {
 
 impl Source {
     pub fn run(run: Arc<Run>, fill: Fill) -> Self {
-        Self::Run(RunCursor { run, fill, at: 0, table: None })
+        Self::Run(RunCursor { run, fill, at: 0, table: None, is_ahead: false })
     }
 
     pub fn valid(&self) -> bool {
@@ -55,10 +55,25 @@ impl Source {
         of_source!(self, cursor => cursor.value())
     }
 
+    /// Whether key and number are not those of an entry but come before the next one's, which was not looked at yet. It has
+    /// neither kind nor value, and [`arrive`](Self::arrive) is what comes next.
+    pub fn is_ahead(&self) -> bool {
+        matches!(self, Self::Run(cursor) if cursor.is_ahead)
+    }
+
+    /// From [ahead](Self::is_ahead) of an entry to it.
+    pub fn arrive(&mut self) -> Result<()> {
+        match self {
+            Self::Memtable(_) => Ok(()),
+            Self::Run(cursor) => cursor.arrive(),
+        }
+    }
+
+    /// To the first entry, or ahead of it.
     pub fn seek_to_first(&mut self) -> Result<()> {
         match self {
             Self::Memtable(cursor) => cursor.seek_to_first(),
-            Self::Run(cursor) => cursor.seek_to_first()?,
+            Self::Run(cursor) => cursor.ahead_of(0),
         }
         Ok(())
     }
@@ -89,7 +104,15 @@ impl Source {
         }
     }
 
-    /// The rest of a seek to the same place.
+    /// Counts a scan in the table that the cursor is in; whether that table was now scanned often.
+    pub fn note_scan(&self) -> bool {
+        match self {
+            Self::Memtable(_) => false,
+            Self::Run(cursor) => cursor.table.as_ref().is_some_and(TableCursor::note_scan),
+        }
+    }
+
+    /// The rest of a seek to the same place: to the entry, or ahead of it.
     pub fn land(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         match self {
             Self::Memtable(cursor) => cursor.seek(key, seqno),
@@ -98,6 +121,7 @@ impl Source {
         Ok(())
     }
 
+    /// To the next entry, or ahead of it.
     pub fn next(&mut self) -> Result<()> {
         match self {
             Self::Memtable(cursor) => cursor.next(),
@@ -115,18 +139,21 @@ impl Source {
     }
 }
 
-/// A position in a run: the tables one after the other, each opened when the cursor comes to it.
+/// A position in a run: the tables one after the other. Forwards, a table is not looked into before its first key is what
+/// comes next: most runs of a tree have nothing where a short scan is.
 pub(crate) struct RunCursor {
     run: Arc<Run>,
     fill: Fill,
-    /// Which table, while there is a cursor in one.
+    /// Which table, while there is a cursor in one or ahead of one.
     at: usize,
     table: Option<TableCursor>,
+    /// Ahead of the table, with no cursor in one.
+    is_ahead: bool,
 }
 
 impl RunCursor {
     fn valid(&self) -> bool {
-        self.table.as_ref().is_some_and(TableCursor::valid)
+        self.is_ahead || self.table.as_ref().is_some_and(TableCursor::valid)
     }
 
     fn entry(&self) -> &TableCursor {
@@ -134,11 +161,11 @@ impl RunCursor {
     }
 
     fn key(&self) -> &[u8] {
-        self.entry().key()
+        if self.is_ahead { &self.run.tables[self.at].info.smallest } else { self.entry().key() }
     }
 
     fn seqno(&self) -> Seqno {
-        self.entry().seqno()
+        if self.is_ahead { SEQNO_MAX } else { self.entry().seqno() }
     }
 
     fn kind(&self) -> Kind {
@@ -149,18 +176,14 @@ impl RunCursor {
         self.entry().value()
     }
 
-    fn seek_to_first(&mut self) -> Result<()> {
-        self.first_from(0)
-    }
-
     fn seek_to_last(&mut self) -> Result<()> {
         self.last_before(self.run.tables.len())
     }
 
     fn approach(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        self.table = None;
-        self.at = self.run.position(key);
-        if let Some(table) = self.run.tables.get(self.at) {
+        self.ahead_of(self.run.position(key));
+        if let Some(table) = self.run.tables.get(self.at).filter(|table| *table.info.smallest <= *key) {
+            self.is_ahead = false;
             let mut cursor = table.cursor(self.fill);
             cursor.approach(key, seqno)?;
             self.table = Some(cursor);
@@ -172,7 +195,7 @@ impl RunCursor {
         if let Some(table) = &mut self.table {
             table.land(key, seqno)?;
             if !table.valid() {
-                return self.first_from(self.at + 1);
+                self.ahead_of(self.at + 1);
             }
         }
         Ok(())
@@ -182,13 +205,16 @@ impl RunCursor {
         if let Some(table) = &mut self.table {
             table.next()?;
             if !table.valid() {
-                return self.first_from(self.at + 1);
+                self.ahead_of(self.at + 1);
             }
         }
         Ok(())
     }
 
     fn prev(&mut self) -> Result<()> {
+        if self.is_ahead {
+            return self.last_before(self.at);
+        }
         if let Some(table) = &mut self.table {
             table.prev()?;
             if !table.valid() {
@@ -198,10 +224,15 @@ impl RunCursor {
         Ok(())
     }
 
-    /// To the first entry of the first table from `at` on that has one.
-    fn first_from(&mut self, at: usize) -> Result<()> {
-        self.table = None;
-        for at in at..self.run.tables.len() {
+    /// Ahead of the table at `at`; nowhere if there is none.
+    fn ahead_of(&mut self, at: usize) {
+        (self.at, self.table, self.is_ahead) = (at, None, at < self.run.tables.len());
+    }
+
+    /// To the first entry of the first table that has one, from the one on that the cursor is ahead of.
+    fn arrive(&mut self) -> Result<()> {
+        self.is_ahead = false;
+        for at in self.at..self.run.tables.len() {
             let mut cursor = self.run.tables[at].cursor(self.fill);
             cursor.seek_to_first()?;
             if cursor.valid() {
@@ -214,7 +245,7 @@ impl RunCursor {
 
     /// To the last entry of the last table before `end` that has one.
     fn last_before(&mut self, end: usize) -> Result<()> {
-        self.table = None;
+        (self.table, self.is_ahead) = (None, false);
         for at in (0..end).rev() {
             let mut cursor = self.run.tables[at].cursor(self.fill);
             cursor.seek_to_last()?;

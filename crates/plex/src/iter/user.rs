@@ -1,8 +1,10 @@
 //! The iterator that users see: the newest visible version of each key, deleted keys left out, within bounds.
 
 use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
 
 use super::MergeCursor;
+use crate::bell::Bell;
 use crate::error::Result;
 use crate::key::{self, Kind, SEQNO_MAX, Seqno};
 use crate::range_tombstone::Cover;
@@ -65,6 +67,8 @@ pub struct Iter {
     key: Vec<u8>,
     /// Backwards only, since there the cursor has passed it.
     value: Vec<u8>,
+    /// Rung when this scan was one too many for tables that could be merged.
+    bell: Arc<Bell>,
 }
 
 /// Where the iterator is, and the merge cursor with it.
@@ -87,8 +91,8 @@ impl std::fmt::Debug for Iter {
 }
 
 impl Iter {
-    pub(crate) fn new(cursor: MergeCursor, view: Seqno, cover: Cover, bounds: IterOptions) -> Self {
-        Self { cursor, view, cover, bounds, place: Place::New, key: Vec::new(), value: Vec::new() }
+    pub(crate) fn new(cursor: MergeCursor, view: Seqno, cover: Cover, bounds: IterOptions, bell: Arc<Bell>) -> Self {
+        Self { cursor, view, cover, bounds, place: Place::New, key: Vec::new(), value: Vec::new(), bell }
     }
 
     /// The key and value here; `None` outside of the keys.
@@ -112,6 +116,7 @@ impl Iter {
             Some(upper) => self.cursor.seek_before(upper, SEQNO_MAX)?,
             None => self.cursor.seek_to_last()?,
         }
+        self.note_seek();
         self.find_backward()
     }
 
@@ -120,6 +125,7 @@ impl Iter {
         self.place = Place::Outside;
         let from = self.bounds.lower.as_deref().map_or(key, |lower| lower.max(key));
         self.cursor.seek(from, SEQNO_MAX)?;
+        self.note_seek();
         self.find_forward(false)
     }
 
@@ -128,6 +134,7 @@ impl Iter {
         self.place = Place::Outside;
         let to = self.bounds.upper.as_deref().map_or(key, |upper| upper.min(key));
         self.cursor.seek_before(to, SEQNO_MAX)?;
+        self.note_seek();
         self.find_backward()
     }
 
@@ -157,6 +164,13 @@ impl Iter {
             }
             Place::Backward => self.find_backward(),
             Place::Outside => Ok(()),
+        }
+    }
+
+    /// Lets tables know that a scan came to them.
+    fn note_seek(&self) {
+        if self.cursor.note_scan() {
+            self.bell.ring();
         }
     }
 

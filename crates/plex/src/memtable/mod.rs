@@ -191,6 +191,9 @@ impl MemtableCursor {
 
     pub fn next(&mut self) {
         self.set(self.memtable.list.next(self.at));
+        if self.at != END {
+            self.memtable.list.prefetch_behind(self.at);
+        }
     }
 
     pub fn prev(&mut self) {

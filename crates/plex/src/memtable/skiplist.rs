@@ -21,9 +21,19 @@ use parking_lot::Mutex;
 
 use crate::fence::leading;
 use crate::key::{self, Kind, Seqno};
+use crate::prefetch::{prefetch, prefetch_item};
 
 /// Enough for 4^12 nodes at one link in four.
 const HEIGHT_MAX: usize = 12;
+
+/// Bytes in a line of the processor's cache.
+const CACHE_LINE: usize = 64;
+
+/// Bytes of an entry that are fetched ahead; the processor goes on by itself where there are more.
+const PREFETCH_BYTES_MAX: usize = 4 * CACHE_LINE;
+
+/// Links that stand in the node itself.
+const LOWER_LINKS: usize = 3;
 
 /// Places in the first chunk; each further one has twice as many as the one before.
 const FIRST_CHUNK_LEN: u32 = 1024;
@@ -40,16 +50,17 @@ pub(super) const NODE_OVERHEAD: usize = 96;
 /// One entry.
 pub(super) struct Node {
     pub key_space: u32,
-    key_len: u32,
-    /// The first eight bytes of the key as a big-endian number: most comparisons end here, without another cache miss.
-    prefix: u64,
+    key_len: u16,
+    /// The first bytes of the key as big-endian numbers: most comparisons end here, without another cache miss.
+    prefix: [u64; 2],
     pub seqno: Seqno,
     pub kind: Kind,
     /// The key, then the value.
     bytes: Box<[u8]>,
-    next: AtomicU32,
-    /// The links above the lowest.
-    upper: Box<[AtomicU32]>,
+    /// The lowest links, which all but one node in 64 have enough of: a walk finds them beside the prefix.
+    lower: [AtomicU32; LOWER_LINKS],
+    /// The links above.
+    upper: Option<Box<[AtomicU32; HEIGHT_MAX - LOWER_LINKS]>>,
 }
 
 impl Node {
@@ -62,7 +73,10 @@ impl Node {
     }
 
     fn link(&self, level: usize) -> &AtomicU32 {
-        if level == 0 { &self.next } else { &self.upper[level - 1] }
+        match &self.upper {
+            Some(upper) if level >= LOWER_LINKS => &upper[level - LOWER_LINKS],
+            _ => &self.lower[level],
+        }
     }
 }
 
@@ -72,12 +86,12 @@ pub(super) struct Target<'a> {
     pub key_space: u32,
     pub key: &'a [u8],
     pub seqno: Seqno,
-    prefix: u64,
+    prefix: [u64; 2],
 }
 
 impl<'a> Target<'a> {
     pub fn new(key_space: u32, key: &'a [u8], seqno: Seqno) -> Self {
-        Self { key_space, key, seqno, prefix: u64::from_be_bytes(leading(key)) }
+        Self { key_space, key, seqno, prefix: prefix(key) }
     }
 
     /// The order of targets is that of the nodes they become.
@@ -136,6 +150,20 @@ impl SkipList {
         let (chunk, place) = Self::place(id);
         let chunk = self.chunks[chunk].get().expect("L1: a linked node's chunk exists");
         chunk[place].get().expect("L1: a linked node is complete")
+    }
+
+    /// Asks memory for what a walk from this node on will look at: the next one's bytes, and the node behind it.
+    pub fn prefetch_behind(&self, id: u32) {
+        let next = self.next(id);
+        if next != END {
+            let node = self.node(next);
+            (0..node.bytes.len().min(PREFETCH_BYTES_MAX)).step_by(CACHE_LINE).for_each(|at| prefetch(&node.bytes, at));
+            let behind = node.lower[0].load(Acquire);
+            if behind != END {
+                let (chunk, place) = Self::place(behind);
+                prefetch_item(self.chunks[chunk].get().expect("L1: a linked node's chunk exists"), place);
+            }
+        }
     }
 
     fn link(&self, from: u32, level: usize) -> &AtomicU32 {
@@ -239,13 +267,16 @@ impl SkipList {
         let after = |level: usize| AtomicU32::new(self.link(before[level], level).load(Relaxed));
         let node = Node {
             key_space: target.key_space,
-            key_len: target.key.len() as u32,
+            key_len: u16::try_from(target.key.len()).expect("no key is longer than KEY_LEN_MAX"),
             prefix: target.prefix,
             seqno: target.seqno,
             kind,
             bytes: bytes.into_boxed_slice(),
-            next: after(0),
-            upper: (1..height).map(after).collect(),
+            lower: std::array::from_fn(|level| if level < height { after(level) } else { AtomicU32::new(END) }),
+            upper: (height > LOWER_LINKS).then(|| {
+                let link = |at| if at + LOWER_LINKS < height { after(at + LOWER_LINKS) } else { AtomicU32::new(END) };
+                Box::new(std::array::from_fn(link))
+            }),
         };
         self.put_in_place(id, node);
         self.height.fetch_max(height, Relaxed);
@@ -262,6 +293,12 @@ impl SkipList {
         let chunk = self.chunks[chunk].get_or_init(|| (0..len).map(|_| OnceLock::new()).collect());
         assert!(chunk[place].set(node).is_ok(), "a place is used once, under the writer's lock");
     }
+}
+
+/// The first bytes of a key, as numbers that are ordered as they are, but for zeroes at its end.
+fn prefix(key: &[u8]) -> [u64; 2] {
+    let number = u128::from_be_bytes(leading(key));
+    [(number >> 64) as u64, number as u64]
 }
 
 /// One link in four goes up.

@@ -71,6 +71,14 @@ impl BlockBuilder {
         &self.last_key
     }
 
+    /// Memory for the next block, from one that was finished.
+    pub fn reuse(&mut self, mut bytes: Vec<u8>) {
+        if self.bytes.is_empty() {
+            bytes.clear();
+            self.bytes = bytes;
+        }
+    }
+
     /// The block; the builder is empty again.
     pub fn finish(&mut self) -> Vec<u8> {
         let mut bytes = std::mem::take(&mut self.bytes);

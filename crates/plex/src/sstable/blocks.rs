@@ -47,6 +47,11 @@ impl Blocks {
         self.places.len()
     }
 
+    /// Where the last data block's trailer ends.
+    pub fn data_end(&self) -> u64 {
+        self.offsets[self.offsets.len() - 1]
+    }
+
     pub fn place(&self, number: usize) -> &Place {
         &self.places[number]
     }

@@ -104,8 +104,9 @@ impl TableBuilder {
 
     fn end_block(&mut self) -> Result<()> {
         if !self.block.is_empty() {
-            let bytes = self.block.finish();
-            self.pending = Some(self.append_packed(bytes)?);
+            let mut bytes = self.block.finish();
+            self.pending = Some(self.append_packed(&mut bytes)?);
+            self.block.reuse(bytes);
         }
         Ok(())
     }
@@ -121,20 +122,20 @@ impl TableBuilder {
     }
 
     /// Appends a part with its trailer.
-    fn append(&mut self, part: Vec<u8>) -> Result<Handle> {
-        self.append_sealed(part, Compression::None)
+    fn append(&mut self, mut part: Vec<u8>) -> Result<Handle> {
+        self.append_sealed(&mut part, Compression::None)
     }
 
     /// Appends a block, compressed as the options say, with its trailer.
-    fn append_packed(&mut self, block: Vec<u8>) -> Result<Handle> {
+    fn append_packed(&mut self, block: &mut Vec<u8>) -> Result<Handle> {
         self.append_sealed(block, self.options.compression)
     }
 
-    fn append_sealed(&mut self, mut part: Vec<u8>, compression: Compression) -> Result<Handle> {
+    fn append_sealed(&mut self, part: &mut Vec<u8>, compression: Compression) -> Result<Handle> {
         let offset = self.written + self.buffer.len() as u64;
-        format::seal(self.identity, offset, &mut part, compression);
+        format::seal(self.identity, offset, part, compression);
         let handle = Handle { offset, len: (part.len() - TRAILER_LEN) as u64 };
-        self.buffer.extend_from_slice(&part);
+        self.buffer.extend_from_slice(part);
         if self.buffer.len() >= WRITE_BUFFER_BYTES {
             self.write_buffer()?;
         }
@@ -185,9 +186,9 @@ impl TableBuilder {
             cursor.next().expect(sound);
             if part.len() >= self.options.block_bytes || !cursor.valid() {
                 let last = part.last_key().to_vec();
-                let bytes = part.finish();
+                let mut bytes = part.finish();
                 let mut value = Vec::new();
-                self.append_packed(bytes)?.put(&mut value);
+                self.append_packed(&mut bytes)?.put(&mut value);
                 self.top_index.add(&last, 0, &value);
             }
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Table;
 use super::block::BlockCursor;
+use super::read_ahead::ReadAhead;
 use crate::cache::Fill;
 use crate::error::Result;
 use crate::key::{Kind, Seqno};
@@ -16,11 +17,12 @@ pub(crate) struct TableCursor {
     /// Which block `data` is in.
     at: usize,
     data: BlockCursor,
+    ahead: ReadAhead,
 }
 
 impl TableCursor {
     pub fn new(table: Arc<Table>, fill: Fill) -> Self {
-        Self { table, fill, at: 0, data: BlockCursor::default() }
+        Self { table, fill, at: 0, data: BlockCursor::default(), ahead: ReadAhead::default() }
     }
 
     pub fn valid(&self) -> bool {
@@ -67,6 +69,11 @@ impl TableCursor {
     /// Asks memory for what [`land`](Self::land) looks at first.
     pub fn prefetch_search(&self) {
         self.data.prefetch_search();
+    }
+
+    /// See [`Table::note_scan`].
+    pub fn note_scan(&self) -> bool {
+        self.table.note_scan()
     }
 
     /// The rest of a seek that [`approach`](Self::approach) has begun for the same place.
@@ -119,7 +126,7 @@ impl TableCursor {
 
     fn enter(&mut self, at: usize) -> Result<()> {
         self.at = at;
-        self.data.enter(self.table.block(at, self.fill)?);
+        self.data.enter(self.table.block_on_way(at, self.fill, &mut self.ahead)?);
         Ok(())
     }
 

@@ -17,6 +17,7 @@ mod compression;
 mod cursor;
 mod filter;
 mod format;
+mod read_ahead;
 mod table;
 
 pub(crate) use block::Block;

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use vfs::{File, FileSystem, OpenOptions};
@@ -12,6 +12,7 @@ use super::blocks::Blocks;
 use super::builder::decode_ranges;
 use super::filter::Filter;
 use super::format::{self, FOOTER_LEN, Footer, Handle, Meta, TRAILER_LEN};
+use super::read_ahead::{CHUNK_BYTES, ReadAhead};
 use super::{TableCursor, TableInfo};
 use crate::cache::{BlockCache, Fill};
 use crate::error::{Error, Result};
@@ -21,6 +22,10 @@ use crate::sketch::Sketch;
 
 /// A longer buffer for reads, as one value of hundreds of megabytes takes, is not kept, in bytes.
 const READ_BUFFER_BYTES_MAX: usize = 256 << 10;
+
+/// Bytes of a table per scan that comes to it, from which on it was scanned often: a seek that reads a block takes a device
+/// as long as reading and writing about so many bytes in a row. LevelDB's figure for its compactions by seeks.
+const BYTES_PER_SCAN: u64 = 16 << 10;
 
 /// See the module. Filter and sketch stay in memory as long as the table is open, and from the first read on where its
 /// blocks lie.
@@ -37,6 +42,8 @@ pub(crate) struct Table {
     filter: Filter,
     sketch: Sketch,
     ranges: Vec<RangeTombstone>,
+    /// Scans that came here since the file was opened. Some may be lost when many count at once.
+    scans: AtomicU64,
     /// Set once no durable version names the file: it goes with the last reader (S3).
     is_obsolete: AtomicBool,
 }
@@ -96,6 +103,7 @@ impl Table {
             filter,
             sketch,
             ranges,
+            scans: AtomicU64::new(0),
             is_obsolete: AtomicBool::new(false),
         })
     }
@@ -188,6 +196,18 @@ impl Table {
         self.meta.user_bytes
     }
 
+    /// Counts a scan that came here; whether it is the one that makes them often.
+    pub fn note_scan(&self) -> bool {
+        let scans = self.scans.load(Ordering::Relaxed) + 1;
+        self.scans.store(scans, Ordering::Relaxed);
+        scans == self.info.bytes.div_ceil(BYTES_PER_SCAN)
+    }
+
+    /// Whether scans come here so often that one table fewer for them is worth merging this one.
+    pub fn is_scanned_often(&self) -> bool {
+        self.scans.load(Ordering::Relaxed) * BYTES_PER_SCAN >= self.info.bytes
+    }
+
     /// The file goes when the last reader does.
     pub fn mark_obsolete(&self) {
         self.is_obsolete.store(true, Ordering::Release);
@@ -256,10 +276,65 @@ impl Table {
         Ok(block)
     }
 
+    /// A data block, for a cursor that is likely to go on to the next.
+    pub(super) fn block_on_way(&self, at: usize, fill: Fill, ahead: &mut ReadAhead) -> Result<Block> {
+        let blocks = self.blocks()?;
+        let handle = blocks.handle(at);
+        if fill == Fill::Pass {
+            return self.block_of_chunk(handle, blocks.data_end(), ahead);
+        }
+        let id = (self.info.identity, at as u64);
+        if let Some(block) = self.cache.get(blocks.place(at), id) {
+            ahead.found(at);
+            return Ok(block);
+        }
+        let end = handle.offset + handle.len + TRAILER_LEN as u64;
+        if let Some(stretch) = ahead.missed(at, end, blocks.data_end()) {
+            self.file.expect_reads(stretch.start, stretch.end - stretch.start);
+        }
+        let block = self.read_block(handle)?;
+        self.cache.insert(blocks.place(at), id, &block);
+        Ok(block)
+    }
+
+    /// A data block out of a chunk of the file, which is read if it is another one.
+    fn block_of_chunk(&self, handle: Handle, data_end: u64, ahead: &mut ReadAhead) -> Result<Block> {
+        let len = handle.len + TRAILER_LEN as u64;
+        if data_end > self.info.bytes {
+            return Err(outside(&self.path, handle));
+        }
+        let inside = |chunk: &[u8], chunk_at: u64| {
+            let from = handle.offset.checked_sub(chunk_at)?;
+            (from + len <= chunk.len() as u64).then_some(from as usize..(from + len) as usize)
+        };
+        let range = match inside(&ahead.chunk, ahead.chunk_at) {
+            Some(range) => range,
+            None => {
+                let chunk_len = CHUNK_BYTES.min(data_end - handle.offset).max(len);
+                // Nothing is there if the read fails.
+                let mut chunk = std::mem::take(&mut ahead.chunk);
+                chunk.resize(chunk_len as usize, 0);
+                self.file.read_exact_at(&mut chunk, handle.offset)?;
+                (ahead.chunk, ahead.chunk_at) = (chunk, handle.offset);
+                0..len as usize
+            }
+        };
+        self.unsealed(handle, |part| {
+            part.clear();
+            part.extend_from_slice(&ahead.chunk[range]);
+            format::unseal(&self.path, self.info.identity, handle.offset, part)
+        })
+    }
+
     fn read_block(&self, handle: Handle) -> Result<Block> {
         let end = self.info.bytes - FOOTER_LEN as u64;
+        self.unsealed(handle, |part| read_into(part, &*self.file, &self.path, self.info.identity, handle, end))
+    }
+
+    /// The block that `read` leaves in a buffer.
+    fn unsealed(&self, handle: Handle, read: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Block> {
         let block = READ_BUFFER.with_borrow_mut(|buffer| -> Result<_> {
-            read_into(buffer, &*self.file, &self.path, self.info.identity, handle, end)?;
+            read(buffer)?;
             let block = Block::new(buffer);
             if buffer.capacity() > READ_BUFFER_BYTES_MAX {
                 *buffer = Vec::new();
@@ -292,6 +367,10 @@ thread_local! {
     static READ_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
+fn outside(path: &Path, handle: Handle) -> Error {
+    Error::corruption(path, handle.offset, "a handle leads outside of the table")
+}
+
 /// Reads and verifies a part that ends before `end`.
 fn read_part(file: &dyn File, path: &Path, identity: u64, handle: Handle, end: u64) -> Result<Vec<u8>> {
     let mut part = Vec::new();
@@ -303,7 +382,7 @@ fn read_part(file: &dyn File, path: &Path, identity: u64, handle: Handle, end: u
 fn read_into(part: &mut Vec<u8>, file: &dyn File, path: &Path, identity: u64, handle: Handle, end: u64) -> Result<()> {
     let len = handle.len + TRAILER_LEN as u64;
     if handle.offset.checked_add(len).is_none_or(|part_end| part_end > end) {
-        return Err(Error::corruption(path, handle.offset, "a handle leads outside of the table"));
+        return Err(outside(path, handle));
     }
     // Not cleared before: what is there will be read over.
     part.resize(len as usize, 0);
