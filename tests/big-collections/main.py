@@ -131,6 +131,10 @@ def main():
 
         return grow_it
 
+    def grow_both():
+        found = [grow(command, key)() for command, key in [("SADD", "set"), ("ZADD", "zset")]]
+        return found == [(elements, elements)] * 2, True
+
     def counted(wanted, *words):
         return lambda: (work.count(*words), wanted)
 
@@ -175,6 +179,23 @@ def main():
     steps.run("ZRANGEBYSCORE LIMIT", counted(part, "ZRANGEBYSCORE", "zset", elements // 3, "+inf", "LIMIT", 0, part))
     steps.run("SUNION of it with itself", counted(elements, "SUNION", "set", "set"))
     steps.run("ZINTER of it with a set WITHSCORES", counted(2 * elements, "ZINTER", 2, "zset", "set", "WITHSCORES"))
+    half = elements // 2
+    steps.run("SINTERCARD of it with itself", called(elements, "SINTERCARD", 2, "set", "set"))
+    steps.run("ZINTERCARD of it with a set", called(elements, "ZINTERCARD", 2, "zset", "set"))
+    steps.run("SRANDMEMBER of a half", counted(half, "SRANDMEMBER", "set", half))
+    steps.run("SRANDMEMBER of a hundredth", counted(elements // 100, "SRANDMEMBER", "set", elements // 100))
+    steps.run("ZRANDMEMBER of a half WITHSCORES", counted(2 * half, "ZRANDMEMBER", "zset", half, "WITHSCORES"))
+    steps.run("SSCAN with a huge COUNT", lambda: (work.call("SSCAN", "set", 0, "COUNT", elements)[0] != b"0", True))
+    steps.run("SINTERSTORE", called(elements, "SINTERSTORE", "made", "set", "set"))
+    steps.run("SDIFFSTORE with a small set", called(elements, "SDIFFSTORE", "made", "set", "none"))
+    steps.run("ZUNIONSTORE", called(elements, "ZUNIONSTORE", "made", 2, "zset", "set"))
+    steps.run("ZRANGESTORE of a half", called(half, "ZRANGESTORE", "made", "zset", half, 2 * half - 1))
+    steps.run("ZREMRANGEBYRANK of a quarter", called(elements // 4, "ZREMRANGEBYRANK", "zset", elements // 4, 2 * (elements // 4) - 1))
+    steps.run("ZPOPMIN of a tenth", counted(2 * (elements // 10), "ZPOPMIN", "zset", elements // 10))
+    steps.run("SPOP of a quarter", counted(elements // 4, "SPOP", "set", elements // 4))
+    steps.run("SPOP of most", counted(elements // 2, "SPOP", "set", elements // 2))
+    steps.run("DEL of what was made", called(1, "DEL", "made"))
+    steps.run("growth of both again", grow_both)
     steps.run("BGSAVE under ZADD", save_under_writes, SAVING_WAIT_US_MAX)
     steps.run("DEL of a set", called(1, "DEL", "set"))
     steps.run("UNLINK of a sorted set", called(1, "UNLINK", "zset"))

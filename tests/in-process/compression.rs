@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use store::Store;
-use store::compression::{Codec, Pass, Settings};
+use store::compression::{Codec, LongStrings, Pass, Settings};
 use vfs::SimFs;
 
 const IDLE_SECONDS: u32 = 10;
@@ -140,6 +140,47 @@ fn short_documents_get_a_dictionary() {
     assert_eq!(server.store.digest(START_MS), digest);
     server.store.compression.dictionaries.forget(|_| true);
     assert!(server.store.compression.dictionaries.list().is_empty());
+    server.assert_replica_agrees();
+}
+
+/// Strings that are too long for workers are compressed by a thread of its own, and decompressed again; one that has changed
+/// meanwhile is left alone, and one that is beyond all bounds.
+#[test]
+fn long_strings_are_not_for_workers() {
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    let mut pass = Pass::new(server.store.shard_ids().collect());
+    let long = document(1).repeat(400);
+    for n in 0..20 {
+        server.run(client, &["SET", &format!("long:{n}"), &format!("{n}{long}")]);
+    }
+    server.run(client, &["SET", "gone", &long]);
+    let digest = server.store.digest(START_MS);
+    server.store.compression.set(settings(Codec::Lz4, false));
+    server.pass_ms(u64::from(IDLE_SECONDS) * 1000 + 1000);
+    run_passes(&mut pass, &server.store);
+    assert_eq!(compressed(&server), 0, "workers leave them alone");
+    server.run(client, &["DEL", "gone"]);
+    server.run(client, &["SET", "long:0", "short"]);
+    server.run(client, &["APPEND", "long:1", "more"]);
+    let mut strings = LongStrings::default();
+    while strings.step(&server.store).is_some() {}
+    assert_eq!(compressed(&server), 19, "one is gone, and one is short now");
+    let used = server.store.memory.compressed();
+    assert!(used.stored_bytes * 10 < used.logical_bytes, "{used:?}");
+    let expected = format!("{}{long}", 5);
+    assert_eq!(server.run(client, &["GET", "long:5"]), format!("${}\r\n{expected}\r\n", expected.len()));
+    assert_eq!(server.run(client, &["GETRANGE", "long:1", "-4", "-1"]), "$4\r\nmore\r\n");
+    server.store.compression.set(settings(Codec::Off, false));
+    let read_before = server.store.compression.figures.decompressed_by_pass.load(Ordering::Relaxed);
+    run_passes(&mut pass, &server.store);
+    assert_eq!(server.store.compression.figures.decompressed_by_pass.load(Ordering::Relaxed), read_before);
+    while strings.step(&server.store).is_some() {}
+    assert_eq!(compressed(&server), 0);
+    server.run(client, &["SET", "long:0", &format!("0{long}")]);
+    server.run(client, &["SET", "long:1", &format!("1{long}")]);
+    server.run(client, &["SET", "gone", &long]);
+    assert_eq!(server.store.digest(START_MS), digest);
     server.assert_replica_agrees();
 }
 

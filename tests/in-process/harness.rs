@@ -231,14 +231,23 @@ impl TestServer {
         self.executor.run_batch();
     }
 
-    /// Takes the replies, long ones piece by piece, and runs what stands behind those.
+    /// Goes on with what requests prepare, of any client, until there is nothing more.
+    pub fn prepare(&mut self) {
+        while self.executor.is_preparing() {
+            self.executor.prepare();
+        }
+    }
+
+    /// Takes the replies, long ones piece by piece, and runs what stands behind those; and what has to be prepared first.
     pub fn replies(&mut self, client: usize) -> Vec<u8> {
+        self.prepare();
         let mut bytes = self.written(client);
         while self.executor.connection(client).is_some_and(|connection| connection.session.rest.is_some()) {
             let goes_on = self.executor.write_piece(client);
             if !goes_on {
                 self.executor.resume(client);
                 self.executor.run_batch();
+                self.prepare();
             }
             let piece = self.written(client);
             let is_held = self.executor.connection(client).is_some_and(|connection| !connection.reply.is_empty());

@@ -17,6 +17,7 @@ mod log_sockets;
 mod messages;
 mod order;
 mod pieces;
+mod preparing;
 mod recovery;
 mod replay;
 mod reply;

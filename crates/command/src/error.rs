@@ -9,7 +9,7 @@ use types::TypeError;
 /// Why a command ended without doing anything.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Rows have to be fetched; the command runs again from its start (E1).
+    /// Rows have to be fetched, or something is to be prepared; the command runs again from its start (E1).
     Fetch,
     /// The reply is this error: code word and text, without the leading `-`.
     Error(ErrorText),

@@ -159,12 +159,25 @@ impl Ctx<'_> {
         let Some(entry) = self.ks.peek(key)? else { return Ok(()) };
         match entry.value {
             Value::Big(tree) => {
-                let rest = Elements { source: Source::Tree(tree.clone()), elements, write: Box::new(write) };
-                self.reply_telling(rest)?;
+                let tree = tree.clone();
+                self.reply_tree(tree, elements, write)?;
             }
             value => write(entry.encoding, value.stored(), elements, self.reply),
         }
         check_reply(self.reply)
+    }
+
+    /// [`Ctx::reply_elements`] of a tree, which the key may have no more.
+    ///
+    /// # Errors
+    /// A reply inside EXEC that grows too long.
+    pub fn reply_tree(
+        &mut self,
+        tree: SharedBig,
+        elements: Range<usize>,
+        write: impl Fn(Encoding, Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send + 'static,
+    ) -> Result<(), Stop> {
+        self.reply_telling(Elements { source: Source::Tree(tree), elements, write: Box::new(write) })
     }
 
     /// Has a collection made, and writes its elements, as [`Ctx::reply_elements`] does, when it is.

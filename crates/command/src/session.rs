@@ -4,6 +4,7 @@ use crate::Locks;
 use crate::blocking::Block;
 use crate::clients::{Address, ClientInfo};
 use crate::pieces::Rest;
+use crate::preparing::Preparation;
 use crate::table::Row;
 use base::{DbIndex, Lsn, UnixMs};
 use engine::WriteClass;
@@ -53,6 +54,8 @@ pub struct Session {
     pub block: Option<Block>,
     /// What the reply to its last command still lacks: nothing more runs before the last piece is written.
     pub rest: Option<Rest>,
+    /// What its command has begun to prepare: it waits, and then runs again.
+    pub preparation: Option<Preparation>,
     /// Whether its command runs for the first time.
     pub attempt: Attempt,
     /// The position in the log after its last write; 0 while it has none.
@@ -209,6 +212,12 @@ impl Session {
         self.block.is_some() || self.rest.is_some()
     }
 
+    /// Whether its command waits for what it prepares.
+    #[inline]
+    pub fn is_preparing(&self) -> bool {
+        self.preparation.as_ref().is_some_and(|preparation| preparation.goes_on())
+    }
+
     /// Whether a request can run at once: logged in, outside MULTI, without subscriptions.
     #[inline]
     pub fn is_plain(&self) -> bool {
@@ -243,6 +252,7 @@ impl Session {
             held_until: None,
             block: None,
             rest: None,
+            preparation: None,
             attempt: Attempt::First,
             last_write: Lsn(0),
             seen: Lsn(0),

@@ -502,11 +502,15 @@ impl Engine for MemEngine {
         let Some(found) = self.find(key) else { return self.insert_edited(key, kind, changes) };
         self.hand_over(key.space, found);
         let edit = Edit { kind, changes, limits: &self.limits, hasher: &self.hasher };
-        let first_due = self.entries.first_due(found.handle);
+        // No other elements have times.
+        let is_timed = kind == Type::Hash;
+        let first_due = if is_timed { self.entries.first_due(found.handle) } else { None };
         match self.entries.edit(found.handle, key.bytes, &edit) {
             Some(handle) => {
                 self.entry_changed(key, found, handle, None, None);
-                self.elements_changed(key, handle, first_due);
+                if is_timed {
+                    self.elements_changed(key, handle, first_due);
+                }
             }
             None => {
                 self.forget_elements(key, first_due);

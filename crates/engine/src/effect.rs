@@ -1,6 +1,6 @@
 //! Effects: what a command changed, in a form that gives the same result whenever it is applied.
 
-use crate::{Encoding, Key, Type, Value};
+use crate::{Encoding, Key, SharedBig, SharedBytes, Type, Value};
 use base::{KeyspaceId, UnixMs};
 
 /// One change. A command that changes something emits one or more; a transaction's effects form one record.
@@ -76,6 +76,16 @@ pub enum Effect<'a> {
         /// One encoded change or more: see [`value::apply`].
         changes: &'a [u8],
     },
+    /// An [`Effect::Edit`] that was made beforehand: `tree` is what `changes` make of what is stored, or of nothing. It is recorded
+    /// as that edit.
+    Replace {
+        /// Which collection: absent, or of the tree's type.
+        key: Key<'a>,
+        /// What is stored from now on; more than any packed form holds.
+        tree: &'a SharedBig,
+        /// The changes that lead there. May be empty where [`Keyspace::is_recorded`](crate::Keyspace::is_recorded) says no.
+        changes: &'a SharedBytes,
+    },
     /// `COPY from to REPLACE`, perhaps into another keyspace; the expiration is copied, a tree shared.
     Copy {
         /// Which entry; it exists.
@@ -118,6 +128,7 @@ impl<'a> Effect<'a> {
             | Self::Persist { key }
             | Self::Store { key, .. }
             | Self::Edit { key, .. }
+            | Self::Replace { key, .. }
             | Self::Copy { to: key, .. } => (Some(key), None),
             Self::Rename { from, to } => (Some(from), Some(to)),
             Self::Clear { .. } | Self::Swap { .. } => (None, None),

@@ -99,6 +99,11 @@ pub trait Keyspace {
     /// Applies the effect and adds it to the record of this command. Cannot fail: check first.
     fn apply(&mut self, effect: &Effect<'_>);
 
+    /// Whether what is applied is recorded: the changes of an [`Effect::Replace`] are left out where it is not.
+    fn is_recorded(&self) -> bool {
+        true
+    }
+
     /// An empty buffer, for changes that are being collected, with memory of earlier ones.
     fn take_buffer(&mut self) -> Vec<u8> {
         Vec::new()

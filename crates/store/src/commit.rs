@@ -139,7 +139,10 @@ impl Store {
 /// Appends the record of what was changed, and holds back replies that show it.
 fn append(held: &mut HeldShards<'_>, scratch: &mut Scratch, at: &At) -> Lsn {
     let Some(sink) = &scratch.log.sink else { return Lsn(0) };
-    let lsn = sink.append(at.worker, scratch.record.bytes());
+    let lsn = match scratch.record.payload() {
+        None => sink.append(at.worker, scratch.record.bytes()),
+        Some(payload) => sink.append_shared(at.worker, &payload),
+    };
     scratch.record.clear();
     if scratch.log.holds {
         scratch.hold = lsn;

@@ -15,6 +15,7 @@ use crate::store::Store;
 use crate::sync::Patience;
 use crate::txn::Scratch;
 use base::Lsn;
+use cmdlog::Payload;
 use engine::WriteClass;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,6 +48,11 @@ pub trait RecordSink: Send + Sync {
     /// Adds a record and gives the position after it. Called while the record's shards are locked, on the worker's thread:
     /// does not wait and cannot fail.
     fn append(&self, worker: usize, payload: &[u8]) -> Lsn;
+
+    /// [`RecordSink::append`] of a payload of which a part is shared: that may be kept in place of a copy.
+    fn append_shared(&self, worker: usize, payload: &Payload<'_>) -> Lsn {
+        self.append(worker, &payload.to_vec())
+    }
 
     /// Whether what the worker has appended is made durable only after its next [`end_turn`](RecordSink::end_turn), or when
     /// that is long in coming.

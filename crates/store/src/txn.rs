@@ -222,6 +222,7 @@ impl<'s> Txn<'s> {
         let key = match effect {
             Effect::Rename { to, .. } | Effect::Copy { to, .. } => return Some(*to),
             Effect::Set { key, .. } | Effect::Store { key, .. } | Effect::Edit { key, .. } => key,
+            Effect::Replace { key, .. } => key,
             _ => return None,
         };
         let engine = &mut self.shard(key).engine;
@@ -305,7 +306,7 @@ impl<'s> Txn<'s> {
         self.scratch.changes += 1;
         let is_told = self.store.notices.any();
         let created = if is_told { self.created_by(effect) } else { None };
-        if let Effect::Edit { key, .. } = effect
+        if let Effect::Edit { key, .. } | Effect::Replace { key, .. } = effect
             && self.shard(key).engine.expiring_len(key.space) > 0
         {
             self.make_way(key);
@@ -546,6 +547,10 @@ impl Keyspace for Txn<'_> {
     fn publish(&mut self, channel: &[u8], text: &[u8], is_sharded: bool) -> bool {
         self.scratch.notices.push(Notice::Message { channel: channel.into(), text: text.into(), is_sharded });
         true
+    }
+
+    fn is_recorded(&self) -> bool {
+        self.scratch.log.sink.is_some()
     }
 
     fn take_buffer(&mut self) -> Vec<u8> {

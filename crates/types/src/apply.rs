@@ -2,7 +2,7 @@
 
 use crate::Kept;
 use base::UnixMs;
-use engine::{Effect, Encoding, Engine, Entry, Key, NewEntry, Type};
+use engine::{Effect, Encoding, Engine, Entry, Key, NewEntry, SharedBig, Type, Value};
 
 /// Leads to the engine that stores a key.
 pub trait Engines {
@@ -30,6 +30,7 @@ pub fn apply<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) {
             engines.engine(key).write(key, &NewEntry { kind, encoding, value, expire_at });
         }
         Effect::Edit { ref key, kind, changes } => engines.engine(key).edit(key, kind, changes),
+        Effect::Replace { ref key, tree, .. } => replace(engines, key, tree),
         Effect::Copy { ref from, ref to } => duplicate(engines, from, to),
         Effect::Splice { ref key, offset, bytes } => splice(engines, key, offset, bytes),
         Effect::Delete { ref key } => {
@@ -46,6 +47,15 @@ pub fn apply<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) {
         Effect::Rename { ref from, ref to } => rename(engines, from, to),
         Effect::Clear { .. } | Effect::Swap { .. } => unreachable!("keyspace effects are applied by the store"),
     }
+}
+
+/// Puts a tree in the place of an earlier version of it. The expiration stays.
+fn replace<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, tree: &SharedBig) {
+    let engine = engines.engine(key);
+    let before = engine.read(key, false).ok().flatten();
+    let expire_at = before.and_then(|entry| entry.expire_at);
+    let (kind, encoding, value) = (tree.kind(), Encoding::BIG, Value::Big(tree));
+    engine.write(key, &NewEntry { kind, encoding, value, expire_at });
 }
 
 /// Writes into a string; one that is compressed is stored decompressed from then on.

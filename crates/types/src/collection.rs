@@ -1,8 +1,8 @@
 //! What all collections have in common: how they are found, and how they are changed.
 
 use crate::TypeError;
-use engine::{Effect, Encoding, Entry, Key, Keyspace, Type, Value};
-use value::{Progress, Stored};
+use engine::{Effect, Encoding, Entry, Key, Keyspace, SharedBig, SharedBytes, Type, Value};
+use value::{Big, Limits, Progress, Stored, zset};
 
 /// The collection in an entry.
 ///
@@ -64,6 +64,35 @@ pub fn edit(ks: &mut dyn Keyspace, key: &Key<'_>, kind: Type, changes: &[u8]) {
     if !changes.is_empty() {
         ks.apply(&Effect::Edit { key: *key, kind, changes });
     }
+}
+
+/// [`edit`] whose outcome was made beforehand: `tree` is what `changes` make of what is stored. They may be left out where
+/// nothing is recorded.
+pub fn replace(ks: &mut dyn Keyspace, key: &Key<'_>, tree: &SharedBig, changes: &SharedBytes) {
+    if !may_be_packed(tree, &ks.limits()) {
+        return ks.apply(&Effect::Replace { key: *key, tree, changes });
+    }
+    if !changes.is_empty() {
+        return edit(ks, key, tree.kind(), changes);
+    }
+    let (mut built, mut progress) = (Vec::new(), Some(Progress::default()));
+    while let Some(from) = progress {
+        progress = tree.write_changes(from, usize::MAX, &mut built);
+    }
+    edit(ks, key, tree.kind(), &built);
+}
+
+/// Whether so few elements are packed, if they are short enough: then changes have to find that out.
+fn may_be_packed(tree: &SharedBig, limits: &Limits) -> bool {
+    let (len, most) = match &**tree {
+        Big::Set(set) => (set.len() as u64, limits.set_entries().max(limits.set_intset_entries())),
+        Big::Zset(_) => (zset::View::of(Stored::Big(tree)).len(), limits.zset_entries()),
+        Big::Hash(hash) => (hash.len() as u64, limits.hash_entries()),
+        // By its bytes, which a tree alone does not tell.
+        Big::List(_) => return true,
+        Big::Stream(_) => return false,
+    };
+    i64::try_from(len).is_ok_and(|len| len <= most)
 }
 
 /// So much of a tree is held as changes while its saved form is measured.

@@ -1,6 +1,7 @@
 //! A value held across further reads and changes.
 
 use engine::{SharedBig, SharedBytes, Value};
+use std::sync::Arc;
 
 /// A value taken out of its entry: big ones by reference, small ones by copy.
 #[derive(Clone, Debug)]
@@ -26,6 +27,15 @@ impl Kept {
     /// Nothing: the value of an absent string where that counts as an empty one.
     pub fn empty() -> Self {
         Self::Copied(Vec::new())
+    }
+
+    /// Whether it is the same value: of a tree the same version of it.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Big(tree), Self::Big(other)) => Arc::ptr_eq(tree, other),
+            (Self::Big(_), _) | (_, Self::Big(_)) => false,
+            _ => self.value().bytes() == other.value().bytes(),
+        }
     }
 
     /// The value, to read or to store again.

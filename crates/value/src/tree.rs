@@ -50,7 +50,7 @@ pub use chunk::Chunk;
 pub use leaves::Leaves;
 pub use together::{HashedLeaf, Purpose, TOGETHER, load_lines, positions};
 
-use crate::reaper;
+use crate::reaper::{self, Garbage};
 use node::{ByBound, ByRank, Node, Seek, Toward};
 use std::fmt;
 use std::ops::Range;
@@ -223,6 +223,22 @@ impl<L: Leaf> Tree<L> {
         self.edit_by(cx, ByRank::new(rank, self.len), false, |leaf, seek| edit(leaf, seek.rest() as usize))
     }
 
+    /// Hands the first leaf, or the last, to `edit`, if the path there is nobody else's and `fits` says of the leaf that it will be
+    /// neither too big afterwards nor less than a quarter full. The short way of [`Self::edit_at`] for what is used at its ends;
+    /// `None`, and nothing is done, when that one is to be gone.
+    #[inline]
+    pub fn edit_end<R>(
+        &mut self,
+        is_last: bool,
+        fits: impl FnOnce(&L) -> bool,
+        edit: impl FnOnce(&mut L) -> R,
+    ) -> Option<R> {
+        let root = Arc::get_mut(self.root.as_mut()?)?;
+        let (result, grown) = root.edit_end(is_last, fits, edit)?;
+        self.len = self.len.wrapping_add_signed(grown.count);
+        Some(result)
+    }
+
     /// Appends a leaf that is not empty. All its elements follow those that are there, and `bound` parts them.
     pub fn push(&mut self, bound: L::Bound, leaf: L) {
         debug_assert!(leaf.count() > 0, "an empty leaf");
@@ -358,7 +374,21 @@ impl<L: Leaf> Clone for Tree<L> {
 impl<L: Leaf> Drop for Tree<L> {
     fn drop(&mut self) {
         if self.memory_bytes() > REAPED_BYTES {
-            reaper::free(Box::new(self.root.take()));
+            reaper::free_in_steps(Box::new(Remains(Vec::from_iter(self.root.take()))));
+        }
+    }
+}
+
+/// What is left of a tree: nodes that nothing else of it holds.
+struct Remains<L: Leaf>(Vec<Arc<Node<L>>>);
+
+impl<L: Leaf> Garbage for Remains<L> {
+    /// The leaves of a node, or the node itself, as far as no other version shares them.
+    fn free_some(&mut self) -> usize {
+        let Some(node) = self.0.pop() else { return 0 };
+        match Arc::try_unwrap(node) {
+            Ok(node) => node.take_apart(&mut self.0),
+            Err(_shared) => 1,
         }
     }
 }

@@ -18,7 +18,7 @@ mod score;
 mod tests;
 mod view;
 
-pub use big::Big;
+pub use big::{Big, Removal};
 pub use change::Change;
 pub use packed::validate;
 pub use view::{Backward, Forward, View};

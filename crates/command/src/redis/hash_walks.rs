@@ -1,11 +1,14 @@
 //! Some fields of a hash: random ones, or a part at each call.
 
 use super::scanning::{self, Found, ScanOptions, Scanned};
+use crate::drawing::Draw;
 use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
+use engine::{Encoding, Key, SharedBig, Type, Value};
 use proto::{Protocol, ReplyBuffer};
 use types::hash::Cell;
+use value::hash::View;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&HRANDFIELD, &HSCAN];
@@ -49,6 +52,17 @@ fn hrandfield(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     }
     let with_values = ctx.args.len() == 4;
     check_count(count, with_values)?;
+    if count.unsigned_abs() >= DRAWN_AT_ONCE_MAX
+        && let Some(tree) = tree_without_due(ctx, &key)?
+    {
+        let len = types::hash::read(ctx.ks, &key)?.len() as u64;
+        let parts = if with_values && ctx.reply.protocol() != Protocol::Resp3 { 2 } else { 1 };
+        return ctx.reply_drawn(tree, len, Draw::of(count), parts, move |stored, place, reply| {
+            if let Some(cell) = View::of(Encoding::BIG, stored).at(place) {
+                reply_field(reply, cell, with_values);
+            }
+        });
+    }
     let reply = &mut *ctx.reply;
     let (open, mut shown, mut fits) = (reply.begin_array(), 0usize, Ok(()));
     let mut show = |cell: Cell<'_>| {
@@ -62,6 +76,18 @@ fn hrandfield(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     }
     reply.end(open, shown);
     fits
+}
+
+/// From so many on, fields of a tree are drawn in pieces.
+const DRAWN_AT_ONCE_MAX: u64 = 512;
+
+/// The tree under the key, shared, if what is there is a big hash of which no field is due. Leaves no trace.
+fn tree_without_due(ctx: &mut Ctx<'_>, key: &Key<'_>) -> Result<Option<SharedBig>, Stop> {
+    let now = ctx.now();
+    let Some(entry) = ctx.ks.peek(key)?.filter(|entry| entry.kind == Type::Hash) else { return Ok(None) };
+    let Value::Big(tree) = entry.value else { return Ok(None) };
+    let hash = types::hash::of_entry(Some(&entry), now)?;
+    Ok((hash.len() == hash.stored_len()).then(|| tree.clone()))
 }
 
 /// Counts beyond these have no negative, or no double, in 64 bits.

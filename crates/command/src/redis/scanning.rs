@@ -9,6 +9,9 @@ use proto::ReplyBuffer;
 /// Types by their names, as options and replies have them, in any case.
 const TYPE_NAMES: [&str; 6] = ["string", "list", "set", "zset", "hash", "stream"];
 
+/// The most elements visited by a call, whatever COUNT asks for: it is a hint, and the cursor goes on.
+const COUNT_MAX: u64 = 4096;
+
 /// What is walked over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scanned {
@@ -54,7 +57,8 @@ impl<'a> ScanOptions<'a> {
                 }
                 Some(_) if ctx.is_word(at, "count") => {
                     let count = ctx.integer(value)?;
-                    options.count = u64::try_from(count).ok().filter(|count| *count > 0).ok_or(error::SYNTAX)?;
+                    let count = u64::try_from(count).ok().filter(|count| *count > 0).ok_or(error::SYNTAX)?;
+                    options.count = count.min(COUNT_MAX);
                 }
                 Some(pattern) if ctx.is_word(at, "match") => {
                     check_pattern(pattern)?;

@@ -1,16 +1,18 @@
 //! Sets, one at a time.
 
 use super::scanning::{self, Found, ScanOptions, Scanned};
+use crate::drawing::Draw;
 use crate::error::{self, Stop};
+use crate::preparing::Work;
 use crate::spec::{Argument, Docs, Look};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::integer::IntegerText;
-use engine::Encoding;
+use engine::{Encoding, Key, SharedBig, Type, Value};
 use proto::ReplyBuffer;
 use std::ops::Range;
-use types::set::Member;
-use value::Stored;
+use types::set::{Member, Popped, Popping};
 use value::set::View;
+use value::{Big, Stored};
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] =
@@ -296,6 +298,10 @@ fn spop(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         }
         return Ok(());
     };
+    if count >= TREE_COUNT_MIN && pop_many(ctx, &key, count)? {
+        return Ok(());
+    }
+    let reply = &mut *ctx.reply;
     let (open, mut popped) = (reply.begin_set(), 0usize);
     types::set::pop(ctx.ks, &key, count, &mut |member| {
         popped = popped.saturating_add(1);
@@ -303,6 +309,51 @@ fn spop(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     })?;
     reply.end(open, popped);
     Ok(())
+}
+
+/// From so many on, members of a tree are chosen in steps.
+const TREE_COUNT_MIN: u64 = 512;
+
+/// The tree under the key, shared, if what is there is a big set. Leaves no trace.
+fn peek_tree(ctx: &mut Ctx<'_>, key: &Key<'_>) -> Result<Option<SharedBig>, Stop> {
+    let entry = ctx.ks.peek(key)?.filter(|entry| entry.kind == Type::Set);
+    Ok(entry.and_then(|entry| if let Value::Big(tree) = entry.value { Some(tree.clone()) } else { None }))
+}
+
+/// Pops many members of a tree: they are chosen beforehand, and written in pieces. False, and nothing is done, when they are to
+/// be popped at once.
+fn pop_many(ctx: &mut Ctx<'_>, key: &Key<'_>, count: u64) -> Result<bool, Stop> {
+    let Some(tree) = peek_tree(ctx, key)? else { return Ok(false) };
+    let len = View::of(Encoding::BIG, Stored::Big(&tree)).len();
+    let popped = if count >= len as u64 {
+        types::set::pop_all(ctx.ks, key);
+        tree
+    } else if let Some(mut popping) = ctx.take_prepared::<Popping>().filter(|popping| popping.is_of(&tree, count)) {
+        let Popped { rest, popped, changes } = popping.take();
+        drop(tree);
+        types::set::pop_made(ctx.ks, key, rest, &changes);
+        SharedBig::new(Big::Set(popped))
+    } else if ctx.may_prepare()
+        && let Some(popping) = Popping::begin(&tree, count, types::set::generator(ctx.ks))
+    {
+        return Err(ctx.prepare(popping));
+    } else {
+        return Ok(false);
+    };
+    let len = View::of(Encoding::BIG, Stored::Big(&popped)).len();
+    ctx.reply.set(len);
+    ctx.reply_tree(popped, 0..len, write_members)?;
+    Ok(true)
+}
+
+impl Work for Popping {
+    fn step(&mut self) -> bool {
+        Self::step(self)
+    }
+
+    fn held_bytes(&self) -> usize {
+        Self::held_bytes(self)
+    }
 }
 
 static SRANDMEMBER: CommandSpec = CommandSpec {
@@ -345,6 +396,15 @@ fn srandmember(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         }
         return Ok(());
     };
+    if count.unsigned_abs() >= TREE_COUNT_MIN
+        && let Some(tree) = peek_tree(ctx, &key)?
+    {
+        let len = types::set::read(ctx.ks, &key)?.map_or(0, |set| set.len()) as u64;
+        return ctx.reply_drawn(tree, len, Draw::of(count), 1, |stored, place, reply| {
+            View::of(Encoding::BIG, stored).at(place).into_iter().for_each(|member| write_member(reply, member));
+        });
+    }
+    let reply = &mut *ctx.reply;
     let (open, mut shown) = (reply.begin_array(), 0usize);
     let mut show = |member: Member<'_>| {
         shown = shown.saturating_add(1);

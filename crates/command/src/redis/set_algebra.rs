@@ -2,7 +2,8 @@
 
 use super::set::{reply_member, write_members};
 use crate::error::{self, Stop};
-use crate::pieces::Making;
+use crate::pieces::{Making, Telling};
+use crate::preparing::Building;
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use engine::Encoding;
@@ -153,9 +154,38 @@ impl Making for Steps {
 
 fn store(ctx: &mut Ctx<'_>, operation: Operation) -> Result<(), Stop> {
     let to = ctx.key(1);
-    let len = types::set::store(ctx.ks, operation, &to, ctx.args.from(2))?;
+    let combination = Combination::read(ctx.ks, operation, ctx.args.from(2))?;
+    let (prepared, is_recorded) = (ctx.take_prepared::<Building<Steps>>(), ctx.ks.is_recorded());
+    let prepared = prepared.filter(|building| building.making.is_of(&combination));
+    let len = if let Some((tree, changes)) = prepared.as_ref().and_then(|building| building.made(is_recorded)) {
+        types::set::store_made(ctx.ks, &to, operation, tree, changes)?
+    } else if ctx.may_prepare() {
+        match combination.in_steps() {
+            Ok(steps) => return Err(ctx.prepare(Building::new(steps, is_recorded))),
+            Err(combination) => types::set::store(ctx.ks, &to, combination)?,
+        }
+    } else {
+        types::set::store(ctx.ks, &to, combination)?
+    };
     ctx.reply.integer(len as i64);
     Ok(())
+}
+
+/// The length of an intersection that is counted in steps.
+struct Counting(Steps);
+
+impl Telling for Counting {
+    fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
+        let goes_on = self.0.step();
+        if !goes_on {
+            reply.integer(self.0.count() as i64);
+        }
+        goes_on
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.0.held_bytes()
+    }
 }
 
 static SINTERCARD: CommandSpec = CommandSpec {
@@ -200,7 +230,11 @@ fn sintercard(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         }
         at = value.saturating_add(1);
     }
-    let len = types::set::intersection_len(ctx.ks, ctx.args.from(2).take(keys), limit)?;
-    ctx.reply.integer(len as i64);
-    Ok(())
+    match Combination::read(ctx.ks, Operation::Intersection, ctx.args.from(2).take(keys))?.in_steps() {
+        Ok(steps) => ctx.reply_telling(Counting(steps.counting(limit))),
+        Err(combination) => {
+            ctx.reply.integer(combination.count(limit) as i64);
+            Ok(())
+        }
+    }
 }

@@ -2,16 +2,21 @@
 
 use super::scanning::{Found, ScanOptions, Scanned, cursor};
 use super::zset_reply;
+use crate::drawing;
 use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs, Look};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::double::DoubleText;
-use proto::ReplyBuffer;
-use types::zset::{Draw, Entry, Only, Rule, Toward};
+use engine::{Key, SharedBig, Type, Value};
+use proto::{Protocol, ReplyBuffer};
+use types::zset::{Draw, Entry, Only, Rule, Toward, View};
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] =
     &[&ZADD, &ZINCRBY, &ZCARD, &ZSCORE, &ZMSCORE, &ZRANK, &ZREVRANK, &ZREM, &ZRANDMEMBER, &ZSCAN];
+
+/// From so many on, members of a tree are drawn in pieces.
+const DRAWN_AT_ONCE_MAX: u64 = 512;
 
 /// The key of a command that reads one sorted set.
 pub(super) const READ_KEY: KeySpec = KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS));
@@ -355,6 +360,12 @@ fn zrem(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
+/// The tree under the key, shared, if what is there is a big sorted set. Leaves no trace.
+pub(super) fn peek_tree(ctx: &mut Ctx<'_>, key: &Key<'_>) -> Result<Option<SharedBig>, Stop> {
+    let entry = ctx.ks.peek(key)?.filter(|entry| entry.kind == Type::Zset);
+    Ok(entry.and_then(|entry| if let Value::Big(tree) = entry.value { Some(tree.clone()) } else { None }))
+}
+
 static ZRANDMEMBER: CommandSpec = CommandSpec {
     name: "zrandmember",
     arity: -2,
@@ -405,6 +416,16 @@ fn zrandmember(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     }
     if with_scores && count.unsigned_abs() > i64::MAX.unsigned_abs() / 2 {
         return Err(Stop::error("ERR value is out of range"));
+    }
+    if count.unsigned_abs() >= DRAWN_AT_ONCE_MAX
+        && let Some(tree) = peek_tree(ctx, &key)?
+    {
+        let len = types::zset::read(ctx.ks, &key)?.map_or(0, |view| view.len());
+        let parts = if with_scores && ctx.reply.protocol() != Protocol::Resp3 { 2 } else { 1 };
+        return ctx.reply_drawn(tree, len, drawing::Draw::of(count), parts, move |stored, place, reply| {
+            let entry = View::of(stored).at(place as u64);
+            entry.into_iter().for_each(|entry| zset_reply::row(reply, with_scores, &entry));
+        });
     }
     let draw = if count < 0 { Draw::Repeated(count.unsigned_abs()) } else { Draw::Distinct(count.unsigned_abs()) };
     let reply = &mut *ctx.reply;

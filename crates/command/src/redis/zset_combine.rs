@@ -2,7 +2,8 @@
 
 use super::zset_reply;
 use crate::error::{self, Stop};
-use crate::pieces::Making;
+use crate::pieces::{Making, Telling};
+use crate::preparing::Building;
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use proto::ReplyBuffer;
@@ -39,6 +40,16 @@ enum Operation {
     Difference,
     /// Only how many members the intersection has.
     IntersectionLen,
+}
+
+impl Operation {
+    fn in_steps(self) -> zset::Operation {
+        match self {
+            Self::Union => zset::Operation::Union,
+            Self::Intersection | Self::IntersectionLen => zset::Operation::Intersection,
+            Self::Difference => zset::Operation::Difference,
+        }
+    }
 }
 
 /// What is asked for, the sets having been read.
@@ -150,11 +161,7 @@ impl Making for Reading {
 
 fn read(ctx: &mut Ctx<'_>, operation: Operation) -> Result<(), Stop> {
     let mut asked = Asked::read(ctx, operation, 1, false)?;
-    let in_steps = match operation {
-        Operation::Union => zset::Operation::Union,
-        Operation::Intersection | Operation::IntersectionLen => zset::Operation::Intersection,
-        Operation::Difference => zset::Operation::Difference,
-    };
+    let in_steps = operation.in_steps();
     let with_scores = asked.with_scores;
     asked.sources = match Steps::begin(asked.sources, in_steps, asked.aggregate) {
         Ok(steps) => {
@@ -171,9 +178,25 @@ fn read(ctx: &mut Ctx<'_>, operation: Operation) -> Result<(), Stop> {
 }
 
 fn store(ctx: &mut Ctx<'_>, operation: Operation, event: &'static str) -> Result<(), Stop> {
-    let asked = Asked::read(ctx, operation, 2, true)?;
+    let mut asked = Asked::read(ctx, operation, 2, true)?;
     let to = ctx.key(1);
     let is_there = types::zset::is_there(ctx.ks, &to)?;
+    let (prepared, is_recorded) = (ctx.take_prepared::<Building<Reading>>(), ctx.ks.is_recorded());
+    let (in_steps, aggregate) = (operation.in_steps(), asked.aggregate);
+    if let Some(building) = prepared
+        && building.making.steps.is_of(&mut asked.sources, in_steps, aggregate)
+        && let Some(made) = building.made(is_recorded)
+    {
+        let stored = types::zset::store_made(ctx.ks, &to, is_there, made, event);
+        ctx.reply.integer(stored as i64);
+        return Ok(());
+    }
+    if ctx.may_prepare() {
+        asked.sources = match Steps::begin(asked.sources, in_steps, aggregate) {
+            Ok(steps) => return Err(ctx.prepare(Building::new(Reading { steps, with_scores: false }, is_recorded))),
+            Err(sources) => sources,
+        };
+    }
     let stored = types::zset::store(ctx.ks, &to, is_there, &asked.result(operation), event);
     ctx.reply.integer(stored as i64);
     Ok(())
@@ -307,7 +330,28 @@ static ZINTERCARD: CommandSpec = CommandSpec {
 
 fn zintercard(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let asked = Asked::read(ctx, Operation::IntersectionLen, 1, false)?;
-    let count = types::zset::intersection_len(&asked.sources, asked.limit);
-    ctx.reply.integer(count as i64);
-    Ok(())
+    match Steps::begin(asked.sources, zset::Operation::Intersection, asked.aggregate) {
+        Ok(steps) => ctx.reply_telling(Counting(steps.counting(asked.limit))),
+        Err(sources) => {
+            ctx.reply.integer(types::zset::intersection_len(&sources, asked.limit) as i64);
+            Ok(())
+        }
+    }
+}
+
+/// The length of an intersection that is counted in steps.
+struct Counting(Steps);
+
+impl Telling for Counting {
+    fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
+        let goes_on = self.0.step();
+        if !goes_on {
+            reply.integer(self.0.count() as i64);
+        }
+        goes_on
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.0.held_bytes()
+    }
 }

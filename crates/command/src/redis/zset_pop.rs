@@ -6,10 +6,11 @@ use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::UnixMs;
-use engine::Type;
+use engine::{Key, Type};
 use proto::{Protocol, ReplyBuffer};
 use std::ops::Range;
-use types::zset::End;
+use types::zset::{End, View};
+use value::Stored;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&ZPOPMIN, &ZPOPMAX, &ZMPOP, &BZPOPMIN, &BZPOPMAX, &BZMPOP];
@@ -67,6 +68,11 @@ fn pop(ctx: &mut Ctx<'_>, end: End) -> Result<(), Stop> {
         1
     };
     let key = ctx.key(1);
+    if count >= PREPARED_MIN
+        && pop_prepared(ctx, &key, end, count, |reply, count| zset_reply::header(reply, count, true))?
+    {
+        return Ok(());
+    }
     let reply = &mut *ctx.reply;
     // One member without a count is never in a pair.
     let in_pairs = has_count && reply.protocol() == Protocol::Resp3;
@@ -88,6 +94,47 @@ fn pop(ctx: &mut Ctx<'_>, end: End) -> Result<(), Stop> {
         ctx.reply.array(0);
     }
     Ok(())
+}
+
+/// So many members are taken out of a tree in steps, before the command runs.
+const PREPARED_MIN: u64 = 512;
+
+/// Takes many members from an end of a tree: its version without them is made beforehand, and they are written in pieces, with
+/// their scores, of the version before. False, and nothing is done, when they are to be taken at once.
+fn pop_prepared(
+    ctx: &mut Ctx<'_>,
+    key: &Key<'_>,
+    end: End,
+    count: u64,
+    write_header: impl FnOnce(&mut ReplyBuffer, u64),
+) -> Result<bool, Stop> {
+    let Some(tree) = super::zset::peek_tree(ctx, key)? else { return Ok(false) };
+    let len = View::of(Stored::Big(&tree)).len();
+    let count = count.min(len);
+    let (ranks, event) = match end {
+        End::Min => (0..count, "zpopmin"),
+        End::Max => (len.saturating_sub(count)..len, "zpopmax"),
+    };
+    let removing = super::zset_ranges::removing(ctx, tree.clone(), &ranks)?;
+    match removing {
+        Some(removing) => types::zset::remove_ranks_made(ctx.ks, key, *removing, event),
+        // All of them go, which takes no time.
+        None if count == len => types::zset::remove_all(ctx.ks, key, event),
+        None => return Ok(false),
+    }
+    write_header(ctx.reply, count);
+    let last = ranks.end.saturating_sub(1);
+    ctx.reply_tree(tree, 0..count as usize, move |_, stored, places, reply| {
+        let (view, from) = (View::of(stored), places.start as u64);
+        match end {
+            End::Min => view.forward(from).take(places.len()).for_each(|entry| zset_reply::row(reply, true, &entry)),
+            End::Max => {
+                let entries = view.backward(last.saturating_sub(from)).take(places.len());
+                entries.for_each(|entry| zset_reply::row(reply, true, &entry));
+            }
+        }
+    })?;
+    Ok(true)
 }
 
 static ZMPOP: CommandSpec = CommandSpec {

@@ -3,10 +3,15 @@
 use super::zset::READ_KEY;
 use super::zset_reply;
 use crate::error::{self, Stop};
+use crate::pieces::Making;
+use crate::preparing::{Building, Work};
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
+use engine::SharedBig;
+use proto::ReplyBuffer;
 use std::ops;
-use types::zset::{Entry, LexEnd, Limit, NewSet, Range, View, parse_score_end};
+use types::zset::{Copying, Entry, LexEnd, Limit, NewSet, Range, Removing, View, parse_score_end};
+use value::{Big, Stored};
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[
@@ -347,6 +352,21 @@ static ZRANGESTORE: CommandSpec = CommandSpec {
 fn zrangestore(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let asked = Asked::parse(ctx, &Form { ends: 3, by: None, is_reversed: None, stores: true })?;
     let (to, from) = (ctx.key(1), ctx.key(2));
+    if let Some(tree) = super::zset::peek_tree(ctx, &from)? {
+        let ranks = asked.places(&View::of(Stored::Big(&tree))).ranks;
+        let (prepared, is_recorded) = (ctx.take_prepared::<Building<Copying>>(), ctx.ks.is_recorded());
+        let prepared = prepared.filter(|building| building.making.is_of(&tree, &ranks));
+        if let Some(made) = prepared.as_ref().and_then(|building| building.made(is_recorded)) {
+            types::zset::read(ctx.ks, &from)?;
+            let is_there = types::zset::is_there(ctx.ks, &to)?;
+            let stored = types::zset::store_made(ctx.ks, &to, is_there, made, "zrangestore");
+            ctx.reply.integer(stored as i64);
+            return Ok(());
+        }
+        if let Some(copying) = Copying::begin(&tree, ranks).filter(|_| ctx.may_prepare()) {
+            return Err(ctx.prepare(Building::new(copying, is_recorded)));
+        }
+    }
     let entries: NewSet = match types::zset::read(ctx.ks, &from)? {
         None => NewSet::new(),
         Some(view) => asked.places(&view).of(&view).map(|entry| (entry.score, entry.member.to_vec())).collect(),
@@ -355,6 +375,30 @@ fn zrangestore(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let stored = types::zset::store(ctx.ks, &to, is_there, &entries, "zrangestore");
     ctx.reply.integer(stored as i64);
     Ok(())
+}
+
+impl Making for Copying {
+    fn step(&mut self) -> bool {
+        Self::step(self)
+    }
+
+    fn take(&mut self) -> Big {
+        Big::Zset(Self::take(self))
+    }
+
+    fn made_bytes(&self) -> usize {
+        Self::made_bytes(self)
+    }
+
+    fn held_bytes(&self) -> usize {
+        Self::held_bytes(self)
+    }
+
+    fn write_header(&self, made: &Big, reply: &mut ReplyBuffer) -> usize {
+        let len = View::of(Stored::Big(made)).len();
+        reply.array(len as usize);
+        len as usize
+    }
 }
 
 static ZCOUNT: CommandSpec = CommandSpec {
@@ -458,7 +502,44 @@ static ZREMRANGEBYLEX: CommandSpec = CommandSpec {
 fn remove(ctx: &mut Ctx<'_>, by: By) -> Result<(), Stop> {
     let range = range(ctx, by, 2, false)?;
     let key = ctx.key(1);
+    if let Some(tree) = super::zset::peek_tree(ctx, &key)? {
+        let ranks = range.ranks(&View::of(Stored::Big(&tree)), false);
+        if let Some(removing) = removing(ctx, tree, &ranks)? {
+            types::zset::remove_ranks_made(ctx.ks, &key, *removing, range.event());
+            ctx.reply.integer(ranks.end.saturating_sub(ranks.start) as i64);
+            return Ok(());
+        }
+    }
     let removed = types::zset::remove_range(ctx.ks, &key, &range)?;
     ctx.reply.integer(removed as i64);
     Ok(())
+}
+
+/// The removal of many ranks of a tree, prepared; `None` when it is to be done at once.
+///
+/// # Errors
+/// It has to be prepared first.
+pub(super) fn removing(
+    ctx: &mut Ctx<'_>,
+    tree: SharedBig,
+    ranks: &ops::Range<u64>,
+) -> Result<Option<Box<Removing>>, Stop> {
+    let prepared = ctx.take_prepared::<Removing>().filter(|removing| removing.is_of(&tree, ranks));
+    if prepared.is_some() || !ctx.may_prepare() {
+        return Ok(prepared);
+    }
+    match Removing::begin(&tree, ranks.clone()) {
+        Some(removing) => Err(ctx.prepare(removing)),
+        None => Ok(None),
+    }
+}
+
+impl Work for Removing {
+    fn step(&mut self) -> bool {
+        Self::step(self)
+    }
+
+    fn held_bytes(&self) -> usize {
+        Self::held_bytes(self)
+    }
 }

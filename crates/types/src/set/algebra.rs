@@ -3,9 +3,10 @@
 use super::{Member, Steps, view};
 use crate::{Kept, TypeError, collection};
 use base::integer::IntegerText;
-use engine::{Effect, Encoding, Key, Keyspace, NotifyClass, Type};
+use engine::{Effect, Encoding, Key, Keyspace, NotifyClass, SharedBig, SharedBytes, Type};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use value::Stored;
 use value::set::{Change, View};
 
 /// What is made of several sets.
@@ -54,6 +55,16 @@ impl Combination {
         result
     }
 
+    /// How many members it has; counting stops at `limit`.
+    pub fn count(&self, limit: u64) -> u64 {
+        let mut count = 0u64;
+        self.sets.visit(self.operation, &mut |_| {
+            count = count.saturating_add(1);
+            if count >= limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        count
+    }
+
     /// The same in steps, if there is much to do; else what there was.
     ///
     /// # Errors
@@ -63,51 +74,56 @@ impl Combination {
     }
 }
 
-/// How many members the sets have in common; counting stops at `limit`.
-///
-/// # Errors
-/// As [`Combination::read`].
-pub fn intersection_len<'a>(
-    ks: &mut dyn Keyspace,
-    keys: impl Iterator<Item = &'a [u8]>,
-    limit: u64,
-) -> Result<u64, TypeError> {
-    let sets = Sets::read(ks, keys)?;
-    let mut count = 0u64;
-    sets.visit(Operation::Intersection, &mut |_| {
-        count = count.saturating_add(1);
-        if count >= limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    Ok(count)
-}
-
 /// Stores the result under a key, whatever is there, and gives its length. An empty result removes the key.
 ///
 /// # Errors
-/// As [`Combination::read`].
-pub fn store<'a>(
-    ks: &mut dyn Keyspace,
-    operation: Operation,
-    to: &Key<'_>,
-    keys: impl Iterator<Item = &'a [u8]>,
-) -> Result<u64, TypeError> {
-    let sets = Sets::read(ks, keys)?;
-    let is_taken = ks.peek(to)?.is_some();
+/// [`TypeError::Fetch`] alone.
+pub fn store(ks: &mut dyn Keyspace, to: &Key<'_>, combination: Combination) -> Result<u64, TypeError> {
+    let Combination { sets, operation } = combination;
     let mut changes = ks.take_buffer();
     let len = sets.put(operation, &mut changes);
     // One of the sets may be what is to be replaced; while it is held here, changing it would copy it.
     drop(sets);
+    put(ks, operation, to, len, |ks| collection::edit(ks, to, Type::Set, &changes))?;
+    ks.give_buffer(changes);
+    Ok(len)
+}
+
+/// [`store`] of a result that was made beforehand, with the changes that build it.
+///
+/// # Errors
+/// As there.
+pub fn store_made(
+    ks: &mut dyn Keyspace,
+    to: &Key<'_>,
+    operation: Operation,
+    tree: &SharedBig,
+    changes: &SharedBytes,
+) -> Result<u64, TypeError> {
+    let len = View::of(Encoding::BIG, Stored::Big(tree)).len() as u64;
+    put(ks, operation, to, len, |ks| collection::replace(ks, to, tree, changes))?;
+    Ok(len)
+}
+
+/// Puts so many members in the place of what is there, by `fill` if they are any.
+fn put(
+    ks: &mut dyn Keyspace,
+    operation: Operation,
+    to: &Key<'_>,
+    len: u64,
+    fill: impl FnOnce(&mut dyn Keyspace),
+) -> Result<(), TypeError> {
+    let is_taken = ks.peek(to)?.is_some();
     if is_taken {
         ks.apply(&Effect::Delete { key: *to });
     }
     if len > 0 {
-        collection::edit(ks, to, Type::Set, &changes);
+        fill(ks);
         ks.notify(NotifyClass::SET, operation.event(), to);
     } else if is_taken {
         ks.notify(NotifyClass::GENERIC, "del", to);
     }
-    ks.give_buffer(changes);
-    Ok(len)
+    Ok(())
 }
 
 impl Operation {

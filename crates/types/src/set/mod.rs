@@ -1,11 +1,13 @@
 //! Sets: members added, removed, moved, asked for.
 
 mod algebra;
+mod popping;
 mod random;
 mod steps;
 
-pub use algebra::{Combination, Operation, intersection_len, store};
-pub use random::{pop, pop_one, random, random_repeating};
+pub use algebra::{Combination, Operation, store, store_made};
+pub use popping::{Popped, Popping};
+pub use random::{generator, pop, pop_all, pop_made, pop_one, random, random_repeating};
 pub use steps::Steps;
 
 use crate::{TypeError, collection};

@@ -4,9 +4,9 @@ use super::{notify_removal, read, read_to_edit};
 use crate::{TypeError, collection};
 use base::Rng;
 use base::integer::IntegerText;
-use engine::{Effect, Key, Keyspace, Type};
+use engine::{Effect, Key, Keyspace, SharedBig, SharedBytes, Type};
 use std::collections::HashSet;
-use value::set::{Change, Member, View};
+use value::set::{Big, Change, Member, View};
 
 /// What is told of each member; it may refuse, and then nothing has changed.
 pub type Show<'s, E> = &'s mut dyn FnMut(Member<'_>) -> Result<(), E>;
@@ -103,8 +103,21 @@ pub fn pop<E: From<TypeError>>(ks: &mut dyn Keyspace, key: &Key<'_>, count: u64,
     Ok(())
 }
 
+/// [`pop`] of members that were chosen beforehand: what was made without them takes the place of the set.
+pub fn pop_made(ks: &mut dyn Keyspace, key: &Key<'_>, rest: Big, changes: &SharedBytes) {
+    let left = rest.len() as u64;
+    collection::replace(ks, key, &SharedBig::new(value::Big::Set(rest)), changes);
+    notify_removal(ks, "spop", key, left);
+}
+
+/// [`pop`] of all members, which somebody else shows.
+pub fn pop_all(ks: &mut dyn Keyspace, key: &Key<'_>) {
+    ks.apply(&Effect::Delete { key: *key });
+    notify_removal(ks, "spop", key, 0);
+}
+
 /// A generator for the choices of one command. The keyspace has one, but a set is borrowed from it while members are chosen.
-fn generator(ks: &mut dyn Keyspace) -> Rng {
+pub fn generator(ks: &mut dyn Keyspace) -> Rng {
     Rng::new(ks.random_below(u64::MAX))
 }
 

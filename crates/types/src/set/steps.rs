@@ -24,6 +24,8 @@ pub struct Steps {
     /// The set and the place in it to go on with.
     at: (usize, usize),
     made: Big,
+    /// Where the result is only counted: how many members were found, and how many are enough.
+    counted: Option<(u64, u64)>,
 }
 
 impl Steps {
@@ -47,12 +49,33 @@ impl Steps {
         let Some(made) = alike.filter(|_| !is_empty && members >= MEMBERS_MIN) else {
             return Err(Combination { sets, operation });
         };
-        let mut sets: Vec<(Encoding, Kept)> = sets.0.drain(..).flatten().collect();
-        if operation == Operation::Intersection {
-            sets.sort_by_key(|set| of(set).len());
-        }
+        let sets = in_order(sets.0.drain(..), operation);
         let walked = walked.min(sets.len());
-        Ok(Self { operation, sets, walked, at: (0, 0), made })
+        Ok(Self { operation, sets, walked, at: (0, 0), made, counted: None })
+    }
+
+    /// Only counts the result, up to `limit`: [`Self::count`] tells.
+    pub fn counting(self, limit: u64) -> Self {
+        Self { counted: Some((0, limit)), ..self }
+    }
+
+    /// How many members the result has, where they are counted.
+    pub fn count(&self) -> u64 {
+        self.counted.map_or(0, |(count, _)| count)
+    }
+
+    /// What is made.
+    pub fn operation(&self) -> Operation {
+        self.operation
+    }
+
+    /// Whether it is made of these sets, and none of them was changed since.
+    pub fn is_of(&self, combination: &Combination) -> bool {
+        let Combination { sets, operation } = combination;
+        let sets = in_order(sets.0.iter().cloned(), *operation);
+        let is_same =
+            |((one, kept), (other, also)): (&(Encoding, Kept), &(Encoding, Kept))| one == other && kept.is_same(also);
+        self.operation == *operation && self.sets.len() == sets.len() && self.sets.iter().zip(&sets).all(is_same)
     }
 
     /// Goes on for some tenths of a millisecond. True while there is more to do.
@@ -68,8 +91,15 @@ impl Steps {
                 Operation::Difference => !others.iter().any(|set| set.contains_member(member)),
                 Operation::Union => true,
             };
-            if is_wanted {
-                self.made.add(member.bytes(&mut IntegerText::default()));
+            match &mut self.counted {
+                _ if !is_wanted => {}
+                None => self.made.add(member.bytes(&mut IntegerText::default())),
+                Some((count, limit)) => {
+                    *count = count.saturating_add(1);
+                    if count >= limit {
+                        return false;
+                    }
+                }
             }
         }
         let place = place.saturating_add(members);
@@ -96,6 +126,15 @@ impl Steps {
         });
         own.fold(self.made_bytes(), usize::saturating_add)
     }
+}
+
+/// The sets that are there, in the order in which they are looked at.
+fn in_order(sets: impl Iterator<Item = Option<(Encoding, Kept)>>, operation: Operation) -> Vec<(Encoding, Kept)> {
+    let mut sets: Vec<(Encoding, Kept)> = sets.flatten().collect();
+    if operation == Operation::Intersection {
+        sets.sort_by_key(|set| of(set).len());
+    }
+    sets
 }
 
 fn of((encoding, kept): &(Encoding, Kept)) -> View<'_> {

@@ -93,10 +93,19 @@ impl Operand {
         &self.value
     }
 
-    /// A big sorted set without entries, if it is a big sorted set itself.
+    /// Whether it is the same version of the same set, with the same weight.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.kind == other.kind
+            && self.encoding == other.encoding
+            && self.weight.to_bits() == other.weight.to_bits()
+            && self.value.is_same(&other.value)
+    }
+
+    /// A big sorted set without entries, if it is big itself.
     pub(super) fn empty_alike(&self) -> Option<Big> {
         match self.elements() {
             Elements::Zset(View::Big(big)) => Some(big.empty_alike()),
+            Elements::Set(set::View::Big(big)) => Some(Big::empty_like_set(big)),
             _ => None,
         }
     }

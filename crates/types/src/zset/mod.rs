@@ -5,6 +5,7 @@
 
 mod add;
 mod combine;
+mod copy;
 mod random;
 mod range;
 mod remove;
@@ -13,15 +14,17 @@ mod steps;
 
 pub use add::{Added, Only, Rule, Toward, add, increment};
 pub use combine::{Aggregate, Operand, Sources, difference, intersection, intersection_len, union};
+pub use copy::Copying;
 pub use random::{Draw, random};
 pub use range::{LexEnd, Limit, Range, ScoreEnd};
-pub use remove::{End, pop, remove, remove_range};
+pub use remove::{End, Removing, pop, remove, remove_all, remove_range, remove_ranks_made};
 pub use score::{parse_score, parse_score_end};
 pub use steps::{Operation, Steps};
 pub use value::zset::{Entry, View};
 
 use crate::{TypeError, collection};
-use engine::{Effect, Key, Keyspace, NotifyClass, Type};
+use engine::{Effect, Key, Keyspace, NotifyClass, SharedBig, SharedBytes, Type};
+use value::Stored;
 use value::zset::Change;
 
 /// The sorted set in an entry; `None` when there is no entry.
@@ -69,6 +72,26 @@ pub fn store(ks: &mut dyn Keyspace, key: &Key<'_>, is_there: bool, entries: &New
     });
     ks.notify(NotifyClass::ZSET, event, key);
     entries.len() as u64
+}
+
+/// [`store`] of entries that were made to a tree beforehand, with the changes that build it.
+pub fn store_made(
+    ks: &mut dyn Keyspace,
+    key: &Key<'_>,
+    is_there: bool,
+    (tree, changes): (&SharedBig, &SharedBytes),
+    event: &'static str,
+) -> u64 {
+    let len = View::of(Stored::Big(tree)).len();
+    if len == 0 {
+        return store(ks, key, is_there, &NewSet::new(), event);
+    }
+    if is_there {
+        ks.apply(&Effect::Delete { key: *key });
+    }
+    collection::replace(ks, key, tree, changes);
+    ks.notify(NotifyClass::ZSET, event, key);
+    len
 }
 
 /// Whether there is anything under the key that [`store`] is to replace.

@@ -113,6 +113,15 @@ impl ScoreEnd {
 }
 
 impl Range<'_> {
+    /// The event that tells of its removal.
+    pub fn event(&self) -> &'static str {
+        match self {
+            Self::Rank { .. } => "zremrangebyrank",
+            Self::Score { .. } => "zremrangebyscore",
+            Self::Lex { .. } => "zremrangebylex",
+        }
+    }
+
     /// The ranks of its members in the set. With `is_reversed`, ranks that it names are counted from the highest score; those
     /// it gives never are.
     pub fn ranks(&self, view: &View<'_>, is_reversed: bool) -> ops::Range<u64> {

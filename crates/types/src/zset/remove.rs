@@ -1,10 +1,13 @@
 //! Removing members: by name, by range, from an end.
 
-use super::{Entry, Range, change, read_to_edit};
+use super::{Entry, Range, View, change, read_to_edit};
 use crate::TypeError;
-use engine::{Key, Keyspace};
+use engine::{Effect, Key, Keyspace, NotifyClass, SharedBig, SharedBytes};
 use std::collections::HashSet;
-use value::zset::Change;
+use std::ops;
+use std::sync::Arc;
+use value::zset::{Change, Removal};
+use value::{Big, Stored};
 
 /// An end of a sorted set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,16 +49,66 @@ pub fn remove_range(ks: &mut dyn Keyspace, key: &Key<'_>, range: &Range<'_>) -> 
     let Some(view) = read_to_edit(ks, key)? else { return Ok(0) };
     let ranks = range.ranks(&view, false);
     let (start, count) = (ranks.start, ranks.end.saturating_sub(ranks.start));
-    let event = match range {
-        Range::Rank { .. } => "zremrangebyrank",
-        Range::Score { .. } => "zremrangebyscore",
-        Range::Lex { .. } => "zremrangebylex",
-    };
     if count > 0 {
         let is_last = count == view.len();
-        change(ks, key, event, is_last, |changes| Change::RemoveRange { start, count }.put(changes));
+        change(ks, key, range.event(), is_last, |changes| Change::RemoveRange { start, count }.put(changes));
     }
     Ok(count)
+}
+
+/// Removes these ranks, by putting in the place of the set what was made of it beforehand.
+pub fn remove_ranks_made(ks: &mut dyn Keyspace, key: &Key<'_>, made: Removing, event: &'static str) {
+    let Removing { ranks, removal, .. } = made;
+    let mut changes = Vec::new();
+    Change::RemoveRange { start: ranks.start, count: ranks.end.saturating_sub(ranks.start) }.put(&mut changes);
+    let (tree, changes) = (SharedBig::new(Big::Zset(removal.take())), SharedBytes::new(changes));
+    ks.apply(&Effect::Replace { key: *key, tree: &tree, changes: &changes });
+    ks.notify(NotifyClass::ZSET, event, key);
+}
+
+/// Removes the key, a big set, as the taking of its last members does.
+pub fn remove_all(ks: &mut dyn Keyspace, key: &Key<'_>, event: &'static str) {
+    ks.apply(&Effect::Delete { key: *key });
+    ks.notify(NotifyClass::ZSET, event, key);
+    ks.notify(NotifyClass::GENERIC, "del", key);
+}
+
+/// Fewer members than this are removed at once.
+const REMOVED_MIN: u64 = 512;
+
+/// Members gone through in a step.
+const STEP: u64 = 128;
+
+/// A long range on its way out of a set.
+pub struct Removing {
+    from: SharedBig,
+    ranks: ops::Range<u64>,
+    removal: Removal,
+}
+
+impl Removing {
+    /// Begins, unless there is so little to do that it is better done at once: few members go, or all of them.
+    pub fn begin(tree: &SharedBig, ranks: ops::Range<u64>) -> Option<Self> {
+        let View::Big(big) = View::of(Stored::Big(tree)) else { return None };
+        let count = ranks.end.saturating_sub(ranks.start);
+        let is_worth_it = count >= REMOVED_MIN && count < View::Big(big).len();
+        is_worth_it.then(|| Self { from: tree.clone(), removal: Removal::begin(big, ranks.start, count), ranks })
+    }
+
+    /// Whether it is made of this version of the set, without these ranks.
+    pub fn is_of(&self, tree: &SharedBig, ranks: &ops::Range<u64>) -> bool {
+        Arc::ptr_eq(&self.from, tree) && self.ranks == *ranks
+    }
+
+    /// Goes on for some tenths of a millisecond. True while there is more to do.
+    pub fn step(&mut self) -> bool {
+        self.removal.step(STEP)
+    }
+
+    /// Bytes that it may keep.
+    pub fn held_bytes(&self) -> usize {
+        self.removal.memory_bytes()
+    }
 }
 
 /// Removes up to `count` members from an end and shows them before, the outermost first, with how many there are in all.

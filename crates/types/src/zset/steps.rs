@@ -33,6 +33,8 @@ pub struct Steps {
     /// The set and the place in it to go on with.
     at: (usize, usize),
     made: Big,
+    /// Where the result is only counted: how many members were found, and how many are enough.
+    counted: Option<(u64, u64)>,
 }
 
 impl Steps {
@@ -41,22 +43,39 @@ impl Steps {
     /// # Errors
     /// The sets, if there is so little to do that it is better done at once.
     pub fn begin(mut sources: Sources, operation: Operation, aggregate: Aggregate) -> Result<Self, Sources> {
-        if operation != Operation::Difference {
-            // The order of the sums, as in `combine`.
-            sources.sort_by_key(Operand::len);
-        }
+        put_in_order(&mut sources, operation);
         let walked = if operation == Operation::Union { sources.len() } else { 1 };
         let members = sources.iter().take(walked).fold(0u64, |sum, operand| sum.saturating_add(operand.len()));
         let alike = sources.iter().find_map(Operand::empty_alike).filter(|_| members >= MEMBERS_MIN);
         match alike {
-            Some(made) => Ok(Self { operation, aggregate, operands: sources, walked, at: (0, 0), made }),
+            Some(made) => Ok(Self { operation, aggregate, operands: sources, walked, at: (0, 0), made, counted: None }),
             None => Err(sources),
         }
     }
 
+    /// Only counts the result, up to `limit`: [`Self::count`] tells.
+    pub fn counting(self, limit: u64) -> Self {
+        Self { counted: Some((0, limit)), ..self }
+    }
+
+    /// How many members the result has, where they are counted.
+    pub fn count(&self) -> u64 {
+        self.counted.map_or(0, |(count, _)| count)
+    }
+
+    /// Whether it is made of these sets, and none of them was changed since; those given are put in the order in which it has
+    /// them.
+    pub fn is_of(&self, sources: &mut Sources, operation: Operation, aggregate: Aggregate) -> bool {
+        put_in_order(sources, operation);
+        self.operation == operation
+            && self.aggregate == aggregate
+            && self.operands.len() == sources.len()
+            && self.operands.iter().zip(&*sources).all(|(one, other)| one.is_same(other))
+    }
+
     /// Goes on for some tenths of a millisecond. True while there is more to do.
     pub fn step(&mut self) -> bool {
-        let Self { operation, aggregate, made, .. } = self;
+        let Self { operation, aggregate, made, counted, .. } = self;
         let (walked, others) = self.operands.split_at(self.walked);
         let (set, place) = self.at;
         let Some(walked) = walked.get(set) else { return false };
@@ -72,11 +91,21 @@ impl Steps {
                 }
                 Operation::Difference => others.iter().all(|other| other.score(member).is_none()).then_some(score),
             };
-            if let Some(score) = joined {
-                made.add(&Entry { score, member });
+            match (joined, &mut *counted) {
+                (None, _) => true,
+                (Some(score), None) => {
+                    made.add(&Entry { score, member });
+                    true
+                }
+                (Some(_), Some((count, limit))) => {
+                    *count = count.saturating_add(1);
+                    count != limit
+                }
             }
-            true
         });
+        if counted.is_some_and(|(count, limit)| count == limit) {
+            return false;
+        }
         let place = place.saturating_add(members);
         self.at = if (place as u64) < walked.len() { (set, place) } else { (set.saturating_add(1), 0) };
         self.at.0 < self.walked
@@ -100,5 +129,12 @@ impl Steps {
             _ => None,
         });
         own.fold(self.made_bytes(), usize::saturating_add)
+    }
+}
+
+/// The order of the sums, as in `combine`.
+fn put_in_order(sources: &mut Sources, operation: Operation) {
+    if operation != Operation::Difference {
+        sources.sort_by_key(Operand::len);
     }
 }

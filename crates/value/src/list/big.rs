@@ -79,13 +79,13 @@ impl Big {
     pub(super) fn apply(&mut self, change: &Change<'_>) {
         let len = self.len();
         match *change {
-            Change::Push { end: End::Head, value } => self.insert(0, value),
-            Change::Push { end: End::Tail, value } => self.insert(len, value),
+            Change::Push { end, value } => self.push(end, value),
             Change::Insert { index, value } => self.insert(index.min(len), value),
             Change::Set { index, value } if index < len => {
                 self.tree.edit_at(&(), index, |leaf, offset| leaf.set(offset, value));
             }
             Change::Set { .. } => {}
+            Change::Pop { end, count: 1 } if self.pop_within_leaf(end) => {}
             Change::Pop { end: End::Head, count } => self.remove(0..count.min(len)),
             Change::Pop { end: End::Tail, count } => self.remove(len - count.min(len)..len),
             Change::Remove { index, count } => {
@@ -93,6 +93,19 @@ impl Big {
                 self.remove(index..index + count.min(len - index));
             }
         }
+    }
+
+    fn push(&mut self, end: End, value: &[u8]) {
+        let is_last = end == End::Tail;
+        let pushed = self.tree.edit_end(is_last, |leaf| leaf.has_room(value), |leaf| leaf.push(end, value));
+        if pushed.is_none() {
+            self.insert(if is_last { self.len() } else { 0 }, value);
+        }
+    }
+
+    /// Removes the element at an end, if the leaf there is full enough; else nothing, and false.
+    fn pop_within_leaf(&mut self, end: End) -> bool {
+        self.tree.edit_end(end == End::Tail, |leaf| leaf.has_plenty(end), |leaf| leaf.pop(end)).is_some()
     }
 
     fn insert(&mut self, index: u64, value: &[u8]) {

@@ -1,5 +1,6 @@
 //! A leaf of a list's tree: neighbours in one packed buffer.
 
+use super::change::End;
 use super::packed::{self, Elements};
 use crate::tree::{COUNTER_BYTES, Cut, Leaf as TreeLeaf, OrderedLeaf, allocated};
 use std::ops::Range;
@@ -136,6 +137,48 @@ impl Leaf {
             _ => packed::insert(self.run.close_gap(), index, element),
         }
         self.run.count += 1;
+    }
+
+    /// Whether it takes one more element, which is not large, without becoming too big.
+    #[inline]
+    pub(super) fn has_room(&self, element: &[u8]) -> bool {
+        /// The numbers of a packed list may take so many bytes more.
+        const NUMBERS_BYTES: usize = 24;
+        let is_short = element.len() <= GAP_BYTES && self.run.count > 0 && self.after.is_none();
+        is_short && self.run.packed().len() + element.len() + NUMBERS_BYTES <= Self::MAX_BYTES
+    }
+
+    /// Puts an element for which it [has room](Self::has_room) at an end.
+    #[inline]
+    pub(super) fn push(&mut self, end: End, element: &[u8]) {
+        match end {
+            End::Head => self.run.push_front(element),
+            End::Tail => {
+                packed::push_back(self.run.close_gap(), element);
+                self.run.count += 1;
+            }
+        }
+    }
+
+    /// Whether it is more than a quarter full without the element at this end.
+    #[inline]
+    pub(super) fn has_plenty(&self, end: End) -> bool {
+        /// What the element takes beside its own bytes is less.
+        const NUMBERS_BYTES: usize = 24;
+        let bytes = self.run.packed().len();
+        if self.after.is_some() || bytes < Self::MAX_BYTES / 4 + NUMBERS_BYTES || self.run.count < 2 {
+            return false;
+        }
+        let mut elements = self.elements();
+        let element = if end == End::Head { elements.next() } else { elements.next_back() };
+        element.is_some_and(|element| bytes >= Self::MAX_BYTES / 4 + NUMBERS_BYTES + element.len())
+    }
+
+    /// Removes the element at an end, of which it [has plenty](Self::has_plenty).
+    #[inline]
+    pub(super) fn pop(&mut self, end: End) {
+        let index = if end == End::Head { 0 } else { self.run.count() - 1 };
+        self.remove(index..index + 1);
     }
 
     /// Replaces the element at `index`.

@@ -25,6 +25,11 @@ impl Big {
         Self::new(&self.hasher)
     }
 
+    /// What orders the members.
+    pub(crate) fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
     /// How many members.
     #[inline]
     pub fn len(&self) -> usize {
@@ -102,7 +107,7 @@ impl Big {
     }
 
     /// Removes the member if it is there.
-    pub(super) fn remove(&mut self, member: &[u8]) {
+    pub fn remove(&mut self, member: &[u8]) {
         let position = Position::of(&self.hasher, member);
         self.tree.edit(
             &self.hasher,

@@ -42,6 +42,13 @@ impl Edge {
     }
 }
 
+/// By how much an edit has made a node grow; what has shrunk wraps around.
+pub(super) struct Grown {
+    memory_bytes: usize,
+    content_bytes: usize,
+    pub(super) count: i64,
+}
+
 /// Which way to go, node by node.
 pub(super) trait Seek<L: Leaf> {
     fn choose(&mut self, node: &Node<L>) -> usize;
@@ -208,6 +215,21 @@ impl<L: Leaf> Node<L> {
         }
     }
 
+    /// Frees the node and its leaves, and gives how many chunks those were; nodes below it go to `nodes`.
+    pub(super) fn take_apart(self, nodes: &mut Vec<Arc<Self>>) -> usize {
+        /// A leaf is one chunk, or a header and one.
+        const LEAF_CHUNKS: usize = 2;
+        /// The node, its vectors.
+        const NODE_CHUNKS: usize = 4;
+        match self.below {
+            Below::Leaves(leaves) => NODE_CHUNKS + LEAF_CHUNKS * leaves.len(),
+            Below::Nodes(below) => {
+                nodes.extend(below);
+                NODE_CHUNKS
+            }
+        }
+    }
+
     /// The only child, if it is a node.
     pub(super) fn only_node(&self) -> Option<&Arc<Self>> {
         match &self.below {
@@ -254,6 +276,35 @@ impl<L: Leaf> Node<L> {
                 (result, delta)
             }
         }
+    }
+
+    /// See [`super::Tree::edit_end`]. Gives also by how much what is below has grown.
+    pub(super) fn edit_end<R>(
+        &mut self,
+        is_last: bool,
+        fits: impl FnOnce(&L) -> bool,
+        edit: impl FnOnce(&mut L) -> R,
+    ) -> Option<(R, Grown)> {
+        let index = if is_last { self.counts.len() - 1 } else { 0 };
+        let (result, grown) = match &mut self.below {
+            Below::Leaves(leaves) => {
+                let leaf = leaves.get_mut(index).filter(|leaf| fits(leaf))?;
+                let (bytes, memory, count) = (leaf.bytes(), leaf.memory_bytes(), leaf.count());
+                let result = edit(leaf);
+                debug_assert!((L::MAX_BYTES / 4..=L::MAX_BYTES).contains(&leaf.bytes()) || leaf.bytes() >= bytes);
+                let grown = Grown {
+                    memory_bytes: leaf.memory_bytes().wrapping_sub(memory),
+                    content_bytes: leaf.bytes().wrapping_sub(bytes),
+                    count: leaf.count().wrapping_sub(count) as i64,
+                };
+                (result, grown)
+            }
+            Below::Nodes(nodes) => Arc::get_mut(nodes.get_mut(index)?)?.edit_end(is_last, fits, edit)?,
+        };
+        self.memory_bytes = self.memory_bytes.wrapping_add(grown.memory_bytes);
+        self.content_bytes = self.content_bytes.wrapping_add(grown.content_bytes);
+        self.counts[index] = self.counts[index].wrapping_add_signed(grown.count);
+        Some((result, grown))
     }
 
     /// So many elements more are below child `index`. When there are none, as when a value is replaced, its count is not

@@ -2,14 +2,16 @@
 
 mod by_member;
 mod by_score;
+mod removal;
 
 use super::entry::Entries;
 use super::{Change, Entry, packed};
-use crate::Progress;
 use crate::tree::{Leaves, Purpose, TOGETHER, Tree, load_lines, positions};
+use crate::{Progress, set};
 use base::hash::KeyHasher;
 use by_member::Members;
 pub(in crate::zset) use by_score::Run;
+pub use removal::Removal;
 
 /// The two trees, which hold the same entries.
 #[derive(Clone, Debug)]
@@ -45,16 +47,26 @@ impl<'a> Goals<'a> {
 impl Big {
     /// The big form of a packed one.
     pub(super) fn unpack(bytes: &[u8], hasher: &KeyHasher) -> Self {
-        let mut big = Self { by_score: Tree::new(), by_member: Tree::new(), hasher: hasher.clone() };
+        let mut big = Self::new(hasher);
         for entry in Entries::new(packed::entries(bytes), 0) {
             big.add(&entry);
         }
         big
     }
 
+    /// A set without entries.
+    fn new(hasher: &KeyHasher) -> Self {
+        Self { by_score: Tree::new(), by_member: Tree::new(), hasher: hasher.clone() }
+    }
+
     /// A set without entries that has their members in the same order.
     pub fn empty_alike(&self) -> Self {
-        Self { by_score: Tree::new(), by_member: Tree::new(), hasher: self.hasher.clone() }
+        Self::new(&self.hasher)
+    }
+
+    /// A sorted set without entries that has members in the order of this set.
+    pub fn empty_like_set(set: &set::Big) -> Self {
+        Self::new(set.hasher())
     }
 
     /// See [`crate::Big::memory_bytes`].

@@ -235,6 +235,29 @@ proptest! {
     }
 }
 
+/// A long range taken out in steps leaves what the change does at once, whether few or many members go; the version it was
+/// taken of stays, and so does what its memory is told to be.
+#[test]
+fn a_removal_in_steps_leaves_the_same() {
+    let len = if cfg!(miri) { 60 } else { 3000 };
+    let mut kept = Kept::new(8, 64);
+    run(&mut kept, &mut Model::new(), &Op::AddMany(1, len, false));
+    let Some(crate::Big::Zset(before)) = &kept.big else { panic!("it is big") };
+    let len = kept.view().len();
+    for (start, count) in [(0, len / 4), (len / 3, len / 3), (1, len - 2), (len / 2, len / 2)] {
+        let mut removal = Removal::begin(before, start, count);
+        while removal.step(7) {}
+        let left = removal.take();
+        let mut at_once = kept.clone();
+        at_once.apply(&[Change::RemoveRange { start, count }]);
+        assert!(View::Big(&left).forward(0).eq(at_once.view().forward(0)), "{start} {count}");
+        for entry in kept.view().forward(0) {
+            assert_eq!(View::Big(&left).score(entry.member), at_once.view().score(entry.member));
+        }
+        assert_eq!(View::Big(before).len(), len);
+    }
+}
+
 /// The bytes that docs/formats/collections.md describes, in the log and packed.
 #[test]
 fn bytes_are_as_documented() {

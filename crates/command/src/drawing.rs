@@ -1,0 +1,186 @@
+//! Elements of a big collection drawn at random, and written in pieces.
+
+use crate::error::{REPLY_TOO_LONG_TEXT, check_reply};
+use crate::limits::REPLY_BYTES_MAX;
+use crate::pieces::{PIECE_BYTES, Telling, held_bytes};
+use crate::{Ctx, Stop};
+use base::Rng;
+use engine::SharedBig;
+use proto::ReplyBuffer;
+use std::collections::HashSet;
+use value::Stored;
+
+/// The most places looked at for a piece.
+const PLACES_MAX: u64 = 2048;
+
+/// The most elements drawn for a piece: each of a big tree is a way to lines of memory that nobody has looked at.
+const DRAWN_MAX: u64 = 512;
+
+/// Where at least one element in so many is drawn, all places are gone through; where fewer are, places are drawn.
+const PASS_RATIO: u64 = 8;
+
+/// The least bytes that an element takes in a reply.
+const ELEMENT_BYTES_MIN: u64 = 6;
+
+/// How many elements are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Draw {
+    /// So many different ones, or all.
+    Distinct(u64),
+    /// So many, each of all of them.
+    Repeated(u64),
+}
+
+impl Draw {
+    /// What a count stands for: a negative one allows repetitions.
+    pub fn of(count: i64) -> Self {
+        if count < 0 { Self::Repeated(count.unsigned_abs()) } else { Self::Distinct(count.unsigned_abs()) }
+    }
+}
+
+/// How places are found.
+enum Way {
+    /// Any place, so many times more.
+    Any(u64),
+    /// From `at` on, `wanted` of those that are left, each choice being equally likely.
+    Pass { at: u64, wanted: u64 },
+    /// R. Floyd's: whatever was drawn before, the last place stands in for one that is taken.
+    Places { last: u64, taken: HashSet<u64> },
+}
+
+impl Way {
+    fn of(draw: Draw, len: u64) -> Self {
+        match draw {
+            Draw::Repeated(count) => Self::Any(count),
+            Draw::Distinct(count) if count.saturating_mul(PASS_RATIO) >= len => {
+                Self::Pass { at: 0, wanted: count.min(len) }
+            }
+            // With room for all, so that it never grows, which would take time in proportion to what it holds.
+            Draw::Distinct(count) => {
+                Self::Places { last: len.saturating_sub(count), taken: HashSet::with_capacity(count as usize) }
+            }
+        }
+    }
+
+    /// The next place looked at, and whether it was drawn; `None` when all are drawn.
+    fn next(&mut self, len: u64, rng: &mut Rng) -> Option<(u64, bool)> {
+        match self {
+            Self::Any(left) => {
+                *left = left.checked_sub(1)?;
+                Some((rng.below(len), true))
+            }
+            Self::Pass { at, wanted } => {
+                let place = Some(*at).filter(|_| *wanted > 0)?;
+                let is_drawn = rng.below(len.saturating_sub(place)) < *wanted;
+                *at = place.saturating_add(1);
+                *wanted = wanted.saturating_sub(u64::from(is_drawn));
+                Some((place, is_drawn))
+            }
+            Self::Places { last, taken } => {
+                let stand_in = Some(*last).filter(|last| *last < len)?;
+                *last = stand_in.saturating_add(1);
+                let drawn = rng.below(*last);
+                let place = if taken.insert(drawn) { drawn } else { stand_in };
+                taken.insert(place);
+                Some((place, true))
+            }
+        }
+    }
+}
+
+/// Writes the element at a place.
+type Write = dyn Fn(Stored<'_>, usize, &mut ReplyBuffer) + Send;
+
+struct Drawing {
+    tree: SharedBig,
+    len: u64,
+    rng: Rng,
+    way: Way,
+    write: Box<Write>,
+}
+
+impl Telling for Drawing {
+    fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
+        let (start, mut drawn) = (reply.len(), 0u64);
+        for _ in 0..PLACES_MAX {
+            let Some((place, is_drawn)) = self.way.next(self.len, &mut self.rng) else { return false };
+            if is_drawn {
+                (self.write)(Stored::Big(&self.tree), place as usize, reply);
+                drawn = drawn.saturating_add(1);
+                if drawn >= DRAWN_MAX || reply.len().saturating_sub(start) >= PIECE_BYTES {
+                    break;
+                }
+            }
+        }
+        true
+    }
+
+    fn held_bytes(&self) -> usize {
+        let taken = if let Way::Places { taken, .. } = &self.way { taken.capacity() } else { 0 };
+        held_bytes(&self.tree).saturating_add(taken.saturating_mul(size_of::<u64>().saturating_add(1)))
+    }
+}
+
+impl Ctx<'_> {
+    /// Writes elements that are drawn from the tree, which has `len`, as an array: `write` is given their places, and writes
+    /// `parts` of the array for each.
+    ///
+    /// # Errors
+    /// More elements than a reply may have; a reply inside EXEC that grows too long.
+    pub fn reply_drawn(
+        &mut self,
+        tree: SharedBig,
+        len: u64,
+        draw: Draw,
+        parts: u64,
+        write: impl Fn(Stored<'_>, usize, &mut ReplyBuffer) + Send + 'static,
+    ) -> Result<(), Stop> {
+        let count = match draw {
+            Draw::Distinct(count) => count.min(len),
+            Draw::Repeated(count) if count.saturating_mul(ELEMENT_BYTES_MIN) > REPLY_BYTES_MAX as u64 => {
+                return Err(Stop::error(REPLY_TOO_LONG_TEXT));
+            }
+            Draw::Repeated(count) => count,
+        };
+        self.reply.array(count.saturating_mul(parts) as usize);
+        let rng = Rng::new(self.ks.random_below(u64::MAX));
+        self.reply_telling(Drawing { tree, len, rng, way: Way::of(draw, len), write: Box::new(write) })?;
+        check_reply(self.reply)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(draw: Draw, len: u64, rng: &mut Rng) -> Vec<u64> {
+        let mut way = Way::of(draw, len);
+        std::iter::from_fn(|| way.next(len, rng)).filter(|(_, is_drawn)| *is_drawn).map(|(place, _)| place).collect()
+    }
+
+    /// Each way gives as many places as were asked for, none twice unless that is allowed, and each about equally often.
+    #[test]
+    fn places_are_even() {
+        let mut rng = Rng::new(1);
+        for draw in [Draw::Distinct(4), Draw::Distinct(40), Draw::Distinct(100), Draw::Repeated(30)] {
+            let (Draw::Distinct(count) | Draw::Repeated(count)) = draw;
+            let rounds = if cfg!(miri) { 20 } else { 4000 };
+            let mut counts = [0u32; 100];
+            for _ in 0..rounds {
+                let places = places(draw, 100, &mut rng);
+                assert_eq!(places.len() as u64, count);
+                let different = places.iter().collect::<HashSet<_>>().len() as u64;
+                assert!(different == count || draw == Draw::Repeated(count));
+                places.iter().for_each(|place| counts[*place as usize] += 1);
+            }
+            let expected = rounds as f64 * count as f64 / 100.0;
+            let is_even = |drawn: &u32| (f64::from(*drawn) - expected).abs() <= 6.0 * expected.sqrt();
+            assert!(counts.iter().all(is_even), "{draw:?}: {counts:?}");
+        }
+    }
+
+    #[test]
+    fn more_than_there_are_is_all() {
+        assert_eq!(places(Draw::Distinct(50), 10, &mut Rng::new(1)), Vec::from_iter(0..10));
+    }
+}

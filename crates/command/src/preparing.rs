@@ -1,0 +1,147 @@
+//! Work that is done before a command may change anything: what it is about to store, made of ten million elements, takes
+//! seconds, and for so long neither its shards nor its worker may be kept.
+//!
+//! ```text
+//! under the locks:  command reads, sees that there is much to do --> leaves a Work in its session, and has changed nothing
+//! without locks:    worker, a step a turn, over the collections as they were (their trees are shared)
+//! under the locks:  command runs again, from its start: the same collections? --> stores what was made, in constant time
+//!                                                       no, one was changed   --> begins anew; the last time does it all here
+//! ```
+//!
+//! F1. What is stored is what the command would have made at the moment at which it stores it: a collection that the work holds
+//!     is never changed in place, so that it is still the one under its key exactly if it is the same allocation.
+//! F2. A command begins at most [`ATTEMPTS_MAX`] times. Whoever writes to an operand without pause delays it so long, and no
+//!     longer.
+//! F3. Inside EXEC, and where a waiting command is served, everything is done at once.
+
+use crate::pieces::Making;
+use crate::session::Attempt;
+use crate::{Ctx, Stop};
+use engine::{SharedBig, SharedBytes};
+use std::any::Any;
+use value::{Progress, reaper};
+
+/// How often work is begun for one request.
+pub const ATTEMPTS_MAX: u32 = 3;
+
+/// Bytes of changes written in a step.
+const STEP_BYTES: usize = 32 << 10;
+
+/// Bytes that are freed by the reaper: what the system takes back takes time in proportion to it.
+const REAPED_BYTES: usize = 1 << 20;
+
+/// Something to be done in steps.
+pub trait Work: Any + Send {
+    /// Goes on for some tenths of a millisecond. True while there is more to do.
+    fn step(&mut self) -> bool;
+
+    /// Bytes that nothing but this keeps.
+    fn held_bytes(&self) -> usize;
+}
+
+/// What a request has begun, and will look for when it runs again.
+pub struct Preparation {
+    /// Gone once the request has taken it.
+    work: Option<Box<dyn Work>>,
+    goes_on: bool,
+    attempt: u32,
+}
+
+impl Preparation {
+    /// Does a step; true while there is more to do, and false when the request is to run again.
+    pub fn step(&mut self) -> bool {
+        self.goes_on = self.goes_on && self.work.as_mut().is_some_and(|work| work.step());
+        self.goes_on
+    }
+
+    /// Whether there is more to do.
+    pub fn goes_on(&self) -> bool {
+        self.goes_on
+    }
+
+    /// Gives the work up: the request does it all at once.
+    pub fn abandon(&mut self) {
+        *self = Self { work: None, goes_on: false, attempt: ATTEMPTS_MAX };
+    }
+
+    /// The memory that nothing but this keeps.
+    pub fn held_bytes(&self) -> usize {
+        self.work.as_ref().map_or(0, |work| work.held_bytes())
+    }
+}
+
+impl Ctx<'_> {
+    /// The work that this request has begun before, when it is done and of this kind. Whether it was done with what is there
+    /// now, the caller has to see.
+    pub fn take_prepared<W: Work>(&mut self) -> Option<Box<W>> {
+        let preparation = self.session.preparation.as_mut().filter(|preparation| !preparation.goes_on)?;
+        let work: Box<dyn Any> = preparation.work.take()?;
+        work.downcast().ok()
+    }
+
+    /// Whether [`Ctx::prepare`] may be called.
+    pub fn may_prepare(&self) -> bool {
+        let attempt = self.session.preparation.as_ref().map_or(0, |preparation| preparation.attempt);
+        self.session.running.is_none() && self.session.attempt == Attempt::First && attempt < ATTEMPTS_MAX
+    }
+
+    /// Has the work done, and the request run again from its start. It has changed nothing.
+    pub fn prepare(&mut self, work: impl Work) -> Stop {
+        let attempt = self.session.preparation.as_ref().map_or(0, |preparation| preparation.attempt).saturating_add(1);
+        self.session.preparation = Some(Preparation { work: Some(Box::new(work)), goes_on: true, attempt });
+        Stop::Fetch
+    }
+}
+
+/// A collection that is being made, to be stored.
+pub struct Building<M> {
+    /// How it is made, and of what.
+    pub making: M,
+    made: Option<SharedBig>,
+    /// The changes that build it, and where to go on with them; nothing where there is no log.
+    changes: SharedBytes,
+    progress: Option<Progress>,
+}
+
+impl<M: Making> Building<M> {
+    /// Begins. `is_recorded`: with the changes for the record.
+    pub fn new(making: M, is_recorded: bool) -> Self {
+        let progress = is_recorded.then(Progress::default);
+        Self { making, made: None, changes: SharedBytes::default(), progress }
+    }
+
+    /// What was made, and the changes that build it. `None` when there is a log by now that there was not before.
+    pub fn made(&self, is_recorded: bool) -> Option<(&SharedBig, &SharedBytes)> {
+        let tree = self.made.as_ref()?;
+        let has_changes = !self.changes.is_empty() || !is_recorded;
+        has_changes.then_some((tree, &self.changes))
+    }
+}
+
+impl<M: Making + 'static> Work for Building<M> {
+    fn step(&mut self) -> bool {
+        let Some(tree) = &self.made else {
+            if !self.making.step() {
+                self.made = Some(SharedBig::new(self.making.take()));
+            }
+            return true;
+        };
+        if let (Some(from), Some(changes)) = (self.progress, SharedBytes::get_mut(&mut self.changes)) {
+            self.progress = tree.write_changes(from, STEP_BYTES, changes);
+        }
+        self.progress.is_some()
+    }
+
+    fn held_bytes(&self) -> usize {
+        let made = self.made.as_ref().map_or(0, |tree| tree.memory_bytes());
+        self.making.held_bytes().saturating_add(made).saturating_add(self.changes.capacity())
+    }
+}
+
+impl<M> Drop for Building<M> {
+    fn drop(&mut self) {
+        if self.changes.capacity() > REAPED_BYTES {
+            reaper::free(Box::new(std::mem::take(&mut self.changes)));
+        }
+    }
+}

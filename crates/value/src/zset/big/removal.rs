@@ -1,0 +1,63 @@
+//! A long range taken out of a big sorted set, step by step: the tree by score is cut at once, the members leave the other tree
+//! one by one, or that is made anew when fewer stay.
+
+use super::{Big, Run};
+use crate::tree::Tree;
+
+/// A version of a set without a range, on its way.
+#[derive(Debug)]
+pub struct Removal {
+    left: Big,
+    /// What is gone through: the entries that go or, where `is_rebuilt`, those that stay.
+    entries: Tree<Run>,
+    is_rebuilt: bool,
+    /// The rank in there to go on from.
+    at: u64,
+}
+
+impl Removal {
+    /// Begins: of `from`, so many entries from this rank on go, and some stay.
+    pub fn begin(from: &Big, start: u64, count: u64) -> Self {
+        let mut left = from.clone();
+        let removed = left.by_score.remove_range(&(), start..start.saturating_add(count));
+        let is_rebuilt = removed.len() > left.len();
+        if is_rebuilt {
+            left.by_member = Tree::new();
+        }
+        let entries = if is_rebuilt { left.by_score.clone() } else { removed };
+        Self { left, entries, is_rebuilt, at: 0 }
+    }
+
+    /// Goes on by about so many entries. True while there is more to do.
+    pub fn step(&mut self, entries: u64) -> bool {
+        let Self { left: Big { by_member, hasher, .. }, is_rebuilt, .. } = self;
+        let end = self.at + entries;
+        let mut place = self.entries.leaves_at(self.at);
+        while let Some(runs) = place.filter(|_| self.at < end) {
+            for entry in runs.leaf().entries() {
+                let hash = hasher.hash(entry.member);
+                by_member.edit(
+                    hasher,
+                    |bound| *bound <= hash,
+                    |leaf| match is_rebuilt {
+                        true => leaf.set(hash, &entry),
+                        false => leaf.remove(hash, entry.member),
+                    },
+                );
+            }
+            self.at = runs.after();
+            place = runs.next();
+        }
+        self.at < self.entries.len()
+    }
+
+    /// What is left, when there is no more to do.
+    pub fn take(self) -> Big {
+        self.left
+    }
+
+    /// Bytes of what is left, what is shared included.
+    pub fn memory_bytes(&self) -> usize {
+        self.left.memory_bytes()
+    }
+}

@@ -1,0 +1,186 @@
+//! Commands that make something big do it in steps before they run: with the result of the moment at which they run, whatever
+//! happens meanwhile, and with the record of it.
+
+use crate::harness::{SHARDS, TestServer, memory};
+use crate::reply::Reply;
+use server::executor::Flow;
+
+const MEMBERS: usize = 6000;
+
+/// A server with two sets and two sorted sets that overlap by half, of which each is a tree, and two connections.
+fn server() -> (TestServer, usize, usize) {
+    let mut server = TestServer::complete(memory, SHARDS);
+    let (client, other) = (server.connect_listed(), server.connect_listed());
+    for (key, first) in [("a", 0), ("b", MEMBERS / 2)] {
+        for start in (first..first + MEMBERS).step_by(500) {
+            let members: Vec<String> = (start..start + 500).map(|member| format!("member-{member}")).collect();
+            let (set, sorted) = (format!("set-{key}"), format!("sorted-{key}"));
+            let words = ["SADD", &set].into_iter().chain(members.iter().map(String::as_str)).collect::<Vec<_>>();
+            assert_eq!(server.run(other, &words), ":500\r\n");
+            let scores: Vec<String> = (start..start + 500).map(|member| (member % 1000).to_string()).collect();
+            let pairs = scores.iter().zip(&members).flat_map(|(score, member)| [score.as_str(), member]);
+            let words = ["ZADD", &sorted].into_iter().chain(pairs).collect::<Vec<_>>();
+            assert_eq!(server.run(other, &words), ":500\r\n");
+        }
+    }
+    (server, client, other)
+}
+
+/// Requests that store or remove something, and the key that shows what they did.
+const CHANGES: &[(&[&str], &str)] = &[
+    (&["SINTERSTORE", "to", "set-a", "set-b"], "to"),
+    (&["SUNIONSTORE", "to", "set-a", "set-b", "none"], "to"),
+    (&["SDIFFSTORE", "to", "set-a", "set-b"], "to"),
+    (&["SUNIONSTORE", "set-a", "set-a", "set-b"], "set-a"),
+    (&["ZINTERSTORE", "to", "2", "sorted-a", "sorted-b", "WEIGHTS", "2", "3"], "to"),
+    (&["ZUNIONSTORE", "to", "3", "sorted-a", "set-b", "sorted-b", "AGGREGATE", "MAX"], "to"),
+    (&["ZUNIONSTORE", "to", "2", "set-a", "set-b"], "to"),
+    (&["ZDIFFSTORE", "sorted-a", "2", "sorted-a", "sorted-b"], "sorted-a"),
+    (&["ZRANGESTORE", "to", "sorted-a", "100", "4099"], "to"),
+    (&["ZRANGESTORE", "to", "sorted-a", "(900", "-inf", "BYSCORE", "REV", "LIMIT", "10", "3000"], "to"),
+    (&["ZREMRANGEBYRANK", "sorted-a", "100", "1999"], "sorted-a"),
+    (&["ZREMRANGEBYRANK", "sorted-a", "1", "-2"], "sorted-a"),
+    (&["ZREMRANGEBYSCORE", "sorted-a", "(100", "800"], "sorted-a"),
+    (&["ZPOPMIN", "sorted-a", "2000"], "sorted-a"),
+    (&["ZPOPMAX", "sorted-a", "5000"], "sorted-a"),
+    (&["ZPOPMAX", "sorted-a", "6000"], "sorted-a"),
+];
+
+/// What is under the key, in an order that says nothing of how it came there.
+fn content(server: &mut TestServer, client: usize, key: &str) -> Vec<String> {
+    let kind = server.run(client, &["TYPE", key]);
+    match kind.as_str() {
+        "+set\r\n" => {
+            let mut members = server.ask(client, &["SMEMBERS", key]).texts();
+            members.sort();
+            members
+        }
+        "+zset\r\n" => server.ask(client, &["ZRANGE", key, "0", "-1", "WITHSCORES"]).texts(),
+        _ => vec![kind],
+    }
+}
+
+/// The same inside a transaction, where it is done at once.
+fn at_once(server: &mut TestServer, client: usize, words: &[&str]) -> Reply {
+    server.run(client, &["MULTI"]);
+    server.run(client, words);
+    server.ask(client, &["EXEC"]).list()[0].clone()
+}
+
+/// What comes out is what the same command does in one go, and its record leads a replica there.
+#[test]
+fn prepared_or_at_once_it_is_the_same() {
+    for (words, key) in CHANGES {
+        let (mut one, client, _) = server();
+        one.feed(client, &crate::harness::request(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>()));
+        let is_prepared = one.executor.is_preparing();
+        assert!(is_prepared || words[0] == "ZPOPMAX" && words[2] == "6000", "{words:?} is done at once");
+        let mut replied = &one.replies(client)[..];
+        let reply = Reply::read(&mut replied).expect("a whole reply");
+        one.assert_replica_agrees();
+        let (mut other, client_of_other, _) = server();
+        assert_eq!(reply, at_once(&mut other, client_of_other, words), "{words:?}");
+        assert_eq!(content(&mut one, client, key), content(&mut other, client_of_other, key), "{words:?}");
+        let encoding = ["OBJECT", "ENCODING", key];
+        assert_eq!(one.run(client, &encoding), other.run(client_of_other, &encoding), "{words:?}");
+    }
+}
+
+/// Whoever changes an operand meanwhile has the work begun anew: the result is of the moment at which it is stored. However
+/// often that happens, the command comes to an end.
+#[test]
+fn a_change_meanwhile_is_seen() {
+    for changes in [1, 30, 1000] {
+        let (mut server, client, other) = server();
+        server.feed(client, b"SINTERSTORE to set-a set-b\r\nECHO behind\r\n");
+        assert_eq!(server.executor.flow(client), Flow::Waiting);
+        let mut made = 0;
+        while server.executor.is_preparing() {
+            if made < changes {
+                made += 1;
+                server.feed(other, format!("SADD set-a new-{made}\r\nSADD set-b new-{made}\r\n").as_bytes());
+                server.written(other);
+            }
+            server.executor.prepare();
+        }
+        assert!(made < 1000, "it has come to an end by itself");
+        assert_eq!(server.replies(client), format!(":{}\r\n$6\r\nbehind\r\n", MEMBERS / 2 + made).as_bytes());
+        assert_eq!(server.run(client, &["SISMEMBER", "to", &format!("new-{made}")]), ":1\r\n");
+        server.assert_replica_agrees();
+    }
+}
+
+/// Members popped at random and those left are the set, in any share.
+#[test]
+fn popped_members_are_gone() {
+    for count in [1000, 3000, 5000, 5990, 6000, 7000] {
+        let (mut server, client, _) = server();
+        let before = content(&mut server, client, "set-a");
+        let bytes = server.send(client, format!("SPOP set-a {count}\r\n").as_bytes());
+        let array = [b"*", &bytes[1..]].concat();
+        let popped = Reply::read(&mut &array[..]).expect("a whole reply").texts();
+        assert_eq!(popped.len(), count.min(MEMBERS));
+        let left = if count < MEMBERS { content(&mut server, client, "set-a") } else { Vec::new() };
+        let mut all = [popped, left].concat();
+        all.sort();
+        assert_eq!(all, before, "SPOP of {count}");
+        server.assert_replica_agrees();
+    }
+}
+
+/// What somebody waits for is served of what was stored.
+#[test]
+fn a_waiting_client_is_served() {
+    let (mut server, client, other) = server();
+    server.feed(other, b"BZPOPMIN to 0\r\n");
+    assert_eq!(server.run(client, &["ZUNIONSTORE", "to", "1", "sorted-a"]), format!(":{MEMBERS}\r\n"));
+    server.executor.end_blocks();
+    let words: Vec<String> = server.ask(client, &["ZRANGE", "to", "0", "0"]).texts();
+    assert_eq!(words, ["member-1000"]);
+    server.assert_replica_agrees();
+}
+
+/// What is not wanted any more is given up: the connection closes, or the operand has become something else.
+#[test]
+fn work_ends_with_its_cause() {
+    let (mut server, client, other) = server();
+    server.feed(client, b"SINTERSTORE to set-a set-b\r\n");
+    server.executor.prepare();
+    let held = server.executor.connection(client).expect("open").held();
+    assert!(held.reply_buffer_bytes > 0, "the client is charged with what is made for it");
+    server.run(other, &["SET", "set-b", "text"]);
+    assert!(server.replies(client).starts_with(b"-WRONGTYPE"));
+    server.feed(client, b"ZUNIONSTORE to 2 sorted-a sorted-b\r\n");
+    server.executor.close(client);
+    server.prepare();
+    assert_eq!(server.run(other, &["EXISTS", "to"]), ":0\r\n");
+}
+
+/// Counts of an intersection, and elements drawn at random, come in pieces too.
+#[test]
+fn reads_come_in_steps() {
+    let (mut server, client, _) = server();
+    for (words, expected) in [
+        ("SINTERCARD 2 set-a set-b", MEMBERS / 2),
+        ("SINTERCARD 2 set-a set-b LIMIT 1500", 1500),
+        ("ZINTERCARD 3 sorted-a set-a sorted-b", MEMBERS / 2),
+        ("ZINTERCARD 2 sorted-a sorted-b LIMIT 1500", 1500),
+    ] {
+        server.feed(client, format!("{words}\r\n").as_bytes());
+        assert_eq!(server.executor.flow(client), Flow::Waiting, "{words}");
+        assert_eq!(server.replies(client), format!(":{expected}\r\n").as_bytes(), "{words}");
+    }
+    for words in
+        ["SRANDMEMBER set-a 5000", "SRANDMEMBER set-a 600", "ZRANDMEMBER sorted-a 5000", "SRANDMEMBER set-a -9000"]
+    {
+        server.feed(client, format!("{words}\r\n").as_bytes());
+        assert_eq!(server.executor.flow(client), Flow::Waiting, "{words}");
+        let drawn = Reply::read(&mut &server.replies(client)[..]).expect("a whole reply").texts();
+        let count: i64 = words.rsplit(' ').next().and_then(|count| count.parse().ok()).expect("a count");
+        assert_eq!(drawn.len() as u64, count.unsigned_abs(), "{words}");
+        let mut distinct = drawn.clone();
+        distinct.sort();
+        distinct.dedup();
+        assert!(count < 0 || distinct.len() == drawn.len(), "{words}");
+    }
+}
