@@ -33,15 +33,17 @@ def server():
     return need.onggi() if KIND == "onggi" else need.program("redis-server", "redis-server")
 
 
-def run(job, fault, *arguments, mode="sync", options=(), timeout=1800):
-    """Runs one fault; the line of figures that it printed, or nothing when it failed."""
+def run(job, fault, *arguments, mode="sync", options=(), is_compressed=False, timeout=1800):
+    """Runs one fault, with strings compressed if wanted and the server can; its lines of figures, or nothing when it failed."""
     before, failed = len(job.lines()), job.tally.failed
     with place() as directory:
         words = [program(job), fault, "--kind", KIND, "--program", server(), "--dir", directory, "--seed", job.seed, "--mode", mode,
                  "--window-ms", LOST_MS_MAX[KIND], *arguments]
         for option in [*OPTIONS[KIND], *(options if KIND == "onggi" else ())]:
             words += ["--option", option]
-        job.command(words, name=f"{fault}, {mode}", timeout=timeout, counts=True)
+        if is_compressed and KIND == "onggi":
+            words.append("--compressed")
+        job.command(words, name=f"{fault}, {mode}{', compressed' if is_compressed else ''}", timeout=timeout, counts=True)
         if job.tally.failed > failed and (directory / "output").exists():
             for line in (directory / "output").read_text(errors="replace").splitlines()[-60:]:
                 job.say(f"   server | {line}")
@@ -60,8 +62,11 @@ def place():
         yield directory
     finally:
         mounted = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+        # One that stands still could not even be unmounted.
         for point in sorted((p for p in mounted if p.startswith(f"{directory}/")), reverse=True):
-            subprocess.run(["umount", "-l", point], capture_output=True)
+            for command in (["fsfreeze", "-u", point], ["umount", "-l", point]):
+                if shutil.which(command[0]):
+                    subprocess.run(command, capture_output=True)
         shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -79,7 +79,7 @@ class Job:
             self.tally.skips.append((name, reason))
         self.say(f"ok - {name} # SKIP {reason}")
 
-    def command(self, argv, name=None, cwd=ROOT, env=None, timeout=3600, counts=False):
+    def command(self, argv, name=None, cwd=ROOT, env=None, timeout=1800, counts=False):
         """Runs a command into the log. With `counts` its output is read for checks (see tally.py); without, or when it
         reports none, its exit status is one check called `name`. Returns the status."""
         argv = [str(a) for a in argv]

@@ -19,7 +19,7 @@ use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use zstd_safe::CDict;
 
 type Known = BTreeMap<DictionaryNumber, Arc<Dictionary>>;
@@ -162,7 +162,8 @@ impl Lease {
     pub fn into_encoder(self, level: i32) -> Result<Encoder, CodecError> {
         let prepared = CDict::try_create(self.dictionary.content(), level)
             .ok_or(CodecError::NotADictionary("zstd cannot prepare it"))?;
-        Ok(Encoder { lease: self, prepared, level })
+        let prepared = RwLock::new(Some(Arc::new(prepared)));
+        Ok(Encoder { lease: self, prepared, used: AtomicBool::new(true), level })
     }
 }
 
@@ -180,10 +181,14 @@ impl Drop for Lease {
     }
 }
 
-/// A dictionary prepared for compressing at one level, shared by threads. Holds a lease.
+/// A dictionary for compressing at one level, shared by threads. Holds a lease. What zstd prepares for that, some hundred KiB, is
+/// kept while somebody compresses with it, and made again by the next one who does.
 pub struct Encoder {
     lease: Lease,
-    prepared: CDict<'static>,
+    /// `None` after a rest.
+    prepared: RwLock<Option<Arc<CDict<'static>>>>,
+    /// Somebody has compressed with it since the last call of [`Encoder::rest`].
+    used: AtomicBool,
     level: i32,
 }
 
@@ -198,8 +203,25 @@ impl Encoder {
         self.level
     }
 
-    pub(crate) fn prepared(&self) -> &CDict<'static> {
-        &self.prepared
+    /// What zstd compresses with; `None` when it finds no memory for it.
+    pub(crate) fn prepared(&self) -> Option<Arc<CDict<'static>>> {
+        // Not written by everybody: it is a line of memory that all threads read.
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+        let found = self.prepared.read().as_ref().map(Arc::clone);
+        found.or_else(|| {
+            let mut place = self.prepared.write();
+            if place.is_none() {
+                *place = CDict::try_create(self.dictionary().content(), self.level).map(Arc::new);
+            }
+            place.as_ref().map(Arc::clone)
+        })
+    }
+
+    /// Gives back what was prepared if nobody has compressed since the last call; whether there was something to give back.
+    pub fn rest(&self) -> bool {
+        !self.used.swap(false, Ordering::Relaxed) && self.prepared.write().take().is_some()
     }
 }
 

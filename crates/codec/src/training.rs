@@ -394,6 +394,16 @@ impl Trainer {
         .collect()
     }
 
+    /// Gives back what is prepared for compressing with dictionaries that nobody has used since the last call; whether there was any.
+    pub fn rest(&self) -> bool {
+        let encoders = self.classes.iter().filter_map(|class| match &class.choice {
+            Choice::Dictionary(encoder) => Some(encoder),
+            Choice::Raw | Choice::Plain => None,
+        });
+        // All of them are asked.
+        encoders.filter(|encoder| encoder.rest()).count() > 0
+    }
+
     /// Bytes of samples held.
     pub fn sample_bytes(&self) -> usize {
         self.bytes

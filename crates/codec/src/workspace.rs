@@ -5,6 +5,8 @@ use crate::error::CodecError;
 use crate::stored::{self, Form, LEN_MAX, Stored};
 use crate::zstd::{Contexts, Effort, Frame};
 use crate::{lz4, lzf};
+use std::sync::Arc;
+use zstd_safe::CDict;
 
 /// How to compress.
 #[derive(Clone, Copy, Debug)]
@@ -59,8 +61,11 @@ impl Workspace {
                 finish(frame, Form::ZstdFrame, start, out)
             }
             Method::Dictionary(encoder) => {
-                let effort = Effort::Dictionary(encoder.prepared());
-                let frame = self.contexts().compress(&effort, value, payload_max, out);
+                let prepared = encoder.prepared();
+                let compress = |prepared: &Arc<CDict<'static>>| {
+                    self.contexts().compress(&Effort::Dictionary(prepared), value, payload_max, out)
+                };
+                let frame = prepared.as_ref().and_then(compress);
                 finish(frame, Form::ZstdDictionaryFrame(encoder.dictionary().number()), start, out)
             }
         };

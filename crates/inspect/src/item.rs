@@ -228,6 +228,9 @@ impl Item {
             Effect::Edit { key, kind, changes } => {
                 ("edit", key.space, Extra { of: Some(kind.name()), value: short(changes), ..keyed(key) })
             }
+            Effect::Replace { key, tree, changes } => {
+                ("edit", key.space, Extra { of: Some(tree.kind().name()), value: short(changes), ..keyed(key) })
+            }
             Effect::Copy { from, to } => {
                 let extra = Extra { to: short(to.bytes), other_keyspace: Some(to.space.0), ..keyed(from) };
                 ("copy", from.space, extra)

@@ -21,10 +21,11 @@ use base::hash::KeyHasher;
 use base::{Clock, HistoryId, Lsn, Rng, UnixMs};
 use checkpoint::{DataDir, FileInfo, LogState, Manifest, ManifestFile, SetId, SetInfo, SnapshotReader};
 use cmdlog::{FrameBody, RecoverError, SegmentReader};
-use codec::{CodecError, Dictionary};
-use std::collections::BTreeMap;
+use codec::{CodecError, Dictionary, DictionaryNumber};
+use engine::Effect;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use vfs::FileSystem;
 
 /// What a repair would do.
@@ -74,25 +75,32 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Option<Repair
         match Dictionary::open(&**source.fs(), source.path(), info.hash) {
             Ok(_) => whole.dictionaries.push(*info),
             Err(CodecError::Fs(error)) => return Err(error.into()),
-            // Whatever needs it cannot be read; what does not may be saved.
+            // What needs it cannot be read; a set and records without such a string may be saved.
             Err(error) => damage.push(format!("dictionary {}: {error}", info.number)),
         }
     }
     whole.sets.clear();
-    let is_readable = |set: &SetInfo| {
-        let mut needed = manifest.dictionaries.iter().filter(|info| info.is_needed_by(set.set));
-        needed.all(|info| whole.dictionaries.contains(info))
-    };
-    let readable: Vec<_> = manifest.sets.iter().filter(|set| is_readable(set)).collect();
-    for set in readable {
-        match read_set(&source, set, &|_| {}) {
-            Ok(()) => whole.sets.push(set.clone()),
+    for set in &manifest.sets {
+        let needed = Mutex::<BTreeSet<DictionaryNumber>>::default();
+        let see = |effect: &Effect<'_>| {
+            needed.lock().unwrap_or_else(PoisonError::into_inner).extend(cmdlog::dictionary_of(effect));
+        };
+        match read_set(&source, set, &see) {
+            Ok(()) => {
+                let needed = needed.into_inner().unwrap_or_else(PoisonError::into_inner);
+                match needed.difference(&readable_by(&whole, set.set)).next() {
+                    None => whole.sets.push(set.clone()),
+                    Some(number) => damage.push(format!(
+                        "set {}: has strings that need dictionary {number}, which cannot be read",
+                        set.set
+                    )),
+                }
+            }
             Err(error) if is_damage(&error) => damage.push(with_causes(&error)),
             Err(error) => return Err(error.into()),
         }
     }
-    let log_is_readable = whole.dictionaries.len() == manifest.dictionaries.len();
-    let Some(best) = best(&source, &whole, log_is_readable, &mut damage)? else {
+    let Some(best) = best(&source, &whole, &mut damage)? else {
         let why = format!("no checkpoint is whole, and no log leads from the beginning; {}", damage.join("; "));
         return Err(ToolError::NotReachable { path: dir.into(), why });
     };
@@ -212,15 +220,10 @@ struct Reach {
 }
 
 /// The set, or the beginning of the log, from which it goes furthest.
-fn best(
-    source: &DataDir,
-    whole: &Manifest,
-    log_is_readable: bool,
-    damage: &mut Vec<String>,
-) -> Result<Option<Reach>, ToolError> {
+fn best(source: &DataDir, whole: &Manifest, damage: &mut Vec<String>) -> Result<Option<Reach>, ToolError> {
     // The beginning of the log is worth a look even when checkpoints have made it needless, and no manifest names it.
     let unnamed = Manifest { sets: Vec::new(), ..whole.clone() }.beginning();
-    let unnamed = unnamed.filter(|_| log_is_readable).filter(|start| whole.sets.iter().all(|set| set.cut != start.cut));
+    let unnamed = unnamed.filter(|start| whole.sets.iter().all(|set| set.cut != start.cut));
     let mut best: Option<Reach> = None;
     for (set, is_needed) in
         whole.sets.iter().rev().map(|set| (set, true)).chain(unnamed.iter().map(|set| (set, whole.sets.is_empty())))
@@ -229,7 +232,9 @@ fn best(
         let time = set_id.map(|_| set.created_ms);
         let mut reach = Reach { set: set_id, to: set.cut, time, records: 0, is_cut: false };
         if let Some(from) = from {
-            match read(source, from, &mut reach) {
+            let known = readable_by(whole, set_id.unwrap_or(SetId(0)));
+            let mut unreadable = None;
+            match read(source, from, &known, &mut reach, &mut unreadable) {
                 Ok(found) if !found && set_id.is_some() => {
                     reach.is_cut = true;
                     damage.push(format!("the command log is needed from LSN {from} on, and no segment is there"));
@@ -237,9 +242,15 @@ fn best(
                 // Without a set, and without any segment, there is nothing.
                 Ok(found) if !found => continue,
                 Ok(_) => {}
-                Err(error) if is_log_damage(&error) => {
+                Err(error) if unreadable.is_some() || is_log_damage(&error) => {
                     reach.is_cut = true;
-                    let text = with_causes(&error);
+                    let text = match unreadable {
+                        Some(number) => format!(
+                            "the command log has a string behind LSN {} that needs dictionary {number}, which cannot be read",
+                            reach.to
+                        ),
+                        None => with_causes(&error),
+                    };
                     if is_needed && !damage.contains(&text) {
                         damage.push(text);
                     }
@@ -257,14 +268,35 @@ fn best(
     Ok(best)
 }
 
-/// Reads the log from a position on and moves `reach` along, up to damage. False when no segment is there.
-fn read(source: &DataDir, from: Lsn, reach: &mut Reach) -> Result<bool, RecoverError> {
+/// The dictionaries that are whole among those that a set, and the log after it, may need.
+fn readable_by(whole: &Manifest, set: SetId) -> BTreeSet<DictionaryNumber> {
+    whole.dictionaries.iter().filter(|info| info.is_needed_by(set)).map(|info| info.number).collect()
+}
+
+/// A record has a string that nothing can read.
+#[derive(Debug, thiserror::Error)]
+#[error("dictionary {0} cannot be read")]
+struct Unreadable(DictionaryNumber);
+
+/// Reads the log from a position on and moves `reach` along, up to damage, or to the first record with a string that needs none of
+/// the dictionaries `known`, which it tells in `unreadable`. False when no segment is there.
+fn read(
+    source: &DataDir,
+    from: Lsn,
+    known: &BTreeSet<DictionaryNumber>,
+    reach: &mut Reach,
+    unreadable: &mut Option<DictionaryNumber>,
+) -> Result<bool, RecoverError> {
     let hasher = KeyHasher::new(&mut Rng::new(0));
     let mut each = |after: Lsn, body: FrameBody<'_>| {
         match body {
             FrameBody::Record(payload) => {
-                if let Some(error) = cmdlog::effects(payload, &hasher).find_map(Result::err) {
-                    return Err(error.into());
+                for effect in cmdlog::effects(payload, &hasher) {
+                    let needed = cmdlog::dictionary_of(&effect?);
+                    if let Some(number) = needed.filter(|number| !known.contains(number)) {
+                        *unreadable = Some(number);
+                        return Err(Unreadable(number).into());
+                    }
                 }
                 reach.records += 1;
             }

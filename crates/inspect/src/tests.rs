@@ -87,6 +87,14 @@ impl World {
         self.append(&record);
     }
 
+    /// Has the manifest name that dictionary, of which there is no file.
+    fn name_dictionary(&mut self) {
+        let mut next = self.manifest.current().clone();
+        let number = codec::DictionaryNumber(std::num::NonZeroU32::new(7).expect("not 0"));
+        next.add_dictionary(number, codec::FileHash(7));
+        self.manifest.commit(&self.dir, next).expect("the disk works");
+    }
+
     /// Appends a string that needs a dictionary.
     fn put_with_dictionary(&mut self) {
         let (hasher, mut record) = (hasher(), RecordBuilder::default());

@@ -10,19 +10,22 @@
 //! P1. Compressing changes no value, so a form that only memory knows is in no log: replay may meet the other one.
 //! P2. What reads as an integer is not compressed; nor is what would not get shorter by a sixteenth.
 //! P3. A dictionary in use is leased by its encoder until the form that was made with it is stored (`Encoded`).
-//! P4. Worker time of a pass: slices of at most 100 us and one value, and no more than the share configured.
+//! P4. Worker time of a pass: slices of at most 100 us and one value of 32 KiB, and no more than the share configured. Longer ones
+//!     are for a thread of their own (`long`).
 
+mod long;
 pub mod pass;
 
 use crate::txn::Scratch;
 use base::{Clock, Rng};
 use codec::training::{self, Choice, ClassId, Trainer, Verdict};
 use codec::{Dictionaries, DictionaryNumber, Encoder, Lease, Method, Workspace};
-use engine::{Key, Type};
+use engine::{Encoding, Key, Type};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+pub use long::LongStrings;
 pub use pass::Pass;
 
 /// The codec of strings.
@@ -135,6 +138,13 @@ pub struct Figures {
     pub shards_left: AtomicU64,
 }
 
+impl Figures {
+    /// Counts a string that has this encoding now.
+    fn count_pass(&self, encoding: Encoding) {
+        add(if encoding.is_compressed() { &self.compressed_by_pass } else { &self.decompressed_by_pass }, 1);
+    }
+}
+
 /// Adds to a figure.
 fn add(figure: &AtomicU64, count: u64) {
     figure.fetch_add(count, Ordering::Relaxed);
@@ -153,6 +163,8 @@ pub struct Compression {
     pub dictionaries: Arc<Dictionaries>,
     /// What is learned of classes of keys.
     trainer: Mutex<Trainer>,
+    /// Strings that are too long for workers.
+    long: long::Queue,
     /// What came of it.
     pub figures: Figures,
 }
@@ -167,6 +179,7 @@ impl Compression {
             on_write: AtomicBool::new(false),
             dictionaries: Arc::default(),
             trainer: Mutex::new(Trainer::new(training::Settings::default(), clock, rng)),
+            long: long::Queue::default(),
             figures: Figures::default(),
         }
     }
@@ -234,6 +247,11 @@ impl Compression {
             }
         }
         true
+    }
+
+    /// Gives back what is prepared for compressing with dictionaries that nobody has used since the last call; whether there was any.
+    pub fn rest(&self) -> bool {
+        self.trainer().rest()
     }
 
     /// Takes over how many strings were decompressed for commands, or by replay of the log.

@@ -51,6 +51,16 @@ pub struct Session {
 }
 
 impl Session {
+    /// What the server of a kind answers to a command of the run's own; nothing without such a server, or such an answer.
+    pub fn ask_one(&mut self, kind: Kind, words: &[&str]) -> Option<Value> {
+        let target = self.targets.iter_mut().find(|target| target.kind() == kind)?;
+        target.send(CONTROL, &request::encode(words));
+        match target.receive(CONTROL, 1).pop()? {
+            Outcome::Reply(bytes) => resp::parse(&bytes).ok().map(|(value, _)| value),
+            _ => None,
+        }
+    }
+
     /// A session over at least two targets, the reference first.
     ///
     /// # Panics

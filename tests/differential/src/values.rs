@@ -6,6 +6,7 @@
 //! V3. Offsets that a server must allocate for are small, or beyond its limit.
 
 use base::Rng;
+use std::fmt::Write as _;
 
 /// What a word of a rule in small letters stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -496,7 +497,7 @@ fn key(rng: &mut Rng) -> Vec<u8> {
 }
 
 fn value(rng: &mut Rng) -> Vec<u8> {
-    match rng.below(16) {
+    match rng.below(18) {
         0 => Vec::new(),
         1..=4 => int(rng),
         5..=6 => float(rng),
@@ -506,8 +507,29 @@ fn value(rng: &mut Rng) -> Vec<u8> {
         10 => vec![[0x00, 0xff, 0xaa, 0x0f][rng.below(4) as usize]; rng.below(80) as usize],
         11 if rng.one_in(4) => bytes(rng, 6000),
         11..=13 => from(rng, &[b"ohmytext", b"mynewtext", b"abcdefg", b"aaaaaaaaaa", b"abababab", b"hello world"]),
-        _ => decimal(rng.below(100_000)),
+        14..=15 => decimal(rng.below(100_000)),
+        _ => record(rng),
     }
+}
+
+/// Records that have much in common, so that a dictionary pays.
+fn record(rng: &mut Rng) -> Vec<u8> {
+    const FIELDS: [&str; 8] = [
+        "customer-name",
+        "delivery-street",
+        "last-modified-at",
+        "number-of-items",
+        "payment-reference",
+        "preferred-language",
+        "shipping-state",
+        "total-amount",
+    ];
+    let mut text = String::from("{");
+    for _ in 0..1 + rng.below(20) {
+        let field = FIELDS[rng.below(8) as usize];
+        let _ = write!(text, "\"{field}\":\"value {}\",", rng.below(1 << 20));
+    }
+    text.into_bytes()
 }
 
 fn int(rng: &mut Rng) -> Vec<u8> {

@@ -10,6 +10,7 @@
 //! | `ONGGI_DIFF_ROUND` | only this round | all |
 //! | `ONGGI_DIFF_FAMILIES` | random commands only of these families, with commas | all |
 //! | `ONGGI_DIFF_SCRIPTS` | only these scripts, with commas; `none` for none | all |
+//! | `ONGGI_DIFF_OPTIONS` | directives for Onggi, `NAME=VALUE` with spaces between them | none |
 
 use std::collections::BTreeMap;
 use std::env;
@@ -22,6 +23,7 @@ use differential::grammar;
 use differential::judge::Judge;
 use differential::messages;
 use differential::random::{Rounds, SETTINGS};
+use differential::resp::Value;
 use differential::scope::Scope;
 use differential::script::{self, Protocol, Section};
 use differential::session::{Mode, Session};
@@ -90,6 +92,7 @@ fn compare(report: &mut Report) -> Result<(), String> {
     let all_scripts = run_scripts(&mut session, report)?;
     run_rounds(&mut session, report)?;
     run_messages(&mut session, report)?;
+    check_compression(&mut session, report);
     if all_scripts {
         for kind in [Kind::Redis, Kind::Onggi].into_iter().filter(|kind| session.has(*kind)) {
             let unhit = session.judge().differences().unhit(kind);
@@ -97,6 +100,28 @@ fn compare(report: &mut Report) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// With options that have Onggi compress strings, it has done so, and has trained a dictionary where it was to.
+fn check_compression(session: &mut Session, report: &mut Report) {
+    let options = env::var("ONGGI_DIFF_OPTIONS").unwrap_or_default();
+    let Some(codec) = options.split_whitespace().find_map(|option| option.strip_prefix("compression=")) else { return };
+    let said = match session.ask_one(Kind::Onggi, &["INFO", "compression"]) {
+        Some(Value::Bulk(text)) => String::from_utf8_lossy(&text).into_owned(),
+        _ => return,
+    };
+    let mut problems = Vec::new();
+    let mut wanted = vec!["compression_compressed_by_writes"];
+    if codec == "zstd" {
+        wanted.push("compression_dictionaries_in_use");
+    }
+    for field in wanted {
+        let value = said.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        if value.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0) == 0 {
+            problems.push(format!("{field} is 0"));
+        }
+    }
+    report.check("strings were compressed", &problems);
 }
 
 /// Commands in scope that no script or no rule mentions. Subcommands and commands that end or stall a connection are

@@ -1,9 +1,10 @@
 //! The server is killed at random moments, while it works and while it starts.
 
+use crate::codecs::Codecs;
 use crate::judge::Promise;
 use crate::load::{Company, Crowd};
 use crate::report::Report;
-use crate::server::Server;
+use crate::server::{Running, Server};
 use crate::writer::Ground;
 use base::Rng;
 use std::time::Duration;
@@ -21,6 +22,8 @@ pub struct Plan {
     pub promise: Promise,
     /// Whether modes change meanwhile.
     pub company: Company,
+    /// Whether strings are compressed, in ways that change.
+    pub compressed: bool,
 }
 
 /// One in so many starts is killed before the server answers, ...
@@ -28,10 +31,12 @@ const REKILLED: u64 = 7;
 /// ... up to so many times in a row.
 const REKILLS_MAX: u64 = 5;
 
-/// Runs the plan; `None` when the server did not start again.
-pub fn run(server: &Server, plan: &Plan, report: &mut Report) {
+/// Runs the plan, up to the first broken promise.
+pub fn run(plain: &Server, plan: &Plan, report: &mut Report) {
     let mut rng = Rng::new(plan.seed);
     let mut crowd = Crowd::new(plan.seed);
+    let codecs = plan.compressed.then(Codecs::default);
+    let mut server = plan.server(plain, codecs.as_ref(), &mut rng);
     let mut running = match server.start() {
         Ok((running, _)) => running,
         Err(text) => return report.fail("the first start", &text),
@@ -39,13 +44,14 @@ pub fn run(server: &Server, plan: &Plan, report: &mut Report) {
     for cycle in 1..=plan.cycles {
         let ground = Ground::new(server.port, plan.promise == Promise::Sync, 200_000);
         let load = Duration::from_micros(20_000 + rng.below(plan.load_ms * 1000));
-        let outcome = crowd.load(&ground, plan.company, rng.next_u64(), || {
+        let outcome = plan.load(&mut crowd, &ground, codecs.as_ref(), &mut rng, || {
             std::thread::sleep(load);
             running.kill();
         });
         if let Err(wrong) = outcome {
             return report.broken(cycle, &wrong);
         }
+        server = plan.server(plain, codecs.as_ref(), &mut rng);
         if rng.one_in(REKILLED) {
             for _ in 0..=rng.below(REKILLS_MAX) {
                 match server.spawn() {
@@ -58,7 +64,7 @@ pub fn run(server: &Server, plan: &Plan, report: &mut Report) {
                 }
             }
         }
-        let took = match server.start() {
+        let took = match plan.start(&server, codecs.as_ref()) {
             Ok((started, took)) => {
                 running = started;
                 took
@@ -69,5 +75,43 @@ pub fn run(server: &Server, plan: &Plan, report: &mut Report) {
             Ok(verdict) => report.cycle(&verdict, took),
             Err(wrong) => return report.broken(cycle, &wrong),
         }
+    }
+    if let Some(codecs) = codecs {
+        codecs.close(report);
+    }
+}
+
+impl Plan {
+    /// The server as it starts next.
+    pub fn server(&self, plain: &Server, codecs: Option<&Codecs>, rng: &mut Rng) -> Server {
+        codecs.map_or_else(|| plain.clone(), |codecs| codecs.server(plain, rng))
+    }
+
+    /// The load until the crash, with all that goes on beside it.
+    pub fn load(
+        &self,
+        crowd: &mut Crowd,
+        ground: &Ground,
+        codecs: Option<&Codecs>,
+        rng: &mut Rng,
+        crash: impl FnOnce(),
+    ) -> Result<(), Vec<String>> {
+        let (seed, codec_seed) = (rng.next_u64(), rng.next_u64());
+        std::thread::scope(|scope| {
+            if let Some(codecs) = codecs {
+                scope.spawn(move || codecs.change(ground, codec_seed));
+            }
+            crowd.load(ground, self.company, seed, crash)
+        })
+    }
+
+    /// Starts the server after a crash, and looks at what it has left before and afterwards; how long the start took.
+    pub fn start(&self, server: &Server, codecs: Option<&Codecs>) -> Result<(Running, Duration), String> {
+        codecs.map_or(Ok(()), |codecs| codecs.check(server))?;
+        let started = server.start()?;
+        if let Some(codecs) = codecs {
+            codecs.found(&started.0);
+        }
+        Ok(started)
     }
 }

@@ -13,9 +13,11 @@
 //! | `judge` | what may be found after a crash |
 //! | `server`, `resp` | the server as a process and as an address |
 //! | `kill`, `power`, `disk` | the faults |
+//! | `codecs` | compression, which changes meanwhile |
 //!
 //! The stages `kill`, `power-cut` and `disk-faults` of the test runner run it.
 
+mod codecs;
 mod disk;
 mod judge;
 mod kill;
@@ -88,6 +90,9 @@ struct Target {
     /// What async mode may lose, in milliseconds.
     #[arg(long, default_value_t = 2000)]
     window_ms: u64,
+    /// Strings are compressed, in ways that change. For `kill` and `power-cut`, and ten of them at least.
+    #[arg(long)]
+    compressed: bool,
 }
 
 impl Target {
@@ -127,7 +132,13 @@ impl Target {
     }
 
     fn plan(&self, cycles: u64, load_ms: u64) -> kill::Plan {
-        kill::Plan { cycles, seed: self.seed, load_ms, promise: self.promise(), company: self.company() }
+        let (promise, company) = (self.promise(), self.company());
+        kill::Plan { cycles, seed: self.seed, load_ms, promise, company, compressed: self.compressed }
+    }
+
+    /// The mode, as runs are named.
+    fn name(&self) -> String {
+        format!("{}{}", self.mode.name(), if self.compressed { ", compressed" } else { "" })
     }
 
     fn company(&self) -> Company {
@@ -186,6 +197,14 @@ enum Fault {
         #[arg(long, default_value_t = 5)]
         seconds: u64,
     },
+    /// A disk that takes nothing for a while. Needs root and a loop device.
+    FrozenDisk {
+        #[command(flatten)]
+        target: Target,
+        /// How long.
+        #[arg(long, default_value_t = 3)]
+        seconds: u64,
+    },
 }
 
 /// Faults for a server that keeps what it was told.
@@ -208,11 +227,12 @@ fn main() -> ExitCode {
 impl Fault {
     fn name(&self) -> String {
         match self {
-            Fault::Kill { target, .. } => format!("kill, {}", target.mode.name()),
-            Fault::PowerCut { target, format, .. } => format!("power cut on {}, {}", format.name(), target.mode.name()),
+            Fault::Kill { target, .. } => format!("kill, {}", target.name()),
+            Fault::PowerCut { target, format, .. } => format!("power cut on {}, {}", format.name(), target.name()),
             Fault::DiskFull { target, .. } => format!("full disk, {}", target.mode.name()),
             Fault::SyncError { target, .. } => format!("sync error, {}", target.mode.name()),
             Fault::SlowDisk { target, .. } => format!("slow disk, {}", target.mode.name()),
+            Fault::FrozenDisk { target, .. } => format!("frozen disk, {}", target.mode.name()),
         }
     }
 
@@ -246,6 +266,11 @@ impl Fault {
                 let volume = target.volume(&target.dir, Format::Ext4)?;
                 let server = target.server(volume.place().join("data"))?;
                 disk::slow(&server, &volume, *seconds, target.promise(), target.seed, report);
+            }
+            Fault::FrozenDisk { target, seconds } => {
+                let volume = target.volume(&target.dir, Format::Ext4)?;
+                let server = target.server(volume.place().join("data"))?;
+                disk::frozen(&server, &volume, *seconds, target.promise(), target.seed, report);
             }
         }
         Ok(())

@@ -103,7 +103,8 @@ pub fn apply(cells: &mut [Cell], operation: &Operation) -> Option<usize> {
 /// The name of a cell's key; of a group, of one of its members.
 pub fn key_of(writer: usize, cell: usize, member: usize) -> String {
     if cell < VALUES {
-        format!("w{writer}:value:{cell}")
+        // Two writers to a first part, which is a class to dictionaries.
+        format!("v{}:{writer}:{cell}", writer % 4)
     } else if cell < VALUES + COUNTERS {
         format!("w{writer}:counter:{}", cell - VALUES)
     } else {
@@ -121,6 +122,18 @@ pub fn shared_group(group: usize, member: usize) -> String {
     format!("shared:group:{group}:{member}")
 }
 
+/// Words that values have in common, so that a dictionary pays.
+const WORDS: [&str; 8] = [
+    "\"customer-name\"",
+    "\"delivery-street\"",
+    "\"last-modified-at\"",
+    "\"number-of-items\"",
+    "\"payment-reference\"",
+    "\"preferred-language\"",
+    "\"shipping-state\"",
+    "\"total-amount\"",
+];
+
 /// The bytes that an operation sets: its number, and a text that follows from it.
 pub fn value(number: u64, len: usize) -> Vec<u8> {
     let mut text = String::with_capacity(len + 20);
@@ -128,7 +141,8 @@ pub fn value(number: u64, len: usize) -> Vec<u8> {
     let mut piece = number;
     while text.len() < len {
         piece = piece.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(1);
-        let _ = write!(text, "{piece:016x}");
+        let word = WORDS[(piece >> 61) as usize];
+        let _ = write!(text, "{word}:{:06x},", (piece >> 30) & 0xFF_FFFF);
     }
     text.truncate(len.max(format!("{number}:").len()));
     text.into_bytes()

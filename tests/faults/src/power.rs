@@ -1,5 +1,6 @@
 //! The power goes: the server stands still, its file system forgets what was not synced, and both start again.
 
+use crate::codecs::Codecs;
 use crate::judge::Promise;
 use crate::kill::Plan;
 use crate::load::Crowd;
@@ -26,9 +27,11 @@ pub fn cut(running: &mut Running, volume: &Volume) -> Result<(), String> {
 }
 
 /// Runs the plan; its cycles are cuts.
-pub fn run(server: &Server, volume: &Volume, plan: &Plan, report: &mut Report) {
+pub fn run(plain: &Server, volume: &Volume, plan: &Plan, report: &mut Report) {
     let mut rng = Rng::new(plan.seed);
     let mut crowd = Crowd::new(plan.seed);
+    let codecs = plan.compressed.then(Codecs::default);
+    let mut server = plan.server(plain, codecs.as_ref(), &mut rng);
     let mut running = match server.start() {
         Ok((running, _)) => running,
         Err(text) => return report.fail("the first start", &text),
@@ -37,7 +40,7 @@ pub fn run(server: &Server, volume: &Volume, plan: &Plan, report: &mut Report) {
         let ground = Ground::new(server.port, plan.promise == Promise::Sync, 200_000);
         let load = Duration::from_micros(20_000 + rng.below(plan.load_ms * 1000));
         let mut done = Ok(());
-        let outcome = crowd.load(&ground, plan.company, rng.next_u64(), || {
+        let outcome = plan.load(&mut crowd, &ground, codecs.as_ref(), &mut rng, || {
             std::thread::sleep(load);
             done = cut(&mut running, volume);
         });
@@ -47,6 +50,7 @@ pub fn run(server: &Server, volume: &Volume, plan: &Plan, report: &mut Report) {
         if let Err(wrong) = outcome {
             return report.broken(cycle, &wrong);
         }
+        server = plan.server(plain, codecs.as_ref(), &mut rng);
         if rng.one_in(CUT_AT_START) {
             let again = server.spawn().map_err(|error| error.to_string()).and_then(|mut starting| {
                 std::thread::sleep(Duration::from_micros(rng.below(60_000)));
@@ -57,7 +61,7 @@ pub fn run(server: &Server, volume: &Volume, plan: &Plan, report: &mut Report) {
             }
             report.rekills += 1;
         }
-        let took = match server.start() {
+        let took = match plan.start(&server, codecs.as_ref()) {
             Ok((started, took)) => {
                 running = started;
                 took
@@ -68,5 +72,8 @@ pub fn run(server: &Server, volume: &Volume, plan: &Plan, report: &mut Report) {
             Ok(verdict) => report.cycle(&verdict, took),
             Err(wrong) => return report.broken(cycle, &wrong),
         }
+    }
+    if let Some(codecs) = codecs {
+        codecs.close(report);
     }
 }

@@ -44,6 +44,11 @@ impl Report {
         println!("ok - {}: {what}", self.name);
     }
 
+    /// A figure besides.
+    pub fn remark(&self, text: &str) {
+        println!("   {}: {text}", self.name);
+    }
+
     /// A check that failed.
     pub fn fail(&mut self, what: &str, reason: &str) {
         self.failed += 1;

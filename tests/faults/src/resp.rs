@@ -102,6 +102,19 @@ impl Connection {
         })
     }
 
+    /// Whether a reply, or the beginning of one, is there already.
+    pub fn has_reply(&mut self) -> io::Result<bool> {
+        let patience = self.stream.get_ref().read_timeout()?;
+        self.wait(Duration::from_millis(1))?;
+        let found = match self.stream.fill_buf() {
+            Ok(bytes) => Ok(!bytes.is_empty()),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => Ok(false),
+            Err(error) => Err(error),
+        };
+        self.stream.get_ref().set_read_timeout(patience)?;
+        found
+    }
+
     /// A field of INFO; `None` when the server has none of that name.
     pub fn info(&mut self, section: &str, field: &str) -> io::Result<Option<String>> {
         let Reply::Bulk(Some(bytes)) = self.call(&["INFO", section])? else {

@@ -121,6 +121,26 @@ impl Volume {
     }
 }
 
+/// A volume that takes nothing: whoever writes or syncs waits. It goes on when this is dropped.
+pub struct Frozen<'a>(&'a Volume);
+
+impl<'a> Frozen<'a> {
+    /// Stops the volume.
+    ///
+    /// # Errors
+    /// What the tool said.
+    pub fn new(volume: &'a Volume) -> Result<Self, String> {
+        run(Command::new("fsfreeze").arg("-f").arg(&volume.place))?;
+        Ok(Self(volume))
+    }
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        let _ = run(Command::new("fsfreeze").arg("-u").arg(&self.0.place));
+    }
+}
+
 impl Drop for Volume {
     fn drop(&mut self) {
         let _ = self.unmount();

@@ -3,7 +3,9 @@
 The long form runs the same programs against Valkey 9.1: what passes there and fails here is our fault.
 """
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Callable
 
 import need
@@ -61,8 +63,14 @@ def ioredis(job):
     lock = home / "package-lock.json"
     done = home / "node_modules" / ".package-lock.json"
     if not done.exists() or done.stat().st_mtime < lock.stat().st_mtime:
-        job.build([npm, "ci", "--silent", "--no-audit", "--no-fund", "--prefix", home])
+        job.build([npm, "ci", "--silent", "--no-audit", "--no-fund", "--prefix", home], env=system_certificates())
     return [node, "main.mjs"]
+
+
+def system_certificates():
+    """Node has a list of authorities of its own; the system's are trusted too, as by pip and cargo: a mirror may have its own."""
+    bundle = Path("/etc/ssl/certs/ca-certificates.crt")
+    return {} if "NODE_EXTRA_CA_CERTS" in os.environ or not bundle.exists() else {"NODE_EXTRA_CA_CERTS": str(bundle)}
 
 
 def redis_rs(job):

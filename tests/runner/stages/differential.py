@@ -7,19 +7,25 @@ IN_TEST = 500_000
 IN_A_PIECE = 1_000_000
 PIECES = 100
 SECONDS_MAX = 1200
+# So many besides with strings that are compressed as they are written, most of them by a dictionary: short ones, too.
+COMPRESSED = 100_000
+COMPRESSED_BY = "compression=zstd compression-when=write compression-min-bytes=6"
 
 
-def compare(job, commands):
-    """The scripts, and so many random commands from the job's seed."""
+def compare(job, commands, options=""):
+    """The scripts, and so many random commands from the job's seed, with options for this server."""
     need.apt("redis-server")
     environment = {"VALKEY_SERVER": str(need.valkey()), "REDIS_SERVER": need.program("redis-server", "redis-server"),
-                   "ONGGI_SERVER": str(need.onggi()), "ONGGI_DIFF_COMMANDS": str(commands)}
-    job.command(["cargo", "test", "--locked", "-p", "onggi-differential"], name="differential", env=environment,
-                timeout=SECONDS_MAX, counts=True)
+                   "ONGGI_SERVER": str(need.onggi()), "ONGGI_DIFF_COMMANDS": str(commands),
+                   "ONGGI_DIFF_OPTIONS": options}
+    only = ["--test", "differential"] if options else []
+    job.command(["cargo", "test", "--locked", "-p", "onggi-differential", *only],
+                name="differential, compressed" if options else "differential", env=environment, timeout=SECONDS_MAX, counts=True)
 
 
 def run(job: Job):
     compare(job, IN_TEST)
+    compare(job, COMPRESSED, COMPRESSED_BY)
 
 
 def pieces(_job):

@@ -1,6 +1,7 @@
-"""Disk faults: a disk that is full, whose syncs fail, or that is slow; see tests/faults/. Needs root and a loop device."""
+"""Disk faults: a disk that is full, whose syncs fail, that is slow, or that stands still; see tests/faults/. Needs root and a loop device."""
 
 import faults
+import need
 from job import Job, Skip, Stage
 
 # A disk of 20 MB has room for small segments, and for one checkpoint besides.
@@ -29,9 +30,17 @@ def slow(job, mode, seconds):
     return faults.run(job, "slow-disk", "--seconds", seconds, mode=mode)
 
 
+def frozen(job, mode, seconds):
+    """Nothing at all, for so many seconds."""
+    faults.can_mount()
+    need.program("fsfreeze", "util-linux")
+    return faults.run(job, "frozen-disk", "--seconds", seconds, mode=mode)
+
+
 def run(job: Job):
     for name, fault in (("full disk, sync", lambda: full(job, "sync", 2)), ("full disk, async", lambda: full(job, "async", 3)),
-                        ("sync error", lambda: sync_error(job, SYNCS)), ("slow disk", lambda: slow(job, "sync", 5))):
+                        ("sync error", lambda: sync_error(job, SYNCS)), ("slow disk", lambda: slow(job, "sync", 5)),
+                        ("frozen disk, sync", lambda: frozen(job, "sync", 3)), ("frozen disk, async", lambda: frozen(job, "async", 3))):
         try:
             fault()
         except Skip as reason:
@@ -46,8 +55,9 @@ def pieces(_job):
               for mode in ("sync", "async") for number in range(1, 5)),
             *((f"sync errors from {first}", piece(lambda job, first=first: sync_error(job, range(first, first + 50))))
               for first in range(1, 1000, 50)),
-            *((f"slow disk, {mode}", piece(lambda job, mode=mode: slow(job, mode, 600))) for mode in ("sync", "async"))]
+            *((f"slow disk, {mode}", piece(lambda job, mode=mode: slow(job, mode, 600))) for mode in ("sync", "async")),
+            *((f"frozen disk, {mode}", piece(lambda job, mode=mode: frozen(job, mode, 30))) for mode in ("sync", "async"))]
 
 
-STAGE = Stage("disk-faults", "disks that are full, fail or are slow: clear errors, no false promise, and back by itself", run, pieces,
+STAGE = Stage("disk-faults", "disks that are full, fail, are slow or stand still: clear errors, no false promise, and back by itself", run, pieces,
               measures=True)

@@ -48,6 +48,32 @@ fn the_needed_are_not_forgotten() {
     assert!(all.list().is_empty());
 }
 
+/// What is prepared for compressing goes when nobody has compressed between two looks, and comes back by itself; what is stored
+/// with the dictionary is the same before and after.
+#[test]
+fn what_is_prepared_rests_when_nobody_compresses() {
+    let all = Arc::<Dictionaries>::default();
+    let encoder = all.insert(dictionary(1, b"", trained(1))).into_encoder(1).expect("prepared");
+    let value = crate::samples::documents(7, 1).pop().expect("one");
+    let mut workspace = crate::Workspace::new();
+    let mut stored = || {
+        let mut out = Vec::new();
+        assert!(workspace.encode(crate::Method::Dictionary(&encoder), &value, usize::MAX, &mut out));
+        out
+    };
+    let before = stored();
+    assert!(!encoder.rest(), "it was used just now");
+    assert_eq!(stored(), before);
+    assert!(!encoder.rest(), "it was used between the looks");
+    assert!(encoder.rest(), "nobody has compressed since");
+    assert!(!encoder.rest(), "there is nothing left to give back");
+    assert_eq!(stored(), before);
+    assert!(!encoder.rest());
+    let mut back = Vec::new();
+    workspace.decode(&before, &mut all.reader(), &mut back).expect("it is read");
+    assert_eq!(back, value);
+}
+
 /// A thread that reads sees dictionaries that came and went after its reader was made.
 #[test]
 fn readers_follow() {

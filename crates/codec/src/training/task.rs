@@ -54,7 +54,8 @@ impl Task {
             let prepared = CDict::try_create(&content, level)?;
             Some((scale.weigh_dictionary(&mut contexts, &prepared), content))
         });
-        let current = self.current.as_ref().map(|encoder| scale.weigh_dictionary(&mut contexts, encoder.prepared()));
+        let current = self.current.as_ref().and_then(|encoder| encoder.prepared());
+        let current = current.map(|prepared| scale.weigh_dictionary(&mut contexts, &prepared));
         let plain = scale.weigh_plain(self.plain);
         let (new, content) = dictionary.unzip();
         Trial { class: self.class, plain, current, new, content: content.unwrap_or_default() }

@@ -84,7 +84,7 @@ fn flips_are_damage() {
             (u64::from_str_radix(name.trim_start_matches("log-"), 16).unwrap(), path)
         });
         let (first, path) = firsts.filter(|(first, _)| *first <= lsn).max().unwrap();
-        let offset = 4096 + lsn - first;
+        let offset = 4096 + first % 4096 + lsn - first;
         stopped.fs.flip_bit(&path, offset, 3).unwrap();
         let (verdict, said) = checked(&stopped.fs);
         assert_eq!(verdict, Verdict::Damaged, "LSN {lsn}: {said}");

@@ -82,7 +82,7 @@ fn a_damaged_log_is_cut_before_the_damage() {
             (u64::from_str_radix(name.trim_start_matches("log-"), 16).unwrap(), path)
         });
         let (first, path) = firsts.filter(|(first, _)| *first <= lsn.0).max().unwrap();
-        stopped.fs.flip_bit(&path, 4096 + lsn.0 - first, 3).unwrap();
+        stopped.fs.flip_bit(&path, 4096 + first % 4096 + lsn.0 - first, 3).unwrap();
         let (plan, to, state) = repaired(&stopped.fs);
         if lsn < newest {
             assert!(state == stopped.model && plan.lost.is_empty(), "{plan:?}");
@@ -94,6 +94,35 @@ fn a_damaged_log_is_cut_before_the_damage() {
         assert!(!plan.lost.is_empty(), "{plan:?}");
     }
     assert!(cut > 3, "the rounds hit the log behind the newest checkpoint");
+}
+
+/// A dictionary that is gone costs what needs it, and no more: nothing where no string does; the log behind the first such string; a
+/// checkpoint that has one.
+#[test]
+fn a_missing_dictionary_costs_what_needs_it() {
+    for (is_put, is_saved) in [(false, false), (true, false), (true, true)] {
+        let mut world = two_sets(11);
+        world.name_dictionary();
+        let before = world.model.clone();
+        if is_put {
+            world.put_with_dictionary();
+        }
+        world.sync();
+        if is_saved {
+            world.checkpoint();
+        }
+        world.changes(20);
+        let stopped = world.stop();
+        let (plan, _, state) = repaired(&stopped.fs);
+        let said = plan.damage.join("; ");
+        assert!(said.contains("dictionary 7: "), "{said}");
+        match is_put {
+            false => assert!(state == stopped.model && plan.lost.is_empty(), "{plan:?}"),
+            true => assert!(state == before && !plan.lost.is_empty(), "{plan:?}"),
+        }
+        assert_eq!(said.contains("set 00000003: has strings that need dictionary 7"), is_saved, "{said}");
+        assert_eq!(said.contains("the command log has a string behind LSN"), is_put, "{said}");
+    }
 }
 
 /// Both checkpoints and the beginning of the log gone: that is said, and nothing is changed.

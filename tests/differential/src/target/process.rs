@@ -20,10 +20,12 @@ pub struct Program {
     pub kind: Kind,
     /// The binary.
     pub path: PathBuf,
+    /// Directives besides, name before value.
+    pub options: Vec<String>,
 }
 
 impl Program {
-    /// The command line for an empty, memory-only server; the same directives for all kinds.
+    /// The command line for an empty, memory-only server; the same directives for all kinds, but for the options.
     fn command(&self, port: u16, dir: &Path) -> Command {
         let mut command = Command::new(&self.path);
         if self.kind == Kind::Onggi {
@@ -31,6 +33,7 @@ impl Program {
         }
         command.arg("--port").arg(port.to_string()).arg("--dir").arg(dir);
         command.args(["--save", "", "--appendonly", "no", "--enable-debug-command", "yes"]);
+        command.args(&self.options);
         command.current_dir(dir).stdin(Stdio::null());
         command
     }

@@ -1,5 +1,5 @@
-//! A disk that is full: writes are refused in clear words, reads and deletions go on, and when there is space again so do
-//! writes, without a restart.
+//! A disk that is full: writes are refused in clear words, reads and deletions go on, a checkpoint fails and harms nothing, and
+//! when there is space again writes go on, without a restart. A server that is started on such a disk does the same.
 
 use crate::operation::{Cell, read_value, value};
 use crate::report::Report;
@@ -49,6 +49,10 @@ pub fn full(server: &Server, memory: &Memory, rounds: u64, seed: u64, report: &m
             report.pass(&format!("round {round}: refused, read, deleted, and went on when there was space"));
         }
         running.kill();
+        if server.kind == Kind::Onggi {
+            filler.start_on_full(server, memory)?;
+            report.pass("a start on the full disk: read, refused, and went on when there was space");
+        }
         let (running, _) = server.start()?;
         filler.verify(&running)
     });
@@ -98,6 +102,9 @@ impl Filler {
                 }
             }
         }
+        if server.kind == Kind::Onggi {
+            fail_checkpoint(server)?;
+        }
         fs::remove_file(&ballast).map_err(|error| error.to_string())?;
         self.go_on(server)?;
         for mut connection in held {
@@ -108,6 +115,32 @@ impl Filler {
                 .map_err(|error| format!("a reply that was held never came: {error}"))?;
         }
         self.empty(server)
+    }
+
+    /// A server that was killed starts on a disk without a free byte. It is killed again at the end.
+    fn start_on_full(&mut self, server: &Server, memory: &Memory) -> Result<(), String> {
+        let ballast = memory.place().join("ballast");
+        use_up(&ballast).map_err(|error| format!("the ballast: {error}"))?;
+        let (mut running, _) = server.start()?;
+        let began = Instant::now();
+        // It answers before it has loaded.
+        while let Err(text) = self.verify(&running) {
+            if began.elapsed() > PATIENCE || !running.alive() {
+                return Err(format!("after a start on a full disk: {text}; it printed: {}", running.printed()));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let mut connection = running.connect().map_err(|error| error.to_string())?;
+        match self.put(&mut connection)? {
+            Answer::Refused(text) if text.starts_with("MISCONF") && text.contains("full disk") => {}
+            Answer::Refused(text) => return Err(format!("no clear error after a start on a full disk: {text}")),
+            Answer::Done | Answer::Held => return Err("a write is taken after a start on a full disk".to_owned()),
+        }
+        fs::remove_file(&ballast).map_err(|error| error.to_string())?;
+        self.go_on(server)?;
+        self.verify(&running)?;
+        running.kill();
+        Ok(())
     }
 
     /// Writes until the disk is full; the error that says so.
@@ -217,6 +250,42 @@ impl Filler {
         }
         Ok(())
     }
+}
+
+/// A checkpoint on a full disk: it fails within the time that others have, and says so.
+fn fail_checkpoint(server: &Server) -> Result<(), String> {
+    let lost = |error: io::Error| format!("the connection is lost: {error}");
+    let mut connection = Connection::open(server.port, PATIENCE).map_err(lost)?;
+    let began = Instant::now();
+    // An error is an answer as well.
+    connection.call(&["BGREWRITEAOF"]).map_err(lost)?;
+    for field in ["aof_rewrite_scheduled", "aof_rewrite_in_progress", "rdb_bgsave_in_progress"] {
+        while connection.info("persistence", field).map_err(lost)?.is_some_and(|text| text.trim() != "0") {
+            if began.elapsed() > PATIENCE {
+                return Err(format!("a checkpoint on a full disk hangs: {field} stays"));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    match connection.info("persistence", "aof_last_bgrewrite_status").map_err(lost)? {
+        Some(text) if text.trim() == "err" => Ok(()),
+        other => Err(format!("a checkpoint on a full disk is said to have ended with {other:?}")),
+    }
+}
+
+/// Writes a file as big as the disk has room for.
+fn use_up(path: &std::path::Path) -> io::Result<()> {
+    let mut file = fs::File::create(path)?;
+    for piece in [1 << 20, 1 << 12, 1] {
+        loop {
+            match io::Write::write_all(&mut file, &vec![1; piece]) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::StorageFull => break,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(())
 }
 
 fn check(key: &str, got: Option<&[u8]>, number: Option<u64>) -> Result<(), String> {
