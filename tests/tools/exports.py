@@ -1,8 +1,9 @@
 """What Onggi has becomes an RDB file, which Redis and Valkey load: they have the same then."""
 
 import shutil
+import time
 
-from directory import Client, digest
+from directory import Client, ErrorReply, digest
 from imports import fill, same, state
 from servers import Server as Peer
 
@@ -62,6 +63,67 @@ def fields_that_expire(tools):
     assert "no data" in tools.run("export", "--dir", tools.scratch, tools.scratch / "none.rdb", status=2)
 
 
+def info(client):
+    """INFO persistence as a dictionary."""
+    return dict(line.split(":", 1) for line in client.call("INFO", "persistence").split("\r\n") if ":" in line)
+
+
+def save_rdb(client, *words):
+    """Has the server make an RDB file; gives what INFO says when it is over."""
+    assert client.call("BGSAVE", "RDB", *words) == "Background saving started"
+    deadline = time.monotonic() + 60
+    while (found := info(client))["rdb_bgsave_in_progress"] == "1":
+        assert time.monotonic() < deadline, "BGSAVE RDB does not end"
+        time.sleep(0.02)
+    return found
+
+
+def saved_by_server(tools, name, kind, version, *options):
+    """A running server makes a file of what it has, twice; the second one is loaded by the other server."""
+    with tools.serve(name, *options) as server, Client(server.port) as client:
+        fill(client, "valkey" if version == 80 else "redis")
+        words = () if version == 11 else ("VERSION", version)
+        save_rdb(client, *words)
+        client.pipeline([("APPEND", "text", "more"), ("LPUSH", "list:20000", "first"), ("DEL", "huge"), ("SWAPDB", 0, 3)])
+        before = state(client)
+        found = save_rdb(client, *words)
+        assert (found["rdb_file_saves"], found["rdb_file_last_status"]) == ("2", "ok"), found
+        file = tools.scratch / name / "dump.rdb"
+        assert file.stat().st_size == int(found["rdb_file_last_size"])
+        same(loaded(kind, file), before)
+        assert not file.with_name("dump.rdb.new").exists()
+        server.shut_down()
+    tools.run("check", tools.scratch / name)
+
+
+def not_saved_by_server(tools):
+    """What a version cannot say is named; the file before stays, and the checkpoint counts, so that writes go on."""
+    with tools.serve("unsaved", "--dbfilename", "other.rdb") as server, Client(server.port) as client:
+        client.call("SET", "key", "value")
+        save_rdb(client)
+        file = tools.scratch / "unsaved" / "other.rdb"
+        first = file.read_bytes()
+        client.call("HSET", "hash", "field", "value", "other", "value")
+        client.call("HEXPIRE", "hash", 1000, "FIELDS", 1, "field")
+        found = save_rdb(client)
+        assert (found["rdb_file_last_status"], found["rdb_last_bgsave_status"]) == ("err", "ok"), found
+        assert '"hash"' in found["rdb_file_last_error"], found
+        assert file.read_bytes() == first
+        assert client.call("SET", "key", "later") == "OK"
+        for words in (("VERSION", 12), ("VERSION", "x"), ("VERSION",), ("NOW",)):
+            try:
+                client.call("BGSAVE", "RDB", *words)
+            except ErrorReply as refused:
+                assert str(refused).startswith("ERR"), refused
+            else:
+                raise AssertionError(f"BGSAVE RDB {words} is taken")
+        assert save_rdb(client, "VERSION", 80)["rdb_file_last_status"] == "ok"
+        server.shut_down()
+    for name in ("prdb-00000001-00", "MANIFEST", "../dump.rdb", "a/b"):
+        told = tools.run("serve", "--dir", tools.scratch / "unsaved", "--port", 1, "--dbfilename", name, status=1)
+        assert "dbfilename" in told, told
+
+
 def run(tools):
     tools.check("Redis 7.0 loads an export", lambda: export_of(tools, "to-redis", "redis", "redis-7.0"))
     tools.check("Redis 7.0 loads an export of compressed strings",
@@ -71,4 +133,9 @@ def run(tools):
                 lambda: export_of(tools, "to-valkey-11", "valkey", "redis-7.2"))
     tools.check("Valkey 9.1 loads an export with fields that expire", lambda: export_of(tools, "to-valkey", "valkey", "valkey-9", "--compression",
                                                                 "zstd", "--compression-when", "write"))
+    tools.check("Redis 7.0 loads what BGSAVE RDB makes", lambda: saved_by_server(tools, "saved", "redis", 10))
+    tools.check("Valkey 9.1 loads what BGSAVE RDB makes of compressed values",
+                lambda: saved_by_server(tools, "saved-zstd", "valkey", 11, "--compression", "zstd", "--compression-when", "write"))
+    tools.check("Valkey 9.1 loads fields that expire from BGSAVE RDB", lambda: saved_by_server(tools, "saved-fields", "valkey", 80))
+    tools.check("BGSAVE RDB that cannot be made loses nothing", lambda: not_saved_by_server(tools))
     tools.check("fields that expire are exported to who knows them", lambda: fields_that_expire(tools))

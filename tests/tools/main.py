@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import backup
+import dictionaries
 import exports
 import history
 import imports
@@ -18,7 +19,7 @@ from directory import Tools
 def main():
     with tempfile.TemporaryDirectory(prefix="onggi-test-") as scratch:
         tools = Tools(sys.argv[1], Path(scratch))
-        for area in (backup, history, imports, logs, exports):
+        for area in (backup, dictionaries, history, imports, logs, exports):
             area.run(tools)
         return 1 if tools.failed else 0
 

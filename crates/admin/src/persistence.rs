@@ -10,6 +10,7 @@ use command::spec::{Argument, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
 use durability::{Busy, Cancelled, Cause, Durability};
 use proto::ReplyBuffer;
+use rdb::Target;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::Store;
@@ -93,7 +94,18 @@ static BGSAVE: CommandSpec = CommandSpec {
         history: &[("3.2.2", "Takes `SCHEDULE`."), ("8.1.0", "Takes `CANCEL`.")],
         arguments: &[Argument::one_of(
             "operation",
-            &[Argument::word("schedule", "SCHEDULE").since("3.2.2"), Argument::word("cancel", "CANCEL").since("8.1.0")],
+            &[
+                Argument::word("schedule", "SCHEDULE").since("3.2.2"),
+                Argument::word("cancel", "CANCEL").since("8.1.0"),
+                Argument::block(
+                    "rdb",
+                    &[
+                        Argument::word("rdb", "RDB").since("9.1.0"),
+                        Argument::integer("version").after("VERSION").optional(),
+                    ],
+                )
+                .since("9.1.0"),
+            ],
         )
         .optional()],
         ..Docs::NONE
@@ -311,6 +323,16 @@ fn bgsave(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         1 => false,
         2 if ctx.is_word(1, "schedule") => true,
         2 if ctx.is_word(1, "cancel") => return cancel(ctx),
+        2 if ctx.is_word(1, "rdb") => return save_rdb(ctx, Target::V11),
+        4 if ctx.is_word(1, "rdb") && ctx.is_word(2, "version") => {
+            let version = ctx.integer(3)?;
+            let target = Target::of_version(version).ok_or_else(|| {
+                Stop::error_with(format!(
+                    "ERR RDB version {version} is not written: 10 (Redis 7.0), 11 (Redis 7.2, Valkey) or 80 (Valkey 9)"
+                ))
+            })?;
+            return save_rdb(ctx, target);
+        }
         _ => return Err(error::SYNTAX),
     };
     let durability = durability(ctx)?;
@@ -329,6 +351,16 @@ fn bgsave(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         }
     };
     ctx.reply.simple(text);
+    Ok(())
+}
+
+/// Takes a checkpoint and has an RDB file made of it.
+fn save_rdb(ctx: &mut Ctx<'_>, target: Target) -> Result<(), Stop> {
+    durability(ctx)?.begin(Cause::Rdb(target)).map_err(|busy| match busy.is_save {
+        true => SAVING,
+        false => Stop::error("ERR a checkpoint is being taken: ask again when it is over (INFO persistence)"),
+    })?;
+    ctx.reply.simple("Background saving started");
     Ok(())
 }
 

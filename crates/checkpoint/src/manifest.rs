@@ -416,6 +416,27 @@ impl ManifestFile {
         if self.is_durable && self.unsure.is_empty() { Ok(()) } else { self.commit(dir, self.current.clone()) }
     }
 
+    /// Removes what a checkpoint that was not finished has left, without writing anything: sets behind the newest one of the
+    /// manifest, which neither it nor one before it names (M2), and a replacement of the manifest that was not finished. For a disk without room for
+    /// a manifest, which [`ManifestFile::prune`] writes first. Returns the bytes freed.
+    ///
+    /// # Errors
+    /// As [`ManifestFile::load`]; a file cannot be removed.
+    pub fn remove_unfinished(dir: &DataDir) -> Result<u64, CheckpointError> {
+        let Some(file) = Self::load(dir)? else { return Ok(0) };
+        let listing = dir.list()?;
+        let newest = file.current.newest().map_or(SetId(0), |set| set.set);
+        let snapshots = listing.snapshots.into_iter().filter(|(set, _)| *set > newest);
+        let mut names: Vec<Name> = snapshots.map(|(set, file)| Name::Snapshot { set, file }).collect();
+        names.extend(listing.manifest_replacement.then_some(Name::ManifestReplacement));
+        let mut freed = 0;
+        for path in names.into_iter().map(|name| dir.file(name)) {
+            freed += dir.fs().metadata(&path)?.len;
+            dir.fs().remove_file(&path)?;
+        }
+        Ok(freed)
+    }
+
     /// Removes snapshot files and dictionaries that no manifest names which may be on the disk: sets that retention has dropped,
     /// leftovers of checkpoints that were not finished, dictionaries that were never used or are needed no more. `writing` is a
     /// set being written, which is left alone. At a start this comes after the newest set has been loaded. Returns the bytes

@@ -55,6 +55,8 @@ settings! {
     databases: u32,
     /// `dir`: the data directory, as given.
     dir: PathBuf,
+    /// `dbfilename`: the name of the RDB file that BGSAVE RDB makes there.
+    rdb_file: PathBuf,
 
     /// `requirepass`: the password of the default user; empty for none.
     requirepass: Secret,

@@ -317,7 +317,7 @@ impl Durability {
         if going.is_cancelled { Err(DurabilityError::Cancelled) } else { Ok(()) }
     }
 
-    fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.state.lock().running.as_ref().is_some_and(|going| going.is_cancelled)
     }
 }

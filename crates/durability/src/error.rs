@@ -52,7 +52,21 @@ pub enum DurabilityError {
     /// The server is ending.
     #[error(transparent)]
     Ended(#[from] crate::work::Ended),
+    /// The checkpoint was taken, and no RDB file could be made of it.
+    #[error("the checkpoint is taken, but no RDB file could be made of it: {0}")]
+    Rdb(String),
     /// BGSAVE CANCEL.
     #[error("the checkpoint was cancelled")]
     Cancelled,
+}
+
+impl DurabilityError {
+    /// The device or a quota is full: trying again may work once space was freed.
+    pub fn is_out_of_space(&self) -> bool {
+        match self {
+            Self::Checkpoint(error) => error.is_out_of_space(),
+            Self::Log(LogError::File { source }) => source.is_out_of_space(),
+            _ => false,
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use crate::error::DurabilityError;
 use crate::hold::{BeingRemoved, FileHold};
 use crate::policy::{Cause, Policy, SinceLast};
+use crate::rdb_file::{RdbFigures, WriteRdb};
 use crate::recovery::Loading;
 use crate::sink::LogSink;
 use crate::status::{Figures, LastLoad, LogStatus, Running, Status};
@@ -13,8 +14,8 @@ use checkpoint::{DataDir, Feed, ManifestFile};
 use cmdlog::LogMode;
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use store::{RecordSink, Store, WorkerSet};
 use vfs::FileSystem;
@@ -68,6 +69,7 @@ pub struct Durability {
     /// Used by recovery and then by the keeper alone; `None` before recovery.
     pub(crate) manifest: Mutex<Option<ManifestFile>>,
     pub(crate) files: FileHold,
+    pub(crate) rdb_writer: OnceLock<Arc<dyn WriteRdb>>,
 }
 
 /// What changes.
@@ -83,6 +85,8 @@ pub(crate) struct State {
     pub running: Option<Going>,
     /// Nothing is begun any more.
     is_ended: bool,
+    /// The start waits for room on the disk: a sentence that says so.
+    pub no_room: Option<String>,
     /// Changes and time at the last cut.
     pub changes_at_cut: u64,
     /// Changes that the start has found in the log beyond the checkpoint.
@@ -106,6 +110,7 @@ pub(crate) struct State {
     pub sets: usize,
     pub all_set_bytes: u64,
     pub restorable_since_ms: Option<UnixMs>,
+    pub rdb: RdbFigures,
 }
 
 /// A checkpoint being taken.
@@ -135,6 +140,7 @@ impl Durability {
             asked: None,
             running: None,
             is_ended: false,
+            no_room: None,
             changes_at_cut: 0,
             changes_found: 0,
             last_cut_ms: now,
@@ -151,6 +157,7 @@ impl Durability {
             sets: 0,
             all_set_bytes: 0,
             restorable_since_ms: None,
+            rdb: RdbFigures::default(),
         };
         Ok(Arc::new(Self {
             parts,
@@ -162,6 +169,7 @@ impl Durability {
             stir: Condvar::new(),
             manifest: Mutex::new(None),
             files: FileHold::default(),
+            rdb_writer: OnceLock::new(),
         }))
     }
 
@@ -239,6 +247,8 @@ impl Durability {
         let task = Task::default();
         if state.is_ended {
             task.end(Err(Ended.to_string()));
+        } else if let Some(error) = &state.no_room {
+            task.end(Err(error.clone()));
         } else {
             state.asked = Some((cause, task.clone()));
             self.stir.notify_all();
@@ -337,6 +347,7 @@ impl Durability {
             sets: state.sets,
             set_bytes: state.all_set_bytes,
             restorable_since_ms: state.restorable_since_ms,
+            rdb: state.rdb.clone(),
         }
     }
 
@@ -446,7 +457,13 @@ impl Durability {
         let took = since.elapsed();
         let extra = self.parts.store.backlog().memory().peak;
         let mut state = self.state.lock();
-        state.running = None;
+        let file = match cause {
+            Cause::Rdb(target) if result.is_ok() => Some(target),
+            _ => None,
+        };
+        if file.is_none() {
+            state.running = None;
+        }
         let now = self.parts.clock.now_ms();
         if cause == Cause::LogSwitch {
             // With `running`, so that nobody sees it over and not yet failed.
@@ -477,7 +494,9 @@ impl Durability {
         }
         drop(state);
         self.refuse_writes_if_failing();
-        result.map_err(|error| error.to_string())
+        let written = file.map_or(Ok(()), |target| self.write_rdb(target));
+        self.state.lock().running = None;
+        result.and(written).map_err(|error| error.to_string())
     }
 
     /// stop-writes-on-bgsave-error.

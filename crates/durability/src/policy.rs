@@ -4,6 +4,7 @@ use base::UnixMs;
 use checkpoint::Retention;
 use cmdlog::{LogMode, OnSyncError};
 use config::{AppendFsync, LogErrorAction, SavePoint, Settings};
+use rdb::Target;
 
 /// After a failed checkpoint, none is tried by itself for so long.
 const RETRY_MS: i64 = 5_000;
@@ -108,6 +109,8 @@ pub struct SinceLast {
 pub enum Cause {
     /// BGSAVE or SAVE.
     Asked,
+    /// BGSAVE RDB: an RDB file is made of it for servers of this kind.
+    Rdb(Target),
     /// BGREWRITEAOF.
     Rewrite,
     /// A point of `save`.
@@ -126,7 +129,7 @@ pub enum Cause {
 impl Cause {
     /// Whether INFO and BGSAVE see it as a save; the others count as rewrites of the append-only file.
     pub fn is_save(self) -> bool {
-        matches!(self, Self::Asked | Self::SavePoint(_) | Self::Shutdown)
+        matches!(self, Self::Asked | Self::Rdb(_) | Self::SavePoint(_) | Self::Shutdown)
     }
 }
 
@@ -134,6 +137,7 @@ impl std::fmt::Display for Cause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Asked => write!(f, "asked for by a client"),
+            Self::Rdb(target) => write!(f, "asked for by BGSAVE RDB, version {}", target.version()),
             Self::Rewrite => write!(f, "asked for by BGREWRITEAOF"),
             Self::SavePoint(SavePoint { seconds, changes }) => write!(f, "{changes} changes in {seconds} seconds"),
             Self::LogGrowth { bytes } => write!(f, "the log has grown by {bytes} bytes"),

@@ -6,9 +6,13 @@
 //!
 //! Nothing is written before everything was read. A directory that is being read for the second, third, ... time after
 //! crashes of this very process gives the same state each time.
+//!
+//! A start has to write a little. On a full disk it serves what it has read, refuses every change, and tries again
+//! (`room`).
 
 use crate::error::DurabilityError;
 use crate::keeper::Durability;
+use crate::sink::LogSink;
 use crate::status::LastLoad;
 use crate::work::Ended;
 use base::{DbIndex, HistoryId, Lsn, UnixMs};
@@ -57,11 +61,11 @@ pub struct Recovered {
 }
 
 impl Loading {
-    fn begin(&self, now: UnixMs) {
+    fn start(&self, now: UnixMs) {
         *self.since_ms.lock() = Some(now);
     }
 
-    fn end(&self) {
+    pub fn end(&self) {
         *self.since_ms.lock() = None;
     }
 
@@ -70,7 +74,7 @@ impl Loading {
         self.set.is_cancelled.store(true, Ordering::Relaxed);
     }
 
-    fn go_on(&self) -> Result<(), Ended> {
+    pub fn go_on(&self) -> Result<(), Ended> {
         if self.set.is_cancelled.load(Ordering::Relaxed) { Err(Ended) } else { Ok(()) }
     }
 }
@@ -97,8 +101,7 @@ impl Durability {
     /// all was read. Nothing was changed on disk, and the store is to be given up.
     pub fn recover(&self) -> Result<Recovered, DurabilityError> {
         let began_ms = self.parts.clock.now_ms();
-        self.loading.begin(began_ms);
-        let policy = self.policy();
+        self.loading.start(began_ms);
         let found = ManifestFile::load(&self.dir)?;
         let manifest = found.as_ref().map(|file| file.current().clone());
         manifest.as_ref().map_or(Ok(()), |manifest| self.open_dictionaries(manifest))?;
@@ -115,32 +118,18 @@ impl Durability {
         }
 
         self.loading.go_on()?;
-        // Everything is read: from here on the directory changes.
-        let mut file = match found {
-            Some(file) => file,
-            None => {
-                let history = HistoryId::random(&mut self.parts.entropy.rng());
-                let log = LogState { on: policy.log_wanted, since: Lsn(0), since_ms: began_ms };
-                ManifestFile::create(&self.dir, Manifest::new(history, log))?
-            }
-        };
+        let position = manifest.as_ref().map_or(Lsn(0), position);
         let recovered = Recovered {
             keys,
             records: end.as_ref().map_or(0, |end| end.records),
-            end: end.as_ref().map_or(position(file.current()), |end| end.end_lsn.max(position(file.current()))),
+            end: end.as_ref().map_or(position, |end| end.end_lsn.max(position)),
             torn: end.as_ref().and_then(torn),
         };
-        if file.current().log.on && policy.log_wanted {
-            self.go_on(&mut file, end)?;
-        } else if file.current().log.on && end.is_some_and(|end| end.history.is_none()) {
-            // It was to be on, and crashed before it began. One that is switched on later begins further on, and until it
-            // counts, nothing may look for this one's beginning.
-            let mut next = file.current().clone();
-            next.log.on = false;
-            file.commit(&self.dir, next)?;
-        }
-        // A set that was not finished, or that an unfinished prune has left.
-        file.prune(&self.dir, None)?;
+        // Everything is read: from here on the directory changes.
+        let file = match self.begin_writing(found, end, began_ms) {
+            Err(error) if error.is_out_of_space() => self.begin_when_there_is_room(error, from, began_ms)?,
+            file => file?,
+        };
         let now = self.parts.clock.now_ms();
         {
             let mut state = self.state.lock();
@@ -160,6 +149,41 @@ impl Durability {
         self.loading.end();
         self.loaded();
         Ok(recovered)
+    }
+
+    /// The first writes of a start: a manifest, if there is none; the log, if it is to go on; and what is not needed is removed.
+    /// After an error the directory is as good as before.
+    pub(crate) fn begin_writing(
+        &self,
+        found: Option<ManifestFile>,
+        end: Option<LogEnd>,
+        began_ms: UnixMs,
+    ) -> Result<ManifestFile, DurabilityError> {
+        let log_wanted = self.policy().log_wanted;
+        let mut file = match found {
+            Some(file) => file,
+            None => {
+                let history = HistoryId::random(&mut self.parts.entropy.rng());
+                let log = LogState { on: log_wanted, since: Lsn(0), since_ms: began_ms };
+                ManifestFile::create(&self.dir, Manifest::new(history, log))?
+            }
+        };
+        let sink = if file.current().log.on && log_wanted {
+            Some(self.go_on(&mut file, end)?)
+        } else {
+            if file.current().log.on && end.is_some_and(|end| end.history.is_none()) {
+                // It was to be on, and crashed before it began. One that is switched on later begins further on, and until it
+                // counts, nothing may look for this one's beginning.
+                let mut next = file.current().clone();
+                next.log.on = false;
+                file.commit(&self.dir, next)?;
+            }
+            None
+        };
+        // A set that was not finished, or that an unfinished prune has left.
+        file.prune(&self.dir, None)?;
+        self.install(sink)?;
+        Ok(file)
     }
 
     fn load_set(&self, set: &SetInfo) -> Result<u64, DurabilityError> {
@@ -210,7 +234,7 @@ impl Durability {
     }
 
     /// Goes on with the log where it ended.
-    fn go_on(&self, file: &mut ManifestFile, end: Option<LogEnd>) -> Result<(), DurabilityError> {
+    fn go_on(&self, file: &mut ManifestFile, end: Option<LogEnd>) -> Result<Arc<LogSink>, DurabilityError> {
         let history = HistoryId::random(&mut self.parts.entropy.rng());
         let start = match end {
             Some(end) => LogStart::after(end, history),
@@ -223,13 +247,28 @@ impl Durability {
             next.begin_history(history, first);
             file.commit(&self.dir, next)?;
         }
-        let all = self.parts.store.try_lock_all();
-        // Nobody else runs yet.
-        let Some(mut all) = all else { return Err(Ended.into()) };
-        all.set_log(Some(sink.clone() as Arc<dyn RecordSink>));
-        drop(all);
-        self.state.lock().log = Some(sink);
+        Ok(sink)
+    }
+
+    /// Puts the log into force; `None` when it is off.
+    fn install(&self, sink: Option<Arc<LogSink>>) -> Result<(), DurabilityError> {
+        self.set_log(sink.clone().map(|sink| sink as Arc<dyn RecordSink>))?;
+        self.state.lock().log = sink;
         Ok(())
+    }
+
+    /// Gives the store this log. Others may run, and have locks.
+    pub(crate) fn set_log(&self, log: Option<Arc<dyn RecordSink>>) -> Result<(), DurabilityError> {
+        loop {
+            if let Some(mut all) = self.parts.store.try_lock_all() {
+                all.set_log(log);
+                return Ok(());
+            }
+            if self.is_ended() {
+                return Err(Ended.into());
+            }
+            thread::yield_now();
+        }
     }
 }
 

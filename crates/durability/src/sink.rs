@@ -1,7 +1,7 @@
 //! The store's way into the log, and the log's way to workers and people.
 
 use base::Lsn;
-use cmdlog::Log;
+use cmdlog::{Log, Payload};
 use engine::WriteClass;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +38,10 @@ impl RecordSink for LogSink {
 
     fn append(&self, worker: usize, payload: &[u8]) -> Lsn {
         self.log.append_in_turn(worker, payload)
+    }
+
+    fn append_shared(&self, worker: usize, payload: &Payload<'_>) -> Lsn {
+        self.log.append_shared_in_turn(worker, payload)
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! What INFO tells of durability.
 
 use crate::policy::Cause;
+use crate::rdb_file::RdbFigures;
 use base::{Lsn, UnixMs};
 use cmdlog::{LogFailure, LogMode, LogStats};
 
@@ -33,6 +34,8 @@ pub struct Status {
     pub set_bytes: u64,
     /// Since when every moment can be restored; `None` while none can.
     pub restorable_since_ms: Option<UnixMs>,
+    /// RDB files made on request.
+    pub rdb: RdbFigures,
 }
 
 /// Checkpoints of one kind.

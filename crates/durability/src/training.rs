@@ -18,6 +18,7 @@ use codec::dictionary::DictionaryFile;
 use codec::{CodecError, Dictionary, DictionaryNumber, Lease};
 use std::num::NonZeroU32;
 use std::time::Duration;
+use store::compression::LongStrings;
 
 /// Time between two looks at whether there are samples enough.
 const LOOK: Duration = Duration::from_millis(100);
@@ -25,9 +26,15 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Looks after the last training at which memory is given back again.
 const GIVE_BACK_AGAIN_LOOKS: [u32; 2] = [50, 200];
 
+/// Looks between two at which what is prepared for compressing is given back, where nobody compresses.
+const REST_LOOKS: u32 = 50;
+
 /// Most dictionaries at a time. Each takes some hundred kilobytes while it is in use, and as many may be in use as there are
 /// classes; checkpoints make room by those that values have left.
 const DICTIONARIES_MAX: usize = 512;
+
+/// Longest pause after a long string.
+const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 /// Why a dictionary is not kept.
 #[derive(Debug, thiserror::Error)]
@@ -41,17 +48,35 @@ enum Unkept {
 impl Durability {
     /// Trains dictionaries from what the store samples, until [`Durability::end`]. Call after recovery, on a thread of its own:
     /// a training takes up to some hundred milliseconds, and a dictionary waits for the end of a checkpoint that is being taken.
-    /// `give_memory_back` is called when there is nothing more to train, and again when strings have been compressed anew.
+    /// `give_memory_back` is called when there is nothing more to train, when strings have been compressed anew, and when dictionaries
+    /// were left that had been compressed with.
     pub fn train(&self, give_memory_back: impl Fn()) {
-        let mut looks_since_training = u32::MAX;
+        let (mut looks, mut looks_since_training) = (0u32, u32::MAX);
+        let mut long = LongStrings::default();
         while self.wait_for_samples() {
-            looks_since_training = looks_since_training.saturating_add(1);
+            (looks, looks_since_training) = (looks.wrapping_add(1), looks_since_training.saturating_add(1));
             while self.train_one() {
                 looks_since_training = 0;
             }
-            if looks_since_training == 0 || GIVE_BACK_AGAIN_LOOKS.contains(&looks_since_training) {
+            self.compress_long(&mut long);
+            let has_rested = looks.is_multiple_of(REST_LOOKS) && self.parts.store.compression.rest();
+            if has_rested || looks_since_training == 0 || GIVE_BACK_AGAIN_LOOKS.contains(&looks_since_training) {
                 give_memory_back();
             }
+        }
+    }
+
+    /// Compresses strings that are too long for workers, for about the time of a look.
+    fn compress_long(&self, long: &mut LongStrings) {
+        let store = &self.parts.store;
+        let percent = u64::from(store.compression.settings().cpu_percent.max(1));
+        let mut spent = Duration::ZERO;
+        while spent < LOOK && !self.is_ended() {
+            let Some(ns) = long.step(store) else { return };
+            // The share of a worker's time is that of this thread's, too.
+            let pause = Duration::from_nanos(ns.saturating_mul(100 / percent - 1)).min(PAUSE_MAX);
+            self.sleep(pause);
+            spent += Duration::from_nanos(ns) + pause;
         }
     }
 

@@ -26,6 +26,16 @@ pub enum MigrateError {
         "a dictionary that compressed values need cannot be used: {0}; put the file back from a backup of the directory"
     )]
     Dictionary(#[from] CodecError),
+    /// `dbfilename` is no name for an RDB file.
+    #[error(
+        "dbfilename {}: give the name of a file in the data directory, such as dump.rdb, and not a path or the name of a file that \
+         the server keeps there",
+        name.display()
+    )]
+    RdbName {
+        /// As it was given.
+        name: PathBuf,
+    },
     /// The file is not what a server wrote, of a version that is not known, or cannot be read.
     #[error("{}: {}; {}", path.display(), with_cause(error), lost(error, *keys))]
     File {
@@ -139,6 +149,16 @@ pub enum MigrateError {
     NoData {
         /// The data directory.
         path: PathBuf,
+    },
+    /// A checkpoint whose entries are not all in the RDB file made of it, which is therefore not kept.
+    #[error(
+        "{found} entries of the checkpoint's {expected} came out of it: this is a bug, please report it; onggi export reads it another way"
+    )]
+    Incomplete {
+        /// Written, or expired.
+        found: u64,
+        /// In its files.
+        expected: u64,
     },
     /// The file to be made is there.
     #[error("{}: is there already; name another file, or remove it", path.display())]

@@ -7,28 +7,18 @@
 //! A string is changed by what stands in the log, so the data is loaded first: memory is what a server with it takes.
 
 use crate::error::MigrateError;
-use base::{Clock, DbIndex, Entropy, Lsn, UnixMs};
+use crate::pen::{Exported, Page};
+use base::{Clock, DbIndex, Entropy, Lsn};
 use checkpoint::{CheckpointError, DataDir, LoadProgress, Manifest, ManifestFile};
-use codec::stored::{Form, Stored};
-use codec::{CodecError, Dictionaries};
-use engine::{Engine, Entry, Type};
-use rdb::{Target, Value, WriteError, Writer, stored};
-use std::ffi::OsString;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use codec::CodecError;
+use rdb::Target;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use store::lock::WorkerSet;
 use store::shard::ShardEngine;
 use store::{Scratch, Store, StoreOptions, Wake};
-use types::Decoder;
-use vfs::{File, FileSystem, FsError, OpenOptions};
-
-/// Bytes that are written at once.
-const WRITE_LEN: usize = 1 << 20;
-
-/// What the name of the file ends with while it is written.
-const UNFINISHED: &str = ".new";
+use vfs::FileSystem;
 
 /// What is to be exported, and how.
 #[derive(Clone)]
@@ -47,17 +37,6 @@ pub struct Export<'a> {
     pub entropy: Arc<dyn Entropy>,
 }
 
-/// What was exported.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Exported {
-    /// Keys in the file.
-    pub keys: u64,
-    /// Keys that were left out, since their time has come, or that of all their fields.
-    pub expired: u64,
-    /// Bytes of the file.
-    pub bytes: u64,
-}
-
 /// Writes what a start would load into a file. Changes nothing in the directory. Blocks for as long as it takes.
 ///
 /// # Errors
@@ -69,23 +48,18 @@ pub fn export(export: &Export<'_>) -> Result<Exported, MigrateError> {
         return Err(MigrateError::Exists { path: file.to_owned() });
     }
     let store = load(export)?;
-    let mut unfinished = OsString::from(file);
-    unfinished.push(UNFINISHED);
-    let unfinished = PathBuf::from(unfinished);
-    let done = write(export, &store, &unfinished);
-    if done.is_err() {
-        // The error that ended it is the one to tell.
-        let _ = fs.remove_file(&unfinished);
-    }
-    let exported = done?;
-    fs.rename(&unfinished, file)?;
-    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-    fs.sync_dir(directory.unwrap_or(Path::new(".")))?;
-    Ok(exported)
+    let page = Page {
+        fs,
+        path: file,
+        target: export.target,
+        clock: &*export.clock,
+        dictionaries: Arc::clone(&store.compression.dictionaries),
+    };
+    page.make(|pen| pen.write_store(&store))
 }
 
 /// Nobody waits for a lock.
-struct Nobody;
+pub(crate) struct Nobody;
 
 impl Wake for Nobody {
     fn wake(&self, _workers: WorkerSet) {}
@@ -137,124 +111,4 @@ fn replay_log(dir: &DataDir, manifest: &Manifest, store: &Store) -> Result<(), M
         return Err(MigrateError::LogMissing { path: dir.path().to_owned(), from });
     }
     Ok(())
-}
-
-fn write(export: &Export<'_>, store: &Store, path: &Path) -> Result<Exported, MigrateError> {
-    let file = export.fs.open(path, OpenOptions::write().create().truncate())?;
-    let failed = |error: WriteError| MigrateError::Write { path: path.to_owned(), error };
-    let sink = BufWriter::with_capacity(WRITE_LEN, Sink { file: Arc::clone(&file), at: 0 });
-    let now = export.clock.now_ms();
-    let mut pen = Pen {
-        writer: Writer::new(sink, export.target).map_err(failed)?,
-        decoder: Decoder::default(),
-        dictionaries: Arc::clone(&store.compression.dictionaries),
-        now,
-        exported: Exported::default(),
-    };
-    let remarks = [("onggi-ver", env!("CARGO_PKG_VERSION").to_owned()), ("redis-bits", usize::BITS.to_string())];
-    for (name, value) in remarks.into_iter().chain([("ctime", now.div_euclid(1000).to_string())]) {
-        pen.writer.aux(name.as_bytes(), value.as_bytes()).map_err(failed)?;
-    }
-    for db in (0..store.spaces.count() as u32).map(DbIndex) {
-        pen.write_database(store, db).map_err(|refused| refused.told(path, db))?;
-    }
-    let Pen { writer, mut exported, .. } = pen;
-    writer.finish().map_err(failed)?;
-    file.sync_all()?;
-    exported.bytes = file.len()?;
-    Ok(exported)
-}
-
-/// Writes entries.
-struct Pen<W> {
-    writer: Writer<W>,
-    decoder: Decoder,
-    dictionaries: Arc<Dictionaries>,
-    now: UnixMs,
-    exported: Exported,
-}
-
-/// An entry that was not written.
-struct Refused {
-    key: Vec<u8>,
-    error: WriteError,
-}
-
-impl Refused {
-    fn told(self, path: &Path, db: DbIndex) -> MigrateError {
-        let Self { key, error } = self;
-        match error {
-            WriteError::NeedsNewer { .. } => MigrateError::NeedsNewer { db: db.0, key: inspect::text::escape(&key) },
-            error => MigrateError::Write { path: path.to_owned(), error },
-        }
-    }
-}
-
-impl<W: Write> Pen<W> {
-    fn write_database(&mut self, store: &Store, db: DbIndex) -> Result<(), Refused> {
-        let Some(space) = store.spaces.get(db) else { return Ok(()) };
-        let mut done = Ok(());
-        let walk = store.each_shard(|shard| {
-            let mut from = Some(0);
-            while let Some(bound) = from.filter(|_| done.is_ok()) {
-                let mut visit = |entry: &Entry<'_>, _cost| {
-                    if done.is_ok() {
-                        done = self.write_entry(db, entry).map_err(|error| Refused { key: entry.key.to_vec(), error });
-                    }
-                };
-                from = shard.engine.survey(space, bound, &mut visit).next;
-            }
-        });
-        walk.for_each(drop);
-        done
-    }
-
-    fn write_entry(&mut self, db: DbIndex, entry: &Entry<'_>) -> Result<(), WriteError> {
-        if entry.is_expired(self.now) {
-            self.exported.expired += 1;
-            return Ok(());
-        }
-        let Entry { key, kind, encoding, value, expire_at, .. } = *entry;
-        // A string that is LZF already stays so.
-        if entry.is_compressed()
-            && let Ok(Stored { form: Form::Lzf, len, payload }) = Stored::parse(value.bytes())
-        {
-            self.exported.keys += 1;
-            return self.writer.lzf_entry(db.0, key, expire_at, payload, len);
-        }
-        let mut value = match kind {
-            Type::String => Value::String(self.decoder.show(&self.dictionaries, *entry).value.bytes().to_vec()),
-            kind => match stored::of_collection(kind, encoding, value.stored()) {
-                Some(value) => value,
-                None => return Ok(()),
-            },
-        };
-        if let Value::Hash(hash) = &mut value {
-            hash.drop_due(self.now);
-        }
-        if value.is_empty_collection() {
-            self.exported.expired += 1;
-            return Ok(());
-        }
-        self.exported.keys += 1;
-        self.writer.entry(db.0, key, expire_at, &value)
-    }
-}
-
-/// A file that is written from its beginning to its end.
-struct Sink {
-    file: Arc<dyn File>,
-    at: u64,
-}
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write_all_at(bytes, self.at).map_err(|error: FsError| io::Error::other(error))?;
-        self.at += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

@@ -11,6 +11,7 @@
 //! append-only log --play: all read, then run--> store --report, entries--> Feed
 //!
 //! prdb-*, log-* --export: loaded as by a start--> store --entries--> FILE
+//! prdb-* --save, in a running server: some at a time--> store --entries--> FILE
 //! ```
 //!
 //! G1. A file is read twice. What is wrong with it, or cannot be taken, is known before the first byte is written.
@@ -33,7 +34,9 @@ mod error;
 mod examine;
 mod export;
 mod import;
+mod pen;
 mod report;
+mod save;
 mod sift;
 mod source;
 
@@ -41,9 +44,11 @@ pub use appendonly::{Log, Part, is_append_only};
 pub use contents::{BigKey, Contents, Database, Kind, Untaken};
 pub use error::MigrateError;
 pub use examine::{Examination, examine, examine_log};
-pub use export::{Export, Exported, export};
+pub use export::{Export, export};
 pub use import::{Import, Imported, ImportedLog, import, import_log};
+pub use pen::Exported;
 pub use report::{report, report_log};
+pub use save::RdbFile;
 
 /// Most databases that a server can have: the upper bound of `databases`.
 pub(crate) const DATABASES_MAX: u32 = 65_536;

@@ -188,6 +188,10 @@ impl File for WatchedFile {
         self.inner.punch_hole(offset, len)
     }
 
+    fn expect_reads(&self, offset: u64, len: u64) {
+        self.inner.expect_reads(offset, len);
+    }
+
     fn forget_cached(&self, offset: u64, len: u64) {
         self.inner.forget_cached(offset, len);
     }

@@ -5,6 +5,7 @@ use base::random::OsEntropy;
 use clap::Args;
 use config::{CommandLine, Loaded, Settings, load};
 use durability::Tell;
+use migrate::RdbFile;
 use server::listen::{Acceptor, AcceptorHandle};
 use server::serve::Keeping;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -72,6 +73,8 @@ fn start(mut loaded: Loaded) -> Result<(), Box<dyn std::error::Error>> {
         ));
         loaded.settings.maxclients = possible.max(1);
     }
+    let (entropy, clock) = (Arc::new(OsEntropy), Arc::new(SystemClock::new()));
+    let rdb = Arc::new(RdbFile::new(&loaded.settings.rdb_file, clock.clone(), entropy.clone())?);
     let dir = std::path::absolute(&loaded.settings.dir).unwrap_or_else(|_| loaded.settings.dir.clone());
     let listeners = server::serve::listen(&loaded.settings)?;
     let addresses: Vec<_> = listeners.iter().map(|(endpoint, _)| endpoint.to_string()).collect();
@@ -79,8 +82,8 @@ fn start(mut loaded: Loaded) -> Result<(), Box<dyn std::error::Error>> {
     end_on_signals(acceptor.handle())?;
     log.write(&banner(&loaded.settings, &dir, &addresses.join(", ")));
     let socket = loaded.settings.unixsocket.clone();
-    let keeping = Keeping::Directory { fs: Arc::new(vfs::RealFs), tell: log.clone() };
-    let served = server::serve::serve(loaded, acceptor, Arc::new(OsEntropy), Arc::new(SystemClock::new()), keeping);
+    let keeping = Keeping::Directory { fs: Arc::new(vfs::RealFs), tell: log.clone(), rdb };
+    let served = server::serve::serve(loaded, acceptor, entropy, clock, keeping);
     if let Some(path) = socket {
         // Another server may have replaced the socket file already.
         let _ = std::fs::remove_file(path);

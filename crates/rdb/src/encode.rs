@@ -40,6 +40,11 @@ impl Target {
         }
     }
 
+    /// The one of a version of the format, if there is one.
+    pub fn of_version(version: i64) -> Option<Self> {
+        [Self::V10, Self::V11, Self::Valkey9].into_iter().find(|target| i64::from(target.version()) == version)
+    }
+
     /// The version of the format.
     pub fn version(self) -> u32 {
         match self {

@@ -250,6 +250,12 @@ pub(super) fn persistence(ctx: &mut Ctx<'_>, text: &mut String) {
         line(text, "log_failures", log.stats.failures);
         line(text, "log_failure", log.failure.as_ref().map_or("", |failure| failure.message.as_str()));
     }
+    line(text, "rdb_file_saves", status.rdb.count);
+    line(text, "rdb_file_last_status", ok_or_err(status.rdb.last_error.is_none()));
+    line(text, "rdb_file_last_error", status.rdb.last_error.as_deref().unwrap_or_default());
+    line(text, "rdb_file_last_time", status.rdb.last_ms.map_or(0, |ms| ms / 1000));
+    line(text, "rdb_file_last_keys", status.rdb.last_keys);
+    line(text, "rdb_file_last_size", status.rdb.last_bytes);
     line(text, "checkpoint_sets", status.sets);
     line(text, "checkpoint_bytes", status.set_bytes);
     line(text, "checkpoint_last_stall_usec", status.stall_us);

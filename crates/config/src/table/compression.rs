@@ -34,7 +34,7 @@ pub(super) static COMPRESSION: &[Directive] = &[
         choice!(compression_when: CompressionTime),
         "idle",
         "",
-        "`write` compresses strings as they are written, whatever their length. `idle` compresses those of up to 32 KiB that \
+        "`write` compresses strings as they are written, whatever their length. `idle` compresses those of up to 64 MiB that \
          nobody has used for a while, in the background, and keeps one that is used again, twice within that time, as it is.",
     ),
     Directive::supported(

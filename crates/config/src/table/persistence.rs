@@ -2,6 +2,7 @@
 
 use crate::directive::Directive;
 use crate::field::{Field, choice, flag, integer, size};
+use std::path::Path;
 
 const FIXED_NAMES: &str = "files of the data directory have fixed names";
 const NO_REWRITE: &str = "the log is never rewritten: a checkpoint takes the place of its older segments, and is written and \
@@ -117,19 +118,27 @@ pub(super) static PERSISTENCE: &[Directive] = &[
         "Checkpoints and log together may take no more than this: older checkpoints go first, the last one never. 0 is \
          no limit.",
     ),
+    Directive::supported(
+        "dbfilename",
+        Field::Path { get: |s| -> &Path { &s.rdb_file }, set: |s, path| s.rdb_file = path },
+        "dump.rdb",
+        "",
+        "The file in the data directory that BGSAVE RDB makes, for other servers; this one never reads it. Not the name of \
+         a file of its own (prdb-*, log-*, dict-*, MANIFEST, LOCK).",
+    )
+    .protected(),
     Directive::not_needed("appendfilename", FIXED_NAMES),
     Directive::not_needed("appenddirname", FIXED_NAMES),
-    Directive::not_needed("dbfilename", FIXED_NAMES),
     Directive::not_needed("no-appendfsync-on-rewrite", NO_REWRITE),
     Directive::not_needed("aof-load-truncated", "a torn end of the log is always cut by itself, and said"),
     Directive::not_needed("aof-use-rdb-preamble", NO_REWRITE),
     Directive::not_needed("aof-timestamp-enabled", "the log always holds times"),
     Directive::not_needed("aof-rewrite-incremental-fsync", NO_REWRITE),
     Directive::not_needed("aof-disable-auto-gc", "checkpoint-retain-sets, -time and -size say what is kept"),
-    Directive::not_needed("rdbcompression", "values are not compressed yet"),
+    Directive::not_needed("rdbcompression", "compression says which values are compressed, and files carry them as they are"),
     Directive::not_needed("rdbchecksum", ALWAYS_CHECKED),
     Directive::not_needed("rdb-version-check", ALWAYS_CHECKED),
     Directive::not_needed("rdb-del-sync-files", "there are no replicas yet"),
     Directive::not_needed("rdb-save-incremental-fsync", NO_REWRITE),
-    Directive::not_needed("sanitize-dump-payload", "no serialized values are read yet"),
+    Directive::not_needed("sanitize-dump-payload", "RESTORE always checks the whole payload"),
 ];

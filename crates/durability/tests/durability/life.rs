@@ -162,7 +162,7 @@ impl Unstarted {
     }
 
     /// Takes store and log apart, which know each other.
-    fn forget(self) {
+    pub fn forget(self) {
         unlink(&self.store);
     }
 }

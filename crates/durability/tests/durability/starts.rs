@@ -1,11 +1,15 @@
 //! Starts and ordered stops.
 
-use crate::life::{Life, found, give_up, policy};
+use crate::life::{DATABASES, DIR, Life, Unstarted, found, give_up, policy};
 use crate::model::{Model, seeds};
 use base::Rng;
 use cmdlog::LogMode;
 use durability::{Cause, DurabilityError, Policy};
-use vfs::{Fault, Outage, SimFs, errno};
+use engine::WriteClass;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use store::{Admission, Scratch, Store};
+use vfs::{Fault, FileSystem, Outage, SimFs, errno};
 
 const MODES: [LogMode; 3] = [LogMode::Sync, LogMode::Async, LogMode::WrittenOnly];
 
@@ -103,6 +107,87 @@ fn every_operation_of_a_start_fails_once() {
                 break;
             }
         }
-        assert!(failed > 8, "only {failed} failed");
+        assert!(failed > 4, "only {failed} failed");
+    }
+}
+
+/// A start on a full disk serves what is there and refuses every change, whatever it had to write; what a checkpoint has left that
+/// was not finished makes no difference. When there is room writes go on, and nothing is lost, with a cut before or not.
+#[test]
+fn a_start_on_a_full_disk_serves_reads_until_there_is_room() {
+    for seed in seeds(6) {
+        let (fs, mut rng) = (SimFs::new(seed), Rng::new(seed));
+        let mut life = Life::start(&fs, policy()).expect("it starts");
+        let mut model = Model::new(&life);
+        model.commands(&mut life, &mut rng, 40);
+        if seed.is_multiple_of(2) {
+            life.checkpoint(Cause::Asked).expect("there is room");
+            model.commands(&mut life, &mut rng, 20);
+        }
+        match seed % 3 {
+            0 => life.stop(),
+            _ => life.crash(),
+        }
+        let left = fs.recover(Outage::PowerCut { seed });
+        let expected = found(&left.crash_point().after(Outage::ProcessKill), policy()).expect("it starts");
+        left.set_capacity(Some(0));
+
+        let unstarted = Unstarted::open(&left, policy(), DATABASES).expect("the lock needs no room");
+        let Unstarted { store, durability, .. } = &unstarted;
+        std::thread::scope(|scope| {
+            let recovery = scope.spawn(|| durability.recover());
+            wait(|| !store.gate.is_loading());
+            assert_eq!(Model::digest(store), expected, "seed {seed}: what is served");
+            let refused = refusal(store).expect("nothing is to change");
+            assert!(refused.starts_with("MISCONF") && refused.contains("full disk"), "{refused}");
+            let task = durability.begin(Cause::Asked).expect("nothing else is asked");
+            let words = task.outcome().expect("at once").as_ref().expect_err("a checkpoint has no room either");
+            assert!(refused.ends_with(words.as_str()), "{words}");
+            let cut = left.crash_point().power_cut(seed);
+            cut.set_capacity(None);
+            assert_eq!(found(&cut, policy()).expect("it starts"), expected, "seed {seed}, cut while it waits");
+            assert!(!recovery.is_finished());
+            left.set_capacity(None);
+            recovery.join().expect("no panic").expect("there is room");
+        });
+        assert_eq!((refusal(store), Model::digest(store)), (None, expected), "seed {seed}");
+        unstarted.forget();
+    }
+}
+
+/// A server that is to end does not wait for room, and its directory is as good as before.
+#[test]
+fn a_start_that_waits_for_room_can_be_given_up() {
+    let fs = SimFs::new(1);
+    fs.create_dir_all(Path::new(DIR)).expect("the disk works");
+    fs.set_capacity(Some(0));
+    let unstarted = Unstarted::open(&fs, policy(), DATABASES).expect("the lock needs no room");
+    std::thread::scope(|scope| {
+        let recovery = scope.spawn(|| unstarted.durability.recover());
+        wait(|| !unstarted.store.gate.is_loading());
+        unstarted.durability.end();
+        let ended = recovery.join().expect("no panic");
+        assert!(matches!(ended, Err(DurabilityError::Ended(_))), "{ended:?}");
+    });
+    unstarted.forget();
+    fs.set_capacity(None);
+    Life::start(&fs, policy()).expect("it starts").stop();
+}
+
+/// Why the log in force refuses a change; `None` if it does not.
+fn refusal(store: &Store) -> Option<String> {
+    let mut scratch = Scratch::default();
+    let log = store.log_of(&mut scratch).expect("a log, or what stands in its place");
+    let refuses = |class| log.admit(0, class) == Admission::Refused;
+    assert_eq!(refuses(WriteClass::Frees), refuses(WriteClass::Any));
+    refuses(WriteClass::Any).then(|| log.refusal())
+}
+
+#[track_caller]
+fn wait(condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !condition() {
+        assert!(Instant::now() < deadline, "hangs");
+        std::thread::yield_now();
     }
 }

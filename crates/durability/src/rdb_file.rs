@@ -1,0 +1,99 @@
+//! The RDB file that `BGSAVE RDB` asks for: made of a checkpoint that has just been taken, on the keeper's thread, so that no other
+//! checkpoint removes its files meanwhile.
+
+use crate::error::DurabilityError;
+use crate::keeper::Durability;
+use base::UnixMs;
+use checkpoint::{DataDir, Manifest};
+use rdb::Target;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Who makes the file: a part of the server that knows the format.
+pub trait WriteRdb: Send + Sync {
+    /// Makes an RDB file of the manifest's newest checkpoint, in the place of the one before. Blocks for as long as it takes, and looks
+    /// often whether it is cancelled.
+    ///
+    /// # Errors
+    /// Why there is no file, in a sentence without a code word; the one before is still there.
+    fn write(
+        &self,
+        dir: &DataDir,
+        manifest: &Manifest,
+        target: Target,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<RdbWritten, String>;
+}
+
+/// A file that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RdbWritten {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Keys in it.
+    pub keys: u64,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
+/// What INFO tells about RDB files.
+#[derive(Clone, Debug, Default)]
+pub struct RdbFigures {
+    /// Files made since the start.
+    pub count: u64,
+    /// Why the last one could not be made; `None` when it could.
+    pub last_error: Option<String>,
+    /// When the last one was made.
+    pub last_ms: Option<UnixMs>,
+    /// Keys and bytes of the last one.
+    pub last_keys: u64,
+    /// See `last_keys`.
+    pub last_bytes: u64,
+}
+
+impl Durability {
+    /// Says who makes RDB files. Once, before the server serves.
+    pub fn set_rdb_writer(&self, writer: std::sync::Arc<dyn WriteRdb>) {
+        // A second one is not there: the server calls this once.
+        let _ = self.rdb_writer.set(writer);
+    }
+
+    /// Makes the file of the checkpoint that was just taken. On the keeper's thread, while the checkpoint counts as running.
+    pub(crate) fn write_rdb(&self, target: Target) -> Result<(), DurabilityError> {
+        // What is left can be cancelled again.
+        if let Some(going) = &mut self.state.lock().running {
+            going.is_decided = false;
+            going.feed = None;
+        }
+        let since = Instant::now();
+        let result = self.try_write_rdb(target);
+        let mut state = self.state.lock();
+        match result {
+            Ok(written) => {
+                let (keys, bytes, ms) = (written.keys, written.bytes, since.elapsed().as_millis());
+                let path = written.path.display();
+                self.parts.tell.say(&format!("RDB file done: {path}, {keys} keys, {bytes} bytes in {ms} ms"));
+                state.rdb = RdbFigures {
+                    count: state.rdb.count + 1,
+                    last_error: None,
+                    last_ms: Some(self.parts.clock.now_ms()),
+                    last_keys: keys,
+                    last_bytes: bytes,
+                };
+                Ok(())
+            }
+            Err(why) => {
+                self.parts.tell.say(&format!("RDB file failed: {why}; the checkpoint itself is taken"));
+                state.rdb.last_error = Some(why.clone());
+                Err(DurabilityError::Rdb(why))
+            }
+        }
+    }
+
+    fn try_write_rdb(&self, target: Target) -> Result<RdbWritten, String> {
+        let writer = self.rdb_writer.get().ok_or("this server makes no RDB files")?;
+        let place = self.manifest.lock();
+        let manifest = place.as_ref().ok_or("nothing is loaded yet")?.current();
+        writer.write(&self.dir, manifest, target, &|| self.is_cancelled())
+    }
+}

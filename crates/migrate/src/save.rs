@@ -1,0 +1,138 @@
+//! `BGSAVE RDB`: an RDB file of one checkpoint, made while the server runs.
+//!
+//! ```text
+//! prdb-* --block by block--> store of a few MiB --entry by entry--> FILE.new --synced, renamed--> FILE
+//! ```
+//!
+//! A checkpoint has each entry whole and once, in neighbouring blocks of one file, so that memory is bounded by the largest value and
+//! [`BATCH_BYTES`], whatever the checkpoint's size.
+
+use crate::error::MigrateError;
+use crate::export::Nobody;
+use crate::pen::{Exported, FileWriter, Page, Pen};
+use base::{Clock, DbIndex, Entropy, KeyspaceId};
+use checkpoint::{CheckpointError, DataDir, Manifest, Name, SetInfo, SnapshotReader};
+use codec::Dictionaries;
+use durability::{RdbWritten, WriteRdb};
+use rdb::Target;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use store::shard::ShardEngine;
+use store::{Store, StoreOptions};
+
+/// Bytes of blocks whose entries are in memory at a time.
+const BATCH_BYTES: usize = 8 << 20;
+
+/// Makes RDB files.
+pub struct RdbFile {
+    /// Its name in the data directory.
+    name: PathBuf,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+}
+
+impl RdbFile {
+    /// Files of that name.
+    ///
+    /// # Errors
+    /// [`MigrateError::RdbName`]: it is no name, or that of a file of the data directory.
+    pub fn new(name: &Path, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Result<Self, MigrateError> {
+        // Of `a/b` and `..` the file name is not the whole, and the unfinished file is not ours either.
+        let is_name = name.file_name().is_some_and(|own| own == name.as_os_str() && Name::parse(own) == Name::Other);
+        match is_name {
+            true => Ok(Self { name: name.to_owned(), clock, entropy }),
+            false => Err(MigrateError::RdbName { name: name.to_owned() }),
+        }
+    }
+
+    fn make(
+        &self,
+        dir: &DataDir,
+        manifest: &Manifest,
+        target: Target,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<RdbWritten, MigrateError> {
+        let set = manifest.newest().ok_or_else(|| MigrateError::NoData { path: dir.path().to_owned() })?;
+        let dictionaries = Dictionaries::default();
+        manifest.open_dictionaries(dir)?.into_iter().for_each(|found| drop(dictionaries.insert(found)));
+        let path = dir.path().join(&self.name);
+        let page =
+            Page { fs: &**dir.fs(), path: &path, target, clock: &*self.clock, dictionaries: Arc::new(dictionaries) };
+        let Exported { keys, bytes, .. } = page.make(|pen| self.fill(pen, dir, set, is_cancelled))?;
+        Ok(RdbWritten { path, keys, bytes })
+    }
+
+    fn fill(
+        &self,
+        pen: &mut Pen<FileWriter>,
+        dir: &DataDir,
+        set: &SetInfo,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<(), MigrateError> {
+        for (number, info) in (0u8..).zip(&set.files) {
+            let path = dir.file(Name::Snapshot { set: set.set, file: number });
+            let mut reader = SnapshotReader::open(&**dir.fs(), &path)?;
+            if reader.info() != *info {
+                let what = format!("{:?}, but the manifest says {info:?}", reader.info());
+                let lost = "the checkpoint".to_owned();
+                return Err(CheckpointError::Damaged { path, offset: 0, what, lost }.into());
+            }
+            let spaces = reader.header().spaces.clone();
+            let mut batch = self.batch(&spaces);
+            let mut bytes = 0;
+            while let Some(block) = reader.next_block()? {
+                if is_cancelled() {
+                    return Err(CheckpointError::LoadCancelled.into());
+                }
+                for effect in cmdlog::effects(block.payload, &batch.hasher) {
+                    let damaged = |what: String| CheckpointError::Damaged {
+                        path: path.clone(),
+                        offset: block.offset,
+                        what,
+                        lost: format!("the entries of block {}", block.number),
+                    };
+                    batch.load(&effect.map_err(|error| damaged(error.to_string()))?);
+                }
+                bytes += block.payload.len();
+                // A block without entries is a part of a collection that goes on in the next.
+                if bytes >= BATCH_BYTES && block.entries > 0 {
+                    pen.write_store(&batch)?;
+                    (batch, bytes) = (self.batch(&spaces), 0);
+                }
+            }
+            pen.write_store(&batch)?;
+        }
+        let (found, expected) = (pen.entries_met(), set.files.iter().map(|info| info.entries).sum());
+        match found == expected {
+            true => Ok(()),
+            false => Err(MigrateError::Incomplete { found, expected }),
+        }
+    }
+
+    /// A store for some entries.
+    fn batch(&self, spaces: &[KeyspaceId]) -> Store {
+        let store = Store::new(StoreOptions {
+            shard_count: 1,
+            database_count: spaces.len() as u32,
+            clock: Arc::clone(&self.clock),
+            entropy: Arc::clone(&self.entropy),
+            wake: Arc::new(Nobody),
+            log: None,
+            engine: |engine| ShardEngine::Memory(Box::new(engine)),
+        });
+        (0..).zip(spaces).for_each(|(db, space)| store.spaces.set(DbIndex(db), *space));
+        store
+    }
+}
+
+impl WriteRdb for RdbFile {
+    fn write(
+        &self,
+        dir: &DataDir,
+        manifest: &Manifest,
+        target: Target,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<RdbWritten, String> {
+        self.make(dir, manifest, target, is_cancelled).map_err(|error| error.to_string())
+    }
+}
