@@ -8,6 +8,7 @@ use command::args::OwnedArgs;
 use command::blocking::Block;
 use command::clients::{Activity, Held};
 use command::pieces::Rest;
+use command::preparing::Preparation;
 use command::session::Session;
 use proto::{Protocol, ReplyBuffer, RequestParser};
 use std::collections::VecDeque;
@@ -112,7 +113,8 @@ impl Connection {
             reply_buffer_bytes: self.reply.held_bytes()
                 + self.held.held_bytes()
                 + self.behind.as_ref().map_or(0, |behind| behind.output.held_bytes())
-                + self.session.rest.as_ref().map_or(0, Rest::held_bytes),
+                + self.session.rest.as_ref().map_or(0, Rest::held_bytes)
+                + self.session.preparation.as_ref().map_or(0, Preparation::held_bytes),
         }
     }
 

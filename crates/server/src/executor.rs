@@ -10,6 +10,8 @@
 //! X3. A request that has to wait takes all later requests of its connection with it, as owned copies; other connections
 //!     go on.
 
+mod waiting;
+
 use crate::ahead::{Ahead, STEP_LEN};
 use crate::blocked::Blocked;
 use crate::connection::Connection;
@@ -32,6 +34,7 @@ use push::{Delivery, Outlets, Tracking};
 use slab::Slab;
 use std::any::Any;
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -54,9 +57,6 @@ const READ_LARGE_BYTES_MAX: usize = 1 << 20;
 
 /// An unfinished request up to this size is copied to the front of its next read instead of being read on its own.
 const UNPARSED_COPIED_BYTES_MAX: usize = 16 * 1024;
-
-/// Writes that wait for room are tried again after so long without being woken.
-const ROOM_PATIENCE_MS: i64 = 50;
 
 /// Reply buffers kept for the next connection that needs one, and the largest worth keeping.
 const SPARE_REPLIES: usize = 64;
@@ -209,6 +209,8 @@ pub struct Executor {
     waiting: Vec<usize>,
     /// Connections with writes waiting for room, of the log or of a checkpoint, and when they were last tried.
     waiting_for_room: Vec<usize>,
+    /// Connections whose request is being prepared.
+    preparing: VecDeque<usize>,
     tried_for_room: UnixMs,
     /// Connections whose last command waits.
     blocked: Blocked,
@@ -320,6 +322,7 @@ impl Executor {
             to_send: Vec::new(),
             waiting: Vec::new(),
             waiting_for_room: Vec::new(),
+            preparing: VecDeque::new(),
             tried_for_room: now,
             blocked: Blocked::default(),
             now,
@@ -345,6 +348,7 @@ impl Executor {
         self.to_send.retain(|other| *other != id);
         self.waiting.retain(|other| *other != id);
         self.waiting_for_room.retain(|other| *other != id);
+        self.preparing.retain(|other| *other != id);
         let mut connection = self.connections.try_remove(id)?;
         if let Some(block) = &connection.session.block {
             self.blocked.remove(id, block);
@@ -747,6 +751,7 @@ impl Executor {
                 connection.waiting.push_back(args.to_owned());
                 match blocked {
                     store::Blocked::Log => self.waiting_for_room.push(pending.connection),
+                    _ if connection.session.is_preparing() => self.preparing.push_back(pending.connection),
                     _ => self.waiting.push(pending.connection),
                 }
             } else if let Some(block) = &connection.session.block {
@@ -767,68 +772,6 @@ impl Executor {
         self.places.clear();
         self.ahead.clear();
         self.arguments.clear();
-    }
-
-    /// Tries the waiting requests again, in the order the connections came to wait. Those that wait for room are tried when
-    /// the worker was woken, which it is when there is room: there may be thousands, and each would be refused alike.
-    pub fn run_waiting(&mut self, is_woken: bool) {
-        for id in std::mem::take(&mut self.waiting) {
-            self.run_waiting_of(id);
-        }
-        if self.waiting_for_room.is_empty() || !is_woken && self.now - self.tried_for_room < ROOM_PATIENCE_MS {
-            return;
-        }
-        self.tried_for_room = self.now;
-        let mut ids = std::mem::take(&mut self.waiting_for_room).into_iter();
-        for id in ids.by_ref() {
-            self.run_waiting_of(id);
-            if !self.waiting_for_room.is_empty() {
-                break;
-            }
-        }
-        // Whom the room was not enough for, in its old order: the one that was tried stays first.
-        self.waiting_for_room.extend(ids);
-    }
-
-    fn run_waiting_of(&mut self, id: usize) {
-        let Some(connection) = self.connections.get_mut(id) else { return };
-        if connection.session.is_busy() {
-            // Listed while an earlier request waited; what keeps it busy goes on by itself.
-            return;
-        }
-        let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, &mut self.scratch, self.now);
-        while let Some(args) = connection.waiting.pop_front() {
-            if connection.session.close_after_replies {
-                connection.waiting.clear();
-                break;
-            }
-            if connection.reply.len() > self.limits.output_pause_bytes {
-                connection.paused = true;
-                connection.waiting.push_front(args);
-                break;
-            }
-            let row = self.shared.table.lookup(&args.as_args());
-            if let Err(blocked) = turn.run(&mut self.scratch, connection, row.as_ref(), &args.as_args(), None) {
-                connection.waiting.push_front(args);
-                match blocked {
-                    store::Blocked::Log => self.waiting_for_room.push(id),
-                    _ => self.waiting.push(id),
-                }
-                break;
-            }
-            if let Some(block) = &connection.session.block {
-                self.blocked.insert(id, block);
-            }
-            if connection.session.is_busy() {
-                break;
-            }
-        }
-        let finished = connection.waiting.is_empty() && !connection.session.is_busy();
-        self.list(id);
-        if finished {
-            self.parse_own(id);
-            self.run_batch_keeping_input();
-        }
     }
 
     /// Writes the next piece of the connection's long reply, if it has one of which little is unsent. True while there is
@@ -945,16 +888,6 @@ impl Executor {
         if self.spare_replies.len() < SPARE_REPLIES && memory.capacity() <= SPARE_REPLY_BYTES_MAX {
             self.spare_replies.push(memory);
         }
-    }
-
-    /// Whether any request waits.
-    pub fn has_waiting(&self) -> bool {
-        !self.waiting.is_empty() || !self.waiting_for_room.is_empty()
-    }
-
-    /// Whether any request waits for what may come without a wake-up.
-    pub fn is_retrying(&self) -> bool {
-        !self.waiting.is_empty()
     }
 
     fn list(&mut self, id: usize) {

@@ -14,6 +14,7 @@ pub mod connection;
 mod deliver;
 pub mod descriptors;
 pub mod executor;
+pub mod halt_poll;
 pub mod held_output;
 pub mod listen;
 pub mod mailbox;

@@ -24,7 +24,7 @@ use command::{CommandSpec, CommandTable, Host, Session};
 use config::{
     CompressionCodec, CompressionTime, Directive, EvictionPolicy, Loaded, MemoryShare, RewriteError, Settings,
 };
-use durability::{Cause, Durability, DurabilityError, Parts, Policy, Tell};
+use durability::{Cause, Durability, DurabilityError, Parts, Policy, Tell, WriteRdb};
 use engine_mem::{EvictionOrder, EvictionScope, StampMode};
 use parking_lot::RwLock;
 use push::{Outlets, PubSub, Tracking};
@@ -267,6 +267,8 @@ pub enum Keeping {
         fs: Arc<dyn FileSystem>,
         /// Who is told what happens.
         tell: Arc<dyn Tell>,
+        /// Who makes RDB files on request.
+        rdb: Arc<dyn WriteRdb>,
     },
 }
 
@@ -322,7 +324,7 @@ pub fn serve(
     clients.set_closer(mailboxes.clone());
     let (durability, recover) = match keeping {
         Keeping::Memory(recover) => (None, recover),
-        Keeping::Directory { fs, tell } => {
+        Keeping::Directory { fs, tell, rdb } => {
             let figures = figures.clone();
             let parts = Parts {
                 fs,
@@ -335,6 +337,7 @@ pub fn serve(
                 changes: Box::new(move || figures.sum(|worker| worker.changes.get())),
             };
             let durability = Durability::open(parts, Policy::of(&settings))?;
+            durability.set_rdb_writer(rdb);
             (Some(durability.clone()), Some(recover(durability, tell)))
         }
     };

@@ -15,10 +15,12 @@
 //!     the clients would take turns, with twice as many syncs.
 //! W5. A turn ends early when it has produced much output, and a reply is sent in pieces, a long one of a collection also
 //!     written in pieces (`command::pieces`): no client keeps the worker long.
+//! W6. Before a sleep it looks for events for a while when its waits are short ([`HaltPoll`]).
 
 use crate::client_memory::{Charge, ClientMemory};
 use crate::connection::Connection;
 use crate::executor::{Executor, Flow, Shared};
+use crate::halt_poll::HaltPoll;
 use crate::mailbox::Mailbox;
 use crate::socket::Socket;
 use crate::strangers::Stranger;
@@ -34,6 +36,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
+use value::reaper::Worker as Tidying;
 
 /// Token of the mailbox; connections count up from 0.
 const MAILBOX: Token = Token(usize::MAX);
@@ -100,6 +103,7 @@ struct Wire {
 /// One worker, to be run on its own thread.
 pub struct Worker {
     poll: Poll,
+    halt_poll: HaltPoll,
     executor: Executor,
     stats: Arc<WorkerStats>,
     /// By connection id.
@@ -112,6 +116,10 @@ pub struct Worker {
     upkeep: Upkeep,
     /// What all clients hold.
     memory: Arc<ClientMemory>,
+    /// Tidies up after the reaper.
+    tidying: Tidying,
+    /// The reaper had freed something when this turn began, and is likely to go on.
+    tidied: bool,
     /// Connections by the number of their client.
     by_client: HashMap<u64, usize>,
     /// Connections whose replies are kept back for a while.
@@ -143,6 +151,7 @@ impl Worker {
     ) -> Self {
         Self {
             poll,
+            halt_poll: HaltPoll::default(),
             executor: Executor::new(number, shared.clone(), figures.stats.clone()),
             stats: figures.stats.clone(),
             wires: Vec::new(),
@@ -152,6 +161,8 @@ impl Worker {
             figures,
             upkeep,
             memory,
+            tidying: Tidying::default(),
+            tidied: false,
             by_client: HashMap::new(),
             held: Vec::new(),
             log_held: Vec::new(),
@@ -188,14 +199,15 @@ impl Worker {
             let wait = match () {
                 () if gathers => Duration::ZERO,
                 () if busy || !self.ready.is_empty() || !self.unfinished.is_empty() => Duration::ZERO,
+                () if self.executor.is_preparing() => Duration::ZERO,
                 () if self.log_has_advanced() || self.executor.has_deliveries() => Duration::ZERO,
                 () if self.upkeep.is_saving() || self.executor.is_retrying() || !self.held.is_empty() => {
                     WAITING_TURN_MAX
                 }
-                () if self.upkeep.is_compressing() => WAITING_TURN_MAX,
+                () if self.upkeep.is_compressing() || self.tidied => WAITING_TURN_MAX,
                 () => self.executor.ms_to_next_end().map_or(TURN_MAX, |ms| TURN_MAX.min(Duration::from_millis(ms))),
             };
-            match self.poll.poll(&mut events, Some(wait)) {
+            match self.wait(&mut events, wait) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 result => result?,
             }
@@ -204,6 +216,7 @@ impl Worker {
                 continue;
             }
             self.clock.begin(self.stats.now());
+            self.tidied = self.tidying.tidy();
             self.begin_turn();
             for event in &events {
                 if event.token() == MAILBOX {
@@ -231,6 +244,7 @@ impl Worker {
             if self.executor.has_waiting() {
                 self.executor.run_waiting(is_woken);
             }
+            self.executor.prepare();
             self.send_unfinished();
             let has_clients = !self.ready.is_empty() || self.executor.has_waiting();
             self.read_ready();
@@ -258,6 +272,29 @@ impl Worker {
             }
             self.clock.end(self.stats.now(), &self.figures);
         }
+        Ok(())
+    }
+
+    /// Waits for events, at most so long; looks for a while before it sleeps when waits are short ([`HaltPoll`]).
+    fn wait(&mut self, events: &mut Events, longest: Duration) -> io::Result<()> {
+        if longest.is_zero() {
+            return self.poll.poll(events, Some(longest));
+        }
+        let (since, window_ns) = (self.stats.now(), self.halt_poll.window_ns());
+        let mut waited_ns = 0;
+        while waited_ns < window_ns {
+            self.poll.poll(events, Some(Duration::ZERO))?;
+            waited_ns = self.stats.now().saturating_sub(since);
+            if !events.is_empty() {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        if window_ns == 0 || waited_ns >= window_ns && events.is_empty() {
+            self.poll.poll(events, Some(longest))?;
+            waited_ns = self.stats.now().saturating_sub(since);
+        }
+        self.halt_poll.waited(waited_ns);
         Ok(())
     }
 

@@ -1,0 +1,109 @@
+//! Requests that could not run at once, in their connections: for a lock, a fetch, a delay, room in the log or in a checkpoint, or
+//! until what they need is prepared.
+
+use super::Executor;
+use crate::turn::Turn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Writes that wait for room are tried again after so long without being woken.
+const ROOM_PATIENCE_MS: i64 = 50;
+
+impl Executor {
+    /// Tries the waiting requests again, in the order the connections came to wait. Those that wait for room are tried when
+    /// the worker was woken, which it is when there is room: there may be thousands, and each would be refused alike.
+    pub fn run_waiting(&mut self, is_woken: bool) {
+        for id in std::mem::take(&mut self.waiting) {
+            self.run_waiting_of(id);
+        }
+        if self.waiting_for_room.is_empty() || !is_woken && self.now - self.tried_for_room < ROOM_PATIENCE_MS {
+            return;
+        }
+        self.tried_for_room = self.now;
+        let mut ids = std::mem::take(&mut self.waiting_for_room).into_iter();
+        for id in ids.by_ref() {
+            self.run_waiting_of(id);
+            if !self.waiting_for_room.is_empty() {
+                break;
+            }
+        }
+        // Whom the room was not enough for, in its old order: the one that was tried stays first.
+        self.waiting_for_room.extend(ids);
+    }
+
+    /// Goes on with what requests prepare: one step, of one of them. Its connection goes on when that was the last.
+    pub fn prepare(&mut self) {
+        let Some(id) = self.preparing.pop_front() else { return };
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if let Some(preparation) = &mut connection.session.preparation {
+            match catch_unwind(AssertUnwindSafe(|| preparation.step())) {
+                Ok(true) => return self.preparing.push_back(id),
+                Ok(false) => {}
+                // A bug: the request meets it again where it is answered.
+                Err(_) => preparation.abandon(),
+            }
+        }
+        self.run_waiting_of(id);
+    }
+
+    /// Whether any request prepares something.
+    pub fn is_preparing(&self) -> bool {
+        !self.preparing.is_empty()
+    }
+
+    /// Goes on with the requests of a connection until one has to wait again.
+    pub(super) fn run_waiting_of(&mut self, id: usize) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.session.is_preparing() {
+            return;
+        }
+        if connection.session.is_busy() {
+            // Listed while an earlier request waited; what keeps it busy goes on by itself.
+            return;
+        }
+        let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, &mut self.scratch, self.now);
+        while let Some(args) = connection.waiting.pop_front() {
+            if connection.session.close_after_replies {
+                connection.waiting.clear();
+                break;
+            }
+            if connection.reply.len() > self.limits.output_pause_bytes {
+                connection.paused = true;
+                connection.waiting.push_front(args);
+                break;
+            }
+            let row = self.shared.table.lookup(&args.as_args());
+            if let Err(blocked) = turn.run(&mut self.scratch, connection, row.as_ref(), &args.as_args(), None) {
+                connection.waiting.push_front(args);
+                match blocked {
+                    store::Blocked::Log => self.waiting_for_room.push(id),
+                    _ if connection.session.is_preparing() => self.preparing.push_back(id),
+                    _ => self.waiting.push(id),
+                }
+                break;
+            }
+            connection.session.preparation = None;
+            if let Some(block) = &connection.session.block {
+                self.blocked.insert(id, block);
+            }
+            if connection.session.is_busy() {
+                break;
+            }
+        }
+        let finished = connection.waiting.is_empty() && !connection.session.is_busy();
+        self.list(id);
+        if finished {
+            self.parse_own(id);
+            self.run_batch_keeping_input();
+        }
+    }
+
+    /// Whether any request waits.
+    pub fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty() || !self.waiting_for_room.is_empty()
+    }
+
+    /// Whether any request waits for what may come without a wake-up.
+    pub fn is_retrying(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+}
