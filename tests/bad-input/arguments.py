@@ -17,7 +17,7 @@ CALLS = [
     "MEMORY USAGE k SAMPLES #", "MOVE k #", "MSETEX # k v EX 10", "MSETEX 1 k v PX #", "OBJECT FREQ k", "PEXPIRE k #", "PEXPIREAT k #", "PSETEX k # v",
     "SCAN #", "SCAN 0 COUNT #", "SELECT #", "SET k v EX #", "SET k v PX #", "SET k v EXAT #", "SET k v PXAT #", "SETBIT k # 1",
     "SETBIT k 1 #", "SETEX k # v", "SETRANGE k # v", "SLOWLOG GET #", "SUBSTR k # #", "SWAPDB # #", "WAIT # #", "WAITAOF # # #",
-    "BACKUP HOLD #", "CLIENT TRACKING OFF REDIRECT #", "HOTKEYS COUNT #", "MEMORY EXPLAIN DEPTH #", "SORT k LIMIT # #", "SORT_RO k LIMIT # #",
+    "BACKUP HOLD #", "BGSAVE RDB VERSION #", "CLIENT TRACKING OFF REDIRECT #", "HOTKEYS COUNT #", "MEMORY EXPLAIN DEPTH #", "SORT k LIMIT # #", "SORT_RO k LIMIT # #",
     "DELIFEQ k #", "CONFIG SET maxmemory-samples #", "CONFIG SET slowlog-max-len #", "CONFIG SET hz #", "RANDOMKEY",
     "RESTORE k # @ REPLACE", "RESTORE k 0 @ REPLACE IDLETIME #", "RESTORE k # @ REPLACE ABSTTL FREQ #",
 ]

