@@ -1,17 +1,19 @@
 //! Flushes and compactions, and how their results become the state.
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use super::write::Writer;
 use super::{Inner, State, table_path, wal_path};
 use crate::compaction::{self, FlushShape, Outcome, OutputSettings};
 use crate::error::{Error, Result};
 use crate::memtable::Memtable;
+use crate::options::Background;
 use crate::sstable::Table;
 use crate::stats::Counters;
 use crate::version::manifest::{self, Manifest};
@@ -77,6 +79,7 @@ impl Inner {
         Counters::add(&self.counters.compaction_bytes_read, outcome.bytes_read);
         Counters::add(&self.counters.compaction_bytes_written, outcome.bytes_written);
         Counters::add(&self.counters.compactions, 1);
+        Counters::add(&self.counters.compaction_parts, outcome.parts);
         Counters::add(&self.counters.dropped, outcome.dropped);
         self.install(outcome.edit, None)?;
         self.bell.ring();
@@ -85,12 +88,12 @@ impl Inner {
 
     /// Runs what writes tables and makes their names durable; after an error removes them.
     pub(super) fn writing_tables(&self, write: impl FnOnce(&OutputSettings<'_>) -> Result<Outcome>) -> Result<Outcome> {
-        let written: RefCell<Vec<PathBuf>> = RefCell::default();
+        let written: Mutex<Vec<PathBuf>> = Mutex::default();
         let oldest = self.next_number.load(Ordering::Relaxed);
         let next_table = || {
             let number = self.number();
             let path = table_path(&self.dir, number);
-            written.borrow_mut().push(path.clone());
+            written.lock().push(path.clone());
             (number, self.identity(number), path)
         };
         let settings = OutputSettings {
@@ -101,6 +104,8 @@ impl Inner {
             key_order: self.key_order,
             limiter: None,
             next_table: &next_table,
+            parts_max: self.options.merge_parts_max,
+            has_threads: self.options.background == Background::Threads,
         };
         let outcome = write(&settings).and_then(|outcome| {
             let synced = self.names.sync(&*self.options.fs, &self.dir, oldest, &self.next_number);
@@ -109,7 +114,7 @@ impl Inner {
             Ok(outcome)
         });
         if outcome.is_err() {
-            for path in written.borrow().iter() {
+            for path in written.lock().iter() {
                 // The next open removes what is left behind.
                 let _ = self.options.fs.remove_file(path);
             }

@@ -515,6 +515,7 @@ impl Inner {
             compaction_bytes_read: load(&counters.compaction_bytes_read),
             compaction_bytes_written: load(&counters.compaction_bytes_written),
             compactions: load(&counters.compactions),
+            compaction_parts: load(&counters.compaction_parts),
             dropped: load(&counters.dropped),
             stalls: load(&counters.stalls),
             stalled_us: load(&counters.stalled_us),

@@ -426,7 +426,10 @@ impl Opening<'_> {
     }
 
     /// How tables are written.
-    pub fn output_settings<'b>(&'b self, next_table: &'b dyn Fn() -> (u64, u64, PathBuf)) -> OutputSettings<'b> {
+    pub fn output_settings<'b>(
+        &'b self,
+        next_table: &'b (dyn Fn() -> (u64, u64, PathBuf) + Sync),
+    ) -> OutputSettings<'b> {
         OutputSettings {
             fs: &*self.options.fs,
             options: self.options,
@@ -435,6 +438,8 @@ impl Opening<'_> {
             key_order: self.found.key_order,
             limiter: None,
             next_table,
+            parts_max: 1,
+            has_threads: false,
         }
     }
 
