@@ -10,7 +10,7 @@ use vfs::{FileSystem, RealFs};
 use crate::compaction::{CompactionFilter, Policy};
 use crate::db::Db;
 use crate::error::{Error, Result};
-use crate::sstable::{Compression, TableOptions};
+use crate::sstable::{Compression, Filters, TableOptions};
 
 /// What a write has reached when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,7 @@ pub struct Options {
     pub(crate) block_bytes: usize,
     pub(crate) table_bytes: u64,
     pub(crate) filter_bits_per_key: u32,
+    pub(crate) filters: Filters,
     pub(crate) block_cache_bytes: usize,
     /// By level; the last also of all deeper ones.
     pub(crate) compression: Vec<Compression>,
@@ -82,6 +83,7 @@ impl Options {
             block_bytes: 4 << 10,
             table_bytes: 8 << 20,
             filter_bits_per_key: 16,
+            filters: Filters::Full,
             block_cache_bytes: 64 << 20,
             compression: Vec::new(),
         }
@@ -184,7 +186,13 @@ impl Options {
         self
     }
 
-    /// Memory for blocks of tables, in bytes. Indexes on top, filters and sketches of open tables are not counted.
+    /// How new tables keep their filters; old ones stay as they are. Default: [`Filters::Full`].
+    pub fn filters(mut self, filters: Filters) -> Self {
+        self.filters = filters;
+        self
+    }
+
+    /// Memory for blocks of tables and partitions of filters, in bytes. Indexes on top, whole filters and sketches of open tables are not counted.
     /// Default: 64 MiB.
     pub fn block_cache_bytes(mut self, bytes: usize) -> Self {
         self.block_cache_bytes = bytes;
@@ -201,7 +209,12 @@ impl Options {
     /// How tables of a level are built.
     pub(crate) fn of_tables(&self, level: usize) -> TableOptions {
         let compression = self.compression.get(level).or(self.compression.last()).copied().unwrap_or_default();
-        TableOptions { block_bytes: self.block_bytes, filter_bits_per_key: self.filter_bits_per_key, compression }
+        TableOptions {
+            block_bytes: self.block_bytes,
+            filter_bits_per_key: self.filter_bits_per_key,
+            filters: self.filters,
+            compression,
+        }
     }
 
     pub(crate) fn check(&self) -> Result<()> {

@@ -70,6 +70,8 @@ pub struct Stats {
     pub wal_file_bytes: u64,
     /// Number of tables, now.
     pub tables: usize,
+    /// Memory for filters of tables, beside the block cache, now.
+    pub filter_bytes: u64,
     /// Per key space and level, the number of runs and their bytes, now.
     pub levels: Vec<(u32, Vec<(usize, u64)>)>,
     /// Look-ups of blocks that the cache answered.

@@ -423,7 +423,7 @@ impl State {
                 let table = &candidates[known.trailing_zeros() as usize].table;
                 known &= known - 1;
                 let cover = Tree::covering(table, key, view);
-                if let Some((seqno, kind, value)) = table.get(key, view)? {
+                if let Some((seqno, kind, value)) = table.get(key, view, &probe)? {
                     return Ok((kind == Kind::Put && seqno >= cover).then_some(value));
                 }
                 if cover > 0 {
@@ -526,6 +526,13 @@ impl Inner {
             table_bytes: state.version.trees.values().map(|tree| tree.bytes()).sum(),
             wal_file_bytes,
             tables: state.version.trees.values().map(|tree| tree.tables().count()).sum(),
+            filter_bytes: state
+                .version
+                .trees
+                .values()
+                .flat_map(|tree| tree.tables())
+                .map(|(_, _, t)| t.filter_bytes())
+                .sum(),
             levels: levels.collect(),
             cache_hits,
             cache_misses,
