@@ -42,6 +42,7 @@ mod key_order;
 mod limiter;
 mod log;
 mod memtable;
+mod names;
 mod options;
 mod prefetch;
 mod range_tombstone;

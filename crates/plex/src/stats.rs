@@ -13,6 +13,7 @@ pub(crate) struct Counters {
     pub compaction_bytes_read: AtomicU64,
     pub compaction_bytes_written: AtomicU64,
     pub compactions: AtomicU64,
+    pub compaction_parts: AtomicU64,
     pub dropped: AtomicU64,
     pub stalls: AtomicU64,
     pub stalled_us: AtomicU64,
@@ -46,6 +47,8 @@ pub struct Stats {
     pub compaction_bytes_written: u64,
     /// Number of compactions.
     pub compactions: u64,
+    /// Merges that they did, each counted by the parts that it was split into; tables that only move are none.
+    pub compaction_parts: u64,
     /// Versions and tombstones dropped by flushes and compactions.
     pub dropped: u64,
     /// Times a writer had to wait for a flush or a compaction.

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use vfs::{File, FileSystem, OpenOptions};
 
-use super::block::{Block, Malformed};
+use super::block::{Block, BlockCursor, Malformed};
 use super::blocks::Blocks;
 use super::builder::decode_ranges;
 use super::filter::Filter;
@@ -215,6 +215,22 @@ impl Table {
 
     pub fn filter(&self) -> &Filter {
         &self.filter
+    }
+
+    /// Keys at up to `count` places that share the data blocks out evenly, ascending.
+    pub fn keys_inside(self: &Arc<Self>, count: usize) -> Result<Vec<Vec<u8>>> {
+        let blocks = self.blocks()?.len();
+        let count = count.min(blocks.saturating_sub(1));
+        let mut keys: Vec<Vec<u8>> = Vec::with_capacity(count);
+        for place in 1..=count {
+            let at = place * blocks / (count + 1);
+            let mut cursor = BlockCursor::new(self.block(at, Fill::Pass)?);
+            self.sound(at, cursor.seek_to_first())?;
+            if cursor.valid() {
+                keys.push(cursor.key().to_vec());
+            }
+        }
+        Ok(keys)
     }
 
     /// The newest version of the key at or before `view`. The filter is not asked.
