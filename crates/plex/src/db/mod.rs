@@ -228,9 +228,13 @@ impl Db {
         self.inner().write(batch)
     }
 
-    /// Takes sorted files in, as if all their pairs were written by one batch: copied to tables, without going through log
-    /// and memtable, durable when this returns, and all of it or nothing after a crash. The files stay as they are. Everything
-    /// in memory is flushed first, and writers wait while the files are copied.
+    /// Takes sorted files in, as if all their pairs were written by one batch: without going through log and memtable,
+    /// durable when this returns, and all of it or nothing after a crash. Everything in memory is flushed first, and writers wait
+    /// meanwhile.
+    ///
+    /// A file on the database's file system that the policy would not cut is not copied but gets a second name (a hard link):
+    /// whoever changes it afterwards damages the database, and removing it is fine. Others are copied, while writers wait, and may
+    /// be changed. [`Stats::ingest_bytes`] tells how much was copied.
     ///
     /// # Errors
     /// Invalid argument, if a file is a table of a database, or the keys of two files overlap; corruption; a newer format. Then

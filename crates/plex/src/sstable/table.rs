@@ -117,7 +117,7 @@ impl Table {
         })
     }
 
-    /// Opens a table of which nothing is known but its file.
+    /// Opens a table of which nothing is known but its file, and the number that its entries were given (0 for none).
     ///
     /// # Errors
     /// Corruption, also of the blocks with the first and the last entry.
@@ -126,8 +126,9 @@ impl Table {
         cache: &Arc<BlockCache>,
         path: PathBuf,
         number: u64,
+        given_seqno: Seqno,
     ) -> Result<Arc<Self>> {
-        let mut info = Self::read_info(&**fs, &path)?;
+        let mut info = TableInfo { given_seqno, ..Self::read_info(&**fs, &path)? };
         let table = Arc::new(Self::open(fs, cache, path.clone(), number, info.clone())?);
         let mut keys: Option<(Vec<u8>, Vec<u8>)> = None;
         let mut cursor = table.cursor(Fill::Pass);
@@ -198,7 +199,12 @@ impl Table {
 
     /// The largest sequence number in here.
     pub fn seqno_max(&self) -> Seqno {
-        self.meta.seqno_max
+        self.meta.seqno_max.max(self.info.given_seqno)
+    }
+
+    /// The number that counts for an entry with this one.
+    pub(super) fn seqno_of(&self, in_file: Seqno) -> Seqno {
+        in_file.max(self.info.given_seqno)
     }
 
     /// Lengths of keys and values, added up.
@@ -251,6 +257,9 @@ impl Table {
 
     /// The newest version of the key at or before `view`. A whole filter is not asked. `probe` is the key's.
     pub fn get(&self, key: &[u8], view: Seqno, probe: &Probe) -> Result<Option<(Seqno, Kind, Vec<u8>)>> {
+        if self.info.given_seqno > view {
+            return Ok(None);
+        }
         let first = self.block_before(key, view, Fill::Keep)?;
         if !self.partitions_may_have(first, probe)? {
             return Ok(None);
@@ -259,7 +268,7 @@ impl Table {
         for at in first..self.blocks()?.len() {
             let block = self.block(at, Fill::Keep)?;
             if let Some(found) = self.sound(at, block.find(key, view))? {
-                return Ok(found.is_key.then(|| (found.seqno, found.kind, found.value.to_vec())));
+                return Ok(found.is_key.then(|| (self.seqno_of(found.seqno), found.kind, found.value.to_vec())));
             }
         }
         Ok(None)
@@ -281,7 +290,7 @@ impl Table {
     fn partition(&self, at: usize, fill: Fill) -> Result<Block> {
         let partitions = self.partitions.as_ref().expect("the caller has found it in there");
         // Data blocks are counted from below.
-        let (place, id) = (partitions.place(at), (self.info.identity, u64::MAX - at as u64));
+        let (place, id) = (partitions.place(at), (self.number, u64::MAX - at as u64));
         if let Some(partition) = self.cache.get(place, id) {
             return Ok(partition);
         }
@@ -338,7 +347,7 @@ impl Table {
     /// A data block.
     pub(super) fn block(&self, at: usize, fill: Fill) -> Result<Block> {
         let blocks = self.blocks()?;
-        let id = (self.info.identity, at as u64);
+        let id = (self.number, at as u64);
         if let Some(block) = self.cache.get(blocks.place(at), id) {
             return Ok(block);
         }
@@ -356,7 +365,7 @@ impl Table {
         if fill == Fill::Pass {
             return self.block_of_chunk(handle, blocks.data_end(), ahead);
         }
-        let id = (self.info.identity, at as u64);
+        let id = (self.number, at as u64);
         if let Some(block) = self.cache.get(blocks.place(at), id) {
             ahead.found(at);
             return Ok(block);
