@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::random::OsEntropy;
 use base::{Entropy, Rng};
-use vfs::{FileSystem, RealFs};
+use vfs::{FileSystem, OpenOptions, RealFs};
 
 use crate::compaction::{CompactionFilter, Policy};
 use crate::db::Db;
@@ -55,6 +55,8 @@ pub struct Options {
     pub(crate) filter_bits_per_key: u32,
     pub(crate) filters: Filters,
     pub(crate) block_cache_bytes: usize,
+    pub(crate) direct_reads: bool,
+    pub(crate) direct_writes: bool,
     /// By level; the last also of all deeper ones.
     pub(crate) compression: Vec<Compression>,
 }
@@ -85,6 +87,8 @@ impl Options {
             filter_bits_per_key: 16,
             filters: Filters::Full,
             block_cache_bytes: 64 << 20,
+            direct_reads: false,
+            direct_writes: false,
             compression: Vec::new(),
         }
     }
@@ -199,6 +203,21 @@ impl Options {
         self
     }
 
+    /// Whether tables are read past the page cache of the operating system, where the file system lets it: memory then holds what
+    /// the block cache does, and nothing twice. The block cache should be large, for each block that it lacks is read from the
+    /// device. Default: no.
+    pub fn direct_reads(mut self, is_direct: bool) -> Self {
+        self.direct_reads = is_direct;
+        self
+    }
+
+    /// Whether flushes and merges write tables past the page cache, where the file system lets it: what is written once does not
+    /// push out what others read. The log and the manifest go through it. Default: no.
+    pub fn direct_writes(mut self, is_direct: bool) -> Self {
+        self.direct_writes = is_direct;
+        self
+    }
+
     /// How tables are compressed, by level from that of flushed memtables on; the last one given is also that of all deeper
     /// levels. A table that moves to another level keeps its compression. Default: none anywhere.
     pub fn compression(mut self, by_level: impl IntoIterator<Item = Compression>) -> Self {
@@ -214,7 +233,14 @@ impl Options {
             filter_bits_per_key: self.filter_bits_per_key,
             filters: self.filters,
             compression,
+            is_direct: self.direct_writes,
         }
+    }
+
+    /// How tables are opened.
+    pub(crate) fn table_reads(&self) -> OpenOptions {
+        let how = OpenOptions::read();
+        if self.direct_reads { how.direct() } else { how }
     }
 
     pub(crate) fn check(&self) -> Result<()> {

@@ -15,6 +15,7 @@ mod blocks;
 mod builder;
 mod compression;
 mod cursor;
+mod file;
 mod filter;
 mod format;
 mod partitions;
@@ -40,6 +41,8 @@ pub(crate) struct TableOptions {
     pub filter_bits_per_key: u32,
     pub filters: Filters,
     pub compression: Compression,
+    /// Written past the page cache, where the system lets it.
+    pub is_direct: bool,
 }
 
 /// What the manifest keeps of a table.

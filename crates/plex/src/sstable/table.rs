@@ -10,10 +10,11 @@ use vfs::{File, FileSystem, OpenOptions};
 use super::block::{Block, BlockCursor, Malformed};
 use super::blocks::Blocks;
 use super::builder::decode_ranges;
+use super::file;
 use super::filter::{self, Filter, Probe};
 use super::format::{self, FOOTER_LEN, Footer, Handle, Meta, TRAILER_LEN};
 use super::partitions::Partitions;
-use super::read_ahead::{CHUNK_BYTES, ReadAhead};
+use super::read_ahead::{CHUNK_BYTES, DIRECT_CHUNK_BYTES, ReadAhead};
 use super::{TableCursor, TableInfo};
 use crate::cache::{BlockCache, Fill};
 use crate::error::{Error, Result};
@@ -58,7 +59,7 @@ impl std::fmt::Debug for Table {
 }
 
 impl Table {
-    /// Opens the file and reads what stays in memory.
+    /// Opens the file, through the page cache or past it, and reads what stays in memory.
     ///
     /// # Errors
     /// Corruption, also when the file is not the one that `info` describes.
@@ -68,8 +69,9 @@ impl Table {
         path: PathBuf,
         number: u64,
         info: TableInfo,
+        how: OpenOptions,
     ) -> Result<Self> {
-        let file = fs.open(&path, OpenOptions::read())?;
+        let file = fs.open(&path, how)?;
         let len = file.len()?;
         if len != info.bytes || len < FOOTER_LEN as u64 {
             let what = format!("the table has {len} bytes, {} were written; the whole table is lost", info.bytes);
@@ -77,7 +79,7 @@ impl Table {
         }
         let footer_at = len - FOOTER_LEN as u64;
         let mut footer = [0; FOOTER_LEN];
-        file.read_exact_at(&mut footer, footer_at)?;
+        file::read_exact_at(&*file, &mut footer, footer_at)?;
         let footer = Footer::decode(&path, footer_at, &footer)?;
         if footer.identity != info.identity {
             let what = format!("this is table {:#x}, not {:#x}", footer.identity, info.identity);
@@ -129,7 +131,8 @@ impl Table {
         given_seqno: Seqno,
     ) -> Result<Arc<Self>> {
         let mut info = TableInfo { given_seqno, ..Self::read_info(&**fs, &path)? };
-        let table = Arc::new(Self::open(fs, cache, path.clone(), number, info.clone())?);
+        let how = OpenOptions::read();
+        let table = Arc::new(Self::open(fs, cache, path.clone(), number, info.clone(), how)?);
         let mut keys: Option<(Vec<u8>, Vec<u8>)> = None;
         let mut cursor = table.cursor(Fill::Pass);
         cursor.seek_to_first()?;
@@ -139,7 +142,7 @@ impl Table {
             keys = Some((first, cursor.key().to_vec()));
         }
         info.set_bounds(keys.as_ref().map(|(first, last)| (&first[..], &last[..])), &table.ranges);
-        Ok(Arc::new(Self::open(fs, cache, path, number, info)?))
+        Ok(Arc::new(Self::open(fs, cache, path, number, info, how)?))
     }
 
     /// What the file says of itself; the bounds stay empty.
@@ -371,12 +374,23 @@ impl Table {
             return Ok(block);
         }
         let end = handle.offset + handle.len + TRAILER_LEN as u64;
-        if let Some(stretch) = ahead.missed(at, end, blocks.data_end()) {
-            self.file.expect_reads(stretch.start, stretch.end - stretch.start);
-        }
-        let block = self.read_block(handle)?;
+        let stretch = ahead.missed(at, end, blocks.data_end());
+        let block = if self.is_direct() && ahead.is_walk() {
+            // Nobody else reads ahead.
+            self.block_of_chunk(handle, blocks.data_end(), ahead)?
+        } else {
+            if let Some(stretch) = stretch {
+                self.file.expect_reads(stretch.start, stretch.end - stretch.start);
+            }
+            self.read_block(handle)?
+        };
         self.cache.insert(blocks.place(at), id, &block);
         Ok(block)
+    }
+
+    /// Whether its file is read past the page cache.
+    fn is_direct(&self) -> bool {
+        self.file.alignment() > 1
     }
 
     /// A data block out of a chunk of the file, which is read if it is another one.
@@ -392,11 +406,12 @@ impl Table {
         let range = match inside(&ahead.chunk, ahead.chunk_at) {
             Some(range) => range,
             None => {
-                let chunk_len = CHUNK_BYTES.min(data_end - handle.offset).max(len);
+                let longest = if self.is_direct() { DIRECT_CHUNK_BYTES } else { CHUNK_BYTES };
+                let chunk_len = longest.min(data_end - handle.offset).max(len);
                 // Nothing is there if the read fails.
                 let mut chunk = std::mem::take(&mut ahead.chunk);
                 chunk.resize(chunk_len as usize, 0);
-                self.file.read_exact_at(&mut chunk, handle.offset)?;
+                file::read_exact_at(&*self.file, &mut chunk, handle.offset)?;
                 (ahead.chunk, ahead.chunk_at) = (chunk, handle.offset);
                 0..len as usize
             }
@@ -468,6 +483,6 @@ fn read_into(part: &mut Vec<u8>, file: &dyn File, path: &Path, identity: u64, ha
     }
     // Not cleared before: what is there will be read over.
     part.resize(len as usize, 0);
-    file.read_exact_at(part, handle.offset)?;
+    file::read_exact_at(file, part, handle.offset)?;
     format::unseal(path, identity, handle.offset, part)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base::Rng;
-use vfs::{FileSystem, SimFs};
+use vfs::{FileSystem, OpenOptions, SimFs};
 
 use super::*;
 use crate::cache::{BlockCache, Fill};
@@ -29,7 +29,7 @@ fn write_packed(
 ) -> TableInfo {
     // Many partitions.
     let filter_bits_per_key = if filters == Filters::Full { 16 } else { 64 };
-    let options = TableOptions { block_bytes, filter_bits_per_key, filters, compression };
+    let options = TableOptions { block_bytes, filter_bits_per_key, filters, compression, is_direct: false };
     let mut builder = TableBuilder::new(fs, Path::new(PATH), 0x1122_3344_5566_7788, options).unwrap();
     for (key, seqno, kind, value) in entries {
         builder.add(key, *seqno, *kind, value).unwrap();
@@ -40,7 +40,8 @@ fn write_packed(
 
 fn open(fs: &SimFs, info: &TableInfo) -> crate::Result<Arc<Table>> {
     let fs: Arc<dyn FileSystem> = Arc::new(fs.clone());
-    Table::open(&fs, &Arc::new(BlockCache::new(0, 4096)), PATH.into(), 1, info.clone()).map(Arc::new)
+    Table::open(&fs, &Arc::new(BlockCache::new(0, 4096)), PATH.into(), 1, info.clone(), OpenOptions::read())
+        .map(Arc::new)
 }
 
 fn random_entries(rng: &mut Rng, count: u64) -> Vec<Entry> {
@@ -192,7 +193,7 @@ fn partitions_are_read_when_they_are_needed() {
     let info = write_packed(&fs, &entries, &[], 1024, Compression::None, Filters::Partitioned);
     let fs: Arc<dyn FileSystem> = Arc::new(fs);
     let cache = Arc::new(BlockCache::new(16 << 20, 1024));
-    let table = Table::open(&fs, &cache, PATH.into(), 1, info).unwrap();
+    let table = Table::open(&fs, &cache, PATH.into(), 1, info, OpenOptions::read()).unwrap();
     assert!(table.filter_bytes() < 2000, "{}", table.filter_bytes());
     let get = |i: u64| {
         let key = format!("{i:06}").into_bytes();
