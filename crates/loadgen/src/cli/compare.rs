@@ -48,6 +48,9 @@ pub struct CompareArgs {
     /// Rounds of every row, instead of the suite's own number
     #[arg(short = 'r', long)]
     rounds: Option<usize>,
+    /// Only these rows of the collections suite, like HSET; of one of its two tables with its name in front: large:HSET
+    #[arg(long, num_args = 1.., value_name = "ROW", requires = "suite")]
+    only: Vec<String>,
     /// Factor on the number of keys of the collections, memory and eviction suites, for a quick look
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
@@ -75,9 +78,12 @@ impl CompareArgs {
         if !(self.scale > 0.0 && self.scale <= 100.0) {
             return Err(BenchError::Usage(format!("--scale {}: must be above 0 and at most 100", self.scale)));
         }
+        if !self.only.is_empty() && self.suite != Some(SuiteName::Collections) {
+            return Err(BenchError::Usage("--only: names rows of the collections suite".into()));
+        }
         let suite = match self.suite {
             Some(SuiteName::Strings) => Suite::Strings,
-            Some(SuiteName::Collections) => Suite::Collections,
+            Some(SuiteName::Collections) => Suite::Collections(self.only),
             Some(SuiteName::Memory) => Suite::Memory,
             Some(SuiteName::TwoWorkers) => Suite::TwoWorkers,
             Some(SuiteName::Eviction) => Suite::Eviction,

@@ -4,7 +4,7 @@
 use super::Harness;
 use super::rounds::{Effort, Figure, Moment};
 use crate::catalogue::TestSpec;
-use crate::error::Result;
+use crate::error::{BenchError, Result};
 use crate::generator::Pace;
 use crate::keys::Distribution;
 use crate::measure::{LOAD_PIPELINE, LoadPlan, Row, Settings};
@@ -82,21 +82,49 @@ const LARGE: &[Work] = &[
     Work { name: "XADD MAXLEN ~ 1000", command: LARGE_XADD, load: None, resizes: false },
 ];
 
-pub(super) fn run(harness: &mut Harness<'_>) -> Result<Vec<Section>> {
-    let servers = harness.start_all(&harness.options())?;
-    let effort = harness.effort(EFFORT);
-    let loads = |works: &[Work]| -> usize {
-        let of = |work: &Work| usize::from(work.load.is_some()) * if work.resizes { effort.rounds + 1 } else { 1 };
-        works.iter().map(of).sum()
-    };
-    let windows = (SMALL.len() + LARGE.len()) * effort.rounds;
-    harness.steps.expect((windows + loads(SMALL) + loads(LARGE)) * servers.len());
+/// Runs the rows that are named, or all of them when none is.
+pub(super) fn run(harness: &mut Harness<'_>, only: &[String]) -> Result<Vec<Section>> {
+    if let Some(unknown) = only.iter().find(|name| !TABLES.iter().any(|table| table.names(name).next().is_some())) {
+        return Err(BenchError::Usage(format!("--only {unknown}: no such row")));
+    }
     let small = Data { keys: harness.scaled(KEYS), rounds: ELEMENTS };
     let large = Data { keys: harness.scaled(LARGE_ELEMENTS), rounds: 1 };
-    Ok(vec![
-        section(harness, &servers, &small, SMALL, format!("{} keys of {ELEMENTS} elements", small.keys))?,
-        section(harness, &servers, &large, LARGE, format!("one key of {} elements", large.keys))?,
-    ])
+    let about = [format!("{} keys of {ELEMENTS} elements", small.keys), format!("one key of {} elements", large.keys)];
+    let chosen = TABLES.map(|table| table.chosen(only));
+    let servers = harness.start_all(&harness.options())?;
+    let effort = harness.effort(EFFORT);
+    let windows = |work: &&Work| {
+        effort.rounds + usize::from(work.load.is_some()) * if work.resizes { effort.rounds + 1 } else { 1 }
+    };
+    harness.steps.expect(chosen.iter().flatten().map(windows).sum::<usize>() * servers.len());
+    let tables = [small, large].into_iter().zip(chosen).zip(about).filter(|((_, works), _)| !works.is_empty());
+    tables.map(|((data, works), what)| section(harness, &servers, &data, &works, what)).collect()
+}
+
+/// The rows over one kind of data, with the name that tells them from those over the other.
+struct Table {
+    name: &'static str,
+    works: &'static [Work],
+}
+
+const TABLES: [Table; 2] = [Table { name: "small", works: SMALL }, Table { name: "large", works: LARGE }];
+
+impl Table {
+    /// The rows that a name stands for: `HSET`, or `large:HSET`.
+    fn names(&self, name: &str) -> impl Iterator<Item = &'static Work> {
+        let row = match name.split_once(':') {
+            Some((table, row)) if table == self.name => Some(row.to_owned()),
+            Some(_) => None,
+            None => Some(name.to_owned()),
+        };
+        self.works.iter().filter(move |work| row.as_deref() == Some(work.name))
+    }
+
+    /// The rows that any of the names stands for; all of them without names.
+    fn chosen(&self, only: &[String]) -> Vec<&'static Work> {
+        let is_chosen = |work: &&Work| only.iter().any(|name| self.names(name).any(|named| named.name == work.name));
+        self.works.iter().filter(|work| only.is_empty() || is_chosen(work)).collect()
+    }
 }
 
 /// How many numbers `{id}` has, and how often each is written.
@@ -133,7 +161,7 @@ impl Data {
     }
 }
 
-fn section(harness: &Harness<'_>, servers: &[Server], data: &Data, works: &[Work], what: String) -> Result<Section> {
+fn section(harness: &Harness<'_>, servers: &[Server], data: &Data, works: &[&Work], what: String) -> Result<Section> {
     let figure = Figure::CpuPerOperation;
     let mut section = Section {
         title: format!("CPU time per operation, {what}"),
@@ -174,6 +202,17 @@ impl Work {
 mod tests {
     use super::*;
     use crate::template::{KeyFormat, Template};
+
+    #[test]
+    fn rows_are_chosen_by_name() {
+        let chosen = |only: &[&str]| {
+            let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
+            TABLES.map(|table| table.chosen(&only).iter().map(|work| work.name).collect::<Vec<_>>())
+        };
+        assert_eq!(chosen(&["RPOP", "large:HSET"]), [vec!["RPOP"], vec!["HSET", "RPOP"]]);
+        assert_eq!(chosen(&["small:nothing"]), [vec![], Vec::<&str>::new()]);
+        assert_eq!(chosen(&[]).map(|rows| rows.len()), [SMALL.len(), LARGE.len()]);
+    }
 
     #[test]
     fn every_command_compiles() {

@@ -35,8 +35,8 @@ const QUIET_LOAD_PER_CORE: f64 = 0.25;
 pub enum Suite {
     /// CPU time per string command.
     Strings,
-    /// CPU time per command on a collection.
-    Collections,
+    /// CPU time per command on a collection; these rows of it, or all when none is named.
+    Collections(Vec<String>),
     /// Bytes per key, and per element of collections.
     Memory,
     /// Throughput of two workers.
@@ -56,7 +56,7 @@ impl Suite {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Strings => "strings",
-            Self::Collections => "collections",
+            Self::Collections(_) => "collections",
             Self::Memory => "memory",
             Self::TwoWorkers => "two-workers",
             Self::Eviction => "eviction",
@@ -124,7 +124,7 @@ pub fn run(plan: &Plan) -> Result<Results> {
     let mut pictures = Vec::new();
     let sections = match &plan.suite {
         Suite::Strings => strings::run(&mut harness)?,
-        Suite::Collections => collections::run(&mut harness)?,
+        Suite::Collections(only) => collections::run(&mut harness, only)?,
         Suite::Memory => memory::run(&mut harness)?,
         Suite::TwoWorkers => two_workers::run(&mut harness)?,
         Suite::Eviction => eviction::run(&mut harness)?,
