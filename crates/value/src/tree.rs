@@ -40,6 +40,7 @@
 
 mod chunk;
 mod cut;
+pub mod index;
 mod leaves;
 mod node;
 #[cfg(test)]

@@ -46,7 +46,7 @@ impl Big {
     pub fn get(&self, field: &[u8]) -> Option<Cell<'_>> {
         let position = Position::of(&self.hasher, field);
         let leaf = self.fields.find(|bound| *bound <= position.place())?;
-        leaf.find(position, field).map(|place| leaf.at(place))
+        leaf.find(position, field).map(|(_, cell)| cell)
     }
 
     /// See [`crate::Big::load`].
@@ -109,12 +109,13 @@ impl Big {
     pub(super) fn set(&mut self, new: &Cell<'_>) {
         let position = Position::of(&self.hasher, new.field);
         let reaches = |bound: &u64| *bound <= position.place();
-        let old = self.fields.edit(&self.hasher, reaches, |leaf| match leaf.find(position, new.field) {
-            Some(place) => leaf.replace(place, new),
-            None => {
-                leaf.push(position, new);
-                None
+        let old = self.fields.edit(&self.hasher, reaches, |leaf| {
+            let old = leaf.find(position, new.field).map(|(spot, cell)| (spot, cell.expire_at));
+            match old {
+                Some((spot, _)) => leaf.replace(spot, new),
+                None => leaf.push(position, new),
             }
+            old.and_then(|(_, expire_at)| expire_at)
         });
         self.note_time(position, old, new.expire_at);
     }
@@ -132,10 +133,9 @@ impl Big {
         let position = Position::of(&self.hasher, field);
         let reaches = |bound: &u64| *bound <= position.place();
         let old = self.fields.edit(&self.hasher, reaches, |leaf| {
-            let place = leaf.find(position, field)?;
-            let old = leaf.at(place).expire_at;
-            leaf.remove(place);
-            old
+            let (spot, Cell { expire_at, .. }) = leaf.find(position, field)?;
+            leaf.remove(spot);
+            expire_at
         });
         self.note_time(position, old, None);
     }

@@ -5,58 +5,47 @@
 //! ```
 //!
 //! A tag is a byte of the field's hash. A lookup compares the tags of all cells, some of them at a time, and then the one or
-//! two fields left; where a cell begins is the sum of the lengths before it. A cell of 255 bytes or more has [`LONG`] for
-//! its length, which then follows from the cell itself.
+//! two fields left; where a cell begins is the sum of the lengths before it (`tree::index`). A cell of 255 bytes or more has
+//! [`LONG`] for its length, which then follows from the cell itself.
 //!
 //! A new cell and its index entry go where the two parts meet, so an insertion moves nothing but the index; and appending a
 //! leaf is an insertion of its bytes at that place.
 
 use super::cell::{Cell, Cells};
 use crate::position::Position;
+use crate::tree::index::{self, ENTRY_BYTES, LONG, Wanted};
 use crate::tree::{self, Chunk, Cut, HashedLeaf};
-use base::UnixMs;
 use base::hash::KeyHasher;
-
-/// Instead of the length of a cell that does not fit one byte.
-const LONG: u8 = u8::MAX;
-/// What a cell takes in the index.
-const ENTRY_BYTES: usize = 2;
-/// Entries compared at a time: the loop over them has no branch, so that it compiles to vector instructions.
-const COMPARED: usize = 16;
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct Leaf(Chunk);
 
-impl Leaf {
-    /// The place of a field; `None` when it is not here.
-    #[inline]
-    pub fn find(&self, position: Position, field: &[u8]) -> Option<usize> {
-        let last = self.0.count().wrapping_sub(1);
-        self.tagged(position.tag()).map(|at| last - at).find(|place| self.at(*place).field == field)
-    }
+/// Where a cell is, and how many bytes it has there.
+#[derive(Clone, Copy, Debug)]
+pub struct Spot {
+    place: usize,
+    start: usize,
+    len: usize,
+}
 
-    /// Where in the index this tag is.
+impl Leaf {
+    /// The cell of a field, and where it is; `None` when it is not here.
     #[inline]
-    fn tagged(&self, tag: u8) -> impl Iterator<Item = usize> {
-        self.index().chunks(COMPARED * ENTRY_BYTES).enumerate().flat_map(move |(number, block)| {
-            let hit = block.chunks_exact(ENTRY_BYTES).fold(false, |hit, entry| hit | (entry[0] == tag));
-            let block = if hit { block } else { &[] };
-            let entries = block.chunks_exact(ENTRY_BYTES).enumerate();
-            entries.filter(move |(_, entry)| entry[0] == tag).map(move |(at, _)| number * COMPARED + at)
+    pub fn find(&self, position: Position, field: &[u8]) -> Option<(Spot, Cell<'_>)> {
+        index::find(self.index(), Wanted::tag(position.tag()), |place| {
+            let start = self.start(place);
+            let mut rest = &self.0.bytes()[start..];
+            let before = rest.len();
+            let cell = take(&mut rest);
+            (cell.field == field).then(|| (Spot { place, start, len: before - rest.len() }, cell))
         })
     }
 
     /// The cell at this place, which is less than the count.
     #[inline]
     pub fn at(&self, place: usize) -> Cell<'_> {
-        self.starting(self.start(place))
-    }
-
-    #[inline]
-    fn starting(&self, start: usize) -> Cell<'_> {
-        let mut rest = &self.0.bytes()[start..];
-        Cell::take(&mut rest).expect("a leaf holds whole cells")
+        take(&mut &self.0.bytes()[self.start(place)..])
     }
 
     /// All cells.
@@ -74,22 +63,18 @@ impl Leaf {
         self.0.set_count(self.0.count() + 1);
     }
 
-    /// Puts another cell of the same field at this place, and gives the time of the old one.
-    pub fn replace(&mut self, place: usize, cell: &Cell<'_>) -> Option<UnixMs> {
-        let start = self.start(place);
-        let old = self.starting(start);
-        let (old, expire_at, len) = (old.packed_len(), old.expire_at, cell.packed_len());
+    /// Puts another cell of the same field in the place of one.
+    pub fn replace(&mut self, Spot { place, start, len: old }: Spot, cell: &Cell<'_>) {
+        let len = cell.packed_len();
         cell.write(self.0.splice(start..start + old, len));
         if length_byte(len) != length_byte(old) {
             let entry = self.entry_start(place);
             self.0.splice(entry + 1..entry + ENTRY_BYTES, 1).fill(length_byte(len));
         }
-        expire_at
     }
 
-    /// Removes the cell at this place.
-    pub fn remove(&mut self, place: usize) {
-        let (start, len) = (self.start(place), self.at(place).packed_len());
+    /// Removes a cell.
+    pub fn remove(&mut self, Spot { place, start, len }: Spot) {
         let entry = self.entry_start(place);
         self.0.splice(entry..entry + ENTRY_BYTES, 0);
         self.0.splice(start..start + len, 0);
@@ -107,11 +92,7 @@ impl Leaf {
     /// Where the cell at this place begins.
     #[inline]
     fn start(&self, place: usize) -> usize {
-        let before = &self.0.bytes()[self.0.len() - place * ENTRY_BYTES..];
-        let lengths = before.chunks_exact(ENTRY_BYTES).map(|entry| entry[1]);
-        let (sum, longest) =
-            lengths.fold((0u32, 0), |(sum, longest), length| (sum + u32::from(length), length.max(longest)));
-        if longest == LONG { self.start_behind_long(place) } else { sum as usize }
+        index::length_before(self.index(), place).unwrap_or_else(|| self.start_behind_long(place))
     }
 
     #[cold]
@@ -178,10 +159,10 @@ impl HashedLeaf for Leaf {
     /// A long cell does not say in the index how long it is: of that the beginning.
     #[inline]
     fn candidate(&self, position: Position) -> &[u8] {
-        let last = self.0.count().wrapping_sub(1);
-        self.tagged(position.tag()).next().map_or(&[], |at| {
-            let start = self.start(last - at);
-            let length = self.index()[at * ENTRY_BYTES + 1];
+        let first = index::find(self.index(), Wanted::tag(position.tag()), Some);
+        first.map_or(&[], |place| {
+            let start = self.start(place);
+            let length = self.0.bytes()[self.entry_start(place) + 1];
             &self.0.bytes()[start..start + usize::from(length)]
         })
     }
@@ -190,6 +171,12 @@ impl HashedLeaf for Leaf {
     fn owners(&self) -> usize {
         self.0.owners()
     }
+}
+
+/// Takes the cell that these bytes begin with.
+#[inline]
+fn take<'a>(rest: &mut &'a [u8]) -> Cell<'a> {
+    Cell::take(rest).expect("a leaf holds whole cells")
 }
 
 fn length_byte(len: usize) -> u8 {

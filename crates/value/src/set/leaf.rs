@@ -5,24 +5,18 @@
 //! ```
 //!
 //! A tag is a byte of the member's hash. A lookup compares tag and length of all members, some of them at a time, and then the
-//! one or two members left; where a member begins is the sum of the lengths before it. A member of 255 bytes or more has
-//! [`LONG`] for its length, and its length as a varint before its bytes.
+//! one or two members left; where a member begins is the sum of the lengths before it (`tree::index`). A member of 255 bytes or
+//! more has [`LONG`] for its length, and its length as a varint before its bytes.
 //!
 //! A new member and its index entry go where the two parts meet, so an insertion moves nothing but the index; and appending
 //! a leaf is an insertion of its bytes at that place.
 
 use crate::position::Position;
+use crate::tree::index::{self, ENTRY_BYTES, LONG, Wanted};
 use crate::tree::{self, Chunk, Cut, HashedLeaf};
 use crate::wire;
 use base::hash::KeyHasher;
 use base::varint;
-
-/// Instead of the length of a member that does not fit one byte.
-const LONG: u8 = u8::MAX;
-/// What a member takes in the index.
-const ENTRY_BYTES: usize = 2;
-/// Entries compared at a time: the loop over them has no branch, so that it compiles to vector instructions.
-const COMPARED: usize = 16;
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
@@ -32,23 +26,8 @@ impl Leaf {
     /// The place of a member; `None` when it is not here.
     #[inline]
     pub fn find(&self, position: Position, member: &[u8]) -> Option<usize> {
-        let entry = entry(position, member.len());
-        let index = self.index();
-        let count = self.0.count();
-        let mut from = 0;
-        for block in index.chunks(COMPARED * ENTRY_BYTES) {
-            let hit = block.chunks_exact(ENTRY_BYTES).fold(false, |hit, other| hit | (*other == entry));
-            if hit {
-                for (at, other) in block.chunks_exact(ENTRY_BYTES).enumerate() {
-                    let place = count - 1 - (from + at);
-                    if *other == entry && self.at(place) == member {
-                        return Some(place);
-                    }
-                }
-            }
-            from += COMPARED;
-        }
-        None
+        let wanted = Wanted::entry(entry(position, member.len()));
+        index::find(self.index(), wanted, |place| (self.at(place) == member).then_some(place))
     }
 
     /// The member at this place, which is less than the count.
@@ -102,11 +81,7 @@ impl Leaf {
     /// Where the member at this place begins.
     #[inline]
     fn start(&self, place: usize) -> usize {
-        let before = &self.0.bytes()[self.0.len() - place * ENTRY_BYTES..];
-        let lengths = before.chunks_exact(ENTRY_BYTES).map(|entry| entry[1]);
-        let (sum, longest) =
-            lengths.fold((0u32, 0), |(sum, longest), length| (sum + u32::from(length), length.max(longest)));
-        if longest == LONG { self.start_behind_long(place) } else { sum as usize }
+        index::length_before(self.index(), place).unwrap_or_else(|| self.start_behind_long(place))
     }
 
     #[cold]
@@ -171,10 +146,10 @@ impl HashedLeaf for Leaf {
     /// A long member does not say in the index how long it is: of that the beginning.
     #[inline]
     fn candidate(&self, position: Position) -> &[u8] {
-        let tag = position.tag();
-        self.index().chunks_exact(ENTRY_BYTES).position(|entry| entry[0] == tag).map_or(&[], |at| {
-            let start = self.start(self.0.count() - 1 - at);
-            let length = self.index()[at * ENTRY_BYTES + 1];
+        let first = index::find(self.index(), Wanted::tag(position.tag()), Some);
+        first.map_or(&[], |place| {
+            let [_, length] = self.entry_at(place);
+            let start = self.start(place);
             &self.0.bytes()[start..start + usize::from(length)]
         })
     }
