@@ -272,8 +272,10 @@ impl<L: Leaf> Tree<L> {
         };
         let edge = node::Edge { first: true, last: true };
         let (result, delta) = Arc::make_mut(root).edit(cx, seek, edge, heal, edit);
-        self.len = self.len.wrapping_add_signed(delta);
-        self.settle_root(edge);
+        if let Some(delta) = delta {
+            self.len = self.len.wrapping_add_signed(delta);
+            self.settle_root(edge);
+        }
         result
     }
 

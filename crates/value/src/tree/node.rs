@@ -238,8 +238,9 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// See [`super::Tree::edit`]. Gives also by how much the number of elements has changed. `heal` merges what is thin along
-    /// the path even if this edit did not shrink it.
+    /// See [`super::Tree::edit`]. Gives also by how much the number of elements has changed, or `None` when neither that nor any
+    /// bytes have: then nothing above the leaf is to be changed either. `heal` merges what is thin along the path even if this edit
+    /// did not shrink it, and gives a number.
     pub(super) fn edit<R, S: Seek<L>>(
         &mut self,
         cx: &L::Context,
@@ -247,7 +248,7 @@ impl<L: Leaf> Node<L> {
         edge: Edge,
         heal: bool,
         edit: impl FnOnce(&mut L, &S) -> R,
-    ) -> (R, i64) {
+    ) -> (R, Option<i64>) {
         let index = seek.choose(self);
         let edge = Edge { first: edge.first && index == 0, last: edge.last && index + 1 == self.width() };
         match &mut self.below {
@@ -256,24 +257,29 @@ impl<L: Leaf> Node<L> {
                 let (bytes, memory, count) = (leaf.bytes(), leaf.memory_bytes(), leaf.count());
                 let result = edit(leaf, &seek);
                 let delta = leaf.count().wrapping_sub(count) as i64;
-                self.memory_bytes = self.memory_bytes + leaf.memory_bytes() - memory;
-                self.content_bytes = self.content_bytes + leaf.bytes() - bytes;
-                let has_shrunk = heal || leaf.bytes() < bytes;
+                let (bytes_now, memory_now) = (leaf.bytes(), leaf.memory_bytes());
+                if delta == 0 && bytes_now == bytes && memory_now == memory && !heal {
+                    return (result, None);
+                }
+                self.memory_bytes = self.memory_bytes + memory_now - memory;
+                self.content_bytes = self.content_bytes + bytes_now - bytes;
+                let has_shrunk = heal || bytes_now < bytes;
                 self.recount_child(index, delta);
                 self.settle(cx, index, edge, has_shrunk);
-                (result, delta)
+                (result, Some(delta))
             }
             Below::Nodes(nodes) => {
                 let Self { memory_bytes: memory, content_bytes: content, .. } = *nodes[index];
                 let width = nodes[index].width();
                 let child = Arc::make_mut(&mut nodes[index]);
                 let (result, delta) = child.edit(cx, seek, edge, heal, edit);
+                let Some(delta) = delta else { return (result, None) };
                 self.memory_bytes = self.memory_bytes + child.memory_bytes - memory;
                 self.content_bytes = self.content_bytes + child.content_bytes - content;
                 let has_shrunk = heal || child.width() < width;
                 self.recount_child(index, delta);
                 self.settle(cx, index, edge, has_shrunk);
-                (result, delta)
+                (result, Some(delta))
             }
         }
     }
