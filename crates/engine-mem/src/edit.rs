@@ -1,5 +1,6 @@
 //! An edit of a collection, wherever that lies: the changes, and what they are applied with.
 
+use base::UnixMs;
 use base::hash::KeyHasher;
 use engine::{Encoding, Type};
 use value::{Big, Body, Buffer, Limits, Slot};
@@ -36,13 +37,26 @@ pub struct Outcome {
     pub encoding: Encoding,
     /// Whether there is any element.
     pub is_left: bool,
+    /// See [`Left::first_due`].
+    pub first_due: [Option<UnixMs>; 2],
+}
+
+/// What an edit leaves of an entry.
+pub struct Left {
+    /// Its handle from now on; `None` when no element is left: it is to be destroyed.
+    pub handle: Option<u32>,
+    /// The earliest time at which one of its elements was due before, and is now; `None` when none has a time.
+    pub first_due: [Option<UnixMs>; 2],
 }
 
 impl Edit<'_> {
     /// Applies the changes.
     pub fn apply(&self, body: Body<'_>, encoding: Encoding) -> Outcome {
         let mut slot = Slot { body, encoding, limits: self.limits, hasher: self.hasher };
+        let first_due = |slot: &Slot<'_>| value::first_due(self.kind, slot.encoding, slot.stored());
+        let before = first_due(&slot);
         let is_left = value::apply(self.kind, &mut slot, self.changes);
+        let after = first_due(&slot);
         let Slot { body, encoding, .. } = slot;
         let body = match body {
             Body::Packed(Buffer::Stored { len, .. }) => Edited::Stored(len),
@@ -50,6 +64,6 @@ impl Edit<'_> {
             Body::Packed(Buffer::Lent(_)) | Body::Big(_) => Edited::InPlace,
             Body::Grown(big) => Edited::Big(big),
         };
-        Outcome { body, encoding, is_left }
+        Outcome { body, encoding, is_left, first_due: [before, after] }
     }
 }

@@ -3,7 +3,7 @@
 use crate::bucket::Mark;
 use crate::checkpoint::Checkpoint;
 use crate::clean::{Calm, TableCleaning};
-use crate::edit::{Edit, Edited, Outcome};
+use crate::edit::{Edit, Edited, Left, Outcome};
 use crate::entries::Entries;
 use crate::eviction::Pool;
 use crate::extent::{self, Heap};
@@ -263,7 +263,7 @@ impl MemEngine {
     fn insert_edited(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) {
         let mut packed = Vec::new();
         let edit = Edit { kind, changes, limits: &self.limits, hasher: &self.hasher };
-        let Outcome { body, encoding, is_left } = edit.apply(Body::Packed((&mut packed).into()), Encoding::PACKED);
+        let Outcome { body, encoding, is_left, .. } = edit.apply(Body::Packed((&mut packed).into()), Encoding::PACKED);
         if !is_left {
             return;
         }
@@ -333,22 +333,12 @@ impl MemEngine {
         }
     }
 
-    /// The elements of an entry have changed; `before` is the earliest time one of them had.
+    /// The elements of an entry have changed, or gone: the earliest time one of them had before, and has now.
     #[inline]
-    fn elements_changed(&mut self, key: &Key<'_>, handle: u32, before: Option<UnixMs>) {
-        let after = self.entries.first_due(handle);
+    fn first_due_changed(&mut self, key: &Key<'_>, before: Option<UnixMs>, after: Option<UnixMs>) {
         if before != after {
             let space = self.spaces[key.space.index()].as_mut().expect("the entry is in it");
             space.first_due_changed(key.hash, before, after, self.now, &self.memory);
-        }
-    }
-
-    /// The elements of an entry go; `before` is the earliest time one of them had.
-    #[inline]
-    fn forget_elements(&mut self, key: &Key<'_>, before: Option<UnixMs>) {
-        if before.is_some() {
-            let space = self.spaces[key.space.index()].as_mut().expect("the entry is in it");
-            space.first_due_changed(key.hash, before, None, self.now, &self.memory);
         }
     }
 
@@ -466,13 +456,13 @@ impl Engine for MemEngine {
         let first_due = self.entries.first_due(found.handle);
         if let Some(before) = self.entries.overwrite(found.handle, entry, |stamp| self.stamps.replaced(stamp)) {
             self.entry_changed(key, found, found.handle, before, entry.expire_at);
-            return self.elements_changed(key, found.handle, first_due);
+            return self.first_due_changed(key, first_due, self.entries.first_due(found.handle));
         }
         let before = self.entries.expiration(found.handle);
         let stamp = self.stamps.replaced(self.entries.stamp(found.handle));
         let handle = self.entries.replace(found.handle, key.bytes, entry, stamp);
         self.entry_changed(key, found, handle, before, entry.expire_at);
-        self.elements_changed(key, handle, first_due);
+        self.first_due_changed(key, first_due, self.entries.first_due(handle));
     }
 
     fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> bool {
@@ -502,18 +492,14 @@ impl Engine for MemEngine {
         let Some(found) = self.find(key) else { return self.insert_edited(key, kind, changes) };
         self.hand_over(key.space, found);
         let edit = Edit { kind, changes, limits: &self.limits, hasher: &self.hasher };
-        // No other elements have times.
-        let is_timed = kind == Type::Hash;
-        let first_due = if is_timed { self.entries.first_due(found.handle) } else { None };
-        match self.entries.edit(found.handle, key.bytes, &edit) {
+        let Left { handle, first_due: [before, after] } = self.entries.edit(found.handle, key.bytes, &edit);
+        match handle {
             Some(handle) => {
                 self.entry_changed(key, found, handle, None, None);
-                if is_timed {
-                    self.elements_changed(key, handle, first_due);
-                }
+                self.first_due_changed(key, before, after);
             }
             None => {
-                self.forget_elements(key, first_due);
+                self.first_due_changed(key, before, None);
                 self.remove_entry(key, found);
             }
         }
@@ -531,7 +517,7 @@ impl Engine for MemEngine {
     fn remove(&mut self, key: &Key<'_>) -> bool {
         let Some(found) = self.find(key) else { return false };
         self.hand_over(key.space, found);
-        self.forget_elements(key, self.entries.first_due(found.handle));
+        self.first_due_changed(key, self.entries.first_due(found.handle), None);
         self.remove_entry(key, found);
         true
     }

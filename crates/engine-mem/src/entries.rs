@@ -4,7 +4,7 @@
 //!     invariants.
 
 use crate::classes::{ENTRY_BYTES_MAX, GRANULE_BYTES, SLOT_GRANULES, is_roomy, roomy_class_of, slot_bytes};
-use crate::edit::{Edit, Edited};
+use crate::edit::{Edit, Edited, Left};
 use crate::layout::{self, Outside, Shape};
 use crate::memory::{MemoryKind, MemoryUse};
 use crate::pages::{Backing, Pages};
@@ -362,8 +362,8 @@ impl Entries {
         self.replace(handle, &key, &new, stamp)
     }
 
-    /// Changes a collection. Returns its handle from now on; `None` when no element is left: it is to be destroyed.
-    pub fn edit(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> Option<u32> {
+    /// Changes a collection.
+    pub fn edit(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> Left {
         match layout::is_outside(self.slot(handle)) {
             false => self.edit_inside(handle, key, edit),
             true => self.edit_outside(handle, key, edit),
@@ -371,7 +371,7 @@ impl Entries {
     }
 
     /// A buffer in the page is edited where it is, in the room of its slot, and as a copy once it outgrows that.
-    fn edit_inside(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> Option<u32> {
+    fn edit_inside(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> Left {
         let mut scratch = std::mem::take(&mut self.scratch);
         let class = self.pages.class(handle);
         let slot = &mut self.slot_mut(handle)[..slot_bytes(class)];
@@ -383,7 +383,7 @@ impl Entries {
         {
             if layout::resize_value(slot, len, edited.encoding, |size| is_roomy(class, size)) {
                 self.keep_scratch(scratch);
-                return Some(handle);
+                return Left { handle: Some(handle), first_due: edited.first_due };
             }
             scratch.extend_from_slice(&layout::value_with_room(slot).0[..len]);
         }
@@ -396,11 +396,11 @@ impl Entries {
             Edited::Big(big) => self.replace(handle, key, &new(Value::Big(&SharedBig::new(big))), stamp),
         };
         self.keep_scratch(scratch);
-        edited.is_left.then_some(handle)
+        Left { handle: edited.is_left.then_some(handle), first_due: edited.first_due }
     }
 
     /// A tree, or a buffer that is an allocation of its own, is edited where it is.
-    fn edit_outside(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> Option<u32> {
+    fn edit_outside(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> Left {
         let slot = self.slot_mut(handle);
         let (_, encoding) = layout::kind_of(layout::word(slot));
         let (before, edited, after) = if encoding == Encoding::BIG {
@@ -433,7 +433,7 @@ impl Entries {
                 self.replace(handle, key, &new(Value::Big(&SharedBig::new(big)), expire_at), stamp)
             }
         };
-        edited.is_left.then_some(handle)
+        Left { handle: edited.is_left.then_some(handle), first_due: edited.first_due }
     }
 
     /// [`Self::replace`] by what an edit has made of the entry: with room for the next edits, and in place as long as that lasts.
@@ -690,7 +690,8 @@ mod tests {
                     Change::Set { index: 0, value }.put(&mut changes);
                 }
                 edit(&changes, &limits, &hasher).apply(Body::Packed((&mut model).into()), Encoding::PACKED);
-                handle = entries.edit(handle, key, &edit(&changes, &limits, &hasher)).expect("some element is left");
+                handle =
+                    entries.edit(handle, key, &edit(&changes, &limits, &hasher)).handle.expect("some element is left");
                 let entry = entries.entry(handle);
                 assert_eq!((entry.key, entry.value.bytes()), (key, &model[..]));
                 assert_eq!((entry.expire_at, entry.stamp), (Some(9), 3));
