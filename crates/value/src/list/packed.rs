@@ -269,12 +269,18 @@ pub(super) fn remove(bytes: &mut impl Resize, range: Range<usize>) {
 
 /// Removes the last so many.
 pub(super) fn pop_back(bytes: &mut impl Resize, count: usize) {
-    let place = |mut left: Elements<'_>| {
-        let end = (left.data.len(), left.lengths.len());
-        left.drop_back(count);
-        ((left.data.len(), left.lengths.len()), end)
-    };
-    replace(bytes, place, None);
+    let Parts { elements, listpack_bytes } = stored(bytes);
+    let mut left = elements;
+    left.drop_back(count);
+    let (data, lengths) = (left.data.len(), left.lengths.len());
+    if lengths == 0 {
+        return bytes.resize_to(0);
+    }
+    let removed = Elements { data: &elements.data[data..], lengths: &elements.lengths[lengths..] };
+    let listpack_bytes = listpack_bytes - removed.listpack_bytes();
+    let lengths_at = elements.data.len();
+    bytes.copy_within(lengths_at..lengths_at + lengths, data);
+    finish(bytes, data + lengths, lengths, listpack_bytes);
 }
 
 /// Puts an element before the first of a packed list that is not empty and begins behind a gap, in which there is room for it.
