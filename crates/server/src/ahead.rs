@@ -8,6 +8,8 @@
 //! Measured: short loops that do nothing else have several ways to a bucket under way at once, where asking for each bucket as
 //! its request is parsed waited for each one; asking for all of a batch before it runs waited for the first of them; and
 //! entries asked for all at once waited for the processor's list of loads under way.
+//!
+//! Requests in a row for one key go one way, which is gone once.
 
 use crate::turn::Place;
 use store::{Store, Way};
@@ -76,8 +78,12 @@ impl<const LEN: usize> Ahead<LEN> {
     fn load_buckets(&mut self, store: &Store, places: &[Option<Place>]) {
         let end = places.len().min(LEN);
         let new = self.buckets_asked..end;
-        for (way, place) in self.ways[new.clone()].iter_mut().zip(&places[new]) {
-            *way = place.map_or(Way::NONE, |place| store.prefetch_bucket(place.shard, place.space, place.hash));
+        for at in new {
+            self.ways[at] = match &places[at] {
+                Some(_) if is_as_before(places, at) => self.ways[at - 1],
+                Some(place) => store.prefetch_bucket(place.shard, place.space, place.hash),
+                None => Way::NONE,
+            };
         }
         self.buckets_asked = end;
     }
@@ -87,11 +93,13 @@ impl<const LEN: usize> Ahead<LEN> {
     fn load_entries(&mut self, store: &Store, places: &[Option<Place>]) {
         let end = (self.entries_asked + STEP_LEN).min(self.buckets_asked);
         let step = self.entries_asked..end;
-        for ((way, place), at) in self.ways[step.clone()].iter_mut().zip(&places[step.clone()]).zip(step) {
-            if let Some(place) = place
-                && !store.prefetch_entry(way, place.shard, place.hash)
-            {
-                store.prefetch_second_bucket(way, place.shard, place.space, place.hash);
+        for at in step {
+            let Some(place) = &places[at] else { continue };
+            if is_as_before(places, at) {
+                self.ways[at] = self.ways[at - 1];
+                self.in_second |= (self.in_second << 1) & 1 << at;
+            } else if !store.prefetch_entry(&mut self.ways[at], place.shard, place.hash) {
+                store.prefetch_second_bucket(&mut self.ways[at], place.shard, place.space, place.hash);
                 self.in_second |= 1 << at;
             }
         }
@@ -110,4 +118,13 @@ impl<const LEN: usize> Ahead<LEN> {
             left &= left - 1;
         }
     }
+}
+
+/// Whether a request is for the key of the one before it: their ways are the same.
+#[inline]
+fn is_as_before(places: &[Option<Place>], at: usize) -> bool {
+    let Some(before) = at.checked_sub(1) else { return false };
+    // The hashes are nearly always enough to tell that they are not.
+    matches!((&places[at], &places[before]), (Some(place), Some(before))
+        if place.hash == before.hash && place.shard == before.shard && place.space == before.space)
 }
