@@ -39,7 +39,7 @@ pub struct Stats {
     pub flush_bytes: u64,
     /// Number of flushes.
     pub flushes: u64,
-    /// Written for sorted files that were taken in.
+    /// Written for sorted files that were taken in; those that only got a second name are not counted.
     pub ingest_bytes: u64,
     /// Read by compactions.
     pub compaction_bytes_read: u64,
@@ -70,6 +70,8 @@ pub struct Stats {
     pub wal_file_bytes: u64,
     /// Number of tables, now.
     pub tables: usize,
+    /// Memory for filters of tables, beside the block cache, now.
+    pub filter_bytes: u64,
     /// Per key space and level, the number of runs and their bytes, now.
     pub levels: Vec<(u32, Vec<(usize, u64)>)>,
     /// Look-ups of blocks that the cache answered.

@@ -51,17 +51,25 @@ mod tests {
     use super::*;
     use crate::cache::BlockCache;
     use crate::key::Kind;
-    use crate::sstable::{Compression, TableBuilder, TableOptions};
+    use crate::sstable::{Compression, Filters, TableBuilder, TableOptions};
     use std::path::PathBuf;
     use vfs::{FileSystem, SimFs};
 
     fn table(fs: &Arc<dyn FileSystem>, number: u64, keys: impl Iterator<Item = u64>) -> Arc<Table> {
-        let options = TableOptions { block_bytes: 256, filter_bits_per_key: 0, compression: Compression::None };
+        let options = TableOptions {
+            block_bytes: 256,
+            filter_bits_per_key: 0,
+            filters: Filters::Full,
+            compression: Compression::None,
+            is_direct: false,
+        };
         let path = PathBuf::from(format!("/{number}"));
         let mut builder = TableBuilder::new(&**fs, &path, number, options).unwrap();
         keys.for_each(|key| builder.add(format!("{key:06}").as_bytes(), 1, Kind::Put, &[7; 40]).unwrap());
         let info = builder.finish().unwrap();
-        Arc::new(Table::open(fs, &Arc::new(BlockCache::new(0, 256)), path, number, info).unwrap())
+        Arc::new(
+            Table::open(fs, &Arc::new(BlockCache::new(0, 256)), path, number, info, vfs::OpenOptions::read()).unwrap(),
+        )
     }
 
     /// Parts are about equal however the keys lie, borders ascend, and little is not split at all.

@@ -228,9 +228,13 @@ impl Db {
         self.inner().write(batch)
     }
 
-    /// Takes sorted files in, as if all their pairs were written by one batch: copied to tables, without going through log
-    /// and memtable, durable when this returns, and all of it or nothing after a crash. The files stay as they are. Everything
-    /// in memory is flushed first, and writers wait while the files are copied.
+    /// Takes sorted files in, as if all their pairs were written by one batch: without going through log and memtable,
+    /// durable when this returns, and all of it or nothing after a crash. Everything in memory is flushed first, and writers wait
+    /// meanwhile.
+    ///
+    /// A file on the database's file system that the policy would not cut is not copied but gets a second name (a hard link):
+    /// whoever changes it afterwards damages the database, and removing it is fine. Others are copied, while writers wait, and may
+    /// be changed. [`Stats::ingest_bytes`] tells how much was copied.
     ///
     /// # Errors
     /// Invalid argument, if a file is a table of a database, or the keys of two files overlap; corruption; a newer format. Then
@@ -423,7 +427,7 @@ impl State {
                 let table = &candidates[known.trailing_zeros() as usize].table;
                 known &= known - 1;
                 let cover = Tree::covering(table, key, view);
-                if let Some((seqno, kind, value)) = table.get(key, view)? {
+                if let Some((seqno, kind, value)) = table.get(key, view, &probe)? {
                     return Ok((kind == Kind::Put && seqno >= cover).then_some(value));
                 }
                 if cover > 0 {
@@ -526,6 +530,13 @@ impl Inner {
             table_bytes: state.version.trees.values().map(|tree| tree.bytes()).sum(),
             wal_file_bytes,
             tables: state.version.trees.values().map(|tree| tree.tables().count()).sum(),
+            filter_bytes: state
+                .version
+                .trees
+                .values()
+                .flat_map(|tree| tree.tables())
+                .map(|(_, _, t)| t.filter_bytes())
+                .sum(),
             levels: levels.collect(),
             cache_hits,
             cache_misses,
