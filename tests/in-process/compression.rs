@@ -291,7 +291,7 @@ const COLLECTIONS: [&str; 10] =
     ["doc", "profile", "events", "long", "stream", "tags", "urls", "numbers", "scores", "ranking"];
 
 /// The first parts of the names of keys that are stored as they are.
-fn raw(server: &TestServer) -> BTreeSet<String> {
+fn kinds_left_raw(server: &TestServer) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let walk = server.store.each_shard(|shard| {
         let mut from = Some(0);
@@ -341,7 +341,7 @@ fn cold_collections_are_compressed_as_a_whole() {
     let pass_time = |server: &mut TestServer| server.pass_ms(u64::from(IDLE_SECONDS) * 1000 + 1000);
     pass_time(&mut server);
     run_passes(&mut pass, &server.store);
-    assert_eq!(raw(&server), BTreeSet::from(["numbers".to_owned()]));
+    assert_eq!(kinds_left_raw(&server), BTreeSet::from(["numbers".to_owned()]));
     assert_eq!(compressed(&server), 20 * SHORTER);
     let used = server.store.memory.compressed();
     assert!(used.stored_bytes * 3 < used.logical_bytes, "{used:?}");

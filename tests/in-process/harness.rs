@@ -140,6 +140,15 @@ impl TestServer {
 
     /// A server with all commands and all parts.
     pub fn complete(engine: fn(engine_mem::MemEngine) -> ShardEngine, shard_count: usize) -> Self {
+        Self::complete_with(engine, shard_count, |host| host)
+    }
+
+    /// The same with more parts.
+    pub fn complete_with(
+        engine: fn(engine_mem::MemEngine) -> ShardEngine,
+        shard_count: usize,
+        more: impl FnOnce(Host) -> Host,
+    ) -> Self {
         Self::with(engine, shard_count, &[command::redis::FAMILIES, admin::FAMILIES].concat(), |host, shared| {
             let settings = Settings::default();
             let figures = Figures::new(vec![Arc::new(WorkerFigures::new(shared.stats.clone()))]);
@@ -157,7 +166,7 @@ impl TestServer {
                 .with(ShutdownRequest::new(|| {}))
                 .with(Configuration::new(settings.clone(), Box::new(NothingToApply)));
             admin::follow(&host, &settings);
-            host
+            more(host)
         })
     }
 

@@ -19,6 +19,7 @@ pub mod gate;
 pub mod host;
 pub mod limits;
 pub mod login;
+pub mod parcel;
 pub mod pause;
 pub mod pieces;
 pub mod preparing;

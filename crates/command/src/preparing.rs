@@ -12,7 +12,8 @@
 //!     is never changed in place, so that it is still the one under its key exactly if it is the same allocation.
 //! F2. A command begins at most [`ATTEMPTS_MAX`] times. Whoever writes to an operand without pause delays it so long, and no
 //!     longer.
-//! F3. Inside EXEC, and where a waiting command is served, everything is done at once.
+//! F3. Work that others do (keys sent to another server) is not stepped; whoever ends it wakes the connection.
+//! F4. Inside EXEC, and where a waiting command is served, everything is done at once.
 
 use crate::pieces::Making;
 use crate::session::Attempt;
@@ -37,6 +38,12 @@ pub trait Work: Any + Send {
 
     /// Bytes that nothing but this keeps.
     fn held_bytes(&self) -> usize;
+
+    /// Whether others are at it, who wake the connection when they are done ([`Closer::end_wait`](crate::clients::Closer)): until
+    /// then there is no step to do.
+    fn is_elsewhere(&self) -> bool {
+        false
+    }
 }
 
 /// What a request has begun, and will look for when it runs again.
@@ -57,6 +64,11 @@ impl Preparation {
     /// Whether there is more to do.
     pub fn goes_on(&self) -> bool {
         self.goes_on
+    }
+
+    /// Whether there is no step to do until somebody wakes the connection.
+    pub fn is_elsewhere(&self) -> bool {
+        self.work.as_ref().is_some_and(|work| work.is_elsewhere())
     }
 
     /// Gives the work up: the request does it all at once.

@@ -39,14 +39,22 @@ fn dump(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         ctx.reply.null();
         return Ok(());
     };
-    if content_bytes(&entry) > REPLY_BYTES_MAX {
+    let payload = payload(&entry)?;
+    ctx.reply.bulk_shared(Arc::new(payload));
+    Ok(())
+}
+
+/// What DUMP gives of an entry.
+///
+/// # Errors
+/// It is too long to be sent.
+pub(super) fn payload(entry: &Entry<'_>) -> Result<Vec<u8>, Stop> {
+    if content_bytes(entry) > REPLY_BYTES_MAX {
         return Err(error::REPLY_TOO_LONG);
     }
     let value = stored::of_collection(entry.kind, entry.encoding, entry.value.stored());
     let value = value.unwrap_or_else(|| rdb::Value::String(entry.value.bytes().to_vec()));
-    let payload = rdb::dump::write_for_oldest(&value).map_err(|error| Stop::error_with(format!("ERR {error}")))?;
-    ctx.reply.bulk_shared(Arc::new(payload));
-    Ok(())
+    rdb::dump::write_for_oldest(&value).map_err(|error| Stop::error_with(format!("ERR {error}")))
 }
 
 /// Bytes of the elements, about.

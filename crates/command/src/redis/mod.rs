@@ -26,6 +26,7 @@ pub mod lcs;
 pub mod list;
 pub mod list_blocking;
 pub mod list_moving;
+pub mod migrate;
 pub mod object;
 mod options;
 pub mod pubsub;
@@ -88,6 +89,7 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     stream_info::COMMANDS,
     generic::COMMANDS,
     dump::COMMANDS,
+    migrate::COMMANDS,
     expiration::COMMANDS,
     scan::COMMANDS,
     object::COMMANDS,

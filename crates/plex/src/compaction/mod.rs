@@ -15,6 +15,7 @@ mod execute;
 mod ldc;
 mod ldc_ranged;
 mod leveled;
+mod split;
 mod tiered;
 mod trie;
 
@@ -201,6 +202,15 @@ pub(crate) struct FlushShape {
     pub cuts: Vec<Vec<u8>>,
     /// Length at which a table ends, in bytes; `None` for the option's.
     pub table_bytes: Option<u64>,
+}
+
+impl FlushShape {
+    /// Whether a file from outside may be a table as it is: no border lies within, and it is not longer than two tables where the
+    /// policy has a length for them.
+    pub fn keeps_whole(&self, info: &TableInfo) -> bool {
+        let is_cut = self.cuts.iter().any(|cut| *cut > info.smallest && !info.ends_before(cut));
+        !is_cut && self.table_bytes.is_none_or(|table_bytes| info.bytes <= 2 * table_bytes)
+    }
 }
 
 /// The trait behind [`Policy`].

@@ -1,31 +1,25 @@
 //! Writes one table, front to back, from sorted entries.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use base::varint;
-use vfs::{File, FileSystem, OpenOptions};
+use vfs::FileSystem;
 
 use super::block::BlockBuilder;
-use super::filter::Filter;
-use super::format::{self, FOOTER_LEN, Footer, Handle, Meta, TRAILER_LEN};
+use super::file::OutFile;
+use super::format::{self, Footer, Handle, Meta, TRAILER_LEN};
+use super::partitions::{BuiltFilter, FilterBuilder, Partitions};
 use super::{Compression, TableInfo, TableOptions};
 use crate::error::Result;
 use crate::key::{self, Kind, Seqno};
 use crate::range_tombstone::RangeTombstone;
 use crate::sketch::Sketch;
 
-/// Bytes gathered before they are handed to the file.
-const WRITE_BUFFER_BYTES: usize = 256 << 10;
-
 /// A table being written. Dropped unfinished, it leaves a file that no manifest names.
 pub(crate) struct TableBuilder {
-    file: Arc<dyn File>,
+    file: OutFile,
     options: TableOptions,
     identity: u64,
-    /// What of the file is not written yet; `written` bytes stand before it.
-    buffer: Vec<u8>,
-    written: u64,
     block: BlockBuilder,
     index: BlockBuilder,
     top_index: BlockBuilder,
@@ -33,7 +27,9 @@ pub(crate) struct TableBuilder {
     pending: Option<Handle>,
     last_key: Vec<u8>,
     first_key: Option<Vec<u8>>,
-    hashes: Vec<u64>,
+    filter: FilterBuilder,
+    /// Data blocks that have ended.
+    blocks: u32,
     sketch: Sketch,
     ranges: Vec<RangeTombstone>,
     meta: Meta,
@@ -42,20 +38,19 @@ pub(crate) struct TableBuilder {
 impl TableBuilder {
     /// Creates the file, which must not exist.
     pub fn new(fs: &dyn FileSystem, path: &Path, identity: u64, options: TableOptions) -> Result<Self> {
-        let file = fs.open(path, OpenOptions::write().create_new())?;
+        let file = OutFile::create(fs, path, options.is_direct)?;
         Ok(Self {
             file,
             options,
             identity,
-            buffer: Vec::new(),
-            written: 0,
             block: BlockBuilder::default(),
             index: BlockBuilder::default(),
             top_index: BlockBuilder::default(),
             pending: None,
             last_key: Vec::new(),
             first_key: None,
-            hashes: Vec::new(),
+            filter: FilterBuilder::new(options.filters, options.filter_bits_per_key),
+            blocks: 0,
             sketch: Sketch::default(),
             ranges: Vec::new(),
             meta: Meta { seqno_min: Seqno::MAX, ..Meta::default() },
@@ -66,10 +61,12 @@ impl TableBuilder {
     pub fn add(&mut self, user_key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) -> Result<()> {
         self.end_pending(Some(user_key));
         let is_new_key = self.first_key.is_none() || user_key != self.last_key;
-        if is_new_key {
+        if is_new_key || self.filter.is_at_start() {
             let hash = key::hash(user_key);
-            self.hashes.push(hash);
+            self.filter.add(hash);
             self.sketch.add(hash);
+        }
+        if is_new_key {
             self.last_key.clear();
             self.last_key.extend_from_slice(user_key);
             self.first_key.get_or_insert_with(|| user_key.to_vec());
@@ -99,7 +96,7 @@ impl TableBuilder {
 
     /// Bytes of entries so far, roughly what the file will have.
     pub fn len(&self) -> u64 {
-        self.written + (self.buffer.len() + self.block.len()) as u64
+        self.file.len() + self.block.len() as u64
     }
 
     fn end_block(&mut self) -> Result<()> {
@@ -107,6 +104,8 @@ impl TableBuilder {
             let mut bytes = self.block.finish();
             self.pending = Some(self.append_packed(&mut bytes)?);
             self.block.reuse(bytes);
+            self.blocks += 1;
+            self.filter.end_block(self.blocks);
         }
         Ok(())
     }
@@ -132,21 +131,11 @@ impl TableBuilder {
     }
 
     fn append_sealed(&mut self, part: &mut Vec<u8>, compression: Compression) -> Result<Handle> {
-        let offset = self.written + self.buffer.len() as u64;
+        let offset = self.file.len();
         format::seal(self.identity, offset, part, compression);
         let handle = Handle { offset, len: (part.len() - TRAILER_LEN) as u64 };
-        self.buffer.extend_from_slice(part);
-        if self.buffer.len() >= WRITE_BUFFER_BYTES {
-            self.write_buffer()?;
-        }
+        self.file.append(part)?;
         Ok(handle)
-    }
-
-    fn write_buffer(&mut self) -> Result<()> {
-        self.file.write_all_at(&self.buffer, self.written)?;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
-        Ok(())
     }
 
     /// Writes what is left and syncs the file. Its name is not durable yet.
@@ -156,20 +145,37 @@ impl TableBuilder {
         self.write_index()?;
         let top_index = self.top_index.finish();
         self.meta.top_index = self.append(top_index)?;
-        let filter = Filter::build(&self.hashes, self.options.filter_bits_per_key);
-        self.meta.filter = self.append(filter.encode())?;
+        let has_partitions = self.write_filter()?;
         let sketch = self.sketch.encode();
         self.meta.sketch = self.append(sketch)?;
         let ranges = std::mem::take(&mut self.ranges);
         self.meta.ranges = self.append(encode_ranges(&ranges))?;
         let meta = self.meta.encode();
         let meta = self.append(meta)?;
-        let footer_at = self.written + self.buffer.len() as u64;
-        self.buffer.extend_from_slice(&Footer { meta, identity: self.identity }.encode(footer_at));
-        self.write_buffer()?;
-        self.file.sync_all()?;
-        debug_assert_eq!(self.written, footer_at + FOOTER_LEN as u64);
-        Ok(self.info(ranges))
+        let footer = Footer { meta, identity: self.identity, has_partitions };
+        self.file.append(&footer.encode(self.file.len()))?;
+        let info = self.info(ranges);
+        let len = self.file.finish()?;
+        debug_assert_eq!(len, info.bytes);
+        Ok(info)
+    }
+
+    /// Whether it is in partitions.
+    fn write_filter(&mut self) -> Result<bool> {
+        let whole = FilterBuilder::new(super::Filters::Full, 0);
+        match std::mem::replace(&mut self.filter, whole).finish() {
+            BuiltFilter::Full(filter) => {
+                self.meta.filter = self.append(filter.encode())?;
+                Ok(false)
+            }
+            BuiltFilter::Partitions(partitions) => {
+                let append =
+                    |(first_block, filter): &(u32, super::Filter)| Ok((*first_block, self.append(filter.encode())?));
+                let top: Vec<(u32, Handle)> = partitions.iter().map(append).collect::<Result<_>>()?;
+                self.meta.filter = self.append(Partitions::encode(&top))?;
+                Ok(true)
+            }
+        }
     }
 
     /// The index is written behind the data, in blocks, with an index of these blocks on top.
@@ -198,7 +204,7 @@ impl TableBuilder {
     fn info(&self, ranges: Vec<RangeTombstone>) -> TableInfo {
         let mut info = TableInfo {
             identity: self.identity,
-            bytes: self.written,
+            bytes: self.file.len(),
             entry_count: self.meta.entry_count,
             ..TableInfo::default()
         };

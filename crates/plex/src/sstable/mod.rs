@@ -1,7 +1,7 @@
 //! Sorted immutable files.
 //!
 //! ```text
-//!   TableBuilder --> file --> Table (filter, sketch and where its blocks lie in memory) --> get, TableCursor
+//!   TableBuilder --> file --> Table (filter or its top, sketch and where its blocks lie in memory) --> get, TableCursor
 //! ```
 //!
 //! S1. Entries are in the order of [`crate::key`]; all versions of a key are in one table of a run.
@@ -15,8 +15,10 @@ mod blocks;
 mod builder;
 mod compression;
 mod cursor;
+mod file;
 mod filter;
 mod format;
+mod partitions;
 mod read_ahead;
 mod table;
 
@@ -25,8 +27,10 @@ pub(crate) use builder::TableBuilder;
 pub use compression::Compression;
 pub(crate) use cursor::TableCursor;
 pub(crate) use filter::{Filter, Probe};
+pub use partitions::Filters;
 pub(crate) use table::Table;
 
+use crate::key::Seqno;
 use crate::range_tombstone::RangeTombstone;
 
 /// How tables are built.
@@ -35,7 +39,10 @@ pub(crate) struct TableOptions {
     /// Length at which a block ends, in bytes.
     pub block_bytes: usize,
     pub filter_bits_per_key: u32,
+    pub filters: Filters,
     pub compression: Compression,
+    /// Written past the page cache, where the system lets it.
+    pub is_direct: bool,
 }
 
 /// What the manifest keeps of a table.
@@ -52,6 +59,9 @@ pub(crate) struct TableInfo {
     pub largest: Vec<u8>,
     /// Whether `largest` itself lies outside, being the end of a deleted range.
     pub largest_is_excluded: bool,
+    /// The sequence number of all entries, of a file that was taken in as it was and has number 0 everywhere; 0 for a table with
+    /// numbers of its own.
+    pub given_seqno: Seqno,
 }
 
 impl TableInfo {

@@ -7,12 +7,14 @@ use std::sync::{Arc, OnceLock};
 
 use vfs::{File, FileSystem, OpenOptions};
 
-use super::block::{Block, Malformed};
+use super::block::{Block, BlockCursor, Malformed};
 use super::blocks::Blocks;
 use super::builder::decode_ranges;
-use super::filter::Filter;
+use super::file;
+use super::filter::{self, Filter, Probe};
 use super::format::{self, FOOTER_LEN, Footer, Handle, Meta, TRAILER_LEN};
-use super::read_ahead::{CHUNK_BYTES, ReadAhead};
+use super::partitions::Partitions;
+use super::read_ahead::{CHUNK_BYTES, DIRECT_CHUNK_BYTES, ReadAhead};
 use super::{TableCursor, TableInfo};
 use crate::cache::{BlockCache, Fill};
 use crate::error::{Error, Result};
@@ -39,7 +41,9 @@ pub(crate) struct Table {
     meta: Meta,
     top_index: Block,
     blocks: OnceLock<Blocks>,
+    /// Lets everything through if there are partitions.
     filter: Filter,
+    partitions: Option<Partitions>,
     sketch: Sketch,
     ranges: Vec<RangeTombstone>,
     /// Scans that came here since the file was opened. Some may be lost when many count at once.
@@ -55,7 +59,7 @@ impl std::fmt::Debug for Table {
 }
 
 impl Table {
-    /// Opens the file and reads what stays in memory.
+    /// Opens the file, through the page cache or past it, and reads what stays in memory.
     ///
     /// # Errors
     /// Corruption, also when the file is not the one that `info` describes.
@@ -65,8 +69,9 @@ impl Table {
         path: PathBuf,
         number: u64,
         info: TableInfo,
+        how: OpenOptions,
     ) -> Result<Self> {
-        let file = fs.open(&path, OpenOptions::read())?;
+        let file = fs.open(&path, how)?;
         let len = file.len()?;
         if len != info.bytes || len < FOOTER_LEN as u64 {
             let what = format!("the table has {len} bytes, {} were written; the whole table is lost", info.bytes);
@@ -74,7 +79,7 @@ impl Table {
         }
         let footer_at = len - FOOTER_LEN as u64;
         let mut footer = [0; FOOTER_LEN];
-        file.read_exact_at(&mut footer, footer_at)?;
+        file::read_exact_at(&*file, &mut footer, footer_at)?;
         let footer = Footer::decode(&path, footer_at, &footer)?;
         if footer.identity != info.identity {
             let what = format!("this is table {:#x}, not {:#x}", footer.identity, info.identity);
@@ -84,7 +89,12 @@ impl Table {
         let malformed = |handle: Handle, what: &str| Error::corruption(&path, handle.offset, what);
         let meta = Meta::decode(&part(footer.meta)?).ok_or_else(|| malformed(footer.meta, "meta block"))?;
         let top_index = Block::new(&part(meta.top_index)?).ok_or_else(|| malformed(meta.top_index, "top index"))?;
-        let filter = Filter::decode(&part(meta.filter)?).ok_or_else(|| malformed(meta.filter, "filter"))?;
+        let whole = part(meta.filter)?;
+        let partitions =
+            footer.has_partitions.then(|| Partitions::decode(&whole).ok_or_else(|| malformed(meta.filter, "filter")));
+        let partitions = partitions.transpose()?;
+        let lines = if partitions.is_some() { &[][..] } else { &whole };
+        let filter = Filter::decode(lines).ok_or_else(|| malformed(meta.filter, "filter"))?;
         let sketch = Sketch::decode(&part(meta.sketch)?).ok_or_else(|| malformed(meta.sketch, "sketch"))?;
         let ranges = decode_ranges(&part(meta.ranges)?).ok_or_else(|| malformed(meta.ranges, "deleted ranges"))?;
         if meta.entry_count != info.entry_count {
@@ -101,6 +111,7 @@ impl Table {
             top_index,
             blocks: OnceLock::new(),
             filter,
+            partitions,
             sketch,
             ranges,
             scans: AtomicU64::new(0),
@@ -108,7 +119,7 @@ impl Table {
         })
     }
 
-    /// Opens a table of which nothing is known but its file.
+    /// Opens a table of which nothing is known but its file, and the number that its entries were given (0 for none).
     ///
     /// # Errors
     /// Corruption, also of the blocks with the first and the last entry.
@@ -117,9 +128,11 @@ impl Table {
         cache: &Arc<BlockCache>,
         path: PathBuf,
         number: u64,
+        given_seqno: Seqno,
     ) -> Result<Arc<Self>> {
-        let mut info = Self::read_info(&**fs, &path)?;
-        let table = Arc::new(Self::open(fs, cache, path.clone(), number, info.clone())?);
+        let mut info = TableInfo { given_seqno, ..Self::read_info(&**fs, &path)? };
+        let how = OpenOptions::read();
+        let table = Arc::new(Self::open(fs, cache, path.clone(), number, info.clone(), how)?);
         let mut keys: Option<(Vec<u8>, Vec<u8>)> = None;
         let mut cursor = table.cursor(Fill::Pass);
         cursor.seek_to_first()?;
@@ -129,7 +142,7 @@ impl Table {
             keys = Some((first, cursor.key().to_vec()));
         }
         info.set_bounds(keys.as_ref().map(|(first, last)| (&first[..], &last[..])), &table.ranges);
-        Ok(Arc::new(Self::open(fs, cache, path, number, info)?))
+        Ok(Arc::new(Self::open(fs, cache, path, number, info, how)?))
     }
 
     /// What the file says of itself; the bounds stay empty.
@@ -141,7 +154,7 @@ impl Table {
         };
         let mut footer = [0; FOOTER_LEN];
         file.read_exact_at(&mut footer, footer_at)?;
-        let Footer { meta, identity } = Footer::decode(path, footer_at, &footer)?;
+        let Footer { meta, identity, .. } = Footer::decode(path, footer_at, &footer)?;
         let block = read_part(&*file, path, identity, meta, footer_at)?;
         let decoded = Meta::decode(&block).ok_or_else(|| Error::corruption(path, meta.offset, "meta block"))?;
         Ok(TableInfo { identity, bytes, entry_count: decoded.entry_count, ..TableInfo::default() })
@@ -165,7 +178,8 @@ impl Table {
             last = Some(here);
             cursor.next()?;
         }
-        Ok(())
+        let partitions = self.partitions.iter().flat_map(|partitions| 0..partitions.len());
+        partitions.map(|at| self.partition(at, Fill::Pass)).try_for_each(|partition| partition.map(drop))
     }
 
     pub fn path(&self) -> &Path {
@@ -188,7 +202,12 @@ impl Table {
 
     /// The largest sequence number in here.
     pub fn seqno_max(&self) -> Seqno {
-        self.meta.seqno_max
+        self.meta.seqno_max.max(self.info.given_seqno)
+    }
+
+    /// The number that counts for an entry with this one.
+    pub(super) fn seqno_of(&self, in_file: Seqno) -> Seqno {
+        in_file.max(self.info.given_seqno)
     }
 
     /// Lengths of keys and values, added up.
@@ -213,20 +232,86 @@ impl Table {
         self.is_obsolete.store(true, Ordering::Release);
     }
 
+    /// The filter, if it is whole; one in partitions is asked by [`get`](Self::get).
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// The newest version of the key at or before `view`. The filter is not asked.
-    pub fn get(&self, key: &[u8], view: Seqno) -> Result<Option<(Seqno, Kind, Vec<u8>)>> {
+    /// Memory for what stays of the filter, in bytes.
+    pub fn filter_bytes(&self) -> u64 {
+        self.filter.bytes() + self.partitions.as_ref().map_or(0, Partitions::bytes)
+    }
+
+    /// Keys at up to `count` places that share the data blocks out evenly, ascending.
+    pub fn keys_inside(self: &Arc<Self>, count: usize) -> Result<Vec<Vec<u8>>> {
+        let blocks = self.blocks()?.len();
+        let count = count.min(blocks.saturating_sub(1));
+        let mut keys: Vec<Vec<u8>> = Vec::with_capacity(count);
+        for place in 1..=count {
+            let at = place * blocks / (count + 1);
+            let mut cursor = BlockCursor::new(self.block(at, Fill::Pass)?);
+            self.sound(at, cursor.seek_to_first())?;
+            if cursor.valid() {
+                keys.push(cursor.key().to_vec());
+            }
+        }
+        Ok(keys)
+    }
+
+    /// The newest version of the key at or before `view`. A whole filter is not asked. `probe` is the key's.
+    pub fn get(&self, key: &[u8], view: Seqno, probe: &Probe) -> Result<Option<(Seqno, Kind, Vec<u8>)>> {
+        if self.info.given_seqno > view {
+            return Ok(None);
+        }
+        let first = self.block_before(key, view, Fill::Keep)?;
+        if !self.partitions_may_have(first, probe)? {
+            return Ok(None);
+        }
         // The versions of a key may go on in the next block, so a look-up may look at more than one.
-        for at in self.block_before(key, view, Fill::Keep)?..self.blocks()?.len() {
+        for at in first..self.blocks()?.len() {
             let block = self.block(at, Fill::Keep)?;
             if let Some(found) = self.sound(at, block.find(key, view))? {
-                return Ok(found.is_key.then(|| (found.seqno, found.kind, found.value.to_vec())));
+                return Ok(found.is_key.then(|| (self.seqno_of(found.seqno), found.kind, found.value.to_vec())));
             }
         }
         Ok(None)
+    }
+
+    /// Whether a key may be there that would be in this data block, or be the first of the next.
+    fn partitions_may_have(&self, block: usize, probe: &Probe) -> Result<bool> {
+        let Some(partitions) = &self.partitions else { return Ok(true) };
+        let [mine, next] = partitions.of_block_and_next(block);
+        for at in mine..=next {
+            if at < partitions.len() && filter::may_contain(self.partition(at, Fill::Keep)?.bytes(), probe) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// A partition of the filter, which must have it.
+    fn partition(&self, at: usize, fill: Fill) -> Result<Block> {
+        let partitions = self.partitions.as_ref().expect("the caller has found it in there");
+        // Data blocks are counted from below.
+        let (place, id) = (partitions.place(at), (self.number, u64::MAX - at as u64));
+        if let Some(partition) = self.cache.get(place, id) {
+            return Ok(partition);
+        }
+        let part = read_part(
+            &*self.file,
+            &self.path,
+            self.info.identity,
+            partitions.handle(at),
+            self.info.bytes - FOOTER_LEN as u64,
+        )?;
+        if Filter::decode(&part).is_none() {
+            return Err(Error::corruption(&self.path, partitions.handle(at).offset, "filter"));
+        }
+        let partition = Block::opaque(&part);
+        if fill == Fill::Keep {
+            self.cache.insert(place, id, &partition);
+        }
+        Ok(partition)
     }
 
     pub fn cursor(self: &Arc<Self>, fill: Fill) -> TableCursor {
@@ -265,7 +350,7 @@ impl Table {
     /// A data block.
     pub(super) fn block(&self, at: usize, fill: Fill) -> Result<Block> {
         let blocks = self.blocks()?;
-        let id = (self.info.identity, at as u64);
+        let id = (self.number, at as u64);
         if let Some(block) = self.cache.get(blocks.place(at), id) {
             return Ok(block);
         }
@@ -283,18 +368,29 @@ impl Table {
         if fill == Fill::Pass {
             return self.block_of_chunk(handle, blocks.data_end(), ahead);
         }
-        let id = (self.info.identity, at as u64);
+        let id = (self.number, at as u64);
         if let Some(block) = self.cache.get(blocks.place(at), id) {
             ahead.found(at);
             return Ok(block);
         }
         let end = handle.offset + handle.len + TRAILER_LEN as u64;
-        if let Some(stretch) = ahead.missed(at, end, blocks.data_end()) {
-            self.file.expect_reads(stretch.start, stretch.end - stretch.start);
-        }
-        let block = self.read_block(handle)?;
+        let stretch = ahead.missed(at, end, blocks.data_end());
+        let block = if self.is_direct() && ahead.is_walk() {
+            // Nobody else reads ahead.
+            self.block_of_chunk(handle, blocks.data_end(), ahead)?
+        } else {
+            if let Some(stretch) = stretch {
+                self.file.expect_reads(stretch.start, stretch.end - stretch.start);
+            }
+            self.read_block(handle)?
+        };
         self.cache.insert(blocks.place(at), id, &block);
         Ok(block)
+    }
+
+    /// Whether its file is read past the page cache.
+    fn is_direct(&self) -> bool {
+        self.file.alignment() > 1
     }
 
     /// A data block out of a chunk of the file, which is read if it is another one.
@@ -310,11 +406,12 @@ impl Table {
         let range = match inside(&ahead.chunk, ahead.chunk_at) {
             Some(range) => range,
             None => {
-                let chunk_len = CHUNK_BYTES.min(data_end - handle.offset).max(len);
+                let longest = if self.is_direct() { DIRECT_CHUNK_BYTES } else { CHUNK_BYTES };
+                let chunk_len = longest.min(data_end - handle.offset).max(len);
                 // Nothing is there if the read fails.
                 let mut chunk = std::mem::take(&mut ahead.chunk);
                 chunk.resize(chunk_len as usize, 0);
-                self.file.read_exact_at(&mut chunk, handle.offset)?;
+                file::read_exact_at(&*self.file, &mut chunk, handle.offset)?;
                 (ahead.chunk, ahead.chunk_at) = (chunk, handle.offset);
                 0..len as usize
             }
@@ -386,6 +483,6 @@ fn read_into(part: &mut Vec<u8>, file: &dyn File, path: &Path, identity: u64, ha
     }
     // Not cleared before: what is there will be read over.
     part.resize(len as usize, 0);
-    file.read_exact_at(part, handle.offset)?;
+    file::read_exact_at(file, part, handle.offset)?;
     format::unseal(path, identity, handle.offset, part)
 }

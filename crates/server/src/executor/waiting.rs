@@ -36,6 +36,8 @@ impl Executor {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if let Some(preparation) = &mut connection.session.preparation {
             match catch_unwind(AssertUnwindSafe(|| preparation.step())) {
+                // Who is at it wakes the connection.
+                Ok(true) if preparation.is_elsewhere() => return,
                 Ok(true) => return self.preparing.push_back(id),
                 Ok(false) => {}
                 // A bug: the request meets it again where it is answered.
@@ -45,7 +47,15 @@ impl Executor {
         self.run_waiting_of(id);
     }
 
-    /// Whether any request prepares something.
+    /// Somebody has done what a request of the connection prepares.
+    pub(super) fn end_preparation(&mut self, id: usize) {
+        let is_preparing = self.connections.get(id).is_some_and(|connection| connection.session.is_preparing());
+        if is_preparing && !self.preparing.contains(&id) {
+            self.preparing.push_back(id);
+        }
+    }
+
+    /// Whether any request prepares something that it can go on with.
     pub fn is_preparing(&self) -> bool {
         !self.preparing.is_empty()
     }
