@@ -1,7 +1,7 @@
 //! Values kept compressed: which, when, and what checkpoint, log and restart make of them.
 
 use crate::checkpoint::{checkpoint, loaded};
-use crate::harness::{START_MS, TestServer, memory};
+use crate::harness::{SHARDS, START_MS, TestServer, memory};
 use base::{Clock, KeyspaceId};
 use checkpoint::DataDir;
 use codec::dictionary::DictionaryFile;
@@ -316,8 +316,8 @@ const SHORTER: u64 = 9;
 /// decompresses once, and two in a short time for good; so does an edit.
 #[test]
 fn cold_collections_are_compressed_as_a_whole() {
-    let mut server = TestServer::new(memory);
-    let client = server.connect();
+    let mut server = TestServer::complete(memory, SHARDS);
+    let client = server.connect_listed();
     let mut pass = Pass::new(server.store.shard_ids().collect());
     let settings = |codec, on_write| Settings { bytes_min: 16, ..settings(codec, on_write) };
     // Also where strings are compressed as they are written, collections are when they are cold.

@@ -130,7 +130,7 @@ fn put_collection(life: &mut Life, rng: &mut Rng, keys: u64) {
     use base::Clock as _;
     let number = rng.below(keys);
     let name = format!("item:{number}");
-    let (mut changes, is_list) = (Vec::new(), number % 4 == 0);
+    let (mut changes, is_list) = (Vec::new(), number.is_multiple_of(4));
     for field in 0..1 + rng.below(4) {
         let (field, value) = (format!("field{field}"), document(rng, Form::Json));
         match is_list {
