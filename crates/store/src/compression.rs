@@ -18,6 +18,7 @@
 
 mod long;
 pub mod pass;
+mod trial;
 
 use crate::txn::Scratch;
 use base::{Clock, Rng};
@@ -30,6 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 pub use long::LongStrings;
 pub use pass::Pass;
+pub use trial::{TRIED, Taken, Tried, compressed_lengths};
 
 /// The codec of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,6 +118,11 @@ impl Settings {
 /// A value has to get shorter by one part in so many (P2).
 const GAIN_PARTS: usize = 16;
 
+/// So long may the stored form of a value of this length be.
+fn len_max(len: usize) -> usize {
+    len - len / GAIN_PARTS
+}
+
 /// Figures since the start.
 #[derive(Debug, Default)]
 pub struct Figures {
@@ -201,7 +208,8 @@ impl Compression {
         *held = settings;
         self.on_write.store(settings.on_write && settings.codec != Codec::Off, Ordering::Relaxed);
         self.learn_anew(&settings);
-        self.generation.fetch_add(1, Ordering::Relaxed);
+        // After the settings: who sees it reads these.
+        self.generation.fetch_add(1, Ordering::Release);
     }
 
     /// Uses the dictionaries of an earlier run, which are known now.
@@ -306,7 +314,7 @@ impl Compression {
         kind: Type,
         value: &[u8],
     ) -> Option<Encoded<'c>> {
-        let settings = self.settings();
+        let settings = self.settings_kept_by(coder);
         let plain = settings.plain().filter(|_| settings.takes(kind, value))?;
         let begun_ns = clock.monotonic_ns();
         let (class, choice) = self.choose(key, value);
@@ -319,15 +327,27 @@ impl Compression {
             Choice::Dictionary(encoder) => (Method::Dictionary(encoder), Some(encoder.clone())),
         };
         coder.stored.clear();
-        let len_max = value.len() - value.len() / GAIN_PARTS;
-        let is_shorter = coder.workspace.encode(method, value, len_max, &mut coder.stored);
-        add(&self.figures.compressing_ns, clock.monotonic_ns().saturating_sub(begun_ns));
+        let is_shorter = coder.workspace.encode(method, value, len_max(value.len()), &mut coder.stored);
+        let spent_ns = clock.monotonic_ns().saturating_sub(begun_ns);
+        add(&self.figures.compressing_ns, spent_ns);
         let stored_len = if is_shorter { coder.stored.len() } else { value.len() };
-        self.trainer().note(class, value.len(), stored_len);
+        let mut trainer = self.trainer();
+        trainer.note(class, value.len(), stored_len);
+        trainer.spend(class, spent_ns);
+        drop(trainer);
         if !is_shorter {
             add(&self.figures.in_vain, 1);
         }
         is_shorter.then_some(Encoded { bytes: &coder.stored, _encoder: encoder })
+    }
+
+    /// What is configured, without a lock unless it has changed since the coder was last used: commands ask at each write.
+    fn settings_kept_by(&self, coder: &mut Coder) -> Settings {
+        let generation = self.generation.load(Ordering::Acquire);
+        if coder.generation != generation {
+            (coder.settings, coder.generation) = (self.settings(), generation);
+        }
+        coder.settings
     }
 
     /// The key's class and how its values are compressed; the value may become a sample.
@@ -357,4 +377,7 @@ pub struct Coder {
     workspace: Workspace,
     /// The stored form made last.
     stored: Vec<u8>,
+    /// What was configured when they had this number: at first what every store begins with.
+    settings: Settings,
+    generation: u32,
 }
