@@ -10,6 +10,8 @@ use vfs::{FileSystem, OpenOptions, RealFs};
 use crate::compaction::{CompactionFilter, Policy};
 use crate::db::Db;
 use crate::error::{Error, Result};
+use crate::key::KEY_LEN_MAX;
+use crate::key_order::KeyOrder;
 use crate::sstable::{Compression, Filters, TableOptions};
 
 /// What a write has reached when it returns.
@@ -54,6 +56,7 @@ pub struct Options {
     pub(crate) table_bytes: u64,
     pub(crate) filter_bits_per_key: u32,
     pub(crate) filters: Filters,
+    pub(crate) prefix_filter_bytes: usize,
     pub(crate) block_cache_bytes: usize,
     pub(crate) direct_reads: bool,
     pub(crate) direct_writes: bool,
@@ -86,6 +89,7 @@ impl Options {
             table_bytes: 8 << 20,
             filter_bits_per_key: 16,
             filters: Filters::Full,
+            prefix_filter_bytes: 0,
             block_cache_bytes: 64 << 20,
             direct_reads: false,
             direct_writes: false,
@@ -196,6 +200,14 @@ impl Options {
         self
     }
 
+    /// Length of prefixes that whole filters of new tables know, in bytes, up to 65,535; 0 for none. Scans of which all keys begin
+    /// with the same so many bytes skip tables that have no such key: those of [`IterOptions::prefix`](crate::IterOptions::prefix)
+    /// with at least as many, and ranges within one prefix. It costs `filter_bits_per_key` for each prefix of a table. Default: 0.
+    pub fn prefix_filter_bytes(mut self, bytes: usize) -> Self {
+        self.prefix_filter_bytes = bytes;
+        self
+    }
+
     /// Memory for blocks of tables and partitions of filters, in bytes. Indexes on top, whole filters and sketches of open tables are not counted.
     /// Default: 64 MiB.
     pub fn block_cache_bytes(mut self, bytes: usize) -> Self {
@@ -233,6 +245,7 @@ impl Options {
             filter_bits_per_key: self.filter_bits_per_key,
             filters: self.filters,
             compression,
+            prefix_bytes: if self.policy.key_order() == KeyOrder::Hash { 0 } else { self.prefix_filter_bytes },
             is_direct: self.direct_writes,
         }
     }
@@ -262,6 +275,9 @@ impl Options {
         }
         if self.filter_bits_per_key > 64 {
             return wrong("filter_bits_per_key is above 64");
+        }
+        if self.prefix_filter_bytes > KEY_LEN_MAX {
+            return wrong("prefix_filter_bytes is longer than any key");
         }
         if !self.compression.iter().all(|compression| compression.is_known()) {
             return wrong("a level of zstd is not within -7 and 19");

@@ -57,6 +57,7 @@ impl Run {
             .memtable_bytes(1 << (10 + rng.below(5)))
             .block_bytes(64 << rng.below(5))
             .table_bytes(1 << (10 + rng.below(5)))
+            .prefix_filter_bytes(rng.below(4) as usize)
             .direct_reads(rng.one_in(3))
             .direct_writes(rng.one_in(3))
             .merge_parts_max(1 + rng.below(2) as usize * rng.below(5) as usize)

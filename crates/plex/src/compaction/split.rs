@@ -61,6 +61,7 @@ mod tests {
             filter_bits_per_key: 0,
             filters: Filters::Full,
             compression: Compression::None,
+            prefix_bytes: 0,
             is_direct: false,
         };
         let path = PathBuf::from(format!("/{number}"));

@@ -36,10 +36,10 @@ use vfs::FileLock;
 
 use crate::batch::WriteBatch;
 use crate::bell::Bell;
-use crate::cache::{BlockCache, Fill};
+use crate::cache::BlockCache;
 use crate::compaction::{Choose, Visibility};
 use crate::error::{Error, Result};
-use crate::iter::{Iter, IterOptions, MergeCursor, Source};
+use crate::iter::{Iter, IterOptions, MergeCursor, Source, Within};
 use crate::key::{self, Kind, Seqno};
 use crate::key_order::KeyOrder;
 use crate::limiter::Limiter;
@@ -278,7 +278,7 @@ impl Db {
     pub fn iter_in(&self, space: KeySpaceId, options: IterOptions) -> Result<Iter> {
         self.inner().key_order.check_scan()?;
         let (state, seqno) = self.inner().now();
-        Ok(state.iter(space.0, seqno, options, self.inner().bell.clone()))
+        Ok(state.iter(space.0, seqno, options, self.inner()))
     }
 
     /// A view of everything as of now. While it lives, versions that it sees are kept.
@@ -380,7 +380,7 @@ impl ReadView {
     pub fn iter_in(&self, space: KeySpaceId, options: IterOptions) -> Result<Iter> {
         self.db.inner().key_order.check_scan()?;
         let inner = self.db.inner();
-        Ok(inner.state().iter(space.0, self.seqno, options, inner.bell.clone()))
+        Ok(inner.state().iter(space.0, self.seqno, options, inner))
     }
 
     /// The number of the last change that the view sees.
@@ -438,7 +438,7 @@ impl State {
         Ok(None)
     }
 
-    fn iter(&self, space: u32, view: Seqno, options: IterOptions, bell: Arc<Bell>) -> Iter {
+    fn iter(&self, space: u32, view: Seqno, options: IterOptions, inner: &Inner) -> Iter {
         let mut ranges = Vec::new();
         let mut sources = Vec::new();
         for memtable in self.memtables() {
@@ -447,9 +447,10 @@ impl State {
         }
         if let Some(tree) = self.version.tree(space) {
             ranges.extend_from_slice(tree.guide().range_tombstones());
-            sources.extend(tree.runs().map(|(_, run)| Source::run(run.clone(), Fill::Keep)));
+            let within = Within::of(&options, inner.options.prefix_filter_bytes);
+            sources.extend(tree.runs().map(|(_, run)| Source::run_within(run.clone(), within.clone())));
         }
-        Iter::new(MergeCursor::new(sources), view, Cover::new(&ranges, view), options, bell)
+        Iter::new(MergeCursor::new(sources), view, Cover::new(&ranges, view), options, inner.bell.clone())
     }
 }
 

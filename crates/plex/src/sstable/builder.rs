@@ -53,7 +53,7 @@ impl TableBuilder {
             blocks: 0,
             sketch: Sketch::default(),
             ranges: Vec::new(),
-            meta: Meta { seqno_min: Seqno::MAX, ..Meta::default() },
+            meta: Meta { seqno_min: Seqno::MAX, prefix_bytes: options.prefix_bytes as u64, ..Meta::default() },
         })
     }
 
@@ -67,6 +67,7 @@ impl TableBuilder {
             self.sketch.add(hash);
         }
         if is_new_key {
+            self.add_prefix(user_key);
             self.last_key.clear();
             self.last_key.extend_from_slice(user_key);
             self.first_key.get_or_insert_with(|| user_key.to_vec());
@@ -80,6 +81,16 @@ impl TableBuilder {
             self.end_block()?;
         }
         Ok(())
+    }
+
+    /// Lets the filter know the prefix of a new key, unless that of the key before was the same.
+    fn add_prefix(&mut self, key: &[u8]) {
+        let len = self.options.prefix_bytes;
+        if let Some(prefix) = key.get(..len).filter(|_| len > 0 && self.filter.is_whole())
+            && (self.first_key.is_none() || self.last_key.get(..len) != Some(prefix))
+        {
+            self.filter.add(key::hash(prefix));
+        }
     }
 
     /// Adds a deleted range; in any order.
@@ -145,14 +156,14 @@ impl TableBuilder {
         self.write_index()?;
         let top_index = self.top_index.finish();
         self.meta.top_index = self.append(top_index)?;
-        let has_partitions = self.write_filter()?;
+        self.write_filter()?;
         let sketch = self.sketch.encode();
         self.meta.sketch = self.append(sketch)?;
         let ranges = std::mem::take(&mut self.ranges);
         self.meta.ranges = self.append(encode_ranges(&ranges))?;
         let meta = self.meta.encode();
         let meta = self.append(meta)?;
-        let footer = Footer { meta, identity: self.identity, has_partitions };
+        let footer = Footer { meta, identity: self.identity, version: self.meta.version() };
         self.file.append(&footer.encode(self.file.len()))?;
         let info = self.info(ranges);
         let len = self.file.finish()?;
@@ -160,22 +171,21 @@ impl TableBuilder {
         Ok(info)
     }
 
-    /// Whether it is in partitions.
-    fn write_filter(&mut self) -> Result<bool> {
+    fn write_filter(&mut self) -> Result<()> {
         let whole = FilterBuilder::new(super::Filters::Full, 0);
-        match std::mem::replace(&mut self.filter, whole).finish() {
-            BuiltFilter::Full(filter) => {
-                self.meta.filter = self.append(filter.encode())?;
-                Ok(false)
-            }
+        let part = match std::mem::replace(&mut self.filter, whole).finish() {
+            BuiltFilter::Full(filter) => filter.encode(),
             BuiltFilter::Partitions(partitions) => {
                 let append =
                     |(first_block, filter): &(u32, super::Filter)| Ok((*first_block, self.append(filter.encode())?));
                 let top: Vec<(u32, Handle)> = partitions.iter().map(append).collect::<Result<_>>()?;
-                self.meta.filter = self.append(Partitions::encode(&top))?;
-                Ok(true)
+                // Prefixes are for whole filters.
+                (self.meta.has_partitions, self.meta.prefix_bytes) = (true, 0);
+                Partitions::encode(&top)
             }
-        }
+        };
+        self.meta.filter = self.append(part)?;
+        Ok(())
     }
 
     /// The index is written behind the data, in blocks, with an index of these blocks on top.

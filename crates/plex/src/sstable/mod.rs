@@ -41,6 +41,8 @@ pub(crate) struct TableOptions {
     pub filter_bits_per_key: u32,
     pub filters: Filters,
     pub compression: Compression,
+    /// Length of the prefixes that a whole filter knows, in bytes; 0 for none.
+    pub prefix_bytes: usize,
     /// Written past the page cache, where the system lets it.
     pub is_direct: bool,
 }

@@ -87,11 +87,12 @@ impl Table {
         }
         let part = |handle: Handle| read_part(&*file, &path, info.identity, handle, footer_at);
         let malformed = |handle: Handle, what: &str| Error::corruption(&path, handle.offset, what);
-        let meta = Meta::decode(&part(footer.meta)?).ok_or_else(|| malformed(footer.meta, "meta block"))?;
+        let meta =
+            Meta::decode(&part(footer.meta)?, footer.version).ok_or_else(|| malformed(footer.meta, "meta block"))?;
         let top_index = Block::new(&part(meta.top_index)?).ok_or_else(|| malformed(meta.top_index, "top index"))?;
         let whole = part(meta.filter)?;
         let partitions =
-            footer.has_partitions.then(|| Partitions::decode(&whole).ok_or_else(|| malformed(meta.filter, "filter")));
+            meta.has_partitions.then(|| Partitions::decode(&whole).ok_or_else(|| malformed(meta.filter, "filter")));
         let partitions = partitions.transpose()?;
         let lines = if partitions.is_some() { &[][..] } else { &whole };
         let filter = Filter::decode(lines).ok_or_else(|| malformed(meta.filter, "filter"))?;
@@ -154,9 +155,10 @@ impl Table {
         };
         let mut footer = [0; FOOTER_LEN];
         file.read_exact_at(&mut footer, footer_at)?;
-        let Footer { meta, identity, .. } = Footer::decode(path, footer_at, &footer)?;
+        let Footer { meta, identity, version } = Footer::decode(path, footer_at, &footer)?;
         let block = read_part(&*file, path, identity, meta, footer_at)?;
-        let decoded = Meta::decode(&block).ok_or_else(|| Error::corruption(path, meta.offset, "meta block"))?;
+        let decoded =
+            Meta::decode(&block, version).ok_or_else(|| Error::corruption(path, meta.offset, "meta block"))?;
         Ok(TableInfo { identity, bytes, entry_count: decoded.entry_count, ..TableInfo::default() })
     }
 
@@ -235,6 +237,11 @@ impl Table {
     /// The filter, if it is whole; one in partitions is asked by [`get`](Self::get).
     pub fn filter(&self) -> &Filter {
         &self.filter
+    }
+
+    /// Whether a key may be there that begins with a prefix of this length; `probe` is the prefix's.
+    pub fn may_have_prefix(&self, prefix_bytes: usize, probe: &Probe) -> bool {
+        self.meta.prefix_bytes != prefix_bytes as u64 || self.filter.may_contain(probe)
     }
 
     /// Memory for what stays of the filter, in bytes.

@@ -29,7 +29,8 @@ fn write_packed(
 ) -> TableInfo {
     // Many partitions.
     let filter_bits_per_key = if filters == Filters::Full { 16 } else { 64 };
-    let options = TableOptions { block_bytes, filter_bits_per_key, filters, compression, is_direct: false };
+    let options =
+        TableOptions { block_bytes, filter_bits_per_key, filters, compression, prefix_bytes: 0, is_direct: false };
     let mut builder = TableBuilder::new(fs, Path::new(PATH), 0x1122_3344_5566_7788, options).unwrap();
     for (key, seqno, kind, value) in entries {
         builder.add(key, *seqno, *kind, value).unwrap();
@@ -220,4 +221,19 @@ fn golden_file() {
     let fs = SimFs::new(1);
     write_packed(&fs, &entries, &ranges, 4096, Compression::None, Filters::Partitioned);
     crate::golden::compare("sstable-2", &fs.contents()[Path::new(PATH)]);
+    let fs = SimFs::new(1);
+    let options = TableOptions {
+        block_bytes: 4096,
+        filter_bits_per_key: 16,
+        filters: Filters::Full,
+        compression: Compression::None,
+        prefix_bytes: 2,
+        is_direct: false,
+    };
+    let mut builder = TableBuilder::new(&fs, Path::new(PATH), 0x1122_3344_5566_7788, options).unwrap();
+    entries.iter().for_each(|(key, seqno, kind, value)| builder.add(key, *seqno, *kind, value).unwrap());
+    let table = open(&fs, &builder.finish().unwrap()).unwrap();
+    let knows = |prefix: &[u8]| table.may_have_prefix(prefix.len(), &Probe::new(key::hash(prefix)));
+    assert!(knows(b"ap") && !knows(b"aq") && !knows(b"bp") && knows(b"apx"), "of other lengths it knows nothing");
+    crate::golden::compare("sstable-2-prefixes", &fs.contents()[Path::new(PATH)]);
 }

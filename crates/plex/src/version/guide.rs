@@ -122,6 +122,7 @@ mod tests {
             filter_bits_per_key: 16,
             filters: Filters::Full,
             compression: Compression::None,
+            prefix_bytes: 0,
             is_direct: false,
         };
         let (mut edit, mut number) = (VersionEdit::default(), 0);
