@@ -350,7 +350,7 @@ fn cold_collections_are_compressed_as_a_whole() {
     let small = usage(&mut server, "doc:3");
     let number = |reply: &str| reply.trim_start_matches(':').trim().parse::<u64>().expect("a number");
     assert!(number(&small) * 2 < number(&raw), "{small} of {raw}");
-    server.run(client, &["COPY", "doc:3", "copy"]);
+    server.run(client, &["COPY", "doc:19", "copy"]);
     server.run(client, &["RENAME", "copy", "renamed"]);
     server.run(client, &["EXPIRE", "renamed", "100"]);
     assert_eq!((compressed(&server), read(&server)), (20 * SHORTER + 1, 0), "none of these reads");

@@ -135,7 +135,7 @@ fn walks_end_with_who_waits() {
         while explanations.work() {}
         assert!(!explanations.has_work());
     }
-    assert_eq!(explain(&mut server, other, &["PREFIX", "none"]).lines().next(), Some("*12"));
+    assert_eq!(explain(&mut server, other, &["PREFIX", "none"]).lines().next(), Some("*16"));
 }
 
 /// A map as it comes in RESP2.
