@@ -14,6 +14,7 @@ pub mod call;
 pub mod clients;
 pub mod context;
 pub mod drawing;
+pub mod errand;
 pub mod error;
 pub mod gate;
 pub mod host;

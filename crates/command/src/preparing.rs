@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! under the locks:  command reads, sees that there is much to do --> leaves a Work in its session, and has changed nothing
-//! without locks:    worker, a step a turn, over the collections as they were (their trees are shared)
+//! without locks:    worker, a step a turn, over the collections as they were (their trees are shared); or another thread
 //! under the locks:  command runs again, from its start: the same collections? --> stores what was made, in constant time
 //!                                                       no, one was changed   --> begins anew; the last time does it all here
 //! ```
@@ -35,6 +35,11 @@ pub trait Work: Any + Send {
     /// Goes on for some tenths of a millisecond. True while there is more to do.
     fn step(&mut self) -> bool;
 
+    /// Whether somebody else is at it, so that a step would do nothing now.
+    fn is_elsewhere(&mut self) -> bool {
+        false
+    }
+
     /// Bytes that nothing but this keeps.
     fn held_bytes(&self) -> usize;
 }
@@ -57,6 +62,11 @@ impl Preparation {
     /// Whether there is more to do.
     pub fn goes_on(&self) -> bool {
         self.goes_on
+    }
+
+    /// Whether somebody else is at it.
+    pub fn is_elsewhere(&mut self) -> bool {
+        self.goes_on && self.work.as_mut().is_some_and(|work| work.is_elsewhere())
     }
 
     /// Gives the work up: the request does it all at once.

@@ -32,7 +32,8 @@ impl Executor {
 
     /// Goes on with what requests prepare: one step, of one of them. Its connection goes on when that was the last.
     pub fn prepare(&mut self) {
-        let Some(id) = self.preparing.pop_front() else { return };
+        let next = (0..self.preparing.len()).find(|nth| self.can_step(*nth));
+        let Some(id) = next.and_then(|nth| self.preparing.remove(nth)) else { return };
         let Some(connection) = self.connections.get_mut(id) else { return };
         if let Some(preparation) = &mut connection.session.preparation {
             match catch_unwind(AssertUnwindSafe(|| preparation.step())) {
@@ -45,7 +46,19 @@ impl Executor {
         self.run_waiting_of(id);
     }
 
-    /// Whether any request prepares something.
+    /// Whether a step of what requests prepare would do anything now.
+    pub fn can_prepare(&mut self) -> bool {
+        (0..self.preparing.len()).any(|nth| self.can_step(nth))
+    }
+
+    /// Whether what the request waits for is the worker's to do, or done.
+    fn can_step(&mut self, nth: usize) -> bool {
+        let connection = self.preparing.get(nth).and_then(|id| self.connections.get_mut(*id));
+        let preparation = connection.and_then(|connection| connection.session.preparation.as_mut());
+        !preparation.is_some_and(|preparation| preparation.is_elsewhere())
+    }
+
+    /// Whether any request prepares something, or has it prepared.
     pub fn is_preparing(&self) -> bool {
         !self.preparing.is_empty()
     }
