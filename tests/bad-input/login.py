@@ -114,8 +114,10 @@ def redaction(suite):
         before = server.password
         control.call("CONFIG", "SET", "requirepass", secret)
         control.call("CONFIG", "SET", "requirepass", before)
-        for words in (["ACL", "SETUSER", "x", ">" + secret], ["MIGRATE", "h", 1, "k", 0, 10, "AUTH", secret], ["CONFIG", "SET", "masterauth", secret]):
+        for words in (["ACL", "SETUSER", "x", ">" + secret], ["CONFIG", "SET", "masterauth", secret]):
             control.error(*words)
+        equal(control.call("MIGRATE", "h", 1, "no such key", 0, 10, "AUTH", secret), b"NOKEY")
+        equal(control.call("MIGRATE", "h", 1, "no such key", 0, 10, "AUTH2", "user", secret), b"NOKEY")
         shown = [str(control.call("SLOWLOG", "GET", -1)), str(control.call("COMMANDLOG", "GET", -1, "large-request")), str(control.call("CLIENT", "LIST"))]
         control.call("CONFIG", "SET", "slowlog-log-slower-than", 10000, "commandlog-request-larger-than", 1 << 20)
         # What MONITOR was to show stands before this.

@@ -15,6 +15,7 @@ mod log_admission;
 mod log_holds;
 mod log_sockets;
 mod messages;
+mod migrate;
 mod order;
 mod pieces;
 mod preparing;

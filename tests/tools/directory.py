@@ -80,7 +80,7 @@ class Client:
         """The replies to several commands that are sent at once."""
         out = bytearray()
         for words in commands:
-            parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+            parts = [word if isinstance(word, bytes) else str(word).encode(errors="surrogateescape") for word in words]
             out += b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
         self.socket.sendall(out)
         return [self._reply() for _ in commands]
@@ -89,13 +89,13 @@ class Client:
         line = self.file.readline()
         if not line.endswith(b"\r\n"):
             raise ConnectionError("the server has closed the connection")
-        kind, text = line[:1], line[1:-2].decode()
+        kind, text = line[:1], line[1:-2].decode(errors="surrogateescape")
         if kind == b"-":
             raise ErrorReply(text)
         if kind == b":":
             return int(text)
         if kind == b"$":
-            return None if text == "-1" else self.file.read(int(text) + 2)[:-2].decode()
+            return None if text == "-1" else self.file.read(int(text) + 2)[:-2].decode(errors="surrogateescape")
         if kind == b"*":
             return [self._reply() for _ in range(int(text))]
         return text

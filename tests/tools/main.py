@@ -13,13 +13,14 @@ import exports
 import history
 import imports
 import logs
+import moves
 from directory import Tools
 
 
 def main():
     with tempfile.TemporaryDirectory(prefix="onggi-test-") as scratch:
         tools = Tools(sys.argv[1], Path(scratch))
-        for area in (backup, dictionaries, history, imports, logs, exports):
+        for area in (backup, dictionaries, history, imports, logs, exports, moves):
             area.run(tools)
         return 1 if tools.failed else 0
 

@@ -11,15 +11,16 @@
 pub mod args;
 pub mod blocking;
 pub mod call;
+pub mod chore;
 pub mod clients;
 pub mod context;
 pub mod drawing;
-pub mod errand;
 pub mod error;
 pub mod gate;
 pub mod host;
 pub mod limits;
 pub mod login;
+pub mod parcel;
 pub mod pause;
 pub mod pieces;
 pub mod preparing;

@@ -12,7 +12,8 @@
 //!     is never changed in place, so that it is still the one under its key exactly if it is the same allocation.
 //! F2. A command begins at most [`ATTEMPTS_MAX`] times. Whoever writes to an operand without pause delays it so long, and no
 //!     longer.
-//! F3. Inside EXEC, and where a waiting command is served, everything is done at once.
+//! F3. Work that others do (keys sent to another server, a [chore](crate::chore)) is not stepped; whoever ends it wakes the connection.
+//! F4. Inside EXEC, and where a waiting command is served, everything is done at once.
 
 use crate::pieces::Making;
 use crate::session::Attempt;
@@ -35,13 +36,14 @@ pub trait Work: Any + Send {
     /// Goes on for some tenths of a millisecond. True while there is more to do.
     fn step(&mut self) -> bool;
 
-    /// Whether somebody else is at it, so that a step would do nothing now.
-    fn is_elsewhere(&mut self) -> bool {
-        false
-    }
-
     /// Bytes that nothing but this keeps.
     fn held_bytes(&self) -> usize;
+
+    /// Whether others are at it, who wake the connection when they are done ([`Closer::end_wait`](crate::clients::Closer)): until
+    /// then there is no step to do.
+    fn is_elsewhere(&self) -> bool {
+        false
+    }
 }
 
 /// What a request has begun, and will look for when it runs again.
@@ -64,9 +66,14 @@ impl Preparation {
         self.goes_on
     }
 
-    /// Whether somebody else is at it.
-    pub fn is_elsewhere(&mut self) -> bool {
-        self.goes_on && self.work.as_mut().is_some_and(|work| work.is_elsewhere())
+    /// Whether there is no step to do until somebody wakes the connection.
+    pub fn is_elsewhere(&self) -> bool {
+        self.work.as_ref().is_some_and(|work| work.is_elsewhere())
+    }
+
+    /// Whether it is of this kind.
+    pub fn is<W: Work>(&self) -> bool {
+        self.work.as_ref().is_some_and(|work| (&**work as &dyn Any).is::<W>())
     }
 
     /// Gives the work up: the request does it all at once.

@@ -167,7 +167,7 @@ impl CommandSpec {
     #[inline]
     pub fn first_key(&self) -> Option<usize> {
         match self.keys.first()? {
-            KeySpec { begin: Begin::Index(first), find: Find::Range { .. }, .. } => Some(*first),
+            KeySpec { begin: Begin::Index(first), find: Find::Range { .. }, condition: None, .. } => Some(*first),
             KeySpec { .. } => None,
         }
     }
@@ -175,7 +175,7 @@ impl CommandSpec {
     /// Whether it always has exactly one key.
     #[inline]
     pub fn has_one_key(&self) -> bool {
-        matches!(self.keys, [KeySpec { find: Find::Range { last: 0, .. }, .. }])
+        matches!(self.keys, [KeySpec { find: Find::Range { last: 0, .. }, condition: None, .. }])
     }
 
     /// The shards that this request needs.
@@ -215,6 +215,8 @@ pub struct KeySpec {
     pub notes: Option<&'static str>,
     /// What happens to the keys of one request, where that depends on its arguments ([`KeyFlags::VARIABLE_FLAGS`]).
     pub varying: Option<fn(&Args<'_>) -> KeyFlags>,
+    /// Whether a request has these keys, where not every one does. Clients are not told.
+    pub condition: Option<fn(&Args<'_>) -> bool>,
 }
 
 /// Where the search for keys begins.
@@ -233,8 +235,8 @@ pub enum Begin {
 pub struct Keyword {
     /// The word, in capitals.
     pub word: &'static str,
-    /// The first argument that may be it: what COMMAND INFO tells clients.
-    pub from: usize,
+    /// The first argument that may be it, counted from the end when negative: what COMMAND INFO tells clients.
+    pub from: i32,
     /// Whether it may be missing, and with it the keys.
     pub is_optional: bool,
     /// Where it stands in a request, also where it could be taken for the value of an option; `None` when it is missing.
@@ -307,6 +309,7 @@ impl KeySpec {
             find: Find::Range { last: 0, step: 1, limit: 0 },
             notes: None,
             varying: None,
+            condition: None,
         }
     }
 
@@ -318,6 +321,7 @@ impl KeySpec {
             find: Find::Range { last, step, limit: 0 },
             notes: None,
             varying: None,
+            condition: None,
         }
     }
 
@@ -329,6 +333,16 @@ impl KeySpec {
             find: Find::Range { last: 0, step: 1, limit: 0 },
             notes: None,
             varying: None,
+            condition: None,
+        }
+    }
+
+    /// Everything behind a word.
+    pub const fn all_behind(keyword: &'static Keyword, flags: KeyFlags) -> Self {
+        Self {
+            flags: flags.union(KeyFlags::INCOMPLETE),
+            find: Find::Range { last: -1, step: 1, limit: 0 },
+            ..Self::behind(keyword, flags)
         }
     }
 
@@ -340,22 +354,35 @@ impl KeySpec {
             find: Find::Range { last: -1, step: 1, limit: 2 },
             notes: None,
             varying: None,
+            condition: None,
         }
     }
 
     /// As many keys as the argument `count` says, the first at `first`, `step` apart; both relative to `begin`.
     pub const fn counted(begin: usize, count: usize, first: usize, step: usize, flags: KeyFlags) -> Self {
-        Self { flags, begin: Begin::Index(begin), find: Find::Count { count, first, step }, notes: None, varying: None }
+        Self {
+            flags,
+            begin: Begin::Index(begin),
+            find: Find::Count { count, first, step },
+            notes: None,
+            varying: None,
+            condition: None,
+        }
     }
 
     /// Keys that clients cannot find: [`Find::Rule`], [`Find::Derived`].
     pub const fn unknown(find: Find, flags: KeyFlags) -> Self {
-        Self { flags, begin: Begin::Unknown, find, notes: None, varying: None }
+        Self { flags, begin: Begin::Unknown, find, notes: None, varying: None, condition: None }
     }
 
     /// The same with a note for COMMAND DOCS.
     pub const fn noting(self, notes: &'static str) -> Self {
         Self { notes: Some(notes), ..self }
+    }
+
+    /// The same in requests of which this holds; others do not have these keys.
+    pub const fn only_if(self, condition: fn(&Args<'_>) -> bool) -> Self {
+        Self { condition: Some(condition), ..self }
     }
 
     /// The same with flags that follow from the arguments.
@@ -370,6 +397,9 @@ impl KeySpec {
 
     #[inline]
     fn visit(&self, args: &Args<'_>, mut visit: impl FnMut(usize)) -> bool {
+        if self.condition.is_some_and(|holds| !holds(args)) {
+            return true;
+        }
         let first = match self.begin {
             Begin::Index(first) => first,
             Begin::Keyword(keyword) => match (keyword.find)(args) {

@@ -48,6 +48,14 @@ pub enum Error {
     /// This database, as it was made, cannot do this.
     #[error("not supported: {0}")]
     Unsupported(String),
+    /// The device was full in the middle of a change. Reads go on, and writes do as soon as there is space again, by
+    /// themselves: nothing has to be opened anew.
+    #[error("the database accepts no writes until there is space again: {cause}")]
+    Suspended {
+        /// The failure.
+        #[source]
+        cause: Arc<Error>,
+    },
     /// An earlier write or sync failed in a way that leaves the state on disk unknown. Reads go on; writes need a new
     /// open.
     #[error("the database accepts no more writes after an earlier failure: {cause}")]
@@ -67,7 +75,7 @@ impl Error {
     pub fn is_out_of_space(&self) -> bool {
         match self {
             Self::Fs(error) => error.is_out_of_space(),
-            Self::Stopped { cause } => cause.is_out_of_space(),
+            Self::Suspended { cause } | Self::Stopped { cause } => cause.is_out_of_space(),
             _ => false,
         }
     }
@@ -76,7 +84,7 @@ impl Error {
     pub fn is_corruption(&self) -> bool {
         match self {
             Self::Corruption { .. } => true,
-            Self::Stopped { cause } => cause.is_corruption(),
+            Self::Suspended { cause } | Self::Stopped { cause } => cause.is_corruption(),
             _ => false,
         }
     }

@@ -10,7 +10,7 @@ use vfs::{FileSystem, RealFs};
 use crate::compaction::{CompactionFilter, Policy};
 use crate::db::Db;
 use crate::error::{Error, Result};
-use crate::sstable::{Compression, TableOptions};
+use crate::sstable::{Compression, Filters, TableOptions};
 
 /// What a write has reached when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,9 +49,11 @@ pub struct Options {
     pub(crate) memtable_bytes: usize,
     pub(crate) immutable_memtables_max: usize,
     pub(crate) merge_bytes_per_second: u64,
+    pub(crate) merge_parts_max: usize,
     pub(crate) block_bytes: usize,
     pub(crate) table_bytes: u64,
     pub(crate) filter_bits_per_key: u32,
+    pub(crate) filters: Filters,
     pub(crate) block_cache_bytes: usize,
     /// By level; the last also of all deeper ones.
     pub(crate) compression: Vec<Compression>,
@@ -77,9 +79,11 @@ impl Options {
             memtable_bytes: 64 << 20,
             immutable_memtables_max: 2,
             merge_bytes_per_second: 0,
+            merge_parts_max: 1,
             block_bytes: 4 << 10,
             table_bytes: 8 << 20,
             filter_bits_per_key: 16,
+            filters: Filters::Full,
             block_cache_bytes: 64 << 20,
             compression: Vec::new(),
         }
@@ -156,6 +160,14 @@ impl Options {
         self
     }
 
+    /// Parts that one merge is split into by key, at most, from 1 to 64: with [`Background::Threads`] a thread each does them, else
+    /// one after the other. A part has at least [`table_bytes`](Self::table_bytes) of input and begins with a table of its own, so
+    /// tables become somewhat smaller. It is for devices that are faster than one core merges. Default: 1.
+    pub fn merge_parts_max(mut self, count: usize) -> Self {
+        self.merge_parts_max = count;
+        self
+    }
+
     /// Length at which a block of a table ends, in bytes, from 64 to 1 MiB. Default: 4 KiB.
     pub fn block_bytes(mut self, bytes: usize) -> Self {
         self.block_bytes = bytes;
@@ -174,7 +186,13 @@ impl Options {
         self
     }
 
-    /// Memory for blocks of tables, in bytes. Indexes on top, filters and sketches of open tables are not counted.
+    /// How new tables keep their filters; old ones stay as they are. Default: [`Filters::Full`].
+    pub fn filters(mut self, filters: Filters) -> Self {
+        self.filters = filters;
+        self
+    }
+
+    /// Memory for blocks of tables and partitions of filters, in bytes. Indexes on top, whole filters and sketches of open tables are not counted.
     /// Default: 64 MiB.
     pub fn block_cache_bytes(mut self, bytes: usize) -> Self {
         self.block_cache_bytes = bytes;
@@ -191,7 +209,12 @@ impl Options {
     /// How tables of a level are built.
     pub(crate) fn of_tables(&self, level: usize) -> TableOptions {
         let compression = self.compression.get(level).or(self.compression.last()).copied().unwrap_or_default();
-        TableOptions { block_bytes: self.block_bytes, filter_bits_per_key: self.filter_bits_per_key, compression }
+        TableOptions {
+            block_bytes: self.block_bytes,
+            filter_bits_per_key: self.filter_bits_per_key,
+            filters: self.filters,
+            compression,
+        }
     }
 
     pub(crate) fn check(&self) -> Result<()> {
@@ -201,6 +224,9 @@ impl Options {
         }
         if self.immutable_memtables_max == 0 {
             return wrong("immutable_memtables_max is 0");
+        }
+        if !(1..=64).contains(&self.merge_parts_max) {
+            return wrong("merge_parts_max is not within 1 and 64");
         }
         if !(64..=1 << 20).contains(&self.block_bytes) {
             return wrong("block_bytes is not within 64 and 1 MiB");

@@ -13,6 +13,7 @@ pub(crate) struct Counters {
     pub compaction_bytes_read: AtomicU64,
     pub compaction_bytes_written: AtomicU64,
     pub compactions: AtomicU64,
+    pub compaction_parts: AtomicU64,
     pub dropped: AtomicU64,
     pub stalls: AtomicU64,
     pub stalled_us: AtomicU64,
@@ -46,6 +47,8 @@ pub struct Stats {
     pub compaction_bytes_written: u64,
     /// Number of compactions.
     pub compactions: u64,
+    /// Merges that they did, each counted by the parts that it was split into; tables that only move are none.
+    pub compaction_parts: u64,
     /// Versions and tombstones dropped by flushes and compactions.
     pub dropped: u64,
     /// Times a writer had to wait for a flush or a compaction.
@@ -67,6 +70,8 @@ pub struct Stats {
     pub wal_file_bytes: u64,
     /// Number of tables, now.
     pub tables: usize,
+    /// Memory for filters of tables, beside the block cache, now.
+    pub filter_bytes: u64,
     /// Per key space and level, the number of runs and their bytes, now.
     pub levels: Vec<(u32, Vec<(usize, u64)>)>,
     /// Look-ups of blocks that the cache answered.

@@ -48,6 +48,7 @@ fn options(fs: &SimFs, seed: u64, wal: Wal) -> Options {
         .policy(policy)
         .memtable_bytes(1500)
         .table_bytes(1 << 10)
+        .merge_parts_max(1 + seed as usize % 3)
         .block_bytes(256)
 }
 

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use base::Rng;
-use plex::{Background, Compression, Db, IterOptions, KeySpaceId, Options, Policy, ReadView, Wal, WriteBatch};
+use plex::{Background, Compression, Db, Filters, IterOptions, KeySpaceId, Options, Policy, ReadView, Wal, WriteBatch};
 use vfs::SimFs;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -57,7 +57,9 @@ impl Run {
             .memtable_bytes(1 << (10 + rng.below(5)))
             .block_bytes(64 << rng.below(5))
             .table_bytes(1 << (10 + rng.below(5)))
+            .merge_parts_max(1 + rng.below(2) as usize * rng.below(5) as usize)
             .filter_bits_per_key(rng.below(3) as u32 * 8)
+            .filters([Filters::Full, Filters::Partitioned][rng.below(2) as usize])
             .block_cache_bytes(rng.below(2) as usize * (256 << 10))
             .compression({
                 let all = [Compression::None, Compression::Lz4, Compression::Zstd { level: 1 }];

@@ -816,8 +816,9 @@ impl Executor {
         }
     }
 
-    /// Looks whether the wait of a connection has been ended by somebody else, and then lets it go on.
+    /// Looks whether the wait of a connection, or what it prepares, has been ended by somebody else, and then lets it go on.
     pub fn end_wait(&mut self, id: usize) {
+        self.end_preparation(id);
         if let Some(block) = self.connections.get(id).and_then(|connection| connection.session.block.as_ref()) {
             self.blocked.remove(id, block);
             self.end_block(id);

@@ -9,6 +9,7 @@
 mod ahead;
 mod announce;
 mod blocked;
+mod carrier;
 pub mod client_memory;
 pub mod connection;
 mod deliver;

@@ -1,6 +1,7 @@
 //! Startup and shutdown: from settings to running workers, and back.
 
 use crate::announce::{Announcer, classes_of};
+use crate::carrier::Couriers;
 use crate::client_memory::ClientMemory;
 use crate::descriptors::raise_limit;
 use crate::executor::{ClientLimits, Shared};
@@ -18,6 +19,7 @@ use command::call::Observer;
 use command::clients::{Address, Clients, Closer, TOO_MANY};
 use command::limits::{SparseLimit, StampMeaning, StringLimit};
 use command::login::Login;
+use command::parcel::Carrier;
 use command::pause::Pause;
 use command::stats::WorkerStats;
 use command::{CommandSpec, CommandTable, Host, Session};
@@ -375,6 +377,7 @@ pub fn serve(
         .with(StringLimit::default())
         .with(SparseLimit::default())
         .with(StampMeaning::default())
+        .with::<Arc<dyn Carrier>>(Arc::new(Couriers::default()))
         .with(ShutdownRequest::new({
             let handle = handle.clone();
             move || handle.stop()

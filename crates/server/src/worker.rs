@@ -199,12 +199,12 @@ impl Worker {
             let wait = match () {
                 () if gathers => Duration::ZERO,
                 () if busy || !self.ready.is_empty() || !self.unfinished.is_empty() => Duration::ZERO,
-                () if self.executor.can_prepare() => Duration::ZERO,
+                () if self.executor.is_preparing() => Duration::ZERO,
                 () if self.log_has_advanced() || self.executor.has_deliveries() => Duration::ZERO,
                 () if self.upkeep.is_saving() || self.executor.is_retrying() || !self.held.is_empty() => {
                     WAITING_TURN_MAX
                 }
-                () if self.upkeep.is_compressing() || self.tidied || self.executor.is_preparing() => WAITING_TURN_MAX,
+                () if self.upkeep.is_compressing() || self.tidied => WAITING_TURN_MAX,
                 () => self.executor.ms_to_next_end().map_or(TURN_MAX, |ms| TURN_MAX.min(Duration::from_millis(ms))),
             };
             match self.wait(&mut events, wait) {

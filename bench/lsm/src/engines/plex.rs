@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plex::{Db, IterOptions, Options, Policy, Wal};
+use plex::{Db, Filters, IterOptions, Options, Policy, Wal};
 
 use super::{BLOCK_CACHE_BYTES, Engine, FILTER_BITS_PER_KEY, Failure, Name, Settings, TableBytes};
 
@@ -21,22 +21,27 @@ pub struct Dials {
     /// Of plex-ldc: entries per distinct key at which a level is merged.
     #[arg(long, default_value_t = 1.6)]
     pub duplicates_max: f64,
+    /// Of all of plex's: filters in partitions, read through the block cache.
+    #[arg(long)]
+    pub partitioned_filters: bool,
 }
 
 impl Dials {
     /// As arguments of a command line.
     pub fn arguments(&self) -> Vec<String> {
-        let Self { space_amp_target, runs_max, runs_per_level, duplicates_max } = self;
-        vec![
+        let Self { space_amp_target, runs_max, runs_per_level, duplicates_max, partitioned_filters } = self;
+        let mut arguments = vec![
             format!("--space-amp-target={space_amp_target}"),
             format!("--runs-max={runs_max}"),
             format!("--runs-per-level={runs_per_level}"),
             format!("--duplicates-max={duplicates_max}"),
-        ]
+        ];
+        arguments.extend(partitioned_filters.then(|| "--partitioned-filters".into()));
+        arguments
     }
 
     fn policy(&self, name: Name) -> Policy {
-        let Self { space_amp_target, runs_max, runs_per_level, duplicates_max } = *self;
+        let Self { space_amp_target, runs_max, runs_per_level, duplicates_max, .. } = *self;
         match name {
             Name::PlexLeveled => Policy::leveled(),
             Name::PlexTiered => Policy::Tiered { runs_per_level },
@@ -58,6 +63,7 @@ impl PlexEngine {
             .memtable_bytes(settings.memtable_bytes)
             .block_cache_bytes(BLOCK_CACHE_BYTES)
             .filter_bits_per_key(FILTER_BITS_PER_KEY)
+            .filters(if settings.dials.partitioned_filters { Filters::Partitioned } else { Filters::Full })
             .policy(settings.dials.policy(name))
             .wal(Wal::Async)
             .open(dir)?;

@@ -98,7 +98,7 @@ fn reply_key_spec(reply: &mut ReplyBuffer, spec: &KeySpec) {
             reply.bulk(b"keyword");
             reply.bulk(keyword.word.as_bytes());
             reply.bulk(b"startfrom");
-            reply.integer(keyword.from as i64);
+            reply.integer(i64::from(keyword.from));
         }
         Begin::Unknown => reply_typed(reply, "unknown", &[]),
     }

@@ -1,6 +1,6 @@
 //! Values as bytes that other servers load, and back: DUMP, RESTORE.
 
-use crate::errand::Operand;
+use crate::chore::Operand;
 use crate::error::{self, Stop};
 use crate::limits::{REPLY_BYTES_MAX, StampMeaning, StringLimit};
 use crate::spec::{Argument, Docs};
@@ -46,7 +46,7 @@ fn dump(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             return Err(error::REPLY_TOO_LONG);
         }
         let payload = ctx.made_elsewhere(Operand::Tree(tree.clone()), move || {
-            payload_of(stored::of_collection(kind, Encoding::BIG, Stored::Big(&tree)))
+            payload_of(stored::of_collection(kind, Encoding::BIG, Stored::Big(&tree)).unwrap_or(NOTHING))
         })?;
         // A client's read.
         ctx.ks.read(&key)?;
@@ -56,16 +56,25 @@ fn dump(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         ctx.reply.null();
         return Ok(());
     };
-    if content_bytes(&entry) > REPLY_BYTES_MAX {
-        return Err(error::REPLY_TOO_LONG);
-    }
-    let value = stored::of_collection(entry.kind, entry.encoding, entry.value.stored());
-    let payload = payload_of(value.or_else(|| Some(rdb::Value::String(entry.value.bytes().to_vec()))))?;
+    let payload = payload(&entry)?;
     ctx.reply_text(payload)
 }
 
-fn payload_of(value: Option<rdb::Value>) -> Result<Vec<u8>, Stop> {
-    let value = value.unwrap_or_else(|| rdb::Value::String(Vec::new()));
+const NOTHING: rdb::Value = rdb::Value::String(Vec::new());
+
+/// What DUMP gives of an entry.
+///
+/// # Errors
+/// It is too long to be sent.
+pub(super) fn payload(entry: &Entry<'_>) -> Result<Vec<u8>, Stop> {
+    if content_bytes(entry) > REPLY_BYTES_MAX {
+        return Err(error::REPLY_TOO_LONG);
+    }
+    let value = stored::of_collection(entry.kind, entry.encoding, entry.value.stored());
+    payload_of(value.unwrap_or_else(|| rdb::Value::String(entry.value.bytes().to_vec())))
+}
+
+fn payload_of(value: rdb::Value) -> Result<Vec<u8>, Stop> {
     rdb::dump::write_for_oldest(&value).map_err(|error| Stop::error_with(format!("ERR {error}")))
 }
 

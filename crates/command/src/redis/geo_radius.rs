@@ -30,12 +30,12 @@ const fn stored(keyword: &'static Keyword) -> KeySpec {
     KeySpec::behind(keyword, STORE_FLAGS).varying(|_| STORE_FLAGS)
 }
 
-const fn store(from: usize) -> Keyword {
+const fn store(from: i32) -> Keyword {
     let find = |args: &Args<'_>| store_word(args).filter(|at| is_word(*args, *at, "store"));
     Keyword { word: "STORE", from, is_optional: true, find }
 }
 
-const fn store_distance(from: usize) -> Keyword {
+const fn store_distance(from: i32) -> Keyword {
     let find = |args: &Args<'_>| store_word(args).filter(|at| is_word(*args, *at, "storedist"));
     Keyword { word: "STOREDIST", from, is_optional: true, find }
 }

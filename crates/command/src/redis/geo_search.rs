@@ -1,7 +1,7 @@
 //! Searches in an index of places.
 
 use super::geo::{READ_KEY, UNIT, is_word, point, reply_distance, reply_point, unit};
-use crate::errand::Operand;
+use crate::chore::Operand;
 use crate::error::{self, Stop, check_reply};
 use crate::pieces::{self, PIECE_BYTES};
 use crate::spec::{Argument, Docs};

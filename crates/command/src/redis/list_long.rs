@@ -1,7 +1,7 @@
 //! Lists that are long: elements are looked for by another thread, and what is given are pieces.
 
 use crate::Ctx;
-use crate::errand::Operand;
+use crate::chore::Operand;
 use crate::error::Stop;
 use crate::pieces::{PIECE_BYTES, Telling};
 use engine::{Encoding, Key, SharedBig, Type, Value};

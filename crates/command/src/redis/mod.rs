@@ -26,7 +26,8 @@ pub mod lcs;
 pub mod list;
 pub mod list_blocking;
 mod list_long;
-mod list_moving;
+pub mod list_moving;
+pub mod migrate;
 pub mod object;
 mod options;
 pub mod pubsub;
@@ -89,6 +90,7 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     stream_info::COMMANDS,
     generic::COMMANDS,
     dump::COMMANDS,
+    migrate::COMMANDS,
     expiration::COMMANDS,
     scan::COMMANDS,
     object::COMMANDS,

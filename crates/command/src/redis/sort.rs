@@ -1,6 +1,6 @@
 //! SORT: elements in another order, and values of other keys in their place.
 
-use crate::errand::Operand;
+use crate::chore::Operand;
 use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs, Find};
 use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};

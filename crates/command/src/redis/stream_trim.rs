@@ -2,7 +2,7 @@
 
 use super::stream_ids;
 use crate::Ctx;
-use crate::errand::Operand;
+use crate::chore::Operand;
 use crate::error::{self, Stop};
 use crate::spec::Argument;
 use engine::{Key, Type, Value};

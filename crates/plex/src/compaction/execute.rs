@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vfs::FileSystem;
 
-use super::{CompactionFilter, FlushShape, Task};
+use super::{CompactionFilter, FlushShape, Task, split};
 use crate::cache::Fill;
 use crate::error::Result;
 use crate::iter::{MergeCursor, Source};
@@ -50,7 +50,10 @@ pub(crate) struct OutputSettings<'a> {
     /// Holds back what is written.
     pub limiter: Option<&'a Limiter>,
     /// Gives the next table's number, identity and path.
-    pub next_table: &'a dyn Fn() -> (u64, u64, PathBuf),
+    pub next_table: &'a (dyn Fn() -> (u64, u64, PathBuf) + Sync),
+    /// Parts that one merge is split into at most, and whether a thread each does them.
+    pub parts_max: usize,
+    pub has_threads: bool,
 }
 
 /// What a merge or flush did. The files are synced, their names are not.
@@ -61,6 +64,20 @@ pub(crate) struct Outcome {
     pub bytes_written: u64,
     /// Versions and tombstones that are gone.
     pub dropped: u64,
+    /// Merges, those that were split counted by their parts.
+    pub parts: u64,
+}
+
+impl Outcome {
+    /// Adds what was done beside it.
+    fn add(&mut self, other: Outcome) {
+        self.edit.added.extend(other.edit.added);
+        self.edit.removed.extend(other.edit.removed);
+        self.bytes_read += other.bytes_read;
+        self.bytes_written += other.bytes_written;
+        self.dropped += other.dropped;
+        self.parts += other.parts;
+    }
 }
 
 /// Where the output of one merge goes.
@@ -84,7 +101,8 @@ pub(crate) fn flush(
     let to = Destination { key_space, level: 0, run };
     let mut outcome = Outcome::default();
     let table_bytes = shape.table_bytes.unwrap_or(settings.table_bytes);
-    merge(settings, visibility, cursor, &ranges, false, &shape.cuts, table_bytes, &to, &mut outcome)?;
+    let part = Part { from: None, to: None, ranges };
+    merge(settings, visibility, cursor, &part, false, &shape.cuts, table_bytes, &to, &mut outcome)?;
     Ok(outcome)
 }
 
@@ -133,7 +151,8 @@ pub(crate) fn rebuild(
     let to = Destination { key_space, level: 0, run };
     let mut outcome = Outcome::default();
     let cursor = MergeCursor::new(sources);
-    merge(settings, visibility, cursor, ranges, false, &[], settings.table_bytes, &to, &mut outcome)?;
+    let part = Part { from: None, to: None, ranges: ranges.to_vec() };
+    merge(settings, visibility, cursor, &part, false, &[], settings.table_bytes, &to, &mut outcome)?;
     Ok(outcome)
 }
 
@@ -164,9 +183,16 @@ pub(crate) fn run(
         }
         let tables = || group.iter().map(|(_, _, table)| table);
         let ranges: Vec<RangeTombstone> = tables().flat_map(|table| table.ranges().iter().cloned()).collect();
-        let cursor = MergeCursor::new(sources(group));
         let table_bytes = task.table_bytes.unwrap_or(settings.table_bytes);
-        merge(settings, visibility, cursor, &ranges, is_bottom, &task.cuts, table_bytes, &to, &mut outcome)?;
+        let borders = split::borders(&tables().collect::<Vec<_>>(), settings.parts_max, settings.table_bytes)?;
+        let merge_part = |part: &Part| {
+            let (cursor, mut done) = (MergeCursor::new(sources(group)), Outcome { parts: 1, ..Outcome::default() });
+            merge(settings, visibility, cursor, part, is_bottom, &task.cuts, table_bytes, &to, &mut done)?;
+            Ok(done)
+        };
+        for done in of_each(Part::all(&borders, &ranges), settings.has_threads, merge_part) {
+            outcome.add(done?);
+        }
         outcome.bytes_read += tables().map(|table| table.info.bytes).sum::<u64>();
         let places = group.iter().map(|(level, run, table)| TablePlace {
             key_space,
@@ -217,19 +243,65 @@ fn sources(group: &[&(usize, u64, Arc<Table>)]) -> Vec<Source> {
     sorted.collect()
 }
 
-/// Writes what of the cursor's entries and of the deleted ranges must stay.
+/// A stretch of keys that is merged by itself: from a key (included) to one (excluded), with its share of the deleted ranges.
+struct Part {
+    from: Option<Vec<u8>>,
+    to: Option<Vec<u8>>,
+    ranges: Vec<RangeTombstone>,
+}
+
+impl Part {
+    /// The parts between these borders.
+    fn all(borders: &[Vec<u8>], ranges: &[RangeTombstone]) -> Vec<Part> {
+        let starts = std::iter::once(None).chain(borders.iter().map(Some));
+        let ends = borders.iter().map(Some).chain([None]);
+        let part = |(from, to): (Option<&Vec<u8>>, Option<&Vec<u8>>)| Part {
+            from: from.cloned(),
+            to: to.cloned(),
+            ranges: ranges.iter().filter_map(|t| t.clipped(from.map(|k| &k[..]), to.map(|k| &k[..]))).collect(),
+        };
+        starts.zip(ends).map(part).collect()
+    }
+}
+
+/// What `merge` makes of each part, in their order: with threads side by side, the last one on the caller's.
+fn of_each(
+    parts: Vec<Part>,
+    has_threads: bool,
+    merge: impl Fn(&Part) -> Result<Outcome> + Sync,
+) -> Vec<Result<Outcome>> {
+    let Some((last, others)) = parts.split_last().filter(|(_, others)| has_threads && !others.is_empty()) else {
+        return parts.iter().map(merge).collect();
+    };
+    std::thread::scope(|scope| {
+        let merge = &merge;
+        let start =
+            |part| std::thread::Builder::new().name("plex-part".into()).spawn_scoped(scope, move || merge(part));
+        let started: Vec<_> = others.iter().map(|part| (part, start(part))).collect();
+        let last = merge(last);
+        let join = |(part, thread): (&Part, std::io::Result<std::thread::ScopedJoinHandle<'_, _>>)| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            // No thread to be had: it takes longer.
+            Err(_) => merge(part),
+        };
+        started.into_iter().map(join).chain([last]).collect()
+    })
+}
+
+/// Writes what of the cursor's entries and of the deleted ranges must stay, as far as they lie in the part.
 #[expect(clippy::too_many_arguments, reason = "the one place where a merge is spelled out")]
 fn merge(
     settings: &OutputSettings<'_>,
     visibility: &Visibility,
     mut cursor: MergeCursor,
-    ranges: &[RangeTombstone],
+    part: &Part,
     is_bottom: bool,
     cuts: &[Vec<u8>],
     table_bytes: u64,
     to: &Destination,
     outcome: &mut Outcome,
 ) -> Result<()> {
+    let ranges = &part.ranges;
     let cover = Cover::new(ranges, visibility.floor());
     // At the bottom, a tombstone that every view sees has nothing left to hide.
     let kept: Vec<&RangeTombstone> = ranges.iter().filter(|t| !is_bottom || t.seqno > visibility.floor()).collect();
@@ -237,8 +309,11 @@ fn merge(
     let mut output = Output { settings, to, kept, cuts, from: None, builder: None, unpaced: 0, outcome };
     let mut last_key: Vec<u8> = Vec::new();
     let mut last_stripe = None;
-    cursor.seek_to_first()?;
-    while cursor.valid() {
+    match &part.from {
+        Some(from) => cursor.seek(from, SEQNO_MAX)?,
+        None => cursor.seek_to_first()?,
+    }
+    while cursor.valid() && part.to.as_deref().is_none_or(|to| cursor.key() < to) {
         let (key, seqno, kind) = (cursor.key(), cursor.seqno(), cursor.kind());
         let is_new_key = last_stripe.is_none() || key != last_key;
         if is_new_key {

@@ -15,6 +15,7 @@ mod execute;
 mod ldc;
 mod ldc_ranged;
 mod leveled;
+mod split;
 mod tiered;
 mod trie;
 

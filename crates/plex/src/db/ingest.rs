@@ -35,13 +35,14 @@ impl Inner {
             return Ok(());
         }
         let _flushing = self.flushing.lock();
+        self.resume_flushing()?;
         // Most of what is in memory, while writers go on.
         self.switch_memtable()?;
         while let Some(wal) = self.flush_one()? {
             self.remove_wals_before(&mut self.writer.lock(), wal);
         }
         let mut writer = self.writer.lock();
-        self.check_running()?;
+        self.check_writable()?;
         if !self.state.read().memtable.is_empty() {
             self.switch(&mut writer)?;
         }

@@ -1,17 +1,19 @@
 //! Flushes and compactions, and how their results become the state.
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use super::write::Writer;
 use super::{Inner, State, table_path, wal_path};
 use crate::compaction::{self, FlushShape, Outcome, OutputSettings};
 use crate::error::{Error, Result};
 use crate::memtable::Memtable;
+use crate::options::Background;
 use crate::sstable::Table;
 use crate::stats::Counters;
 use crate::version::manifest::{self, Manifest};
@@ -24,6 +26,7 @@ impl Inner {
     /// Writes the oldest full memtable to tables; `false` if there is none.
     pub(super) fn flush_oldest(&self) -> Result<bool> {
         let _flushing = self.flushing.lock();
+        self.resume_flushing()?;
         let Some(wal_number) = self.flush_one()? else { return Ok(false) };
         self.remove_wals_before(&mut self.writer.lock(), wal_number);
         self.bell.ring();
@@ -35,14 +38,18 @@ impl Inner {
         self.check_running()?;
         let state = self.state();
         let Some(memtable) = state.immutables.last() else { return Ok(None) };
+        // The log goes on with the next memtable's file.
+        let next = state.immutables.iter().rev().nth(1).unwrap_or(&state.memtable);
+        let mut wal_number = next.wal_number;
         let outcome = self.writing_tables(|settings| flush_memtable(self, settings, memtable, &state.version))?;
+        if wal_number > 0 && self.names.check(wal_number).is_err() {
+            // The manifest must not name a file that may be gone; the log from before does as well.
+            wal_number = self.manifest.lock().wal.0;
+        }
         Counters::add(&self.counters.flush_bytes, outcome.bytes_written);
         Counters::add(&self.counters.flushes, 1);
         Counters::add(&self.counters.dropped, outcome.dropped);
         let mut edit = outcome.edit;
-        // The log goes on with the next memtable's file.
-        let next = state.immutables.iter().rev().nth(1).unwrap_or(&state.memtable);
-        let wal_number = next.wal_number;
         edit.wal = (wal_number > 0).then_some((wal_number, true));
         edit.flushed_lsn = (memtable.lsn() > 0).then(|| memtable.lsn());
         self.install(edit, Some(memtable))?;
@@ -72,6 +79,7 @@ impl Inner {
         Counters::add(&self.counters.compaction_bytes_read, outcome.bytes_read);
         Counters::add(&self.counters.compaction_bytes_written, outcome.bytes_written);
         Counters::add(&self.counters.compactions, 1);
+        Counters::add(&self.counters.compaction_parts, outcome.parts);
         Counters::add(&self.counters.dropped, outcome.dropped);
         self.install(outcome.edit, None)?;
         self.bell.ring();
@@ -80,11 +88,12 @@ impl Inner {
 
     /// Runs what writes tables and makes their names durable; after an error removes them.
     pub(super) fn writing_tables(&self, write: impl FnOnce(&OutputSettings<'_>) -> Result<Outcome>) -> Result<Outcome> {
-        let written: RefCell<Vec<PathBuf>> = RefCell::default();
+        let written: Mutex<Vec<PathBuf>> = Mutex::default();
+        let oldest = self.next_number.load(Ordering::Relaxed);
         let next_table = || {
             let number = self.number();
             let path = table_path(&self.dir, number);
-            written.borrow_mut().push(path.clone());
+            written.lock().push(path.clone());
             (number, self.identity(number), path)
         };
         let settings = OutputSettings {
@@ -95,13 +104,17 @@ impl Inner {
             key_order: self.key_order,
             limiter: None,
             next_table: &next_table,
+            parts_max: self.options.merge_parts_max,
+            has_threads: self.options.background == Background::Threads,
         };
         let outcome = write(&settings).and_then(|outcome| {
-            self.options.fs.sync_dir(&self.dir)?;
+            let synced = self.names.sync(&*self.options.fs, &self.dir, oldest, &self.next_number);
+            // The log's name may be lost with those of the tables.
+            synced.map_err(|error| self.fail(error))?;
             Ok(outcome)
         });
         if outcome.is_err() {
-            for path in written.borrow().iter() {
+            for path in written.lock().iter() {
                 // The next open removes what is left behind.
                 let _ = self.options.fs.remove_file(path);
             }
@@ -113,6 +126,7 @@ impl Inner {
     pub(super) fn install(&self, mut edit: VersionEdit, flushed: Option<&Arc<Memtable>>) -> Result<()> {
         let mut manifest = self.manifest.lock();
         self.check_running()?;
+        self.settle_manifest(&mut manifest)?;
         edit.next_number = Some(self.next_number.load(Ordering::Relaxed));
         edit.last_seqno = Some(self.visible.load(Ordering::Acquire));
         let current = self.state().version.clone();
@@ -124,7 +138,10 @@ impl Inner {
             ApplyError::Table(error) => error,
             other => Error::Bug(other.to_string()),
         })?;
-        manifest.file.append(&edit).map_err(|error| self.stop(error))?;
+        if let Err(error) = manifest.file.append(&edit) {
+            manifest.in_doubt = Some(self.tables_of(&edit));
+            return Err(self.fail(error));
+        }
         self.publish(next, flushed);
         self.key_spaces.write().extend(edit.key_spaces.into_iter().map(|(id, name)| (name, id)));
         self.flushed_lsn.fetch_max(edit.flushed_lsn.unwrap_or(0), Ordering::AcqRel);
@@ -134,19 +151,30 @@ impl Inner {
         // D3: the manifest that forgets them is durable.
         removed.iter().for_each(|table| table.mark_obsolete());
         if manifest.file.is_long() {
-            // The old manifest stands until the new one counts; which of the two does after a failure is unknown.
-            self.write_manifest_anew(&mut manifest).map_err(|error| self.stop(error))?;
+            match self.write_manifest_anew(&mut manifest) {
+                // The edit counts, in whichever of the two.
+                Err(error) if error.is_out_of_space() => {}
+                other => other.map_err(|error| self.stop(error))?,
+            }
         }
         Ok(())
     }
 
-    fn write_manifest_anew(&self, manifest: &mut LiveManifest) -> Result<()> {
+    /// The old manifest stands until the new one counts; after a failure it is in doubt which of the two does.
+    pub(super) fn write_manifest_anew(&self, manifest: &mut LiveManifest) -> Result<()> {
         let number = self.number();
         let whole = self.whole_edit(manifest.wal);
-        let old = manifest.file.number;
-        manifest.file = Manifest::create(&*self.options.fs, &self.dir, number, self.identity(number), &whole)?;
-        // The next open removes what is left behind.
-        let _ = self.options.fs.remove_file(&manifest::path(&self.dir, old));
+        let path = manifest::path(&self.dir, number);
+        manifest.in_doubt.get_or_insert_default().push(path.clone());
+        let fs = &*self.options.fs;
+        let create = || Manifest::create(fs, &self.dir, number, self.identity(number), &whole);
+        let new = self.names.changing(&self.next_number, create)?;
+        let old = std::mem::replace(&mut manifest.file, new).number;
+        let in_doubt = manifest.in_doubt.take().unwrap_or_default();
+        for left in in_doubt.iter().filter(|left| **left != path).chain([&manifest::path(&self.dir, old)]) {
+            // The next open removes what is left behind.
+            let _ = fs.remove_file(left);
+        }
         Ok(())
     }
 
@@ -217,6 +245,9 @@ pub(super) struct LiveManifest {
     pub file: Manifest,
     /// As in [`VersionEdit::wal`].
     pub wal: (u64, bool),
+    /// After a failure it is unknown what the manifest that counts says, or which one that is; nothing more is appended. With
+    /// the files that are not needed once another manifest counts.
+    pub in_doubt: Option<Vec<PathBuf>>,
 }
 
 /// Starts the threads of [`crate::Background::Threads`].

@@ -12,13 +12,15 @@
 //!     lock.
 //! D3. A table is in a version only if the manifest that names it is durable, and its file goes only after the manifest
 //!     that forgets it is.
-//! D4. After a failed write or sync of the log or the manifest, writes are refused until the next open.
+//! D4. After a failed write or sync of the log or the manifest, writes are refused until the next open, or where the device
+//!     was full, until there is space again ([`space`]).
 
 mod check;
 mod ingest;
 mod maintain;
 mod recover;
 mod repair;
+mod space;
 mod write;
 
 use std::cell::RefCell;
@@ -42,6 +44,7 @@ use crate::key::{self, Kind, Seqno};
 use crate::key_order::KeyOrder;
 use crate::limiter::Limiter;
 use crate::memtable::{Memtable, MemtableCursor};
+use crate::names::Names;
 use crate::options::{Background, Options};
 use crate::range_tombstone::Cover;
 use crate::sstable::Probe;
@@ -130,7 +133,9 @@ struct Inner {
     making_key_space: Mutex<()>,
     flushing: Mutex<()>,
     compacting: Mutex<()>,
-    stopped: RwLock<Option<Arc<Error>>>,
+    names: Names,
+    /// Why there are no writes.
+    halted: RwLock<Option<space::Halt>>,
     /// A background thread's failure that may pass, such as a full disk; writers get it once memtables are full.
     trouble: Mutex<Option<Arc<Error>>>,
     recovered_lsn: u64,
@@ -216,7 +221,9 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a key, value or key space that cannot be; [`Error::Stopped`] after an earlier
-    /// failure. After an error of the log it is unknown whether the next open finds the batch.
+    /// failure, [`Error::Suspended`] while the device is full. When the log could not be synced, it is unknown whether the
+    /// batch is there: the next open may find it, and so may reads once writes go on. After any other error of a full device
+    /// it is not there.
     pub fn write(&self, batch: &WriteBatch) -> Result<()> {
         self.inner().write(batch)
     }
@@ -283,6 +290,7 @@ impl Db {
 
     /// Writes everything in memory to tables; durable when this returns.
     pub fn flush(&self) -> Result<()> {
+        self.inner().resume()?;
         self.inner().switch_memtable()?;
         while self.inner().flush_oldest()? {}
         Ok(())
@@ -415,7 +423,7 @@ impl State {
                 let table = &candidates[known.trailing_zeros() as usize].table;
                 known &= known - 1;
                 let cover = Tree::covering(table, key, view);
-                if let Some((seqno, kind, value)) = table.get(key, view)? {
+                if let Some((seqno, kind, value)) = table.get(key, view, &probe)? {
                     return Ok((kind == Kind::Put && seqno >= cover).then_some(value));
                 }
                 if cover > 0 {
@@ -471,22 +479,6 @@ impl Inner {
         identity(self.database, number)
     }
 
-    /// D4.
-    fn check_running(&self) -> Result<()> {
-        match &*self.stopped.read() {
-            Some(cause) => Err(Error::Stopped { cause: cause.clone() }),
-            None => Ok(()),
-        }
-    }
-
-    /// D4. Returns what the caller reports.
-    fn stop(&self, cause: Error) -> Error {
-        let cause = Arc::new(cause);
-        self.stopped.write().get_or_insert_with(|| cause.clone());
-        self.bell.ring();
-        Error::Stopped { cause }
-    }
-
     fn key_space(&self, name: &[u8]) -> Result<KeySpaceId> {
         let _making = self.making_key_space.lock();
         let id = {
@@ -499,6 +491,7 @@ impl Inner {
         if id == u32::MAX {
             return Err(Error::InvalidArgument("there are too many key spaces".into()));
         }
+        self.wait_for_space()?;
         let edit = VersionEdit { key_spaces: vec![(id, name.to_vec())], ..VersionEdit::default() };
         self.install(edit, None)?;
         Ok(KeySpaceId(id))
@@ -522,6 +515,7 @@ impl Inner {
             compaction_bytes_read: load(&counters.compaction_bytes_read),
             compaction_bytes_written: load(&counters.compaction_bytes_written),
             compactions: load(&counters.compactions),
+            compaction_parts: load(&counters.compaction_parts),
             dropped: load(&counters.dropped),
             stalls: load(&counters.stalls),
             stalled_us: load(&counters.stalled_us),
@@ -532,6 +526,13 @@ impl Inner {
             table_bytes: state.version.trees.values().map(|tree| tree.bytes()).sum(),
             wal_file_bytes,
             tables: state.version.trees.values().map(|tree| tree.tables().count()).sum(),
+            filter_bytes: state
+                .version
+                .trees
+                .values()
+                .flat_map(|tree| tree.tables())
+                .map(|(_, _, t)| t.filter_bytes())
+                .sum(),
             levels: levels.collect(),
             cache_hits,
             cache_misses,

@@ -19,6 +19,7 @@ use parking_lot::{Mutex, RwLock};
 use vfs::{FileSystem, OpenOptions};
 
 use super::maintain::LiveManifest;
+use super::space::LogState;
 use super::write::{Writer, apply_all};
 use super::{Inner, State, identity, table_path, wal_path};
 use crate::batch::WriteBatch;
@@ -30,6 +31,7 @@ use crate::key_order::KeyOrder;
 use crate::limiter::Limiter;
 use crate::log::{self, Before, WalFile, WalWriter};
 use crate::memtable::Memtable;
+use crate::names::Names;
 use crate::options::{Options, Wal};
 use crate::sstable::{Table, TableInfo};
 use crate::version::manifest::{self, CURRENT, Manifest};
@@ -122,6 +124,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
 
     let number = || next_number.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let (wal_number, manifest_number) = (number(), number());
+    let names = Names::default();
     let mut wal = None;
     if options.wal != Wal::Off {
         let (path, before) = (wal_path(dir, wal_number), recovered.before(&*fs, dir)?);
@@ -129,7 +132,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         if options.wal == Wal::Sync && !recovered.logs.is_empty() {
             // What was written and not acknowledged before the end is now read, and must not go away again.
             let plan = new.sync_plan();
-            plan.run(&*fs, dir)?;
+            plan.run(&*fs, dir, &names, &next_number)?;
             new.note_synced(&plan);
         }
         wal = Some(new);
@@ -156,7 +159,12 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         cache,
         database: found.database,
         next_number,
-        writer: Mutex::new(Writer { wal, next_seqno: recovered.last_seqno + 1, old_wals: recovered.logs }),
+        writer: Mutex::new(Writer {
+            wal,
+            log_state: LogState::Sound,
+            next_seqno: recovered.last_seqno + 1,
+            old_wals: recovered.logs,
+        }),
         syncing: Mutex::new(()),
         state: RwLock::new(Arc::new(State {
             memtable: Arc::new(Memtable::new(identity(found.database, wal_number), memtable_wal)),
@@ -166,13 +174,14 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         })),
         visible: AtomicU64::new(recovered.last_seqno),
         views: Mutex::default(),
-        manifest: Mutex::new(LiveManifest { file, wal: (first_wal, memtable_wal > 0) }),
+        manifest: Mutex::new(LiveManifest { file, wal: (first_wal, memtable_wal > 0), in_doubt: None }),
         key_spaces: RwLock::new(found.key_spaces),
         key_order: found.key_order,
         making_key_space: Mutex::new(()),
         flushing: Mutex::new(()),
         compacting: Mutex::new(()),
-        stopped: RwLock::new(None),
+        names,
+        halted: RwLock::new(None),
         trouble: Mutex::new(None),
         recovered_lsn: recovered.lsn,
         flushed_lsn: AtomicU64::new(recovered.flushed_lsn),
@@ -284,7 +293,8 @@ impl Recovered {
         let Some(&end) = self.logs.last() else { return Ok(Before::default()) };
         // Nobody knows how far they were synced.
         let open = |(number, _): &(u64, u64)| Ok(fs.open(&wal_path(dir, *number), OpenOptions::write())?);
-        Ok(Before { end, unsynced: self.logs.iter().map(open).collect::<Result<_>>()? })
+        let unnamed = self.logs.first().map(|(number, _)| *number);
+        Ok(Before { end, unsynced: self.logs.iter().map(open).collect::<Result<_>>()?, unnamed })
     }
 }
 
@@ -416,7 +426,10 @@ impl Opening<'_> {
     }
 
     /// How tables are written.
-    pub fn output_settings<'b>(&'b self, next_table: &'b dyn Fn() -> (u64, u64, PathBuf)) -> OutputSettings<'b> {
+    pub fn output_settings<'b>(
+        &'b self,
+        next_table: &'b (dyn Fn() -> (u64, u64, PathBuf) + Sync),
+    ) -> OutputSettings<'b> {
         OutputSettings {
             fs: &*self.options.fs,
             options: self.options,
@@ -425,6 +438,8 @@ impl Opening<'_> {
             key_order: self.found.key_order,
             limiter: None,
             next_table,
+            parts_max: 1,
+            has_threads: false,
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::space::LogState;
 use super::{Inner, State, wal_path};
 use crate::batch::{Change, WriteBatch};
 use crate::error::{Error, Result};
@@ -27,6 +28,7 @@ const PAUSE_NS_MAX: u64 = 20_000_000;
 pub(super) struct Writer {
     /// `None` with [`Wal::Off`].
     pub wal: Option<WalWriter>,
+    pub log_state: LogState,
     pub next_seqno: Seqno,
     /// Older log files that memtables still need: number and length.
     pub old_wals: Vec<(u64, u64)>,
@@ -48,16 +50,22 @@ impl Inner {
         let user_bytes = batch.user_bytes();
         let batch = &*self.key_order.stored_batch(batch)?;
         self.admit(user_bytes)?;
+        self.wait_for_space()?;
         let mut writer = self.writer.lock();
         // Under the lock, otherwise a stopped log could still take this batch.
-        self.check_running()?;
+        self.check_writable()?;
+        if self.state.read().memtable.bytes() >= self.options.memtable_bytes {
+            // There was no room for the next log file, or another writer is about to make it.
+            self.switch(&mut writer)?;
+        }
         let first = writer.next_seqno;
         let last = first + batch.len() as u64 - 1;
         if last > SEQNO_MAX {
             return Err(Error::InvalidArgument("the sequence numbers are used up".into()));
         }
         if let Some(wal) = &mut writer.wal {
-            let bytes = wal.append(batch, first).map_err(|error| self.stop(error))?;
+            let appended = wal.append(batch, first);
+            let bytes = appended.map_err(|error| if error.is_out_of_space() { error } else { self.stop(error) })?;
             Counters::add(&self.counters.wal_bytes, bytes);
         }
         let memtable = self.state.read().memtable.clone();
@@ -72,7 +80,11 @@ impl Inner {
             self.visible.store(last, Ordering::Release);
             drop(writer);
         }
-        if is_full { self.memtable_is_full(&memtable) } else { Ok(()) }
+        match if is_full { self.memtable_is_full(&memtable) } else { Ok(()) } {
+            // The batch is written, and the next one will be told.
+            Err(error) if error.is_out_of_space() => Ok(()),
+            other => other,
+        }
     }
 
     fn check_key_spaces(&self, batch: &WriteBatch) -> Result<()> {
@@ -89,7 +101,7 @@ impl Inner {
     /// Waits while flushes or compactions of the background threads lag too far behind.
     fn admit(&self, bytes: u64) -> Result<()> {
         if self.options.background != Background::Threads {
-            return Ok(());
+            return self.flush_left_behind();
         }
         let lag = self.lag(&self.state.read());
         if lag < 1.0 {
@@ -133,9 +145,9 @@ impl Inner {
     fn wait_for_background(&self) -> Result<()> {
         let mut seen = self.bell.count();
         while self.lag(&self.state()) >= 1.0 {
-            self.check_running()?;
+            self.check_writable()?;
             if let Some(error) = &*self.trouble.lock() {
-                return Err(Error::Stopped { cause: error.clone() });
+                return Err(Error::Suspended { cause: error.clone() });
             }
             seen = self.bell.wait(seen);
         }
@@ -153,6 +165,7 @@ impl Inner {
 
     /// Makes everything in the log durable.
     pub(super) fn sync_log(&self) -> Result<()> {
+        self.wait_for_space()?;
         let _syncing = self.syncing.lock();
         self.sync_and_publish()
     }
@@ -161,12 +174,16 @@ impl Inner {
     fn sync_and_publish(&self) -> Result<()> {
         let (plan, last) = {
             let writer = self.writer.lock();
-            self.check_running()?;
+            self.check_writable()?;
             let Some(wal) = &writer.wal else { return Ok(()) };
             (wal.sync_plan(), writer.next_seqno - 1)
         };
-        plan.run(&*self.options.fs, &self.dir).map_err(|error| self.stop(error))?;
+        let synced = plan.run(&*self.options.fs, &self.dir, &self.names, &self.next_number);
         let mut writer = self.writer.lock();
+        if let Err(error) = synced {
+            writer.log_state = LogState::InDoubt;
+            return Err(self.fail(error));
+        }
         if let Some(wal) = &mut writer.wal {
             wal.note_synced(&plan);
         }
@@ -196,18 +213,27 @@ impl Inner {
     /// Sets the memtable aside for a flush, unless it is empty.
     pub(super) fn switch_memtable(&self) -> Result<()> {
         let mut writer = self.writer.lock();
-        self.check_running()?;
+        self.check_writable()?;
         if self.state.read().memtable.is_empty() { Ok(()) } else { self.switch(&mut writer) }
     }
 
     pub(super) fn switch(&self, writer: &mut Writer) -> Result<()> {
         let number = self.number();
-        if let Some(before) = writer.wal.take() {
-            writer.old_wals.push((before.number, before.len()));
+        if let Some(wal) = &writer.wal {
             let (fs, path) = (&*self.options.fs, wal_path(&self.dir, number));
-            // The log cannot go on without its file, and what the attempt left on disk is unknown.
-            let wal = WalWriter::create(fs, &path, number, self.identity(number), before.into_before());
-            writer.wal = Some(wal.map_err(|error| self.stop(error))?);
+            match WalWriter::create(fs, &path, number, self.identity(number), wal.before()) {
+                Ok(new) => {
+                    writer.old_wals.push((wal.number, wal.len()));
+                    writer.wal = Some(new);
+                }
+                Err(error) if error.is_out_of_space() => {
+                    // The log before goes on, and no longer ends where this file may say it does (W4).
+                    let _ = fs.remove_file(&path);
+                    return Err(error);
+                }
+                // The log cannot go on without its file, and what the attempt left on disk is unknown.
+                Err(error) => return Err(self.stop(error)),
+            }
         }
         let wal_number = writer.wal.as_ref().map_or(0, |wal| wal.number);
         let memtable = Arc::new(Memtable::new(self.identity(number), wal_number));

@@ -131,12 +131,13 @@ impl FrameWriter {
     /// Hands the pushed records to the file in one write.
     ///
     /// # Errors
-    /// The file may then hold any part of them: nothing may be appended behind.
+    /// The file may then hold any part of them. They are forgotten, and what is pushed next takes their place: what is left of
+    /// them behind it is no record, since a record's checksum covers its offset.
     pub fn write(&mut self) -> Result<()> {
-        self.file.write_all_at(&self.frame, self.end)?;
-        self.end += self.frame.len() as u64;
+        let wrote = self.file.write_all_at(&self.frame, self.end);
+        self.end += if wrote.is_ok() { self.frame.len() as u64 } else { 0 };
         self.frame.clear();
-        Ok(())
+        Ok(wrote?)
     }
 }
 

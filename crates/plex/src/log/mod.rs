@@ -4,7 +4,8 @@
 //! W2. A sync covers all earlier files first. Behind a sync, the next write is led by a *mark* that says how far this file
 //!     was synced; so damage before a mark is corruption, and damage behind all marks is a torn tail, which is cut
 //!     together with everything later.
-//! W3. After a failed write or sync nothing more is appended.
+//! W3. After a failed sync nothing more is appended, nor after a failed write, unless there was no room: the next record then
+//!     takes the place of the one that had none.
 //! W4. A file names the place where the history before it ends: what an open found beyond that place and gave up stays
 //!     given up. Of several files that name one place, the last counts.
 //!
@@ -14,12 +15,14 @@ mod frame;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use vfs::{File, FileSystem};
 
 use crate::batch::WriteBatch;
 use crate::error::{Error, Result};
 use crate::key::Seqno;
+use crate::names::Names;
 pub(crate) use frame::{FileType, FrameWriter, Frames, Header};
 
 /// The kind of file this is.
@@ -42,7 +45,8 @@ pub(crate) struct WalWriter {
     marked: u64,
     /// Earlier files that were not synced to their end, oldest first.
     unsynced: Vec<Arc<dyn File>>,
-    is_name_synced: bool,
+    /// The oldest file whose name is not known to be durable; `None` if all are.
+    unnamed: Option<u64>,
     record: Vec<u8>,
 }
 
@@ -57,15 +61,18 @@ impl WalWriter {
             synced: 0,
             marked: 0,
             unsynced: before.unsynced,
-            is_name_synced: false,
+            unnamed: Some(before.unnamed.unwrap_or(number)),
             record: Vec::new(),
         })
     }
 
     /// Appends a batch; it is with the operating system when this returns, and durable after the next sync.
     /// Returns the bytes written.
+    ///
+    /// # Errors
+    /// See W3.
     pub fn append(&mut self, batch: &WriteBatch, seqno: Seqno) -> Result<u64> {
-        let before = self.frames.end();
+        let (before, marked) = (self.frames.end(), self.marked);
         if self.marked < self.synced {
             let mut mark = [MARK; MARK_LEN];
             mark[1..].copy_from_slice(&self.synced.to_le_bytes());
@@ -74,7 +81,10 @@ impl WalWriter {
         }
         batch.encode((self.next_seqno != Some(seqno)).then_some(seqno), &mut self.record);
         self.frames.push(&self.record);
-        self.frames.write()?;
+        if let Err(error) = self.frames.write() {
+            self.marked = marked;
+            return Err(error);
+        }
         self.next_seqno = Some(seqno + batch.len() as u64);
         Ok(self.frames.end() - before)
     }
@@ -83,14 +93,14 @@ impl WalWriter {
     pub fn sync_plan(&self) -> SyncPlan {
         let mut files = self.unsynced.clone();
         files.push(self.frames.file().clone());
-        SyncPlan { number: self.number, end: self.frames.end(), files, needs_dir: !self.is_name_synced }
+        SyncPlan { number: self.number, end: self.frames.end(), files, unnamed: self.unnamed }
     }
 
     /// A plan of this log was carried out.
     pub fn note_synced(&mut self, plan: &SyncPlan) {
         if plan.number == self.number {
             self.unsynced.clear();
-            self.is_name_synced = true;
+            self.unnamed = None;
             self.synced = self.synced.max(plan.end);
         }
     }
@@ -99,16 +109,17 @@ impl WalWriter {
     pub fn forget_before(&mut self, number: u64) {
         if number >= self.number {
             self.unsynced.clear();
+            self.unnamed = self.unnamed.map(|_| self.number);
         }
     }
 
     /// This log, for the file that goes on from it.
-    pub fn into_before(self) -> Before {
-        let mut unsynced = self.unsynced;
+    pub fn before(&self) -> Before {
+        let mut unsynced = self.unsynced.clone();
         if self.synced < self.frames.end() {
             unsynced.push(self.frames.file().clone());
         }
-        Before { end: (self.number, self.frames.end()), unsynced }
+        Before { end: (self.number, self.frames.end()), unsynced, unnamed: self.unnamed }
     }
 
     /// Bytes in this file.
@@ -124,6 +135,8 @@ pub(crate) struct Before {
     pub end: (u64, u64),
     /// Files that were not synced to their end, oldest first.
     pub unsynced: Vec<Arc<dyn File>>,
+    /// The oldest of them whose name is not known to be durable.
+    pub unnamed: Option<u64>,
 }
 
 /// Files to sync, taken from a [`WalWriter`] so that others may append meanwhile.
@@ -132,7 +145,8 @@ pub(crate) struct SyncPlan {
     end: u64,
     /// Oldest first.
     files: Vec<Arc<dyn File>>,
-    needs_dir: bool,
+    /// The oldest file whose name must be made durable, too.
+    unnamed: Option<u64>,
 }
 
 impl SyncPlan {
@@ -140,10 +154,10 @@ impl SyncPlan {
     ///
     /// # Errors
     /// After any, nothing more may be appended (W3).
-    pub fn run(&self, fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    pub fn run(&self, fs: &dyn FileSystem, dir: &Path, names: &Names, next_number: &AtomicU64) -> Result<()> {
         self.files[..self.files.len() - 1].iter().try_for_each(|file| file.sync_data())?;
-        if self.needs_dir {
-            fs.sync_dir(dir)?;
+        if let Some(oldest) = self.unnamed {
+            names.sync(fs, dir, oldest, next_number)?;
         }
         Ok(self.files[self.files.len() - 1].sync_data()?)
     }

@@ -18,7 +18,7 @@ fn batch(text: &str) -> WriteBatch {
 
 fn sync(wal: &mut WalWriter, fs: &SimFs) {
     let plan = wal.sync_plan();
-    plan.run(fs, Path::new("/")).unwrap();
+    plan.run(fs, Path::new("/"), &Names::default(), &AtomicU64::new(1)).unwrap();
     wal.note_synced(&plan);
 }
 
@@ -28,7 +28,7 @@ fn two_files(fs: &SimFs, sync_at_end: bool) {
     wal.append(&batch("one"), 1).unwrap();
     sync(&mut wal, fs);
     wal.append(&batch("two"), 3).unwrap();
-    let mut wal = WalWriter::create(fs, &path(2), 2, 0xdef, wal.into_before()).unwrap();
+    let mut wal = WalWriter::create(fs, &path(2), 2, 0xdef, wal.before()).unwrap();
     wal.append(&batch("three"), 5).unwrap();
     if sync_at_end {
         sync(&mut wal, fs);

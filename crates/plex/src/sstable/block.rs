@@ -114,6 +114,16 @@ impl Block {
         sound.then_some(block)
     }
 
+    /// Bytes that are no block, for a cache of blocks: it has no entries.
+    pub fn opaque(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.into(), entries_end: 0, restart_count: 0 }
+    }
+
+    /// All of its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Bytes it takes.
     pub fn len(&self) -> usize {
         self.bytes.len()

@@ -7,8 +7,8 @@ use base::varint;
 use vfs::{File, FileSystem, OpenOptions};
 
 use super::block::BlockBuilder;
-use super::filter::Filter;
 use super::format::{self, FOOTER_LEN, Footer, Handle, Meta, TRAILER_LEN};
+use super::partitions::{BuiltFilter, FilterBuilder, Partitions};
 use super::{Compression, TableInfo, TableOptions};
 use crate::error::Result;
 use crate::key::{self, Kind, Seqno};
@@ -33,7 +33,9 @@ pub(crate) struct TableBuilder {
     pending: Option<Handle>,
     last_key: Vec<u8>,
     first_key: Option<Vec<u8>>,
-    hashes: Vec<u64>,
+    filter: FilterBuilder,
+    /// Data blocks that have ended.
+    blocks: u32,
     sketch: Sketch,
     ranges: Vec<RangeTombstone>,
     meta: Meta,
@@ -55,7 +57,8 @@ impl TableBuilder {
             pending: None,
             last_key: Vec::new(),
             first_key: None,
-            hashes: Vec::new(),
+            filter: FilterBuilder::new(options.filters, options.filter_bits_per_key),
+            blocks: 0,
             sketch: Sketch::default(),
             ranges: Vec::new(),
             meta: Meta { seqno_min: Seqno::MAX, ..Meta::default() },
@@ -66,10 +69,12 @@ impl TableBuilder {
     pub fn add(&mut self, user_key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) -> Result<()> {
         self.end_pending(Some(user_key));
         let is_new_key = self.first_key.is_none() || user_key != self.last_key;
-        if is_new_key {
+        if is_new_key || self.filter.is_at_start() {
             let hash = key::hash(user_key);
-            self.hashes.push(hash);
+            self.filter.add(hash);
             self.sketch.add(hash);
+        }
+        if is_new_key {
             self.last_key.clear();
             self.last_key.extend_from_slice(user_key);
             self.first_key.get_or_insert_with(|| user_key.to_vec());
@@ -107,6 +112,8 @@ impl TableBuilder {
             let mut bytes = self.block.finish();
             self.pending = Some(self.append_packed(&mut bytes)?);
             self.block.reuse(bytes);
+            self.blocks += 1;
+            self.filter.end_block(self.blocks);
         }
         Ok(())
     }
@@ -156,8 +163,7 @@ impl TableBuilder {
         self.write_index()?;
         let top_index = self.top_index.finish();
         self.meta.top_index = self.append(top_index)?;
-        let filter = Filter::build(&self.hashes, self.options.filter_bits_per_key);
-        self.meta.filter = self.append(filter.encode())?;
+        let has_partitions = self.write_filter()?;
         let sketch = self.sketch.encode();
         self.meta.sketch = self.append(sketch)?;
         let ranges = std::mem::take(&mut self.ranges);
@@ -165,11 +171,29 @@ impl TableBuilder {
         let meta = self.meta.encode();
         let meta = self.append(meta)?;
         let footer_at = self.written + self.buffer.len() as u64;
-        self.buffer.extend_from_slice(&Footer { meta, identity: self.identity }.encode(footer_at));
+        self.buffer.extend_from_slice(&Footer { meta, identity: self.identity, has_partitions }.encode(footer_at));
         self.write_buffer()?;
         self.file.sync_all()?;
         debug_assert_eq!(self.written, footer_at + FOOTER_LEN as u64);
         Ok(self.info(ranges))
+    }
+
+    /// Whether it is in partitions.
+    fn write_filter(&mut self) -> Result<bool> {
+        let whole = FilterBuilder::new(super::Filters::Full, 0);
+        match std::mem::replace(&mut self.filter, whole).finish() {
+            BuiltFilter::Full(filter) => {
+                self.meta.filter = self.append(filter.encode())?;
+                Ok(false)
+            }
+            BuiltFilter::Partitions(partitions) => {
+                let append =
+                    |(first_block, filter): &(u32, super::Filter)| Ok((*first_block, self.append(filter.encode())?));
+                let top: Vec<(u32, Handle)> = partitions.iter().map(append).collect::<Result<_>>()?;
+                self.meta.filter = self.append(Partitions::encode(&top))?;
+                Ok(true)
+            }
+        }
     }
 
     /// The index is written behind the data, in blocks, with an index of these blocks on top.

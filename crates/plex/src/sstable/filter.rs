@@ -66,6 +66,11 @@ impl Filter {
         Self { lines: lines.into() }
     }
 
+    /// Memory it takes, in bytes.
+    pub fn bytes(&self) -> u64 {
+        (self.lines.len() * LINE_LEN) as u64
+    }
+
     /// As it stands in a table.
     pub fn encode(&self) -> Vec<u8> {
         self.lines.iter().flat_map(|line| line.0).flat_map(u64::to_le_bytes).collect()
@@ -87,6 +92,14 @@ impl Filter {
     }
 }
 
+/// The same for a filter as it stands in a table. Bytes that are no whole line let everything through.
+pub(super) fn may_contain(lines: &[u8], probe: &Probe) -> bool {
+    let (lines, _) = lines.as_chunks::<LINE_LEN>();
+    let Some(line) = lines.get(probe.line_of(lines.len())) else { return true };
+    let (words, _) = line.as_chunks::<8>();
+    words.iter().zip(probe.bits.0).fold(0, |missing, (word, bit)| missing | (bit & !u64::from_le_bytes(*word))) == 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,7 +113,10 @@ mod tests {
         assert!(bytes.len() <= 40_064);
         assert!(Filter::decode(&bytes[1..]).is_none() && Filter::decode(&bytes[8..]).is_none());
         let filter = Filter::decode(&bytes).expect("it is whole");
-        assert!(hashes.iter().all(|&h| filter.may_contain(&Probe::new(h))));
+        assert!(hashes.iter().all(|&h| filter.may_contain(&Probe::new(h)) && may_contain(&bytes, &Probe::new(h))));
+        assert!(
+            (0..60_000).all(|h| filter.may_contain(&Probe::new(h * 77)) == may_contain(&bytes, &Probe::new(h * 77)))
+        );
         let passed = (20_000..220_000u64).filter(|i| filter.may_contain(&Probe::new(hash(&i.to_be_bytes())))).count();
         assert!(passed < 400, "{passed}");
     }

@@ -1,7 +1,7 @@
 //! The fixed parts of a table file: block trailers, handles, the meta block, the footer.
 //!
 //! ```text
-//!   data block ... | index block ... | top index | filter | sketch | range tombstones | meta | footer (48 bytes)
+//!   data block ... | index block ... | top index | partition ... | filter | sketch | range tombstones | meta | footer (48 bytes)
 //! ```
 //!
 //! Every part but the footer is followed by a trailer of five bytes: compression (0: none) and a CRC-32C over the
@@ -20,8 +20,14 @@ use crate::key::Seqno;
 /// The last bytes of every table.
 const MAGIC: [u8; 8] = *b"plexsst\n";
 
-/// The version this release writes, and the newest it reads.
-const VERSION: u32 = 1;
+/// The newest version that this release reads, and writes where a table's filter is in partitions.
+const VERSION: u32 = VERSION_WITH_PARTITIONS;
+
+/// The version of a table with a whole filter.
+const VERSION_WITH_FILTER: u32 = 1;
+
+/// The version of a table with a filter in partitions.
+const VERSION_WITH_PARTITIONS: u32 = 2;
 
 /// Length of a footer, in bytes.
 pub(super) const FOOTER_LEN: usize = 48;
@@ -140,6 +146,7 @@ impl Meta {
 pub(super) struct Footer {
     pub meta: Handle,
     pub identity: u64,
+    pub has_partitions: bool,
 }
 
 impl Footer {
@@ -150,7 +157,8 @@ impl Footer {
         out[8..16].copy_from_slice(&self.meta.len.to_le_bytes());
         out[16..24].copy_from_slice(&self.identity.to_le_bytes());
         // Bytes 24 to 32 are reserved for the id of an encryption key, and zero.
-        out[32..36].copy_from_slice(&VERSION.to_le_bytes());
+        let version = if self.has_partitions { VERSION_WITH_PARTITIONS } else { VERSION_WITH_FILTER };
+        out[32..36].copy_from_slice(&version.to_le_bytes());
         let crc = checksum(self.identity, offset, &out[..36]);
         out[36..40].copy_from_slice(&crc.to_le_bytes());
         out[40..48].copy_from_slice(&MAGIC);
@@ -166,7 +174,8 @@ impl Footer {
         if bytes[40..] != MAGIC {
             return Err(wrong("not the end of a table; the whole table is lost"));
         }
-        let footer = Self { meta: Handle { offset: word(0), len: word(8) }, identity: word(16) };
+        let meta = Handle { offset: word(0), len: word(8) };
+        let footer = Self { meta, identity: word(16), has_partitions: half(32) == VERSION_WITH_PARTITIONS };
         let (got, expected) = (checksum(footer.identity, offset, &bytes[..36]), half(36));
         if got != expected {
             return Err(wrong("checksum of the footer; the whole table is lost"));

@@ -1,7 +1,7 @@
 //! Sorted immutable files.
 //!
 //! ```text
-//!   TableBuilder --> file --> Table (filter, sketch and where its blocks lie in memory) --> get, TableCursor
+//!   TableBuilder --> file --> Table (filter or its top, sketch and where its blocks lie in memory) --> get, TableCursor
 //! ```
 //!
 //! S1. Entries are in the order of [`crate::key`]; all versions of a key are in one table of a run.
@@ -17,6 +17,7 @@ mod compression;
 mod cursor;
 mod filter;
 mod format;
+mod partitions;
 mod read_ahead;
 mod table;
 
@@ -25,6 +26,7 @@ pub(crate) use builder::TableBuilder;
 pub use compression::Compression;
 pub(crate) use cursor::TableCursor;
 pub(crate) use filter::{Filter, Probe};
+pub use partitions::Filters;
 pub(crate) use table::Table;
 
 use crate::range_tombstone::RangeTombstone;
@@ -35,6 +37,7 @@ pub(crate) struct TableOptions {
     /// Length at which a block ends, in bytes.
     pub block_bytes: usize,
     pub filter_bits_per_key: u32,
+    pub filters: Filters,
     pub compression: Compression,
 }
 

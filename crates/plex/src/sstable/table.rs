@@ -7,11 +7,12 @@ use std::sync::{Arc, OnceLock};
 
 use vfs::{File, FileSystem, OpenOptions};
 
-use super::block::{Block, Malformed};
+use super::block::{Block, BlockCursor, Malformed};
 use super::blocks::Blocks;
 use super::builder::decode_ranges;
-use super::filter::Filter;
+use super::filter::{self, Filter, Probe};
 use super::format::{self, FOOTER_LEN, Footer, Handle, Meta, TRAILER_LEN};
+use super::partitions::Partitions;
 use super::read_ahead::{CHUNK_BYTES, ReadAhead};
 use super::{TableCursor, TableInfo};
 use crate::cache::{BlockCache, Fill};
@@ -39,7 +40,9 @@ pub(crate) struct Table {
     meta: Meta,
     top_index: Block,
     blocks: OnceLock<Blocks>,
+    /// Lets everything through if there are partitions.
     filter: Filter,
+    partitions: Option<Partitions>,
     sketch: Sketch,
     ranges: Vec<RangeTombstone>,
     /// Scans that came here since the file was opened. Some may be lost when many count at once.
@@ -84,7 +87,12 @@ impl Table {
         let malformed = |handle: Handle, what: &str| Error::corruption(&path, handle.offset, what);
         let meta = Meta::decode(&part(footer.meta)?).ok_or_else(|| malformed(footer.meta, "meta block"))?;
         let top_index = Block::new(&part(meta.top_index)?).ok_or_else(|| malformed(meta.top_index, "top index"))?;
-        let filter = Filter::decode(&part(meta.filter)?).ok_or_else(|| malformed(meta.filter, "filter"))?;
+        let whole = part(meta.filter)?;
+        let partitions =
+            footer.has_partitions.then(|| Partitions::decode(&whole).ok_or_else(|| malformed(meta.filter, "filter")));
+        let partitions = partitions.transpose()?;
+        let lines = if partitions.is_some() { &[][..] } else { &whole };
+        let filter = Filter::decode(lines).ok_or_else(|| malformed(meta.filter, "filter"))?;
         let sketch = Sketch::decode(&part(meta.sketch)?).ok_or_else(|| malformed(meta.sketch, "sketch"))?;
         let ranges = decode_ranges(&part(meta.ranges)?).ok_or_else(|| malformed(meta.ranges, "deleted ranges"))?;
         if meta.entry_count != info.entry_count {
@@ -101,6 +109,7 @@ impl Table {
             top_index,
             blocks: OnceLock::new(),
             filter,
+            partitions,
             sketch,
             ranges,
             scans: AtomicU64::new(0),
@@ -141,7 +150,7 @@ impl Table {
         };
         let mut footer = [0; FOOTER_LEN];
         file.read_exact_at(&mut footer, footer_at)?;
-        let Footer { meta, identity } = Footer::decode(path, footer_at, &footer)?;
+        let Footer { meta, identity, .. } = Footer::decode(path, footer_at, &footer)?;
         let block = read_part(&*file, path, identity, meta, footer_at)?;
         let decoded = Meta::decode(&block).ok_or_else(|| Error::corruption(path, meta.offset, "meta block"))?;
         Ok(TableInfo { identity, bytes, entry_count: decoded.entry_count, ..TableInfo::default() })
@@ -165,7 +174,8 @@ impl Table {
             last = Some(here);
             cursor.next()?;
         }
-        Ok(())
+        let partitions = self.partitions.iter().flat_map(|partitions| 0..partitions.len());
+        partitions.map(|at| self.partition(at, Fill::Pass)).try_for_each(|partition| partition.map(drop))
     }
 
     pub fn path(&self) -> &Path {
@@ -213,20 +223,83 @@ impl Table {
         self.is_obsolete.store(true, Ordering::Release);
     }
 
+    /// The filter, if it is whole; one in partitions is asked by [`get`](Self::get).
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// The newest version of the key at or before `view`. The filter is not asked.
-    pub fn get(&self, key: &[u8], view: Seqno) -> Result<Option<(Seqno, Kind, Vec<u8>)>> {
+    /// Memory for what stays of the filter, in bytes.
+    pub fn filter_bytes(&self) -> u64 {
+        self.filter.bytes() + self.partitions.as_ref().map_or(0, Partitions::bytes)
+    }
+
+    /// Keys at up to `count` places that share the data blocks out evenly, ascending.
+    pub fn keys_inside(self: &Arc<Self>, count: usize) -> Result<Vec<Vec<u8>>> {
+        let blocks = self.blocks()?.len();
+        let count = count.min(blocks.saturating_sub(1));
+        let mut keys: Vec<Vec<u8>> = Vec::with_capacity(count);
+        for place in 1..=count {
+            let at = place * blocks / (count + 1);
+            let mut cursor = BlockCursor::new(self.block(at, Fill::Pass)?);
+            self.sound(at, cursor.seek_to_first())?;
+            if cursor.valid() {
+                keys.push(cursor.key().to_vec());
+            }
+        }
+        Ok(keys)
+    }
+
+    /// The newest version of the key at or before `view`. A whole filter is not asked. `probe` is the key's.
+    pub fn get(&self, key: &[u8], view: Seqno, probe: &Probe) -> Result<Option<(Seqno, Kind, Vec<u8>)>> {
+        let first = self.block_before(key, view, Fill::Keep)?;
+        if !self.partitions_may_have(first, probe)? {
+            return Ok(None);
+        }
         // The versions of a key may go on in the next block, so a look-up may look at more than one.
-        for at in self.block_before(key, view, Fill::Keep)?..self.blocks()?.len() {
+        for at in first..self.blocks()?.len() {
             let block = self.block(at, Fill::Keep)?;
             if let Some(found) = self.sound(at, block.find(key, view))? {
                 return Ok(found.is_key.then(|| (found.seqno, found.kind, found.value.to_vec())));
             }
         }
         Ok(None)
+    }
+
+    /// Whether a key may be there that would be in this data block, or be the first of the next.
+    fn partitions_may_have(&self, block: usize, probe: &Probe) -> Result<bool> {
+        let Some(partitions) = &self.partitions else { return Ok(true) };
+        let [mine, next] = partitions.of_block_and_next(block);
+        for at in mine..=next {
+            if at < partitions.len() && filter::may_contain(self.partition(at, Fill::Keep)?.bytes(), probe) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// A partition of the filter, which must have it.
+    fn partition(&self, at: usize, fill: Fill) -> Result<Block> {
+        let partitions = self.partitions.as_ref().expect("the caller has found it in there");
+        // Data blocks are counted from below.
+        let (place, id) = (partitions.place(at), (self.info.identity, u64::MAX - at as u64));
+        if let Some(partition) = self.cache.get(place, id) {
+            return Ok(partition);
+        }
+        let part = read_part(
+            &*self.file,
+            &self.path,
+            self.info.identity,
+            partitions.handle(at),
+            self.info.bytes - FOOTER_LEN as u64,
+        )?;
+        if Filter::decode(&part).is_none() {
+            return Err(Error::corruption(&self.path, partitions.handle(at).offset, "filter"));
+        }
+        let partition = Block::opaque(&part);
+        if fill == Fill::Keep {
+            self.cache.insert(place, id, &partition);
+        }
+        Ok(partition)
     }
 
     pub fn cursor(self: &Arc<Self>, fill: Fill) -> TableCursor {

@@ -16,7 +16,7 @@ type Entry = (Vec<u8>, Seqno, Kind, Vec<u8>);
 const PATH: &str = "/table";
 
 fn write(fs: &dyn FileSystem, entries: &[Entry], ranges: &[RangeTombstone], block_bytes: usize) -> TableInfo {
-    write_packed(fs, entries, ranges, block_bytes, Compression::None)
+    write_packed(fs, entries, ranges, block_bytes, Compression::None, Filters::Full)
 }
 
 fn write_packed(
@@ -25,8 +25,11 @@ fn write_packed(
     ranges: &[RangeTombstone],
     block_bytes: usize,
     compression: Compression,
+    filters: Filters,
 ) -> TableInfo {
-    let options = TableOptions { block_bytes, filter_bits_per_key: 16, compression };
+    // Many partitions.
+    let filter_bits_per_key = if filters == Filters::Full { 16 } else { 64 };
+    let options = TableOptions { block_bytes, filter_bits_per_key, filters, compression };
     let mut builder = TableBuilder::new(fs, Path::new(PATH), 0x1122_3344_5566_7788, options).unwrap();
     for (key, seqno, kind, value) in entries {
         builder.add(key, *seqno, *kind, value).unwrap();
@@ -61,12 +64,18 @@ fn here(cursor: &TableCursor) -> Option<Entry> {
 fn agrees_with_a_sorted_list() {
     let mut rng = Rng::new(11);
     let sizes = [(0, 64), (1, 64), (300, 64), (3000, 100), (3000, 4096)];
-    for ((count, block_bytes), compression) in sizes.into_iter().flat_map(|size| {
-        [Compression::None, Compression::Lz4, Compression::Zstd { level: 1 }].map(|compression| (size, compression))
+    for ((count, block_bytes), (compression, filters)) in sizes.into_iter().flat_map(|size| {
+        let kinds = [
+            (Compression::None, Filters::Full),
+            (Compression::Lz4, Filters::Partitioned),
+            (Compression::Zstd { level: 1 }, Filters::Full),
+            (Compression::None, Filters::Partitioned),
+        ];
+        kinds.map(|kind| (size, kind))
     }) {
         let fs = SimFs::new(1);
         let entries = random_entries(&mut rng, count);
-        let info = write_packed(&fs, &entries, &[], block_bytes, compression);
+        let info = write_packed(&fs, &entries, &[], block_bytes, compression, filters);
         let table = open(&fs, &info).unwrap();
         assert_eq!(info.bytes, fs.metadata(Path::new(PATH)).unwrap().len);
         let mut cursor = table.cursor(Fill::Keep);
@@ -88,7 +97,7 @@ fn agrees_with_a_sorted_list() {
             cursor.approach(&key, seqno).unwrap();
             cursor.land(&key, seqno).unwrap();
             assert_eq!(here(&cursor).as_ref(), entries.get(at));
-            let found = table.get(&key, seqno).unwrap();
+            let found = table.get(&key, seqno, &Probe::new(key::hash(&key))).unwrap();
             let expected = entries.get(at).filter(|e| e.0 == key).map(|e| (e.1, e.2, e.3.clone()));
             assert_eq!(found, expected);
             if cursor.valid() {
@@ -123,19 +132,22 @@ fn bounds_with_deleted_ranges() {
 /// Every bit of a small table, flipped: an error that names the file, or the right answer; never a wrong one.
 #[test]
 fn every_flipped_bit_is_noticed() {
-    [Compression::None, Compression::Lz4, Compression::Zstd { level: 1 }].into_iter().for_each(every_flipped_bit_of);
+    every_flipped_bit_of(Compression::None, Filters::Full);
+    every_flipped_bit_of(Compression::Lz4, Filters::Partitioned);
+    every_flipped_bit_of(Compression::Zstd { level: 1 }, Filters::Full);
 }
 
-fn every_flipped_bit_of(compression: Compression) {
+fn every_flipped_bit_of(compression: Compression, filters: Filters) {
     let mut rng = Rng::new(3);
     let entries = random_entries(&mut rng, 40);
     let fs = SimFs::new(1);
     let ranges = [RangeTombstone { start: b"1".to_vec(), end: b"2".to_vec(), seqno: 41 }];
-    let info = write_packed(&fs, &entries, &ranges, 512, compression);
+    let info = write_packed(&fs, &entries, &ranges, 512, compression, filters);
     let plain = write(&SimFs::new(1), &entries, &ranges, 512);
     assert_eq!(info.bytes < plain.bytes, compression != Compression::None);
     let read_all = |fs: &SimFs| -> crate::Result<Vec<Entry>> {
         let table = open(fs, &info)?;
+        table.verify()?;
         assert_eq!(table.ranges(), ranges);
         let (mut cursor, mut all) = (table.cursor(Fill::Keep), Vec::new());
         cursor.seek_to_first()?;
@@ -163,12 +175,34 @@ fn a_newer_format_is_refused() {
     let info = write(&fs, &[], &[], 64);
     let footer_at = info.bytes - format::FOOTER_LEN as u64;
     let mut footer = fs.contents()[Path::new(PATH)][footer_at as usize..].to_vec();
-    footer[32] = 2;
+    footer[32] = 3;
     let crc = format::checksum(info.identity, footer_at, &footer[..36]);
     footer[36..40].copy_from_slice(&crc.to_le_bytes());
     fs.damage(Path::new(PATH), footer_at, &footer).unwrap();
     let error = open(&fs, &info).unwrap_err();
-    assert!(matches!(error, crate::Error::NewerFormat { found: 2, supported: 1, .. }), "{error}");
+    assert!(matches!(error, crate::Error::NewerFormat { found: 3, supported: 2, .. }), "{error}");
+}
+
+/// Partitions of a filter turn strangers away, keep members, and are read through the cache, where one is enough for many keys.
+#[test]
+fn partitions_are_read_when_they_are_needed() {
+    let fs = SimFs::new(1);
+    let entries: Vec<Entry> =
+        (0..20_000u64).map(|i| (format!("{:06}", 2 * i).into_bytes(), 1, Kind::Put, vec![7; 20])).collect();
+    let info = write_packed(&fs, &entries, &[], 1024, Compression::None, Filters::Partitioned);
+    let fs: Arc<dyn FileSystem> = Arc::new(fs);
+    let cache = Arc::new(BlockCache::new(16 << 20, 1024));
+    let table = Table::open(&fs, &cache, PATH.into(), 1, info).unwrap();
+    assert!(table.filter_bytes() < 2000, "{}", table.filter_bytes());
+    let get = |i: u64| {
+        let key = format!("{i:06}").into_bytes();
+        table.get(&key, 9, &Probe::new(key::hash(&key))).unwrap().is_some()
+    };
+    // In steps of one, strangers between members: of the data blocks hardly any is read.
+    assert!((1..40_000).step_by(2).all(|i| !get(i)));
+    let (_, misses) = cache.hits_and_misses();
+    assert!(misses < 60, "{misses} for 40 partitions");
+    assert!((0..40_000).step_by(2).all(get));
 }
 
 /// The bytes of a table are those of the format's page.
@@ -182,4 +216,7 @@ fn golden_file() {
     let ranges = [RangeTombstone { start: b"b".to_vec(), end: b"d".to_vec(), seqno: 5 }];
     write(&fs, &entries, &ranges, 4096);
     crate::golden::compare("sstable-1", &fs.contents()[Path::new(PATH)]);
+    let fs = SimFs::new(1);
+    write_packed(&fs, &entries, &ranges, 4096, Compression::None, Filters::Partitioned);
+    crate::golden::compare("sstable-2", &fs.contents()[Path::new(PATH)]);
 }

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::cache::BlockCache;
     use crate::key::Kind;
-    use crate::sstable::{Compression, TableBuilder, TableOptions};
+    use crate::sstable::{Compression, Filters, TableBuilder, TableOptions};
     use crate::version::{TablePlace, Version, VersionEdit};
     use base::Rng;
     use std::path::PathBuf;
@@ -117,7 +117,12 @@ mod tests {
     fn random_tree(rng: &mut Rng) -> Version {
         let fs: Arc<dyn FileSystem> = Arc::new(SimFs::new(1));
         let cache = Arc::new(BlockCache::new(0, 4096));
-        let options = TableOptions { block_bytes: 64, filter_bits_per_key: 16, compression: Compression::None };
+        let options = TableOptions {
+            block_bytes: 64,
+            filter_bits_per_key: 16,
+            filters: Filters::Full,
+            compression: Compression::None,
+        };
         let (mut edit, mut number) = (VersionEdit::default(), 0);
         for run in 1..=rng.below(6) {
             let mut key = rng.below(40);

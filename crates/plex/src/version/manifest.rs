@@ -3,7 +3,8 @@
 //! M1. The file `CURRENT` names the manifest that counts; it is replaced whole, after the new manifest is durable.
 //! M2. A manifest begins with one edit that holds everything, and goes on with changes. Each is synced before its tables
 //!     are used and before a file that it frees is removed.
-//! M3. After a failed write or sync nothing more is appended: what the disk holds is unknown until the next open.
+//! M3. After a failed write or sync nothing more is appended: what the disk holds is unknown until the next open, or until
+//!     another manifest counts.
 //!
 //! Format: docs/formats/plex-manifest.md.
 

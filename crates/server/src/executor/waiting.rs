@@ -32,11 +32,12 @@ impl Executor {
 
     /// Goes on with what requests prepare: one step, of one of them. Its connection goes on when that was the last.
     pub fn prepare(&mut self) {
-        let next = (0..self.preparing.len()).find(|nth| self.can_step(*nth));
-        let Some(id) = next.and_then(|nth| self.preparing.remove(nth)) else { return };
+        let Some(id) = self.preparing.pop_front() else { return };
         let Some(connection) = self.connections.get_mut(id) else { return };
         if let Some(preparation) = &mut connection.session.preparation {
             match catch_unwind(AssertUnwindSafe(|| preparation.step())) {
+                // Who is at it wakes the connection.
+                Ok(true) if preparation.is_elsewhere() => return,
                 Ok(true) => return self.preparing.push_back(id),
                 Ok(false) => {}
                 // A bug: the request meets it again where it is answered.
@@ -46,19 +47,15 @@ impl Executor {
         self.run_waiting_of(id);
     }
 
-    /// Whether a step of what requests prepare would do anything now.
-    pub fn can_prepare(&mut self) -> bool {
-        (0..self.preparing.len()).any(|nth| self.can_step(nth))
+    /// Somebody has done what a request of the connection prepares.
+    pub(super) fn end_preparation(&mut self, id: usize) {
+        let is_preparing = self.connections.get(id).is_some_and(|connection| connection.session.is_preparing());
+        if is_preparing && !self.preparing.contains(&id) {
+            self.preparing.push_back(id);
+        }
     }
 
-    /// Whether what the request waits for is the worker's to do, or done.
-    fn can_step(&mut self, nth: usize) -> bool {
-        let connection = self.preparing.get(nth).and_then(|id| self.connections.get_mut(*id));
-        let preparation = connection.and_then(|connection| connection.session.preparation.as_mut());
-        !preparation.is_some_and(|preparation| preparation.is_elsewhere())
-    }
-
-    /// Whether any request prepares something, or has it prepared.
+    /// Whether any request prepares something that it can go on with.
     pub fn is_preparing(&self) -> bool {
         !self.preparing.is_empty()
     }

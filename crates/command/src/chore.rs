@@ -2,33 +2,34 @@
 //! are takes seconds, and cannot always be left off and taken up again.
 //!
 //! ```text
-//! under the locks:  command --operands, shared, and what to make of them--> queue --> errand thread: makes it
-//! without locks:    its worker goes on with other clients, and looks now and then whether it is made
+//! under the locks:  command --operands, shared, and what to make of them--> queue --> chore thread: makes it
+//! without locks:    its worker goes on with other clients; the thread wakes the connection when it is made
 //! under the locks:  command runs again: the same operands? --> uses what was made      no, one was changed --> begins anew
 //! ```
 //!
-//! It is a [`Work`](crate::preparing::Work) like those that are done in steps, and F1 to F3 hold for it as well. An operand that a
+//! It is a [`Work`](crate::preparing::Work) like those that are done in steps, and F1 to F4 hold for it as well. An operand that a
 //! request brings along is never another one.
 
+use crate::clients::Clients;
 use crate::preparing::Work;
 use crate::{Ctx, Stop};
 use engine::{SharedBig, SharedBytes};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::*};
-use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use value::reaper;
 
-/// So many errands are done at a time; others wait for their turn.
+/// So many chores are done at a time; others wait for their turn.
 const THREADS: usize = 2;
 
-/// How nice errand threads are: workers come first where processors are short.
+/// How nice chore threads are: workers come first where processors are short.
 const NICENESS: i32 = 5;
 
 /// Trees with fewer bytes of elements are worked on at once: in some tenths of a millisecond.
 const CONTENT_BYTES_MIN: usize = 128 << 10;
 
-/// What an errand is done with.
+/// What a chore is done with.
 #[derive(Clone, Debug)]
 pub enum Operand {
     /// A collection.
@@ -54,70 +55,76 @@ impl Operand {
     }
 }
 
-/// An errand, and what came of it.
-struct Errand<T: Send + 'static> {
+/// A chore, and what came of it.
+struct Chore<T: Send + 'static> {
     of: Operand,
-    made: Made<T>,
+    outcome: Arc<Outcome<T>>,
+}
+
+/// What the thread and the request share.
+struct Outcome<T> {
+    made: Mutex<Option<T>>,
+    /// It is over: something was made, or it failed by a bug.
+    is_over: AtomicBool,
     /// Nobody waits for it any more.
-    is_cancelled: Arc<AtomicBool>,
+    is_cancelled: AtomicBool,
 }
 
-enum Made<T> {
-    NotYet(Receiver<T>),
-    Here(T),
-    /// It ended without, by a bug, or it was taken.
-    Nothing,
+/// Ends a chore, however that comes, and wakes who waits for it.
+struct Ending<T> {
+    outcome: Arc<Outcome<T>>,
+    wake: Option<Wake>,
 }
 
-impl<T: Send + 'static> Errand<T> {
-    fn begin(of: Operand, make: impl FnOnce() -> T + Send + 'static) -> Self {
-        let is_cancelled = Arc::new(AtomicBool::new(false));
-        let (sender, receiver) = mpsc::sync_channel(1);
-        let is_unwanted = is_cancelled.clone();
+type Wake = Box<dyn FnOnce() + Send>;
+
+impl<T> Drop for Ending<T> {
+    fn drop(&mut self) {
+        self.outcome.is_over.store(true, Release);
+        if let Some(wake) = self.wake.take() {
+            wake();
+        }
+    }
+}
+
+impl<T: Send + 'static> Chore<T> {
+    fn begin(of: Operand, make: impl FnOnce() -> T + Send + 'static, wake: Wake) -> Self {
+        let flag = || AtomicBool::new(false);
+        let outcome = Arc::new(Outcome { made: Mutex::new(None), is_over: flag(), is_cancelled: flag() });
+        let ending = Ending { outcome: outcome.clone(), wake: Some(wake) };
         run(Box::new(move || {
-            if is_unwanted.load(Relaxed) {
-                return;
-            }
-            if let Err(mpsc::SendError(made)) = sender.send(make()) {
-                drop(made);
+            if !ending.outcome.is_cancelled.load(Relaxed) {
+                let made = make();
+                *ending.outcome.made.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
             }
         }));
-        Self { of, made: Made::NotYet(receiver), is_cancelled }
+        Self { of, outcome }
     }
 
-    fn take(&mut self) -> Option<T> {
-        match std::mem::replace(&mut self.made, Made::Nothing) {
-            Made::Here(made) => Some(made),
-            Made::NotYet(_) | Made::Nothing => None,
-        }
+    fn take(&self) -> Option<T> {
+        self.outcome.made.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-impl<T: Send + 'static> Work for Errand<T> {
+impl<T: Send + 'static> Work for Chore<T> {
     fn step(&mut self) -> bool {
         self.is_elsewhere()
-    }
-
-    fn is_elsewhere(&mut self) -> bool {
-        if let Made::NotYet(receiver) = &self.made {
-            match receiver.try_recv() {
-                Ok(made) => self.made = Made::Here(made),
-                Err(TryRecvError::Empty) => return true,
-                Err(TryRecvError::Disconnected) => self.made = Made::Nothing,
-            }
-        }
-        false
     }
 
     /// About as much as it was made of.
     fn held_bytes(&self) -> usize {
         self.of.content_bytes()
     }
+
+    fn is_elsewhere(&self) -> bool {
+        !self.outcome.is_over.load(Acquire)
+    }
 }
 
-impl<T: Send + 'static> Drop for Errand<T> {
+impl<T: Send + 'static> Drop for Chore<T> {
     fn drop(&mut self) {
-        self.is_cancelled.store(true, Relaxed);
+        self.outcome.is_cancelled.store(true, Relaxed);
+        // What comes after this, the thread drops.
         if let Some(made) = self.take() {
             reaper::free(Box::new(made));
         }
@@ -141,7 +148,7 @@ fn begin_threads() -> Option<Sender<Job>> {
     let jobs = Arc::new(Mutex::new(receiver));
     let begun = (0..THREADS).filter(|_| {
         let jobs = jobs.clone();
-        std::thread::Builder::new().name("errand".to_owned()).spawn(move || do_all(&jobs)).is_ok()
+        std::thread::Builder::new().name("chore".to_owned()).spawn(move || do_all(&jobs)).is_ok()
     });
     (begun.count() > 0).then_some(sender)
 }
@@ -168,50 +175,51 @@ impl Ctx<'_> {
         of: Operand,
         make: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Stop> {
-        if let Some(mut errand) = self.take_prepared::<Errand<T>>()
-            && errand.of.is(&of)
-            && let Some(made) = errand.take()
+        if let Some(chore) = self.take_prepared::<Chore<T>>()
+            && chore.of.is(&of)
+            && let Some(made) = chore.take()
         {
             return Ok(made);
         }
         if of.content_bytes() < CONTENT_BYTES_MIN || !self.may_prepare() {
             return Ok(make());
         }
-        Err(self.prepare(Errand::begin(of, make)))
+        let (worker, client) = (self.session.info.worker, self.session.info.id);
+        let closer = self.host.find::<Clients>().and_then(Clients::closer);
+        let wake = Box::new(move || closer.into_iter().for_each(|closer| closer.end_wait(worker, client)));
+        Err(self.prepare(Chore::begin(of, make, wake)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     fn operand() -> Operand {
         Operand::Bytes(SharedBytes::new(vec![0; 10]))
     }
 
-    fn wait_for<T: Send + 'static>(errand: &mut Errand<T>) {
-        let since = Instant::now();
-        while errand.step() {
-            assert!(since.elapsed() < Duration::from_secs(60), "an errand ends");
-            std::thread::yield_now();
-        }
+    fn begin<T: Send + 'static>(make: impl FnOnce() -> T + Send + 'static) -> (Chore<T>, Receiver<()>) {
+        let (sender, receiver) = mpsc::channel();
+        (Chore::begin(operand(), make, Box::new(move || sender.send(()).expect("somebody waits"))), receiver)
     }
 
-    /// What was made comes back once, and an errand that fails ends too, as do those behind it.
+    /// What was made comes back once, and a chore that fails ends too, as do those behind it.
     #[test]
-    fn errands_end() {
-        let mut failing: Vec<_> =
-            (0..5).map(|_| Errand::<u32>::begin(operand(), || panic!("as a test does"))).collect();
-        let mut others: Vec<_> = (0..5).map(|number| Errand::begin(operand(), move || number)).collect();
-        for errand in &mut failing {
-            wait_for(errand);
-            assert_eq!(errand.take(), None);
+    fn chores_end() {
+        let within = Duration::from_secs(60);
+        let failing: Vec<_> = (0..5).map(|_| begin::<u32>(|| panic!("as a test does"))).collect();
+        let others: Vec<_> = (0..5).map(|number| begin(move || number)).collect();
+        for (mut chore, woken) in failing {
+            woken.recv_timeout(within).expect("it ends");
+            assert!(!chore.step() && chore.take().is_none());
         }
-        for (number, errand) in others.iter_mut().enumerate() {
-            wait_for(errand);
-            assert_eq!(errand.take(), Some(number));
-            assert_eq!(errand.take(), None);
+        for (number, (mut chore, woken)) in others.into_iter().enumerate() {
+            woken.recv_timeout(within).expect("it ends");
+            assert!(!chore.step());
+            assert_eq!(chore.take(), Some(number));
+            assert_eq!(chore.take(), None);
         }
     }
 

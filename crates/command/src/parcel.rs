@@ -1,0 +1,131 @@
+//! Keys on their way to another server: what MIGRATE hands to whoever has sockets, and what comes back.
+//!
+//! ```text
+//! under the locks:  MIGRATE reads its keys --> Parcel --> Carrier::carry, on a thread of the server
+//! without locks:    the other server answers each RESTORE --> Arrival; the connection is woken
+//! under the locks:  MIGRATE runs again: removes each key that is there and is still what was sent
+//! ```
+//!
+//! C1. A key is removed here only when the other server has said that it has it, and only if under the locks it is, byte for
+//!     byte, what was sent: no change is lost between the two.
+
+use crate::clients::Closer;
+use crate::preparing::Work;
+use base::UnixMs;
+use std::sync::{Arc, OnceLock};
+
+/// Keys to be sent, and where to.
+#[derive(Debug)]
+pub struct Parcel {
+    /// Host name or address.
+    pub host: String,
+    /// As it was given; a number if it is right.
+    pub port: String,
+    /// The database there.
+    pub db: i64,
+    /// How long any one step of the exchange may take.
+    pub timeout_ms: u64,
+    /// Arguments of AUTH: a password, or a user and a password.
+    pub login: Vec<Vec<u8>>,
+    /// The keys.
+    pub keys: Vec<SentKey>,
+    /// Keys of the same request that the other server has already: sent before, with others that have to be sent again.
+    pub arrived: Vec<SentKey>,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub struct SentKey {
+    /// The key.
+    pub key: Vec<u8>,
+    /// What DUMP gives of its value.
+    pub payload: Vec<u8>,
+    /// When it expires; `None` for never.
+    pub expire_at: Option<UnixMs>,
+    /// Milliseconds it has left to live; 0 for no end.
+    pub ttl_ms: i64,
+    /// Whether it is to take the place of what is there.
+    pub replace: bool,
+}
+
+impl SentKey {
+    /// Whether it is what was sent, byte for byte.
+    pub fn is_same(&self, sent: &Self) -> bool {
+        self.payload == sent.payload && self.expire_at == sent.expire_at
+    }
+}
+
+impl Parcel {
+    /// The memory it takes.
+    pub fn held_bytes(&self) -> usize {
+        let each = |sent: &SentKey| {
+            size_of::<SentKey>().saturating_add(sent.key.capacity()).saturating_add(sent.payload.capacity())
+        };
+        self.keys.iter().chain(&self.arrived).map(each).fold(0, usize::saturating_add)
+    }
+}
+
+/// What has become of a parcel.
+#[derive(Debug, Default)]
+pub struct Arrival {
+    /// Of each key, in order, whether the other server has it. Short when it did not answer all.
+    pub is_there: Vec<bool>,
+    /// The text of the first error that it answered.
+    pub refusal: Option<Vec<u8>>,
+    /// Why the exchange ended before its end: what was done, and what went wrong.
+    pub failure: Option<String>,
+}
+
+/// Sends parcels. A part of the [`Host`](crate::Host), as `Arc<dyn Carrier>`.
+pub trait Carrier: Send + Sync {
+    /// Begins, and does not wait: [`Errand::end`] is called when it is over, from another thread.
+    fn carry(&self, errand: Arc<Errand>);
+}
+
+/// A parcel on its way, and who waits for what becomes of it.
+pub struct Errand {
+    /// What is sent.
+    pub parcel: Parcel,
+    arrival: OnceLock<Arrival>,
+    worker: usize,
+    client: u64,
+    closer: Option<Arc<dyn Closer>>,
+}
+
+impl Errand {
+    /// An errand for a client of a worker; `closer` wakes it.
+    pub fn new(parcel: Parcel, worker: usize, client: u64, closer: Option<Arc<dyn Closer>>) -> Self {
+        Self { parcel, arrival: OnceLock::new(), worker, client, closer }
+    }
+
+    /// It is over. Only the first call counts.
+    pub fn end(&self, arrival: Arrival) {
+        if self.arrival.set(arrival).is_ok()
+            && let Some(closer) = &self.closer
+        {
+            closer.end_wait(self.worker, self.client);
+        }
+    }
+
+    /// What came of it, once it is over.
+    pub fn arrival(&self) -> Option<&Arrival> {
+        self.arrival.get()
+    }
+}
+
+/// The wait for an errand.
+pub struct Carrying(pub Arc<Errand>);
+
+impl Work for Carrying {
+    fn step(&mut self) -> bool {
+        self.is_elsewhere()
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.0.parcel.held_bytes()
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        self.0.arrival().is_none()
+    }
+}

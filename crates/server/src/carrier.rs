@@ -1,0 +1,223 @@
+//! Takes keys to other servers for MIGRATE: connects, logs in, and has each key stored there by RESTORE.
+//!
+//! K1. At most [`COURIERS_MAX`] threads do this, and none when there is nothing to do; further parcels wait in a queue.
+//! K2. A parcel takes as long as the other server answers each step within its time; a worker never waits for it.
+
+use command::parcel::{Arrival, Carrier, Errand, Parcel, SentKey};
+use parking_lot::Mutex;
+use proto::reply::{Parser, Value};
+use std::collections::VecDeque;
+use std::io::{self, BufWriter, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// Parcels on their way at once.
+const COURIERS_MAX: usize = 8;
+/// Keys that are sent before their answers are looked at.
+const UNANSWERED_MAX: usize = 256;
+const SEND_BYTES: usize = 64 << 10;
+/// Bytes of an answer, which is a word or an error.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+
+/// All parcels of a server.
+#[derive(Default)]
+pub struct Couriers(Arc<Mutex<Office>>);
+
+#[derive(Default)]
+struct Office {
+    waiting: VecDeque<Arc<Errand>>,
+    couriers: usize,
+}
+
+impl Carrier for Couriers {
+    fn carry(&self, errand: Arc<Errand>) {
+        let mut office = self.0.lock();
+        office.waiting.push_back(errand);
+        if office.couriers == COURIERS_MAX {
+            return;
+        }
+        office.couriers += 1;
+        drop(office);
+        let own = self.0.clone();
+        if let Err(error) = thread::Builder::new().name("courier".into()).spawn(move || work(&own)) {
+            let mut office = self.0.lock();
+            office.couriers -= 1;
+            // Without any courier nobody else would come for it.
+            let left = if office.couriers == 0 { std::mem::take(&mut office.waiting) } else { VecDeque::new() };
+            drop(office);
+            let failure = format!("beginning: {error}");
+            left.iter().for_each(|errand| errand.end(Arrival { failure: Some(failure.clone()), ..Arrival::default() }));
+        }
+    }
+}
+
+fn work(office: &Mutex<Office>) {
+    loop {
+        let errand = {
+            let mut office = office.lock();
+            let Some(errand) = office.waiting.pop_front() else {
+                office.couriers -= 1;
+                return;
+            };
+            errand
+        };
+        let mut arrival = Arrival::default();
+        if catch_unwind(AssertUnwindSafe(|| carry(&errand.parcel, &mut arrival))).is_err() {
+            arrival.failure = Some("by a bug of this server, which its log tells more about".into());
+        }
+        errand.end(arrival);
+    }
+}
+
+fn carry(parcel: &Parcel, arrival: &mut Arrival) {
+    let target = format!("{}:{}", parcel.host, parcel.port);
+    let failure = match connect(parcel) {
+        Err(error) => Some(format!("connecting to {target}: {}", told(&error))),
+        Ok(socket) => match exchange(&socket, parcel, arrival) {
+            Ok(()) => None,
+            Err(Failure::Writing(error)) => Some(format!("writing to {target}: {}", told(&error))),
+            Err(Failure::Reading(error)) => Some(format!("reading from {target}: {}", told(&error))),
+        },
+    };
+    arrival.failure = failure;
+}
+
+/// An error, with what the system calls a time that has passed in words.
+fn told(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "no answer within the time given".into(),
+        _ => error.to_string(),
+    }
+}
+
+fn connect(parcel: &Parcel) -> io::Result<TcpStream> {
+    let port: u16 = parcel.port.parse().map_err(|_| io::Error::other("the port is not a number below 65536"))?;
+    let time = Duration::from_millis(parcel.timeout_ms);
+    let mut failed = io::Error::other("the name has no address");
+    for address in (&parcel.host[..], port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, time) {
+            Ok(socket) => {
+                socket.set_nodelay(true)?;
+                socket.set_read_timeout(Some(time))?;
+                socket.set_write_timeout(Some(time))?;
+                return Ok(socket);
+            }
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
+}
+
+enum Failure {
+    Writing(io::Error),
+    Reading(io::Error),
+}
+
+/// Sends everything, and takes note of what the other server has. What it answered before a failure counts.
+fn exchange(socket: &TcpStream, parcel: &Parcel, arrival: &mut Arrival) -> Result<(), Failure> {
+    let mut to = BufWriter::with_capacity(SEND_BYTES, socket);
+    let mut from = Answers { socket, parser: Parser::new(), unread: 0 };
+    let mut greeting = Vec::new();
+    if !parcel.login.is_empty() {
+        let mut words: Vec<&[u8]> = vec![b"AUTH"];
+        words.extend(parcel.login.iter().map(Vec::as_slice));
+        greeting.push(words);
+    }
+    let db = parcel.db.to_string();
+    greeting.push(vec![b"SELECT", db.as_bytes()]);
+    for words in &greeting {
+        request(&mut to, words).map_err(Failure::Writing)?;
+    }
+    to.flush().map_err(Failure::Writing)?;
+    // Nothing is sent to a database that was not chosen.
+    let is_welcome = greeting.iter().try_fold(true, |is_welcome, _| Ok(from.is_ok(arrival)? && is_welcome));
+    if !is_welcome.map_err(Failure::Reading)? {
+        return Ok(());
+    }
+    for (at, sent) in parcel.keys.iter().enumerate() {
+        restore(&mut to, sent).map_err(Failure::Writing)?;
+        let sent = at + 1;
+        if sent - arrival.is_there.len() >= UNANSWERED_MAX {
+            to.flush().map_err(Failure::Writing)?;
+            while sent - arrival.is_there.len() > UNANSWERED_MAX / 2 {
+                from.note_key(arrival)?;
+            }
+        }
+    }
+    to.flush().map_err(Failure::Writing)?;
+    while arrival.is_there.len() < parcel.keys.len() {
+        from.note_key(arrival)?;
+    }
+    Ok(())
+}
+
+fn restore(to: &mut impl Write, sent: &SentKey) -> io::Result<()> {
+    let ttl = sent.ttl_ms.to_string();
+    let mut words: Vec<&[u8]> = vec![b"RESTORE", &sent.key, ttl.as_bytes(), &sent.payload];
+    if sent.replace {
+        words.push(b"REPLACE");
+    }
+    request(to, &words)
+}
+
+fn request(to: &mut impl Write, words: &[&[u8]]) -> io::Result<()> {
+    write!(to, "*{}\r\n", words.len())?;
+    for word in words {
+        write!(to, "${}\r\n", word.len())?;
+        to.write_all(word)?;
+        to.write_all(b"\r\n")?;
+    }
+    Ok(())
+}
+
+/// What the other server answers.
+struct Answers<'a> {
+    socket: &'a TcpStream,
+    parser: Parser,
+    /// Bytes read of the answer that is not whole yet.
+    unread: usize,
+}
+
+impl Answers<'_> {
+    /// Whether the next answer is good; if it is an error, the first such is kept.
+    fn is_ok(&mut self, arrival: &mut Arrival) -> io::Result<bool> {
+        match self.next()? {
+            Value::Simple(_) => Ok(true),
+            Value::Error(text) => {
+                arrival.refusal.get_or_insert(text);
+                Ok(false)
+            }
+            _ => Err(io::Error::other("the answer is neither a word nor an error: is it a server of this kind?")),
+        }
+    }
+
+    fn note_key(&mut self, arrival: &mut Arrival) -> Result<(), Failure> {
+        let is_there = self.is_ok(arrival).map_err(Failure::Reading)?;
+        arrival.is_there.push(is_there);
+        Ok(())
+    }
+
+    fn next(&mut self) -> io::Result<Value> {
+        let mut buffer = [0; 4096];
+        loop {
+            if let Some(value) = self.parser.next_value().map_err(io::Error::other)? {
+                self.unread = 0;
+                return Ok(value);
+            }
+            if self.unread > ANSWER_BYTES_MAX {
+                return Err(io::Error::other("an answer is longer than 64 KiB"));
+            }
+            let mut socket = self.socket;
+            match socket.read(&mut buffer)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => {
+                    self.parser.feed(&buffer[..count]);
+                    self.unread += count;
+                }
+            }
+        }
+    }
+}
