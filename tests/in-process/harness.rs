@@ -265,7 +265,7 @@ impl TestServer {
         }
     }
 
-    fn is_chore_left(&self, client: usize) -> bool {
+    fn is_chore_left(&mut self, client: usize) -> bool {
         let preparation =
             self.executor.connection(client).and_then(|connection| connection.session.preparation.as_ref());
         preparation.is_some_and(|preparation| preparation.goes_on() && !preparation.is::<Carrying>())
