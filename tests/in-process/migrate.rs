@@ -191,8 +191,14 @@ fn wrong_requests_send_nothing() {
     }
     assert!(test.shelf.0.lock().expect("no test panics while holding it").is_empty());
     test.server.run(test.client, &["MULTI"]);
-    assert!(test.server.run(test.client, &["MIGRATE", "host", "7000", "a", "0", "0"]).starts_with("-ERR"));
-    assert!(test.server.run(test.client, &["EXEC"]).starts_with("-EXECABORT"));
+    for key in ["a", "none"] {
+        assert_eq!(test.server.run(test.client, &["MIGRATE", "host", "7000", key, "0", "0"]), "+QUEUED\r\n");
+    }
+    assert_eq!(
+        test.server.run(test.client, &["EXEC"]),
+        "*2\r\n-ERR MIGRATE cannot send keys inside MULTI, where everybody else would wait for the other server\r\n+NOKEY\r\n"
+    );
+    test.left(":3\r\n");
 }
 
 /// A client that has gone leaves its keys here, whatever becomes of what it sent.

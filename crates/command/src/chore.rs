@@ -7,7 +7,7 @@
 //! under the locks:  command runs again: the same operands? --> uses what was made      no, one was changed --> begins anew
 //! ```
 //!
-//! It is a [`Work`](crate::preparing::Work) like those that are done in steps, and F1 to F4 hold for it as well. An operand that a
+//! It is a [`Work`] like those that are done in steps, and F1 to F4 hold for it as well. An operand that a
 //! request brings along is never another one.
 
 use crate::clients::Clients;

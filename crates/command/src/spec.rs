@@ -390,9 +390,9 @@ impl KeySpec {
         Self { varying: Some(flags), flags: self.flags.union(KeyFlags::VARIABLE_FLAGS), ..self }
     }
 
-    /// What happens to the keys in this request.
+    /// What happens to the keys in this request, all of which are found.
     pub fn flags_in(&self, args: &Args<'_>) -> KeyFlags {
-        self.varying.map_or(self.flags, |flags| flags(args))
+        self.varying.map_or(self.flags.difference(KeyFlags::INCOMPLETE), |flags| flags(args))
     }
 
     #[inline]

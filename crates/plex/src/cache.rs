@@ -37,7 +37,7 @@ pub(crate) enum Fill {
     Pass,
 }
 
-/// A block's name: identity of the file, number in it.
+/// A block's name: number of the table, number in it.
 type BlockId = (u64, u64);
 
 /// The cell that had a block when somebody last looked; kept by the block's table.
@@ -156,8 +156,8 @@ impl BlockCache {
     }
 }
 
-fn mix((identity, number): BlockId) -> u64 {
-    (identity ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15)).wrapping_mul(0xff51_afd7_ed55_8ccd)
+fn mix((table, number): BlockId) -> u64 {
+    (table ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15)).wrapping_mul(0xff51_afd7_ed55_8ccd)
 }
 
 #[cfg(test)]

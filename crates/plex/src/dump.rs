@@ -38,7 +38,7 @@ pub fn dump(path: impl AsRef<Path>, options: &Options, mut line: impl FnMut(Stri
 
 fn dump_table(path: &Path, options: &Options, line: &mut impl FnMut(String)) -> Result<()> {
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes, options.block_bytes));
-    let table = Table::open_unnamed(&options.fs, &cache, path.to_owned(), 0)?;
+    let table = Table::open_unnamed(&options.fs, &cache, path.to_owned(), 0, 0)?;
     line(format!("table {}", info(&table.info)));
     for range in table.ranges() {
         line(format!("{} delete-range {} {}", range.seqno, text(&range.start), text(&range.end)));
@@ -107,8 +107,9 @@ fn place(place: &TablePlace) -> String {
 }
 
 fn info(info: &TableInfo) -> String {
-    let TableInfo { bytes, entry_count, smallest, largest, .. } = info;
-    format!("bytes {bytes} entries {entry_count} from {} to {}", text(smallest), text(largest))
+    let TableInfo { bytes, entry_count, smallest, largest, given_seqno, .. } = info;
+    let under = if *given_seqno > 0 { format!(" all under {given_seqno}") } else { String::new() };
+    format!("bytes {bytes} entries {entry_count} from {} to {}{under}", text(smallest), text(largest))
 }
 
 /// Bytes for people, so that they can be told apart.

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use base::random::OsEntropy;
 use base::{Entropy, Rng};
-use vfs::{FileSystem, RealFs};
+use vfs::{FileSystem, OpenOptions, RealFs};
 
 use crate::compaction::{CompactionFilter, Policy};
 use crate::db::Db;
 use crate::error::{Error, Result};
+use crate::key::KEY_LEN_MAX;
+use crate::key_order::KeyOrder;
 use crate::sstable::{Compression, Filters, TableOptions};
 
 /// What a write has reached when it returns.
@@ -54,7 +56,10 @@ pub struct Options {
     pub(crate) table_bytes: u64,
     pub(crate) filter_bits_per_key: u32,
     pub(crate) filters: Filters,
+    pub(crate) prefix_filter_bytes: usize,
     pub(crate) block_cache_bytes: usize,
+    pub(crate) direct_reads: bool,
+    pub(crate) direct_writes: bool,
     /// By level; the last also of all deeper ones.
     pub(crate) compression: Vec<Compression>,
 }
@@ -84,7 +89,10 @@ impl Options {
             table_bytes: 8 << 20,
             filter_bits_per_key: 16,
             filters: Filters::Full,
+            prefix_filter_bytes: 0,
             block_cache_bytes: 64 << 20,
+            direct_reads: false,
+            direct_writes: false,
             compression: Vec::new(),
         }
     }
@@ -192,10 +200,33 @@ impl Options {
         self
     }
 
+    /// Length of prefixes that whole filters of new tables know, in bytes, up to 65,535; 0 for none. Scans of which all keys begin
+    /// with the same so many bytes skip tables that have no such key: those of [`IterOptions::prefix`](crate::IterOptions::prefix)
+    /// with at least as many, and ranges within one prefix. It costs `filter_bits_per_key` for each prefix of a table. Default: 0.
+    pub fn prefix_filter_bytes(mut self, bytes: usize) -> Self {
+        self.prefix_filter_bytes = bytes;
+        self
+    }
+
     /// Memory for blocks of tables and partitions of filters, in bytes. Indexes on top, whole filters and sketches of open tables are not counted.
     /// Default: 64 MiB.
     pub fn block_cache_bytes(mut self, bytes: usize) -> Self {
         self.block_cache_bytes = bytes;
+        self
+    }
+
+    /// Whether tables are read past the page cache of the operating system, where the file system lets it: memory then holds what
+    /// the block cache does, and nothing twice. The block cache should be large, for each block that it lacks is read from the
+    /// device. Default: no.
+    pub fn direct_reads(mut self, is_direct: bool) -> Self {
+        self.direct_reads = is_direct;
+        self
+    }
+
+    /// Whether flushes and merges write tables past the page cache, where the file system lets it: what is written once does not
+    /// push out what others read. The log and the manifest go through it. Default: no.
+    pub fn direct_writes(mut self, is_direct: bool) -> Self {
+        self.direct_writes = is_direct;
         self
     }
 
@@ -214,7 +245,15 @@ impl Options {
             filter_bits_per_key: self.filter_bits_per_key,
             filters: self.filters,
             compression,
+            prefix_bytes: if self.policy.key_order() == KeyOrder::Hash { 0 } else { self.prefix_filter_bytes },
+            is_direct: self.direct_writes,
         }
+    }
+
+    /// How tables are opened.
+    pub(crate) fn table_reads(&self) -> OpenOptions {
+        let how = OpenOptions::read();
+        if self.direct_reads { how.direct() } else { how }
     }
 
     pub(crate) fn check(&self) -> Result<()> {
@@ -236,6 +275,9 @@ impl Options {
         }
         if self.filter_bits_per_key > 64 {
             return wrong("filter_bits_per_key is above 64");
+        }
+        if self.prefix_filter_bytes > KEY_LEN_MAX {
+            return wrong("prefix_filter_bytes is longer than any key");
         }
         if !self.compression.iter().all(|compression| compression.is_known()) {
             return wrong("a level of zstd is not within -7 and 19");

@@ -39,7 +39,7 @@ pub struct Stats {
     pub flush_bytes: u64,
     /// Number of flushes.
     pub flushes: u64,
-    /// Written for sorted files that were taken in.
+    /// Written for sorted files that were taken in; those that only got a second name are not counted.
     pub ingest_bytes: u64,
     /// Read by compactions.
     pub compaction_bytes_read: u64,

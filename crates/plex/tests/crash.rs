@@ -48,6 +48,8 @@ fn options(fs: &SimFs, seed: u64, wal: Wal) -> Options {
         .policy(policy)
         .memtable_bytes(1500)
         .table_bytes(1 << 10)
+        .direct_reads(seed % 5 == 1)
+        .direct_writes(seed % 5 < 2)
         .merge_parts_max(1 + seed as usize % 3)
         .block_bytes(256)
 }

@@ -149,3 +149,67 @@ fn what_is_no_sorted_file_is_refused() {
     let hashed = options(&fs).policy(Policy::trie()).open("/hashed").expect("it opens");
     assert!(matches!(hashed.ingest(KeySpaceId::DEFAULT, &["/right"]), Err(Error::Unsupported(_))));
 }
+
+/// Files that need not be cut get a second name: nothing is copied, their pairs still win over older and lose to newer ones, views
+/// from before do not see them, and the same file may come again.
+#[test]
+fn files_that_fit_are_not_copied() {
+    for policy in [Policy::leveled(), Policy::tiered(), Policy::ldc(), Policy::ldc_ranged()] {
+        let fs = SimFs::new(3);
+        let open = || options(&fs).policy(policy.clone()).block_cache_bytes(64 << 10).open("/db").expect("it opens");
+        let db = open();
+        db.put(b"0010", b"old").expect("it writes");
+        db.put(b"5000", b"old").expect("it writes");
+        let view = db.view();
+        let pairs: Map = (0..40).map(|i| (format!("{i:04}").into_bytes(), vec![i as u8; 20])).collect();
+        // Of one seed, so of one identity.
+        let other: Map = (6000..6040).map(|i| (format!("{i:04}").into_bytes(), vec![i as u8; 20])).collect();
+        write_file(&fs, "/in", &pairs);
+        write_file(&fs, "/other", &other);
+        db.ingest(KeySpaceId::DEFAULT, &["/in", "/other"]).expect("they are taken in");
+        assert_eq!(db.stats().ingest_bytes, 0, "{policy:?}");
+        let mut map = Map::from([(b"5000".to_vec(), b"old".to_vec())]);
+        map.extend(pairs.clone());
+        map.extend(other);
+        assert_eq!(contents(&db, KeySpaceId::DEFAULT), map, "{policy:?}");
+        assert_eq!(view.get(b"0010").expect("it reads"), Some(b"old".to_vec()));
+        assert_eq!(view.get(b"0011").expect("it reads"), None);
+        assert_eq!(view.iter(IterOptions::default()).expect("it iterates").count(), 2, "{policy:?}");
+        let mut back = view.iter(IterOptions::default()).expect("it iterates");
+        back.seek_before(b"0011").expect("it seeks");
+        assert_eq!(
+            back.entry().map(|(key, value)| (key.to_vec(), value.to_vec())),
+            Some((b"0010".to_vec(), b"old".to_vec()))
+        );
+        drop((view, back));
+        db.put(b"0011", b"new").expect("it writes");
+        db.delete_range(&b"0020"[..]..&b"0030"[..]).expect("it deletes");
+        map.insert(b"0011".to_vec(), b"new".to_vec());
+        map.retain(|key, _| !(&b"0020"[..]..b"0030").contains(&&key[..]));
+        fs.remove_file(Path::new("/other")).expect("it goes");
+        assert_eq!(contents(&db, KeySpaceId::DEFAULT), map, "{policy:?}");
+        drop(db);
+        let db = open();
+        assert_eq!(contents(&db, KeySpaceId::DEFAULT), map, "{policy:?}");
+        db.flush().and_then(|()| db.settle()).expect("it merges");
+        assert_eq!(contents(&db, KeySpaceId::DEFAULT), map, "{policy:?}");
+        db.ingest(KeySpaceId::DEFAULT, &["/in"]).expect("it is taken in again");
+        map.extend(pairs);
+        assert_eq!(contents(&db, KeySpaceId::DEFAULT), map, "{policy:?}");
+        db.settle().and_then(|()| db.verify()).expect("it merges");
+        drop(db);
+        assert!(plex::check("/db", &options(&fs).policy(policy.clone())).expect("it reads").is_empty());
+        assert_eq!(contents(&open(), KeySpaceId::DEFAULT), map, "{policy:?}");
+    }
+}
+
+/// A file that was changed after it was taken in: damage, and no wrong answer.
+#[test]
+fn a_file_changed_afterwards_is_noticed() {
+    let fs = SimFs::new(3);
+    let db = options(&fs).policy(Policy::tiered()).block_cache_bytes(0).open("/db").expect("it opens");
+    write_file(&fs, "/in", &(0..40).map(|i| (vec![i], vec![i; 20])).collect());
+    db.ingest(KeySpaceId::DEFAULT, &["/in"]).expect("it is taken in");
+    fs.flip_bit(Path::new("/in"), 30, 1).expect("the file is there");
+    assert!(db.get(&[1]).expect_err("it is damaged").is_corruption());
+}

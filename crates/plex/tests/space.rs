@@ -25,6 +25,7 @@ fn options(fs: &SimFs, seed: u64, wal: Wal) -> Options {
         .policy(policy)
         .memtable_bytes(1500)
         .table_bytes(1 << 10)
+        .direct_writes(seed % 2 == 1)
         .merge_parts_max(1 + seed as usize % 3)
         .block_bytes(256)
 }
@@ -41,6 +42,8 @@ type Change = Box<dyn Fn(&mut Map)>;
 struct Known {
     states: Vec<Map>,
     errors: usize,
+    /// After so many operations of the disk, a call was over, with the states there could then be.
+    history: Vec<(u64, Vec<Map>)>,
 }
 
 impl Known {
@@ -67,6 +70,12 @@ impl Known {
         let differences: Vec<Vec<String>> = self.states.iter().map(differs).collect();
         assert!(differences.iter().any(Vec::is_empty), "{what}: not as it must be: {differences:?}");
         found
+    }
+
+    /// Whether a crash before this operation may leave that, if all that was acknowledged is durable.
+    fn may_leave(&self, found: &Map, operation: u64) -> bool {
+        let over = self.history.partition_point(|(operations, _)| *operations < operation);
+        self.history[over.saturating_sub(1)..].iter().any(|(_, states)| states.contains(found))
     }
 }
 
@@ -124,7 +133,7 @@ fn call(fs: &SimFs, db: &Db, rng: &mut Rng, number: u64) -> (plex::Result<()>, O
 /// A history of which only those calls may fail that meet a fault, and only for want of space.
 fn run(fs: &SimFs, db: &Db, seed: u64, calls: u64, what: &str) -> Known {
     let mut rng = Rng::new(seed);
-    let mut known = Known { states: vec![Map::new()], errors: 0 };
+    let mut known = Known { states: vec![Map::new()], errors: 0, history: vec![(0, vec![Map::new()])] };
     for number in 1..=calls {
         let faults = fs.faults_fired();
         let (outcome, change) = call(fs, db, &mut rng, number);
@@ -142,8 +151,23 @@ fn run(fs: &SimFs, db: &Db, seed: u64, calls: u64, what: &str) -> Known {
             // By now it is known what became of writes that failed.
             known.states = vec![found];
         }
+        known.history.push((fs.operations(), known.states.clone()));
     }
     known
+}
+
+/// Power cuts while the database goes on after one that found no space: nothing acknowledged is lost, and it opens.
+fn cuts_while_it_goes_on(fs: &SimFs, known: &Known, seed: u64, failed_at: u64, what: &str) {
+    for point in fs.take_crash_points() {
+        if (failed_at..failed_at + 40).contains(&point.operation()) {
+            let what = format!("{what}, {point:?}");
+            let db = options(&point.power_cut(failed_at), seed, Wal::Sync)
+                .open("/db")
+                .unwrap_or_else(|e| panic!("{what}: {e}"));
+            assert!(known.may_leave(&contents(&db), point.operation()), "{what}: something acknowledged is lost");
+            db.put(b"after", b"").unwrap_or_else(|e| panic!("{what}: {e}"));
+        }
+    }
 }
 
 /// One after the other, each operation of a history fails for want of space, and the next one finds it again.
@@ -155,14 +179,21 @@ fn every_operation(seed: u64, wal: Wal) -> usize {
         let first = fs.operations();
         fs.inject(Fault::fail_operation(first + n, errno::ENOSPC));
         let what = format!("seed {seed}, {wal:?}, operation {n}");
+        let cuts = wal == Wal::Sync && n % 4 == 0;
+        if cuts {
+            fs.record_crash_points();
+        }
         let known = run(&fs, &db, seed, 60, &what);
+        if cuts {
+            cuts_while_it_goes_on(&fs, &known, seed, first + n, &what);
+        }
         failed += known.errors;
         let was_met = fs.faults_fired() > 0;
         fs.clear_faults();
         db.put(b"last", b"").unwrap_or_else(|error| panic!("{what}: {error}"));
         let mut states = known.states.clone();
         states.iter_mut().for_each(|map| drop(map.insert(b"last".to_vec(), Vec::new())));
-        let all = Known { states, errors: 0 }.check(&db, &what);
+        let all = Known { states, errors: 0, history: Vec::new() }.check(&db, &what);
         if wal == Wal::Off { db.flush() } else { db.sync() }.unwrap_or_else(|error| panic!("{what}: {error}"));
         db.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
         drop(db);

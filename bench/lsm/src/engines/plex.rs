@@ -24,12 +24,15 @@ pub struct Dials {
     /// Of all of plex's: filters in partitions, read through the block cache.
     #[arg(long)]
     pub partitioned_filters: bool,
+    /// Of all of plex's: tables read and written past the page cache.
+    #[arg(long)]
+    pub direct_io: bool,
 }
 
 impl Dials {
     /// As arguments of a command line.
     pub fn arguments(&self) -> Vec<String> {
-        let Self { space_amp_target, runs_max, runs_per_level, duplicates_max, partitioned_filters } = self;
+        let Self { space_amp_target, runs_max, runs_per_level, duplicates_max, partitioned_filters, direct_io } = self;
         let mut arguments = vec![
             format!("--space-amp-target={space_amp_target}"),
             format!("--runs-max={runs_max}"),
@@ -37,6 +40,7 @@ impl Dials {
             format!("--duplicates-max={duplicates_max}"),
         ];
         arguments.extend(partitioned_filters.then(|| "--partitioned-filters".into()));
+        arguments.extend(direct_io.then(|| "--direct-io".into()));
         arguments
     }
 
@@ -64,6 +68,8 @@ impl PlexEngine {
             .block_cache_bytes(BLOCK_CACHE_BYTES)
             .filter_bits_per_key(FILTER_BITS_PER_KEY)
             .filters(if settings.dials.partitioned_filters { Filters::Partitioned } else { Filters::Full })
+            .direct_reads(settings.dials.direct_io)
+            .direct_writes(settings.dials.direct_io)
             .policy(settings.dials.policy(name))
             .wal(Wal::Async)
             .open(dir)?;

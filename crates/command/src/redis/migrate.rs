@@ -24,7 +24,7 @@ static KEYS: Keyword = Keyword { word: "KEYS", from: -2, is_optional: true, find
 static MIGRATE: CommandSpec = CommandSpec {
     name: "migrate",
     arity: -6,
-    flags: Flags::WRITE.union(Flags::MOVABLEKEYS).union(Flags::NO_MULTI),
+    flags: Flags::WRITE.union(Flags::MOVABLEKEYS),
     categories: Categories::KEYSPACE.union(Categories::DANGEROUS),
     keys: &[KeySpec::one(3, FLAGS).only_if(|args| keys_word(args).is_none()), KeySpec::all_behind(&KEYS, FLAGS)],
     locks: Locks::Keys,
@@ -138,6 +138,8 @@ fn ok(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
+const IN_TRANSACTION: Stop =
+    Stop::error("ERR MIGRATE cannot send keys inside MULTI, where everybody else would wait for the other server");
 const UNKNOWN: Stop = Stop::error("ERR MIGRATE does not know what became of its keys: they are still here");
 const NO_CARRIER: Stop = Stop::error("ERR MIGRATE is not possible here: this server does not open connections");
 const TOO_MUCH: Stop = Stop::error("ERR the keys are more than 512 MB to send at once: name fewer of them");
@@ -169,6 +171,9 @@ fn read(ctx: &mut Ctx<'_>, options: &Options) -> Result<Vec<SentKey>, Stop> {
 
 /// Has them sent, and the request run again when they have been.
 fn send(ctx: &mut Ctx<'_>, options: &Options, keys: Vec<SentKey>, arrived: Vec<SentKey>) -> Result<(), Stop> {
+    if !ctx.may_prepare() {
+        return Err(IN_TRANSACTION);
+    }
     let carrier = ctx.host.find::<Arc<dyn Carrier>>().ok_or(NO_CARRIER)?;
     let text = |at: usize| String::from_utf8_lossy(&ctx.args[at]).into_owned();
     let login = options.login.clone().map(|at| ctx.args[at].to_vec()).collect();

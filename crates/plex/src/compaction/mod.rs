@@ -204,6 +204,15 @@ pub(crate) struct FlushShape {
     pub table_bytes: Option<u64>,
 }
 
+impl FlushShape {
+    /// Whether a file from outside may be a table as it is: no border lies within, and it is not longer than two tables where the
+    /// policy has a length for them.
+    pub fn keeps_whole(&self, info: &TableInfo) -> bool {
+        let is_cut = self.cuts.iter().any(|cut| *cut > info.smallest && !info.ends_before(cut));
+        !is_cut && self.table_bytes.is_none_or(|table_bytes| info.bytes <= 2 * table_bytes)
+    }
+}
+
 /// The trait behind [`Policy`].
 pub(crate) trait Choose: Send + Sync + std::fmt::Debug {
     /// The most urgent merge; `None` if all is well.

@@ -61,12 +61,16 @@ mod tests {
             filter_bits_per_key: 0,
             filters: Filters::Full,
             compression: Compression::None,
+            prefix_bytes: 0,
+            is_direct: false,
         };
         let path = PathBuf::from(format!("/{number}"));
         let mut builder = TableBuilder::new(&**fs, &path, number, options).unwrap();
         keys.for_each(|key| builder.add(format!("{key:06}").as_bytes(), 1, Kind::Put, &[7; 40]).unwrap());
         let info = builder.finish().unwrap();
-        Arc::new(Table::open(fs, &Arc::new(BlockCache::new(0, 256)), path, number, info).unwrap())
+        Arc::new(
+            Table::open(fs, &Arc::new(BlockCache::new(0, 256)), path, number, info, vfs::OpenOptions::read()).unwrap(),
+        )
     }
 
     /// Parts are about equal however the keys lie, borders ascend, and little is not split at all.

@@ -44,7 +44,7 @@ pub fn check(dir: impl AsRef<Path>, options: &Options) -> Result<Vec<Error>> {
     let mut damages = Damages::default();
     let Some(found) = damages.note(read_manifest(options, dir))? else {
         for number in &files.tables {
-            let table = Table::open_unnamed(fs, &cache, table_path(dir, *number), *number);
+            let table = Table::open_unnamed(fs, &cache, table_path(dir, *number), *number, 0);
             damages.note(table.and_then(|table| table.verify()))?;
         }
         return Ok(damages.0);

@@ -1,8 +1,11 @@
 //! Taking sorted files from outside into the database.
 //!
 //! ```text
-//!   files verified -> memory flushed -> writers held: rest flushed, files copied under one new number -> manifest -> published
+//!   files verified -> memory flushed -> writers held: rest flushed, files named or copied -> manifest -> published
 //! ```
+//!
+//! A file that the policy would not cut gets a second name in the database's directory, and the manifest the number that its
+//! entries count under. Others, and those of another file system, are copied.
 //!
 //! I1. All that was written before is in tables when the files' manifest edit counts, so a crash leaves a prefix (P2).
 //! I2. The files' entries get one sequence number, above all that was written, in a run that is newer than all others.
@@ -11,16 +14,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use vfs::OpenOptions;
+
 use super::{Inner, KeySpaceId};
 use crate::cache::Fill;
-use crate::compaction;
+use crate::compaction::{self, OutputSettings};
 use crate::error::{Error, Result};
 use crate::iter::{MergeCursor, Source};
 use crate::key::SEQNO_MAX;
 use crate::key_order::KeyOrder;
-use crate::sstable::Table;
+use crate::sstable::{Table, TableInfo};
 use crate::stats::Counters;
-use crate::version::Run;
+use crate::version::{Run, TablePlace};
 
 impl Inner {
     pub(super) fn ingest(&self, space: KeySpaceId, paths: &[PathBuf]) -> Result<()> {
@@ -56,9 +61,24 @@ impl Inner {
         }
         let shape = self.flush_shape(&self.state().version, space.0);
         let run = self.number();
-        let cursor = MergeCursor::new(vec![Source::run(Arc::new(Run::new(run, files)), Fill::Pass)]);
-        let outcome =
-            self.writing_tables(|settings| compaction::renumber(settings, cursor, seqno, space.0, run, &shape))?;
+        let to = TablePlace { key_space: space.0, level: 0, run, number: 0 };
+        let outcome = self.writing_tables(|settings| {
+            let (mut named, mut copied) = (Vec::new(), Vec::new());
+            for file in files {
+                let name = shape.keeps_whole(&file.info).then(|| self.name_as_table(settings, &file));
+                match name.flatten() {
+                    Some(number) => {
+                        let info = TableInfo { given_seqno: seqno, ..file.info.clone() };
+                        named.push((TablePlace { number, ..to }, info));
+                    }
+                    None => copied.push(file),
+                }
+            }
+            let cursor = MergeCursor::new(vec![Source::run(Arc::new(Run::new(run, copied)), Fill::Pass)]);
+            let mut outcome = compaction::renumber(settings, cursor, seqno, space.0, run, &shape)?;
+            outcome.edit.added.extend(named);
+            Ok(outcome)
+        })?;
         Counters::add(&self.counters.ingest_bytes, outcome.bytes_written);
         self.install(outcome.edit, None)?;
         writer.next_seqno = seqno + 1;
@@ -68,11 +88,23 @@ impl Inner {
         Ok(())
     }
 
+    /// Gives the file a second name, as a table; `None` where that cannot be done, and it must be copied.
+    fn name_as_table(&self, settings: &OutputSettings<'_>, file: &Table) -> Option<u64> {
+        let (fs, (number, _, path)) = (&*self.options.fs, (settings.next_table)());
+        fs.hard_link(file.path(), &path).ok()?;
+        // Whoever brought the file here may not have synced it.
+        let synced = fs.open(&path, OpenOptions::read()).and_then(|file| file.sync_all());
+        if synced.is_err() {
+            let _ = fs.remove_file(&path);
+        }
+        synced.ok().map(|()| number)
+    }
+
     /// The files that are not empty, verified and in the order of their keys.
     fn open_sorted(&self, paths: &[PathBuf]) -> Result<Vec<Arc<Table>>> {
         let mut tables = Vec::new();
         for path in paths {
-            let table = Table::open_unnamed(&self.options.fs, &self.cache, path.clone(), self.number())?;
+            let table = Table::open_unnamed(&self.options.fs, &self.cache, path.clone(), self.number(), 0)?;
             table.verify()?;
             if table.seqno_max() != 0 || table.tombstone_count() != 0 {
                 return Err(not_ingestible(path, "it is a table of a database, and no sorted file"));

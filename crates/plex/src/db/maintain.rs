@@ -131,8 +131,8 @@ impl Inner {
         edit.last_seqno = Some(self.visible.load(Ordering::Acquire));
         let current = self.state().version.clone();
         let open = |number, info: &_| {
-            Table::open(&self.options.fs, &self.cache, table_path(&self.dir, number), number, Clone::clone(info))
-                .map(Arc::new)
+            let (path, how) = (table_path(&self.dir, number), self.options.table_reads());
+            Table::open(&self.options.fs, &self.cache, path, number, Clone::clone(info), how).map(Arc::new)
         };
         let (next, removed) = current.apply(&edit, open).map_err(|error| match error {
             ApplyError::Table(error) => error,

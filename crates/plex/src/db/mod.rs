@@ -36,10 +36,10 @@ use vfs::FileLock;
 
 use crate::batch::WriteBatch;
 use crate::bell::Bell;
-use crate::cache::{BlockCache, Fill};
+use crate::cache::BlockCache;
 use crate::compaction::{Choose, Visibility};
 use crate::error::{Error, Result};
-use crate::iter::{Iter, IterOptions, MergeCursor, Source};
+use crate::iter::{Iter, IterOptions, MergeCursor, Source, Within};
 use crate::key::{self, Kind, Seqno};
 use crate::key_order::KeyOrder;
 use crate::limiter::Limiter;
@@ -228,9 +228,13 @@ impl Db {
         self.inner().write(batch)
     }
 
-    /// Takes sorted files in, as if all their pairs were written by one batch: copied to tables, without going through log
-    /// and memtable, durable when this returns, and all of it or nothing after a crash. The files stay as they are. Everything
-    /// in memory is flushed first, and writers wait while the files are copied.
+    /// Takes sorted files in, as if all their pairs were written by one batch: without going through log and memtable,
+    /// durable when this returns, and all of it or nothing after a crash. Everything in memory is flushed first, and writers wait
+    /// meanwhile.
+    ///
+    /// A file on the database's file system that the policy would not cut is not copied but gets a second name (a hard link):
+    /// whoever changes it afterwards damages the database, and removing it is fine. Others are copied, while writers wait, and may
+    /// be changed. [`Stats::ingest_bytes`] tells how much was copied.
     ///
     /// # Errors
     /// Invalid argument, if a file is a table of a database, or the keys of two files overlap; corruption; a newer format. Then
@@ -274,7 +278,7 @@ impl Db {
     pub fn iter_in(&self, space: KeySpaceId, options: IterOptions) -> Result<Iter> {
         self.inner().key_order.check_scan()?;
         let (state, seqno) = self.inner().now();
-        Ok(state.iter(space.0, seqno, options, self.inner().bell.clone()))
+        Ok(state.iter(space.0, seqno, options, self.inner()))
     }
 
     /// A view of everything as of now. While it lives, versions that it sees are kept.
@@ -376,7 +380,7 @@ impl ReadView {
     pub fn iter_in(&self, space: KeySpaceId, options: IterOptions) -> Result<Iter> {
         self.db.inner().key_order.check_scan()?;
         let inner = self.db.inner();
-        Ok(inner.state().iter(space.0, self.seqno, options, inner.bell.clone()))
+        Ok(inner.state().iter(space.0, self.seqno, options, inner))
     }
 
     /// The number of the last change that the view sees.
@@ -434,7 +438,7 @@ impl State {
         Ok(None)
     }
 
-    fn iter(&self, space: u32, view: Seqno, options: IterOptions, bell: Arc<Bell>) -> Iter {
+    fn iter(&self, space: u32, view: Seqno, options: IterOptions, inner: &Inner) -> Iter {
         let mut ranges = Vec::new();
         let mut sources = Vec::new();
         for memtable in self.memtables() {
@@ -443,9 +447,10 @@ impl State {
         }
         if let Some(tree) = self.version.tree(space) {
             ranges.extend_from_slice(tree.guide().range_tombstones());
-            sources.extend(tree.runs().map(|(_, run)| Source::run(run.clone(), Fill::Keep)));
+            let within = Within::of(&options, inner.options.prefix_filter_bytes);
+            sources.extend(tree.runs().map(|(_, run)| Source::run_within(run.clone(), within.clone())));
         }
-        Iter::new(MergeCursor::new(sources), view, Cover::new(&ranges, view), options, bell)
+        Iter::new(MergeCursor::new(sources), view, Cover::new(&ranges, view), options, inner.bell.clone())
     }
 }
 

@@ -309,7 +309,8 @@ impl Opening<'_> {
 
     pub fn open_table(&self, number: u64, info: &TableInfo) -> Result<Arc<Table>> {
         let path = table_path(self.dir, number);
-        match Table::open(&self.options.fs, self.cache, path.clone(), number, info.clone()) {
+        match Table::open(&self.options.fs, self.cache, path.clone(), number, info.clone(), self.options.table_reads())
+        {
             Ok(table) => Ok(Arc::new(table)),
             Err(Error::Fs(error)) if error.is_not_found() => {
                 Err(Error::corruption(&path, 0, "the manifest names this table, and it is missing"))

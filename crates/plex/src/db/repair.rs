@@ -243,7 +243,9 @@ impl Work<'_> {
         let mut tables: BTreeMap<u32, Vec<Arc<Table>>> = BTreeMap::new();
         for &number in &self.files.tables {
             let path = table_path(dir, number);
-            let opened = Table::open_unnamed(fs, self.opening.cache, path.clone(), number);
+            // Only the manifest knows it; without, what was taken in as it was is older than all else.
+            let given_seqno = self.opening.found.tables.get(&number).map_or(0, |(_, info)| info.given_seqno);
+            let opened = Table::open_unnamed(fs, self.opening.cache, path.clone(), number, given_seqno);
             match self.damages.note(opened.and_then(|table| table.verify().map(|()| table)))? {
                 Some(table) => {
                     let space = self.opening.found.tables.get(&number).map_or(0, |(place, _)| place.key_space);

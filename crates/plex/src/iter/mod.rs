@@ -2,6 +2,7 @@
 
 mod merge;
 mod user;
+mod within;
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use crate::sstable::TableCursor;
 use crate::version::Run;
 pub(crate) use merge::MergeCursor;
 pub use user::{Iter, IterOptions};
+pub(crate) use within::Within;
 
 /// One sorted source of entries. Methods that look at an entry must only be called while it is valid; after an error it
 /// is not.
@@ -32,7 +34,12 @@ macro_rules! of_source {
 
 impl Source {
     pub fn run(run: Arc<Run>, fill: Fill) -> Self {
-        Self::Run(RunCursor { run, fill, at: 0, table: None, is_ahead: false })
+        Self::Run(RunCursor { run, fill, within: None, at: 0, table: None, is_ahead: false })
+    }
+
+    /// The same for a scan that may skip tables. What it does not ask for may be missing.
+    pub fn run_within(run: Arc<Run>, within: Option<Arc<Within>>) -> Self {
+        Self::Run(RunCursor { run, fill: Fill::Keep, within, at: 0, table: None, is_ahead: false })
     }
 
     pub fn valid(&self) -> bool {
@@ -144,6 +151,7 @@ impl Source {
 pub(crate) struct RunCursor {
     run: Arc<Run>,
     fill: Fill,
+    within: Option<Arc<Within>>,
     /// Which table, while there is a cursor in one or ahead of one.
     at: usize,
     table: Option<TableCursor>,
@@ -224,8 +232,11 @@ impl RunCursor {
         Ok(())
     }
 
-    /// Ahead of the table at `at`; nowhere if there is none.
-    fn ahead_of(&mut self, at: usize) {
+    /// Ahead of the table at `at`, or of the first behind it that is not skipped; nowhere if there is none.
+    fn ahead_of(&mut self, mut at: usize) {
+        if let Some(within) = &self.within {
+            at += self.run.tables[at..].iter().take_while(|table| within.skips(table)).count();
+        }
         (self.at, self.table, self.is_ahead) = (at, None, at < self.run.tables.len());
     }
 
@@ -247,6 +258,14 @@ impl RunCursor {
     fn last_before(&mut self, end: usize) -> Result<()> {
         (self.table, self.is_ahead) = (None, false);
         for at in (0..end).rev() {
+            if let Some(within) = &self.within {
+                if within.is_behind(&self.run.tables[at]) {
+                    break;
+                }
+                if within.skips(&self.run.tables[at]) {
+                    continue;
+                }
+            }
             let mut cursor = self.run.tables[at].cursor(self.fill);
             cursor.seek_to_last()?;
             if cursor.valid() {

@@ -1,13 +1,13 @@
 //! Writes one table, front to back, from sorted entries.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use base::varint;
-use vfs::{File, FileSystem, OpenOptions};
+use vfs::FileSystem;
 
 use super::block::BlockBuilder;
-use super::format::{self, FOOTER_LEN, Footer, Handle, Meta, TRAILER_LEN};
+use super::file::OutFile;
+use super::format::{self, Footer, Handle, Meta, TRAILER_LEN};
 use super::partitions::{BuiltFilter, FilterBuilder, Partitions};
 use super::{Compression, TableInfo, TableOptions};
 use crate::error::Result;
@@ -15,17 +15,11 @@ use crate::key::{self, Kind, Seqno};
 use crate::range_tombstone::RangeTombstone;
 use crate::sketch::Sketch;
 
-/// Bytes gathered before they are handed to the file.
-const WRITE_BUFFER_BYTES: usize = 256 << 10;
-
 /// A table being written. Dropped unfinished, it leaves a file that no manifest names.
 pub(crate) struct TableBuilder {
-    file: Arc<dyn File>,
+    file: OutFile,
     options: TableOptions,
     identity: u64,
-    /// What of the file is not written yet; `written` bytes stand before it.
-    buffer: Vec<u8>,
-    written: u64,
     block: BlockBuilder,
     index: BlockBuilder,
     top_index: BlockBuilder,
@@ -44,13 +38,11 @@ pub(crate) struct TableBuilder {
 impl TableBuilder {
     /// Creates the file, which must not exist.
     pub fn new(fs: &dyn FileSystem, path: &Path, identity: u64, options: TableOptions) -> Result<Self> {
-        let file = fs.open(path, OpenOptions::write().create_new())?;
+        let file = OutFile::create(fs, path, options.is_direct)?;
         Ok(Self {
             file,
             options,
             identity,
-            buffer: Vec::new(),
-            written: 0,
             block: BlockBuilder::default(),
             index: BlockBuilder::default(),
             top_index: BlockBuilder::default(),
@@ -61,7 +53,7 @@ impl TableBuilder {
             blocks: 0,
             sketch: Sketch::default(),
             ranges: Vec::new(),
-            meta: Meta { seqno_min: Seqno::MAX, ..Meta::default() },
+            meta: Meta { seqno_min: Seqno::MAX, prefix_bytes: options.prefix_bytes as u64, ..Meta::default() },
         })
     }
 
@@ -75,6 +67,7 @@ impl TableBuilder {
             self.sketch.add(hash);
         }
         if is_new_key {
+            self.add_prefix(user_key);
             self.last_key.clear();
             self.last_key.extend_from_slice(user_key);
             self.first_key.get_or_insert_with(|| user_key.to_vec());
@@ -88,6 +81,16 @@ impl TableBuilder {
             self.end_block()?;
         }
         Ok(())
+    }
+
+    /// Lets the filter know the prefix of a new key, unless that of the key before was the same.
+    fn add_prefix(&mut self, key: &[u8]) {
+        let len = self.options.prefix_bytes;
+        if let Some(prefix) = key.get(..len).filter(|_| len > 0 && self.filter.is_whole())
+            && (self.first_key.is_none() || self.last_key.get(..len) != Some(prefix))
+        {
+            self.filter.add(key::hash(prefix));
+        }
     }
 
     /// Adds a deleted range; in any order.
@@ -104,7 +107,7 @@ impl TableBuilder {
 
     /// Bytes of entries so far, roughly what the file will have.
     pub fn len(&self) -> u64 {
-        self.written + (self.buffer.len() + self.block.len()) as u64
+        self.file.len() + self.block.len() as u64
     }
 
     fn end_block(&mut self) -> Result<()> {
@@ -139,21 +142,11 @@ impl TableBuilder {
     }
 
     fn append_sealed(&mut self, part: &mut Vec<u8>, compression: Compression) -> Result<Handle> {
-        let offset = self.written + self.buffer.len() as u64;
+        let offset = self.file.len();
         format::seal(self.identity, offset, part, compression);
         let handle = Handle { offset, len: (part.len() - TRAILER_LEN) as u64 };
-        self.buffer.extend_from_slice(part);
-        if self.buffer.len() >= WRITE_BUFFER_BYTES {
-            self.write_buffer()?;
-        }
+        self.file.append(part)?;
         Ok(handle)
-    }
-
-    fn write_buffer(&mut self) -> Result<()> {
-        self.file.write_all_at(&self.buffer, self.written)?;
-        self.written += self.buffer.len() as u64;
-        self.buffer.clear();
-        Ok(())
     }
 
     /// Writes what is left and syncs the file. Its name is not durable yet.
@@ -163,37 +156,36 @@ impl TableBuilder {
         self.write_index()?;
         let top_index = self.top_index.finish();
         self.meta.top_index = self.append(top_index)?;
-        let has_partitions = self.write_filter()?;
+        self.write_filter()?;
         let sketch = self.sketch.encode();
         self.meta.sketch = self.append(sketch)?;
         let ranges = std::mem::take(&mut self.ranges);
         self.meta.ranges = self.append(encode_ranges(&ranges))?;
         let meta = self.meta.encode();
         let meta = self.append(meta)?;
-        let footer_at = self.written + self.buffer.len() as u64;
-        self.buffer.extend_from_slice(&Footer { meta, identity: self.identity, has_partitions }.encode(footer_at));
-        self.write_buffer()?;
-        self.file.sync_all()?;
-        debug_assert_eq!(self.written, footer_at + FOOTER_LEN as u64);
-        Ok(self.info(ranges))
+        let footer = Footer { meta, identity: self.identity, version: self.meta.version() };
+        self.file.append(&footer.encode(self.file.len()))?;
+        let info = self.info(ranges);
+        let len = self.file.finish()?;
+        debug_assert_eq!(len, info.bytes);
+        Ok(info)
     }
 
-    /// Whether it is in partitions.
-    fn write_filter(&mut self) -> Result<bool> {
+    fn write_filter(&mut self) -> Result<()> {
         let whole = FilterBuilder::new(super::Filters::Full, 0);
-        match std::mem::replace(&mut self.filter, whole).finish() {
-            BuiltFilter::Full(filter) => {
-                self.meta.filter = self.append(filter.encode())?;
-                Ok(false)
-            }
+        let part = match std::mem::replace(&mut self.filter, whole).finish() {
+            BuiltFilter::Full(filter) => filter.encode(),
             BuiltFilter::Partitions(partitions) => {
                 let append =
                     |(first_block, filter): &(u32, super::Filter)| Ok((*first_block, self.append(filter.encode())?));
                 let top: Vec<(u32, Handle)> = partitions.iter().map(append).collect::<Result<_>>()?;
-                self.meta.filter = self.append(Partitions::encode(&top))?;
-                Ok(true)
+                // Prefixes are for whole filters.
+                (self.meta.has_partitions, self.meta.prefix_bytes) = (true, 0);
+                Partitions::encode(&top)
             }
-        }
+        };
+        self.meta.filter = self.append(part)?;
+        Ok(())
     }
 
     /// The index is written behind the data, in blocks, with an index of these blocks on top.
@@ -222,7 +214,7 @@ impl TableBuilder {
     fn info(&self, ranges: Vec<RangeTombstone>) -> TableInfo {
         let mut info = TableInfo {
             identity: self.identity,
-            bytes: self.written,
+            bytes: self.file.len(),
             entry_count: self.meta.entry_count,
             ..TableInfo::default()
         };

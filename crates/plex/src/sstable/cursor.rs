@@ -34,7 +34,7 @@ impl TableCursor {
     }
 
     pub fn seqno(&self) -> Seqno {
-        self.data.seqno()
+        self.table.seqno_of(self.data.seqno())
     }
 
     pub fn kind(&self) -> Kind {
@@ -86,6 +86,10 @@ impl TableCursor {
                 break;
             }
             self.enter(self.at + 1)?;
+        }
+        // In the file, the entry has number 0 and lies behind a place that its given number lies before.
+        if self.table.info.given_seqno > seqno && self.data.valid() && self.data.key() == key {
+            return self.next();
         }
         Ok(())
     }

@@ -20,14 +20,11 @@ use crate::key::Seqno;
 /// The last bytes of every table.
 const MAGIC: [u8; 8] = *b"plexsst\n";
 
-/// The newest version that this release reads, and writes where a table's filter is in partitions.
-const VERSION: u32 = VERSION_WITH_PARTITIONS;
+/// The newest version that this release reads, and writes for a table whose filter is in partitions or knows prefixes.
+const VERSION: u32 = 2;
 
-/// The version of a table with a whole filter.
-const VERSION_WITH_FILTER: u32 = 1;
-
-/// The version of a table with a filter in partitions.
-const VERSION_WITH_PARTITIONS: u32 = 2;
+/// The version of all others.
+const VERSION_PLAIN: u32 = 1;
 
 /// Length of a footer, in bytes.
 pub(super) const FOOTER_LEN: usize = 48;
@@ -110,6 +107,10 @@ pub(super) struct Meta {
     pub user_bytes: u64,
     pub seqno_min: Seqno,
     pub seqno_max: Seqno,
+    /// Whether the filter is in partitions. From version 2 on.
+    pub has_partitions: bool,
+    /// Length of the prefixes that the filter knows, in bytes; 0 for none. From version 2 on.
+    pub prefix_bytes: u64,
 }
 
 impl Meta {
@@ -121,12 +122,21 @@ impl Meta {
         for number in [self.entry_count, self.tombstone_count, self.user_bytes, self.seqno_min, self.seqno_max] {
             varint::put(&mut out, number);
         }
+        if self.version() > VERSION_PLAIN {
+            varint::put(&mut out, u64::from(self.has_partitions));
+            varint::put(&mut out, self.prefix_bytes);
+        }
         out
     }
 
-    pub fn decode(mut bytes: &[u8]) -> Option<Self> {
+    /// The oldest version that can say it.
+    pub fn version(&self) -> u32 {
+        if self.has_partitions || self.prefix_bytes > 0 { VERSION } else { VERSION_PLAIN }
+    }
+
+    pub fn decode(mut bytes: &[u8], version: u32) -> Option<Self> {
         let rest = &mut bytes;
-        let meta = Self {
+        let mut meta = Self {
             top_index: Handle::take(rest)?,
             filter: Handle::take(rest)?,
             sketch: Handle::take(rest)?,
@@ -136,7 +146,16 @@ impl Meta {
             user_bytes: varint::take(rest)?,
             seqno_min: varint::take(rest)?,
             seqno_max: varint::take(rest)?,
+            ..Self::default()
         };
+        if version > VERSION_PLAIN {
+            meta.has_partitions = match varint::take(rest)? {
+                0 => false,
+                1 => true,
+                _ => return None,
+            };
+            meta.prefix_bytes = varint::take(rest)?;
+        }
         rest.is_empty().then_some(meta)
     }
 }
@@ -146,7 +165,7 @@ impl Meta {
 pub(super) struct Footer {
     pub meta: Handle,
     pub identity: u64,
-    pub has_partitions: bool,
+    pub version: u32,
 }
 
 impl Footer {
@@ -157,8 +176,7 @@ impl Footer {
         out[8..16].copy_from_slice(&self.meta.len.to_le_bytes());
         out[16..24].copy_from_slice(&self.identity.to_le_bytes());
         // Bytes 24 to 32 are reserved for the id of an encryption key, and zero.
-        let version = if self.has_partitions { VERSION_WITH_PARTITIONS } else { VERSION_WITH_FILTER };
-        out[32..36].copy_from_slice(&version.to_le_bytes());
+        out[32..36].copy_from_slice(&self.version.to_le_bytes());
         let crc = checksum(self.identity, offset, &out[..36]);
         out[36..40].copy_from_slice(&crc.to_le_bytes());
         out[40..48].copy_from_slice(&MAGIC);
@@ -175,7 +193,7 @@ impl Footer {
             return Err(wrong("not the end of a table; the whole table is lost"));
         }
         let meta = Handle { offset: word(0), len: word(8) };
-        let footer = Self { meta, identity: word(16), has_partitions: half(32) == VERSION_WITH_PARTITIONS };
+        let footer = Self { meta, identity: word(16), version: half(32) };
         let (got, expected) = (checksum(footer.identity, offset, &bytes[..36]), half(36));
         if got != expected {
             return Err(wrong("checksum of the footer; the whole table is lost"));

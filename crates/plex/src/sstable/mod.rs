@@ -15,6 +15,7 @@ mod blocks;
 mod builder;
 mod compression;
 mod cursor;
+mod file;
 mod filter;
 mod format;
 mod partitions;
@@ -29,6 +30,7 @@ pub(crate) use filter::{Filter, Probe};
 pub use partitions::Filters;
 pub(crate) use table::Table;
 
+use crate::key::Seqno;
 use crate::range_tombstone::RangeTombstone;
 
 /// How tables are built.
@@ -39,6 +41,10 @@ pub(crate) struct TableOptions {
     pub filter_bits_per_key: u32,
     pub filters: Filters,
     pub compression: Compression,
+    /// Length of the prefixes that a whole filter knows, in bytes; 0 for none.
+    pub prefix_bytes: usize,
+    /// Written past the page cache, where the system lets it.
+    pub is_direct: bool,
 }
 
 /// What the manifest keeps of a table.
@@ -55,6 +61,9 @@ pub(crate) struct TableInfo {
     pub largest: Vec<u8>,
     /// Whether `largest` itself lies outside, being the end of a deleted range.
     pub largest_is_excluded: bool,
+    /// The sequence number of all entries, of a file that was taken in as it was and has number 0 everywhere; 0 for a table with
+    /// numbers of its own.
+    pub given_seqno: Seqno,
 }
 
 impl TableInfo {

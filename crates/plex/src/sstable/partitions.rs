@@ -59,6 +59,10 @@ impl FilterBuilder {
         self.hashes.is_empty()
     }
 
+    pub fn is_whole(&self) -> bool {
+        self.keys_max.is_none()
+    }
+
     pub fn add(&mut self, hash: u64) {
         self.hashes.push(hash);
     }

@@ -8,6 +8,9 @@ use std::ops::Range;
 /// Bytes that a merge reads at once. With one such buffer per run, twenty runs take little more than a megabyte.
 pub(super) const CHUNK_BYTES: u64 = 64 << 10;
 
+/// The same past the page cache, where each read waits for the device.
+pub(super) const DIRECT_CHUNK_BYTES: u64 = 256 << 10;
+
 /// Blocks that were missing in a row, from which on a scan is taken to go on.
 const MISSES_MIN: u32 = 2;
 
@@ -44,6 +47,11 @@ impl ReadAhead {
         let from = self.asked_to.max(end);
         self.asked_to = (from + self.stretch).min(data_end);
         (from < self.asked_to).then_some(from..self.asked_to)
+    }
+
+    /// Whether so many blocks were missing in a row that a scan is taken to go on.
+    pub fn is_walk(&self) -> bool {
+        self.misses > MISSES_MIN
     }
 
     /// A scan found this block in the cache.

@@ -10,10 +10,11 @@ use vfs::{File, FileSystem, OpenOptions};
 use super::block::{Block, BlockCursor, Malformed};
 use super::blocks::Blocks;
 use super::builder::decode_ranges;
+use super::file;
 use super::filter::{self, Filter, Probe};
 use super::format::{self, FOOTER_LEN, Footer, Handle, Meta, TRAILER_LEN};
 use super::partitions::Partitions;
-use super::read_ahead::{CHUNK_BYTES, ReadAhead};
+use super::read_ahead::{CHUNK_BYTES, DIRECT_CHUNK_BYTES, ReadAhead};
 use super::{TableCursor, TableInfo};
 use crate::cache::{BlockCache, Fill};
 use crate::error::{Error, Result};
@@ -58,7 +59,7 @@ impl std::fmt::Debug for Table {
 }
 
 impl Table {
-    /// Opens the file and reads what stays in memory.
+    /// Opens the file, through the page cache or past it, and reads what stays in memory.
     ///
     /// # Errors
     /// Corruption, also when the file is not the one that `info` describes.
@@ -68,8 +69,9 @@ impl Table {
         path: PathBuf,
         number: u64,
         info: TableInfo,
+        how: OpenOptions,
     ) -> Result<Self> {
-        let file = fs.open(&path, OpenOptions::read())?;
+        let file = fs.open(&path, how)?;
         let len = file.len()?;
         if len != info.bytes || len < FOOTER_LEN as u64 {
             let what = format!("the table has {len} bytes, {} were written; the whole table is lost", info.bytes);
@@ -77,7 +79,7 @@ impl Table {
         }
         let footer_at = len - FOOTER_LEN as u64;
         let mut footer = [0; FOOTER_LEN];
-        file.read_exact_at(&mut footer, footer_at)?;
+        file::read_exact_at(&*file, &mut footer, footer_at)?;
         let footer = Footer::decode(&path, footer_at, &footer)?;
         if footer.identity != info.identity {
             let what = format!("this is table {:#x}, not {:#x}", footer.identity, info.identity);
@@ -85,11 +87,12 @@ impl Table {
         }
         let part = |handle: Handle| read_part(&*file, &path, info.identity, handle, footer_at);
         let malformed = |handle: Handle, what: &str| Error::corruption(&path, handle.offset, what);
-        let meta = Meta::decode(&part(footer.meta)?).ok_or_else(|| malformed(footer.meta, "meta block"))?;
+        let meta =
+            Meta::decode(&part(footer.meta)?, footer.version).ok_or_else(|| malformed(footer.meta, "meta block"))?;
         let top_index = Block::new(&part(meta.top_index)?).ok_or_else(|| malformed(meta.top_index, "top index"))?;
         let whole = part(meta.filter)?;
         let partitions =
-            footer.has_partitions.then(|| Partitions::decode(&whole).ok_or_else(|| malformed(meta.filter, "filter")));
+            meta.has_partitions.then(|| Partitions::decode(&whole).ok_or_else(|| malformed(meta.filter, "filter")));
         let partitions = partitions.transpose()?;
         let lines = if partitions.is_some() { &[][..] } else { &whole };
         let filter = Filter::decode(lines).ok_or_else(|| malformed(meta.filter, "filter"))?;
@@ -117,7 +120,7 @@ impl Table {
         })
     }
 
-    /// Opens a table of which nothing is known but its file.
+    /// Opens a table of which nothing is known but its file, and the number that its entries were given (0 for none).
     ///
     /// # Errors
     /// Corruption, also of the blocks with the first and the last entry.
@@ -126,9 +129,11 @@ impl Table {
         cache: &Arc<BlockCache>,
         path: PathBuf,
         number: u64,
+        given_seqno: Seqno,
     ) -> Result<Arc<Self>> {
-        let mut info = Self::read_info(&**fs, &path)?;
-        let table = Arc::new(Self::open(fs, cache, path.clone(), number, info.clone())?);
+        let mut info = TableInfo { given_seqno, ..Self::read_info(&**fs, &path)? };
+        let how = OpenOptions::read();
+        let table = Arc::new(Self::open(fs, cache, path.clone(), number, info.clone(), how)?);
         let mut keys: Option<(Vec<u8>, Vec<u8>)> = None;
         let mut cursor = table.cursor(Fill::Pass);
         cursor.seek_to_first()?;
@@ -138,7 +143,7 @@ impl Table {
             keys = Some((first, cursor.key().to_vec()));
         }
         info.set_bounds(keys.as_ref().map(|(first, last)| (&first[..], &last[..])), &table.ranges);
-        Ok(Arc::new(Self::open(fs, cache, path, number, info)?))
+        Ok(Arc::new(Self::open(fs, cache, path, number, info, how)?))
     }
 
     /// What the file says of itself; the bounds stay empty.
@@ -150,9 +155,10 @@ impl Table {
         };
         let mut footer = [0; FOOTER_LEN];
         file.read_exact_at(&mut footer, footer_at)?;
-        let Footer { meta, identity, .. } = Footer::decode(path, footer_at, &footer)?;
+        let Footer { meta, identity, version } = Footer::decode(path, footer_at, &footer)?;
         let block = read_part(&*file, path, identity, meta, footer_at)?;
-        let decoded = Meta::decode(&block).ok_or_else(|| Error::corruption(path, meta.offset, "meta block"))?;
+        let decoded =
+            Meta::decode(&block, version).ok_or_else(|| Error::corruption(path, meta.offset, "meta block"))?;
         Ok(TableInfo { identity, bytes, entry_count: decoded.entry_count, ..TableInfo::default() })
     }
 
@@ -198,7 +204,12 @@ impl Table {
 
     /// The largest sequence number in here.
     pub fn seqno_max(&self) -> Seqno {
-        self.meta.seqno_max
+        self.meta.seqno_max.max(self.info.given_seqno)
+    }
+
+    /// The number that counts for an entry with this one.
+    pub(super) fn seqno_of(&self, in_file: Seqno) -> Seqno {
+        in_file.max(self.info.given_seqno)
     }
 
     /// Lengths of keys and values, added up.
@@ -228,6 +239,11 @@ impl Table {
         &self.filter
     }
 
+    /// Whether a key may be there that begins with a prefix of this length; `probe` is the prefix's.
+    pub fn may_have_prefix(&self, prefix_bytes: usize, probe: &Probe) -> bool {
+        self.meta.prefix_bytes != prefix_bytes as u64 || self.filter.may_contain(probe)
+    }
+
     /// Memory for what stays of the filter, in bytes.
     pub fn filter_bytes(&self) -> u64 {
         self.filter.bytes() + self.partitions.as_ref().map_or(0, Partitions::bytes)
@@ -251,6 +267,9 @@ impl Table {
 
     /// The newest version of the key at or before `view`. A whole filter is not asked. `probe` is the key's.
     pub fn get(&self, key: &[u8], view: Seqno, probe: &Probe) -> Result<Option<(Seqno, Kind, Vec<u8>)>> {
+        if self.info.given_seqno > view {
+            return Ok(None);
+        }
         let first = self.block_before(key, view, Fill::Keep)?;
         if !self.partitions_may_have(first, probe)? {
             return Ok(None);
@@ -259,7 +278,7 @@ impl Table {
         for at in first..self.blocks()?.len() {
             let block = self.block(at, Fill::Keep)?;
             if let Some(found) = self.sound(at, block.find(key, view))? {
-                return Ok(found.is_key.then(|| (found.seqno, found.kind, found.value.to_vec())));
+                return Ok(found.is_key.then(|| (self.seqno_of(found.seqno), found.kind, found.value.to_vec())));
             }
         }
         Ok(None)
@@ -281,7 +300,7 @@ impl Table {
     fn partition(&self, at: usize, fill: Fill) -> Result<Block> {
         let partitions = self.partitions.as_ref().expect("the caller has found it in there");
         // Data blocks are counted from below.
-        let (place, id) = (partitions.place(at), (self.info.identity, u64::MAX - at as u64));
+        let (place, id) = (partitions.place(at), (self.number, u64::MAX - at as u64));
         if let Some(partition) = self.cache.get(place, id) {
             return Ok(partition);
         }
@@ -338,7 +357,7 @@ impl Table {
     /// A data block.
     pub(super) fn block(&self, at: usize, fill: Fill) -> Result<Block> {
         let blocks = self.blocks()?;
-        let id = (self.info.identity, at as u64);
+        let id = (self.number, at as u64);
         if let Some(block) = self.cache.get(blocks.place(at), id) {
             return Ok(block);
         }
@@ -356,18 +375,29 @@ impl Table {
         if fill == Fill::Pass {
             return self.block_of_chunk(handle, blocks.data_end(), ahead);
         }
-        let id = (self.info.identity, at as u64);
+        let id = (self.number, at as u64);
         if let Some(block) = self.cache.get(blocks.place(at), id) {
             ahead.found(at);
             return Ok(block);
         }
         let end = handle.offset + handle.len + TRAILER_LEN as u64;
-        if let Some(stretch) = ahead.missed(at, end, blocks.data_end()) {
-            self.file.expect_reads(stretch.start, stretch.end - stretch.start);
-        }
-        let block = self.read_block(handle)?;
+        let stretch = ahead.missed(at, end, blocks.data_end());
+        let block = if self.is_direct() && ahead.is_walk() {
+            // Nobody else reads ahead.
+            self.block_of_chunk(handle, blocks.data_end(), ahead)?
+        } else {
+            if let Some(stretch) = stretch {
+                self.file.expect_reads(stretch.start, stretch.end - stretch.start);
+            }
+            self.read_block(handle)?
+        };
         self.cache.insert(blocks.place(at), id, &block);
         Ok(block)
+    }
+
+    /// Whether its file is read past the page cache.
+    fn is_direct(&self) -> bool {
+        self.file.alignment() > 1
     }
 
     /// A data block out of a chunk of the file, which is read if it is another one.
@@ -383,11 +413,12 @@ impl Table {
         let range = match inside(&ahead.chunk, ahead.chunk_at) {
             Some(range) => range,
             None => {
-                let chunk_len = CHUNK_BYTES.min(data_end - handle.offset).max(len);
+                let longest = if self.is_direct() { DIRECT_CHUNK_BYTES } else { CHUNK_BYTES };
+                let chunk_len = longest.min(data_end - handle.offset).max(len);
                 // Nothing is there if the read fails.
                 let mut chunk = std::mem::take(&mut ahead.chunk);
                 chunk.resize(chunk_len as usize, 0);
-                self.file.read_exact_at(&mut chunk, handle.offset)?;
+                file::read_exact_at(&*self.file, &mut chunk, handle.offset)?;
                 (ahead.chunk, ahead.chunk_at) = (chunk, handle.offset);
                 0..len as usize
             }
@@ -459,6 +490,6 @@ fn read_into(part: &mut Vec<u8>, file: &dyn File, path: &Path, identity: u64, ha
     }
     // Not cleared before: what is there will be read over.
     part.resize(len as usize, 0);
-    file.read_exact_at(part, handle.offset)?;
+    file::read_exact_at(file, part, handle.offset)?;
     format::unseal(path, identity, handle.offset, part)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base::Rng;
-use vfs::{FileSystem, SimFs};
+use vfs::{FileSystem, OpenOptions, SimFs};
 
 use super::*;
 use crate::cache::{BlockCache, Fill};
@@ -29,7 +29,8 @@ fn write_packed(
 ) -> TableInfo {
     // Many partitions.
     let filter_bits_per_key = if filters == Filters::Full { 16 } else { 64 };
-    let options = TableOptions { block_bytes, filter_bits_per_key, filters, compression };
+    let options =
+        TableOptions { block_bytes, filter_bits_per_key, filters, compression, prefix_bytes: 0, is_direct: false };
     let mut builder = TableBuilder::new(fs, Path::new(PATH), 0x1122_3344_5566_7788, options).unwrap();
     for (key, seqno, kind, value) in entries {
         builder.add(key, *seqno, *kind, value).unwrap();
@@ -40,7 +41,8 @@ fn write_packed(
 
 fn open(fs: &SimFs, info: &TableInfo) -> crate::Result<Arc<Table>> {
     let fs: Arc<dyn FileSystem> = Arc::new(fs.clone());
-    Table::open(&fs, &Arc::new(BlockCache::new(0, 4096)), PATH.into(), 1, info.clone()).map(Arc::new)
+    Table::open(&fs, &Arc::new(BlockCache::new(0, 4096)), PATH.into(), 1, info.clone(), OpenOptions::read())
+        .map(Arc::new)
 }
 
 fn random_entries(rng: &mut Rng, count: u64) -> Vec<Entry> {
@@ -192,7 +194,7 @@ fn partitions_are_read_when_they_are_needed() {
     let info = write_packed(&fs, &entries, &[], 1024, Compression::None, Filters::Partitioned);
     let fs: Arc<dyn FileSystem> = Arc::new(fs);
     let cache = Arc::new(BlockCache::new(16 << 20, 1024));
-    let table = Table::open(&fs, &cache, PATH.into(), 1, info).unwrap();
+    let table = Table::open(&fs, &cache, PATH.into(), 1, info, OpenOptions::read()).unwrap();
     assert!(table.filter_bytes() < 2000, "{}", table.filter_bytes());
     let get = |i: u64| {
         let key = format!("{i:06}").into_bytes();
@@ -219,4 +221,19 @@ fn golden_file() {
     let fs = SimFs::new(1);
     write_packed(&fs, &entries, &ranges, 4096, Compression::None, Filters::Partitioned);
     crate::golden::compare("sstable-2", &fs.contents()[Path::new(PATH)]);
+    let fs = SimFs::new(1);
+    let options = TableOptions {
+        block_bytes: 4096,
+        filter_bits_per_key: 16,
+        filters: Filters::Full,
+        compression: Compression::None,
+        prefix_bytes: 2,
+        is_direct: false,
+    };
+    let mut builder = TableBuilder::new(&fs, Path::new(PATH), 0x1122_3344_5566_7788, options).unwrap();
+    entries.iter().for_each(|(key, seqno, kind, value)| builder.add(key, *seqno, *kind, value).unwrap());
+    let table = open(&fs, &builder.finish().unwrap()).unwrap();
+    let knows = |prefix: &[u8]| table.may_have_prefix(prefix.len(), &Probe::new(key::hash(prefix)));
+    assert!(knows(b"ap") && !knows(b"aq") && !knows(b"bp") && knows(b"apx"), "of other lengths it knows nothing");
+    crate::golden::compare("sstable-2-prefixes", &fs.contents()[Path::new(PATH)]);
 }

@@ -20,6 +20,7 @@ mod tag {
     pub const REMOVED: u64 = 7;
     pub const KEY_SPACE: u64 = 8;
     pub const HASHED_KEYS: u64 = 9;
+    pub const ADDED_UNDER_NUMBER: u64 = 10;
 }
 
 /// Where a table stands.
@@ -80,7 +81,8 @@ impl VersionEdit {
             put_place(&mut out, place);
         }
         for (place, info) in &self.added {
-            varint::put(&mut out, tag::ADDED);
+            let is_given = info.given_seqno > 0;
+            varint::put(&mut out, if is_given { tag::ADDED_UNDER_NUMBER } else { tag::ADDED });
             put_place(&mut out, place);
             for number in [info.identity, info.bytes, info.entry_count] {
                 varint::put(&mut out, number);
@@ -88,6 +90,9 @@ impl VersionEdit {
             put_bytes(&mut out, &info.smallest);
             put_bytes(&mut out, &info.largest);
             out.push(u8::from(info.largest_is_excluded));
+            if is_given {
+                varint::put(&mut out, info.given_seqno);
+            }
         }
         out
     }
@@ -112,7 +117,7 @@ impl VersionEdit {
                     edit.key_spaces.push((id, take_bytes(rest)?));
                 }
                 tag::REMOVED => edit.removed.push(take_place(rest)?),
-                tag::ADDED => {
+                tag @ (tag::ADDED | tag::ADDED_UNDER_NUMBER) => {
                     let place = take_place(rest)?;
                     let info = TableInfo {
                         identity: varint::take(rest)?,
@@ -121,6 +126,11 @@ impl VersionEdit {
                         smallest: take_bytes(rest)?,
                         largest: take_bytes(rest)?,
                         largest_is_excluded: take_flag(rest)?,
+                        given_seqno: if tag == tag::ADDED {
+                            0
+                        } else {
+                            varint::take(rest).filter(|seqno| *seqno > 0)?
+                        },
                     };
                     edit.added.push((place, info));
                 }
@@ -178,6 +188,7 @@ pub(crate) mod tests {
             smallest: b"a".to_vec(),
             largest: b"zz".to_vec(),
             largest_is_excluded: true,
+            given_seqno: 0,
         };
         VersionEdit {
             database: Some(u64::MAX),
@@ -192,6 +203,13 @@ pub(crate) mod tests {
         }
     }
 
+    /// With a file that was taken in as it was.
+    pub(crate) fn taken_in() -> VersionEdit {
+        let mut edit = sample();
+        edit.added.iter_mut().for_each(|(_, info)| info.given_seqno = 88);
+        edit
+    }
+
     /// Edits come back; cut and damaged ones never panic.
     #[test]
     fn edits_round_trip() {
@@ -200,6 +218,7 @@ pub(crate) mod tests {
         assert_eq!(VersionEdit::decode(&[]), Some(VersionEdit::default()));
         let hashed = VersionEdit { key_order: KeyOrder::Hash, ..sample() };
         assert_eq!(VersionEdit::decode(&hashed.encode()), Some(hashed));
+        assert_eq!(VersionEdit::decode(&taken_in().encode()), Some(taken_in()));
         let mut rng = Rng::new(1);
         for _ in 0..2000 {
             let mut damaged = bytes.clone();
@@ -208,6 +227,6 @@ pub(crate) mod tests {
             damaged.truncate(rng.below(damaged.len() as u64 + 1) as usize);
             let _ = VersionEdit::decode(&damaged);
         }
-        assert_eq!(VersionEdit::decode(&[10]), None);
+        assert_eq!(VersionEdit::decode(&[11]), None);
     }
 }

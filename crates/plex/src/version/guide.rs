@@ -122,6 +122,8 @@ mod tests {
             filter_bits_per_key: 16,
             filters: Filters::Full,
             compression: Compression::None,
+            prefix_bytes: 0,
+            is_direct: false,
         };
         let (mut edit, mut number) = (VersionEdit::default(), 0);
         for run in 1..=rng.below(6) {
@@ -144,7 +146,7 @@ mod tests {
         }
         let open = |number, info: &_| {
             let path = PathBuf::from(format!("/{number}"));
-            Table::open(&fs, &cache, path, number, Clone::clone(info)).map(Arc::new)
+            Table::open(&fs, &cache, path, number, Clone::clone(info), vfs::OpenOptions::read()).map(Arc::new)
         };
         Version::default().apply(&edit, open).unwrap().0
     }

@@ -200,5 +200,7 @@ mod tests {
         let mut manifest = Manifest::create(&fs, dir, 1, 77, &super::super::edit::tests::sample()).unwrap();
         manifest.append(&edit(2)).unwrap();
         crate::golden::compare("plex-manifest-1", &fs.contents()[&path(dir, 1)]);
+        manifest.append(&super::super::edit::tests::taken_in()).unwrap();
+        crate::golden::compare("plex-manifest-1-taken-in", &fs.contents()[&path(dir, 1)]);
     }
 }

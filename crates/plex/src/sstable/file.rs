@@ -1,0 +1,166 @@
+//! A table's bytes on their way to the medium and back, through the page cache or past it.
+//!
+//! ```text
+//!   past it, writing    | whole blocks ... | rest |        whole blocks are copied to where they may be written from; the rest
+//!                                                           waits, is filled up with zeros at the end, and cut off again
+//!   reading             | .....[ part ]... |                the whole blocks around a part are read, and the part copied out
+//! ```
+//!
+//! What the system does not let past its page cache goes through it (`vfs::File::alignment` tells).
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Arc;
+
+use vfs::{AlignedBuf, File, FileSystem, FsError, OpenOptions};
+
+use crate::error::Result;
+
+/// Bytes gathered before they are handed to the file.
+const WRITE_BUFFER_BYTES: usize = 256 << 10;
+
+/// A longer buffer of a thread is not kept, in bytes.
+const READ_BUFFER_BYTES_MAX: usize = 512 << 10;
+
+thread_local! {
+    /// Where a thread reads whole blocks to.
+    static BLOCKS: RefCell<AlignedBuf> = RefCell::new(AlignedBuf::zeroed(0));
+}
+
+/// A file that is written from front to back.
+pub(super) struct OutFile {
+    file: Arc<dyn File>,
+    /// What is not written yet; `written` bytes stand before it.
+    buffer: Vec<u8>,
+    written: u64,
+    /// Memory that may be written past the page cache; empty without.
+    blocks: AlignedBuf,
+}
+
+impl OutFile {
+    /// Creates the file, which must not exist.
+    pub fn create(fs: &dyn FileSystem, path: &Path, is_direct: bool) -> Result<Self> {
+        let options = OpenOptions::write().create_new();
+        let file = fs.open(path, if is_direct { options.direct() } else { options })?;
+        let blocks = AlignedBuf::zeroed(if file.alignment() > 1 { WRITE_BUFFER_BYTES } else { 0 });
+        Ok(Self { file, buffer: Vec::new(), written: 0, blocks })
+    }
+
+    /// Where the next byte will stand.
+    pub fn len(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= WRITE_BUFFER_BYTES { self.write_whole_blocks() } else { Ok(()) }
+    }
+
+    fn write_whole_blocks(&mut self) -> Result<()> {
+        let whole = self.buffer.len() / self.file.alignment() * self.file.alignment();
+        if self.blocks.is_empty() {
+            self.file.write_all_at(&self.buffer[..whole], self.written)?;
+        } else {
+            for (piece, at) in
+                self.buffer[..whole].chunks(WRITE_BUFFER_BYTES).zip((self.written..).step_by(WRITE_BUFFER_BYTES))
+            {
+                self.blocks[..piece.len()].copy_from_slice(piece);
+                self.file.write_all_at(&self.blocks[..piece.len()], at)?;
+            }
+        }
+        self.written += whole as u64;
+        self.buffer.drain(..whole);
+        Ok(())
+    }
+
+    /// Writes what is left and syncs the file; its length.
+    pub fn finish(mut self) -> Result<u64> {
+        let len = self.len();
+        let padded = self.buffer.len().next_multiple_of(self.file.alignment());
+        let is_padded = padded > self.buffer.len();
+        self.buffer.resize(padded, 0);
+        self.write_whole_blocks()?;
+        if is_padded {
+            self.file.set_len(len)?;
+        }
+        self.file.sync_all()?;
+        Ok(len)
+    }
+}
+
+/// Fills the buffer from `offset` of the file, however the file was opened.
+///
+/// # Errors
+/// As those of [`File::read_exact_at`].
+pub(super) fn read_exact_at(file: &dyn File, buf: &mut [u8], offset: u64) -> Result<()> {
+    let alignment = file.alignment();
+    if alignment == 1 {
+        return Ok(file.read_exact_at(buf, offset)?);
+    }
+    let from = offset / alignment as u64 * alignment as u64;
+    let head = (offset - from) as usize;
+    let wanted = head + buf.len();
+    BLOCKS.with_borrow_mut(|blocks| {
+        if blocks.len() < wanted {
+            *blocks = AlignedBuf::zeroed(wanted.next_multiple_of(alignment));
+        }
+        let (mut done, whole) = (0, wanted.next_multiple_of(alignment));
+        while done < wanted {
+            match file.read_at(&mut blocks[done..whole], from + done as u64) {
+                Ok(read) => {
+                    done += read;
+                    // The file ends, or a read of whole blocks would have ended with one.
+                    if done < wanted && (read == 0 || !done.is_multiple_of(alignment)) {
+                        let (path, got) = (file.path().into(), done.saturating_sub(head));
+                        return Err(FsError::EndOfFile { path, offset, wanted: buf.len(), got }.into());
+                    }
+                }
+                Err(error) if error.is_interrupted() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        buf.copy_from_slice(&blocks[head..wanted]);
+        if blocks.len() > READ_BUFFER_BYTES_MAX {
+            *blocks = AlignedBuf::zeroed(0);
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Rng;
+    use vfs::SimFs;
+
+    /// Any bytes in any pieces come back, from any place, whichever way they go; a read beyond the end is refused.
+    #[test]
+    fn bytes_come_back_past_the_page_cache_or_not() {
+        let (fs, mut rng) = (SimFs::new(1), Rng::new(2));
+        for (number, len) in [0, 1, 4096, 5000, 700_000].into_iter().enumerate() {
+            for is_direct in [false, true] {
+                let path = format!("/{number}-{is_direct}");
+                let bytes: Vec<u8> = (0..len).map(|_| rng.next_u64() as u8).collect();
+                let mut out = OutFile::create(&fs, Path::new(&path), is_direct).unwrap();
+                let mut rest = &bytes[..];
+                while !rest.is_empty() {
+                    let (piece, behind) = rest.split_at((1 + rng.below(50_000) as usize).min(rest.len()));
+                    out.append(piece).unwrap();
+                    rest = behind;
+                }
+                assert_eq!(out.finish().unwrap(), len as u64);
+                assert_eq!(fs.contents()[Path::new(&path)], bytes);
+                for options in [OpenOptions::read(), OpenOptions::read().direct()] {
+                    let file = fs.open(Path::new(&path), options).unwrap();
+                    for _ in 0..50 {
+                        let from = rng.below(len as u64 + 1) as usize;
+                        let mut found = vec![0; rng.below((len - from) as u64 + 1) as usize];
+                        read_exact_at(&*file, &mut found, from as u64).unwrap();
+                        assert!(found == bytes[from..from + found.len()]);
+                    }
+                    assert!(read_exact_at(&*file, &mut [0; 7], len as u64 - len.min(6) as u64).is_err());
+                }
+            }
+        }
+    }
+}
