@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
+use crate::prefetch::prefetch_item;
 use crate::sstable::Block;
 
 /// Independent parts, each with its own hand.
@@ -90,6 +91,14 @@ impl BlockCache {
             part_bytes_max,
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
+        }
+    }
+
+    /// Asks memory for the cell at this place, which [`get`](Self::get) looks at first.
+    pub fn prefetch(&self, place: &Place) {
+        let at = place.0.load(Ordering::Relaxed) as usize;
+        if let Some(chunk) = self.chunks.get(at / CHUNK_CELLS).and_then(OnceLock::get) {
+            prefetch_item(chunk, at % CHUNK_CELLS);
         }
     }
 

@@ -440,7 +440,8 @@ impl State {
 
     fn iter(&self, space: u32, view: Seqno, options: IterOptions, inner: &Inner) -> Iter {
         let mut ranges = Vec::new();
-        let mut sources = Vec::new();
+        let runs = self.version.tree(space).map_or(0, |tree| tree.runs().count());
+        let mut sources = Vec::with_capacity(1 + self.immutables.len() + runs);
         for memtable in self.memtables() {
             ranges.extend(memtable.range_tombstones(space));
             sources.push(Source::Memtable(MemtableCursor::new(memtable.clone(), space)));

@@ -93,12 +93,28 @@ impl Source {
         Ok(())
     }
 
-    /// The first part of a seek to the first entry at or behind this place. It ends before blocks are looked into, which are
-    /// not likely to be in a cache of the processor.
-    pub fn approach(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+    /// The first part of a seek to the first entry at or behind this place. It ends before the block cache is looked into, which
+    /// is not likely to be in a cache of the processor.
+    pub fn aim(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         match self {
             Self::Memtable(_) => Ok(()),
-            Self::Run(cursor) => cursor.approach(key, seqno),
+            Self::Run(cursor) => cursor.aim(key, seqno),
+        }
+    }
+
+    /// Asks memory for what [`approach`](Self::approach) looks at first.
+    pub fn prefetch_cell(&self) -> Result<()> {
+        match self {
+            Self::Run(RunCursor { table: Some(table), .. }) => table.prefetch_cell(),
+            _ => Ok(()),
+        }
+    }
+
+    /// The second part. It ends before blocks are looked into.
+    pub fn approach(&mut self) -> Result<()> {
+        match self {
+            Self::Run(RunCursor { table: Some(table), .. }) => table.approach(),
+            _ => Ok(()),
         }
     }
 
@@ -188,12 +204,12 @@ impl RunCursor {
         self.last_before(self.run.tables.len())
     }
 
-    fn approach(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+    fn aim(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         self.ahead_of(self.run.position(key));
         if let Some(table) = self.run.tables.get(self.at).filter(|table| *table.info.smallest <= *key) {
             self.is_ahead = false;
             let mut cursor = table.cursor(self.fill);
-            cursor.approach(key, seqno)?;
+            cursor.aim(key, seqno)?;
             self.table = Some(cursor);
         }
         Ok(())

@@ -11,6 +11,7 @@ use super::format::{Handle, TRAILER_LEN};
 use crate::cache::Place;
 use crate::error::{Error, Result};
 use crate::fence::Fences;
+use crate::prefetch::prefetch_item;
 
 /// See the module.
 #[derive(Debug)]
@@ -54,6 +55,11 @@ impl Blocks {
 
     pub fn place(&self, number: usize) -> &Place {
         &self.places[number]
+    }
+
+    /// Asks memory for a block's place, if there is such a block.
+    pub fn prefetch_place(&self, number: usize) {
+        prefetch_item(&self.places, number);
     }
 
     pub fn handle(&self, number: usize) -> Handle {

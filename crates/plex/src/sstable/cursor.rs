@@ -55,10 +55,23 @@ impl TableCursor {
         self.last_before(self.table.blocks()?.len())
     }
 
-    /// The first part of a seek to the first entry at or behind this place: to its block, on no entry of it.
-    pub fn approach(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+    /// The first part of a seek to the first entry at or behind this place: finds out in which block it is.
+    pub fn aim(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         self.data.leave();
         self.at = self.table.block_before(key, seqno, self.fill)?;
+        if self.fill == Fill::Keep {
+            self.table.blocks()?.prefetch_place(self.at);
+        }
+        Ok(())
+    }
+
+    /// Asks memory for what [`approach`](Self::approach) looks at first.
+    pub fn prefetch_cell(&self) -> Result<()> {
+        if self.fill == Fill::Keep { self.table.prefetch_cell(self.at) } else { Ok(()) }
+    }
+
+    /// The next part, behind [`aim`](Self::aim): into the block, on no entry of it.
+    pub fn approach(&mut self) -> Result<()> {
         if self.at < self.table.blocks()?.len() {
             self.enter(self.at)?;
             self.data.prefetch_restarts();
@@ -76,7 +89,7 @@ impl TableCursor {
         self.table.note_scan()
     }
 
-    /// The rest of a seek that [`approach`](Self::approach) has begun for the same place.
+    /// The rest of a seek that [`aim`](Self::aim) has begun for the same place.
     pub fn land(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         let blocks = self.table.blocks()?.len();
         while self.at < blocks {

@@ -354,6 +354,15 @@ impl Table {
         Ok(low)
     }
 
+    /// Asks memory for the cell of the cache that has this data block, if there is such a block.
+    pub(super) fn prefetch_cell(&self, at: usize) -> Result<()> {
+        let blocks = self.blocks()?;
+        if at < blocks.len() {
+            self.cache.prefetch(blocks.place(at));
+        }
+        Ok(())
+    }
+
     /// A data block.
     pub(super) fn block(&self, at: usize, fill: Fill) -> Result<Block> {
         let blocks = self.blocks()?;
@@ -371,15 +380,15 @@ impl Table {
     /// A data block, for a cursor that is likely to go on to the next.
     pub(super) fn block_on_way(&self, at: usize, fill: Fill, ahead: &mut ReadAhead) -> Result<Block> {
         let blocks = self.blocks()?;
-        let handle = blocks.handle(at);
         if fill == Fill::Pass {
-            return self.block_of_chunk(handle, blocks.data_end(), ahead);
+            return self.block_of_chunk(blocks.handle(at), blocks.data_end(), ahead);
         }
         let id = (self.number, at as u64);
         if let Some(block) = self.cache.get(blocks.place(at), id) {
             ahead.found(at);
             return Ok(block);
         }
+        let handle = blocks.handle(at);
         let end = handle.offset + handle.len + TRAILER_LEN as u64;
         let stretch = ahead.missed(at, end, blocks.data_end());
         let block = if self.is_direct() && ahead.is_walk() {

@@ -96,7 +96,7 @@ fn agrees_with_a_sorted_list() {
         for _ in 0..500 {
             let (key, seqno) = (rng.below(count + 10).to_string().into_bytes(), rng.below(count + 2));
             let at = entries.partition_point(|e| key::compare((&e.0, e.1), (&key, seqno)).is_lt());
-            cursor.approach(&key, seqno).unwrap();
+            cursor.aim(&key, seqno).and_then(|()| cursor.approach()).unwrap();
             cursor.land(&key, seqno).unwrap();
             assert_eq!(here(&cursor).as_ref(), entries.get(at));
             let found = table.get(&key, seqno, &Probe::new(key::hash(&key))).unwrap();

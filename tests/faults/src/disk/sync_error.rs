@@ -11,10 +11,12 @@ use crate::writer::Ground;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A failed sync, and what the server does about it, fit into so much load.
 const LOAD: Duration = Duration::from_millis(1500);
+/// Until so many syncs have been done as it takes, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Reads while the disk fails, and how long one may take before it counts as held.
 const READS: usize = 10;
 const READ_MAX: Duration = Duration::from_secs(1);
@@ -38,7 +40,7 @@ pub fn injected(server: &Server, volume: &Volume, numbers: &[u64], seed: u64, re
             &inject,
         ];
         let wrapped = Server { wrap: words.map(str::to_owned).to_vec(), ..plain.clone() };
-        match one(&plain, &wrapped, volume, seed ^ number).and_then(|text| {
+        match one(&plain, &wrapped, &trace, volume, seed ^ number).and_then(|text| {
             if plain.kind == Kind::Onggi {
                 never_again(&trace).map(|count| format!("{count} failed; {text}"))
             } else {
@@ -51,7 +53,7 @@ pub fn injected(server: &Server, volume: &Volume, numbers: &[u64], seed: u64, re
     }
 }
 
-fn one(plain: &Server, wrapped: &Server, volume: &Volume, seed: u64) -> Result<String, String> {
+fn one(plain: &Server, wrapped: &Server, trace: &Path, volume: &Volume, seed: u64) -> Result<String, String> {
     let mut crowd = Crowd::new(seed);
     let started = wrapped.start();
     let text = match started {
@@ -67,7 +69,11 @@ fn one(plain: &Server, wrapped: &Server, volume: &Volume, seed: u64) -> Result<S
             let mut ended = false;
             crowd
                 .load(&ground, Company::Checkpoints, seed, || {
+                    let began = Instant::now();
                     std::thread::sleep(LOAD);
+                    while !has_failed(trace) && running.alive() && began.elapsed() < PATIENCE {
+                        std::thread::sleep(LOAD / 4);
+                    }
                     ended = !running.alive();
                     done = cut(&mut running, volume);
                 })
@@ -83,6 +89,11 @@ fn one(plain: &Server, wrapped: &Server, volume: &Volume, seed: u64) -> Result<S
     let (running, _) = plain.start()?;
     let verdict = crowd.verify(&running, Promise::Sync).map_err(|wrong| wrong.join("; "))?;
     Ok(format!("{text}; {} answered, none lost", verdict.answered))
+}
+
+/// Whether a sync has failed by now.
+fn has_failed(trace: &Path) -> bool {
+    fs::read_to_string(trace).is_ok_and(|text| text.contains("(INJECTED)"))
 }
 
 /// After a sync of a descriptor has failed, that descriptor is closed and never synced again: the system has marked its
