@@ -1,6 +1,7 @@
 //! The two faces of storage: [`Keyspace`] as commands see it, [`Engine`] as each shard's storage implements it.
 
 use crate::{Effect, Encoding, Entry, EntrySink, Key, NewEntry, NotifyClass, Type, Value, Waiter, WalkProgress};
+use base::hash::KeyHasher;
 use base::{DbIndex, KeyspaceId, UnixMs};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -126,6 +127,9 @@ pub trait Keyspace {
     fn limits(&self) -> Arc<value::Limits> {
         Arc::default()
     }
+
+    /// What orders the elements of collections: the same for as long as the process lives.
+    fn hasher(&self) -> &KeyHasher;
 
     /// Entries of the keyspace, expired ones not yet removed included.
     fn len(&self, space: KeyspaceId) -> u64;

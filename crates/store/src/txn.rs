@@ -468,6 +468,10 @@ impl Keyspace for Txn<'_> {
         self.store.spaces.get(index)
     }
 
+    fn hasher(&self) -> &base::hash::KeyHasher {
+        &self.store.hasher
+    }
+
     #[inline]
     fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
         self.store.key(self.space, bytes)

@@ -129,7 +129,9 @@ impl Connection {
                 Err(Fetch) => {
                     assert!(self.reply.is_empty(), "{} replied before it asked for a fetch", row.spec.name);
                     assert!(!self.keyspaces.changed, "{} asked for a fetch after a change", row.spec.name);
-                    while self.session.preparation.as_mut().is_some_and(|preparation| preparation.step()) {}
+                    while self.session.preparation.as_mut().is_some_and(|preparation| preparation.step()) {
+                        std::thread::yield_now();
+                    }
                 }
             }
         }
@@ -267,6 +269,10 @@ impl Keyspace for Keyspaces {
 
     fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
         Key::new(&self.hasher, self.selected, bytes)
+    }
+
+    fn hasher(&self) -> &KeyHasher {
+        &self.hasher
     }
 
     fn read(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
