@@ -205,7 +205,7 @@ impl Ctx<'_> {
         elements: Range<usize>,
         write: impl Fn(Encoding, Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send + 'static,
     ) -> Result<(), Stop> {
-        let Some(entry) = self.ks.peek(key)? else { return Ok(()) };
+        let Some(entry) = self.ks.peek_value(key)? else { return Ok(()) };
         match entry.value {
             Value::Big(tree) => {
                 let tree = tree.clone();

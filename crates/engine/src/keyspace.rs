@@ -45,14 +45,14 @@ pub trait Keyspace {
     /// Hashes a key of the selected keyspace.
     fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k>;
 
-    /// The entry under the key, as a client would see it, counted as an access; expired entries are absent. A string that is
+    /// The entry under the key, as a client would see it, counted as an access; expired entries are absent. One that is
     /// compressed is decompressed, once in a command.
     ///
     /// # Errors
     /// [`Fetch`] when the row is not in memory: return at once.
     fn read(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch>;
 
-    /// The entry under the key as it is stored, a string perhaps compressed ([`Entry::is_compressed`]). Leaves no trace: the
+    /// The entry under the key as it is stored, perhaps compressed ([`Entry::is_compressed`]). Leaves no trace: the
     /// access stamp stays, and INFO counts neither a hit nor a miss.
     ///
     /// # Errors
@@ -217,16 +217,18 @@ pub trait Engine: Send {
     #[must_use]
     fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> bool;
 
-    /// Stores the same string in another form, compressed or decompressed. Its expiration and access stamp stay, and to a running
+    /// Stores the same value in another form, compressed or decompressed. Its expiration and access stamp stay, and to a running
     /// checkpoint it is no change. The entry exists.
     fn recode(&mut self, key: &Key<'_>, encoding: Encoding, value: Value<'_>);
 
     /// Applies changes to the collection under the key, which is made if it is absent; with its last element it goes. Its
-    /// expiration stays. What is stored is of this type, or nothing is.
+    /// expiration stays. What is stored is of this type, or nothing is. False when it is compressed: nothing has changed then,
+    /// and it is to be decompressed first.
     ///
     /// # Panics
     /// When the bytes are no changes of this type.
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]);
+    #[must_use]
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> bool;
 
     /// Sets or clears the expiration. False when nothing is stored there.
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool;

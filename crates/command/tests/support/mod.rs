@@ -242,7 +242,9 @@ impl types::apply::Engines for One<'_> {
     }
 
     fn decompress(&mut self, key: &Key<'_>) {
-        types::Decoder::default().decompress_in_place(&Default::default(), self.0, key);
+        let (hasher, limits) = (base::hash::KeyHasher::new(&mut base::Rng::new(1)), value::Limits::default());
+        let source = types::Source { dictionaries: &Default::default(), hasher: &hasher, limits: &limits };
+        types::Decoder::default().decompress_in_place(source, self.0, key);
     }
 }
 
