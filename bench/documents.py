@@ -166,15 +166,36 @@ class Server:
         self.directory.cleanup()
 
 
-def load(server, pairs):
+def words(document):
+    """The members of a document in turn with their names; of one without members, the whole of it as its body."""
+    value = json.loads(document) if document[:1] == b"{" else {}
+    members = [(name, json.dumps(member, separators=(",", ":"), ensure_ascii=False)) for name, member in value.items()]
+    pairs = [[part.encode(errors="surrogatepass") for part in member] for member in members] or [[b"body", document]]
+    return [word for pair in pairs for word in pair]
+
+
+# How a document is stored and read, and what is read then.
+FORMS = {
+    "string": (lambda key, value: [b"SET", key, value], lambda key: [b"GET", key], lambda value: value),
+    "hash": (lambda key, value: [b"HSET", key, *words(value)], lambda key: [b"HGETALL", key], words),
+    "body": (lambda key, value: [b"HSET", key, b"body", value], lambda key: [b"HGET", key, b"body"], lambda value: value),
+    "list": (lambda key, value: [b"RPUSH", key, *words(value)], lambda key: [b"LRANGE", key, b"0", b"-1"], words),
+}
+
+
+def load(server, pairs, form="string"):
     for start in range(0, len(pairs), PIPELINE):
-        server.ask(*[[b"SET", key, value] for key, value in pairs[start : start + PIPELINE]])
+        server.ask(*[FORMS[form][0](key, value) for key, value in pairs[start : start + PIPELINE]])
 
 
-def verify(server, pairs):
+def verify(server, pairs, form="string"):
+    _, read, expected = FORMS[form]
+    # The order of fields is the server's.
+    order = (lambda reply: sorted(zip(reply[::2], reply[1::2]))) if form == "hash" else lambda reply: reply
     for start in range(0, len(pairs), PIPELINE):
         part = pairs[start : start + PIPELINE]
-        if server.ask(*[[b"GET", key] for key, _ in part]) != [value for _, value in part]:
+        replies = server.ask(*[read(key) for key, _ in part])
+        if [order(reply) for reply in replies] != [order(expected(value)) for _, value in part]:
             raise SystemExit(f"{server.name}: a document is another one")
 
 
@@ -207,6 +228,8 @@ def main():
     parser.add_argument("--valkey", required=True)
     parser.add_argument("--bytes", type=lengths, default="100-2048", metavar="LEAST-MOST", help="lengths of documents")
     parser.add_argument("--kind", choices=["json", "text", "both"], default="json")
+    how = "the value of a key, the fields of a hash, a hash's one field, or the elements of a list"
+    parser.add_argument("--as", dest="form", choices=FORMS, default="string", help=f"what a document becomes: {how}")
     parser.add_argument("--jemalloc", help="the library, to be preloaded into Valkey")
     parser.add_argument("--level", default="1", help="of zstd")
     parser.add_argument("--seconds", type=int, default=600, help="longest wait for the background pass")
@@ -229,10 +252,10 @@ def main():
         server = Server(name, [os.path.abspath(command[0]), *command[1:]], options.jemalloc if name == "valkey" else None)
         try:
             empty = server.resident()
-            load(server, pairs)
+            load(server, pairs, options.form)
             info = settled(server, options.seconds) if "zstd" in name else time.sleep(3)
             taken = server.resident() - empty
-            verify(server, pairs)
+            verify(server, pairs, options.form)
         finally:
             server.stop()
         base = base or taken

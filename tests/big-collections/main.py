@@ -58,6 +58,14 @@ class Work(Connection):
         self._skip_lines(2 * count)
         return count
 
+    def popped(self, lines_each, *words):
+        """How many elements a command took off the first of its keys; they have so many lines each, and are dropped."""
+        self.send(request(*words))
+        self._skip_lines(3)
+        count = int(self._line()[1:])
+        self._skip_lines(lines_each * count)
+        return count
+
     def scan(self, command, key):
         """How many elements a walk over the key finds."""
         cursor, found = b"0", 0
@@ -85,8 +93,21 @@ def added(command, key, numbers):
         members = range(first, min(first + MEMBERS_PER_COMMAND, numbers))
         if command == "ZADD":
             yield request(command, key, *(word for number in members for word in (number * 7919 % numbers, f"member:{number}")))
+        elif command == "HSET":
+            yield request(command, key, *(word for number in members for word in (f"field:{number}", number)))
+        elif command == "GEOADD":
+            yield request(command, key, *(word for number in members for word in (number * 7 % 3000 / 1000, number * 11 % 3001 / 1000,
+                                                                                  f"member:{number}")))
+        elif command == "XADD":
+            # One entry each.
+            for number in members:
+                yield request(command, key, f"{number + 1}-1", "field", number)
         else:
             yield request(command, key, *(f"member:{number}" for number in members))
+
+
+# What tells how long a collection is that a command has made.
+LENGTHS = {"SADD": "SCARD", "ZADD": "ZCARD", "GEOADD": "ZCARD", "RPUSH": "LLEN", "HSET": "HLEN", "XADD": "XLEN"}
 
 
 class Steps:
@@ -124,10 +145,10 @@ def main():
     steps, work = Steps(server, elements, int(margin)), Work(server)
     part = min(PART, elements // 2)
 
-    def grow(command, key):
+    def grow(command, key, elements=elements):
         def grow_it():
             work.pipeline(added(command, key, elements))
-            return work.call("SCARD" if command == "SADD" else "ZCARD", key), elements
+            return work.call(LENGTHS[command], key), elements
 
         return grow_it
 
@@ -140,6 +161,9 @@ def main():
 
     def called(wanted, *words):
         return lambda: (work.call(*words), wanted)
+
+    def popped(lines_each, *words):
+        return lambda: (work.popped(lines_each, *words), tenth)
 
     def save_under_writes():
         work.call("BGSAVE")
@@ -157,6 +181,13 @@ def main():
         # What is freed in the background is freed beside the canary too.
         time.sleep(1)
         return work.call("EXISTS", "zset"), 0
+
+    def restore():
+        return work.call("RESTORE", "copy", 0, work.call("DUMP", "part"), "REPLACE"), b"OK"
+
+    def by_bytes():
+        found = work.call("ZLEXCOUNT", "made", "[member:2", "(member:3")
+        return work.call("ZREMRANGEBYLEX", "made", "[member:2", "(member:3"), found
 
     def flush():
         work.call("FLUSHDB")
@@ -178,7 +209,9 @@ def main():
     steps.run("ZRANGE of a part", counted(part, "ZRANGE", "zset", elements // 3, elements // 3 + part - 1))
     steps.run("ZRANGEBYSCORE LIMIT", counted(part, "ZRANGEBYSCORE", "zset", elements // 3, "+inf", "LIMIT", 0, part))
     steps.run("SUNION of it with itself", counted(elements, "SUNION", "set", "set"))
-    steps.run("ZINTER of it with a set WITHSCORES", counted(2 * elements, "ZINTER", 2, "zset", "set", "WITHSCORES"))
+    tenth = elements // 10
+    steps.run("SADD grows a set of a tenth", grow("SADD", "part", tenth))
+    steps.run("ZINTER of it with a set WITHSCORES", counted(2 * tenth, "ZINTER", 2, "zset", "part", "WITHSCORES"))
     half = elements // 2
     steps.run("SINTERCARD of it with itself", called(elements, "SINTERCARD", 2, "set", "set"))
     steps.run("ZINTERCARD of it with a set", called(elements, "ZINTERCARD", 2, "zset", "set"))
@@ -191,10 +224,44 @@ def main():
     steps.run("ZUNIONSTORE", called(elements, "ZUNIONSTORE", "made", 2, "zset", "set"))
     steps.run("ZRANGESTORE of a half", called(half, "ZRANGESTORE", "made", "zset", half, 2 * half - 1))
     steps.run("ZREMRANGEBYRANK of a quarter", called(elements // 4, "ZREMRANGEBYRANK", "zset", elements // 4, 2 * (elements // 4) - 1))
-    steps.run("ZPOPMIN of a tenth", counted(2 * (elements // 10), "ZPOPMIN", "zset", elements // 10))
+    steps.run("ZPOPMIN of a tenth", counted(2 * tenth, "ZPOPMIN", "zset", tenth))
+    steps.run("ZMPOP of a tenth", popped(5, "ZMPOP", 1, "zset", "MAX", "COUNT", tenth))
     steps.run("SPOP of a quarter", counted(elements // 4, "SPOP", "set", elements // 4))
     steps.run("SPOP of most", counted(elements // 2, "SPOP", "set", elements // 2))
-    steps.run("DEL of what was made", called(1, "DEL", "made"))
+    steps.run("ZUNIONSTORE of one score", called(tenth, "ZUNIONSTORE", "made", 1, "part", "WEIGHTS", 0))
+    steps.run("ZREMRANGEBYLEX of a part", by_bytes)
+    steps.run("DUMP and RESTORE of a set", restore)
+    steps.run("SORT of a set", counted(tenth, "SORT", "part", "ALPHA"))
+    steps.run("SORT of a set, stored", called(tenth, "SORT", "part", "ALPHA", "DESC", "STORE", "made"))
+    steps.run("DEL of what was made", called(3, "DEL", "made", "part", "copy"))
+
+    steps.run("RPUSH grows a list", grow("RPUSH", "list"))
+    steps.run("LRANGE 0 -1", counted(elements, "LRANGE", "list", 0, -1))
+    steps.run("LPOS near the tail", called(elements - tenth, "LPOS", "list", f"member:{elements - tenth}"))
+    steps.run("LPOS of nothing", counted(0, "LPOS", "list", "nothing", "COUNT", 0))
+    steps.run("LINSERT near the tail", called(elements + 1, "LINSERT", "list", "BEFORE", f"member:{elements - 1}", "new"))
+    steps.run("LREM of one", called(1, "LREM", "list", 0, "new"))
+    steps.run("LPOP of a tenth", counted(tenth, "LPOP", "list", tenth))
+    steps.run("LMPOP of a tenth", popped(2, "LMPOP", 1, "list", "RIGHT", "COUNT", tenth))
+    steps.run("LTRIM to a tenth", called(b"OK", "LTRIM", "list", tenth, 2 * tenth - 1))
+    steps.run("SORT of a list by nothing, stored", called(tenth, "SORT", "list", "BY", "nothing", "STORE", "made"))
+    steps.run("DEL of lists", called(2, "DEL", "list", "made"))
+
+    steps.run("HSET grows a hash", grow("HSET", "hash", half))
+    steps.run("HRANDFIELD of a half WITHVALUES", counted(2 * (half // 2), "HRANDFIELD", "hash", half // 2, "WITHVALUES"))
+    steps.run("HGETALL", counted(2 * half, "HGETALL", "hash"))
+    steps.run("DEL of a hash", called(1, "DEL", "hash"))
+
+    steps.run("GEOADD grows an index", grow("GEOADD", "places", tenth))
+    search = ["places", "FROMLONLAT", 1.5, 1.5, "BYRADIUS", 1000, "km"]
+    steps.run("GEOSEARCH of all", counted(tenth, "GEOSEARCH", *search, "ASC"))
+    steps.run("GEOSEARCHSTORE of all", called(tenth, "GEOSEARCHSTORE", "made", *search))
+    steps.run("DEL of indexes", called(2, "DEL", "places", "made"))
+
+    steps.run("XADD grows a stream", grow("XADD", "stream", tenth))
+    steps.run("XTRIM to a half", called(tenth - tenth // 2, "XTRIM", "stream", "MAXLEN", tenth // 2))
+    steps.run("XADD MAXLEN", called(f"{tenth + 1}-1".encode(), "XADD", "stream", "MAXLEN", 10, f"{tenth + 1}-1", "field", "value"))
+    steps.run("DEL of a stream", called(1, "DEL", "stream"))
     steps.run("growth of both again", grow_both)
     steps.run("BGSAVE under ZADD", save_under_writes, SAVING_WAIT_US_MAX)
     steps.run("DEL of a set", called(1, "DEL", "set"))

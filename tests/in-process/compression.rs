@@ -1,10 +1,13 @@
-//! Strings kept compressed: which, when, and what checkpoint, log and restart make of them.
+//! Values kept compressed: which, when, and what checkpoint, log and restart make of them.
 
 use crate::checkpoint::{checkpoint, loaded};
-use crate::harness::{START_MS, TestServer, memory};
+use crate::harness::{SHARDS, START_MS, TestServer, memory};
+use base::{Clock, KeyspaceId};
 use checkpoint::DataDir;
 use codec::dictionary::DictionaryFile;
 use codec::{Dictionary, DictionaryNumber, Lease};
+use engine::{Engine, Entry};
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
@@ -258,4 +261,212 @@ fn passes_go_on_under_a_checkpoint() {
     });
     assert!(steps > 8, "{steps} steps");
     assert_eq!(loaded(&server, &dir, &set).digest(START_MS), digest);
+}
+
+/// Commands that make a collection of each type under `{prefix}:{n}`, packed or a tree, of documents or of short elements.
+fn make_collections(server: &mut TestServer, client: usize, n: u32) {
+    let (text, n) = (document(n), n.to_string());
+    let mut run = |words: &[&str]| drop(server.run(client, words));
+    let someone = "somebody or other, or somebody else, or nobody";
+    run(&["HSET", &format!("doc:{n}"), "id", &n, "title", "some title or other", "body", &text]);
+    run(&["HSET", &format!("profile:{n}"), "name", someone, "friend", someone, "neighbour", someone, "n", &n]);
+    run(&["RPUSH", &format!("events:{n}"), &text, "short", &text, &n]);
+    run(&["RPUSH", &format!("long:{n}"), &text.repeat(15), &text.repeat(15), &n]);
+    run(&["XADD", &format!("stream:{n}"), "5-1", "body", &text, "n", &n]);
+    run(&["XADD", &format!("stream:{n}"), "5-2", "body", &text, "n", &n]);
+    run(&["XGROUP", "CREATE", &format!("stream:{n}"), "group", "0"]);
+    run(&["XREADGROUP", "GROUP", "group", "me", "COUNT", "1", "STREAMS", &format!("stream:{n}"), ">"]);
+    let (tags, scores) = (format!("tags:{n}"), format!("scores:{n}"));
+    for number in ["first", "second", "third", "fourth", "fifth", "sixth"] {
+        let member = format!("the {number} member of the collection, behind others");
+        run(&["SADD", &tags, &member]);
+        run(&["ZADD", &scores, "1", &member]);
+    }
+    run(&["SADD", &format!("urls:{n}"), &format!("{text}{n}"), &format!("{n}{text}")]);
+    run(&["SADD", &format!("numbers:{n}"), "-8123456789012345678", "7243956789012345671", "2586756789512345672"]);
+    run(&["ZADD", &format!("ranking:{n}"), "1.5", &format!("{text}{n}"), "2.5", &format!("{n}{text}"), "3", &n]);
+}
+
+const COLLECTIONS: [&str; 10] =
+    ["doc", "profile", "events", "long", "stream", "tags", "urls", "numbers", "scores", "ranking"];
+
+/// The first parts of the names of keys that are stored as they are.
+fn kinds_left_raw(server: &TestServer) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let walk = server.store.each_shard(|shard| {
+        let mut from = Some(0);
+        while let Some(bound) = from {
+            let mut visit = |entry: &Entry<'_>| {
+                if !entry.is_compressed() {
+                    let name = String::from_utf8_lossy(entry.key).into_owned();
+                    names.insert(name.split(':').next().unwrap_or_default().to_owned());
+                }
+            };
+            from = shard.engine.scan(KeyspaceId(0), bound, &mut visit).next;
+        }
+    });
+    walk.for_each(drop);
+    names
+}
+
+/// How many collections [`make_collections`] makes that get shorter: integers do not.
+const SHORTER: u64 = 9;
+
+/// Collections that are cold are compressed as a whole, each in the form that it has, and nobody sees a difference. One read
+/// decompresses once, and two in a short time for good; so does an edit.
+#[test]
+fn cold_collections_are_compressed_as_a_whole() {
+    let mut server = TestServer::complete(memory, SHARDS);
+    let client = server.connect_listed();
+    let mut pass = Pass::new(server.store.shard_ids().collect());
+    let settings = |codec, on_write| Settings { bytes_min: 16, ..settings(codec, on_write) };
+    // Also where strings are compressed as they are written, collections are when they are cold.
+    server.store.compression.set(settings(Codec::Zstd, true));
+    (0..20).for_each(|n| make_collections(&mut server, client, n));
+    run_passes(&mut pass, &server.store);
+    assert_eq!(compressed(&server), 0, "all were used just now");
+    let told = |server: &mut TestServer| -> Vec<String> {
+        let of = |name: &&str| [["TYPE", ""], ["OBJECT", "ENCODING"]].map(|words| (words, format!("{name}:3")));
+        COLLECTIONS
+            .iter()
+            .flat_map(of)
+            .map(|(words, key)| {
+                let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).chain([&*key]).collect();
+                server.run(client, &words)
+            })
+            .collect()
+    };
+    let usage = |server: &mut TestServer, key: &str| server.run(client, &["MEMORY", "USAGE", key]);
+    let (digest, forms, raw) = (server.store.digest(START_MS), told(&mut server), usage(&mut server, "doc:3"));
+    let pass_time = |server: &mut TestServer| server.pass_ms(u64::from(IDLE_SECONDS) * 1000 + 1000);
+    pass_time(&mut server);
+    run_passes(&mut pass, &server.store);
+    assert_eq!(kinds_left_raw(&server), BTreeSet::from(["numbers".to_owned()]));
+    assert_eq!(compressed(&server), 20 * SHORTER);
+    let used = server.store.memory.compressed();
+    assert!(used.stored_bytes * 3 < used.logical_bytes, "{used:?}");
+    let read = |server: &TestServer| server.store.compression.figures.decompressed.load(Ordering::Relaxed);
+    assert_eq!((told(&mut server), read(&server)), (forms.clone(), 0));
+    let small = usage(&mut server, "doc:3");
+    let number = |reply: &str| reply.trim_start_matches(':').trim().parse::<u64>().expect("a number");
+    assert!(number(&small) * 2 < number(&raw), "{small} of {raw}");
+    server.run(client, &["COPY", "doc:19", "copy"]);
+    server.run(client, &["RENAME", "copy", "renamed"]);
+    server.run(client, &["EXPIRE", "renamed", "100"]);
+    assert_eq!((compressed(&server), read(&server)), (20 * SHORTER + 1, 0), "none of these reads");
+    server.run(client, &["DEL", "renamed"]);
+    assert_eq!(server.store.digest(START_MS), digest);
+
+    let (text, all) = (document(3), 20 * SHORTER);
+    let expected = format!("${}\r\n{text}\r\n", text.len());
+    assert_eq!(server.run(client, &["HGET", "doc:3", "body"]), expected);
+    assert_eq!((compressed(&server), read(&server)), (all, 1), "used once in a long time");
+    server.run(client, &["HGETALL", "doc:4"]);
+    server.run(client, &["LRANGE", "long:4", "0", "-1"]);
+    server.run(client, &["XRANGE", "stream:4", "-", "+"]);
+    assert_eq!((compressed(&server), read(&server)), (all, 4), "once in a command, however long its reply");
+    assert_eq!(server.run(client, &["HGET", "doc:3", "body"]), expected);
+    assert_eq!((compressed(&server), read(&server)), (all - 1, 5), "used twice in a short time");
+    server.run(client, &["HINCRBY", "doc:5", "id", "10"]);
+    server.run(client, &["HINCRBY", "doc:5", "id", "-10"]);
+    assert_eq!((compressed(&server), read(&server)), (all - 2, 6), "an edit stores it as it is");
+    server.run(client, &["HEXPIRE", "doc:6", "100", "FIELDS", "1", "title"]);
+    server.run(client, &["XADD", "stream:6", "6-1", "a", "b"]);
+    server.run(client, &["XDEL", "stream:6", "6-1"]);
+    assert_eq!(compressed(&server), all - 4);
+    pass_time(&mut server);
+    run_passes(&mut pass, &server.store);
+    assert_eq!(compressed(&server), all - 1, "but not where a field has a time");
+    server.run(client, &["HPERSIST", "doc:6", "FIELDS", "1", "title"]);
+    pass_time(&mut server);
+    run_passes(&mut pass, &server.store);
+    assert_eq!(compressed(&server), all);
+    server.assert_replica_agrees();
+    // The stream that had one more entry says so, and has no other elements.
+    server.run(client, &["DEL", "stream:6"]);
+    let digest = server.store.digest(server.clock.now_ms());
+    server.store.compression.set(settings(Codec::Lz4, false));
+    run_passes(&mut pass, &server.store);
+    assert!(compressed(&server) > all / 2, "by another codec");
+    assert_eq!(server.store.digest(server.clock.now_ms()), digest);
+    server.store.compression.set(settings(Codec::Off, false));
+    run_passes(&mut pass, &server.store);
+    assert_eq!(server.store.memory.compressed(), engine_mem::CompressedUse::default());
+    assert_eq!((server.store.digest(server.clock.now_ms()), told(&mut server)), (digest, forms));
+    server.assert_replica_agrees();
+}
+
+/// What is too long to be decompressed for the sake of one element stays as it is.
+#[test]
+fn long_collections_stay_as_they_are() {
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    let mut pass = Pass::new(server.store.shard_ids().collect());
+    let text = document(1);
+    for n in 0..200 {
+        server.run(client, &["HSET", "docs", &n.to_string(), &text]);
+        server.run(client, &["RPUSH", "queue", &text]);
+        server.run(client, &["XADD", "stream", "*", "body", &text]);
+        server.run(client, &["SADD", "set", &format!("{n}{text}")]);
+        server.run(client, &["ZADD", "zset", "1", &format!("{n}{text}")]);
+    }
+    server.store.compression.set(settings(Codec::Zstd, false));
+    server.pass_ms(u64::from(IDLE_SECONDS) * 1000 + 1000);
+    run_passes(&mut pass, &server.store);
+    assert_eq!(compressed(&server), 0);
+}
+
+/// Checkpoint and loading carry collections as they are stored, with their dictionaries, and nothing is decompressed for it; what
+/// the log does to them afterwards finds them compressed.
+#[test]
+fn compressed_collections_are_carried_as_they_are() {
+    let dir = DataDir::open(Arc::new(SimFs::new(1)), Path::new("/data")).expect("the directory opens");
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    let mut pass = Pass::new(server.store.shard_ids().collect());
+    let mut rng = base::Rng::new(1);
+    for n in 0..600 {
+        let (id, at) = (rng.below(1 << 40).to_string(), (1_700_000_000 + rng.below(1 << 20)).to_string());
+        let owner = format!("user{n}");
+        server.run(
+            client,
+            &["HSET", &format!("item:{n}"), "id", &id, "owner", &owner, "state", "open", "updated_at", &at],
+        );
+    }
+    server.store.compression.set(Settings { bytes_min: 16, ..settings(Codec::Zstd, false) });
+    server.pass_ms(u64::from(IDLE_SECONDS) * 1000 + 1000);
+    run_passes(&mut pass, &server.store);
+    assert!(server.store.compression.train(|class, content| keep(&server, class, content)));
+    run_passes(&mut pass, &server.store);
+    let used = server.store.memory.compressed();
+    assert!(used.values == 600 && used.stored_bytes * 3 < used.logical_bytes * 2, "{used:?}");
+    (0..20).for_each(|n| make_collections(&mut server, client, n));
+    server.pass_ms(u64::from(IDLE_SECONDS) * 1000 + 1000);
+    run_passes(&mut pass, &server.store);
+    assert_eq!(server.store.memory.values_by_dictionary().values().sum::<u64>(), 600);
+    assert_eq!(compressed(&server), 600 + 20 * SHORTER);
+    let read = |store: &Store| store.compression.figures.decompressed.load(Ordering::Relaxed);
+    let set = checkpoint(&mut server, &dir, 1, 8 << 20, |_| ());
+    assert_eq!(read(&server.store), 0, "a checkpoint decompresses nothing");
+    let loaded = loaded(&server, &dir, &set);
+    assert_eq!(read(&loaded), 0, "and loading nothing");
+    assert_eq!(loaded.memory.compressed(), server.store.memory.compressed());
+    let number = DictionaryNumber(NonZeroU32::MIN);
+    assert_eq!(loaded.missing_dictionary(), Some(number), "it is told that they need one");
+    let dictionary = server.store.compression.dictionaries.get(number).expect("it is in use");
+    let file = DictionaryFile { number, class: dictionary.class().to_vec(), content: dictionary.content().to_vec() };
+    let again = Dictionary::create(&SimFs::new(1), Path::new("/"), file).expect("the disk works");
+    drop(loaded.compression.dictionaries.insert(again));
+    assert_eq!(loaded.digest(START_MS), server.store.digest(START_MS));
+    // The replica has none of them compressed; a store that has them all follows the same records.
+    for n in 0..20 {
+        server.run(client, &["HSET", &format!("item:{n}"), "state", "closed"]);
+        server.run(client, &["LPOP", &format!("events:{n}")]);
+        server.run(client, &["XADD", &format!("stream:{n}"), "9-1", "more", "of it"]);
+        server.run(client, &["ZINCRBY", &format!("ranking:{n}"), "1", &n.to_string()]);
+        server.run(client, &["SADD", &format!("tags:{n}"), "one more"]);
+        server.run(client, &["HSET", &format!("doc:{n}"), "title", "another"]);
+    }
+    assert_eq!(compressed(&server), 600 + 20 * SHORTER - 6 * 20);
+    server.assert_replica_agrees();
 }

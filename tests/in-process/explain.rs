@@ -9,6 +9,7 @@ use base::Rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use store::compression::{Codec, Settings};
 
 /// Walks to the end whatever is asked for, and gives what is answered then.
 fn explained(server: &mut TestServer, client: usize) -> String {
@@ -28,25 +29,33 @@ fn explain(server: &mut TestServer, client: usize, words: &[&str]) -> String {
 fn replies() {
     let mut server = TestServer::complete(memory, SHARDS);
     let client = server.connect_listed();
-    let none = "*12\r\n$11\r\nduration.ms\r\n:0\r\n$4\r\nkeys\r\n:0\r\n$13\r\nlogical.bytes\r\n:0\r\n$12\r\nstored.bytes\r\n:0\r\n\
-                $14\r\noverhead.bytes\r\n:0\r\n$8\r\nprefixes\r\n*0\r\n";
+    let none = "*16\r\n$11\r\nduration.ms\r\n:0\r\n$4\r\nkeys\r\n:0\r\n$13\r\nlogical.bytes\r\n:0\r\n$12\r\nstored.bytes\r\n:0\r\n\
+                $14\r\noverhead.bytes\r\n:0\r\n$15\r\ncompressed.keys\r\n:0\r\n$5\r\nratio\r\n$4\r\n1.00\r\n$8\r\nprefixes\r\n*0\r\n";
     assert_eq!(explain(&mut server, client, &[]), none);
     server.run(client, &["SET", "user:1", "0123456789"]);
     server.run(client, &["SET", "user:2", "0123456789abcdefghij"]);
     server.run(client, &["SADD", "tags", "a", "b"]);
-    let row = |maps: char, name: &str, figures: [u64; 4], largest: &[(&str, u64)]| {
+    let row = |maps: char, name: &str, figures: [u64; 5], largest: &[(&str, u64)]| {
         let pairs = |count: usize| if maps == '*' { 2 * count } else { count };
-        let [keys, logical, stored, overhead] = figures;
+        // What is not compressed, and too short to be.
+        let [keys, logical, stored, overhead, sample] = figures;
         let mut row = format!(
             "{maps}{}\r\n$6\r\nprefix\r\n${}\r\n{name}\r\n$4\r\nkeys\r\n:{keys}\r\n$13\r\nlogical.bytes\r\n:{logical}\r\n\
-             $12\r\nstored.bytes\r\n:{stored}\r\n$14\r\noverhead.bytes\r\n:{overhead}\r\n$12\r\nmissed.bytes\r\n:0\r\n\
-             $7\r\nlargest\r\n*{}\r\n",
-            pairs(7),
+             $12\r\nstored.bytes\r\n:{stored}\r\n$14\r\noverhead.bytes\r\n:{overhead}\r\n$15\r\ncompressed.keys\r\n:0\r\n\
+             $5\r\nratio\r\n$4\r\n1.00\r\n$12\r\nmissed.bytes\r\n:0\r\n$7\r\nlargest\r\n*{}\r\n",
+            pairs(11),
             name.len(),
             largest.len(),
         );
         for (key, bytes) in largest {
             row += &format!("*2\r\n${}\r\n{key}\r\n:{bytes}\r\n", key.len());
+        }
+        row += &format!(
+            "$16\r\ncompression.usec\r\n:0\r\n$6\r\nsample\r\n{maps}{}\r\n$4\r\nkeys\r\n:{keys}\r\n",
+            pairs(6)
+        );
+        for name in ["logical.bytes", "stored.bytes", "lzf.bytes", "lz4.bytes", "zstd.bytes"] {
+            row += &format!("${}\r\n{name}\r\n:{sample}\r\n", name.len());
         }
         row
     };
@@ -54,13 +63,14 @@ fn replies() {
         if maps == '%' {
             server.run(client, &["HELLO", "3"]);
         }
-        let users = row(maps, "user:", [2, 42, 70, 28], &[("user:2", 39), ("user:1", 31)]);
-        let tags = row(maps, "", [1, 9, 23, 14], &[("tags", 23)]);
+        let users = row(maps, "user:", [2, 42, 70, 28, 30], &[("user:2", 39), ("user:1", 31)]);
+        let tags = row(maps, "", [1, 9, 23, 14, 5], &[("tags", 23)]);
         let total = |keys: u64, logical: u64, stored: u64, rows: &str, count: usize| {
             format!(
                 "{maps}{}\r\n$11\r\nduration.ms\r\n:0\r\n$4\r\nkeys\r\n:{keys}\r\n$13\r\nlogical.bytes\r\n:{logical}\r\n\
-                 $12\r\nstored.bytes\r\n:{stored}\r\n$14\r\noverhead.bytes\r\n:{}\r\n$8\r\nprefixes\r\n*{count}\r\n{rows}",
-                if maps == '*' { 12 } else { 6 },
+                 $12\r\nstored.bytes\r\n:{stored}\r\n$14\r\noverhead.bytes\r\n:{}\r\n$15\r\ncompressed.keys\r\n:0\r\n$5\r\nratio\r\n$4\r\n1.00\r\n\
+                 $8\r\nprefixes\r\n*{count}\r\n{rows}",
+                if maps == '*' { 16 } else { 8 },
                 stored - logical,
             )
         };
@@ -68,7 +78,7 @@ fn replies() {
         assert_eq!(explain(&mut server, client, &[]), all);
         assert_eq!(explain(&mut server, client, &["depth", "32"]), all);
         assert_eq!(explain(&mut server, client, &["DEPTH", "5", "PREFIX", "us"]), total(2, 42, 70, &users, 1));
-        let split = row(maps, "us", [2, 42, 70, 28], &[("user:2", 39), ("user:1", 31)]);
+        let split = row(maps, "us", [2, 42, 70, 28, 30], &[("user:2", 39), ("user:1", 31)]);
         assert_eq!(explain(&mut server, client, &["PREFIX", "us", "SEPARATOR", "/"]), total(2, 42, 70, &split, 1));
     }
     for (words, error) in [
@@ -125,7 +135,7 @@ fn walks_end_with_who_waits() {
         while explanations.work() {}
         assert!(!explanations.has_work());
     }
-    assert_eq!(explain(&mut server, other, &["PREFIX", "none"]).lines().next(), Some("*12"));
+    assert_eq!(explain(&mut server, other, &["PREFIX", "none"]).lines().next(), Some("*16"));
 }
 
 /// A map as it comes in RESP2.
@@ -245,4 +255,44 @@ fn what_stays_is_counted_once() {
         is_over.store(true, Ordering::Relaxed);
         results.into_iter().for_each(|result| result.expect("a walker ends well"));
     });
+}
+
+/// What is stored compressed is told with what it saves, what it took, and what other codecs would store of a sample.
+#[test]
+fn compression_is_told_by_prefix() {
+    let mut server = TestServer::complete(memory, SHARDS);
+    let client = server.connect_listed();
+    let settings = |codec| Settings { codec, on_write: true, ..Settings::default() };
+    server.store.compression.set(settings(Codec::Lz4));
+    let text = "words and words and other words, again and again and once more ".repeat(4);
+    for n in 0..100 {
+        server.run(client, &["SET", &format!("text:{n}"), &format!("{n}{text}")]);
+        server.run(client, &["HSET", &format!("hash:{n}"), "field", &format!("{n}{text}")]);
+    }
+    server.run(client, &["HELLO", "3"]);
+    let explained = explain(&mut server, client, &[]);
+    let rows: Vec<&str> = explained.split("\r\nprefix\r\n").collect();
+    let row = |name: &str| *rows.iter().find(|row| row.contains(name)).expect("it is told");
+    let figure = |row: &str, name: &str, nth: usize| {
+        let rest = row.split(&format!("\r\n{name}\r\n:")).nth(nth + 1).expect("it is a field");
+        rest.split("\r\n").next().and_then(|number| number.parse::<u64>().ok()).expect("it is a number")
+    };
+    let (texts, hashes) = (row("text:"), row("hash:"));
+    assert_eq!((figure(texts, "compressed.keys", 0), figure(hashes, "compressed.keys", 0)), (100, 0));
+    assert!(hashes.contains("\r\nratio\r\n$4\r\n1.00\r\n"), "{hashes}");
+    assert!(!texts.contains("\r\nratio\r\n$4\r\n1.00\r\n"), "{texts}");
+    let logical: u64 = (0..100).map(|n| (format!("text:{n}").len() + format!("{n}{text}").len()) as u64).sum();
+    assert_eq!(figure(texts, "logical.bytes", 0), logical);
+    assert!(figure(texts, "stored.bytes", 0) * 2 < logical);
+    for row in [texts, hashes] {
+        let sample = |name| figure(row, name, 1);
+        assert_eq!(sample("keys"), 16);
+        assert!((16 * text.len() as u64..8192).contains(&sample("logical.bytes")));
+        for codec in ["lzf", "lz4", "zstd"] {
+            let bytes = figure(row, &format!("{codec}.bytes"), 0);
+            assert!(bytes > 0 && bytes * 2 < sample("logical.bytes"), "{row}");
+        }
+    }
+    assert_eq!(figure(texts, "stored.bytes", 1), figure(texts, "lz4.bytes", 0), "as it is stored");
+    assert_eq!(figure(hashes, "stored.bytes", 1), figure(hashes, "logical.bytes", 1));
 }

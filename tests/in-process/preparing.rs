@@ -46,6 +46,153 @@ const CHANGES: &[(&[&str], &str)] = &[
     (&["ZPOPMAX", "sorted-a", "6000"], "sorted-a"),
 ];
 
+/// A server with those of a list, a stream and an index of places that these words name, each long enough for another thread, and
+/// two connections.
+fn server_with_long(words: &[&str]) -> (TestServer, usize, usize) {
+    let mut server = TestServer::complete(memory, SHARDS);
+    let (client, other) = (server.connect_listed(), server.connect_listed());
+    let fill = |server: &mut TestServer, command: &str, key: &str, words_of: &dyn Fn(usize) -> Vec<String>| {
+        for start in (0..LONG).step_by(1000) {
+            let words: Vec<String> = (start..start + 1000).flat_map(words_of).collect();
+            let words = [command, key].into_iter().chain(words.iter().map(String::as_str)).collect::<Vec<_>>();
+            server.run(other, &words);
+        }
+    };
+    if words.contains(&"list") {
+        fill(&mut server, "RPUSH", "list", &|number| vec![(number * 7919 % LONG).to_string()]);
+    }
+    if words.contains(&"places") {
+        let hundredth = |number: usize| (number as f64 / 100.0).to_string();
+        let place = |number| vec![hundredth(number % 300), hundredth(number / 300), format!("place-{number}")];
+        fill(&mut server, "GEOADD", "places", &place);
+    }
+    if words.contains(&"stream") {
+        let adding: String = (1..=LONG).map(|number| format!("XADD stream {number}-1 field value\r\n")).collect();
+        server.feed(other, adding.as_bytes());
+        server.written(other);
+    }
+    (server, client, other)
+}
+
+const LONG: usize = 30_000;
+
+/// Requests that change something long, and the key that shows what they did.
+const LONG_CHANGES: &[(&[&str], &str)] = &[
+    (&["LREM", "list", "0", "29999"], "list"),
+    (&["LREM", "list", "-1", "0"], "list"),
+    (&["LREM", "list", "5", "none"], "list"),
+    (&["LINSERT", "list", "BEFORE", "17", "new"], "list"),
+    (&["LINSERT", "list", "AFTER", "none", "new"], "list"),
+    (&["SORT", "list", "STORE", "to"], "to"),
+    (&["SORT", "list", "ALPHA", "DESC", "LIMIT", "10", "20000", "GET", "#", "GET", "#", "STORE", "list"], "list"),
+    (&["SORT", "places", "BY", "nothing", "STORE", "to"], "to"),
+    (&["XTRIM", "stream", "MAXLEN", "1000"], "stream"),
+    (&["XTRIM", "stream", "MAXLEN", "~", "1010", "LIMIT", "0"], "stream"),
+    (&["XTRIM", "stream", "MINID", "25000"], "stream"),
+    (&["XTRIM", "stream", "MAXLEN", "0"], "stream"),
+    (&["XADD", "stream", "MAXLEN", "1000", "40000-1", "field", "value"], "stream"),
+    (&["XADD", "stream", "MAXLEN", "~", "1010", "LIMIT", "0", "40000-1", "field", "value"], "stream"),
+    (&["XADD", "stream", "MINID", "50000", "40000-1", "field", "value"], "stream"),
+    (&["XADD", "stream", "MAXLEN", "1000", "1-1", "field", "value"], "stream"),
+    (&["GEOSEARCHSTORE", "to", "places", "FROMLONLAT", "1", "1", "BYRADIUS", "100", "km", "ASC"], "to"),
+    (&["GEOSEARCHSTORE", "to", "places", "FROMMEMBER", "place-7", "BYBOX", "300", "300", "km", "STOREDIST"], "to"),
+];
+
+/// What another thread makes is what the command makes by itself, and its record leads a replica there.
+#[test]
+fn elsewhere_or_at_once_it_is_the_same() {
+    for (words, key) in LONG_CHANGES {
+        let (mut one, client, _) = server_with_long(words);
+        one.feed(client, &crate::harness::request(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>()));
+        assert!(one.executor.is_preparing(), "{words:?} is done at once");
+        let mut replied = &one.replies(client)[..];
+        let reply = Reply::read(&mut replied).expect("a whole reply");
+        one.assert_replica_agrees();
+        let (mut other, client_of_other, _) = server_with_long(words);
+        assert_eq!(reply, at_once(&mut other, client_of_other, words), "{words:?}");
+        assert!(content(&mut one, client, key) == content(&mut other, client_of_other, key), "{words:?}");
+        let encoding = ["OBJECT", "ENCODING", key];
+        assert_eq!(one.run(client, &encoding), other.run(client_of_other, &encoding), "{words:?}");
+    }
+}
+
+/// Elements that go leave a list packed, or nothing.
+#[test]
+fn most_of_a_list_goes() {
+    for left in [0, 10] {
+        let (mut server, client, _) = server_with_long(&[]);
+        let words: Vec<String> =
+            ["RPUSH".to_owned(), "same".to_owned()].into_iter().chain((0..900).map(|_| "x".repeat(40))).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        (0..20).for_each(|_| drop(server.run(client, &words)));
+        (0..left).for_each(|number| drop(server.run(client, &["RPUSH", "same", &number.to_string()])));
+        server.feed(client, format!("LREM same 0 {}\r\n", "x".repeat(40)).as_bytes());
+        assert!(server.executor.is_preparing());
+        assert_eq!(server.replies(client), b":18000\r\n");
+        assert_eq!(server.run(client, &["LLEN", "same"]), format!(":{left}\r\n"));
+        if left > 0 {
+            assert!(server.run(client, &["OBJECT", "ENCODING", "same"]).contains("listpack"));
+        }
+        server.assert_replica_agrees();
+    }
+}
+
+/// Reads of what is long give what they give at once, in whatever pieces; and what pops many gives what was there.
+#[test]
+fn long_reads_are_the_same() {
+    for words in [
+        &["LPOS", "list", "29999"][..],
+        &["LPOS", "list", "17", "RANK", "-1", "COUNT", "0"],
+        &["LPOS", "list", "none", "COUNT", "0"],
+        &["SORT", "list", "DESC"],
+        &["SORT_RO", "list", "ALPHA", "LIMIT", "5", "12000"],
+        &["SORT", "places"],
+        &["SORT", "places", "ALPHA", "GET", "#", "GET", "none"],
+        &["GEOSEARCH", "places", "FROMLONLAT", "1", "1", "BYRADIUS", "100", "km", "ASC", "WITHDIST", "WITHCOORD"],
+        &["GEOSEARCH", "places", "FROMLONLAT", "1", "1", "BYRADIUS", "100", "km", "COUNT", "700"],
+        &["LPOP", "list", "2000"],
+        &["RPOP", "list", "29999"],
+        &["LPOP", "list", "30000"],
+        &["LMPOP", "2", "none", "list", "RIGHT", "COUNT", "2000"],
+        &["ZMPOP", "2", "none", "places", "MAX", "COUNT", "2000"],
+        &["ZMPOP", "1", "places", "MIN", "COUNT", "100000"],
+    ] {
+        let (mut server, client, other) = server_with_long(words);
+        let command = crate::harness::request(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
+        let mut copy = server_with_long(words);
+        server.feed(client, &command);
+        let bytes = server.replies(client);
+        let reply = Reply::read(&mut &bytes[..]).expect("a whole reply");
+        assert_eq!(reply, at_once(&mut copy.0, copy.1, words), "{words:?}");
+        for key in ["list", "places", "stream"] {
+            assert!(content(&mut server, other, key) == content(&mut copy.0, copy.1, key), "{words:?}");
+        }
+        server.assert_replica_agrees();
+    }
+}
+
+/// What DUMP gives comes back by RESTORE, long or not, and a key that is taken meanwhile stays.
+#[test]
+fn restored_is_what_was_dumped() {
+    for key in ["list", "places", "stream"] {
+        let (mut server, client, other) = server_with_long(&[key]);
+        server.feed(client, format!("DUMP {key}\r\n").as_bytes());
+        let bytes = server.replies(client);
+        let at = bytes.windows(2).position(|pair| pair == b"\r\n").expect("a length") + 2;
+        let payload = &bytes[at..bytes.len() - 2];
+        server.feed(client, &crate::harness::request(&[b"RESTORE", b"to", b"0", payload]));
+        assert_eq!(server.replies(client), b"+OK\r\n");
+        assert!(content(&mut server, client, "to") == content(&mut server, client, key));
+        assert_eq!(server.run(client, &["OBJECT", "ENCODING", "to"]), server.run(client, &["OBJECT", "ENCODING", key]));
+        server.assert_replica_agrees();
+        server.feed(client, &crate::harness::request(&[b"RESTORE", b"other", b"0", payload]));
+        if server.executor.is_preparing() {
+            server.run(other, &["SET", "other", "taken"]);
+            assert!(server.replies(client).starts_with(b"-BUSYKEY"));
+        }
+    }
+}
+
 /// What is under the key, in an order that says nothing of how it came there.
 fn content(server: &mut TestServer, client: usize, key: &str) -> Vec<String> {
     let kind = server.run(client, &["TYPE", key]);
@@ -54,6 +201,10 @@ fn content(server: &mut TestServer, client: usize, key: &str) -> Vec<String> {
             let mut members = server.ask(client, &["SMEMBERS", key]).texts();
             members.sort();
             members
+        }
+        "+list\r\n" => server.ask(client, &["LRANGE", key, "0", "-1"]).texts(),
+        "+stream\r\n" => {
+            vec![server.run(client, &["XRANGE", key, "-", "+"]), server.run(client, &["XINFO", "STREAM", key])]
         }
         "+zset\r\n" => server.ask(client, &["ZRANGE", key, "0", "-1", "WITHSCORES"]).texts(),
         _ => vec![kind],

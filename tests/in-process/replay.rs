@@ -3,7 +3,7 @@
 //!
 //! R1. After each round the replica built from records has the digest of its server.
 //! R2. A server whose rows have to be fetched answers the same bytes as one that has them all, and ends with its digest.
-//! R3. So does one that keeps strings compressed, by one codec after the other.
+//! R3. So does one that keeps strings and collections compressed, by one codec after the other.
 
 use crate::harness::{TestServer, fetching, memory};
 use base::random::splitmix64;
@@ -56,7 +56,7 @@ impl Side {
         Self { server, clients, pass }
     }
 
-    /// Compresses strings by another codec from now on, or no more, and has a pass see to what is stored already.
+    /// Compresses values by another codec from now on, or no more, and has a pass see to what is stored already.
     fn compress_otherwise(&mut self, rng: &mut Rng) {
         let codec = [Codec::Off, Codec::Lzf, Codec::Lz4, Codec::Zstd][rng.below(4) as usize];
         let (on_write, idle_seconds) = (rng.one_in(2), rng.below(3) as u32);
@@ -152,7 +152,7 @@ fn random_commands_replay_and_survive_fetches() {
             let got = small.run(step.connection, &bytes);
             assert!(
                 expected == got || !is_compared,
-                "round {round}, step {number}: {step} was answered {:?}, and with strings compressed {:?}",
+                "round {round}, step {number}: {step} was answered {:?}, and with values compressed {:?}",
                 shown(&expected),
                 shown(&got)
             );
@@ -178,5 +178,5 @@ fn random_commands_replay_and_survive_fetches() {
         compressed += all.iter().map(|figure| figure.load(Ordering::Relaxed)).sum::<u64>();
         decompressed += figures.decompressed.load(Ordering::Relaxed);
     }
-    assert!(compressed > 500 && decompressed > 1_000, "{compressed} strings compressed, {decompressed} read");
+    assert!(compressed > 500 && decompressed > 1_000, "{compressed} values compressed, {decompressed} read");
 }

@@ -108,6 +108,7 @@ fn object(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             // What reads as an integer is not compressed.
             Type::String if entry.is_compressed() => text_len(types::decoder::string_len(&entry)),
             Type::String => serialized_len(entry.value.bytes()),
+            _ if entry.is_compressed() => types::decoder::string_len(&entry),
             _ => types::collection::saved_len(entry.value),
         };
         text.push_str(&format!(" serializedlength:{len}"));
@@ -145,7 +146,7 @@ fn text_len(len: usize) -> usize {
 /// The digest of all entries, through the shards locked for this command.
 fn digest_of_all(ctx: &mut Ctx<'_>) -> Digest {
     let (mut digest, mut decoder, now) = (Digest::default(), Decoder::default(), ctx.now());
-    let dictionaries = ctx.host.part::<Arc<Store>>().compression.dictionaries.clone();
+    let store = ctx.host.part::<Arc<Store>>().clone();
     for db in (0..).map(base::DbIndex) {
         let Some(space) = ctx.ks.space_of(db) else { break };
         if ctx.ks.len(space) == 0 {
@@ -154,7 +155,7 @@ fn digest_of_all(ctx: &mut Ctx<'_>) -> Digest {
         let (mut entries, mut cursor) = (Digest::default(), Some(0));
         while let Some(at) = cursor {
             let mut visit =
-                |entry: &Entry<'_>| entries.add_entry(Digest::of_entry(&decoder.show(&dictionaries, *entry), now));
+                |entry: &Entry<'_>| entries.add_entry(Digest::of_entry(&decoder.show(store.source(), *entry), now));
             cursor = ctx.ks.scan(space, at, &mut visit).next;
         }
         digest.add_database(db, entries);

@@ -1,6 +1,6 @@
 //! MEMORY EXPLAIN: what keys cost, by their prefixes. Not a command of Redis or Valkey.
 
-use crate::explanations::{Caller, Explanation, Explanations};
+use crate::explanations::{Caller, Compression, Explanation, Explanations};
 use crate::prefixes::{Explained, Grouping, Sums};
 use command::blocking::{Awaited, Block};
 use command::clients::Clients;
@@ -9,6 +9,7 @@ use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
 use proto::ReplyBuffer;
 use std::sync::Arc;
 use store::Store;
+use store::compression::{TRIED, Tried};
 
 /// Bytes of PREFIX.
 const PREFIX_BYTES_MAX: usize = 512;
@@ -16,6 +17,8 @@ const PREFIX_BYTES_MAX: usize = 512;
 const DEPTH_MAX: i64 = 32;
 /// What ends a part unless SEPARATOR says otherwise.
 const SEPARATOR: u8 = b':';
+/// What is told of a sample.
+const SAMPLE_FIELDS: usize = 3 + TRIED.len();
 /// What keys are listed under whose prefix is not.
 const OTHER: &[u8] = b"(other)";
 
@@ -81,24 +84,24 @@ fn grouping(ctx: &Ctx<'_>) -> Result<Grouping, Stop> {
 }
 
 /// Writes the reply: all keys, and a map for each prefix.
-pub(crate) fn reply(explained: &Explained, duration_ms: u64, reply: &mut ReplyBuffer) {
+pub(crate) fn reply(explained: &Explained, compression: &[Compression], duration_ms: u64, reply: &mut ReplyBuffer) {
     let Explained { total, groups, others } = explained;
-    reply.map(6);
+    reply.map(8);
     integer(reply, "duration.ms", duration_ms);
     sums(reply, total);
     reply.bulk(b"prefixes");
     let has_others = others.keys > 0;
     reply.array(groups.len().saturating_add(usize::from(has_others)));
-    for (name, group) in groups {
-        prefix(reply, name, &group.sums, group.missed_bytes);
+    for ((name, group), compression) in groups.iter().zip(compression) {
+        prefix(reply, name, &group.sums, group.missed_bytes, compression);
     }
     if has_others {
-        prefix(reply, OTHER, others, 0);
+        prefix(reply, OTHER, others, 0, &Compression::default());
     }
 }
 
-fn prefix(reply: &mut ReplyBuffer, name: &[u8], of: &Sums, missed_bytes: u64) {
-    reply.map(7);
+fn prefix(reply: &mut ReplyBuffer, name: &[u8], of: &Sums, missed_bytes: u64, compression: &Compression) {
+    reply.map(11);
     reply.bulk(b"prefix");
     reply.bulk(name);
     sums(reply, of);
@@ -110,14 +113,28 @@ fn prefix(reply: &mut ReplyBuffer, name: &[u8], of: &Sums, missed_bytes: u64) {
         reply.bulk(key);
         reply.integer(*stored_bytes as i64);
     }
+    integer(reply, "compression.usec", compression.spent_ns / 1000);
+    let Tried { values, bytes, stored_bytes, by_codec } = compression.tried;
+    reply.bulk(b"sample");
+    reply.map(SAMPLE_FIELDS);
+    integer(reply, "keys", values);
+    integer(reply, "logical.bytes", bytes);
+    integer(reply, "stored.bytes", stored_bytes);
+    for (codec, bytes) in TRIED.into_iter().zip(by_codec) {
+        integer(reply, &format!("{codec}.bytes"), bytes);
+    }
 }
 
-/// Four fields.
+/// Six fields.
 fn sums(reply: &mut ReplyBuffer, sums: &Sums) {
     integer(reply, "keys", sums.keys);
     integer(reply, "logical.bytes", sums.logical_bytes);
     integer(reply, "stored.bytes", sums.stored_bytes);
     integer(reply, "overhead.bytes", sums.overhead_bytes());
+    integer(reply, "compressed.keys", sums.compressed);
+    let percent = sums.ratio_percent();
+    reply.bulk(b"ratio");
+    reply.bulk(format!("{}.{:02}", percent / 100, percent % 100).as_bytes());
 }
 
 fn integer(reply: &mut ReplyBuffer, name: &str, value: u64) {

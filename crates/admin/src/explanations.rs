@@ -7,8 +7,9 @@
 //! E1. One walk is in progress at a time, whoever asks, so what is counted takes memory once.
 //! E2. A walk is kept by the connection that waits for it, and ends with that.
 //! E3. What is told was durable before, where replies wait for the log.
+//! E4. What codecs would make of the samples is tried after the walk, a prefix in a step.
 
-use crate::prefixes::{Explained, Grouping, Prefixes};
+use crate::prefixes::{Cost, Explained, Group, Grouping, Prefixes};
 use base::{KeyspaceId, Lsn};
 use command::blocking::{Task, UNBLOCKED};
 use command::clients::Closer;
@@ -18,6 +19,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use store::compression::{Taken, Tried, compressed_lengths};
 use store::{Store, Survey, SurveyStep};
 
 /// Prefixes in a reply.
@@ -46,9 +48,20 @@ pub struct Caller {
 #[derive(Debug)]
 struct Outcome {
     explained: Explained,
+    /// Of each prefix.
+    compression: Vec<Compression>,
     duration_ms: u64,
     /// Up to where the log has to be durable before it is told.
     seen: Lsn,
+}
+
+/// What compression costs the keys of a prefix, and what codecs would make of some of their values.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Compression {
+    /// Time spent on compressing values of their class.
+    pub spent_ns: u64,
+    /// The sample.
+    pub tried: Tried,
 }
 
 impl Explanation {
@@ -74,7 +87,8 @@ impl Task for Explanation {
     fn answer(&self, reply: &mut ReplyBuffer) -> Option<String> {
         match self.outcome.get().filter(|_| self.is_over()) {
             Some(outcome) => {
-                crate::explain_rows::reply(&outcome.explained, outcome.duration_ms, reply);
+                let Outcome { explained, compression, duration_ms, .. } = outcome;
+                crate::explain_rows::reply(explained, compression, *duration_ms, reply);
                 None
             }
             None => {
@@ -93,8 +107,16 @@ impl Task for Explanation {
 struct Walk {
     explanation: Weak<Explanation>,
     survey: Survey,
-    prefixes: Prefixes,
+    stage: Stage,
     began_ns: u64,
+}
+
+/// How far it has come.
+enum Stage {
+    /// Keys are counted.
+    Counting(Prefixes),
+    /// Samples of the prefixes, in order, are tried.
+    Trying(Explained, Vec<Compression>),
 }
 
 /// All explanations that somebody waits for: a part of the [`Host`](command::Host).
@@ -151,7 +173,7 @@ impl Explanations {
                 return Some(Walk {
                     explanation: next,
                     survey: Survey::new(explanation.space),
-                    prefixes: Prefixes::new(explanation.grouping.clone()),
+                    stage: Stage::Counting(Prefixes::new(explanation.grouping.clone())),
                     began_ns: explanation.store.clock.monotonic_ns(),
                 });
             }
@@ -164,24 +186,44 @@ impl Explanations {
 
 impl Walk {
     fn step(&mut self, explanation: &Explanation) -> SurveyStep {
-        let prefixes = &mut self.prefixes;
-        let step = explanation.store.survey(&mut self.survey, &mut |entry, stored_bytes| {
-            prefixes.add(entry.key, entry.content_bytes() as u64, stored_bytes);
-        });
-        // Outside the shard's lock.
-        prefixes.shrink();
-        step
+        let store = &explanation.store;
+        match &mut self.stage {
+            Stage::Counting(prefixes) => {
+                let step = store.survey(&mut self.survey, &mut |entry, stored_bytes| {
+                    let saved_bytes = compressed_lengths(entry).map(|(stored, plain)| plain.saturating_sub(stored));
+                    let logical_bytes = (entry.content_bytes() as u64).saturating_add(saved_bytes.unwrap_or(0));
+                    let cost = Cost { logical_bytes, stored_bytes, saved_bytes };
+                    prefixes.add(entry.key, &cost, |bytes_max| Taken::of(entry, bytes_max));
+                });
+                // Outside the shard's lock.
+                prefixes.shrink();
+                if step == SurveyStep::Done {
+                    let empty = Prefixes::new(explanation.grouping.clone());
+                    let explained = std::mem::replace(prefixes, empty).finish(ROWS_MAX);
+                    self.stage = Stage::Trying(explained, Vec::new());
+                    return SurveyStep::More;
+                }
+                step
+            }
+            Stage::Trying(explained, tried) => {
+                let Some((name, group)) = explained.groups.get_mut(tried.len()) else { return SurveyStep::Done };
+                let Group { sample, .. } = group;
+                let sample = std::mem::take(sample);
+                let space = explanation.space;
+                let spent_ns = store.compression.spent_ns(space, name);
+                tried.push(Compression { spent_ns, tried: store.compression.try_codecs(space, &sample) });
+                SurveyStep::More
+            }
+        }
     }
 
     /// Tells who waits, unless he is gone.
     fn end(self) {
         let Some(explanation) = self.explanation.upgrade() else { return };
         let duration_ns = explanation.store.clock.monotonic_ns().saturating_sub(self.began_ns);
-        let outcome = Outcome {
-            explained: self.prefixes.finish(ROWS_MAX),
-            duration_ms: duration_ns / 1_000_000,
-            seen: self.survey.seen(),
-        };
+        let Stage::Trying(explained, compression) = self.stage else { return };
+        let outcome =
+            Outcome { explained, compression, duration_ms: duration_ns / 1_000_000, seen: self.survey.seen() };
         if explanation.outcome.set(outcome).is_ok()
             && let Caller { worker, client, closer: Some(closer) } = &explanation.caller
         {

@@ -12,11 +12,16 @@
 //!     (G. S. Manku, R. Motwani: Approximate Frequency Counts over Data Streams, VLDB 2002).
 
 use std::collections::HashMap;
+use store::compression::Taken;
 
 /// Prefixes kept; [`Prefixes::shrink`] leaves half of these.
 pub const PREFIXES_MAX: usize = 2048;
 /// Bytes of a key behind what was asked for that are searched for separators.
 pub const PART_BYTES_MAX: usize = 512;
+/// Values of the sample of each prefix, and their bytes: some for [`PREFIXES_MAX`] prefixes at a time.
+pub const SAMPLE_VALUES_MAX: usize = 16;
+/// See [`SAMPLE_VALUES_MAX`].
+pub const SAMPLE_BYTES_MAX: usize = 8 << 10;
 /// Largest keys kept of each prefix.
 pub const LARGEST_MAX: usize = 3;
 /// Bytes kept of one of these.
@@ -53,16 +58,22 @@ pub struct Sums {
     pub logical_bytes: u64,
     /// Bytes they cost.
     pub stored_bytes: u64,
+    /// How many have a value that is stored compressed.
+    pub compressed: u64,
+    /// Bytes that this saves.
+    pub saved_bytes: u64,
     /// Those that cost most, in descending order: the first bytes of the key, and what it costs.
     pub largest: Vec<(Box<[u8]>, u64)>,
 }
 
 impl Sums {
-    fn add(&mut self, key: &[u8], logical_bytes: u64, stored_bytes: u64) {
+    fn add(&mut self, key: &[u8], cost: &Cost) {
         self.keys = self.keys.saturating_add(1);
-        self.logical_bytes = self.logical_bytes.saturating_add(logical_bytes);
-        self.stored_bytes = self.stored_bytes.saturating_add(stored_bytes);
-        self.rank(key, stored_bytes);
+        self.logical_bytes = self.logical_bytes.saturating_add(cost.logical_bytes);
+        self.stored_bytes = self.stored_bytes.saturating_add(cost.stored_bytes);
+        self.compressed = self.compressed.saturating_add(u64::from(cost.saved_bytes.is_some()));
+        self.saved_bytes = self.saved_bytes.saturating_add(cost.saved_bytes.unwrap_or(0));
+        self.rank(key, cost.stored_bytes);
     }
 
     /// Lists the key if it is among the largest.
@@ -79,13 +90,32 @@ impl Sums {
         self.keys = self.keys.saturating_add(other.keys);
         self.logical_bytes = self.logical_bytes.saturating_add(other.logical_bytes);
         self.stored_bytes = self.stored_bytes.saturating_add(other.stored_bytes);
+        self.compressed = self.compressed.saturating_add(other.compressed);
+        self.saved_bytes = self.saved_bytes.saturating_add(other.saved_bytes);
         other.largest.iter().for_each(|(key, bytes)| self.rank(key, *bytes));
     }
 
-    /// Bytes they cost beyond their contents.
+    /// Bytes they cost beyond their contents as these are stored.
     pub fn overhead_bytes(&self) -> u64 {
-        self.stored_bytes.saturating_sub(self.logical_bytes)
+        self.stored_bytes.saturating_sub(self.logical_bytes.saturating_sub(self.saved_bytes))
     }
+
+    /// Hundredths of the contents' bytes for each byte that is stored of them.
+    pub fn ratio_percent(&self) -> u64 {
+        let stored = self.logical_bytes.saturating_sub(self.saved_bytes);
+        self.logical_bytes.saturating_mul(100).checked_div(stored).unwrap_or(100)
+    }
+}
+
+/// What one key costs.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// Bytes of key and content.
+    pub logical_bytes: u64,
+    /// Bytes it costs.
+    pub stored_bytes: u64,
+    /// Bytes that compression saves of its content; `None` when it is not compressed.
+    pub saved_bytes: Option<u64>,
 }
 
 /// One prefix.
@@ -95,6 +125,17 @@ pub struct Group {
     pub sums: Sums,
     /// Stored bytes of it that may have been counted elsewhere, at most.
     pub missed_bytes: u64,
+    /// Some of its values: the first that were met, in an order that is random.
+    pub sample: Vec<Taken>,
+    /// Bytes of these.
+    sample_bytes: usize,
+}
+
+impl Group {
+    /// How many bytes a further value of the sample may have; 0 when there are enough.
+    fn sample_room(&self) -> usize {
+        if self.sample.len() < SAMPLE_VALUES_MAX { SAMPLE_BYTES_MAX.saturating_sub(self.sample_bytes) } else { 0 }
+    }
 }
 
 /// The prefixes met so far.
@@ -115,17 +156,25 @@ impl Prefixes {
         Self { grouping, groups: HashMap::new(), others: Sums::default(), missed_bytes: 0 }
     }
 
-    /// Counts a key. Between calls of [`Prefixes::shrink`] the table grows by what is met.
-    pub fn add(&mut self, key: &[u8], logical_bytes: u64, stored_bytes: u64) {
+    /// Counts a key. Between calls of [`Prefixes::shrink`] the table grows by what is met. `take` gives its value for a sample, if
+    /// that has at most so many bytes.
+    pub fn add(&mut self, key: &[u8], cost: &Cost, take: impl FnOnce(usize) -> Option<Taken>) {
         let Some(name) = self.grouping.group_of(key) else { return };
         let group = match self.groups.get_mut(name) {
             Some(group) => group,
             None => {
-                let new = Group { sums: Sums::default(), missed_bytes: self.missed_bytes };
+                let new = Group { missed_bytes: self.missed_bytes, ..Group::default() };
                 self.groups.entry(name.into()).or_insert(new)
             }
         };
-        group.sums.add(key, logical_bytes, stored_bytes);
+        group.sums.add(key, cost);
+        let room = group.sample_room();
+        if room > 0
+            && let Some(taken) = take(room)
+        {
+            group.sample_bytes = group.sample_bytes.saturating_add(taken.held_bytes());
+            group.sample.push(taken);
+        }
     }
 
     /// Brings the table back to its size, if it has grown beyond that.
@@ -219,7 +268,12 @@ mod tests {
                 _ => format!("small{}:", rng.below(50_000)),
             };
             let stored = 50 + rng.below(100);
-            prefixes.add(format!("{name}{number}").as_bytes(), 40, stored);
+            let cost = Cost {
+                logical_bytes: 40,
+                stored_bytes: stored,
+                saved_bytes: Some(15).filter(|_| number.is_multiple_of(4)),
+            };
+            prefixes.add(format!("{name}{number}").as_bytes(), &cost, |_| None);
             let sums = truth.entry(name).or_default();
             *sums = (sums.0 + 1, sums.1 + stored);
             total += stored;
@@ -229,6 +283,8 @@ mod tests {
         let explained = prefixes.finish(100);
         assert_eq!((explained.total.keys, explained.total.stored_bytes), (200_000, total));
         assert_eq!(explained.total.logical_bytes, 200_000 * 40);
+        assert_eq!((explained.total.compressed, explained.total.saved_bytes), (50_000, 50_000 * 15));
+        assert_eq!(explained.total.ratio_percent(), 110);
         let shown: u64 = explained.groups.iter().map(|(_, group)| group.sums.stored_bytes).sum();
         assert_eq!(shown + explained.others.stored_bytes, total);
         assert_eq!(explained.groups.len(), 100);
@@ -248,11 +304,11 @@ mod tests {
     fn the_largest_keys_are_in_order() {
         let mut sums = Sums::default();
         for (key, bytes) in [("b", 5), ("c", 9), ("a", 7), ("d", 1), ("e", 9)] {
-            sums.add(key.as_bytes(), 1, bytes);
+            sums.add(key.as_bytes(), &Cost { logical_bytes: 1, stored_bytes: bytes, saved_bytes: None });
         }
         let keys: Vec<&[u8]> = sums.largest.iter().map(|(key, _)| &**key).collect();
         assert_eq!(keys, [b"c", b"e", b"a"]);
-        sums.add(&[b'k'; 5000], 1, 50);
+        sums.add(&[b'k'; 5000], &Cost { logical_bytes: 1, stored_bytes: 50, saved_bytes: None });
         assert_eq!(sums.largest[0].0.len(), LARGEST_KEY_BYTES_MAX);
         assert_eq!(sums.overhead_bytes(), 81 - 6);
     }

@@ -157,7 +157,7 @@ pub fn put_set_head(
 ) {
     let with_expiration = if expire_at.is_some() { operation::WITH_EXPIRATION } else { 0 };
     let compressed = if encoding.is_compressed() { operation::COMPRESSED } else { 0 };
-    let encoding = encoding.decompressed();
+    let encoding = encoding.decompressed(Type::String);
     let with_encoding = if encoding == Encoding::PLAIN { 0 } else { operation::WITH_ENCODING };
     put_space(out, operation::SET | with_expiration | with_encoding | compressed, space);
     put_string(out, key);
@@ -181,9 +181,10 @@ pub fn put_store_head(
     value_len: usize,
 ) {
     let with_expiration = if expire_at.is_some() { operation::WITH_EXPIRATION } else { 0 };
-    put_space(out, operation::STORE | with_expiration, space);
+    let compressed = if encoding.is_compressed() { operation::COMPRESSED } else { 0 };
+    put_space(out, operation::STORE | with_expiration | compressed, space);
     put_string(out, key);
-    out.extend_from_slice(&[kind as u8, encoding.0]);
+    out.extend_from_slice(&[kind as u8, encoding.decompressed(kind).0]);
     if let Some(at) = expire_at {
         varint::put(out, varint::zigzag(at));
     }
@@ -234,10 +235,10 @@ pub enum DecodeError {
     },
 }
 
-/// The dictionary that reading the string of an effect needs, if it is stored with one.
+/// The dictionary that reading the value of an effect needs, if it is stored with one.
 pub fn dictionary_of(effect: &Effect<'_>) -> Option<DictionaryNumber> {
     match effect {
-        Effect::Set { value, encoding, .. } if encoding.is_compressed() => {
+        Effect::Set { value, encoding, .. } | Effect::Store { value, encoding, .. } if encoding.is_compressed() => {
             Stored::parse(value.bytes()).ok()?.form.dictionary()
         }
         _ => None,
@@ -267,7 +268,7 @@ fn take_effect<'a>(rest: &mut &'a [u8], hasher: &KeyHasher, offset: usize) -> Re
     let operation = first & !FLAGS_OF_SET;
     let flags = match operation {
         operation::SET => FLAGS_OF_SET,
-        operation::STORE => operation::WITH_EXPIRATION,
+        operation::STORE => operation::WITH_EXPIRATION | operation::COMPRESSED,
         _ => 0,
     };
     if first & !flags != operation || !(operation::SET..=operation::COPY).contains(&operation) {
@@ -302,8 +303,12 @@ fn take_fields<'a>(rest: &mut &'a [u8], hasher: &KeyHasher, first: u8, operation
         operation::STORE => {
             let (kind, encoding) = (take_collection(rest)?, Encoding(wire::take_byte(rest)?));
             let expire_at = if first & operation::WITH_EXPIRATION == 0 { None } else { Some(take_time(rest)?) };
-            let value = Value::Bytes(take_string(rest)?);
-            (encoding.0 < Encoding::BIG.0).then_some(Effect::Store { key, kind, encoding, value, expire_at })?
+            let value = take_string(rest)?;
+            let encoding = match first & operation::COMPRESSED {
+                0 => Some(encoding).filter(|encoding| encoding.0 < ENCODING_END)?,
+                _ => take_compressed(encoding, kind, value)?,
+            };
+            Effect::Store { key, kind, encoding, value: Value::Bytes(value), expire_at }
         }
         operation::EDIT => {
             let kind = take_collection(rest)?;
@@ -336,6 +341,13 @@ const ENCODING_END: u8 = Encoding::PLAIN.compressed().0;
 /// The encoding of a string, other than [`Encoding::PLAIN`], which has no byte (R2).
 fn take_encoding(rest: &mut &[u8]) -> Option<Encoding> {
     wire::take_byte(rest).map(Encoding).filter(|encoding| *encoding != Encoding::PLAIN && encoding.0 < ENCODING_END)
+}
+
+/// The encoding of a collection that is stored compressed, from the one that it has otherwise.
+fn take_compressed(encoding: Encoding, kind: Type, value: &[u8]) -> Option<Encoding> {
+    let compressed = encoding.compressed();
+    let is_only_form = compressed.decompressed(kind) == encoding && encoding != compressed;
+    (is_only_form && Stored::parse(value).is_ok()).then_some(compressed)
 }
 
 /// A type that is no string.
@@ -380,6 +392,20 @@ mod tests {
                 expire_at: Some(1),
             },
             Effect::Copy { from: key, to: Key::new(&hasher, KeyspaceId(3), b"to") },
+            Effect::Store {
+                key,
+                kind: Type::Hash,
+                encoding: edited_compressed,
+                value: Value::Bytes(b"\x11\x05\0v"),
+                expire_at: None,
+            },
+            Effect::Store {
+                key,
+                kind: Type::Zset,
+                encoding: Encoding::BIG.compressed(),
+                value: Value::Bytes(b"\x11\x05\0v"),
+                expire_at: Some(1),
+            },
         ] {
             record.push(&effect);
         }
@@ -397,6 +423,8 @@ mod tests {
             b"\x08\x00\x02",
             b"\x89\x02\x01k\x04\x01\x02\x01p",
             b"\x0b\x02\x01k\x03\x02to",
+            b"\x29\x02\x01k\x04\x01\x04\x11\x05\0v",
+            b"\xa9\x02\x01k\x03\x07\x02\x04\x11\x05\0v",
         ]
         .concat();
         assert_eq!(record.bytes(), expected);

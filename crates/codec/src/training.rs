@@ -144,6 +144,8 @@ struct Class {
     last: Option<Permille>,
     /// Trials in a row that led to nothing.
     failures: u32,
+    /// Time spent on compressing its values.
+    spent_ns: u64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -163,6 +165,7 @@ impl Class {
             noted: Noted::default(),
             last: None,
             failures: 0,
+            spent_ns: 0,
         }
     }
 
@@ -192,6 +195,8 @@ pub struct ClassReport {
     pub samples: usize,
     /// Stored bytes per thousand bytes of values, in the last full window.
     pub stored_permille: Option<u64>,
+    /// Time spent on compressing its values, whatever came of it, in nanoseconds.
+    pub spent_ns: u64,
 }
 
 /// Learns from values that go by how to compress their like. One for a server, behind a lock, or one for each worker.
@@ -222,12 +227,12 @@ impl Trainer {
         id
     }
 
-    /// Begins anew under other settings: classes are those that were seen, and nothing is known of them. What tasks under way
+    /// Begins anew under other settings: classes are those that were seen, and nothing is known of them but the time they took. What tasks under way
     /// lead to is not taken.
     pub fn restart(&mut self, settings: Settings) {
         self.settings = settings;
         self.bytes = 0;
-        self.classes.iter_mut().for_each(|class| *class = Class::new());
+        self.classes.iter_mut().for_each(|class| *class = Class { spent_ns: class.spent_ns, ..Class::new() });
     }
 
     /// How to compress a value of this class: one that was not judged yet goes by the dictionary of keys without a separator, if
@@ -275,6 +280,13 @@ impl Trainer {
         let expected = *class.expected.get_or_insert(permille);
         if matches!(class.phase, Phase::Resting { .. }) && permille > expected + expected * DRIFT / 1000 {
             class.phase = Phase::Sampling;
+        }
+    }
+
+    /// Notes the time that compressing a value has taken.
+    pub fn spend(&mut self, class: ClassId, spent_ns: u64) {
+        if let Some(class) = self.classes.get_mut(class.index()) {
+            class.spent_ns = class.spent_ns.saturating_add(spent_ns);
         }
     }
 
@@ -390,6 +402,7 @@ impl Trainer {
             choice: class.choice.clone(),
             samples: class.samples.len(),
             stored_permille: class.last,
+            spent_ns: class.spent_ns,
         })
         .collect()
     }

@@ -11,6 +11,7 @@
 pub mod args;
 pub mod blocking;
 pub mod call;
+pub mod chore;
 pub mod clients;
 pub mod context;
 pub mod drawing;

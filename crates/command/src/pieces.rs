@@ -16,12 +16,13 @@
 
 use crate::error::{REPLY_TOO_LONG_TEXT, check_reply};
 use crate::limits::REPLY_BYTES_MAX;
+use crate::session::Attempt;
 use crate::{Ctx, Stop};
 use engine::{Encoding, Key, SharedBig, Value};
 use proto::ReplyBuffer;
 use std::ops::Range;
 use std::sync::Arc;
-use value::{Big, Stored};
+use value::{Big, Stored, reaper};
 
 /// Bytes of a piece, about.
 pub const PIECE_BYTES: usize = 64 << 10;
@@ -141,7 +142,55 @@ impl Telling for Elements {
     }
 }
 
+/// A long string that was made for this reply.
+struct Text {
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl Telling for Text {
+    fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
+        if self.written == 0 {
+            reply.begin_bulk(self.bytes.len());
+        }
+        let end = self.written.saturating_add(PIECE_BYTES).min(self.bytes.len());
+        let is_last = end == self.bytes.len();
+        reply.bulk_part(self.bytes.get(self.written..end).unwrap_or_default(), is_last);
+        self.written = end;
+        !is_last
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+}
+
+impl Drop for Text {
+    fn drop(&mut self) {
+        if self.bytes.capacity() > PIECE_BYTES {
+            reaper::free(Box::new(std::mem::take(&mut self.bytes)));
+        }
+    }
+}
+
 impl Ctx<'_> {
+    /// Replies a string, in pieces if it is long.
+    ///
+    /// # Errors
+    /// A reply inside EXEC that grows too long.
+    pub fn reply_text(&mut self, bytes: Vec<u8>) -> Result<(), Stop> {
+        if bytes.len() <= PIECE_BYTES {
+            self.reply.bulk(&bytes);
+            return Ok(());
+        }
+        self.reply_telling(Text { bytes, written: 0 })
+    }
+
+    /// Whether a reply may be left unfinished; where a waiting command is served it may not, since its connection is another one.
+    pub fn may_reply_in_pieces(&self) -> bool {
+        self.session.attempt == Attempt::First
+    }
+
     /// Writes the elements of the collection under `key` that stand at these positions, by calling `write` with stretches of
     /// them, one after the other. Of a tree only the first piece is written here; the rest follows when the client has taken
     /// that. The count that stands before them is the caller's to write.
@@ -156,7 +205,7 @@ impl Ctx<'_> {
         elements: Range<usize>,
         write: impl Fn(Encoding, Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send + 'static,
     ) -> Result<(), Stop> {
-        let Some(entry) = self.ks.peek(key)? else { return Ok(()) };
+        let Some(entry) = self.ks.peek_value(key)? else { return Ok(()) };
         match entry.value {
             Value::Big(tree) => {
                 let tree = tree.clone();

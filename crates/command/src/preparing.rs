@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! under the locks:  command reads, sees that there is much to do --> leaves a Work in its session, and has changed nothing
-//! without locks:    worker, a step a turn, over the collections as they were (their trees are shared)
+//! without locks:    worker, a step a turn, over the collections as they were (their trees are shared); or another thread
 //! under the locks:  command runs again, from its start: the same collections? --> stores what was made, in constant time
 //!                                                       no, one was changed   --> begins anew; the last time does it all here
 //! ```
@@ -12,7 +12,7 @@
 //!     is never changed in place, so that it is still the one under its key exactly if it is the same allocation.
 //! F2. A command begins at most [`ATTEMPTS_MAX`] times. Whoever writes to an operand without pause delays it so long, and no
 //!     longer.
-//! F3. Work that others do (keys sent to another server) is not stepped; whoever ends it wakes the connection.
+//! F3. Work that others do (keys sent to another server, a [chore](crate::chore)) is not stepped; whoever ends it wakes the connection.
 //! F4. Inside EXEC, and where a waiting command is served, everything is done at once.
 
 use crate::pieces::Making;
@@ -69,6 +69,11 @@ impl Preparation {
     /// Whether there is no step to do until somebody wakes the connection.
     pub fn is_elsewhere(&self) -> bool {
         self.work.as_ref().is_some_and(|work| work.is_elsewhere())
+    }
+
+    /// Whether it is of this kind.
+    pub fn is<W: Work>(&self) -> bool {
+        self.work.as_ref().is_some_and(|work| (&**work as &dyn Any).is::<W>())
     }
 
     /// Gives the work up: the request does it all at once.

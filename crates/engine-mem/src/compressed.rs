@@ -1,4 +1,4 @@
-//! How many strings are stored compressed, what that saves, and which dictionaries they need.
+//! How many values are stored compressed, what that saves, and which dictionaries they need.
 
 use codec::DictionaryNumber;
 use codec::stored::Stored;
@@ -7,18 +7,18 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// Strings that are stored compressed.
+/// Values that are stored compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompressedUse {
     /// How many there are.
     pub values: u64,
     /// Bytes stored for them, headers of the stored form included.
     pub stored_bytes: u64,
-    /// Bytes of the strings.
+    /// Bytes of the values: of a collection its packed bytes, of a tree its changes.
     pub logical_bytes: u64,
 }
 
-/// [`CompressedUse`] of all shards of a store, counted as such strings come and go.
+/// [`CompressedUse`] of all shards of a store, counted as such values come and go.
 #[derive(Debug, Default)]
 pub(crate) struct CompressedCounters {
     values: AtomicU64,
@@ -29,7 +29,7 @@ pub(crate) struct CompressedCounters {
 }
 
 impl CompressedCounters {
-    /// Counts an entry that has come. One that is not a compressed string counts nothing.
+    /// Counts an entry that has come. One that is not compressed counts nothing.
     pub(crate) fn add(&self, entry: &Entry<'_>) {
         if !entry.is_compressed() {
             return;

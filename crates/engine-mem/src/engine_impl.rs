@@ -293,7 +293,7 @@ impl MemEngine {
         table.find(&self.heap, &self.entries, key.hash, key.bytes).map(|found| found.handle)
     }
 
-    /// Has `answer` look at what [`Engine::read`] gives, unless that is a compressed string: `None` then, with nothing done. `way`
+    /// Has `answer` look at what [`Engine::read`] gives, unless that is compressed: `None` then, with nothing done. `way`
     /// is one to the key, if any was gone. Inlined where it is called, so that the entry need not be put together in memory.
     #[inline]
     pub fn read_as_it_is<R>(
@@ -492,14 +492,20 @@ impl Engine for MemEngine {
     }
 
     fn recode(&mut self, key: &Key<'_>, encoding: Encoding, value: Value<'_>) {
-        let found = self.find(key).expect("a string in another form is for an entry that exists");
+        let found = self.find(key).expect("another form is for an entry that exists");
         // A running checkpoint may as well save the new form, so nothing is handed over.
         let handle = self.entries.recode(found.handle, key.bytes, encoding, value);
         self.entry_changed(key, found, handle, None, None);
     }
 
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) {
-        let Some(found) = self.find(key) else { return self.insert_edited(key, kind, changes) };
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> bool {
+        let Some(found) = self.find(key) else {
+            self.insert_edited(key, kind, changes);
+            return true;
+        };
+        if self.entries.is_compressed(found.handle) {
+            return false;
+        }
         self.hand_over(key.space, found);
         let edit = Edit { kind, changes, limits: &self.limits, hasher: &self.hasher };
         // No other elements have times.
@@ -517,6 +523,7 @@ impl Engine for MemEngine {
                 self.remove_entry(key, found);
             }
         }
+        true
     }
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {

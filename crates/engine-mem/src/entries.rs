@@ -293,7 +293,7 @@ impl Entries {
         handle
     }
 
-    /// Whether the entry is a compressed string: known by the header alone.
+    /// Whether the entry is stored compressed: known by the header alone.
     #[inline]
     pub fn is_compressed(&self, handle: u32) -> bool {
         layout::is_compressed(layout::word(self.slot(handle)))
@@ -304,7 +304,7 @@ impl Entries {
         layout::set_encoding(self.slot_mut(handle), Encoding::EDITED.compressed());
     }
 
-    /// Stores the same string in another form. Returns the entry's handle from now on.
+    /// Stores the same value in another form. Returns the entry's handle from now on.
     pub fn recode(&mut self, handle: u32, key: &[u8], encoding: Encoding, value: Value<'_>) -> u32 {
         let Entry { kind, expire_at, stamp, .. } = self.entry(handle);
         self.replace(handle, key, &NewEntry { kind, encoding, value, expire_at }, stamp)

@@ -37,7 +37,7 @@ pub const KEY_INLINE_MAX: usize = 4096;
 /// The type number of a free slot.
 const FREE: u32 = 15;
 const ENCODING_SHIFT: u32 = 4;
-/// Set when the value is a compressed string, or a tree.
+/// Set when the value is stored compressed, or a tree.
 const COMPRESSED: u32 = (Encoding::PLAIN.compressed().0 as u32) << ENCODING_SHIFT;
 const EXPIRES: u32 = 1 << 7;
 const WIDE_KEY: u32 = 1 << 9;
@@ -272,16 +272,16 @@ pub fn set_stamp(slot: &mut [u8], stamp: u32) {
     slot[..4].copy_from_slice(&word.to_le_bytes());
 }
 
-/// Whether the value is a compressed string, or a tree.
+/// Whether the value is stored compressed, or a tree.
 #[inline]
 pub fn is_compressed_or_big(word: u32) -> bool {
     word & COMPRESSED != 0
 }
 
-/// Whether the value is a compressed string.
+/// Whether the value is stored compressed.
 #[inline]
 pub fn is_compressed(word: u32) -> bool {
-    is_compressed_or_big(word) && kind_of(word).0 == Type::String
+    Encoding((word >> ENCODING_SHIFT & 7) as u8).is_compressed()
 }
 
 /// Type and encoding in a header word.
@@ -454,7 +454,7 @@ pub fn overwrite(slot: &mut [u8], new: &NewEntry<'_>, restamp: impl FnOnce(u32) 
     if !is_common(word)
         || value_len != bytes.len()
         || word & COMPRESSED != 0
-        || new.encoding.is_compressed()
+        || new.encoding.is_compressed_or_big()
         || (word & EXPIRES != 0) != new.expire_at.is_some()
     {
         return None;

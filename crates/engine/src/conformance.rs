@@ -2,12 +2,14 @@
 //! it. An engine's crate runs [`check`] with its constructor; a failure names the seed and the step.
 
 use crate::model::{ModelEngine, Stored};
-use crate::{Due, Encoding, Engine, Entry, EntrySink, Key, NewEntry, SharedBytes, Type, Value, WalkProgress};
+use crate::{
+    Due, Encoding, Engine, Entry, EntrySink, Key, NewEntry, SharedBig, SharedBytes, Type, Value, WalkProgress,
+};
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng, UnixMs};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use value::{hash, list, set, zset};
+use value::{Big, hash, list, set, zset};
 
 /// How much is tried.
 #[derive(Clone, Copy, Debug)]
@@ -164,8 +166,7 @@ impl<E: Engine> Run<E> {
         // Sometimes so many, or such a long one, that the collection becomes a tree.
         let count = if self.rng.one_in(20) { 200 } else { 1 + self.rng.below(8) };
         (0..count).for_each(|_| self.put_change(kind, &mut changes));
-        self.engine.edit(key, kind, &changes);
-        self.model.edit(key, kind, &changes);
+        assert_eq!(self.engine.edit(key, kind, &changes), self.model.edit(key, kind, &changes), "edit");
     }
 
     fn collection(&mut self) -> Type {
@@ -206,15 +207,29 @@ impl<E: Engine> Run<E> {
         assert_eq!(self.engine.splice(key, offset, &bytes), self.model.splice(key, offset, &bytes), "splice");
     }
 
-    /// Stores a string in another form, which here is any.
+    /// Stores a value in another form, which here is any: of a collection without times something compressed, and of one that is
+    /// compressed a tree.
     fn recode(&mut self, key: &Key<'_>) {
         self.fetched(key);
-        let Some(before) = self.model.read_any(key).filter(|stored| stored.kind == Type::String).cloned() else {
-            return;
+        let Some(before) = self.model.read_any(key).cloned() else { return };
+        let (bytes, tree);
+        let (encoding, value) = match before.kind {
+            Type::String => {
+                bytes = self.value();
+                (self.string_encoding(), Value::Bytes(&bytes))
+            }
+            _ if before.first_due().is_some() => return,
+            kind if before.encoding.is_compressed() => {
+                tree = SharedBig::new(self.tree(kind));
+                (Encoding::BIG, Value::Big(&tree))
+            }
+            _ => {
+                bytes = self.value();
+                (before.encoding.compressed(), Value::Bytes(&bytes))
+            }
         };
-        let (value, encoding) = (self.value(), self.string_encoding());
-        self.engine.recode(key, encoding, Value::Bytes(&value));
-        self.model.recode(key, encoding, Value::Bytes(&value));
+        self.engine.recode(key, encoding, value);
+        self.model.recode(key, encoding, value);
         let place = (key.space, key.bytes.to_vec());
         if let Some((expected, _)) = &self.cut
             && let Some(at_cut) = expected.get(&place)
@@ -225,6 +240,21 @@ impl<E: Engine> Run<E> {
                 forms.push(after.clone());
             }
         }
+    }
+
+    /// A tree of some elements without times.
+    fn tree(&mut self, kind: Type) -> Big {
+        let mut changes = Vec::new();
+        for _ in 0..1 + self.rng.below(300) {
+            let element = self.rng.below(400).to_string().into_bytes();
+            match kind {
+                Type::List => list::Change::Push { end: list::End::Tail, value: &element }.put(&mut changes),
+                Type::Set => set::Change::Add(&element).put(&mut changes),
+                Type::Zset => zset::Change::Add { score: 1.0, member: &element }.put(&mut changes),
+                _ => hash::Change::Set { field: &element, value: b"value", expire_at: None }.put(&mut changes),
+            }
+        }
+        Big::build(kind, &changes, &value::Limits::default(), &self.hasher)
     }
 
     fn string_encoding(&mut self) -> Encoding {
@@ -277,8 +307,7 @@ impl<E: Engine> Run<E> {
             left -= 1;
             left > 0
         });
-        self.engine.edit(key, Type::Hash, &changes);
-        self.model.edit(key, Type::Hash, &changes);
+        assert!(self.engine.edit(key, Type::Hash, &changes) && self.model.edit(key, Type::Hash, &changes));
     }
 
     fn begin_checkpoint(&mut self) {

@@ -25,8 +25,8 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The bytes of a string or a packed collection, wherever they are; of a string that is compressed, its stored form. A tree
-    /// has none.
+    /// The bytes of a string or a packed collection, wherever they are; of one that is compressed, its stored form. A tree has
+    /// none.
     #[inline]
     pub fn bytes(self) -> &'a [u8] {
         match self {
@@ -85,10 +85,10 @@ pub struct NewEntry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// Whether it is a string that is stored compressed, so that its bytes are not those of the string.
+    /// Whether it is stored compressed, so that its bytes are not those of the string, nor of the collection.
     #[inline]
     pub fn is_compressed(&self) -> bool {
-        self.encoding.is_compressed() && self.kind == Type::String
+        self.encoding.is_compressed()
     }
 
     /// Whether it counts as absent at `now`.
@@ -97,7 +97,7 @@ impl<'a> Entry<'a> {
         self.expire_at.is_some_and(|at| at <= now)
     }
 
-    /// The earliest time at which an element of the collection is due; `None` when none has a time.
+    /// The earliest time at which an element of the collection is due; `None` when none has a time. None that is compressed has.
     #[inline]
     pub fn first_due(&self) -> Option<UnixMs> {
         value::first_due(self.kind, self.encoding, self.value.stored())

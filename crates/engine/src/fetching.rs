@@ -80,10 +80,10 @@ impl<E: Engine> Engine for FetchingEngine<E> {
         self.inner.recode(key, encoding, value);
     }
 
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) {
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> bool {
         self.changed = true;
         self.pinned.insert((key.space, key.hash), self.lockings);
-        self.inner.edit(key, kind, changes);
+        self.inner.edit(key, kind, changes)
     }
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {

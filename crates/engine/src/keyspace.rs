@@ -1,6 +1,7 @@
 //! The two faces of storage: [`Keyspace`] as commands see it, [`Engine`] as each shard's storage implements it.
 
 use crate::{Effect, Encoding, Entry, EntrySink, Key, NewEntry, NotifyClass, Type, Value, Waiter, WalkProgress};
+use base::hash::KeyHasher;
 use base::{DbIndex, KeyspaceId, UnixMs};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -44,14 +45,14 @@ pub trait Keyspace {
     /// Hashes a key of the selected keyspace.
     fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k>;
 
-    /// The entry under the key, as a client would see it, counted as an access; expired entries are absent. A string that is
+    /// The entry under the key, as a client would see it, counted as an access; expired entries are absent. One that is
     /// compressed is decompressed, once in a command.
     ///
     /// # Errors
     /// [`Fetch`] when the row is not in memory: return at once.
     fn read(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch>;
 
-    /// The entry under the key as it is stored, a string perhaps compressed ([`Entry::is_compressed`]). Leaves no trace: the
+    /// The entry under the key as it is stored, perhaps compressed ([`Entry::is_compressed`]). Leaves no trace: the
     /// access stamp stays, and INFO counts neither a hit nor a miss.
     ///
     /// # Errors
@@ -126,6 +127,9 @@ pub trait Keyspace {
     fn limits(&self) -> Arc<value::Limits> {
         Arc::default()
     }
+
+    /// What orders the elements of collections: the same for as long as the process lives.
+    fn hasher(&self) -> &KeyHasher;
 
     /// Entries of the keyspace, expired ones not yet removed included.
     fn len(&self, space: KeyspaceId) -> u64;
@@ -213,16 +217,18 @@ pub trait Engine: Send {
     #[must_use]
     fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> bool;
 
-    /// Stores the same string in another form, compressed or decompressed. Its expiration and access stamp stay, and to a running
+    /// Stores the same value in another form, compressed or decompressed. Its expiration and access stamp stay, and to a running
     /// checkpoint it is no change. The entry exists.
     fn recode(&mut self, key: &Key<'_>, encoding: Encoding, value: Value<'_>);
 
     /// Applies changes to the collection under the key, which is made if it is absent; with its last element it goes. Its
-    /// expiration stays. What is stored is of this type, or nothing is.
+    /// expiration stays. What is stored is of this type, or nothing is. False when it is compressed: nothing has changed then,
+    /// and it is to be decompressed first.
     ///
     /// # Panics
     /// When the bytes are no changes of this type.
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]);
+    #[must_use]
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> bool;
 
     /// Sets or clears the expiration. False when nothing is stored there.
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool;

@@ -84,7 +84,8 @@ impl Stored {
         Self { kind: entry.kind, encoding: entry.encoding, value, expire_at: entry.expire_at }
     }
 
-    fn first_due(&self) -> Option<UnixMs> {
+    /// The earliest time at which an element of it is due.
+    pub fn first_due(&self) -> Option<UnixMs> {
         value::first_due(self.kind, self.encoding, self.value.value().stored())
     }
 
@@ -206,17 +207,20 @@ impl Engine for ModelEngine {
     }
 
     fn recode(&mut self, key: &Key<'_>, encoding: Encoding, value: Value<'_>) {
-        let stored = self.stored(key).expect("a string in another form is for an entry that exists");
+        let stored = self.stored(key).expect("another form is for an entry that exists");
         (stored.encoding, stored.value) = (encoding, Content::of(value));
     }
 
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) {
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> bool {
         let stamp = self.stamp();
         let (stored, _) = self.entries.entry(place(key)).or_insert_with(|| {
             let value = Content::Bytes(SharedBytes::default());
             (Stored { kind, encoding: Encoding::PACKED, value, expire_at: None }, stamp)
         });
         assert_eq!(stored.kind, kind, "an edit is for a collection of its type");
+        if stored.encoding.is_compressed() {
+            return false;
+        }
         let body = match &mut stored.value {
             Content::Bytes(bytes) => Body::Packed(SharedBytes::make_mut(bytes).into()),
             Content::Big(big) => Body::Big(SharedBig::make_mut(big)),
@@ -233,6 +237,7 @@ impl Engine for ModelEngine {
         if !is_left {
             self.entries.remove(&place(key));
         }
+        true
     }
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {

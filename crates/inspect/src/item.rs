@@ -3,7 +3,7 @@
 use crate::text;
 use base::{HistoryId, UnixMs};
 use codec::Reader;
-use engine::Effect;
+use engine::{Effect, Encoding};
 use serde::Serialize;
 use std::fmt;
 
@@ -162,7 +162,8 @@ pub enum Item {
         key: Option<Shortened>,
         #[serde(skip_serializing_if = "Option::is_none")]
         value: Option<Shortened>,
-        /// How a string is compressed; `value` is the string, unless it takes a dictionary that is not there.
+        /// How a value is compressed; `value` is the string, or the bytes of the collection, unless that takes a dictionary that is
+        /// not there.
         #[serde(skip_serializing_if = "Option::is_none")]
         compressed: Option<Compressed>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -206,10 +207,7 @@ impl Item {
         let keyed = |key: &engine::Key<'_>| Extra { key: short(key.bytes), ..Extra::default() };
         let (name, keyspace, extra) = match effect {
             Effect::Set { key, value, encoding, expire_at } => {
-                let (value, compressed) = match encoding.is_compressed() {
-                    true => decompressed(value.bytes(), full, dictionaries),
-                    false => (short(value.bytes()), None),
-                };
+                let (value, compressed) = shown(value.bytes(), *encoding, full, dictionaries);
                 let expire_at = expire_at.map(Moment::new);
                 ("set", key.space, Extra { value, compressed, expire_at, ..keyed(key) })
             }
@@ -220,10 +218,10 @@ impl Item {
             Effect::Expire { key, at } => {
                 ("expire", key.space, Extra { expire_at: Some(Moment::new(*at)), ..keyed(key) })
             }
-            Effect::Store { key, kind, value, expire_at, .. } => {
+            Effect::Store { key, kind, encoding, value, expire_at } => {
+                let (value, compressed) = shown(value.bytes(), *encoding, full, dictionaries);
                 let expire_at = expire_at.map(Moment::new);
-                let extra = Extra { of: Some(kind.name()), value: short(value.bytes()), expire_at, ..keyed(key) };
-                ("store", key.space, extra)
+                ("store", key.space, Extra { of: Some(kind.name()), value, compressed, expire_at, ..keyed(key) })
             }
             Effect::Edit { key, kind, changes } => {
                 ("edit", key.space, Extra { of: Some(kind.name()), value: short(changes), ..keyed(key) })
@@ -246,7 +244,20 @@ impl Item {
     }
 }
 
-/// The string that is stored compressed, and how it is; what is stored when that cannot be read here.
+/// The value, and how it is compressed if it is.
+fn shown(
+    stored: &[u8],
+    encoding: Encoding,
+    full: bool,
+    dictionaries: &mut Reader,
+) -> (Option<Shortened>, Option<Compressed>) {
+    match encoding.is_compressed() {
+        true => decompressed(stored, full, dictionaries),
+        false => (Some(Shortened::new(stored, full)), None),
+    }
+}
+
+/// The value that is stored compressed, and how it is; what is stored when that cannot be read here.
 fn decompressed(stored: &[u8], full: bool, dictionaries: &mut Reader) -> (Option<Shortened>, Option<Compressed>) {
     let mut string = Vec::new();
     let shown = match codec::Workspace::new().decode(stored, dictionaries, &mut string) {

@@ -1,7 +1,8 @@
 //! Entries of stores, written into an RDB file.
 
 use crate::error::MigrateError;
-use base::{Clock, DbIndex, UnixMs};
+use base::hash::KeyHasher;
+use base::{Clock, DbIndex, Rng, UnixMs};
 use codec::Dictionaries;
 use codec::stored::{Form, Stored};
 use engine::{Engine, Entry, Type};
@@ -11,7 +12,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::Store;
-use types::Decoder;
+use types::{Decoder, Source};
+use value::Limits;
 use vfs::{File, FileSystem, FsError, OpenOptions};
 
 /// Bytes that are written at once.
@@ -76,6 +78,8 @@ impl Page<'_> {
             writer: Writer::new(sink, self.target).map_err(failed)?,
             decoder: Decoder::default(),
             dictionaries: Arc::clone(&self.dictionaries),
+            hasher: KeyHasher::new(&mut Rng::new(0)),
+            limits: Limits::default(),
             now,
             exported: Exported::default(),
         };
@@ -98,6 +102,9 @@ pub(crate) struct Pen<W> {
     writer: Writer<W>,
     decoder: Decoder,
     dictionaries: Arc<Dictionaries>,
+    /// Orders trees that are built from what is stored compressed.
+    hasher: KeyHasher,
+    limits: Limits,
     now: UnixMs,
     exported: Exported,
 }
@@ -156,16 +163,18 @@ impl<W: Write> Pen<W> {
             self.exported.expired += 1;
             return Ok(());
         }
-        let Entry { key, kind, encoding, value, expire_at, .. } = *entry;
         // A string that is LZF already stays so.
         if entry.is_compressed()
-            && let Ok(Stored { form: Form::Lzf, len, payload }) = Stored::parse(value.bytes())
+            && entry.kind == Type::String
+            && let Ok(Stored { form: Form::Lzf, len, payload }) = Stored::parse(entry.value.bytes())
         {
             self.exported.keys += 1;
-            return self.writer.lzf_entry(db.0, key, expire_at, payload, len);
+            return self.writer.lzf_entry(db.0, entry.key, entry.expire_at, payload, len);
         }
+        let source = Source { dictionaries: &self.dictionaries, hasher: &self.hasher, limits: &self.limits };
+        let Entry { key, kind, encoding, value, expire_at, .. } = self.decoder.show(source, *entry);
         let mut value = match kind {
-            Type::String => Value::String(self.decoder.show(&self.dictionaries, *entry).value.bytes().to_vec()),
+            Type::String => Value::String(value.bytes().to_vec()),
             kind => match stored::of_collection(kind, encoding, value.stored()) {
                 Some(value) => value,
                 None => return Ok(()),

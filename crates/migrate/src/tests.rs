@@ -13,7 +13,8 @@ use rdb::{Hash, Item, RdbError, Reader, StreamId, Strings, Target, Value, Writer
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use types::Decoder;
+use types::{Decoder, Source};
+use value::Limits;
 use vfs::{Fault, FileSystem, Op, OpenOptions, SimFs, errno};
 
 const FILE: &str = "/dump.rdb";
@@ -65,7 +66,7 @@ pub(crate) fn found(fs: &SimFs) -> Option<Keys> {
             Effect::Store { ref key, kind, encoding, value, expire_at } => {
                 engine.write(key, &NewEntry { kind, encoding, value, expire_at });
             }
-            Effect::Edit { ref key, kind, changes } => engine.edit(key, kind, changes),
+            Effect::Edit { ref key, kind, changes } => assert!(engine.edit(key, kind, changes)),
             Effect::Expire { ref key, at } => assert!(engine.set_expiration(key, Some(at))),
             _ => panic!("no part of an entry"),
         }
@@ -82,12 +83,16 @@ pub(crate) fn found(fs: &SimFs) -> Option<Keys> {
 
 fn shown(stored: &Stored) -> Value {
     let Stored { kind, encoding, value, expire_at } = stored;
-    if *kind == Type::String {
-        let (kind, encoding, value, expire_at) = (*kind, *encoding, value.value(), *expire_at);
-        let entry = Entry { key: b"", kind, encoding, value, expire_at, stamp: 0 };
-        return Value::String(Decoder::default().show(&Default::default(), entry).value.bytes().to_vec());
+    let (kind, encoding, value, expire_at) = (*kind, *encoding, value.value(), *expire_at);
+    let entry = Entry { key: b"", kind, encoding, value, expire_at, stamp: 0 };
+    let (hasher, limits) = (KeyHasher::new(&mut Rng::new(1)), Limits::default());
+    let source = Source { dictionaries: &Arc::default(), hasher: &hasher, limits: &limits };
+    let mut decoder = Decoder::default();
+    let Entry { encoding, value, .. } = decoder.show(source, entry);
+    match kind {
+        Type::String => Value::String(value.bytes().to_vec()),
+        _ => in_order(stored::of_collection(kind, encoding, value.stored()).unwrap()),
     }
-    in_order(stored::of_collection(*kind, *encoding, value.value().stored()).unwrap())
 }
 
 /// Sets, sorted sets and hashes in an order that does not depend on a hash.

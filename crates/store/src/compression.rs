@@ -1,20 +1,24 @@
-//! Which strings are stored compressed, and how: what is configured, what was learned, and what came of it.
+//! Which values are stored compressed, and how: what is configured, what was learned, and what came of it.
 //!
 //! ```text
 //!  SET --(write)--> compress --> Effect::Set of the stored form --> engine, log, checkpoint
-//!  pass --(idle)--> a string that is cold --> compress without lock --> the same string still? --> Engine::recode
-//!  read of a compressed string that was read a moment ago (idle) --> Engine::recode, decompressed
+//!  pass --(idle)--> a value that is cold --> compress without lock --> the same value still? --> Engine::recode
+//!  read of a compressed value that was read a moment ago (idle) --> Engine::recode, decompressed
 //!  samples of what is compressed --> train (a thread of its own): raw, plain, or a new dictionary for a class of keys
 //! ```
 //!
 //! P1. Compressing changes no value, so a form that only memory knows is in no log: replay may meet the other one.
 //! P2. What reads as an integer is not compressed; nor is what would not get shorter by a sixteenth.
 //! P3. A dictionary in use is leased by its encoder until the form that was made with it is stored (`Encoded`).
-//! P4. Worker time of a pass: slices of at most 100 us and one value of 32 KiB, and no more than the share configured. Longer ones
+//! P4. A collection is compressed as a whole, its packed bytes or the changes that build its tree, and only if that is at most
+//!     [`COLLECTION_LEN_MAX`](types::decoder::COLLECTION_LEN_MAX) bytes: so much is decompressed to read an element of it. It is compressed when it is cold, also
+//!     where strings are compressed as they are written: whoever adds to a collection will mostly do so again.
+//! P5. Worker time of a pass: slices of at most 100 us and one value of 32 KiB, and no more than the share configured. Longer ones
 //!     are for a thread of their own (`long`).
 
 mod long;
 pub mod pass;
+mod trial;
 
 use crate::txn::Scratch;
 use base::{Clock, Rng};
@@ -27,11 +31,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 pub use long::LongStrings;
 pub use pass::Pass;
+pub use trial::{TRIED, Taken, Tried, compressed_lengths};
 
-/// The codec of strings.
+/// The codec of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Codec {
-    /// None: strings that are compressed are decompressed by the next pass.
+    /// None: values that are compressed are decompressed by the next pass.
     #[default]
     Off,
     /// LZF.
@@ -67,15 +72,15 @@ impl Codec {
 /// What is configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How strings are compressed.
+    /// How values are compressed.
     pub codec: Codec,
     /// The level of zstd.
     pub level: i32,
-    /// Shorter strings stay raw; 0 leaves it to the codec.
+    /// Shorter values stay raw; 0 leaves it to the codec.
     pub bytes_min: usize,
     /// Strings are compressed as they are written, not when they are cold.
     pub on_write: bool,
-    /// After so many seconds without access a string is cold.
+    /// After so many seconds without access a value is cold.
     pub idle_seconds: u32,
     /// What a pass may take of a worker's time, in hundredths.
     pub cpu_percent: u32,
@@ -88,18 +93,18 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether a string of these bytes is to be compressed, as far as it tells itself.
-    fn takes(&self, value: &[u8]) -> bool {
-        self.takes_len(value.len()) && types::decoder::may_be_compressed(Type::String, value)
+    /// Whether a value of these bytes is to be compressed, as far as it tells itself.
+    fn takes(&self, kind: Type, value: &[u8]) -> bool {
+        self.takes_len(value.len()) && types::decoder::may_be_compressed(kind, value)
     }
 
-    /// Whether a string of this length may be compressed.
+    /// Whether a value of this length may be compressed.
     fn takes_len(&self, len: usize) -> bool {
         let bytes_min = if self.bytes_min == 0 { self.codec.default_bytes_min() } else { self.bytes_min };
         self.codec != Codec::Off && len >= bytes_min
     }
 
-    /// How a string is compressed for which there is no dictionary.
+    /// How a value is compressed for which there is no dictionary.
     fn plain(&self) -> Option<Method<'static>> {
         match self.codec {
             Codec::Off => None,
@@ -110,23 +115,28 @@ impl Settings {
     }
 }
 
-/// A string has to get shorter by one part in so many (P2).
+/// A value has to get shorter by one part in so many (P2).
 const GAIN_PARTS: usize = 16;
+
+/// So long may the stored form of a value of this length be.
+fn len_max(len: usize) -> usize {
+    len - len / GAIN_PARTS
+}
 
 /// Figures since the start.
 #[derive(Debug, Default)]
 pub struct Figures {
     /// Strings compressed by commands.
     pub compressed_on_write: AtomicU64,
-    /// Strings compressed by passes.
+    /// Values compressed by passes.
     pub compressed_by_pass: AtomicU64,
-    /// Strings decompressed by passes.
+    /// Values decompressed by passes.
     pub decompressed_by_pass: AtomicU64,
-    /// Strings decompressed for commands, and by replay of the log.
+    /// Values decompressed for commands, and by replay of the log.
     pub decompressed: AtomicU64,
-    /// Strings that were tried and did not get shorter.
+    /// Values that were tried and did not get shorter.
     pub in_vain: AtomicU64,
-    /// Strings not tried, since their class does not compress.
+    /// Values not tried, since their class does not compress.
     pub skipped: AtomicU64,
     /// Time spent on compressing, of commands and passes.
     pub compressing_ns: AtomicU64,
@@ -139,7 +149,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Counts a string that has this encoding now.
+    /// Counts a value that has this encoding now.
     fn count_pass(&self, encoding: Encoding) {
         add(if encoding.is_compressed() { &self.compressed_by_pass } else { &self.decompressed_by_pass }, 1);
     }
@@ -153,13 +163,13 @@ fn add(figure: &AtomicU64, count: u64) {
 /// The policy of a store.
 pub struct Compression {
     settings: RwLock<Settings>,
-    /// Counts changes of the settings: each begins a pass over all strings.
+    /// Counts changes of the settings: each begins a pass over all values.
     generation: AtomicU32,
-    /// Counts dictionaries put to use: after each, a pass looks at all strings.
+    /// Counts dictionaries put to use: after each, a pass looks at all values.
     adoptions: AtomicU32,
     /// Whether writes are compressed: of `settings`, for those who ask at each write.
     on_write: AtomicBool,
-    /// The dictionaries that strings in memory may name, and those in use.
+    /// The dictionaries that values in memory may name, and those in use.
     pub dictionaries: Arc<Dictionaries>,
     /// What is learned of classes of keys.
     trainer: Mutex<Trainer>,
@@ -198,7 +208,8 @@ impl Compression {
         *held = settings;
         self.on_write.store(settings.on_write && settings.codec != Codec::Off, Ordering::Relaxed);
         self.learn_anew(&settings);
-        self.generation.fetch_add(1, Ordering::Relaxed);
+        // After the settings: who sees it reads these.
+        self.generation.fetch_add(1, Ordering::Release);
     }
 
     /// Uses the dictionaries of an earlier run, which are known now.
@@ -254,7 +265,7 @@ impl Compression {
         self.trainer().rest()
     }
 
-    /// Takes over how many strings were decompressed for commands, or by replay of the log.
+    /// Takes over how many values were decompressed for commands, or by replay of the log.
     #[inline]
     pub fn count_decompressed(&self, scratch: &mut Scratch) {
         let count = scratch.take_decompressed();
@@ -268,7 +279,7 @@ impl Compression {
         self.trainer().report().iter().filter(|class| matches!(class.choice, Choice::Raw)).count()
     }
 
-    /// The dictionaries that strings are compressed with.
+    /// The dictionaries that values are compressed with.
     pub fn dictionaries_in_use(&self) -> BTreeSet<DictionaryNumber> {
         let in_use = |class: &training::ClassReport| match &class.choice {
             Choice::Dictionary(encoder) => Some(encoder.dictionary().number()),
@@ -277,7 +288,7 @@ impl Compression {
         self.trainer().report().iter().filter_map(in_use).collect()
     }
 
-    /// Whether a string under the key that is stored with this dictionary, or with none, would now be stored so again.
+    /// Whether a value under the key that is stored with this dictionary, or with none, would now be stored so again.
     pub(crate) fn is_choice(&self, key: &Key<'_>, dictionary: Option<DictionaryNumber>) -> bool {
         let mut trainer = self.trainer();
         let class = trainer.class(key.space, key.bytes);
@@ -294,16 +305,17 @@ impl Compression {
         self.on_write.load(Ordering::Relaxed)
     }
 
-    /// The string in its stored form, if it is to be compressed and gets shorter.
+    /// The value, a string or the bytes of a collection, in its stored form, if it is to be compressed and gets shorter.
     pub(crate) fn encode<'c>(
         &self,
         coder: &'c mut Coder,
         clock: &dyn Clock,
         key: &Key<'_>,
+        kind: Type,
         value: &[u8],
     ) -> Option<Encoded<'c>> {
-        let settings = self.settings();
-        let plain = settings.plain().filter(|_| settings.takes(value))?;
+        let settings = self.settings_kept_by(coder);
+        let plain = settings.plain().filter(|_| settings.takes(kind, value))?;
         let begun_ns = clock.monotonic_ns();
         let (class, choice) = self.choose(key, value);
         let (method, encoder) = match &choice {
@@ -315,15 +327,27 @@ impl Compression {
             Choice::Dictionary(encoder) => (Method::Dictionary(encoder), Some(encoder.clone())),
         };
         coder.stored.clear();
-        let len_max = value.len() - value.len() / GAIN_PARTS;
-        let is_shorter = coder.workspace.encode(method, value, len_max, &mut coder.stored);
-        add(&self.figures.compressing_ns, clock.monotonic_ns().saturating_sub(begun_ns));
+        let is_shorter = coder.workspace.encode(method, value, len_max(value.len()), &mut coder.stored);
+        let spent_ns = clock.monotonic_ns().saturating_sub(begun_ns);
+        add(&self.figures.compressing_ns, spent_ns);
         let stored_len = if is_shorter { coder.stored.len() } else { value.len() };
-        self.trainer().note(class, value.len(), stored_len);
+        let mut trainer = self.trainer();
+        trainer.note(class, value.len(), stored_len);
+        trainer.spend(class, spent_ns);
+        drop(trainer);
         if !is_shorter {
             add(&self.figures.in_vain, 1);
         }
         is_shorter.then_some(Encoded { bytes: &coder.stored, _encoder: encoder })
+    }
+
+    /// What is configured, without a lock unless it has changed since the coder was last used: commands ask at each write.
+    fn settings_kept_by(&self, coder: &mut Coder) -> Settings {
+        let generation = self.generation.load(Ordering::Acquire);
+        if coder.generation != generation {
+            (coder.settings, coder.generation) = (self.settings(), generation);
+        }
+        coder.settings
     }
 
     /// The key's class and how its values are compressed; the value may become a sample.
@@ -353,4 +377,7 @@ pub struct Coder {
     workspace: Workspace,
     /// The stored form made last.
     stored: Vec<u8>,
+    /// What was configured when they had this number: at first what every store begins with.
+    settings: Settings,
+    generation: u32,
 }

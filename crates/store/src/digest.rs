@@ -17,7 +17,7 @@
 //! data set         for every database with entries, ascending: mix its number, then add every entry's digest
 //! ```
 //!
-//! It is about strings as commands see them: one that is stored compressed is to be decompressed first ([`Decoder::show`]).
+//! It is about values as commands see them: one that is stored compressed is to be decompressed first ([`Decoder::show`]).
 //!
 //! It says whether an entry expires, not when, and nothing about groups of consumers. [`Store::digest`], by which tests
 //! compare stores, adds both.
@@ -175,7 +175,7 @@ impl Store {
                     from = shard
                         .engine
                         .scan(space, bound, &mut |entry| {
-                            let entry = &decoder.show(&self.compression.dictionaries, *entry);
+                            let entry = &decoder.show(self.source(), *entry);
                             if !is_absent(entry, now) {
                                 let mut timed = Digest::of_entry(entry, now);
                                 timed.mix_unseen(entry, now);

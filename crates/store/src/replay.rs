@@ -42,7 +42,7 @@ impl Store {
         }
     }
 
-    /// A dictionary that a stored string needs and that is not known; `None` when all are. After a load: nothing was read then.
+    /// A dictionary that a stored value needs and that is not known; `None` when all are. After a load: nothing was read then.
     pub fn missing_dictionary(&self) -> Option<DictionaryNumber> {
         let known = &self.compression.dictionaries;
         self.memory.values_by_dictionary().into_keys().find(|number| known.get(*number).is_none())
@@ -51,7 +51,7 @@ impl Store {
     /// Applies one record, whole or not at all. No clock is looked at: during replay nothing is expired (E3).
     ///
     /// # Errors
-    /// [`ReplayError`] when the payload is no record, or none of this store's databases, or has a string that cannot be read here;
+    /// [`ReplayError`] when the payload is no record, or none of this store's databases, or has a value that cannot be read here;
     /// nothing is applied then.
     pub fn replay(&self, scratch: &mut Scratch, payload: &[u8]) -> Result<(), ReplayError> {
         let effects = cmdlog::effects(payload, &self.hasher).collect::<Result<Vec<_>, _>>()?;
@@ -94,7 +94,7 @@ impl types::apply::Engines for Loading<'_> {
     }
 
     fn decompress(&mut self, _key: &Key<'_>) {
-        unreachable!("a checkpoint holds no part of a string")
+        unreachable!("a checkpoint holds nothing compressed and its changes")
     }
 }
 

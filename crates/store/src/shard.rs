@@ -108,8 +108,8 @@ impl Engine for ShardEngine {
         either!(self, it => it.recode(key, encoding, value));
     }
 
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) {
-        either!(self, it => it.edit(key, kind, changes));
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> bool {
+        either!(self, it => it.edit(key, kind, changes))
     }
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {

@@ -17,6 +17,7 @@ use engine::{Backlog, Engine, Entry, Key, Value};
 use engine_mem::{MemEngine, MemHints, MemoryArena, MemoryUse, Way};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use types::Source;
 use value::Limits;
 
 /// Wakes workers that wait for a shard lock. Given by whoever runs the workers.
@@ -66,7 +67,7 @@ pub struct Store {
     pub(crate) arena: MemoryArena,
     wake: Arc<dyn Wake>,
     pub(crate) budget: crate::evict::Budget,
-    /// Which strings are compressed, and how.
+    /// Which values are compressed, and how.
     pub compression: Compression,
     /// Up to where collections are packed.
     pub packed: Arc<Limits>,
@@ -210,6 +211,13 @@ impl Store {
     #[inline]
     pub fn key<'k>(&self, space: KeyspaceId, bytes: &'k [u8]) -> Key<'k> {
         Key::new(&self.hasher, space, bytes)
+    }
+
+    /// What it takes to read the values that are stored compressed.
+    #[inline]
+    pub fn source(&self) -> Source<'_> {
+        let dictionaries = &self.compression.dictionaries;
+        Source { dictionaries, hasher: &self.hasher, limits: &self.packed }
     }
 
     /// Entries, and among them those with an expiration, of a database. Takes one lock after the other, so the sum is of

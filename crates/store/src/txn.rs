@@ -10,7 +10,9 @@ use crate::shard::{Shard, ShardEngine};
 use crate::store::Store;
 use base::{DbIndex, KeyspaceId, Lsn, ShardId, UnixMs};
 use cmdlog::RecordBuilder;
-use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, NotifyClass, ScanStep, Usage, Value, Waiter, WriteClass};
+use engine::{
+    Effect, Engine, Entry, Fetch, Key, Keyspace, NotifyClass, ScanStep, Type, Usage, Value, Waiter, WriteClass,
+};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +40,7 @@ pub struct Scratch {
     pub(crate) notices: Vec<Notice>,
     /// See [`Keyspace::take_buffer`].
     buffer: Vec<u8>,
-    /// Reads strings that are stored compressed.
+    /// Reads values that are stored compressed.
     pub(crate) decoder: Decoder,
     /// Compresses what is written.
     coder: Coder,
@@ -62,7 +64,7 @@ impl Scratch {
         self.log.sink.is_some()
     }
 
-    /// How many strings were decompressed since the last call.
+    /// How many values were decompressed since the last call.
     pub fn take_decompressed(&mut self) -> u64 {
         self.decoder.take_count()
     }
@@ -340,7 +342,7 @@ impl<'s> Txn<'s> {
                 if !encoding.is_compressed() && !self.is_replaying() =>
             {
                 let compression = &self.store.compression;
-                match compression.encode(&mut coder, &*self.store.clock, key, value.bytes()) {
+                match compression.encode(&mut coder, &*self.store.clock, key, Type::String, value.bytes()) {
                     Some(encoded) => {
                         compression.figures.compressed_on_write.fetch_add(1, Ordering::Relaxed);
                         let (value, encoding) = (Value::Bytes(encoded.bytes), encoding.compressed());
@@ -359,22 +361,22 @@ impl<'s> Txn<'s> {
         self.now == UnixMs::MIN
     }
 
-    /// A string that was decompressed for a command, and that another has used a moment before, is stored as it is from now on,
-    /// unless strings are compressed as they are written.
+    /// A value that was decompressed for a command, and that another has used a moment before, is stored as it is from now on;
+    /// strings not if they are compressed as they are written.
     #[cold]
     pub(crate) fn keep_hot(&mut self) {
         let settings = self.store.compression.settings();
-        let Some((stamp, space, bytes, string)) = self.scratch.decoder.used() else { return };
+        let Some((stamp, space, bytes, value)) = self.scratch.decoder.used() else { return };
         let key = self.store.key(space, bytes);
         let engine = &mut self.held.get(self.store.shard_of(&key)).engine;
         let was_hot = engine.idle_seconds(stamp) < u64::from(settings.idle_seconds);
         if was_hot
-            && !settings.on_write
             && let Ok(Some(entry)) = engine.read(&key, false)
             && entry.is_compressed()
+            && (!settings.on_write || entry.kind != Type::String)
         {
-            let encoding = entry.encoding.decompressed();
-            engine.recode(&key, encoding, Value::Bytes(string));
+            let encoding = entry.encoding.decompressed(entry.kind);
+            engine.recode(&key, encoding, value);
         }
     }
 
@@ -403,7 +405,7 @@ impl<'s> Txn<'s> {
     }
 }
 
-/// What was read, decompressed if it is a compressed string. `is_used`: as an access.
+/// What was read, decompressed if it is compressed. `is_used`: as an access.
 #[inline]
 fn shown<'a>(
     store: &Store,
@@ -414,7 +416,7 @@ fn shown<'a>(
 ) -> Result<Option<Entry<'a>>, Fetch> {
     match read {
         Ok(Some(entry)) if entry.is_compressed() => {
-            Ok(Some(decoder.show_and_keep(&store.compression.dictionaries, key, entry, is_used)))
+            Ok(Some(decoder.show_and_keep(store.source(), key, entry, is_used)))
         }
         read => read,
     }
@@ -437,7 +439,7 @@ impl types::apply::Engines for Txn<'_> {
     fn decompress(&mut self, key: &Key<'_>) {
         let shard = self.store.shard_of(key);
         let engine = &mut self.held.get(shard).engine;
-        self.scratch.decoder.decompress_in_place(&self.store.compression.dictionaries, engine, key);
+        self.scratch.decoder.decompress_in_place(self.store.source(), engine, key);
     }
 }
 
@@ -464,6 +466,10 @@ impl Keyspace for Txn<'_> {
 
     fn space_of(&self, index: DbIndex) -> Option<KeyspaceId> {
         self.store.spaces.get(index)
+    }
+
+    fn hasher(&self) -> &base::hash::KeyHasher {
+        &self.store.hasher
     }
 
     #[inline]

@@ -12,7 +12,7 @@ pub trait Engines {
     /// The engine of the key's shard and keyspace; its shard is locked.
     fn engine(&mut self, key: &Key<'_>) -> &mut Self::Engine;
 
-    /// Has the string under the key, which is compressed, stored as it is: [`Decoder::decompress_in_place`](crate::Decoder).
+    /// Has the value under the key, which is compressed, stored as it is: [`Decoder::decompress_in_place`](crate::Decoder).
     fn decompress(&mut self, key: &Key<'_>);
 }
 
@@ -29,7 +29,7 @@ pub fn apply<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) {
         Effect::Store { ref key, kind, encoding, value, expire_at } => {
             engines.engine(key).write(key, &NewEntry { kind, encoding, value, expire_at });
         }
-        Effect::Edit { ref key, kind, changes } => engines.engine(key).edit(key, kind, changes),
+        Effect::Edit { ref key, kind, changes } => edit(engines, key, kind, changes),
         Effect::Replace { ref key, tree, .. } => replace(engines, key, tree),
         Effect::Copy { ref from, ref to } => duplicate(engines, from, to),
         Effect::Splice { ref key, offset, bytes } => splice(engines, key, offset, bytes),
@@ -64,6 +64,16 @@ fn splice<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, offset: u64, byte
         engines.decompress(key);
         let is_spliced = engines.engine(key).splice(key, offset, bytes);
         assert!(is_spliced, "a string is compressed after it was decompressed");
+    }
+}
+
+/// Changes a collection; one that is compressed is stored decompressed from then on.
+#[inline]
+fn edit<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, kind: Type, changes: &[u8]) {
+    if !engines.engine(key).edit(key, kind, changes) {
+        engines.decompress(key);
+        let is_edited = engines.engine(key).edit(key, kind, changes);
+        assert!(is_edited, "a collection is compressed after it was decompressed");
     }
 }
 

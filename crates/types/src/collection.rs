@@ -1,8 +1,10 @@
 //! What all collections have in common: how they are found, and how they are changed.
 
 use crate::TypeError;
+use base::hash::KeyHasher;
 use engine::{Effect, Encoding, Entry, Key, Keyspace, SharedBig, SharedBytes, Type, Value};
-use value::{Big, Limits, Progress, Stored, zset};
+use std::sync::Arc;
+use value::{Big, Body, Buffer, Limits, Progress, Slot, Stored, reaper, zset};
 
 /// The collection in an entry.
 ///
@@ -82,14 +84,104 @@ pub fn replace(ks: &mut dyn Keyspace, key: &Key<'_>, tree: &SharedBig, changes: 
     edit(ks, key, tree.kind(), &built);
 }
 
+/// What makes collections out of changes, away from the keyspace.
+#[derive(Clone, Debug)]
+pub struct Maker {
+    limits: Arc<Limits>,
+    hasher: KeyHasher,
+}
+
+/// A collection that was made away from the keyspace, and the changes that lead to it.
+#[derive(Debug)]
+pub struct Made {
+    /// What was made; `None` of what is packed, which takes no time to make of the changes.
+    tree: Option<SharedBig>,
+    changes: SharedBytes,
+    kind: Type,
+}
+
+impl Maker {
+    /// For this keyspace, with its settings of now.
+    pub fn of(ks: &dyn Keyspace) -> Self {
+        Self { limits: ks.limits(), hasher: ks.hasher().clone() }
+    }
+
+    /// Up to where collections are packed.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Makes these changes of a collection, or of nothing.
+    pub fn make(&self, kind: Type, from: Option<&SharedBig>, changes: Vec<u8>) -> Made {
+        let mut big = from.map(|from| Big::clone(from));
+        let (body, encoding) = match &mut big {
+            Some(big) => (Body::Big(big), Encoding::BIG),
+            None => (Body::Packed(Buffer::Made(Vec::new())), Encoding::PACKED),
+        };
+        let mut slot = Slot { body, encoding, limits: &self.limits, hasher: &self.hasher };
+        value::apply(kind, &mut slot, &changes);
+        let (grown, packed) = match slot.body {
+            Body::Grown(grown) => (Some(grown), None),
+            Body::Packed(packed) => (None, Some(packed.to_vec())),
+            Body::Big(_) => (None, None),
+        };
+        let changes = match (&packed, from, kind) {
+            // Few elements are left: they are told faster than millions that went.
+            (Some(packed), Some(from), Type::List) => crate::list::changes_to(from, packed),
+            _ => changes,
+        };
+        let tree = grown.or_else(|| big.filter(|_| packed.is_none())).map(SharedBig::new);
+        Made { tree, changes: SharedBytes::new(changes), kind }
+    }
+}
+
+impl Made {
+    /// A tree that is stored under no key, and the changes that build it.
+    pub fn of_tree(tree: Big) -> Self {
+        let (mut changes, mut progress) = (Vec::new(), Some(Progress::default()));
+        while let Some(from) = progress {
+            progress = tree.write_changes(from, usize::MAX, &mut changes);
+        }
+        Self { kind: tree.kind(), tree: Some(SharedBig::new(tree)), changes: SharedBytes::new(changes) }
+    }
+
+    /// The tree, and the changes that lead to it; `None` of what is packed.
+    pub fn tree(&self) -> Option<(&SharedBig, &SharedBytes)> {
+        self.tree.as_ref().map(|tree| (tree, &self.changes))
+    }
+
+    /// Stores it under the key, which holds what it was made of.
+    pub fn store(&self, ks: &mut dyn Keyspace, key: &Key<'_>) {
+        match &self.tree {
+            Some(tree) => replace(ks, key, tree, &self.changes),
+            None => edit(ks, key, self.kind, &self.changes),
+        }
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        reap(std::mem::take(&mut self.changes));
+    }
+}
+
+/// Bytes that are freed by the reaper: what the system takes back takes time in proportion to it.
+const REAPED_BYTES: usize = 1 << 20;
+
+/// Has bytes freed elsewhere, if they are many and nobody else has them.
+pub fn reap(bytes: SharedBytes) {
+    if bytes.len() > REAPED_BYTES {
+        reaper::free(Box::new(bytes));
+    }
+}
+
 /// Whether so few elements are packed, if they are short enough: then changes have to find that out.
 fn may_be_packed(tree: &SharedBig, limits: &Limits) -> bool {
     let (len, most) = match &**tree {
         Big::Set(set) => (set.len() as u64, limits.set_entries().max(limits.set_intset_entries())),
         Big::Zset(_) => (zset::View::of(Stored::Big(tree)).len(), limits.zset_entries()),
         Big::Hash(hash) => (hash.len() as u64, limits.hash_entries()),
-        // By its bytes, which a tree alone does not tell.
-        Big::List(_) => return true,
+        Big::List(list) => return list.may_be_packed(limits),
         Big::Stream(_) => return false,
     };
     i64::try_from(len).is_ok_and(|len| len <= most)

@@ -22,7 +22,9 @@ pub fn name(entry: &Entry<'_>) -> &'static str {
     match entry.kind {
         Type::String => string_name(entry),
         // Each type says what its forms are called.
-        Type::List | Type::Set | Type::Zset | Type::Hash | Type::Stream => collection_name(entry.kind, entry.encoding),
+        Type::List | Type::Set | Type::Zset | Type::Hash | Type::Stream => {
+            collection_name(entry.kind, entry.encoding.decompressed(entry.kind))
+        }
     }
 }
 
@@ -55,7 +57,7 @@ fn collection_name(kind: Type, encoding: Encoding) -> &'static str {
 }
 
 fn string_name(entry: &Entry<'_>) -> &'static str {
-    let encoding = entry.encoding.decompressed();
+    let encoding = entry.encoding.decompressed(entry.kind);
     if encoding == Encoding::EDITED {
         return "raw";
     }

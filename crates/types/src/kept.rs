@@ -1,5 +1,6 @@
 //! A value held across further reads and changes.
 
+use crate::decoder::may_tree_be_compressed;
 use engine::{SharedBig, SharedBytes, Value};
 use std::sync::Arc;
 
@@ -29,10 +30,10 @@ impl Kept {
         Self::Copied(Vec::new())
     }
 
-    /// Whether it is the same value: of a tree the same version of it.
+    /// Whether it is the same value: of a tree the same version of it, as [`is_same_tree`] tells.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Big(tree), Self::Big(other)) => Arc::ptr_eq(tree, other),
+            (Self::Big(tree), Self::Big(other)) => is_same_tree(tree, other),
             (Self::Big(_), _) | (_, Self::Big(_)) => false,
             _ => self.value().bytes() == other.value().bytes(),
         }
@@ -46,6 +47,20 @@ impl Kept {
             Self::Big(big) => Value::Big(big),
         }
     }
+}
+
+/// Whether both are one version of a tree, or small and equal: a tree that is stored compressed is built anew for each command.
+pub fn is_same_tree(tree: &SharedBig, other: &SharedBig) -> bool {
+    let changes = |tree: &SharedBig| {
+        let mut changes = Vec::new();
+        tree.write_all_changes(&mut changes);
+        changes
+    };
+    Arc::ptr_eq(tree, other)
+        || tree.kind() == other.kind()
+            && may_tree_be_compressed(tree)
+            && may_tree_be_compressed(other)
+            && changes(tree) == changes(other)
 }
 
 /// Bytes made here, to be stored: from this size on they are handed over, not copied.

@@ -35,6 +35,6 @@ pub mod string;
 pub mod walk;
 pub mod zset;
 
-pub use decoder::Decoder;
+pub use decoder::{Decoder, Source};
 pub use error::TypeError;
 pub use kept::Kept;

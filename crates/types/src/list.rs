@@ -1,9 +1,10 @@
 //! Lists.
 
 use crate::TypeError;
-use crate::collection::{self, change, read, read_to_edit};
-use engine::{Entry, Key, Keyspace, NotifyClass, Type};
+use crate::collection::{self, Made, Maker, change, read, read_to_edit};
+use engine::{Effect, Encoding, Entry, Key, Keyspace, NotifyClass, SharedBig, Type};
 use std::ops::Range;
+use value::Stored;
 use value::list::{Backward, Change, Forward, View};
 
 pub use value::list::End;
@@ -49,8 +50,11 @@ pub fn of_entry<'k>(entry: Option<&Entry<'k>>) -> Result<Option<View<'k>>, TypeE
     Ok(collection::of_entry(entry, Type::List)?.map(|(encoding, stored)| View::of(encoding, stored)))
 }
 
-/// The list under the key, for reading.
-fn view<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Option<View<'k>>, TypeError> {
+/// The list under the key, as a client's read; `None` when it is absent.
+///
+/// # Errors
+/// Another type, or a fetch.
+pub fn view<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Option<View<'k>>, TypeError> {
     Ok(read(ks, key, Type::List)?.map(|(encoding, stored)| View::of(encoding, stored)))
 }
 
@@ -111,10 +115,15 @@ pub fn pop<R>(
     let count = count.min(len);
     let shown = show(count, Elements::from_end(list, end, count));
     if count > 0 {
-        change(ks, key, Type::List, |changes| Change::Pop { end, count }.put(changes));
-        tell_removal(ks, key, if end == End::Head { "lpop" } else { "rpop" }, count == len);
+        pop_many(ks, key, end, count, count == len);
     }
     Ok(Some(shown))
+}
+
+/// Takes so many elements, of which there are more, or just as many, off an end of a tree that was looked at before.
+pub fn pop_many(ks: &mut dyn Keyspace, key: &Key<'_>, end: End, count: u64, is_all: bool) {
+    change(ks, key, Type::List, |changes| Change::Pop { end, count }.put(changes));
+    tell_removal(ks, key, if end == End::Head { "lpop" } else { "rpop" }, is_all);
 }
 
 /// Moves the element at one end of a list to an end of another or of the same. Before that, `show` is given the element. `None`
@@ -204,20 +213,25 @@ pub enum InsertOutcome {
     NoPivot,
 }
 
-/// Adds an element before or behind the first one that is equal to `pivot`.
+/// The first element that is equal to `pivot`.
+pub fn find(list: &View<'_>, pivot: &[u8]) -> Option<u64> {
+    list.forward(0).position(|element| element == pivot).map(|at| at as u64)
+}
+
+/// Adds an element before or behind the pivot, which `find` finds.
 ///
 /// # Errors
 /// Another type, or a fetch.
 pub fn insert(
     ks: &mut dyn Keyspace,
     key: &Key<'_>,
-    pivot: &[u8],
+    find: impl FnOnce(&View<'_>) -> Option<u64>,
     is_behind: bool,
     value: &[u8],
 ) -> Result<InsertOutcome, TypeError> {
     let Some(list) = view_to_edit(ks, key)? else { return Ok(InsertOutcome::NoKey) };
-    let Some(at) = list.forward(0).position(|element| element == pivot) else { return Ok(InsertOutcome::NoPivot) };
-    let (len, index) = (list.len(), (at as u64).saturating_add(u64::from(is_behind)));
+    let Some(at) = find(&list) else { return Ok(InsertOutcome::NoPivot) };
+    let (len, index) = (list.len(), at.saturating_add(u64::from(is_behind)));
     change(ks, key, Type::List, |changes| Change::Insert { index, value }.put(changes));
     ks.notify(NotifyClass::LIST, "linsert", key);
     Ok(InsertOutcome::Done(len.saturating_add(1)))
@@ -256,11 +270,15 @@ pub fn trim(ks: &mut dyn Keyspace, key: &Key<'_>, (start, stop): (i64, i64)) -> 
 /// Another type, or a fetch.
 pub fn remove(ks: &mut dyn Keyspace, key: &Key<'_>, count: i64, element: &[u8]) -> Result<u64, TypeError> {
     let mut changes = ks.take_buffer();
-    let removed = put_removals(ks, key, count, element, &mut changes);
+    let removed = view_to_edit(ks, key).map(|list| {
+        let list = list?;
+        let removed = put_removals(&list, count, element, &mut changes);
+        Some((removed, removed == list.len()))
+    });
     if let Ok(Some((removed, is_gone))) = removed
         && removed > 0
     {
-        crate::collection::edit(ks, key, Type::List, &changes);
+        collection::edit(ks, key, Type::List, &changes);
         tell_removal(ks, key, "lrem", is_gone);
     }
     changes.clear();
@@ -268,15 +286,47 @@ pub fn remove(ks: &mut dyn Keyspace, key: &Key<'_>, count: i64, element: &[u8]) 
     Ok(removed?.map_or(0, |(removed, _)| removed))
 }
 
-/// The changes that [`remove`] makes, how many elements go, and whether that is all of them.
-fn put_removals(
-    ks: &mut dyn Keyspace,
-    key: &Key<'_>,
-    count: i64,
-    element: &[u8],
-    changes: &mut Vec<u8>,
-) -> Result<Option<(u64, bool)>, TypeError> {
-    let Some(list) = view_to_edit(ks, key)? else { return Ok(None) };
+/// What [`remove`] makes of a tree.
+#[derive(Debug)]
+pub struct Removed {
+    count: u64,
+    /// What is left; `None` of nothing, or if nothing was removed.
+    rest: Option<Made>,
+}
+
+impl Removed {
+    /// Makes it.
+    pub fn of(maker: &Maker, tree: &SharedBig, count: i64, element: &[u8]) -> Self {
+        let (list, mut changes) = (View::of(Encoding::BIG, Stored::Big(tree)), Vec::new());
+        let count = put_removals(&list, count, element, &mut changes);
+        let is_part = count > 0 && count < list.len();
+        Self { count, rest: is_part.then(|| maker.make(Type::List, Some(tree), changes)) }
+    }
+
+    /// Stores it under the key, which has that tree. Gives how many elements went.
+    pub fn store(&self, ks: &mut dyn Keyspace, key: &Key<'_>) -> u64 {
+        if self.count > 0 {
+            match &self.rest {
+                Some(rest) => rest.store(ks, key),
+                None => ks.apply(&Effect::Delete { key: *key }),
+            }
+            tell_removal(ks, key, "lrem", self.rest.is_none());
+        }
+        self.count
+    }
+}
+
+/// The changes that put a packed list in the place of this one.
+pub(crate) fn changes_to(from: &SharedBig, packed: &[u8]) -> Vec<u8> {
+    let (count, mut changes) = (View::of(Encoding::BIG, Stored::Big(from)).len(), Vec::new());
+    Change::Pop { end: End::Head, count }.put(&mut changes);
+    let list = View::of(Encoding::PACKED, Stored::Packed(packed));
+    list.forward(0).for_each(|value| Change::Push { end: End::Tail, value }.put(&mut changes));
+    changes
+}
+
+/// The changes that [`remove`] makes, and how many elements go.
+fn put_removals(list: &View<'_>, count: i64, element: &[u8], changes: &mut Vec<u8>) -> u64 {
     let (len, limit) = (list.len(), if count == 0 { u64::MAX } else { count.unsigned_abs() });
     let mut removed = 0u64;
     if count < 0 {
@@ -302,7 +352,7 @@ fn put_removals(
             }
         }
     }
-    Ok(Some((removed, removed == len)))
+    removed
 }
 
 /// Which matches [`positions`] is to find.
@@ -319,32 +369,20 @@ pub struct Search {
 }
 
 /// Gives `found` the indexes, from the head, of elements equal to `element`.
-///
-/// # Errors
-/// Another type, or a fetch.
-pub fn positions(
-    ks: &mut dyn Keyspace,
-    key: &Key<'_>,
-    element: &[u8],
-    search: &Search,
-    mut found: impl FnMut(u64),
-) -> Result<(), TypeError> {
-    let Some(list) = view(ks, key)? else { return Ok(()) };
+pub fn positions(list: &View<'_>, element: &[u8], search: &Search, found: impl FnMut(u64)) {
     let all = |limit: u64| usize::try_from(limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
     let compared = all(search.compared_max);
     let skip = usize::try_from(search.skip).unwrap_or(usize::MAX);
     let len = list.len();
-    let mut tell = |index| found(index);
     if search.is_backward {
         let places = (0..len).rev().zip(list.backward(u64::MAX)).take(compared);
         let matches = places.filter(|(_, other)| *other == element).skip(skip).take(all(search.count));
-        matches.for_each(|(index, _)| tell(index));
+        matches.map(|(index, _)| index).for_each(found);
     } else {
         let places = (0..len).zip(list.forward(0)).take(compared);
         let matches = places.filter(|(_, other)| *other == element).skip(skip).take(all(search.count));
-        matches.for_each(|(index, _)| tell(index));
+        matches.map(|(index, _)| index).for_each(found);
     }
-    Ok(())
 }
 
 /// The index from the head, of an element that is there.

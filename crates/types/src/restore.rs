@@ -1,5 +1,6 @@
 //! A value that was made elsewhere takes a key: RESTORE.
 
+use crate::collection::Made;
 use crate::{TypeError, collection};
 use base::UnixMs;
 use engine::{Effect, Encoding, Key, Keyspace, NotifyClass, Type, Value};
@@ -16,6 +17,8 @@ pub enum Restored<'a> {
         /// The changes.
         changes: &'a [u8],
     },
+    /// A collection that is made already.
+    Made(&'a Made),
 }
 
 /// Stores the value in place of whatever the key has. When it has expired already, only what the key has goes.
@@ -39,14 +42,14 @@ pub fn restore(
         }
         return Ok(());
     }
+    let is_string = matches!(value, Restored::String(_));
     match value {
         Restored::String(value) => ks.apply(&Effect::Set { key: *key, value, encoding: Encoding::PLAIN, expire_at }),
-        Restored::Collection { kind, changes } => {
-            collection::edit(ks, key, kind, changes);
-            if let Some(at) = expire_at {
-                ks.apply(&Effect::Expire { key: *key, at });
-            }
-        }
+        Restored::Collection { kind, changes } => collection::edit(ks, key, kind, changes),
+        Restored::Made(made) => made.store(ks, key),
+    }
+    if let (false, Some(at)) = (is_string, expire_at) {
+        ks.apply(&Effect::Expire { key: *key, at });
     }
     ks.notify(NotifyClass::GENERIC, "restore", key);
     Ok(())

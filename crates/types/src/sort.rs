@@ -7,11 +7,12 @@
 //! A pattern leads from an element to another key: its first `*` stands for the element, and what follows `->` behind it
 //! names a field of a hash there. Which keys these are is known only when the elements are, so all shards are locked.
 
+use crate::collection::Made;
 use crate::{Kept, TypeError, collection};
 use base::integer::IntegerText;
-use engine::{Effect, Key, Keyspace, NotifyClass, Type, Value};
+use engine::{Effect, Encoding, Entry, Key, Keyspace, NotifyClass, SharedBig, Type, Value};
 use std::cmp::Ordering;
-use value::{hash, list, set, zset};
+use value::{Stored, hash, list, set, zset};
 
 /// How to sort.
 #[derive(Clone, Debug, Default)]
@@ -90,6 +91,68 @@ pub fn sort_and_store(
     Ok(len)
 }
 
+/// How to sort a tree by nothing but its elements, and to show nothing else: that can be done away from the keyspace.
+#[derive(Clone, Debug)]
+pub struct Alone {
+    limit: Option<(i64, i64)>,
+    /// How often each element is shown.
+    shown: usize,
+    descending: bool,
+    alphabetic: bool,
+    keeps_order: bool,
+}
+
+impl Alone {
+    /// `None` when values of other keys are needed.
+    pub fn of(sorting: &Sorting<'_>) -> Option<Self> {
+        let keeps_order = sorting.keeps_order();
+        let is_alone = (sorting.by.is_none() || keeps_order) && sorting.gets.iter().all(|pattern| *pattern == b"#");
+        let (limit, descending, alphabetic) = (sorting.limit, sorting.descending, sorting.alphabetic);
+        let shown = sorting.gets.len().max(1);
+        is_alone.then_some(Self { limit, shown, descending, alphabetic, keeps_order })
+    }
+
+    /// The elements in order, as a list.
+    ///
+    /// # Errors
+    /// [`TypeError::NotSortable`], [`TypeError::WrongType`].
+    pub fn sorted(mut self, tree: &SharedBig, is_stored: bool) -> Result<list::Big, TypeError> {
+        if is_stored && self.keeps_order && tree.kind() == Type::Set {
+            (self.keeps_order, self.alphabetic) = (false, true);
+        }
+        let Self { limit, descending, alphabetic, keeps_order, .. } = self;
+        let by = keeps_order.then_some(&b"-"[..]);
+        let sorting = Sorting { by, limit, gets: Vec::new(), descending, alphabetic };
+        let elements = sorting.elements(tree.kind(), Encoding::BIG, Stored::Big(tree))?;
+        let elements = sorting.in_order(elements, |element| sorting.weight_of(Some(Kept::from(element.to_vec()))))?;
+        let mut list = list::Big::default();
+        for element in elements {
+            (0..self.shown).for_each(|_| list.push(list::End::Tail, &element));
+        }
+        Ok(list)
+    }
+}
+
+/// [`sort_and_store`] of what was sorted beforehand.
+///
+/// # Errors
+/// [`TypeError::Fetch`] alone.
+pub fn store_sorted(ks: &mut dyn Keyspace, to: &Key<'_>, sorted: Option<&Made>) -> Result<(), TypeError> {
+    let is_taken = ks.peek(to)?.is_some();
+    if is_taken {
+        ks.apply(&Effect::Delete { key: *to });
+    }
+    match sorted {
+        Some(sorted) => {
+            sorted.store(ks, to);
+            ks.notify(NotifyClass::LIST, "sortstore", to);
+        }
+        None if is_taken => ks.notify(NotifyClass::GENERIC, "del", to),
+        None => {}
+    }
+    Ok(())
+}
+
 /// What an element is compared by.
 enum Weight {
     Number(f64),
@@ -104,13 +167,24 @@ impl Sorting<'_> {
 
     /// The elements asked for, in order.
     fn sorted(&self, ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<Vec<Vec<u8>>, TypeError> {
-        let elements = self.elements(ks, key)?;
+        let elements = match ks.read(key)? {
+            Some(Entry { kind, encoding, value, .. }) => self.elements(kind, encoding, value.stored())?,
+            None => Vec::new(),
+        };
+        self.in_order(elements, |element| self.weight(ks, element))
+    }
+
+    fn in_order(
+        &self,
+        elements: Vec<Vec<u8>>,
+        mut weight: impl FnMut(&[u8]) -> Result<Weight, TypeError>,
+    ) -> Result<Vec<Vec<u8>>, TypeError> {
         if self.keeps_order() {
             return Ok(self.limited(elements));
         }
         let mut weighted = Vec::with_capacity(elements.len());
         for element in elements {
-            weighted.push((self.weight(ks, &element)?, element));
+            weighted.push((weight(&element)?, element));
         }
         weighted.sort_by(|(a, element_a), (b, element_b)| {
             let order = compare(a, b).then_with(|| match self.by {
@@ -124,10 +198,8 @@ impl Sorting<'_> {
     }
 
     /// All elements, in the order they have, or the other way round if they are to be shown so.
-    fn elements(&self, ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<Vec<Vec<u8>>, TypeError> {
-        let Some(entry) = ks.read(key)? else { return Ok(Vec::new()) };
-        let (encoding, stored) = (entry.encoding, entry.value.stored());
-        let mut elements: Vec<Vec<u8>> = match entry.kind {
+    fn elements(&self, kind: Type, encoding: Encoding, stored: Stored<'_>) -> Result<Vec<Vec<u8>>, TypeError> {
+        let mut elements: Vec<Vec<u8>> = match kind {
             Type::List => list::View::of(encoding, stored).forward(0).map(<[u8]>::to_vec).collect(),
             Type::Zset => zset::View::of(stored).forward(0).map(|entry| entry.member.to_vec()).collect(),
             Type::Set => {
@@ -136,7 +208,7 @@ impl Sorting<'_> {
             }
             Type::String | Type::Hash | Type::Stream => return Err(TypeError::WrongType),
         };
-        if self.keeps_order() && self.descending && entry.kind != Type::Set {
+        if self.keeps_order() && self.descending && kind != Type::Set {
             elements.reverse();
         }
         Ok(elements)
@@ -156,6 +228,10 @@ impl Sorting<'_> {
             Some(pattern) => look_up(ks, pattern, element)?,
             None => Some(Kept::from(element.to_vec())),
         };
+        self.weight_of(found)
+    }
+
+    fn weight_of(&self, found: Option<Kept>) -> Result<Weight, TypeError> {
         if self.alphabetic {
             return Ok(Weight::Bytes(found));
         }

@@ -57,6 +57,10 @@ impl Keyspace for OneValue {
         Key::new(&self.hasher, KeyspaceId(0), bytes)
     }
 
+    fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
     fn read(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
         self.peek(key)
     }

@@ -1,6 +1,7 @@
 //! A collection that is a tree.
 
-use crate::{Type, hash, list, set, stream, zset};
+use crate::{Body, Encoding, Limits, Slot, Type, hash, list, set, stream, zset};
+use base::hash::KeyHasher;
 
 /// A tree. Its clone takes constant time and shares all chunks (V3).
 #[derive(Clone, Debug)]
@@ -22,6 +23,25 @@ pub enum Big {
 pub struct Progress(pub u64, pub u64);
 
 impl Big {
+    /// The tree that these changes build from nothing: what [`Big::write_changes`] has written. It stays a tree however small.
+    ///
+    /// # Panics
+    /// When the bytes are no such changes.
+    pub fn build(kind: Type, changes: &[u8], limits: &Limits, hasher: &KeyHasher) -> Self {
+        let mut big = match kind {
+            Type::String => unreachable!("a string is no tree"),
+            Type::List => Self::List(list::Big::default()),
+            Type::Set => Self::Set(set::Big::new(hasher)),
+            Type::Zset => Self::Zset(zset::Big::new(hasher)),
+            Type::Hash => Self::Hash(hash::Big::new(hasher)),
+            Type::Stream => Self::Stream(stream::Big::default()),
+        };
+        let mut slot = Slot { body: Body::Big(&mut big), encoding: Encoding::BIG, limits, hasher };
+        crate::apply(kind, &mut slot, changes);
+        assert!(slot.encoding == Encoding::BIG, "changes that only add leave a tree");
+        big
+    }
+
     /// Its type.
     pub fn kind(&self) -> Type {
         match self {
@@ -78,6 +98,14 @@ impl Big {
             Self::Zset(big) => big.write_changes(from, budget, out),
             Self::Hash(big) => big.write_changes(from, budget, out),
             Self::Stream(big) => big.write_changes(from, budget, out),
+        }
+    }
+
+    /// Appends all changes that build this collection from nothing.
+    pub fn write_all_changes(&self, out: &mut Vec<u8>) {
+        let mut progress = Some(Progress::default());
+        while let Some(from) = progress {
+            progress = self.write_changes(from, usize::MAX, out);
         }
     }
 }

@@ -67,25 +67,64 @@ impl Encoding {
     /// A collection that is a tree: a [`crate::Big`]. No string has it.
     pub const BIG: Self = Self(7);
 
-    /// The encoding of a string of this one that is stored compressed: what is stored is no longer the string, but the form
-    /// that docs/formats/stored-value.md describes.
+    /// The encoding of a value of this one that is stored compressed: what is stored is no longer the string, or the packed
+    /// collection, but the form that docs/formats/stored-value.md describes. Of a tree it is that of its changes.
     pub const fn compressed(self) -> Self {
-        Self(self.0 | COMPRESSED)
+        match self {
+            Self::BIG => COMPRESSED_TREE,
+            _ => Self(self.0 | COMPRESSED),
+        }
     }
 
-    /// The encoding of a string once it is decompressed.
-    pub const fn decompressed(self) -> Self {
-        Self(self.0 & !COMPRESSED)
+    /// The encoding of a value of this type once it is decompressed.
+    pub fn decompressed(self, kind: Type) -> Self {
+        match self {
+            Self::BIG => self,
+            COMPRESSED_TREE if kind != Type::String => Self::BIG,
+            _ => Self(self.0 & !COMPRESSED),
+        }
     }
 
-    /// Whether a string of this encoding is stored compressed. Says nothing about collections.
+    /// Whether a value of this encoding is stored compressed.
     #[inline]
     pub const fn is_compressed(self) -> bool {
+        self.is_compressed_or_big() && self.0 != Self::BIG.0
+    }
+
+    /// Whether a value of this encoding is something else than the bytes that its type packs.
+    #[inline]
+    pub const fn is_compressed_or_big(self) -> bool {
         self.0 & COMPRESSED != 0
     }
 }
 
-/// Set in the encodings of strings that are stored compressed, and in [`Encoding::BIG`], so that those who handle values that
+/// Set in the encodings of values that are stored compressed, and in [`Encoding::BIG`], so that those who handle values that
 /// are just bytes find out all others by one test.
 const COMPRESSED: u8 = 4;
-const _: () = assert!(Encoding::BIG.is_compressed());
+const _: () = assert!(Encoding::BIG.is_compressed_or_big());
+
+/// A tree that is stored compressed; no packed collection has the encoding 2, which this would be of.
+const COMPRESSED_TREE: Encoding = Encoding(6);
+const _: () = assert!(COMPRESSED_TREE.is_compressed());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each encoding that a value has comes back, and none is taken for another.
+    #[test]
+    fn encodings_come_back() {
+        for kind in Type::ALL {
+            let known = match kind {
+                Type::String => [0, 1, 2, 2],
+                _ => [0, 1, 1, Encoding::BIG.0],
+            };
+            for encoding in known.map(Encoding) {
+                let compressed = encoding.compressed();
+                assert!(compressed.is_compressed() && !encoding.is_compressed(), "{kind:?} {encoding:?}");
+                assert_eq!(compressed.decompressed(kind), encoding, "{kind:?}");
+                assert_eq!(encoding.decompressed(kind), encoding, "{kind:?}");
+            }
+        }
+    }
+}

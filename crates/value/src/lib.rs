@@ -14,6 +14,8 @@
 //!     shared. So a checkpoint or a long reply keeps a version while commands go on.
 //! V4. No operation on one element takes time in proportion to the collection: no rehash, no conversion beyond the limits of
 //!     a packed form, and what a big one leaves behind is freed elsewhere ([`reaper`]).
+//! V5. Who stores a collection compressed keeps its packed bytes, or of a tree its changes, as a string; views and edits are for
+//!     what it is again after that ([`Encoding::is_compressed`]). None with a field that has a time is stored so.
 #![forbid(unsafe_code)]
 
 pub mod big;

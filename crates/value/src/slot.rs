@@ -93,10 +93,11 @@ pub fn apply(kind: Type, slot: &mut Slot<'_>, changes: &[u8]) -> bool {
     }
 }
 
-/// The earliest time at which an element is due; `None` when none has a time, as in all collections but hashes.
+/// The earliest time at which an element is due; `None` when none has a time, as in all collections but hashes, and in those
+/// that are stored compressed.
 #[inline]
 pub fn first_due(kind: Type, encoding: Encoding, stored: Stored<'_>) -> Option<UnixMs> {
-    if kind == Type::Hash { hash::View::of(encoding, stored).first_due() } else { None }
+    if kind == Type::Hash && !encoding.is_compressed() { hash::View::of(encoding, stored).first_due() } else { None }
 }
 
 /// Whether these bytes are changes of this type, each in its only form.

@@ -20,7 +20,8 @@ mod view;
 
 pub use big::{Big, Removal};
 pub use change::Change;
-pub use packed::validate;
+#[cfg(test)]
+use packed::validate;
 pub use view::{Backward, Forward, View};
 
 use crate::Slot;

@@ -7,9 +7,11 @@ IN_TEST = 500_000
 IN_A_PIECE = 1_000_000
 PIECES = 100
 SECONDS_MAX = 1200
-# So many besides with strings that are compressed as they are written, most of them by a dictionary: short ones, too.
+# So many besides with strings that are compressed as they are written, most of them by a dictionary: short ones, too. Collections
+# are every second.
 COMPRESSED = 100_000
-COMPRESSED_BY = "compression=zstd compression-when=write compression-min-bytes=6"
+COMPRESSED_BY = ("compression=zstd compression-when=write compression-min-bytes=6 compression-idle-time=0 "
+                 "compression-cpu-percent=100")
 
 
 def compare(job, commands, options=""):

@@ -1,15 +1,17 @@
 //! Values as bytes that other servers load, and back: DUMP, RESTORE.
 
+use crate::chore::Operand;
 use crate::error::{self, Stop};
 use crate::limits::{REPLY_BYTES_MAX, StampMeaning, StringLimit};
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::UnixMs;
-use engine::{Entry, Usage};
+use engine::{Encoding, Entry, Key, SharedBytes, Type, Usage, Value};
 use rdb::{Place, RdbError, stored};
-use std::sync::Arc;
 use types::Kept;
+use types::collection::{Made, Maker};
 use types::restore::Restored;
+use value::Stored;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&DUMP, &RESTORE];
@@ -35,14 +37,30 @@ static DUMP: CommandSpec = CommandSpec {
 
 fn dump(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let key = ctx.key(1);
+    let big = ctx.ks.peek(&key)?.and_then(|entry| match entry.value {
+        Value::Big(tree) => Some((content_bytes(&entry), entry.kind, tree.clone())),
+        _ => None,
+    });
+    if let Some((bytes, kind, tree)) = big {
+        if bytes > REPLY_BYTES_MAX {
+            return Err(error::REPLY_TOO_LONG);
+        }
+        let payload = ctx.made_elsewhere(Operand::Tree(tree.clone()), move || {
+            payload_of(stored::of_collection(kind, Encoding::BIG, Stored::Big(&tree)).unwrap_or(NOTHING))
+        })?;
+        // A client's read.
+        ctx.ks.read(&key)?;
+        return ctx.reply_text(payload?);
+    }
     let Some(entry) = ctx.ks.read(&key)? else {
         ctx.reply.null();
         return Ok(());
     };
     let payload = payload(&entry)?;
-    ctx.reply.bulk_shared(Arc::new(payload));
-    Ok(())
+    ctx.reply_text(payload)
 }
+
+const NOTHING: rdb::Value = rdb::Value::String(Vec::new());
 
 /// What DUMP gives of an entry.
 ///
@@ -53,7 +71,10 @@ pub(super) fn payload(entry: &Entry<'_>) -> Result<Vec<u8>, Stop> {
         return Err(error::REPLY_TOO_LONG);
     }
     let value = stored::of_collection(entry.kind, entry.encoding, entry.value.stored());
-    let value = value.unwrap_or_else(|| rdb::Value::String(entry.value.bytes().to_vec()));
+    payload_of(value.unwrap_or_else(|| rdb::Value::String(entry.value.bytes().to_vec())))
+}
+
+fn payload_of(value: rdb::Value) -> Result<Vec<u8>, Stop> {
     rdb::dump::write_for_oldest(&value).map_err(|error| Stop::error_with(format!("ERR {error}")))
 }
 
@@ -111,23 +132,60 @@ fn restore(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let expire_at = options.expiration(ctx)?;
 
     let limit = ctx.host.part::<StringLimit>().bytes();
-    let (form, value) = rdb::dump::read_within(&ctx.args[3], limit).map_err(|error| stop(&error))?;
-    let mut changes = ctx.ks.take_buffer();
-    if let rdb::Value::String(bytes) = value {
-        let bytes = Kept::from(bytes);
-        types::restore::restore(ctx.ks, &key, Restored::String(bytes.value()), expire_at)?;
+    if let Value::Shared(payload) = ctx.value(3) {
+        let (maker, payload) = (Maker::of(ctx.ks), payload.clone());
+        let read = ctx.made_elsewhere(Operand::Bytes(payload.clone()), move || Read::of(&payload, limit, &maker))?;
+        match read? {
+            Read::String(bytes) => {
+                types::restore::restore(ctx.ks, &key, Restored::String(Value::Shared(&bytes)), expire_at)?;
+            }
+            Read::Collection(made) => types::restore::restore(ctx.ks, &key, Restored::Made(&made), expire_at)?,
+        }
     } else {
-        let kind = stored::put_changes(&value, form, &mut changes).ok_or(BAD_FORMAT)?;
-        // Two copies of a big value are enough.
-        drop(value);
-        types::restore::restore(ctx.ks, &key, Restored::Collection { kind, changes: &changes }, expire_at)?;
+        restore_short(ctx, &key, limit, expire_at)?;
     }
-    ctx.ks.give_buffer(changes);
     if let Some(usage) = options.usage(ctx) {
         ctx.ks.set_usage(&key, usage);
     }
     ctx.reply.ok();
     Ok(())
+}
+
+/// Stores what a payload holds that is no more than some kilobytes.
+fn restore_short(ctx: &mut Ctx<'_>, key: &Key<'_>, limit: u64, expire_at: Option<UnixMs>) -> Result<(), Stop> {
+    let (form, value) = rdb::dump::read_within(&ctx.args[3], limit).map_err(|error| stop(&error))?;
+    let mut changes = ctx.ks.take_buffer();
+    if let rdb::Value::String(bytes) = value {
+        let bytes = Kept::from(bytes);
+        types::restore::restore(ctx.ks, key, Restored::String(bytes.value()), expire_at)?;
+    } else {
+        let kind = stored::put_changes(&value, form, &mut changes).ok_or(BAD_FORMAT)?;
+        // Two copies of a big value are enough.
+        drop(value);
+        types::restore::restore(ctx.ks, key, Restored::Collection { kind, changes: &changes }, expire_at)?;
+    }
+    ctx.ks.give_buffer(changes);
+    Ok(())
+}
+
+/// What a long payload holds.
+enum Read {
+    String(SharedBytes),
+    Collection(Made),
+}
+
+impl Read {
+    fn of(payload: &[u8], limit: u64, maker: &Maker) -> Result<Self, Stop> {
+        let (form, value) = rdb::dump::read_within(payload, limit).map_err(|error| stop(&error))?;
+        if let rdb::Value::String(bytes) = value {
+            return Ok(Self::String(SharedBytes::new(bytes)));
+        }
+        let mut changes = Vec::new();
+        let kind: Type = stored::put_changes(&value, form, &mut changes).ok_or(BAD_FORMAT)?;
+        // Two copies of a big value are enough.
+        drop(value);
+        Ok(Self::Collection(maker.make(kind, None, changes)))
+    }
 }
 
 /// What is wrong with a payload, in the few words there are.

@@ -1,12 +1,17 @@
 //! Searches in an index of places.
 
 use super::geo::{READ_KEY, UNIT, is_word, point, reply_distance, reply_point, unit};
+use crate::chore::Operand;
 use crate::error::{self, Stop, check_reply};
+use crate::pieces::{self, PIECE_BYTES};
 use crate::spec::{Argument, Docs};
 use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
+use engine::{Key, SharedBig};
 use proto::ReplyBuffer;
-use types::geo::{Found, Order, Point, Shape, Wanted, position, search};
-use types::zset::{NewSet, View, parse_score};
+use types::collection::Made;
+use types::geo::{Found, Order, Point, Shape, Wanted, looked_at, position, search};
+use types::zset::{Entry, NewSet, View, parse_score};
+use value::{Big, Stored, reaper};
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&GEOSEARCH, &GEOSEARCHSTORE];
@@ -147,6 +152,11 @@ impl Form {
 
     fn is_search(self) -> bool {
         matches!(self, Self::Search { .. })
+    }
+
+    /// What is told of what it stores.
+    fn event(self) -> &'static str {
+        if self.is_search() { "geosearchstore" } else { "georadiusstore" }
     }
 }
 
@@ -350,6 +360,13 @@ fn integer(args: Args<'_>, index: usize) -> Result<i64, Stop> {
 /// Runs a search.
 pub(super) fn run(ctx: &mut Ctx<'_>, form: Form) -> Result<(), Stop> {
     let (args, key) = (ctx.args, ctx.key(form.source_at()));
+    if let Some(tree) = super::zset::peek_tree(ctx, &key)? {
+        let view = View::of(Stored::Big(&tree));
+        let query = Query::parse(args, form, Some(&view))?;
+        if let Some(shape) = query.shape().filter(|shape| query.is_long(&view, shape)) {
+            return run_long(ctx, form, &key, tree.clone(), query, shape);
+        }
+    }
     let view = types::zset::read(ctx.ks, &key)?;
     let query = Query::parse(args, form, view.as_ref())?;
     let found = match (&view, query.shape()) {
@@ -361,32 +378,127 @@ pub(super) fn run(ctx: &mut Ctx<'_>, form: Form) -> Result<(), Stop> {
     let entries: NewSet = found.iter().map(|found| (score(found), found.member.to_vec())).collect();
     let to = ctx.key(store_at);
     let is_there = ctx.ks.peek(&to)?.is_some();
-    let event = if form.is_search() { "geosearchstore" } else { "georadiusstore" };
-    let count = types::zset::store(ctx.ks, &to, is_there, &entries, event);
+    let count = types::zset::store(ctx.ks, &to, is_there, &entries, form.event());
     ctx.reply.integer(count as i64);
     Ok(())
 }
 
+/// So many members are looked at, or found and given, before a search is long.
+const AT_ONCE_MAX: u64 = 8192;
+
+/// Members found, and how far each is from the centre.
+struct Hits(Vec<(u64, f64)>);
+
+/// A search that another thread does.
+fn run_long(
+    ctx: &mut Ctx<'_>,
+    form: Form,
+    key: &Key<'_>,
+    tree: SharedBig,
+    query: Query,
+    shape: Shape,
+) -> Result<(), Stop> {
+    let (operand, wanted, index) = (Operand::Tree(tree.clone()), query.wanted, tree.clone());
+    let Some(store_at) = query.store_at else {
+        let hits = ctx.made_elsewhere(operand, move || {
+            let found = search(&View::of(Stored::Big(&index)), &shape, wanted);
+            Hits(found.iter().map(|found| (found.rank, found.distance)).collect())
+        })?;
+        // A client's read.
+        types::zset::read(ctx.ks, key)?;
+        ctx.reply.array(hits.0.len());
+        return ctx.reply_telling(Telling { hits, told: 0, tree, query });
+    };
+    let distance_unit = query.stores_distance.then_some(query.unit);
+    let made = ctx.made_elsewhere(operand, move || {
+        let Big::Zset(big) = &*index else { return None };
+        let mut stored = big.empty_alike();
+        for found in search(&View::of(Stored::Big(&index)), &shape, wanted) {
+            let score = distance_unit.map_or(found.score, |unit| found.distance / unit);
+            stored.add(&Entry { score, member: found.member });
+        }
+        Some(Made::of_tree(Big::Zset(stored)))
+    })?;
+    types::zset::read(ctx.ks, key)?;
+    let to = ctx.key(store_at);
+    let is_there = ctx.ks.peek(&to)?.is_some();
+    if let Some(tree) = made.as_ref().and_then(Made::tree) {
+        let count = types::zset::store_made(ctx.ks, &to, is_there, tree, form.event());
+        ctx.reply.integer(count as i64);
+    }
+    Ok(())
+}
+
+/// What a long search has found, on its way to a client.
+struct Telling {
+    hits: Hits,
+    told: usize,
+    tree: SharedBig,
+    query: Query,
+}
+
+/// Members written between two looks at the size of a piece.
+const TOLD_AT_ONCE: usize = 64;
+
+impl pieces::Telling for Telling {
+    fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
+        let (start, view) = (reply.len(), View::of(Stored::Big(&self.tree)));
+        while let Some(rest) = self.hits.0.get(self.told..).filter(|rest| !rest.is_empty()) {
+            if reply.len().saturating_sub(start) >= PIECE_BYTES {
+                return true;
+            }
+            let some = rest.iter().take(TOLD_AT_ONCE);
+            self.told = self.told.saturating_add(some.len());
+            let found = some.filter_map(|(rank, distance)| Found::at(&view, *rank, *distance));
+            found.for_each(|found| self.query.reply_one(reply, &found));
+        }
+        false
+    }
+
+    fn held_bytes(&self) -> usize {
+        let hits = self.hits.0.capacity().saturating_mul(size_of::<(u64, f64)>());
+        pieces::held_bytes(&self.tree).saturating_add(hits)
+    }
+}
+
+impl Drop for Hits {
+    fn drop(&mut self) {
+        if self.0.len() as u64 > AT_ONCE_MAX {
+            reaper::free(Box::new(std::mem::take(&mut self.0)));
+        }
+    }
+}
+
 impl Query {
+    /// Whether the search looks at many members.
+    fn is_long(&self, view: &View<'_>, shape: &Shape) -> bool {
+        let ends_soon = self.wanted.any && self.wanted.count.is_some_and(|count| (count as u64) < AT_ONCE_MAX / 8);
+        !ends_soon && looked_at(view, shape) > AT_ONCE_MAX
+    }
+
     fn reply(&self, reply: &mut ReplyBuffer, found: &[Found<'_>]) -> Result<(), Stop> {
-        let extras = [self.with_distance, self.with_hash, self.with_point].into_iter().filter(|with| *with).count();
         reply.array(found.len());
         for found in found {
-            if extras > 0 {
-                reply.array(extras.saturating_add(1));
-            }
-            reply.bulk(found.member);
-            if self.with_distance {
-                reply_distance(reply, found.distance / self.unit);
-            }
-            if self.with_hash {
-                reply.integer(found.score as i64);
-            }
-            if self.with_point {
-                reply_point(reply, found.point);
-            }
+            self.reply_one(reply, found);
             check_reply(reply)?;
         }
         Ok(())
+    }
+
+    fn reply_one(&self, reply: &mut ReplyBuffer, found: &Found<'_>) {
+        let extras = [self.with_distance, self.with_hash, self.with_point].into_iter().filter(|with| *with).count();
+        if extras > 0 {
+            reply.array(extras.saturating_add(1));
+        }
+        reply.bulk(found.member);
+        if self.with_distance {
+            reply_distance(reply, found.distance / self.unit);
+        }
+        if self.with_hash {
+            reply.integer(found.score as i64);
+        }
+        if self.with_point {
+            reply_point(reply, found.point);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Lists: their ends, their elements, their ranges. What moves elements between lists is in `list_moving`, what waits for them in
 //! `list_blocking`.
 
+use super::list_long;
 use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs, Look};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
@@ -169,19 +170,23 @@ fn pop(ctx: &mut Ctx<'_>, end: End) -> Result<(), Stop> {
     if ctx.args.len() > 3 {
         return Err(error::wrong_arity(ctx.spec.name));
     }
-    let reply = &mut *ctx.reply;
     if ctx.args.len() == 2 {
+        let reply = &mut *ctx.reply;
         let shown = list::pop(ctx.ks, &key, end, 1, |_, elements| elements.for_each(|element| reply.bulk(element)))?;
         if shown.is_none() {
-            reply.null();
+            ctx.reply.null();
         }
         return Ok(());
     }
     let count = parse_integer(&ctx.args[2]).and_then(|count| u64::try_from(count).ok());
     let count = count.ok_or(Stop::error("ERR value is out of range, must be positive"))?;
+    if list_long::pop(ctx, &key, end, count, |_| ())? {
+        return Ok(());
+    }
+    let reply = &mut *ctx.reply;
     let shown = list::pop(ctx.ks, &key, end, count, |count, elements| show(reply, count, elements))?;
     if shown.is_none() {
-        reply.null_array();
+        ctx.reply.null_array();
     }
     Ok(())
 }
@@ -304,7 +309,9 @@ fn linsert(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         () if ctx.is_word(2, "before") => false,
         () => return Err(error::SYNTAX),
     };
-    let outcome = list::insert(ctx.ks, &key, &ctx.args[3], is_behind, &ctx.args[4])?;
+    let args = ctx.args;
+    let find = list_long::finding(ctx, &key, &args[3])?;
+    let outcome = list::insert(ctx.ks, &key, find, is_behind, &args[4])?;
     ctx.reply.integer(match outcome {
         InsertOutcome::Done(len) => len.cast_signed(),
         InsertOutcome::NoKey => 0,
@@ -364,8 +371,11 @@ static LREM: CommandSpec = CommandSpec {
 
 fn lrem(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let key = ctx.key(1);
-    let count = signed(ctx, 2)?;
-    let removed = list::remove(ctx.ks, &key, count, &ctx.args[3])?;
+    let (count, args) = (signed(ctx, 2)?, ctx.args);
+    let removed = match list_long::remove(ctx, &key, count, &args[3])? {
+        Some(removed) => removed,
+        None => list::remove(ctx.ks, &key, count, &args[3])?,
+    };
     ctx.reply.integer(removed.cast_signed());
     Ok(())
 }
@@ -423,20 +433,12 @@ static LPOS: CommandSpec = CommandSpec {
 fn lpos(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let key = ctx.key(1);
     let (search, has_count) = search(ctx)?;
-    let element = &ctx.args[2];
+    let args = ctx.args;
+    let found = list_long::positions(ctx, &key, &args[2], search)?;
     if has_count {
-        let (open, mut found) = (ctx.reply.begin_array(), 0usize);
-        let reply = &mut *ctx.reply;
-        let listed = list::positions(ctx.ks, &key, element, &search, |index| {
-            reply.integer(index.cast_signed());
-            found = found.saturating_add(1);
-        });
-        ctx.reply.end(open, found);
-        return Ok(listed?);
+        return list_long::reply_positions(ctx, found);
     }
-    let mut first = None;
-    list::positions(ctx.ks, &key, element, &search, |index| first = Some(index))?;
-    match first {
+    match found.first() {
         Some(index) => ctx.reply.integer(index.cast_signed()),
         None => ctx.reply.null(),
     }

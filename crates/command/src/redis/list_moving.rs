@@ -1,10 +1,12 @@
 //! Lists: elements that move to another list, or are taken off the first of several.
 
 use super::list::show;
+use super::list_long;
 use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs};
 use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::integer::parse_integer;
+use proto::ReplyBuffer;
 use std::ops::Range;
 use types::list::{self, End};
 
@@ -156,10 +158,16 @@ impl Popping {
     pub(super) fn run(&self, ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
         for index in self.keys.clone() {
             let key = ctx.key(index);
-            let reply = &mut *ctx.reply;
-            let shown = list::pop(ctx.ks, &key, self.end, self.count, |count, elements| {
+            let write_header = |reply: &mut ReplyBuffer| {
                 reply.array(2);
                 reply.bulk(key.bytes);
+            };
+            if list_long::pop(ctx, &key, self.end, self.count, write_header)? {
+                return Ok(true);
+            }
+            let reply = &mut *ctx.reply;
+            let shown = list::pop(ctx.ks, &key, self.end, self.count, |count, elements| {
+                write_header(reply);
                 show(reply, count, elements);
             })?;
             if shown.is_some() {

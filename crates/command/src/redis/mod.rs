@@ -25,6 +25,7 @@ pub mod hyperloglog;
 pub mod lcs;
 pub mod list;
 pub mod list_blocking;
+mod list_long;
 pub mod list_moving;
 pub mod migrate;
 pub mod object;

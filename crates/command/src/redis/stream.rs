@@ -61,7 +61,13 @@ fn xadd(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     }
     let key = ctx.key(1);
     let draft = Draft { id, field_count: strings / 2, strings: ctx.args.from(fields) };
-    match types::stream::add(ctx.ks, &key, draft, options.makes_stream, options.trimming)? {
+    // One that ends early would end early twice.
+    let trimming = options.trimming.filter(|trimming| !trimming.is_limited(&ctx.ks.limits()));
+    let trimmed = match trimming {
+        Some(trimming) => stream_trim::trimmed(ctx, &key, trimming)?,
+        None => None,
+    };
+    match types::stream::add(ctx.ks, &key, draft, options.makes_stream, options.trimming, trimmed.as_ref())? {
         Some(id) => reply_id(ctx.reply, id),
         None => ctx.reply.null(),
     }
@@ -272,7 +278,10 @@ static XTRIM: CommandSpec = CommandSpec {
 fn xtrim(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let key = ctx.key(1);
     let count = match stream_trim::parse(ctx)? {
-        Some(trimming) => types::stream::trim(ctx.ks, &key, trimming)?,
+        Some(trimming) => match stream_trim::trimmed(ctx, &key, trimming)? {
+            Some(trimmed) => types::stream::store_trimmed(ctx.ks, &key, &trimmed),
+            None => types::stream::trim(ctx.ks, &key, trimming)?,
+        },
         None => 0,
     };
     ctx.reply.integer(count as i64);

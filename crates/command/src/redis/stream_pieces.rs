@@ -63,7 +63,7 @@ impl Parts {
         asked: Asked,
         name: Option<Name>,
     ) -> Result<(), Stop> {
-        let Some(entry) = ctx.ks.peek(key)? else { return Ok(()) };
+        let Some(entry) = ctx.ks.peek_value(key)? else { return Ok(()) };
         if let Value::Big(tree) = entry.value {
             let stage = Stage::Counting { from: asked.start, found: 0 };
             self.0.push_back(Part { stream: tree.clone(), asked, name, stage });

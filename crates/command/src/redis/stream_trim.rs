@@ -2,9 +2,13 @@
 
 use super::stream_ids;
 use crate::Ctx;
+use crate::chore::Operand;
 use crate::error::{self, Stop};
 use crate::spec::Argument;
-use types::stream::{Precision, Trim, Trimming};
+use engine::{Key, Type, Value};
+use types::collection::Maker;
+use types::stream::{Precision, Stream, Trim, Trimmed, Trimming};
+use value::Stored;
 
 /// These options, for COMMAND DOCS.
 pub(super) const TRIM_ARGUMENTS: &[Argument] = &[
@@ -123,4 +127,16 @@ impl Options {
 
 fn not_negative(ctx: &Ctx<'_>, index: usize, otherwise: &'static str) -> Result<u64, Stop> {
     u64::try_from(ctx.integer(index)?).map_err(|_| Stop::error(otherwise))
+}
+
+/// What trimming leaves of the stream under the key, if that takes long: then another thread makes it. Leaves no trace.
+pub(super) fn trimmed(ctx: &mut Ctx<'_>, key: &Key<'_>, trimming: Trimming) -> Result<Option<Trimmed>, Stop> {
+    let maker = Maker::of(ctx.ks);
+    let entry = ctx.ks.peek(key)?.filter(|entry| entry.kind == Type::Stream);
+    let tree = match entry.map(|entry| entry.value) {
+        Some(Value::Big(tree)) if trimming.is_long(Stream::of(Stored::Big(tree)), maker.limits()) => tree.clone(),
+        _ => return Ok(None),
+    };
+    let operand = Operand::Tree(tree.clone());
+    ctx.made_elsewhere(operand, move || Trimmed::of(&maker, &tree, trimming)).map(Some)
 }

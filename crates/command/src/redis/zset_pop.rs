@@ -9,7 +9,7 @@ use base::UnixMs;
 use engine::{Key, Type};
 use proto::{Protocol, ReplyBuffer};
 use std::ops::Range;
-use types::zset::{End, View};
+use types::zset::{End, Entry, View};
 use value::Stored;
 
 /// The rows of this family.
@@ -68,9 +68,8 @@ fn pop(ctx: &mut Ctx<'_>, end: End) -> Result<(), Stop> {
         1
     };
     let key = ctx.key(1);
-    if count >= PREPARED_MIN
-        && pop_prepared(ctx, &key, end, count, |reply, count| zset_reply::header(reply, count, true))?
-    {
+    let write_row = |reply: &mut ReplyBuffer, entry: &Entry<'_>| zset_reply::row(reply, true, entry);
+    if pop_prepared(ctx, &key, end, count, |reply, count| zset_reply::header(reply, count, true), write_row)? {
         return Ok(());
     }
     let reply = &mut *ctx.reply;
@@ -99,15 +98,19 @@ fn pop(ctx: &mut Ctx<'_>, end: End) -> Result<(), Stop> {
 /// So many members are taken out of a tree in steps, before the command runs.
 const PREPARED_MIN: u64 = 512;
 
-/// Takes many members from an end of a tree: its version without them is made beforehand, and they are written in pieces, with
-/// their scores, of the version before. False, and nothing is done, when they are to be taken at once.
+/// Takes many members from an end of a tree: its version without them is made beforehand, and they are written in pieces of the
+/// version before. False, and nothing is done, when they are to be taken at once.
 fn pop_prepared(
     ctx: &mut Ctx<'_>,
     key: &Key<'_>,
     end: End,
     count: u64,
     write_header: impl FnOnce(&mut ReplyBuffer, u64),
+    write_row: impl Fn(&mut ReplyBuffer, &Entry<'_>) + Send + 'static,
 ) -> Result<bool, Stop> {
+    if count < PREPARED_MIN || !ctx.may_reply_in_pieces() {
+        return Ok(false);
+    }
     let Some(tree) = super::zset::peek_tree(ctx, key)? else { return Ok(false) };
     let len = View::of(Stored::Big(&tree)).len();
     let count = count.min(len);
@@ -127,10 +130,10 @@ fn pop_prepared(
     ctx.reply_tree(tree, 0..count as usize, move |_, stored, places, reply| {
         let (view, from) = (View::of(stored), places.start as u64);
         match end {
-            End::Min => view.forward(from).take(places.len()).for_each(|entry| zset_reply::row(reply, true, &entry)),
+            End::Min => view.forward(from).take(places.len()).for_each(|entry| write_row(reply, &entry)),
             End::Max => {
                 let entries = view.backward(last.saturating_sub(from)).take(places.len());
-                entries.for_each(|entry| zset_reply::row(reply, true, &entry));
+                entries.for_each(|entry| write_row(reply, &entry));
             }
         }
     })?;
@@ -204,6 +207,14 @@ impl FirstPop {
     fn run(&self, ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
         for index in self.keys.clone() {
             let key = ctx.key(index);
+            let write_header = |reply: &mut ReplyBuffer, count: u64| {
+                reply.array(2);
+                reply.bulk(key.bytes);
+                reply.array(count as usize);
+            };
+            if pop_prepared(ctx, &key, self.end, self.count, write_header, zset_reply::pair)? {
+                return Ok(true);
+            }
             let reply = &mut *ctx.reply;
             let mut written = Ok(());
             let is_there = types::zset::pop(ctx.ks, &key, self.end, self.count, |count, entries| {

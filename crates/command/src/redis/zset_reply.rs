@@ -67,7 +67,8 @@ pub(super) fn pairs<'e>(
     })
 }
 
-fn pair(reply: &mut ReplyBuffer, entry: &Entry<'_>) {
+/// A pair.
+pub(super) fn pair(reply: &mut ReplyBuffer, entry: &Entry<'_>) {
     reply.array(2);
     reply.bulk(entry.member);
     reply.double(entry.score);

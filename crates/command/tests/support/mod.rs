@@ -129,7 +129,9 @@ impl Connection {
                 Err(Fetch) => {
                     assert!(self.reply.is_empty(), "{} replied before it asked for a fetch", row.spec.name);
                     assert!(!self.keyspaces.changed, "{} asked for a fetch after a change", row.spec.name);
-                    while self.session.preparation.as_mut().is_some_and(|preparation| preparation.step()) {}
+                    while self.session.preparation.as_mut().is_some_and(|preparation| preparation.step()) {
+                        std::thread::yield_now();
+                    }
                 }
             }
         }
@@ -240,7 +242,9 @@ impl types::apply::Engines for One<'_> {
     }
 
     fn decompress(&mut self, key: &Key<'_>) {
-        types::Decoder::default().decompress_in_place(&Default::default(), self.0, key);
+        let (hasher, limits) = (base::hash::KeyHasher::new(&mut base::Rng::new(1)), value::Limits::default());
+        let source = types::Source { dictionaries: &Default::default(), hasher: &hasher, limits: &limits };
+        types::Decoder::default().decompress_in_place(source, self.0, key);
     }
 }
 
@@ -265,6 +269,10 @@ impl Keyspace for Keyspaces {
 
     fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
         Key::new(&self.hasher, self.selected, bytes)
+    }
+
+    fn hasher(&self) -> &KeyHasher {
+        &self.hasher
     }
 
     fn read(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {

@@ -1,4 +1,4 @@
-//! Strings kept compressed.
+//! Values kept compressed.
 
 use crate::directive::Directive;
 use crate::field::{choice, integer, size};
@@ -11,9 +11,10 @@ pub(super) static COMPRESSION: &[Directive] = &[
         choice!(compression: CompressionCodec),
         "off",
         "",
-        "How strings are kept compressed in memory, in the command log and in checkpoints. `lzf` is that of Redis' files, `lz4` \
-         the fastest to read, `zstd` the shortest. Keys, collections, and strings that do not get shorter stay as they are. A \
-         change is in force for writes at once; what is stored already follows in the background.",
+        "How strings and collections of up to 32 KiB are kept compressed in memory, in the command log and in checkpoints. \
+         `lzf` is that of Redis' files, `lz4` the fastest to read, `zstd` the shortest. Keys, hashes with a field that has a \
+         time, and what does not get shorter stay as they are. A change is in force for writes at once; what is stored already \
+         follows in the background.",
     ),
     Directive::supported(
         "compression-level",
@@ -27,7 +28,7 @@ pub(super) static COMPRESSION: &[Directive] = &[
         size!(compression_bytes_min: 0, u64::MAX),
         "0",
         "bytes",
-        "Shorter strings stay as they are. 0 leaves it to the codec: 5 for `lzf`, 32 for `lz4`, 64 for `zstd`.",
+        "What is shorter stays as it is. 0 leaves it to the codec: 5 for `lzf`, 32 for `lz4`, 64 for `zstd`.",
     ),
     Directive::supported(
         "compression-when",
@@ -35,14 +36,15 @@ pub(super) static COMPRESSION: &[Directive] = &[
         "idle",
         "",
         "`write` compresses strings as they are written, whatever their length. `idle` compresses those of up to 64 MiB that \
-         nobody has used for a while, in the background, and keeps one that is used again, twice within that time, as it is.",
+         nobody has used for a while, in the background, and keeps one that is used again, twice within that time, as it is. \
+         Collections are compressed so with either.",
     ),
     Directive::supported(
         "compression-idle-time",
         integer!(compression_idle_seconds: 0, INT_MAX),
         "60",
         "seconds",
-        "After so long without access a string counts as cold.",
+        "After so long without access a value counts as cold.",
     ),
     Directive::supported(
         "compression-cpu-percent",

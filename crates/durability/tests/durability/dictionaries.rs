@@ -1,4 +1,4 @@
-//! Strings compressed with dictionaries through crashes, checkpoints and starts: a dictionary is never missing for a value that
+//! Values compressed with dictionaries through crashes, checkpoints and starts: a dictionary is never missing for a value that
 //! survived, and goes when nothing needs it.
 
 use crate::crashes::{checkpoint_under_load, judge_all};
@@ -7,11 +7,12 @@ use crate::model::{Model, seeds};
 use base::{DbIndex, Rng};
 use checkpoint::{DataDir, Manifest, ManifestFile, Name};
 use durability::{Cause, Policy};
-use engine::{Effect, Encoding, Keyspace, Value};
+use engine::{Effect, Encoding, Keyspace, Type, Value};
 use std::path::Path;
 use std::sync::Arc;
-use store::compression::{Codec, Settings};
+use store::compression::{Codec, Pass, Settings};
 use store::{At, LockSet, WriteClass};
+use value::{hash, list};
 use vfs::{FileSystem, Outage, SimFs};
 
 /// What a document is like: values of one form shrink by a dictionary of that form.
@@ -122,6 +123,100 @@ fn power_cuts_never_miss_a_dictionary() {
         life.crash();
         judge_all(&model, &fs.take_crash_points(), seed);
     }
+}
+
+/// Sets fields of a hash under one of so many keys, or pushes to a list.
+fn put_collection(life: &mut Life, rng: &mut Rng, keys: u64) {
+    use base::Clock as _;
+    let number = rng.below(keys);
+    let name = format!("item:{number}");
+    let (mut changes, is_list) = (Vec::new(), number.is_multiple_of(4));
+    for field in 0..1 + rng.below(4) {
+        let (field, value) = (format!("field{field}"), document(rng, Form::Json));
+        match is_list {
+            true => list::Change::Push { end: list::End::Tail, value: &value }.put(&mut changes),
+            false => hash::Change::Set { field: field.as_bytes(), value: &value, expire_at: None }.put(&mut changes),
+        }
+    }
+    if is_list {
+        list::Change::Pop { end: list::End::Head, count: rng.below(3) }.put(&mut changes);
+    }
+    let locks = LockSet::One(life.store.shard_of_bytes(name.as_bytes()));
+    let at = At { now: life.clock.now_ms(), db: DbIndex(0), touch: true, worker: 0, writes: WriteClass::Any };
+    let effect = |txn: &mut store::Txn<'_>| {
+        let kind = if is_list { Type::List } else { Type::Hash };
+        txn.apply(&Effect::Edit { key: txn.key(name.as_bytes()), kind, changes: &changes });
+        Ok(())
+    };
+    while life.store.commit(&mut life.scratch, &locks, &at, effect).is_err() {
+        std::thread::yield_now();
+    }
+    life.end_turn();
+}
+
+/// Compresses all that is stored.
+fn pass_over_all(life: &Life, pass: &mut Pass) {
+    life.clock.advance_ms(2_000);
+    while pass.has_work(&life.store) {
+        pass.slice(&life.store, 100_000);
+    }
+}
+
+/// Power is cut at every operation while collections are compressed behind the log's back, by dictionaries that come meanwhile, and
+/// checkpoints save them so: the log after these is about collections that it has not compressed itself.
+#[test]
+fn power_cuts_leave_compressed_collections_whole() {
+    for seed in seeds(2) {
+        let (fs, mut rng) = (SimFs::new(seed), Rng::new(seed));
+        let mut life = Life::start(&fs, policy()).expect("it starts");
+        let mut pass = Pass::new(life.store.shard_ids().collect());
+        let settings = Settings { codec: Codec::Zstd, idle_seconds: 0, bytes_min: 16, ..Settings::default() };
+        life.store.compression.set(settings);
+        (0..600).for_each(|_| put_collection(&mut life, &mut rng, 300));
+        pass_over_all(&life, &mut pass);
+        let compressed = life.store.memory.compressed().values;
+        assert!(compressed > 200, "{compressed} collections");
+        let (log, wrote) = (life.store.log().expect("it is on"), life.scratch.wrote().expect("the last was a change"));
+        life.wait_until(|| log.durable() >= wrote);
+        drop(log);
+        let mut model = Model::new(&life);
+        fs.record_crash_points();
+        for _ in 0..2 {
+            for n in 0..12 {
+                put_collection(&mut life, &mut rng, 40);
+                model.push(&life);
+                model.look(&life);
+                if n % 4 == 0 {
+                    life.durability.train_one();
+                    pass_over_all(&life, &mut pass);
+                }
+            }
+            checkpoint_under_load(&mut life, &mut model, &mut rng, Cause::Asked).expect("the disk works");
+        }
+        assert!(with_dictionary(&life) > 0, "a dictionary came");
+        life.crash();
+        judge_all(&model, &fs.take_crash_points(), seed);
+    }
+}
+
+/// A checkpoint of compressed collections is loaded without decompressing any.
+#[test]
+fn a_start_decompresses_no_collection() {
+    let (fs, mut rng) = (SimFs::new(5), Rng::new(5));
+    let mut life = Life::start(&fs, policy()).expect("it starts");
+    let mut pass = Pass::new(life.store.shard_ids().collect());
+    life.store.compression.set(Settings { codec: Codec::Lz4, idle_seconds: 0, ..Settings::default() });
+    (0..600).for_each(|_| put_collection(&mut life, &mut rng, 300));
+    pass_over_all(&life, &mut pass);
+    life.checkpoint(Cause::Asked).expect("the disk works");
+    let (digest, used) = (Model::digest(&life.store), life.store.memory.compressed());
+    assert!(used.values > 200, "{used:?}");
+    life.stop();
+    let life = Life::start(&fs, policy()).expect("it starts");
+    let decompressed = life.store.compression.figures.decompressed.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!((decompressed, life.store.memory.compressed()), (0, used));
+    assert_eq!(Model::digest(&life.store), digest);
+    life.stop();
 }
 
 /// A dictionary stays for the log and the older checkpoint, goes with the last of them, and its number is not given again.

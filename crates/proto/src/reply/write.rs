@@ -97,6 +97,19 @@ impl ReplyBuffer {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
+    /// Begins a string of so many bytes, which are then written one part after the other; the last says that it is.
+    pub fn begin_bulk(&mut self, len: usize) {
+        self.header(b'$', len);
+    }
+
+    /// Writes the next part of a string that was begun.
+    pub fn bulk_part(&mut self, part: &[u8], is_last: bool) {
+        self.bytes.extend_from_slice(part);
+        if is_last {
+            self.bytes.extend_from_slice(b"\r\n");
+        }
+    }
+
     /// A string of any bytes, sent from where it is if it has at least [`SHARED_BYTES_MIN`].
     pub fn bulk_shared(&mut self, value: Arc<Vec<u8>>) {
         if value.len() < SHARED_BYTES_MIN {

@@ -11,7 +11,7 @@
 use super::pass::{self, Candidate, LEN_MAX, Wanted};
 use super::{Coder, add};
 use crate::store::Store;
-use engine::{Engine, Entry, SharedBytes, Value};
+use engine::{Engine, Entry, SharedBytes, Type, Value};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use types::Decoder;
@@ -67,7 +67,9 @@ impl LongStrings {
         let shard = store.shard_of(&key);
         let mut held = store.lock_patiently(shard);
         let entry = held.engine.read(&key, false).ok().flatten();
-        let is_due = |entry: &Entry<'_>| wanted.may_change(entry) && pass::may_leave(store, &key, entry);
+        let is_due = |entry: &Entry<'_>| {
+            entry.kind == Type::String && wanted.may_change(entry) && pass::may_leave(store, &key, entry)
+        };
         let found = entry.filter(is_due).map(|entry| {
             let value = match entry.value {
                 Value::Shared(shared) => SharedBytes::clone(shared),
@@ -81,8 +83,9 @@ impl LongStrings {
         store.unlock_one(held);
         let Some((before, value, _lease)) = found else { return };
         let was_compressed = before.is_compressed();
-        let shown = self.decoder.show(&compression.dictionaries, pass::shown_alone(&key, before, &value));
-        let stored = compression.encode(&mut self.coder, &*store.clock, &key, shown.value.bytes());
+        let shown =
+            self.decoder.show(store.source(), pass::shown_alone(&key, Type::String, before, Value::Bytes(&value)));
+        let stored = compression.encode(&mut self.coder, &*store.clock, &key, Type::String, shown.value.bytes());
         let (encoding, form) = match stored {
             Some(ref encoded) => (shown.encoding.compressed(), encoded.bytes),
             None if was_compressed => (shown.encoding, shown.value.bytes()),
@@ -91,7 +94,8 @@ impl LongStrings {
         let form = SharedBytes::new(form.to_vec());
         let mut held = store.lock_patiently(shard);
         let is_still = held.engine.read(&key, false).ok().flatten().is_some_and(|entry| {
-            entry.encoding == before
+            entry.kind == Type::String
+                && entry.encoding == before
                 && match entry.value {
                     Value::Shared(shared) => SharedBytes::ptr_eq(shared, &value),
                     Value::Bytes(bytes) => bytes == value.as_slice(),

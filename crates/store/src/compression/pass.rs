@@ -1,13 +1,14 @@
-//! A pass over the shards of one worker: brings strings into the form that is configured.
+//! A pass over the shards of one worker: brings values into the form that is configured.
 //!
 //! ```text
-//! begin -> gather: one stretch of a shard, under its lock: keys of strings that may have to change
+//! begin -> gather: one stretch of a shard, under its lock: keys of values that may have to change
 //!            |  ^
 //!            v  '--- no keys left
-//!          handle: one key: copy its value out, compress it without the lock, put it back if it is still the same
+//!          handle: one key: copy its value out (of a tree, share it), compress it without the lock, put it back if it is
+//!                  still the same
 //! ```
 //!
-//! The first pass after a change of the settings looks at all strings. Later ones look at those that have gone cold since the
+//! The first pass after a change of the settings looks at all values. Later ones look at those that have gone cold since the
 //! pass before began, so that what does not get shorter is not tried again and again; once in an hour one looks at all, and so
 //! does the first one after a dictionary was put to use. A pass that looks at all strings also brings those that were compressed
 //! before there was the dictionary of their class into its form.
@@ -18,13 +19,16 @@ use crate::store::Store;
 use base::{KeyspaceId, ShardId};
 use codec::stored::{Form, Stored};
 use codec::{CodecError, DictionaryNumber, Lease};
-use engine::{Encoding, Engine, Entry, Key, Value};
+use engine::{Encoding, Engine, Entry, Key, SharedBig, Type, Value};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use types::Decoder;
+use types::decoder::COLLECTION_LEN_MAX;
+use value::{Big, Progress};
 
 /// Longer strings are not for workers, which would be kept for longer than a slice (`long`).
 pub(super) const LEN_MAX: usize = 32 << 10;
+const _: () = assert!(COLLECTION_LEN_MAX <= LEN_MAX, "only strings are for the thread of long ones");
 
 /// Keys of one stretch, at most; those beyond are left to the next pass.
 const CANDIDATES_MAX: usize = 4096;
@@ -45,8 +49,10 @@ pub struct Pass {
     candidates: Vec<Candidate>,
     coder: Coder,
     decoder: Decoder,
-    /// The value being handled.
+    /// What is stored of the value being handled, unless that is a tree.
     value: Vec<u8>,
+    /// The bytes of a collection to be compressed.
+    bytes: Vec<u8>,
     /// The settings that the last pass followed, by their number.
     generation: Option<u32>,
     /// How many dictionaries had been put to use when the last pass began that looked at all strings.
@@ -69,15 +75,16 @@ struct Place {
     from: u64,
     /// The shard has no further stretch.
     is_at_end: bool,
-    /// Strings idle for longer were looked at by the pass before.
+    /// Values idle for longer were looked at by the pass before.
     idle_seconds_max: u64,
 }
 
-/// A string that may have to change.
+/// A value that may have to change.
 pub(super) struct Candidate {
     pub(super) space: KeyspaceId,
     pub(super) key: Box<[u8]>,
     stamp: u32,
+    is_string: bool,
     is_compressed: bool,
     is_long: bool,
 }
@@ -108,6 +115,7 @@ impl Pass {
             coder: Coder::default(),
             decoder: Decoder::default(),
             value: Vec::new(),
+            bytes: Vec::new(),
             generation: None,
             adoptions: 0,
             begun_ns: 0,
@@ -192,7 +200,7 @@ impl Pass {
         self.place.is_some() && self.credit.ns > 0
     }
 
-    /// One stretch gathered, or one string handled; false when there is no more, or the shard is taken.
+    /// One stretch gathered, or one value handled; false when there is no more, or the shard is taken.
     fn step(&mut self, store: &Store) -> bool {
         let Some(place) = &self.place else { return false };
         let Some(shard) = self.shards.get(place.shard).copied() else {
@@ -211,7 +219,7 @@ impl Pass {
         }
     }
 
-    /// Notes which strings of the next stretch may have to change.
+    /// Notes which values of the next stretch may have to change.
     fn gather(&mut self, store: &Store, shard: ShardId) -> bool {
         let Some(place) = &mut self.place else { return false };
         let Some(mut held) = store.shard(shard).lock.spin_lock() else { return false };
@@ -221,12 +229,14 @@ impl Pass {
         let step = held.engine.scan(space, place.from, &mut |entry| {
             if wanted.may_change(entry) && !entry.is_expired(now) && candidates.len() < CANDIDATES_MAX {
                 let (is_compressed, is_long) = (entry.is_compressed(), types::decoder::string_len(entry) > LEN_MAX);
-                candidates.push(Candidate { space, key: entry.key.into(), stamp: entry.stamp, is_compressed, is_long });
+                let (key, stamp, is_string) = (entry.key.into(), entry.stamp, entry.kind == Type::String);
+                candidates.push(Candidate { space, key, stamp, is_string, is_compressed, is_long });
             }
         });
         let settings = &wanted.settings;
-        let idle = if settings.on_write { 0 } else { u64::from(settings.idle_seconds) };
         candidates.retain(|candidate| {
+            let at_once = settings.on_write && candidate.is_string;
+            let idle = if at_once { 0 } else { u64::from(settings.idle_seconds) };
             let idle_seconds = held.engine.idle_seconds(candidate.stamp);
             candidate.is_compressed || (idle..=place.idle_seconds_max).contains(&idle_seconds)
         });
@@ -252,60 +262,86 @@ impl Pass {
         true
     }
 
-    /// Brings one string into the form that is configured, if it is still one that needs it.
+    /// Brings one value into the form that is configured, if it is still one that needs it.
     fn handle(&mut self, store: &Store, shard: ShardId, candidate: &Candidate) -> bool {
         let Some(place) = &self.place else { return false };
         let compression = &store.compression;
         let key = store.key(candidate.space, &candidate.key);
         let Some(mut held) = store.shard(shard).lock.spin_lock() else { return true };
         let entry = held.engine.read(&key, false).ok().flatten();
-        let is_due = |entry: &Entry<'_>| place.wanted.may_change(entry) && may_leave(store, &key, entry);
+        // Of a field that has a time, the engine must be able to tell when that is.
+        let is_due = |entry: &Entry<'_>| {
+            place.wanted.may_change(entry) && entry.first_due().is_none() && may_leave(store, &key, entry)
+        };
         let Some(entry) = entry.filter(is_due) else {
             store.unlock_one(held);
             return true;
         };
-        let (before, was_compressed) = (entry.encoding, entry.is_compressed());
+        let (kind, before, was_compressed) = (entry.kind, entry.encoding, entry.is_compressed());
         self.value.clear();
         self.value.extend_from_slice(entry.value.bytes());
+        let tree = if let Value::Big(tree) = entry.value { Some(SharedBig::clone(tree)) } else { None };
         // The copy is read without the lock, when the entry may be gone.
         let Ok(_lease) = lease(store, &entry) else {
             unreachable!("a value in memory has a dictionary that was forgotten")
         };
         store.unlock_one(held);
-        let shown = self.decoder.show(&compression.dictionaries, shown_alone(&key, before, &self.value));
-        let stored = compression.encode(&mut self.coder, &*store.clock, &key, shown.value.bytes());
+        let taken = tree.as_ref().map_or(Value::Bytes(&self.value), Value::Big);
+        let shown = self.decoder.show(store.source(), shown_alone(&key, kind, before, taken));
+        let bytes = plain_bytes(shown.value, &mut self.bytes);
+        let coder = &mut self.coder;
+        let stored = bytes.and_then(|bytes| compression.encode(coder, &*store.clock, &key, kind, bytes));
         let (encoding, value) = match stored {
-            Some(ref encoded) => (shown.encoding.compressed(), encoded.bytes),
-            None if was_compressed => (shown.encoding, shown.value.bytes()),
+            Some(ref encoded) => (shown.encoding.compressed(), Value::Bytes(encoded.bytes)),
+            None if was_compressed => (shown.encoding, shown.value),
             None => return true,
         };
         let Some(mut held) = store.shard(shard).lock.spin_lock() else { return true };
-        let is_same = |entry: &Entry<'_>| entry.encoding == before && entry.value.bytes() == self.value;
+        let is_same = |entry: &Entry<'_>| {
+            entry.encoding == before
+                && entry.kind == kind
+                && match (entry.value, &tree) {
+                    // Whoever changes a tree that is held here makes another.
+                    (Value::Big(now), Some(tree)) => SharedBig::ptr_eq(now, tree),
+                    (Value::Big(_), None) | (_, Some(_)) => false,
+                    (value, None) => value.bytes() == self.value,
+                }
+        };
         let is_still = matches!(held.engine.read(&key, false), Ok(Some(entry)) if is_same(&entry));
         if is_still {
-            held.engine.recode(&key, encoding, Value::Bytes(value));
+            held.engine.recode(&key, encoding, value);
             compression.figures.count_pass(encoding);
         }
         store.unlock_one(held);
+        // Otherwise the next edit of the tree would have to copy it.
+        self.decoder.forget();
         true
     }
 }
 
-/// A string with its form, apart from its engine.
-pub(super) fn shown_alone<'a>(key: &Key<'a>, encoding: Encoding, value: &'a [u8]) -> Entry<'a> {
-    let (kind, value) = (engine::Type::String, Value::Bytes(value));
+/// What is compressed of a value: its bytes, or the changes of a tree, which are put into `changes`. `None` when these are too
+/// many.
+fn plain_bytes<'a>(value: Value<'a>, changes: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+    let Value::Big(tree) = value else { return Some(value.bytes()) };
+    changes.clear();
+    let is_whole = Big::write_changes(tree, Progress::default(), COLLECTION_LEN_MAX, changes).is_none();
+    (is_whole && changes.len() <= COLLECTION_LEN_MAX).then_some(changes)
+}
+
+/// A value with its form, apart from its engine.
+pub(super) fn shown_alone<'a>(key: &Key<'a>, kind: Type, encoding: Encoding, value: Value<'a>) -> Entry<'a> {
     Entry { key: key.bytes, kind, encoding, value, expire_at: None, stamp: 0 }
 }
 
-/// The form in which strings are to be.
+/// The form in which values are to be.
 pub(super) struct Wanted {
     settings: Settings,
-    /// Those in use, in a pass that looks at all strings.
+    /// Those in use, in a pass that looks at all values.
     dictionaries: BTreeSet<DictionaryNumber>,
 }
 
 impl Wanted {
-    /// As in a pass over all strings that begins now.
+    /// As in a pass over all values that begins now.
     pub(super) fn now(compression: &Compression) -> Self {
         Self { settings: compression.settings(), dictionaries: compression.dictionaries_in_use() }
     }
@@ -320,8 +356,15 @@ impl Wanted {
             };
             return Stored::parse(entry.value.bytes()).is_ok_and(|stored| is_other(stored.form));
         }
-        let len = entry.value.len();
-        entry.kind == engine::Type::String && len <= LONG_LEN_MAX && self.settings.takes_len(len)
+        let (len, len_max) = match entry.value {
+            Value::Big(tree) if types::decoder::may_tree_be_compressed(tree) => {
+                (tree.content_bytes(), COLLECTION_LEN_MAX)
+            }
+            Value::Big(_) => return false,
+            value if entry.kind == Type::String => (value.len(), LONG_LEN_MAX),
+            value => (value.len(), COLLECTION_LEN_MAX),
+        };
+        len <= len_max && self.settings.takes_len(len)
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Found<'a> {
     pub member: &'a [u8],
     /// Its score.
     pub score: f64,
+    /// How many members of the index are before it.
+    pub rank: u64,
     /// Where it is.
     pub point: Point,
     /// Metres from the centre of the shape.
@@ -44,9 +46,27 @@ pub struct Wanted {
     pub any: bool,
 }
 
+impl<'a> Found<'a> {
+    /// The member of this rank, which is so far from the centre.
+    pub fn at(view: &View<'a>, rank: u64, distance: f64) -> Option<Self> {
+        let entry = view.at(rank)?;
+        Some(Self { member: entry.member, score: entry.score, rank, point: Point::of_score(entry.score), distance })
+    }
+}
+
 /// Where a member is.
 pub fn position(view: &View<'_>, member: &[u8]) -> Option<Point> {
     view.score(member).map(Point::of_score)
+}
+
+/// How many members lie in the cells that cover a shape: so many [`search`] looks at.
+pub fn looked_at(view: &View<'_>, shape: &Shape) -> u64 {
+    let counts = shape.cells().into_iter().map(|cell| {
+        let (first, end) = cell.scores();
+        let before = |score| view.count_before(|entry| entry.score < score);
+        before(end).saturating_sub(before(first))
+    });
+    counts.fold(0, u64::saturating_add)
 }
 
 /// The members within a shape.
@@ -56,10 +76,11 @@ pub fn search<'a>(view: &View<'a>, shape: &Shape, wanted: Wanted) -> Vec<Found<'
     for cell in shape.cells() {
         let (first, end) = cell.scores();
         let rank = view.count_before(|entry| entry.score < first);
-        let members = view.forward(rank).take_while(|entry| entry.score < end).filter_map(|entry| {
+        let members = (rank..).zip(view.forward(rank).take_while(|entry| entry.score < end));
+        let members = members.filter_map(|(rank, entry)| {
             let point = Point::of_score(entry.score);
             let distance = shape.distance_within(point)?;
-            Some(Found { member: entry.member, score: entry.score, point, distance })
+            Some(Found { member: entry.member, score: entry.score, rank, point, distance })
         });
         found.extend(members.take(limit.saturating_sub(found.len())));
         if found.len() >= limit {

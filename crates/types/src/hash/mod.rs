@@ -177,7 +177,7 @@ pub fn delete_all<'a>(
 /// As of [`read`].
 pub fn peek<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Hash<'k>, TypeError> {
     let now = ks.now();
-    of_entry(ks.peek(key)?.as_ref(), now)
+    of_entry(ks.peek_value(key)?.as_ref(), now)
 }
 
 fn set(ks: &mut dyn Keyspace, key: &Key<'_>, cell: Cell<'_>) {

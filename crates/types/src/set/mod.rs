@@ -130,7 +130,7 @@ pub fn move_member(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, member: 
 
 /// The length of a set that was read before.
 fn peek_len(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<u64, TypeError> {
-    let Some(entry) = ks.peek(key)? else { return Ok(0) };
+    let Some(entry) = ks.peek_value(key)? else { return Ok(0) };
     Ok(view(collection::stored(&entry, Type::Set)?).len() as u64)
 }
 

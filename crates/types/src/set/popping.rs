@@ -1,8 +1,8 @@
 //! Many members popped at random, step by step.
 
+use crate::kept::is_same_tree;
 use base::Rng;
 use engine::{SharedBig, SharedBytes};
-use std::sync::Arc;
 use value::reaper;
 use value::set::{Big, Change};
 
@@ -57,7 +57,7 @@ impl Popping {
 
     /// Whether it pops so many members of this version of the set.
     pub fn is_of(&self, tree: &SharedBig, count: u64) -> bool {
-        Arc::ptr_eq(&self.from, tree) && self.count == count
+        is_same_tree(&self.from, tree) && self.count == count
     }
 
     /// Goes on for some tenths of a millisecond. True while there is more to do.

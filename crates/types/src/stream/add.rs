@@ -1,6 +1,6 @@
 //! XADD.
 
-use super::remove::Trimming;
+use super::remove::{Trimmed, Trimming};
 use super::{Change, Id, Stream, change, notify, read_to_edit};
 use crate::TypeError;
 use base::UnixMs;
@@ -32,7 +32,7 @@ pub struct Draft<S> {
 /// Bytes of names and values that an entry may have.
 const ENTRY_BYTES_MAX: usize = 1 << 30;
 
-/// Adds an entry and then trims the stream. Gives the id; `None` when the key is absent and is not to be made.
+/// Adds an entry and then trims the stream, of which `trimmed` is what trimming leaves if that was made beforehand. Gives the id; `None` when the key is absent and is not to be made.
 ///
 /// # Errors
 /// [`TypeError::IdsExhausted`], [`TypeError::IdTooSmall`], [`TypeError::EntryTooLong`], [`TypeError::WrongType`],
@@ -43,6 +43,7 @@ pub fn add<'s, S>(
     draft: Draft<S>,
     makes_stream: bool,
     trimming: Option<Trimming>,
+    trimmed: Option<&Trimmed>,
 ) -> Result<Option<Id>, TypeError>
 where
     S: Iterator<Item = &'s [u8]> + Clone,
@@ -58,6 +59,10 @@ where
     if bytes > ENTRY_BYTES_MAX {
         return Err(TypeError::EntryTooLong);
     }
+    let (before, stream) = match trimmed {
+        Some(trimmed) => (trimmed.store(ks, key), read_to_edit(ks, key)?),
+        None => (0, stream),
+    };
     let trimmed = trimming.map_or(0, |(trimming, limits)| {
         let added = Added::new(id, draft.strings.clone());
         trimming.count(stream.unwrap_or(&Stream::default()), Some(added), &limits)
@@ -69,7 +74,7 @@ where
         }
     });
     notify(ks, key, "xadd");
-    if trimmed > 0 {
+    if before > 0 || trimmed > 0 {
         notify(ks, key, "xtrim");
     }
     Ok(Some(id))

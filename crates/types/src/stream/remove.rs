@@ -2,9 +2,10 @@
 
 use super::{Change, Id, Stream, Trim, change, notify, read_to_edit};
 use crate::TypeError;
-use engine::{Key, Keyspace};
-use value::Limits;
+use crate::collection::{Made, Maker};
+use engine::{Key, Keyspace, SharedBig, Type};
 use value::stream::{Added, Ids};
+use value::{Limits, Stored};
 
 /// What trimming is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,62 @@ impl Trimming {
             Precision::Rough(_) => stream.trimmed_roughly(self.trim, self.most(limits), added, limits),
         }
     }
+}
+
+/// More entries than these, or entries of more nodes, are removed from a copy, which then takes the stream's place.
+const ENTRIES_AT_ONCE: u64 = 10_000;
+const NODES_AT_ONCE: usize = 128;
+
+impl Trimming {
+    /// Whether so many entries go that it takes long.
+    pub fn is_long(self, stream: &Stream, limits: &Limits) -> bool {
+        if self.most(limits).is_some_and(|most| most <= ENTRIES_AT_ONCE) {
+            return false;
+        }
+        match self.trim {
+            Trim::MaxLength(max) => stream.len().saturating_sub(max) > ENTRIES_AT_ONCE,
+            Trim::MinId(min) => stream.count_some(Id::MIN, min, NODES_AT_ONCE).1.is_some_and(|next| next < min),
+        }
+    }
+
+    /// Whether it ends when it has removed so many, however many are left to remove.
+    pub fn is_limited(self, limits: &Limits) -> bool {
+        self.most(limits).is_some()
+    }
+}
+
+/// A stream without its first entries.
+#[derive(Debug)]
+pub struct Trimmed {
+    count: u64,
+    made: Made,
+}
+
+impl Trimmed {
+    /// Makes it.
+    pub fn of(maker: &Maker, tree: &SharedBig, trimming: Trimming) -> Self {
+        let count = trimming.count(Stream::of(Stored::Big(tree)), None, maker.limits());
+        let mut changes = Vec::new();
+        Change::Trim { count }.put(&mut changes);
+        Self { count, made: maker.make(Type::Stream, Some(tree), changes) }
+    }
+
+    /// Stores it under the key, which has the whole of it, and tells nobody yet. Gives how many entries went.
+    pub(super) fn store(&self, ks: &mut dyn Keyspace, key: &Key<'_>) -> u64 {
+        if self.count > 0 {
+            self.made.store(ks, key);
+        }
+        self.count
+    }
+}
+
+/// [`trim`] that was made beforehand.
+pub fn store_trimmed(ks: &mut dyn Keyspace, key: &Key<'_>, trimmed: &Trimmed) -> u64 {
+    let count = trimmed.store(ks, key);
+    if count > 0 {
+        notify(ks, key, "xtrim");
+    }
+    count
 }
 
 /// Removes the first entries. Gives how many; 0 when the key is absent.

@@ -1,5 +1,6 @@
 //! A long range of a sorted set as a set of its own, made step by step.
 
+use crate::kept::is_same_tree;
 use engine::SharedBig;
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ impl Copying {
 
     /// Whether it is made of these ranks of this version of the set.
     pub fn is_of(&self, tree: &SharedBig, ranks: &Range<u64>) -> bool {
-        Arc::ptr_eq(&self.from, tree) && self.ranks == *ranks
+        is_same_tree(&self.from, tree) && self.ranks == *ranks
     }
 
     /// Goes on for some tenths of a millisecond. True while there is more to do.

@@ -2,10 +2,10 @@
 
 use super::{Entry, Range, View, change, read_to_edit};
 use crate::TypeError;
+use crate::kept::is_same_tree;
 use engine::{Effect, Key, Keyspace, NotifyClass, SharedBig, SharedBytes};
 use std::collections::HashSet;
 use std::ops;
-use std::sync::Arc;
 use value::zset::{Change, Removal};
 use value::{Big, Stored};
 
@@ -97,7 +97,7 @@ impl Removing {
 
     /// Whether it is made of this version of the set, without these ranks.
     pub fn is_of(&self, tree: &SharedBig, ranks: &ops::Range<u64>) -> bool {
-        Arc::ptr_eq(&self.from, tree) && self.ranks == *ranks
+        is_same_tree(&self.from, tree) && self.ranks == *ranks
     }
 
     /// Goes on for some tenths of a millisecond. True while there is more to do.

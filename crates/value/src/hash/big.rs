@@ -21,7 +21,7 @@ pub struct Big {
 
 impl Big {
     /// A hash without fields, which keeps the hasher.
-    pub(super) fn new(hasher: &KeyHasher) -> Self {
+    pub(crate) fn new(hasher: &KeyHasher) -> Self {
         Self { fields: Tree::new(), deadlines: Deadlines::default(), hasher: hasher.clone() }
     }
 

@@ -52,8 +52,9 @@ pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> bool {
     !View::of(slot.encoding, slot.stored()).is_empty()
 }
 
-/// Whether the bytes are a packed hash of this encoding, with a field at least: for what comes from a file.
-pub fn validate(encoding: Encoding, packed: &[u8]) -> bool {
+/// Whether the bytes are a packed hash of this encoding, with a field at least: what every edit is to leave.
+#[cfg(test)]
+fn validate(encoding: Encoding, packed: &[u8]) -> bool {
     match encoding {
         UNTIMED => packed::is_valid(packed, false),
         TIMED => packed::is_valid(packed, true),

@@ -59,6 +59,7 @@ impl<'a> Packed<'a> {
 
 /// Whether the buffer is a packed hash with at least a field, none twice, each cell in its only form; with times only if
 /// `may_be_timed`.
+#[cfg(test)]
 pub fn is_valid(bytes: &[u8], may_be_timed: bool) -> bool {
     let mut rest = bytes;
     let Some(count) = varint::take(&mut rest) else { return false };

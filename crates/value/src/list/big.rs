@@ -5,8 +5,8 @@ use super::leaf::Leaf;
 use super::listpack::{self, Limit};
 use super::packed;
 use super::view::View;
-use crate::Progress;
 use crate::tree::{Leaf as _, Tree};
+use crate::{Limits, Progress};
 use std::ops::Range;
 
 /// The tree.
@@ -28,12 +28,21 @@ impl Big {
         big
     }
 
-    /// The packed list of a tree that is far enough below the limit.
-    pub(super) fn packed_within(&self, limit: Limit) -> Option<Vec<u8>> {
+    /// Whether its elements might be packed: false only where its bytes alone tell that they are not.
+    pub fn may_be_packed(&self, limits: &Limits) -> bool {
+        self.is_small(Limit::of(limits.list_size()))
+    }
+
+    fn is_small(&self, limit: Limit) -> bool {
         /// A listpack may be so much smaller than the texts of its integers.
         const TEXT_PER_LISTPACK_BYTE: usize = 4;
         let bytes_max = usize::try_from(limit.bytes_max()).unwrap_or(usize::MAX);
-        if self.memory_bytes() / TEXT_PER_LISTPACK_BYTE > bytes_max {
+        self.memory_bytes() / TEXT_PER_LISTPACK_BYTE <= bytes_max
+    }
+
+    /// The packed list of a tree that is far enough below the limit.
+    pub(super) fn packed_within(&self, limit: Limit) -> Option<Vec<u8>> {
+        if !self.is_small(limit) {
             return None;
         }
         let mut bytes = listpack::EMPTY_BYTES;
@@ -95,7 +104,8 @@ impl Big {
         }
     }
 
-    fn push(&mut self, end: End, value: &[u8]) {
+    /// Adds an element at an end.
+    pub fn push(&mut self, end: End, value: &[u8]) {
         let is_last = end == End::Tail;
         let pushed = self.tree.edit_end(is_last, |leaf| leaf.has_room(value), |leaf| leaf.push(end, value));
         if pushed.is_none() {

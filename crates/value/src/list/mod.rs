@@ -20,8 +20,9 @@ pub use view::{Backward, Forward, View};
 use crate::{Encoding, Slot, Stored};
 use listpack::Limit;
 
-/// Whether these bytes are a packed list, for loaders.
-pub fn validate(encoding: Encoding, bytes: &[u8]) -> bool {
+/// Whether these bytes are a packed list: what every edit is to leave.
+#[cfg(test)]
+fn validate(encoding: Encoding, bytes: &[u8]) -> bool {
     encoding == Encoding::PACKED && packed::is_valid(bytes)
 }
 

@@ -16,7 +16,7 @@ pub struct Big {
 
 impl Big {
     /// A set without members, which keeps the hasher.
-    pub(super) fn new(hasher: &KeyHasher) -> Self {
+    pub(crate) fn new(hasher: &KeyHasher) -> Self {
         Self { tree: Tree::new(), hasher: hasher.clone() }
     }
 

@@ -97,6 +97,7 @@ pub fn remove(packed: &mut impl Resize, member: i64) {
 }
 
 /// Whether the bytes are a packed set of integers with a member at least.
+#[cfg(test)]
 pub fn is_valid(packed: &[u8]) -> bool {
     let Some((&width, members)) = packed.split_first() else { return false };
     let whole =

@@ -58,8 +58,9 @@ pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> bool {
     !View::of(slot.encoding, slot.stored()).is_empty()
 }
 
-/// Whether the bytes are a packed set of this encoding, with a member at least: for what comes from a file.
-pub fn validate(encoding: Encoding, packed: &[u8]) -> bool {
+/// Whether the bytes are a packed set of this encoding, with a member at least: what every edit is to leave.
+#[cfg(test)]
+fn validate(encoding: Encoding, packed: &[u8]) -> bool {
     match encoding {
         STRINGS => strings::is_valid(packed),
         INTEGERS => integers::is_valid(packed),

@@ -108,6 +108,7 @@ pub fn remove(packed: &mut impl Resize, member: &[u8]) {
 }
 
 /// Whether the bytes are a packed set of strings with a member at least.
+#[cfg(test)]
 pub fn is_valid(packed: &[u8]) -> bool {
     let mut rest = packed;
     let Some(count) = varint::take(&mut rest).filter(|count| *count > 0) else { return false };

@@ -55,7 +55,7 @@ impl Big {
     }
 
     /// A set without entries.
-    fn new(hasher: &KeyHasher) -> Self {
+    pub(crate) fn new(hasher: &KeyHasher) -> Self {
         Self { by_score: Tree::new(), by_member: Tree::new(), hasher: hasher.clone() }
     }
 

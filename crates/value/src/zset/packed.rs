@@ -1,10 +1,9 @@
 //! The packed form: the number of entries, then the entries in order.
 
 use super::entry::{Entries, Head, find};
-use super::{Change, Entry, score};
-use crate::{Encoding, Limits, Resize};
+use super::{Change, Entry};
+use crate::{Limits, Resize};
 use base::varint;
-use std::collections::HashSet;
 
 /// How many entries there are; none in an empty buffer.
 pub(super) fn count(bytes: &[u8]) -> u64 {
@@ -18,17 +17,19 @@ pub(super) fn entries(bytes: &[u8]) -> &[u8] {
     rest
 }
 
-/// Whether these bytes, which may come from anywhere, are a sorted set in this encoding.
-pub fn validate(encoding: Encoding, bytes: &[u8]) -> bool {
-    encoding == Encoding::PACKED && check(bytes).is_some()
+/// Whether these bytes are a sorted set in this encoding: what every edit is to leave.
+#[cfg(test)]
+pub(super) fn validate(encoding: crate::Encoding, bytes: &[u8]) -> bool {
+    encoding == crate::Encoding::PACKED && check(bytes).is_some()
 }
 
+#[cfg(test)]
 fn check(mut rest: &[u8]) -> Option<()> {
     let count = varint::take(&mut rest).filter(|count| *count > 0)?;
     let mut last: Option<Entry<'_>> = None;
-    let mut members = HashSet::new();
+    let mut members = std::collections::HashSet::new();
     for _ in 0..count {
-        let entry = Entry { score: score::take(&mut rest)?, member: crate::wire::take_string(&mut rest)? };
+        let entry = Entry { score: super::score::take(&mut rest)?, member: crate::wire::take_string(&mut rest)? };
         let is_after = last.is_none_or(|last| last.order(&entry).is_lt());
         if !is_after || !members.insert(entry.member) {
             return None;

@@ -1,0 +1,231 @@
+//! Work on big collections that a thread of its own does: sorting, searching, putting into other forms what ten million elements
+//! are takes seconds, and cannot always be left off and taken up again.
+//!
+//! ```text
+//! under the locks:  command --operands, shared, and what to make of them--> queue --> chore thread: makes it
+//! without locks:    its worker goes on with other clients; the thread wakes the connection when it is made
+//! under the locks:  command runs again: the same operands? --> uses what was made      no, one was changed --> begins anew
+//! ```
+//!
+//! It is a [`Work`] like those that are done in steps, and F1 to F4 hold for it as well. An operand that a
+//! request brings along is never another one.
+
+use crate::clients::Clients;
+use crate::preparing::Work;
+use crate::{Ctx, Stop};
+use engine::{SharedBig, SharedBytes};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use value::reaper;
+
+/// So many chores are done at a time; others wait for their turn.
+const THREADS: usize = 2;
+
+/// How nice chore threads are: workers come first where processors are short.
+const NICENESS: i32 = 5;
+
+/// Trees with fewer bytes of elements are worked on at once: in some tenths of a millisecond.
+const CONTENT_BYTES_MIN: usize = 128 << 10;
+
+/// What a chore is done with.
+#[derive(Clone, Debug)]
+pub enum Operand {
+    /// A collection.
+    Tree(SharedBig),
+    /// A string.
+    Bytes(SharedBytes),
+}
+
+impl Operand {
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Tree(one), Self::Tree(other)) => Arc::ptr_eq(one, other),
+            (Self::Bytes(one), Self::Bytes(other)) => SharedBytes::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+
+    fn content_bytes(&self) -> usize {
+        match self {
+            Self::Tree(tree) => tree.content_bytes(),
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
+}
+
+/// A chore, and what came of it.
+struct Chore<T: Send + 'static> {
+    of: Operand,
+    outcome: Arc<Outcome<T>>,
+}
+
+/// What the thread and the request share.
+struct Outcome<T> {
+    made: Mutex<Option<T>>,
+    /// It is over: something was made, or it failed by a bug.
+    is_over: AtomicBool,
+    /// Nobody waits for it any more.
+    is_cancelled: AtomicBool,
+}
+
+/// Ends a chore, however that comes, and wakes who waits for it.
+struct Ending<T> {
+    outcome: Arc<Outcome<T>>,
+    wake: Option<Wake>,
+}
+
+type Wake = Box<dyn FnOnce() + Send>;
+
+impl<T> Drop for Ending<T> {
+    fn drop(&mut self) {
+        self.outcome.is_over.store(true, Release);
+        if let Some(wake) = self.wake.take() {
+            wake();
+        }
+    }
+}
+
+impl<T: Send + 'static> Chore<T> {
+    fn begin(of: Operand, make: impl FnOnce() -> T + Send + 'static, wake: Wake) -> Self {
+        let flag = || AtomicBool::new(false);
+        let outcome = Arc::new(Outcome { made: Mutex::new(None), is_over: flag(), is_cancelled: flag() });
+        let ending = Ending { outcome: outcome.clone(), wake: Some(wake) };
+        run(Box::new(move || {
+            if !ending.outcome.is_cancelled.load(Relaxed) {
+                let made = make();
+                *ending.outcome.made.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+            }
+        }));
+        Self { of, outcome }
+    }
+
+    fn take(&self) -> Option<T> {
+        self.outcome.made.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl<T: Send + 'static> Work for Chore<T> {
+    fn step(&mut self) -> bool {
+        self.is_elsewhere()
+    }
+
+    /// About as much as it was made of.
+    fn held_bytes(&self) -> usize {
+        self.of.content_bytes()
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        !self.outcome.is_over.load(Acquire)
+    }
+}
+
+impl<T: Send + 'static> Drop for Chore<T> {
+    fn drop(&mut self) {
+        self.outcome.is_cancelled.store(true, Relaxed);
+        // What comes after this, the thread drops.
+        if let Some(made) = self.take() {
+            reaper::free(Box::new(made));
+        }
+    }
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Has a thread do it, soon; the caller does when the system grants no thread.
+fn run(job: Job) {
+    static QUEUE: OnceLock<Option<Sender<Job>>> = OnceLock::new();
+    match QUEUE.get_or_init(begin_threads) {
+        // The threads end with the process only.
+        Some(queue) => drop(queue.send(job)),
+        None => job(),
+    }
+}
+
+fn begin_threads() -> Option<Sender<Job>> {
+    let (sender, receiver) = mpsc::channel::<Job>();
+    let jobs = Arc::new(Mutex::new(receiver));
+    let begun = (0..THREADS).filter(|_| {
+        let jobs = jobs.clone();
+        std::thread::Builder::new().name("chore".to_owned()).spawn(move || do_all(&jobs)).is_ok()
+    });
+    (begun.count() > 0).then_some(sender)
+}
+
+fn do_all(jobs: &Mutex<Receiver<Job>>) {
+    // Without the right to it, the thread keeps its priority.
+    let _ = rustix::process::setpriority_process(None, NICENESS);
+    loop {
+        let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = next else { return };
+        // A bug: the request meets it again where it is answered.
+        let _ = catch_unwind(AssertUnwindSafe(job));
+    }
+}
+
+impl Ctx<'_> {
+    /// What `make` makes of the operand, which it holds itself: made by another thread if it is big, and then the request runs
+    /// again with it. Nothing is to have changed so far, and `make` is to depend on nothing but the operand and the request.
+    ///
+    /// # Errors
+    /// It has to be made first.
+    pub fn made_elsewhere<T: Send + 'static>(
+        &mut self,
+        of: Operand,
+        make: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Stop> {
+        if let Some(chore) = self.take_prepared::<Chore<T>>()
+            && chore.of.is(&of)
+            && let Some(made) = chore.take()
+        {
+            return Ok(made);
+        }
+        if of.content_bytes() < CONTENT_BYTES_MIN || !self.may_prepare() {
+            return Ok(make());
+        }
+        let (worker, client) = (self.session.info.worker, self.session.info.id);
+        let closer = self.host.find::<Clients>().and_then(Clients::closer);
+        let wake = Box::new(move || closer.into_iter().for_each(|closer| closer.end_wait(worker, client)));
+        Err(self.prepare(Chore::begin(of, make, wake)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn operand() -> Operand {
+        Operand::Bytes(SharedBytes::new(vec![0; 10]))
+    }
+
+    fn begin<T: Send + 'static>(make: impl FnOnce() -> T + Send + 'static) -> (Chore<T>, Receiver<()>) {
+        let (sender, receiver) = mpsc::channel();
+        (Chore::begin(operand(), make, Box::new(move || sender.send(()).expect("somebody waits"))), receiver)
+    }
+
+    /// What was made comes back once, and a chore that fails ends too, as do those behind it.
+    #[test]
+    fn chores_end() {
+        let within = Duration::from_secs(60);
+        let failing: Vec<_> = (0..5).map(|_| begin::<u32>(|| panic!("as a test does"))).collect();
+        let others: Vec<_> = (0..5).map(|number| begin(move || number)).collect();
+        for (mut chore, woken) in failing {
+            woken.recv_timeout(within).expect("it ends");
+            assert!(!chore.step() && chore.take().is_none());
+        }
+        for (number, (mut chore, woken)) in others.into_iter().enumerate() {
+            woken.recv_timeout(within).expect("it ends");
+            assert!(!chore.step());
+            assert_eq!(chore.take(), Some(number));
+            assert_eq!(chore.take(), None);
+        }
+    }
+
+    #[test]
+    fn operands_are_told_by_what_they_are() {
+        let (one, other) = (operand(), operand());
+        assert!(one.is(&one.clone()) && !one.is(&other));
+    }
+}
