@@ -16,3 +16,10 @@ pub(crate) fn compare(name: &str, bytes: &[u8]) {
     let golden = std::fs::read_to_string(&path).expect("the golden file is there");
     assert!(golden == text, "{path} differs from what is written now:\n{text}");
 }
+
+/// The bytes of `testdata/NAME.hex`.
+pub(crate) fn bytes(name: &str) -> Vec<u8> {
+    let path = format!("{}/testdata/{name}.hex", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).expect("the golden file is there");
+    text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).expect("two digits")).collect()
+}

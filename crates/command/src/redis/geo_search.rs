@@ -440,11 +440,16 @@ struct Telling {
 /// Members written between two looks at the size of a piece.
 const TOLD_AT_ONCE: usize = 64;
 
+/// The most members of a piece: each is a way through the tree.
+const PIECE_MEMBERS_MAX: usize = 1024;
+
 impl pieces::Telling for Telling {
     fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
         let (start, view) = (reply.len(), View::of(Stored::Big(&self.tree)));
+        let first = self.told;
         while let Some(rest) = self.hits.0.get(self.told..).filter(|rest| !rest.is_empty()) {
-            if reply.len().saturating_sub(start) >= PIECE_BYTES {
+            let is_full = self.told.saturating_sub(first) >= PIECE_MEMBERS_MAX;
+            if is_full || reply.len().saturating_sub(start) >= PIECE_BYTES {
                 return true;
             }
             let some = rest.iter().take(TOLD_AT_ONCE);

@@ -23,6 +23,7 @@ pub(crate) const HEADER_LEN: usize = 48;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileType {
     pub magic: [u8; 8],
+    /// As files are written; every one from 1 on is read.
     pub version: u32,
 }
 
@@ -79,7 +80,7 @@ impl Header {
         if half(8) > kind.version {
             return Err(Error::NewerFormat { path: path.to_owned(), found: half(8), supported: kind.version });
         }
-        let is_sound = half(8) == kind.version && word(36) == 0;
+        let is_sound = half(8) > 0 && word(36) == 0;
         Ok(is_sound.then(|| Self { identity: word(12), previous: (word(20), word(28)) }))
     }
 }
