@@ -3,6 +3,7 @@
 import os
 import socket
 import stat
+import time
 
 from resp import Connection, Error
 from suite import Server, equal, expect
@@ -44,12 +45,14 @@ def moving(suite):
 
 
 def refused(server):
-    """Whether nobody accepts there, soon."""
-    for _ in range(100):
+    """Whether nobody accepts there, soon: the thread that accepts may have to wait for a processor before it stops listening."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
         try:
             Connection(server, seconds=1).close()
         except OSError:
             return True
+        time.sleep(0.01)
     return False
 
 
