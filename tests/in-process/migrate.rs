@@ -1,7 +1,7 @@
 //! MIGRATE and what happens here while the keys are on their way: the other server is played by the test.
 
 use crate::harness::{SHARDS, TestServer, fetching, memory};
-use command::parcel::{Arrival, Carrier, Errand};
+use command::parcel::{Arrival, Carrier, Content, Errand};
 use std::sync::{Arc, Mutex};
 use store::shard::ShardEngine;
 
@@ -82,7 +82,7 @@ fn keys_leave_when_they_have_arrived() {
     let mut test = Test::new();
     let errand = test.begin(&ALL);
     let sent: Vec<_> =
-        errand.parcel.keys.iter().map(|sent| (&sent.key[..], sent.ttl_ms, sent.payload.is_empty())).collect();
+        errand.parcel.keys.iter().map(|sent| (&sent.key[..], sent.ttl_ms, sent.content.bytes() == 0)).collect();
     assert_eq!(sent, [(&b"a"[..], 0, false), (b"b", 5000, false)]);
     assert_eq!((&errand.parcel.host[..], errand.parcel.db, errand.parcel.timeout_ms), ("host", 3, 250));
     test.server.feed(test.client, b"GET c\r\n");
@@ -125,6 +125,34 @@ fn no_change_is_lost_on_the_way() {
     test.arrive(&third, &[true]);
     test.reply("+OK\r\n");
     test.left(":1\r\n");
+}
+
+/// What is big is shared on its way, not copied, and every change of it is seen.
+#[test]
+fn big_values_are_shared() {
+    let mut test = Test::new();
+    let members: Vec<String> = (0..20_000).map(|member| format!("member-{member}")).collect();
+    for some in members.chunks(1000) {
+        let words = ["SADD", "set"].into_iter().chain(some.iter().map(String::as_str)).collect::<Vec<_>>();
+        test.server.run(test.other, &words);
+    }
+    test.server.run(test.other, &["SETRANGE", "text", "200000", "x"]);
+    let errand = test.begin(&["MIGRATE", "host", "7000", "", "0", "0", "KEYS", "set", "text"]);
+    let contents: Vec<&Content> = errand.parcel.keys.iter().map(|sent| &sent.content).collect();
+    assert!(matches!(contents[..], [Content::Tree(..), Content::Text(_)]), "{contents:?}");
+    for (content, key) in contents.iter().zip(["set", "text"]) {
+        let dumped = test.server.send(test.other, format!("DUMP {key}\r\n").as_bytes());
+        let payload = content.payload().expect("there is a form for it");
+        assert!(dumped.windows(payload.len()).any(|part| part == &*payload), "{key}");
+    }
+    test.server.run(test.other, &["SADD", "set", "one more"]);
+    test.server.run(test.other, &["SETRANGE", "text", "0", "y"]);
+    test.arrive(&errand, &[true, true]);
+    let again = test.next();
+    assert_eq!(again.parcel.keys.len(), 2);
+    test.arrive(&again, &[true, true]);
+    test.reply("+OK\r\n");
+    assert_eq!(test.server.run(test.other, &["EXISTS", "set", "text"]), ":0\r\n");
 }
 
 /// Whoever changes a key again and again keeps it here, and the client is told.

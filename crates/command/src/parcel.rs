@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! under the locks:  MIGRATE reads its keys --> Parcel --> Carrier::carry, on a thread of the server
-//! without locks:    the other server answers each RESTORE --> Arrival; the connection is woken
+//! without locks:    payloads of what is big are made; the other server answers each RESTORE --> Arrival; the connection is woken
 //! under the locks:  MIGRATE runs again: removes each key that is there and is still what was sent
 //! ```
 //!
@@ -10,8 +10,14 @@
 //!     byte, what was sent: no change is lost between the two.
 
 use crate::clients::Closer;
+use crate::error::{self, Stop};
+use crate::limits::REPLY_BYTES_MAX;
 use crate::preparing::Work;
+use crate::redis::dump;
 use base::UnixMs;
+use engine::{Entry, SharedBig, SharedBytes, Type, Value};
+use rdb::WriteError;
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 /// Keys to be sent, and where to.
@@ -38,8 +44,8 @@ pub struct Parcel {
 pub struct SentKey {
     /// The key.
     pub key: Vec<u8>,
-    /// What DUMP gives of its value.
-    pub payload: Vec<u8>,
+    /// What is under it.
+    pub content: Content,
     /// When it expires; `None` for never.
     pub expire_at: Option<UnixMs>,
     /// Milliseconds it has left to live; 0 for no end.
@@ -48,10 +54,71 @@ pub struct SentKey {
     pub replace: bool,
 }
 
+/// What is under a key at one moment.
+#[derive(Debug)]
+pub enum Content {
+    /// What DUMP gives of it.
+    Payload(Vec<u8>),
+    /// A big collection, shared: nobody changes it in place meanwhile, so it is still what is stored exactly if it is the same
+    /// allocation.
+    Tree(Type, SharedBig),
+    /// A long string, shared.
+    Text(SharedBytes),
+}
+
+/// What has more bytes is shared, and its payload made by the thread that sends it.
+const SHARED_BYTES_MIN: usize = 128 << 10;
+
+impl Content {
+    /// That of an entry.
+    ///
+    /// # Errors
+    /// It is too long to be sent.
+    pub fn of(entry: &Entry<'_>) -> Result<Self, Stop> {
+        let bytes = dump::content_bytes(entry);
+        match entry.value {
+            _ if bytes > REPLY_BYTES_MAX => Err(error::REPLY_TOO_LONG),
+            Value::Big(tree) if bytes > SHARED_BYTES_MIN => Ok(Self::Tree(entry.kind, tree.clone())),
+            Value::Shared(text) if bytes > SHARED_BYTES_MIN => Ok(Self::Text(text.clone())),
+            _ => dump::payload(entry).map(Self::Payload),
+        }
+    }
+
+    /// What DUMP gives of it.
+    ///
+    /// # Errors
+    /// The format has no form for it.
+    pub fn payload(&self) -> Result<Cow<'_, [u8]>, WriteError> {
+        match self {
+            Self::Payload(payload) => Ok(Cow::Borrowed(payload)),
+            Self::Tree(kind, tree) => dump::payload_of_tree(*kind, tree).map(Cow::Owned),
+            Self::Text(text) => rdb::dump::write_for_oldest(&rdb::Value::String(text.to_vec())).map(Cow::Owned),
+        }
+    }
+
+    /// Bytes of it, about: all of what is shared, since it may be changed there and be kept by this alone.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Payload(payload) => payload.len(),
+            Self::Tree(_, tree) => tree.content_bytes(),
+            Self::Text(text) => text.len(),
+        }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Payload(one), Self::Payload(other)) => one == other,
+            (Self::Tree(_, one), Self::Tree(_, other)) => SharedBig::ptr_eq(one, other),
+            (Self::Text(one), Self::Text(other)) => SharedBytes::ptr_eq(one, other) || one[..] == other[..],
+            _ => false,
+        }
+    }
+}
+
 impl SentKey {
-    /// Whether it is what was sent, byte for byte.
+    /// Whether it is what was sent.
     pub fn is_same(&self, sent: &Self) -> bool {
-        self.payload == sent.payload && self.expire_at == sent.expire_at
+        self.content.is(&sent.content) && self.expire_at == sent.expire_at
     }
 }
 
@@ -59,7 +126,7 @@ impl Parcel {
     /// The memory it takes.
     pub fn held_bytes(&self) -> usize {
         let each = |sent: &SentKey| {
-            size_of::<SentKey>().saturating_add(sent.key.capacity()).saturating_add(sent.payload.capacity())
+            size_of::<SentKey>().saturating_add(sent.key.capacity()).saturating_add(sent.content.bytes())
         };
         self.keys.iter().chain(&self.arrived).map(each).fold(0, usize::saturating_add)
     }

@@ -6,6 +6,7 @@
 use command::parcel::{Arrival, Carrier, Errand, Parcel, SentKey};
 use parking_lot::Mutex;
 use proto::reply::{Parser, Value};
+use rdb::WriteError;
 use std::collections::VecDeque;
 use std::io::{self, BufWriter, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -78,6 +79,7 @@ fn carry(parcel: &Parcel, arrival: &mut Arrival) {
         Err(error) => Some(format!("connecting to {target}: {}", told(&error))),
         Ok(socket) => match exchange(&socket, parcel, arrival) {
             Ok(()) => None,
+            Err(Failure::Packing(error)) => Some(format!("packing a key for {target}: {error}")),
             Err(Failure::Writing(error)) => Some(format!("writing to {target}: {}", told(&error))),
             Err(Failure::Reading(error)) => Some(format!("reading from {target}: {}", told(&error))),
         },
@@ -112,6 +114,7 @@ fn connect(parcel: &Parcel) -> io::Result<TcpStream> {
 }
 
 enum Failure {
+    Packing(WriteError),
     Writing(io::Error),
     Reading(io::Error),
 }
@@ -138,7 +141,9 @@ fn exchange(socket: &TcpStream, parcel: &Parcel, arrival: &mut Arrival) -> Resul
         return Ok(());
     }
     for (at, sent) in parcel.keys.iter().enumerate() {
-        restore(&mut to, sent).map_err(Failure::Writing)?;
+        let payload = sent.content.payload().map_err(Failure::Packing)?;
+        restore(&mut to, sent, &payload).map_err(Failure::Writing)?;
+        drop(payload);
         let sent = at + 1;
         if sent - arrival.is_there.len() >= UNANSWERED_MAX {
             to.flush().map_err(Failure::Writing)?;
@@ -154,9 +159,9 @@ fn exchange(socket: &TcpStream, parcel: &Parcel, arrival: &mut Arrival) -> Resul
     Ok(())
 }
 
-fn restore(to: &mut impl Write, sent: &SentKey) -> io::Result<()> {
+fn restore(to: &mut impl Write, sent: &SentKey, payload: &[u8]) -> io::Result<()> {
     let ttl = sent.ttl_ms.to_string();
-    let mut words: Vec<&[u8]> = vec![b"RESTORE", &sent.key, ttl.as_bytes(), &sent.payload];
+    let mut words: Vec<&[u8]> = vec![b"RESTORE", &sent.key, ttl.as_bytes(), payload];
     if sent.replace {
         words.push(b"REPLACE");
     }

@@ -7,11 +7,11 @@ use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::UnixMs;
 use engine::{Encoding, Entry, Key, SharedBytes, Type, Usage, Value};
-use rdb::{Place, RdbError, stored};
+use rdb::{Place, RdbError, WriteError, stored};
 use types::Kept;
 use types::collection::{Made, Maker};
 use types::restore::Restored;
-use value::Stored;
+use value::{Big, Stored};
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&DUMP, &RESTORE];
@@ -46,7 +46,7 @@ fn dump(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             return Err(error::REPLY_TOO_LONG);
         }
         let payload = ctx.made_elsewhere(Operand::Tree(tree.clone()), move || {
-            payload_of(stored::of_collection(kind, Encoding::BIG, Stored::Big(&tree)).unwrap_or(NOTHING))
+            payload_of_tree(kind, &tree).map_err(|error| stop_of(&error))
         })?;
         // A client's read.
         ctx.ks.read(&key)?;
@@ -66,7 +66,7 @@ const NOTHING: rdb::Value = rdb::Value::String(Vec::new());
 ///
 /// # Errors
 /// It is too long to be sent.
-pub(super) fn payload(entry: &Entry<'_>) -> Result<Vec<u8>, Stop> {
+pub(crate) fn payload(entry: &Entry<'_>) -> Result<Vec<u8>, Stop> {
     if content_bytes(entry) > REPLY_BYTES_MAX {
         return Err(error::REPLY_TOO_LONG);
     }
@@ -75,11 +75,23 @@ pub(super) fn payload(entry: &Entry<'_>) -> Result<Vec<u8>, Stop> {
 }
 
 fn payload_of(value: rdb::Value) -> Result<Vec<u8>, Stop> {
-    rdb::dump::write_for_oldest(&value).map_err(|error| Stop::error_with(format!("ERR {error}")))
+    rdb::dump::write_for_oldest(&value).map_err(|error| stop_of(&error))
+}
+
+/// What DUMP gives of a collection that is a tree.
+///
+/// # Errors
+/// The format has no form for it.
+pub(crate) fn payload_of_tree(kind: Type, tree: &Big) -> Result<Vec<u8>, WriteError> {
+    rdb::dump::write_for_oldest(&stored::of_collection(kind, Encoding::BIG, Stored::Big(tree)).unwrap_or(NOTHING))
+}
+
+fn stop_of(error: &WriteError) -> Stop {
+    Stop::error_with(format!("ERR {error}"))
 }
 
 /// Bytes of the elements, about.
-fn content_bytes(entry: &Entry<'_>) -> usize {
+pub(crate) fn content_bytes(entry: &Entry<'_>) -> usize {
     match entry.value {
         engine::Value::Big(big) => big.content_bytes(),
         value => value.len(),

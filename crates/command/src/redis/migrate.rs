@@ -3,8 +3,7 @@
 use crate::clients::Clients;
 use crate::error::{self, Stop};
 use crate::limits::REPLY_BYTES_MAX;
-use crate::parcel::{Arrival, Carrier, Carrying, Errand, Parcel, SentKey};
-use crate::redis::dump;
+use crate::parcel::{Arrival, Carrier, Carrying, Content, Errand, Parcel, SentKey};
 use crate::spec::{Argument, Docs, Keyword};
 use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use std::collections::BTreeMap;
@@ -156,15 +155,15 @@ fn read(ctx: &mut Ctx<'_>, options: &Options) -> Result<Vec<SentKey>, Stop> {
         let key = ctx.key(at);
         let now = ctx.now();
         let Some(entry) = ctx.ks.read(&key)? else { continue };
-        let payload = dump::payload(&entry)?;
-        bytes = bytes.saturating_add(payload.len());
+        let content = Content::of(&entry)?;
+        bytes = bytes.saturating_add(content.bytes());
         if bytes > REPLY_BYTES_MAX {
             return Err(TOO_MUCH);
         }
         let expire_at = entry.expire_at;
         // None left is not no end.
         let ttl_ms = expire_at.map_or(0, |at| at.saturating_sub(now).max(1));
-        found.push(SentKey { key: key.bytes.to_vec(), payload, expire_at, ttl_ms, replace: options.replace });
+        found.push(SentKey { key: key.bytes.to_vec(), content, expire_at, ttl_ms, replace: options.replace });
     }
     Ok(found)
 }
