@@ -26,6 +26,11 @@ impl Fences {
         Self { common: common.into(), words }
     }
 
+    /// Memory it takes, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.common.len() + size_of_val(&*self.words)
+    }
+
     /// Keys before the range are smaller than `key`, and those behind it are larger. Of those in it only the keys
     /// themselves can tell: mostly it is empty.
     pub fn find(&self, key: &[u8]) -> Range<usize> {
