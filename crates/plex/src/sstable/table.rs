@@ -29,9 +29,9 @@ const READ_BUFFER_BYTES_MAX: usize = 256 << 10;
 /// Blocks take a multiple of it, in bytes: then most of a table's can take each other's memory.
 const BLOCK_PADDING_BYTES: usize = 128;
 
-/// Bytes of a table per scan that comes to it, from which on it was scanned often: a seek that reads a block takes a device
-/// as long as reading and writing about so many bytes in a row. LevelDB's figure for its compactions by seeks.
-const BYTES_PER_SCAN: u64 = 16 << 10;
+/// Bytes that may be merged for one table that a scan need not look into: a seek that reads a block takes a device as long as reading
+/// and writing about so many bytes in a row. LevelDB's figure for its compactions by seeks.
+pub(crate) const BYTES_PER_SCAN: u64 = 16 << 10;
 
 /// Numbers of what is no data block in the block cache: data blocks are counted from 0, partitions of the filter from the largest
 /// number down, parts of the index from here up.
@@ -265,16 +265,18 @@ impl Table {
         self.meta.user_bytes
     }
 
-    /// Counts a scan that came here; whether it is the one that makes them often.
+    /// Counts a scan that came here; whether a merge may pay by now: when one table less for all scans so far pays for merging this
+    /// one, and at each doubling, for it may have been too little for its neighbours.
     pub fn note_scan(&self) -> bool {
         let scans = self.scans.load(Ordering::Relaxed) + 1;
         self.scans.store(scans, Ordering::Relaxed);
-        scans == self.info.bytes.div_ceil(BYTES_PER_SCAN)
+        let enough = self.info.bytes.div_ceil(BYTES_PER_SCAN).max(1);
+        scans.is_multiple_of(enough) && (scans / enough).is_power_of_two()
     }
 
-    /// Whether scans come here so often that one table fewer for them is worth merging this one.
-    pub fn is_scanned_often(&self) -> bool {
-        self.scans.load(Ordering::Relaxed) * BYTES_PER_SCAN >= self.info.bytes
+    /// Scans that came here since the file was opened.
+    pub fn scans(&self) -> u64 {
+        self.scans.load(Ordering::Relaxed)
     }
 
     /// The file goes when the last reader does.
