@@ -44,7 +44,7 @@ impl OutFile {
     }
 
     /// Bytes so far.
-    pub fn len(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.at + self.filled as u64
     }
 
@@ -64,8 +64,9 @@ impl OutFile {
     /// What the operating system says; the file is of no use then.
     pub fn append(&mut self, mut bytes: &[u8]) -> Result<(), CheckpointError> {
         while !bytes.is_empty() {
-            let (piece, rest) = bytes.split_at(bytes.len().min(self.buffer.len() - self.filled));
-            self.buffer[self.filled..self.filled + piece.len()].copy_from_slice(piece);
+            let (_, room) = self.buffer.split_at_mut(self.filled);
+            let (piece, rest) = bytes.split_at(bytes.len().min(room.len()));
+            room.split_at_mut(piece.len()).0.copy_from_slice(piece);
             self.filled += piece.len();
             bytes = rest;
             if self.filled == self.buffer.len() {
@@ -90,7 +91,7 @@ impl OutFile {
     /// # Errors
     /// What the operating system says; the file is of no use then.
     pub fn finish(mut self) -> Result<u64, CheckpointError> {
-        let len = self.len();
+        let len = self.bytes();
         self.write_buffer()?;
         self.file.sync_all()?;
         Ok(len)
@@ -98,7 +99,7 @@ impl OutFile {
 
     fn write_buffer(&mut self) -> Result<(), CheckpointError> {
         let whole = self.filled / DIRECT_ALIGNMENT * DIRECT_ALIGNMENT;
-        let (blocks, rest) = self.buffer[..self.filled].split_at(whole);
+        let (blocks, rest) = self.buffer.split_at(self.filled).0.split_at(whole);
         for piece in blocks.chunks(WRITE_BYTES_MAX) {
             write_blocks(&*self.file, &mut self.direct, piece, self.at)?;
             self.at += piece.len() as u64;
@@ -147,7 +148,7 @@ mod tests {
             let (piece, behind) = rest.split_at((1 + rng.below(50_000) as usize).min(rest.len()));
             out.append(piece).unwrap();
             rest = behind;
-            assert_eq!(out.len(), (len - rest.len()) as u64);
+            assert_eq!(out.bytes(), (len - rest.len()) as u64);
             if out.unsynced() > 100_000 {
                 out.sync_data().unwrap();
                 assert_eq!(out.unsynced(), 0);
