@@ -13,7 +13,7 @@ from job import Job, Stage
 
 POINTS = 20_000
 IN_A_PIECE = 150_000
-PIECES = 20
+PIECES = 7
 SECONDS_MAX = 1800
 
 # Of a piece: logs and sets, and how often each is damaged; logs are damaged after two kinds of end.
