@@ -8,6 +8,7 @@ use engine::{
     Due, Effect, Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, Usage, Value, WalkProgress,
 };
 use engine_mem::MemEngine;
+use value::Big;
 
 /// What a shard's lock guards. What a read needs comes first.
 #[repr(C)]
@@ -106,6 +107,10 @@ impl Engine for ShardEngine {
 
     fn recode(&mut self, key: &Key<'_>, encoding: Encoding, value: Value<'_>) {
         either!(self, it => it.recode(key, encoding, value));
+    }
+
+    fn reform(&mut self, key: &Key<'_>, change: &mut dyn FnMut(&mut Big)) {
+        either!(self, it => it.reform(key, change));
     }
 
     fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> bool {
