@@ -10,6 +10,7 @@ mod fake_log;
 mod harness;
 mod hot_keys;
 mod key_waits;
+mod leaves;
 mod loading;
 mod log_admission;
 mod log_holds;

@@ -115,7 +115,7 @@ pub fn write(subject: &Subject<'_>) -> Result<Writing, Failure> {
             Ok((space, resident))
         });
         let outcome = (0..workload.len()).try_for_each(|at| {
-            if at == subject.keys {
+            if at == subject.keys || subject.distribution == Distribution::Sequential {
                 is_updating.store(true, Ordering::Release);
             }
             let (key, value) = workload.next();

@@ -1,4 +1,4 @@
-//! The workload: every key once, in a scattered order, then nine updates per key, uniform or zipfian.
+//! The workload: every key once, in a scattered order, then nine updates per key, uniform or zipfian; or every key once, in order.
 
 use base::random::splitmix64;
 
@@ -16,11 +16,24 @@ pub enum Distribution {
     Uniform,
     /// YCSB's, with constant 0.99.
     Zipfian,
+    /// There are no updates, and keys come in order.
+    Sequential,
+}
+
+impl Distribution {
+    /// Writes of a workload with so many keys.
+    pub fn writes(self, keys: u64) -> u64 {
+        match self {
+            Self::Sequential => keys,
+            Self::Uniform | Self::Zipfian => keys * (1 + UPDATES_PER_KEY),
+        }
+    }
 }
 
 /// One write after the other.
 pub struct Workload {
     keys: u64,
+    distribution: Distribution,
     seq: u64,
     state: u64,
     zipf: Option<Zipfian>,
@@ -31,12 +44,12 @@ pub struct Workload {
 impl Workload {
     pub fn new(keys: u64, distribution: Distribution) -> Self {
         let zipf = (distribution == Distribution::Zipfian).then(|| Zipfian::new(keys));
-        Self { keys, seq: 0, state: 42, zipf, key: [0; 10], value: [0; 200] }
+        Self { keys, distribution, seq: 0, state: 42, zipf, key: [0; 10], value: [0; 200] }
     }
 
     /// Writes of both phases.
     pub fn len(&self) -> u64 {
-        self.keys * (1 + UPDATES_PER_KEY)
+        self.distribution.writes(self.keys)
     }
 
     /// The next key and value.
@@ -50,7 +63,10 @@ impl Workload {
                 None => word % self.keys,
             }
         };
-        let id = scattered(rank, self.keys);
+        let id = match self.distribution {
+            Distribution::Sequential => rank,
+            Distribution::Uniform | Distribution::Zipfian => scattered(rank, self.keys),
+        };
         self.key = digits(2 * id);
         let mut words = self.seq.wrapping_mul(0x2545_F491_4F6C_DD1D).wrapping_add(99);
         self.value[..8].copy_from_slice(&id.to_le_bytes());

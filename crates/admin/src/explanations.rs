@@ -191,7 +191,9 @@ impl Walk {
             Stage::Counting(prefixes) => {
                 let step = store.survey(&mut self.survey, &mut |entry, stored_bytes| {
                     let saved_bytes = compressed_lengths(entry).map(|(stored, plain)| plain.saturating_sub(stored));
-                    let logical_bytes = (entry.content_bytes() as u64).saturating_add(saved_bytes.unwrap_or(0));
+                    // Of a tree, the content is what its elements are, compressed or not.
+                    let left_out = if entry.is_compressed() { saved_bytes.unwrap_or(0) } else { 0 };
+                    let logical_bytes = (entry.content_bytes() as u64).saturating_add(left_out);
                     let cost = Cost { logical_bytes, stored_bytes, saved_bytes };
                     prefixes.add(entry.key, &cost, |bytes_max| Taken::of(entry, bytes_max));
                 });

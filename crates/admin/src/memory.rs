@@ -157,6 +157,8 @@ pub(crate) struct MemoryNow {
     pub(crate) values: u64,
     /// Values in allocations of their own.
     pub(crate) large: u64,
+    /// What readers have thawed of compressed leaves of collections.
+    pub(crate) thawed: u64,
     /// The hash tables.
     pub(crate) table: u64,
     /// The expiration index.
@@ -179,6 +181,7 @@ impl MemoryNow {
             resident: about::resident_bytes(),
             values: memory.of(MemoryKind::Values),
             large: memory.of(MemoryKind::Large),
+            thawed: memory.of(MemoryKind::Thawed),
             table: memory.of(MemoryKind::Table),
             index: memory.of(MemoryKind::Index),
             clients,
@@ -208,7 +211,7 @@ impl MemoryNow {
 
     /// Entries.
     pub(crate) fn dataset(&self) -> u64 {
-        self.values + self.large
+        self.values + self.large + self.thawed
     }
 }
 
@@ -369,9 +372,9 @@ fn memory_malloc_stats(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let now = MemoryNow::of(ctx);
     let uptime = (ctx.now() - ctx.host.part::<About>().started_at).max(0) / 1000;
     let text = format!(
-        "Pages of the server's own, {uptime} s after the start\nentries: {}\nlarge values: {}\nhash tables: {}\n\
+        "Pages of the server's own, {uptime} s after the start\nentries: {}\nlarge values: {}\nthawed: {}\nhash tables: {}\n\
          expiration index: {}\nclient buffers: {}\n",
-        now.values, now.large, now.table, now.index, now.clients
+        now.values, now.large, now.thawed, now.table, now.index, now.clients
     );
     ctx.reply.verbatim("txt", text.as_bytes());
     Ok(())

@@ -4,21 +4,52 @@
 use crate::Rng;
 use ahash::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
 
 /// A hash function with a secret key (aHash: AES rounds where the processor has them).
 #[derive(Clone)]
-pub struct KeyHasher(RandomState);
+pub struct KeyHasher {
+    state: RandomState,
+    secret: Arc<Secret>,
+}
+
+/// What keys a [`KeyHasher`].
+pub type Secret = [u64; 4];
 
 impl KeyHasher {
     /// A hasher keyed by the generator's next words.
     pub fn new(rng: &mut Rng) -> Self {
-        Self(RandomState::with_seeds(rng.next_u64(), rng.next_u64(), rng.next_u64(), rng.next_u64()))
+        Self::of_secret([rng.next_u64(), rng.next_u64(), rng.next_u64(), rng.next_u64()])
+    }
+
+    /// The hasher with this key. It hashes as another one of the same key only where their [`Self::fingerprint`]s are equal.
+    pub fn of_secret(secret: Secret) -> Self {
+        let [a, b, c, d] = secret;
+        Self { state: RandomState::with_seeds(a, b, c, d), secret: Arc::new(secret) }
+    }
+
+    /// The key: for files that nobody else may read either.
+    pub fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
+    /// Whether both are keyed alike, in one process.
+    pub fn is(&self, other: &Self) -> bool {
+        self.secret == other.secret
+    }
+
+    /// Tells hashers of one key apart that do not agree, as those of another processor or of another version of the program may:
+    /// from hashes of bytes of all kinds of lengths.
+    pub fn fingerprint(&self) -> u64 {
+        let bytes: [u8; 200] = std::array::from_fn(|at| at as u8);
+        let lengths = [0, 3, 7, 8, 12, 16, 24, 40, 64, 100, 200];
+        lengths.iter().fold(0, |sum: u64, len| sum.rotate_left(5) ^ self.hash(&bytes[..*len]))
     }
 
     /// The 64-bit hash of a key; all bits are equally good.
     #[inline]
     pub fn hash(&self, key: &[u8]) -> u64 {
-        let mut hasher = self.0.build_hasher();
+        let mut hasher = self.state.build_hasher();
         hasher.write(key);
         hasher.finish()
     }
@@ -41,5 +72,9 @@ mod tests {
         assert_eq!(a.hash(b"key"), a.hash(b"key"));
         assert_ne!(a.hash(b"key"), b.hash(b"key"));
         assert_ne!(a.hash(b""), a.hash(b"\0"));
+        let again = KeyHasher::of_secret(*a.secret());
+        assert!(again.is(&a) && !b.is(&a) && again.hash(b"key") == a.hash(b"key"));
+        assert_eq!(again.fingerprint(), a.fingerprint());
+        assert_ne!(a.fingerprint(), b.fingerprint());
     }
 }

@@ -50,23 +50,32 @@ impl Chunk {
 }
 
 impl Tree {
-    /// Writes it as parts of about `part_len` bytes, in order: `write(head, changes, is_last)`. A part is one effect; the last
-    /// one may be followed by the expiration.
+    /// Writes it as parts of about `part_len` bytes, in order: `write(head, tail, is_last)`. A part is one effect, of changes, or of
+    /// leaves where some of them are compressed; the last one may be followed by the expiration.
     pub fn parts<E>(
         &self,
         part_len: usize,
         mut write: impl FnMut(&[u8], &[u8], bool) -> Result<(), E>,
     ) -> Result<(), E> {
-        let (mut head, mut changes, mut from) = (Vec::new(), Vec::new(), Progress::default());
+        let (mut head, mut tail, mut from) = (Vec::new(), Vec::new(), Progress::default());
+        let (space, key, kind) = (self.space, &*self.key, self.big.kind());
+        let is_cold = self.big.has_cold();
         loop {
             head.clear();
-            changes.clear();
-            let next = self.big.write_changes(from, part_len, &mut changes);
-            record::put_edit_head(&mut head, self.space, &self.key, self.big.kind(), changes.len());
+            tail.clear();
+            let next = if is_cold {
+                let next = self.big.write_leaves(from, part_len, &mut tail);
+                record::put_leaves_head(&mut head, space, key, kind, tail.len());
+                next
+            } else {
+                let next = self.big.write_changes(from, part_len, &mut tail);
+                record::put_edit_head(&mut head, space, key, kind, tail.len());
+                next
+            };
             if let (None, Some(at)) = (next, self.expire_at) {
-                record::put_expire(&mut changes, self.space, &self.key, at);
+                record::put_expire(&mut tail, space, key, at);
             }
-            write(&head, &changes, next.is_none())?;
+            write(&head, &tail, next.is_none())?;
             match next {
                 Some(next) => from = next,
                 None => return Ok(()),

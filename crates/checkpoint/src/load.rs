@@ -116,8 +116,8 @@ pub struct SnapshotBlock<'a> {
     pub number: u64,
     /// How many entries it says it has; none when it is a part of a tree that goes on in the next block.
     pub entries: u32,
-    /// The entries, each encoded as [`Effect::Set`] or [`Effect::Store`]; or a part of a tree, an [`Effect::Edit`], in the last
-    /// one of which an [`Effect::Expire`] may follow. See [`cmdlog::effects`].
+    /// The entries, each encoded as [`Effect::Set`] or [`Effect::Store`]; or a part of a tree, an [`Effect::Edit`] or
+    /// [`Effect::Leaves`], in the last one of which an [`Effect::Expire`] may follow. See [`cmdlog::effects`].
     pub payload: &'a [u8],
 }
 
@@ -419,7 +419,7 @@ impl Load<'_> {
             let effect = effect.map_err(|error| damaged(error.to_string()))?;
             let value_len = match effect {
                 Effect::Set { value, .. } | Effect::Store { value, .. } => value.len(),
-                Effect::Edit { .. } => 0,
+                Effect::Edit { .. } | Effect::Leaves { .. } => 0,
                 Effect::Expire { .. } if seen == 1 && frame.entries == 1 => {
                     (self.store)(&effect);
                     continue;
@@ -454,7 +454,7 @@ impl Load<'_> {
         let damaged = |what: String| source.damaged(block.at, what, "the collection it is a part of".to_owned());
         for effect in cmdlog::effects(bytes, self.hasher) {
             let effect = effect.map_err(|error| damaged(error.to_string()))?;
-            if !matches!(effect, Effect::Edit { .. }) {
+            if !matches!(effect, Effect::Edit { .. } | Effect::Leaves { .. }) {
                 return Err(damaged("something that is no part of a collection".to_owned()));
             }
             self.check_space(&effect).map_err(damaged)?;

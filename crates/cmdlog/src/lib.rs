@@ -41,7 +41,7 @@ pub use log::Log;
 pub use options::{
     Admission, LogMode, LogOptions, LogStart, LogWake, OnSyncError, RING_BYTES, SEGMENT_BYTES, WINDOW_MS,
 };
-pub use record::{DecodeError, Payload, RecordBuilder, dictionary_of, effects};
+pub use record::{DecodeError, Payload, RecordBuilder, dictionaries_of, effects};
 pub use recovery::{
     EachFrame, EachRecord, FrameBody, LogEnd, Progress, SegmentHeader, SegmentInfo, TornTail, recover, recover_frames,
     segments,

@@ -15,6 +15,8 @@ use base::{KeyspaceId, UnixMs, varint};
 use codec::DictionaryNumber;
 use codec::stored::Stored;
 use engine::{Effect, Encoding, Key, SharedBytes, Type, Value};
+use std::collections::BTreeSet;
+use value::Big;
 use value::wire::{self, put_string, take_string};
 
 /// Operation numbers. Never reused, never renumbered.
@@ -30,6 +32,7 @@ mod operation {
     pub const STORE: u8 = 9;
     pub const EDIT: u8 = 10;
     pub const COPY: u8 = 11;
+    pub const LEAVES: u8 = 12;
 
     /// SET, STORE: an expiration follows.
     pub const WITH_EXPIRATION: u8 = 0x80;
@@ -119,6 +122,10 @@ impl RecordBuilder {
                 put_edit_head(out, key.space, key.bytes, kind, changes.len());
                 out.extend_from_slice(changes);
             }
+            Effect::Leaves { ref key, kind, leaves } => {
+                put_leaves_head(out, key.space, key.bytes, kind, leaves.len());
+                out.extend_from_slice(leaves);
+            }
             Effect::Replace { ref key, tree, changes } => self.push_edit_of_shared(key, tree.kind(), changes),
             Effect::Copy { ref from, ref to } => {
                 put_key(out, operation::COPY, from);
@@ -199,6 +206,14 @@ pub fn put_edit_head(out: &mut Vec<u8>, space: KeyspaceId, key: &[u8], kind: Typ
     varint::put(out, changes_len as u64);
 }
 
+/// Everything of an [`Effect::Leaves`] but the leaves, which follow it.
+pub fn put_leaves_head(out: &mut Vec<u8>, space: KeyspaceId, key: &[u8], kind: Type, leaves_len: usize) {
+    put_space(out, operation::LEAVES, space);
+    put_string(out, key);
+    out.push(kind as u8);
+    varint::put(out, leaves_len as u64);
+}
+
 /// An [`Effect::Expire`].
 pub fn put_expire(out: &mut Vec<u8>, space: KeyspaceId, key: &[u8], at: UnixMs) {
     put_space(out, operation::EXPIRE, space);
@@ -235,14 +250,19 @@ pub enum DecodeError {
     },
 }
 
-/// The dictionary that reading the value of an effect needs, if it is stored with one.
-pub fn dictionary_of(effect: &Effect<'_>) -> Option<DictionaryNumber> {
+/// The dictionaries that reading the value of an effect needs: none but where it is stored with one.
+pub fn dictionaries_of(effect: &Effect<'_>) -> BTreeSet<DictionaryNumber> {
+    let mut needed = BTreeSet::new();
+    let mut note =
+        |stored: &[u8]| needed.extend(Stored::parse(stored).ok().and_then(|stored| stored.form.dictionary()));
     match effect {
         Effect::Set { value, encoding, .. } | Effect::Store { value, encoding, .. } if encoding.is_compressed() => {
-            Stored::parse(value.bytes()).ok()?.form.dictionary()
+            note(value.bytes());
         }
-        _ => None,
+        Effect::Leaves { kind, leaves, .. } => Big::stored_in_leaves(*kind, leaves, &mut note),
+        _ => {}
     }
+    needed
 }
 
 /// The effects of a record's payload, in order. After an error the iterator ends.
@@ -271,7 +291,7 @@ fn take_effect<'a>(rest: &mut &'a [u8], hasher: &KeyHasher, offset: usize) -> Re
         operation::STORE => operation::WITH_EXPIRATION | operation::COMPRESSED,
         _ => 0,
     };
-    if first & !flags != operation || !(operation::SET..=operation::COPY).contains(&operation) {
+    if first & !flags != operation || !(operation::SET..=operation::LEAVES).contains(&operation) {
         return Err(DecodeError::UnknownOperation { operation: first, offset });
     }
     take_fields(rest, hasher, first, operation).ok_or(DecodeError::Malformed { offset })
@@ -318,6 +338,11 @@ fn take_fields<'a>(rest: &mut &'a [u8], hasher: &KeyHasher, first: u8, operation
                 kind,
                 changes,
             })?
+        }
+        operation::LEAVES => {
+            let (kind, leaves) = (take_collection(rest)?, take_string(rest)?);
+            let is_good = Big::check_leaves(kind, leaves, |stored| Stored::parse(stored).is_ok());
+            is_good.then_some(Effect::Leaves { key, kind, leaves })?
         }
         operation::COPY => {
             let space = take_space(rest)?;
@@ -469,7 +494,7 @@ mod tests {
 
     #[test]
     fn unknown_operations_are_refused_by_name() {
-        assert_eq!(reencode(&[0x0c, 0]), Err(DecodeError::UnknownOperation { operation: 12, offset: 0 }));
+        assert_eq!(reencode(&[0x0d, 0]), Err(DecodeError::UnknownOperation { operation: 13, offset: 0 }));
         assert_eq!(
             reencode(&[0x03, 0, 0, 0x83, 0, 0]),
             Err(DecodeError::UnknownOperation { operation: 0x83, offset: 3 })

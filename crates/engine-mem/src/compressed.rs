@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// Values that are stored compressed.
+/// Values that are stored compressed; of a big collection, each leaf that is counts as one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompressedUse {
     /// How many there are.
@@ -31,10 +31,13 @@ pub(crate) struct CompressedCounters {
 impl CompressedCounters {
     /// Counts an entry that has come. One that is not compressed counts nothing.
     pub(crate) fn add(&self, entry: &Entry<'_>) {
-        if !entry.is_compressed() {
-            return;
+        if entry.is_compressed() {
+            self.add_stored(entry.value.bytes());
         }
-        let bytes = entry.value.bytes();
+    }
+
+    /// Counts a stored form that has come.
+    pub(crate) fn add_stored(&self, bytes: &[u8]) {
         self.values.fetch_add(1, Ordering::Relaxed);
         self.stored_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let Ok(stored) = Stored::parse(bytes) else { return };
@@ -46,10 +49,13 @@ impl CompressedCounters {
 
     /// Counts an entry that goes.
     pub(crate) fn sub(&self, entry: &Entry<'_>) {
-        if !entry.is_compressed() {
-            return;
+        if entry.is_compressed() {
+            self.sub_stored(entry.value.bytes());
         }
-        let bytes = entry.value.bytes();
+    }
+
+    /// Counts a stored form that goes.
+    pub(crate) fn sub_stored(&self, bytes: &[u8]) {
         self.values.fetch_sub(1, Ordering::Relaxed);
         self.stored_bytes.fetch_sub(bytes.len() as u64, Ordering::Relaxed);
         let Ok(stored) = Stored::parse(bytes) else { return };

@@ -24,7 +24,7 @@ use engine::{
     WalkProgress,
 };
 use std::sync::Arc;
-use value::{Body, Limits};
+use value::{Big, Body, Limits};
 
 /// What an entry costs in the table: a cell of a bucket nine tenths full.
 const CELL_COST_BYTES: usize = 7;
@@ -487,6 +487,13 @@ impl Engine for MemEngine {
         // A running checkpoint may as well save the new form, so nothing is handed over.
         let handle = self.entries.recode(found.handle, key.bytes, encoding, value);
         self.entry_changed(key, found, handle, None, None);
+    }
+
+    fn reform(&mut self, key: &Key<'_>, change: &mut dyn FnMut(&mut Big)) {
+        let found = self.find(key).expect("another form of leaves is for a tree that exists");
+        let first_due = self.entries.first_due(found.handle);
+        self.entries.reform(found.handle, change);
+        self.first_due_changed(key, first_due, self.entries.first_due(found.handle));
     }
 
     fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left> {

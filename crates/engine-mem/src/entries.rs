@@ -307,6 +307,15 @@ impl Entries {
         self.replace(handle, key, &NewEntry { kind, encoding, value, expire_at }, stamp)
     }
 
+    /// Lets `change` bring leaves of a tree into another form.
+    pub fn reform(&mut self, handle: u32, change: &mut dyn FnMut(&mut Big)) {
+        let big = SharedBig::make_mut(layout::outside_big_mut(self.slot_mut(handle)));
+        let before = big_cost(big);
+        change(big);
+        let after = big_cost(big);
+        self.recharge(before, after);
+    }
+
     /// Overwrites bytes of the value, growing it zero-filled as needed. Returns the entry's handle from now on.
     pub fn splice(&mut self, handle: u32, offset: usize, bytes: &[u8]) -> u32 {
         let shape = Shape::of(self.slot(handle));

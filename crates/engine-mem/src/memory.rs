@@ -13,7 +13,8 @@ pub struct MemoryUse {
     table: AtomicU64,
     index: AtomicU64,
     large: AtomicU64,
-    /// Strings that are stored compressed; what they take is in the others.
+    thawed: AtomicU64,
+    /// Values that are stored compressed; what they take is in the others.
     pub(crate) compressed: CompressedCounters,
 }
 
@@ -28,12 +29,18 @@ pub enum MemoryKind {
     Index,
     /// Values that are allocations of their own.
     Large,
+    /// What readers have thawed of compressed leaves of collections, beside what is stored.
+    Thawed,
+}
+
+impl MemoryKind {
+    const ALL: [Self; 5] = [Self::Values, Self::Table, Self::Index, Self::Large, Self::Thawed];
 }
 
 impl MemoryUse {
     /// Bytes used for everything.
     pub fn total(&self) -> u64 {
-        [MemoryKind::Values, MemoryKind::Table, MemoryKind::Index, MemoryKind::Large].iter().map(|&k| self.of(k)).sum()
+        MemoryKind::ALL.iter().map(|&kind| self.of(kind)).sum()
     }
 
     /// Bytes used for one kind.
@@ -41,7 +48,7 @@ impl MemoryUse {
         self.counter(kind).load(Ordering::Relaxed)
     }
 
-    /// Strings that are stored compressed.
+    /// Values that are stored compressed.
     pub fn compressed(&self) -> CompressedUse {
         self.compressed.read()
     }
@@ -49,6 +56,16 @@ impl MemoryUse {
     /// How many of them need which dictionary. Exact while no value comes or goes, that is under the locks of all shards.
     pub fn values_by_dictionary(&self) -> BTreeMap<DictionaryNumber, u64> {
         self.compressed.by_dictionary()
+    }
+
+    /// Counts a stored form of bytes that are no entry's value by themselves: of a leaf.
+    pub fn add_stored(&self, bytes: &[u8]) {
+        self.compressed.add_stored(bytes);
+    }
+
+    /// Counts that it goes.
+    pub fn sub_stored(&self, bytes: &[u8]) {
+        self.compressed.sub_stored(bytes);
     }
 
     /// Counts bytes taken.
@@ -68,6 +85,7 @@ impl MemoryUse {
             MemoryKind::Table => &self.table,
             MemoryKind::Index => &self.index,
             MemoryKind::Large => &self.large,
+            MemoryKind::Thawed => &self.thawed,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What every engine must do, as one test to call: random operations from a seed, on the engine and on the model beside
 //! it. An engine's crate runs [`check`] with its constructor; a failure names the seed and the step.
 
-use crate::model::{ModelEngine, Stored};
+use crate::model::{Content, ModelEngine, Stored};
 use crate::{
     Due, Encoding, Engine, Entry, EntrySink, Key, NewEntry, SharedBig, SharedBytes, Type, Value, WalkProgress,
 };
@@ -9,7 +9,9 @@ use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng, UnixMs};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use value::{Big, hash, list, set, zset};
+use value::cold::{Cold, Keeper};
+use value::tree::Plan;
+use value::{Big, Find, hash, list, set, zset};
 
 /// How much is tried.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +79,56 @@ impl Drop for Context {
     }
 }
 
+/// A codec that turns bits.
+struct Turning;
+
+impl Keeper for Turning {
+    fn thaw(&self, stored: &[u8], out: &mut Vec<u8>) {
+        out.extend(stored.iter().map(|byte| !byte));
+    }
+
+    fn len_of(&self, stored: &[u8]) -> Option<usize> {
+        Some(stored.len())
+    }
+
+    fn came(&self, _stored: &[u8]) {}
+
+    fn went(&self, _stored: &[u8]) {}
+
+    fn keeps(&self, _bytes: usize, _is_kept: bool) {}
+}
+
+/// Stores each leaf of a tree by itself, so that the tree stays what the model's is: compressed, or as it is.
+fn reform_leaves(tree: &mut Big, compresses: bool) {
+    let (keeper, is_other): (Arc<dyn Keeper>, _) = (Arc::new(Turning), |_: &[u8]| !compresses);
+    let plan = Plan {
+        age: 0,
+        bytes: 0,
+        bytes_max: usize::MAX,
+        retries: true,
+        compresses,
+        only_sheds: false,
+        is_other: &is_other,
+    };
+    let (mut from, mut bytes) = (Some(0), Vec::new());
+    while let Some(here) = from {
+        let (found, next) = tree.look_for_cold(here, &plan, usize::MAX);
+        from = next;
+        match found {
+            Some(Find::Run(run)) => match run.bytes(&mut bytes).filter(|_| compresses) {
+                Some(count) => {
+                    let stored: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
+                    let cold = Cold::new(&keeper, &stored).expect("it has a length");
+                    assert!(tree.store_cold(&run, cold, count), "a leaf is no longer there");
+                }
+                None => assert!(tree.store_warm(&run), "a leaf is no longer there"),
+            },
+            Some(Find::Thawed(rank)) => tree.shed(rank),
+            None => {}
+        }
+    }
+}
+
 type Contents = BTreeMap<(KeyspaceId, Vec<u8>), Stored>;
 
 /// A sink that keeps what it is given, each entry once.
@@ -120,7 +172,8 @@ impl<E: Engine> Run<E> {
             }
             700..780 => self.splice(&key),
             780..800 => self.recode(&key),
-            800..950 => self.compare(&key),
+            800..810 => self.reform(&key),
+            810..950 => self.compare(&key),
             950..960 => self.advance(),
             960..980 => {
                 self.engine.clean(64);
@@ -241,6 +294,16 @@ impl<E: Engine> Run<E> {
             if *at_cut == before || forms.contains(&before) {
                 forms.push(after.clone());
             }
+        }
+    }
+
+    /// Stores leaves of a tree compressed, or as they are. The model keeps its own as they are, which is no difference.
+    fn reform(&mut self, key: &Key<'_>) {
+        self.fetched(key);
+        let is_tree = |stored: &Stored| matches!(stored.value, Content::Big(_));
+        if self.model.read_any(key).is_some_and(is_tree) {
+            let compresses = !self.rng.one_in(3);
+            self.engine.reform(key, &mut |tree| reform_leaves(tree, compresses));
         }
     }
 

@@ -76,6 +76,16 @@ pub enum Effect<'a> {
         /// One encoded change or more: see [`value::apply`].
         changes: &'a [u8],
     },
+    /// Leaves of a tree as it was saved, some of them compressed, to be added behind those that are there; the tree is made if it is
+    /// absent. Of checkpoints alone: see [`value::Big::write_leaves`].
+    Leaves {
+        /// Which collection: absent, or a tree of this type.
+        key: Key<'a>,
+        /// Its type.
+        kind: Type,
+        /// The leaves, checked by [`value::Big::check_leaves`].
+        leaves: &'a [u8],
+    },
     /// An [`Effect::Edit`] that was made beforehand: `tree` is what `changes` make of what is stored, or of nothing. It is recorded
     /// as that edit.
     Replace {
@@ -128,6 +138,7 @@ impl<'a> Effect<'a> {
             | Self::Persist { key }
             | Self::Store { key, .. }
             | Self::Edit { key, .. }
+            | Self::Leaves { key, .. }
             | Self::Replace { key, .. }
             | Self::Copy { to: key, .. } => (Some(key), None),
             Self::Rename { from, to } => (Some(from), Some(to)),

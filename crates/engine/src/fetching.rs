@@ -10,6 +10,7 @@ use crate::{
 };
 use base::{KeyspaceId, Rng, UnixMs};
 use std::collections::HashMap;
+use value::Big;
 
 /// Lockings a pinned row stays for: more than a command needs to run again, few enough that rows are asked for again.
 const PINNED_LOCKINGS: u32 = 8;
@@ -78,6 +79,10 @@ impl<E: Engine> Engine for FetchingEngine<E> {
     fn recode(&mut self, key: &Key<'_>, encoding: Encoding, value: Value<'_>) {
         // No change, and so no reason not to read another row after it.
         self.inner.recode(key, encoding, value);
+    }
+
+    fn reform(&mut self, key: &Key<'_>, change: &mut dyn FnMut(&mut Big)) {
+        self.inner.reform(key, change);
     }
 
     fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left> {

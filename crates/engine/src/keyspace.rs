@@ -5,6 +5,7 @@ use base::hash::KeyHasher;
 use base::{DbIndex, KeyspaceId, UnixMs};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use value::Big;
 
 /// The engine does not have the row in memory. The command gives up, having changed nothing, and runs again later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -223,6 +224,10 @@ pub trait Engine: Send {
     /// Stores the same value in another form, compressed or decompressed. Its expiration and access stamp stay, and to a running
     /// checkpoint it is no change. The entry exists.
     fn recode(&mut self, key: &Key<'_>, encoding: Encoding, value: Value<'_>);
+
+    /// Lets `change` bring leaves of the tree under the key into another form, compressed or not; a tree that is being loaded may
+    /// get leaves that way. Otherwise it is no change, as [`Engine::recode`]. The entry exists, and is a tree.
+    fn reform(&mut self, key: &Key<'_>, change: &mut dyn FnMut(&mut Big));
 
     /// Applies changes to the collection under the key, which is made if it is absent; with its last element it goes. Its
     /// expiration stays. What is stored is of this type, or nothing is. Tells what is left; `None` when it is compressed: nothing

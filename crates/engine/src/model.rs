@@ -10,7 +10,7 @@ use base::slot::slot_of;
 use base::{KeyspaceId, Rng, UnixMs};
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use value::{Body, Buffer, Limits, Progress, Slot};
+use value::{Big, Body, Buffer, Limits, Progress, Slot};
 
 /// A scan step covers hashes that agree in this many top bits.
 const SCAN_PREFIX_BITS: u32 = 6;
@@ -209,6 +209,13 @@ impl Engine for ModelEngine {
     fn recode(&mut self, key: &Key<'_>, encoding: Encoding, value: Value<'_>) {
         let stored = self.stored(key).expect("another form is for an entry that exists");
         (stored.encoding, stored.value) = (encoding, Content::of(value));
+    }
+
+    fn reform(&mut self, key: &Key<'_>, change: &mut dyn FnMut(&mut Big)) {
+        match self.stored(key).map(|stored| &mut stored.value) {
+            Some(Content::Big(big)) => change(SharedBig::make_mut(big)),
+            _ => panic!("another form of leaves is for a tree"),
+        }
     }
 
     fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left> {

@@ -326,9 +326,9 @@ fn said(end: &LogEnd, from: Lsn) -> String {
     text
 }
 
-/// Notes the dictionary that the string of an effect needs, if it needs one.
+/// Notes the dictionaries that the value of an effect needs.
 fn note_dictionary(effect: &Effect<'_>, needed: &mut BTreeSet<DictionaryNumber>) {
-    needed.extend(cmdlog::dictionary_of(effect));
+    needed.extend(cmdlog::dictionaries_of(effect));
 }
 
 /// Reads every block of a set, compares all checksums and counts, and shows each effect.

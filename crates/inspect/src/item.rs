@@ -226,6 +226,9 @@ impl Item {
             Effect::Edit { key, kind, changes } => {
                 ("edit", key.space, Extra { of: Some(kind.name()), value: short(changes), ..keyed(key) })
             }
+            Effect::Leaves { key, kind, leaves } => {
+                ("leaves", key.space, Extra { of: Some(kind.name()), value: short(leaves), ..keyed(key) })
+            }
             Effect::Replace { key, tree, changes } => {
                 ("edit", key.space, Extra { of: Some(tree.kind().name()), value: short(changes), ..keyed(key) })
             }

@@ -83,7 +83,7 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Option<Repair
     for set in &manifest.sets {
         let needed = Mutex::<BTreeSet<DictionaryNumber>>::default();
         let see = |effect: &Effect<'_>| {
-            needed.lock().unwrap_or_else(PoisonError::into_inner).extend(cmdlog::dictionary_of(effect));
+            needed.lock().unwrap_or_else(PoisonError::into_inner).extend(cmdlog::dictionaries_of(effect));
         };
         match read_set(&source, set, &see) {
             Ok(()) => {
@@ -292,8 +292,8 @@ fn read(
         match body {
             FrameBody::Record(payload) => {
                 for effect in cmdlog::effects(payload, &hasher) {
-                    let needed = cmdlog::dictionary_of(&effect?);
-                    if let Some(number) = needed.filter(|number| !known.contains(number)) {
+                    let needed = cmdlog::dictionaries_of(&effect?);
+                    if let Some(number) = needed.difference(known).next().copied() {
                         *unreadable = Some(number);
                         return Err(Unreadable(number).into());
                     }

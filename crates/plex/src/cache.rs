@@ -1,4 +1,5 @@
-//! The block cache: bounded in bytes, shared by all tables of a database.
+//! The block cache: bounded in bytes, shared by all tables of a database. Parts of indexes and of filters are kept in it like blocks
+//! of data.
 //!
 //! ```text
 //!   table: place of block 0, 1, 2 ... --> cell: name, block, visited      part 0: cells 0 .. n, hand
@@ -12,13 +13,13 @@
 //! and takes the first cell without one. Blocks come in without the bit, so one pass of a scan does not push out what is
 //! read again and again.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 
 use crate::prefetch::prefetch_item;
-use crate::sstable::Block;
+use crate::sstable::{Block, Blocks};
 
 /// Independent parts, each with its own hand.
 const PART_COUNT: usize = 16;
@@ -63,13 +64,49 @@ pub(crate) struct BlockCache {
     misses: AtomicU64,
 }
 
+/// What is kept. A clone shares it.
+#[derive(Clone, Debug)]
+pub(crate) enum Cached {
+    /// A block of data, or a partition of a filter.
+    Block(Block),
+    /// A part of an index.
+    Index(Arc<Blocks>),
+}
+
+impl Cached {
+    pub fn block(self) -> Option<Block> {
+        match self {
+            Self::Block(block) => Some(block),
+            Self::Index(_) => None,
+        }
+    }
+
+    pub fn index(self) -> Option<Arc<Blocks>> {
+        match self {
+            Self::Index(blocks) => Some(blocks),
+            Self::Block(_) => None,
+        }
+    }
+
+    /// Bytes it takes.
+    fn bytes(&self) -> usize {
+        ENTRY_OVERHEAD
+            + match self {
+                Self::Block(block) => block.len(),
+                Self::Index(blocks) => blocks.bytes(),
+            }
+    }
+}
+
 /// What fits in a cache line is all a hit touches beside the block.
 #[derive(Default)]
 #[repr(align(64))]
 struct Cell {
-    content: RwLock<Option<(BlockId, Block)>>,
+    content: RwLock<Option<(BlockId, Cached)>>,
     visited: AtomicBool,
 }
+
+const _: () = assert!(size_of::<Cell>() == 64);
 
 #[derive(Default)]
 struct Part {
@@ -103,17 +140,17 @@ impl BlockCache {
     }
 
     /// The block of this name, if its place is right.
-    pub fn get(&self, place: &Place, id: BlockId) -> Option<Block> {
+    pub fn get(&self, place: &Place, id: BlockId) -> Option<Cached> {
         let at = place.0.load(Ordering::Relaxed) as usize;
         let chunk = self.chunks.get(at / CHUNK_CELLS).and_then(OnceLock::get);
         let found = chunk.and_then(|chunk| {
             let cell = &chunk[at % CHUNK_CELLS];
             let content = cell.content.read();
-            let (_, block) = content.as_ref().filter(|(name, _)| *name == id)?;
+            let (_, cached) = content.as_ref().filter(|(name, _)| *name == id)?;
             if !cell.visited.load(Ordering::Relaxed) {
                 cell.visited.store(true, Ordering::Relaxed);
             }
-            Some(block.clone())
+            Some(cached.clone())
         });
         let counter = if found.is_some() { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -121,8 +158,8 @@ impl BlockCache {
     }
 
     /// Keeps a block that was not found. Two who missed it at once may both keep it; one of the cells ages.
-    pub fn insert(&self, place: &Place, id: BlockId, block: &Block) {
-        let bytes = block.len() + ENTRY_OVERHEAD;
+    pub fn insert(&self, place: &Place, id: BlockId, cached: &Cached) {
+        let bytes = cached.bytes();
         if bytes > self.part_bytes_max || self.part_cells == 0 {
             return;
         }
@@ -138,11 +175,11 @@ impl BlockCache {
                 continue;
             }
             let mut content = cell.content.write();
-            if let Some((_, block)) = content.take() {
-                part.bytes -= block.len() + ENTRY_OVERHEAD;
+            if let Some((_, old)) = content.take() {
+                part.bytes -= old.bytes();
             }
             if part.bytes <= self.part_bytes_max {
-                *content = Some((id, block.clone()));
+                *content = Some((id, cached.clone()));
                 place.0.store(at as u32, Ordering::Relaxed);
                 return;
             }
@@ -175,10 +212,10 @@ mod tests {
     use base::Rng;
 
     /// One restart point at 0, in front of so many zeroes.
-    fn block(len: usize) -> Block {
+    fn block(len: usize) -> Cached {
         let mut bytes = vec![0; len + 8];
         bytes[len + 4] = 1;
-        Block::new(&bytes).expect("it has a restart point, and bytes for it to lead to")
+        Cached::Block(Block::new(&bytes).expect("it has a restart point, and bytes for it to lead to"))
     }
 
     /// The bound holds, what is read again stays under a scan, and the books balance.
@@ -200,8 +237,8 @@ mod tests {
             assert!(cache.bytes() <= 16 * 10_000);
         }
         let cells = cache.chunks.iter().filter_map(OnceLock::get).flatten();
-        let blocks = cells.filter_map(|cell| cell.content.read().as_ref().map(|(_, block)| block.len()));
-        assert_eq!(blocks.map(|len| len + ENTRY_OVERHEAD).sum::<usize>(), cache.bytes());
+        let blocks = cells.filter_map(|cell| cell.content.read().as_ref().map(|(_, cached)| cached.bytes()));
+        assert_eq!(blocks.sum::<usize>(), cache.bytes());
     }
 
     /// Another block's place, or one that was taken since, gives nothing.

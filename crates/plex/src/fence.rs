@@ -4,7 +4,11 @@
 //! ```text
 //!   keys    user:1040  user:1043  user:2291          common   "user:"
 //!   words        1040       1043       2291          the eight bytes behind it, zeroes behind the end, big-endian
+//!   groups       [ 16 words ] [ 16 words ] ...       of many words, the last of each group; of many of these the same
 //! ```
+//!
+//! A search halves the topmost list, which is short and often looked at, and then looks through one group of each list below, which is
+//! two lines of memory side by side.
 
 use std::ops::Range;
 
@@ -14,7 +18,17 @@ pub(crate) struct Fences {
     /// What all keys begin with.
     common: Box<[u8]>,
     words: Box<[u64]>,
+    /// Last words of the groups of `words`; none if there are few.
+    groups: Box<[u64]>,
+    /// The same of `groups`.
+    tops: Box<[u64]>,
 }
+
+/// Words of a group.
+const GROUP_LEN: usize = 16;
+
+/// As many words are searched without groups.
+const WORDS_FEW: usize = GROUP_LEN * GROUP_LEN;
 
 impl Fences {
     /// `keys` ascend and may repeat.
@@ -22,8 +36,26 @@ impl Fences {
         let (first, last) = (keys.clone().next().unwrap_or_default(), keys.clone().next_back().unwrap_or_default());
         // What the first and the last of a sorted list have in common, all between them have, too.
         let common = &first[..common_len(first, last)];
-        let words = keys.map(|key| word(&key[common.len()..])).collect();
-        Self { common: common.into(), words }
+        let words: Box<[u64]> = keys.map(|key| word(&key[common.len()..])).collect();
+        let groups = last_of_groups(if words.len() > WORDS_FEW { &words } else { &[] });
+        let tops = last_of_groups(&groups);
+        Self { common: common.into(), words, groups, tops }
+    }
+
+    /// The place of the first word that is not smaller.
+    fn position(&self, word: u64) -> usize {
+        if self.groups.is_empty() {
+            return self.words.partition_point(|fence| *fence < word);
+        }
+        let top = self.tops.partition_point(|last| *last < word);
+        let group = position_in_group(&self.groups, top, word);
+        position_in_group(&self.words, group, word)
+    }
+
+    /// Memory it takes, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.common.len()
+            + [&self.words, &self.groups, &self.tops].map(|words| size_of_val(&**words)).iter().sum::<usize>()
     }
 
     /// Keys before the range are smaller than `key`, and those behind it are larger. Of those in it only the keys
@@ -34,11 +66,23 @@ impl Fences {
             return at..at;
         };
         let word = word(rest);
-        let start = self.words.partition_point(|fence| *fence < word);
+        let start = self.position(word);
         let ties = self.words[start..].iter().take(2).take_while(|fence| **fence == word).count();
         let end = if ties < 2 { start + ties } else { self.words.partition_point(|fence| *fence <= word) };
         start..end
     }
+}
+
+fn last_of_groups(words: &[u64]) -> Box<[u64]> {
+    words.chunks(GROUP_LEN).filter_map(|group| group.last().copied()).collect()
+}
+
+/// The place of the first word that is not smaller, which is in this group; the number of words if there is no such group.
+fn position_in_group(words: &[u64], group: usize, word: u64) -> usize {
+    let from = group * GROUP_LEN;
+    let Some(rest) = words.get(from..) else { return words.len() };
+    // Without a branch: no guess can be wrong.
+    from + rest[..rest.len().min(GROUP_LEN)].iter().filter(|fence| **fence < word).count()
 }
 
 /// The first eight bytes as a number that is ordered as they are, but for zeroes at the end of a key.
@@ -90,6 +134,17 @@ mod tests {
                 let range = fences.find(&key);
                 assert!(keys[..range.start].iter().all(|k| *k < key), "{keys:?} {key:?} {range:?}");
                 assert!(keys[range.end..].iter().all(|k| *k > key), "{keys:?} {key:?} {range:?}");
+            }
+        }
+        for count in [255, 256, 257, 271, 272, 273, 4000, 4096, 4097] {
+            let mut keys: Vec<_> = (0..count).map(|_| format!("k{:05}", rng.below(2 * count)).into_bytes()).collect();
+            keys.sort();
+            let fences = Fences::new(keys.iter().map(|key| &key[..]));
+            for number in 0..=2 * count {
+                let key = format!("k{number:05}").into_bytes();
+                let range = fences.find(&key);
+                let (start, end) = (keys.partition_point(|k| *k < key), keys.partition_point(|k| *k <= key));
+                assert_eq!(range, start..end, "{number} of {count}");
             }
         }
         let keys = [&b"k00000001"[..], b"k00000003", b"k00000005"];

@@ -61,5 +61,5 @@ pub use iter::{Iter, IterOptions};
 pub use key::{KEY_LEN_MAX, SEQNO_MAX, Seqno, VALUE_LEN_MAX};
 pub use options::{Background, Options, Wal};
 pub use sorted_file::SortedFile;
-pub use sstable::{Compression, Filters};
+pub use sstable::{Compression, Filters, Indexes};
 pub use stats::Stats;

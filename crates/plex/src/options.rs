@@ -12,7 +12,7 @@ use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::key::KEY_LEN_MAX;
 use crate::key_order::KeyOrder;
-use crate::sstable::{Compression, Filters, TableOptions};
+use crate::sstable::{Compression, Filters, Indexes, TableOptions};
 
 /// What a write has reached when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Wal {
 /// Who flushes and compacts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
-    /// A thread for each.
+    /// Threads of their own.
     Threads,
     /// The writing thread itself, as soon as a memtable is full: slow writes now and then, the same files every time.
     Inline,
@@ -52,10 +52,12 @@ pub struct Options {
     pub(crate) immutable_memtables_max: usize,
     pub(crate) merge_bytes_per_second: u64,
     pub(crate) merge_parts_max: usize,
+    pub(crate) merges_max: usize,
     pub(crate) block_bytes: usize,
     pub(crate) table_bytes: u64,
     pub(crate) filter_bits_per_key: u32,
     pub(crate) filters: Filters,
+    pub(crate) indexes: Indexes,
     pub(crate) prefix_filter_bytes: usize,
     pub(crate) block_cache_bytes: usize,
     pub(crate) direct_reads: bool,
@@ -85,10 +87,12 @@ impl Options {
             immutable_memtables_max: 2,
             merge_bytes_per_second: 0,
             merge_parts_max: 1,
+            merges_max: 1,
             block_bytes: 4 << 10,
             table_bytes: 8 << 20,
             filter_bits_per_key: 16,
             filters: Filters::Full,
+            indexes: Indexes::Full,
             prefix_filter_bytes: 0,
             block_cache_bytes: 64 << 20,
             direct_reads: false,
@@ -176,6 +180,14 @@ impl Options {
         self
     }
 
+    /// Merges that run side by side, at most, from 1 to 64: of ranges of keys that have nothing in common, with
+    /// [`Policy::LdcRanged`], and of different key spaces, with any policy. With [`Background::Threads`] a thread each does them. Each
+    /// needs room for old and new of its range. It is for devices that are faster than one core merges. Default: 1.
+    pub fn merges_max(mut self, count: usize) -> Self {
+        self.merges_max = count;
+        self
+    }
+
     /// Length at which a block of a table ends, in bytes, from 64 to 1 MiB. Default: 4 KiB.
     pub fn block_bytes(mut self, bytes: usize) -> Self {
         self.block_bytes = bytes;
@@ -200,6 +212,12 @@ impl Options {
         self
     }
 
+    /// How new tables keep their indexes; old ones stay as they are. Default: [`Indexes::Full`].
+    pub fn indexes(mut self, indexes: Indexes) -> Self {
+        self.indexes = indexes;
+        self
+    }
+
     /// Length of prefixes that whole filters of new tables know, in bytes, up to 65,535; 0 for none. Scans of which all keys begin
     /// with the same so many bytes skip tables that have no such key: those of [`IterOptions::prefix`](crate::IterOptions::prefix)
     /// with at least as many, and ranges within one prefix. It costs `filter_bits_per_key` for each prefix of a table. Default: 0.
@@ -208,8 +226,8 @@ impl Options {
         self
     }
 
-    /// Memory for blocks of tables and partitions of filters, in bytes. Indexes on top, whole filters and sketches of open tables are not counted.
-    /// Default: 64 MiB.
+    /// Memory for blocks of tables and for parts of filters and indexes, in bytes. Whole filters and indexes, the tops of others and
+    /// sketches of open tables are not counted. Default: 64 MiB.
     pub fn block_cache_bytes(mut self, bytes: usize) -> Self {
         self.block_cache_bytes = bytes;
         self
@@ -244,6 +262,7 @@ impl Options {
             block_bytes: self.block_bytes,
             filter_bits_per_key: self.filter_bits_per_key,
             filters: self.filters,
+            indexes: self.indexes,
             compression,
             prefix_bytes: if self.policy.key_order() == KeyOrder::Hash { 0 } else { self.prefix_filter_bytes },
             is_direct: self.direct_writes,
@@ -266,6 +285,9 @@ impl Options {
         }
         if !(1..=64).contains(&self.merge_parts_max) {
             return wrong("merge_parts_max is not within 1 and 64");
+        }
+        if !(1..=64).contains(&self.merges_max) {
+            return wrong("merges_max is not within 1 and 64");
         }
         if !(64..=1 << 20).contains(&self.block_bytes) {
             return wrong("block_bytes is not within 64 and 1 MiB");

@@ -72,11 +72,13 @@ pub struct Stats {
     pub tables: usize,
     /// Memory for filters of tables, beside the block cache, now.
     pub filter_bytes: u64,
+    /// Memory for indexes of tables, beside the block cache, now. A whole index is there from the first look into its table on.
+    pub index_bytes: u64,
     /// Per key space and level, the number of runs and their bytes, now.
     pub levels: Vec<(u32, Vec<(usize, u64)>)>,
-    /// Look-ups of blocks that the cache answered.
+    /// Look-ups of blocks, and of parts of filters and indexes, that the cache answered.
     pub cache_hits: u64,
-    /// Look-ups of blocks that went to a file.
+    /// Look-ups of these that went to a file.
     pub cache_misses: u64,
     /// In the block cache, now.
     pub cache_bytes: u64,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use plex::{Background, CompactionFilter, IterOptions, KeySpaceId, Options, WriteBatch};
+use plex::{Background, CompactionFilter, IterOptions, KeySpaceId, Options, Policy, WriteBatch};
 use vfs::{FileSystem, SimFs};
 
 fn options(fs: &SimFs) -> Options {
@@ -95,5 +95,39 @@ fn filtered_keys_go() {
     for i in 0..200u32 {
         let expected = (i % 2 == 1).then(|| b"new".to_vec());
         assert_eq!(db.get(&i.to_be_bytes()).expect("it reads"), expected, "{i}");
+    }
+}
+
+/// What the filter does not keep any more goes once its range is asked for, also out of tables that nothing is merged with, and the
+/// rest of the keys stays as it is.
+#[test]
+fn a_range_is_merged_when_asked_for() {
+    for policy in [Policy::ldc_ranged(), Policy::leveled(), Policy::tiered()] {
+        let (fs, key) = (SimFs::new(1), |i: u32| i.to_be_bytes());
+        let db = options(&fs).policy(policy.clone()).open("/db").expect("it opens");
+        for i in 0..2000 {
+            db.put(&key(i), &[b'x'; 40]).expect("it writes");
+        }
+        db.flush().and_then(|()| db.settle()).expect("it merges");
+        drop(db);
+        let filtered = || options(&fs).policy(policy.clone()).compaction_filter(Arc::new(Without(b'x')));
+        let db = filtered().open("/db").expect("it opens");
+        db.settle().expect("there is nothing to merge");
+        let is_there = |i| db.get(&key(i)).expect("it reads").is_some();
+        assert!((0..2000).all(is_there), "{policy:?}");
+        let view = db.view();
+        db.compact_range(KeySpaceId::DEFAULT, &key(500)[..]..&key(1000)[..]).expect("it merges");
+        assert!((0..2000).all(is_there), "a view keeps what it sees");
+        drop(view);
+        db.compact_range(KeySpaceId::DEFAULT, &key(500)[..]..&key(1000)[..]).expect("it merges");
+        assert!(!(500..1000).any(is_there), "{policy:?}");
+        assert!((0..200).chain(1500..2000).all(is_there), "{policy:?}: tables of other ranges were merged");
+        db.compact_range(KeySpaceId::DEFAULT, ..).expect("it merges");
+        assert_eq!((db.stats().tables, db.iter(IterOptions::default()).expect("it iterates").count()), (0, 0));
+        db.compact_range(KeySpaceId::DEFAULT, ..).expect("there is nothing");
+        db.put(&key(7), b"new").expect("it writes");
+        drop(db);
+        let db = filtered().open("/db").expect("it opens again");
+        assert_eq!(db.get(&key(7)).expect("it reads"), Some(b"new".to_vec()));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base::Rng;
-use plex::{Background, Db, IterOptions, KeySpaceId, Options, Policy, Wal, WriteBatch};
+use plex::{Background, Db, Indexes, IterOptions, KeySpaceId, Options, Policy, Wal, WriteBatch};
 use vfs::{CrashPoint, FileSystem, Outage, SimFs};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -51,6 +51,7 @@ fn options(fs: &SimFs, seed: u64, wal: Wal) -> Options {
         .direct_reads(seed % 5 == 1)
         .direct_writes(seed % 5 < 2)
         .merge_parts_max(1 + seed as usize % 3)
+        .indexes(if seed.is_multiple_of(2) { Indexes::Full } else { Indexes::Partitioned })
         .block_bytes(256)
 }
 
@@ -91,6 +92,11 @@ fn run(fs: &SimFs, seed: u64, wal: Wal, batches: usize) -> History {
         let is_synced = match rng.below(30) {
             0 => open.sync().is_ok(),
             1 => open.flush().is_ok(),
+            2 => {
+                let from = [b'a' + rng.below(20) as u8];
+                open.compact_range(KeySpaceId::DEFAULT, &from[..]..&b"n"[..]).expect("it merges");
+                wal == Wal::Sync
+            }
             _ => wal == Wal::Sync,
         };
         if is_synced {

@@ -6,7 +6,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use base::Rng;
-use plex::{Background, Compression, Db, Filters, IterOptions, KeySpaceId, Options, Policy, ReadView, Wal, WriteBatch};
+use plex::{
+    Background, Compression, Db, Filters, Indexes, IterOptions, KeySpaceId, Options, Policy, ReadView, Wal, WriteBatch,
+};
 use vfs::SimFs;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -63,6 +65,7 @@ impl Run {
             .merge_parts_max(1 + rng.below(2) as usize * rng.below(5) as usize)
             .filter_bits_per_key(rng.below(3) as u32 * 8)
             .filters([Filters::Full, Filters::Partitioned][rng.below(2) as usize])
+            .indexes([Indexes::Full, Indexes::Partitioned][rng.below(2) as usize])
             .block_cache_bytes(rng.below(2) as usize * (256 << 10))
             .compression({
                 let all = [Compression::None, Compression::Lz4, Compression::Zstd { level: 1 }];
@@ -175,6 +178,11 @@ impl Run {
             91..96 => drop(self.db().compact_step().expect("it merges")),
             96..98 if self.views.len() < 3 => self.views.push((self.db().view(), self.model.clone())),
             96..98 => drop(self.views.remove(0)),
+            98 if self.rng.one_in(2) => {
+                let (from, to) = self.ordered_keys();
+                let space = self.spaces[self.rng.below(SPACES) as usize];
+                self.db().compact_range(space, &from[..]..&to[..]).expect("it merges");
+            }
             98 => self.db().settle().expect("it merges"),
             _ => {
                 self.open();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base::Rng;
-use plex::{Background, Db, IterOptions, Options, Policy, Wal, WriteBatch};
+use plex::{Background, Db, Indexes, IterOptions, Options, Policy, Wal, WriteBatch};
 use vfs::{FileSystem, Outage, SimFs};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -14,6 +14,7 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 const POLICIES: usize = 4;
 
 fn options(fs: &SimFs, policy: usize) -> Options {
+    let indexes = if policy.is_multiple_of(2) { Indexes::Full } else { Indexes::Partitioned };
     let policy = match policy {
         0 => Policy::LdcRanged { space_amp_target: 1.3, runs_max: 3 },
         1 => Policy::Leveled { level0_runs_max: 2, level1_bytes: 4 << 10 },
@@ -29,6 +30,7 @@ fn options(fs: &SimFs, policy: usize) -> Options {
         .memtable_bytes(1500)
         .table_bytes(1 << 10)
         .block_bytes(256)
+        .indexes(indexes)
 }
 
 /// A database with tables, deleted ranges and a log; the map after every batch. Every value names its batch.

@@ -10,12 +10,14 @@
 //! P1. Compressing changes no value, so a form that only memory knows is in no log: replay may meet the other one.
 //! P2. What reads as an integer is not compressed; nor is what would not get shorter by a sixteenth.
 //! P3. A dictionary in use is leased by its encoder until the form that was made with it is stored (`Encoded`).
-//! P4. A collection is compressed as a whole, its packed bytes or the changes that build its tree, and only if that is at most
-//!     [`COLLECTION_LEN_MAX`](types::decoder::COLLECTION_LEN_MAX) bytes: so much is decompressed to read an element of it. It is compressed when it is cold, also
-//!     where strings are compressed as they are written: whoever adds to a collection will mostly do so again.
+//! P4. A collection is compressed as a whole, its packed bytes or the changes that build its tree, if that is at most
+//!     [`COLLECTION_LEN_MAX`](types::decoder::COLLECTION_LEN_MAX) bytes: so much is decompressed to read an element of it. Of bigger hashes, lists and streams leaves are
+//!     (`leaves`), each when nobody has used it for a while. Both when they are cold, also where strings are compressed as they are
+//!     written: whoever adds to a collection will mostly do so again.
 //! P5. Worker time of a pass: slices of at most 100 us and one value of 32 KiB, and no more than the share configured. Longer ones
 //!     are for a thread of their own (`long`).
 
+mod leaves;
 mod long;
 pub mod pass;
 mod trial;
@@ -25,6 +27,8 @@ use base::{Clock, Rng};
 use codec::training::{self, Choice, ClassId, Trainer, Verdict};
 use codec::{Dictionaries, DictionaryNumber, Encoder, Lease, Method, Workspace};
 use engine::{Encoding, Key, Type};
+use engine_mem::MemoryUse;
+use leaves::LeafKeeper;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -171,6 +175,8 @@ pub struct Compression {
     on_write: AtomicBool,
     /// The dictionaries that values in memory may name, and those in use.
     pub dictionaries: Arc<Dictionaries>,
+    /// Reads leaves of trees.
+    keeper: Arc<LeafKeeper>,
     /// What is learned of classes of keys.
     trainer: Mutex<Trainer>,
     /// Strings that are too long for workers.
@@ -181,13 +187,16 @@ pub struct Compression {
 
 impl Compression {
     /// Nothing is compressed yet.
-    pub(crate) fn new(clock: Arc<dyn Clock>, rng: Rng) -> Self {
+    pub(crate) fn new(clock: Arc<dyn Clock>, rng: Rng, memory: &Arc<MemoryUse>) -> Self {
+        let dictionaries = Arc::<Dictionaries>::default();
+        let keeper = LeafKeeper::new(dictionaries.clone(), memory.clone());
         Self {
             settings: RwLock::default(),
             generation: AtomicU32::new(0),
             adoptions: AtomicU32::new(0),
             on_write: AtomicBool::new(false),
-            dictionaries: Arc::default(),
+            dictionaries,
+            keeper: Arc::new(keeper),
             trainer: Mutex::new(Trainer::new(training::Settings::default(), clock, rng)),
             long: long::Queue::default(),
             figures: Figures::default(),

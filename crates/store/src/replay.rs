@@ -4,10 +4,13 @@ use crate::lock_set::LockSet;
 use crate::shard::ShardEngine;
 use crate::store::Store;
 use crate::txn::{At, Scratch};
+use base::hash::KeyHasher;
 use base::{DbIndex, KeyspaceId, UnixMs};
 use cmdlog::DecodeError;
 use codec::DictionaryNumber;
 use engine::{Effect, Key, Keyspace, WriteClass};
+use std::sync::Arc;
+use value::cold::Keeper;
 
 /// Why a record cannot be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,7 +38,7 @@ impl Store {
         let lock = &self.shard(self.shard_of(key)).lock;
         loop {
             if let Some(mut held) = lock.spin_lock() {
-                types::apply::apply(&mut Loading(&mut held.engine), effect);
+                types::apply::apply(&mut Loading(&mut held.engine, &self.hasher, self.compression.keeper()), effect);
                 return self.unlock_one(held);
             }
             std::thread::yield_now();
@@ -63,7 +66,7 @@ impl Store {
             return Err(ReplayError::Databases { count, needed: highest.saturating_add(1) });
         }
         let is_missing = |number: &DictionaryNumber| self.compression.dictionaries.get(*number).is_none();
-        if let Some(missing) = effects.iter().filter_map(cmdlog::dictionary_of).find(is_missing) {
+        if let Some(missing) = effects.iter().flat_map(cmdlog::dictionaries_of).find(is_missing) {
             return Err(ReplayError::Dictionary(missing));
         }
         // The time by which a transaction knows that it is no client's.
@@ -83,14 +86,22 @@ impl Store {
     }
 }
 
-/// The engine of the only key there is.
-struct Loading<'e>(&'e mut ShardEngine);
+/// The engine of the only key there is, what orders elements, and who reads what is compressed in trees.
+struct Loading<'e>(&'e mut ShardEngine, &'e KeyHasher, Arc<dyn Keeper>);
 
 impl types::apply::Engines for Loading<'_> {
     type Engine = ShardEngine;
 
     fn engine(&mut self, _key: &Key<'_>) -> &mut ShardEngine {
         self.0
+    }
+
+    fn order(&self) -> &KeyHasher {
+        self.1
+    }
+
+    fn keeper(&self) -> Arc<dyn Keeper> {
+        self.2.clone()
     }
 
     fn decompress(&mut self, _key: &Key<'_>) {

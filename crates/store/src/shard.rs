@@ -9,6 +9,7 @@ use engine::{
     WalkProgress,
 };
 use engine_mem::MemEngine;
+use value::Big;
 
 /// What a shard's lock guards. What a read needs comes first.
 #[repr(C)]
@@ -107,6 +108,10 @@ impl Engine for ShardEngine {
 
     fn recode(&mut self, key: &Key<'_>, encoding: Encoding, value: Value<'_>) {
         either!(self, it => it.recode(key, encoding, value));
+    }
+
+    fn reform(&mut self, key: &Key<'_>, change: &mut dyn FnMut(&mut Big)) {
+        either!(self, it => it.reform(key, change));
     }
 
     fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left> {

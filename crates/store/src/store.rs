@@ -113,7 +113,7 @@ impl Store {
                 }
             })
             .collect();
-        let compression = Compression::new(options.clock.clone(), base::Rng::new(rng.next_u64()));
+        let compression = Compression::new(options.clock.clone(), base::Rng::new(rng.next_u64()), &memory);
         let wake = options.wake.clone();
         let backlog = Backlog::new(move |workers| wake.wake(WorkerSet::from_bits(workers)));
         let walk = Walk::new(options.shard_count, backlog);

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use types::Decoder;
 use value::Limits;
+use value::cold::Keeper;
 
 /// What a worker reuses from command to command.
 #[derive(Default)]
@@ -440,6 +441,14 @@ impl types::apply::Engines for Txn<'_> {
     #[inline]
     fn engine(&mut self, key: &Key<'_>) -> &mut ShardEngine {
         &mut self.shard(key).engine
+    }
+
+    fn order(&self) -> &base::hash::KeyHasher {
+        &self.store.hasher
+    }
+
+    fn keeper(&self) -> Arc<dyn Keeper> {
+        self.store.compression.keeper()
     }
 
     #[cold]

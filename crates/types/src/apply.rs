@@ -2,7 +2,11 @@
 
 use crate::Kept;
 use base::UnixMs;
+use base::hash::KeyHasher;
 use engine::{Effect, Encoding, Engine, Entry, Key, Left, NewEntry, SharedBig, Type, Value};
+use std::sync::Arc;
+use value::Big;
+use value::cold::Keeper;
 
 /// Leads to the engine that stores a key.
 pub trait Engines {
@@ -11,6 +15,12 @@ pub trait Engines {
 
     /// The engine of the key's shard and keyspace; its shard is locked.
     fn engine(&mut self, key: &Key<'_>) -> &mut Self::Engine;
+
+    /// What orders the elements of collections that are made.
+    fn order(&self) -> &KeyHasher;
+
+    /// Who reads what is compressed in trees.
+    fn keeper(&self) -> Arc<dyn Keeper>;
 
     /// Has the value under the key, which is compressed, stored as it is: [`Decoder::decompress_in_place`](crate::Decoder).
     fn decompress(&mut self, key: &Key<'_>);
@@ -30,6 +40,7 @@ pub fn apply<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) -> Optio
             engines.engine(key).write(key, &NewEntry { kind, encoding, value, expire_at });
         }
         Effect::Edit { ref key, kind, changes } => return Some(edit(engines, key, kind, changes)),
+        Effect::Leaves { ref key, kind, leaves } => push_leaves(engines, key, kind, leaves),
         Effect::Replace { ref key, tree, .. } => replace(engines, key, tree),
         Effect::Copy { ref from, ref to } => duplicate(engines, from, to),
         Effect::Splice { ref key, offset, bytes } => splice(engines, key, offset, bytes),
@@ -57,6 +68,17 @@ fn replace<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, tree: &SharedBig
     let expire_at = before.and_then(|entry| entry.expire_at);
     let (kind, encoding, value) = (tree.kind(), Encoding::BIG, Value::Big(tree));
     engine.write(key, &NewEntry { kind, encoding, value, expire_at });
+}
+
+/// Adds leaves to a tree that is being loaded.
+fn push_leaves<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, kind: Type, leaves: &[u8]) {
+    let (keeper, hasher) = (engines.keeper(), engines.order().clone());
+    let engine = engines.engine(key);
+    if !matches!(engine.read(key, false), Ok(Some(_))) {
+        let tree = SharedBig::new(Big::empty(kind, &hasher));
+        engine.write(key, &NewEntry { kind, encoding: Encoding::BIG, value: Value::Big(&tree), expire_at: None });
+    }
+    engine.reform(key, &mut |tree| tree.push_leaves(leaves, &keeper));
 }
 
 /// Writes into a string; one that is compressed is stored decompressed from then on.

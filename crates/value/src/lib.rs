@@ -16,10 +16,12 @@
 //!     a packed form, and what a big one leaves behind is freed elsewhere ([`reaper`]).
 //! V5. Who stores a collection compressed keeps its packed bytes, or of a tree its changes, as a string; views and edits are for
 //!     what it is again after that ([`Encoding::is_compressed`]). None with a field that has a time is stored so.
+//! V6. Leaves of a tree that nobody uses may be stored compressed, each by itself: views and edits need not know ([`cold`]).
 #![forbid(unsafe_code)]
 
 pub mod big;
 pub mod buffer;
+pub mod cold;
 pub mod hash;
 pub mod hyperloglog;
 pub mod kind;
@@ -27,6 +29,7 @@ pub mod limits;
 pub mod list;
 mod position;
 pub mod reaper;
+mod saved;
 pub mod set;
 pub mod slot;
 pub mod stream;
@@ -34,7 +37,7 @@ pub mod tree;
 pub mod wire;
 pub mod zset;
 
-pub use big::{Big, Progress, SharedBig};
+pub use big::{Big, Find, LeafRun, Progress, SharedBig};
 pub use buffer::{Buffer, Resize};
 pub use kind::{Encoding, Type};
 pub use limits::Limits;

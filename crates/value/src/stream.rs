@@ -18,6 +18,7 @@
 //! remove. Changes say how many entries go, so that they mean the same whatever the nodes are.
 
 mod change;
+mod cold;
 mod group;
 mod id;
 mod node;
@@ -30,6 +31,7 @@ mod tests;
 mod trim;
 
 pub use change::{Change, are_about_entries};
+pub use cold::{Found, FullNode};
 pub use group::{Consumer, Group, Pending};
 pub use id::Id;
 pub use node::Entry;

@@ -29,16 +29,18 @@
 //! B1. Elements of child `i - 1` are before `bounds[i]` and those of child `i` are not. `bounds[0]` means nothing: the bound
 //!     of a first child is found further up, and the first leaf of the tree has none.
 //! B2. No leaf is empty and no node is without children; an empty tree has no root. A leaf above [`Leaf::MAX_BYTES`] has one
-//!     element, or is one whose elements cannot be parted.
+//!     element, or is one whose elements cannot be parted, or was compressed with its neighbours as one (`cold`) and has not been
+//!     changed since.
 //! B3. A leaf or node that shrinks below a quarter is merged with a neighbour if the two fit into one, so of two neighbours
 //!     that shrank, half is used. One at the right or left end of the tree that is outgrown by appending there is split
 //!     so that the other one stays full.
 //! B4. What two versions share is never changed: an edit copies the path that it changes if it is shared ([`Arc::make_mut`]),
 //!     which are some kilobytes, whatever the size of the tree.
 //! B5. `memory_bytes` is exact for the allocator of the C library, and kept in every node, so that cutting keeps it too; as is
-//!     `content_bytes`.
+//!     `content_bytes`. What readers have thawed of compressed leaves is in neither.
 
 mod chunk;
+mod cold;
 mod cut;
 pub mod index;
 mod leaves;
@@ -48,6 +50,7 @@ mod tests;
 mod together;
 
 pub use chunk::Chunk;
+pub use cold::{ColdLeaf, Found, Plan, Run};
 pub use leaves::Leaves;
 pub use together::{HashedLeaf, Purpose, TOGETHER, load_lines, positions};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plex::{Db, Filters, IterOptions, Options, Policy, Wal};
+use plex::{Db, Filters, Indexes, IterOptions, Options, Policy, Wal};
 
 use super::{BLOCK_CACHE_BYTES, Engine, FILTER_BITS_PER_KEY, Failure, Name, Settings, TableBytes};
 
@@ -24,6 +24,9 @@ pub struct Dials {
     /// Of all of plex's: filters in partitions, read through the block cache.
     #[arg(long)]
     pub partitioned_filters: bool,
+    /// Of all of plex's: indexes in parts, read through the block cache.
+    #[arg(long)]
+    pub partitioned_indexes: bool,
     /// Of all of plex's: tables read and written past the page cache.
     #[arg(long)]
     pub direct_io: bool,
@@ -32,7 +35,15 @@ pub struct Dials {
 impl Dials {
     /// As arguments of a command line.
     pub fn arguments(&self) -> Vec<String> {
-        let Self { space_amp_target, runs_max, runs_per_level, duplicates_max, partitioned_filters, direct_io } = self;
+        let Self {
+            space_amp_target,
+            runs_max,
+            runs_per_level,
+            duplicates_max,
+            partitioned_filters,
+            partitioned_indexes,
+            direct_io,
+        } = self;
         let mut arguments = vec![
             format!("--space-amp-target={space_amp_target}"),
             format!("--runs-max={runs_max}"),
@@ -40,6 +51,7 @@ impl Dials {
             format!("--duplicates-max={duplicates_max}"),
         ];
         arguments.extend(partitioned_filters.then(|| "--partitioned-filters".into()));
+        arguments.extend(partitioned_indexes.then(|| "--partitioned-indexes".into()));
         arguments.extend(direct_io.then(|| "--direct-io".into()));
         arguments
     }
@@ -68,6 +80,7 @@ impl PlexEngine {
             .block_cache_bytes(BLOCK_CACHE_BYTES)
             .filter_bits_per_key(FILTER_BITS_PER_KEY)
             .filters(if settings.dials.partitioned_filters { Filters::Partitioned } else { Filters::Full })
+            .indexes(if settings.dials.partitioned_indexes { Indexes::Partitioned } else { Indexes::Full })
             .direct_reads(settings.dials.direct_io)
             .direct_writes(settings.dials.direct_io)
             .policy(settings.dials.policy(name))

@@ -69,7 +69,8 @@ pub(super) fn compression(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "compression_compressed_by_writes", read(&figures.compressed_on_write));
     line(text, "compression_compressed_in_background", read(&figures.compressed_by_pass));
     line(text, "compression_decompressed_in_background", read(&figures.decompressed_by_pass));
-    line(text, "compression_decompressed_for_commands", read(&figures.decompressed));
+    let decompressed = read(&figures.decompressed) + policy.leaves_thawed();
+    line(text, "compression_decompressed_for_commands", decompressed);
     line(text, "compression_in_vain", read(&figures.in_vain));
     line(text, "compression_skipped", read(&figures.skipped));
     line(text, "compression_classes_skipped", policy.resting_classes());
@@ -129,6 +130,7 @@ pub(super) fn memory(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "used_memory_dataset_perc", format_args!("{:.2}%", use_now.dataset_percent()));
     line(text, "used_memory_values", use_now.values);
     line(text, "used_memory_large_values", use_now.large);
+    line(text, "used_memory_thawed", use_now.thawed);
     line(text, "used_memory_table", use_now.table);
     line(text, "used_memory_expiration_index", use_now.index);
     // Memory is taken from the system in pages and counted so: what is allocated is what is active.

@@ -243,6 +243,14 @@ impl types::apply::Engines for One<'_> {
         self.0
     }
 
+    fn order(&self) -> &base::hash::KeyHasher {
+        unreachable!("no command loads a tree")
+    }
+
+    fn keeper(&self) -> std::sync::Arc<dyn value::cold::Keeper> {
+        unreachable!("no command loads a tree")
+    }
+
     fn decompress(&mut self, key: &Key<'_>) {
         let (hasher, limits) = (base::hash::KeyHasher::new(&mut base::Rng::new(1)), value::Limits::default());
         let source = types::Source { dictionaries: &Default::default(), hasher: &hasher, limits: &limits };

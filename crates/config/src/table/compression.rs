@@ -11,10 +11,10 @@ pub(super) static COMPRESSION: &[Directive] = &[
         choice!(compression: CompressionCodec),
         "off",
         "",
-        "How strings and collections of up to 32 KiB are kept compressed in memory, in the command log and in checkpoints. \
-         `lzf` is that of Redis' files, `lz4` the fastest to read, `zstd` the shortest. Keys, hashes with a field that has a \
-         time, and what does not get shorter stay as they are. A change is in force for writes at once; what is stored already \
-         follows in the background.",
+        "How strings and collections are kept compressed in memory, in the command log and in checkpoints. \
+         `lzf` is that of Redis' files, `lz4` the fastest to read, `zstd` the shortest. Keys, fields that have a time, and \
+         what does not get shorter stay as they are. A change is in force for writes at once; what is stored already follows \
+         in the background.",
     ),
     Directive::supported(
         "compression-level",

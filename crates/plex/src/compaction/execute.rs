@@ -23,6 +23,8 @@ use crate::version::{Run, TablePlace, VersionEdit};
 pub(crate) struct Visibility {
     /// Sequence numbers of the read views, ascending.
     pub views: Vec<Seqno>,
+    /// Whether a view is kept, and not only readers of this moment: then the filter is asked for nothing.
+    pub is_watched: bool,
 }
 
 impl Visibility {
@@ -171,6 +173,7 @@ pub(crate) fn run(
         let group = &group.iter().map(|at| &task.inputs[*at]).collect::<Vec<_>>()[..];
         if let [(level, run, table)] = group
             && (table.tombstone_count() == 0 || !is_bottom)
+            && !(task.asks_filter && settings.filter.is_some())
         {
             // Nothing to merge with and nothing to drop: the table moves, or stays where it is.
             if (*level, *run) != (to.level, to.run) {
@@ -324,7 +327,7 @@ fn merge(
         let stripe = visibility.stripe(seqno);
         let is_hidden = last_stripe == Some(stripe) || cover.at(key) > seqno;
         // A filtered version reads as deleted, also where older ones lie below; views must not see that happen.
-        let is_open = !is_hidden && kind == Kind::Put && stripe == 0 && visibility.views.len() <= 1;
+        let is_open = !is_hidden && kind == Kind::Put && stripe == 0 && !visibility.is_watched;
         let space = crate::KeySpaceId(to.key_space);
         let given = || settings.key_order.given(key);
         let is_filtered =

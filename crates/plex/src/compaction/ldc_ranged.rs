@@ -18,11 +18,14 @@
 //!     flushed meanwhile still fit, and one range does not drag the next one along.
 //! G6. Neighbouring runs above the last whose tables of a range were all scanned often become one
 //!     ([`Table::is_scanned_often`]), so scans soon look at few runs where there are many scans, and nowhere else.
+//! G7. Ranges have no key in common, so merges of different ones may run side by side. What such a merge will drop counts as
+//!     dropped: no further range is merged for it.
 //!
 //! Space comes back range by range, so no merge needs room for old and new of more than one range, and the garbage of
 //! all ranges together stays near the target instead of swinging between it and nothing. At a garbage allowance of g
 //! times the live data a merge writes 1/g bytes per byte it drops; ranges being at all stages, the mean is about g/2.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Choose, FlushShape, Task, count, hull};
@@ -253,12 +256,24 @@ impl<'a> Reach<'a> {
 
 impl Choose for LdcRanged {
     fn pick(&self, tree: &Tree) -> Option<Task> {
-        let Some(last) = last_run(tree) else { return Self::make_last(tree) };
-        let ranges = Self::ranges(tree, last);
+        self.pick_beside(tree, &BTreeSet::new())
+    }
+
+    fn pick_beside(&self, tree: &Tree, others: &BTreeSet<u64>) -> Option<Task> {
+        let is_others = |table: &Arc<Table>| others.contains(&table.number);
+        let Some(last) = last_run(tree) else {
+            return Self::make_last(tree).filter(|_| !tree.tables().any(|(_, _, table)| is_others(table)));
+        };
+        let mut ranges = Self::ranges(tree, last);
         let live_bytes: f64 = ranges.iter().map(|range| range.live_bytes).sum();
         let live_user_bytes: f64 = ranges.iter().map(|range| range.live_user_bytes).sum();
         // G1. Below a few memtables, space is not worth a merge.
-        let takes = tree.bytes() as f64;
+        let mut takes = tree.bytes() as f64;
+        // G7.
+        if !others.is_empty() {
+            let busy = ranges.extract_if(.., |range| range.tables().any(is_others));
+            takes -= busy.map(|range| range.garbage_bytes).sum::<f64>();
+        }
         if takes > self.space_amp_target * live_user_bytes && takes > 4.0 * self.memtable_bytes as f64 {
             let with_upper = ranges.iter().filter(|range| !range.upper.is_empty());
             let best = with_upper.max_by(|a, b| a.gain().total_cmp(&b.gain()));

@@ -150,7 +150,8 @@ impl Default for Policy {
 /// Says which keys may go when tables are written, such as those whose time has come.
 ///
 /// A key that is not kept reads as deleted from then on. When that happens is not defined: a table that nothing is merged
-/// with is not looked at, and while a [`ReadView`](crate::ReadView) lives, nothing is asked.
+/// with is not looked at before [`Db::compact_range`](crate::Db::compact_range) comes to it, and while a
+/// [`ReadView`](crate::ReadView) lives, nothing is asked.
 ///
 /// Values with a time to live hold the moment of their end, which readers look at and the filter, too:
 ///
@@ -218,6 +219,12 @@ pub(crate) trait Choose: Send + Sync + std::fmt::Debug {
     /// The most urgent merge; `None` if all is well.
     fn pick(&self, tree: &Tree) -> Option<Task>;
 
+    /// The most urgent merge that overlaps none of those that others do, which have these tables.
+    fn pick_beside(&self, tree: &Tree, others: &BTreeSet<u64>) -> Option<Task> {
+        let is_alone = others.is_empty() || !tree.tables().any(|(_, _, table)| others.contains(&table.number));
+        if is_alone { self.pick(tree) } else { None }
+    }
+
     /// How a memtable that is flushed to this tree is cut into tables.
     fn flush_shape(&self, _tree: &Tree) -> FlushShape {
         FlushShape::default()
@@ -249,13 +256,23 @@ pub(crate) struct Task {
     pub table_bytes: Option<u64>,
     /// Keys before which the output is cut, ascending.
     pub cuts: Vec<Vec<u8>>,
+    /// Whether tables that nothing is merged with are written anew if there is a [`CompactionFilter`], so that it sees them.
+    pub asks_filter: bool,
     /// Why, in a word, for statistics and messages.
     pub reason: &'static str,
 }
 
 impl Task {
     pub fn new(reason: &'static str, output_level: usize, output_run: Option<u64>) -> Self {
-        Self { inputs: Vec::new(), output_level, output_run, table_bytes: None, cuts: Vec::new(), reason }
+        Self {
+            inputs: Vec::new(),
+            output_level,
+            output_run,
+            table_bytes: None,
+            cuts: Vec::new(),
+            asks_filter: false,
+            reason,
+        }
     }
 
     pub fn add(&mut self, level: usize, run: u64, table: &Arc<Table>) {
@@ -279,6 +296,18 @@ pub(crate) fn hull<'a>(tables: impl IntoIterator<Item = &'a Arc<Table>>) -> Opti
         widen(&mut hull, &table.info);
     }
     Some(hull)
+}
+
+/// The range with all tables of these runs that overlap it, and what overlaps those.
+pub(crate) fn reach<'a>(runs: impl Iterator<Item = &'a Arc<Run>> + Clone, mut range: TableInfo) -> TableInfo {
+    loop {
+        let mut reached = range.clone();
+        runs.clone().flat_map(|run| run.overlapping(&range)).for_each(|table| widen(&mut reached, &table.info));
+        if reached == range {
+            return range;
+        }
+        range = reached;
+    }
 }
 
 /// Makes the range hold another one, too.

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
     use crate::cache::BlockCache;
     use crate::key::Kind;
-    use crate::sstable::{Compression, Filters, TableBuilder, TableOptions};
+    use crate::sstable::{Compression, Filters, Indexes, TableBuilder, TableOptions};
     use std::path::PathBuf;
     use vfs::{FileSystem, SimFs};
 
@@ -60,6 +60,7 @@ mod tests {
             block_bytes: 256,
             filter_bits_per_key: 0,
             filters: Filters::Full,
+            indexes: Indexes::Full,
             compression: Compression::None,
             prefix_bytes: 0,
             is_direct: false,

@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::tiered::LEVEL_LAST;
-use super::{Choose, Task, hull, widen};
-use crate::sstable::{Table, TableInfo};
+use super::{Choose, Task, hull, reach};
+use crate::sstable::TableInfo;
 use crate::version::{Run, Tree};
 
 /// Bits of the hash that choose a child.
@@ -57,7 +57,8 @@ impl Trie {
     /// All of the node, as one run more for its children; on the last level as one run in place.
     fn merge_down(tree: &Tree, level: usize, node: u64) -> Option<Task> {
         let tables = tree.level(level).iter().flat_map(|run| &run.tables);
-        let reach = reach(tree.level(level), hull(tables.filter(|t| node_of(level, &t.info.smallest) == node))?);
+        let of_node = hull(tables.filter(|t| node_of(level, &t.info.smallest) == node))?;
+        let reach = reach(tree.level(level).iter(), of_node);
         let below = (level + 1).min(LEVEL_LAST);
         let run =
             if below == level { newest_in(tree.level(level), &reach) } else { free_run(tree.level(below), &reach) };
@@ -68,19 +69,6 @@ impl Trie {
         let nodes = node_of(below, &reach.smallest) + 1..=node_of(below, &reach.largest);
         task.cuts = nodes.map(|node| start_of(below, node)).collect();
         Some(task)
-    }
-}
-
-/// The range, with all tables of these runs that overlap it, and what overlaps those.
-fn reach(runs: &[Arc<Run>], mut range: TableInfo) -> TableInfo {
-    loop {
-        let mut reached = range.clone();
-        let met = |run: &'_ Arc<Run>| -> Vec<Arc<Table>> { run.overlapping(&range).cloned().collect() };
-        runs.iter().flat_map(met).for_each(|table| widen(&mut reached, &table.info));
-        if reached == range {
-            return range;
-        }
-        range = reached;
     }
 }
 

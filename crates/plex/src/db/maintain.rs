@@ -1,5 +1,6 @@
 //! Flushes and compactions, and how their results become the state.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::merging::{Chosen, Turn};
 use super::write::Writer;
 use super::{Inner, State, table_path, wal_path};
 use crate::compaction::{self, FlushShape, Outcome, OutputSettings};
@@ -61,20 +63,22 @@ impl Inner {
         self.chooser.flush_shape(version.tree(space).map_or(&Tree::default(), |tree| &**tree))
     }
 
-    /// Does one merge; `false` if no policy asks for one.
+    /// Does one merge; `false` if no policy asks for one beside those that others do.
     pub(super) fn compact_once(&self) -> Result<bool> {
-        let _compacting = self.compacting.lock();
-        self.check_running()?;
-        let state = self.state();
-        let picked =
-            state.version.trees.iter().find_map(|(space, tree)| Some((*space, tree, self.chooser.pick(tree)?)));
-        let Some((space, tree, task)) = picked else { return Ok(false) };
-        let is_bottom = compaction::check(tree, &task).map_err(Error::Bug)?;
+        let begun = self.merging.begin(self.options.merges_max, |others| self.pick_merge(others))?;
+        let Some((turn, chosen)) = begun else { return Ok(false) };
+        self.merge(turn, &chosen)?;
+        Ok(true)
+    }
+
+    /// Does a merge whose turn it is.
+    pub(super) fn merge(&self, turn: Turn<'_>, chosen: &Chosen) -> Result<()> {
+        let Chosen { space, task, is_bottom } = chosen;
         let run = self.number();
         let visibility = self.visibility();
         let outcome = self.writing_tables(|settings| {
             let settings = OutputSettings { limiter: self.limiter.as_ref(), ..*settings };
-            compaction::run(&settings, &visibility, space, &task, is_bottom, run)
+            compaction::run(&settings, &visibility, *space, task, *is_bottom, run)
         })?;
         Counters::add(&self.counters.compaction_bytes_read, outcome.bytes_read);
         Counters::add(&self.counters.compaction_bytes_written, outcome.bytes_written);
@@ -82,8 +86,29 @@ impl Inner {
         Counters::add(&self.counters.compaction_parts, outcome.parts);
         Counters::add(&self.counters.dropped, outcome.dropped);
         self.install(outcome.edit, None)?;
+        drop(turn);
         self.bell.ring();
-        Ok(true)
+        Ok(())
+    }
+
+    /// The most urgent merge that does not touch these tables, which others merge.
+    fn pick_merge(&self, others: &BTreeSet<u64>) -> Result<Option<Chosen>> {
+        self.check_running()?;
+        // Taken while no merge can end, so that all that are over are in it.
+        let state = self.state();
+        let picked = state.version.trees.iter().find_map(|(space, tree)| {
+            let task = self.chooser.pick_beside(tree, others)?;
+            Some((*space, tree, task))
+        });
+        let Some((space, tree, task)) = picked else { return Ok(None) };
+        let is_bottom = compaction::check(tree, &task).map_err(Error::Bug)?;
+        Ok(Some(Chosen { space, task, is_bottom }))
+    }
+
+    /// Merges until the policy is content and nobody merges any more.
+    pub(super) fn settle(&self) -> Result<()> {
+        while self.compact_once()? || self.merging.await_one() {}
+        Ok(())
     }
 
     /// Runs what writes tables and makes their names durable; after an error removes them.
@@ -257,7 +282,8 @@ pub(super) fn spawn(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
         let thread = std::thread::Builder::new().name(format!("plex-{name}"));
         thread.spawn(move || work_until_close(&inner, work)).map_err(Error::Thread)
     };
-    Ok(vec![start("flush", Inner::flush_oldest)?, start("compact", Inner::compact_once)?])
+    let merges = std::iter::repeat_with(|| start("compact", Inner::compact_once)).take(inner.options.merges_max);
+    std::iter::once(start("flush", Inner::flush_oldest)).chain(merges).collect()
 }
 
 /// A background thread: works while there is work, sleeps until something happens, ends with the database or a failure.

@@ -8,7 +8,7 @@
 //!
 //! D1. A reader takes the state first and the published sequence number after it, so that every version it may need is in
 //!     the state: whoever drops versions keeps those that the number published before shows.
-//! D2. Locks are taken in the order flush, compaction, write, manifest, state. Nothing waits for a device under the state
+//! D2. Locks are taken in the order flush, write, manifest, state. Nothing waits for a device under the state
 //!     lock.
 //! D3. A table is in a version only if the manifest that names it is durable, and its file goes only after the manifest
 //!     that forgets it is.
@@ -16,8 +16,10 @@
 //!     was full, until there is space again ([`space`]).
 
 mod check;
+mod compact_range;
 mod ingest;
 mod maintain;
+mod merging;
 mod recover;
 mod repair;
 mod space;
@@ -25,7 +27,7 @@ mod write;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Range, RangeBounds};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -132,7 +134,7 @@ struct Inner {
     key_order: KeyOrder,
     making_key_space: Mutex<()>,
     flushing: Mutex<()>,
-    compacting: Mutex<()>,
+    merging: merging::Merging,
     names: Names,
     /// Why there are no writes.
     halted: RwLock<Option<space::Halt>>,
@@ -300,15 +302,28 @@ impl Db {
         Ok(())
     }
 
-    /// Does one merge that the policy asks for; `false` if it asks for none.
+    /// Does one merge that the policy asks for; `false` if it asks for none beside those that others do just now. Waits while as
+    /// many run as may ([`Options::merges_max`]).
     pub fn compact_step(&self) -> Result<bool> {
         self.inner().compact_once()
     }
 
     /// Merges until the policy is content. Does not flush.
     pub fn settle(&self) -> Result<()> {
-        while self.compact_step()? {}
-        Ok(())
+        self.inner().settle()
+    }
+
+    /// Merges everything there is of a range of keys, whatever the policy says, so that what was overwritten or deleted, and what the
+    /// compaction filter does not keep, is gone from the disk: for keys whose time is over in tables that nothing else would be
+    /// merged with. What read views see stays. Does not flush.
+    ///
+    /// It works stretch by stretch and needs room for old and new of one at a time; where tables of different runs overlap each
+    /// other all along, as with policies other than [`Policy::LdcRanged`](crate::Policy::LdcRanged), a stretch may be everything.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for keys that are kept by their hashes.
+    pub fn compact_range<'a>(&self, space: KeySpaceId, range: impl RangeBounds<&'a [u8]>) -> Result<()> {
+        self.inner().compact_range(space, &IterOptions::range(range))
     }
 
     /// Makes a second database in `dir`, which must be empty or missing and on the same file system: it has everything
@@ -470,10 +485,10 @@ impl Inner {
     fn visibility(&self) -> Visibility {
         let views = self.views.lock();
         let visible = self.visible.load(Ordering::Acquire);
-        let mut views: Vec<Seqno> = views.keys().copied().collect();
+        let (is_watched, mut views) = (!views.is_empty(), views.keys().copied().collect::<Vec<Seqno>>());
         views.push(visible);
         views.dedup();
-        Visibility { views }
+        Visibility { views, is_watched }
     }
 
     fn number(&self) -> u64 {
@@ -511,6 +526,7 @@ impl Inner {
             let level = |runs: &Vec<Arc<crate::version::Run>>| (runs.len(), runs.iter().map(|run| run.bytes()).sum());
             (*space, tree.levels.iter().map(level).collect())
         });
+        let tables = || state.version.trees.values().flat_map(|tree| tree.tables());
         let wal_file_bytes = self.writer.lock().wal_file_bytes();
         Stats {
             user_bytes: load(&counters.user_bytes),
@@ -531,14 +547,9 @@ impl Inner {
             memtable_bytes: state.memtables().map(|memtable| memtable.bytes() as u64).sum(),
             table_bytes: state.version.trees.values().map(|tree| tree.bytes()).sum(),
             wal_file_bytes,
-            tables: state.version.trees.values().map(|tree| tree.tables().count()).sum(),
-            filter_bytes: state
-                .version
-                .trees
-                .values()
-                .flat_map(|tree| tree.tables())
-                .map(|(_, _, t)| t.filter_bytes())
-                .sum(),
+            tables: tables().count(),
+            filter_bytes: tables().map(|(_, _, table)| table.filter_bytes()).sum(),
+            index_bytes: tables().map(|(_, _, table)| table.index_bytes()).sum(),
             levels: levels.collect(),
             cache_hits,
             cache_misses,

@@ -179,7 +179,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         key_order: found.key_order,
         making_key_space: Mutex::new(()),
         flushing: Mutex::new(()),
-        compacting: Mutex::new(()),
+        merging: Default::default(),
         names,
         halted: RwLock::new(None),
         trouble: Mutex::new(None),
@@ -447,7 +447,7 @@ impl Opening<'_> {
     fn flush(&self, memtable: &Arc<Memtable>, version: &Version, last_seqno: Seqno) -> Result<VersionEdit> {
         let next_table = || self.next_table();
         let settings = self.output_settings(&next_table);
-        let visibility = Visibility { views: vec![last_seqno] };
+        let visibility = Visibility { views: vec![last_seqno], is_watched: false };
         let mut edit = VersionEdit::default();
         for space in memtable.key_spaces() {
             let shape = self.chooser.flush_shape(version.tree(space).map_or(&Tree::default(), |tree| &**tree));

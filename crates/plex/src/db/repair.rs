@@ -280,7 +280,7 @@ impl Work<'_> {
             }
             let next_table = || self.opening.next_table();
             let settings = self.opening.output_settings(&next_table);
-            let visibility = Visibility { views: vec![SEQNO_MAX] };
+            let visibility = Visibility { views: vec![SEQNO_MAX], is_watched: false };
             let run = self.opening.number();
             edit.added.extend(compaction::rebuild(&settings, &visibility, sources, &ranges, space, run)?.edit.added);
         }

@@ -104,7 +104,7 @@ impl MergeCursor {
     fn approach(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         self.has_failed = true;
         self.sources.iter_mut().try_for_each(|source| source.aim(key, seqno))?;
-        self.sources.iter().try_for_each(Source::prefetch_cell)?;
+        self.sources.iter_mut().try_for_each(Source::prefetch_cell)?;
         self.sources.iter_mut().try_for_each(Source::approach)?;
         self.sources.iter().for_each(Source::prefetch_search);
         Ok(())

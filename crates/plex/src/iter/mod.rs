@@ -103,7 +103,7 @@ impl Source {
     }
 
     /// Asks memory for what [`approach`](Self::approach) looks at first.
-    pub fn prefetch_cell(&self) -> Result<()> {
+    pub fn prefetch_cell(&mut self) -> Result<()> {
         match self {
             Self::Run(RunCursor { table: Some(table), .. }) => table.prefetch_cell(),
             _ => Ok(()),

@@ -98,8 +98,8 @@ impl BlockBuilder {
 pub(crate) struct Block {
     bytes: Arc<[u8]>,
     /// Where the entries end and the restart offsets begin.
-    entries_end: usize,
-    restart_count: usize,
+    entries_end: u32,
+    restart_count: u32,
 }
 
 impl Block {
@@ -108,7 +108,9 @@ impl Block {
         let count_at = bytes.len().checked_sub(4)?;
         let restart_count = u32::from_le_bytes(bytes[count_at..].try_into().ok()?) as usize;
         let entries_end = count_at.checked_sub(restart_count.checked_mul(4)?)?;
-        let block = Self { bytes: bytes.into(), entries_end, restart_count };
+        // In half a word each, a cell of the cache is one line.
+        let (end, count) = (u32::try_from(entries_end).ok()?, u32::try_from(restart_count).ok()?);
+        let block = Self { bytes: bytes.into(), entries_end: end, restart_count: count };
         let sound =
             (0..restart_count).all(|i| block.restart(i) < entries_end) && (restart_count > 0 || entries_end == 0);
         sound.then_some(block)
@@ -129,8 +131,16 @@ impl Block {
         self.bytes.len()
     }
 
+    fn entries_end(&self) -> usize {
+        self.entries_end as usize
+    }
+
+    fn restart_count(&self) -> usize {
+        self.restart_count as usize
+    }
+
     fn restart(&self, index: usize) -> usize {
-        let at = self.entries_end + index * 4;
+        let at = self.entries_end() + index * 4;
         self.bytes
             .get(at..at + 4)
             .and_then(|b| b.try_into().ok())
@@ -139,7 +149,7 @@ impl Block {
 
     /// The last restart point whose entry is before the place; the first one if none is.
     fn restart_before(&self, key: &[u8], seqno: Seqno) -> Result<usize, Malformed> {
-        let (mut low, mut high) = (0, self.restart_count);
+        let (mut low, mut high) = (0, self.restart_count());
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             let head = self.head(self.restart(middle)).ok_or(Malformed)?;
@@ -154,7 +164,7 @@ impl Block {
 
     /// Whether the first entry is before the place; `false` without entries.
     pub(super) fn begins_before(&self, key: &[u8], seqno: Seqno) -> Result<bool, Malformed> {
-        if self.restart_count == 0 {
+        if self.restart_count() == 0 {
             return Ok(false);
         }
         let head = self.head(self.restart(0)).ok_or(Malformed)?;
@@ -164,13 +174,13 @@ impl Block {
     /// The first entry at or behind the place, looked for without putting keys together: where it begins, and its head. Of
     /// its key, `key` begins with the shared bytes.
     fn locate(&self, key: &[u8], seqno: Seqno) -> Result<Option<(usize, Head)>, Malformed> {
-        if self.restart_count == 0 {
+        if self.restart_count() == 0 {
             return Ok(None);
         }
         let mut at = self.restart(self.restart_before(key, seqno)?);
         // Of the entry before, which is before the place: its key's length, and how much of it `key` begins with.
         let (mut key_len, mut common) = (0, 0);
-        while at < self.entries_end {
+        while at < self.entries_end() {
             let head = self.head(at).ok_or(Malformed)?;
             if head.shared > key_len {
                 return Err(Malformed);
@@ -203,7 +213,7 @@ impl Block {
     /// Reads the head of the entry at `at`.
     #[inline]
     fn head(&self, at: usize) -> Option<Head> {
-        let entries = &self.bytes[..self.entries_end];
+        let entries = &self.bytes[..self.entries_end()];
         let mut rest = entries.get(at..)?;
         let shared = usize::try_from(varint::take(&mut rest)?).ok()?;
         let unshared = usize::try_from(varint::take(&mut rest)?).ok()?;
@@ -252,32 +262,32 @@ pub(super) struct BlockCursor {
 impl BlockCursor {
     /// Not yet on an entry.
     pub fn new(block: Block) -> Self {
-        Self { at: block.entries_end, block, ..Self::default() }
+        Self { at: block.entries_end(), block, ..Self::default() }
     }
 
     /// To another block, on no entry of it yet.
     pub fn enter(&mut self, block: Block) {
-        self.at = block.entries_end;
+        self.at = block.entries_end();
         self.block = block;
     }
 
     /// On no entry any more.
     pub fn leave(&mut self) {
-        self.at = self.block.entries_end;
+        self.at = self.block.entries_end();
     }
 
     pub fn valid(&self) -> bool {
-        self.at < self.block.entries_end
+        self.at < self.block.entries_end()
     }
 
     /// Asks memory for the restart points.
     pub fn prefetch_restarts(&self) {
-        prefetch(&self.block.bytes, self.block.entries_end);
+        prefetch(&self.block.bytes, self.block.entries_end());
     }
 
     /// Asks memory for the entries that a search looks at first.
     pub fn prefetch_search(&self) {
-        for index in 0..self.block.restart_count.min(PREFETCH_RESTARTS_MAX) {
+        for index in 0..self.block.restart_count().min(PREFETCH_RESTARTS_MAX) {
             prefetch(&self.block.bytes, self.block.restart(index));
         }
     }
@@ -304,8 +314,8 @@ impl BlockCursor {
     }
 
     pub fn seek_to_last(&mut self) -> Result<(), Malformed> {
-        self.restart_at(self.block.restart_count.saturating_sub(1))?;
-        while self.valid() && self.value.end < self.block.entries_end {
+        self.restart_at(self.block.restart_count().saturating_sub(1))?;
+        while self.valid() && self.value.end < self.block.entries_end() {
             self.next()?;
         }
         Ok(())
@@ -313,7 +323,7 @@ impl BlockCursor {
 
     /// To the first entry at or behind this place; not valid if there is none.
     pub fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<(), Malformed> {
-        self.at = self.block.entries_end;
+        self.at = self.block.entries_end();
         if let Some((at, head)) = self.block.locate(key, seqno)? {
             self.key.clear();
             self.key.extend_from_slice(&key[..head.shared]);
@@ -329,7 +339,7 @@ impl BlockCursor {
     pub fn prev(&mut self) -> Result<(), Malformed> {
         let target = self.at;
         // The last restart point before this entry.
-        let (mut low, mut high) = (0, self.block.restart_count);
+        let (mut low, mut high) = (0, self.block.restart_count());
         while low < high {
             let middle = low + (high - low) / 2;
             if self.block.restart(middle) < target {
@@ -339,7 +349,7 @@ impl BlockCursor {
             }
         }
         if low == 0 {
-            self.at = self.block.entries_end;
+            self.at = self.block.entries_end();
             return Ok(());
         }
         self.restart_at(low - 1)?;
@@ -351,14 +361,14 @@ impl BlockCursor {
 
     fn restart_at(&mut self, index: usize) -> Result<(), Malformed> {
         self.key.clear();
-        let at = if self.block.restart_count == 0 { self.block.entries_end } else { self.block.restart(index) };
+        let at = if self.block.restart_count() == 0 { self.block.entries_end() } else { self.block.restart(index) };
         self.load(at)
     }
 
     /// Goes to the entry at `at`, whose predecessor's key is in the buffer.
     fn load(&mut self, at: usize) -> Result<(), Malformed> {
-        if at >= self.block.entries_end {
-            self.at = self.block.entries_end;
+        if at >= self.block.entries_end() {
+            self.at = self.block.entries_end();
             return Ok(());
         }
         let head = self.block.head(at).ok_or(Malformed)?;

@@ -9,7 +9,7 @@ use super::block::BlockBuilder;
 use super::file::OutFile;
 use super::format::{self, Footer, Handle, Meta, TRAILER_LEN};
 use super::partitions::{BuiltFilter, FilterBuilder, Partitions};
-use super::{Compression, TableInfo, TableOptions};
+use super::{Compression, Indexes, TableInfo, TableOptions};
 use crate::error::Result;
 use crate::key::{self, Kind, Seqno};
 use crate::range_tombstone::RangeTombstone;
@@ -53,7 +53,12 @@ impl TableBuilder {
             blocks: 0,
             sketch: Sketch::default(),
             ranges: Vec::new(),
-            meta: Meta { seqno_min: Seqno::MAX, prefix_bytes: options.prefix_bytes as u64, ..Meta::default() },
+            meta: Meta {
+                seqno_min: Seqno::MAX,
+                prefix_bytes: options.prefix_bytes as u64,
+                counts_blocks: options.indexes == Indexes::Partitioned,
+                ..Meta::default()
+            },
         })
     }
 
@@ -192,19 +197,24 @@ impl TableBuilder {
     fn write_index(&mut self) -> Result<()> {
         let mut index = std::mem::take(&mut self.index);
         let whole = index.finish();
-        let mut part = BlockBuilder::default();
+        // Data blocks up to the end of the part.
+        let (mut part, mut blocks) = (BlockBuilder::default(), 0);
         let block = super::block::Block::new(&whole).expect("a block just built is well formed");
         let mut cursor = super::block::BlockCursor::new(block);
         let sound = "a block just built is well formed";
         cursor.seek_to_first().expect(sound);
         while cursor.valid() {
             part.add(cursor.key(), 0, cursor.value());
+            blocks += 1;
             cursor.next().expect(sound);
             if part.len() >= self.options.block_bytes || !cursor.valid() {
                 let last = part.last_key().to_vec();
                 let mut bytes = part.finish();
                 let mut value = Vec::new();
                 self.append_packed(&mut bytes)?.put(&mut value);
+                if self.meta.counts_blocks {
+                    varint::put(&mut value, blocks);
+                }
                 self.top_index.add(&last, 0, &value);
             }
         }

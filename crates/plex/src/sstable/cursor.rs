@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Table;
 use super::block::BlockCursor;
 use super::read_ahead::ReadAhead;
+use super::table::HeldPart;
 use crate::cache::Fill;
 use crate::error::Result;
 use crate::key::{Kind, Seqno};
@@ -17,12 +18,13 @@ pub(crate) struct TableCursor {
     /// Which block `data` is in.
     at: usize,
     data: BlockCursor,
+    held: HeldPart,
     ahead: ReadAhead,
 }
 
 impl TableCursor {
     pub fn new(table: Arc<Table>, fill: Fill) -> Self {
-        Self { table, fill, at: 0, data: BlockCursor::default(), ahead: ReadAhead::default() }
+        Self { table, fill, at: 0, data: BlockCursor::default(), held: None, ahead: ReadAhead::default() }
     }
 
     pub fn valid(&self) -> bool {
@@ -52,27 +54,27 @@ impl TableCursor {
 
     pub fn seek_to_last(&mut self) -> Result<()> {
         self.data.leave();
-        self.last_before(self.table.blocks()?.len())
+        self.last_before(self.table.block_count()?)
     }
 
     /// The first part of a seek to the first entry at or behind this place: finds out in which block it is.
     pub fn aim(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         self.data.leave();
-        self.at = self.table.block_before(key, seqno, self.fill)?;
-        if self.fill == Fill::Keep {
-            self.table.blocks()?.prefetch_place(self.at);
+        self.at = self.table.block_before(key, seqno, self.fill, &mut self.held)?;
+        if self.fill == Fill::Keep && self.at < self.table.block_count()? {
+            self.table.blocks_of(self.at, self.fill, &mut self.held)?.prefetch_place(self.at);
         }
         Ok(())
     }
 
     /// Asks memory for what [`approach`](Self::approach) looks at first.
-    pub fn prefetch_cell(&self) -> Result<()> {
-        if self.fill == Fill::Keep { self.table.prefetch_cell(self.at) } else { Ok(()) }
+    pub fn prefetch_cell(&mut self) -> Result<()> {
+        if self.fill == Fill::Keep { self.table.prefetch_cell(self.at, &mut self.held) } else { Ok(()) }
     }
 
     /// The next part, behind [`aim`](Self::aim): into the block, on no entry of it.
     pub fn approach(&mut self) -> Result<()> {
-        if self.at < self.table.blocks()?.len() {
+        if self.at < self.table.block_count()? {
             self.enter(self.at)?;
             self.data.prefetch_restarts();
         }
@@ -91,7 +93,7 @@ impl TableCursor {
 
     /// The rest of a seek that [`aim`](Self::aim) has begun for the same place.
     pub fn land(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
-        let blocks = self.table.blocks()?.len();
+        let blocks = self.table.block_count()?;
         while self.at < blocks {
             let moved = self.data.seek(key, seqno);
             self.sound(moved)?;
@@ -121,7 +123,7 @@ impl TableCursor {
 
     /// To the first entry of the first block from this one on that has any.
     fn first_from(&mut self, mut at: usize) -> Result<()> {
-        while at < self.table.blocks()?.len() && !self.data.valid() {
+        while at < self.table.block_count()? && !self.data.valid() {
             self.enter(at)?;
             let moved = self.data.seek_to_first();
             self.sound(moved)?;
@@ -143,7 +145,7 @@ impl TableCursor {
 
     fn enter(&mut self, at: usize) -> Result<()> {
         self.at = at;
-        self.data.enter(self.table.block_on_way(at, self.fill, &mut self.ahead)?);
+        self.data.enter(self.table.block_on_way(at, self.fill, &mut self.held, &mut self.ahead)?);
         Ok(())
     }
 

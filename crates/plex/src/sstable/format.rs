@@ -20,8 +20,11 @@ use crate::key::Seqno;
 /// The last bytes of every table.
 const MAGIC: [u8; 8] = *b"plexsst\n";
 
-/// The newest version that this release reads, and writes for a table whose filter is in partitions or knows prefixes.
-const VERSION: u32 = 2;
+/// The newest version that this release reads, and writes for a table whose index is in parts.
+const VERSION: u32 = 3;
+
+/// The version of others whose filter is in partitions or knows prefixes.
+const VERSION_FILTERS: u32 = 2;
 
 /// The version of all others.
 const VERSION_PLAIN: u32 = 1;
@@ -111,6 +114,8 @@ pub(super) struct Meta {
     pub has_partitions: bool,
     /// Length of the prefixes that the filter knows, in bytes; 0 for none. From version 2 on.
     pub prefix_bytes: u64,
+    /// Whether the top index counts data blocks, so that the index can be read in parts. From version 3 on.
+    pub counts_blocks: bool,
 }
 
 impl Meta {
@@ -122,16 +127,25 @@ impl Meta {
         for number in [self.entry_count, self.tombstone_count, self.user_bytes, self.seqno_min, self.seqno_max] {
             varint::put(&mut out, number);
         }
-        if self.version() > VERSION_PLAIN {
+        if self.version() >= VERSION_FILTERS {
             varint::put(&mut out, u64::from(self.has_partitions));
             varint::put(&mut out, self.prefix_bytes);
+        }
+        if self.version() >= VERSION {
+            varint::put(&mut out, u64::from(self.counts_blocks));
         }
         out
     }
 
     /// The oldest version that can say it.
     pub fn version(&self) -> u32 {
-        if self.has_partitions || self.prefix_bytes > 0 { VERSION } else { VERSION_PLAIN }
+        if self.counts_blocks {
+            VERSION
+        } else if self.has_partitions || self.prefix_bytes > 0 {
+            VERSION_FILTERS
+        } else {
+            VERSION_PLAIN
+        }
     }
 
     pub fn decode(mut bytes: &[u8], version: u32) -> Option<Self> {
@@ -148,15 +162,22 @@ impl Meta {
             seqno_max: varint::take(rest)?,
             ..Self::default()
         };
-        if version > VERSION_PLAIN {
-            meta.has_partitions = match varint::take(rest)? {
-                0 => false,
-                1 => true,
-                _ => return None,
-            };
+        if version >= VERSION_FILTERS {
+            meta.has_partitions = take_flag(rest)?;
             meta.prefix_bytes = varint::take(rest)?;
         }
+        if version >= VERSION {
+            meta.counts_blocks = take_flag(rest)?;
+        }
         rest.is_empty().then_some(meta)
+    }
+}
+
+fn take_flag(rest: &mut &[u8]) -> Option<bool> {
+    match varint::take(rest)? {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sorted immutable files.
 //!
 //! ```text
-//!   TableBuilder --> file --> Table (filter or its top, sketch and where its blocks lie in memory) --> get, TableCursor
+//!   TableBuilder --> file --> Table (filter, sketch and index, or the tops of these, in memory) --> get, TableCursor
 //! ```
 //!
 //! S1. Entries are in the order of [`crate::key`]; all versions of a key are in one table of a run.
@@ -23,6 +23,8 @@ mod read_ahead;
 mod table;
 
 pub(crate) use block::Block;
+pub(crate) use blocks::Blocks;
+pub use blocks::Indexes;
 pub(crate) use builder::TableBuilder;
 pub use compression::Compression;
 pub(crate) use cursor::TableCursor;
@@ -40,6 +42,7 @@ pub(crate) struct TableOptions {
     pub block_bytes: usize,
     pub filter_bits_per_key: u32,
     pub filters: Filters,
+    pub indexes: Indexes,
     pub compression: Compression,
     /// Length of the prefixes that a whole filter knows, in bytes; 0 for none.
     pub prefix_bytes: usize,

@@ -1,6 +1,7 @@
 //! A table open for reading.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -8,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use vfs::{File, FileSystem, OpenOptions};
 
 use super::block::{Block, BlockCursor, Malformed};
-use super::blocks::Blocks;
+use super::blocks::{Blocks, Parts};
 use super::builder::decode_ranges;
 use super::file;
 use super::filter::{self, Filter, Probe};
@@ -16,7 +17,7 @@ use super::format::{self, FOOTER_LEN, Footer, Handle, Meta, TRAILER_LEN};
 use super::partitions::Partitions;
 use super::read_ahead::{CHUNK_BYTES, DIRECT_CHUNK_BYTES, ReadAhead};
 use super::{TableCursor, TableInfo};
-use crate::cache::{BlockCache, Fill};
+use crate::cache::{BlockCache, Cached, Fill};
 use crate::error::{Error, Result};
 use crate::key::{self, Kind, Seqno};
 use crate::range_tombstone::RangeTombstone;
@@ -29,8 +30,30 @@ const READ_BUFFER_BYTES_MAX: usize = 256 << 10;
 /// as long as reading and writing about so many bytes in a row. LevelDB's figure for its compactions by seeks.
 const BYTES_PER_SCAN: u64 = 16 << 10;
 
+/// Numbers of what is no data block in the block cache: data blocks are counted from 0, partitions of the filter from the largest
+/// number down, parts of the index from here up.
+const INDEX_NUMBER: u64 = 1 << 62;
+
+/// The part of an index that somebody is in, so that it is not looked for again with each block; none of an index that is kept
+/// whole.
+pub(super) type HeldPart = Option<Arc<Blocks>>;
+
+/// An index that is kept whole, and the top index that it is read by.
+struct Whole {
+    top: Block,
+    blocks: OnceLock<Blocks>,
+}
+
+/// Where the data blocks lie.
+enum Index {
+    /// All of them, from the first read on.
+    Full(Whole),
+    /// Stretches of them are in the block cache.
+    Parts(Parts),
+}
+
 /// See the module. Filter and sketch stay in memory as long as the table is open, and from the first read on where its
-/// blocks lie.
+/// blocks lie; but for what of them is in parts.
 pub(crate) struct Table {
     fs: Arc<dyn FileSystem>,
     file: Arc<dyn File>,
@@ -39,8 +62,7 @@ pub(crate) struct Table {
     pub number: u64,
     pub info: TableInfo,
     meta: Meta,
-    top_index: Block,
-    blocks: OnceLock<Blocks>,
+    index: Index,
     /// Lets everything through if there are partitions.
     filter: Filter,
     partitions: Option<Partitions>,
@@ -90,6 +112,10 @@ impl Table {
         let meta =
             Meta::decode(&part(footer.meta)?, footer.version).ok_or_else(|| malformed(footer.meta, "meta block"))?;
         let top_index = Block::new(&part(meta.top_index)?).ok_or_else(|| malformed(meta.top_index, "top index"))?;
+        let index = match meta.counts_blocks {
+            true => Index::Parts(Parts::new(&path, &(meta.top_index, top_index))?),
+            false => Index::Full(Whole { top: top_index, blocks: OnceLock::new() }),
+        };
         let whole = part(meta.filter)?;
         let partitions =
             meta.has_partitions.then(|| Partitions::decode(&whole).ok_or_else(|| malformed(meta.filter, "filter")));
@@ -109,8 +135,7 @@ impl Table {
             number,
             info,
             meta,
-            top_index,
-            blocks: OnceLock::new(),
+            index,
             filter,
             partitions,
             sketch,
@@ -181,7 +206,27 @@ impl Table {
             cursor.next()?;
         }
         let partitions = self.partitions.iter().flat_map(|partitions| 0..partitions.len());
-        partitions.map(|at| self.partition(at, Fill::Pass)).try_for_each(|partition| partition.map(drop))
+        partitions.map(|at| self.partition(at, Fill::Pass)).try_for_each(|partition| partition.map(drop))?;
+        self.verify_parts()
+    }
+
+    /// Whether the parts of the index go on where the one before ends, and reach from the beginning of the data to its end.
+    fn verify_parts(&self) -> Result<()> {
+        let Index::Parts(parts) = &self.index else { return Ok(()) };
+        let mut end = 0;
+        for part in 0..parts.len() {
+            let extent = self.read_part_of_index(parts, part)?.extent();
+            if extent.start != end {
+                return Err(self.gap_before(parts, part));
+            }
+            end = extent.end;
+        }
+        if end == parts.data_end() { Ok(()) } else { Err(self.gap_before(parts, 0)) }
+    }
+
+    fn gap_before(&self, parts: &Parts, part: usize) -> Error {
+        let offset = parts.handle(part).offset;
+        Error::corruption(&self.path, offset, "the index leaves a gap between blocks")
     }
 
     pub fn path(&self) -> &Path {
@@ -249,14 +294,22 @@ impl Table {
         self.filter.bytes() + self.partitions.as_ref().map_or(0, Partitions::bytes)
     }
 
+    /// Memory for what stays of the index, in bytes.
+    pub fn index_bytes(&self) -> u64 {
+        match &self.index {
+            Index::Full(whole) => (whole.top.len() + whole.blocks.get().map_or(0, Blocks::bytes)) as u64,
+            Index::Parts(parts) => parts.bytes(),
+        }
+    }
+
     /// Keys at up to `count` places that share the data blocks out evenly, ascending.
     pub fn keys_inside(self: &Arc<Self>, count: usize) -> Result<Vec<Vec<u8>>> {
-        let blocks = self.blocks()?.len();
+        let blocks = self.block_count()?;
         let count = count.min(blocks.saturating_sub(1));
-        let mut keys: Vec<Vec<u8>> = Vec::with_capacity(count);
+        let (mut keys, mut held) = (Vec::<Vec<u8>>::with_capacity(count), None);
         for place in 1..=count {
             let at = place * blocks / (count + 1);
-            let mut cursor = BlockCursor::new(self.block(at, Fill::Pass)?);
+            let mut cursor = BlockCursor::new(self.block(at, Fill::Pass, &mut held)?);
             self.sound(at, cursor.seek_to_first())?;
             if cursor.valid() {
                 keys.push(cursor.key().to_vec());
@@ -270,13 +323,14 @@ impl Table {
         if self.info.given_seqno > view {
             return Ok(None);
         }
-        let first = self.block_before(key, view, Fill::Keep)?;
+        let mut held = None;
+        let first = self.block_before(key, view, Fill::Keep, &mut held)?;
         if !self.partitions_may_have(first, probe)? {
             return Ok(None);
         }
         // The versions of a key may go on in the next block, so a look-up may look at more than one.
-        for at in first..self.blocks()?.len() {
-            let block = self.block(at, Fill::Keep)?;
+        for at in first..self.block_count()? {
+            let block = self.block(at, Fill::Keep, &mut held)?;
             if let Some(found) = self.sound(at, block.find(key, view))? {
                 return Ok(found.is_key.then(|| (self.seqno_of(found.seqno), found.kind, found.value.to_vec())));
             }
@@ -301,7 +355,7 @@ impl Table {
         let partitions = self.partitions.as_ref().expect("the caller has found it in there");
         // Data blocks are counted from below.
         let (place, id) = (partitions.place(at), (self.number, u64::MAX - at as u64));
-        if let Some(partition) = self.cache.get(place, id) {
+        if let Some(partition) = self.cache.get(place, id).and_then(Cached::block) {
             return Ok(partition);
         }
         let part = read_part(
@@ -316,7 +370,7 @@ impl Table {
         }
         let partition = Block::opaque(&part);
         if fill == Fill::Keep {
-            self.cache.insert(place, id, &partition);
+            self.cache.insert(place, id, &Cached::Block(partition.clone()));
         }
         Ok(partition)
     }
@@ -325,27 +379,100 @@ impl Table {
         TableCursor::new(self.clone(), fill)
     }
 
-    /// Where the data blocks lie.
-    pub(super) fn blocks(&self) -> Result<&Blocks> {
-        if let Some(blocks) = self.blocks.get() {
+    /// Where all data blocks lie, of an index that is kept whole.
+    fn all_blocks<'a>(&self, whole: &'a Whole) -> Result<&'a Blocks> {
+        if let Some(blocks) = whole.blocks.get() {
             return Ok(blocks);
         }
         let read = |handle: Handle| self.read_block(handle);
-        let blocks = Blocks::read(&self.path, (self.meta.top_index, self.top_index.clone()), read)?;
+        let blocks = Blocks::read(&self.path, (self.meta.top_index, whole.top.clone()), read)?;
         // Whoever was first: both read the same.
-        Ok(self.blocks.get_or_init(|| blocks))
+        Ok(whole.blocks.get_or_init(|| blocks))
+    }
+
+    /// Where this data block lies, and others beside it.
+    pub(super) fn blocks_of<'a>(&'a self, at: usize, fill: Fill, held: &'a mut HeldPart) -> Result<&'a Blocks> {
+        match &self.index {
+            Index::Full(whole) => self.all_blocks(whole),
+            Index::Parts(parts) => {
+                if !held.as_ref().is_some_and(|held| held.numbers().contains(&at)) {
+                    *held = None;
+                    return Ok(&**held.insert(self.part_of_index(parts, parts.part_of(at), fill)?));
+                }
+                Ok(&**held.as_ref().expect("it was found above"))
+            }
+        }
+    }
+
+    /// A part of the index, which must have it.
+    fn part_of_index(&self, parts: &Parts, part: usize, fill: Fill) -> Result<Arc<Blocks>> {
+        let (place, id) = (parts.place(part), (self.number, INDEX_NUMBER + part as u64));
+        if let Some(blocks) = self.cache.get(place, id).and_then(Cached::index) {
+            return Ok(blocks);
+        }
+        let blocks = Arc::new(self.read_part_of_index(parts, part)?);
+        if fill == Fill::Keep {
+            self.cache.insert(place, id, &Cached::Index(blocks.clone()));
+        }
+        Ok(blocks)
+    }
+
+    fn read_part_of_index(&self, parts: &Parts, part: usize) -> Result<Blocks> {
+        let handle = parts.handle(part);
+        let block = self.read_block(handle)?;
+        Blocks::of_part(&self.path, (handle, block), parts.numbers(part), parts.data_end())
+    }
+
+    /// Number of data blocks.
+    pub(super) fn block_count(&self) -> Result<usize> {
+        Ok(match &self.index {
+            Index::Full(whole) => self.all_blocks(whole)?.numbers().end,
+            Index::Parts(parts) => parts.block_count(),
+        })
+    }
+
+    /// Where the last data block's trailer ends.
+    fn data_end(&self) -> Result<u64> {
+        Ok(match &self.index {
+            Index::Full(whole) => self.all_blocks(whole)?.extent().end,
+            Index::Parts(parts) => parts.data_end(),
+        })
     }
 
     /// The block that the first entry at or behind the place is in, or one before it; the number of blocks if there is no
     /// such entry.
-    pub(super) fn block_before(&self, key: &[u8], seqno: Seqno, fill: Fill) -> Result<usize> {
-        let blocks = self.blocks()?;
-        let ties = blocks.find(key);
-        let (mut low, mut high) = (ties.start, ties.end);
+    pub(super) fn block_before(&self, key: &[u8], seqno: Seqno, fill: Fill, held: &mut HeldPart) -> Result<usize> {
+        let ties = match &self.index {
+            Index::Full(whole) => self.all_blocks(whole)?.find(key),
+            Index::Parts(parts) => {
+                let of_key = parts.find(key);
+                if of_key.is_empty() {
+                    return Ok(parts.block_count());
+                }
+                // Versions of one key may fill several parts, of which the first blocks tell.
+                let first_of = |part: usize| parts.numbers(part).start;
+                let part = self.last_before(of_key, first_of, (key, seqno), fill, held)?;
+                self.blocks_of(first_of(part), fill, held)?.find(key)
+            }
+        };
         // Words of the index do not tell these blocks apart.
+        self.last_before(ties, |at| at, (key, seqno), fill, held)
+    }
+
+    /// The last of these whose block begins before the place, or else the first; if there are none, where they would be.
+    fn last_before(
+        &self,
+        among: Range<usize>,
+        block_of: impl Fn(usize) -> usize,
+        (key, seqno): (&[u8], Seqno),
+        fill: Fill,
+        held: &mut HeldPart,
+    ) -> Result<usize> {
+        let (mut low, mut high) = (among.start, among.end);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            if self.sound(middle, self.block(middle, fill)?.begins_before(key, seqno))? {
+            let at = block_of(middle);
+            if self.sound(at, self.block(at, fill, held)?.begins_before(key, seqno))? {
                 low = middle;
             } else {
                 high = middle;
@@ -355,52 +482,57 @@ impl Table {
     }
 
     /// Asks memory for the cell of the cache that has this data block, if there is such a block.
-    pub(super) fn prefetch_cell(&self, at: usize) -> Result<()> {
-        let blocks = self.blocks()?;
-        if at < blocks.len() {
-            self.cache.prefetch(blocks.place(at));
+    pub(super) fn prefetch_cell(&self, at: usize, held: &mut HeldPart) -> Result<()> {
+        if at < self.block_count()? {
+            self.cache.prefetch(self.blocks_of(at, Fill::Keep, held)?.place(at));
         }
         Ok(())
     }
 
     /// A data block.
-    pub(super) fn block(&self, at: usize, fill: Fill) -> Result<Block> {
-        let blocks = self.blocks()?;
+    pub(super) fn block(&self, at: usize, fill: Fill, held: &mut HeldPart) -> Result<Block> {
+        let blocks = self.blocks_of(at, fill, held)?;
         let id = (self.number, at as u64);
-        if let Some(block) = self.cache.get(blocks.place(at), id) {
+        if let Some(block) = self.cache.get(blocks.place(at), id).and_then(Cached::block) {
             return Ok(block);
         }
         let block = self.read_block(blocks.handle(at))?;
         if fill == Fill::Keep {
-            self.cache.insert(blocks.place(at), id, &block);
+            self.cache.insert(blocks.place(at), id, &Cached::Block(block.clone()));
         }
         Ok(block)
     }
 
     /// A data block, for a cursor that is likely to go on to the next.
-    pub(super) fn block_on_way(&self, at: usize, fill: Fill, ahead: &mut ReadAhead) -> Result<Block> {
-        let blocks = self.blocks()?;
+    pub(super) fn block_on_way(
+        &self,
+        at: usize,
+        fill: Fill,
+        held: &mut HeldPart,
+        ahead: &mut ReadAhead,
+    ) -> Result<Block> {
+        let (blocks, data_end) = (self.blocks_of(at, fill, held)?, self.data_end()?);
         if fill == Fill::Pass {
-            return self.block_of_chunk(blocks.handle(at), blocks.data_end(), ahead);
+            return self.block_of_chunk(blocks.handle(at), data_end, ahead);
         }
         let id = (self.number, at as u64);
-        if let Some(block) = self.cache.get(blocks.place(at), id) {
+        if let Some(block) = self.cache.get(blocks.place(at), id).and_then(Cached::block) {
             ahead.found(at);
             return Ok(block);
         }
         let handle = blocks.handle(at);
         let end = handle.offset + handle.len + TRAILER_LEN as u64;
-        let stretch = ahead.missed(at, end, blocks.data_end());
+        let stretch = ahead.missed(at, end, data_end);
         let block = if self.is_direct() && ahead.is_walk() {
             // Nobody else reads ahead.
-            self.block_of_chunk(handle, blocks.data_end(), ahead)?
+            self.block_of_chunk(handle, data_end, ahead)?
         } else {
             if let Some(stretch) = stretch {
                 self.file.expect_reads(stretch.start, stretch.end - stretch.start);
             }
             self.read_block(handle)?
         };
-        self.cache.insert(blocks.place(at), id, &block);
+        self.cache.insert(blocks.place(at), id, &Cached::Block(block.clone()));
         Ok(block)
     }
 
@@ -460,7 +592,7 @@ impl Table {
     /// Names the data block when a cursor found it malformed.
     pub(super) fn sound<T>(&self, at: usize, result: std::result::Result<T, Malformed>) -> Result<T> {
         result.or_else(|Malformed| {
-            let offset = self.blocks()?.handle(at).offset;
+            let offset = self.blocks_of(at, Fill::Pass, &mut None)?.handle(at).offset;
             Err(Error::corruption(&self.path, offset, "entry in a block; the block is lost"))
         })
     }

@@ -16,7 +16,7 @@ type Entry = (Vec<u8>, Seqno, Kind, Vec<u8>);
 const PATH: &str = "/table";
 
 fn write(fs: &dyn FileSystem, entries: &[Entry], ranges: &[RangeTombstone], block_bytes: usize) -> TableInfo {
-    write_packed(fs, entries, ranges, block_bytes, Compression::None, Filters::Full)
+    write_packed(fs, entries, ranges, block_bytes, Compression::None, Filters::Full, Indexes::Full)
 }
 
 fn write_packed(
@@ -26,11 +26,19 @@ fn write_packed(
     block_bytes: usize,
     compression: Compression,
     filters: Filters,
+    indexes: Indexes,
 ) -> TableInfo {
     // Many partitions.
     let filter_bits_per_key = if filters == Filters::Full { 16 } else { 64 };
-    let options =
-        TableOptions { block_bytes, filter_bits_per_key, filters, compression, prefix_bytes: 0, is_direct: false };
+    let options = TableOptions {
+        block_bytes,
+        filter_bits_per_key,
+        filters,
+        indexes,
+        compression,
+        prefix_bytes: 0,
+        is_direct: false,
+    };
     let mut builder = TableBuilder::new(fs, Path::new(PATH), 0x1122_3344_5566_7788, options).unwrap();
     for (key, seqno, kind, value) in entries {
         builder.add(key, *seqno, *kind, value).unwrap();
@@ -66,18 +74,18 @@ fn here(cursor: &TableCursor) -> Option<Entry> {
 fn agrees_with_a_sorted_list() {
     let mut rng = Rng::new(11);
     let sizes = [(0, 64), (1, 64), (300, 64), (3000, 100), (3000, 4096)];
-    for ((count, block_bytes), (compression, filters)) in sizes.into_iter().flat_map(|size| {
+    for ((count, block_bytes), (compression, filters, indexes)) in sizes.into_iter().flat_map(|size| {
         let kinds = [
-            (Compression::None, Filters::Full),
-            (Compression::Lz4, Filters::Partitioned),
-            (Compression::Zstd { level: 1 }, Filters::Full),
-            (Compression::None, Filters::Partitioned),
+            (Compression::None, Filters::Full, Indexes::Full),
+            (Compression::Lz4, Filters::Partitioned, Indexes::Full),
+            (Compression::Zstd { level: 1 }, Filters::Full, Indexes::Partitioned),
+            (Compression::None, Filters::Partitioned, Indexes::Partitioned),
         ];
         kinds.map(|kind| (size, kind))
     }) {
         let fs = SimFs::new(1);
         let entries = random_entries(&mut rng, count);
-        let info = write_packed(&fs, &entries, &[], block_bytes, compression, filters);
+        let info = write_packed(&fs, &entries, &[], block_bytes, compression, filters, indexes);
         let table = open(&fs, &info).unwrap();
         assert_eq!(info.bytes, fs.metadata(Path::new(PATH)).unwrap().len);
         let mut cursor = table.cursor(Fill::Keep);
@@ -134,17 +142,17 @@ fn bounds_with_deleted_ranges() {
 /// Every bit of a small table, flipped: an error that names the file, or the right answer; never a wrong one.
 #[test]
 fn every_flipped_bit_is_noticed() {
-    every_flipped_bit_of(Compression::None, Filters::Full);
-    every_flipped_bit_of(Compression::Lz4, Filters::Partitioned);
-    every_flipped_bit_of(Compression::Zstd { level: 1 }, Filters::Full);
+    every_flipped_bit_of(Compression::None, Filters::Full, Indexes::Full);
+    every_flipped_bit_of(Compression::Lz4, Filters::Partitioned, Indexes::Full);
+    every_flipped_bit_of(Compression::Zstd { level: 1 }, Filters::Full, Indexes::Partitioned);
 }
 
-fn every_flipped_bit_of(compression: Compression, filters: Filters) {
+fn every_flipped_bit_of(compression: Compression, filters: Filters, indexes: Indexes) {
     let mut rng = Rng::new(3);
     let entries = random_entries(&mut rng, 40);
     let fs = SimFs::new(1);
     let ranges = [RangeTombstone { start: b"1".to_vec(), end: b"2".to_vec(), seqno: 41 }];
-    let info = write_packed(&fs, &entries, &ranges, 512, compression, filters);
+    let info = write_packed(&fs, &entries, &ranges, 512, compression, filters, indexes);
     let plain = write(&SimFs::new(1), &entries, &ranges, 512);
     assert_eq!(info.bytes < plain.bytes, compression != Compression::None);
     let read_all = |fs: &SimFs| -> crate::Result<Vec<Entry>> {
@@ -177,12 +185,12 @@ fn a_newer_format_is_refused() {
     let info = write(&fs, &[], &[], 64);
     let footer_at = info.bytes - format::FOOTER_LEN as u64;
     let mut footer = fs.contents()[Path::new(PATH)][footer_at as usize..].to_vec();
-    footer[32] = 3;
+    footer[32] = 4;
     let crc = format::checksum(info.identity, footer_at, &footer[..36]);
     footer[36..40].copy_from_slice(&crc.to_le_bytes());
     fs.damage(Path::new(PATH), footer_at, &footer).unwrap();
     let error = open(&fs, &info).unwrap_err();
-    assert!(matches!(error, crate::Error::NewerFormat { found: 3, supported: 2, .. }), "{error}");
+    assert!(matches!(error, crate::Error::NewerFormat { found: 4, supported: 3, .. }), "{error}");
 }
 
 /// Partitions of a filter turn strangers away, keep members, and are read through the cache, where one is enough for many keys.
@@ -191,7 +199,7 @@ fn partitions_are_read_when_they_are_needed() {
     let fs = SimFs::new(1);
     let entries: Vec<Entry> =
         (0..20_000u64).map(|i| (format!("{:06}", 2 * i).into_bytes(), 1, Kind::Put, vec![7; 20])).collect();
-    let info = write_packed(&fs, &entries, &[], 1024, Compression::None, Filters::Partitioned);
+    let info = write_packed(&fs, &entries, &[], 1024, Compression::None, Filters::Partitioned, Indexes::Full);
     let fs: Arc<dyn FileSystem> = Arc::new(fs);
     let cache = Arc::new(BlockCache::new(16 << 20, 1024));
     let table = Table::open(&fs, &cache, PATH.into(), 1, info, OpenOptions::read()).unwrap();
@@ -207,6 +215,51 @@ fn partitions_are_read_when_they_are_needed() {
     assert!((0..40_000).step_by(2).all(get));
 }
 
+/// Of an index in parts memory keeps little, a part is read once for many keys, and versions of one key over several parts are told
+/// apart by their numbers, in few looks.
+#[test]
+fn parts_of_an_index_are_read_when_they_are_needed() {
+    let fs = SimFs::new(1);
+    let versions = (1..=4000u64).rev().map(|seqno| (b"005001".to_vec(), seqno, Kind::Put, vec![seqno as u8; 20]));
+    let entry = |i: u64| (format!("{i:06}").into_bytes(), 1, Kind::Put, vec![7; 20]);
+    let entries: Vec<Entry> =
+        (0..=5000).step_by(2).map(entry).chain(versions).chain((5002..20_000).step_by(2).map(entry)).collect();
+    let sizes = [Indexes::Full, Indexes::Partitioned].map(|indexes| {
+        let fs = SimFs::new(1);
+        let info = write_packed(&fs, &entries, &[], 256, Compression::None, Filters::Full, indexes);
+        let table = open(&fs, &info).unwrap();
+        table.cursor(Fill::Pass).seek_to_first().unwrap();
+        table.index_bytes()
+    });
+    assert!(sizes[1] * 4 < sizes[0], "{sizes:?}");
+    let info = write_packed(&fs, &entries, &[], 256, Compression::None, Filters::Full, Indexes::Partitioned);
+    let fs: Arc<dyn FileSystem> = Arc::new(fs);
+    let cache = Arc::new(BlockCache::new(16 << 20, 256));
+    let table = Table::open(&fs, &cache, PATH.into(), 1, info, OpenOptions::read()).unwrap();
+    let get = |key: u64, seqno| {
+        let key = format!("{key:06}").into_bytes();
+        table.get(&key, seqno, &Probe::new(key::hash(&key))).unwrap()
+    };
+    let misses_before = |look: &dyn Fn()| {
+        let (_, before) = cache.hits_and_misses();
+        look();
+        cache.hits_and_misses().1 - before
+    };
+    for seqno in [4000, 3999, 2000, 77, 1] {
+        let misses = misses_before(&|| {
+            assert_eq!(get(5001, seqno), Some((seqno, Kind::Put, vec![seqno as u8; 20])));
+        });
+        // Parts and blocks are halved: of five hundred blocks few are read.
+        assert!(misses < 40, "{misses}");
+    }
+    assert!(get(5001, 0).is_none() && get(5003, 9).is_none() && get(30_000, 9).is_none());
+    for i in (0..20_000).step_by(2) {
+        assert_eq!(get(i, 9), Some((1, Kind::Put, vec![7; 20])), "{i}");
+    }
+    assert_eq!(misses_before(&|| (0..20_000).step_by(2).for_each(|i| drop(get(i, 9)))), 0);
+    Arc::new(table).verify().unwrap();
+}
+
 /// The bytes of a table are those of the format's page.
 #[test]
 fn golden_file() {
@@ -219,13 +272,17 @@ fn golden_file() {
     write(&fs, &entries, &ranges, 4096);
     crate::golden::compare("sstable-1", &fs.contents()[Path::new(PATH)]);
     let fs = SimFs::new(1);
-    write_packed(&fs, &entries, &ranges, 4096, Compression::None, Filters::Partitioned);
+    write_packed(&fs, &entries, &ranges, 4096, Compression::None, Filters::Partitioned, Indexes::Full);
     crate::golden::compare("sstable-2", &fs.contents()[Path::new(PATH)]);
+    let fs = SimFs::new(1);
+    write_packed(&fs, &entries, &ranges, 64, Compression::None, Filters::Full, Indexes::Partitioned);
+    crate::golden::compare("sstable-3", &fs.contents()[Path::new(PATH)]);
     let fs = SimFs::new(1);
     let options = TableOptions {
         block_bytes: 4096,
         filter_bits_per_key: 16,
         filters: Filters::Full,
+        indexes: Indexes::Full,
         compression: Compression::None,
         prefix_bytes: 2,
         is_direct: false,

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::cache::BlockCache;
     use crate::key::Kind;
-    use crate::sstable::{Compression, Filters, TableBuilder, TableOptions};
+    use crate::sstable::{Compression, Filters, Indexes, TableBuilder, TableOptions};
     use crate::version::{TablePlace, Version, VersionEdit};
     use base::Rng;
     use std::path::PathBuf;
@@ -121,6 +121,7 @@ mod tests {
             block_bytes: 64,
             filter_bits_per_key: 16,
             filters: Filters::Full,
+            indexes: Indexes::Full,
             compression: Compression::None,
             prefix_bytes: 0,
             is_direct: false,

@@ -5,7 +5,7 @@
 //!            |  ^
 //!            v  '--- no keys left
 //!          handle: one key: copy its value out (of a tree, share it), compress it without the lock, put it back if it is
-//!                  still the same
+//!                  still the same; of a collection that is too big for that, some leaves (`leaves`), and then the next
 //! ```
 //!
 //! The first pass after a change of the settings looks at all values. Later ones look at those that have gone cold since the
@@ -13,6 +13,7 @@
 //! does the first one after a dictionary was put to use. A pass that looks at all strings also brings those that were compressed
 //! before there was the dictionary of their class into its form.
 
+use super::leaves::{self, LOOKS};
 use super::long::LONG_LEN_MAX;
 use super::{Codec, Coder, Compression, Settings, add};
 use crate::store::Store;
@@ -24,7 +25,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use types::Decoder;
 use types::decoder::COLLECTION_LEN_MAX;
-use value::{Big, Progress};
+use value::cold::Cold;
+use value::{Big, Find, LeafRun, Progress};
 
 /// Longer strings are not for workers, which would be kept for longer than a slice (`long`).
 pub(super) const LEN_MAX: usize = 32 << 10;
@@ -60,6 +62,8 @@ pub struct Pass {
     /// When the last pass began, and the last one that looked at all strings.
     begun_ns: u64,
     full_begun_ns: u64,
+    /// When one may begin that drops what is thawed.
+    shed_ns: u64,
     /// When the next one begins, unless the settings change; never where there is nothing to do.
     due_ns: u64,
     credit: Credit,
@@ -75,6 +79,10 @@ struct Place {
     from: u64,
     /// The shard has no further stretch.
     is_at_end: bool,
+    /// It looks at all values.
+    is_full: bool,
+    /// It looks for nothing but what is thawed.
+    only_sheds: bool,
     /// Values idle for longer were looked at by the pass before.
     idle_seconds_max: u64,
 }
@@ -87,6 +95,8 @@ pub(super) struct Candidate {
     is_string: bool,
     is_compressed: bool,
     is_long: bool,
+    /// Of a collection whose leaves are handled, the rank of the element to go on from.
+    leaves_from: Option<u64>,
 }
 
 /// The time that a worker may spend on passes.
@@ -120,6 +130,7 @@ impl Pass {
             adoptions: 0,
             begun_ns: 0,
             full_begun_ns: 0,
+            shed_ns: 0,
             due_ns: u64::MAX,
             credit: Credit::default(),
         }
@@ -139,6 +150,8 @@ impl Pass {
         self.adoptions = adoptions;
         if is_new || self.due_ns != u64::MAX && self.due_ns <= store.clock.monotonic_ns() {
             self.begin(store, generation, is_new);
+        } else if leaves::is_thawed_too_much(&store.memory) && self.shed_ns <= store.clock.monotonic_ns() {
+            self.begin_shedding(store);
         }
         self.place.is_some()
     }
@@ -162,15 +175,27 @@ impl Pass {
         if is_full {
             self.full_begun_ns = now_ns;
         }
-        add(&store.compression.figures.shards_left, self.shards.len() as u64);
-        // The first slice may begin at once.
-        self.credit = Credit { ns: 1, at_ns: now_ns };
         let mut wanted = Wanted::now(&store.compression);
         if !is_full {
             wanted.dictionaries.clear();
         }
-        self.place =
-            Some(Place { wanted, shard: 0, space: KeyspaceId(0), from: 0, is_at_end: false, idle_seconds_max });
+        self.start(store, wanted, is_full, false, idle_seconds_max);
+    }
+
+    /// Begins a pass that drops what is thawed.
+    fn begin_shedding(&mut self, store: &Store) {
+        self.end(store);
+        self.shed_ns = store.clock.monotonic_ns() + PERIOD_NS;
+        self.start(store, Wanted::now(&store.compression), false, true, 0);
+    }
+
+    /// Goes to the first shard.
+    fn start(&mut self, store: &Store, wanted: Wanted, is_full: bool, only_sheds: bool, idle_seconds_max: u64) {
+        add(&store.compression.figures.shards_left, self.shards.len() as u64);
+        // The first slice may begin at once.
+        self.credit = Credit { ns: 1, at_ns: store.clock.monotonic_ns() };
+        let (shard, space, from, is_at_end) = (0, KeyspaceId(0), 0, false);
+        self.place = Some(Place { wanted, shard, space, from, is_at_end, is_full, only_sheds, idle_seconds_max });
     }
 
     /// Leaves the pass, at its end or before.
@@ -213,7 +238,10 @@ impl Pass {
                 store.compression.long.push(candidate);
                 true
             }
-            Some(candidate) => self.handle(store, shard, &candidate),
+            Some(candidate) => match candidate.leaves_from {
+                Some(from) => self.handle_leaves(store, shard, candidate, from),
+                None => self.handle(store, shard, &candidate),
+            },
             None if place.is_at_end => self.leave_shard(store),
             None => self.gather(store, shard),
         }
@@ -226,11 +254,15 @@ impl Pass {
         let now = store.clock.now_ms();
         held.engine.set_time(now);
         let (wanted, space, candidates) = (&place.wanted, place.space, &mut self.candidates);
+        let only_sheds = place.only_sheds;
         let step = held.engine.scan(space, place.from, &mut |entry| {
-            if wanted.may_change(entry) && !entry.is_expired(now) && candidates.len() < CANDIDATES_MAX {
+            let is_by_leaf = leaves::is_by_leaf(entry, &store.hasher);
+            let is_candidate = is_by_leaf || !only_sheds && wanted.may_change(entry);
+            if is_candidate && !entry.is_expired(now) && candidates.len() < CANDIDATES_MAX {
                 let (is_compressed, is_long) = (entry.is_compressed(), types::decoder::string_len(entry) > LEN_MAX);
                 let (key, stamp, is_string) = (entry.key.into(), entry.stamp, entry.kind == Type::String);
-                candidates.push(Candidate { space, key, stamp, is_string, is_compressed, is_long });
+                let leaves_from = is_by_leaf.then_some(0);
+                candidates.push(Candidate { space, key, stamp, is_string, is_compressed, is_long, leaves_from });
             }
         });
         let settings = &wanted.settings;
@@ -238,7 +270,9 @@ impl Pass {
             let at_once = settings.on_write && candidate.is_string;
             let idle = if at_once { 0 } else { u64::from(settings.idle_seconds) };
             let idle_seconds = held.engine.idle_seconds(candidate.stamp);
-            candidate.is_compressed || (idle..=place.idle_seconds_max).contains(&idle_seconds)
+            candidate.is_compressed
+                || candidate.leaves_from.is_some()
+                || (idle..=place.idle_seconds_max).contains(&idle_seconds)
         });
         store.unlock_one(held);
         match step.next {
@@ -271,7 +305,8 @@ impl Pass {
         let entry = held.engine.read(&key, false).ok().flatten();
         // Of a field that has a time, the engine must be able to tell when that is.
         let is_due = |entry: &Entry<'_>| {
-            place.wanted.may_change(entry) && entry.first_due().is_none() && may_leave(store, &key, entry)
+            let is_whole = entry.first_due().is_none() && !leaves::is_by_leaf(entry, &store.hasher);
+            place.wanted.may_change(entry) && is_whole && may_leave(store, &key, entry)
         };
         let Some(entry) = entry.filter(is_due) else {
             store.unlock_one(held);
@@ -319,6 +354,80 @@ impl Pass {
     }
 }
 
+impl Pass {
+    /// Brings some leaves of a collection, from the one with element `from` on, into the form that is configured; the candidate
+    /// comes back for those behind them. False when the shard is taken.
+    fn handle_leaves(&mut self, store: &Store, shard: ShardId, candidate: Candidate, from: u64) -> bool {
+        let Some(place) = &self.place else { return false };
+        let compression = &store.compression;
+        let key = store.key(candidate.space, &candidate.key);
+        let Some(mut held) = store.shard(shard).lock.spin_lock() else {
+            self.candidates.push(candidate);
+            return false;
+        };
+        let is_other = |stored: &[u8]| leaves::is_other(compression, &place.wanted, &key, stored);
+        let plan = leaves::plan(&place.wanted, place.is_full, place.only_sheds, &is_other);
+        let entry = held.engine.read(&key, false).ok().flatten();
+        let (found, next) = match entry.filter(|entry| leaves::is_by_leaf(entry, &store.hasher)) {
+            // Who prepares something from a tree begins anew when it becomes another.
+            Some(Entry { value: Value::Big(tree), .. }) if place.is_full || SharedBig::strong_count(tree) == 1 => {
+                tree.look_for_cold(from, &plan, LOOKS)
+            }
+            _ => (None, None),
+        };
+        if let Some(Find::Thawed(rank)) = found {
+            held.engine.reform(&key, &mut |tree| tree.shed(rank));
+        }
+        store.unlock_one(held);
+        let is_done = match found {
+            Some(Find::Run(run)) => self.store_leaves(store, shard, &candidate, &run),
+            Some(Find::Thawed(_)) | None => true,
+        };
+        let next = if is_done { next } else { Some(from) };
+        if next.is_some() {
+            self.candidates.push(Candidate { leaves_from: next, ..candidate });
+        }
+        is_done
+    }
+
+    /// Stores leaves that were found in the form that is configured, if they are still there. False when the shard is taken.
+    fn store_leaves(&mut self, store: &Store, shard: ShardId, candidate: &Candidate, run: &LeafRun) -> bool {
+        let (compression, keeper) = (&store.compression, store.compression.keeper());
+        let key = store.key(candidate.space, &candidate.key);
+        let count = run.bytes(&mut self.bytes);
+        let stored = count.and_then(|count| {
+            let encoded = compression.encode(&mut self.coder, &*store.clock, &key, run.kind(), &self.bytes)?;
+            // Counted while its dictionary is held.
+            Some((Cold::new(&keeper, encoded.bytes)?, count))
+        });
+        let Some(mut held) = store.shard(shard).lock.spin_lock() else { return false };
+        let is_tree = |entry: &Entry<'_>| matches!(entry.value, Value::Big(_));
+        let Some(entry) = held.engine.read(&key, false).ok().flatten().filter(is_tree) else {
+            store.unlock_one(held);
+            return true;
+        };
+        match stored {
+            Some((cold, count)) => {
+                let mut is_stored = false;
+                held.engine.reform(&key, &mut |tree| is_stored = tree.store_cold(run, cold.clone(), count));
+                add(&compression.figures.compressed_by_pass, u64::from(is_stored));
+            }
+            None if run.are_cold() => {
+                let mut is_stored = false;
+                held.engine.reform(&key, &mut |tree| is_stored = tree.store_warm(run));
+                add(&compression.figures.decompressed_by_pass, u64::from(is_stored));
+            }
+            None => {
+                if let Value::Big(tree) = entry.value {
+                    tree.give_up(run);
+                }
+            }
+        }
+        store.unlock_one(held);
+        true
+    }
+}
+
 /// What is compressed of a value: its bytes, or the changes of a tree, which are put into `changes`. `None` when these are too
 /// many.
 fn plain_bytes<'a>(value: Value<'a>, changes: &'a mut Vec<u8>) -> Option<&'a [u8]> {
@@ -335,7 +444,7 @@ pub(super) fn shown_alone<'a>(key: &Key<'a>, kind: Type, encoding: Encoding, val
 
 /// The form in which values are to be.
 pub(super) struct Wanted {
-    settings: Settings,
+    pub(super) settings: Settings,
     /// Those in use, in a pass that looks at all values.
     dictionaries: BTreeSet<DictionaryNumber>,
 }
@@ -346,15 +455,17 @@ impl Wanted {
         Self { settings: compression.settings(), dictionaries: compression.dictionaries_in_use() }
     }
 
+    /// Whether a stored form is another than it should be, as far as it tells itself.
+    pub(super) fn is_other(&self, form: Form) -> bool {
+        form.codec() != self.settings.codec.name()
+            || !self.dictionaries.is_empty()
+                && form.dictionary().is_none_or(|number| !self.dictionaries.contains(&number))
+    }
+
     /// Whether an entry has another form than it should have, as far as it tells itself.
     pub(super) fn may_change(&self, entry: &Entry<'_>) -> bool {
         if entry.is_compressed() {
-            let is_other = |form: Form| {
-                form.codec() != self.settings.codec.name()
-                    || !self.dictionaries.is_empty()
-                        && form.dictionary().is_none_or(|number| !self.dictionaries.contains(&number))
-            };
-            return Stored::parse(entry.value.bytes()).is_ok_and(|stored| is_other(stored.form));
+            return Stored::parse(entry.value.bytes()).is_ok_and(|stored| self.is_other(stored.form));
         }
         let (len, len_max) = match entry.value {
             Value::Big(tree) if types::decoder::may_tree_be_compressed(tree) => {

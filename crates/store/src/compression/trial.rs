@@ -107,8 +107,13 @@ impl Compression {
     }
 }
 
-/// The bytes of a stored value that is compressed, and those of the value; `None` of any other.
+/// The bytes of a stored value that is compressed, and those of the value; of a tree of which leaves are, what it takes, and its
+/// elements, if these are more. `None` of any other.
 pub fn compressed_lengths(entry: &Entry<'_>) -> Option<(u64, u64)> {
+    if let Value::Big(tree) = entry.value {
+        let (taken, content) = (tree.memory_bytes() as u64, tree.content_bytes() as u64);
+        return (taken < content).then_some((taken, content));
+    }
     let bytes = entry.value.bytes();
     let stored = entry.is_compressed().then(|| Stored::parse(bytes).ok()).flatten()?;
     Some((bytes.len() as u64, stored.len as u64))

@@ -12,9 +12,10 @@
 //! leaf is an insertion of its bytes at that place.
 
 use super::cell::{Cell, Cells};
+use crate::cold::{Age, Cold};
 use crate::position::Position;
 use crate::tree::index::{self, ENTRY_BYTES, LONG, Wanted};
-use crate::tree::{self, Chunk, Cut, HashedLeaf};
+use crate::tree::{self, Chunk, ColdLeaf, Cut, HashedLeaf};
 use base::hash::KeyHasher;
 
 /// See the module.
@@ -51,6 +52,11 @@ impl Leaf {
     /// All cells.
     pub fn cells(&self) -> Cells<'_> {
         Cells(&self.0.bytes()[..self.cells_end()])
+    }
+
+    /// All cells, for one who does not use them.
+    pub fn cells_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> Cells<'a> {
+        Cells(&self.0.bytes_once(scratch)[..self.cells_end()])
     }
 
     /// Adds a field that is not here.
@@ -142,6 +148,41 @@ impl tree::Leaf for Leaf {
         let (end, count) = (self.cells_end(), self.0.count());
         self.0.splice(end..end, right.0.len()).copy_from_slice(right.0.bytes());
         self.0.set_count(count + right.0.count());
+    }
+}
+
+impl ColdLeaf for Leaf {
+    fn age(&self) -> &Age {
+        self.0.age()
+    }
+
+    fn cold(&self) -> Option<&Cold> {
+        self.0.cold()
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.0.is(&other.0)
+    }
+
+    fn bytes_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        self.0.bytes_once(scratch)
+    }
+
+    fn of_cold(cold: Cold, count: usize) -> Self {
+        Self(Chunk::of_cold(cold, count))
+    }
+
+    /// When a field is due must be known without reading the leaf, as where a checkpoint is loaded.
+    fn may_be_cold(&self) -> bool {
+        self.cold().is_some() || self.cells_once(&mut Vec::new()).all(|cell| cell.expire_at.is_none())
+    }
+
+    fn shed(&mut self) {
+        self.0.shed();
+    }
+
+    fn warm(&mut self) {
+        self.0.warm();
     }
 }
 

@@ -24,6 +24,7 @@ mod view;
 pub use big::Big;
 pub use cell::Cell;
 pub use change::Change;
+pub(crate) use leaf::Leaf;
 pub use view::{Iter, View};
 
 use crate::limits::PACKED_LONG_BYTES_MAX;

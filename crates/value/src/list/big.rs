@@ -4,10 +4,12 @@ use super::change::{Change, End};
 use super::leaf::Leaf;
 use super::listpack::{self, Limit};
 use super::packed;
-use super::view::View;
-use crate::tree::{Leaf as _, Tree};
+use crate::cold::{Cold, Keeper};
+use crate::saved;
+use crate::tree::{ColdLeaf, Leaf as _, Tree};
 use crate::{Limits, Progress};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The tree.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +39,8 @@ impl Big {
         /// A listpack may be so much smaller than the texts of its integers.
         const TEXT_PER_LISTPACK_BYTE: usize = 4;
         let bytes_max = usize::try_from(limit.bytes_max()).unwrap_or(usize::MAX);
-        self.memory_bytes() / TEXT_PER_LISTPACK_BYTE <= bytes_max
+        // Not what it takes, which may be compressed.
+        self.content_bytes() / TEXT_PER_LISTPACK_BYTE <= bytes_max
     }
 
     /// The packed list of a tree that is far enough below the limit.
@@ -73,8 +76,13 @@ impl Big {
         self.tree.is_empty()
     }
 
-    pub(super) fn tree(&self) -> &Tree<Leaf> {
+    pub(crate) fn tree(&self) -> &Tree<Leaf> {
         &self.tree
+    }
+
+    /// The tree, for changes of its form.
+    pub(crate) fn tree_mut(&mut self) -> &mut Tree<Leaf> {
+        &mut self.tree
     }
 
     /// The element at an index.
@@ -147,12 +155,76 @@ impl Big {
     /// See [`crate::Big::write_changes`]: the first number is the index to go on from.
     pub fn write_changes(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
         let full = out.len().saturating_add(budget);
-        for (index, value) in (from.0..).zip(View::big(self).forward(from.0)) {
-            if index > from.0 && out.len() >= full {
-                return Some(Progress(index, 0));
+        let (mut index, mut scratch, mut place) = (from.0, Vec::new(), self.tree.leaves_at(from.0));
+        while let Some(here) = place {
+            let mut elements = packed::elements(here.leaf().bytes_once(&mut scratch));
+            elements.drop_front((index - here.before()) as usize);
+            for value in elements {
+                if index > from.0 && out.len() >= full {
+                    return Some(Progress(index, 0));
+                }
+                Change::Push { end: End::Tail, value }.put(out);
+                index += 1;
             }
-            Change::Push { end: End::Tail, value }.put(out);
+            place = here.next();
         }
         None
+    }
+
+    /// See [`crate::Big::write_leaves`]. Progress is how many elements are done.
+    pub(crate) fn write_leaves(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
+        let end = out.len().saturating_add(budget);
+        let (mut scratch, mut place) = (Vec::new(), self.tree.leaves_at(from.0));
+        while let Some(here) = place {
+            let leaf = here.leaf();
+            match leaf.cold() {
+                Some(cold) => saved::Leaf::Cold { count: leaf.count(), stored: cold.stored() }.put(out),
+                None => saved::Leaf::Plain(leaf.bytes_once(&mut scratch)).put(out),
+            }
+            place = here.next();
+            if out.len() >= end && place.is_some() {
+                return Some(Progress(here.after(), 0));
+            }
+        }
+        None
+    }
+
+    /// See [`crate::Big::push_leaves`]. `None` when these are none.
+    pub(crate) fn push_leaves(&mut self, mut rest: &[u8], keeper: &Arc<dyn Keeper>) -> Option<()> {
+        while !rest.is_empty() {
+            let leaf = match saved::Leaf::take(&mut rest)? {
+                saved::Leaf::Plain(bytes) => Leaf::of(bytes.to_vec(), packed::elements(bytes).len()),
+                saved::Leaf::Cold { count, stored } => Leaf::of_cold(Cold::new(keeper, stored)?, count),
+            };
+            self.tree.push((), leaf);
+        }
+        Some(())
+    }
+
+    /// See [`crate::Big::check_leaves`].
+    pub(crate) fn check_leaves(mut rest: &[u8], is_stored: impl Fn(&[u8]) -> bool) -> bool {
+        if rest.is_empty() {
+            return false;
+        }
+        while !rest.is_empty() {
+            let is_good = match saved::Leaf::take(&mut rest) {
+                Some(saved::Leaf::Plain(bytes)) => packed::is_valid(bytes),
+                Some(saved::Leaf::Cold { stored, .. }) => is_stored(stored),
+                None => false,
+            };
+            if !is_good {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// See [`crate::Big::stored_in_leaves`].
+    pub(crate) fn stored_in_leaves<'a>(mut rest: &'a [u8], visit: &mut dyn FnMut(&'a [u8])) {
+        while let Some(leaf) = saved::Leaf::take(&mut rest) {
+            if let saved::Leaf::Cold { stored, .. } = leaf {
+                visit(stored);
+            }
+        }
     }
 }

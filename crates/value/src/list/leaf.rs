@@ -2,7 +2,8 @@
 
 use super::change::End;
 use super::packed::{self, Elements};
-use crate::tree::{COUNTER_BYTES, Cut, Leaf as TreeLeaf, OrderedLeaf, allocated};
+use crate::cold::{Age, Bytes, Cold};
+use crate::tree::{COUNTER_BYTES, ColdLeaf, Cut, Leaf as TreeLeaf, OrderedLeaf, allocated};
 use std::ops::Range;
 use triomphe::Arc;
 
@@ -11,23 +12,24 @@ use triomphe::Arc;
 ///
 /// [`Leaf::MAX_BYTES`]: TreeLeaf::MAX_BYTES
 #[derive(Clone, Debug, Default)]
-pub(super) struct Leaf {
+pub struct Leaf {
     run: Run,
     /// What follows, until the split that comes next.
     after: Option<Box<Run>>,
 }
 
 /// A packed buffer and how many elements it holds. A clone shares it; a change copies it first if it is shared. Where a list is
-/// used from its head, the elements begin behind a gap, so that one more or less there does not move all others.
+/// used from its head, the elements begin behind a gap, so that one more or less there does not move all others. One that is
+/// stored compressed has none.
 #[derive(Clone, Debug, Default)]
 struct Run {
-    bytes: Arc<Vec<u8>>,
+    bytes: Arc<Bytes>,
     gap: u32,
     count: u32,
 }
 
-/// What is allocated beside the bytes: a counter and the Vec's three words.
-const RUN_HEADER_BYTES: usize = COUNTER_BYTES + size_of::<Vec<u8>>();
+/// What is allocated beside the bytes: a counter, the Vec's three words, the age.
+const RUN_HEADER_BYTES: usize = COUNTER_BYTES + size_of::<Bytes>();
 
 /// Unused bytes of a buffer that are kept for what comes next.
 const GIVEN_BACK_MIN: usize = 256;
@@ -39,8 +41,8 @@ const GAP_BYTES: usize = 512;
 const GAP_BYTES_MAX: u32 = 1024;
 
 impl Run {
-    fn of(bytes: Vec<u8>, count: usize) -> Self {
-        Self { bytes: Arc::new(bytes), gap: 0, count: places(count) }
+    fn of(bytes: impl Into<Bytes>, count: usize) -> Self {
+        Self { bytes: Arc::new(bytes.into()), gap: 0, count: places(count) }
     }
 
     fn of_one(element: &[u8]) -> Self {
@@ -51,7 +53,18 @@ impl Run {
 
     #[inline]
     fn packed(&self) -> &[u8] {
-        &self.bytes[self.gap as usize..]
+        &self.bytes.get()[self.gap as usize..]
+    }
+
+    /// The same for one who does not use the elements.
+    fn packed_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        &self.bytes.get_once(scratch)[self.gap as usize..]
+    }
+
+    /// Bytes of the elements.
+    #[inline]
+    fn len(&self) -> usize {
+        self.bytes.len() - self.gap as usize
     }
 
     #[inline]
@@ -59,10 +72,16 @@ impl Run {
         self.count as usize
     }
 
+    /// The buffer as it is, for any change.
+    #[inline]
+    fn own(&mut self) -> &mut Vec<u8> {
+        Arc::make_mut(&mut self.bytes).own()
+    }
+
     /// The buffer, which has no gap now, for any change.
     fn close_gap(&mut self) -> &mut Vec<u8> {
-        let bytes = Arc::make_mut(&mut self.bytes);
         let gap = std::mem::take(&mut self.gap) as usize;
+        let bytes = self.own();
         if gap > 0 {
             bytes.drain(..gap);
         }
@@ -70,8 +89,8 @@ impl Run {
     }
 
     fn push_front(&mut self, element: &[u8]) {
-        let bytes = Arc::make_mut(&mut self.bytes);
         let mut gap = self.gap as usize;
+        let bytes = self.own();
         if gap < element.len() {
             packed::widen_gap(bytes, gap, GAP_BYTES);
             gap = GAP_BYTES;
@@ -82,19 +101,19 @@ impl Run {
 
     /// Removes the first so many, but not all.
     fn pop_front(&mut self, count: usize) {
-        let bytes = Arc::make_mut(&mut self.bytes);
-        self.gap = places(packed::pop_front(bytes, self.gap as usize, count));
+        let gap = self.gap as usize;
+        self.gap = places(packed::pop_front(self.own(), gap, count));
         self.count -= places(count);
     }
 
     #[inline]
     fn memory_bytes(&self) -> usize {
-        allocated(RUN_HEADER_BYTES) + allocated(self.bytes.capacity())
+        allocated(RUN_HEADER_BYTES) + self.bytes.memory_bytes()
     }
 
     /// Whether it is one element that is copied for nobody's sake.
     fn is_large(&self) -> bool {
-        self.packed().len() > Leaf::MAX_BYTES
+        self.len() > Leaf::MAX_BYTES
     }
 }
 
@@ -145,7 +164,7 @@ impl Leaf {
         /// The numbers of a packed list may take so many bytes more.
         const NUMBERS_BYTES: usize = 24;
         let is_short = element.len() <= GAP_BYTES && self.run.count > 0 && self.after.is_none();
-        is_short && self.run.packed().len() + element.len() + NUMBERS_BYTES <= Self::MAX_BYTES
+        is_short && self.run.len() + element.len() + NUMBERS_BYTES <= Self::MAX_BYTES
     }
 
     /// Puts an element for which it [has room](Self::has_room) at an end.
@@ -165,7 +184,7 @@ impl Leaf {
     pub(super) fn has_plenty(&self, end: End) -> bool {
         /// What the element takes beside its own bytes is less.
         const NUMBERS_BYTES: usize = 24;
-        let bytes = self.run.packed().len();
+        let bytes = self.run.len();
         if self.after.is_some() || bytes < Self::MAX_BYTES / 4 + NUMBERS_BYTES || self.run.count < 2 {
             return false;
         }
@@ -229,7 +248,7 @@ impl TreeLeaf for Leaf {
 
     #[inline]
     fn bytes(&self) -> usize {
-        self.run.packed().len() + self.after.as_ref().map_or(0, |after| after.packed().len())
+        self.run.len() + self.after.as_ref().map_or(0, |after| after.len())
     }
 
     #[inline]
@@ -253,8 +272,47 @@ impl TreeLeaf for Leaf {
     }
 
     fn append(&mut self, right: &Self) {
-        packed::append(self.run.close_gap(), right.run.packed());
+        packed::append(self.run.close_gap(), right.run.packed_once(&mut Vec::new()));
         self.run.count += right.run.count;
+    }
+}
+
+impl ColdLeaf for Leaf {
+    fn age(&self) -> &Age {
+        self.run.bytes.age()
+    }
+
+    fn cold(&self) -> Option<&Cold> {
+        self.run.bytes.cold()
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        let is_same = Arc::ptr_eq(&self.run.bytes, &other.run.bytes) && self.run.gap == other.run.gap;
+        is_same && self.after.is_none() && other.after.is_none()
+    }
+
+    fn bytes_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        self.run.packed_once(scratch)
+    }
+
+    fn of_cold(cold: Cold, count: usize) -> Self {
+        Self { run: Run::of(cold, count), after: None }
+    }
+
+    fn may_be_cold(&self) -> bool {
+        self.after.is_none()
+    }
+
+    fn shed(&mut self) {
+        if let Some(bytes) = Arc::get_mut(&mut self.run.bytes) {
+            bytes.shed();
+        }
+    }
+
+    fn warm(&mut self) {
+        if self.cold().is_some() {
+            self.run.own();
+        }
     }
 }
 

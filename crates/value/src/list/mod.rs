@@ -15,6 +15,7 @@ mod view;
 
 pub use big::Big;
 pub use change::{Change, End};
+pub(crate) use leaf::Leaf;
 pub use view::{Backward, Forward, View};
 
 use crate::{Encoding, Left, Slot, Stored};

@@ -90,7 +90,6 @@ pub(super) fn apply(bytes: &mut impl Resize, change: &Change<'_>) {
 }
 
 /// Whether these bytes are a packed list that is not empty, in its only form.
-#[cfg(test)]
 pub(super) fn is_valid(bytes: &[u8]) -> bool {
     let Some(Parts { elements, listpack_bytes }) = parts(bytes) else { return false };
     let (mut lengths, mut data, mut again) = (elements.lengths, elements.data, 0u64);

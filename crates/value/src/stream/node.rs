@@ -9,10 +9,11 @@
 //! ```
 //!
 //! Numbers are varints, strings have their length before them. The names and the id of the first entry stay when it is
-//! removed. These bytes are never stored elsewhere: a stream is saved as changes.
+//! removed. A stream is saved as changes, and these bytes are stored elsewhere only compressed, with the numbers beside them.
 
 use super::{Fields, Id};
 use crate::Limits;
+use crate::cold::{Bytes, Cold};
 use crate::tree::allocated;
 use crate::wire::take_string;
 use base::varint;
@@ -50,7 +51,7 @@ pub(super) struct Node {
     pairs: u32,
     /// Bytes of the names of the first entry, at the front of `bytes`.
     names: u32,
-    bytes: Vec<u8>,
+    bytes: Bytes,
 }
 
 impl Node {
@@ -68,7 +69,7 @@ impl Node {
             removed: 0,
             pairs: fields.count() as u32,
             names: bytes.len() as u32,
-            bytes,
+            bytes: bytes.into(),
         };
         node.append(id, fields);
         node
@@ -87,24 +88,25 @@ impl Node {
         let ms = id.ms - self.first.ms;
         let seq = if ms == 0 { id.seq - self.first.seq } else { id.seq };
         let len = varint::len(ms) + varint::len(seq) + varint::len(number_shown) + shown;
-        varint::put(&mut self.bytes, len as u64);
-        varint::put(&mut self.bytes, ms);
-        varint::put(&mut self.bytes, seq);
-        varint::put(&mut self.bytes, number_shown);
+        let bytes = self.bytes.own();
+        varint::put(bytes, len as u64);
+        varint::put(bytes, ms);
+        varint::put(bytes, seq);
+        varint::put(bytes, number_shown);
         if shares_names {
             let mut rest = fields.strings();
             while let Some((_, value)) = take_pair(&mut rest) {
-                self.bytes.extend_from_slice(value);
+                bytes.extend_from_slice(value);
             }
         } else {
-            self.bytes.extend_from_slice(fields.strings());
+            bytes.extend_from_slice(fields.strings());
         }
         self.last = id;
         self.live += 1;
     }
 
     fn has_names_of(&self, fields: &Fields<'_>) -> bool {
-        let (mut names, mut rest) = (&self.bytes[..self.names as usize], fields.strings());
+        let (mut names, mut rest) = (&self.bytes.get()[..self.names as usize], fields.strings());
         while let Some((name, _)) = take_pair(&mut rest) {
             match names.strip_prefix(name) {
                 Some(more) => names = more,
@@ -131,7 +133,7 @@ impl Node {
 
     /// Bytes of its allocations, when it is shared by an Arc, which has two counters before its value.
     pub(super) fn heap_bytes(&self) -> usize {
-        allocated(size_of::<Self>() + 16) + allocated(self.bytes.capacity())
+        allocated(size_of::<Self>() + 16) + self.bytes.memory_bytes()
     }
 
     /// Bytes of its entries.
@@ -141,12 +143,57 @@ impl Node {
 
     /// No entry will be added any more.
     pub(super) fn seal(&mut self) {
-        self.bytes.shrink_to_fit();
+        self.bytes.own().shrink_to_fit();
+    }
+
+    /// Its bytes, in whatever form.
+    pub(super) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The same node with its bytes in another form.
+    pub(super) fn with_bytes(&self, bytes: Bytes) -> Self {
+        Self { bytes, ..*self }
+    }
+
+    /// Drops what is thawed of its bytes, unless somebody shares it.
+    pub(super) fn shed(&mut self) {
+        self.bytes.shed();
+    }
+
+    /// Appends all numbers but that of its entries.
+    pub(super) fn put_head(&self, out: &mut Vec<u8>) {
+        for id in [self.first, self.last] {
+            varint::put(out, id.ms);
+            varint::put(out, id.seq);
+        }
+        [self.removed, self.pairs, self.names].iter().for_each(|number| varint::put(out, u64::from(*number)));
+    }
+
+    /// Takes what [`Self::put_head`] appended: the node of `live` entries whose bytes are stored so.
+    pub(super) fn take_head(rest: &mut &[u8], live: usize, cold: impl FnOnce() -> Option<Cold>) -> Option<Self> {
+        let mut id = || Some(Id { ms: varint::take(rest)?, seq: varint::take(rest)? });
+        let (first, last) = (id()?, id()?);
+        let mut number = || u32::try_from(varint::take(rest)?).ok();
+        let (removed, pairs, names) = (number()?, number()?, number()?);
+        let cold = cold()?;
+        let is_good = first <= last && names as usize <= cold.len();
+        let live = u32::try_from(live).ok()?;
+        is_good.then_some(Self { first, last, live, removed, pairs, names, bytes: cold.into() })
     }
 
     /// Its entries.
     pub(super) fn entries(&self) -> Entries<'_> {
-        let (names, rest) = self.bytes.split_at(self.names as usize);
+        self.entries_in(self.bytes.get())
+    }
+
+    /// Its entries, for one who does not use them.
+    pub(super) fn entries_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> Entries<'a> {
+        self.entries_in(self.bytes.get_once(scratch))
+    }
+
+    fn entries_in<'a>(&self, bytes: &'a [u8]) -> Entries<'a> {
+        let (names, rest) = bytes.split_at(self.names as usize);
         Entries { first: self.first, pairs: u64::from(self.pairs), names, rest }
     }
 
@@ -179,7 +226,7 @@ impl Node {
                 Some(entry) if entry.id < id => {}
                 Some(entry) if entry.id == id => {
                     let end = self.bytes.len() - entries.rest.len();
-                    self.bytes.drain(start..end);
+                    self.bytes.own().drain(start..end);
                     self.count_removed(1);
                     return true;
                 }
@@ -195,7 +242,7 @@ impl Node {
             entries.next();
         }
         let end = self.bytes.len() - entries.rest.len();
-        self.bytes.drain(self.names as usize..end);
+        self.bytes.own().drain(self.names as usize..end);
         self.count_removed(count as u32);
     }
 

@@ -3,6 +3,8 @@
 use super::node::{Entry, Node, NodeLimits};
 use super::rows::{Row, Rows};
 use super::{Fields, Id};
+use crate::cold;
+use crate::tree::Plan;
 use std::sync::Arc;
 
 /// Entries by id.
@@ -66,6 +68,11 @@ impl Nodes {
         self.full.len() + u64::from(self.tail.is_some())
     }
 
+    /// How many full nodes.
+    pub(super) fn full_count(&self) -> u64 {
+        self.full.len()
+    }
+
     /// The nodes but the first `count`.
     pub(super) fn skipping(&self, count: u64) -> impl Iterator<Item = &Arc<Node>> {
         let tail = self.tail.iter().filter(move |_| count <= self.full.len());
@@ -89,6 +96,62 @@ impl Nodes {
         } else if let Some(tail) = &mut self.tail {
             edit(tail, &mut self.bytes, |tail| tail.append(id, fields));
         }
+    }
+
+    /// Adds a node whose entries come behind all that are there.
+    pub(super) fn push(&mut self, node: Node) {
+        if let Some(mut full) = self.tail.take() {
+            edit(&mut full, &mut self.bytes, Node::seal);
+            self.full.insert(full);
+        }
+        self.bytes.add(&node);
+        self.full.insert(Arc::new(node));
+    }
+
+    /// Looks at `looks` full nodes at most, from number `from` on, until it finds one that is to be stored in another form, or that
+    /// was thawed and is used by nobody. Gives it, and where to go on; `None` at the end.
+    pub(super) fn look_for_cold(&self, from: u64, plan: &Plan<'_>, looks: usize) -> (Option<&Arc<Node>>, Option<u64>) {
+        let end = from.saturating_add(looks as u64).min(self.full.len());
+        for (node, number) in self.full.skipping(from.min(end)).zip(from..end) {
+            let (bytes, cold) = (node.bytes(), node.bytes().cold());
+            let is_found = match cold {
+                _ if plan.only_sheds => cold.is_some_and(cold::Cold::is_thawed),
+                _ => {
+                    bytes.age().grow();
+                    match cold {
+                        Some(cold) => (plan.is_other)(cold.stored()) || plan.sheds(cold, bytes.age()),
+                        None => plan.takes(bytes.len(), bytes.age()),
+                    }
+                }
+            };
+            if is_found {
+                return (Some(node), Some(number + 1).filter(|next| *next < self.full.len()));
+            }
+        }
+        (None, Some(end).filter(|end| *end < self.full.len()))
+    }
+
+    /// Has `change` put another node, with the same entries, in the place of one. False when that is no longer there.
+    pub(super) fn reform(&mut self, node: &Arc<Node>, change: impl FnOnce(&mut Arc<Node>)) -> bool {
+        let bytes = &mut self.bytes;
+        let reformed = self.full.edit(node.first_ever(), |found| {
+            let is_same = Arc::ptr_eq(found, node);
+            if is_same {
+                bytes.sub(found);
+                change(found);
+                bytes.add(found);
+            }
+            is_same
+        });
+        reformed.unwrap_or(false)
+    }
+
+    /// Drops what is thawed of the full node of this number, unless somebody shares it.
+    pub(super) fn shed(&mut self, number: u64) {
+        let Some(first) = self.full.skipping(number.min(self.full.len())).next().map(|node| *node.first_ever()) else {
+            return;
+        };
+        self.full.edit(&first, |node| Arc::get_mut(node).map(Node::shed));
     }
 
     /// Removes an entry; false when there is none of this id.

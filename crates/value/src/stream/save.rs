@@ -1,7 +1,10 @@
 //! A stream as the changes that build it.
 
-use super::{Big, Change, Claim, Claims, Group};
-use crate::Progress;
+use super::node::Node;
+use super::{Big, Change, Claim, Claims, Group, Id};
+use crate::cold::{Cold, Keeper};
+use crate::{Limits, Progress, Type, saved};
+use std::sync::Arc;
 
 /// Where saving is. [`Progress`] holds the number of a section (0: the entries, *n*: group *n* - 1) and how far it has come:
 /// nodes of the entries, or consumers and then pending entries of the group.
@@ -9,21 +12,28 @@ impl Big {
     /// See [`crate::Big::write_changes`].
     pub fn write_changes(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
         let end = out.len().saturating_add(budget.max(1));
-        let Progress(mut section, mut done) = from;
-        if section == 0 {
-            for node in self.nodes.skipping(done) {
-                if done > from.1 && out.len() >= end {
-                    return Some(Progress(0, done));
-                }
-                for entry in node.entries() {
-                    let strings = entry.fields().flat_map(<[_; 2]>::from);
-                    Change::put_add(out, entry.id, entry.field_count() as u64, strings);
-                }
-                done += 1;
-            }
-            Change::SetId { last: self.last, added: self.added, deleted: self.deleted }.put(out);
-            (section, done) = (1, 0);
+        let Progress(section, mut done) = from;
+        if section > 0 {
+            return self.write_groups(from, end, out);
         }
+        let mut scratch = Vec::new();
+        for node in self.nodes.skipping(done) {
+            if done > from.1 && out.len() >= end {
+                return Some(Progress(0, done));
+            }
+            write_entries(node, &mut scratch, out);
+            done += 1;
+        }
+        Change::SetId { last: self.last, added: self.added, deleted: self.deleted }.put(out);
+        self.write_groups(Progress(1, 0), end, out)
+    }
+
+    fn write_groups(
+        &self,
+        Progress(mut section, mut done): Progress,
+        end: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<Progress> {
         for group in self.groups.skipping(section - 1) {
             if out.len() >= end {
                 return Some(Progress(section, done));
@@ -34,6 +44,119 @@ impl Big {
             (section, done) = (section + 1, 0);
         }
         None
+    }
+}
+
+/// Leaf by leaf, a stream is its nodes: one that is stored compressed as it is, with its other numbers and the id of its first entry
+/// behind it, others as the changes that make their entries; and then, as changes too, all else.
+impl Big {
+    /// See [`crate::Big::write_leaves`]. Progress is that of [`Self::write_changes`].
+    pub(crate) fn write_leaves(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
+        let end = out.len().saturating_add(budget.max(1));
+        let Progress(section, mut done) = from;
+        let (mut scratch, mut changes) = (Vec::new(), Vec::new());
+        if section == 0 {
+            for node in self.nodes.skipping(done) {
+                if done > from.1 && out.len() >= end {
+                    return Some(Progress(0, done));
+                }
+                match node.bytes().cold() {
+                    Some(cold) => {
+                        saved::Leaf::Cold { count: node.live() as usize, stored: cold.stored() }.put(out);
+                        node.put_head(out);
+                        let first = if done == 0 { self.first } else { *node.first_ever() };
+                        [first.ms, first.seq].iter().for_each(|number| base::varint::put(out, *number));
+                    }
+                    None => {
+                        changes.clear();
+                        write_entries(node, &mut scratch, &mut changes);
+                        saved::Leaf::Plain(&changes).put(out);
+                    }
+                }
+                done += 1;
+            }
+        }
+        changes.clear();
+        let progress = if section == 0 {
+            Change::SetId { last: self.last, added: self.added, deleted: self.deleted }.put(&mut changes);
+            Progress(1, 0)
+        } else {
+            from
+        };
+        let room = end.saturating_sub(out.len()).max(1);
+        let groups_end = changes.len().saturating_add(room);
+        let next = self.write_groups(progress, groups_end, &mut changes);
+        if !changes.is_empty() {
+            saved::Leaf::Plain(&changes).put(out);
+        }
+        next
+    }
+
+    /// See [`crate::Big::push_leaves`]. `None` when these are none.
+    pub(crate) fn push_leaves(&mut self, mut rest: &[u8], keeper: &Arc<dyn Keeper>) -> Option<()> {
+        let limits = Limits::default();
+        while !rest.is_empty() {
+            match saved::Leaf::take(&mut rest)? {
+                saved::Leaf::Plain(changes) => self.apply_all(changes, &limits),
+                saved::Leaf::Cold { count, stored } => {
+                    let (node, first) = take_node(&mut rest, count, || Cold::new(keeper, stored))?;
+                    self.first = if self.length == 0 { first } else { self.first };
+                    self.length += node.live();
+                    self.last = *node.last_ever();
+                    self.nodes.push(node);
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// See [`crate::Big::check_leaves`].
+    pub(crate) fn check_leaves(mut rest: &[u8], is_stored: impl Fn(&[u8]) -> bool) -> bool {
+        if rest.is_empty() {
+            return false;
+        }
+        while !rest.is_empty() {
+            let is_good = match saved::Leaf::take(&mut rest) {
+                Some(saved::Leaf::Plain(changes)) => !changes.is_empty() && crate::check_changes(Type::Stream, changes),
+                Some(saved::Leaf::Cold { stored, .. }) => is_stored(stored) && skip_head(&mut rest).is_some(),
+                None => false,
+            };
+            if !is_good {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// See [`crate::Big::stored_in_leaves`].
+    pub(crate) fn stored_in_leaves<'a>(mut rest: &'a [u8], visit: &mut dyn FnMut(&'a [u8])) {
+        while let Some(leaf) = saved::Leaf::take(&mut rest) {
+            if let saved::Leaf::Cold { stored, .. } = leaf {
+                visit(stored);
+                skip_head(&mut rest);
+            }
+        }
+    }
+}
+
+/// The node whose numbers follow, and the id of its first entry.
+fn take_node(rest: &mut &[u8], live: usize, cold: impl FnOnce() -> Option<Cold>) -> Option<(Node, Id)> {
+    let node = Node::take_head(rest, live, cold)?;
+    let first = Id { ms: base::varint::take(rest)?, seq: base::varint::take(rest)? };
+    Some((node, first))
+}
+
+/// Takes the numbers of a node.
+fn skip_head(rest: &mut &[u8]) -> Option<()> {
+    const NUMBERS: usize = 9;
+    (0..NUMBERS).try_for_each(|_| base::varint::take(rest).map(drop))
+}
+
+/// Appends the changes that make the entries of a node.
+fn write_entries(node: &Node, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
+    for entry in node.entries_once(scratch) {
+        let strings = entry.fields().flat_map(<[_; 2]>::from);
+        Change::put_add(out, entry.id, entry.field_count() as u64, strings);
     }
 }
 

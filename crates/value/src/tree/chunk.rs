@@ -1,6 +1,7 @@
 //! A shareable buffer: what leaves are made of.
 
 use super::allocated;
+use crate::cold::{Age, Cold};
 use std::ops::Range;
 use triomphe::Arc;
 
@@ -13,31 +14,107 @@ const COUNTER_BYTES: usize = super::COUNTER_BYTES;
 static ZEROS: [u8; 2048] = [0; 2048];
 
 /// Packed elements in one allocation, with their number beside it so that counting reads no line of it. A clone shares the
-/// bytes; a change copies them first if they are shared.
+/// bytes; a change copies them first if they are shared. They may be stored compressed (`cold`), which a change undoes.
 #[derive(Clone, Debug)]
 pub struct Chunk {
-    bytes: Arc<[u8]>,
+    body: Body,
+    /// Bytes, whether they are compressed or not.
     len: usize,
-    count: usize,
+    count: u32,
+    age: Age,
 }
+
+#[derive(Clone, Debug)]
+enum Body {
+    /// The bytes and slack behind them.
+    Plain(Arc<[u8]>),
+    Cold(Cold),
+}
+
+const _: () = assert!(size_of::<Chunk>() == 32, "two leaves share a line");
 
 impl Default for Chunk {
     /// A chunk of no bytes.
     fn default() -> Self {
-        Self { bytes: copied(exact(0), &[]), len: 0, count: 0 }
+        Self::new(&[], 0)
     }
 }
 
 impl Chunk {
     /// A chunk of these bytes, without slack, which are `count` elements.
     pub fn new(bytes: &[u8], count: usize) -> Self {
-        Self { bytes: copied(exact(bytes.len()), &[(0, bytes)]), len: bytes.len(), count }
+        let body = Body::Plain(copied(exact(bytes.len()), &[(0, bytes)]));
+        Self { body, len: bytes.len(), count: number(count), age: Age::default() }
+    }
+
+    /// A chunk of bytes that are stored so, which are `count` elements.
+    pub fn of_cold(cold: Cold, count: usize) -> Self {
+        let len = cold.len();
+        Self { body: Body::Cold(cold), len, count: number(count), age: Age::default() }
     }
 
     /// The bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
+        self.age.renew();
+        match &self.body {
+            Body::Plain(bytes) => &bytes[..self.len],
+            Body::Cold(cold) => cold.bytes(),
+        }
+    }
+
+    /// The bytes, for one who does not use the elements: nothing is kept for that.
+    pub fn bytes_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        match &self.body {
+            Body::Plain(bytes) => &bytes[..self.len],
+            Body::Cold(cold) => cold.bytes_once(scratch),
+        }
+    }
+
+    /// The stored form, if it has one.
+    pub fn cold(&self) -> Option<&Cold> {
+        match &self.body {
+            Body::Plain(_) => None,
+            Body::Cold(cold) => Some(cold),
+        }
+    }
+
+    /// How long nobody has used it.
+    pub fn age(&self) -> &Age {
+        &self.age
+    }
+
+    /// Whether both share their bytes: then they are equal as long as both are held.
+    pub fn is(&self, other: &Self) -> bool {
+        match (&self.body, &other.body) {
+            (Body::Plain(one), Body::Plain(other)) => Arc::ptr_eq(one, other),
+            (Body::Cold(one), Body::Cold(other)) => one.is(other),
+            _ => false,
+        }
+    }
+
+    /// Drops what is thawed, unless it is shared.
+    pub fn shed(&mut self) {
+        if let Body::Cold(cold) = &mut self.body {
+            cold.shed();
+        }
+    }
+
+    /// Stores the bytes as they are, if they are compressed.
+    pub fn warm(&mut self) {
+        if let Body::Cold(cold) = &self.body {
+            self.body = Body::Plain(copied(exact(self.len), &[(0, cold.bytes_once(&mut Vec::new()))]));
+        }
+    }
+
+    /// The allocation, once the bytes are in one as they are.
+    #[inline]
+    fn plain(&mut self) -> &mut Arc<[u8]> {
+        self.warm();
+        match &mut self.body {
+            Body::Plain(bytes) => bytes,
+            Body::Cold(_) => unreachable!("it has just been stored as it is"),
+        }
     }
 
     /// How many there are.
@@ -55,25 +132,31 @@ impl Chunk {
     /// The number of elements, as it was last set.
     #[inline]
     pub fn count(&self) -> usize {
-        self.count
+        self.count as usize
     }
 
     /// Sets the number of elements, which the chunk itself does not know.
     #[inline]
     pub fn set_count(&mut self, count: usize) {
-        self.count = count;
+        self.count = number(count);
     }
 
     /// Bytes of the allocation.
     #[inline]
     pub fn memory_bytes(&self) -> usize {
-        allocated(self.bytes.len() + COUNTER_BYTES)
+        match &self.body {
+            Body::Plain(bytes) => allocated(bytes.len() + COUNTER_BYTES),
+            Body::Cold(cold) => cold.memory_bytes(),
+        }
     }
 
     /// How many chunks share the bytes.
     #[inline]
     pub fn owners(&self) -> usize {
-        Arc::strong_count(&self.bytes)
+        match &self.body {
+            Body::Plain(bytes) => Arc::strong_count(bytes),
+            Body::Cold(cold) => cold.owners(),
+        }
     }
 
     /// Replaces the bytes of `range` by `length` others, and gives the place where they are to be written at once: until
@@ -82,41 +165,40 @@ impl Chunk {
     /// # Panics
     /// When the range is not within the bytes.
     pub fn splice(&mut self, range: Range<usize>, length: usize) -> &mut [u8] {
-        let len = self.len - range.len() + length;
+        self.age.renew();
+        let old_len = self.len;
+        let len = old_len - range.len() + length;
         let gap = range.start..range.start + length;
-        let fits = len <= self.bytes.len() && self.bytes.len() - len <= slack(len) + 64;
-        let stays = fits && self.is_own();
+        let bytes = self.plain();
+        let fits = len <= bytes.len() && bytes.len() - len <= slack(len) + 64;
+        let stays = fits && is_own(bytes);
         if !stays {
-            let (head, tail) = (&self.bytes[..range.start], &self.bytes[range.end..self.len]);
-            self.bytes = copied(exact(len + slack(len)), &[(0, head), (gap.end, tail)]);
+            let (head, tail) = (&bytes[..range.start], &bytes[range.end..old_len]);
+            *bytes = copied(exact(len + slack(len)), &[(0, head), (gap.end, tail)]);
         }
-        let old_len = std::mem::replace(&mut self.len, len);
-        let Some(bytes) = Arc::get_mut(&mut self.bytes) else { unreachable!("nobody else holds it") };
+        self.len = len;
+        let Some(bytes) = Arc::get_mut(self.plain()) else { unreachable!("nobody else holds it") };
         if stays && range.end != gap.end {
             bytes.copy_within(range.end..old_len, gap.end);
         }
         &mut bytes[gap]
     }
 
-    /// Whether nobody shares the bytes. Nobody can come to share them either, while this chunk is borrowed to be changed.
-    #[inline]
-    fn is_own(&mut self) -> bool {
-        self.owners() == 1
-    }
-
     /// The bytes, to be changed in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.age.renew();
         let len = self.len;
-        if !self.is_own() {
-            self.bytes = copied(self.bytes.len(), &[(0, &self.bytes[..len])]);
+        let bytes = self.plain();
+        if !is_own(bytes) {
+            *bytes = copied(bytes.len(), &[(0, &bytes[..len])]);
         }
-        let Some(bytes) = Arc::get_mut(&mut self.bytes) else { unreachable!("nobody else holds it") };
+        let Some(bytes) = Arc::get_mut(bytes) else { unreachable!("nobody else holds it") };
         &mut bytes[..len]
     }
 
     /// Gives the bytes from `at` on, which are all but `count` elements, as a chunk of their own.
     pub fn split_off(&mut self, at: usize, count: usize) -> Self {
-        let right = Self::new(&self.bytes()[at..], self.count - count);
+        let right = Self::new(&self.bytes()[at..], self.count() - count);
         *self = Self::new(&self.bytes()[..at], count);
         right
     }
@@ -127,6 +209,18 @@ impl Chunk {
         self.splice(end..end, right.len).copy_from_slice(right.bytes());
         self.count += right.count;
     }
+}
+
+/// Whether nobody shares the bytes. Nobody can come to share them either, while their chunk is borrowed to be changed.
+#[inline]
+fn is_own(bytes: &Arc<[u8]>) -> bool {
+    Arc::strong_count(bytes) == 1
+}
+
+/// A number of elements.
+#[inline]
+fn number(count: usize) -> u32 {
+    u32::try_from(count).expect("a chunk of many elements has some kilobytes")
 }
 
 fn slack(len: usize) -> usize {

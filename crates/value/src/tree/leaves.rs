@@ -42,10 +42,16 @@ impl<'t, L: Leaf> Leaves<'t, L> {
         self.before + self.leaf.count() as u64
     }
 
+    /// Whether the next leaf is in the same node.
+    #[inline]
+    pub(super) fn has_sibling(&self) -> bool {
+        self.index + 1 < self.above.width()
+    }
+
     /// The next leaf; `None` when this is the last.
     pub fn next(&self) -> Option<Self> {
         let before = self.after();
-        if self.index + 1 < self.above.width() {
+        if self.has_sibling() {
             return self.sibling(self.index + 1, |_| before);
         }
         self.tree.leaves_at(before)

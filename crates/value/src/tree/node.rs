@@ -1,6 +1,6 @@
 //! Inner nodes: where to descend, and what happens to them after an edit below.
 
-use super::{COUNTER_BYTES, Cut, Leaf, allocated};
+use super::{COUNTER_BYTES, ColdLeaf, Cut, Leaf, allocated};
 use std::mem::size_of;
 use triomphe::Arc;
 
@@ -273,8 +273,11 @@ impl<L: Leaf> Node<L> {
                 let width = nodes[index].width();
                 let child = Arc::make_mut(&mut nodes[index]);
                 let (result, delta) = child.edit(cx, seek, edge, heal, edit);
+                // Also when nothing has changed below: a copy of a node that was shared has no slack.
+                if child.memory_bytes != memory {
+                    self.memory_bytes = self.memory_bytes + child.memory_bytes - memory;
+                }
                 let Some(delta) = delta else { return (result, None) };
-                self.memory_bytes = self.memory_bytes + child.memory_bytes - memory;
                 self.content_bytes = self.content_bytes + child.content_bytes - content;
                 let has_shrunk = heal || child.width() < width;
                 self.recount_child(index, delta);
@@ -311,6 +314,32 @@ impl<L: Leaf> Node<L> {
         self.content_bytes = self.content_bytes.wrapping_add(grown.content_bytes);
         self.counts[index] = self.counts[index].wrapping_add_signed(grown.count);
         Some((result, grown))
+    }
+
+    /// Puts a leaf in the place of so many neighbours that have the same elements.
+    pub(super) fn replace_leaves(&mut self, mut seek: ByRank, count: usize, by: L) {
+        let index = seek.choose(self);
+        match &mut self.below {
+            Below::Leaves(leaves) => {
+                let merged = index + 1..index + count;
+                leaves[index] = by;
+                leaves.drain(merged.clone());
+                leaves.shrink_to_fit();
+                self.counts[index] += self.counts[merged.clone()].iter().sum::<u64>();
+                self.counts.drain(merged.clone());
+                self.counts.shrink_to_fit();
+                self.bounds.drain(merged);
+                self.bounds.shrink_to_fit();
+                self.recount();
+            }
+            Below::Nodes(nodes) => {
+                let Self { memory_bytes: memory, content_bytes: content, .. } = *nodes[index];
+                let child = Arc::make_mut(&mut nodes[index]);
+                child.replace_leaves(seek, count, by);
+                self.memory_bytes = self.memory_bytes + child.memory_bytes - memory;
+                self.content_bytes = self.content_bytes + child.content_bytes - content;
+            }
+        }
     }
 
     /// So many elements more are below child `index`. When there are none, as when a value is replaced, its count is not
@@ -597,6 +626,21 @@ impl<L: Leaf> Node<L> {
         match &self.below {
             Below::Leaves(leaves) => &leaves[index],
             Below::Nodes(nodes) => nodes[index].end(if is_last { nodes[index].width() - 1 } else { 0 }, is_last),
+        }
+    }
+}
+
+impl<L: ColdLeaf> Node<L> {
+    /// See [`super::Tree::shed`].
+    pub(super) fn shed(&mut self, mut seek: ByRank) {
+        let index = seek.choose(self);
+        match &mut self.below {
+            Below::Leaves(leaves) => leaves[index].shed(),
+            Below::Nodes(nodes) => {
+                if let Some(child) = Arc::get_mut(&mut nodes[index]) {
+                    child.shed(seek);
+                }
+            }
         }
     }
 }

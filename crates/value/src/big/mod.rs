@@ -1,5 +1,11 @@
 //! A collection that is a tree.
 
+mod leaves;
+#[cfg(test)]
+mod tests;
+
+pub use leaves::{Find, LeafRun};
+
 use crate::{Body, Encoding, Limits, Slot, Type, hash, list, set, stream, zset};
 use base::hash::KeyHasher;
 
@@ -32,18 +38,32 @@ impl Big {
     /// # Panics
     /// When the bytes are no such changes.
     pub fn build(kind: Type, changes: &[u8], limits: &Limits, hasher: &KeyHasher) -> Self {
-        let mut big = match kind {
+        let mut big = Self::empty(kind, hasher);
+        let mut slot = Slot { body: Body::Big(&mut big), encoding: Encoding::BIG, limits, hasher };
+        crate::apply(kind, &mut slot, changes);
+        assert!(slot.encoding == Encoding::BIG, "changes that only add leave a tree");
+        big
+    }
+
+    /// A tree of no elements, which is to get some.
+    pub fn empty(kind: Type, hasher: &KeyHasher) -> Self {
+        match kind {
             Type::String => unreachable!("a string is no tree"),
             Type::List => Self::List(list::Big::default()),
             Type::Set => Self::Set(set::Big::new(hasher)),
             Type::Zset => Self::Zset(zset::Big::new(hasher)),
             Type::Hash => Self::Hash(hash::Big::new(hasher)),
             Type::Stream => Self::Stream(stream::Big::default()),
-        };
-        let mut slot = Slot { body: Body::Big(&mut big), encoding: Encoding::BIG, limits, hasher };
-        crate::apply(kind, &mut slot, changes);
-        assert!(slot.encoding == Encoding::BIG, "changes that only add leave a tree");
-        big
+        }
+    }
+
+    /// Whether its elements are in the order of this hasher, or in one that is no hasher's: not after it was loaded with another
+    /// process' order ([`Self::push_leaves`]).
+    pub fn is_ordered_by(&self, hasher: &KeyHasher) -> bool {
+        match self {
+            Self::Hash(big) => big.is_ordered_by(hasher),
+            Self::List(_) | Self::Set(_) | Self::Zset(_) | Self::Stream(_) => true,
+        }
     }
 
     /// Its type.

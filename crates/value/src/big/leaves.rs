@@ -1,0 +1,198 @@
+//! Leaves of a tree that are stored compressed: of hashes, lists and streams, whose elements may be long. See [`crate::cold`].
+
+use super::Big;
+use crate::cold::{Cold, Keeper};
+use crate::tree::{ColdLeaf, Found, Plan, Run};
+use crate::{Progress, Type, hash, list, stream};
+use std::sync::Arc;
+
+/// What a pass over the leaves of a tree has found.
+#[derive(Debug)]
+pub enum Find {
+    /// Leaves that are to be stored in another form.
+    Run(LeafRun),
+    /// The leaf with this element, or of a stream of this number, has been thawed, and nobody uses it.
+    Thawed(u64),
+}
+
+/// Leaves that are to be stored in another form, shared with their tree.
+#[derive(Debug)]
+pub enum LeafRun {
+    /// Of a hash.
+    Hash(Run<hash::Leaf>),
+    /// Of a list.
+    List(Run<list::Leaf>),
+    /// Of a stream.
+    Stream(stream::FullNode),
+}
+
+impl LeafRun {
+    /// Puts their bytes into `out`, and gives how many elements they are; `None` when they are not to be compressed.
+    pub fn bytes(&self, out: &mut Vec<u8>) -> Option<usize> {
+        match self {
+            Self::Hash(run) => bytes_of(run, out),
+            Self::List(run) => bytes_of(run, out),
+            Self::Stream(node) => Some(node.bytes(out)),
+        }
+    }
+
+    /// The type of their tree.
+    pub fn kind(&self) -> Type {
+        match self {
+            Self::Hash(_) => Type::Hash,
+            Self::List(_) => Type::List,
+            Self::Stream(_) => Type::Stream,
+        }
+    }
+
+    /// Whether they are stored compressed.
+    pub fn are_cold(&self) -> bool {
+        match self {
+            Self::Hash(run) => run.is_cold(),
+            Self::List(run) => run.is_cold(),
+            Self::Stream(node) => node.is_cold(),
+        }
+    }
+}
+
+fn bytes_of<L: ColdLeaf>(run: &Run<L>, out: &mut Vec<u8>) -> Option<usize> {
+    let merged = run.merged()?;
+    out.clear();
+    let mut scratch = Vec::new();
+    out.extend_from_slice(merged.bytes_once(&mut scratch));
+    Some(merged.count())
+}
+
+impl Big {
+    /// Whether leaves of a tree of this type may be stored compressed.
+    pub fn may_have_cold(kind: Type) -> bool {
+        matches!(kind, Type::Hash | Type::List | Type::Stream)
+    }
+
+    /// Whether any leaf is. In time to the leaves before the first that is.
+    pub fn has_cold(&self) -> bool {
+        match self {
+            Self::Hash(big) => big.tree().has_cold(),
+            Self::List(big) => big.tree().has_cold(),
+            Self::Stream(big) => big.has_cold(),
+            Self::Set(_) | Self::Zset(_) => false,
+        }
+    }
+
+    /// A step of a pass: looks at `looks` leaves at most, from the one with element `from` on, or of a stream from that number on. Gives
+    /// what it found, and where to go on; `None` at the end.
+    pub fn look_for_cold(&self, from: u64, plan: &Plan<'_>, looks: usize) -> (Option<Find>, Option<u64>) {
+        fn named<L>(found: Option<Found<L>>, name: impl Fn(Run<L>) -> LeafRun) -> Option<Find> {
+            Some(match found? {
+                Found::Run(run) => Find::Run(name(run)),
+                Found::Thawed(rank) => Find::Thawed(rank),
+            })
+        }
+        match self {
+            Self::Hash(big) => {
+                let (found, next) = big.tree().look_for_cold(from, plan, looks);
+                (named(found, LeafRun::Hash), next)
+            }
+            Self::List(big) => {
+                let (found, next) = big.tree().look_for_cold(from, plan, looks);
+                (named(found, LeafRun::List), next)
+            }
+            Self::Stream(big) => {
+                let (found, next) = big.look_for_cold(from, plan, looks);
+                let found = found.map(|found| match found {
+                    stream::Found::Node(node) => Find::Run(LeafRun::Stream(node)),
+                    stream::Found::Thawed(number) => Find::Thawed(number),
+                });
+                (found, next)
+            }
+            Self::Set(_) | Self::Zset(_) => (None, None),
+        }
+    }
+
+    /// Stores these leaves as one that is compressed: `count` elements, of which `cold` holds [`LeafRun::bytes`]. False when they are no
+    /// longer the tree's.
+    pub fn store_cold(&mut self, leaves: &LeafRun, cold: Cold, count: usize) -> bool {
+        match (self, leaves) {
+            (Self::Hash(big), LeafRun::Hash(run)) => big.tree_mut().replace_run(run, hash::Leaf::of_cold(cold, count)),
+            (Self::List(big), LeafRun::List(run)) => big.tree_mut().replace_run(run, list::Leaf::of_cold(cold, count)),
+            (Self::Stream(big), LeafRun::Stream(node)) => big.store_cold(node, cold),
+            _ => false,
+        }
+    }
+
+    /// Stores these leaves as they are. False when they are no longer the tree's.
+    pub fn store_warm(&mut self, leaves: &LeafRun) -> bool {
+        match (self, leaves) {
+            (Self::Hash(big), LeafRun::Hash(run)) => big.warm_run(run),
+            (Self::List(big), LeafRun::List(run)) => big.tree_mut().warm_run(&(), run),
+            (Self::Stream(big), LeafRun::Stream(node)) => big.store_warm(node),
+            _ => false,
+        }
+    }
+
+    /// Notes that these leaves do not get shorter: they are not tried again before somebody uses them.
+    pub fn give_up(&self, leaves: &LeafRun) {
+        match (self, leaves) {
+            (Self::Hash(big), LeafRun::Hash(run)) => big.tree().give_run_up(run),
+            (Self::List(big), LeafRun::List(run)) => big.tree().give_run_up(run),
+            (Self::Stream(big), LeafRun::Stream(node)) => big.give_up(node),
+            _ => {}
+        }
+    }
+
+    /// Drops what is thawed of the leaf with this element, or of a stream of this number, unless somebody shares it.
+    pub fn shed(&mut self, rank: u64) {
+        match self {
+            Self::Hash(big) => big.tree_mut().shed(rank),
+            Self::List(big) => big.tree_mut().shed(rank),
+            Self::Stream(big) => big.shed(rank),
+            Self::Set(_) | Self::Zset(_) => {}
+        }
+    }
+
+    /// Appends the leaves from `from` on, those that are compressed in their stored form, until `out` has grown by about `budget`
+    /// bytes (at least one leaf). Gives where to go on; `None` when that was the end. Of a tree that [`Self::has_cold`].
+    pub fn write_leaves(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
+        match self {
+            Self::Hash(big) => big.write_leaves(from, budget, out),
+            Self::List(big) => big.write_leaves(from, budget, out),
+            Self::Stream(big) => big.write_leaves(from, budget, out),
+            Self::Set(_) | Self::Zset(_) => unreachable!("no leaf of these is compressed"),
+        }
+    }
+
+    /// Adds leaves that [`Self::write_leaves`] has written, behind those that are there. Reads nothing that is compressed, unless
+    /// elements are hashed otherwise here than where they were written.
+    ///
+    /// # Panics
+    /// When the bytes are no such leaves: whoever read them has checked that ([`Self::check_leaves`]).
+    pub fn push_leaves(&mut self, leaves: &[u8], keeper: &Arc<dyn Keeper>) {
+        let pushed = match self {
+            Self::Hash(big) => big.push_leaves(leaves, keeper),
+            Self::List(big) => big.push_leaves(leaves, keeper),
+            Self::Stream(big) => big.push_leaves(leaves, keeper),
+            Self::Set(_) | Self::Zset(_) => None,
+        };
+        assert!(pushed.is_some(), "leaves are checked before they are loaded");
+    }
+
+    /// Whether these bytes are leaves of this type, one at least. `is_stored` says of a stored form whether it is one.
+    pub fn check_leaves(kind: Type, leaves: &[u8], is_stored: impl Fn(&[u8]) -> bool) -> bool {
+        match kind {
+            Type::Hash => hash::Big::check_leaves(leaves, is_stored),
+            Type::List => list::Big::check_leaves(leaves, is_stored),
+            Type::Stream => stream::Big::check_leaves(leaves, is_stored),
+            _ => false,
+        }
+    }
+
+    /// Visits the stored forms in leaves that were checked.
+    pub fn stored_in_leaves<'a>(kind: Type, leaves: &'a [u8], visit: &mut dyn FnMut(&'a [u8])) {
+        match kind {
+            Type::Hash => hash::Big::stored_in_leaves(leaves, visit),
+            Type::List => list::Big::stored_in_leaves(leaves, visit),
+            Type::Stream => stream::Big::stored_in_leaves(leaves, visit),
+            _ => {}
+        }
+    }
+}

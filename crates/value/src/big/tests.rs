@@ -1,0 +1,398 @@
+//! Trees of which passes compress leaves while they are edited, read, shared and saved.
+
+use super::*;
+use crate::cold::{Cold, Keeper};
+use crate::hash::Change as HashChange;
+use crate::list::{Change as ListChange, End};
+use crate::stream::{Change as StreamChange, Id, Ids};
+use crate::tree::Plan;
+use crate::{Stored, hash, list};
+use base::Rng;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// A codec that makes nothing shorter, and counts.
+#[derive(Default)]
+struct Counting {
+    forms: AtomicI64,
+    kept: AtomicI64,
+    thawed: AtomicU64,
+}
+
+const TURNED: u8 = 0xA5;
+
+impl Keeper for Counting {
+    fn thaw(&self, stored: &[u8], out: &mut Vec<u8>) {
+        self.thawed.fetch_add(1, Ordering::Relaxed);
+        out.extend(stored.iter().map(|byte| byte ^ TURNED));
+    }
+
+    fn len_of(&self, stored: &[u8]) -> Option<usize> {
+        Some(stored.len())
+    }
+
+    fn came(&self, _stored: &[u8]) {
+        self.forms.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn went(&self, _stored: &[u8]) {
+        self.forms.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn keeps(&self, bytes: usize, is_kept: bool) {
+        self.kept.fetch_add(if is_kept { bytes as i64 } else { -(bytes as i64) }, Ordering::Relaxed);
+    }
+}
+
+/// A tree as an engine keeps it, beside a plain model of a hash or of a list, and beside one of which nothing is compressed.
+struct Pair {
+    big: Big,
+    twin: Big,
+    fields: BTreeMap<Vec<u8>, (Vec<u8>, Option<base::UnixMs>)>,
+    elements: Vec<Vec<u8>>,
+    limits: Limits,
+    hasher: KeyHasher,
+    counting: Arc<Counting>,
+}
+
+impl Pair {
+    fn new(kind: Type) -> Self {
+        let hasher = KeyHasher::new(&mut Rng::new(1));
+        let (fields, elements, counting) = (BTreeMap::new(), Vec::new(), Arc::default());
+        // A list that shrinks stays a tree.
+        let limits = Limits::default();
+        limits.set_list_size(0);
+        Self {
+            big: Big::empty(kind, &hasher),
+            twin: Big::empty(kind, &hasher),
+            fields,
+            elements,
+            limits,
+            hasher,
+            counting,
+        }
+    }
+
+    fn keeper(&self) -> Arc<dyn Keeper> {
+        self.counting.clone()
+    }
+
+    fn edit(&mut self, rng: &mut Rng) {
+        let mut changes = Vec::new();
+        let len = if rng.one_in(30) { 2_000 } else { rng.below(300) };
+        let value: Vec<u8> = (0..len).map(|_| rng.below(256) as u8).collect();
+        match self.big.kind() {
+            Type::Hash => {
+                let field = format!("field {}", rng.below(400)).into_bytes();
+                let expire_at = rng.one_in(40).then(|| rng.below(50) as i64);
+                if rng.one_in(5) {
+                    HashChange::Delete(&field).put(&mut changes);
+                    self.fields.remove(&field);
+                } else {
+                    HashChange::Set { field: &field, value: &value, expire_at }.put(&mut changes);
+                    self.fields.insert(field, (value, expire_at));
+                }
+            }
+            Type::Stream => self.put_stream_change(rng, &value, &mut changes),
+            _ => {
+                let (len, index) = (self.elements.len(), rng.below(self.elements.len() as u64 + 1));
+                let end = End::ALL[rng.below(2) as usize];
+                // Some stay, so that it stays a tree.
+                match if len < 20 { 7 } else { rng.below(8) } {
+                    0 => {
+                        let count = rng.below(6);
+                        ListChange::Remove { index, count }.put(&mut changes);
+                        self.elements.drain(index as usize..(index + count).min(len as u64) as usize);
+                    }
+                    1 => {
+                        ListChange::Insert { index, value: &value }.put(&mut changes);
+                        self.elements.insert(index as usize, value);
+                    }
+                    2 if len > 0 => {
+                        let index = index % len as u64;
+                        ListChange::Set { index, value: &value }.put(&mut changes);
+                        self.elements[index as usize] = value;
+                    }
+                    3 if len > 0 => {
+                        ListChange::Pop { end, count: 1 }.put(&mut changes);
+                        self.elements.remove(if end == End::Head { 0 } else { len - 1 });
+                    }
+                    _ => {
+                        ListChange::Push { end, value: &value }.put(&mut changes);
+                        self.elements.insert(if end == End::Head { 0 } else { len }, value);
+                    }
+                }
+            }
+        }
+        let kind = self.big.kind();
+        for big in [&mut self.big, &mut self.twin] {
+            let body = Body::Big(big);
+            let mut slot = Slot { body, encoding: Encoding::BIG, limits: &self.limits, hasher: &self.hasher };
+            crate::apply(kind, &mut slot, &changes);
+            assert!(matches!(slot.body, Body::Big(_)), "it stays a tree");
+        }
+    }
+
+    fn put_stream_change(&self, rng: &mut Rng, value: &[u8], changes: &mut Vec<u8>) {
+        let Big::Stream(stream) = &self.twin else { unreachable!("it is a stream") };
+        let last = stream.last_id();
+        match rng.below(12) {
+            0 => {
+                let mut buffer = Vec::new();
+                let gone =
+                    stream.range(Id { ms: rng.below(last.ms + 1), seq: 0 }, Id::MAX).take(3).map(|entry| entry.id);
+                let ids = Ids::collect(gone, &mut buffer);
+                StreamChange::Delete { ids }.put(changes);
+            }
+            1 if rng.one_in(4) => StreamChange::Trim { count: rng.below(8) }.put(changes),
+            2 => StreamChange::SetGroup { group: b"group", last, read: None }.put(changes),
+            _ => {
+                let id = Id { ms: last.ms + 1 + rng.below(3), seq: rng.below(3) };
+                let name: &[u8] = if rng.one_in(5) { b"other" } else { b"name" };
+                StreamChange::put_add(changes, id, 1, [name, value].into_iter());
+            }
+        }
+    }
+
+    /// A pass, or a part of one. What it finds is stored later, when the tree may have changed.
+    fn pass(&mut self, rng: &mut Rng, edits: bool) {
+        let (mut from, compresses) = (Some(0), !rng.one_in(6));
+        let (age, is_other) = (rng.below(2) as u8, |_: &[u8]| !compresses);
+        let plan = Plan {
+            age,
+            bytes: 4096,
+            bytes_max: 32 << 10,
+            retries: rng.one_in(3),
+            compresses,
+            only_sheds: rng.one_in(8),
+            is_other: &is_other,
+        };
+        let mut bytes = Vec::new();
+        while let Some(here) = from {
+            let (found, next) = self.big.look_for_cold(here, &plan, 1 + rng.below(20) as usize);
+            from = next;
+            if edits && rng.one_in(5) {
+                self.edit(rng);
+            }
+            match found {
+                Some(Find::Run(run)) if rng.one_in(9) => self.big.give_up(&run),
+                Some(Find::Run(run)) => {
+                    let count = run.bytes(&mut bytes).filter(|_| compresses);
+                    let stored = bytes.iter().map(|byte| byte ^ TURNED).collect::<Vec<_>>();
+                    match count {
+                        Some(count) => {
+                            let cold = Cold::new(&self.keeper(), &stored).expect("it has a length");
+                            self.big.store_cold(&run, cold, count);
+                        }
+                        None if run.are_cold() => _ = self.big.store_warm(&run),
+                        None => self.big.give_up(&run),
+                    }
+                }
+                Some(Find::Thawed(rank)) => self.big.shed(rank),
+                None => {}
+            }
+        }
+    }
+
+    fn check(&self) {
+        self.check_tree(&self.big);
+    }
+
+    fn check_tree(&self, big: &Big) {
+        match big {
+            Big::Hash(tree) => {
+                let view = hash::View::of(Encoding::BIG, Stored::Big(big));
+                let all: BTreeMap<_, _> =
+                    view.iter().map(|cell| (cell.field.to_vec(), (cell.value.to_vec(), cell.expire_at))).collect();
+                assert_eq!(all, self.fields);
+                assert_eq!(view.len(), all.len());
+                for (field, (value, expire_at)) in &self.fields {
+                    let cell = view.get(field).expect("it is there");
+                    assert_eq!((cell.value, cell.expire_at), (&**value, *expire_at));
+                }
+                assert_eq!(view.first_due(), all.values().filter_map(|(_, at)| *at).min());
+                tree.tree().check_sums();
+            }
+            Big::List(tree) => {
+                let view = list::View::of(Encoding::BIG, Stored::Big(big));
+                assert!(view.forward(0).eq(self.elements.iter().map(|element| &**element)));
+                assert!(view.backward(u64::MAX).eq(self.elements.iter().rev().map(|element| &**element)));
+                tree.tree().check_sums();
+            }
+            Big::Stream(stream) => {
+                let Big::Stream(twin) = &self.twin else { unreachable!("it is a stream") };
+                let whole = |entry: crate::stream::Entry<'_>| {
+                    let fields = entry.fields().map(|(name, value)| (name.to_vec(), value.to_vec()));
+                    (entry.id, fields.collect::<Vec<_>>())
+                };
+                let (all, twins) = (stream.range(Id::MIN, Id::MAX).map(whole), twin.range(Id::MIN, Id::MAX).map(whole));
+                assert!(all.eq(twins));
+                let back = stream.range_back(Id::MIN, Id::MAX).map(|entry| entry.id);
+                assert!(back.eq(twin.range_back(Id::MIN, Id::MAX).map(|entry| entry.id)));
+                assert_eq!((stream.len(), stream.first_id()), (twin.len(), twin.first_id()));
+                assert_eq!((stream.last_id(), stream.entries_added()), (twin.last_id(), twin.entries_added()));
+                assert_eq!(stream.content_bytes() > 0, !stream.is_empty());
+            }
+            _ => unreachable!("of no other type leaves are compressed"),
+        }
+        let [mut changes, mut twins] = [Vec::new(), Vec::new()];
+        big.write_all_changes(&mut changes);
+        self.twin.write_all_changes(&mut twins);
+        assert!(big.kind() == Type::Hash || changes == twins);
+    }
+
+    /// The tree that is loaded from what is saved, in parts; as by a process that hashes otherwise, if `is_elsewhere`.
+    fn loaded(&self, budget: usize, is_elsewhere: bool) -> Big {
+        let hasher = KeyHasher::new(&mut Rng::new(2));
+        let (mut big, mut from) = (Big::empty(self.big.kind(), &hasher), Some(Progress::default()));
+        while let Some(here) = from {
+            let mut part = Vec::new();
+            from = self.big.write_leaves(here, budget, &mut part);
+            if is_elsewhere && self.big.kind() == Type::Hash {
+                part[32] ^= 1;
+            }
+            assert!(Big::check_leaves(self.big.kind(), &part, |_| true));
+            big.push_leaves(&part, &self.keeper());
+        }
+        assert_eq!(big.is_ordered_by(&hasher), self.big.kind() != Type::Hash || is_elsewhere);
+        big
+    }
+}
+
+/// Whatever of a tree is compressed, thawed, dropped and stored as it is again, while it is edited and others keep versions of it:
+/// it holds what it held, in memory and saved, its memory is counted right, and nothing compressed is left behind.
+#[test]
+fn compressed_leaves_change_nothing() {
+    let (seeds, steps) = if cfg!(miri) { (1, 30) } else { (40, 300) };
+    for (kind, seed) in
+        [Type::Hash, Type::List, Type::Stream].iter().flat_map(|kind| (0..seeds).map(move |seed| (*kind, seed)))
+    {
+        let (mut pair, mut rng) = (Pair::new(kind), Rng::new(seed));
+        (0..steps).for_each(|_| pair.edit(&mut rng));
+        let mut was_cold = false;
+        for _ in 0..if cfg!(miri) { 3 } else { 20 } {
+            pair.pass(&mut rng, true);
+            was_cold |= pair.big.has_cold();
+            let kept = pair.big.clone();
+            let (fields, elements) = (pair.fields.clone(), pair.elements.clone());
+            let then = Pair { twin: pair.twin.clone(), fields, elements, ..Pair::new(kind) };
+            if rng.one_in(2) {
+                pair.check();
+            }
+            (0..rng.below(30)).for_each(|_| pair.edit(&mut rng));
+            pair.pass(&mut rng, false);
+            pair.check();
+            then.check_tree(&kept);
+            let mut changes = Vec::new();
+            pair.big.write_all_changes(&mut changes);
+            pair.check_tree(&Big::build(kind, &changes, &pair.limits, &pair.hasher));
+            let thawed = pair.counting.thawed.load(Ordering::Relaxed);
+            let mut loaded = pair.loaded(1 + rng.below(5_000) as usize, false);
+            assert_eq!(pair.counting.thawed.load(Ordering::Relaxed), thawed, "a load reads nothing");
+            assert_eq!(loaded.has_cold(), pair.big.has_cold());
+            pair.check_tree(&loaded);
+            std::mem::swap(&mut pair.big, &mut loaded);
+            pair.edit(&mut rng);
+            pair.check();
+            pair.check_tree(&pair.loaded(1_000, true));
+        }
+        assert!(was_cold, "{kind:?} {seed}");
+        let counting = pair.counting.clone();
+        drop(pair);
+        // Big trees are freed by a thread of their own.
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        let left = || (counting.forms.load(Ordering::Relaxed), counting.kept.load(Ordering::Relaxed));
+        while left() != (0, 0) {
+            assert!(std::time::Instant::now() < deadline, "{:?} are left", left());
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Elements that nobody uses are compressed, those that somebody reads are not, and what was tried in vain is not tried again.
+#[test]
+fn what_is_used_stays_as_it_is() {
+    let mut pair = Pair::new(Type::Hash);
+    for number in 0..400 {
+        let field = format!("field {number}").into_bytes();
+        let mut changes = Vec::new();
+        HashChange::Set { field: &field, value: &[b'v'; 200], expire_at: None }.put(&mut changes);
+        let mut slot = Slot {
+            body: Body::Big(&mut pair.big),
+            encoding: Encoding::BIG,
+            limits: &pair.limits,
+            hasher: &pair.hasher,
+        };
+        crate::apply(Type::Hash, &mut slot, &changes);
+    }
+    let plan = Plan {
+        age: 3,
+        bytes: 4096,
+        bytes_max: 4096,
+        retries: false,
+        compresses: true,
+        only_sheds: false,
+        is_other: &|_| false,
+    };
+    let hot = |big: &Big| {
+        let Big::Hash(tree) = big else { unreachable!("it is a hash") };
+        assert!(tree.get(b"field 7").is_some());
+    };
+    let mut bytes = Vec::new();
+    for pass in 1..=5 {
+        hot(&pair.big);
+        let (mut from, mut runs) = (Some(0), 0);
+        while let Some(here) = from {
+            let (found, next) = pair.big.look_for_cold(here, &plan, 10);
+            from = next;
+            let Some(Find::Run(run)) = found else { continue };
+            runs += 1;
+            if runs % 2 == 0 {
+                pair.big.give_up(&run);
+                continue;
+            }
+            let count = run.bytes(&mut bytes).expect("no field has a time");
+            let stored = bytes.iter().map(|byte| byte ^ TURNED).collect::<Vec<_>>();
+            let cold = Cold::new(&pair.keeper(), &stored).expect("it has a length");
+            assert!(pair.big.store_cold(&run, cold, count));
+        }
+        assert_eq!(runs > 10, pass == 3, "{runs} in pass {pass}");
+        assert!(runs == 0 || pass == 3);
+        let thawed = pair.counting.thawed.load(Ordering::Relaxed);
+        hot(&pair.big);
+        assert_eq!(pair.counting.thawed.load(Ordering::Relaxed), thawed, "what is used was not compressed");
+    }
+    assert!(pair.big.memory_bytes() > 80_000, "this codec saves nothing");
+    assert_eq!(pair.counting.kept.load(Ordering::Relaxed), 0);
+}
+
+/// The bytes that docs/formats/collections.md shows, and none that are cut or have more.
+#[test]
+fn golden_leaves() {
+    let counting = Arc::new(Counting::default());
+    let keeper: Arc<dyn Keeper> = counting;
+    let leaves = b"\x01\x05ab\x02\x01\x04\x02\x03\x03xyz";
+    let mut big = Big::List(list::Big::default());
+    assert!(Big::check_leaves(Type::List, leaves, |stored| stored == b"xyz"));
+    assert!(!Big::check_leaves(Type::List, leaves, |_| false));
+    big.push_leaves(leaves, &keeper);
+    let mut again = Vec::new();
+    assert_eq!(big.write_leaves(Progress::default(), 1_000, &mut again), None);
+    assert_eq!(again, leaves);
+    let Big::List(tree) = &big else { unreachable!("it is a list") };
+    assert_eq!((tree.len(), tree.tree().content_bytes()), (4, 8));
+    let mut seen = Vec::new();
+    Big::stored_in_leaves(Type::List, leaves, &mut |stored| seen.push(stored));
+    assert_eq!(seen, [b"xyz"]);
+    let mut hash = vec![7; 40];
+    hash.extend_from_slice(b"\x05\x01\x04\x02\x01fv\x80\x01\x02\x09\x01s");
+    assert!(Big::check_leaves(Type::Hash, &hash, |stored| stored == b"s"));
+    for (kind, good) in [(Type::List, &leaves[..]), (Type::Hash, &hash)] {
+        let whole: &[usize] = if kind == Type::List { &[7] } else { &[47] };
+        for end in 0..good.len() {
+            assert_eq!(Big::check_leaves(kind, &good[..end], |_| true), whole.contains(&end), "{kind:?} {end}");
+        }
+    }
+    assert!(!Big::check_leaves(Type::Set, leaves, |_| true));
+}

@@ -1,0 +1,301 @@
+//! Bytes of a tree that are stored compressed.
+//!
+//! ```text
+//!            nobody has used it for a while             somebody reads it
+//!   plain  -------------------------------->  cold  ------------------------->  cold, thawed
+//!     ^                                        ^ '---- nobody has for a while ----'  |
+//!     '----------------------- somebody changes it ----------------------------------'
+//! ```
+//!
+//! A leaf of a tree is the unit: what a read needs of a big collection is so much as is thawed for it. Readers see no difference,
+//! since a leaf gives its bytes as before, and keeps them as long as somebody uses them; but its
+//! memory is counted without them (they are told to the [`Keeper`] instead), since a read changes no tree.
+//!
+//! Z1. What was compressed stays the same bytes, in memory and in checkpoints, until the leaf is changed.
+//! Z2. Compressing a leaf, thawing it and dropping what was thawed change no collection: clones and walks need not know.
+//! Z3. Every [`Cold`] is counted by its keeper as long as there is one, so that what reading it needs (a dictionary) stays.
+
+use crate::tree::{COUNTER_BYTES, allocated};
+use std::fmt;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Knows the codec, and counts.
+pub trait Keeper: Send + Sync {
+    /// Appends the bytes that are stored so.
+    ///
+    /// # Panics
+    /// When they cannot be read: memory is damaged, or the program is wrong.
+    fn thaw(&self, stored: &[u8], out: &mut Vec<u8>);
+
+    /// How many bytes are stored so; `None` when these are no such bytes.
+    fn len_of(&self, stored: &[u8]) -> Option<usize>;
+
+    /// Bytes have come that are stored so.
+    fn came(&self, stored: &[u8]);
+
+    /// They have gone.
+    fn went(&self, stored: &[u8]);
+
+    /// So many bytes are kept beside the form in which they are stored, or no more.
+    fn keeps(&self, bytes: usize, is_kept: bool);
+}
+
+/// Bytes in their stored form. A clone shares them.
+#[derive(Clone)]
+pub struct Cold(triomphe::Arc<Kept>);
+
+struct Kept {
+    stored: Box<[u8]>,
+    len: usize,
+    thawed: OnceLock<Box<[u8]>>,
+    keeper: Arc<dyn Keeper>,
+}
+
+impl Cold {
+    /// What is stored so; `None` when it is not what the keeper knows how to read.
+    pub fn new(keeper: &Arc<dyn Keeper>, stored: &[u8]) -> Option<Self> {
+        let len = keeper.len_of(stored)?;
+        keeper.came(stored);
+        let (stored, thawed, keeper) = (stored.into(), OnceLock::new(), keeper.clone());
+        Some(Self(triomphe::Arc::new(Kept { stored, len, thawed, keeper })))
+    }
+
+    /// How many bytes are stored so.
+    #[inline]
+    #[expect(clippy::len_without_is_empty, reason = "no bytes get no shorter")]
+    pub fn len(&self) -> usize {
+        self.0.len
+    }
+
+    /// The stored form.
+    pub fn stored(&self) -> &[u8] {
+        &self.0.stored
+    }
+
+    /// The bytes, which are kept from then on. Takes some microseconds the first time.
+    pub fn bytes(&self) -> &[u8] {
+        self.0.thawed.get_or_init(|| {
+            let mut bytes = Vec::new();
+            self.0.keeper.thaw(&self.0.stored, &mut bytes);
+            self.0.keeper.keeps(allocated(bytes.len()), true);
+            bytes.into_boxed_slice()
+        })
+    }
+
+    /// The bytes, which are not kept for that.
+    pub fn bytes_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        if let Some(thawed) = self.0.thawed.get() {
+            return thawed;
+        }
+        scratch.clear();
+        self.0.keeper.thaw(&self.0.stored, scratch);
+        scratch
+    }
+
+    /// Whether the bytes are kept.
+    pub fn is_thawed(&self) -> bool {
+        self.0.thawed.get().is_some()
+    }
+
+    /// Keeps them no more, unless somebody shares them.
+    pub fn shed(&mut self) {
+        if let Some(kept) = triomphe::Arc::get_mut(&mut self.0) {
+            kept.forget();
+        }
+    }
+
+    /// How many there are that share it.
+    pub fn owners(&self) -> usize {
+        triomphe::Arc::strong_count(&self.0)
+    }
+
+    /// Whether both are the same, not only equal.
+    pub fn is(&self, other: &Self) -> bool {
+        triomphe::Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Bytes of its allocations, but for what is thawed.
+    pub fn memory_bytes(&self) -> usize {
+        allocated(size_of::<Kept>() + COUNTER_BYTES) + allocated(self.0.stored.len())
+    }
+}
+
+impl Kept {
+    fn forget(&mut self) {
+        if let Some(thawed) = self.thawed.take() {
+            self.keeper.keeps(allocated(thawed.len()), false);
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.forget();
+        self.keeper.went(&self.stored);
+    }
+}
+
+impl fmt::Debug for Cold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cold").field("stored_len", &self.stored().len()).finish_non_exhaustive()
+    }
+}
+
+/// How many passes have looked at a leaf since somebody used it. Written by readers too, each for itself: what is lost between two
+/// of them is a pass more or less.
+#[derive(Debug, Default)]
+pub struct Age(AtomicU8);
+
+impl Age {
+    /// Was tried in vain, and is not tried again before it is used.
+    const VAIN: u8 = u8::MAX;
+
+    /// Somebody uses it. Costs a write only after a pass.
+    #[inline]
+    pub fn renew(&self) {
+        if self.0.load(Ordering::Relaxed) != 0 {
+            self.0.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// How old it will be when a pass has looked at it.
+    pub fn next(&self) -> u8 {
+        let age = self.0.load(Ordering::Relaxed);
+        if age == Self::VAIN { age } else { (age + 1).min(Self::VAIN - 1) }
+    }
+
+    /// A pass has looked at it.
+    pub fn grow(&self) {
+        self.0.store(self.next(), Ordering::Relaxed);
+    }
+
+    /// It was tried in vain.
+    pub fn give_up(&self) {
+        self.0.store(Self::VAIN, Ordering::Relaxed);
+    }
+
+    /// Whether it was tried in vain.
+    pub fn is_given_up(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == Self::VAIN
+    }
+}
+
+impl Clone for Age {
+    fn clone(&self) -> Self {
+        Self(AtomicU8::new(self.0.load(Ordering::Relaxed)))
+    }
+}
+
+/// A vector of bytes that may be stored compressed.
+#[derive(Clone, Debug, Default)]
+pub struct Bytes {
+    form: Form,
+    age: Age,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    Plain(Vec<u8>),
+    Cold(Cold),
+}
+
+impl Default for Form {
+    fn default() -> Self {
+        Self::Plain(Vec::new())
+    }
+}
+
+impl From<Vec<u8>> for Bytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { form: Form::Plain(bytes), age: Age::default() }
+    }
+}
+
+impl From<Cold> for Bytes {
+    fn from(cold: Cold) -> Self {
+        Self { form: Form::Cold(cold), age: Age::default() }
+    }
+}
+
+impl Bytes {
+    /// The bytes.
+    #[inline]
+    pub fn get(&self) -> &[u8] {
+        self.age.renew();
+        match &self.form {
+            Form::Plain(bytes) => bytes,
+            Form::Cold(cold) => cold.bytes(),
+        }
+    }
+
+    /// The bytes, for one who does not use them: nothing is kept for that.
+    pub fn get_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        match &self.form {
+            Form::Plain(bytes) => bytes,
+            Form::Cold(cold) => cold.bytes_once(scratch),
+        }
+    }
+
+    /// How many they are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        match &self.form {
+            Form::Plain(bytes) => bytes.len(),
+            Form::Cold(cold) => cold.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes as they are, for any change.
+    #[inline]
+    pub fn own(&mut self) -> &mut Vec<u8> {
+        self.age.renew();
+        self.warm();
+        match &mut self.form {
+            Form::Plain(bytes) => bytes,
+            Form::Cold(_) => unreachable!("they have just been stored as they are"),
+        }
+    }
+
+    /// Stores the bytes as they are, if they are compressed.
+    pub fn warm(&mut self) {
+        if let Form::Cold(cold) = &self.form {
+            let bytes = cold.bytes_once(&mut Vec::new()).to_vec();
+            self.form = Form::Plain(bytes);
+        }
+    }
+
+    /// Bytes of their allocations, but for what is thawed.
+    #[inline]
+    pub fn memory_bytes(&self) -> usize {
+        match &self.form {
+            Form::Plain(bytes) => allocated(bytes.capacity()),
+            Form::Cold(cold) => cold.memory_bytes(),
+        }
+    }
+
+    /// The stored form, if they have one.
+    pub fn cold(&self) -> Option<&Cold> {
+        match &self.form {
+            Form::Plain(_) => None,
+            Form::Cold(cold) => Some(cold),
+        }
+    }
+
+    /// How long nobody has used them.
+    pub fn age(&self) -> &Age {
+        &self.age
+    }
+
+    /// Drops what is thawed, unless somebody shares it.
+    pub fn shed(&mut self) {
+        if let Form::Cold(cold) = &mut self.form {
+            cold.shed();
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Nodes of a stream that are stored compressed: see [`crate::cold`]. The last node is none of them: it is added to.
+
+use super::Big;
+use super::node::Node;
+use crate::cold::{Bytes, Cold};
+use crate::tree::Plan;
+use std::sync::Arc;
+
+/// A full node that is to be stored in another form, shared with its stream.
+#[derive(Clone, Debug)]
+pub struct FullNode(Arc<Node>);
+
+impl FullNode {
+    /// Puts its bytes into `out`, and gives how many entries they are.
+    pub fn bytes(&self, out: &mut Vec<u8>) -> usize {
+        let mut scratch = Vec::new();
+        out.clear();
+        out.extend_from_slice(self.0.bytes().get_once(&mut scratch));
+        self.0.live() as usize
+    }
+
+    /// Whether it is stored compressed.
+    pub fn is_cold(&self) -> bool {
+        self.0.bytes().cold().is_some()
+    }
+}
+
+/// What a pass has found.
+#[derive(Debug)]
+pub enum Found {
+    /// A node that is to be stored in another form.
+    Node(FullNode),
+    /// The node of this number has been thawed, and nobody uses it.
+    Thawed(u64),
+}
+
+impl Big {
+    /// See [`crate::Big::look_for_cold`], by number of nodes.
+    pub(crate) fn look_for_cold(&self, from: u64, plan: &Plan<'_>, looks: usize) -> (Option<Found>, Option<u64>) {
+        let (found, next) = self.nodes.look_for_cold(from, plan, looks);
+        let found = found.map(|node| match node.bytes().cold() {
+            Some(cold) if plan.only_sheds || !(plan.is_other)(cold.stored()) => {
+                Found::Thawed(next.unwrap_or(self.nodes.full_count()).saturating_sub(1))
+            }
+            _ => Found::Node(FullNode(node.clone())),
+        });
+        (found, next)
+    }
+
+    /// Stores the bytes of a node compressed. False when it is no longer there.
+    pub(crate) fn store_cold(&mut self, node: &FullNode, cold: Cold) -> bool {
+        self.store(node, |_| cold.into())
+    }
+
+    /// Stores the bytes of a node as they are. False when it is no longer there.
+    pub(crate) fn store_warm(&mut self, node: &FullNode) -> bool {
+        self.store(node, |bytes| {
+            let mut bytes = bytes.clone();
+            bytes.warm();
+            bytes
+        })
+    }
+
+    fn store(&mut self, node: &FullNode, form: impl FnOnce(&Bytes) -> Bytes) -> bool {
+        self.nodes.reform(&node.0, |found| *found = Arc::new(found.with_bytes(form(found.bytes()))))
+    }
+
+    /// Notes that a node does not get shorter.
+    pub(crate) fn give_up(&self, node: &FullNode) {
+        node.0.bytes().age().give_up();
+    }
+
+    /// Drops what is thawed of the node of this number, unless somebody shares it.
+    pub(crate) fn shed(&mut self, number: u64) {
+        self.nodes.shed(number);
+    }
+
+    /// Whether any node is stored compressed.
+    pub(crate) fn has_cold(&self) -> bool {
+        self.nodes.skipping(0).any(|node| node.bytes().cold().is_some())
+    }
+}

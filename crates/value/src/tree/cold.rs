@@ -1,0 +1,230 @@
+//! Passes over the leaves of a tree, for those that nobody uses: see `cold`.
+//!
+//! A pass looks at leaf after leaf by rank, in steps, and edits may come in between: a leaf may then be looked at twice in a pass,
+//! or not at all. What it finds it compresses without holding the tree, so that before a leaf is replaced, it is looked at
+//! whether it is the same still.
+
+use super::node::ByRank;
+use super::{Leaf, Tree};
+use crate::cold::{Age, Cold};
+use triomphe::Arc;
+
+/// A leaf whose bytes may be stored compressed.
+pub trait ColdLeaf: Leaf {
+    /// How long nobody has used it.
+    fn age(&self) -> &Age;
+
+    /// The stored form of its bytes, if it has one.
+    fn cold(&self) -> Option<&Cold>;
+
+    /// Whether both share their bytes, so that they are equal as long as both are held.
+    fn is(&self, other: &Self) -> bool;
+
+    /// The bytes that may be stored compressed, for one who does not use the elements.
+    fn bytes_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> &'a [u8];
+
+    /// A leaf of so many elements, whose bytes are stored so.
+    fn of_cold(cold: Cold, count: usize) -> Self;
+
+    /// Whether it may be stored compressed, as far as its elements say.
+    fn may_be_cold(&self) -> bool;
+
+    /// Drops what is thawed, unless it is shared.
+    fn shed(&mut self);
+
+    /// Stores the bytes as they are.
+    fn warm(&mut self);
+}
+
+/// What a pass is after.
+pub struct Plan<'p> {
+    /// A leaf is cold when so many passes have seen it unused.
+    pub age: u8,
+    /// Neighbours are compressed together up to so many bytes.
+    pub bytes: usize,
+    /// A leaf of more bytes is left alone.
+    pub bytes_max: usize,
+    /// Also what was tried in vain.
+    pub retries: bool,
+    /// Whether plain leaves are to be compressed at all.
+    pub compresses: bool,
+    /// Nothing but to drop what is thawed, whoever has used it: it has become too much.
+    pub only_sheds: bool,
+    /// Whether a stored form is another one than it should be.
+    pub is_other: &'p dyn Fn(&[u8]) -> bool,
+}
+
+/// What a pass has found.
+#[derive(Debug)]
+pub enum Found<L> {
+    /// Leaves that are to be stored in another form.
+    Run(Run<L>),
+    /// The leaf with this element has been thawed, and nobody uses it.
+    Thawed(u64),
+}
+
+/// Neighbouring leaves of one node. They are shared with the tree until it changes them.
+#[derive(Clone, Debug)]
+pub struct Run<L> {
+    /// The rank of the first element.
+    first: u64,
+    leaves: Vec<L>,
+}
+
+impl<L: ColdLeaf> Run<L> {
+    /// All their elements in one leaf; `None` when they are not to be compressed.
+    pub fn merged(&self) -> Option<L> {
+        let (first, rest) = self.leaves.split_first()?;
+        if !self.leaves.iter().all(L::may_be_cold) {
+            return None;
+        }
+        let mut merged = first.clone();
+        rest.iter().for_each(|leaf| merged.append(leaf));
+        Some(merged)
+    }
+
+    /// Whether they are stored compressed: then it is one.
+    pub fn is_cold(&self) -> bool {
+        self.leaves.iter().any(|leaf| leaf.cold().is_some())
+    }
+}
+
+impl<L: ColdLeaf> Tree<L> {
+    /// Looks at `looks` leaves at most from the one with element `from` on, until it finds one that is to be stored in another form. Gives
+    /// also where to go on; `None` at the end.
+    pub fn look_for_cold(&self, from: u64, plan: &Plan<'_>, mut looks: usize) -> (Option<Found<L>>, Option<u64>) {
+        let mut place = self.leaves_at(from);
+        while let Some(here) = place {
+            if looks == 0 {
+                return (None, Some(here.before()));
+            }
+            looks -= 1;
+            let leaf = here.leaf();
+            if plan.only_sheds {
+                if leaf.cold().is_some_and(Cold::is_thawed) {
+                    return (Some(Found::Thawed(here.before())), Some(here.after()));
+                }
+                place = here.next();
+                continue;
+            }
+            leaf.age().grow();
+            match leaf.cold() {
+                Some(cold) if (plan.is_other)(cold.stored()) => {
+                    let run = Run { first: here.before(), leaves: vec![leaf.clone()] };
+                    return (Some(Found::Run(run)), Some(here.after()));
+                }
+                Some(cold) if plan.sheds(cold, leaf.age()) => {
+                    return (Some(Found::Thawed(here.before())), Some(here.after()));
+                }
+                None if plan.takes(leaf.bytes(), leaf.age()) && !leaf.may_be_cold() => leaf.age().give_up(),
+                None if plan.takes(leaf.bytes(), leaf.age()) => {
+                    let mut run = Run { first: here.before(), leaves: vec![leaf.clone()] };
+                    let (mut bytes, mut last) = (leaf.bytes(), here);
+                    while last.has_sibling()
+                        && let Some(next) = last.next()
+                        && next.leaf().cold().is_none()
+                        && bytes + next.leaf().bytes() <= plan.bytes
+                        && plan.would_take(next.leaf().age())
+                        && next.leaf().may_be_cold()
+                    {
+                        next.leaf().age().grow();
+                        bytes += next.leaf().bytes();
+                        run.leaves.push(next.leaf().clone());
+                        last = next;
+                    }
+                    return (Some(Found::Run(run)), Some(last.after()));
+                }
+                _ => {}
+            }
+            place = here.next();
+        }
+        (None, None)
+    }
+
+    /// Puts a leaf in the place of those of the run; it has the same elements. False when these are no longer there.
+    pub fn replace_run(&mut self, run: &Run<L>, by: L) -> bool {
+        let is_there = self.is_there(run);
+        if is_there && let Some(root) = &mut self.root {
+            Arc::make_mut(root).replace_leaves(ByRank::new(run.first, self.len), run.leaves.len(), by);
+        }
+        is_there
+    }
+
+    /// Stores the leaves of the run as they are. False when these are no longer there.
+    pub fn warm_run(&mut self, cx: &L::Context, run: &Run<L>) -> bool {
+        let is_there = self.is_there(run);
+        if is_there {
+            let ends = run.leaves.iter().scan(run.first, |end, leaf| {
+                *end += leaf.count() as u64;
+                Some(*end)
+            });
+            // Parts of a leaf that is split have smaller ranks, so that the next one's is the same.
+            ends.for_each(|end| self.edit_at(cx, end - 1, |leaf, _| leaf.warm()));
+        }
+        is_there
+    }
+
+    /// Notes that the leaves of the run do not get shorter, if they are still there.
+    pub fn give_run_up(&self, run: &Run<L>) {
+        if self.is_there(run) {
+            let mut place = self.leaves_at(run.first);
+            for _ in &run.leaves {
+                let Some(here) = place else { return };
+                here.leaf().age().give_up();
+                place = here.next();
+            }
+        }
+    }
+
+    /// Drops what is thawed of the leaf with this element, unless somebody shares it or the way there.
+    pub fn shed(&mut self, rank: u64) {
+        if rank < self.len
+            && let Some(root) = self.root.as_mut().and_then(Arc::get_mut)
+        {
+            root.shed(ByRank::new(rank, self.len));
+        }
+    }
+
+    /// Whether any leaf is stored compressed. In time to the leaves before the first.
+    pub fn has_cold(&self) -> bool {
+        std::iter::successors(self.leaves_at(0), super::Leaves::next).any(|here| here.leaf().cold().is_some())
+    }
+
+    fn is_there(&self, run: &Run<L>) -> bool {
+        let mut place = self.leaves_at(run.first).filter(|here| here.before() == run.first);
+        let count = run.leaves.len();
+        run.leaves.iter().enumerate().all(|(number, leaf)| {
+            let Some(here) = place else { return false };
+            place = here.next();
+            here.leaf().is(leaf) && (number + 1 == count || here.has_sibling())
+        })
+    }
+}
+
+#[cfg(test)]
+impl<L: ColdLeaf> Tree<L> {
+    /// Checks counts and sums (B2, B5).
+    pub(crate) fn check_sums(&self) {
+        if let Some(root) = &self.root {
+            assert_eq!(root.check(&|_, _, _| true), self.height);
+            assert_eq!(root.count(), self.len);
+        }
+    }
+}
+
+impl Plan<'_> {
+    /// Whether a plain leaf of so many bytes that this pass has looked at is to be compressed.
+    pub(crate) fn takes(&self, bytes: usize, age: &Age) -> bool {
+        self.compresses && bytes <= self.bytes_max && age.next() > self.age && (self.retries || !age.is_given_up())
+    }
+
+    /// Whether it would be, if this pass looked at it.
+    fn would_take(&self, age: &Age) -> bool {
+        self.compresses && age.next() >= self.age && (self.retries || !age.is_given_up())
+    }
+
+    /// Whether what is thawed of a leaf that this pass has looked at is to be dropped.
+    pub(crate) fn sheds(&self, cold: &Cold, age: &Age) -> bool {
+        cold.is_thawed() && age.next() > self.age
+    }
+}
