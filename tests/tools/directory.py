@@ -122,11 +122,11 @@ class Tools:
         """A server on the directory of this name."""
         return Server(self.onggi, self.scratch / name, *options)
 
-    def run(self, *words, status=0):
-        """What a tool prints; fails unless it ends with the status."""
+    def run(self, *words, status=0, statuses=(), seconds_max=SECONDS_MAX):
+        """What a tool prints; fails unless it ends with the status, or one of several."""
         done = subprocess.run([self.onggi, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=SECONDS_MAX)
-        if done.returncode != status:
+                              stderr=subprocess.STDOUT, text=True, timeout=seconds_max)
+        if done.returncode not in (statuses or (status,)):
             raise AssertionError(f"{words[0]} ended with status {done.returncode}, not {status}: {done.stdout[-400:]}")
         return done.stdout
 

@@ -14,13 +14,14 @@ import history
 import imports
 import logs
 import moves
+import picture
 from directory import Tools
 
 
 def main():
     with tempfile.TemporaryDirectory(prefix="onggi-test-") as scratch:
         tools = Tools(sys.argv[1], Path(scratch))
-        for area in (backup, dictionaries, history, imports, logs, exports, moves):
+        for area in (backup, dictionaries, history, imports, logs, exports, moves, picture):
             area.run(tools)
         return 1 if tools.failed else 0
 

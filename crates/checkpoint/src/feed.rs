@@ -80,6 +80,11 @@ impl Feed {
         }))
     }
 
+    /// What the buffers of the files take, to be told with what is in the queue.
+    pub(crate) fn set_buffers(&self, bytes: u64) {
+        self.0.backlog.set_buffers(bytes);
+    }
+
     /// A sink for one shard. It is to be finished and dropped, which sends its last chunk. Takes no memory before its first
     /// entry.
     pub fn sink(&self) -> Box<dyn EntrySink> {

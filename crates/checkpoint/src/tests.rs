@@ -18,6 +18,8 @@ use std::sync::Arc;
 use vfs::SimFs;
 
 const DIR: &str = "/data";
+/// Short, so that small files are written in many operations.
+const BUFFER_BYTES: usize = 4096;
 const HISTORY: HistoryId = HistoryId([7; 20]);
 
 /// What a set holds: keyspace and key to value, encoding and expiration.
@@ -71,7 +73,7 @@ fn head(cut: u64) -> SetHead {
 /// Writes a set; does not commit it.
 fn write(dir: &DataDir, set: SetId, cut: u64, contents: &Contents, threads: usize) -> Result<SetInfo, CheckpointError> {
     let feed = Feed::new(FeedOptions::default(), Arc::new(Backlog::default()));
-    let options = WriterOptions { threads, ..WriterOptions::default() };
+    let options = WriterOptions { threads, buffer_bytes: BUFFER_BYTES, ..WriterOptions::default() };
     let mut writer = Writer::create(dir, set, options, &feed)?;
     save(&feed, contents, 3);
     writer.begin(head(cut))?;

@@ -8,28 +8,28 @@
 //!
 //! W1. Any error ends the whole set: the other threads stop, the files are removed, and the number is not used again. No
 //!     file is synced again after a failed sync.
-//! W2. A single write has at most `WRITE_LEN_MAX` bytes, and a file never has more than `sync_every_bytes` of unsynced
-//!     data, so that a log on the same device waits for little of ours.
+//! W2. A single write is short (see `out`), and a file never has more than `sync_every_bytes` of unsynced data, so that a log
+//!     on the same device waits for little of ours.
 
 use crate::chunk::Chunk;
 use crate::dir::DataDir;
 use crate::feed::Feed;
-use crate::format::{BLOCK_LEN, Chain, FOOTER_LEN, FRAME_LEN, Footer, Frame, Header, Place};
+use crate::format::{BLOCK_LEN, Chain, Footer, Frame, Header, Place};
 use crate::names::Name;
+use crate::out::OutFile;
 use crate::{CheckpointError, FileInfo, SetId, SetInfo};
 use base::checksum::Crc32c;
 use base::{HistoryId, KeyspaceId, Lsn, UnixMs};
-use std::io::IoSlice;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use vfs::{File, FileSystem, OpenOptions};
+use vfs::{FileSystem, HUGE_PAGE_BYTES};
 
 /// Most writer threads, and files, of a set.
 pub const THREADS_MAX: usize = 16;
 
-/// Longest single write.
-const WRITE_LEN_MAX: usize = 1 << 20;
+/// After so many bytes of a value it is looked whether a sync is due.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// How nice writer threads are: workers come first where processors are short, but a third of a full share is left, since
 /// writes wait for these threads when the queue is full.
@@ -42,13 +42,15 @@ pub struct WriterOptions {
     pub threads: usize,
     /// Data of a file is synced whenever so many bytes were written.
     pub sync_every_bytes: u64,
+    /// Bytes of all files together that are gathered before they are written; a block of each at least.
+    pub buffer_bytes: usize,
     /// Bytes expected to be written, for the check of free space.
     pub expected_bytes: u64,
 }
 
 impl Default for WriterOptions {
     fn default() -> Self {
-        Self { threads: 2, sync_every_bytes: 32 << 20, expected_bytes: 0 }
+        Self { threads: 2, sync_every_bytes: 32 << 20, buffer_bytes: 2 * HUGE_PAGE_BYTES, expected_bytes: 0 }
     }
 }
 
@@ -69,11 +71,8 @@ pub struct SetHead {
 
 /// Writes one snapshot file.
 pub struct SnapshotWriter {
-    file: Arc<dyn File>,
+    out: OutFile,
     place: Place,
-    /// Where the next byte goes.
-    at: u64,
-    unsynced: u64,
     sync_every: u64,
     footer: Footer,
     chain: Chain,
@@ -84,19 +83,12 @@ impl SnapshotWriter {
     ///
     /// # Errors
     /// What the operating system says.
-    pub fn begin(file: Arc<dyn File>, header: &Header, sync_every_bytes: u64) -> Result<Self, CheckpointError> {
+    pub fn begin(out: OutFile, header: &Header, sync_every_bytes: u64) -> Result<Self, CheckpointError> {
         let place = Place { set: header.set, file: header.file };
         let header = header.encode();
-        let mut writer = Self {
-            file,
-            place,
-            at: 0,
-            unsynced: 0,
-            sync_every: sync_every_bytes.max(1),
-            footer: Footer::default(),
-            chain: Chain::new(&header),
-        };
-        writer.put(&header)?;
+        let (footer, chain) = (Footer::default(), Chain::new(&header));
+        let mut writer = Self { out, place, sync_every: sync_every_bytes.max(1), footer, chain };
+        writer.out.append(&header)?;
         Ok(writer)
     }
 
@@ -108,20 +100,14 @@ impl SnapshotWriter {
         let len = (bytes.len() + tail.len()) as u64;
         let payload_crc = Crc32c::new().update(bytes).update(tail).finish();
         let (frame, crc) = Frame { len, entries, payload_crc }.encode(self.place, self.footer.blocks);
-        if bytes.len() + FRAME_LEN <= WRITE_LEN_MAX {
-            self.file.write_all_vectored_at(&mut [IoSlice::new(&frame), IoSlice::new(bytes)], self.at)?;
-            self.at += (FRAME_LEN + bytes.len()) as u64;
-        } else {
-            self.put(&frame)?;
-            self.put(bytes)?;
+        for part in [&frame, bytes, tail] {
+            self.put(part)?;
         }
-        self.put(tail)?;
         self.chain.add(crc);
         self.footer.blocks += 1;
         self.footer.entries += u64::from(entries);
         self.footer.payload_bytes += len;
-        self.unsynced += len;
-        self.sync_if_due()
+        Ok(())
     }
 
     /// Writes the footer and syncs the file. Its name is still to be synced.
@@ -131,24 +117,17 @@ impl SnapshotWriter {
     pub fn finish(mut self) -> Result<FileInfo, CheckpointError> {
         self.footer.chain = self.chain.finish();
         let (footer, crc) = self.footer.encode(self.place);
-        const { assert!(FOOTER_LEN <= WRITE_LEN_MAX) };
         self.put(&footer)?;
-        self.file.sync_all()?;
-        Ok(FileInfo { bytes: self.at, entries: self.footer.entries, crc })
+        Ok(FileInfo { bytes: self.out.finish()?, entries: self.footer.entries, crc })
     }
 
+    /// In pieces, so that a value of any length is synced on the way.
     fn put(&mut self, bytes: &[u8]) -> Result<(), CheckpointError> {
-        for part in bytes.chunks(WRITE_LEN_MAX) {
-            self.file.write_all_at(part, self.at)?;
-            self.at += part.len() as u64;
-        }
-        Ok(())
-    }
-
-    fn sync_if_due(&mut self) -> Result<(), CheckpointError> {
-        if self.unsynced >= self.sync_every {
-            self.file.sync_data()?;
-            self.unsynced = 0;
+        for piece in bytes.chunks(PIECE_BYTES) {
+            self.out.append(piece)?;
+            if self.out.unsynced() >= self.sync_every {
+                self.out.sync_data()?;
+            }
         }
         Ok(())
     }
@@ -161,7 +140,7 @@ pub struct Writer {
     set: SetId,
     options: WriterOptions,
     feed: Feed,
-    files: Vec<Arc<dyn File>>,
+    files: Vec<OutFile>,
     paths: Vec<PathBuf>,
     head: Option<SetHead>,
     threads: Vec<JoinHandle<Result<FileInfo, CheckpointError>>>,
@@ -188,11 +167,13 @@ impl Writer {
             head: None,
             threads: Vec::new(),
         };
+        let buffer_bytes = writer.options.buffer_bytes / writer.options.threads;
         for file in 0..writer.options.threads as u8 {
             let path = dir.file(Name::Snapshot { set, file });
-            writer.files.push(writer.fs.open(&path, OpenOptions::write().create_new())?);
+            writer.files.push(OutFile::create(&*writer.fs, &path, buffer_bytes)?);
             writer.paths.push(path);
         }
+        writer.feed.set_buffers(writer.files.iter().map(OutFile::buffer_bytes).sum());
         Ok(writer)
     }
 
@@ -267,6 +248,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
+        self.feed.set_buffers(0);
         if self.paths.is_empty() {
             return;
         }
@@ -294,7 +276,7 @@ impl Drop for EndOfThread<'_> {
     }
 }
 
-fn write_file(file: Arc<dyn File>, header: &Header, sync_every: u64, feed: &Feed) -> Result<FileInfo, CheckpointError> {
+fn write_file(file: OutFile, header: &Header, sync_every: u64, feed: &Feed) -> Result<FileInfo, CheckpointError> {
     let mut writer = SnapshotWriter::begin(file, header, sync_every)?;
     while let Some(chunk) = feed.take() {
         let result = match &chunk {

@@ -372,7 +372,7 @@ impl Core {
     /// Writes what is published. Gives whether more is likely to come soon.
     fn write_turn(&self) -> bool {
         let mut flush = self.flush.lock();
-        let wrote = flush.write(self.clock.monotonic_ns());
+        let wrote = flush.write(self.clock.monotonic_ns(), false);
         self.publish(&flush, false);
         wrote
     }
@@ -405,7 +405,11 @@ impl Core {
             self.publish(&flush, false);
             return due;
         }
-        flush.write(now);
+        flush.write(now, true);
+        if flush.finish_writes(now, self.clock.monotonic_ns()) {
+            self.publish(&flush, false);
+            return Due::Now;
+        }
         let Some(job) = flush.begin_sync(now) else {
             self.publish(&flush, false);
             // Reserved and not published yet; or the write failed, and then there is a time for the next attempt.

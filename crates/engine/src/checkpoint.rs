@@ -39,6 +39,9 @@ pub struct Backlog {
     /// Bytes among them of values that the walk shares with the store.
     shared: AtomicU64,
     peak: AtomicU64,
+    /// Memory of the checkpoint that stands beside it: it neither stops the walk nor makes writes wait.
+    buffers: AtomicU64,
+    buffers_peak: AtomicU64,
     /// `u64::MAX` while no checkpoint runs.
     limit: AtomicU64,
     /// Workers that wait, a bit each.
@@ -46,7 +49,7 @@ pub struct Backlog {
     wake: Box<dyn Fn(u64) + Send + Sync>,
 }
 
-/// What a [`Backlog`] holds, in bytes.
+/// What a [`Backlog`] holds, in bytes, with the buffers of the files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BacklogMemory {
     /// Now.
@@ -64,6 +67,8 @@ impl Backlog {
             now: AtomicU64::new(0),
             shared: AtomicU64::new(0),
             peak: AtomicU64::new(0),
+            buffers: AtomicU64::new(0),
+            buffers_peak: AtomicU64::new(0),
             limit: AtomicU64::new(u64::MAX),
             waiting: AtomicU64::new(0),
             wake: Box::new(wake),
@@ -73,7 +78,14 @@ impl Backlog {
     /// A checkpoint begins, with this limit.
     pub fn begin(&self, limit: u64) {
         self.peak.store(self.now.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.buffers_peak.store(0, Ordering::Relaxed);
         self.set_limit(limit);
+    }
+
+    /// So many bytes of buffers stand beside it from now on, to be told in [`Backlog::memory`] and for nothing else.
+    pub fn set_buffers(&self, bytes: u64) {
+        self.buffers.store(bytes, Ordering::Relaxed);
+        self.buffers_peak.fetch_max(bytes, Ordering::Relaxed);
     }
 
     /// Another limit, or `u64::MAX` after a checkpoint.
@@ -138,7 +150,12 @@ impl Backlog {
     /// What it holds.
     pub fn memory(&self) -> BacklogMemory {
         let read = |value: &AtomicU64| value.load(Ordering::Relaxed);
-        BacklogMemory { now: read(&self.now), peak: read(&self.peak), limit: read(&self.limit) }
+        let (buffers, buffers_peak) = (read(&self.buffers), read(&self.buffers_peak));
+        BacklogMemory {
+            now: read(&self.now) + buffers,
+            peak: read(&self.peak) + buffers_peak,
+            limit: read(&self.limit),
+        }
     }
 }
 

@@ -168,6 +168,13 @@ impl File for WatchedFile {
         Ok(written)
     }
 
+    fn write_all_synced_at(&self, slices: &mut [IoSlice<'_>], offset: u64) -> Result<(), FsError> {
+        let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
+        self.inner.write_all_synced_at(slices, offset)?;
+        self.reached(offset + bytes as u64);
+        Ok(())
+    }
+
     fn sync_data(&self) -> Result<(), FsError> {
         self.inner.sync_data()
     }

@@ -97,6 +97,14 @@ pub trait File: Send + Sync + fmt::Debug {
     /// slices are taken in one call.
     fn write_vectored_at(&self, slices: &[IoSlice<'_>], offset: u64) -> Result<usize>;
 
+    /// Writes all bytes of the slices, one after the other, and makes them durable, with what is needed to read them back, before it
+    /// returns (`pwritev2` with `RWF_DSYNC`). Past the page cache that is a third to a half cheaper than a short write and a sync.
+    /// What was written before, and no sync has made durable, stays as it is: call it where there is no such.
+    ///
+    /// # Errors
+    /// As those of a write and of [`sync_data`](Self::sync_data): never sync this file again.
+    fn write_all_synced_at(&self, slices: &mut [IoSlice<'_>], offset: u64) -> Result<()>;
+
     /// Makes all that was written through any handle of this file before the call durable, with the length and the
     /// block addresses needed to read it back (`fdatasync`). Blocks for as long as the device takes.
     ///
@@ -192,7 +200,7 @@ pub trait File: Send + Sync + fmt::Debug {
     }
 }
 
-fn wrote_nothing(path: &Path) -> FsError {
+pub(crate) fn wrote_nothing(path: &Path) -> FsError {
     FsError::io(Op::Write, path, std::io::ErrorKind::WriteZero)
 }
 

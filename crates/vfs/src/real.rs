@@ -8,12 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{Advice, FallocateFlags, FlockOperation, OFlags};
+use rustix::io::ReadWriteFlags;
 
 use crate::aligned::DIRECT_ALIGNMENT;
 use crate::error::{FsError, Op, Result};
 use crate::file_system::{
     AllocateLen, Create, DirEntry, File, FileKind, FileLock, FileSystem, Metadata, OpenOptions, Space, lock_owner,
-    lock_text,
+    lock_text, wrote_nothing,
 };
 
 /// The real file system. Relative paths start at the process' working directory.
@@ -176,6 +177,27 @@ impl File for RealFile {
     fn write_vectored_at(&self, slices: &[IoSlice<'_>], offset: u64) -> Result<usize> {
         // rustix takes at most IOV_MAX (1,024) slices and leaves the rest to the next call.
         rustix::io::pwritev(&self.file, slices, offset).map_err(|e| self.error(Op::Write, e))
+    }
+
+    fn write_all_synced_at(&self, mut slices: &mut [IoSlice<'_>], mut offset: u64) -> Result<()> {
+        IoSlice::advance_slices(&mut slices, 0);
+        while !slices.is_empty() {
+            // An interruption is not hidden: it may have been the sync's.
+            match rustix::io::pwritev2(&self.file, slices, offset, ReadWriteFlags::DSYNC) {
+                Ok(0) => return Err(wrote_nothing(self.path())),
+                Ok(n) => {
+                    IoSlice::advance_slices(&mut slices, n);
+                    offset += n as u64;
+                }
+                // A file system or a kernel without the flag.
+                Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
+                    self.write_all_vectored_at(slices, offset)?;
+                    return self.sync_data();
+                }
+                Err(errno) => return Err(self.error(Op::Write, errno)),
+            }
+        }
+        Ok(())
     }
 
     // Not std's `sync_data` and `sync_all`: those repeat an interrupted sync, and the answer of a second sync is

@@ -136,6 +136,13 @@ fn vectored_writes_join_slices_and_survive_many(fs: &dyn FileSystem, dir: &Path)
     assert_eq!(written[2..], pieces.concat());
     file.write_all_vectored_at(&mut [], 0).expect("nothing to do");
     file.write_all_vectored_at(&mut [IoSlice::new(b"")], 0).expect("nothing to do");
+    file.write_all_synced_at(&mut [], 0).expect("nothing to do");
+    file.write_all_synced_at(&mut [IoSlice::new(b"ab"), IoSlice::new(b""), IoSlice::new(b"cd")], 9001).expect("writes");
+    let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+    file.write_all_synced_at(&mut slices, 10_000).expect("more than one call takes");
+    let written = get(fs, &path);
+    assert_eq!((&written[9001..9005], written.len()), (&b"abcd"[..], 19_000));
+    assert_eq!(written[10_000..], pieces.concat());
 }
 
 fn reading_past_the_end_names_what_was_missing(fs: &dyn FileSystem, dir: &Path) {
@@ -149,9 +156,13 @@ fn reading_past_the_end_names_what_was_missing(fs: &dyn FileSystem, dir: &Path) 
 fn read_only_handles_refuse_changes(fs: &dyn FileSystem, dir: &Path) {
     put(fs, &dir.join("a"), b"kept");
     let file = fs.open(&dir.join("a"), OpenOptions::read()).expect("opens");
-    for refused in
-        [file.write_all_at(b"x", 0), file.set_len(0), file.allocate(0, 10, AllocateLen::Extend), file.punch_hole(0, 1)]
-    {
+    for refused in [
+        file.write_all_at(b"x", 0),
+        file.write_all_synced_at(&mut [IoSlice::new(b"x")], 0),
+        file.set_len(0),
+        file.allocate(0, 10, AllocateLen::Extend),
+        file.punch_hole(0, 1),
+    ] {
         refused.expect_err("the handle is for reading");
     }
     assert_eq!(get(fs, &dir.join("a")), b"kept");
@@ -283,6 +294,7 @@ fn direct_files_take_aligned_transfers(fs: &dyn FileSystem, dir: &Path) {
     file.write_all_at(&block, 0).expect("aligned");
     file.write_all_vectored_at(&mut [IoSlice::new(&block[..4096]), IoSlice::new(&block[..4096])], 8192)
         .expect("aligned");
+    file.write_all_synced_at(&mut [IoSlice::new(&block)], 0).expect("aligned");
     block.fill(0);
     file.read_exact_at(&mut block, 4096).expect("aligned");
     assert!(block.iter().all(|&byte| byte == 7));

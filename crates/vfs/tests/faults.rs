@@ -2,7 +2,7 @@
 //! does not do more than its rule says (S1 to S6 in `src/sim/mod.rs`).
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, IoSlice};
 use std::path::Path;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
@@ -134,6 +134,28 @@ fn neighbours_of_a_pending_write_are_safe() {
         let bytes = bytes.expect("durable name");
         assert_eq!((&bytes[..8], &bytes[14..]), (&b"durable-"[..], &b"-durable"[..]));
     }
+}
+
+/// A write that syncs itself is durable when it returns, and torn as any other when it does not; but it is no sync of what was
+/// written before, and whoever takes it for one loses both.
+#[test]
+fn a_write_that_syncs_itself_covers_itself_alone() {
+    let fs = SimFs::new(1);
+    let file = durable(&fs, A, b"durable");
+    fs.record_crash_points();
+    file.write_all_synced_at(&mut [IoSlice::new(b"DUR")], 0).expect("writes");
+    assert_eq!(outcomes(&fs, [A]), BTreeSet::from([[some(b"DURable")]]));
+    let between = fs
+        .take_crash_points()
+        .into_iter()
+        .any(|point| (0..SEEDS).any(|seed| get(&point.power_cut(seed), A) == some(b"durable")));
+    assert!(between, "not before it returns");
+    file.write_all_at(b"....", 3).expect("writes");
+    file.write_all_synced_at(&mut [IoSlice::new(b"dur")], 0).expect("writes");
+    assert!(outcomes(&fs, [A]).contains(&[some(b"DURable")]), "nothing of it is promised");
+    fs.inject(Fault::fail(Op::SyncData, errno::EIO));
+    file.sync_all().expect("syncs");
+    file.write_all_synced_at(&mut [IoSlice::new(b"end")], 4).expect_err("its sync fails");
 }
 
 /// The case that stops other servers: the file is longer, and the new part reads as zero.

@@ -1,6 +1,7 @@
 """Bad input: clients that mean harm or do not care, beside one that must not notice; see tests/bad-input/.
 
-The long form repeats each area ten times, each with a seed of its own, and the timed attacks for longer.
+The long form repeats each area ten times, each with a seed of its own, and the timed attacks for longer; then come an hour in a
+control group, in two pieces, and ten thousand seeds of clocks that jump, with figures for docs/reliability.md.
 """
 
 import os
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import faults
 import need
 from job import ROOT, Job, Skip, Stage
 from servers import Server
@@ -18,6 +20,9 @@ HOME = ROOT / "tests" / "bad-input"
 SECONDS_MAX = 600
 ROUNDS = 10
 TIMES = 5
+# Two policies of eight seconds each, for most of half an hour.
+MEMORY_TIMES = 100
+CLOCK_SEEDS = 10_000
 END_SECONDS_MAX = 15
 
 MB = 1 << 20
@@ -144,8 +149,29 @@ def run(job: Job, times=1):
         job.skip_check("clock", str(reason))
 
 
+def half_an_hour(job, options=()):
+    """The budget for as long, in a control group; the figures."""
+    before, failed = len(job.lines()), job.tally.failed
+    memory(job, MEMORY_TIMES, options)
+    peaks = [line.strip() for line in job.lines()[before:] if "resident of" in line]
+    return f"memory{', with a log and checkpoints' if options else ''}: {'; '.join(peaks)}" if job.tally.failed == failed else None
+
+
+def jumps(job):
+    """Clocks that jump, in the test's process; the figures."""
+    failed = job.tally.failed
+    seeds = {"ONGGI_CLOCK_SEED": str(job.seed), "ONGGI_CLOCK_SEEDS": str(CLOCK_SEEDS)}
+    job.command(["cargo", "test", "--locked", "-p", "onggi-in-process", "--", "clocks::"], name="clocks", env=seeds, timeout=1800, counts=True)
+    return f"{CLOCK_SEEDS} seeds of clocks that jump" if job.tally.failed == failed else None
+
+
 def pieces(_job):
-    return [(f"round {number}", lambda job: run(job, TIMES)) for number in range(1, ROUNDS + 1)]
+    def piece(work):
+        return lambda job: faults.record(job, "bad-input", work(job))
+
+    return [*((f"round {number}", lambda job: run(job, TIMES)) for number in range(1, ROUNDS + 1)),
+            ("clocks that jump", piece(jumps)), ("half an hour of memory", piece(half_an_hour)),
+            ("half an hour of memory with a log", piece(lambda job: half_an_hour(job, [("appendonly", "yes")])))]
 
 
 STAGE = Stage("bad-input", "clients that mean harm or do not care, beside one that must not notice", run, pieces, measures=True)

@@ -1,10 +1,11 @@
-"""Onggi's own tools on the files of real servers: backup, check, inspect, restore, repair, import and export; see tests/tools/."""
+"""Onggi's own tools on the files of real servers: backup, check, inspect, restore, repair, import and export, and the picture of a
+checkpoint; see tests/tools/."""
 
 import need
 from job import ROOT, Job, Stage
 
 HOME = ROOT / "tests" / "tools"
-SECONDS_MAX = 300
+SECONDS_MAX = 540
 
 
 def run(job: Job):

@@ -45,6 +45,60 @@ fn every_flipped_bit_is_noticed() {
     assert!(recover(&dir).unwrap().unwrap() == expected);
 }
 
+/// Random damage in a set of more than 100 KiB: bits, sectors that were lost, and sectors in another's place. Whatever changes a
+/// byte is noticed, and the file named.
+#[test]
+fn damage_in_a_big_set_is_noticed() {
+    const SECTOR: usize = 512;
+    let rounds = crash::count("DAMAGE_ROUNDS", 150);
+    let mut noticed = 0;
+    for seed in crash::damage_seeds() {
+        let fs = SimFs::new(seed);
+        let expected = contents(seed, 600, 420);
+        let (dir, file) = with_one_set(&fs, &expected);
+        let set = file.current().newest().unwrap().set;
+        let (whole, mut rng) = (fs.contents(), Rng::new(seed));
+        // A thread that came late may have found nothing to write.
+        let paths: Vec<_> = (0..2)
+            .map(|file| dir.file(Name::Snapshot { set, file }))
+            .filter(|path| whole[path].len() > 4 * SECTOR)
+            .collect();
+        assert!(paths.iter().map(|path| whole[path].len()).sum::<usize>() > 100 << 10);
+        for round in 0..rounds {
+            let path = &paths[rng.below(paths.len() as u64) as usize];
+            let bytes = &whole[path];
+            let mut damaged = bytes.clone();
+            let sector = |rng: &mut Rng| rng.below((bytes.len() / SECTOR) as u64) as usize * SECTOR;
+            match rng.below(10) {
+                0 => {
+                    let at = sector(&mut rng);
+                    damaged[at..at + SECTOR].fill(0);
+                }
+                1 => {
+                    let (from, to) = (sector(&mut rng), sector(&mut rng));
+                    damaged[to..to + SECTOR].copy_from_slice(&bytes[from..from + SECTOR]);
+                }
+                _ => {
+                    let first = rng.below(bytes.len() as u64) as usize;
+                    for _ in 0..=rng.below(4) {
+                        let at = (first + rng.below(64) as usize).min(bytes.len() - 1);
+                        damaged[at] ^= 1 << rng.below(8);
+                    }
+                }
+            }
+            if damaged != *bytes {
+                fs.damage(path, 0, &damaged).unwrap();
+                assert_damaged(recover(&dir), path, &format!("seed {seed}, round {round}"));
+                fs.damage(path, 0, bytes).unwrap();
+                noticed += 1;
+            }
+        }
+        assert!(recover(&dir).unwrap().unwrap() == expected);
+    }
+    // For who counts them.
+    println!("damages: {noticed}");
+}
+
 /// Every file of a set cut to every length, and grown by bytes.
 #[test]
 fn every_other_length_is_noticed() {
@@ -271,7 +325,7 @@ fn forged_payloads_are_refused() {
         let SetHead { cut, history, created_ms, log_from, spaces } = head(1);
         let header = Header { set, file: 0, files: 1, cut, history, created_ms, key_id: 0, spaces };
         let path = dir.file(Name::Snapshot { set, file: 0 });
-        let file = fs.open(&path, vfs::OpenOptions::write().create_new()).unwrap();
+        let file = OutFile::create(&fs, &path, BUFFER_BYTES).unwrap();
         let mut writer = SnapshotWriter::begin(file, &header, u64::MAX).unwrap();
         writer.write_block(&payload, &[], entries).unwrap();
         let files = vec![writer.finish().unwrap()];

@@ -10,7 +10,7 @@ fn save_one(sink: &mut dyn engine::EntrySink, key: &[u8], value: Value<'_>) {
 }
 
 fn started(dir: &DataDir, feed: &Feed) -> Writer {
-    let options = WriterOptions { threads: 1, ..WriterOptions::default() };
+    let options = WriterOptions { threads: 1, buffer_bytes: 4 << 20, ..WriterOptions::default() };
     let mut writer = Writer::create(dir, SetId(1), options, feed).unwrap();
     writer.begin(head(1)).unwrap();
     writer
@@ -41,7 +41,8 @@ fn memory_is_counted_and_given_back() {
     drop(sink);
     let info = writer.finish().unwrap();
     assert_eq!((info.entries(), Arc::strong_count(&big)), (2, 1));
-    assert_eq!((backlog.memory().now, backlog.memory().peak), (0, memory.now));
+    let buffers = 4 << 20;
+    assert_eq!((backlog.memory().now, backlog.memory().peak), (0, memory.now + buffers));
     drop(feed);
     assert_eq!(backlog.memory().limit, u64::MAX);
 }
@@ -70,7 +71,8 @@ fn a_slow_disk_stops_the_walk_first() {
     });
     let backlog = Arc::new(Backlog::default());
     let feed = Feed::new(FeedOptions { limit_bytes: 1 << 20 }, backlog.clone());
-    let options = WriterOptions { threads: 1, sync_every_bytes: 1, ..WriterOptions::default() };
+    let options =
+        WriterOptions { threads: 1, sync_every_bytes: 1, buffer_bytes: BUFFER_BYTES, ..WriterOptions::default() };
     let mut writer = Writer::create(&dir, SetId(1), options, &feed).unwrap();
     writer.begin(head(1)).unwrap();
     // Dropped before the writer, which waits for the disk.

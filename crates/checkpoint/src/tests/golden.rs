@@ -6,7 +6,6 @@ use super::*;
 use codec::{DictionaryNumber, FileHash};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-use vfs::{FileSystem, OpenOptions};
 
 fn in_crate(directory: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(directory)
@@ -35,7 +34,7 @@ fn write_golden(fs: &SimFs) {
         let header =
             Header { set, file: number, files: 2, cut, history, created_ms, key_id: 0, spaces: spaces.clone() };
         let path = dir.file(Name::Snapshot { set, file: number });
-        let file = fs.open(&path, OpenOptions::write().create_new()).unwrap();
+        let file = OutFile::create(fs, &path, BUFFER_BYTES).unwrap();
         let mut writer = SnapshotWriter::begin(file, &header, u64::MAX).unwrap();
         let expected: Vec<_> = expected().into_iter().collect();
         for block in blocks {

@@ -88,7 +88,7 @@ fn a_tree_without_its_end_is_damage() {
     let fs = SimFs::new(1);
     let dir = data_dir(&fs);
     let path = dir.file(Name::Snapshot { set: SetId(1), file: 0 });
-    let file = fs_open(&fs, &path);
+    let file = OutFile::create(&fs, &path, BUFFER_BYTES).unwrap();
     let header = Header {
         set: SetId(1),
         file: 0,
@@ -110,9 +110,4 @@ fn a_tree_without_its_end_is_damage() {
     let result = load(&dir, &set, 1, &hasher(), &|_| {}, &LoadProgress::default());
     let error = result.expect_err("the list has no end").to_string();
     assert!(error.contains("within a collection"), "{error}");
-}
-
-fn fs_open(fs: &SimFs, path: &Path) -> Arc<dyn vfs::File> {
-    use vfs::FileSystem as _;
-    fs.open(path, vfs::OpenOptions::write().create_new()).unwrap()
 }

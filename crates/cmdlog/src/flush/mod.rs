@@ -14,6 +14,7 @@
 //! F5. Before a segment begins at `lsn` after a failure, the names of segments beyond it are removed; the sync of the
 //!     directory that makes the new name durable covers the removals.
 //! F6. A batch closes when the sync before it returns: what was appended meanwhile is written and synced together.
+//! F7. A write syncs itself only if everything before it is durable, the name of its segment too.
 
 mod out;
 mod rotate;
@@ -33,7 +34,7 @@ use crate::segment::{self, Parent};
 use crate::shared::{Shared, SideRecord};
 use crate::stats::Counters;
 use crate::stream::StreamReader;
-use out::Out;
+use out::{Out, Sync};
 
 pub(crate) use rotate::{open_segment, remove};
 pub(crate) use sync::Due;
@@ -89,6 +90,8 @@ pub(crate) struct Flush {
     marks: VecDeque<u64>,
     /// Everything before was handed to a file.
     next: u64,
+    /// Everything before is durable, though not all of it may have been told: at least `durable`, at most `next`.
+    safe: u64,
     /// Everything at or beyond is still in memory (F3).
     kept: u64,
     /// The end of the last segment.
@@ -151,6 +154,7 @@ impl Flush {
             stream,
             marks: VecDeque::new(),
             next: first,
+            safe: first,
             kept: first,
             out: Out::new(),
             segments: older,
@@ -170,15 +174,16 @@ impl Flush {
         self.shared.durable.load(Relaxed)
     }
 
-    /// Writes everything that is published. Gives whether it found anything new.
-    pub fn write(&mut self, now_ns: u64) -> bool {
+    /// Writes everything that is published. Gives whether it found anything new. `sync_follows` says that it is to be durable at
+    /// once: [`finish_writes`](Self::finish_writes) comes next, or a sync.
+    pub fn write(&mut self, now_ns: u64, sync_follows: bool) -> bool {
         if self.failed.is_some() || self.shared.end() == self.next {
             return false;
         }
         self.note_oldest(now_ns);
         self.mark_if_due(now_ns);
         let before = self.next;
-        match self.write_published() {
+        match self.write_published(sync_follows) {
             Ok(()) => {
                 self.counters.write_ok = true;
                 if self.shared.mode() == LogMode::WrittenOnly {
@@ -218,7 +223,7 @@ impl Flush {
         self.last_mark_durable = durable;
     }
 
-    fn write_published(&mut self) -> Result<(), Step> {
+    fn write_published(&mut self, sync_follows: bool) -> Result<(), Step> {
         let published = self.stream.published();
         while self.next < published {
             // What lies beside was put there before it was published.
@@ -232,9 +237,12 @@ impl Flush {
                 self.make_segment(self.first_frame_bytes(beside.as_deref())).map_err(Step::Roll)?;
                 continue;
             }
-            self.write_up_to(to, beside.as_deref()).map_err(Step::Write)?;
+            let is_durable = self.write_up_to(to, beside.as_deref(), sync_follows).map_err(Step::Write)?;
             self.note_records(to);
             self.next = to;
+            if is_durable {
+                self.safe = to;
+            }
             if let Some(last) = self.segments.last_mut() {
                 last.end = to;
             }
@@ -279,19 +287,25 @@ impl Flush {
         frame::bytes_by_head(&head[..first.len() + second.len()]).expect("what is published is whole frames")
     }
 
-    /// Writes the frames up to a position: out of the stream's memory, or one from beside it.
-    fn write_up_to(&mut self, to: u64, beside: Option<&SideRecord>) -> Result<(), FsError> {
-        let Some(file) = self.segments.last().and_then(|last| last.file.clone()) else { return Ok(()) };
-        let synced = self.shared.mode() == LogMode::Sync;
+    /// Writes the frames up to a position: out of the stream's memory, or one from beside it. Gives whether that has made them
+    /// durable.
+    fn write_up_to(&mut self, to: u64, beside: Option<&SideRecord>, sync_follows: bool) -> Result<bool, FsError> {
+        let Some(last) = self.segments.last() else { return Ok(false) };
+        let Some(file) = last.file.clone() else { return Ok(false) };
+        let sync = match self.shared.mode() == LogMode::Sync {
+            true if sync_follows && last.named && self.safe == self.next => Sync::Itself,
+            true => Sync::Next,
+            false => Sync::Later,
+        };
         match beside {
             Some(record) => {
                 let mut head = [0; HEAD_BYTES_MAX];
                 let head_bytes = frame::begin(&mut head, record.kind(), record.len());
                 let (head, [first, second, third]) = (&mut head[..head_bytes], record.parts());
                 frame::seal(head, &self.history, self.next, &[first, second, third]);
-                self.out.write_apart(&*file, &[head, first, second, third], synced)
+                self.out.write_apart(&*file, &[head, first, second, third], sync).map(|()| false)
             }
-            None => self.out.write(&*file, self.stream.bytes(self.next, to), synced),
+            None => self.out.write(&*file, self.stream.bytes(self.next, to), sync),
         }
     }
 

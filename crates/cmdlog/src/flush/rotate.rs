@@ -130,12 +130,13 @@ impl Flush {
             last.end = last.end.min(base);
         }
         self.next = base;
+        self.safe = self.durable();
         self.shared.written.store(base, SeqCst);
         self.open_durably().map_err(Step::Roll)?;
         self.counters.rotations += 1;
         self.failed = None;
         self.refilling = true;
-        self.write(now_ns);
+        self.write(now_ns, false);
         let nothing_to_sync = self.shared.mode() == LogMode::WrittenOnly || self.shared.end() == self.durable();
         if self.failed.is_none() && self.refilling && nothing_to_sync {
             self.recovered();

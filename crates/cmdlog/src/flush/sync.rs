@@ -149,6 +149,41 @@ impl Flush {
         }
     }
 
+    /// Takes note of writes that have synced themselves. Gives whether there were such, and nothing is left to be synced.
+    pub fn finish_writes(&mut self, started_ns: u64, now_ns: u64) -> bool {
+        if self.failed.is_some() || self.syncing || self.safe <= self.durable() || self.safe < self.next {
+            return false;
+        }
+        self.last_sync_ns = now_ns;
+        self.counters.syncs += 1;
+        self.counters.add_sync_time(now_ns.saturating_sub(started_ns));
+        self.counters.sync_ok = true;
+        self.reached(self.safe, started_ns, true);
+        let last = self.segments.last().map(|last| last.first);
+        for segment in self.segments.iter_mut().filter(|segment| Some(segment.first) != last) {
+            segment.file = None;
+        }
+        if self.refilling {
+            self.recovered();
+        }
+        self.shared.watch(now_ns);
+        true
+    }
+
+    /// More is durable: all there was when a sync began, or less.
+    fn reached(&mut self, lsn: u64, started_ns: u64, is_all: bool) {
+        self.shared.set_durable(lsn);
+        let durable = self.durable();
+        self.safe = self.safe.max(durable);
+        self.kept = self.kept.max(durable);
+        if is_all && self.failed.is_none() {
+            // Appended after the sync began, whatever is not durable now.
+            let oldest = if self.shared.end() > durable { started_ns.max(1) } else { 0 };
+            self.shared.oldest_ns.store(oldest, SeqCst);
+        }
+        self.release(durable);
+    }
+
     /// Settles what the next sync covers: everything written by now. `None` when there is nothing, or one is running.
     pub fn begin_sync(&mut self, now_ns: u64) -> Option<SyncJob> {
         if self.syncing {
@@ -198,16 +233,8 @@ impl Flush {
 
     fn now_durable(&mut self, job: &SyncJob, done: &[Part]) {
         let Some(reached) = done.last() else { return };
-        let all = done.len() == job.parts.len();
-        self.shared.set_durable(reached.end);
+        self.reached(reached.end, job.started_ns, done.len() == job.parts.len());
         let durable = self.durable();
-        self.kept = self.kept.max(durable);
-        if all && self.failed.is_none() {
-            // Appended after the sync began, whatever is not durable now.
-            let oldest = if self.shared.end() > durable { job.started_ns.max(1) } else { 0 };
-            self.shared.oldest_ns.store(oldest, SeqCst);
-        }
-        self.release(durable);
         let last = self.segments.last().map(|last| last.first);
         for segment in &mut self.segments {
             if let Some(part) = done.iter().find(|part| part.first == segment.first) {

@@ -8,7 +8,7 @@ use base::clock::ManualClock;
 use base::{Lsn, Rng};
 use vfs::{FileSystem, Outage, SimFs};
 
-use super::crash::{live, seeds};
+use super::crash::{count, live, seeds};
 use super::{Records, history, read, settle, stepped};
 use crate::frame::{self, Kind};
 use crate::reader::SegmentFile;
@@ -88,6 +88,77 @@ fn every_flipped_byte_is_refused_or_cut() {
             "{refused} refused, {cut} cut, {harmless} harmless"
         );
     }
+}
+
+const SECTOR: u64 = 512;
+
+/// Random damage in logs of some hundred KiB: bits, sectors that were lost, and sectors in another's place. No wrong record is given
+/// out; after an end in order none is missing without a word, otherwise only behind the damage.
+#[test]
+fn damage_in_big_logs_is_refused_or_cut() {
+    let rounds = count("DAMAGE_ROUNDS", 150);
+    let (mut refused, mut cut, mut harmless) = (0, 0, 0);
+    for (seed, clean) in seeds(2).flat_map(|seed| [(seed, true), (seed, false)]) {
+        let (fs, clock) = (SimFs::new(seed), Arc::new(ManualClock::new(1000)));
+        let log = stepped(&fs, &clock, LogMode::Sync, LogStart::fresh(history(1), Lsn(0)));
+        let records = live(&fs, &log, &clock, seed, 400, &Vec::new()).records;
+        if clean {
+            log.close().expect("the disk works");
+        } else {
+            log.sync().expect("the disk works");
+        }
+        drop(log);
+        let files: Vec<_> = used(&fs).into_iter().filter(|(_, len)| *len > 0).collect();
+        assert!(files.iter().map(|(_, len)| len).sum::<u64>() > 100 << 10);
+        let (untouched, bytes, mut rng) = (fs.crash_point(), fs.contents(), Rng::new(seed));
+        for round in 0..rounds {
+            let (path, len) = &files[rng.below(files.len() as u64) as usize];
+            let fs = untouched.after(Outage::ProcessKill);
+            let first = damage_at_random(&fs, path, &bytes[path][..*len as usize], &mut rng);
+            let what = format!("seed {seed}, round {round}, {} from {first} of {len}", path.display());
+            match read(&fs) {
+                Ok((found, _)) if found == records => harmless += 1,
+                Ok((found, end)) => {
+                    assert!(found[..] == records[..found.len()], "{what}: a wrong record");
+                    assert!(!clean, "{what}: lost without a word");
+                    let torn = end.torn.unwrap_or_else(|| panic!("{what}: no torn tail"));
+                    assert_eq!(torn.path, *path, "{what}");
+                    cut += 1;
+                }
+                Err(RecoverError::Damaged { path: named, .. } | RecoverError::Header { path: named }) => {
+                    assert_eq!(named, *path, "{what}");
+                    refused += 1;
+                }
+                Err(other) => panic!("{what}: {other}"),
+            }
+        }
+    }
+    assert!(refused > cut && cut > 0 && harmless > 0, "{refused} refused, {cut} cut, {harmless} harmless");
+    // For who counts them.
+    println!("damages: {}", refused + cut + harmless);
+}
+
+/// One to four bits flipped, or a sector zeroed, or one that holds what stands elsewhere in the file; where it begins.
+fn damage_at_random(fs: &SimFs, path: &Path, bytes: &[u8], rng: &mut Rng) -> u64 {
+    let len = bytes.len() as u64;
+    let (first, sector) = (rng.below(len), rng.below(len) / SECTOR * SECTOR);
+    let end = |from: u64| (from + SECTOR).min(len) as usize;
+    match rng.below(10) {
+        0 => fs.damage(path, sector, &vec![0; end(sector) - sector as usize]).map(|()| sector),
+        1 => {
+            let from = rng.below(len) / SECTOR * SECTOR;
+            let other = &bytes[from as usize..end(from)];
+            fs.damage(path, sector, &other[..other.len().min(end(sector) - sector as usize)]).map(|()| sector)
+        }
+        _ => {
+            for _ in 0..=rng.below(4) {
+                let offset = (first + rng.below(64)).min(len - 1);
+                fs.flip_bit(path, offset, rng.below(8) as u8).expect("the file is there");
+            }
+            Ok(first)
+        }
+    }
+    .expect("the file is there")
 }
 
 /// A lost sector, in a log that goes on behind it, is an error that says what to do; a lost file, too.

