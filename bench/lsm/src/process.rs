@@ -8,7 +8,8 @@ use rustix::fs::Advice;
 
 use crate::engines::Failure;
 
-/// The process does nothing behind: for so long it wrote nothing and used next to no processor time.
+/// The process does nothing behind: for so long it wrote nothing, used next to no processor time, and no thread of it waited for a
+/// disk or a processor.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Processor time of all threads so far, in seconds.
@@ -40,11 +41,23 @@ pub fn await_quiet() -> Result<(), Failure> {
     while since.elapsed() < QUIET {
         std::thread::sleep(QUIET / 20);
         let now = (cpu(), written()?);
-        if now.1 != before.1 || now.0 - before.0 > 0.02 * QUIET.as_secs_f64() {
+        if now.1 != before.1 || now.0 - before.0 > 0.02 * QUIET.as_secs_f64() || others_work() {
             (since, before) = (Instant::now(), now);
         }
     }
     Ok(())
+}
+
+/// Whether another thread of this process wants to run, or waits in the kernel as for a sync: on a busy machine that may take seconds.
+fn others_work() -> bool {
+    let number = |stat: &str| stat.split(' ').next().map(str::to_owned);
+    let own = std::fs::read_to_string("/proc/thread-self/stat").ok().and_then(|stat| number(&stat));
+    Path::new("/proc/self/task").read_dir().into_iter().flatten().flatten().any(|task| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        // The state stands behind the name, which may hold anything.
+        let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
+        number(&stat) != own && matches!(state, Some('R' | 'D'))
+    })
 }
 
 /// Bytes of all files in a directory and below.

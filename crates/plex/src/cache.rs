@@ -157,11 +157,12 @@ impl BlockCache {
         found
     }
 
-    /// Keeps a block that was not found. Two who missed it at once may both keep it; one of the cells ages.
-    pub fn insert(&self, place: &Place, id: BlockId, cached: &Cached) {
-        let bytes = cached.bytes();
+    /// Keeps a block that was not found, and gives what had to go for it last. Two who missed it at once may both keep it; one of
+    /// the cells ages.
+    pub fn insert(&self, place: &Place, id: BlockId, cached: &Cached) -> Option<Cached> {
+        let (bytes, mut gone) = (cached.bytes(), None);
         if bytes > self.part_bytes_max || self.part_cells == 0 {
-            return;
+            return None;
         }
         let number = (mix(id) >> 32) as usize % PART_COUNT;
         let mut part = self.parts[number].lock();
@@ -177,11 +178,12 @@ impl BlockCache {
             let mut content = cell.content.write();
             if let Some((_, old)) = content.take() {
                 part.bytes -= old.bytes();
+                gone = Some(old);
             }
             if part.bytes <= self.part_bytes_max {
                 *content = Some((id, cached.clone()));
                 place.0.store(at as u32, Ordering::Relaxed);
-                return;
+                return gone;
             }
         }
     }

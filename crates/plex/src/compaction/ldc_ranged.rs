@@ -16,8 +16,9 @@
 //!     the first merges are done range by range.
 //! G5. A merge into the last run keeps the borders between its tables, and may add some within a range. So tables that were
 //!     flushed meanwhile still fit, and one range does not drag the next one along.
-//! G6. Neighbouring runs above the last whose tables of a range were all scanned often become one
-//!     ([`Table::is_scanned_often`]), so scans soon look at few runs where there are many scans, and nowhere else.
+//! G6. Neighbouring runs above the last become one in a range when its scans had looked at so many runs less, since they all were
+//!     there, that this pays for writing them ([`BYTES_PER_SCAN`]). So scans soon look at few runs where there are many scans, and
+//!     nowhere else.
 //! G7. Ranges have no key in common, so merges of different ones may run side by side. What such a merge will drop counts as
 //!     dropped: no further range is merged for it.
 //!
@@ -29,7 +30,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Choose, FlushShape, Task, count, hull};
-use crate::sstable::{Table, TableInfo};
+use crate::sstable::{BYTES_PER_SCAN, Table, TableInfo};
 use crate::version::{Run, Tree};
 
 /// Ranges of a tree. Each flush writes one table per range, and each merge needs room for one range.
@@ -133,6 +134,23 @@ impl<'a> Reach<'a> {
     }
 }
 
+/// The longest stretch of at least two runs for which scans pay (G6).
+fn scanned_stretch<'a, 'b>(upper: &'b [PartOfRun<'a>]) -> Option<&'b [PartOfRun<'a>]> {
+    let mut longest = 0..1;
+    for from in 0..upper.len() {
+        let (mut bytes, mut scans) = (0, u64::MAX);
+        for (to, (_, _, tables)) in upper.iter().enumerate().skip(from) {
+            bytes += tables.iter().map(|table| table.info.bytes).sum::<u64>();
+            scans = tables.iter().map(|table| table.scans()).min().unwrap_or(0).min(scans);
+            let runs_saved = (to - from) as u64;
+            if to - from >= longest.len() && scans.saturating_mul(runs_saved * BYTES_PER_SCAN) >= bytes {
+                longest = from..to + 1;
+            }
+        }
+    }
+    if longest.len() > 1 { upper.get(longest) } else { None }
+}
+
 /// The sorted run at the bottom, if the tree has one: the oldest run, unless it is a flushed one.
 fn last_run(tree: &Tree) -> Option<&Arc<Run>> {
     tree.runs().last().filter(|(level, _)| *level > 0).map(|(_, run)| run)
@@ -225,11 +243,10 @@ impl LdcRanged {
         Some(Self::merge_stretch(&range.upper[from..=to], "runs"))
     }
 
-    /// The longest stretch of at least two runs above the last that were scanned often (G6).
+    /// The longest stretch of at least two runs above the last that is worth it for scans (G6).
     fn merge_scanned(ranges: &[Reach<'_>]) -> Option<Task> {
-        let is_often = |part: &PartOfRun<'_>| part.2.iter().all(|table| table.is_scanned_often());
-        let stretches = ranges.iter().flat_map(|range| range.upper.split(|part| !is_often(part)));
-        let longest = stretches.max_by_key(|parts| parts.len()).filter(|parts| parts.len() > 1)?;
+        let longest =
+            ranges.iter().filter_map(|range| scanned_stretch(&range.upper)).max_by_key(|parts| parts.len())?;
         Some(Self::merge_stretch(longest, "scans"))
     }
 

@@ -84,7 +84,7 @@ impl MergeCursor {
         })
     }
 
-    /// Counts a scan in every table that the cursor is in; whether one of them was now scanned often.
+    /// Counts a scan in every table that the cursor is in; whether a merge of one of them may pay by now.
     pub fn note_scan(&self) -> bool {
         self.sources.iter().fold(false, |often, source| often | source.note_scan())
     }

@@ -127,7 +127,7 @@ impl Source {
         }
     }
 
-    /// Counts a scan in the table that the cursor is in; whether that table was now scanned often.
+    /// Counts a scan in the table that the cursor is in; whether a merge of that table may pay by now.
     pub fn note_scan(&self) -> bool {
         match self {
             Self::Memtable(_) => false,

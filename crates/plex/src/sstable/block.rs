@@ -105,12 +105,23 @@ pub(crate) struct Block {
 impl Block {
     /// `None` if the bytes cannot be a block.
     pub fn new(bytes: &[u8]) -> Option<Self> {
+        Self::of_padded(bytes, bytes.len(), None)
+    }
+
+    /// The same of the first `len` bytes. The rest is memory that the block has to spare, so that it can be that of another one later,
+    /// as that of `old` is used now if it is as long and nobody else has it.
+    pub fn of_padded(padded: &[u8], len: usize, old: Option<Block>) -> Option<Self> {
+        let bytes = &padded[..len];
         let count_at = bytes.len().checked_sub(4)?;
         let restart_count = u32::from_le_bytes(bytes[count_at..].try_into().ok()?) as usize;
         let entries_end = count_at.checked_sub(restart_count.checked_mul(4)?)?;
         // In half a word each, a cell of the cache is one line.
         let (end, count) = (u32::try_from(entries_end).ok()?, u32::try_from(restart_count).ok()?);
-        let block = Self { bytes: bytes.into(), entries_end: end, restart_count: count };
+        let old = old.filter(|old| old.bytes.len() == padded.len()).and_then(|mut old| {
+            Arc::get_mut(&mut old.bytes)?[..len].copy_from_slice(bytes);
+            Some(old.bytes)
+        });
+        let block = Self { bytes: old.unwrap_or_else(|| padded.into()), entries_end: end, restart_count: count };
         let sound =
             (0..restart_count).all(|i| block.restart(i) < entries_end) && (restart_count > 0 || entries_end == 0);
         sound.then_some(block)
@@ -121,12 +132,12 @@ impl Block {
         Self { bytes: bytes.into(), entries_end: 0, restart_count: 0 }
     }
 
-    /// All of its bytes.
+    /// All of its bytes, of one that is [`opaque`](Self::opaque).
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Bytes it takes.
+    /// Bytes of memory that it takes.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -419,6 +430,36 @@ mod tests {
 
     fn here(cursor: &BlockCursor) -> Option<Entry> {
         cursor.valid().then(|| (cursor.key().to_vec(), cursor.seqno(), cursor.value().to_vec()))
+    }
+
+    /// A block takes the memory of one that nobody has any more, and no other; what was there does not show.
+    #[test]
+    fn memory_of_another_block() {
+        let mut rng = Rng::new(9);
+        let [long, short] = [60, 40].map(|count| random_entries(&mut rng, count));
+        let padded = |entries: &[Entry]| {
+            let mut builder = BlockBuilder::default();
+            entries.iter().for_each(|(k, s, v)| builder.add(k, key::pack(*s, Kind::Put), v));
+            let mut bytes = builder.finish();
+            let len = bytes.len();
+            bytes.resize(4096, 0xff);
+            (bytes, len)
+        };
+        let ((first, first_len), (second, second_len)) = (padded(&long), padded(&short));
+        let old = Block::of_padded(&first, first_len, None).expect("it is a block");
+        let memory = old.bytes.as_ptr();
+        let held = old.clone();
+        let apart = Block::of_padded(&second, second_len, Some(old)).expect("it is a block");
+        assert!(apart.bytes.as_ptr() != memory && Block::of_padded(&second, second_len, Some(apart.clone())).is_some());
+        let again = Block::of_padded(&second, second_len, Some(held)).expect("it is a block");
+        assert_eq!((again.bytes.as_ptr(), again.len()), (memory, 4096));
+        let mut cursor = BlockCursor::new(again);
+        cursor.seek_to_first().unwrap();
+        for entry in &short {
+            assert_eq!(here(&cursor).as_ref(), Some(entry));
+            cursor.next().unwrap();
+        }
+        assert!(!cursor.valid());
     }
 
     /// Walks and seeks agree with the sorted entries, in both directions.

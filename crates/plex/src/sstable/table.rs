@@ -1,6 +1,6 @@
 //! A table open for reading.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use super::format::{self, FOOTER_LEN, Footer, Handle, Meta, TRAILER_LEN};
 use super::partitions::Partitions;
 use super::read_ahead::{CHUNK_BYTES, DIRECT_CHUNK_BYTES, ReadAhead};
 use super::{TableCursor, TableInfo};
-use crate::cache::{BlockCache, Cached, Fill};
+use crate::cache::{BlockCache, Cached, Fill, Place};
 use crate::error::{Error, Result};
 use crate::key::{self, Kind, Seqno};
 use crate::range_tombstone::RangeTombstone;
@@ -26,9 +26,12 @@ use crate::sketch::Sketch;
 /// A longer buffer for reads, as one value of hundreds of megabytes takes, is not kept, in bytes.
 const READ_BUFFER_BYTES_MAX: usize = 256 << 10;
 
-/// Bytes of a table per scan that comes to it, from which on it was scanned often: a seek that reads a block takes a device
-/// as long as reading and writing about so many bytes in a row. LevelDB's figure for its compactions by seeks.
-const BYTES_PER_SCAN: u64 = 16 << 10;
+/// Blocks take a multiple of it, in bytes: then most of a table's can take each other's memory.
+const BLOCK_PADDING_BYTES: usize = 128;
+
+/// Bytes that may be merged for one table that a scan need not look into: a seek that reads a block takes a device as long as reading
+/// and writing about so many bytes in a row. LevelDB's figure for its compactions by seeks.
+pub(crate) const BYTES_PER_SCAN: u64 = 16 << 10;
 
 /// Numbers of what is no data block in the block cache: data blocks are counted from 0, partitions of the filter from the largest
 /// number down, parts of the index from here up.
@@ -262,16 +265,18 @@ impl Table {
         self.meta.user_bytes
     }
 
-    /// Counts a scan that came here; whether it is the one that makes them often.
+    /// Counts a scan that came here; whether a merge may pay by now: when one table less for all scans so far pays for merging this
+    /// one, and at each doubling, for it may have been too little for its neighbours.
     pub fn note_scan(&self) -> bool {
         let scans = self.scans.load(Ordering::Relaxed) + 1;
         self.scans.store(scans, Ordering::Relaxed);
-        scans == self.info.bytes.div_ceil(BYTES_PER_SCAN)
+        let enough = self.info.bytes.div_ceil(BYTES_PER_SCAN).max(1);
+        scans.is_multiple_of(enough) && (scans / enough).is_power_of_two()
     }
 
-    /// Whether scans come here so often that one table fewer for them is worth merging this one.
-    pub fn is_scanned_often(&self) -> bool {
-        self.scans.load(Ordering::Relaxed) * BYTES_PER_SCAN >= self.info.bytes
+    /// Scans that came here since the file was opened.
+    pub fn scans(&self) -> u64 {
+        self.scans.load(Ordering::Relaxed)
     }
 
     /// The file goes when the last reader does.
@@ -370,7 +375,7 @@ impl Table {
         }
         let partition = Block::opaque(&part);
         if fill == Fill::Keep {
-            self.cache.insert(place, id, &Cached::Block(partition.clone()));
+            self.keep(place, id, &Cached::Block(partition.clone()));
         }
         Ok(partition)
     }
@@ -412,7 +417,7 @@ impl Table {
         }
         let blocks = Arc::new(self.read_part_of_index(parts, part)?);
         if fill == Fill::Keep {
-            self.cache.insert(place, id, &Cached::Index(blocks.clone()));
+            self.keep(place, id, &Cached::Index(blocks.clone()));
         }
         Ok(blocks)
     }
@@ -498,7 +503,7 @@ impl Table {
         }
         let block = self.read_block(blocks.handle(at))?;
         if fill == Fill::Keep {
-            self.cache.insert(blocks.place(at), id, &Cached::Block(block.clone()));
+            self.keep(blocks.place(at), id, &Cached::Block(block.clone()));
         }
         Ok(block)
     }
@@ -532,8 +537,14 @@ impl Table {
             }
             self.read_block(handle)?
         };
-        self.cache.insert(blocks.place(at), id, &Cached::Block(block.clone()));
+        self.keep(blocks.place(at), id, &Cached::Block(block.clone()));
         Ok(block)
+    }
+
+    /// Has the cache keep what was read. Of what goes for it, the memory is for the next block that this thread reads.
+    fn keep(&self, place: &Place, id: (u64, u64), cached: &Cached) {
+        let gone = self.cache.insert(place, id, cached).and_then(Cached::block);
+        SPARE.set(gone.filter(|block| block.len() <= READ_BUFFER_BYTES_MAX));
     }
 
     /// Whether its file is read past the page cache.
@@ -580,7 +591,9 @@ impl Table {
     fn unsealed(&self, handle: Handle, read: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Block> {
         let block = READ_BUFFER.with_borrow_mut(|buffer| -> Result<_> {
             read(buffer)?;
-            let block = Block::new(buffer);
+            let len = buffer.len();
+            buffer.resize(len.next_multiple_of(BLOCK_PADDING_BYTES), 0);
+            let block = Block::of_padded(buffer, len, SPARE.take());
             if buffer.capacity() > READ_BUFFER_BYTES_MAX {
                 *buffer = Vec::new();
             }
@@ -610,6 +623,9 @@ impl Drop for Table {
 thread_local! {
     /// Blocks are read into it and copied out, so that reading takes no memory beside the block's own.
     static READ_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+
+    /// A block that the cache has let go.
+    static SPARE: Cell<Option<Block>> = const { Cell::new(None) };
 }
 
 fn outside(path: &Path, handle: Handle) -> Error {
