@@ -105,44 +105,91 @@ fn random_commands_come_back_whole() {
         let steps = generator.sequence(&mut rng, REQUESTS);
         let (log, checkpoint) = [(true, false), (false, true), (true, true)][(round % 3) as usize];
         let what = format!("round {round}, seed {first}, log {log}, checkpoint {checkpoint}");
-        let (mut side, fs) = (Side::new(memory), SimFs::new(seed));
-        // Instead of the replica of the harness, the log, if there is one.
-        unlink(&side.server.store);
-        let durability = open(&fs, &side.server.store, log, round);
-        durability.recover().expect("the directory is empty");
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| durability.run());
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    if !durability.work() {
-                        std::thread::park_timeout(Duration::from_micros(200));
-                    }
-                }
-            });
+        let mut side = Side::new(memory);
+        let fs = kept(&mut side, (log, seed, round), |side, durability| {
             let (half, rest) = steps.split_at(REQUESTS / 2);
-            run(&mut side, &mut rng, half);
-            let rest = if log { rest } else { run_all(&mut side, &mut rng, rest) };
+            run(side, &mut rng, half);
+            let rest = if log { rest } else { run_all(side, &mut rng, rest) };
             let mut left = rest.chunks(10);
             if checkpoint {
                 let task = durability.schedule(Cause::Asked);
                 while task.outcome().is_none() {
                     // With a log, commands go on meanwhile.
                     match left.next() {
-                        Some(steps) => run(&mut side, &mut rng, steps),
+                        Some(steps) => run(side, &mut rng, steps),
                         None => std::thread::yield_now(),
                     }
                 }
                 assert_eq!(task.outcome(), Some(&Ok(())), "{what}");
             }
-            left.for_each(|steps| run(&mut side, &mut rng, steps));
-            durability.end();
-            stop.store(true, Ordering::Relaxed);
+            left.for_each(|steps| run(side, &mut rng, steps));
         });
-        durability.close().expect("the disk works");
-        unlink(&side.server.store);
-        drop(durability);
-        assert_comes_back(&fs.recover(Outage::PowerCut { seed }), &side, round, &what);
+        assert_comes_back(&fs, &side, round, &what);
+    }
+}
+
+/// Has what a server does logged, or saved, until `run` is over and it ends in order, and gives the disk after a power cut.
+fn kept(
+    side: &mut Side,
+    (log, seed, entropy): (bool, u64, u64),
+    run: impl FnOnce(&mut Side, &Arc<Durability>),
+) -> SimFs {
+    let fs = SimFs::new(seed);
+    // Instead of the replica of the harness, the log, if there is one.
+    unlink(&side.server.store);
+    let durability = open(&fs, &side.server.store, log, entropy);
+    durability.recover().expect("the directory is empty");
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| durability.run());
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                if !durability.work() {
+                    std::thread::park_timeout(Duration::from_micros(200));
+                }
+            }
+        });
+        run(side, &durability);
+        durability.end();
+        stop.store(true, Ordering::Relaxed);
+    });
+    durability.close().expect("the disk works");
+    unlink(&side.server.store);
+    drop(durability);
+    fs.recover(Outage::PowerCut { seed })
+}
+
+/// A collection that was packed with a long element is called what it was called, from the log and from a checkpoint.
+#[test]
+fn long_elements_are_remembered() {
+    let long = "x".repeat(100);
+    for log in [true, false] {
+        let mut side = Side::new(memory);
+        let fs = kept(&mut side, (log, 7, 7), |side, durability| {
+            let client = side.server.connect();
+            for (add, remove) in [
+                (vec!["HSET", "hash", &long, "v", "f", "v"], ["HDEL", "hash"]),
+                (vec!["SADD", "set", &long, "m"], ["SREM", "set"]),
+                (vec!["ZADD", "zset", "1", &long, "2", "m"], ["ZREM", "zset"]),
+            ] {
+                side.server.run(client, &add);
+                assert_eq!(side.server.run(client, &[remove[0], remove[1], &long]), ":1\r\n");
+            }
+            let task = (!log).then(|| durability.schedule(Cause::Asked));
+            while task.as_ref().is_some_and(|task| task.outcome().is_none()) {
+                std::thread::yield_now();
+            }
+        });
+        let mut again = Side::new(memory);
+        unlink(&again.server.store);
+        let durability = open(&fs, &again.server.store, false, 8);
+        durability.recover().expect("the disk is whole");
+        let client = again.server.connect();
+        for (key, name) in [("hash", "hashtable"), ("set", "hashtable"), ("zset", "skiplist")] {
+            let encoding = again.server.run(client, &["OBJECT", "ENCODING", key]);
+            assert_eq!(encoding, format!("${}\r\n{name}\r\n", name.len()), "{key}, log {log}");
+        }
+        unlink(&again.server.store);
     }
 }
 

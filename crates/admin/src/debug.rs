@@ -99,7 +99,7 @@ fn object(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let Some(entry) = ctx.ks.peek(&key)? else { return Err(error::NO_SUCH_KEY) };
     let (encoding, stamp) = (types::encoding::name(&entry), entry.stamp);
     let address: *const () = match entry.value {
-        Value::Big(big) => Arc::as_ptr(big).cast(),
+        Value::Big(big) => std::ptr::from_ref(&**big).cast(),
         value => value.bytes().as_ptr().cast(),
     };
     let mut text = format!("Value at:{address:p} refcount:1 encoding:{encoding}");

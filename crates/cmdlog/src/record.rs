@@ -164,7 +164,7 @@ pub fn put_set_head(
 ) {
     let with_expiration = if expire_at.is_some() { operation::WITH_EXPIRATION } else { 0 };
     let compressed = if encoding.is_compressed() { operation::COMPRESSED } else { 0 };
-    let encoding = encoding.decompressed(Type::String);
+    let encoding = encoding.decompressed();
     let with_encoding = if encoding == Encoding::PLAIN { 0 } else { operation::WITH_ENCODING };
     put_space(out, operation::SET | with_expiration | with_encoding | compressed, space);
     put_string(out, key);
@@ -191,7 +191,7 @@ pub fn put_store_head(
     let compressed = if encoding.is_compressed() { operation::COMPRESSED } else { 0 };
     put_space(out, operation::STORE | with_expiration | compressed, space);
     put_string(out, key);
-    out.extend_from_slice(&[kind as u8, encoding.decompressed(kind).0]);
+    out.extend_from_slice(&[kind as u8, encoding.decompressed().0]);
     if let Some(at) = expire_at {
         varint::put(out, varint::zigzag(at));
     }
@@ -321,12 +321,12 @@ fn take_fields<'a>(rest: &mut &'a [u8], hasher: &KeyHasher, first: u8, operation
         operation::EXPIRE => Effect::Expire { key, at: take_time(rest)? },
         operation::PERSIST => Effect::Persist { key },
         operation::STORE => {
-            let (kind, encoding) = (take_collection(rest)?, Encoding(wire::take_byte(rest)?));
+            let (kind, encoding) = (take_collection(rest)?, wire::take_byte(rest)?);
             let expire_at = if first & operation::WITH_EXPIRATION == 0 { None } else { Some(take_time(rest)?) };
             let value = take_string(rest)?;
             let encoding = match first & operation::COMPRESSED {
-                0 => Some(encoding).filter(|encoding| encoding.0 < ENCODING_END)?,
-                _ => take_compressed(encoding, kind, value)?,
+                0 => Encoding::of_bytes(encoding)?,
+                _ => take_compressed(encoding, value)?,
             };
             Effect::Store { key, kind, encoding, value: Value::Bytes(value), expire_at }
         }
@@ -360,19 +360,15 @@ fn take_time(rest: &mut &[u8]) -> Option<UnixMs> {
     varint::take(rest).map(varint::unzigzag)
 }
 
-/// Behind the last encoding that a string has when it is not compressed.
-const ENCODING_END: u8 = Encoding::PLAIN.compressed().0;
-
 /// The encoding of a string, other than [`Encoding::PLAIN`], which has no byte (R2).
 fn take_encoding(rest: &mut &[u8]) -> Option<Encoding> {
-    wire::take_byte(rest).map(Encoding).filter(|encoding| *encoding != Encoding::PLAIN && encoding.0 < ENCODING_END)
+    wire::take_byte(rest).and_then(Encoding::of_bytes).filter(|encoding| *encoding != Encoding::PLAIN)
 }
 
 /// The encoding of a collection that is stored compressed, from the one that it has otherwise.
-fn take_compressed(encoding: Encoding, kind: Type, value: &[u8]) -> Option<Encoding> {
-    let compressed = encoding.compressed();
-    let is_only_form = compressed.decompressed(kind) == encoding && encoding != compressed;
-    (is_only_form && Stored::parse(value).is_ok()).then_some(compressed)
+fn take_compressed(encoding: u8, value: &[u8]) -> Option<Encoding> {
+    let encoding = if encoding == Encoding::BIG.0 { Encoding::BIG } else { Encoding::of_bytes(encoding)? };
+    Stored::parse(value).is_ok().then_some(encoding.compressed())
 }
 
 /// A type that is no string.
@@ -505,12 +501,24 @@ mod tests {
         );
     }
 
-    /// A value that says to be compressed and has no header of a stored form, and an encoding that says so beside the flag.
+    /// A value that says to be compressed and has no header of a stored form, and an encoding that says so beside the flag or
+    /// that no value has.
     #[test]
     fn compressed_values_have_their_header() {
         let malformed = Err(DecodeError::Malformed { offset: 0 });
-        for payload in [&b"\x21\0\x01k\x01v"[..], b"\x21\0\x01k\0", b"\x41\0\x01k\x04\x04\x11\x05\0v"] {
+        for payload in [
+            &b"\x21\0\x01k\x01v"[..],
+            b"\x21\0\x01k\0",
+            b"\x41\0\x01k\x04\x04\x11\x05\0v",
+            b"\x09\0\x01k\x04\x03\x01v",
+            b"\x09\0\x01k\x04\x07\x01v",
+            b"\x29\0\x01k\x04\x03\x04\x11\x05\0v",
+            b"\x29\0\x01k\x04\x06\x04\x11\x05\0v",
+        ] {
             assert_eq!(reencode(payload), malformed);
+        }
+        for payload in [&b"\x09\0\x01k\x04\x02\x01v"[..], b"\x29\0\x01k\x04\x02\x04\x11\x05\0v"] {
+            assert_eq!(reencode(payload).as_deref(), Ok(payload));
         }
     }
 

@@ -41,7 +41,7 @@ pub enum Operand {
 impl Operand {
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Tree(one), Self::Tree(other)) => Arc::ptr_eq(one, other),
+            (Self::Tree(one), Self::Tree(other)) => SharedBig::ptr_eq(one, other),
             (Self::Bytes(one), Self::Bytes(other)) => SharedBytes::ptr_eq(one, other),
             _ => false,
         }

@@ -21,7 +21,6 @@ use crate::{Ctx, Stop};
 use engine::{Encoding, Key, SharedBig, Value};
 use proto::ReplyBuffer;
 use std::ops::Range;
-use std::sync::Arc;
 use value::{Big, Stored, reaper};
 
 /// Bytes of a piece, about.
@@ -80,7 +79,7 @@ impl Rest {
 
 /// The memory of a shared tree that goes with the last who holds it.
 pub(crate) fn held_bytes(tree: &SharedBig) -> usize {
-    if Arc::strong_count(tree) > 1 { 0 } else { tree.memory_bytes() }
+    if SharedBig::strong_count(tree) > 1 { 0 } else { tree.memory_bytes() }
 }
 
 /// Elements of one collection by their positions.

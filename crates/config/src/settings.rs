@@ -120,7 +120,7 @@ settings! {
 
     /// `hash-max-listpack-entries`: hashes of at most this many fields are packed into one buffer (`listpack`).
     hash_packed_entries: u64,
-    /// `hash-max-listpack-value`: a hash with a longer field or value is not packed.
+    /// `hash-max-listpack-value`: a hash with a longer field or value is packed only while it has few bytes.
     hash_packed_value: u64,
     /// `list-max-listpack-size`: lists of at most this many elements are packed into one buffer; -1 to -5 mean at most 4, 8, 16, 32 or 64 KiB.
     list_packed_size: i64,
@@ -128,11 +128,11 @@ settings! {
     set_integer_entries: u64,
     /// `set-max-listpack-entries`: sets of at most this many members are packed into one buffer.
     set_packed_entries: u64,
-    /// `set-max-listpack-value`: a set with a longer member is not packed.
+    /// `set-max-listpack-value`: a set with a longer member is packed only while it has few bytes.
     set_packed_value: u64,
     /// `zset-max-listpack-entries`: sorted sets of at most this many members are packed into one buffer.
     zset_packed_entries: u64,
-    /// `zset-max-listpack-value`: a sorted set with a longer member is not packed.
+    /// `zset-max-listpack-value`: a sorted set with a longer member is packed only while it has few bytes.
     zset_packed_value: u64,
     /// `hll-sparse-max-bytes`: the longest sparse HyperLogLog.
     hll_sparse_bytes_max: u64,

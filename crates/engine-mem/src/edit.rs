@@ -2,7 +2,7 @@
 
 use base::UnixMs;
 use base::hash::KeyHasher;
-use engine::{Encoding, Type};
+use engine::{Encoding, Left, Type};
 use value::{Big, Body, Buffer, Limits, Slot};
 
 /// Changes to be applied.
@@ -35,16 +35,18 @@ pub struct Outcome {
     pub body: Edited,
     /// Its encoding.
     pub encoding: Encoding,
-    /// Whether there is any element.
-    pub is_left: bool,
-    /// See [`Left::first_due`].
+    /// Its elements.
+    pub left: Left,
+    /// See [`EditedEntry::first_due`].
     pub first_due: [Option<UnixMs>; 2],
 }
 
-/// What an edit leaves of an entry.
-pub struct Left {
-    /// Its handle from now on; `None` when no element is left: it is to be destroyed.
-    pub handle: Option<u32>,
+/// What an edit makes of an entry.
+pub struct EditedEntry {
+    /// Its handle from now on, unless no element is left: it is to be destroyed then.
+    pub handle: u32,
+    /// What is left of it.
+    pub left: Left,
     /// The earliest time at which one of its elements was due before, and is now; `None` when none has a time.
     pub first_due: [Option<UnixMs>; 2],
 }
@@ -55,7 +57,7 @@ impl Edit<'_> {
         let mut slot = Slot { body, encoding, limits: self.limits, hasher: self.hasher };
         let first_due = |slot: &Slot<'_>| value::first_due(self.kind, slot.encoding, slot.stored());
         let before = first_due(&slot);
-        let is_left = value::apply(self.kind, &mut slot, self.changes);
+        let left = value::apply(self.kind, &mut slot, self.changes);
         let after = first_due(&slot);
         let Slot { body, encoding, .. } = slot;
         let body = match body {
@@ -64,6 +66,6 @@ impl Edit<'_> {
             Body::Packed(Buffer::Lent(_)) | Body::Big(_) => Edited::InPlace,
             Body::Grown(big) => Edited::Big(big),
         };
-        Outcome { body, encoding, is_left, first_due: [before, after] }
+        Outcome { body, encoding, left, first_due: [before, after] }
     }
 }

@@ -3,7 +3,7 @@
 use crate::bucket::Mark;
 use crate::checkpoint::Checkpoint;
 use crate::clean::{Calm, TableCleaning};
-use crate::edit::{Edit, Edited, Left, Outcome};
+use crate::edit::{Edit, Edited, EditedEntry, Outcome};
 use crate::entries::Entries;
 use crate::eviction::Pool;
 use crate::extent::{self, Heap};
@@ -20,7 +20,7 @@ use base::hash::KeyHasher;
 use base::slot::slot_of;
 use base::{KeyspaceId, Rng, UnixMs};
 use engine::{
-    Due, Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, SharedBig, Type, Usage, Value,
+    Due, Encoding, Engine, Entry, EntrySink, Fetch, Key, Left, NewEntry, ScanStep, SharedBig, Type, Usage, Value,
     WalkProgress,
 };
 use std::sync::Arc;
@@ -260,12 +260,12 @@ impl MemEngine {
     }
 
     /// Stores the collection that changes make from nothing.
-    fn insert_edited(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) {
+    fn insert_edited(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Left {
         let mut packed = Vec::new();
         let edit = Edit { kind, changes, limits: &self.limits, hasher: &self.hasher };
-        let Outcome { body, encoding, is_left, .. } = edit.apply(Body::Packed((&mut packed).into()), Encoding::PACKED);
-        if !is_left {
-            return;
+        let Outcome { body, encoding, left, .. } = edit.apply(Body::Packed((&mut packed).into()), Encoding::PACKED);
+        if !left.is_any() {
+            return left;
         }
         let big;
         let value = match body {
@@ -277,6 +277,7 @@ impl MemEngine {
             }
         };
         self.insert(key, &NewEntry { kind, encoding, value, expire_at: None });
+        left
     }
 
     /// Takes over what was found on the way to a key, which need not be looked up then.
@@ -495,28 +496,26 @@ impl Engine for MemEngine {
         self.first_due_changed(key, first_due, self.entries.first_due(found.handle));
     }
 
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> bool {
-        let Some(found) = self.find(key) else {
-            self.insert_edited(key, kind, changes);
-            return true;
-        };
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left> {
+        let Some(found) = self.find(key) else { return Some(self.insert_edited(key, kind, changes)) };
         if self.entries.is_compressed(found.handle) {
-            return false;
+            return None;
         }
         self.hand_over(key.space, found);
         let edit = Edit { kind, changes, limits: &self.limits, hasher: &self.hasher };
-        let Left { handle, first_due: [before, after] } = self.entries.edit(found.handle, key.bytes, &edit);
-        match handle {
-            Some(handle) => {
+        let EditedEntry { handle, left, first_due: [before, after] } =
+            self.entries.edit(found.handle, key.bytes, &edit);
+        match left.is_any() {
+            true => {
                 self.entry_changed(key, found, handle, None, None);
                 self.first_due_changed(key, before, after);
             }
-            None => {
+            false => {
                 self.first_due_changed(key, before, None);
                 self.remove_entry(key, found);
             }
         }
-        true
+        Some(left)
     }
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {

@@ -4,7 +4,7 @@
 //!     invariants.
 
 use crate::classes::{ENTRY_BYTES_MAX, GRANULE_BYTES, SLOT_GRANULES, is_roomy, roomy_class_of, slot_bytes};
-use crate::edit::{Edit, Edited, Left};
+use crate::edit::{Edit, Edited, EditedEntry};
 use crate::layout::{self, Outside, Shape};
 use crate::memory::{MemoryKind, MemoryUse};
 use crate::pages::{Backing, Pages};
@@ -13,13 +13,10 @@ use crate::region::Bytes;
 use base::UnixMs;
 use engine::{Encoding, Entry, NewEntry, SharedBig, SharedBytes, Type, Value};
 use std::sync::Arc;
-use value::{Big, Body, Buffer};
+use value::{Big, Body, Buffer, tree};
 
 /// What an allocation of a shared value costs beside its bytes: the vector, two counters, two allocation headers.
 const SHARED_OVERHEAD_BYTES: usize = size_of::<Vec<u8>>() + 16 + 16;
-
-/// What an allocation with counters costs beside its content.
-const ARC_OVERHEAD_BYTES: usize = 16 + 16;
 
 /// A value that grows in place gets this share of its length as room to grow, at most [`ROOM_BYTES_MAX`].
 const ROOM_SHARE: usize = 8;
@@ -372,7 +369,7 @@ impl Entries {
     }
 
     /// Changes a collection.
-    pub fn edit(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> Left {
+    pub fn edit(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> EditedEntry {
         match layout::is_outside(self.slot(handle)) {
             false => self.edit_inside(handle, key, edit),
             true => self.edit_outside(handle, key, edit),
@@ -380,36 +377,37 @@ impl Entries {
     }
 
     /// A buffer in the page is edited where it is, in the room of its slot, and as a copy once it outgrows that.
-    fn edit_inside(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> Left {
+    fn edit_inside(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> EditedEntry {
         let mut scratch = std::mem::take(&mut self.scratch);
         let class = self.pages.class(handle);
         let slot = &mut self.slot_mut(handle)[..slot_bytes(class)];
         let (_, encoding) = layout::kind_of(layout::word(slot));
-        let (room, len) = layout::value_with_room(slot);
+        let shape = Shape::of(slot);
+        let (room, len) = layout::value_with_room(slot, shape);
         let edited = edit.apply(Body::Packed(Buffer::Stored { room, len, spare: &mut scratch }), encoding);
         if let Edited::Stored(len) = edited.body
-            && edited.is_left
+            && edited.left.is_any()
         {
-            if layout::resize_value(slot, len, edited.encoding, |size| is_roomy(class, size)) {
+            if layout::resize_value(slot, shape, (len, edited.encoding), |size| is_roomy(class, size)) {
                 self.keep_scratch(scratch);
-                return Left { handle: Some(handle), first_due: edited.first_due };
+                return EditedEntry { handle, left: edited.left, first_due: edited.first_due };
             }
-            scratch.extend_from_slice(&layout::value_with_room(slot).0[..len]);
+            scratch.extend_from_slice(&layout::value_with_room(slot, shape).0[..len]);
         }
         let Entry { expire_at, stamp, .. } = self.entry(handle);
         let new = |value| NewEntry { kind: edit.kind, encoding: edited.encoding, value, expire_at };
         let handle = match edited.body {
-            _ if !edited.is_left => handle,
+            _ if !edited.left.is_any() => handle,
             Edited::InPlace | Edited::Stored(_) => self.rewrite(handle, key, &new(Value::Bytes(&scratch)), stamp),
             Edited::Packed(bytes) => self.rewrite(handle, key, &new(Value::Bytes(&bytes)), stamp),
             Edited::Big(big) => self.replace(handle, key, &new(Value::Big(&SharedBig::new(big))), stamp),
         };
         self.keep_scratch(scratch);
-        Left { handle: edited.is_left.then_some(handle), first_due: edited.first_due }
+        EditedEntry { handle, left: edited.left, first_due: edited.first_due }
     }
 
     /// A tree, or a buffer that is an allocation of its own, is edited where it is.
-    fn edit_outside(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> Left {
+    fn edit_outside(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> EditedEntry {
         let slot = self.slot_mut(handle);
         let (_, encoding) = layout::kind_of(layout::word(slot));
         let (before, edited, after) = if encoding == Encoding::BIG {
@@ -426,7 +424,7 @@ impl Entries {
         self.recharge(before, after);
         let new = |value, expire_at| NewEntry { kind: edit.kind, encoding: edited.encoding, value, expire_at };
         let handle = match edited.body {
-            _ if !edited.is_left => handle,
+            _ if !edited.left.is_any() => handle,
             Edited::InPlace | Edited::Stored(_) => {
                 if edited.encoding != encoding {
                     layout::set_encoding(self.slot_mut(handle), edited.encoding);
@@ -442,7 +440,7 @@ impl Entries {
                 self.replace(handle, key, &new(Value::Big(&SharedBig::new(big)), expire_at), stamp)
             }
         };
-        Left { handle: edited.is_left.then_some(handle), first_due: edited.first_due }
+        EditedEntry { handle, left: edited.left, first_due: edited.first_due }
     }
 
     /// [`Self::replace`] by what an edit has made of the entry: with room for the next edits, and in place as long as that lasts.
@@ -537,7 +535,7 @@ fn shared_cost(value: &SharedBytes) -> usize {
 }
 
 fn big_cost(big: &Big) -> usize {
-    big.memory_bytes() + size_of::<Big>() + ARC_OVERHEAD_BYTES
+    big.memory_bytes() + tree::allocated(size_of::<Big>() + tree::COUNTER_BYTES)
 }
 
 fn outside_cost(value: &Outside) -> usize {
@@ -586,7 +584,7 @@ mod tests {
     }
 
     fn new(value: Value<'_>, expire_at: Option<UnixMs>) -> NewEntry<'_> {
-        NewEntry { kind: Type::String, encoding: Encoding(3), value, expire_at }
+        NewEntry { kind: Type::String, encoding: Encoding::DECIMAL, value, expire_at }
     }
 
     /// Every layout gives back what was put in: keys and values of lengths around each border, with and without expiration,
@@ -614,7 +612,10 @@ mod tests {
                             (&key[..], &value[..]),
                             "{key_len} and {value_len}"
                         );
-                        assert_eq!((entry.expire_at, entry.stamp, entry.encoding), (expire_at, 0xABCDE, Encoding(3)));
+                        assert_eq!(
+                            (entry.expire_at, entry.stamp, entry.encoding),
+                            (expire_at, 0xABCDE, Encoding::DECIMAL)
+                        );
                         assert!(entries.key_is(handle, &key) && !entries.key_is(handle, b"another"));
                     }
                     entries.used(handle, |_| 5);
@@ -699,8 +700,7 @@ mod tests {
                     Change::Set { index: 0, value }.put(&mut changes);
                 }
                 edit(&changes, &limits, &hasher).apply(Body::Packed((&mut model).into()), Encoding::PACKED);
-                handle =
-                    entries.edit(handle, key, &edit(&changes, &limits, &hasher)).handle.expect("some element is left");
+                handle = entries.edit(handle, key, &edit(&changes, &limits, &hasher)).handle;
                 let entry = entries.entry(handle);
                 assert_eq!((entry.key, entry.value.bytes()), (key, &model[..]));
                 assert_eq!((entry.expire_at, entry.stamp), (Some(9), 3));

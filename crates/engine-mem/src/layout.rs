@@ -29,7 +29,6 @@
 use crate::classes::{ENTRY_BYTES_MAX, aligned_class_of, class_of};
 use base::UnixMs;
 use engine::{Encoding, Entry, NewEntry, SharedBig, SharedBytes, Type, Value};
-use std::sync::Arc;
 
 /// Keys above this length are kept outside the entry.
 pub const KEY_INLINE_MAX: usize = 4096;
@@ -37,8 +36,6 @@ pub const KEY_INLINE_MAX: usize = 4096;
 /// The type number of a free slot.
 const FREE: u32 = 15;
 const ENCODING_SHIFT: u32 = 4;
-/// Set when the value is stored compressed, or a tree.
-const COMPRESSED: u32 = (Encoding::PLAIN.compressed().0 as u32) << ENCODING_SHIFT;
 const EXPIRES: u32 = 1 << 7;
 const WIDE_KEY: u32 = 1 << 9;
 const VALUE_SHIFT: u32 = 10;
@@ -275,20 +272,25 @@ pub fn set_stamp(slot: &mut [u8], stamp: u32) {
 /// Whether the value is stored compressed, or a tree.
 #[inline]
 pub fn is_compressed_or_big(word: u32) -> bool {
-    word & COMPRESSED != 0
+    encoding_of(word).is_compressed_or_big()
 }
 
 /// Whether the value is stored compressed.
 #[inline]
 pub fn is_compressed(word: u32) -> bool {
-    Encoding((word >> ENCODING_SHIFT & 7) as u8).is_compressed()
+    encoding_of(word).is_compressed()
+}
+
+#[inline]
+fn encoding_of(word: u32) -> Encoding {
+    Encoding((word >> ENCODING_SHIFT & 7) as u8)
 }
 
 /// Type and encoding in a header word.
 #[inline]
 pub fn kind_of(word: u32) -> (Type, Encoding) {
     let kind = Type::from_number((word & 15) as u8).expect("L1: a live entry has a type");
-    (kind, Encoding((word >> ENCODING_SHIFT & 7) as u8))
+    (kind, encoding_of(word))
 }
 
 /// Whether an entry may lie in a slot of any class that holds it: its slot needs neither a certain alignment nor the room that
@@ -343,7 +345,9 @@ pub fn key_is(slot: &[u8], key: &[u8]) -> bool {
     if !is_common(word) {
         let at = OUTSIDE_VALUE_AT + size_of::<SharedBytes>() + (word >> 4 & EXPIRES >> 4) as usize;
         return match read_u32(slot, 4) as usize {
-            key_len @ ..=KEY_INLINE_MAX if is_outside(slot) => &slot[at..][..key_len] == key,
+            key_len @ ..=KEY_INLINE_MAX if is_outside(slot) => {
+                key_len == key.len() && equal(&slot[at..at + key.len()], key)
+            }
             _ => self::key(slot, Shape::of(slot)) == key,
         };
     }
@@ -355,6 +359,7 @@ pub fn key_is(slot: &[u8], key: &[u8]) -> bool {
 #[inline]
 fn equal(a: &[u8], b: &[u8]) -> bool {
     match a.len() {
+        4..=7 => return a.first_chunk::<4>() == b.first_chunk() && a.last_chunk::<4>() == b.last_chunk(),
         8..=16 => return a.first_chunk::<8>() == b.first_chunk() && a.last_chunk::<8>() == b.last_chunk(),
         17..=64 => {}
         _ => return a == b,
@@ -428,8 +433,8 @@ pub fn take_outside(slot: &mut [u8], shape: Shape) -> Option<(Outside, Option<Sh
 }
 
 /// Moves a shared value out of an entry that is destroyed.
-fn take<T>(slot: &mut [u8], at: usize) -> Arc<T> {
-    let place: *const Arc<T> = slot[at..][..size_of::<Arc<T>>()].as_ptr().cast();
+fn take<T>(slot: &mut [u8], at: usize) -> T {
+    let place: *const T = slot[at..][..size_of::<T>()].as_ptr().cast();
     assert!(place.is_aligned());
     // SAFETY: a value of this type is in place (L1), aligned (L2); the caller destroys the entry, so it is moved out once.
     unsafe { place.read() }
@@ -453,7 +458,7 @@ pub fn overwrite(slot: &mut [u8], new: &NewEntry<'_>, restamp: impl FnOnce(u32) 
     let bytes = new.value.bytes();
     if !is_common(word)
         || value_len != bytes.len()
-        || word & COMPRESSED != 0
+        || is_compressed_or_big(word)
         || new.encoding.is_compressed_or_big()
         || (word & EXPIRES != 0) != new.expire_at.is_some()
     {
@@ -503,19 +508,22 @@ pub fn rewrite(slot: &mut [u8], value: &[u8], encoding: Encoding, fits: impl FnO
 /// The value inside an entry, with the room behind it up to the end of the slot and to what its length can tell; and how long
 /// it is.
 #[inline]
-pub fn value_with_room(slot: &mut [u8]) -> (&mut [u8], usize) {
-    let shape = Shape::of(slot);
+pub fn value_with_room(slot: &mut [u8], shape: Shape) -> (&mut [u8], usize) {
     let room_max = if shape.bits & VALUE_MASK == 0 { u8::MAX as usize } else { ENTRY_BYTES_MAX };
     let room = &mut slot[shape.value_at()..];
     let end = room.len().min(room_max);
     (&mut room[..end], shape.value_len)
 }
 
-/// Gives the value inside an entry, which was changed in place, another length and encoding. False, with nothing changed, when
-/// such a length has another layout or makes the entry a size that does not fit.
+/// Gives the value inside an entry of this shape, which was changed in place, another length and encoding. False, with nothing
+/// changed, when such a length has another layout or makes the entry a size that does not fit.
 #[inline]
-pub fn resize_value(slot: &mut [u8], len: usize, encoding: Encoding, fits: impl FnOnce(usize) -> bool) -> bool {
-    let shape = Shape::of(slot);
+pub fn resize_value(
+    slot: &mut [u8],
+    shape: Shape,
+    (len, encoding): (usize, Encoding),
+    fits: impl FnOnce(usize) -> bool,
+) -> bool {
     let is_long = shape.bits & VALUE_MASK != 0;
     if is_long != (len > u8::MAX as usize) || !fits(shape.value_at() + len) {
         return false;
@@ -541,8 +549,8 @@ pub fn write_outside(slot: &mut [u8], shape: Shape, key: &[u8], value: Outside, 
     }
 }
 
-fn put<T>(slot: &mut [u8], at: usize, shared: Arc<T>) {
-    let place: *mut Arc<T> = slot[at..][..size_of::<Arc<T>>()].as_mut_ptr().cast();
+fn put<T>(slot: &mut [u8], at: usize, shared: T) {
+    let place: *mut T = slot[at..][..size_of::<T>()].as_mut_ptr().cast();
     assert!(place.is_aligned(), "L2");
     // SAFETY: eight aligned bytes of the slot that hold no value to be dropped.
     unsafe { place.write(shared) };

@@ -62,7 +62,7 @@ impl Shard {
     }
 
     fn edit(&mut self, bytes: &[u8], kind: Type, changes: &[u8]) {
-        assert!(self.engine.edit(&Key::new(&self.hasher, SPACE, bytes), kind, changes));
+        assert!(self.engine.edit(&Key::new(&self.hasher, SPACE, bytes), kind, changes).is_some());
     }
 
     fn remove(&mut self, bytes: &[u8]) {

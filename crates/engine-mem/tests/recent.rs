@@ -21,7 +21,9 @@ impl Shard {
     fn push(&mut self, space: KeyspaceId, number: u32, value: &[u8]) {
         let mut changes = Vec::new();
         value::list::Change::Push { end: value::list::End::Tail, value }.put(&mut changes);
-        assert!(self.engine.edit(&Key::new(&self.hasher, space, &number.to_le_bytes()), Type::List, &changes));
+        assert!(
+            self.engine.edit(&Key::new(&self.hasher, space, &number.to_le_bytes()), Type::List, &changes).is_some()
+        );
         self.model.entry((space, number)).or_default().push(value.to_vec());
     }
 

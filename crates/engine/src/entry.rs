@@ -2,15 +2,12 @@
 
 use base::UnixMs;
 use std::sync::Arc;
-use value::{Big, Stored};
+use value::Stored;
 
-pub use value::{Encoding, Type};
+pub use value::{Encoding, Left, SharedBig, Type};
 
 /// Bytes of a big value, shared between the store, replies in flight and a running checkpoint.
 pub type SharedBytes = Arc<Vec<u8>>;
-
-/// A big collection, shared alike.
-pub type SharedBig = Arc<Big>;
 
 /// A stored value: bytes inside the entry; or, when they are many, in an allocation of their own that can be shared; or a
 /// collection that is a tree.
@@ -104,7 +101,7 @@ impl<'a> Entry<'a> {
     }
 
     /// Bytes of the key and of the value's content: of a string its bytes, of a collection its elements in their compact form
-    /// (see [`Big::content_bytes`]). Constant time.
+    /// (see [`value::Big::content_bytes`]). Constant time.
     pub fn content_bytes(&self) -> usize {
         self.key.len()
             + match self.value {

@@ -6,7 +6,7 @@
 //!     and this engine ends the test there.
 
 use crate::{
-    Due, Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, Usage, Value, WalkProgress,
+    Due, Encoding, Engine, Entry, EntrySink, Fetch, Key, Left, NewEntry, ScanStep, Type, Usage, Value, WalkProgress,
 };
 use base::{KeyspaceId, Rng, UnixMs};
 use std::collections::HashMap;
@@ -85,7 +85,7 @@ impl<E: Engine> Engine for FetchingEngine<E> {
         self.inner.reform(key, change);
     }
 
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> bool {
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left> {
         self.changed = true;
         self.pinned.insert((key.space, key.hash), self.lockings);
         self.inner.edit(key, kind, changes)

@@ -1,6 +1,6 @@
 //! The two faces of storage: [`Keyspace`] as commands see it, [`Engine`] as each shard's storage implements it.
 
-use crate::{Effect, Encoding, Entry, EntrySink, Key, NewEntry, NotifyClass, Type, Value, Waiter, WalkProgress};
+use crate::{Effect, Encoding, Entry, EntrySink, Key, Left, NewEntry, NotifyClass, Type, Value, Waiter, WalkProgress};
 use base::hash::KeyHasher;
 use base::{DbIndex, KeyspaceId, UnixMs};
 use std::sync::Arc;
@@ -100,6 +100,9 @@ pub trait Keyspace {
 
     /// Applies the effect and adds it to the record of this command. Cannot fail: check first.
     fn apply(&mut self, effect: &Effect<'_>);
+
+    /// [`Keyspace::apply`] of an [`Effect::Edit`], that tells what is left. At least one change.
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Left;
 
     /// Whether what is applied is recorded: the changes of an [`Effect::Replace`] are left out where it is not.
     fn is_recorded(&self) -> bool {
@@ -227,13 +230,13 @@ pub trait Engine: Send {
     fn reform(&mut self, key: &Key<'_>, change: &mut dyn FnMut(&mut Big));
 
     /// Applies changes to the collection under the key, which is made if it is absent; with its last element it goes. Its
-    /// expiration stays. What is stored is of this type, or nothing is. False when it is compressed: nothing has changed then,
-    /// and it is to be decompressed first.
+    /// expiration stays. What is stored is of this type, or nothing is. Tells what is left; `None` when it is compressed: nothing
+    /// has changed then, and it is to be decompressed first.
     ///
     /// # Panics
     /// When the bytes are no changes of this type.
     #[must_use]
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> bool;
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left>;
 
     /// Sets or clears the expiration. False when nothing is stored there.
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool;

@@ -31,7 +31,7 @@ pub mod write_class;
 
 pub use checkpoint::{Backlog, BacklogMemory, EntrySink, WalkProgress};
 pub use effect::Effect;
-pub use entry::{Encoding, Entry, NewEntry, SharedBig, SharedBytes, Type, Value};
+pub use entry::{Encoding, Entry, Left, NewEntry, SharedBig, SharedBytes, Type, Value};
 pub use fetching::FetchingEngine;
 pub use key::Key;
 pub use keyspace::{Due, Engine, Fetch, Keyspace, ScanStep, Usage};

@@ -2,7 +2,7 @@
 //! Nothing in it is fast.
 
 use crate::{
-    Due, Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, SharedBig, SharedBytes, Type, Value,
+    Due, Encoding, Engine, Entry, EntrySink, Fetch, Key, Left, NewEntry, ScanStep, SharedBig, SharedBytes, Type, Value,
     WalkProgress,
 };
 use base::hash::KeyHasher;
@@ -218,7 +218,7 @@ impl Engine for ModelEngine {
         }
     }
 
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> bool {
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left> {
         let stamp = self.stamp();
         let (stored, _) = self.entries.entry(place(key)).or_insert_with(|| {
             let value = Content::Bytes(SharedBytes::default());
@@ -226,14 +226,14 @@ impl Engine for ModelEngine {
         });
         assert_eq!(stored.kind, kind, "an edit is for a collection of its type");
         if stored.encoding.is_compressed() {
-            return false;
+            return None;
         }
         let body = match &mut stored.value {
             Content::Bytes(bytes) => Body::Packed(SharedBytes::make_mut(bytes).into()),
             Content::Big(big) => Body::Big(SharedBig::make_mut(big)),
         };
         let mut slot = Slot { body, encoding: stored.encoding, limits: &self.limits, hasher: &self.hasher };
-        let is_left = value::apply(kind, &mut slot, changes);
+        let left = value::apply(kind, &mut slot, changes);
         let Slot { body, encoding, .. } = slot;
         stored.encoding = encoding;
         match body {
@@ -241,10 +241,10 @@ impl Engine for ModelEngine {
             Body::Packed(_) | Body::Big(_) => {}
             Body::Grown(big) => stored.value = Content::Big(SharedBig::new(big)),
         }
-        if !is_left {
+        if !left.is_any() {
             self.entries.remove(&place(key));
         }
-        true
+        Some(left)
     }
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {

@@ -66,7 +66,7 @@ pub(crate) fn found(fs: &SimFs) -> Option<Keys> {
             Effect::Store { ref key, kind, encoding, value, expire_at } => {
                 engine.write(key, &NewEntry { kind, encoding, value, expire_at });
             }
-            Effect::Edit { ref key, kind, changes } => assert!(engine.edit(key, kind, changes)),
+            Effect::Edit { ref key, kind, changes } => assert!(engine.edit(key, kind, changes).is_some()),
             Effect::Expire { ref key, at } => assert!(engine.set_expiration(key, Some(at))),
             _ => panic!("no part of an entry"),
         }

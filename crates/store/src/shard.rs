@@ -5,7 +5,8 @@ use crate::waits::WaitTable;
 use crate::watch::WatchTable;
 use base::{KeyspaceId, UnixMs};
 use engine::{
-    Due, Effect, Encoding, Engine, Entry, EntrySink, Fetch, Key, NewEntry, ScanStep, Type, Usage, Value, WalkProgress,
+    Due, Effect, Encoding, Engine, Entry, EntrySink, Fetch, Key, Left, NewEntry, ScanStep, Type, Usage, Value,
+    WalkProgress,
 };
 use engine_mem::MemEngine;
 use value::Big;
@@ -113,7 +114,7 @@ impl Engine for ShardEngine {
         either!(self, it => it.reform(key, change));
     }
 
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> bool {
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left> {
         either!(self, it => it.edit(key, kind, changes))
     }
 

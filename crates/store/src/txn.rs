@@ -11,7 +11,7 @@ use crate::store::Store;
 use base::{DbIndex, KeyspaceId, Lsn, ShardId, UnixMs};
 use cmdlog::RecordBuilder;
 use engine::{
-    Effect, Engine, Entry, Fetch, Key, Keyspace, NotifyClass, ScanStep, Type, Usage, Value, Waiter, WriteClass,
+    Effect, Engine, Entry, Fetch, Key, Keyspace, Left, NotifyClass, ScanStep, Type, Usage, Value, Waiter, WriteClass,
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -303,8 +303,9 @@ impl<'s> Txn<'s> {
         });
     }
 
+    /// Applies the effect, and tells what an edit leaves; `None` of others.
     #[inline]
-    fn apply_as_it_is(&mut self, effect: &Effect<'_>) {
+    fn apply_as_it_is(&mut self, effect: &Effect<'_>) -> Option<Left> {
         self.changed = true;
         self.scratch.changes += 1;
         let is_told = self.store.notices.any();
@@ -314,10 +315,11 @@ impl<'s> Txn<'s> {
         {
             self.make_way(key);
         }
+        let mut left = None;
         match effect {
             Effect::Clear { .. } | Effect::Swap { .. } => self.apply_to_keyspaces(effect),
             _ => {
-                types::apply::apply(self, effect);
+                left = types::apply::apply(self, effect);
                 self.scratch.decoder.forget();
                 effect.each_key(|key| {
                     self.shard(key).touch_watchers(effect);
@@ -331,6 +333,7 @@ impl<'s> Txn<'s> {
         if self.scratch.log.sink.is_some() {
             self.record(effect);
         }
+        left
     }
 
     /// Applies a [`Effect::Set`] with its string compressed, if that is to be.
@@ -349,10 +352,14 @@ impl<'s> Txn<'s> {
                         let (value, encoding) = (Value::Bytes(encoded.bytes), encoding.compressed());
                         self.apply_as_it_is(&Effect::Set { key: *key, value, encoding, expire_at });
                     }
-                    None => self.apply_as_it_is(effect),
+                    None => {
+                        self.apply_as_it_is(effect);
+                    }
                 }
             }
-            _ => self.apply_as_it_is(effect),
+            _ => {
+                self.apply_as_it_is(effect);
+            }
         }
         self.scratch.coder = coder;
     }
@@ -376,7 +383,7 @@ impl<'s> Txn<'s> {
             && entry.is_compressed()
             && (!settings.on_write || entry.kind != Type::String)
         {
-            let encoding = entry.encoding.decompressed(entry.kind);
+            let encoding = entry.encoding.decompressed();
             engine.recode(&key, encoding, value);
         }
     }
@@ -548,8 +555,15 @@ impl Keyspace for Txn<'_> {
     fn apply(&mut self, effect: &Effect<'_>) {
         match effect {
             Effect::Set { .. } if self.store.compression.is_on_write() => self.compress_and_apply(effect),
-            _ => self.apply_as_it_is(effect),
+            _ => {
+                self.apply_as_it_is(effect);
+            }
         }
+    }
+
+    #[inline]
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Left {
+        self.apply_as_it_is(&Effect::Edit { key: *key, kind, changes }).expect("an edit tells what it leaves")
     }
 
     #[inline]

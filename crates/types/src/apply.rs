@@ -3,7 +3,7 @@
 use crate::Kept;
 use base::UnixMs;
 use base::hash::KeyHasher;
-use engine::{Effect, Encoding, Engine, Entry, Key, NewEntry, SharedBig, Type, Value};
+use engine::{Effect, Encoding, Engine, Entry, Key, Left, NewEntry, SharedBig, Type, Value};
 use std::sync::Arc;
 use value::Big;
 use value::cold::Keeper;
@@ -26,12 +26,12 @@ pub trait Engines {
     fn decompress(&mut self, key: &Key<'_>);
 }
 
-/// Applies an effect on entries. [`Effect::Clear`] and [`Effect::Swap`] concern whole keyspaces and are the store's.
+/// Applies an effect on entries, and tells what an edit leaves; `None` of others. [`Effect::Clear`] and [`Effect::Swap`] concern whole keyspaces and are the store's.
 ///
 /// # Panics
 /// When the effect names an entry that is not there: the log and the store no longer agree, and going on would spread it.
 #[inline]
-pub fn apply<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) {
+pub fn apply<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) -> Option<Left> {
     match *effect {
         Effect::Set { ref key, value, encoding, expire_at } => {
             engines.engine(key).write(key, &NewEntry { kind: Type::String, encoding, value, expire_at });
@@ -39,7 +39,7 @@ pub fn apply<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) {
         Effect::Store { ref key, kind, encoding, value, expire_at } => {
             engines.engine(key).write(key, &NewEntry { kind, encoding, value, expire_at });
         }
-        Effect::Edit { ref key, kind, changes } => edit(engines, key, kind, changes),
+        Effect::Edit { ref key, kind, changes } => return Some(edit(engines, key, kind, changes)),
         Effect::Leaves { ref key, kind, leaves } => push_leaves(engines, key, kind, leaves),
         Effect::Replace { ref key, tree, .. } => replace(engines, key, tree),
         Effect::Copy { ref from, ref to } => duplicate(engines, from, to),
@@ -58,6 +58,7 @@ pub fn apply<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) {
         Effect::Rename { ref from, ref to } => rename(engines, from, to),
         Effect::Clear { .. } | Effect::Swap { .. } => unreachable!("keyspace effects are applied by the store"),
     }
+    None
 }
 
 /// Puts a tree in the place of an earlier version of it. The expiration stays.
@@ -91,12 +92,15 @@ fn splice<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, offset: u64, byte
 
 /// Changes a collection; one that is compressed is stored decompressed from then on.
 #[inline]
-fn edit<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, kind: Type, changes: &[u8]) {
-    if !engines.engine(key).edit(key, kind, changes) {
-        engines.decompress(key);
-        let is_edited = engines.engine(key).edit(key, kind, changes);
-        assert!(is_edited, "a collection is compressed after it was decompressed");
-    }
+fn edit<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, kind: Type, changes: &[u8]) -> Left {
+    engines.engine(key).edit(key, kind, changes).unwrap_or_else(|| edit_decompressed(engines, key, kind, changes))
+}
+
+#[cold]
+fn edit_decompressed<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, kind: Type, changes: &[u8]) -> Left {
+    engines.decompress(key);
+    let left = engines.engine(key).edit(key, kind, changes);
+    left.expect("a collection is not compressed after it was decompressed")
 }
 
 /// Moves an entry to another key, perhaps in another shard.

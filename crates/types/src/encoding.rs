@@ -23,7 +23,7 @@ pub fn name(entry: &Entry<'_>) -> &'static str {
         Type::String => string_name(entry),
         // Each type says what its forms are called.
         Type::List | Type::Set | Type::Zset | Type::Hash | Type::Stream => {
-            collection_name(entry.kind, entry.encoding.decompressed(entry.kind))
+            collection_name(entry.kind, entry.encoding.decompressed())
         }
     }
 }
@@ -43,13 +43,13 @@ pub(crate) fn depends_on_old(key: &[u8], value: &[u8]) -> bool {
 
 /// The name of a collection's form.
 fn collection_name(kind: Type, encoding: Encoding) -> &'static str {
-    let is_big = encoding == Encoding::BIG;
+    let is_called_big = encoding == Encoding::BIG || encoding == Encoding::PACKED_LONG;
     match kind {
         Type::Stream => "stream",
         Type::Set if encoding == value::set::INTEGERS => "intset",
         // Valkey keeps no times in a listpack.
         Type::Hash if encoding == value::hash::TIMED => "hashtable",
-        _ if !is_big => "listpack",
+        _ if !is_called_big => "listpack",
         Type::List => "quicklist",
         Type::Zset => "skiplist",
         _ => "hashtable",
@@ -57,7 +57,7 @@ fn collection_name(kind: Type, encoding: Encoding) -> &'static str {
 }
 
 fn string_name(entry: &Entry<'_>) -> &'static str {
-    let encoding = entry.encoding.decompressed(entry.kind);
+    let encoding = entry.encoding.decompressed();
     if encoding == Encoding::EDITED {
         return "raw";
     }
@@ -98,5 +98,22 @@ mod tests {
         assert_eq!(named(1, b"9223372036854775808", Encoding::PLAIN), "embstr");
         assert_eq!(named(1, b"5", Encoding::DECIMAL), "embstr");
         assert_eq!(named(1, b"5", Encoding::EDITED), "raw");
+    }
+
+    /// A collection is called the same whether it is compressed or not, and with long elements what its tree is called.
+    #[test]
+    fn collections_are_named_as_in_valkey() {
+        let long = ["hashtable", "skiplist", "hashtable"];
+        for (kind, name_of_long) in [Type::Set, Type::Zset, Type::Hash].into_iter().zip(long) {
+            for (encoding, expected) in
+                [(Encoding::PACKED, "listpack"), (Encoding::PACKED_LONG, name_of_long), (Encoding::BIG, name_of_long)]
+            {
+                for encoding in [encoding, encoding.compressed()] {
+                    let value = Value::Bytes(b"");
+                    let entry = Entry { key: b"k", kind, encoding, value, expire_at: None, stamp: 0 };
+                    assert_eq!(name(&entry), expected, "{kind:?} {encoding:?}");
+                }
+            }
+        }
     }
 }

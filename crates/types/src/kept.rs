@@ -2,7 +2,6 @@
 
 use crate::decoder::may_tree_be_compressed;
 use engine::{SharedBig, SharedBytes, Value};
-use std::sync::Arc;
 
 /// A value taken out of its entry: big ones by reference, small ones by copy.
 #[derive(Clone, Debug)]
@@ -56,7 +55,7 @@ pub fn is_same_tree(tree: &SharedBig, other: &SharedBig) -> bool {
         tree.write_all_changes(&mut changes);
         changes
     };
-    Arc::ptr_eq(tree, other)
+    SharedBig::ptr_eq(tree, other)
         || tree.kind() == other.kind()
             && may_tree_be_compressed(tree)
             && may_tree_be_compressed(other)

@@ -2,7 +2,7 @@
 
 use base::hash::KeyHasher;
 use base::{DbIndex, KeyspaceId, Rng, UnixMs};
-use engine::{Effect, Encoding, Entry, Fetch, Key, Keyspace, ScanStep, SharedBytes, Type, Value};
+use engine::{Effect, Encoding, Entry, Fetch, Key, Keyspace, Left, ScanStep, SharedBytes, Type, Value};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use types::generic::{IfTaken, Moved};
@@ -86,6 +86,10 @@ impl Keyspace for OneValue {
             Effect::Set { value: Value::Bytes(bytes), .. } | Effect::Splice { bytes, .. } => Seen::Bytes(bytes.len()),
             _ => Seen::Other,
         });
+    }
+
+    fn edit(&mut self, _key: &Key<'_>, _kind: Type, _changes: &[u8]) -> Left {
+        unreachable!("a string is no collection")
     }
 
     fn len(&self, _space: KeyspaceId) -> u64 {

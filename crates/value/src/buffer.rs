@@ -147,14 +147,14 @@ pub(crate) mod tests {
             None => Body::Packed(Buffer::Stored { room: &mut room, len, spare: &mut spare }),
         };
         let mut slot = Slot { body, encoding: *encoding, limits, hasher };
-        let is_left = crate::apply(kind, &mut slot, changes);
+        let left = crate::apply(kind, &mut slot, changes);
         *encoding = slot.encoding;
         match slot.body {
             Body::Packed(after) => (*packed, *big) = (after.to_vec(), None),
             Body::Grown(grown) => *big = Some(grown),
             Body::Big(_) => {}
         }
-        is_left
+        left.is_any()
     }
 
     /// Bytes are the same in a vector and in a place that they outgrow, and what is behind the place stays.

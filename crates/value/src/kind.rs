@@ -64,8 +64,16 @@ impl Encoding {
     pub const DECIMAL: Self = Self(2);
     /// A collection whose elements are in one packed buffer, as its type packs them.
     pub const PACKED: Self = Self(0);
+    /// A collection packed as in [`Self::PACKED`], with an element that is or was longer than `*-max-listpack-value`: OBJECT
+    /// ENCODING calls it what a tree is called.
+    pub const PACKED_LONG: Self = Self(2);
     /// A collection that is a tree: a [`crate::Big`]. No string has it.
     pub const BIG: Self = Self(7);
+
+    /// The encoding with this number, if it is one of values that are neither compressed nor a tree.
+    pub const fn of_bytes(number: u8) -> Option<Self> {
+        if number < FIRST_OTHER { Some(Self(number)) } else { None }
+    }
 
     /// The encoding of a value of this one that is stored compressed: what is stored is no longer the string, or the packed
     /// collection, but the form that docs/formats/stored-value.md describes. Of a tree it is that of its changes.
@@ -76,11 +84,10 @@ impl Encoding {
         }
     }
 
-    /// The encoding of a value of this type once it is decompressed.
-    pub fn decompressed(self, kind: Type) -> Self {
+    /// The encoding of a value of this one once it is decompressed.
+    pub const fn decompressed(self) -> Self {
         match self {
-            Self::BIG => self,
-            COMPRESSED_TREE if kind != Type::String => Self::BIG,
+            Self::BIG | COMPRESSED_TREE => Self::BIG,
             _ => Self(self.0 & !COMPRESSED),
         }
     }
@@ -94,18 +101,20 @@ impl Encoding {
     /// Whether a value of this encoding is something else than the bytes that its type packs.
     #[inline]
     pub const fn is_compressed_or_big(self) -> bool {
-        self.0 & COMPRESSED != 0
+        self.0 >= FIRST_OTHER
     }
 }
 
-/// Set in the encodings of values that are stored compressed, and in [`Encoding::BIG`], so that those who handle values that
-/// are just bytes find out all others by one test.
-const COMPRESSED: u8 = 4;
-const _: () = assert!(Encoding::BIG.is_compressed_or_big());
+/// From here on encodings are those of compressed values and of trees, so that those who handle values that are just bytes find
+/// out all others by one comparison.
+const FIRST_OTHER: u8 = COMPRESSED_TREE.0;
 
-/// A tree that is stored compressed; no packed collection has the encoding 2, which this would be of.
-const COMPRESSED_TREE: Encoding = Encoding(6);
-const _: () = assert!(COMPRESSED_TREE.is_compressed());
+/// A tree that is stored compressed.
+const COMPRESSED_TREE: Encoding = Encoding(3);
+
+/// Set in the encodings of other values that are stored compressed.
+const COMPRESSED: u8 = 4;
+const _: () = assert!(Encoding::PACKED_LONG.compressed().0 < Encoding::BIG.0);
 
 #[cfg(test)]
 mod tests {
@@ -114,17 +123,17 @@ mod tests {
     /// Each encoding that a value has comes back, and none is taken for another.
     #[test]
     fn encodings_come_back() {
-        for kind in Type::ALL {
-            let known = match kind {
-                Type::String => [0, 1, 2, 2],
-                _ => [0, 1, 1, Encoding::BIG.0],
-            };
-            for encoding in known.map(Encoding) {
-                let compressed = encoding.compressed();
-                assert!(compressed.is_compressed() && !encoding.is_compressed(), "{kind:?} {encoding:?}");
-                assert_eq!(compressed.decompressed(kind), encoding, "{kind:?}");
-                assert_eq!(encoding.decompressed(kind), encoding, "{kind:?}");
-            }
+        let of_bytes: Vec<Encoding> = (0..=u8::MAX).filter_map(Encoding::of_bytes).collect();
+        assert_eq!(of_bytes, [0, 1, 2].map(Encoding));
+        let mut all = std::collections::BTreeSet::new();
+        for encoding in of_bytes.into_iter().chain([Encoding::BIG]) {
+            let compressed = encoding.compressed();
+            assert!(compressed.is_compressed() && !encoding.is_compressed(), "{encoding:?}");
+            assert_eq!((compressed.decompressed(), encoding.decompressed()), (encoding, encoding));
+            assert!(compressed.is_compressed_or_big());
+            assert_eq!(encoding.is_compressed_or_big(), encoding == Encoding::BIG);
+            all.extend([encoding.0, compressed.0]);
         }
+        assert!(all.into_iter().eq(0..8), "three bits");
     }
 }

@@ -37,8 +37,8 @@ pub mod tree;
 pub mod wire;
 pub mod zset;
 
-pub use big::{Big, Find, LeafRun, Progress};
+pub use big::{Big, Find, LeafRun, Progress, SharedBig};
 pub use buffer::{Buffer, Resize};
 pub use kind::{Encoding, Type};
 pub use limits::Limits;
-pub use slot::{Body, Slot, Stored, apply, check_changes, first_due};
+pub use slot::{Body, Left, Slot, Stored, apply, check_changes, first_due};

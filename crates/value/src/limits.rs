@@ -2,6 +2,11 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
+/// Bytes of a buffer with an element longer than `*-max-listpack-value`, at most. Valkey has a table for those, however few they
+/// are; here a tree would take some hundred bytes beside them, while to look through so few bytes takes no longer than to find
+/// the way through it.
+pub const PACKED_LONG_BYTES_MAX: usize = 4096;
+
 /// The settings, shared by all shards of a server and changed by CONFIG SET. A change concerns later edits; what is stored
 /// keeps its form until then.
 #[derive(Debug)]

@@ -78,11 +78,36 @@ impl<'e> Slot<'e> {
     }
 }
 
-/// Applies encoded changes, in order. False when no element is left, so that the key is to go (never of a stream).
+/// What changes leave of a collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// No element, so that the key is to go: never of a stream.
+    Nothing,
+    /// Elements whose number is not at hand, like those of a packed list, or a stream.
+    Some,
+    /// So many elements, one at least.
+    Elements(u64),
+}
+
+impl Left {
+    /// So many elements.
+    #[inline]
+    pub(crate) fn of(len: u64) -> Self {
+        if len == 0 { Self::Nothing } else { Self::Elements(len) }
+    }
+
+    /// Whether the key stays.
+    #[inline]
+    pub fn is_any(self) -> bool {
+        self != Self::Nothing
+    }
+}
+
+/// Applies encoded changes, in order, and tells what they leave.
 ///
 /// # Panics
 /// When the bytes are no changes of this type: whoever read them has checked that ([`check_changes`]).
-pub fn apply(kind: Type, slot: &mut Slot<'_>, changes: &[u8]) -> bool {
+pub fn apply(kind: Type, slot: &mut Slot<'_>, changes: &[u8]) -> Left {
     match kind {
         Type::String => unreachable!("a string is no collection"),
         Type::List => list::apply(slot, changes),

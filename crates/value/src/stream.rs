@@ -38,21 +38,21 @@ pub use node::Entry;
 pub use operands::{Claim, Claims, Fields, Ids};
 pub use trim::{Added, Trim};
 
-use crate::{Limits, Slot, Stored};
+use crate::{Left, Limits, Slot, Stored};
 use node::NodeLimits;
 use nodes::Nodes;
 use rows::Rows;
 use std::sync::Arc;
 
 /// See [`crate::apply`].
-pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> bool {
+pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> Left {
     let limits = slot.limits;
     if slot.big().is_none() {
         slot.grow(crate::Big::Stream(Big::default()));
     }
     let Some(crate::Big::Stream(big)) = slot.big() else { unreachable!("changes of a stream for another type") };
     big.apply_all(changes, limits);
-    true
+    Left::Some
 }
 
 /// The tree.

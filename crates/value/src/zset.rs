@@ -2,7 +2,8 @@
 //!
 //! Packed, the entries follow each other in order, after their number. Big, there are two trees: one keeps the entries
 //! in order, another one by the hash of the member, which finds a score in one descent and walks a set in an order that no
-//! change of score disturbs (ZSCAN).
+//! change of score disturbs (ZSCAN). A set of few bytes is packed too when a member is long, but is called what a big one is called
+//! ([`Encoding::PACKED_LONG`]).
 //!
 //! Z1. Scores are never NaN and never negative zero, which equals zero but has another text.
 //! Z2. The packed form is canonical: equal sets of equal history of limits have equal bytes.
@@ -24,7 +25,7 @@ pub use change::Change;
 use packed::validate;
 pub use view::{Backward, Forward, View};
 
-use crate::Slot;
+use crate::{Encoding, Left, Slot};
 
 /// A member and its score.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -39,19 +40,21 @@ pub struct Entry<'a> {
 ///
 /// # Panics
 /// When the bytes are no changes.
-pub fn apply(slot: &mut Slot<'_>, mut changes: &[u8]) -> bool {
+pub fn apply(slot: &mut Slot<'_>, mut changes: &[u8]) -> Left {
     while !changes.is_empty() {
         let change = Change::take(&mut changes).unwrap_or_else(|| panic!("changes of a sorted set, checked before"));
         apply_one(slot, &change);
     }
-    !View::of(slot.stored()).is_empty()
+    Left::of(View::of(slot.stored()).len())
 }
 
 fn apply_one(slot: &mut Slot<'_>, change: &Change<'_>) {
     let (limits, hasher) = (slot.limits, slot.hasher);
+    let is_long = slot.encoding == Encoding::PACKED_LONG || packed::is_long(change, limits);
     if let Some(bytes) = slot.packed() {
-        if packed::fits(bytes, change, limits) {
+        if packed::fits(bytes, change, is_long, limits) {
             packed::apply(bytes, change);
+            slot.encoding = if is_long { Encoding::PACKED_LONG } else { Encoding::PACKED };
             return;
         }
         let big = Big::unpack(bytes, hasher);

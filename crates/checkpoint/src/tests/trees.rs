@@ -23,7 +23,7 @@ fn filled(rng: &mut Rng) -> ModelEngine {
             Change::Push { end: End::Tail, value: &element(list, index) }.put(&mut changes);
         }
         let key = Key::new(&hasher(), KeyspaceId(0), name.as_bytes());
-        assert!(engine.edit(&key, Type::List, &changes));
+        assert!(engine.edit(&key, Type::List, &changes).is_some());
         if list % 2 == 0 {
             engine.set_expiration(&key, Some(10_000 + list as i64));
         }
@@ -48,7 +48,7 @@ fn apply(engine: &Mutex<ModelEngine>, effect: &Effect<'_>) {
         Effect::Store { ref key, kind, encoding, value, expire_at } => {
             engine.write(key, &NewEntry { kind, encoding, value, expire_at });
         }
-        Effect::Edit { ref key, kind, changes } => assert!(engine.edit(key, kind, changes)),
+        Effect::Edit { ref key, kind, changes } => assert!(engine.edit(key, kind, changes).is_some()),
         Effect::Expire { ref key, at } => assert!(engine.set_expiration(key, Some(at))),
         _ => panic!("{effect:?} was not saved"),
     }

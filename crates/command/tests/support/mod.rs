@@ -19,7 +19,7 @@ use command::pause::Pause;
 use command::stats::WorkerStats;
 use command::{Args, CommandTable, Ctx, Host, Locks, Session, Stop};
 use engine::model::ModelEngine;
-use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, ScanStep};
+use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, Left, ScanStep, Type};
 use proto::{Protocol, ReplyBuffer, Span};
 use push::{Outlets, PubSub, Tracking};
 use std::collections::HashSet;
@@ -208,7 +208,9 @@ impl Keyspaces {
             match effect.expect("a record that was just written") {
                 Effect::Clear { space } => self.replayed.clear(space),
                 Effect::Swap { .. } => {}
-                effect => types::apply::apply(&mut One(&mut self.replayed), &effect),
+                effect => {
+                    types::apply::apply(&mut One(&mut self.replayed), &effect);
+                }
             }
         }
         self.record.clear();
@@ -253,6 +255,24 @@ impl types::apply::Engines for One<'_> {
         let (hasher, limits) = (base::hash::KeyHasher::new(&mut base::Rng::new(1)), value::Limits::default());
         let source = types::Source { dictionaries: &Default::default(), hasher: &hasher, limits: &limits };
         types::Decoder::default().decompress_in_place(source, self.0, key);
+    }
+}
+
+impl Keyspaces {
+    /// Applies an effect; tells what an edit leaves.
+    fn apply_effect(&mut self, effect: &Effect<'_>) -> Option<Left> {
+        self.changed = true;
+        self.record.push(effect);
+        match *effect {
+            Effect::Clear { space } => self.live.clear(space),
+            Effect::Swap { a, b } => {
+                let place = |space| self.spaces.iter().position(|other| *other == space).expect("a keyspace");
+                let (a, b) = (place(a), place(b));
+                self.spaces.swap(a, b);
+            }
+            _ => return types::apply::apply(&mut One(&mut self.live), effect),
+        }
+        None
     }
 }
 
@@ -305,17 +325,11 @@ impl Keyspace for Keyspaces {
     }
 
     fn apply(&mut self, effect: &Effect<'_>) {
-        self.changed = true;
-        self.record.push(effect);
-        match *effect {
-            Effect::Clear { space } => self.live.clear(space),
-            Effect::Swap { a, b } => {
-                let place = |space| self.spaces.iter().position(|other| *other == space).expect("a keyspace");
-                let (a, b) = (place(a), place(b));
-                self.spaces.swap(a, b);
-            }
-            _ => types::apply::apply(&mut One(&mut self.live), effect),
-        }
+        self.apply_effect(effect);
+    }
+
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Left {
+        self.apply_effect(&Effect::Edit { key: *key, kind, changes }).expect("an edit")
     }
 
     fn len(&self, space: KeyspaceId) -> u64 {

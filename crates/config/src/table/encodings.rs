@@ -20,7 +20,7 @@ pub(super) static ENCODINGS: &[Directive] = &[
         integer!(hash_packed_value: 0, i64::MAX),
         "64",
         "bytes",
-        "A hash with a longer field or value is not packed.",
+        "A hash with a longer field or value is packed only while it has few bytes, and called a hashtable.",
     )
     .alias(&["hash-max-ziplist-value"]),
     Directive::supported(
@@ -50,7 +50,7 @@ pub(super) static ENCODINGS: &[Directive] = &[
         integer!(set_packed_value: 0, i64::MAX),
         "64",
         "bytes",
-        "A set with a longer member is not packed.",
+        "A set with a longer member is packed only while it has few bytes, and called a hashtable.",
     ),
     Directive::supported(
         "zset-max-listpack-entries",
@@ -65,7 +65,7 @@ pub(super) static ENCODINGS: &[Directive] = &[
         integer!(zset_packed_value: 0, i64::MAX),
         "64",
         "bytes",
-        "A sorted set with a longer member is not packed.",
+        "A sorted set with a longer member is packed only while it has few bytes, and called a skiplist.",
     )
     .alias(&["zset-max-ziplist-value"]),
     Directive::supported(

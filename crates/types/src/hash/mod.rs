@@ -17,7 +17,7 @@ pub use value::hash::Cell;
 
 use crate::{TypeError, collection};
 use base::UnixMs;
-use engine::{Entry, Key, Keyspace, NotifyClass, Type};
+use engine::{Entry, Key, Keyspace, Left, NotifyClass, Type};
 use value::hash::{Change, Iter, UNTIMED, View};
 use value::{Encoding, Stored};
 
@@ -48,6 +48,12 @@ impl<'a> Hash<'a> {
     #[inline]
     pub fn stored_len(&self) -> usize {
         self.view.len()
+    }
+
+    /// Whether any field has a time.
+    #[inline]
+    fn has_times(&self) -> bool {
+        self.view.first_due().is_some()
     }
 
     /// Whether there are none.
@@ -115,17 +121,23 @@ pub fn set_all<'a>(
     key: &Key<'_>,
     pairs: impl ExactSizeIterator<Item = (&'a [u8], &'a [u8])>,
 ) -> Result<usize, TypeError> {
-    let before = read_to_edit(ks, key)?.len();
-    collection::change(ks, key, Type::Hash, |changes| {
-        if pairs.len() >= EXPECTED_MIN {
-            Change::Expect(pairs.len() as u64).put(changes);
-        }
-        for (field, value) in pairs {
-            Change::Set { field, value, expire_at: None }.put(changes);
-        }
-    });
+    let hash = read_to_edit(ks, key)?;
+    let (before, has_times) = (hash.len(), hash.has_times());
+    let mut changes = ks.take_buffer();
+    if pairs.len() >= EXPECTED_MIN {
+        Change::Expect(pairs.len() as u64).put(&mut changes);
+    }
+    for (field, value) in pairs {
+        Change::Set { field, value, expire_at: None }.put(&mut changes);
+    }
+    let left = ks.edit(key, Type::Hash, &changes);
+    ks.give_buffer(changes);
     ks.notify(NotifyClass::HASH, "hset", key);
-    let after = peek(ks, key)?.len();
+    let after = match left {
+        // None of them is due.
+        Left::Elements(len) if !has_times => len as usize,
+        _ => peek(ks, key)?.len(),
+    };
     Ok(after.saturating_sub(before))
 }
 
@@ -153,7 +165,7 @@ pub fn delete_all<'a>(
 ) -> Result<usize, TypeError> {
     let mut changes = ks.take_buffer();
     let hash = read_to_edit(ks, key)?;
-    let before = hash.len();
+    let (before, has_times) = (hash.len(), hash.has_times());
     for field in fields {
         if hash.get(field).is_some() {
             Change::Delete(field).put(&mut changes);
@@ -162,10 +174,18 @@ pub fn delete_all<'a>(
     let deleted = if changes.is_empty() {
         0
     } else {
-        collection::edit(ks, key, Type::Hash, &changes);
+        let left = ks.edit(key, Type::Hash, &changes);
         ks.notify(NotifyClass::HASH, "hdel", key);
-        notify_if_gone(ks, key)?;
-        before.saturating_sub(peek(ks, key)?.len())
+        let after = match left {
+            Left::Nothing => {
+                ks.notify(NotifyClass::GENERIC, "del", key);
+                0
+            }
+            // None of them is due.
+            Left::Elements(len) if !has_times => len as usize,
+            _ => peek(ks, key)?.len(),
+        };
+        before.saturating_sub(after)
     };
     ks.give_buffer(changes);
     Ok(deleted)

@@ -5,7 +5,6 @@ use super::view;
 use crate::Kept;
 use base::integer::IntegerText;
 use engine::Encoding;
-use std::sync::Arc;
 use value::set::{Big, View};
 
 /// Fewer members than this are not worth it.
@@ -121,7 +120,7 @@ impl Steps {
     /// Bytes that nothing but this keeps: what was made, and the sets that were changed or removed since.
     pub fn held_bytes(&self) -> usize {
         let own = self.sets.iter().filter_map(|(_, kept)| match kept {
-            Kept::Big(big) if Arc::strong_count(big) == 1 => Some(big.memory_bytes()),
+            Kept::Big(big) if engine::SharedBig::strong_count(big) == 1 => Some(big.memory_bytes()),
             _ => None,
         });
         own.fold(self.made_bytes(), usize::saturating_add)

@@ -3,7 +3,6 @@
 use crate::kept::is_same_tree;
 use engine::SharedBig;
 use std::ops::Range;
-use std::sync::Arc;
 use value::Stored;
 use value::zset::{Big, View};
 
@@ -56,7 +55,7 @@ impl Copying {
 
     /// Bytes that nothing but this keeps.
     pub fn held_bytes(&self) -> usize {
-        let own = if Arc::strong_count(&self.from) == 1 { self.from.memory_bytes() } else { 0 };
+        let own = if SharedBig::strong_count(&self.from) == 1 { self.from.memory_bytes() } else { 0 };
         self.made_bytes().saturating_add(own)
     }
 }

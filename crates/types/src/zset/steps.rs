@@ -2,7 +2,6 @@
 
 use super::combine::{Aggregate, Operand, Sources};
 use crate::Kept;
-use std::sync::Arc;
 use value::zset::{Big, Entry, View};
 
 /// Fewer members than this are not worth it.
@@ -125,7 +124,7 @@ impl Steps {
     /// Bytes that nothing but this keeps: what was made, and the sets that were changed or removed since.
     pub fn held_bytes(&self) -> usize {
         let own = self.operands.iter().filter_map(|operand| match operand.kept() {
-            Kept::Big(big) if Arc::strong_count(big) == 1 => Some(big.memory_bytes()),
+            Kept::Big(big) if engine::SharedBig::strong_count(big) == 1 => Some(big.memory_bytes()),
             _ => None,
         });
         own.fold(self.made_bytes(), usize::saturating_add)

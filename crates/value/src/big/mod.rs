@@ -9,6 +9,10 @@ pub use leaves::{Find, LeafRun};
 use crate::{Body, Encoding, Limits, Slot, Type, hash, list, set, stream, zset};
 use base::hash::KeyHasher;
 
+/// A tree, shared as a whole between the store, replies in flight and a running checkpoint. Whether it is shared is one plain
+/// reading of its counter, so that an edit of one that is not takes no exchange.
+pub type SharedBig = triomphe::Arc<Big>;
+
 /// A tree. Its clone takes constant time and shares all chunks (V3).
 #[derive(Clone, Debug)]
 pub enum Big {

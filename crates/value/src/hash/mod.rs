@@ -3,6 +3,7 @@
 //! ```text
 //! few and short, no times:   one buffer, in order of coming   (listpack)  --.
 //! few and short, with times: one buffer, in order of coming   (hashtable) --+--> a tree, ordered by keyed hash  (hashtable)
+//! few bytes, not all short:  one buffer, in order of coming   (hashtable) --'
 //! ```
 //!
 //! In brackets what OBJECT ENCODING calls them, which is what Valkey has for a hash with this history. Hashes grow from one
@@ -26,16 +27,19 @@ pub use change::Change;
 pub(crate) use leaf::Leaf;
 pub use view::{Iter, View};
 
-use crate::{Encoding, Slot};
+use crate::limits::PACKED_LONG_BYTES_MAX;
+use crate::{Encoding, Left, Slot};
 use base::UnixMs;
 
 /// Packed, and no field ever had a time.
 pub const UNTIMED: Encoding = Encoding::PACKED;
 /// Packed, and fields have or had a time.
 pub const TIMED: Encoding = Encoding(1);
+/// Packed, no field ever had a time, and a field or value is or was longer than packed ones are to be.
+pub const LONG: Encoding = Encoding::PACKED_LONG;
 
 /// See [`crate::apply`].
-pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> bool {
+pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> Left {
     let mut rest = changes;
     while !rest.is_empty() {
         let Some(change) = Change::take(&mut rest) else { panic!("these are no changes of a hash") };
@@ -50,7 +54,7 @@ pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> bool {
             }
         }
     }
-    !View::of(slot.encoding, slot.stored()).is_empty()
+    Left::of(View::of(slot.encoding, slot.stored()).len() as u64)
 }
 
 /// Whether the bytes are a packed hash of this encoding, with a field at least: what every edit is to leave.
@@ -58,20 +62,24 @@ pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> bool {
 fn validate(encoding: Encoding, packed: &[u8]) -> bool {
     match encoding {
         UNTIMED => packed::is_valid(packed, false),
+        LONG => packed::is_valid(packed, false) && packed.len() <= PACKED_LONG_BYTES_MAX,
         TIMED => packed::is_valid(packed, true),
         _ => false,
     }
 }
 
 fn set(slot: &mut Slot<'_>, cell: &Cell<'_>) {
-    let (limits, may_be_timed) = (slot.limits, slot.encoding == TIMED || cell.expire_at.is_some());
+    let (limits, encoding) = (slot.limits, slot.encoding);
     if let Some(hash) = slot.packed() {
         let longest = cell.field.len().max(cell.value.len());
-        let fits = !exceeds(longest as u64, limits.hash_value());
-        if fits && packed::set(hash, cell, |fields| !exceeds(fields as u64, limits.hash_entries())) {
-            if may_be_timed {
-                slot.encoding = TIMED;
-            }
+        let is_long = encoding == LONG || exceeds(longest as u64, limits.hash_value());
+        let bytes_max = if is_long { PACKED_LONG_BYTES_MAX } else { usize::MAX };
+        if packed::set(hash, cell, bytes_max, |fields| !exceeds(fields as u64, limits.hash_entries())) {
+            slot.encoding = match encoding {
+                _ if cell.expire_at.is_some() => TIMED,
+                UNTIMED if is_long => LONG,
+                encoding => encoding,
+            };
             return;
         }
         become_tree(slot);

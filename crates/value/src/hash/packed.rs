@@ -76,20 +76,23 @@ pub fn is_valid(bytes: &[u8], may_be_timed: bool) -> bool {
     rest.is_empty() && fields.len() == count
 }
 
-/// Sets a field. False, and no change, when it is new and `may_have` says no to so many fields.
-pub fn set(bytes: &mut impl Resize, cell: &Cell<'_>, may_have: impl Fn(usize) -> bool) -> bool {
-    if let Some((_, range)) = find(bytes, cell.field) {
-        put_cell(bytes, range, cell);
-        return true;
+/// Sets a field. False, and no change, when the buffer would take more than `bytes_max` then, or when the field is new and
+/// `may_have` says no to so many.
+pub fn set(bytes: &mut impl Resize, cell: &Cell<'_>, bytes_max: usize, may_have: impl Fn(usize) -> bool) -> bool {
+    let found = find(bytes, cell.field).map(|(_, range)| range);
+    let count = Packed::of(bytes).len();
+    // With a byte more for the count.
+    let fits = |replaced: usize| bytes.len() - replaced + cell.packed_len() < bytes_max;
+    match found {
+        Some(range) if fits(range.len()) => put_cell(bytes, range, cell),
+        None if fits(0) && may_have(count + 1) => {
+            set_count(bytes, count + 1);
+            let end = bytes.len();
+            put_cell(bytes, end..end, cell);
+        }
+        _ => return false,
     }
-    let count = Packed::of(bytes).len() + 1;
-    let may = may_have(count);
-    if may {
-        set_count(bytes, count);
-        let end = bytes.len();
-        put_cell(bytes, end..end, cell);
-    }
-    may
+    true
 }
 
 /// Removes the field if it is there.

@@ -337,6 +337,10 @@ fn forms_follow_the_limits() {
     for (field, value) in [(65, 1), (1, 65)] {
         let mut hash = Kept::new();
         hash.set(&vec![b'f'; field], &vec![b'v'; value], None);
+        assert_eq!(hash.encoding, LONG);
+        hash.set(b"short", b"", None);
+        assert_eq!(hash.encoding, LONG);
+        hash.apply(&[Change::Expect(513)]);
         assert_eq!(hash.encoding, Encoding::BIG);
     }
     let mut hash = Kept::new();
@@ -348,6 +352,31 @@ fn forms_follow_the_limits() {
     assert_eq!(hash.encoding, TIMED);
     hash.apply(&[Change::Expect(513)]);
     assert_eq!(hash.encoding, Encoding::BIG);
+}
+
+/// A hash is packed whatever the lengths of its values, as long as it has few bytes; it remembers that one was long, and
+/// whether a field had a time.
+#[test]
+fn few_bytes_are_packed() {
+    let mut hash = Kept::new();
+    hash.set(b"long", &[b'v'; 4000], None);
+    hash.set(b"long", &[b'v'; 100], None);
+    assert_eq!(hash.encoding, LONG);
+    hash.set(b"long", b"short", None);
+    hash.set(b"long", &[b'v'; 4050], None);
+    hash.set(b"other", &[b'v'; 20], None);
+    assert_eq!(hash.encoding, LONG);
+    hash.set(b"other", &[b'v'; 40], None);
+    assert_eq!(hash.encoding, Encoding::BIG);
+    assert_eq!(hash.view().get(b"other").map(|cell| cell.value), Some(&[b'v'; 40][..]));
+    for (length, encoding) in [(4000, TIMED), (5000, Encoding::BIG)] {
+        let mut hash = Kept::new();
+        hash.set(b"long", &[b'v'; 100], None);
+        hash.apply(&[Change::Expire { field: b"long", expire_at: Some(7) }]);
+        hash.set(b"long", &vec![b'v'; length], Some(8));
+        assert_eq!(hash.encoding, encoding);
+        assert_eq!(hash.view().first_due(), Some(8));
+    }
 }
 
 /// The bytes that docs/formats/collections.md shows.

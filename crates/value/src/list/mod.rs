@@ -18,7 +18,7 @@ pub use change::{Change, End};
 pub(crate) use leaf::Leaf;
 pub use view::{Backward, Forward, View};
 
-use crate::{Encoding, Slot, Stored};
+use crate::{Encoding, Left, Slot, Stored};
 use listpack::Limit;
 
 /// Whether these bytes are a packed list: what every edit is to leave.
@@ -28,7 +28,7 @@ fn validate(encoding: Encoding, bytes: &[u8]) -> bool {
 }
 
 /// See [`crate::apply`].
-pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> bool {
+pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> Left {
     let limit = Limit::of(slot.limits.list_size());
     if let Some(bytes) = slot.packed()
         && outgrows(bytes, changes, limit)
@@ -51,8 +51,9 @@ pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> bool {
         slot.shrink(packed, Encoding::PACKED);
     }
     match slot.stored() {
-        Stored::Packed(bytes) => !bytes.is_empty(),
-        Stored::Big(_) => !list_of(slot).is_empty(),
+        Stored::Packed([]) => Left::Nothing,
+        Stored::Packed(_) => Left::Some,
+        Stored::Big(_) => Left::of(list_of(slot).len()),
     }
 }
 

@@ -111,14 +111,23 @@ impl<'a> Elements<'a> {
     /// How many there are.
     #[inline]
     pub(super) fn len(&self) -> usize {
+        /// So many words have fewer bytes than a byte can count.
+        const WORDS_MAX: usize = u8::MAX as usize / 8;
         let (words, rest) = self.lengths.as_chunks::<8>();
-        // Eight counts side by side, none of which overflows its byte.
-        let count = |block: &[[u8; 8]]| {
-            let ones = block.iter().map(|word| !u64::from_le_bytes(*word) >> 7 & LOW_BITS);
-            ones.sum::<u64>().to_le_bytes().into_iter().map(usize::from).sum::<usize>()
+        let ends = |word: &[u8; 8]| !u64::from_le_bytes(*word) >> 7 & LOW_BITS;
+        // Eight counts side by side, and then their sum in the highest byte.
+        let count = |counts: u64| (counts.wrapping_mul(LOW_BITS) >> 56) as usize;
+        let last = match self.lengths.last_chunk() {
+            _ if rest.is_empty() => 0,
+            // Without the bytes that are in whole words.
+            Some(word) => ends(word) >> (8 * (8 - rest.len())),
+            None => {
+                let mut word = [0x80; 8];
+                word.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+                ends(&word)
+            }
         };
-        let whole: usize = words.chunks(usize::from(u8::MAX)).map(count).sum();
-        whole + rest.iter().filter(|byte| **byte < 0x80).count()
+        words.chunks(WORDS_MAX).map(|words| count(words.iter().map(ends).sum())).sum::<usize>() + count(last)
     }
 
     /// Whether there is none.

@@ -1,8 +1,9 @@
 //! Sets: distinct byte strings.
 //!
 //! ```text
-//! integers only, few:   one buffer, sorted              (intset)       --.
-//! few and short:        one buffer, in order of coming  (listpack)     --+--> a tree, ordered by keyed hash  (hashtable)
+//! integers only, few:        one buffer, sorted              (intset)    --.
+//! few and short:             one buffer, in order of coming  (listpack)  --+--> a tree, ordered by keyed hash  (hashtable)
+//! few bytes, not all short:  one buffer, in order of coming  (hashtable) --'
 //! ```
 //!
 //! In brackets what OBJECT ENCODING calls them, which is what Valkey has for a set with this history. Sets grow from one
@@ -21,7 +22,8 @@ pub use big::Big;
 pub use change::Change;
 pub use view::{Iter, Member, View};
 
-use crate::{Encoding, Limits, Resize, Slot};
+use crate::limits::PACKED_LONG_BYTES_MAX;
+use crate::{Encoding, Left, Limits, Resize, Slot};
 use base::integer::{IntegerText, parse_integer};
 use integers::Integers;
 use strings::Strings;
@@ -30,6 +32,8 @@ use strings::Strings;
 pub const STRINGS: Encoding = Encoding::PACKED;
 /// Packed integers.
 pub const INTEGERS: Encoding = Encoding(1);
+/// Packed strings, of which one is or was longer than packed ones are to be.
+pub const LONG_STRINGS: Encoding = Encoding::PACKED_LONG;
 
 /// A form that a set can have, the smallest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +44,7 @@ enum Form {
 }
 
 /// See [`crate::apply`].
-pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> bool {
+pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> Left {
     let (mut rest, mut expected) = (changes, 1);
     while !rest.is_empty() {
         let Some(change) = Change::take(&mut rest) else { panic!("these are no changes of a set") };
@@ -55,7 +59,7 @@ pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> bool {
             }
         }
     }
-    !View::of(slot.encoding, slot.stored()).is_empty()
+    Left::of(View::of(slot.encoding, slot.stored()).len() as u64)
 }
 
 /// Whether the bytes are a packed set of this encoding, with a member at least: what every edit is to leave.
@@ -63,6 +67,7 @@ pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> bool {
 fn validate(encoding: Encoding, packed: &[u8]) -> bool {
     match encoding {
         STRINGS => strings::is_valid(packed),
+        LONG_STRINGS => strings::is_valid(packed) && packed.len() <= PACKED_LONG_BYTES_MAX,
         INTEGERS => integers::is_valid(packed),
         _ => false,
     }
@@ -82,13 +87,10 @@ fn add(slot: &mut Slot<'_>, member: &[u8], expected: u64) {
     if slot.encoding == INTEGERS {
         match integer {
             Some(integer) => return add_integer(slot, integer),
-            None => {
-                let form = form_beyond_integers(slot, member);
-                take_form(slot, form);
-            }
+            None => leave_integers(slot),
         }
     }
-    if slot.encoding == STRINGS && !add_packed(slot, member) {
+    if slot.encoding != Encoding::BIG && !add_packed(slot, member) {
         take_form(slot, Form::Tree);
     }
     if let Some(big) = tree(slot) {
@@ -115,26 +117,37 @@ fn add_integer(slot: &mut Slot<'_>, member: i64) {
     }
 }
 
-/// The form that holds packed integers and this member, which is none.
-fn form_beyond_integers(slot: &mut Slot<'_>, member: &[u8]) -> Form {
+/// Brings packed integers into a form that may hold something else besides.
+fn leave_integers(slot: &mut Slot<'_>) {
     let limits = slot.limits;
-    let Some(packed) = slot.packed() else { return Form::Tree };
-    let longest = Integers::of(packed).ends().map(|end| IntegerText::default().format(end).len()).max().unwrap_or(0);
-    let fits = fits_packed(limits, Integers::of(packed).len(), longest.max(member.len()));
-    if fits { Form::Strings } else { Form::Tree }
+    let Some(packed) = slot.packed() else { return };
+    let integers = Integers::of(packed);
+    if exceeds(integers.len() as u64 + 1, limits.set_entries()) {
+        return take_form(slot, Form::Tree);
+    }
+    let longest = integers.ends().map(|end| IntegerText::default().format(end).len()).max().unwrap_or(0);
+    take_form(slot, Form::Strings);
+    if exceeds(longest as u64, limits.set_value()) {
+        slot.encoding = LONG_STRINGS;
+    }
 }
 
 /// Adds to packed strings. False when the member, which is not there, does not fit.
 fn add_packed(slot: &mut Slot<'_>, member: &[u8]) -> bool {
     let limits = slot.limits;
+    let is_long = slot.encoding == LONG_STRINGS || exceeds(member.len() as u64, limits.set_value());
     let Some(packed) = slot.packed() else { return false };
     let strings = Strings::of(packed);
     if strings.contains(member) {
         return true;
     }
-    let fits = fits_packed(limits, strings.len(), member.len());
+    let fits = !exceeds(strings.len() as u64 + 1, limits.set_entries())
+        && (!is_long || packed.len() + strings::pushed_len_max(member) <= PACKED_LONG_BYTES_MAX);
     if fits {
         strings::push(packed, member);
+        if is_long {
+            slot.encoding = LONG_STRINGS;
+        }
     }
     fits
 }
@@ -160,7 +173,7 @@ fn remove(slot: &mut Slot<'_>, member: &[u8]) {
 fn expect(slot: &mut Slot<'_>, members: u64) {
     let limit = match slot.encoding {
         INTEGERS => slot.limits.set_intset_entries(),
-        STRINGS => slot.limits.set_entries(),
+        STRINGS | LONG_STRINGS => slot.limits.set_entries(),
         _ => return,
     };
     if !is_new(slot) && exceeds(members, limit) {
@@ -199,11 +212,6 @@ fn tree<'s>(slot: &'s mut Slot<'_>) -> Option<&'s mut Big> {
         crate::Big::Set(big) => Some(big),
         _ => unreachable!("a set is stored as a set"),
     }
-}
-
-/// Whether strings with one more of them, none longer than this, may be packed.
-fn fits_packed(limits: &Limits, len: usize, longest: usize) -> bool {
-    !exceeds(len as u64 + 1, limits.set_entries()) && !exceeds(longest as u64, limits.set_value())
 }
 
 fn exceeds(number: u64, limit: i64) -> bool {

@@ -89,6 +89,14 @@ pub fn make_empty(packed: &mut impl Resize) {
     packed[0] = 0;
 }
 
+/// Bytes that one member more takes, at most.
+#[inline]
+pub fn pushed_len_max(member: &[u8]) -> usize {
+    /// The count may become longer.
+    const COUNT_BYTES: usize = 1;
+    COUNT_BYTES + varint::len(member.len() as u64) + member.len()
+}
+
 /// Adds the member, which is not there.
 pub fn push(packed: &mut impl Resize, member: &[u8]) {
     let count = Strings::of(packed).len() + 1;

@@ -260,7 +260,15 @@ fn forms_are_those_of_valkey() {
     assert_eq!(with(&mut set, &[b"a".to_vec()]), Encoding::BIG);
     set = Kept::new();
     assert_eq!(with(&mut set, &[vec![b'a'; 64]]), STRINGS);
-    assert_eq!(with(&mut set, &[vec![b'a'; 65]]), Encoding::BIG);
+    assert_eq!(with(&mut set, &[vec![b'a'; 65]]), LONG_STRINGS);
+    set = Kept::new();
+    with(&mut set, &integers[..127]);
+    assert_eq!(with(&mut set, &[vec![b'a'; 65]]), LONG_STRINGS);
+    assert_eq!(with(&mut set, &[b"a".to_vec()]), Encoding::BIG);
+    set = Kept::new();
+    set.limits.set_set_value(2);
+    with(&mut set, &integers[100..102]);
+    assert_eq!(with(&mut set, &[b"a".to_vec()]), LONG_STRINGS);
     set = Kept::new();
     set.apply(&[Change::Expect(129), Change::Add(b"a")]);
     assert_eq!(set.encoding, Encoding::BIG);
@@ -271,6 +279,27 @@ fn forms_are_those_of_valkey() {
     assert_eq!(set.encoding, Encoding::BIG);
     set.apply(&[Change::Clear, Change::Strings, Change::Add(b"1")]);
     assert_eq!(set.encoding, STRINGS);
+}
+
+/// A set is packed whatever the lengths of its members, as long as it has few bytes; it remembers that one was long.
+#[test]
+fn few_bytes_are_packed() {
+    let mut set = Kept::new();
+    let (long, first, last) = ([b'l'; 4000], [b'f'; 80], [b'g'; 20]);
+    assert!(set.apply(&[Change::Add(b"1"), Change::Add(&long)]));
+    assert_eq!(set.encoding, LONG_STRINGS);
+    assert!(set.apply(&[Change::Add(&first), Change::Remove(&long), Change::Expect(128)]));
+    assert_eq!(set.encoding, LONG_STRINGS);
+    assert!(set.apply(&[Change::Add(&long)]));
+    assert_eq!((set.encoding, set.packed.len()), (LONG_STRINGS, 1 + 2 + 81 + 4002));
+    assert!(set.apply(&[Change::Add(&long)]));
+    assert_eq!(set.encoding, LONG_STRINGS);
+    assert!(set.apply(&[Change::Add(&last)]));
+    assert_eq!(set.encoding, Encoding::BIG);
+    assert_eq!(set.members(), [&b"1"[..], &long, &first, &last].map(<[u8]>::to_vec).into());
+    set = Kept::new();
+    assert!(set.apply(&[Change::Add(&[b'l'; 5000])]));
+    assert_eq!(set.encoding, Encoding::BIG);
 }
 
 /// What sets cost beyond their key, in the sizes of targets.md: 100 and 600 members of 7 bytes.

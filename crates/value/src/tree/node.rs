@@ -6,7 +6,7 @@ use triomphe::Arc;
 
 /// Most children of a node. Copying a shared node touches each of them, finding a place touches a handful of lines.
 pub(super) const FANOUT: usize = 48;
-/// Vectors of a node grow by so many places, so that small trees have little slack.
+/// Vectors of a node grow by so many places, or by as many as they have if that is less, so that small trees have little slack.
 const GROWTH: usize = 6;
 
 /// A node over leaves or over nodes.
@@ -667,7 +667,7 @@ impl<L: Leaf> Clone for Node<L> {
 
 fn insert<T>(to: &mut Vec<T>, index: usize, value: T) {
     if to.len() == to.capacity() {
-        to.reserve_exact(GROWTH);
+        to.reserve_exact(to.len().clamp(1, GROWTH));
     }
     to.insert(index, value);
 }

@@ -2,6 +2,7 @@
 
 use super::entry::{Entries, Head, find};
 use super::{Change, Entry};
+use crate::limits::PACKED_LONG_BYTES_MAX;
 use crate::{Limits, Resize};
 use base::varint;
 
@@ -20,7 +21,12 @@ pub(super) fn entries(bytes: &[u8]) -> &[u8] {
 /// Whether these bytes are a sorted set in this encoding: what every edit is to leave.
 #[cfg(test)]
 pub(super) fn validate(encoding: crate::Encoding, bytes: &[u8]) -> bool {
-    encoding == crate::Encoding::PACKED && check(bytes).is_some()
+    let is_known = match encoding {
+        crate::Encoding::PACKED => true,
+        crate::Encoding::PACKED_LONG => bytes.len() <= PACKED_LONG_BYTES_MAX,
+        _ => false,
+    };
+    is_known && check(bytes).is_some()
 }
 
 #[cfg(test)]
@@ -39,12 +45,33 @@ fn check(mut rest: &[u8]) -> Option<()> {
     rest.is_empty().then_some(())
 }
 
-/// Whether the set may stay packed with this change.
-pub(super) fn fits(bytes: &[u8], change: &Change<'_>, limits: &Limits) -> bool {
-    let Change::Add { member, .. } = change else { return true };
-    let is_at_most = |size: u64, limit: i64| i64::try_from(size).is_ok_and(|size| size <= limit);
-    is_at_most(member.len() as u64, limits.zset_value())
-        && (is_at_most(count(bytes) + 1, limits.zset_entries()) || by_member(bytes, member).is_some())
+/// Whether the change adds a member that is longer than those of a packed set are to be.
+pub(super) fn is_long(change: &Change<'_>, limits: &Limits) -> bool {
+    matches!(change, Change::Add { member, .. } if !is_at_most(member.len() as u64, limits.zset_value()))
+}
+
+/// Whether the set may stay packed with this change. `is_long`: a member is or was long.
+pub(super) fn fits(bytes: &[u8], change: &Change<'_>, is_long: bool, limits: &Limits) -> bool {
+    let Change::Add { score, member } = *change else { return true };
+    let added = Entry { score, member };
+    // Without looking for the member, which is enough for most.
+    let may_be_one_more = is_at_most(count(bytes) + 1, limits.zset_entries());
+    if may_be_one_more && (!is_long || len_with(bytes, &added, None) <= PACKED_LONG_BYTES_MAX) {
+        return true;
+    }
+    let Some((_, old)) = by_member(bytes, member) else { return false };
+    !is_long || len_with(bytes, &added, Some(&old)) <= PACKED_LONG_BYTES_MAX
+}
+
+fn is_at_most(size: u64, limit: i64) -> bool {
+    i64::try_from(size).is_ok_and(|size| size <= limit)
+}
+
+/// Bytes of the set, at most, with this entry, in the place of one or as one more.
+fn len_with(bytes: &[u8], added: &Entry<'_>, old: Option<&Entry<'_>>) -> usize {
+    let len = |entry: &Entry<'_>| Head::new(entry).entry_len(entry);
+    // The count may become longer.
+    bytes.len() + 1 + len(added) - old.map_or(0, len)
 }
 
 /// The entry of a member, and where it is.

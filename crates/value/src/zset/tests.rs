@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 struct Kept {
     packed: Vec<u8>,
     big: Option<crate::Big>,
+    encoding: Encoding,
     limits: std::sync::Arc<Limits>,
     hasher: KeyHasher,
 }
@@ -22,17 +23,17 @@ impl Kept {
         let limits = Limits::default();
         limits.set_zset_entries(entries);
         limits.set_zset_value(value);
-        Self { packed: Vec::new(), big: None, limits: limits.into(), hasher: KeyHasher::new(&mut Rng::new(7)) }
+        let hasher = KeyHasher::new(&mut Rng::new(7));
+        Self { packed: Vec::new(), big: None, encoding: Encoding::PACKED, limits: limits.into(), hasher }
     }
 
     fn apply(&mut self, changes: &[Change<'_>]) -> bool {
         let mut bytes = Vec::new();
         changes.iter().for_each(|change| change.put(&mut bytes));
         assert!(crate::check_changes(crate::Type::Zset, &bytes));
-        let mut encoding = if self.big.is_some() { Encoding::BIG } else { Encoding::PACKED };
-        let value = (&mut self.packed, &mut self.big, &mut encoding);
+        let value = (&mut self.packed, &mut self.big, &mut self.encoding);
         let is_left = apply_stored(crate::Type::Zset, value, (&self.limits, &self.hasher), &bytes);
-        assert_eq!(self.big.is_some(), encoding == Encoding::BIG);
+        assert_eq!(self.big.is_some(), self.encoding == Encoding::BIG);
         is_left
     }
 
@@ -203,7 +204,7 @@ proptest! {
                 scope.spawn(move || check(version.view(), &expected));
                 run(&mut kept, &mut model, op);
                 check(kept.view(), &model);
-                prop_assert!(kept.big.is_some() || model.is_empty() || validate(Encoding::PACKED, &kept.packed));
+                prop_assert!(kept.big.is_some() || model.is_empty() || validate(kept.encoding, &kept.packed));
             }
             Ok(())
         })?;
@@ -280,6 +281,34 @@ fn bytes_are_as_documented() {
         assert!(!validate(Encoding::PACKED, broken), "{broken:?}");
     }
     assert!(!validate(Encoding(1), &kept.packed));
+}
+
+/// A set is packed whatever the lengths of its members, as long as it has few bytes; it remembers that one was long.
+#[test]
+fn few_bytes_are_packed() {
+    let mut kept = Kept::new(128, 64);
+    let (long, other) = ([b'l'; 4000], [b'o'; 70]);
+    kept.apply(&[Change::Add { score: 1.0, member: b"a" }]);
+    assert_eq!(kept.encoding, Encoding::PACKED);
+    kept.apply(&[Change::Add { score: 0.0, member: &long }, Change::Add { score: 0.0, member: &other }]);
+    kept.apply(&[Change::Remove { member: &long }]);
+    assert_eq!(kept.encoding, Encoding::PACKED_LONG);
+    for score in [0.1, 5.0] {
+        kept.apply(&[Change::Add { score, member: &long }]);
+        assert_eq!(kept.encoding, Encoding::PACKED_LONG);
+    }
+    check(kept.view(), &Model::from([(b"a".to_vec(), 1.0), (long.to_vec(), 5.0), (other.to_vec(), 0.0)]));
+    kept.apply(&[Change::Add { score: 0.1, member: b"0123456789" }]);
+    assert_eq!(kept.encoding, Encoding::BIG);
+    for (entries, count) in [(8, 9), (128, 60)] {
+        let mut kept = Kept::new(entries, 64);
+        let mut members = (0..count).map(|number| format!("{number:070}"));
+        while kept.encoding != Encoding::BIG {
+            let member = members.next().expect("a tree before they end");
+            kept.apply(&[Change::Add { score: 1.0, member: member.as_bytes() }]);
+        }
+        assert!(kept.view().len() == entries as u64 + 1 || kept.view().len() == 4096 / 72 + 1);
+    }
 }
 
 /// targets.md, section 2: a set of 600 entries in 36 bytes an entry, and one of 100 in 16.
