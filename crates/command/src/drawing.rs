@@ -2,19 +2,19 @@
 
 use crate::error::{REPLY_TOO_LONG_TEXT, check_reply};
 use crate::limits::REPLY_BYTES_MAX;
+use crate::permutation::Permutation;
 use crate::pieces::{PIECE_BYTES, Telling, held_bytes};
 use crate::{Ctx, Stop};
 use base::Rng;
 use engine::SharedBig;
 use proto::ReplyBuffer;
-use std::collections::HashSet;
 use value::Stored;
 
 /// The most places looked at for a piece.
 const PLACES_MAX: u64 = 2048;
 
 /// The most elements drawn for a piece: each of a big tree is a way to lines of memory that nobody has looked at.
-const DRAWN_MAX: u64 = 192;
+const DRAWN_MAX: u64 = 128;
 
 /// Where at least one element in so many is drawn, all places are gone through; where fewer are, places are drawn.
 const PASS_RATIO: u64 = 8;
@@ -44,21 +44,18 @@ enum Way {
     Any(u64),
     /// From `at` on, `wanted` of those that are left, each choice being equally likely.
     Pass { at: u64, wanted: u64 },
-    /// R. Floyd's: whatever was drawn before, the last place stands in for one that is taken.
-    Places { last: u64, taken: HashSet<u64> },
+    /// The first places of all in a random order, from `at` to `count`.
+    Places { at: u64, count: u64, order: Permutation },
 }
 
 impl Way {
-    fn of(draw: Draw, len: u64) -> Self {
+    fn of(draw: Draw, len: u64, rng: &mut Rng) -> Self {
         match draw {
             Draw::Repeated(count) => Self::Any(count),
             Draw::Distinct(count) if count.saturating_mul(PASS_RATIO) >= len => {
                 Self::Pass { at: 0, wanted: count.min(len) }
             }
-            // With room for all, so that it never grows, which would take time in proportion to what it holds.
-            Draw::Distinct(count) => {
-                Self::Places { last: len.saturating_sub(count), taken: HashSet::with_capacity(count as usize) }
-            }
+            Draw::Distinct(count) => Self::Places { at: 0, count, order: Permutation::new(len, rng) },
         }
     }
 
@@ -76,13 +73,10 @@ impl Way {
                 *wanted = wanted.saturating_sub(u64::from(is_drawn));
                 Some((place, is_drawn))
             }
-            Self::Places { last, taken } => {
-                let stand_in = Some(*last).filter(|last| *last < len)?;
-                *last = stand_in.saturating_add(1);
-                let drawn = rng.below(*last);
-                let place = if taken.insert(drawn) { drawn } else { stand_in };
-                taken.insert(place);
-                Some((place, true))
+            Self::Places { at, count, order } => {
+                let next = Some(*at).filter(|at| at < count)?;
+                *at = next.saturating_add(1);
+                Some((order.of(next), true))
             }
         }
     }
@@ -116,8 +110,7 @@ impl Telling for Drawing {
     }
 
     fn held_bytes(&self) -> usize {
-        let taken = if let Way::Places { taken, .. } = &self.way { taken.capacity() } else { 0 };
-        held_bytes(&self.tree).saturating_add(taken.saturating_mul(size_of::<u64>().saturating_add(1)))
+        held_bytes(&self.tree)
     }
 }
 
@@ -143,8 +136,9 @@ impl Ctx<'_> {
             Draw::Repeated(count) => count,
         };
         self.reply.array(count.saturating_mul(parts) as usize);
-        let rng = Rng::new(self.ks.random_below(u64::MAX));
-        self.reply_telling(Drawing { tree, len, rng, way: Way::of(draw, len), write: Box::new(write) })?;
+        let mut rng = Rng::new(self.ks.random_below(u64::MAX));
+        let way = Way::of(draw, len, &mut rng);
+        self.reply_telling(Drawing { tree, len, rng, way, write: Box::new(write) })?;
         check_reply(self.reply)
     }
 }
@@ -152,9 +146,10 @@ impl Ctx<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
 
     fn places(draw: Draw, len: u64, rng: &mut Rng) -> Vec<u64> {
-        let mut way = Way::of(draw, len);
+        let mut way = Way::of(draw, len, rng);
         std::iter::from_fn(|| way.next(len, rng)).filter(|(_, is_drawn)| *is_drawn).map(|(place, _)| place).collect()
     }
 

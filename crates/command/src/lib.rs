@@ -22,6 +22,7 @@ pub mod limits;
 pub mod login;
 pub mod parcel;
 pub mod pause;
+mod permutation;
 pub mod pieces;
 pub mod preparing;
 pub mod redis;

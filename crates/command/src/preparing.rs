@@ -144,6 +144,10 @@ impl<M: Making + 'static> Work for Building<M> {
             return true;
         };
         if let (Some(from), Some(changes)) = (self.progress, SharedBytes::get_mut(&mut self.changes)) {
+            if changes.is_empty() {
+                // Room for all, which is no memory before it is written: when a large buffer grows, the system moves it page by page.
+                changes.reserve_exact(tree.content_bytes().saturating_add(tree.content_bytes() / 4));
+            }
             self.progress = tree.write_changes(from, STEP_BYTES, changes);
         }
         self.progress.is_some()

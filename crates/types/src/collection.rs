@@ -176,7 +176,7 @@ pub fn reap(bytes: SharedBytes) {
 }
 
 /// Whether so few elements are packed, if they are short enough: then changes have to find that out.
-fn may_be_packed(tree: &SharedBig, limits: &Limits) -> bool {
+pub(crate) fn may_be_packed(tree: &SharedBig, limits: &Limits) -> bool {
     let (len, most) = match &**tree {
         Big::Set(set) => (set.len() as u64, limits.set_entries().max(limits.set_intset_entries())),
         Big::Zset(_) => (zset::View::of(Stored::Big(tree)).len(), limits.zset_entries()),

@@ -17,7 +17,7 @@ pub use group::{
     CreateGroup, GroupStart, acknowledge, create_consumer, create_group, delete_consumer, destroy_group, set_group,
 };
 pub use lag::lag;
-pub use remove::{Precision, SetId, Trimmed, Trimming, delete, set_id, store_trimmed, trim};
+pub use remove::{Deleted, Precision, SetId, Trimmed, Trimming, delete, set_id, store_deleted, store_trimmed, trim};
 pub use value::stream::{Big as Stream, Change, Consumer, Entry, Group, Id, Pending, Trim};
 
 use crate::{TypeError, collection};

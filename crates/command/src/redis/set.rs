@@ -325,16 +325,19 @@ fn peek_tree(ctx: &mut Ctx<'_>, key: &Key<'_>) -> Result<Option<SharedBig>, Stop
 fn pop_many(ctx: &mut Ctx<'_>, key: &Key<'_>, count: u64) -> Result<bool, Stop> {
     let Some(tree) = peek_tree(ctx, key)? else { return Ok(false) };
     let len = View::of(Encoding::BIG, Stored::Big(&tree)).len();
+    let is_recorded = ctx.ks.is_recorded();
     let popped = if count >= len as u64 {
         types::set::pop_all(ctx.ks, key);
         tree
-    } else if let Some(mut popping) = ctx.take_prepared::<Popping>().filter(|popping| popping.is_of(&tree, count)) {
+    } else if let Some(mut popping) =
+        ctx.take_prepared::<Popping>().filter(|popping| popping.is_of(&tree, count, is_recorded))
+    {
         let Popped { rest, popped, changes } = popping.take();
         drop(tree);
         types::set::pop_made(ctx.ks, key, rest, &changes);
         SharedBig::new(Big::Set(popped))
     } else if ctx.may_prepare()
-        && let Some(popping) = Popping::begin(&tree, count, types::set::generator(ctx.ks))
+        && let Some(popping) = Popping::begin(&tree, count, types::set::generator(ctx.ks), is_recorded)
     {
         return Err(ctx.prepare(popping));
     } else {

@@ -3,11 +3,14 @@
 use super::stream_ids::{self, INVALID_ID, reply_id};
 use super::stream_pieces::{Asked, Parts, reply_short};
 use super::stream_trim::{self, TRIM_ARGUMENTS};
+use crate::chore::Operand;
 use crate::error::{self, Stop, check_reply};
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
+use engine::{Key, Value};
 use proto::ReplyBuffer;
-use types::stream::{Draft, Entry, Id, NewId, SetId};
+use types::collection::Maker;
+use types::stream::{Deleted, Draft, Entry, Id, NewId, SetId};
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&XADD, &XLEN, &XRANGE, &XREVRANGE, &XDEL, &XTRIM, &XSETID];
@@ -249,10 +252,24 @@ fn xdel(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let mut deleted = 0;
     if types::stream::exists(ctx.ks, &key)? {
         let ids = stream_ids::ids(ctx, 2)?;
-        deleted = types::stream::delete(ctx.ks, &key, ids)?;
+        deleted = delete(ctx, &key, ids)?;
     }
     ctx.reply.integer(deleted as i64);
     Ok(())
+}
+
+/// Removes entries; many of a big stream by having another thread make what is left.
+fn delete(ctx: &mut Ctx<'_>, key: &Key<'_>, ids: Vec<Id>) -> Result<u64, Stop> {
+    let maker = Maker::of(ctx.ks);
+    let entry = ctx.ks.peek(key)?.filter(|_| ids.len() >= Deleted::ENTRIES_MIN);
+    match entry.map(|entry| entry.value) {
+        Some(Value::Big(tree)) => {
+            let (operand, tree) = (Operand::Tree(tree.clone()), tree.clone());
+            let deleted = ctx.made_elsewhere(operand, move || Deleted::of(&maker, &tree, ids))?;
+            Ok(types::stream::store_deleted(ctx.ks, key, &deleted))
+        }
+        _ => Ok(types::stream::delete(ctx.ks, key, ids)?),
+    }
 }
 
 static XTRIM: CommandSpec = CommandSpec {

@@ -9,8 +9,12 @@ use value::set::{Big, Change};
 /// Fewer members than this are popped at once.
 const POPPED_MIN: u64 = 512;
 
-/// Members drawn in a step.
-const DRAWN: u64 = 128;
+/// Members drawn in a step: each is looked up, removed and added in trees of which hardly a line is in a cache, and the first
+/// removal below a node copies that.
+const DRAWN: u64 = 48;
+
+/// What a change takes beside a member, about.
+const CHANGE_BYTES: usize = 2;
 
 /// Bytes of changes that are freed by the reaper.
 const REAPED_BYTES: usize = 1 << 20;
@@ -27,7 +31,8 @@ pub struct Popping {
     drawn: Big,
     /// Whether it is the drawn ones that stay.
     draws_rest: bool,
-    changes: Vec<u8>,
+    /// `None` where nothing is recorded.
+    changes: Option<Vec<u8>>,
 }
 
 /// What was made of a set.
@@ -36,28 +41,31 @@ pub struct Popped {
     pub rest: Big,
     /// What goes.
     pub popped: Big,
-    /// The changes that leave the one.
+    /// The changes that leave the one; none where nothing is recorded.
     pub changes: SharedBytes,
 }
 
 impl Popping {
-    /// Begins, unless there is so little to do that it is better done at once: few members go, or all of them.
-    pub fn begin(tree: &SharedBig, count: u64, rng: Rng) -> Option<Self> {
+    /// Begins, unless there is so little to do that it is better done at once: few members go, or all of them. `is_recorded`: with
+    /// the changes for the record.
+    pub fn begin(tree: &SharedBig, count: u64, rng: Rng, is_recorded: bool) -> Option<Self> {
         let value::Big::Set(big) = &**tree else { return None };
         let stays = (big.len() as u64).checked_sub(count).filter(|stays| *stays > 0 && count >= POPPED_MIN)?;
         let draws_rest = stays < count;
-        let mut changes = Vec::new();
-        if draws_rest {
-            Change::Clear.put(&mut changes);
-            Change::Strings.put(&mut changes);
+        // Room for all, which is no memory before it is written: when a large buffer grows, the system moves it page by page.
+        let bytes = big.content_bytes().checked_div(big.len()).unwrap_or(0).saturating_add(CHANGE_BYTES);
+        let mut changes = is_recorded.then(|| Vec::with_capacity(bytes.saturating_mul(count.min(stays) as usize)));
+        if let Some(changes) = changes.as_mut().filter(|_| draws_rest) {
+            Change::Clear.put(changes);
+            Change::Strings.put(changes);
         }
         let (others, drawn, left) = (big.clone(), big.empty_alike(), count.min(stays));
         Some(Self { from: tree.clone(), rng, count, left, others, drawn, draws_rest, changes })
     }
 
-    /// Whether it pops so many members of this version of the set.
-    pub fn is_of(&self, tree: &SharedBig, count: u64) -> bool {
-        is_same_tree(&self.from, tree) && self.count == count
+    /// Whether it pops so many members of this version of the set, and has the changes if they are recorded.
+    pub fn is_of(&self, tree: &SharedBig, count: u64, is_recorded: bool) -> bool {
+        is_same_tree(&self.from, tree) && self.count == count && (self.changes.is_some() || !is_recorded)
     }
 
     /// Goes on for some tenths of a millisecond. True while there is more to do.
@@ -68,7 +76,9 @@ impl Popping {
             self.others.remove(&member);
             self.drawn.add(&member);
             let change = if self.draws_rest { Change::Add(&member) } else { Change::Remove(&member) };
-            change.put(&mut self.changes);
+            if let Some(changes) = &mut self.changes {
+                change.put(changes);
+            }
             self.left = self.left.saturating_sub(1);
         }
         self.left > 0
@@ -80,20 +90,20 @@ impl Popping {
         let others = std::mem::replace(&mut self.others, empty.clone());
         let drawn = std::mem::replace(&mut self.drawn, empty);
         let (rest, popped) = if self.draws_rest { (drawn, others) } else { (others, drawn) };
-        Popped { rest, popped, changes: SharedBytes::new(std::mem::take(&mut self.changes)) }
+        Popped { rest, popped, changes: SharedBytes::new(self.changes.take().unwrap_or_default()) }
     }
 
     /// Bytes that it may keep.
     pub fn held_bytes(&self) -> usize {
         let trees = self.others.memory_bytes().saturating_add(self.drawn.memory_bytes());
-        trees.saturating_add(self.changes.capacity())
+        trees.saturating_add(self.changes.as_ref().map_or(0, Vec::capacity))
     }
 }
 
 impl Drop for Popping {
     fn drop(&mut self) {
-        if self.changes.capacity() > REAPED_BYTES {
-            reaper::free(Box::new(std::mem::take(&mut self.changes)));
+        if let Some(changes) = self.changes.take().filter(|changes| changes.capacity() > REAPED_BYTES) {
+            reaper::free(Box::new(changes));
         }
     }
 }

@@ -103,10 +103,19 @@ pub fn pop<E: From<TypeError>>(ks: &mut dyn Keyspace, key: &Key<'_>, count: u64,
     Ok(())
 }
 
-/// [`pop`] of members that were chosen beforehand: what was made without them takes the place of the set.
+/// [`pop`] of members that were chosen beforehand: what was made without them takes the place of the set. The changes that lead
+/// there may be left out where nothing is recorded.
 pub fn pop_made(ks: &mut dyn Keyspace, key: &Key<'_>, rest: Big, changes: &SharedBytes) {
-    let left = rest.len() as u64;
-    collection::replace(ks, key, &SharedBig::new(value::Big::Set(rest)), changes);
+    let (left, rest) = (rest.len() as u64, SharedBig::new(value::Big::Set(rest)));
+    if changes.is_empty() && collection::may_be_packed(&rest, &ks.limits()) {
+        let mut changes = Vec::new();
+        Change::Clear.put(&mut changes);
+        Change::Strings.put(&mut changes);
+        rest.write_all_changes(&mut changes);
+        collection::edit(ks, key, Type::Set, &changes);
+    } else {
+        collection::replace(ks, key, &rest, changes);
+    }
     notify_removal(ks, "spop", key, left);
 }
 

@@ -11,7 +11,7 @@ use value::set::{Big, View};
 const MEMBERS_MIN: usize = 1024;
 
 /// Members looked up in a step, all sets together.
-const LOOKUPS: usize = 512;
+const LOOKUPS: usize = 192;
 
 /// A result on its way.
 pub struct Steps {

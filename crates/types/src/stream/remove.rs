@@ -129,16 +129,49 @@ pub fn trim(ks: &mut dyn Keyspace, key: &Key<'_>, trimming: Trimming) -> Result<
 /// [`TypeError::WrongType`], [`TypeError::Fetch`].
 pub fn delete(ks: &mut dyn Keyspace, key: &Key<'_>, mut ids: Vec<Id>) -> Result<u64, TypeError> {
     let Some(stream) = read_to_edit(ks, key)? else { return Ok(0) };
-    ids.sort_unstable();
-    ids.dedup();
-    ids.retain(|id| stream.entry(*id).is_some());
+    let deletion = deletion(&stream, &mut ids);
     if !ids.is_empty() {
-        let mut buffer = Vec::new();
-        let deleted = Ids::collect(ids.iter().copied(), &mut buffer);
-        change(ks, key, |out| Change::Delete { ids: deleted }.put(out));
+        change(ks, key, |out| out.extend_from_slice(&deletion));
         notify(ks, key, "xdel");
     }
     Ok(ids.len() as u64)
+}
+
+/// The change that removes these entries. Of the ids those are left that are there, each once.
+fn deletion(stream: &Stream, ids: &mut Vec<Id>) -> Vec<u8> {
+    ids.sort_unstable();
+    ids.dedup();
+    ids.retain(|id| stream.entry(*id).is_some());
+    let (mut buffer, mut changes) = (Vec::new(), Vec::new());
+    Change::Delete { ids: Ids::collect(ids.iter().copied(), &mut buffer) }.put(&mut changes);
+    changes
+}
+
+/// A stream without some of its entries.
+#[derive(Debug)]
+pub struct Deleted {
+    count: u64,
+    made: Made,
+}
+
+impl Deleted {
+    /// Fewer entries are better removed at once.
+    pub const ENTRIES_MIN: usize = 256;
+
+    /// Makes it.
+    pub fn of(maker: &Maker, tree: &SharedBig, mut ids: Vec<Id>) -> Self {
+        let deletion = deletion(Stream::of(Stored::Big(tree)), &mut ids);
+        Self { count: ids.len() as u64, made: maker.make(Type::Stream, Some(tree), deletion) }
+    }
+}
+
+/// [`delete`] that was made beforehand.
+pub fn store_deleted(ks: &mut dyn Keyspace, key: &Key<'_>, deleted: &Deleted) -> u64 {
+    if deleted.count > 0 {
+        deleted.made.store(ks, key);
+        notify(ks, key, "xdel");
+    }
+    deleted.count
 }
 
 /// What came of [`set_id`].

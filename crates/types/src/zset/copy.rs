@@ -10,7 +10,7 @@ use value::zset::{Big, View};
 const MEMBERS_MIN: u64 = 1024;
 
 /// Members added in a step.
-const ADDED: u64 = 128;
+const ADDED: u64 = 64;
 
 /// A range on its way.
 pub struct Copying {

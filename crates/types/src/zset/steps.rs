@@ -8,7 +8,7 @@ use value::zset::{Big, Entry, View};
 const MEMBERS_MIN: u64 = 1024;
 
 /// Members looked up in a step, all sets together.
-const LOOKUPS: usize = 128;
+const LOOKUPS: usize = 64;
 
 /// What is made of several sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
