@@ -5,8 +5,11 @@
 
 use std::fmt::Write as _;
 
-/// Keys that a writer sets and deletes.
-pub const VALUES: usize = 200;
+/// Values that a writer sets and deletes.
+pub const VALUES: usize = 400;
+/// Values from here on are fields of one hash of their writer, which is mostly too big to be compressed as a whole; those before are
+/// keys.
+pub const FIELDS_FROM: usize = 200;
 /// Counters of a writer.
 pub const COUNTERS: usize = 20;
 /// Groups of a writer, each of [`MEMBERS`] keys.
@@ -23,11 +26,11 @@ pub const SHARED_GROUPS: usize = 4;
 /// One request of a writer, or one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// SET of a value with so many bytes.
+    /// SET of a value with so many bytes, or HSET.
     Set { key: usize, len: usize },
-    /// DEL of a value.
+    /// DEL of a value, or HDEL.
     Delete { key: usize },
-    /// GET of a value.
+    /// GET of a value, or HGET.
     Read { key: usize },
     /// INCR of a counter of its own.
     Increment { counter: usize },
@@ -100,7 +103,15 @@ pub fn apply(cells: &mut [Cell], operation: &Operation) -> Option<usize> {
     Some(index)
 }
 
-/// The name of a cell's key; of a group, of one of its members.
+/// A command on a value, up to the key or field: as a string's it is named, and a field's begins with an H.
+pub fn on_value(name: &str, writer: usize, cell: usize) -> Vec<String> {
+    match cell {
+        0..FIELDS_FROM => vec![name.to_owned(), key_of(writer, cell, 0)],
+        _ => vec![format!("H{name}"), format!("h{}:{writer}", writer % 4), format!("field:{cell}")],
+    }
+}
+
+/// The name of a cell's key, if it is one; of a group, of one of its members.
 pub fn key_of(writer: usize, cell: usize, member: usize) -> String {
     if cell < VALUES {
         // Two writers to a first part, which is a class to dictionaries.

@@ -2,7 +2,7 @@
 
 use crate::judge::Found;
 use crate::operation::{
-    CELLS, COUNTERS, Cell, MEMBERS, SHARED_COUNTERS, SHARED_GROUPS, VALUES, key_of, read_number, read_value,
+    CELLS, COUNTERS, Cell, MEMBERS, SHARED_COUNTERS, SHARED_GROUPS, VALUES, key_of, on_value, read_number, read_value,
     shared_counter, shared_group,
 };
 use crate::resp::{Connection, Reply, request};
@@ -183,10 +183,15 @@ impl Running {
         let mut found = Found::default();
         for writer in 0..writers {
             let members = |cell: usize| if cell < VALUES + COUNTERS { 1 } else { MEMBERS };
-            let keys: Vec<String> = (0..CELLS)
-                .flat_map(|cell| (0..members(cell)).map(move |member| key_of(writer, cell, member)))
+            let reads: Vec<Vec<String>> = (0..CELLS)
+                .flat_map(|cell| {
+                    (0..members(cell)).map(move |member| match cell {
+                        0..VALUES => on_value("GET", writer, cell),
+                        _ => vec!["GET".to_owned(), key_of(writer, cell, member)],
+                    })
+                })
                 .collect();
-            let mut bytes = read_many(&mut connection, &keys).map_err(lost)?.into_iter();
+            let mut bytes = read_all(&mut connection, &reads).map_err(lost)?.into_iter();
             let cells = (0..CELLS).map(|cell| {
                 let all: Vec<Option<Vec<u8>>> = bytes.by_ref().take(members(cell)).collect();
                 read_cell(cell, &all)
@@ -229,16 +234,19 @@ impl Running {
 
 /// GET of keys, in one go.
 fn read_many(connection: &mut Connection, keys: &[String]) -> io::Result<Vec<Option<Vec<u8>>>> {
+    read_all(connection, &keys.iter().map(|key| vec!["GET".to_owned(), key.clone()]).collect::<Vec<_>>())
+}
+
+/// Requests that read a string each, in one go.
+fn read_all(connection: &mut Connection, reads: &[Vec<String>]) -> io::Result<Vec<Option<Vec<u8>>>> {
     let mut bytes = Vec::new();
-    for key in keys {
-        request(&mut bytes, &["GET", key]);
-    }
+    reads.iter().for_each(|words| request(&mut bytes, words));
     connection.send(&bytes)?;
     let one = |reply| match reply {
         Reply::Bulk(bytes) => Ok(bytes),
-        other => Err(io::Error::other(format!("GET answered {other:?}"))),
+        other => Err(io::Error::other(format!("a read answered {other:?}"))),
     };
-    keys.iter().map(|_| connection.reply().and_then(one)).collect()
+    reads.iter().map(|_| connection.reply().and_then(one)).collect()
 }
 
 /// What stands in a cell, from the values of its keys.

@@ -2,8 +2,8 @@
 //! notes what was sent, when, and what was answered.
 
 use crate::operation::{
-    Action, CELLS, COUNTERS, Cell, GROUPS, MEMBERS, Operation, Outcome, SHARED_COUNTERS, SHARED_GROUPS, VALUES, apply,
-    key_of, read_value, shared_counter, shared_group, value,
+    Action, CELLS, COUNTERS, Cell, FIELDS_FROM, GROUPS, MEMBERS, Operation, Outcome, SHARED_COUNTERS, SHARED_GROUPS,
+    VALUES, apply, key_of, on_value, read_value, shared_counter, shared_group, value,
 };
 use crate::resp::{Connection, Reply, request};
 use base::Rng;
@@ -191,7 +191,8 @@ impl Writer {
         };
         apply(&mut self.seen, &operation);
         let right = match operation.action {
-            Action::Set { .. } => reply.is_ok(),
+            Action::Set { key: 0..FIELDS_FROM, .. } => reply.is_ok(),
+            Action::Set { .. } => *reply == Reply::Integer(i64::from(before == Cell::Absent)),
             Action::Delete { .. } => *reply == Reply::Integer(i64::from(before != Cell::Absent)),
             Action::Read { .. } => {
                 matches!(reply, Reply::Bulk(bytes) if bytes.as_deref().map_or(Cell::Absent, read_value) == before)
@@ -225,10 +226,12 @@ fn encode(out: &mut Vec<u8>, writer: usize, operation: &Operation) {
     };
     match operation.action {
         Action::Set { key, len } => {
-            request(out, &[&b"SET"[..], key_of(writer, key, 0).as_bytes(), &value(operation.number, len)]);
+            let mut words: Vec<Vec<u8>> = on_value("SET", writer, key).into_iter().map(String::into_bytes).collect();
+            words.push(value(operation.number, len));
+            request(out, &words);
         }
-        Action::Delete { key } => request(out, &["DEL", &key_of(writer, key, 0)]),
-        Action::Read { key } => request(out, &["GET", &key_of(writer, key, 0)]),
+        Action::Delete { key } => request(out, &on_value("DEL", writer, key)),
+        Action::Read { key } => request(out, &on_value("GET", writer, key)),
         Action::Increment { counter } => request(out, &["INCR", &key_of(writer, VALUES + counter, 0)]),
         Action::SharedIncrement { counter } => request(out, &["INCR", &shared_counter(counter)]),
         Action::Group { group } => {
