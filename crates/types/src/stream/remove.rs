@@ -129,7 +129,7 @@ pub fn trim(ks: &mut dyn Keyspace, key: &Key<'_>, trimming: Trimming) -> Result<
 /// [`TypeError::WrongType`], [`TypeError::Fetch`].
 pub fn delete(ks: &mut dyn Keyspace, key: &Key<'_>, mut ids: Vec<Id>) -> Result<u64, TypeError> {
     let Some(stream) = read_to_edit(ks, key)? else { return Ok(0) };
-    let deletion = deletion(&stream, &mut ids);
+    let deletion = deletion(stream, &mut ids);
     if !ids.is_empty() {
         change(ks, key, |out| out.extend_from_slice(&deletion));
         notify(ks, key, "xdel");
