@@ -132,7 +132,7 @@ fn writes_wait_while_the_checkpoint_has_no_room() {
         }
     });
     let feed = Feed::new(FeedOptions { limit_bytes: 2 << 20 }, server.store.backlog().clone());
-    let options = WriterOptions { threads: 1, sync_every_bytes: 1, ..WriterOptions::default() };
+    let options = WriterOptions { threads: 1, sync_every_bytes: 1, buffer_bytes: 4096, ..WriterOptions::default() };
     let mut writer = Writer::create(&dir, SetId(1), options, &feed).expect("the disk has room");
     let cut = server.store.try_cut(|_| feed.sink(), || Lsn(0)).expect("nobody holds a lock");
     let head = SetHead { cut: cut.lsn, history: HISTORY, created_ms: cut.at_ms, log_from: None, spaces: cut.spaces };

@@ -12,8 +12,8 @@ import faults
 from job import Job, Stage
 
 POINTS = 20_000
-IN_A_PIECE = 150_000
-PIECES = 7
+IN_A_PIECE = 500_000
+PIECES = 2
 SECONDS_MAX = 1800
 
 # Of a piece: logs and sets, and how often each is damaged; logs are damaged after two kinds of end.
