@@ -23,7 +23,7 @@ fn small_log(seed: u64, clean: bool) -> (SimFs, Records) {
         let (_, end) = read(&fs).expect("readable");
         let log = stepped(&fs, &clock, LogMode::Sync, LogStart::after(end, history(life)));
         for n in 0..8u8 {
-            let payload = vec![n; 40 + usize::from(n) * 3];
+            let payload = vec![n; 40 + usize::from(n) * 3 + seed as usize * 7];
             records.push((log.append(0, &payload), payload));
             settle(&log);
         }
@@ -42,12 +42,13 @@ fn used(fs: &SimFs) -> Vec<(std::path::PathBuf, u64)> {
     fs.contents().into_iter().map(|(path, bytes)| (path, len(&bytes))).collect()
 }
 
-/// Flips a bit in every byte, one at a time. After a log that was ended in order everything but its last mark is known to
-/// have been durable, so every flip in a frame before is refused.
+/// Flips a bit in every byte of small logs, 100 KiB in all, one at a time. After a log that was ended in order everything but its
+/// last mark is known to have been durable, so every flip in a frame before is refused.
 #[test]
 fn every_flipped_byte_is_refused_or_cut() {
-    for clean in [true, false] {
-        let (fs, records) = small_log(1, clean);
+    let mut flipped = 0;
+    for (seed, clean) in (1..=10).flat_map(|seed| [(seed, true), (seed, false)]) {
+        let (fs, records) = small_log(seed, clean);
         let untouched = fs.crash_point();
         let (mut refused, mut cut, mut harmless) = (0, 0, 0);
         for (path, len) in used(&fs) {
@@ -56,6 +57,7 @@ fn every_flipped_byte_is_refused_or_cut() {
             for offset in (0..len).filter(|offset| is_first || *offset >= HEADER_BYTES || offset % 31 == 0) {
                 let fs = untouched.after(Outage::ProcessKill);
                 fs.flip_bit(&path, offset, (offset % 8) as u8).expect("the file is there");
+                flipped += 1;
                 match read(&fs) {
                     Ok((found, end)) if found.len() < records.len() => {
                         assert_eq!(found[..], records[..found.len()]);
@@ -88,6 +90,7 @@ fn every_flipped_byte_is_refused_or_cut() {
             "{refused} refused, {cut} cut, {harmless} harmless"
         );
     }
+    assert!(flipped >= 100 << 10, "{flipped} bytes");
 }
 
 const SECTOR: u64 = 512;
