@@ -297,7 +297,7 @@ impl SkipList {
 
 /// The first bytes of a key, as numbers that are ordered as they are, but for zeroes at its end.
 fn prefix(key: &[u8]) -> [u64; 2] {
-    let number = u128::from_be_bytes(leading(key));
+    let number = leading(key);
     [(number >> 64) as u64, number as u64]
 }
 
