@@ -46,7 +46,36 @@ pub fn take(bytes: &mut &[u8]) -> Option<u64> {
     take_long(bytes)
 }
 
+/// The same, whatever its length: without a loop where eight bytes are there and the integer is no longer than that.
+#[inline]
 fn take_long(bytes: &mut &[u8]) -> Option<u64> {
+    if let Some(first) = bytes.first_chunk() {
+        let word = u64::from_le_bytes(*first);
+        let ends = !word & 0x8080_8080_8080_8080;
+        if ends != 0 {
+            // Up to the bit that says no more follows.
+            let bits = ends.trailing_zeros() + 1;
+            let own = word << (64 - bits) >> (64 - bits);
+            if own >> (bits - 8) == 0 && bits > 8 {
+                return None;
+            }
+            *bytes = &bytes[bits as usize / 8..];
+            return Some(packed(own));
+        }
+    }
+    take_bytewise(bytes)
+}
+
+/// Seven bits of each byte, put together.
+#[inline]
+fn packed(word: u64) -> u64 {
+    let pairs = word & 0x007f_007f_007f_007f | (word & 0x7f00_7f00_7f00_7f00) >> 1;
+    let fours = pairs & 0x0000_3fff_0000_3fff | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+    fours & 0x0fff_ffff | (fours & 0x0fff_ffff_0000_0000) >> 4
+}
+
+#[cold]
+fn take_bytewise(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for (index, &byte) in bytes.iter().enumerate().take(MAX_LEN) {
         let bits = u64::from(byte & 0x7f);
@@ -95,6 +124,12 @@ mod tests {
                 assert_eq!(take(&mut rest), Some(value));
                 assert!(rest.is_empty());
                 assert_eq!(take(&mut &bytes[..bytes.len() - 1]), None);
+                // What follows is left, whatever it is.
+                for behind in [[0; 8], [0x80; 8], [0xff; 8]] {
+                    let longer = [&bytes[..], &behind].concat();
+                    let mut rest = &longer[..];
+                    assert_eq!((take(&mut rest), rest), (Some(value), &behind[..]));
+                }
             }
         }
         for value in [0, -1, 1, i64::MIN, i64::MAX] {
@@ -104,7 +139,11 @@ mod tests {
 
     #[test]
     fn overlong_and_overflowing_encodings_are_refused() {
-        assert_eq!(take(&mut &[0x80, 0x00][..]), None);
+        for extra in 1..MAX_LEN {
+            let overlong = [&vec![0x80; extra][..], &[0; 9]].concat();
+            assert_eq!(take(&mut &overlong[..extra + 1]), None);
+            assert_eq!(take(&mut &overlong[..]), None);
+        }
         assert_eq!(take(&mut &[0xff; 11][..]), None);
         assert_eq!(take(&mut &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02][..]), None);
     }

@@ -210,42 +210,72 @@ impl WriteBatch {
 
     /// Undoes [`encode`](Self::encode), with the first operation's sequence number, which is `next` unless it stands in
     /// the record. `None` if the bytes are no batch.
-    pub(crate) fn decode(mut bytes: &[u8], next: Seqno) -> Option<(Seqno, WriteBatch)> {
-        let rest = &mut bytes;
-        let (mut batch, mut first_seqno) = (WriteBatch::new(), next);
-        loop {
-            let (&tag, behind) = rest.split_first()?;
-            *rest = behind;
-            if tag & 1 << 7 != 0 || (tag & (HAS_SEQNO | HAS_LSN) != 0 && !batch.is_empty()) {
-                return None;
-            }
-            let mut number = |flag: u8| if tag & flag != 0 { varint::take(rest) } else { Some(0) };
-            let (seqno, lsn, space) = (number(HAS_SEQNO)?, number(HAS_LSN)?, number(HAS_KEY_SPACE)?);
-            if tag & HAS_SEQNO != 0 {
-                first_seqno = seqno;
-            }
-            batch.lsn = batch.lsn.max(lsn);
-            let is_last = tag & IS_LAST != 0;
-            let mut part = |reaches_to_end: bool| {
-                let len = if reaches_to_end { rest.len() } else { usize::try_from(varint::take(rest)?).ok()? };
-                let (part, behind) = rest.split_at_checked(len)?;
-                *rest = behind;
-                Some(part)
+    pub(crate) fn decode(bytes: &[u8], next: Seqno) -> Option<(Seqno, WriteBatch)> {
+        let mut batch = WriteBatch::new();
+        let head = decode_changes(bytes, next, |space, change| {
+            let (kind, first, second) = match change {
+                Change::Put { key, value } => (PUT, key, value),
+                Change::Delete { key } => (DELETE, key, &b""[..]),
+                Change::DeleteRange { start, end } => (DELETE_RANGE, start, end),
             };
-            let kind = tag & KIND_MASK;
-            let (first, second) = match kind {
-                PUT | DELETE_RANGE => (part(false)?, part(is_last)?),
-                DELETE => (part(is_last)?, &b""[..]),
-                _ => return None,
-            };
-            batch.push(kind, crate::KeySpaceId(u32::try_from(space).ok()?), first, second);
-            if is_last {
-                break;
-            }
-        }
-        let is_sound = rest.is_empty() && batch.wrong.is_none() && first_seqno <= SEQNO_MAX - batch.len() as u64;
-        is_sound.then_some((first_seqno, batch))
+            batch.push(kind, crate::KeySpaceId(space), first, second);
+        })?;
+        batch.lsn = head.lsn;
+        Some((head.first, batch))
     }
+}
+
+/// What a record says of all its operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RecordHead {
+    /// The first operation's sequence number; each further one has the next.
+    pub first: Seqno,
+    pub len: u64,
+    /// The position of an external log; 0 for none.
+    pub lsn: u64,
+}
+
+/// Hands a record's operations to `see`, with their key spaces and without a copy, and gives what holds for all of them. `next` is
+/// the first one's sequence number unless one stands in the record. `None` if the bytes are no batch: what was seen does not count.
+pub(crate) fn decode_changes<'a>(
+    mut bytes: &'a [u8],
+    next: Seqno,
+    mut see: impl FnMut(u32, Change<'a>),
+) -> Option<RecordHead> {
+    let rest = &mut bytes;
+    let mut head = RecordHead { first: next, len: 0, lsn: 0 };
+    loop {
+        let (&tag, behind) = rest.split_first()?;
+        *rest = behind;
+        if tag & 1 << 7 != 0 || (tag & (HAS_SEQNO | HAS_LSN) != 0 && head.len > 0) {
+            return None;
+        }
+        let mut number = |flag: u8| if tag & flag != 0 { varint::take(rest) } else { Some(0) };
+        let (seqno, lsn, space) = (number(HAS_SEQNO)?, number(HAS_LSN)?, number(HAS_KEY_SPACE)?);
+        if tag & HAS_SEQNO != 0 {
+            head.first = seqno;
+        }
+        head.lsn = head.lsn.max(lsn);
+        let is_last = tag & IS_LAST != 0;
+        let mut part = |reaches_to_end: bool, len_max: usize| {
+            let len = if reaches_to_end { rest.len() } else { usize::try_from(varint::take(rest)?).ok()? };
+            let (part, behind) = rest.split_at_checked(len).filter(|_| len <= len_max)?;
+            *rest = behind;
+            Some(part)
+        };
+        let change = match tag & KIND_MASK {
+            PUT => Change::Put { key: part(false, KEY_LEN_MAX)?, value: part(is_last, VALUE_LEN_MAX)? },
+            DELETE => Change::Delete { key: part(is_last, KEY_LEN_MAX)? },
+            DELETE_RANGE => Change::DeleteRange { start: part(false, KEY_LEN_MAX)?, end: part(is_last, KEY_LEN_MAX)? },
+            _ => return None,
+        };
+        see(u32::try_from(space).ok()?, change);
+        head.len += 1;
+        if is_last {
+            break;
+        }
+    }
+    (rest.is_empty() && head.first <= SEQNO_MAX - head.len).then_some(head)
 }
 
 #[cfg(test)]

@@ -11,7 +11,10 @@
 //!
 //! Eviction is by CLOCK: a hit sets the cell's *visited* bit, and a hand that goes round the cells of a part clears bits
 //! and takes the first cell without one. Blocks come in without the bit, so one pass of a scan does not push out what is
-//! read again and again.
+//! read again and again. And once there is no room, only one in a few of the blocks that were missing comes in: to put a block
+//! into memory that was not touched for long costs more than to read it from the page cache, and what is read often still comes in
+//! soon. (With q-LRU, as this is called for lists, a smaller share keeps more of what is popular: Garetto, Leonardi and Martina,
+//! "A Unified Approach to the Performance Analysis of Caching Systems", 2016.)
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -39,6 +42,18 @@ pub(crate) enum Fill {
     Pass,
 }
 
+/// Which of the blocks that were missing are kept where there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admit {
+    /// Each: it is expensive to read again.
+    All,
+    /// One in [`ADMIT_ONE_IN`].
+    Some,
+}
+
+/// See [`Admit`].
+const ADMIT_ONE_IN: u64 = 4;
+
 /// A block's name: number of the table, number in it.
 type BlockId = (u64, u64);
 
@@ -60,6 +75,8 @@ pub(crate) struct BlockCache {
     part_cells: usize,
     parts: Vec<Mutex<Part>>,
     part_bytes_max: usize,
+    /// Something had to go for what came last, and nothing was forgotten since.
+    is_full: AtomicBool,
     hits: AtomicU64,
     misses: AtomicU64,
 }
@@ -75,6 +92,13 @@ pub(crate) enum Cached {
 
 impl Cached {
     pub fn block(self) -> Option<Block> {
+        match self {
+            Self::Block(block) => Some(block),
+            Self::Index(_) => None,
+        }
+    }
+
+    pub fn as_block(&self) -> Option<&Block> {
         match self {
             Self::Block(block) => Some(block),
             Self::Index(_) => None,
@@ -108,11 +132,31 @@ struct Cell {
 
 const _: () = assert!(size_of::<Cell>() == 64);
 
+/// Cells are counted from the part's first on.
 #[derive(Default)]
 struct Part {
-    /// The cell that is looked at next, from the part's first on.
+    /// The cell that is looked at next, when something has to go.
     hand: usize,
     bytes: usize,
+    /// How many cells ever had a block, and which of them have none.
+    used: usize,
+    free: Vec<usize>,
+}
+
+impl Part {
+    fn take_free(&mut self, cells: usize) -> Option<usize> {
+        if let Some(free) = self.free.pop() {
+            return Some(free);
+        }
+        let is_left = self.used < cells;
+        self.used += usize::from(is_left);
+        is_left.then(|| self.used - 1)
+    }
+
+    fn give_free(&mut self, cell: usize, bytes: usize) {
+        self.free.push(cell);
+        self.bytes -= bytes;
+    }
 }
 
 impl BlockCache {
@@ -126,6 +170,7 @@ impl BlockCache {
             part_cells,
             parts: (0..PART_COUNT).map(|_| Mutex::default()).collect(),
             part_bytes_max,
+            is_full: AtomicBool::new(false),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
         }
@@ -141,6 +186,11 @@ impl BlockCache {
 
     /// The block of this name, if its place is right.
     pub fn get(&self, place: &Place, id: BlockId) -> Option<Cached> {
+        self.with(place, id, Cached::clone)
+    }
+
+    /// What `look` says of it: without a hold on it, which is memory of its own. What is looked at stays, so it should be short.
+    pub fn with<T>(&self, place: &Place, id: BlockId, look: impl FnOnce(&Cached) -> T) -> Option<T> {
         let at = place.0.load(Ordering::Relaxed) as usize;
         let chunk = self.chunks.get(at / CHUNK_CELLS).and_then(OnceLock::get);
         let found = chunk.and_then(|chunk| {
@@ -150,42 +200,69 @@ impl BlockCache {
             if !cell.visited.load(Ordering::Relaxed) {
                 cell.visited.store(true, Ordering::Relaxed);
             }
-            Some(cached.clone())
+            Some(look(cached))
         });
         let counter = if found.is_some() { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
         found
     }
 
-    /// Keeps a block that was not found, and gives what had to go for it last. Two who missed it at once may both keep it; one of
-    /// the cells ages.
-    pub fn insert(&self, place: &Place, id: BlockId, cached: &Cached) -> Option<Cached> {
-        let (bytes, mut gone) = (cached.bytes(), None);
-        if bytes > self.part_bytes_max || self.part_cells == 0 {
-            return None;
+    /// Keeps a block that was not found, if it is admitted. Two who missed it at once may both keep it; one of the cells ages.
+    pub fn insert(&self, place: &Place, id: BlockId, cached: &Cached, admit: Admit) {
+        let bytes = cached.bytes();
+        if bytes > self.part_bytes_max || self.part_cells == 0 || !self.admits(id, admit) {
+            return;
         }
         let number = (mix(id) >> 32) as usize % PART_COUNT;
+        // The last that goes is let go of behind the lock.
+        let (mut gone, mut is_full) = (None, false);
         let mut part = self.parts[number].lock();
-        part.bytes += bytes;
         // Ends: a second round finds all bits cleared, and an empty part has room.
-        loop {
-            let at = number * self.part_cells + part.hand;
-            part.hand = (part.hand + 1) % self.part_cells;
-            let cell = self.cell(at);
-            if cell.visited.swap(false, Ordering::Relaxed) {
-                continue;
+        let cell = loop {
+            if part.bytes + bytes <= self.part_bytes_max
+                && let Some(free) = part.take_free(self.part_cells)
+            {
+                break number * self.part_cells + free;
             }
-            let mut content = cell.content.write();
-            if let Some((_, old)) = content.take() {
-                part.bytes -= old.bytes();
+            is_full = true;
+            let at = part.hand;
+            part.hand = (part.hand + 1) % part.used.max(1);
+            let cell = self.cell(number * self.part_cells + at);
+            // What somebody is looking at is not waited for.
+            if !cell.visited.swap(false, Ordering::Relaxed)
+                && let Some((_, old)) = cell.content.try_write().and_then(|mut content| content.take())
+            {
+                part.give_free(at, old.bytes());
                 gone = Some(old);
             }
-            if part.bytes <= self.part_bytes_max {
-                *content = Some((id, cached.clone()));
-                place.0.store(at as u32, Ordering::Relaxed);
-                return gone;
-            }
+        };
+        part.bytes += bytes;
+        *self.cell(cell).content.write() = Some((id, cached.clone()));
+        place.0.store(cell as u32, Ordering::Relaxed);
+        self.is_full.store(is_full, Ordering::Relaxed);
+        drop(part);
+        drop(gone);
+    }
+
+    fn admits(&self, id: BlockId, admit: Admit) -> bool {
+        // By the number of misses so far, stirred so that no rhythm of reads meets that of admissions.
+        let draw = || mix((id.0, self.misses.load(Ordering::Relaxed))) >> 32;
+        admit == Admit::All || !self.is_full.load(Ordering::Relaxed) || draw().is_multiple_of(ADMIT_ONE_IN)
+    }
+
+    /// Lets go of a block that nobody will ask for again, if its place is right.
+    pub fn forget(&self, place: &Place, id: BlockId) {
+        let at = place.0.load(Ordering::Relaxed) as usize;
+        let Some(chunk) = self.chunks.get(at / CHUNK_CELLS).and_then(OnceLock::get) else { return };
+        let cell = &chunk[at % CHUNK_CELLS];
+        let mut part = self.parts[at / self.part_cells].lock();
+        let gone = cell.content.write().take_if(|(name, _)| *name == id);
+        if let Some((_, gone)) = &gone {
+            cell.visited.store(false, Ordering::Relaxed);
+            part.give_free(at % self.part_cells, gone.bytes());
+            self.is_full.store(false, Ordering::Relaxed);
         }
+        drop(part);
     }
 
     fn cell(&self, at: usize) -> &Cell {
@@ -227,13 +304,13 @@ mod tests {
         let places: Vec<Place> = (0..5008).map(|_| Place::new()).collect();
         let mut rng = Rng::new(2);
         for hot in 0..8 {
-            cache.insert(&places[hot as usize], (1, hot), &block(4));
+            cache.insert(&places[hot as usize], (1, hot), &block(4), Admit::All);
         }
         for number in 8..5008 {
             for hot in 0..8 {
                 assert!(cache.get(&places[hot as usize], (1, hot)).is_some());
             }
-            cache.insert(&places[number as usize], (2, number), &block(4 + rng.below(120) as usize));
+            cache.insert(&places[number as usize], (2, number), &block(4 + rng.below(120) as usize), Admit::All);
             let other = rng.below(5000) + 8;
             let _ = cache.get(&places[other as usize], (2, other));
             assert!(cache.bytes() <= 16 * 10_000);
@@ -248,18 +325,44 @@ mod tests {
     fn places_may_be_out_of_date() {
         let cache = BlockCache::new(16 * 1000, 100);
         let place = Place::new();
-        cache.insert(&place, (1, 1), &block(4));
+        cache.insert(&place, (1, 1), &block(4), Admit::All);
         assert!(cache.get(&place, (1, 1)).is_some() && cache.get(&place, (1, 2)).is_none());
         for number in 2..500 {
-            cache.insert(&Place::new(), (1, number), &block(4));
+            cache.insert(&Place::new(), (1, number), &block(4), Admit::All);
         }
         assert!(cache.get(&place, (1, 1)).is_none());
+    }
+
+    /// A full cache takes in one block in a few, also one that is missed again and again, and what was forgotten makes room for all.
+    #[test]
+    fn admission_and_oblivion() {
+        let cache = BlockCache::new(16 * 10_000, 4);
+        let places: Vec<Place> = (0..6000).map(|_| Place::new()).collect();
+        let read = |number: u64| {
+            let place = &places[number as usize];
+            let is_there = cache.get(place, (1, number)).is_some();
+            if !is_there {
+                cache.insert(place, (1, number), &block(4), Admit::Some);
+            }
+            is_there
+        };
+        (0..3000).for_each(|number| assert!(!read(number)));
+        let full = cache.bytes();
+        assert!(full > 16 * 9_000);
+        let kept = |from: u64| (from..from + 700).filter(|number| read(*number)).count();
+        (3000..3700).for_each(|number| assert!(!read(number)));
+        assert!((100..260).contains(&kept(3000)));
+        assert!((0..100).any(|_| read(5000)));
+        (0..6000).for_each(|number| cache.forget(&places[number as usize], (1, number)));
+        assert_eq!(cache.bytes(), 0);
+        assert_eq!(kept(4000), 0);
+        assert!(kept(4000) > 690);
     }
 
     #[test]
     fn a_cache_of_nothing_keeps_nothing() {
         let (cache, place) = (BlockCache::new(0, 4096), Place::new());
-        cache.insert(&place, (1, 1), &block(4));
+        cache.insert(&place, (1, 1), &block(4), Admit::All);
         assert!(cache.get(&place, (1, 1)).is_none());
     }
 }

@@ -86,21 +86,32 @@ fn position_in_group(words: &[u64], group: usize, word: u64) -> usize {
 }
 
 /// The first eight bytes as a number that is ordered as they are, but for zeroes at the end of a key.
+#[inline]
 fn word(key: &[u8]) -> u64 {
-    u64::from_be_bytes(leading(key))
+    if let Some(first) = key.first_chunk() {
+        return u64::from_be_bytes(*first);
+    }
+    // Of a shorter key two pieces that overlap: a copy of a length that is not known before would cost a call.
+    match (key.first_chunk(), key.last_chunk()) {
+        (Some(first), Some(last)) => {
+            let behind = u32::from_be_bytes(*last).checked_shl(8 * (8 - key.len() as u32)).unwrap_or(0);
+            u64::from(u32::from_be_bytes(*first)) << 32 | u64::from(behind)
+        }
+        _ => key.iter().rev().fold(0, |word, byte| word >> 8 | u64::from(*byte) << 56),
+    }
 }
 
-/// The first bytes, with zeroes behind the end of a key that is shorter.
+/// The first sixteen bytes as a number that is ordered as they are, but for zeroes at the end of a key.
 #[inline]
-pub(crate) fn leading<const LEN: usize>(key: &[u8]) -> [u8; LEN] {
-    match key.first_chunk() {
-        Some(first) => *first,
-        None => {
-            let mut bytes = [0; LEN];
-            bytes[..key.len()].copy_from_slice(key);
-            bytes
-        }
+pub(crate) fn leading(key: &[u8]) -> u128 {
+    if let Some(first) = key.first_chunk() {
+        return u128::from_be_bytes(*first);
     }
+    let behind = match key.last_chunk().filter(|_| key.len() > 8) {
+        Some(last) => u64::from_be_bytes(*last) << (8 * (16 - key.len() as u32)),
+        None => 0,
+    };
+    u128::from(word(key)) << 64 | u128::from(behind)
 }
 
 /// How many bytes both begin with.
@@ -112,6 +123,17 @@ pub(crate) fn common_len(a: &[u8], b: &[u8]) -> usize {
 mod tests {
     use super::*;
     use base::Rng;
+
+    /// Numbers of keys of any length are their first bytes with zeroes behind.
+    #[test]
+    fn numbers_are_first_bytes() {
+        for len in 0..20 {
+            let key: Vec<u8> = (1..=len).map(|at| at * 11).collect();
+            let padded = [&key[..], &[0; 16]].concat();
+            assert_eq!(word(&key).to_be_bytes(), padded[..8]);
+            assert_eq!(leading(&key).to_be_bytes(), padded[..16]);
+        }
+    }
 
     /// What lies before and behind the range is smaller and larger, and the range is no longer than it must be.
     #[test]

@@ -28,10 +28,13 @@ pub(crate) enum Kind {
     Put = 1,
 }
 
+/// Bits of a word for the kind.
+pub(crate) const KIND_BITS: u32 = 2;
+
 /// Sequence number and kind in one word, as tables and memtables keep them.
 pub(crate) fn pack(seqno: Seqno, kind: Kind) -> u64 {
     debug_assert!(seqno <= SEQNO_MAX);
-    seqno << 2 | kind as u64
+    seqno << KIND_BITS | kind as u64
 }
 
 /// Undoes [`pack`]; `None` for a kind of a later format.
@@ -41,7 +44,7 @@ pub(crate) fn unpack(word: u64) -> Option<(Seqno, Kind)> {
         1 => Kind::Put,
         _ => return None,
     };
-    Some((word >> 2, kind))
+    Some((word >> KIND_BITS, kind))
 }
 
 /// The order of entries.

@@ -22,7 +22,6 @@ use super::maintain::LiveManifest;
 use super::space::LogState;
 use super::write::{Writer, apply_all};
 use super::{Inner, State, identity, table_path, wal_path};
-use crate::batch::WriteBatch;
 use crate::cache::BlockCache;
 use crate::compaction::{self, Choose, OutputSettings, Visibility};
 use crate::error::{Error, Result};
@@ -254,27 +253,6 @@ pub(super) struct LogContents {
     pub files: Vec<(u64, u64)>,
 }
 
-/// Keys and values of a log that are put into its memtable at once, in bytes.
-const WAITING_BYTES_MAX: u64 = 8 << 20;
-
-/// Batches of one log file that were read, and are not in its memtable yet: many together go there in the order of their
-/// keys, which touches far less memory than the order of the log.
-#[derive(Default)]
-struct Waiting {
-    batches: Vec<(Seqno, WriteBatch)>,
-    bytes: u64,
-}
-
-impl Waiting {
-    fn put_into(&mut self, memtable: Option<&(u64, Arc<Memtable>)>) {
-        if let Some((_, memtable)) = memtable {
-            apply_all(memtable, &self.batches);
-        }
-        self.batches.clear();
-        self.bytes = 0;
-    }
-}
-
 /// What the log had beyond the tables.
 struct Recovered {
     last_seqno: Seqno,
@@ -374,28 +352,16 @@ impl Opening<'_> {
 
     /// Reads log files into memory. After an error, `contents` has what came before the damage.
     pub fn read_logs(&self, logs: &[WalFile], contents: &mut LogContents) -> Result<()> {
-        let mut waiting = Waiting::default();
-        let read = log::replay(&*self.options.fs, logs, |number, seqno, batch| {
-            for (space, _) in batch.changes() {
-                if !self.found.key_spaces.values().any(|id| *id == space) {
-                    let what = format!("the log writes to key space {space}, which does not exist");
-                    return Err(Error::corruption(&wal_path(self.dir, number), 0, what));
-                }
-            }
+        let is_known = |space| self.found.key_spaces.values().any(|id| *id == space);
+        contents.files = log::replay(&*self.options.fs, logs, is_known, |number, portion| {
             if contents.memtables.last().is_none_or(|(n, _)| *n != number) {
-                waiting.put_into(contents.memtables.last());
                 contents.memtables.push((number, Arc::new(Memtable::new(number, number))));
             }
-            contents.last_seqno = contents.last_seqno.max(seqno + batch.len() as u64 - 1);
-            waiting.bytes += batch.user_bytes();
-            waiting.batches.push((seqno, batch));
-            if waiting.bytes >= WAITING_BYTES_MAX {
-                waiting.put_into(contents.memtables.last());
+            if let (Some((_, memtable)), Some((_, last, _))) = (contents.memtables.last(), portion.changes.last()) {
+                contents.last_seqno = contents.last_seqno.max(*last);
+                apply_all(memtable, portion);
             }
-            Ok(())
-        });
-        waiting.put_into(contents.memtables.last());
-        contents.files = read?;
+        })?;
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use super::{Inner, State, wal_path};
 use crate::batch::{Change, WriteBatch};
 use crate::error::{Error, Result};
 use crate::key::{Kind, SEQNO_MAX, Seqno};
-use crate::log::WalWriter;
+use crate::log::{Portion, WalWriter};
 use crate::memtable::{Memtable, NewEntry};
 use crate::options::{Background, Wal};
 use crate::range_tombstone::RangeTombstone;
@@ -246,25 +246,23 @@ impl Inner {
     }
 }
 
-/// Puts batches of a log into its memtable, each with the number of its first operation.
-pub(super) fn apply_all(memtable: &Memtable, batches: &[(Seqno, WriteBatch)]) {
-    let mut entries = Vec::new();
-    for (first, batch) in batches {
-        for ((key_space, change), seqno) in batch.changes().zip(*first..) {
-            match change {
-                Change::Put { key, value } => {
-                    entries.push(NewEntry { key_space, key, seqno, kind: Kind::Put, value });
-                }
-                Change::Delete { key } => {
-                    entries.push(NewEntry { key_space, key, seqno, kind: Kind::Delete, value: b"" });
-                }
-                Change::DeleteRange { start, end } => {
-                    memtable.delete_range(key_space, RangeTombstone { start: start.into(), end: end.into(), seqno });
-                }
+/// Puts changes of a log into its memtable.
+pub(super) fn apply_all(memtable: &Memtable, portion: &Portion<'_>) {
+    let mut entries = Vec::with_capacity(portion.changes.len());
+    for &(key_space, seqno, change) in &portion.changes {
+        match change {
+            Change::Put { key, value } => {
+                entries.push(NewEntry { key_space, key, seqno, kind: Kind::Put, value });
+            }
+            Change::Delete { key } => {
+                entries.push(NewEntry { key_space, key, seqno, kind: Kind::Delete, value: b"" });
+            }
+            Change::DeleteRange { start, end } => {
+                memtable.delete_range(key_space, RangeTombstone { start: start.into(), end: end.into(), seqno });
             }
         }
-        memtable.note_lsn(batch.lsn());
     }
+    memtable.note_lsn(portion.lsn);
     memtable.insert_all(&entries);
 }
 

@@ -5,7 +5,8 @@
 //!   tree[1..n] = losers       only the matches on its way to the top are played again
 //! ```
 //!
-//! Most matches are decided by the first bytes of the keys, which lie side by side: a match then touches neither source.
+//! Most matches are decided by the first bytes of the keys, which lie side by side: a match then touches neither source. And as long
+//! as the winner's stand before those of the *rival*, the best of all others, it wins again without a match.
 
 use std::cmp::Ordering;
 
@@ -20,12 +21,25 @@ enum Way {
     Backward,
 }
 
+impl Way {
+    /// Whether a head comes before another one for certain.
+    #[inline]
+    fn leads(self, head: u128, other: u128) -> bool {
+        match self {
+            Self::Forward => head < other,
+            Self::Backward => head > other,
+        }
+    }
+}
+
 /// The entries of all sources in order. After an error it is not valid.
 pub(crate) struct MergeCursor {
     sources: Vec<Source>,
     /// Of each source's entry the first bytes of the key; `None` for one that has ended.
     heads: Vec<Option<u128>>,
     tree: Vec<usize>,
+    /// The best head beside the winner's; `None` if all others have ended.
+    rival: Option<u128>,
     way: Way,
     has_failed: bool,
 }
@@ -34,7 +48,7 @@ impl MergeCursor {
     /// Sources from the newest to the oldest.
     pub fn new(sources: Vec<Source>) -> Self {
         let (heads, tree) = (vec![None; sources.len()], vec![0; sources.len().max(1)]);
-        Self { sources, heads, tree, way: Way::Forward, has_failed: true }
+        Self { sources, heads, tree, rival: None, way: Way::Forward, has_failed: true }
     }
 
     pub fn valid(&self) -> bool {
@@ -47,6 +61,13 @@ impl MergeCursor {
 
     pub fn key(&self) -> &[u8] {
         self.winner().key()
+    }
+
+    /// Key and number.
+    #[inline]
+    pub fn place(&self) -> (&[u8], Seqno) {
+        let winner = self.winner();
+        (winner.key(), winner.seqno())
     }
 
     pub fn seqno(&self) -> Seqno {
@@ -104,7 +125,7 @@ impl MergeCursor {
     fn approach(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         self.has_failed = true;
         self.sources.iter_mut().try_for_each(|source| source.aim(key, seqno))?;
-        self.sources.iter_mut().try_for_each(Source::prefetch_cell)?;
+        self.sources.iter().for_each(Source::prefetch_cell);
         self.sources.iter_mut().try_for_each(Source::approach)?;
         self.sources.iter().for_each(Source::prefetch_search);
         Ok(())
@@ -117,6 +138,7 @@ impl MergeCursor {
         self.heads.clear();
         self.heads.extend(self.sources.iter().map(head));
         self.play_all();
+        self.find_rival();
         self.has_failed = false;
         self.arrive()
     }
@@ -131,12 +153,17 @@ impl MergeCursor {
         Ok(())
     }
 
-    /// A source has moved, or failed to.
-    fn note_move(&mut self, source: usize, moved: Result<()>) -> Result<()> {
+    /// The winner has moved, or failed to.
+    fn note_move(&mut self, winner: usize, moved: Result<()>) -> Result<()> {
         self.has_failed = moved.is_err();
         if moved.is_ok() {
-            self.heads[source] = head(&self.sources[source]);
-            self.play_from(source);
+            let head = head(&self.sources[winner]);
+            self.heads[winner] = head;
+            let wins_again = head.is_some_and(|head| self.rival.is_none_or(|rival| self.way.leads(head, rival)));
+            if !wins_again {
+                self.play_from(winner);
+                self.find_rival();
+            }
         }
         moved
     }
@@ -202,11 +229,25 @@ impl MergeCursor {
         }
         self.tree[0] = winner;
     }
+
+    /// The best of those that lost to the winner, which stand on its way to the top.
+    fn find_rival(&mut self) {
+        self.rival = None;
+        let mut node = (self.sources.len() + self.tree[0]) / 2;
+        while node > 0 {
+            if let Some(head) = self.heads[self.tree[node]]
+                && self.rival.is_none_or(|best| self.way.leads(head, best))
+            {
+                self.rival = Some(head);
+            }
+            node /= 2;
+        }
+    }
 }
 
-/// The first sixteen bytes of the source's key as a number that is ordered as they are, but for zeroes at its end.
+/// The first bytes of the source's key; `None` if it has ended.
 fn head(source: &Source) -> Option<u128> {
-    source.valid().then(|| u128::from_be_bytes(leading(source.key())))
+    source.valid().then(|| leading(source.key()))
 }
 
 #[cfg(test)]

@@ -103,10 +103,9 @@ impl Source {
     }
 
     /// Asks memory for what [`approach`](Self::approach) looks at first.
-    pub fn prefetch_cell(&mut self) -> Result<()> {
-        match self {
-            Self::Run(RunCursor { table: Some(table), .. }) => table.prefetch_cell(),
-            _ => Ok(()),
+    pub fn prefetch_cell(&self) {
+        if let Self::Run(RunCursor { table: Some(table), .. }) = self {
+            table.prefetch_cell();
         }
     }
 

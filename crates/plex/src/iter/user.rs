@@ -177,7 +177,7 @@ impl Iter {
     /// From the cursor's entry on to the first that shows. With `skips_key`, older versions of `key` do not.
     fn find_forward(&mut self, mut skips_key: bool) -> Result<()> {
         while self.cursor.valid() {
-            let (key, seqno) = (self.cursor.key(), self.cursor.seqno());
+            let (key, seqno) = self.cursor.place();
             if self.bounds.upper.as_deref().is_some_and(|upper| key >= upper) {
                 return Ok(());
             }

@@ -176,10 +176,22 @@ impl Frames {
 
     /// The next whole record.
     pub fn next(&mut self) -> Option<&[u8]> {
+        let (record, to) = self.at(self.at as u64)?;
+        let from = to as usize - record.len();
+        self.at = to as usize;
+        Some(&self.bytes[from..self.at])
+    }
+
+    /// The whole record that begins at this place, and where it ends.
+    pub fn at(&self, offset: u64) -> Option<(&[u8], u64)> {
         self.header?;
-        let (from, to) = self.record_at(self.at)?;
-        self.at = to;
-        Some(&self.bytes[from..to])
+        let (from, to) = self.record_at(usize::try_from(offset).ok()?)?;
+        Some((&self.bytes[from..to], to as u64))
+    }
+
+    /// To this place, at which a record has ended.
+    pub fn go_to(&mut self, offset: u64) {
+        self.at = offset as usize;
     }
 
     /// Where the payload of a sound record that begins at `at` begins and ends.

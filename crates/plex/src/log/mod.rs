@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicU64;
 
 use vfs::{File, FileSystem};
 
-use crate::batch::WriteBatch;
+use crate::batch::{Change, WriteBatch, decode_changes};
 use crate::error::{Error, Result};
 use crate::key::Seqno;
 use crate::names::Names;
@@ -33,6 +33,10 @@ const MARK: u8 = 0;
 
 /// Length of a mark, in bytes.
 const MARK_LEN: usize = 9;
+
+/// Changes of a log file that are handed over at once, at least, but for the last of it. A full memtable of the default size has
+/// half as many.
+const PORTION_CHANGES: usize = 1 << 20;
 
 /// The log that is written to.
 pub(crate) struct WalWriter {
@@ -205,35 +209,92 @@ pub(crate) fn read_file(
     Ok(offset)
 }
 
-/// Reads the log files (in ascending order of numbers) and hands every batch to `apply` with its file's number and its
-/// first sequence number. The files that are one history, each with the offset where it ends; what follows the last of
-/// them was never synced and is given up.
+/// Changes of one log file, in their order.
+#[derive(Default)]
+pub(crate) struct Portion<'a> {
+    /// Each with its key space and its sequence number.
+    pub changes: Vec<(u32, Seqno, Change<'a>)>,
+    /// The largest position of an external log; 0 for none.
+    pub lsn: u64,
+}
+
+impl<'a> Portion<'a> {
+    /// Adds the changes of a record, all or none, and gives the number behind the last one's.
+    ///
+    /// # Errors
+    /// What is wrong with the record.
+    fn add(
+        &mut self,
+        record: &'a [u8],
+        next: Seqno,
+        is_known: impl Fn(u32) -> bool,
+    ) -> std::result::Result<Seqno, String> {
+        let (before, mut unknown) = (self.changes.len(), None);
+        let head = decode_changes(record, next, |space, change| {
+            if !is_known(space) {
+                unknown = Some(space);
+            }
+            self.changes.push((space, 0, change));
+        });
+        let wrong = match (head, unknown) {
+            (Some(head), None) => {
+                self.changes[before..].iter_mut().zip(head.first..).for_each(|(change, seqno)| change.1 = seqno);
+                self.lsn = self.lsn.max(head.lsn);
+                return Ok(head.first + head.len);
+            }
+            (Some(_), Some(space)) => format!("the log writes to key space {space}, which does not exist"),
+            (None, _) => "a whole record of the log is no batch".into(),
+        };
+        self.changes.truncate(before);
+        Err(wrong)
+    }
+
+    /// Hands over what there is.
+    fn pass_to(&mut self, apply: impl FnOnce(&Portion<'a>)) {
+        if !self.changes.is_empty() {
+            apply(self);
+            self.changes.clear();
+            self.lsn = 0;
+        }
+    }
+}
+
+/// Reads the log files (in ascending order of numbers) and hands all changes to `apply`, in large portions, each with its file's
+/// number; after an error it has had what came before. The files that are one history, each with the offset where it ends; what
+/// follows the last of them was never synced and is given up.
 ///
 /// # Errors
-/// Corruption where the log was synced (W2); errors of `apply`.
+/// Corruption where the log was synced (W2), and of whole records, as with a key space that is not `is_known`.
 pub(crate) fn replay(
     fs: &dyn FileSystem,
     files: &[WalFile],
-    mut apply: impl FnMut(u64, Seqno, WriteBatch) -> Result<()>,
+    is_known: impl Fn(u32) -> bool,
+    mut apply: impl FnMut(u64, &Portion<'_>),
 ) -> Result<Vec<(u64, u64)>> {
     let mut parts = Vec::new();
     let mut next = (!files.is_empty()).then_some(0);
     while let Some(index) = next {
         let WalFile { number, path, .. } = &files[index];
         let mut frames = files[index].read(fs)?;
-        let mut next_seqno = 0;
-        while let Some(record) = frames.next() {
-            if record[0] == MARK && record.len() == MARK_LEN {
-                continue;
+        let (mut portion, mut next_seqno, mut offset) = (Portion::default(), 0, frames.offset());
+        while let Some((record, end)) = frames.at(offset) {
+            if record[0] != MARK || record.len() != MARK_LEN {
+                match portion.add(record, next_seqno, &is_known) {
+                    Ok(behind) => next_seqno = behind,
+                    Err(what) => {
+                        portion.pass_to(|portion| apply(*number, portion));
+                        return Err(Error::corruption(path, offset, what));
+                    }
+                }
             }
-            let offset = record.len() as u64;
-            let Some((seqno, batch)) = WriteBatch::decode(record, next_seqno) else {
-                let offset = frames.offset() - offset;
-                return Err(Error::corruption(path, offset, "a whole record of the log is no batch"));
-            };
-            next_seqno = seqno + batch.len() as u64;
-            apply(*number, seqno, batch)?;
+            offset = end;
+            if portion.changes.len() >= PORTION_CHANGES {
+                portion.pass_to(|portion| apply(*number, portion));
+            }
         }
+        portion.pass_to(|portion| apply(*number, portion));
+        drop(portion);
+        frames.go_to(offset);
         let end = (*number, frames.offset());
         next = None;
         if frames.header.is_some() {

@@ -45,11 +45,17 @@ fn replayed(fs: &dyn FileSystem) -> Result<(OfFiles, OfFiles)> {
     let file = |number, identity| WalFile { number, identity: Some(identity), path: path(number) };
     let files = [file(1, 0xabc), file(2, 0xdef)];
     let present: Vec<_> = files.into_iter().filter(|file| fs.exists(&file.path).unwrap()).collect();
-    let parts = replay(fs, &present, |number, seqno, batch| {
-        assert_eq!(batch.len(), 2);
-        seen.push((number, seqno));
-        Ok(())
-    })?;
+    let parts = replay(
+        fs,
+        &present,
+        |space| space == 0,
+        |number, portion| {
+            for batch in portion.changes.chunks(2) {
+                assert!(matches!(batch, [(_, first, Change::Put { .. }), (_, second, _)] if first + 1 == *second));
+                seen.push((number, batch[0].1));
+            }
+        },
+    )?;
     Ok((seen, parts))
 }
 

@@ -27,13 +27,13 @@ use crate::prefetch::{prefetch, prefetch_item};
 const HEIGHT_MAX: usize = 12;
 
 /// Bytes in a line of the processor's cache.
-const CACHE_LINE: usize = 64;
+pub(super) const CACHE_LINE: usize = 64;
 
 /// Bytes of an entry that are fetched ahead; the processor goes on by itself where there are more.
-const PREFETCH_BYTES_MAX: usize = 4 * CACHE_LINE;
+pub(super) const PREFETCH_BYTES_MAX: usize = 4 * CACHE_LINE;
 
 /// Links that stand in the node itself.
-const LOWER_LINKS: usize = 3;
+const LOWER_LINKS: usize = 2;
 
 /// Places in the first chunk; each further one has twice as many as the one before.
 const FIRST_CHUNK_LEN: u32 = 1024;
@@ -47,36 +47,58 @@ pub(super) const END: u32 = 0;
 /// What the links of an entry cost beyond key and value, on average, in bytes.
 pub(super) const NODE_OVERHEAD: usize = 96;
 
-/// One entry.
+/// One entry. With its place it is one line of the processor's cache, which is all that most steps of a walk touch.
 pub(super) struct Node {
-    pub key_space: u32,
-    key_len: u16,
     /// The first bytes of the key as big-endian numbers: most comparisons end here, without another cache miss.
     prefix: [u64; 2],
-    pub seqno: Seqno,
-    pub kind: Kind,
-    /// The key, then the value.
+    seqno_kind: u64,
+    /// The key's length (two bytes), the key, then the value.
     bytes: Box<[u8]>,
-    /// The lowest links, which all but one node in 64 have enough of: a walk finds them beside the prefix.
+    pub key_space: u32,
+    /// The lowest links, which all but one node in 16 have enough of.
     lower: [AtomicU32; LOWER_LINKS],
-    /// The links above.
-    upper: Option<Box<[AtomicU32; HEIGHT_MAX - LOWER_LINKS]>>,
+    /// Which of the upper links are its own; [`NO_UPPER`] without.
+    upper: u32,
 }
 
+/// See [`Node::upper`].
+const NO_UPPER: u32 = u32::MAX;
+
+/// Length of the length of a key.
+const LEN_LEN: usize = 2;
+
+/// The links above those that stand in a node.
+type Upper = [AtomicU32; HEIGHT_MAX - LOWER_LINKS];
+
+/// Where a node is put.
+#[derive(Default)]
+#[repr(align(64))]
+struct Place(OnceLock<Node>);
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+const _: () = assert!(size_of::<Place>() == CACHE_LINE);
+
 impl Node {
+    /// Where the key ends, and the value begins.
+    fn key_end(&self) -> usize {
+        let len = self.bytes.first_chunk::<LEN_LEN>().map_or(0, |len| u16::from_le_bytes(*len));
+        LEN_LEN + usize::from(len)
+    }
+
     pub fn key(&self) -> &[u8] {
-        &self.bytes[..self.key_len as usize]
+        &self.bytes[LEN_LEN..self.key_end()]
     }
 
     pub fn value(&self) -> &[u8] {
-        &self.bytes[self.key_len as usize..]
+        &self.bytes[self.key_end()..]
     }
 
-    fn link(&self, level: usize) -> &AtomicU32 {
-        match &self.upper {
-            Some(upper) if level >= LOWER_LINKS => &upper[level - LOWER_LINKS],
-            _ => &self.lower[level],
-        }
+    pub fn seqno(&self) -> Seqno {
+        self.seqno_kind >> key::KIND_BITS
+    }
+
+    pub fn kind(&self) -> Kind {
+        key::unpack(self.seqno_kind).map_or(Kind::Delete, |(_, kind)| kind)
     }
 }
 
@@ -94,28 +116,19 @@ impl<'a> Target<'a> {
         Self { key_space, key, seqno, prefix: prefix(key) }
     }
 
-    /// The order of targets is that of the nodes they become.
-    pub fn order(&self, other: &Target<'_>) -> Ordering {
-        let space = self.key_space.cmp(&other.key_space);
-        space
-            .then(self.prefix.cmp(&other.prefix))
-            .then_with(|| key::compare((self.key, self.seqno), (other.key, other.seqno)))
-    }
-
     /// How the node stands to the target.
     fn compare(&self, node: &Node) -> Ordering {
         node.key_space
             .cmp(&self.key_space)
             .then(node.prefix.cmp(&self.prefix))
             .then_with(|| node.key().cmp(self.key))
-            .then_with(|| self.seqno.cmp(&node.seqno))
+            .then_with(|| self.seqno.cmp(&node.seqno()))
     }
 }
 
-type Chunk = Box<[OnceLock<Node>]>;
-
 pub(super) struct SkipList {
-    chunks: [OnceLock<Chunk>; CHUNK_COUNT],
+    chunks: [OnceLock<Box<[Place]>>; CHUNK_COUNT],
+    uppers: [OnceLock<Box<[Upper]>>; CHUNK_COUNT],
     head: [AtomicU32; HEIGHT_MAX],
     /// Levels in use. A reader that sees an old value only takes a longer way.
     height: AtomicUsize,
@@ -125,6 +138,8 @@ pub(super) struct SkipList {
 struct Writer {
     /// Nodes so far; the next one gets this number plus one.
     len: u32,
+    /// How many of them have upper links.
+    upper_len: u32,
     rng: Rng,
 }
 
@@ -132,9 +147,10 @@ impl SkipList {
     pub fn new(seed: u64) -> Self {
         Self {
             chunks: [const { OnceLock::new() }; CHUNK_COUNT],
+            uppers: [const { OnceLock::new() }; CHUNK_COUNT],
             head: [const { AtomicU32::new(END) }; HEIGHT_MAX],
             height: AtomicUsize::new(1),
-            writer: Mutex::new(Writer { len: 0, rng: Rng::new(seed) }),
+            writer: Mutex::new(Writer { len: 0, upper_len: 0, rng: Rng::new(seed) }),
         }
     }
 
@@ -149,7 +165,7 @@ impl SkipList {
     pub fn node(&self, id: u32) -> &Node {
         let (chunk, place) = Self::place(id);
         let chunk = self.chunks[chunk].get().expect("L1: a linked node's chunk exists");
-        chunk[place].get().expect("L1: a linked node is complete")
+        chunk[place].0.get().expect("L1: a linked node is complete")
     }
 
     /// Asks memory for what a walk from this node on will look at: the next one's bytes, and the node behind it.
@@ -167,7 +183,20 @@ impl SkipList {
     }
 
     fn link(&self, from: u32, level: usize) -> &AtomicU32 {
-        if from == END { &self.head[level] } else { self.node(from).link(level) }
+        if from == END {
+            return &self.head[level];
+        }
+        let node = self.node(from);
+        match level.checked_sub(LOWER_LINKS) {
+            Some(level) => &self.upper(node.upper)[level],
+            None => &node.lower[level],
+        }
+    }
+
+    /// These upper links, which some node has.
+    fn upper(&self, index: u32) -> &Upper {
+        let (chunk, place) = Self::place(index + 1);
+        &self.uppers[chunk].get().expect("made before the node that has them")[place]
     }
 
     /// The first node at or behind the target, or [`END`].
@@ -260,24 +289,28 @@ impl SkipList {
         let height = draw_height(&mut writer.rng);
         let id = writer.len.checked_add(1).expect("a memtable is switched long before 2^32 entries");
         writer.len = id;
-        let mut bytes = Vec::with_capacity(target.key.len() + value.len());
+        let key_len = u16::try_from(target.key.len()).expect("no key is longer than KEY_LEN_MAX");
+        let mut bytes = Vec::with_capacity(LEN_LEN + target.key.len() + value.len());
+        bytes.extend_from_slice(&key_len.to_le_bytes());
         bytes.extend_from_slice(target.key);
         bytes.extend_from_slice(value);
         // Only the writer changes links.
-        let after = |level: usize| AtomicU32::new(self.link(before[level], level).load(Relaxed));
-        let node = Node {
-            key_space: target.key_space,
-            key_len: u16::try_from(target.key.len()).expect("no key is longer than KEY_LEN_MAX"),
+        let after = |level: usize| self.link(before[level], level).load(Relaxed);
+        let mut node = Node {
             prefix: target.prefix,
-            seqno: target.seqno,
-            kind,
+            seqno_kind: key::pack(target.seqno, kind),
             bytes: bytes.into_boxed_slice(),
-            lower: std::array::from_fn(|level| if level < height { after(level) } else { AtomicU32::new(END) }),
-            upper: (height > LOWER_LINKS).then(|| {
-                let link = |at| if at + LOWER_LINKS < height { after(at + LOWER_LINKS) } else { AtomicU32::new(END) };
-                Box::new(std::array::from_fn(link))
-            }),
+            key_space: target.key_space,
+            lower: std::array::from_fn(|level| AtomicU32::new(if level < height { after(level) } else { END })),
+            upper: NO_UPPER,
         };
+        if height > LOWER_LINKS {
+            node.upper = writer.upper_len;
+            writer.upper_len += 1;
+            let upper = self.make_upper(node.upper);
+            // Nobody knows of them before the node is linked, which is a release.
+            upper.iter().zip(LOWER_LINKS..height).for_each(|(link, level)| link.store(after(level), Relaxed));
+        }
         self.put_in_place(id, node);
         self.height.fetch_max(height, Relaxed);
         for (level, from) in before.iter_mut().enumerate().take(height) {
@@ -289,15 +322,25 @@ impl SkipList {
 
     fn put_in_place(&self, id: u32, node: Node) {
         let (chunk, place) = Self::place(id);
-        let len = (FIRST_CHUNK_LEN as usize) << chunk;
-        let chunk = self.chunks[chunk].get_or_init(|| (0..len).map(|_| OnceLock::new()).collect());
-        assert!(chunk[place].set(node).is_ok(), "a place is used once, under the writer's lock");
+        let chunk = self.chunks[chunk].get_or_init(|| (0..Self::chunk_len(chunk)).map(|_| Place::default()).collect());
+        assert!(chunk[place].0.set(node).is_ok(), "a place is used once, under the writer's lock");
+    }
+
+    /// Upper links that lead nowhere yet.
+    fn make_upper(&self, index: u32) -> &Upper {
+        let (chunk, place) = Self::place(index + 1);
+        let none = || std::array::from_fn(|_| AtomicU32::new(END));
+        &self.uppers[chunk].get_or_init(|| (0..Self::chunk_len(chunk)).map(|_| none()).collect())[place]
+    }
+
+    fn chunk_len(chunk: usize) -> usize {
+        (FIRST_CHUNK_LEN as usize) << chunk
     }
 }
 
 /// The first bytes of a key, as numbers that are ordered as they are, but for zeroes at its end.
 fn prefix(key: &[u8]) -> [u64; 2] {
-    let number = u128::from_be_bytes(leading(key));
+    let number = leading(key);
     [(number >> 64) as u64, number as u64]
 }
 
@@ -325,7 +368,7 @@ mod tests {
             waiting.push((key, seqno));
             // One by one, or some in a row.
             if rng.one_in(3) {
-                waiting.sort_by(|a, b| Target::new(0, &a.0, a.1).order(&Target::new(0, &b.0, b.1)));
+                waiting.sort_by(|a, b| key::compare((&a.0, a.1), (&b.0, b.1)));
                 let values: Vec<[u8; 8]> = waiting.iter().map(|(_, seqno)| seqno.to_le_bytes()).collect();
                 let entries = waiting.iter().zip(&values);
                 list.insert_ascending(entries.map(|((k, seqno), v)| (Target::new(0, k, *seqno), Kind::Put, &v[..])));
@@ -341,8 +384,8 @@ mod tests {
         let mut at = list.next(END);
         for (key, down) in &model {
             let node = list.node(at);
-            assert_eq!((node.key(), node.seqno), (&key[..], SEQNO_TOP - down));
-            assert_eq!(node.value(), node.seqno.to_le_bytes());
+            assert_eq!((node.key(), node.seqno()), (&key[..], SEQNO_TOP - down));
+            assert_eq!(node.value(), node.seqno().to_le_bytes());
             at = list.next(at);
         }
         assert_eq!(at, END);
@@ -350,11 +393,11 @@ mod tests {
             let (key, seqno) = (rng.below(3100).to_be_bytes(), rng.below(5000));
             let target = Target::new(0, &key, seqno);
             let id = list.seek(target);
-            let found = (id != END).then(|| (list.node(id).key().to_vec(), list.node(id).seqno));
+            let found = (id != END).then(|| (list.node(id).key().to_vec(), list.node(id).seqno()));
             let expected = model.range((key, SEQNO_TOP - seqno)..).next();
             assert_eq!(found, expected.map(|(k, down)| (k.to_vec(), SEQNO_TOP - down)));
             let id = list.seek_before(target);
-            let found = (id != END).then(|| (list.node(id).key().to_vec(), list.node(id).seqno));
+            let found = (id != END).then(|| (list.node(id).key().to_vec(), list.node(id).seqno()));
             let expected = model.range(..(key, SEQNO_TOP - seqno)).next_back();
             assert_eq!(found, expected.map(|(k, down)| (k.to_vec(), SEQNO_TOP - down)));
         }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use base::varint;
 
+use super::spare;
 use crate::fence::common_len;
 use crate::key::{self, Kind, Seqno};
 use crate::prefetch::prefetch;
@@ -105,23 +106,18 @@ pub(crate) struct Block {
 impl Block {
     /// `None` if the bytes cannot be a block.
     pub fn new(bytes: &[u8]) -> Option<Self> {
-        Self::of_padded(bytes, bytes.len(), None)
+        Self::of_memory(bytes.into(), bytes.len())
     }
 
-    /// The same of the first `len` bytes. The rest is memory that the block has to spare, so that it can be that of another one later,
-    /// as that of `old` is used now if it is as long and nobody else has it.
-    pub fn of_padded(padded: &[u8], len: usize, old: Option<Block>) -> Option<Self> {
-        let bytes = &padded[..len];
+    /// The same of the first `len` bytes of memory; the rest is what the block has to spare.
+    pub fn of_memory(memory: Arc<[u8]>, len: usize) -> Option<Self> {
+        let bytes = memory.get(..len)?;
         let count_at = bytes.len().checked_sub(4)?;
         let restart_count = u32::from_le_bytes(bytes[count_at..].try_into().ok()?) as usize;
         let entries_end = count_at.checked_sub(restart_count.checked_mul(4)?)?;
         // In half a word each, a cell of the cache is one line.
         let (end, count) = (u32::try_from(entries_end).ok()?, u32::try_from(restart_count).ok()?);
-        let old = old.filter(|old| old.bytes.len() == padded.len()).and_then(|mut old| {
-            Arc::get_mut(&mut old.bytes)?[..len].copy_from_slice(bytes);
-            Some(old.bytes)
-        });
-        let block = Self { bytes: old.unwrap_or_else(|| padded.into()), entries_end: end, restart_count: count };
+        let block = Self { bytes: memory, entries_end: end, restart_count: count };
         let sound =
             (0..restart_count).all(|i| block.restart(i) < entries_end) && (restart_count > 0 || entries_end == 0);
         sound.then_some(block)
@@ -234,6 +230,15 @@ impl Block {
         let value_at = key_at.checked_add(unshared)?;
         let end = value_at.checked_add(value_len)?;
         (end <= entries.len()).then_some(Head { shared, key: key_at..value_at, seqno, kind, value: value_at..end })
+    }
+}
+
+impl Drop for Block {
+    /// Lets the thread's next block have the memory if nobody else has it.
+    fn drop(&mut self) {
+        if Arc::strong_count(&self.bytes) == 1 {
+            spare::give(std::mem::take(&mut self.bytes));
+        }
     }
 }
 
@@ -394,8 +399,9 @@ impl BlockCursor {
     /// On this entry, whose shared bytes are in the buffer.
     fn stand(&mut self, at: usize, head: Head) {
         self.key.extend_from_slice(&self.block.bytes[head.key]);
-        // A merge comes back after steps of its other sources.
+        // A merge comes back after steps of its other sources. Entries are often of one length.
         prefetch(&self.block.bytes, head.value.end);
+        prefetch(&self.block.bytes, 2 * head.value.end - at);
         (self.at, self.seqno, self.kind, self.value) = (at, head.seqno, head.kind, head.value);
     }
 }
@@ -432,34 +438,30 @@ mod tests {
         cursor.valid().then(|| (cursor.key().to_vec(), cursor.seqno(), cursor.value().to_vec()))
     }
 
-    /// A block takes the memory of one that nobody has any more, and no other; what was there does not show.
+    /// Memory behind a block's bytes does not show, and goes to the next block once nobody has it.
     #[test]
-    fn memory_of_another_block() {
+    fn memory_to_spare() {
         let mut rng = Rng::new(9);
-        let [long, short] = [60, 40].map(|count| random_entries(&mut rng, count));
-        let padded = |entries: &[Entry]| {
-            let mut builder = BlockBuilder::default();
-            entries.iter().for_each(|(k, s, v)| builder.add(k, key::pack(*s, Kind::Put), v));
-            let mut bytes = builder.finish();
-            let len = bytes.len();
-            bytes.resize(4096, 0xff);
-            (bytes, len)
-        };
-        let ((first, first_len), (second, second_len)) = (padded(&long), padded(&short));
-        let old = Block::of_padded(&first, first_len, None).expect("it is a block");
-        let memory = old.bytes.as_ptr();
-        let held = old.clone();
-        let apart = Block::of_padded(&second, second_len, Some(old)).expect("it is a block");
-        assert!(apart.bytes.as_ptr() != memory && Block::of_padded(&second, second_len, Some(apart.clone())).is_some());
-        let again = Block::of_padded(&second, second_len, Some(held)).expect("it is a block");
-        assert_eq!((again.bytes.as_ptr(), again.len()), (memory, 4096));
-        let mut cursor = BlockCursor::new(again);
+        let entries = random_entries(&mut rng, 40);
+        let mut builder = BlockBuilder::default();
+        entries.iter().for_each(|(k, s, v)| builder.add(k, key::pack(*s, Kind::Put), v));
+        let bytes = builder.finish();
+        let mut memory = vec![0xff; 4096];
+        memory[..bytes.len()].copy_from_slice(&bytes);
+        let block = Block::of_memory(memory.into(), bytes.len()).expect("it is a block");
+        assert!(Block::of_memory(bytes.clone().into(), bytes.len() + 1).is_none());
+        let at = block.bytes.as_ptr();
+        let mut cursor = BlockCursor::new(block.clone());
         cursor.seek_to_first().unwrap();
-        for entry in &short {
+        for entry in &entries {
             assert_eq!(here(&cursor).as_ref(), Some(entry));
             cursor.next().unwrap();
         }
         assert!(!cursor.valid());
+        drop(cursor);
+        assert_ne!(spare::take(4000).as_ptr(), at);
+        drop(block);
+        assert_eq!(spare::take(4000).as_ptr(), at);
     }
 
     /// Walks and seeks agree with the sorted entries, in both directions.

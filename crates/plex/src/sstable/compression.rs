@@ -78,13 +78,30 @@ impl Compression {
     }
 }
 
+/// Whether a part is not as it was before [`Compression::pack`], by the byte from the trailer.
+pub(super) fn is_packed(byte: u8) -> bool {
+    byte != NONE
+}
+
 /// Undoes [`Compression::pack`], by the byte from the trailer.
 ///
 /// # Errors
 /// What is wrong with the part.
 pub(super) fn unpack(byte: u8, part: &mut Vec<u8>) -> Result<(), String> {
+    if is_packed(byte) {
+        let mut out = vec![0; unpacked_len(byte, part)?];
+        unpack_into(byte, part, &mut out)?;
+        *part = out;
+    }
+    Ok(())
+}
+
+/// The length that a packed part says it stands for, in bytes; it can be no lie that takes much memory.
+///
+/// # Errors
+/// What is wrong with the part.
+pub(super) fn unpacked_len(byte: u8, part: &[u8]) -> Result<usize, String> {
     let expansion_max = match byte {
-        NONE => return Ok(()),
         LZ4 => LZ4_EXPANSION_MAX,
         ZSTD => ZSTD_EXPANSION_MAX,
         other => return Err(format!("compression {other} is not known to this release")),
@@ -94,19 +111,27 @@ pub(super) fn unpack(byte: u8, part: &mut Vec<u8>) -> Result<(), String> {
     if len > expansion_max.saturating_mul(packed.len()) {
         return Err(format!("compressed block of {} bytes cannot stand for {len}", packed.len()));
     }
-    let mut out = vec![0; len];
+    Ok(len)
+}
+
+/// Unpacks a packed part to memory of its [`unpacked_len`].
+///
+/// # Errors
+/// What is wrong with the part.
+pub(super) fn unpack_into(byte: u8, part: &[u8], out: &mut [u8]) -> Result<(), String> {
+    let packed = part.get(LEN_BYTES..).ok_or("compressed block without its length")?;
+    let len = out.len();
     let unpacked = match byte {
-        LZ4 => decompress_into(packed, &mut out).map_err(|error| error.to_string()),
+        LZ4 => decompress_into(packed, out).map_err(|error| error.to_string()),
         _ => ZSTD_DECOMPRESSION
-            .with_borrow_mut(|zstd| zstd.decompress(&mut out[..], packed))
+            .with_borrow_mut(|zstd| zstd.decompress(out, packed))
             .map_err(|code| zstd_safe::get_error_name(code).to_owned()),
     };
     match unpacked {
-        Ok(found) if found == len => *part = out,
-        Ok(found) => return Err(format!("compressed block of {found} bytes instead of {len}")),
-        Err(error) => return Err(format!("compressed block: {error}")),
+        Ok(found) if found == len => Ok(()),
+        Ok(found) => Err(format!("compressed block of {found} bytes instead of {len}")),
+        Err(error) => Err(format!("compressed block: {error}")),
     }
-    Ok(())
 }
 
 #[cfg(test)]

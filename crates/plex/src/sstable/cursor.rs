@@ -68,8 +68,10 @@ impl TableCursor {
     }
 
     /// Asks memory for what [`approach`](Self::approach) looks at first.
-    pub fn prefetch_cell(&mut self) -> Result<()> {
-        if self.fill == Fill::Keep { self.table.prefetch_cell(self.at, &mut self.held) } else { Ok(()) }
+    pub fn prefetch_cell(&self) {
+        if self.fill == Fill::Keep {
+            self.table.prefetch_cell(self.at, &self.held);
+        }
     }
 
     /// The next part, behind [`aim`](Self::aim): into the block, on no entry of it.
@@ -146,6 +148,10 @@ impl TableCursor {
     fn enter(&mut self, at: usize) -> Result<()> {
         self.at = at;
         self.data.enter(self.table.block_on_way(at, self.fill, &mut self.held, &mut self.ahead)?);
+        // A scan is likely to go on.
+        if self.fill == Fill::Keep {
+            self.table.prefetch_cell(at + 1, &self.held);
+        }
         Ok(())
     }
 

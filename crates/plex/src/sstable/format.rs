@@ -65,8 +65,11 @@ impl Handle {
 
 /// The checksum of a part.
 pub(super) fn checksum(identity: u64, offset: u64, bytes: &[u8]) -> u32 {
+    let mut head = [0; 16];
+    head[..8].copy_from_slice(&identity.to_le_bytes());
+    head[8..].copy_from_slice(&offset.to_le_bytes());
     let mut crc = Crc32c::new();
-    crc.update(&identity.to_le_bytes()).update(&offset.to_le_bytes()).update(bytes);
+    crc.update(&head).update(bytes);
     crc.finish()
 }
 
@@ -83,18 +86,27 @@ pub(super) fn seal(identity: u64, offset: u64, part: &mut Vec<u8>, compression: 
 /// # Errors
 /// Corruption, when the checksum does not fit, or the compressed form or its kind is unknown.
 pub(super) fn unseal(path: &Path, identity: u64, offset: u64, part: &mut Vec<u8>) -> Result<()> {
+    let (len, byte) = verify(path, identity, offset, part)?;
+    part.truncate(len);
+    compression::unpack(byte, part).map_err(|what| Error::corruption(path, offset, what))
+}
+
+/// The length of a part that was read with its trailer, and how it is compressed.
+///
+/// # Errors
+/// Corruption, when the checksum does not fit.
+pub(super) fn verify(path: &Path, identity: u64, offset: u64, sealed: &[u8]) -> Result<(usize, u8)> {
     let wrong = |what: String| Err(Error::corruption(path, offset, what));
-    let Some(crc_at) = part.len().checked_sub(4).filter(|at| *at > 0) else {
+    let Some((covered, crc)) = sealed.split_last_chunk() else {
         return wrong("block shorter than its trailer".into());
     };
-    let expected = u32::from_le_bytes([part[crc_at], part[crc_at + 1], part[crc_at + 2], part[crc_at + 3]]);
-    let got = checksum(identity, offset, &part[..crc_at]);
+    let [part @ .., byte] = covered else { return wrong("block shorter than its trailer".into()) };
+    let (got, expected) = (checksum(identity, offset, covered), u32::from_le_bytes(*crc));
     if got != expected {
-        return wrong(format!("block of {crc_at} bytes: checksum {got:#010x}, expected {expected:#010x}"));
+        let len = covered.len();
+        return wrong(format!("block of {len} bytes: checksum {got:#010x}, expected {expected:#010x}"));
     }
-    let byte = part[crc_at - 1];
-    part.truncate(crc_at - 1);
-    compression::unpack(byte, part).or_else(wrong)
+    Ok((part.len(), *byte))
 }
 
 /// What a table is, apart from its entries.

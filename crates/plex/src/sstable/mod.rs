@@ -20,6 +20,7 @@ mod filter;
 mod format;
 mod partitions;
 mod read_ahead;
+mod spare;
 mod table;
 
 pub(crate) use block::Block;

@@ -1,6 +1,5 @@
 //! A table open for reading.
 
-use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,26 +7,22 @@ use std::sync::{Arc, OnceLock};
 
 use vfs::{File, FileSystem, OpenOptions};
 
-use super::block::{Block, BlockCursor, Malformed};
+use super::block::{Block, BlockCursor, Found, Malformed};
 use super::blocks::{Blocks, Parts};
 use super::builder::decode_ranges;
+use super::compression;
 use super::file;
 use super::filter::{self, Filter, Probe};
 use super::format::{self, FOOTER_LEN, Footer, Handle, Meta, TRAILER_LEN};
 use super::partitions::Partitions;
 use super::read_ahead::{CHUNK_BYTES, DIRECT_CHUNK_BYTES, ReadAhead};
+use super::spare;
 use super::{TableCursor, TableInfo};
-use crate::cache::{BlockCache, Cached, Fill, Place};
+use crate::cache::{Admit, BlockCache, Cached, Fill, Place};
 use crate::error::{Error, Result};
 use crate::key::{self, Kind, Seqno};
 use crate::range_tombstone::RangeTombstone;
 use crate::sketch::Sketch;
-
-/// A longer buffer for reads, as one value of hundreds of megabytes takes, is not kept, in bytes.
-const READ_BUFFER_BYTES_MAX: usize = 256 << 10;
-
-/// Blocks take a multiple of it, in bytes: then most of a table's can take each other's memory.
-const BLOCK_PADDING_BYTES: usize = 128;
 
 /// Bytes that may be merged for one table that a scan need not look into: a seek that reads a block takes a device as long as reading
 /// and writing about so many bytes in a row. LevelDB's figure for its compactions by seeks.
@@ -335,9 +330,15 @@ impl Table {
         }
         // The versions of a key may go on in the next block, so a look-up may look at more than one.
         for at in first..self.block_count()? {
-            let block = self.block(at, Fill::Keep, &mut held)?;
-            if let Some(found) = self.sound(at, block.find(key, view))? {
-                return Ok(found.is_key.then(|| (self.seqno_of(found.seqno), found.kind, found.value.to_vec())));
+            let find = |block: &Block| {
+                let found = self.sound(at, block.find(key, view))?;
+                Ok(found.map(|found| {
+                    let value = |found: Found<'_>| (self.seqno_of(found.seqno), found.kind, found.value.to_vec());
+                    found.is_key.then(|| value(found))
+                }))
+            };
+            if let Some(answer) = self.look_into(at, Fill::Keep, &mut held, find)? {
+                return Ok(answer);
             }
         }
         Ok(None)
@@ -375,7 +376,7 @@ impl Table {
         }
         let partition = Block::opaque(&part);
         if fill == Fill::Keep {
-            self.keep(place, id, &Cached::Block(partition.clone()));
+            self.cache.insert(place, id, &Cached::Block(partition.clone()), Admit::All);
         }
         Ok(partition)
     }
@@ -417,7 +418,7 @@ impl Table {
         }
         let blocks = Arc::new(self.read_part_of_index(parts, part)?);
         if fill == Fill::Keep {
-            self.keep(place, id, &Cached::Index(blocks.clone()));
+            self.cache.insert(place, id, &Cached::Index(blocks.clone()), Admit::All);
         }
         Ok(blocks)
     }
@@ -486,26 +487,41 @@ impl Table {
         Ok(low)
     }
 
-    /// Asks memory for the cell of the cache that has this data block, if there is such a block.
-    pub(super) fn prefetch_cell(&self, at: usize, held: &mut HeldPart) -> Result<()> {
-        if at < self.block_count()? {
-            self.cache.prefetch(self.blocks_of(at, Fill::Keep, held)?.place(at));
+    /// Asks memory for the cell of the cache that has this data block, if it is known where that is without a read.
+    pub(super) fn prefetch_cell(&self, at: usize, held: &HeldPart) {
+        let blocks = match &self.index {
+            Index::Full(whole) => whole.blocks.get(),
+            Index::Parts(_) => held.as_deref(),
+        };
+        if let Some(blocks) = blocks.filter(|blocks| blocks.numbers().contains(&at)) {
+            self.cache.prefetch(blocks.place(at));
         }
-        Ok(())
     }
 
     /// A data block.
     pub(super) fn block(&self, at: usize, fill: Fill, held: &mut HeldPart) -> Result<Block> {
+        self.look_into(at, fill, held, |block| Ok(block.clone()))
+    }
+
+    /// What `look` says of a data block. It should be short: the cache cannot let go of the block meanwhile.
+    fn look_into<T>(
+        &self,
+        at: usize,
+        fill: Fill,
+        held: &mut HeldPart,
+        look: impl Fn(&Block) -> Result<T>,
+    ) -> Result<T> {
         let blocks = self.blocks_of(at, fill, held)?;
-        let id = (self.number, at as u64);
-        if let Some(block) = self.cache.get(blocks.place(at), id).and_then(Cached::block) {
-            return Ok(block);
+        let (place, id) = (blocks.place(at), (self.number, at as u64));
+        let looked = self.cache.with(place, id, |cached| cached.as_block().map(&look));
+        if let Some(looked) = looked.flatten() {
+            return looked;
         }
         let block = self.read_block(blocks.handle(at))?;
         if fill == Fill::Keep {
-            self.keep(blocks.place(at), id, &Cached::Block(block.clone()));
+            self.keep(place, id, &block);
         }
-        Ok(block)
+        look(&block)
     }
 
     /// A data block, for a cursor that is likely to go on to the next.
@@ -537,14 +553,14 @@ impl Table {
             }
             self.read_block(handle)?
         };
-        self.keep(blocks.place(at), id, &Cached::Block(block.clone()));
+        self.keep(blocks.place(at), id, &block);
         Ok(block)
     }
 
-    /// Has the cache keep what was read. Of what goes for it, the memory is for the next block that this thread reads.
-    fn keep(&self, place: &Place, id: (u64, u64), cached: &Cached) {
-        let gone = self.cache.insert(place, id, cached).and_then(Cached::block);
-        SPARE.set(gone.filter(|block| block.len() <= READ_BUFFER_BYTES_MAX));
+    /// Has the cache keep a data block that was read.
+    fn keep(&self, place: &Place, id: (u64, u64), block: &Block) {
+        let admit = if self.is_direct() { Admit::All } else { Admit::Some };
+        self.cache.insert(place, id, &Cached::Block(block.clone()), admit);
     }
 
     /// Whether its file is read past the page cache.
@@ -575,31 +591,34 @@ impl Table {
                 0..len as usize
             }
         };
-        self.unsealed(handle, |part| {
-            part.clear();
-            part.extend_from_slice(&ahead.chunk[range]);
-            format::unseal(&self.path, self.info.identity, handle.offset, part)
+        self.unsealed(handle, |sealed| {
+            sealed.copy_from_slice(&ahead.chunk[range]);
+            Ok(())
         })
     }
 
     fn read_block(&self, handle: Handle) -> Result<Block> {
         let end = self.info.bytes - FOOTER_LEN as u64;
-        self.unsealed(handle, |part| read_into(part, &*self.file, &self.path, self.info.identity, handle, end))
+        sealed_len(&self.path, handle, end)?;
+        self.unsealed(handle, |sealed| file::read_exact_at(&*self.file, sealed, handle.offset))
     }
 
-    /// The block that `read` leaves in a buffer.
-    fn unsealed(&self, handle: Handle, read: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Block> {
-        let block = READ_BUFFER.with_borrow_mut(|buffer| -> Result<_> {
-            read(buffer)?;
-            let len = buffer.len();
-            buffer.resize(len.next_multiple_of(BLOCK_PADDING_BYTES), 0);
-            let block = Block::of_padded(buffer, len, SPARE.take());
-            if buffer.capacity() > READ_BUFFER_BYTES_MAX {
-                *buffer = Vec::new();
-            }
-            Ok(block)
-        })?;
-        block.ok_or_else(|| Error::corruption(&self.path, handle.offset, "block layout"))
+    /// The block whose bytes, with their trailer, `read` puts into memory. One that is not compressed stays where they are.
+    fn unsealed(&self, handle: Handle, read: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Block> {
+        let sealed_len = handle.len as usize + TRAILER_LEN;
+        let mut memory = filled(sealed_len, read)?;
+        let sealed = &memory[..sealed_len];
+        let (mut len, byte) = format::verify(&self.path, self.info.identity, handle.offset, sealed)?;
+        if compression::is_packed(byte) {
+            let part = &sealed[..len];
+            let unpacked = compression::unpacked_len(byte, part)
+                .and_then(|len| Ok((filled(len, |out| compression::unpack_into(byte, part, out))?, len)));
+            let (unpacked, unpacked_len) =
+                unpacked.map_err(|what| Error::corruption(&self.path, handle.offset, what))?;
+            spare::give(std::mem::replace(&mut memory, unpacked));
+            len = unpacked_len;
+        }
+        Block::of_memory(memory, len).ok_or_else(|| Error::corruption(&self.path, handle.offset, "block layout"))
     }
 
     /// Names the data block when a cursor found it malformed.
@@ -614,39 +633,46 @@ impl Table {
 impl Drop for Table {
     fn drop(&mut self) {
         if *self.is_obsolete.get_mut() {
+            if let Index::Full(whole) = &self.index
+                && let Some(blocks) = whole.blocks.get()
+            {
+                blocks.numbers().for_each(|at| self.cache.forget(blocks.place(at), (self.number, at as u64)));
+            }
             // A file left behind is removed by the next open, which knows the files that count.
             let _ = self.fs.remove_file(&self.path);
         }
     }
 }
 
-thread_local! {
-    /// Blocks are read into it and copied out, so that reading takes no memory beside the block's own.
-    static READ_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-
-    /// A block that the cache has let go.
-    static SPARE: Cell<Option<Block>> = const { Cell::new(None) };
-}
-
 fn outside(path: &Path, handle: Handle) -> Error {
     Error::corruption(path, handle.offset, "a handle leads outside of the table")
 }
 
-/// Reads and verifies a part that ends before `end`.
-fn read_part(file: &dyn File, path: &Path, identity: u64, handle: Handle, end: u64) -> Result<Vec<u8>> {
-    let mut part = Vec::new();
-    read_into(&mut part, file, path, identity, handle, end)?;
-    Ok(part)
+/// Memory for a block, of which `fill` has filled the first `len` bytes.
+fn filled<E>(
+    len: usize,
+    fill: impl FnOnce(&mut [u8]) -> std::result::Result<(), E>,
+) -> std::result::Result<Arc<[u8]>, E> {
+    let mut memory = spare::take(len);
+    let bytes = Arc::get_mut(&mut memory).and_then(|memory| memory.get_mut(..len));
+    fill(bytes.expect("it is nobody else's, and no shorter"))?;
+    Ok(memory)
 }
 
-/// As [`read_part`], in place of what the buffer held.
-fn read_into(part: &mut Vec<u8>, file: &dyn File, path: &Path, identity: u64, handle: Handle, end: u64) -> Result<()> {
+/// Length of a part with its trailer, which must end before `end`.
+///
+/// # Errors
+/// Corruption, if it does not.
+fn sealed_len(path: &Path, handle: Handle, end: u64) -> Result<u64> {
     let len = handle.len + TRAILER_LEN as u64;
-    if handle.offset.checked_add(len).is_none_or(|part_end| part_end > end) {
-        return Err(outside(path, handle));
-    }
-    // Not cleared before: what is there will be read over.
-    part.resize(len as usize, 0);
-    file::read_exact_at(file, part, handle.offset)?;
-    format::unseal(path, identity, handle.offset, part)
+    let is_inside = handle.offset.checked_add(len).is_some_and(|part_end| part_end <= end);
+    if is_inside { Ok(len) } else { Err(outside(path, handle)) }
+}
+
+/// Reads and verifies a part that ends before `end`.
+fn read_part(file: &dyn File, path: &Path, identity: u64, handle: Handle, end: u64) -> Result<Vec<u8>> {
+    let mut part = vec![0; sealed_len(path, handle, end)? as usize];
+    file::read_exact_at(file, &mut part, handle.offset)?;
+    format::unseal(path, identity, handle.offset, &mut part)?;
+    Ok(part)
 }

@@ -1,0 +1,69 @@
+//! Memory for blocks, from blocks that nobody has any more.
+//!
+//! Blocks are of nearly one length, so that one fits where another one was. A thread keeps the last few that it let go and reads into
+//! them: they are likely to be in a cache of its processor, and nothing is asked of the memory allocator.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Pieces that a thread keeps.
+const PIECES_MAX: usize = 4;
+
+/// A longer piece is not kept, in bytes.
+const PIECE_BYTES_MAX: usize = 64 << 10;
+
+/// Pieces take a multiple of it, in bytes.
+const PADDING_BYTES: usize = 128;
+
+thread_local! {
+    static PIECES: RefCell<Vec<Arc<[u8]>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// At least `len` bytes, and not many more, that nobody else has; what is in them has no meaning.
+pub(super) fn take(len: usize) -> Arc<[u8]> {
+    let fits = len..=len + len / 8 + PADDING_BYTES;
+    let kept = PIECES.with_borrow_mut(Vec::pop);
+    let mut kept = kept.filter(|piece| fits.contains(&piece.len()));
+    match kept.take_if(|piece| Arc::get_mut(piece).is_some()) {
+        Some(piece) => piece,
+        None => std::iter::repeat_n(0, len.next_multiple_of(PADDING_BYTES)).collect(),
+    }
+}
+
+/// Keeps memory that may be nobody's, if there is room.
+pub(super) fn give(piece: Arc<[u8]>) {
+    if (1..=PIECE_BYTES_MAX).contains(&piece.len()) {
+        // A thread that ends has nothing to keep.
+        let _ = PIECES.try_with(|pieces| {
+            if let Ok(mut pieces) = pieces.try_borrow_mut()
+                && pieces.len() < PIECES_MAX
+            {
+                pieces.push(piece);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What nobody has is taken again where it fits; what somebody has is not.
+    #[test]
+    fn memory_of_before() {
+        let first = take(4000);
+        assert_eq!(first.len(), 4096);
+        let (at, held) = (first.as_ptr(), first.clone());
+        give(first);
+        let second = take(4000);
+        assert_ne!(second.as_ptr(), at);
+        give(held);
+        let third = take(3900);
+        assert_eq!((third.as_ptr(), third.len()), (at, 4096));
+        give(third);
+        assert_eq!(take(100).len(), 128);
+        (0..100).for_each(|_| give(Arc::from([0; 200])));
+        assert_eq!(PIECES.with_borrow(Vec::len), PIECES_MAX);
+        give(Arc::default());
+    }
+}
