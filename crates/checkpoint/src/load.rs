@@ -268,7 +268,8 @@ impl Source {
 
     fn new(path: PathBuf, opened: Opened) -> Self {
         let Opened { file, header, header_len, chain, footer, info } = opened;
-        let cursor = Cursor { at: header_len, frame: None, seen: Footer::default(), chain, forgotten: 0, is_done: false };
+        let cursor =
+            Cursor { at: header_len, frame: None, seen: Footer::default(), chain, forgotten: 0, is_done: false };
         Self {
             place: Place { set: header.set, file: header.file },
             end: info.bytes - FOOTER_LEN as u64,

@@ -129,7 +129,9 @@ fn damage_in_big_logs_is_refused_or_cut() {
                     assert!(!clean || damaged.end > last_mark, "{what}: durable, and lost");
                     match end.torn {
                         Some(torn) => assert_eq!(torn.path, *path, "{what}"),
-                        None => assert!(damaged.end >= *len && records.len() - found.len() < 20, "{what}: no torn tail"),
+                        None => {
+                            assert!(damaged.end >= *len && records.len() - found.len() < 20, "{what}: no torn tail")
+                        }
                     }
                     cut += 1;
                 }
