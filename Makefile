@@ -8,7 +8,7 @@ help:
 	@echo 'make run                   build and start the server on 127.0.0.1:6379, data in ./data (ARGS="--port 7000" to change)'
 	@echo 'make test                  all stages, each timed; installs what they need'
 	@echo 'make test STAGE="a b"      only these stages'
-	@echo 'make test-long STAGE=name  the long form of one stage; started again, it goes on where it stopped'
+	@echo 'make test-long STAGE=name  the long form of one stage; started again, it goes on where it stopped (PIECE="sync errors": these pieces)'
 	@echo 'make stages                what the stages are'
 
 build:
@@ -22,7 +22,7 @@ test:
 	@tests/run $(STAGE)
 
 test-long:
-	@tests/run --long $(STAGE)
+	@tests/run --long --piece "$(PIECE)" $(STAGE)
 
 stages:
 	@tests/run --list

@@ -20,7 +20,7 @@ from canary import Canary
 from resp import Connection, request
 from suite import Server
 
-# targets.md: no command of another client waits longer inside the server; and the same while a checkpoint is taken.
+# Aimed at: no command of another client waits longer inside the server; and the same while a checkpoint is taken.
 WAIT_US_MAX = 2000
 SAVING_WAIT_US_MAX = 5000
 

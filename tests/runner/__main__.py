@@ -23,6 +23,7 @@ def main():
     parser.add_argument("stage", nargs="*", help="stages to run; all when none is named")
     parser.add_argument("--list", action="store_true", help="print the stages and end")
     parser.add_argument("--long", action="store_true", help="the long form of the named stages, resumable")
+    parser.add_argument("--piece", default="", help="with --long: only pieces whose names begin so")
     parser.add_argument("--again", action="store_true", help="with --long: forget earlier progress")
     parser.add_argument("--verbose", action="store_true", help="show what the stages print")
     args = parser.parse_args()
@@ -33,7 +34,7 @@ def main():
         return 0
     chosen = choose(parser, args)
     if args.long:
-        return long_run.run(chosen, again=args.again, verbose=args.verbose)
+        return long_run.run(chosen, again=args.again, verbose=args.verbose, beginning=args.piece)
     return run(chosen, args.verbose, named=bool(args.stage))
 
 

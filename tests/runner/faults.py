@@ -2,6 +2,7 @@
 
 import datetime
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -51,7 +52,16 @@ def run(job, fault, *arguments, mode="sync", options=(), is_compressed=False, ti
         return None
     said = job.lines()[before:]
     figures = [line.strip() for line in said if line.startswith("   ") and " crashes, " in line]
-    return "; ".join(figures or [line.removeprefix("ok - ") for line in said if line.startswith("ok - ")])
+    return "; ".join(figures or counted(line.removeprefix("ok - ") for line in said if line.startswith("ok - ")))
+
+
+def counted(said):
+    """What was said, and once of rounds what was said of all of them alike."""
+    times = {}
+    for text in said:
+        alike = re.sub(r": round \d+: ", ": ", text)
+        times[alike] = times.get(alike, 0) + 1
+    return [text if count == 1 else f"{count} times {text}" for text, count in times.items()]
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """The long form of a stage: named pieces, each done once per commit, with progress kept between runs.
 
 Progress stands in `.tools/long/STAGE.json`: the commit it belongs to, and the names of the pieces that passed. Started
-again on the same commit, a run goes on with the first piece that is not there; on another commit it starts over. Each
-piece draws a fresh seed and prints it.
+again on the same commit, a run goes on with the first piece that is not there; on another commit it starts over. Some of the pieces
+can be named by the beginning of their names, so that several runs share a stage. Each piece draws a fresh seed and prints it.
 """
 
 import json
@@ -13,8 +13,8 @@ import seeds
 from job import ROOT, TOOLS, Failed, Job, Skip
 
 
-def run(chosen, again, verbose):
-    """Runs the pieces of every chosen stage that have not passed yet on this commit."""
+def run(chosen, again, verbose, beginning=""):
+    """Runs the pieces of every chosen stage that have not passed yet on this commit, and whose names begin so."""
     passed = failed = skipped = 0
     for stage in chosen:
         job = Job(stage, verbose)
@@ -25,6 +25,7 @@ def run(chosen, again, verbose):
             print(f"== {stage.name}: cannot run: {reason}")
             failed += 1
             continue
+        pieces = [(name, piece) for name, piece in pieces if name.startswith(beginning)]
         todo = [(name, piece) for name, piece in pieces if name not in progress.done]
         print(f"== {stage.name}: {len(pieces)} pieces, {len(pieces) - len(todo)} done before", flush=True)
         for name, piece in todo:
@@ -63,15 +64,18 @@ class Progress:
     def __init__(self, stage, again):
         self.path = TOOLS / "long" / f"{stage}.json"
         self.commit = commit()
-        self.done = []
-        if not again and self.path.exists():
-            kept = json.loads(self.path.read_text())
-            if kept["commit"] == self.commit:
-                self.done = kept["done"]
+        if again:
+            self.path.unlink(missing_ok=True)
+        self.done = self.kept()
+
+    def kept(self):
+        """What the file has for this commit."""
+        kept = json.loads(self.path.read_text()) if self.path.exists() else {}
+        return kept["done"] if kept.get("commit") == self.commit else []
 
     def add(self, name):
-        """Records a piece; the file is replaced whole, so that an interrupted run leaves the old one."""
-        self.done.append(name)
+        """Records a piece, beside those of other runs; the file is replaced whole, so that an interrupted run leaves the old one."""
+        self.done += [name, *(other for other in self.kept() if other not in self.done)]
         self.path.parent.mkdir(parents=True, exist_ok=True)
         fresh = self.path.with_suffix(".new")
         fresh.write_text(json.dumps({"commit": self.commit, "done": self.done}, indent=1))

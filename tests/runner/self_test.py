@@ -133,11 +133,11 @@ class LongRuns(unittest.TestCase):
                 job.check(name, problem)
             return name, body
 
-        def once(pieces, again=False):
+        def once(pieces, again=False, beginning=""):
             ran.clear()
             stage = Stage("self-test-long", "a long stage of the self test", pieces=lambda _job: pieces)
             with redirect_stdout(io.StringIO()):
-                status = long_run.run([stage], again=again, verbose=False)
+                status = long_run.run([stage], again=again, verbose=False, beginning=beginning)
             return status, list(ran)
 
         good = [piece("a"), piece("b", "broken"), piece("c")]
@@ -145,6 +145,9 @@ class LongRuns(unittest.TestCase):
         self.assertEqual(once([piece("a"), piece("b"), piece("c")]), (0, ["b"]))
         self.assertEqual(once([piece("a"), piece("b"), piece("c"), piece("d")]), (0, ["d"]))
         self.assertEqual(once(good[:1], again=True), (0, ["a"]))
+        pieces = [piece("one a"), piece("two a"), piece("two b")]
+        self.assertEqual(once(pieces, again=True, beginning="two"), (0, ["two a", "two b"]))
+        self.assertEqual(once(pieces), (0, ["one a"]))
         with patch.object(long_run, "commit", lambda: "another"):
             self.assertEqual(once(good[:1]), (0, ["a"]))
 

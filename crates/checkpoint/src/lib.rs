@@ -35,7 +35,6 @@ mod format;
 mod load;
 mod manifest;
 mod names;
-mod out;
 mod retention;
 mod writer;
 
@@ -46,7 +45,6 @@ pub use format::{Footer, Header};
 pub use load::{LoadProgress, LoadReport, SnapshotBlock, SnapshotReader, load, open_snapshot};
 pub use manifest::{DictionaryInfo, FileInfo, LogState, Manifest, ManifestFile, SetInfo};
 pub use names::{Name, SetId};
-pub use out::OutFile;
 pub use retention::Retention;
 pub use writer::{SetHead, SnapshotWriter, THREADS_MAX, Writer, WriterOptions};
 

@@ -7,6 +7,9 @@
 //!
 //! Threads begin with different files and go on with whichever has blocks left, so that one file keeps all cores busy as
 //! well as many do. A thread holds one block in memory.
+//!
+//! What was read is dropped from the page cache: nothing but another start would read it, and its pages are the next ones that
+//! hold what was loaded.
 
 use crate::dir::DataDir;
 use crate::envelope;
@@ -23,6 +26,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use vfs::{File, FileSystem, OpenOptions};
+
+/// Bytes of a file that are dropped from the page cache at once, so much behind what was read.
+const FORGET_BYTES: u64 = 1 << 20;
 
 /// How far a load has come. Read by others while it runs.
 #[derive(Debug, Default)]
@@ -222,6 +228,8 @@ struct Cursor {
     frame: Option<[u8; FRAME_LEN]>,
     seen: Footer,
     chain: Chain,
+    /// The page cache was told to forget everything before.
+    forgotten: u64,
     is_done: bool,
 }
 
@@ -260,7 +268,8 @@ impl Source {
 
     fn new(path: PathBuf, opened: Opened) -> Self {
         let Opened { file, header, header_len, chain, footer, info } = opened;
-        let cursor = Cursor { at: header_len, frame: None, seen: Footer::default(), chain, is_done: false };
+        let cursor =
+            Cursor { at: header_len, frame: None, seen: Footer::default(), chain, forgotten: 0, is_done: false };
         Self {
             place: Place { set: header.set, file: header.file },
             end: info.bytes - FOOTER_LEN as u64,
@@ -339,6 +348,15 @@ impl Source {
         self.damaged(self.end, "the blocks end within a collection".to_owned(), "that collection".to_owned())
     }
 
+    /// Drops what was read from the page cache, but for the last of it, which the system may not have settled there yet.
+    fn forget_read(&self, cursor: &mut Cursor) {
+        if cursor.at - cursor.forgotten >= 2 * FORGET_BYTES {
+            let to = (cursor.at - FORGET_BYTES) / FORGET_BYTES * FORGET_BYTES;
+            self.file.forget_cached(cursor.forgotten, to - cursor.forgotten);
+            cursor.forgotten = to;
+        }
+    }
+
     /// Compares a block's bytes with its checksum.
     fn check_payload(&self, block: &Block, bytes: &[u8]) -> Result<(), CheckpointError> {
         let Block { at, number, frame } = *block;
@@ -387,10 +405,12 @@ impl Load<'_> {
                 // Blocks are taken in turns by all threads; those of one tree by one, since their order counts.
                 let mut cursor = source.cursor.lock();
                 let Some(mut block) = source.next(&mut cursor, &mut bytes)? else { break };
+                source.forget_read(&mut cursor);
                 while block.frame.entries == 0 {
                     self.load_part(source, &block, &bytes)?;
                     self.count(&block);
                     block = source.next(&mut cursor, &mut bytes)?.ok_or_else(|| source.ends_in_tree())?;
+                    source.forget_read(&mut cursor);
                 }
                 drop(cursor);
                 self.load_block(source, &block, &mut bytes)?;

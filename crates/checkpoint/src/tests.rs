@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use vfs::SimFs;
+use vfs::{OutFile, SimFs};
 
 const DIR: &str = "/data";
 /// Short, so that small files are written in many operations.

@@ -16,14 +16,13 @@ use crate::dir::DataDir;
 use crate::feed::Feed;
 use crate::format::{BLOCK_LEN, Chain, Footer, Frame, Header, Place};
 use crate::names::Name;
-use crate::out::OutFile;
 use crate::{CheckpointError, FileInfo, SetId, SetInfo};
 use base::checksum::Crc32c;
 use base::{HistoryId, KeyspaceId, Lsn, UnixMs};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use vfs::{FileSystem, HUGE_PAGE_BYTES};
+use vfs::{FileSystem, HUGE_PAGE_BYTES, OutFile};
 
 /// Most writer threads, and files, of a set.
 pub const THREADS_MAX: usize = 16;
@@ -170,7 +169,7 @@ impl Writer {
         let buffer_bytes = writer.options.buffer_bytes / writer.options.threads;
         for file in 0..writer.options.threads as u8 {
             let path = dir.file(Name::Snapshot { set, file });
-            writer.files.push(OutFile::create(&*writer.fs, &path, buffer_bytes)?);
+            writer.files.push(OutFile::create(&*writer.fs, &path, buffer_bytes, true)?);
             writer.paths.push(path);
         }
         writer.feed.set_buffers(writer.files.iter().map(OutFile::buffer_bytes).sum());

@@ -22,7 +22,7 @@ use crate::stats::{Counters, LogStats};
 /// How long writes gather before they are written, unless there are many.
 const GATHER: Duration = Duration::from_millis(10);
 /// How long the sync thread waits for a worker that has reserved and not yet published, or is in the middle of a turn.
-const SOON: Duration = Duration::from_millis(1);
+const SOON: Duration = Duration::from_millis(2);
 /// The watch looks this often while something is not durable.
 const WATCH: Duration = Duration::from_millis(100);
 

@@ -16,12 +16,13 @@ use crate::text::escape;
 use base::clock::ManualClock;
 use base::hash::KeyHasher;
 use base::{Clock, HistoryId, KeyspaceId, Lsn};
-use checkpoint::{DataDir, FileInfo, Name, OutFile, SetInfo, SnapshotReader, SnapshotWriter};
+use checkpoint::{DataDir, FileInfo, Name, SetInfo, SnapshotReader, SnapshotWriter};
 use cmdlog::{DecodeError, ExtractError, FrameBody, Log, LogMode, LogOptions, LogStart, RecordBuilder};
 use codec::DictionaryNumber;
 use engine::{Effect, Key};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use vfs::OutFile;
 
 /// Keys, each with its keyspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -170,7 +171,7 @@ fn write_file(
     hasher: &KeyHasher,
 ) -> Result<FileInfo, ToolError> {
     let mut reader = SnapshotReader::open(&**source.fs(), &source.file(name))?;
-    let out = OutFile::create(&**target.fs(), &target.file(name), BUFFER_BYTES)?;
+    let out = OutFile::create(&**target.fs(), &target.file(name), BUFFER_BYTES, true)?;
     let mut writer = SnapshotWriter::begin(out, reader.header(), SYNC_EVERY_BYTES)?;
     let mut left = RecordBuilder::default();
     while let Some(block) = reader.next_block()? {

@@ -10,7 +10,7 @@
 //! W3. A connection with much unsent output is not read, and its requests do not run: back-pressure in place of growth. How
 //!     much that is depends on what all clients hold ([`ClientMemory`]).
 //! W4. While replies wait for the log, turns follow each other without a wait as long as clients have sent more, and the log
-//!     syncs after the last of them: one sync for all clients that came meanwhile, for at most a millisecond. When nobody
+//!     syncs after the last of them: one sync for all clients that came meanwhile, for at most 1.5 ms. When nobody
 //!     sends while a sync runs, the next is put off until the replies that this one releases are sent: else two halves of
 //!     the clients would take turns, with twice as many syncs.
 //! W5. A turn ends early when it has produced much output, and a reply is sent in pieces, a long one of a collection also
@@ -50,8 +50,10 @@ const WAITING_TURN_MAX: Duration = Duration::from_millis(1);
 /// Time between two looks at which connections have overstayed.
 const INSPECTION_MS: i64 = 500;
 
-/// While replies wait for the log, the longest time in which a sync is put off because clients go on sending.
-const GATHERING_NS_MAX: u64 = 1_000_000;
+/// While replies wait for the log, the longest time in which a sync is put off because clients go on sending. A sync takes some 70 us
+/// of processor time: of one change in ten requests, with a millisecond here, a request cost 1.10 times what it costs without a log,
+/// and with this 1.08 times (medians of nine rounds).
+const GATHERING_NS_MAX: u64 = 1_500_000;
 
 /// Slices given to one writev.
 const SLICES_MAX: usize = 64;

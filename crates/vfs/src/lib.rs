@@ -63,6 +63,7 @@
 mod aligned;
 mod error;
 mod file_system;
+mod out;
 mod real;
 mod replace;
 mod sim;
@@ -70,6 +71,7 @@ mod sim;
 pub use aligned::{AlignedBuf, DIRECT_ALIGNMENT, HUGE_PAGE_BYTES};
 pub use error::{FsError, Op, Result, errno};
 pub use file_system::{AllocateLen, DirEntry, File, FileKind, FileLock, FileSystem, Metadata, OpenOptions, Space};
+pub use out::OutFile;
 pub use real::RealFs;
 pub use replace::{REPLACEMENT_SUFFIX, create_dirs_synced, read_file, replace_file};
 pub use sim::{Argument, CrashModel, CrashPoint, Fault, Outage, Outcome, SimFs, SimOptions, SyncCall, TraceEntry};

@@ -1,7 +1,7 @@
 """Huge collections: they grow, are read, ranged over, saved and deleted, and no client of other keys waits; see
 tests/big-collections/.
 
-The long form has ten million elements, and the bound of targets.md: it is for a machine that does nothing else.
+The long form has ten million elements, and the bound itself: it is for a machine that does nothing else.
 """
 
 from job import ROOT, Job, Stage

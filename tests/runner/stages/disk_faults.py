@@ -39,7 +39,7 @@ def frozen(job, mode, seconds):
 
 def run(job: Job):
     for name, fault in (("full disk, sync", lambda: full(job, "sync", 2)), ("full disk, async", lambda: full(job, "async", 3)),
-                        ("sync error", lambda: sync_error(job, SYNCS)), ("slow disk", lambda: slow(job, "sync", 5)),
+                        ("sync error", lambda: sync_error(job, SYNCS)), ("slow disk", lambda: slow(job, "sync", 20)),
                         ("frozen disk, sync", lambda: frozen(job, "sync", 3)), ("frozen disk, async", lambda: frozen(job, "async", 3))):
         try:
             fault()

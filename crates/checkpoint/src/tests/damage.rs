@@ -45,6 +45,30 @@ fn every_flipped_bit_is_noticed() {
     assert!(recover(&dir).unwrap().unwrap() == expected);
 }
 
+/// A bit of every byte of sets of some KiB, 100 KiB in all.
+#[test]
+fn every_flipped_byte_is_noticed() {
+    let mut flipped = 0;
+    for seed in 1..=10 {
+        let fs = SimFs::new(seed);
+        let expected = contents(seed, 100, 200);
+        let (dir, file) = with_one_set(&fs, &expected);
+        let set = file.current().newest().unwrap().set;
+        for path in (0..2).map(|file| dir.file(Name::Snapshot { set, file })) {
+            let len = fs.contents()[&path].len() as u64;
+            for offset in 0..len {
+                let bit = (offset % 8) as u8;
+                fs.flip_bit(&path, offset, bit).unwrap();
+                assert_damaged(recover(&dir), &path, &format!("seed {seed}, byte {offset}"));
+                fs.flip_bit(&path, offset, bit).unwrap();
+                flipped += 1;
+            }
+        }
+        assert!(recover(&dir).unwrap().unwrap() == expected);
+    }
+    assert!(flipped >= 100 << 10, "{flipped} bytes");
+}
+
 /// Random damage in a set of more than 100 KiB: bits, sectors that were lost, and sectors in another's place. Whatever changes a
 /// byte is noticed, and the file named.
 #[test]
@@ -325,7 +349,7 @@ fn forged_payloads_are_refused() {
         let SetHead { cut, history, created_ms, log_from, spaces } = head(1);
         let header = Header { set, file: 0, files: 1, cut, history, created_ms, key_id: 0, spaces };
         let path = dir.file(Name::Snapshot { set, file: 0 });
-        let file = OutFile::create(&fs, &path, BUFFER_BYTES).unwrap();
+        let file = OutFile::create(&fs, &path, BUFFER_BYTES, true).unwrap();
         let mut writer = SnapshotWriter::begin(file, &header, u64::MAX).unwrap();
         writer.write_block(&payload, &[], entries).unwrap();
         let files = vec![writer.finish().unwrap()];

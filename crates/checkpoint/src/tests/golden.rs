@@ -34,7 +34,7 @@ fn write_golden(fs: &SimFs) {
         let header =
             Header { set, file: number, files: 2, cut, history, created_ms, key_id: 0, spaces: spaces.clone() };
         let path = dir.file(Name::Snapshot { set, file: number });
-        let file = OutFile::create(fs, &path, BUFFER_BYTES).unwrap();
+        let file = OutFile::create(fs, &path, BUFFER_BYTES, true).unwrap();
         let mut writer = SnapshotWriter::begin(file, &header, u64::MAX).unwrap();
         let expected: Vec<_> = expected().into_iter().collect();
         for block in blocks {

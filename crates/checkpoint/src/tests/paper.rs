@@ -14,7 +14,7 @@ fn write_partly(dir: &DataDir, set: SetId, contents: &Contents, created: u8, com
         let SetHead { cut, history, created_ms, spaces, .. } = head(2);
         let header = Header { set, file: number, files: FILES, cut, history, created_ms, key_id: 0, spaces };
         let path = dir.file(Name::Snapshot { set, file: number });
-        let file = OutFile::create(&**dir.fs(), &path, BUFFER_BYTES).unwrap();
+        let file = OutFile::create(&**dir.fs(), &path, BUFFER_BYTES, true).unwrap();
         let mut writer = SnapshotWriter::begin(file, &header, u64::MAX).unwrap();
         for ((space, key), (value, _, _)) in contents {
             let mut bytes = Vec::new();

@@ -88,7 +88,7 @@ fn a_tree_without_its_end_is_damage() {
     let fs = SimFs::new(1);
     let dir = data_dir(&fs);
     let path = dir.file(Name::Snapshot { set: SetId(1), file: 0 });
-    let file = OutFile::create(&fs, &path, BUFFER_BYTES).unwrap();
+    let file = OutFile::create(&fs, &path, BUFFER_BYTES, true).unwrap();
     let header = Header {
         set: SetId(1),
         file: 0,

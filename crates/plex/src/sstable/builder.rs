@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use base::varint;
-use vfs::FileSystem;
+use vfs::{FileSystem, OutFile};
 
 use super::block::BlockBuilder;
-use super::file::OutFile;
 use super::format::{self, Footer, Handle, Meta, TRAILER_LEN};
 use super::partitions::{BuiltFilter, FilterBuilder, Partitions};
 use super::{Compression, Indexes, TableInfo, TableOptions};
@@ -14,6 +13,9 @@ use crate::error::Result;
 use crate::key::{self, Kind, Seqno};
 use crate::range_tombstone::RangeTombstone;
 use crate::sketch::Sketch;
+
+/// Bytes gathered before they are handed to the file.
+const WRITE_BUFFER_BYTES: usize = 256 << 10;
 
 /// A table being written. Dropped unfinished, it leaves a file that no manifest names.
 pub(crate) struct TableBuilder {
@@ -38,7 +40,7 @@ pub(crate) struct TableBuilder {
 impl TableBuilder {
     /// Creates the file, which must not exist.
     pub fn new(fs: &dyn FileSystem, path: &Path, identity: u64, options: TableOptions) -> Result<Self> {
-        let file = OutFile::create(fs, path, options.is_direct)?;
+        let file = OutFile::create(fs, path, WRITE_BUFFER_BYTES, options.is_direct)?;
         Ok(Self {
             file,
             options,
@@ -112,7 +114,7 @@ impl TableBuilder {
 
     /// Bytes of entries so far, roughly what the file will have.
     pub fn len(&self) -> u64 {
-        self.file.len() + self.block.len() as u64
+        self.file.bytes() + self.block.len() as u64
     }
 
     fn end_block(&mut self) -> Result<()> {
@@ -147,7 +149,7 @@ impl TableBuilder {
     }
 
     fn append_sealed(&mut self, part: &mut Vec<u8>, compression: Compression) -> Result<Handle> {
-        let offset = self.file.len();
+        let offset = self.file.bytes();
         format::seal(self.identity, offset, part, compression);
         let handle = Handle { offset, len: (part.len() - TRAILER_LEN) as u64 };
         self.file.append(part)?;
@@ -169,7 +171,7 @@ impl TableBuilder {
         let meta = self.meta.encode();
         let meta = self.append(meta)?;
         let footer = Footer { meta, identity: self.identity, version: self.meta.version() };
-        self.file.append(&footer.encode(self.file.len()))?;
+        self.file.append(&footer.encode(self.file.bytes()))?;
         let info = self.info(ranges);
         let len = self.file.finish()?;
         debug_assert_eq!(len, info.bytes);
@@ -224,7 +226,7 @@ impl TableBuilder {
     fn info(&self, ranges: Vec<RangeTombstone>) -> TableInfo {
         let mut info = TableInfo {
             identity: self.identity,
-            bytes: self.file.len(),
+            bytes: self.file.bytes(),
             entry_count: self.meta.entry_count,
             ..TableInfo::default()
         };

@@ -1,23 +1,16 @@
-//! A table's bytes on their way to the medium and back, through the page cache or past it.
+//! A table's bytes on their way back from the medium, through the page cache or past it.
 //!
 //! ```text
-//!   past it, writing    | whole blocks ... | rest |        whole blocks are copied to where they may be written from; the rest
-//!                                                           waits, is filled up with zeros at the end, and cut off again
-//!   reading             | .....[ part ]... |                the whole blocks around a part are read, and the part copied out
+//!   past it  | .....[ part ]... |    the whole blocks around a part are read, and the part copied out
 //! ```
 //!
 //! What the system does not let past its page cache goes through it (`vfs::File::alignment` tells).
 
 use std::cell::RefCell;
-use std::path::Path;
-use std::sync::Arc;
 
-use vfs::{AlignedBuf, File, FileSystem, FsError, OpenOptions};
+use vfs::{AlignedBuf, File, FsError};
 
 use crate::error::Result;
-
-/// Bytes gathered before they are handed to the file.
-const WRITE_BUFFER_BYTES: usize = 256 << 10;
 
 /// A longer buffer of a thread is not kept, in bytes.
 const READ_BUFFER_BYTES_MAX: usize = 512 << 10;
@@ -25,67 +18,6 @@ const READ_BUFFER_BYTES_MAX: usize = 512 << 10;
 thread_local! {
     /// Where a thread reads whole blocks to.
     static BLOCKS: RefCell<AlignedBuf> = RefCell::new(AlignedBuf::zeroed(0));
-}
-
-/// A file that is written from front to back.
-pub(super) struct OutFile {
-    file: Arc<dyn File>,
-    /// What is not written yet; `written` bytes stand before it.
-    buffer: Vec<u8>,
-    written: u64,
-    /// Memory that may be written past the page cache; empty without.
-    blocks: AlignedBuf,
-}
-
-impl OutFile {
-    /// Creates the file, which must not exist.
-    pub fn create(fs: &dyn FileSystem, path: &Path, is_direct: bool) -> Result<Self> {
-        let options = OpenOptions::write().create_new();
-        let file = fs.open(path, if is_direct { options.direct() } else { options })?;
-        let blocks = AlignedBuf::zeroed(if file.alignment() > 1 { WRITE_BUFFER_BYTES } else { 0 });
-        Ok(Self { file, buffer: Vec::new(), written: 0, blocks })
-    }
-
-    /// Where the next byte will stand.
-    pub fn len(&self) -> u64 {
-        self.written + self.buffer.len() as u64
-    }
-
-    pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        self.buffer.extend_from_slice(bytes);
-        if self.buffer.len() >= WRITE_BUFFER_BYTES { self.write_whole_blocks() } else { Ok(()) }
-    }
-
-    fn write_whole_blocks(&mut self) -> Result<()> {
-        let whole = self.buffer.len() / self.file.alignment() * self.file.alignment();
-        if self.blocks.is_empty() {
-            self.file.write_all_at(&self.buffer[..whole], self.written)?;
-        } else {
-            for (piece, at) in
-                self.buffer[..whole].chunks(WRITE_BUFFER_BYTES).zip((self.written..).step_by(WRITE_BUFFER_BYTES))
-            {
-                self.blocks[..piece.len()].copy_from_slice(piece);
-                self.file.write_all_at(&self.blocks[..piece.len()], at)?;
-            }
-        }
-        self.written += whole as u64;
-        self.buffer.drain(..whole);
-        Ok(())
-    }
-
-    /// Writes what is left and syncs the file; its length.
-    pub fn finish(mut self) -> Result<u64> {
-        let len = self.len();
-        let padded = self.buffer.len().next_multiple_of(self.file.alignment());
-        let is_padded = padded > self.buffer.len();
-        self.buffer.resize(padded, 0);
-        self.write_whole_blocks()?;
-        if is_padded {
-            self.file.set_len(len)?;
-        }
-        self.file.sync_all()?;
-        Ok(len)
-    }
 }
 
 /// Fills the buffer from `offset` of the file, however the file was opened.
@@ -131,7 +63,8 @@ pub(super) fn read_exact_at(file: &dyn File, buf: &mut [u8], offset: u64) -> Res
 mod tests {
     use super::*;
     use base::Rng;
-    use vfs::SimFs;
+    use std::path::Path;
+    use vfs::{FileSystem, OpenOptions, OutFile, SimFs};
 
     /// Any bytes in any pieces come back, from any place, whichever way they go; a read beyond the end is refused.
     #[test]
@@ -141,7 +74,7 @@ mod tests {
             for is_direct in [false, true] {
                 let path = format!("/{number}-{is_direct}");
                 let bytes: Vec<u8> = (0..len).map(|_| rng.next_u64() as u8).collect();
-                let mut out = OutFile::create(&fs, Path::new(&path), is_direct).unwrap();
+                let mut out = OutFile::create(&fs, Path::new(&path), 100_000, is_direct).unwrap();
                 let mut rest = &bytes[..];
                 while !rest.is_empty() {
                     let (piece, behind) = rest.split_at((1 + rng.below(50_000) as usize).min(rest.len()));

@@ -473,7 +473,7 @@ mod tests {
         assert_eq!(bytes, pack(model), "one form only");
     }
 
-    /// What targets.md asks of a list of 100 elements of 8 bytes: the entry around it is small beside it.
+    /// What is aimed at for a list of 100 elements of 8 bytes: the entry around it is small beside it.
     #[test]
     fn an_element_takes_one_byte_more() {
         let bytes = pack(&(0..100).map(|number| format!("e{number:07}").into_bytes()).collect::<Vec<_>>());

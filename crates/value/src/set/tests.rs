@@ -302,7 +302,7 @@ fn few_bytes_are_packed() {
     assert_eq!(set.encoding, Encoding::BIG);
 }
 
-/// What sets cost beyond their key, in the sizes of targets.md: 100 and 600 members of 7 bytes.
+/// What sets cost beyond their key, with 100 and 600 members of 7 bytes.
 #[test]
 fn members_take_little_memory() {
     let fill = |count: u64| {

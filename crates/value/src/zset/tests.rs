@@ -311,7 +311,7 @@ fn few_bytes_are_packed() {
     }
 }
 
-/// targets.md, section 2: a set of 600 entries in 36 bytes an entry, and one of 100 in 16.
+/// What is aimed at: a set of 600 entries in 36 bytes an entry, and one of 100 in 16.
 #[test]
 fn memory_is_within_the_target() {
     let build = |count: u32| {

@@ -1,4 +1,4 @@
-//! The bytes of a snapshot file on their way to the device, past the page cache where the file system lets them.
+//! A new file that is written from front to back, past the page cache where that is asked for and the file system lets it.
 //!
 //! ```text
 //! pieces --copied--> buffer of whole blocks --full--> the device
@@ -8,16 +8,18 @@
 //! Through the page cache, 5 GB cost 9 to 17 s of processor time on a guest whose host backs memory at its first use; past it
 //! they cost what copying them takes. And a page cache full of what only a restart reads has no room for what others read.
 
-use crate::CheckpointError;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
-use vfs::{AlignedBuf, DIRECT_ALIGNMENT, File, FileSystem, OpenOptions};
+
+use crate::aligned::{AlignedBuf, DIRECT_ALIGNMENT};
+use crate::error::Result;
+use crate::file_system::{File, FileSystem, OpenOptions};
 
 /// Longest single write: a log on the same device waits for no more of ours at a time.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
-/// A new file that is written from front to back.
+/// A new file that is written from front to back, by one owner.
 pub struct OutFile {
     file: Arc<dyn File>,
     /// The same file past the page cache, where the file system has that.
@@ -32,14 +34,16 @@ pub struct OutFile {
 
 impl OutFile {
     /// Creates the file, which must not exist. `buffer_bytes` are gathered before they are written; they count as the next whole
-    /// blocks.
+    /// blocks. `is_direct`: whole blocks go past the page cache if they may.
     ///
     /// # Errors
     /// What the operating system says.
-    pub fn create(fs: &dyn FileSystem, path: &Path, buffer_bytes: usize) -> Result<Self, CheckpointError> {
+    pub fn create(fs: &dyn FileSystem, path: &Path, buffer_bytes: usize, is_direct: bool) -> Result<Self> {
         let file = fs.open(path, OpenOptions::write().create_new())?;
-        let direct = fs.open(path, OpenOptions::write().direct())?;
-        let direct = (direct.alignment() > 1).then_some(direct);
+        let direct = match is_direct {
+            true => Some(fs.open(path, OpenOptions::write().direct())?).filter(|direct| direct.alignment() > 1),
+            false => None,
+        };
         Ok(Self { file, direct, buffer: AlignedBuf::zeroed(buffer_bytes.max(1)), filled: 0, at: 0, unsynced: 0 })
     }
 
@@ -62,7 +66,7 @@ impl OutFile {
     ///
     /// # Errors
     /// What the operating system says; the file is of no use then.
-    pub fn append(&mut self, mut bytes: &[u8]) -> Result<(), CheckpointError> {
+    pub fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             let (_, room) = self.buffer.split_at_mut(self.filled);
             let (piece, rest) = bytes.split_at(bytes.len().min(room.len()));
@@ -80,7 +84,7 @@ impl OutFile {
     ///
     /// # Errors
     /// What the operating system says; the file is of no use then.
-    pub fn sync_data(&mut self) -> Result<(), CheckpointError> {
+    pub fn sync_data(&mut self) -> Result<()> {
         self.file.sync_data()?;
         self.unsynced = 0;
         Ok(())
@@ -90,14 +94,14 @@ impl OutFile {
     ///
     /// # Errors
     /// What the operating system says; the file is of no use then.
-    pub fn finish(mut self) -> Result<u64, CheckpointError> {
+    pub fn finish(mut self) -> Result<u64> {
         let len = self.bytes();
         self.write_buffer()?;
         self.file.sync_all()?;
         Ok(len)
     }
 
-    fn write_buffer(&mut self) -> Result<(), CheckpointError> {
+    fn write_buffer(&mut self) -> Result<()> {
         let whole = self.filled / DIRECT_ALIGNMENT * DIRECT_ALIGNMENT;
         let (blocks, rest) = self.buffer.split_at(self.filled).0.split_at(whole);
         for piece in blocks.chunks(WRITE_BYTES_MAX) {
@@ -114,35 +118,30 @@ impl OutFile {
     }
 }
 
-fn write_blocks(
-    file: &dyn File,
-    direct: &mut Option<Arc<dyn File>>,
-    blocks: &[u8],
-    at: u64,
-) -> Result<(), CheckpointError> {
+fn write_blocks(file: &dyn File, direct: &mut Option<Arc<dyn File>>, blocks: &[u8], at: u64) -> Result<()> {
     if let Some(past_the_cache) = direct {
         match past_the_cache.write_all_at(blocks, at) {
             // The file system took the flag and does not take the write: a device of larger blocks, or the like.
             Err(error) if error.kind() == ErrorKind::InvalidInput => *direct = None,
-            done => return Ok(done?),
+            done => return done,
         }
     }
-    Ok(file.write_all_at(blocks, at)?)
+    file.write_all_at(blocks, at)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Fault, Op, Outage, SimFs, errno};
     use base::Rng;
-    use vfs::{Fault, Op, Outage, SimFs, errno};
 
     const PATH: &str = "/file";
 
     /// Writes so many random bytes in random pieces; what was written.
-    fn write(fs: &SimFs, len: usize, buffer_bytes: usize, rng: &mut Rng) -> Vec<u8> {
+    fn write(fs: &SimFs, len: usize, buffer_bytes: usize, is_direct: bool, rng: &mut Rng) -> Vec<u8> {
         let mut bytes = vec![0; len];
         rng.fill(&mut bytes);
-        let mut out = OutFile::create(fs, Path::new(PATH), buffer_bytes).unwrap();
+        let mut out = OutFile::create(fs, Path::new(PATH), buffer_bytes, is_direct).unwrap();
         let mut rest = &bytes[..];
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at((1 + rng.below(50_000) as usize).min(rest.len()));
@@ -165,10 +164,15 @@ mod tests {
         let mut rng = Rng::new(1);
         for (seed, len) in [0, 1, 4095, 4096, 5000, 300_000, 3 << 20].into_iter().enumerate() {
             for buffer_bytes in [0, 4096, 20_000, 2 << 20] {
-                let fs = SimFs::new(seed as u64);
-                let bytes = write(&fs, len, buffer_bytes, &mut rng);
-                let found = fs.recover(Outage::PowerCut { seed: 3 }).contents();
-                assert!(found[Path::new(PATH)] == bytes, "{len} bytes, buffer of {buffer_bytes}");
+                for is_direct in [true, false] {
+                    let fs = SimFs::new(seed as u64);
+                    let bytes = write(&fs, len, buffer_bytes, is_direct, &mut rng);
+                    let found = fs.recover(Outage::PowerCut { seed: 3 }).contents();
+                    assert!(
+                        found[Path::new(PATH)] == bytes,
+                        "{len} bytes, buffer of {buffer_bytes}, direct {is_direct}"
+                    );
+                }
             }
         }
     }
@@ -178,7 +182,7 @@ mod tests {
     fn refused_direct_writes_go_through_the_page_cache() {
         let fs = SimFs::new(1);
         fs.inject(Fault::fail(Op::Write, errno::EINVAL));
-        let bytes = write(&fs, 70_000, 8192, &mut Rng::new(2));
+        let bytes = write(&fs, 70_000, 8192, true, &mut Rng::new(2));
         assert_eq!(fs.faults_fired(), 1);
         assert!(fs.contents()[Path::new(PATH)] == bytes);
     }
