@@ -115,7 +115,8 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Option<Repair
     }
     let end = furthest(&source, &manifest)?;
     let lost = lost(&best, &end);
-    whole.sets.retain(|set| set.cut <= best.cut);
+    // Of several sets with the same cut a restore takes the newest.
+    whole.sets.retain(|set| set.cut <= best.cut && best.set.is_none_or(|best| set.set <= best));
     let from = best.set.map_or_else(|| "the beginning".to_owned(), |set| format!("checkpoint {set}"));
     let records = count(best.records, "record", "records");
     let at = best.time.map_or_else(String::new, |at| format!(", {}", time(at)));

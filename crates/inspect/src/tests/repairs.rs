@@ -200,6 +200,25 @@ fn the_way_is_taken_on_which_fewest_keys_are_lost() {
     assert!(plan.kept.starts_with("checkpoint 00000002 "), "{plan:?}");
 }
 
+/// Nothing was written between two checkpoints, and the newer one has a value that cannot be read: the older one is taken.
+#[test]
+fn of_two_checkpoints_with_the_same_cut_the_chosen_one_is_taken() {
+    let mut world = two_sets(14);
+    world.name_dictionary();
+    world.put(b"compressed later", b"plain in the log");
+    world.checkpoint();
+    let plain = world.model.clone();
+    world.model.insert((0, b"compressed later".to_vec()), WITH_DICTIONARY.to_vec());
+    world.checkpoint();
+    world.model = plain;
+    let cuts: Vec<_> = world.manifest.current().sets.iter().map(|set| set.cut).collect();
+    assert!(cuts.len() == 4 && cuts[2] == cuts[3], "{cuts:?}");
+    let stopped = world.stop();
+    let (plan, _, state) = repaired(&stopped.fs);
+    assert!(plan.kept.starts_with("checkpoint 00000003 "), "{plan:?}");
+    assert!(state == stopped.model && plan.lost.is_empty(), "{plan:?}");
+}
+
 /// Every part of a tree goes that has leaves which cannot be read, and of others nothing.
 #[test]
 fn trees_are_lost_whole() {
