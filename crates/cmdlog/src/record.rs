@@ -392,6 +392,7 @@ mod tests {
         let hasher = hasher();
         let key = Key::new(&hasher, KeyspaceId(2), b"k");
         let (plain_compressed, edited_compressed) = (Encoding::PLAIN.compressed(), Encoding::EDITED.compressed());
+        let [list, hash, stream] = golden_leaves();
         let mut record = RecordBuilder::default();
         for effect in [
             Effect::Set { key, value: Value::Bytes(b"v"), encoding: Encoding::PLAIN, expire_at: None },
@@ -427,6 +428,9 @@ mod tests {
                 value: Value::Bytes(b"\x11\x05\0v"),
                 expire_at: Some(1),
             },
+            Effect::Leaves { key, kind: Type::List, leaves: &list },
+            Effect::Leaves { key, kind: Type::Hash, leaves: &hash },
+            Effect::Leaves { key, kind: Type::Stream, leaves: &stream },
         ] {
             record.push(&effect);
         }
@@ -446,10 +450,40 @@ mod tests {
             b"\x0b\x02\x01k\x03\x02to",
             b"\x29\x02\x01k\x04\x01\x04\x11\x05\0v",
             b"\xa9\x02\x01k\x03\x07\x02\x04\x11\x05\0v",
+            b"\x0c\x02\x01k\x01\x0e",
+            &list,
+            b"\x0c\x02\x01k\x04\x38",
+            &hash,
+            b"\x0c\x02\x01k\x06\x14",
+            &stream,
         ]
         .concat();
         assert_eq!(record.bytes(), expected);
         assert_eq!(reencode(&expected), Ok(expected));
+    }
+
+    /// Leaves of a list, a hash and a stream, as docs/formats/collections.md gives them: of each a plain one and a compressed one.
+    fn golden_leaves() -> [Vec<u8>; 3] {
+        let list = b"\x01\x05ab\x02\x01\x04\x02\x03\x04\x11\x05\0v";
+        let order = [7; 40];
+        let hash = b"\x05\x01\x04\x02\x01fv\x80\x01\x02\x09\x04\x11\x05\0v";
+        let node = b"\x02\x02\x04\x11\x05\0v\x01\0\x05\0\0\x01\x04\x01\0";
+        let rest = b"\x01\x02\x03\x01";
+        [list.to_vec(), [&order[..], hash].concat(), [&node[..], rest].concat()]
+    }
+
+    /// Leaves that are cut, or of a type that has none, are no effect.
+    #[test]
+    fn leaves_are_whole() {
+        let hasher = hasher();
+        let key = Key::new(&hasher, KeyspaceId(2), b"k");
+        for (leaves, kind) in golden_leaves().iter().zip([Type::List, Type::Hash, Type::Stream]) {
+            for (kind, leaves) in [(kind, &leaves[..leaves.len() - 1]), (kind, &[][..]), (Type::Zset, leaves)] {
+                let mut record = RecordBuilder::default();
+                record.push(&Effect::Leaves { key, kind, leaves });
+                assert_eq!(reencode(record.bytes()), Err(DecodeError::Malformed { offset: 0 }), "{kind:?}");
+            }
+        }
     }
 
     /// What was made beforehand is recorded as the edit that it stands for, whether its changes are copied or shared, and with

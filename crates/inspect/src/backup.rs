@@ -35,7 +35,7 @@ pub fn backup(
     };
     let manifest = file.current();
     let to = Point::Lsn(point(manifest, durable));
-    build(&source, manifest, clock, &Build { to, into, history, links: true }, say)
+    build(&source, manifest, clock, &Build { to, into, history, links: true, loss: None }, say)
 }
 
 /// The newest moment that the files lead to: a checkpoint may be newer than what was durable before it.

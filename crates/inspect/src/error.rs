@@ -52,6 +52,19 @@ pub enum ToolError {
     /// A part of the log could not be copied.
     #[error(transparent)]
     Extract(#[from] cmdlog::ExtractError),
+    /// What is left of the log could not be written.
+    #[error(transparent)]
+    Written(#[from] cmdlog::LogFailure),
+    /// A block of a snapshot file whose checksum is right does not hold entries.
+    #[error("{}: block at offset {offset}: {error}", path.display())]
+    Block {
+        /// The file.
+        path: PathBuf,
+        /// Where the block begins.
+        offset: u64,
+        /// What is wrong with it.
+        error: cmdlog::DecodeError,
+    },
     /// Output went nowhere.
     #[error("output: {0}")]
     Output(#[from] std::io::Error),

@@ -24,6 +24,7 @@ mod error;
 mod item;
 mod repair;
 mod restore;
+mod sieve;
 pub mod text;
 
 pub use backup::backup;

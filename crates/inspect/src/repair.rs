@@ -1,7 +1,8 @@
 //! `onggi repair`: from damaged data to the best that a server starts with.
 //!
 //! ```text
-//! every set that is whole, with the log as far as it leads from there -> the one that leads furthest  = the plan
+//! every set that is whole, with the log as far as it leads from there -> the one that leads furthest, and of several that of
+//!                                                                        which fewest keys are lost  = the plan
 //! DIR.repaired: that set, that part of the log, a manifest (as a restore makes them), then read again
 //! DIR -> DIR.damaged-<time>, DIR.repaired -> DIR
 //! ```
@@ -10,17 +11,19 @@
 //! A2. A repair that fails, or a crash, leaves DIR as it was, until the last two renames; between these, DIR is missing and
 //!     both others are whole.
 //! A3. Who decides is told before what will be missing.
+//! A4. A dictionary that cannot be read costs the keys whose values need it, and nothing else (`sieve`).
 
 use crate::check::{read_log, read_set};
 use crate::decode::lock;
 use crate::dictionaries;
 use crate::error::{ToolError, is_damage, is_log_damage, with_causes};
-use crate::restore::{self, Build, Point};
+use crate::restore::{self, Build, Loss, Point};
+use crate::sieve::{Keys, Sieve};
 use crate::text::{count, size, time};
 use base::hash::KeyHasher;
 use base::{Clock, HistoryId, Lsn, Rng, UnixMs};
 use checkpoint::{DataDir, FileInfo, LogState, Manifest, ManifestFile, SetId, SetInfo, SnapshotReader};
-use cmdlog::{FrameBody, RecoverError, SegmentReader};
+use cmdlog::{FrameBody, RecordBuilder, RecoverError, SegmentReader};
 use codec::{CodecError, Dictionary, DictionaryNumber};
 use engine::Effect;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +38,8 @@ pub struct RepairPlan {
     manifest: Manifest,
     /// Up to where.
     to: Lsn,
+    /// What of it cannot be read.
+    loss: Loss,
     /// What is wrong, a line each.
     pub damage: Vec<String>,
     /// What will be there afterwards.
@@ -75,32 +80,33 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Option<Repair
         match Dictionary::open(&**source.fs(), source.path(), info.hash) {
             Ok(_) => whole.dictionaries.push(*info),
             Err(CodecError::Fs(error)) => return Err(error.into()),
-            // What needs it cannot be read; a set and records without such a string may be saved.
+            // What needs it cannot be read.
             Err(error) => damage.push(format!("dictionary {}: {error}", info.number)),
         }
     }
     whole.sets.clear();
+    let mut lost_of = BTreeMap::new();
     for set in &manifest.sets {
-        let needed = Mutex::<BTreeSet<DictionaryNumber>>::default();
-        let see = |effect: &Effect<'_>| {
-            needed.lock().unwrap_or_else(PoisonError::into_inner).extend(cmdlog::dictionaries_of(effect));
-        };
+        let sieve = Mutex::new(Sieve::new(readable_by(&whole, set.set), Keys::default()));
+        let see = |effect: &Effect<'_>| sieve.lock().unwrap_or_else(PoisonError::into_inner).look(effect);
         match read_set(&source, set, &see) {
             Ok(()) => {
-                let needed = needed.into_inner().unwrap_or_else(PoisonError::into_inner);
-                match needed.difference(&readable_by(&whole, set.set)).next() {
-                    None => whole.sets.push(set.clone()),
-                    Some(number) => damage.push(format!(
-                        "set {}: has strings that need dictionary {number}, which cannot be read",
+                let Sieve { lost, missed, .. } = sieve.into_inner().unwrap_or_else(PoisonError::into_inner);
+                if let Some(number) = missed {
+                    let keys = count(lost.len() as u64, "key", "keys");
+                    damage.push(format!(
+                        "set {}: has values of {keys} that need dictionary {number}, which cannot be read",
                         set.set
-                    )),
+                    ));
                 }
+                whole.sets.push(set.clone());
+                lost_of.insert(set.set, lost);
             }
             Err(error) if is_damage(&error) => damage.push(with_causes(&error)),
             Err(error) => return Err(error.into()),
         }
     }
-    let Some(best) = best(&source, &whole, &mut damage)? else {
+    let Some(best) = best(&source, &whole, &lost_of, &mut damage)? else {
         let why = format!("no checkpoint is whole, and no log leads from the beginning; {}", damage.join("; "));
         return Err(ToolError::NotReachable { path: dir.into(), why });
     };
@@ -109,12 +115,15 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Option<Repair
     }
     let end = furthest(&source, &manifest)?;
     let lost = lost(&best, &end);
-    whole.sets.retain(|set| set.cut <= best.to);
+    // Of several sets with the same cut a restore takes the newest.
+    whole.sets.retain(|set| set.cut <= best.cut && best.set.is_none_or(|best| set.set <= best));
     let from = best.set.map_or_else(|| "the beginning".to_owned(), |set| format!("checkpoint {set}"));
     let records = count(best.records, "record", "records");
     let at = best.time.map_or_else(String::new, |at| format!(", {}", time(at)));
     let kept = format!("{from} and {records} of the log after it, up to LSN {}{at}", best.to);
-    Ok(Some(RepairPlan { manifest: whole, to: best.to, damage, kept, lost }))
+    let Reach { to, of_set, known, changed_from: from, .. } = best;
+    let loss = Loss { sieve: Sieve::new(known, of_set.clone()), of_set, from };
+    Ok(Some(RepairPlan { manifest: whole, to, loss, damage, kept, lost }))
 }
 
 /// Does what a plan says, for the same directory. Says each file that is done.
@@ -134,7 +143,7 @@ pub fn repair(
     if fs.exists(&made)? && !fs.read_dir(&made)?.is_empty() {
         return Err(ToolError::NotEmpty { path: made });
     }
-    let build = Build { to: Point::Lsn(plan.to), into: &made, history, links: true };
+    let build = Build { to: Point::Lsn(plan.to), into: &made, history, links: true, loss: Some(&plan.loss) };
     let done = restore::build(&source, &plan.manifest, clock, &build, say)?;
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs.sync_dir(parent)?;
@@ -208,19 +217,40 @@ fn first_history(source: &DataDir, first: Lsn) -> Result<Option<HistoryId>, Tool
 }
 
 /// A place to begin, and how far the log leads from there.
-#[derive(Clone, Copy)]
 struct Reach {
     set: Option<SetId>,
+    cut: Lsn,
     to: Lsn,
     /// The last time that the log states before that.
     time: Option<UnixMs>,
     records: u64,
     /// Damage ends it, not the end of the log.
     is_cut: bool,
+    /// The dictionaries that can be read there.
+    known: BTreeSet<DictionaryNumber>,
+    /// Keys of the set that cannot be read.
+    of_set: Keys,
+    /// Keys that are missing at the end.
+    lost: Keys,
+    /// Where the first record begins that cannot stay as it is.
+    changed_from: Option<Lsn>,
 }
 
-/// The set, or the beginning of the log, from which it goes furthest.
-fn best(source: &DataDir, whole: &Manifest, damage: &mut Vec<String>) -> Result<Option<Reach>, ToolError> {
+impl Reach {
+    /// Whether to begin there is better.
+    fn is_better_than(&self, other: &Self) -> bool {
+        self.to > other.to || self.to == other.to && self.lost.len() < other.lost.len()
+    }
+}
+
+/// The set, or the beginning of the log, from which it goes furthest; of several the one with fewest keys lost, and of those the
+/// newest.
+fn best(
+    source: &DataDir,
+    whole: &Manifest,
+    lost_of: &BTreeMap<SetId, Keys>,
+    damage: &mut Vec<String>,
+) -> Result<Option<Reach>, ToolError> {
     // The beginning of the log is worth a look even when checkpoints have made it needless, and no manifest names it.
     let unnamed = Manifest { sets: Vec::new(), ..whole.clone() }.beginning();
     let unnamed = unnamed.filter(|start| whole.sets.iter().all(|set| set.cut != start.cut));
@@ -230,11 +260,14 @@ fn best(source: &DataDir, whole: &Manifest, damage: &mut Vec<String>) -> Result<
     {
         let (set_id, from) = ((!set.files.is_empty()).then_some(set.set), set.log_from);
         let time = set_id.map(|_| set.created_ms);
-        let mut reach = Reach { set: set_id, to: set.cut, time, records: 0, is_cut: false };
+        let known = readable_by(whole, set_id.unwrap_or(SetId(0)));
+        let of_set = set_id.and_then(|set| lost_of.get(&set)).cloned().unwrap_or_default();
+        let (cut, lost) = (set.cut, of_set.clone());
+        let (to, changed_from) = (cut, None);
+        let mut reach =
+            Reach { set: set_id, cut, to, time, records: 0, is_cut: false, known, of_set, lost, changed_from };
         if let Some(from) = from {
-            let known = readable_by(whole, set_id.unwrap_or(SetId(0)));
-            let mut unreadable = None;
-            match read(source, from, &known, &mut reach, &mut unreadable) {
+            match read(source, from, &mut reach, damage, is_needed) {
                 Ok(found) if !found && set_id.is_some() => {
                     reach.is_cut = true;
                     damage.push(format!("the command log is needed from LSN {from} on, and no segment is there"));
@@ -242,15 +275,9 @@ fn best(source: &DataDir, whole: &Manifest, damage: &mut Vec<String>) -> Result<
                 // Without a set, and without any segment, there is nothing.
                 Ok(found) if !found => continue,
                 Ok(_) => {}
-                Err(error) if unreadable.is_some() || is_log_damage(&error) => {
+                Err(error) if is_log_damage(&error) => {
                     reach.is_cut = true;
-                    let text = match unreadable {
-                        Some(number) => format!(
-                            "the command log has a string behind LSN {} that needs dictionary {number}, which cannot be read",
-                            reach.to
-                        ),
-                        None => with_causes(&error),
-                    };
+                    let text = with_causes(&error);
                     if is_needed && !damage.contains(&text) {
                         damage.push(text);
                     }
@@ -261,7 +288,7 @@ fn best(source: &DataDir, whole: &Manifest, damage: &mut Vec<String>) -> Result<
                 Err(error) => return Err(error.into()),
             }
         }
-        if best.is_none_or(|best| reach.to > best.to) {
+        if best.as_ref().is_none_or(|best| reach.is_better_than(best)) {
             best = Some(reach);
         }
     }
@@ -273,31 +300,26 @@ fn readable_by(whole: &Manifest, set: SetId) -> BTreeSet<DictionaryNumber> {
     whole.dictionaries.iter().filter(|info| info.is_needed_by(set)).map(|info| info.number).collect()
 }
 
-/// A record has a string that nothing can read.
-#[derive(Debug, thiserror::Error)]
-#[error("dictionary {0} cannot be read")]
-struct Unreadable(DictionaryNumber);
-
-/// Reads the log from a position on and moves `reach` along, up to damage, or to the first record with a string that needs none of
-/// the dictionaries `known`, which it tells in `unreadable`. False when no segment is there.
+/// Reads the log from a position on and moves `reach` along, up to damage. Tells of the first record that needs a dictionary in vain.
+/// False when no segment is there.
 fn read(
     source: &DataDir,
     from: Lsn,
-    known: &BTreeSet<DictionaryNumber>,
     reach: &mut Reach,
-    unreadable: &mut Option<DictionaryNumber>,
+    damage: &mut Vec<String>,
+    is_needed: bool,
 ) -> Result<bool, RecoverError> {
     let hasher = KeyHasher::new(&mut Rng::new(0));
+    let mut sieve = Sieve::new(reach.known.clone(), reach.of_set.clone());
+    let (mut left, mut missed) = (RecordBuilder::default(), None);
     let mut each = |after: Lsn, body: FrameBody<'_>| {
         match body {
             FrameBody::Record(payload) => {
-                for effect in cmdlog::effects(payload, &hasher) {
-                    let needed = cmdlog::dictionaries_of(&effect?);
-                    if let Some(number) = needed.difference(known).next().copied() {
-                        *unreadable = Some(number);
-                        return Err(Unreadable(number).into());
-                    }
+                left.clear();
+                if sieve.sift(payload, &hasher, &mut left)? {
+                    reach.changed_from.get_or_insert(reach.to);
                 }
+                missed = missed.or(sieve.missed.map(|number| (reach.to, number)));
                 reach.records += 1;
             }
             FrameBody::Mark(mark) | FrameBody::End(mark) => reach.time = Some(mark.time_ms),
@@ -306,8 +328,16 @@ fn read(
         reach.to = after;
         Ok(())
     };
-    let end = cmdlog::recover_frames(&**source.fs(), source.path(), from, &mut each, &mut |_| {})?;
-    Ok(end.history.is_some())
+    let end = cmdlog::recover_frames(&**source.fs(), source.path(), from, &mut each, &mut |_| {});
+    reach.lost = sieve.lost;
+    if let Some((lsn, number)) = missed.filter(|_| is_needed) {
+        let text =
+            format!("the command log has values behind LSN {lsn} that need dictionary {number}, which cannot be read");
+        if !damage.contains(&text) {
+            damage.push(text);
+        }
+    }
+    Ok(end?.history.is_some())
 }
 
 /// The last position and time that anything in the directory tells of.
@@ -339,9 +369,16 @@ fn furthest(source: &DataDir, manifest: &Manifest) -> Result<(Lsn, Option<UnixMs
     Ok((lsn, at, bytes))
 }
 
-/// What lies behind the reach.
+/// Keys that are named; of more, only the number is told.
+const NAMED_MAX: usize = 1000;
+
+/// What lies behind the reach, and the keys that cannot be read at its end.
 fn lost(best: &Reach, (end, at, behind): &(Lsn, Option<UnixMs>, u64)) -> Vec<String> {
-    let mut lost = Vec::new();
+    let mut lost: Vec<String> =
+        best.lost.names().take(NAMED_MAX).map(|name| format!("the key {name}: its value needs a dictionary")).collect();
+    if best.lost.len() > NAMED_MAX {
+        lost.push(format!("{} more, for the same reason", count((best.lost.len() - NAMED_MAX) as u64, "key", "keys")));
+    }
     if !best.is_cut {
         return lost;
     }

@@ -13,8 +13,10 @@
 use crate::check::read_set;
 use crate::decode::lock;
 use crate::error::ToolError;
+use crate::sieve::{self, Keys, Rest, Sieve};
 use crate::text::{count, size, time};
-use base::{Clock, HistoryId, Lsn, UnixMs};
+use base::hash::KeyHasher;
+use base::{Clock, HistoryId, Lsn, Rng, UnixMs};
 use checkpoint::{DataDir, DictionaryInfo, LogState, Manifest, ManifestFile, Name, SetId, SetInfo};
 use cmdlog::{Extract, FrameBody};
 use codec::Dictionary;
@@ -69,7 +71,7 @@ pub fn restore(
     let Some(file) = ManifestFile::load(&source)? else {
         return Err(unreachable("the directory holds no data".to_owned()));
     };
-    build(&source, file.current(), clock, &Build { to, into, history, links: false }, say)
+    build(&source, file.current(), clock, &Build { to, into, history, links: false, loss: None }, say)
 }
 
 /// What is to be made.
@@ -82,6 +84,19 @@ pub(crate) struct Build<'b> {
     pub history: HistoryId,
     /// Files that never change are linked instead of copied, where the file system can.
     pub links: bool,
+    /// What cannot be read of it.
+    pub loss: Option<&'b Loss>,
+}
+
+/// What cannot be read for want of dictionaries: it is left out.
+#[derive(Clone, Debug)]
+pub(crate) struct Loss {
+    /// Keys of the set.
+    pub of_set: Keys,
+    /// For the log.
+    pub sieve: Sieve,
+    /// Where the log begins to be another one without them; `None` when it does not.
+    pub from: Option<Lsn>,
 }
 
 /// [`restore`] from the checkpoints and the log that a manifest names, into a directory that is empty or missing.
@@ -92,7 +107,7 @@ pub(crate) fn build(
     build: &Build<'_>,
     say: &mut dyn FnMut(&str),
 ) -> Result<Restored, ToolError> {
-    let (fs, &Build { to, into, history, links }) = (source.fs(), build);
+    let (fs, &Build { to, into, history, links, loss }) = (source.fs(), build);
     let unreachable = |why: String| ToolError::NotReachable { path: source.path().into(), why };
     let start = Start::choose(manifest, to).map_err(unreachable)?;
     let found = find(source, &start, to)?;
@@ -104,23 +119,40 @@ pub(crate) fn build(
     }
 
     let target = DataDir::open(Arc::clone(fs), into)?;
-    if let Some(set) = start.set {
-        copy_set(source, &target, set, links, say)?;
+    let hasher = KeyHasher::new(&mut Rng::new(0));
+    let set = match (start.set, loss.filter(|loss| !loss.of_set.is_empty())) {
+        (Some(set), Some(loss)) => Some(sieve::write_set(source, &target, set, &loss.of_set, &hasher, say)?),
+        (Some(set), None) => {
+            copy_set(source, &target, set, links, say)?;
+            Some(set.clone())
+        }
+        (None, _) => None,
+    };
+    if let Some(set) = &set {
+        // What is wrong with a copy is wrong with its source, or the disk is at fault; either way it does not count.
+        read_set(&target, set, &|_| {})?;
+        target.fs().sync_dir(target.path())?;
     }
     let dictionaries = copy_dictionaries(source, &target, manifest, start.set, links, say)?;
     let origin = start.history;
     let mut parent = (origin, found.lsn);
     if let Some(from_lsn) = start.log_from {
-        let part = Extract { dir: source.path(), from: from_lsn, to: found.lsn, into, history, origin: Some(origin) };
+        let same_to = loss.and_then(|loss| loss.from).map_or(found.lsn, |from| from.min(found.lsn));
+        let part = Extract { dir: source.path(), from: from_lsn, to: same_to, into, history, origin: Some(origin) };
         let told = cmdlog::extract(&**fs, clock, &part, &mut |path| say(&format!("wrote {}", path.display())))?;
         parent = told.map_or(parent, |told| (told.history, told.lsn));
+        if let Some(loss) = loss.filter(|_| same_to < found.lsn) {
+            let rest = Rest { from: from_lsn, behind: same_to, to: found.lsn, target: &target, history };
+            sieve::write_log(source, &rest, loss.sieve.clone(), &hasher)?;
+            say(&format!("wrote the log behind LSN {same_to}, without what cannot be read"));
+        }
     }
     let earlier = manifest.parents.iter().filter(|(other, last)| *other != parent.0 && *last < found.lsn);
     let next = Manifest {
         history,
         parents: std::iter::once(parent).chain(earlier.copied()).collect(),
         log: LogState { on: start.log_from.is_some(), since: start.lsn(), since_ms: clock.now_ms() },
-        sets: start.set.cloned().into_iter().collect(),
+        sets: set.into_iter().collect(),
         dictionaries,
         last_dictionary: manifest.last_dictionary,
     };
@@ -242,7 +274,7 @@ fn find(source: &DataDir, start: &Start<'_>, to: Point) -> Result<Found, ToolErr
     Ok(found)
 }
 
-/// Copies or links a set's files and verifies them.
+/// Copies or links a set's files.
 fn copy_set(
     source: &DataDir,
     target: &DataDir,
@@ -256,9 +288,6 @@ fn copy_set(
         let (path, entries) = (target.file(name), count(info.entries, "entry", "entries"));
         say(&format!("{how} {}: {entries}, {}", path.display(), size(info.bytes)));
     }
-    // What is wrong with a copy is wrong with its source, or the disk is at fault; either way it does not count.
-    read_set(target, set, &|_| {})?;
-    target.fs().sync_dir(target.path())?;
     Ok(())
 }
 

@@ -97,11 +97,23 @@ impl World {
 
     /// Appends a string that needs a dictionary.
     fn put_with_dictionary(&mut self) {
+        self.put(b"with a dictionary", WITH_DICTIONARY);
+    }
+
+    /// Appends a string.
+    fn put(&mut self, key: &[u8], value: &[u8]) {
         let (hasher, mut record) = (hasher(), RecordBuilder::default());
-        let key = Key::new(&hasher, KeyspaceId(0), b"with a dictionary");
-        let (value, encoding) = (Value::Bytes(WITH_DICTIONARY), encoding_of(WITH_DICTIONARY));
-        record.push(&Effect::Set { key, value, encoding, expire_at: None });
-        self.model.insert((0, key.bytes.to_vec()), WITH_DICTIONARY.to_vec());
+        let key = Key::new(&hasher, KeyspaceId(0), key);
+        let (bytes, encoding) = (Value::Bytes(value), encoding_of(value));
+        record.push(&Effect::Set { key, value: bytes, encoding, expire_at: None });
+        self.model.insert((0, key.bytes.to_vec()), value.to_vec());
+        self.append(&record);
+    }
+
+    /// Appends effects, of which the model is told apart.
+    fn push(&mut self, effects: &[Effect<'_>]) {
+        let mut record = RecordBuilder::default();
+        effects.iter().for_each(|effect| record.push(effect));
         self.append(&record);
     }
 
@@ -233,6 +245,21 @@ fn start(fs: &SimFs, dir: &Path) -> Result<Model, Box<dyn std::error::Error + Se
                 }
                 Effect::Delete { key } => drop(model.remove(&(key.space.0, key.bytes.to_vec()))),
                 Effect::Clear { space } => model.retain(|(other, _), _| *other != space.0),
+                Effect::Rename { from, to } => {
+                    let value = model.remove(&(from.space.0, from.bytes.to_vec())).ok_or("renamed, and not there")?;
+                    model.insert((to.space.0, to.bytes.to_vec()), value);
+                }
+                Effect::Copy { from, to } => {
+                    let value = model.get(&(from.space.0, from.bytes.to_vec())).ok_or("copied, and not there")?.clone();
+                    model.insert((to.space.0, to.bytes.to_vec()), value);
+                }
+                Effect::Splice { key, bytes, .. } => {
+                    let value = model.get_mut(&(key.space.0, key.bytes.to_vec())).ok_or("edited, and not there")?;
+                    value.splice(..bytes.len(), bytes.iter().copied());
+                }
+                Effect::Expire { key, .. } | Effect::Persist { key } => {
+                    model.get(&(key.space.0, key.bytes.to_vec())).ok_or("timed, and not there")?;
+                }
                 other => return Err(format!("not written here: {other:?}").into()),
             }
         }

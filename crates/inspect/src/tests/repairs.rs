@@ -1,6 +1,7 @@
 //! `repair`: after any damage, the most that can be had; the damaged files are kept, and nothing is done without need.
 
 use super::*;
+use crate::sieve::{Keys, Sieve};
 use crate::{RepairPlan, ToolError, Verdict, check, plan_repair, repair};
 
 fn planned(fs: &SimFs) -> Result<Option<RepairPlan>, ToolError> {
@@ -96,14 +97,21 @@ fn a_damaged_log_is_cut_before_the_damage() {
     assert!(cut > 3, "the rounds hit the log behind the newest checkpoint");
 }
 
-/// A dictionary that is gone costs what needs it, and no more: nothing where no string does; the log behind the first such string; a
-/// checkpoint that has one.
+/// What is left of a state without the values that need a dictionary.
+fn readable(model: &Model) -> Model {
+    model
+        .iter()
+        .filter(|(_, value)| *value != WITH_DICTIONARY)
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+/// A dictionary that is gone costs the keys whose values need it, in the log or in a checkpoint, and no others, before and after.
 #[test]
 fn a_missing_dictionary_costs_what_needs_it() {
     for (is_put, is_saved) in [(false, false), (true, false), (true, true)] {
         let mut world = two_sets(11);
         world.name_dictionary();
-        let before = world.model.clone();
         if is_put {
             world.put_with_dictionary();
         }
@@ -111,18 +119,126 @@ fn a_missing_dictionary_costs_what_needs_it() {
         if is_saved {
             world.checkpoint();
         }
-        world.changes(20);
+        // Records that clear no database.
+        (0..20u8).for_each(|n| world.put(&[b'k', n], b"later"));
         let stopped = world.stop();
         let (plan, _, state) = repaired(&stopped.fs);
         let said = plan.damage.join("; ");
         assert!(said.contains("dictionary 7: "), "{said}");
-        match is_put {
-            false => assert!(state == stopped.model && plan.lost.is_empty(), "{plan:?}"),
-            true => assert!(state == before && !plan.lost.is_empty(), "{plan:?}"),
-        }
-        assert_eq!(said.contains("set 00000003: has strings that need dictionary 7"), is_saved, "{said}");
-        assert_eq!(said.contains("the command log has a string behind LSN"), is_put, "{said}");
+        assert!(state == readable(&stopped.model), "{plan:?}");
+        let lost = "the key \"with a dictionary\" of keyspace 0: its value needs a dictionary";
+        assert_eq!(plan.lost, vec![lost; usize::from(is_put)]);
+        assert_eq!(said.contains("set 00000003: has values of 1 key that need dictionary 7"), is_saved, "{said}");
+        assert_eq!(said.contains("the command log has values behind LSN"), is_put, "{said}");
     }
+}
+
+/// What is done to keys that are lost: those that are written, deleted or cleared are lost no more, those that get their value from
+/// one are lost as well, and changes of a value that nobody has are left out.
+#[test]
+fn lost_keys_are_followed_through_the_log() {
+    let hasher = hasher();
+    let key = |name: &'static [u8]| Key::new(&hasher, KeyspaceId(0), name);
+    let elsewhere = Key::new(&hasher, KeyspaceId(1), b"copy");
+    for is_saved in [false, true] {
+        let mut world = two_sets(12);
+        world.name_dictionary();
+        for name in [&b"written"[..], b"deleted", b"renamed from", b"kept", b"old"] {
+            world.put(name, if name == b"old" { b"an old value" } else { WITH_DICTIONARY });
+        }
+        world.put(b"target", b"what is renamed over");
+        if is_saved {
+            world.sync();
+            world.checkpoint();
+        }
+        world.put(b"old", WITH_DICTIONARY);
+        world.put(b"written", b"anew");
+        world.push(&[
+            Effect::Delete { key: key(b"deleted") },
+            Effect::Copy { from: key(b"kept"), to: elsewhere },
+            Effect::Rename { from: key(b"renamed from"), to: key(b"target") },
+            Effect::Splice { key: key(b"kept"), offset: 0, bytes: b"x" },
+            Effect::Expire { key: key(b"target"), at: 5 },
+            Effect::Persist { key: elsewhere },
+            Effect::Copy { from: key(b"written"), to: key(b"copied") },
+            Effect::Splice { key: key(b"copied"), offset: 0, bytes: b"A" },
+            Effect::Expire { key: key(b"copied"), at: 5 },
+        ]);
+        world.model.remove(&(0, b"deleted".to_vec()));
+        world.model.remove(&(0, b"renamed from".to_vec()));
+        world.model.insert((0, b"target".to_vec()), WITH_DICTIONARY.to_vec());
+        world.model.insert((1, b"copy".to_vec()), WITH_DICTIONARY.to_vec());
+        world.model.insert((0, b"copied".to_vec()), b"Anew".to_vec());
+        world.sync();
+        // Records of one database alone, so that what was copied there stays lost.
+        (0..20u8).for_each(|n| world.put(&[b'k', n], b"later"));
+        let stopped = world.stop();
+        let (plan, _, state) = repaired(&stopped.fs);
+        assert!(state == readable(&stopped.model), "{plan:?}");
+        let lost = [("kept", 0), ("old", 0), ("target", 0), ("copy", 1)];
+        let lost =
+            lost.map(|(key, space)| format!("the key \"{key}\" of keyspace {space}: its value needs a dictionary"));
+        assert_eq!(plan.lost, lost);
+    }
+}
+
+/// A checkpoint in which a value was compressed behind the log's back loses nothing where an older one and the log have it plain.
+#[test]
+fn the_way_is_taken_on_which_fewest_keys_are_lost() {
+    let mut world = two_sets(13);
+    world.name_dictionary();
+    world.put(b"compressed later", b"plain in the log");
+    world.sync();
+    let plain = world.model.clone();
+    world.model.insert((0, b"compressed later".to_vec()), WITH_DICTIONARY.to_vec());
+    world.checkpoint();
+    world.model = plain;
+    world.changes(20);
+    let stopped = world.stop();
+    let (plan, _, state) = repaired(&stopped.fs);
+    assert!(state == stopped.model && plan.lost.is_empty(), "{plan:?}");
+    assert!(plan.kept.starts_with("checkpoint 00000002 "), "{plan:?}");
+}
+
+/// Nothing was written between two checkpoints, and the newer one has a value that cannot be read: the older one is taken.
+#[test]
+fn of_two_checkpoints_with_the_same_cut_the_chosen_one_is_taken() {
+    let mut world = two_sets(14);
+    world.name_dictionary();
+    world.put(b"compressed later", b"plain in the log");
+    world.checkpoint();
+    let plain = world.model.clone();
+    world.model.insert((0, b"compressed later".to_vec()), WITH_DICTIONARY.to_vec());
+    world.checkpoint();
+    world.model = plain;
+    let cuts: Vec<_> = world.manifest.current().sets.iter().map(|set| set.cut).collect();
+    assert!(cuts.len() == 4 && cuts[2] == cuts[3], "{cuts:?}");
+    let stopped = world.stop();
+    let (plan, _, state) = repaired(&stopped.fs);
+    assert!(plan.kept.starts_with("checkpoint 00000003 "), "{plan:?}");
+    assert!(state == stopped.model && plan.lost.is_empty(), "{plan:?}");
+}
+
+/// Every part of a tree goes that has leaves which cannot be read, and of others nothing.
+#[test]
+fn trees_are_lost_whole() {
+    let (hasher, dictionary) = (hasher(), codec::DictionaryNumber(std::num::NonZeroU32::new(7).expect("not 0")));
+    let key = |name: &'static [u8]| Key::new(&hasher, KeyspaceId(0), name);
+    let leaf = |stored: &[u8]| [&[2, 9, stored.len() as u8][..], stored].concat();
+    let (cold, plain) = (leaf(WITH_DICTIONARY), leaf(b"\x11\x05\0v"));
+    let list = Type::List;
+    let parts = [
+        Effect::Leaves { key: key(b"lost"), kind: list, leaves: &plain },
+        Effect::Leaves { key: key(b"lost"), kind: list, leaves: &cold },
+        Effect::Leaves { key: key(b"whole"), kind: list, leaves: &plain },
+    ];
+    let mut sieve = Sieve::new(std::collections::BTreeSet::new(), Keys::default());
+    parts.iter().for_each(|effect| sieve.look(effect));
+    assert_eq!(sieve.lost.names().collect::<Vec<_>>(), ["\"lost\" of keyspace 0"]);
+    assert_eq!(sieve.missed, Some(dictionary));
+    let mut sieve = Sieve::new([dictionary].into(), Keys::default());
+    parts.iter().for_each(|effect| sieve.look(effect));
+    assert!(sieve.lost.is_empty() && sieve.missed.is_none());
 }
 
 /// Both checkpoints and the beginning of the log gone: that is said, and nothing is changed.
@@ -143,6 +259,20 @@ fn a_crash_in_a_repair_loses_nothing() {
     let stopped = two_sets(5).stop();
     stopped.fs.remove_file(&stopped.files("prdb-00000002")[0]).unwrap();
     stopped.fs.sync_dir(Path::new(DIR)).unwrap();
+    cut_at_every_operation(&stopped, &stopped.model);
+    // Of a repair that writes a set and a log anew, too.
+    let mut world = two_sets(5);
+    world.name_dictionary();
+    world.put_with_dictionary();
+    world.sync();
+    world.checkpoint();
+    world.put(b"also with one", WITH_DICTIONARY);
+    world.changes(20);
+    let stopped = world.stop();
+    cut_at_every_operation(&stopped, &readable(&stopped.model));
+}
+
+fn cut_at_every_operation(stopped: &Stopped, expected: &Model) {
     let mut seen = [0; 3];
     for nth in 0.. {
         let fs = stopped.fs.crash_point().power_cut(1);
@@ -154,14 +284,14 @@ fn a_crash_in_a_repair_loses_nothing() {
         let fs = fs.recover(vfs::Outage::PowerCut { seed: nth });
         if !fs.exists(Path::new(DIR)).unwrap() {
             seen[1] += 1;
-            assert!(start(&fs, Path::new("/data.repaired")).unwrap() == stopped.model);
+            assert!(start(&fs, Path::new("/data.repaired")).unwrap() == *expected);
             continue;
         }
         match planned(&fs).unwrap() {
             Some(_) => seen[0] += 1,
             None => {
                 seen[2] += 1;
-                assert!(start(&fs, Path::new(DIR)).unwrap() == stopped.model);
+                assert!(start(&fs, Path::new(DIR)).unwrap() == *expected);
             }
         }
         if is_done {

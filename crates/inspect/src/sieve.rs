@@ -1,0 +1,272 @@
+//! What is left of a history where some dictionaries cannot be read: every key but those whose value needs one of them.
+//!
+//! ```text
+//! set:  entries ---------------- but those of lost keys --> a set of the same number
+//! log:  a value that can be read, DEL, FLUSHDB              --> as it is; the key is not lost any more
+//!       a value that cannot                                 --> DEL; the key is lost
+//!       RENAME or COPY of a lost key                        --> DEL of the other; that is lost
+//!       any other change of a lost key                      --> nothing: it is about a value that nobody has
+//! ```
+//!
+//! V1. A key that is not lost has, after each record, the value that it had.
+//! V2. A lost key is absent; it never has an older value, nor a part of one.
+
+use crate::error::ToolError;
+use crate::text::escape;
+use base::clock::ManualClock;
+use base::hash::KeyHasher;
+use base::{Clock, HistoryId, KeyspaceId, Lsn};
+use checkpoint::{DataDir, FileInfo, Name, SetInfo, SnapshotReader, SnapshotWriter};
+use cmdlog::{DecodeError, ExtractError, FrameBody, Log, LogMode, LogOptions, LogStart, RecordBuilder};
+use codec::DictionaryNumber;
+use engine::{Effect, Key};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use vfs::OutFile;
+
+/// Keys, each with its keyspace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Keys(BTreeSet<(KeyspaceId, Box<[u8]>)>);
+
+impl Keys {
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn add(&mut self, key: &Key<'_>) {
+        self.0.insert((key.space, key.bytes.into()));
+    }
+
+    fn has(&self, key: &Key<'_>) -> bool {
+        !self.0.is_empty() && self.0.contains(&(key.space, key.bytes.into()))
+    }
+
+    fn remove(&mut self, key: &Key<'_>) {
+        if !self.0.is_empty() {
+            self.0.remove(&(key.space, key.bytes.into()));
+        }
+    }
+
+    /// They, as people read them.
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|(space, key)| format!("\"{}\" of keyspace {space}", escape(key)))
+    }
+}
+
+/// Lets through what can be read.
+#[derive(Clone, Debug)]
+pub(crate) struct Sieve {
+    /// The dictionaries that can.
+    known: BTreeSet<DictionaryNumber>,
+    /// The keys that are lost at this moment.
+    pub lost: Keys,
+    /// The first dictionary that a value asked for in vain.
+    pub missed: Option<DictionaryNumber>,
+}
+
+impl Sieve {
+    /// For a history that begins with these keys lost.
+    pub fn new(known: BTreeSet<DictionaryNumber>, lost: Keys) -> Self {
+        Self { known, lost, missed: None }
+    }
+
+    /// Notes the key of an entry of a set if that cannot be read: of any part of it, if it has several.
+    pub fn look(&mut self, effect: &Effect<'_>) {
+        if self.misses(effect) {
+            effect.each_key(|key| self.lost.add(key));
+        }
+    }
+
+    /// Puts what is left of a record into `left`, which is empty. Whether that is another record.
+    pub fn sift(&mut self, payload: &[u8], hasher: &KeyHasher, left: &mut RecordBuilder) -> Result<bool, DecodeError> {
+        let mut is_other = false;
+        for effect in cmdlog::effects(payload, hasher) {
+            is_other |= self.sift_effect(&effect?, left);
+        }
+        Ok(is_other)
+    }
+
+    fn sift_effect(&mut self, effect: &Effect<'_>, left: &mut RecordBuilder) -> bool {
+        match effect {
+            Effect::Set { key, .. } | Effect::Store { key, .. } if self.misses(effect) => {
+                self.lost.add(key);
+                left.push(&Effect::Delete { key: *key });
+                return true;
+            }
+            Effect::Set { key, .. } | Effect::Store { key, .. } | Effect::Delete { key } => {
+                self.lost.remove(key);
+            }
+            Effect::Clear { space } => self.lost.0.retain(|(other, _)| other != space),
+            Effect::Swap { .. } => {}
+            Effect::Rename { from, to } | Effect::Copy { from, to } => {
+                let is_lost = self.lost.has(from);
+                if matches!(effect, Effect::Rename { .. }) {
+                    self.lost.remove(from);
+                }
+                if is_lost {
+                    self.lost.add(to);
+                    left.push(&Effect::Delete { key: *to });
+                    return true;
+                }
+                self.lost.remove(to);
+            }
+            Effect::Splice { key, .. }
+            | Effect::Expire { key, .. }
+            | Effect::Persist { key }
+            | Effect::Edit { key, .. }
+            | Effect::Leaves { key, .. }
+            | Effect::Replace { key, .. } => {
+                if self.lost.has(key) {
+                    return true;
+                }
+            }
+        }
+        left.push(effect);
+        false
+    }
+
+    fn misses(&mut self, effect: &Effect<'_>) -> bool {
+        let needed = cmdlog::dictionaries_of(effect);
+        let missed = needed.difference(&self.known).next().copied();
+        self.missed = self.missed.or(missed);
+        missed.is_some()
+    }
+}
+
+/// Bytes of a snapshot file that are gathered before they are written.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// Data of a file is synced whenever so many bytes were written.
+const SYNC_EVERY_BYTES: u64 = 32 << 20;
+
+/// Writes a set without the entries of these keys, under the same number, and gives what a manifest has to say about it.
+pub(crate) fn write_set(
+    source: &DataDir,
+    target: &DataDir,
+    set: &SetInfo,
+    lost: &Keys,
+    hasher: &KeyHasher,
+    say: &mut dyn FnMut(&str),
+) -> Result<SetInfo, ToolError> {
+    let mut files = Vec::new();
+    for number in (0u8..).take(set.files.len()) {
+        let name = Name::Snapshot { set: set.set, file: number };
+        let file = write_file(source, target, name, lost, hasher)?;
+        say(&format!("wrote {}, without what cannot be read", target.file(name).display()));
+        files.push(file);
+    }
+    target.fs().sync_dir(target.path())?;
+    Ok(SetInfo { files, ..set.clone() })
+}
+
+fn write_file(
+    source: &DataDir,
+    target: &DataDir,
+    name: Name,
+    lost: &Keys,
+    hasher: &KeyHasher,
+) -> Result<FileInfo, ToolError> {
+    let mut reader = SnapshotReader::open(&**source.fs(), &source.file(name))?;
+    let out = OutFile::create(&**target.fs(), &target.file(name), BUFFER_BYTES, true)?;
+    let mut writer = SnapshotWriter::begin(out, reader.header(), SYNC_EVERY_BYTES)?;
+    let mut left = RecordBuilder::default();
+    while let Some(block) = reader.next_block()? {
+        left.clear();
+        let (mut entries, mut is_other) = (0, false);
+        for effect in cmdlog::effects(block.payload, hasher) {
+            let effect =
+                effect.map_err(|error| ToolError::Block { path: source.file(name), offset: block.offset, error })?;
+            let is_lost = effect.keys().any(|key| lost.has(key));
+            is_other |= is_lost;
+            if !is_lost {
+                left.push(&effect);
+                // An expiration belongs to the tree before it, which is counted in the last of its blocks.
+                entries += u32::from(!matches!(effect, Effect::Expire { .. }));
+            }
+        }
+        match is_other {
+            false => writer.write_block(block.payload, &[], block.entries)?,
+            // Of a tree that is lost, no block is left.
+            true if entries == 0 => {}
+            true => writer.write_block(left.bytes(), &[], entries)?,
+        }
+    }
+    Ok(writer.finish()?)
+}
+
+/// Records are made durable when so many bytes were appended: what the log holds in memory until then.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// What of a log is to be written anew.
+pub(crate) struct Rest<'r> {
+    /// Where the records begin whose sieve this is.
+    pub from: Lsn,
+    /// The records behind this position are written; those before it are the same as ever.
+    pub behind: Lsn,
+    /// Up to where.
+    pub to: Lsn,
+    /// Where they go on: a directory with the log up to `behind`, and an empty segment there.
+    pub target: &'r DataDir,
+    /// The history of that segment.
+    pub history: HistoryId,
+}
+
+/// Writes what is left of the records of a part of a log, behind what the target has of it. They get other positions; marks keep their
+/// times.
+pub(crate) fn write_log(
+    source: &DataDir,
+    rest: &Rest<'_>,
+    mut sieve: Sieve,
+    hasher: &KeyHasher,
+) -> Result<(), ToolError> {
+    let (target, clock) = (rest.target, Arc::new(ManualClock::new(0)));
+    let mut ignore = |_: Lsn, _: &[u8]| Ok(());
+    let end = cmdlog::recover(&**target.fs(), target.path(), rest.from, &mut ignore, &mut |_| {})?;
+    let options = LogOptions { mode: LogMode::WrittenOnly, ..LogOptions::new(target.path(), 1) };
+    let (fs, time) = (Arc::clone(target.fs()), Arc::clone(&clock) as Arc<dyn Clock>);
+    let start = LogStart::after(end, rest.history);
+    let log = Log::create_stepped(fs, time, options, start, Arc::new(())).map_err(ExtractError::from)?;
+    let (mut left, mut failure, mut is_reached) = (RecordBuilder::default(), None, false);
+    let mut each = |after: Lsn, body: FrameBody<'_>| {
+        if after > rest.to {
+            is_reached = true;
+            return Err(Reached.into());
+        }
+        match body {
+            FrameBody::Record(payload) => {
+                left.clear();
+                sieve.sift(payload, hasher, &mut left)?;
+                if after > rest.behind && !left.bytes().is_empty() {
+                    log.append(0, left.bytes());
+                }
+            }
+            FrameBody::Mark(mark) | FrameBody::End(mark) => clock.set_ms(mark.time_ms),
+            FrameBody::Unknown(_) => {}
+        }
+        if log.end_lsn().0 - log.durable_lsn().0 >= PIECE_BYTES
+            && let Err(error) = log.sync()
+        {
+            failure = Some(error);
+            return Err(Reached.into());
+        }
+        Ok(())
+    };
+    let read = cmdlog::recover_frames(&**source.fs(), source.path(), rest.from, &mut each, &mut |_| {});
+    if let Some(failure) = failure {
+        return Err(failure.into());
+    }
+    if !is_reached {
+        read?;
+    }
+    log.close()?;
+    Ok(())
+}
+
+/// The frame behind the last one was reached, or none can be written any more.
+#[derive(Debug, thiserror::Error)]
+#[error("the end was reached")]
+struct Reached;
