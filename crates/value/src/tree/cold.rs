@@ -201,17 +201,6 @@ impl<L: ColdLeaf> Tree<L> {
     }
 }
 
-#[cfg(test)]
-impl<L: ColdLeaf> Tree<L> {
-    /// Checks counts and sums (B2, B5).
-    pub(crate) fn check_sums(&self) {
-        if let Some(root) = &self.root {
-            assert_eq!(root.check(&|_, _, _| true), self.height);
-            assert_eq!(root.count(), self.len);
-        }
-    }
-}
-
 impl Plan<'_> {
     /// Whether a plain leaf of so many bytes that this pass has looked at is to be compressed.
     pub(crate) fn takes(&self, bytes: usize, age: &Age) -> bool {

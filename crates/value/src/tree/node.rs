@@ -435,9 +435,10 @@ impl<L: Leaf> Node<L> {
             bounds: tail(&mut self.bounds, at),
             below,
         };
+        // Before it is counted what the node takes.
+        let bound = right.bounds.first_mut().map(std::mem::take).unwrap_or_default();
         self.recount();
         right.recount();
-        let bound = right.bounds.first_mut().map(std::mem::take).unwrap_or_default();
         (bound, right)
     }
 

@@ -87,6 +87,16 @@ fn contents_backward(tree: &Tree<Numbers>) -> Vec<u64> {
     values
 }
 
+impl<L: Leaf> Tree<L> {
+    /// Checks counts and sums (B2, B5).
+    pub(crate) fn check_sums(&self) {
+        if let Some(root) = &self.root {
+            assert_eq!(root.check(&|_, _, _| true), self.height);
+            assert_eq!(root.count(), self.len);
+        }
+    }
+}
+
 fn check(tree: &Tree<Numbers>, model: &[u64]) {
     assert_eq!(tree.len(), model.len() as u64);
     assert_eq!(contents(tree), model);

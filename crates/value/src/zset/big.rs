@@ -74,6 +74,13 @@ impl Big {
         self.by_score.memory_bytes() + self.by_member.memory_bytes()
     }
 
+    /// Checks counts and sums of both trees.
+    #[cfg(test)]
+    pub(super) fn check_sums(&self) {
+        self.by_score.check_sums();
+        self.by_member.check_sums();
+    }
+
     /// See [`crate::Big::content_bytes`].
     pub fn content_bytes(&self) -> usize {
         self.by_score.content_bytes()
