@@ -56,12 +56,11 @@ def run(job, fault, *arguments, mode="sync", options=(), is_compressed=False, ti
 
 
 def counted(said):
-    """What was said, and once of rounds what was said of all of them alike."""
-    times = {}
+    """What was said; of what differs in its numbers alone, how often."""
+    alike = {}
     for text in said:
-        alike = re.sub(r": round \d+: ", ": ", text)
-        times[alike] = times.get(alike, 0) + 1
-    return [text if count == 1 else f"{count} times {text}" for text, count in times.items()]
+        alike.setdefault(re.sub(r"\d+", "N", text), []).append(text)
+    return [texts[0] if len(texts) == 1 else f"{len(texts)} times {text}" for text, texts in alike.items()]
 
 
 @contextmanager

@@ -46,16 +46,16 @@ class Stage:
 
 class Job:
     """A stage under way: its log, its counts, its seed, and the commands it starts. Several threads may use one. With
-    `after`, the job of a first try, the log goes on behind that one's."""
+    `after`, the job of a first try, the log goes on behind that one's; a part of the stage has a log of its own."""
 
-    def __init__(self, stage, verbose=False, seed=None, after=None):
+    def __init__(self, stage, verbose=False, seed=None, after=None, part=""):
         self.stage = stage
         self.seed = seeds.fixed() if seed is None else seed
         self.tally = Tally()
         self.lock = threading.Lock()
         self.verbose = verbose
         LOGS.mkdir(parents=True, exist_ok=True)
-        self.log_path = LOGS / f"{stage.name}.log"
+        self.log_path = LOGS / f"{stage.name}{'-' + part.replace(' ', '-').replace('/', '-') if part else ''}.log"
         self.log = open(self.log_path, "w" if after is None else "a", errors="replace")
         self.log_start = self.log_path.stat().st_size
 

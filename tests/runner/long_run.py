@@ -17,7 +17,7 @@ def run(chosen, again, verbose, beginning=""):
     """Runs the pieces of every chosen stage that have not passed yet on this commit, and whose names begin so."""
     passed = failed = skipped = 0
     for stage in chosen:
-        job = Job(stage, verbose)
+        job = Job(stage, verbose, part=beginning)
         progress = Progress(stage.name, again)
         try:
             pieces = list(stage.pieces(job))

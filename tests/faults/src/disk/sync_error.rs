@@ -21,13 +21,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const READS: usize = 10;
 const READ_MAX: Duration = Duration::from_secs(1);
 
-/// The n-th sync of every thread fails, for each of the numbers; then the power goes, so that what was not synced is gone.
+/// The n-th sync of every thread fails, for each of the numbers, and the n-th write that syncs itself; then the power goes, so that what was not synced is gone.
 pub fn injected(server: &Server, volume: &Volume, numbers: &[u64], seed: u64, report: &mut Report) {
     for &number in numbers {
         let dir = volume.place().join(format!("data-{number}"));
         let trace = server.output.with_file_name(format!("trace-{number}"));
         let plain = Server { dir, ..server.clone() };
-        let inject = format!("inject=fdatasync,fsync:error=EIO:when={number}");
+        let inject = format!("inject=fdatasync,fsync,pwritev2:error=EIO:when={number}");
         let words = [
             "strace",
             "-f",
@@ -35,7 +35,7 @@ pub fn injected(server: &Server, volume: &Volume, numbers: &[u64], seed: u64, re
             "-o",
             &trace.display().to_string(),
             "-e",
-            "trace=fdatasync,fsync,close",
+            "trace=fdatasync,fsync,pwritev2,close",
             "-e",
             &inject,
         ];
@@ -96,24 +96,40 @@ fn has_failed(trace: &Path) -> bool {
     fs::read_to_string(trace).is_ok_and(|text| text.contains("(INJECTED)"))
 }
 
-/// After a sync of a descriptor has failed, that descriptor is closed and never synced again: the system has marked its
-/// pages clean, and would say that all is well. How many have failed.
+/// After a sync of a descriptor has failed, or a write that syncs itself, that descriptor is closed and never synced again: the
+/// system has marked its pages clean, and would say that all is well. How many have failed.
 fn never_again(trace: &Path) -> Result<usize, String> {
     let text = fs::read_to_string(trace).map_err(|error| format!("{}: {error}", trace.display()))?;
     let mut failed: BTreeMap<String, String> = BTreeMap::new();
+    let mut unfinished: BTreeMap<&str, String> = BTreeMap::new();
     let mut count = 0;
     for line in text.lines() {
-        // `PID call(7) = -1 EIO (Input/output error) (INJECTED)`, or the same in two parts.
-        let Some((call, rest)) = line.split_once('(') else { continue };
-        let call = call.rsplit(' ').next().unwrap_or("");
-        let descriptor = rest.split([')', ' ', ',']).next().unwrap_or("").to_owned();
+        // `PID call(7) = -1 EIO (Input/output error) (INJECTED)`, or in two parts: `PID call(7 <unfinished ...>` and
+        // `PID <... call resumed>) = -1 EIO (Input/output error) (INJECTED)`.
+        let Some((thread, told)) = line.split_once(' ') else { continue };
+        let told = told.trim_start();
+        let (call, descriptor) = match told.strip_prefix("<... ") {
+            Some(resumed) => {
+                let Some(descriptor) = unfinished.remove(thread) else { continue };
+                (resumed.split(' ').next().unwrap_or(""), descriptor)
+            }
+            None => {
+                let Some((call, rest)) = told.split_once('(') else { continue };
+                let descriptor = rest.split([')', ' ', ',']).next().unwrap_or("").to_owned();
+                if told.contains("<unfinished") {
+                    unfinished.insert(thread, descriptor);
+                    continue;
+                }
+                (call, descriptor)
+            }
+        };
         match call {
             "close" => drop(failed.remove(&descriptor)),
-            "fsync" | "fdatasync" if line.contains("(INJECTED)") => {
+            "fsync" | "fdatasync" | "pwritev2" if line.contains("(INJECTED)") => {
                 count += 1;
                 failed.insert(descriptor, line.to_owned());
             }
-            "fsync" | "fdatasync" => {
+            "fsync" | "fdatasync" | "pwritev2" => {
                 if let Some(before) = failed.get(&descriptor) {
                     return Err(format!("a descriptor is synced again after a failure: {before} ... {line}"));
                 }
