@@ -245,7 +245,7 @@ fn has_compressed_leaves(life: &Life) -> bool {
 }
 
 /// Compresses all that is stored.
-fn pass_over_all(life: &Life, pass: &mut Pass) {
+pub fn pass_over_all(life: &Life, pass: &mut Pass) {
     life.clock.advance_ms(2_000);
     while pass.has_work(&life.store) {
         pass.slice(&life.store, 100_000);

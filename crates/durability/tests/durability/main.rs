@@ -17,6 +17,7 @@ mod checkpoints;
 mod crashes;
 mod dictionaries;
 mod failures;
+mod golden;
 mod life;
 mod model;
 mod starts;
