@@ -21,7 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const READS: usize = 10;
 const READ_MAX: Duration = Duration::from_secs(1);
 
-/// The n-th sync of every thread fails, for each of the numbers, and the n-th write that syncs itself; then the power goes, so that what was not synced is gone.
+/// The n-th sync of every thread fails, for each of the numbers, and the n-th write that syncs itself; then the power goes, so that
+/// what was not synced is gone.
 pub fn injected(server: &Server, volume: &Volume, numbers: &[u64], seed: u64, report: &mut Report) {
     for &number in numbers {
         let dir = volume.place().join(format!("data-{number}"));
