@@ -288,8 +288,8 @@ impl Log {
         self.core.remove_before(lsn)
     }
 
-    /// Ends the log in order: makes everything durable, then a mark that says so, and stops the threads. Nothing may be
-    /// appended any more. Blocks.
+    /// Ends the log in order: makes everything durable, then a mark that says so, and the last segment's header, and stops the
+    /// threads. Nothing may be appended any more. Blocks.
     ///
     /// # Errors
     /// The log has failed; the threads are stopped all the same.
@@ -301,7 +301,7 @@ impl Log {
         self.sync()?;
         self.core.flush.lock().mark(Kind::End, self.core.clock.monotonic_ns());
         let end = self.sync()?;
-        self.core.flush.lock().trim();
+        self.core.flush.lock().end();
         Ok(end)
     }
 

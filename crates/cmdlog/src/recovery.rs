@@ -462,9 +462,9 @@ pub struct SegmentHeader {
     pub history: HistoryId,
     /// Where that history branched off.
     pub parent: Option<Parent>,
-    /// How far the log was durable when the segment was made.
+    /// How far the log was durable when the segment was made, or ended in order.
     pub durable: Lsn,
-    /// When that was.
+    /// When it was made.
     pub created_ms: UnixMs,
 }
 

@@ -1,7 +1,8 @@
 //! Segments: the files of the log, their names and their headers.
 //!
 //! A header stands twice in the file's first 4,096 bytes, in different sectors, so that a flaw of the medium in one of
-//! them costs nothing. Layout: docs/formats/command-log.md.
+//! them costs nothing. When a log ends in order the second copy is written again, and says how far that is: damage that takes the
+//! log's last bytes, with the mark among them, is told from a torn tail by it. Layout: docs/formats/command-log.md.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used))]
 
 use std::ffi::OsStr;
@@ -15,7 +16,9 @@ pub(crate) const HEADER_BYTES: u64 = 4096;
 /// Bytes of one copy of the header.
 const COPY_BYTES: usize = 128;
 /// Where the copies stand.
-const COPIES_AT: [usize; 2] = [0, 2048];
+const COPIES_AT: [usize; 2] = [0, SECOND_COPY_AT as usize];
+/// Where the copy stands that is written again at an end in order.
+pub(crate) const SECOND_COPY_AT: u64 = 2048;
 const MAGIC: [u8; 8] = *b"ONGGILOG";
 /// The format this program writes, and the newest it reads.
 pub(crate) const VERSION: u32 = 2;
@@ -48,8 +51,10 @@ pub(crate) struct Header {
     pub parent: Option<Parent>,
     /// Where the stream goes on in this file.
     pub first: Lsn,
-    /// How far the log was durable when the segment was made, which is at most `first`.
+    /// How far the log was durable: when the segment was made, at most `first`; in the second copy, at an end in order, up to the end
+    /// mark.
     pub durable: Lsn,
+    /// When the segment was made.
     pub created_ms: UnixMs,
 }
 
@@ -67,6 +72,18 @@ pub(crate) enum HeaderError {
 impl Header {
     /// The first [`HEADER_BYTES`] of the file.
     pub fn encode(&self) -> Vec<u8> {
+        let copy = self.encode_copy();
+        let mut bytes = Vec::with_capacity(HEADER_BYTES as usize);
+        for at in COPIES_AT {
+            bytes.resize(at, 0);
+            bytes.extend_from_slice(&copy);
+        }
+        bytes.resize(HEADER_BYTES as usize, 0);
+        bytes
+    }
+
+    /// One copy of it.
+    pub fn encode_copy(&self) -> Vec<u8> {
         let mut copy = Vec::with_capacity(COPY_BYTES);
         copy.extend_from_slice(&MAGIC);
         copy.extend_from_slice(&self.version.to_le_bytes());
@@ -83,13 +100,7 @@ impl Header {
         copy.resize(COPY_BYTES.saturating_sub(4), 0);
         let checksum = crc32c(&copy);
         copy.extend_from_slice(&checksum.to_le_bytes());
-        let mut bytes = Vec::with_capacity(HEADER_BYTES as usize);
-        for at in COPIES_AT {
-            bytes.resize(at, 0);
-            bytes.extend_from_slice(&copy);
-        }
-        bytes.resize(HEADER_BYTES as usize, 0);
-        bytes
+        copy
     }
 
     /// Where a position lies in the file.
@@ -100,12 +111,20 @@ impl Header {
         }
     }
 
-    /// Reads the header from the beginning of a file, as much of it as there is.
+    /// Reads the header from the beginning of a file, as much of it as there is: of two whole copies the one that says more.
     pub fn decode(bytes: &[u8]) -> Result<Self, HeaderError> {
         let copies = COPIES_AT.map(|at| bytes.get(at..)?.first_chunk::<COPY_BYTES>());
         let decoded = copies.map(|copy| copy.map_or(Err(HeaderError::Damaged), decode_copy));
-        let [first, second] = decoded;
-        if first == Err(HeaderError::Damaged) { second } else { first }
+        match decoded {
+            [Err(HeaderError::Damaged), second] => second,
+            [Ok(first), Ok(second)] if second.is_of(&first) && second.durable > first.durable => Ok(second),
+            [first, _] => first,
+        }
+    }
+
+    /// Whether both are of one segment.
+    fn is_of(&self, other: &Self) -> bool {
+        (self.version, self.history, self.first) == (other.version, other.history, other.first)
     }
 }
 
@@ -230,6 +249,23 @@ mod tests {
             Header { parent: None, ..header() },
             Header::decode(&Header { parent: None, ..header() }.encode()).unwrap()
         );
+    }
+
+    /// After an end in order the second copy says more, and counts; without it the first does. A copy of another segment never does.
+    #[test]
+    fn the_copy_that_says_more_counts() {
+        let ended = Header { durable: Lsn(0x0909), ..header() };
+        let mut bytes = header().encode();
+        bytes[2048..2176].copy_from_slice(&ended.encode_copy());
+        assert_eq!(Header::decode(&bytes), Ok(ended));
+        for (damaged, left) in [(0, ended), (2048, header())] {
+            let mut bytes = bytes.clone();
+            bytes[damaged + 9] ^= 1;
+            assert_eq!(Header::decode(&bytes), Ok(left));
+        }
+        let other = Header { first: Lsn(0x0305), ..ended };
+        bytes[2048..2176].copy_from_slice(&other.encode_copy());
+        assert_eq!(Header::decode(&bytes), Ok(header()));
     }
 
     /// Newer formats and encrypted segments are told from damage.

@@ -46,6 +46,7 @@ pub(crate) fn open(
     let older = names.iter().zip(ends).map(|((first, path), end)| Segment {
         first: first.0,
         end,
+        header: None,
         path: path.clone(),
         file: None,
         capacity: 0,

@@ -341,7 +341,7 @@ impl fmt::Display for Item {
                 if let (Some(parent), Some(lsn)) = (parent, parent_lsn) {
                     write!(f, ", which left {parent} at LSN {lsn}")?;
                 }
-                write!(f, "\n  durable up to LSN {durable_lsn} when it was made")
+                write!(f, "\n  known to be durable up to LSN {durable_lsn}")
             }
             Self::Record { lsn, end_lsn, offset, bytes } => {
                 write!(f, "  {lsn}..{end_lsn} at offset {offset}: record of {}", text::size(*bytes))

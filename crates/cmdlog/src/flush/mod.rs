@@ -30,7 +30,7 @@ use vfs::{File, FileSystem, FsError};
 
 use crate::frame::{self, HEAD_BYTES_MAX, Kind, MARK_FRAME_BYTES, Mark};
 use crate::options::{LogMode, OnSyncError};
-use crate::segment::{self, Parent};
+use crate::segment::{self, Header, Parent};
 use crate::shared::{Shared, SideRecord};
 use crate::stats::Counters;
 use crate::stream::StreamReader;
@@ -50,6 +50,8 @@ pub(crate) struct Segment {
     pub first: u64,
     /// The position after the last byte written to it.
     pub end: u64,
+    /// What its header says, if this log has made it.
+    pub header: Option<Header>,
     pub path: PathBuf,
     /// Open while it is written, or holds bytes that a sync can still make durable.
     pub file: Option<Arc<dyn File>>,

@@ -10,6 +10,7 @@ use vfs::{AllocateLen, File, FileSystem, FsError, Op, OpenOptions};
 use super::out::{BLOCK, open_direct};
 use super::{Failed, Flush, RETRY_NS, Segment, Step};
 use crate::error::{LogError, LogFailure};
+use crate::frame::MARK_FRAME_BYTES;
 use crate::options::{LogMode, OnSyncError};
 use crate::recovery::Piece;
 use crate::segment::{self, Header};
@@ -24,8 +25,9 @@ impl Flush {
     pub(super) fn make_segment(&mut self, bytes: u64) -> Result<(), FsError> {
         let path = segment::path(&self.dir, Lsn(self.next));
         let least = segment::offset(self.next, self.next) + bytes;
-        match open_segment(&*self.fs, &path, &self.header(), self.segment_bytes.max(least), least) {
-            Ok((file, capacity)) => self.push_segment(path, file, capacity, false),
+        let header = self.header();
+        match open_segment(&*self.fs, &path, &header, self.segment_bytes.max(least), least) {
+            Ok((file, capacity)) => self.push_segment(header, path, file, capacity, false),
             Err(error) => {
                 self.debris.push(path);
                 Err(error)
@@ -40,13 +42,14 @@ impl Flush {
         let (path, beside) = (segment::path(&self.dir, Lsn(self.next)), self.dir.join(segment::COPY_NAME));
         remove(&*self.fs, &beside)?;
         let least = segment::offset(self.next, self.next);
-        let (file, capacity) = open_segment(&*self.fs, &beside, &self.header(), self.segment_bytes.max(least), least)?;
+        let header = self.header();
+        let (file, capacity) = open_segment(&*self.fs, &beside, &header, self.segment_bytes.max(least), least)?;
         file.sync_all()?;
         self.fs.rename(&beside, &path)?;
         self.fs.sync_dir(&self.dir)?;
         // Once more by its own name, which errors are to show.
         let file = self.fs.open(&path, OpenOptions::write())?;
-        self.push_segment(path, file, capacity, true)
+        self.push_segment(header, path, file, capacity, true)
     }
 
     fn header(&self) -> Header {
@@ -60,10 +63,18 @@ impl Flush {
         }
     }
 
-    fn push_segment(&mut self, path: PathBuf, file: Arc<dyn File>, capacity: u64, named: bool) -> Result<(), FsError> {
-        let first = self.next;
+    fn push_segment(
+        &mut self,
+        header: Header,
+        path: PathBuf,
+        file: Arc<dyn File>,
+        capacity: u64,
+        named: bool,
+    ) -> Result<(), FsError> {
+        let first = header.first.0;
         self.out.begin(open_direct(&*self.fs, &path)?, capacity, segment::offset(first, first));
-        self.segments.push(Segment { first, end: first, path, file: Some(file), capacity, named, forgotten: first });
+        let (header, file) = (Some(header), Some(file));
+        self.segments.push(Segment { first, end: first, header, path, file, capacity, named, forgotten: first });
         Ok(())
     }
 
@@ -171,7 +182,16 @@ impl Flush {
             let path = segment::path(&self.dir, Lsn(piece.from));
             self.fs.rename(&beside, &path)?;
             let (first, end) = (piece.from, piece.to);
-            saved.push(Segment { first, end, path, file: None, capacity: 0, named: true, forgotten: first });
+            saved.push(Segment {
+                first,
+                end,
+                header: None,
+                path,
+                file: None,
+                capacity: 0,
+                named: true,
+                forgotten: first,
+            });
         }
         self.fs.sync_dir(&self.dir)?;
         self.segments.retain(|segment| segment.first < durable);
@@ -212,13 +232,17 @@ impl Flush {
         self.shared.wake.healthy();
     }
 
-    /// Gives back what the last segment does not use of its preallocation. Only when nothing more will be written.
-    pub fn trim(&mut self) {
+    /// Ends the last segment, all of which is durable, with an end mark behind everything. Its header is told too that what is before
+    /// the mark was durable: damage may take the mark together with records. What it does not use of its preallocation is given back.
+    pub fn end(&mut self) {
         if let Some(last) = self.segments.last_mut()
-            && let Some(file) = last.file.take()
+            && let (Some(file), Some(made)) = (last.file.take(), last.header)
         {
-            // A log is as good with its zeros.
-            let _ = file.set_len(last.offset(last.end));
+            let header = Header { durable: Lsn(last.end - MARK_FRAME_BYTES as u64), ..made };
+            let told =
+                file.write_all_at(&header.encode_copy(), segment::SECOND_COPY_AT).and_then(|()| file.sync_data());
+            // Without it the log is whole, and the first copy of the header. And a log is as good with its zeros.
+            let _ = told.and_then(|()| file.set_len(last.offset(last.end)));
         }
     }
 

@@ -97,8 +97,8 @@ fn every_flipped_byte_is_refused_or_cut() {
 const SECTOR: u64 = 512;
 
 /// Random damage in logs of some hundred KiB: bits, sectors that were lost, and sectors in another's place. No wrong record is given
-/// out. After an end in order records are missing only where the last mark, which says that they were durable, was damaged with
-/// them: then they are a torn tail, as behind any other end. With the last sector lost there is not even that.
+/// out. After an end in order none is missing without a word: if the mark that says that they were durable is damaged with them, the
+/// header says it. After another end what lies behind the last mark is a torn tail; with the last sector lost there is not even that.
 #[test]
 fn damage_in_big_logs_is_refused_or_cut() {
     let rounds = count("DAMAGE_ROUNDS", 150);
@@ -125,8 +125,7 @@ fn damage_in_big_logs_is_refused_or_cut() {
                 Ok((found, _)) if found == records => harmless += 1,
                 Ok((found, end)) => {
                     assert!(found[..] == records[..found.len()], "{what}: a wrong record");
-                    let last_mark = len - frame::MARK_FRAME_BYTES as u64;
-                    assert!(!clean || damaged.end > last_mark, "{what}: durable, and lost");
+                    assert!(!clean, "{what}: durable, and lost");
                     match end.torn {
                         // Without the end of a segment the next one continues nothing.
                         Some(torn) if damaged.end >= *len => assert!(torn.path >= *path, "{what}: {torn:?}"),
@@ -172,6 +171,38 @@ fn damage_at_random(fs: &SimFs, path: &Path, bytes: &[u8], rng: &mut Rng) -> Ran
         }
     }
     .expect("the file is there")
+}
+
+/// After an end in order the last sector is lost, or the last records with it: an error, not a shorter log. If it held the end mark
+/// alone, nothing is missing.
+#[test]
+fn the_end_of_a_log_ended_in_order_is_missed() {
+    let (mut refused, mut whole) = (0, 0);
+    for seed in 1..=10 {
+        let (fs, records) = small_log(seed, true);
+        let untouched = fs.crash_point();
+        // Nothing of it is preallocated any more.
+        let (path, bytes) = fs.contents().into_iter().next_back().expect("a segment");
+        let len = bytes.len() as u64;
+        for from in [len - frame::MARK_FRAME_BYTES as u64, len - 40, len - 400] {
+            for damage in [0, 0xa5] {
+                let fs = untouched.after(Outage::ProcessKill);
+                fs.damage(&path, from, &vec![damage; (len - from) as usize]).expect("the file is there");
+                match read(&fs) {
+                    Ok((found, end)) => {
+                        assert!(found == records && !end.clean && from == len - frame::MARK_FRAME_BYTES as u64);
+                        whole += 1;
+                    }
+                    Err(RecoverError::Damaged { path: named, offset, .. }) => {
+                        assert!(named == path && offset <= from);
+                        refused += 1;
+                    }
+                    Err(other) => panic!("{other}"),
+                }
+            }
+        }
+    }
+    assert_eq!((refused, whole), (40, 20));
 }
 
 /// A lost sector, in a log that goes on behind it, is an error that says what to do; a lost file, too.

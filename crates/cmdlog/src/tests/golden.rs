@@ -32,6 +32,8 @@ fn a_segment_is_written_as_ever() {
         std::fs::write(golden(2), &bytes).expect("the directory is there");
     }
     assert_eq!(bytes, std::fs::read(golden(2)).expect("the golden file is there"));
+    assert_eq!(bytes[2048 + 72..2048 + 80], 256u64.to_le_bytes(), "the second header: durable up to the end mark");
+    assert_eq!(bytes[72..80], 16u64.to_le_bytes(), "the first, as it was made");
     let frames = &bytes[4096 + 16..];
     assert_eq!(frames[4..11], *b"\x01\x05first", "kind, length, payload");
     assert_eq!(frames[15..19], [1, 200, 1, b'x'], "a length of two bytes");
