@@ -41,8 +41,8 @@ use volume::{Format, Memory, Volume};
 
 /// Size of a file system of our own; its image is sparse.
 const VOLUME_MEGABYTES: u64 = 512;
-/// Size of the disk that becomes full.
-const FULL_MEGABYTES: u64 = 20;
+/// Size of the disk that becomes full: what others keep from it, and 16 to fill.
+const FULL_MEGABYTES: u64 = 48;
 /// What the disk that fails has for its image: the file system's own tables, and a few seconds of load.
 const FAILING_MEGABYTES: u64 = 28;
 

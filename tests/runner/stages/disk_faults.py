@@ -4,7 +4,7 @@ import faults
 import need
 from job import Job, Skip, Stage
 
-# A disk of 20 MB has room for small segments, and for one checkpoint besides.
+# What there is of the disk has room for small segments, and for one checkpoint besides.
 SMALL = ("log-segment-size=1mb", "checkpoint-retain-sets=1")
 
 # Which syncs of each thread fail: some of the start, then of the log.

@@ -18,8 +18,10 @@ const HELD: Duration = Duration::from_secs(1);
 const HELD_MAX: usize = 4;
 /// Longest time until a full disk shows, and until writes go on when there is space.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Bytes that others keep from the disk, for as long as it is to be full.
-const BALLAST: usize = 6 << 20;
+/// Bytes that others keep from the disk, for as long as it is to be full. More than can be acknowledged in async mode before the
+/// log finds that it is: on a busy machine the thread that writes is late by a tenth of a second and more, and writes do not go on
+/// before all of that is in the log.
+const BALLAST: usize = 32 << 20;
 /// Values that are read while the disk is full, and how many of these reads may be held back.
 const READS: usize = 100;
 const READS_HELD_MAX: usize = 3;
