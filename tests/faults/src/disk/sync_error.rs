@@ -80,16 +80,18 @@ fn one(plain: &Server, wrapped: &Server, trace: &Path, volume: &Volume, seed: u6
                 })
                 .map_err(|wrong| wrong.join("; "))?;
             done?;
-            if ended {
-                "the server ended".to_owned()
-            } else {
-                crowd.refusal().map_or("no write was refused".to_owned(), |text| text.chars().take(120).collect())
-            }
+            if ended { "the server ended".to_owned() } else { refusal(&crowd) }
         }
     };
     let (running, _) = plain.start()?;
     let verdict = crowd.verify(&running, Promise::Sync).map_err(|wrong| wrong.join("; "))?;
     Ok(format!("{text}; {} answered, none lost", verdict.answered))
+}
+
+/// The code word of the first error that a write was answered.
+fn refusal(crowd: &Crowd) -> String {
+    let word = |text: &str| format!("writes were refused: {}", text.split(' ').next().unwrap_or_default());
+    crowd.refusal().map_or("no write was refused".to_owned(), word)
 }
 
 /// Whether a sync has failed by now.
@@ -186,8 +188,7 @@ fn failing(server: &Server, memory: &Memory, volume: &Volume, seed: u64) -> Resu
     if state.contains("failed") {
         return Err(state);
     }
-    let refusal =
-        crowd.refusal().map_or("no write was refused".to_owned(), |text| text.chars().take(120).collect::<String>());
+    let refusal = refusal(&crowd);
     match server.start() {
         Ok((running, _)) => {
             let verdict = crowd.verify(&running, Promise::Changing).map_err(|wrong| wrong.join("; "))?;
