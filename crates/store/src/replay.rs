@@ -38,7 +38,7 @@ impl Store {
         let lock = &self.shard(self.shard_of(key)).lock;
         loop {
             if let Some(mut held) = lock.spin_lock() {
-                types::apply::apply(&mut Loading(&mut held.engine, &self.hasher, self.compression.keeper()), effect);
+                types::apply::apply(&mut Loading { engine: &mut held.engine, store: self }, effect);
                 return self.unlock_one(held);
             }
             std::thread::yield_now();
@@ -86,22 +86,25 @@ impl Store {
     }
 }
 
-/// The engine of the only key there is, what orders elements, and who reads what is compressed in trees.
-struct Loading<'e>(&'e mut ShardEngine, &'e KeyHasher, Arc<dyn Keeper>);
+/// The engine of the only key there is.
+struct Loading<'e> {
+    engine: &'e mut ShardEngine,
+    store: &'e Store,
+}
 
 impl types::apply::Engines for Loading<'_> {
     type Engine = ShardEngine;
 
     fn engine(&mut self, _key: &Key<'_>) -> &mut ShardEngine {
-        self.0
+        self.engine
     }
 
     fn order(&self) -> &KeyHasher {
-        self.1
+        &self.store.hasher
     }
 
     fn keeper(&self) -> Arc<dyn Keeper> {
-        self.2.clone()
+        self.store.compression.keeper()
     }
 
     fn decompress(&mut self, _key: &Key<'_>) {
