@@ -21,8 +21,10 @@ use crate::stats::{Counters, LogStats};
 
 /// How long writes gather before they are written, unless there are many.
 const GATHER: Duration = Duration::from_millis(10);
-/// How long the sync thread waits for a worker that has reserved and not yet published, or is in the middle of a turn.
+/// How long the sync thread waits for a worker that has reserved and not yet published.
 const SOON: Duration = Duration::from_millis(2);
+/// How long it waits for workers in the middle of a turn: twice what they put off a sync for what clients go on sending.
+const TURN_MAX: Duration = Duration::from_millis(4);
 /// The watch looks this often while something is not durable.
 const WATCH: Duration = Duration::from_millis(100);
 
@@ -442,14 +444,14 @@ impl Core {
     }
 
     /// In `Sync` mode: gives workers in the middle of a turn the time to end it, so that a sync is not spent on the first
-    /// records of a turn while the rest waits for the next. At most [`SOON`], however long a turn takes.
+    /// records of a turn while the rest waits for the next. At most [`TURN_MAX`], however long a turn takes.
     fn await_turns(&self) {
         let shared = &*self.shared;
         if shared.mode() != LogMode::Sync {
             return;
         }
         let turns = shared.open_turns();
-        let until = Instant::now() + SOON;
+        let until = Instant::now() + TURN_MAX;
         while !shared.have_ended(&turns) && !self.closing() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {

@@ -10,7 +10,7 @@
 //! W3. A connection with much unsent output is not read, and its requests do not run: back-pressure in place of growth. How
 //!     much that is depends on what all clients hold ([`ClientMemory`]).
 //! W4. While replies wait for the log, turns follow each other without a wait as long as clients have sent more, and the log
-//!     syncs after the last of them: one sync for all clients that came meanwhile, for at most 1.5 ms. When nobody
+//!     syncs after the last of them: one sync for all clients that came meanwhile, for at most 2 ms. When nobody
 //!     sends while a sync runs, the next is put off until the replies that this one releases are sent: else two halves of
 //!     the clients would take turns, with twice as many syncs.
 //! W5. A turn ends early when it has produced much output, and a reply is sent in pieces, a long one of a collection also
@@ -53,7 +53,7 @@ const INSPECTION_MS: i64 = 500;
 /// While replies wait for the log, the longest time in which a sync is put off because clients go on sending: a sync takes tens of
 /// microseconds of processor time, and with more changes in each a request's share of it is smaller, for a longer wait. `onggi bench
 /// persistence --part mixes` shows what is left of it.
-const GATHERING_NS_MAX: u64 = 1_500_000;
+const GATHERING_NS_MAX: u64 = 2_000_000;
 
 /// Slices given to one writev.
 const SLICES_MAX: usize = 64;
