@@ -43,6 +43,7 @@ fn policy(log_wanted: bool) -> Policy {
         on_sync_error: OnSyncError::Stop,
         segment_bytes: 64 << 10,
         buffer_bytes: 64 << 20,
+        feed_bytes: 32 << 20,
         save_points: Vec::new(),
         growth_percent: 0,
         growth_bytes_min: 0,

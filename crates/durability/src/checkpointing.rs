@@ -20,9 +20,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use store::{Cut, RecordSink};
 
-/// Memory of entries on their way to the disk at which writes wait.
-const FEED_BYTES: u64 = 32 << 20;
-
 /// What becomes of the log at the cut.
 enum Switch {
     Stay,
@@ -42,7 +39,7 @@ impl Durability {
         let Some(manifest) = place.as_mut() else { return Err(crate::work::Ended.into()) };
         let policy = self.policy();
         let set = manifest.next_set();
-        let feed = Feed::new(FeedOptions { limit_bytes: FEED_BYTES }, self.parts.store.backlog().clone());
+        let feed = Feed::new(FeedOptions { limit_bytes: policy.feed_bytes }, self.parts.store.backlog().clone());
         let result = self.write_and_name(cause, &policy, manifest, set, &feed);
         self.parts.store.backlog().set_limit(u64::MAX);
         if result.is_ok() {

@@ -9,6 +9,25 @@ use rdb::Target;
 /// After a failed checkpoint, none is tried by itself for so long.
 const RETRY_MS: i64 = 5_000;
 
+/// Memory of entries on their way into a checkpoint, unless the budget is small.
+const FEED_BYTES: u64 = 32 << 20;
+
+/// The parts of `maxmemory` that the log's memory may be, and that of a checkpoint: more, on top of a small budget, would not fit
+/// into the machine it was made for. With a sixteenth for the checkpoint too, writes waited for it where the disk was busy.
+const LOG_SHARE: u64 = 16;
+const FEED_SHARE: u64 = 8;
+
+/// However small the budget is, they have this much.
+const BESIDE_BUDGET_BYTES_MIN: u64 = 2 << 20;
+
+/// So many bytes, or fewer beside a small budget (0: there is none).
+fn beside_budget(bytes: u64, maxmemory_bytes: u64, share: u64) -> u64 {
+    match maxmemory_bytes {
+        0 => bytes,
+        budget => bytes.min((budget / share).max(BESIDE_BUDGET_BYTES_MIN)),
+    }
+}
+
 /// The settings that steer log and checkpoints. Replaced as a whole when one changes.
 #[derive(Clone, Debug)]
 pub struct Policy {
@@ -24,6 +43,8 @@ pub struct Policy {
     pub segment_bytes: u64,
     /// Bytes of records in memory, all workers together.
     pub buffer_bytes: u64,
+    /// Bytes of entries on their way into a checkpoint at which writes wait.
+    pub feed_bytes: u64,
     /// When checkpoints are taken by time.
     pub save_points: Vec<SavePoint>,
     /// Growth of the log, in hundredths of the last checkpoint, that asks for one; 0 for none.
@@ -55,7 +76,8 @@ impl Policy {
                 LogErrorAction::Stop => OnSyncError::Stop,
             },
             segment_bytes: settings.log_segment_bytes,
-            buffer_bytes: settings.log_buffer_bytes,
+            buffer_bytes: beside_budget(settings.log_buffer_bytes, settings.maxmemory_bytes, LOG_SHARE),
+            feed_bytes: beside_budget(FEED_BYTES, settings.maxmemory_bytes, FEED_SHARE),
             save_points: settings.save.points.clone(),
             growth_percent: settings.auto_aof_rewrite_percentage,
             growth_bytes_min: settings.auto_aof_rewrite_bytes_min,
@@ -170,6 +192,15 @@ mod tests {
         ] {
             let since = SinceLast { now: 7_000 + seconds * 1_000, taken_at: 7_000, changes, ..SinceLast::default() };
             assert_eq!(policy.due(&since).is_some(), due, "{seconds} s, {changes} changes");
+        }
+    }
+
+    #[test]
+    fn what_stands_beside_a_small_budget_is_small() {
+        for (maxmemory_mb, log_mb, feed_mb) in [(0, 16, 32), (256, 16, 32), (200, 12, 25), (64, 4, 8), (1, 2, 2)] {
+            let settings = Settings { maxmemory_bytes: maxmemory_mb << 20, ..Settings::default() };
+            let policy = Policy::of(&settings);
+            assert_eq!((policy.buffer_bytes >> 20, policy.feed_bytes >> 20), (log_mb, feed_mb), "{maxmemory_mb} MiB");
         }
     }
 

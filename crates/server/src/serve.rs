@@ -314,6 +314,8 @@ pub fn serve(
         log: None,
         engine: |engine| ShardEngine::Memory(Box::new(engine)),
     }));
+    let held = memory.clone();
+    store.count_others(move || held.held_bytes());
     let table = Arc::new(CommandTable::new(&families()));
     let row_count = table.rows().len();
     let workers: Vec<_> =
@@ -619,11 +621,7 @@ fn upkeep(
         }
         if let Some(shared) = shared.upgrade() {
             let figures = shared.host.part::<Arc<Figures>>();
-            let now_ns = shared.store.clock.monotonic_ns();
-            // What a checkpoint holds counts against the budget as what clients hold does.
-            let checkpoint_bytes = shared.store.backlog().memory().now;
-            shared.store.set_other_bytes(memory.held_bytes().saturating_add(checkpoint_bytes));
-            figures.sample(now_ns, shared.store.used_bytes());
+            figures.sample(shared.store.clock.monotonic_ns(), shared.store.used_bytes());
         }
     };
     Upkeep::new(store, shards, Box::new(each_round), durability, explanations)

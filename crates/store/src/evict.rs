@@ -13,14 +13,14 @@ use base::{DbIndex, Rng, ShardId};
 use engine::{Effect, Engine, Keyspace, NotifyClass, WriteClass};
 use engine_mem::{EvictionPolicy, SharedStampMode, StampMode};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// The memory budget.
 pub struct Budget {
     /// Bytes; `u64::MAX` without a limit.
     max_bytes: AtomicU64,
-    /// Bytes counted beside the engines': buffers of connections.
-    other_bytes: AtomicU64,
+    /// What others hold that counts as the engines' memory does.
+    others: OnceLock<Box<dyn Fn() -> u64 + Send + Sync>>,
     policy: RwLock<Option<EvictionPolicy>>,
     /// How access is stamped, so that the policy can tell what goes first. Shards follow it.
     pub(crate) stamps: Arc<SharedStampMode>,
@@ -34,7 +34,7 @@ impl Default for Budget {
     fn default() -> Self {
         Self {
             max_bytes: AtomicU64::new(u64::MAX),
-            other_bytes: AtomicU64::default(),
+            others: OnceLock::new(),
             policy: RwLock::default(),
             stamps: Arc::default(),
             choices: AtomicU64::default(),
@@ -77,15 +77,18 @@ impl Store {
         self.budget.stamps.set(stamps);
     }
 
-    /// Bytes beside the engines' that count against the budget, from now on: buffers of connections.
-    pub fn set_other_bytes(&self, bytes: u64) {
-        self.budget.other_bytes.store(bytes, Ordering::Relaxed);
+    /// Has bytes counted against the budget that are held elsewhere, as connections do. `bytes` is asked by every write while there is a
+    /// budget, so it is a few loads; said once, further calls change nothing.
+    pub fn count_others(&self, bytes: impl Fn() -> u64 + Send + Sync + 'static) {
+        self.budget.others.get_or_init(|| Box::new(bytes));
     }
 
-    /// What counts against the budget: the engines' memory, and what [`Store::set_other_bytes`] was told last.
+    /// What counts against the budget, as of now: the engines' memory, that of a running checkpoint, and what
+    /// [`Store::count_others`] was told of.
     #[inline]
     pub fn used_bytes(&self) -> u64 {
-        self.memory.total().saturating_add(self.budget.other_bytes.load(Ordering::Relaxed))
+        let others = self.budget.others.get().map_or(0, |bytes| bytes());
+        self.memory.total().saturating_add(self.backlog().memory().now).saturating_add(others)
     }
 
     /// Whether memory in use is beyond the budget.

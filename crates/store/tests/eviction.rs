@@ -7,6 +7,7 @@ use base::{DbIndex, KeyspaceId, ShardId};
 use engine::{Effect, Encoding, Engine, Key, Keyspace, Type, Value};
 use engine_mem::{EvictionOrder, EvictionPolicy, EvictionScope, StampMode};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use store::shard::ShardEngine;
 use store::{At, LockSet, Scratch, Store, StoreOptions, Wake, WorkerSet, WriteClass};
 use value::set;
@@ -122,4 +123,21 @@ fn big_collections_are_evicted() {
     assert!(fitted > MAX_BYTES / (MEMBERS * 30), "{fitted} sets fitted");
     let held: u64 = store.each_shard(|shard| shard.engine.len(KeyspaceId::default())).sum();
     assert!(held * 10 >= fitted * 8, "{held} sets are held, {fitted} fitted at first");
+}
+
+/// What is held elsewhere counts at once, and so does what a checkpoint holds.
+#[test]
+fn what_others_hold_counts_as_of_now() {
+    let store = bounded();
+    let clients = Arc::new(AtomicU64::new(0));
+    let held = clients.clone();
+    store.count_others(move || held.load(Ordering::Relaxed));
+    let used = store.used_bytes();
+    clients.store(MAX_BYTES - used, Ordering::Relaxed);
+    assert!(store.used_bytes() == MAX_BYTES && !store.is_over_budget());
+    store.backlog().charge(1, 0);
+    assert!(store.is_over_budget());
+    store.backlog().discharge(1, 0);
+    clients.store(0, Ordering::Relaxed);
+    assert_eq!(store.used_bytes(), used);
 }

@@ -47,7 +47,8 @@ pub(super) static PERSISTENCE: &[Directive] = &[
         size!(log_buffer_bytes: 1 << 20, 1 << 30),
         "16mb",
         "bytes",
-        "Memory for records that are not known to be durable, all workers together. When it is used up, writes wait.",
+        "Memory for records that are not known to be durable, all workers together. When it is used up, writes wait. It is a \
+         sixteenth of `maxmemory` at most, as that was when the log was begun.",
     )
     .at_start(),
     Directive::supported(

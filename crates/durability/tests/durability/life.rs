@@ -87,6 +87,7 @@ pub fn policy() -> Policy {
         on_sync_error: OnSyncError::Rotate,
         segment_bytes: 8 << 10,
         buffer_bytes: 1 << 18,
+        feed_bytes: 32 << 20,
         save_points: Vec::new(),
         growth_percent: 0,
         growth_bytes_min: 0,
