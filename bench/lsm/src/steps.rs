@@ -15,9 +15,10 @@ use crate::ycsb::{self, Ycsb};
 
 /// How often space and memory are looked at.
 const SAMPLE_EVERY: Duration = Duration::from_millis(200);
-/// Operations of each kind of read.
+/// Gets of each kind.
 const READS: u64 = 200_000;
-/// A scan's pairs; there are a hundredth as many scans as other reads.
+/// Scans, and their pairs: enough that what is measured is no single merge that scans have asked for.
+const SCANS: u64 = 20_000;
 const SCAN_PAIRS: usize = 100;
 /// Threads of each kind, and for how long they go on.
 const MIXED_THREADS: u64 = 4;
@@ -168,7 +169,7 @@ pub fn read(subject: &Subject<'_>) -> Result<Reading, Failure> {
     cost(READS, |random| get(present(random), true))?;
     let get_warm = cost(READS, |random| get(present(random), true))?;
     let miss = cost(READS, |random| get(digits(random % keys * 2 + 1), false))?;
-    let scans = || cost(READS / SCAN_PAIRS as u64, |random| scan(present(random)));
+    let scans = || cost(SCANS, |random| scan(present(random)));
     let scan = match engine.can_scan() {
         true => {
             scans()?;
