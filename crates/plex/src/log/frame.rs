@@ -7,6 +7,7 @@
 //! The checksum covers the file's identity, the record's offset, its length and its payload, so a record of another file,
 //! or one that moved, does not pass. A run of zeroes is no record. Formats: docs/formats/plex-wal.md, plex-manifest.md.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,6 +19,9 @@ use crate::error::{Error, Result};
 
 /// Length of a file's header, in bytes.
 pub(crate) const HEADER_LEN: usize = 48;
+
+/// Length of a record's checksum, in bytes.
+const CRC_LEN: usize = size_of::<u32>();
 
 /// What tells the kinds of files apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,74 +146,120 @@ impl FrameWriter {
     }
 }
 
-/// A whole file of records in memory.
+/// Bytes of a file of records that are in memory at once, but for a record that is longer.
+const STRETCH_BYTES: u64 = 8 << 20;
+
+/// A file of records, all of it in memory or a stretch.
 pub(crate) struct Frames {
     pub path: PathBuf,
     /// `None` if the file has no sound header; then it has no records either.
     pub header: Option<Header>,
     /// What the checksums of records must cover.
     identity: Option<u64>,
+    file: Arc<dyn File>,
+    /// Length of the file.
+    len: u64,
+    /// What is in memory, and where in the file it begins.
     bytes: Vec<u8>,
-    at: usize,
+    begin: u64,
+    at: u64,
 }
 
 impl Frames {
-    /// `identity` is the file's, if it is known from elsewhere; a header with another one is no sound header.
+    /// The whole file. `identity` is the file's, if it is known from elsewhere; a header with another one is no sound header.
     pub fn read(fs: &dyn FileSystem, path: &Path, kind: FileType, identity: Option<u64>) -> Result<Self> {
+        let mut frames = Self::open(fs, path, kind, identity)?;
+        frames.load(0..frames.len)?;
+        Ok(frames)
+    }
+
+    /// The same with no record in memory yet.
+    pub fn open(fs: &dyn FileSystem, path: &Path, kind: FileType, identity: Option<u64>) -> Result<Self> {
         let file = fs.open(path, OpenOptions::read())?;
-        let mut bytes = vec![0; file.len()? as usize];
-        file.read_exact_at(&mut bytes, 0)?;
-        let header = Header::sound(path, kind, identity, &bytes)?;
-        let identity = identity.or(header.map(|header| header.identity));
-        Ok(Self { path: path.to_owned(), header, identity, bytes, at: HEADER_LEN })
+        let (len, path) = (file.len()?, path.to_owned());
+        let mut frames =
+            Self { path, header: None, identity, file, len, bytes: Vec::new(), begin: 0, at: HEADER_LEN as u64 };
+        frames.load(0..len.min(HEADER_LEN as u64))?;
+        frames.header = Header::sound(&frames.path, kind, identity, &frames.bytes)?;
+        frames.identity = identity.or(frames.header.map(|header| header.identity));
+        Ok(frames)
+    }
+
+    fn load(&mut self, range: Range<u64>) -> Result<()> {
+        // Nothing is there if the read fails.
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.resize((range.end - range.start) as usize, 0);
+        self.file.read_exact_at(&mut bytes, range.start)?;
+        (self.bytes, self.begin) = (bytes, range.start);
+        Ok(())
+    }
+
+    /// To this place, at which a record has ended, with a stretch from there on in memory; whether a whole record begins there.
+    pub fn go_on_from(&mut self, offset: u64) -> Result<bool> {
+        self.at = offset;
+        let left = self.len.saturating_sub(offset);
+        self.load(offset..offset + left.min(STRETCH_BYTES))?;
+        let mut rest = &self.bytes[..];
+        let payload_len = varint::take(&mut rest).unwrap_or(0);
+        let record_len = (self.bytes.len() - rest.len() + CRC_LEN) as u64 + payload_len.min(left);
+        if record_len > self.bytes.len() as u64 && record_len <= left {
+            self.load(offset..offset + record_len)?;
+        }
+        Ok(self.at(offset).is_some())
+    }
+
+    /// Has everything from the current place on in memory.
+    pub fn load_rest(&mut self) -> Result<()> {
+        self.load(self.at.min(self.len)..self.len)
     }
 
     /// Where the next record begins.
     pub fn offset(&self) -> u64 {
-        self.at as u64
+        self.at
     }
 
     /// Nothing stands behind the last record.
     pub fn is_at_end(&self) -> bool {
-        self.header.is_some() && self.at == self.bytes.len()
+        self.header.is_some() && self.at == self.len
     }
 
-    /// The next whole record.
+    /// The next whole record in memory.
     pub fn next(&mut self) -> Option<&[u8]> {
-        let (record, to) = self.at(self.at as u64)?;
-        let from = to as usize - record.len();
-        self.at = to as usize;
-        Some(&self.bytes[from..self.at])
+        let offset = self.at;
+        self.at = self.at(offset)?.1;
+        self.at(offset).map(|(record, _)| record)
     }
 
-    /// The whole record that begins at this place, and where it ends.
+    /// The whole record that begins at this place, if it is in memory, and where it ends.
     pub fn at(&self, offset: u64) -> Option<(&[u8], u64)> {
         self.header?;
-        let (from, to) = self.record_at(usize::try_from(offset).ok()?)?;
-        Some((&self.bytes[from..to], to as u64))
+        let payload = self.record_at(usize::try_from(offset.checked_sub(self.begin)?).ok()?)?;
+        let end = self.begin + payload.end as u64;
+        Some((&self.bytes[payload], end))
     }
 
-    /// To this place, at which a record has ended.
-    pub fn go_to(&mut self, offset: u64) {
-        self.at = offset as usize;
-    }
-
-    /// Where the payload of a sound record that begins at `at` begins and ends.
-    fn record_at(&self, at: usize) -> Option<(usize, usize)> {
+    /// The payload of a sound record that begins at this place of what is in memory.
+    fn record_at(&self, at: usize) -> Option<Range<usize>> {
         let identity = self.identity?;
         let mut rest = self.bytes.get(at..)?;
         let len = usize::try_from(varint::take(&mut rest)?).ok()?;
-        let payload_at = self.bytes.len() - rest.len() + 4;
-        let payload = rest.get(4..)?.get(..len)?;
-        let expected = u32::from_le_bytes(rest[..4].try_into().ok()?);
-        (len > 0 && checksum(identity, at as u64, payload) == expected).then_some((payload_at, payload_at + len))
+        let payload_at = self.bytes.len() - rest.len() + CRC_LEN;
+        let payload = rest.get(CRC_LEN..)?.get(..len)?;
+        let expected = u32::from_le_bytes(*rest.first_chunk()?);
+        let is_sound = len > 0 && checksum(identity, self.begin + at as u64, payload) == expected;
+        is_sound.then_some(payload_at..payload_at + len)
+    }
+
+    /// Places in memory from the current one on.
+    fn places(&self) -> Range<usize> {
+        let here = (self.at.saturating_sub(self.begin) as usize).min(self.bytes.len());
+        here..self.bytes.len()
     }
 
     /// All sound records of `len` bytes at or behind the current place, wherever they begin.
     pub fn records_of_len(&self, len: usize) -> impl Iterator<Item = &[u8]> {
-        let starts =
-            (self.at.min(self.bytes.len())..self.bytes.len()).filter(move |&at| usize::from(self.bytes[at]) == len);
-        starts.filter_map(move |at| self.record_at(at)).map(|(from, to)| &self.bytes[from..to])
+        let starts = self.places().filter(move |&at| usize::from(self.bytes[at]) == len);
+        starts.filter_map(|at| self.record_at(at)).map(|payload| &self.bytes[payload])
     }
 
     /// Whether any sound record begins behind the current place.
@@ -224,7 +274,8 @@ impl Frames {
         behind.is_some()
     }
 
-    fn record_behind(&self) -> Option<usize> {
-        (self.at + 1..self.bytes.len()).find(|&at| self.record_at(at).is_some())
+    fn record_behind(&self) -> Option<u64> {
+        let behind = self.places().skip(1).find(|&at| self.record_at(at).is_some());
+        behind.map(|at| self.begin + at as u64)
     }
 }

@@ -34,9 +34,9 @@ const MARK: u8 = 0;
 /// Length of a mark, in bytes.
 const MARK_LEN: usize = 9;
 
-/// Changes of a log file that are handed over at once, at least, but for the last of it. A full memtable of the default size has
-/// half as many.
-const PORTION_CHANGES: usize = 1 << 20;
+/// Changes of a log file that are handed over at once, at most but for the last record's. Whoever sorts them takes some 140 bytes for
+/// each. With 40,000 in a portion a replay is as fast as with all at once, with 10,000 it takes 1.4 times as long.
+const PORTION_CHANGES: usize = 1 << 16;
 
 /// The log that is written to.
 pub(crate) struct WalWriter {
@@ -180,6 +180,10 @@ impl WalFile {
         Frames::read(fs, &self.path, WAL, self.identity)
     }
 
+    fn open(&self, fs: &dyn FileSystem) -> Result<Frames> {
+        Frames::open(fs, &self.path, WAL, self.identity)
+    }
+
     /// Where the history before this file ends, by its header; `None` without a sound one.
     fn previous(&self, fs: &dyn FileSystem) -> Result<Option<(u64, u64)>> {
         Ok(Header::read(fs, &self.path, WAL, self.identity)?.map(|header| header.previous))
@@ -259,7 +263,7 @@ impl<'a> Portion<'a> {
     }
 }
 
-/// Reads the log files (in ascending order of numbers) and hands all changes to `apply`, in large portions, each with its file's
+/// Reads the log files (in ascending order of numbers) and hands all changes to `apply`, in portions, each with its file's
 /// number; after an error it has had what came before. The files that are one history, each with the offset where it ends; what
 /// follows the last of them was never synced and is given up.
 ///
@@ -275,26 +279,27 @@ pub(crate) fn replay(
     let mut next = (!files.is_empty()).then_some(0);
     while let Some(index) = next {
         let WalFile { number, path, .. } = &files[index];
-        let mut frames = files[index].read(fs)?;
-        let (mut portion, mut next_seqno, mut offset) = (Portion::default(), 0, frames.offset());
-        while let Some((record, end)) = frames.at(offset) {
-            if record[0] != MARK || record.len() != MARK_LEN {
-                match portion.add(record, next_seqno, &is_known) {
-                    Ok(behind) => next_seqno = behind,
-                    Err(what) => {
-                        portion.pass_to(|portion| apply(*number, portion));
-                        return Err(Error::corruption(path, offset, what));
+        let mut frames = files[index].open(fs)?;
+        let (mut next_seqno, mut offset) = (0, frames.offset());
+        while frames.go_on_from(offset)? {
+            let mut portion = Portion::default();
+            while let Some((record, end)) = frames.at(offset) {
+                if record[0] != MARK || record.len() != MARK_LEN {
+                    match portion.add(record, next_seqno, &is_known) {
+                        Ok(behind) => next_seqno = behind,
+                        Err(what) => {
+                            portion.pass_to(|portion| apply(*number, portion));
+                            return Err(Error::corruption(path, offset, what));
+                        }
                     }
                 }
+                offset = end;
+                if portion.changes.len() >= PORTION_CHANGES {
+                    portion.pass_to(|portion| apply(*number, portion));
+                }
             }
-            offset = end;
-            if portion.changes.len() >= PORTION_CHANGES {
-                portion.pass_to(|portion| apply(*number, portion));
-            }
+            portion.pass_to(|portion| apply(*number, portion));
         }
-        portion.pass_to(|portion| apply(*number, portion));
-        drop(portion);
-        frames.go_to(offset);
         let end = (*number, frames.offset());
         next = None;
         if frames.header.is_some() {
@@ -307,6 +312,7 @@ pub(crate) fn replay(
             }
         }
         if next.is_none() {
+            frames.load_rest()?;
             refuse_if_synced(fs, &frames, &files[index + 1..])?;
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use vfs::{FileSystem, SimFs};
+use vfs::{FileSystem, OpenOptions, SimFs};
 
 use super::*;
 
@@ -113,6 +113,48 @@ fn damage_before_a_mark_is_an_error() {
                 }
                 fs.flip_bit(&path(number), offset, 3).unwrap();
             }
+        }
+    }
+}
+
+/// A file is read a stretch at a time: records at and across the ends of stretches come back, also those that are longer than one, in
+/// portions of no more changes than may be; and so does what is left of it once it is cut somewhere.
+#[test]
+fn long_files_come_back_in_portions() {
+    const MIB: usize = 1 << 20;
+    let fs = SimFs::new(4);
+    let mut wal = WalWriter::create(&fs, &path(1), 1, 0xabc, Before::default()).unwrap();
+    let (mut seqno, mut ends) = (1, Vec::new());
+    for len in [3 * MIB, 5 * MIB, 1, 20 * MIB, 8 * MIB, 1] {
+        wal.append(WriteBatch::new().put(b"long", &vec![7; len]), seqno).unwrap();
+        let mut many = WriteBatch::new();
+        for at in 0..PORTION_CHANGES as u32 / 2 {
+            many.put(&at.to_be_bytes(), b"");
+        }
+        wal.append(&many, seqno + 1).unwrap();
+        seqno += 1 + many.len() as u64;
+        ends.push((wal.len(), seqno - 1));
+    }
+    let file = || WalFile { number: 1, identity: Some(0xabc), path: path(1) };
+    let replayed = || {
+        let mut last = 0;
+        let see = |_: u64, portion: &Portion<'_>| {
+            assert!(portion.changes.len() < 2 * PORTION_CHANGES);
+            for (_, seqno, _) in &portion.changes {
+                assert_eq!(*seqno, last + 1);
+                last = *seqno;
+            }
+        };
+        let parts = replay(&fs, &[file()], |_| true, see).unwrap();
+        (last, parts)
+    };
+    let (whole, last) = ends[ends.len() - 1];
+    assert_eq!(replayed(), (last, vec![(1, whole)]));
+    for (end, last) in ends.into_iter().rev() {
+        for cut in [0, 1] {
+            fs.open(&path(1), OpenOptions::write()).unwrap().set_len(end - cut).unwrap();
+            let (found, parts) = replayed();
+            assert!(if cut == 0 { found == last && parts == [(1, end)] } else { found < last && parts[0].1 < end });
         }
     }
 }
