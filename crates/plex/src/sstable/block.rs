@@ -29,6 +29,9 @@ const RESTART_INTERVAL: usize = 8;
 /// Restart points of a block that are fetched ahead: all of a block of 4 KiB, if values are not small.
 const PREFETCH_RESTARTS_MAX: usize = 8;
 
+/// Entries that a search asks for behind the next one.
+const PREFETCH_ENTRIES: usize = 2;
+
 /// Puts a block together.
 #[derive(Default)]
 pub(super) struct BlockBuilder {
@@ -192,6 +195,11 @@ impl Block {
             if head.shared > key_len {
                 return Err(Malformed);
             }
+            // Entries are often of one length: those behind are on their way while this one is compared.
+            let len = head.value.end - at;
+            for ahead in 1..=PREFETCH_ENTRIES {
+                prefetch(&self.bytes, head.value.end + ahead * len);
+            }
             key_len = head.shared + head.key.len();
             // With more in common with the entry before than that has with `key`, it is before the place, too.
             if head.shared <= common {
@@ -206,8 +214,21 @@ impl Block {
         Ok(None)
     }
 
+    /// Asks memory for the restart points.
+    pub(super) fn prefetch_restarts(&self) {
+        prefetch(&self.bytes, self.entries_end());
+    }
+
+    /// Asks memory for the entries that a search looks at first.
+    pub(super) fn prefetch_search(&self) {
+        for index in 0..self.restart_count().min(PREFETCH_RESTARTS_MAX) {
+            prefetch(&self.bytes, self.restart(index));
+        }
+    }
+
     /// The first entry at or behind the place.
     pub(super) fn find(&self, key: &[u8], seqno: Seqno) -> Result<Option<Found<'_>>, Malformed> {
+        self.prefetch_search();
         let found = self.locate(key, seqno)?.map(|(_, head)| Found {
             is_key: self.bytes[head.key] == key[head.shared..],
             seqno: head.seqno,
@@ -298,14 +319,12 @@ impl BlockCursor {
 
     /// Asks memory for the restart points.
     pub fn prefetch_restarts(&self) {
-        prefetch(&self.block.bytes, self.block.entries_end());
+        self.block.prefetch_restarts();
     }
 
     /// Asks memory for the entries that a search looks at first.
     pub fn prefetch_search(&self) {
-        for index in 0..self.block.restart_count().min(PREFETCH_RESTARTS_MAX) {
-            prefetch(&self.block.bytes, self.block.restart(index));
-        }
+        self.block.prefetch_search();
     }
 
     pub fn key(&self) -> &[u8] {
