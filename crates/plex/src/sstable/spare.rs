@@ -6,8 +6,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Pieces that a thread keeps.
-const PIECES_MAX: usize = 4;
+/// Pieces that a thread keeps: a scan lets go of a block of each run at once, and the next one wants as many.
+const PIECES_MAX: usize = 32;
 
 /// A longer piece is not kept, in bytes.
 const PIECE_BYTES_MAX: usize = 64 << 10;
@@ -22,8 +22,10 @@ thread_local! {
 /// At least `len` bytes, and not many more, that nobody else has; what is in them has no meaning.
 pub(super) fn take(len: usize) -> Arc<[u8]> {
     let fits = len..=len + len / 8 + PADDING_BYTES;
-    let kept = PIECES.with_borrow_mut(Vec::pop);
-    let mut kept = kept.filter(|piece| fits.contains(&piece.len()));
+    let mut kept = PIECES.with_borrow_mut(|pieces| {
+        let at = pieces.iter().rposition(|piece| fits.contains(&piece.len()))?;
+        Some(pieces.swap_remove(at))
+    });
     match kept.take_if(|piece| Arc::get_mut(piece).is_some()) {
         Some(piece) => piece,
         None => std::iter::repeat_n(0, len.next_multiple_of(PADDING_BYTES)).collect(),
@@ -35,9 +37,11 @@ pub(super) fn give(piece: Arc<[u8]>) {
     if (1..=PIECE_BYTES_MAX).contains(&piece.len()) {
         // A thread that ends has nothing to keep.
         let _ = PIECES.try_with(|pieces| {
-            if let Ok(mut pieces) = pieces.try_borrow_mut()
-                && pieces.len() < PIECES_MAX
-            {
+            if let Ok(mut pieces) = pieces.try_borrow_mut() {
+                // The oldest fits nothing that is asked for now, or it would have been taken.
+                if pieces.len() == PIECES_MAX {
+                    pieces.remove(0);
+                }
                 pieces.push(piece);
             }
         });
@@ -64,6 +68,12 @@ mod tests {
         assert_eq!(take(100).len(), 128);
         (0..100).for_each(|_| give(Arc::from([0; 200])));
         assert_eq!(PIECES.with_borrow(Vec::len), PIECES_MAX);
+        // Behind many that do not fit, a piece is found, and the last of many is kept.
+        let (last, mut others) = (take(4000), (0..PIECES_MAX - 1).map(|_| Arc::from([0; 300])));
+        let at = last.as_ptr();
+        give(last);
+        others.by_ref().for_each(give);
+        assert_eq!(take(4000).as_ptr(), at);
         give(Arc::default());
     }
 }
