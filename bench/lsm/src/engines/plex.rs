@@ -10,7 +10,7 @@ use super::{BLOCK_CACHE_BYTES, Engine, FILTER_BITS_PER_KEY, Failure, Name, Setti
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Dials {
     /// Of plex: bytes of tables per live byte.
-    #[arg(long, default_value_t = 1.47)]
+    #[arg(long, default_value_t = 1.42)]
     pub space_amp_target: f64,
     /// Of plex: runs over one range.
     #[arg(long, default_value_t = 20)]

@@ -9,8 +9,8 @@
 //! G1. When all tables together take more than `space_amp_target` times the live bytes, the range with most garbage per
 //!     byte of its live data is merged into the last run. What a merge would drop is predicted from the sketches: entries
 //!     of the range's tables, less the estimate of their union.
-//! G2. When one range has more than `runs_max` runs, the stretch of newer runs that costs fewest bytes per run saved
-//!     becomes one - or all of the range goes into the last run, if that is no larger than what is above it.
+//! G2. When one range has more than `runs_max` runs, its newest become one: as many as cost fewest bytes per flush that then finds
+//!     room ([`newest_to_merge`]) - or all of the range goes into the last run, if that is no larger than what is above it.
 //! G3. A task takes whole tables and everything that overlaps them, so it is right whatever the borders were.
 //! G4. The first flushed run is taken for the last one as it is, in as many tables as there are to be ranges. So even
 //!     the first merges are done range by range.
@@ -134,6 +134,24 @@ impl<'a> Reach<'a> {
     }
 }
 
+/// How many of the newest runs become one, where more than `runs_max` of these lengths lie over each other, newest first (G2).
+///
+/// Where m flushes find room, they become one run in their turn, then the next m - 1, and so on: about m(m+1)/2 are written once
+/// more each before any older run is. So many runs are merged at a time, and then left alone: for K = `runs_max`, a range fills
+/// with runs of K + 1, K, K - 1, ... flushes until all of them become one, over which there is room for one run less. This is the
+/// binomial scheme of Mathieu, Staelin, Young and Yousefi (*Bigtable Merge Compaction*, arXiv 1407.3008), which takes about
+/// C(K + d, d) flushes for d writes of each; beyond d = 3 it is only near. The fewest bytes per *run* saved would be the wrong measure: a full range would merge
+/// its shortest two or three runs each time, for room for one or two flushes.
+fn newest_to_merge(bytes: &[u64], runs_max: usize) -> usize {
+    // Two at least, and what is above `runs_max`; one flush more finds room for each further run.
+    let least = (bytes.len() + 1).saturating_sub(runs_max).max(2);
+    let cost = |count: usize| {
+        let room = (runs_max + count - bytes.len()) as f64;
+        bytes[..count].iter().sum::<u64>() as f64 / (room * (room + 1.0) / 2.0)
+    };
+    (least..=bytes.len()).min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(bytes.len())
+}
+
 /// The longest stretch of at least two runs for which scans pay (G6).
 fn scanned_stretch<'a, 'b>(upper: &'b [PartOfRun<'a>]) -> Option<&'b [PartOfRun<'a>]> {
     let mut longest = 0..1;
@@ -224,23 +242,11 @@ impl LdcRanged {
         task
     }
 
-    /// The stretch of at least two runs above the last that costs fewest bytes per run saved.
-    fn merge_above_last(range: &Reach<'_>) -> Option<Task> {
+    /// Makes room for flushes in a range that has more than `runs_max` runs (G2).
+    fn merge_newest(&self, range: &Reach<'_>) -> Task {
         let bytes: Vec<u64> =
             range.upper.iter().map(|(_, _, tables)| tables.iter().map(|table| table.info.bytes).sum()).collect();
-        let mut best: Option<(f64, usize, usize)> = None;
-        for from in 0..bytes.len() {
-            let mut sum = bytes[from];
-            for (to, bytes) in bytes.iter().enumerate().skip(from + 1) {
-                sum += bytes;
-                let cost = sum as f64 / (to - from) as f64;
-                if best.is_none_or(|(least, _, _)| cost < least) {
-                    best = Some((cost, from, to));
-                }
-            }
-        }
-        let (_, from, to) = best?;
-        Some(Self::merge_stretch(&range.upper[from..=to], "runs"))
+        Self::merge_stretch(&range.upper[..newest_to_merge(&bytes, self.runs_max)], "runs")
     }
 
     /// The longest stretch of at least two runs above the last that is worth it for scans (G6).
@@ -308,7 +314,7 @@ impl Choose for LdcRanged {
         if last_bytes <= crowded.upper_bytes() {
             return Some(self.merge_into_last(tree, last.id, crowded, live_bytes, "runs into last"));
         }
-        Self::merge_above_last(crowded)
+        Some(self.merge_newest(crowded))
     }
 
     fn flush_shape(&self, tree: &Tree) -> FlushShape {
@@ -355,5 +361,50 @@ impl LdcRanged {
             return 0.0;
         }
         lag_at(Self::ranges(tree, last).iter().map(|range| range.live_user_bytes).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes of flushes of length 1 to one range, beside the flushes themselves, and the most runs that stayed.
+    fn written(flushes: u64, runs_max: usize) -> (u64, usize) {
+        let (mut runs, mut written, mut most) = (Vec::new(), 0, 0);
+        for _ in 0..flushes {
+            runs.insert(0, 1);
+            if runs.len() > runs_max {
+                let merged = runs.drain(..newest_to_merge(&runs, runs_max)).sum();
+                runs.insert(0, merged);
+                written += merged;
+            }
+            most = most.max(runs.len());
+        }
+        (written, most)
+    }
+
+    /// G2: C(K + d, d) flushes are written at most d times more each, as far as anybody will go.
+    #[test]
+    fn merges_above_the_last_run_are_few() {
+        for runs_max in [2u64, 5, 20] {
+            let mut flushes = 1;
+            for times in 1..=3 {
+                flushes = flushes * (runs_max + times) / times;
+                let (written, most) = written(flushes, runs_max as usize);
+                assert!(written <= times * flushes, "{runs_max} runs, {flushes} flushes: {written}");
+                assert!(most <= runs_max as usize);
+            }
+        }
+    }
+
+    /// After an interval in which nobody merged, one merge is enough for the bound to hold.
+    #[test]
+    fn a_merge_leaves_no_more_runs_than_may_be() {
+        for count in 3..50 {
+            for runs_max in 2..count {
+                let merged = newest_to_merge(&vec![1; count], runs_max);
+                assert!((2..=count).contains(&merged) && count - merged < runs_max, "{count} {runs_max}: {merged}");
+            }
+        }
     }
 }
