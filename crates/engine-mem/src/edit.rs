@@ -2,8 +2,8 @@
 
 use base::UnixMs;
 use base::hash::KeyHasher;
-use engine::{Encoding, Left, Type};
-use value::{Big, Body, Buffer, Limits, Slot};
+use engine::{Encoding, Left, SharedBig, Type};
+use value::{Body, Buffer, Limits, Slot};
 
 /// Changes to be applied.
 pub struct Edit<'e> {
@@ -24,7 +24,7 @@ pub enum Edited {
     /// It is packed where it was stored, in so many bytes.
     Stored(usize),
     /// It was packed, and is this tree now.
-    Big(Big),
+    Big(SharedBig),
     /// It was a tree, and is packed now.
     Packed(Vec<u8>),
 }

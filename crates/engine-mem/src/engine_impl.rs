@@ -20,8 +20,7 @@ use base::hash::KeyHasher;
 use base::slot::slot_of;
 use base::{KeyspaceId, Rng, UnixMs};
 use engine::{
-    Due, Encoding, Engine, Entry, EntrySink, Fetch, Key, Left, NewEntry, ScanStep, SharedBig, Type, Usage, Value,
-    WalkProgress,
+    Due, Encoding, Engine, Entry, EntrySink, Fetch, Key, Left, NewEntry, ScanStep, Type, Usage, Value, WalkProgress,
 };
 use std::sync::Arc;
 use value::{Big, Body, Limits};
@@ -267,14 +266,10 @@ impl MemEngine {
         if !left.is_any() {
             return left;
         }
-        let big;
-        let value = match body {
+        let value = match &body {
             Edited::InPlace | Edited::Stored(_) => Value::Bytes(&packed),
-            Edited::Packed(ref bytes) => Value::Bytes(bytes),
-            Edited::Big(tree) => {
-                big = SharedBig::new(tree);
-                Value::Big(&big)
-            }
+            Edited::Packed(bytes) => Value::Bytes(bytes),
+            Edited::Big(tree) => Value::Big(tree),
         };
         self.insert(key, &NewEntry { kind, encoding, value, expire_at: None });
         left

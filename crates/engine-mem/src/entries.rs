@@ -400,7 +400,7 @@ impl Entries {
             _ if !edited.left.is_any() => handle,
             Edited::InPlace | Edited::Stored(_) => self.rewrite(handle, key, &new(Value::Bytes(&scratch)), stamp),
             Edited::Packed(bytes) => self.rewrite(handle, key, &new(Value::Bytes(&bytes)), stamp),
-            Edited::Big(big) => self.replace(handle, key, &new(Value::Big(&SharedBig::new(big))), stamp),
+            Edited::Big(big) => self.replace(handle, key, &new(Value::Big(&big)), stamp),
         };
         self.keep_scratch(scratch);
         EditedEntry { handle, left: edited.left, first_due: edited.first_due }
@@ -437,7 +437,7 @@ impl Entries {
             }
             Edited::Big(big) => {
                 let Entry { expire_at, stamp, .. } = self.entry(handle);
-                self.replace(handle, key, &new(Value::Big(&SharedBig::new(big)), expire_at), stamp)
+                self.replace(handle, key, &new(Value::Big(&big), expire_at), stamp)
             }
         };
         EditedEntry { handle, left: edited.left, first_due: edited.first_due }

@@ -239,7 +239,7 @@ impl Engine for ModelEngine {
         match body {
             Body::Packed(Buffer::Made(bytes)) => stored.value = Content::Bytes(SharedBytes::new(bytes)),
             Body::Packed(_) | Body::Big(_) => {}
-            Body::Grown(big) => stored.value = Content::Big(SharedBig::new(big)),
+            Body::Grown(big) => stored.value = Content::Big(big),
         }
         if !left.is_any() {
             self.entries.remove(&place(key));

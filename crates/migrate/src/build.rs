@@ -3,7 +3,7 @@
 use base::KeyspaceId;
 use base::hash::KeyHasher;
 use codec::stored::put_lzf;
-use engine::{Encoding, Entry, EntrySink, SharedBig, SharedBytes, Type, Value};
+use engine::{Encoding, Entry, EntrySink, SharedBytes, Type, Value};
 use rdb::FileEntry;
 use rdb::stored::put_changes;
 use types::decoder::may_be_compressed;
@@ -52,7 +52,7 @@ impl Builder {
         let encoding = slot.encoding;
         match slot.body {
             Body::Packed(bytes) => put(kind, encoding, Value::Bytes(&bytes)),
-            Body::Grown(big) => put(kind, encoding, Value::Big(&SharedBig::new(big))),
+            Body::Grown(big) => put(kind, encoding, Value::Big(&big)),
             // It was packed.
             Body::Big(_) => {}
         }

@@ -130,7 +130,7 @@ impl Maker {
             (Some(packed), Some(from), Type::List) => crate::list::changes_to(from, packed),
             _ => changes,
         };
-        let tree = grown.or_else(|| big.filter(|_| packed.is_none())).map(SharedBig::new);
+        let tree = grown.or_else(|| big.filter(|_| packed.is_none()).map(SharedBig::new));
         Made { tree, changes: SharedBytes::new(changes), kind }
     }
 }

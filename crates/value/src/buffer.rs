@@ -151,7 +151,7 @@ pub(crate) mod tests {
         *encoding = slot.encoding;
         match slot.body {
             Body::Packed(after) => (*packed, *big) = (after.to_vec(), None),
-            Body::Grown(grown) => *big = Some(grown),
+            Body::Grown(grown) => *big = Some(Big::clone(&grown)),
             Body::Big(_) => {}
         }
         left.is_any()

@@ -1,6 +1,6 @@
 //! The place of a collection while it is edited, and how it is read.
 
-use crate::{Big, Buffer, Encoding, Limits, Type, hash, list, set, stream, zset};
+use crate::{Big, Buffer, Encoding, Limits, SharedBig, Type, hash, list, set, stream, zset};
 use base::UnixMs;
 use base::hash::KeyHasher;
 
@@ -20,8 +20,8 @@ pub enum Body<'e> {
     Packed(Buffer<'e>),
     /// In a tree that nobody shares at its root; chunks may be shared.
     Big(&'e mut Big),
-    /// It was packed and has outgrown that.
-    Grown(Big),
+    /// It was packed and has outgrown that. Nobody else has it yet.
+    Grown(SharedBig),
 }
 
 /// What an edit works on.
@@ -61,13 +61,13 @@ impl<'e> Slot<'e> {
         match &mut self.body {
             Body::Packed(_) => None,
             Body::Big(big) => Some(big),
-            Body::Grown(big) => Some(big),
+            Body::Grown(big) => Some(SharedBig::make_mut(big)),
         }
     }
 
     /// The packed collection becomes this tree.
     pub fn grow(&mut self, big: Big) {
-        self.body = Body::Grown(big);
+        self.body = Body::Grown(SharedBig::new(big));
         self.encoding = Encoding::BIG;
     }
 

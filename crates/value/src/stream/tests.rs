@@ -190,7 +190,7 @@ fn build(big: &mut Option<crate::Big>, changes: &[u8], limits: &Limits) {
     let mut slot = Slot { body, encoding: Encoding::PACKED, limits, hasher: &hasher };
     assert!(crate::apply(crate::Type::Stream, &mut slot, changes).is_any());
     if let Body::Grown(grown) = slot.body {
-        *big = Some(grown);
+        *big = Some(crate::Big::clone(&grown));
     }
 }
 
