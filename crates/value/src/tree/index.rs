@@ -69,7 +69,10 @@ pub fn find<T>(index: &[u8], wanted: Wanted, mut is_it: impl FnMut(usize) -> Opt
     };
     let (words, rest) = index.as_chunks::<WORD_BYTES>();
     for (number, word) in words.iter().enumerate() {
-        if let Some(found) = look(*word, number * WORD_ENTRIES) {
+        // Most words have none: it is not called for these.
+        if wanted.hits(*word) != 0
+            && let Some(found) = look(*word, number * WORD_ENTRIES)
+        {
             return Some(found);
         }
     }
