@@ -219,6 +219,22 @@ impl<L: Leaf> Tree<L> {
         self.edit_by(cx, Toward(reaches), false, |leaf, _| edit(leaf))
     }
 
+    /// Hands the leaf that [`Self::find`] would give to `edit`, if the way there is nobody else's, for a change after which it has
+    /// as many elements as before and takes as many bytes: nothing above it is touched. Gives what `edit` gave; false, and nothing
+    /// is done, when [`Self::edit`] is to be called.
+    #[inline]
+    pub fn edit_in_place(&mut self, reaches: impl Fn(&L::Bound) -> bool, edit: impl FnOnce(&mut L) -> bool) -> bool {
+        let mut way = self.root.as_mut();
+        while let Some(node) = way.and_then(Arc::get_mut) {
+            let index = node.child_by_bound(&reaches);
+            match node.below_mut(index) {
+                Ok(leaf) => return edit(leaf),
+                Err(child) => way = Some(child),
+            }
+        }
+        false
+    }
+
     /// Hands the leaf with element `rank`, and where in there it is, to `edit`; from the number of elements on the last leaf,
     /// and how many elements that has. An empty tree hands out an empty leaf. Gives what `edit` gave.
     #[inline]

@@ -132,6 +132,9 @@ impl Big {
     pub(super) fn set(&mut self, new: &Cell<'_>) {
         let position = Position::of(&self.hasher, new.field);
         let reaches = |bound: &u64| *bound <= position.place();
+        if self.fields.edit_in_place(reaches, |leaf| leaf.overwrite(position, new)) {
+            return;
+        }
         let old = self.fields.edit(&self.hasher, reaches, |leaf| {
             let old = leaf.find(position, new.field).map(|(spot, cell)| (spot, cell.expire_at));
             match old {

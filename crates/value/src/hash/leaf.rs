@@ -79,6 +79,20 @@ impl Leaf {
         }
     }
 
+    /// Writes a value over that of the field, if all else of the cell stays as it is, and the bytes are nobody else's. False when
+    /// nothing was done.
+    #[inline]
+    pub fn overwrite(&mut self, position: Position, new: &Cell<'_>) -> bool {
+        let Some((Spot { start, len, .. }, old)) = self.find(position, new.field) else { return false };
+        if old.value.len() != new.value.len() || old.expire_at != new.expire_at {
+            return false;
+        }
+        let end = start + len;
+        let Some(bytes) = self.0.own_bytes() else { return false };
+        bytes[end - new.value.len()..end].copy_from_slice(new.value);
+        true
+    }
+
     /// Removes a cell.
     pub fn remove(&mut self, Spot { place, start, len }: Spot) {
         let entry = self.entry_start(place);

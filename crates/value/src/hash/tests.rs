@@ -71,6 +71,8 @@ fn text(number: u64) -> Vec<u8> {
 enum Step {
     Set(Vec<u8>, Vec<u8>, Option<UnixMs>),
     SetMany(u64),
+    /// Another value of as many bytes, and the same time.
+    Overwrite(prop::sample::Index, u8),
     Delete(Vec<u8>),
     DeleteAt(prop::sample::Index),
     Expire(prop::sample::Index, Option<UnixMs>),
@@ -108,6 +110,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         14 => (field(), value(), time()).prop_map(|(field, value, time)| Step::Set(field, value, time)),
         1 => (0u64..700).prop_map(Step::SetMany),
+        6 => (index(), any::<u8>()).prop_map(|(index, byte)| Step::Overwrite(index, byte)),
         2 => field().prop_map(Step::Delete),
         8 => index().prop_map(Step::DeleteAt),
         5 => (index(), time()).prop_map(|(index, time)| Step::Expire(index, time)),
@@ -133,6 +136,13 @@ fn take_step(hash: &mut Kept, model: &mut Model, step: Step) {
             let set = |field| Change::Set { field, value: b"many", expire_at: None };
             hash.apply(&fields.iter().map(|field| set(field)).collect::<Vec<_>>());
             model.extend(fields.into_iter().map(|field| (field, (b"many".to_vec(), None))));
+        }
+        Step::Overwrite(index, byte) => {
+            if let Some(field) = nth(model, index) {
+                let (value, at) = model.get_mut(&field).expect("it is in the model");
+                value.fill(byte);
+                hash.set(&field, value, *at);
+            }
         }
         Step::Delete(field) => {
             assert_eq!(hash.view().get(&field).is_some(), model.contains_key(&field));

@@ -196,6 +196,15 @@ impl Chunk {
         &mut bytes[..len]
     }
 
+    /// The bytes, to be changed in place, unless they are compressed or somebody shares them.
+    #[inline]
+    pub fn own_bytes(&mut self) -> Option<&mut [u8]> {
+        match &mut self.body {
+            Body::Plain(bytes) => Arc::get_mut(bytes).map(|bytes| &mut bytes[..self.len]),
+            Body::Cold(_) => None,
+        }
+    }
+
     /// Gives the bytes from `at` on, which are all but `count` elements, as a chunk of their own.
     pub fn split_off(&mut self, at: usize, count: usize) -> Self {
         let right = Self::new(&self.bytes()[at..], self.count() - count);

@@ -215,6 +215,15 @@ impl<L: Leaf> Node<L> {
         }
     }
 
+    /// [`Self::below`] for a change that leaves all that this node knows of it.
+    #[inline]
+    pub(super) fn below_mut(&mut self, index: usize) -> Result<&mut L, &mut Arc<Self>> {
+        match &mut self.below {
+            Below::Leaves(leaves) => Ok(&mut leaves[index]),
+            Below::Nodes(nodes) => Err(&mut nodes[index]),
+        }
+    }
+
     /// Frees the node and its leaves, and gives how many chunks those were; nodes below it go to `nodes`.
     pub(super) fn take_apart(self, nodes: &mut Vec<Arc<Self>>) -> usize {
         /// A leaf is one chunk, or a header and one.
