@@ -111,19 +111,22 @@ pub fn pop<R>(
     show: impl FnOnce(u64, Elements<'_>) -> R,
 ) -> Result<Option<R>, TypeError> {
     let Some(list) = view_to_edit(ks, key)? else { return Ok(None) };
-    let len = list.len();
-    let count = count.min(len);
+    // There is one at least: counting all of a packed list takes about as long as taking one off.
+    let count = if count > 1 { count.min(list.len()) } else { count };
     let shown = show(count, Elements::from_end(list, end, count));
     if count > 0 {
-        pop_many(ks, key, end, count, count == len);
+        pop_many(ks, key, end, count);
     }
     Ok(Some(shown))
 }
 
-/// Takes so many elements, of which there are more, or just as many, off an end of a tree that was looked at before.
-pub fn pop_many(ks: &mut dyn Keyspace, key: &Key<'_>, end: End, count: u64, is_all: bool) {
-    change(ks, key, Type::List, |changes| Change::Pop { end, count }.put(changes));
-    tell_removal(ks, key, if end == End::Head { "lpop" } else { "rpop" }, is_all);
+/// Takes so many elements, of which there are more, or just as many, off an end of a list that was looked at before.
+pub fn pop_many(ks: &mut dyn Keyspace, key: &Key<'_>, end: End, count: u64) {
+    let mut changes = ks.take_buffer();
+    Change::Pop { end, count }.put(&mut changes);
+    let left = ks.edit(key, Type::List, &changes);
+    ks.give_buffer(changes);
+    tell_removal(ks, key, if end == End::Head { "lpop" } else { "rpop" }, !left.is_any());
 }
 
 /// Moves the element at one end of a list to an end of another or of the same. Before that, `show` is given the element. `None`

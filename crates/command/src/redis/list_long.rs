@@ -102,7 +102,7 @@ pub(super) fn pop(
     ctx.ks.read_to_edit(key)?;
     let len = view(&tree).len();
     let count = count.min(len);
-    list::pop_many(ctx.ks, key, end, count, count == len);
+    list::pop_many(ctx.ks, key, end, count);
     write_header(ctx.reply);
     ctx.reply.array(count as usize);
     ctx.reply_tree(tree, 0..count as usize, move |encoding, stored, places, reply| {
