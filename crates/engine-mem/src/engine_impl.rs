@@ -258,6 +258,26 @@ impl MemEngine {
         }
     }
 
+    /// Changes the collection that was found, which is not compressed.
+    #[inline]
+    fn edit_found(&mut self, key: &Key<'_>, found: Found, kind: Type, changes: &[u8]) -> Left {
+        self.hand_over(key.space, found);
+        let edit = Edit { kind, changes, limits: &self.limits, hasher: &self.hasher };
+        let EditedEntry { handle, left, first_due: [before, after] } =
+            self.entries.edit(found.handle, key.bytes, &edit);
+        match left.is_any() {
+            true => {
+                self.entry_changed(key, found, handle, None, None);
+                self.first_due_changed(key, before, after);
+            }
+            false => {
+                self.first_due_changed(key, before, None);
+                self.remove_entry(key, found);
+            }
+        }
+        left
+    }
+
     /// Stores the collection that changes make from nothing.
     fn insert_edited(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Left {
         let mut packed = Vec::new();
@@ -496,21 +516,21 @@ impl Engine for MemEngine {
         if self.entries.is_compressed(found.handle) {
             return None;
         }
-        self.hand_over(key.space, found);
-        let edit = Edit { kind, changes, limits: &self.limits, hasher: &self.hasher };
-        let EditedEntry { handle, left, first_due: [before, after] } =
-            self.entries.edit(found.handle, key.bytes, &edit);
-        match left.is_any() {
-            true => {
-                self.entry_changed(key, found, handle, None, None);
-                self.first_due_changed(key, before, after);
-            }
-            false => {
-                self.first_due_changed(key, before, None);
-                self.remove_entry(key, found);
-            }
+        Some(self.edit_found(key, found, kind, changes))
+    }
+
+    #[inline]
+    fn edit_unseen(&mut self, key: &Key<'_>, kind: Type, changes: &[u8], touch: bool) -> Option<(u64, Left)> {
+        let found = self.find(key)?;
+        let entry = self.entries.entry(found.handle);
+        if entry.kind != kind || entry.is_compressed() || entry.is_expired(self.now) || entry.first_due().is_some() {
+            return None;
         }
-        Some(left)
+        let before = value::len(kind, entry.encoding, entry.value.stored());
+        if touch {
+            self.entries.touch(found.handle, |stamp| self.stamps.touched(stamp, &mut self.rng));
+        }
+        Some((before, self.edit_found(key, found, kind, changes)))
     }
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {

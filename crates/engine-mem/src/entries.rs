@@ -222,13 +222,20 @@ impl Entries {
     /// The entry with the access stamp that it had, which is renewed; an equal one costs no write.
     #[inline]
     pub fn used(&mut self, handle: u32, renew: impl FnOnce(u32) -> u32) -> Entry<'_> {
+        let before = self.touch(handle, renew);
+        Entry { stamp: before, ..self.entry(handle) }
+    }
+
+    /// Renews the entry's access stamp, and gives the one that it had.
+    #[inline]
+    pub fn touch(&mut self, handle: u32, renew: impl FnOnce(u32) -> u32) -> u32 {
         let slot = self.slot_mut(handle);
         let before = layout::stamp_of(layout::word(slot));
         let stamp = renew(before);
         if stamp != before {
             layout::set_stamp(slot, stamp);
         }
-        Entry { stamp: before, ..layout::entry(slot) }
+        before
     }
 
     /// Whether the entry is stored under this key.

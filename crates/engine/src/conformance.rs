@@ -164,7 +164,8 @@ impl<E: Engine> Run<E> {
         let key = Key::new(&hasher, space, &bytes);
         match self.rng.below(1000) {
             0..350 => self.write(&key),
-            350..450 => self.edit(&key),
+            350..425 => self.edit(&key),
+            425..450 => self.edit_unseen(&key),
             450..600 => assert_eq!(self.engine.remove(&key), self.model.remove(&key), "remove"),
             600..700 => {
                 let at = self.expiration();
@@ -220,6 +221,15 @@ impl<E: Engine> Run<E> {
         let count = if self.rng.one_in(20) { 200 } else { 1 + self.rng.below(8) };
         (0..count).for_each(|_| self.put_change(kind, &mut changes));
         assert_eq!(self.engine.edit(key, kind, &changes), self.model.edit(key, kind, &changes), "edit");
+    }
+
+    /// Changes what may be no such collection: the engine makes of it what the model makes, or does nothing.
+    fn edit_unseen(&mut self, key: &Key<'_>) {
+        let (kind, touch, mut changes) = (self.collection(), self.rng.one_in(2), Vec::new());
+        self.put_change(kind, &mut changes);
+        if let Some(edited) = self.engine.edit_unseen(key, kind, &changes, touch) {
+            assert_eq!(Some(edited), self.model.edit_unseen(key, kind, &changes, touch), "edit_unseen");
+        }
     }
 
     fn collection(&mut self) -> Type {

@@ -104,6 +104,13 @@ pub trait Keyspace {
     /// [`Keyspace::apply`] of an [`Effect::Edit`], that tells what is left. At least one change.
     fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Left;
 
+    /// [`Keyspace::read_to_edit`] and [`Keyspace::edit`] at once, for changes that do not depend on what is stored: how many
+    /// elements there were, none of which has a time, and what is left. `None`, with nothing done, where these two may have to
+    /// come one after the other: see [`Engine::edit_unseen`]; and where an event is to be told.
+    fn edit_unseen(&mut self, _key: &Key<'_>, _kind: Type, _changes: &[u8]) -> Option<(u64, Left)> {
+        None
+    }
+
     /// Whether what is applied is recorded: the changes of an [`Effect::Replace`] are left out where it is not.
     fn is_recorded(&self) -> bool {
         true
@@ -237,6 +244,13 @@ pub trait Engine: Send {
     /// When the bytes are no changes of this type.
     #[must_use]
     fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left>;
+
+    /// [`Engine::read`] and [`Engine::edit`] at once: how many elements there were, none of which has a time, and what is left.
+    /// `None`, with nothing done, unless the row is in memory and a live collection of this type, not compressed, and without
+    /// times of elements; an engine may always answer that.
+    fn edit_unseen(&mut self, _key: &Key<'_>, _kind: Type, _changes: &[u8], _touch: bool) -> Option<(u64, Left)> {
+        None
+    }
 
     /// Sets or clears the expiration. False when nothing is stored there.
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool;

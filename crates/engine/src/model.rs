@@ -247,6 +247,16 @@ impl Engine for ModelEngine {
         Some(left)
     }
 
+    fn edit_unseen(&mut self, key: &Key<'_>, kind: Type, changes: &[u8], touch: bool) -> Option<(u64, Left)> {
+        let entry = self.read(key, false).ok().flatten()?;
+        if entry.kind != kind || entry.is_compressed() || entry.first_due().is_some() {
+            return None;
+        }
+        let before = value::len(kind, entry.encoding, entry.value.stored());
+        self.read(key, touch).ok()?;
+        Some((before, self.edit(key, kind, changes)?))
+    }
+
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {
         self.stored(key).map(|stored| stored.expire_at = at).is_some()
     }

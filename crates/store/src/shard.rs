@@ -118,6 +118,11 @@ impl Engine for ShardEngine {
         either!(self, it => it.edit(key, kind, changes))
     }
 
+    #[inline]
+    fn edit_unseen(&mut self, key: &Key<'_>, kind: Type, changes: &[u8], touch: bool) -> Option<(u64, Left)> {
+        either!(self, it => it.edit_unseen(key, kind, changes, touch))
+    }
+
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {
         either!(self, it => it.set_expiration(key, at))
     }

@@ -321,10 +321,7 @@ impl<'s> Txn<'s> {
             _ => {
                 left = types::apply::apply(self, effect);
                 self.scratch.decoder.forget();
-                effect.each_key(|key| {
-                    self.shard(key).touch_watchers(effect);
-                    self.make_ready(key);
-                });
+                effect.each_key(|key| self.entry_changed(key, effect));
             }
         }
         if is_told {
@@ -334,6 +331,13 @@ impl<'s> Txn<'s> {
             self.record(effect);
         }
         left
+    }
+
+    /// An entry was changed by this effect: for who watches it, and who waits for it.
+    #[inline]
+    fn entry_changed(&mut self, key: &Key<'_>, effect: &Effect<'_>) {
+        self.shard(key).touch_watchers(effect);
+        self.make_ready(key);
     }
 
     /// Applies a [`Effect::Set`] with its string compressed, if that is to be.
@@ -564,6 +568,29 @@ impl Keyspace for Txn<'_> {
     #[inline]
     fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Left {
         self.apply_as_it_is(&Effect::Edit { key: *key, kind, changes }).expect("an edit tells what it leaves")
+    }
+
+    #[inline]
+    fn edit_unseen(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<(u64, Left)> {
+        // What is told of a change begins with a look.
+        if self.store.notices.any() {
+            return None;
+        }
+        // A panic in it may come behind its first change.
+        let (touch, has_changed) = (self.touch, std::mem::replace(&mut self.changed, true));
+        let Some(edited) = self.shard(key).engine.edit_unseen(key, kind, changes, touch) else {
+            self.changed = has_changed;
+            return None;
+        };
+        self.look_at(key);
+        self.scratch.changes += 1;
+        let effect = Effect::Edit { key: *key, kind, changes };
+        self.scratch.decoder.forget();
+        self.entry_changed(key, &effect);
+        if self.scratch.log.sink.is_some() {
+            self.record(&effect);
+        }
+        Some(edited)
     }
 
     #[inline]

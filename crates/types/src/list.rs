@@ -83,19 +83,35 @@ pub fn push<'v>(
     values: impl Iterator<Item = &'v [u8]>,
     only_existing: bool,
 ) -> Result<u64, TypeError> {
-    let mut len = match view_to_edit(ks, key)? {
+    let (mut changes, mut pushed) = (ks.take_buffer(), 0u64);
+    for value in values {
+        Change::Push { end, value }.put(&mut changes);
+        pushed = pushed.saturating_add(1);
+    }
+    let before = push_changes(ks, key, &changes, only_existing);
+    ks.give_buffer(changes);
+    let Some(before) = before? else { return Ok(0) };
+    tell_push(ks, key, end);
+    Ok(before.saturating_add(pushed))
+}
+
+/// Makes changes that add elements, and gives the length before; `None` when there is no list and there is to be none.
+fn push_changes(
+    ks: &mut dyn Keyspace,
+    key: &Key<'_>,
+    changes: &[u8],
+    only_existing: bool,
+) -> Result<Option<u64>, TypeError> {
+    if let Some((before, _)) = ks.edit_unseen(key, Type::List, changes) {
+        return Ok(Some(before));
+    }
+    let before = match view_to_edit(ks, key)? {
         Some(list) => list.len(),
-        None if only_existing => return Ok(0),
+        None if only_existing => return Ok(None),
         None => 0,
     };
-    change(ks, key, Type::List, |changes| {
-        for value in values {
-            Change::Push { end, value }.put(changes);
-            len = len.saturating_add(1);
-        }
-    });
-    tell_push(ks, key, end);
-    Ok(len)
+    collection::edit(ks, key, Type::List, changes);
+    Ok(Some(before))
 }
 
 /// Takes up to `count` elements off an end. Before that, `show` is given how many they will be, and the elements in the order

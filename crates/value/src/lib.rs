@@ -41,4 +41,4 @@ pub use big::{Big, Find, LeafRun, Progress, SharedBig};
 pub use buffer::{Buffer, Resize};
 pub use kind::{Encoding, Type};
 pub use limits::Limits;
-pub use slot::{Body, Left, Slot, Stored, apply, check_changes, first_due};
+pub use slot::{Body, Left, Slot, Stored, apply, check_changes, first_due, len};

@@ -118,6 +118,19 @@ pub fn apply(kind: Type, slot: &mut Slot<'_>, changes: &[u8]) -> Left {
     }
 }
 
+/// Elements of a collection, of a stream its entries, those that are due included.
+#[inline]
+pub fn len(kind: Type, encoding: Encoding, stored: Stored<'_>) -> u64 {
+    match kind {
+        Type::String => unreachable!("a string is no collection"),
+        Type::List => list::View::of(encoding, stored).len(),
+        Type::Set => set::View::of(encoding, stored).len() as u64,
+        Type::Zset => zset::View::of(stored).len(),
+        Type::Hash => hash::View::of(encoding, stored).len() as u64,
+        Type::Stream => stream::Big::of(stored).len(),
+    }
+}
+
 /// The earliest time at which an element is due; `None` when none has a time, as in all collections but hashes, and in those
 /// that are stored compressed.
 #[inline]

@@ -332,6 +332,17 @@ impl Keyspace for Keyspaces {
         self.apply_effect(&Effect::Edit { key: *key, kind, changes }).expect("an edit")
     }
 
+    fn edit_unseen(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<(u64, Left)> {
+        if self.fetching.is_some() {
+            return None;
+        }
+        self.look(key, false).ok()?;
+        let edited = self.live.edit_unseen(key, kind, changes, true)?;
+        self.changed = true;
+        self.record.push(&Effect::Edit { key: *key, kind, changes });
+        Some(edited)
+    }
+
     fn len(&self, space: KeyspaceId) -> u64 {
         self.live.len(space)
     }

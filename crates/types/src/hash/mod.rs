@@ -121,8 +121,6 @@ pub fn set_all<'a>(
     key: &Key<'_>,
     pairs: impl ExactSizeIterator<Item = (&'a [u8], &'a [u8])>,
 ) -> Result<usize, TypeError> {
-    let hash = read_to_edit(ks, key)?;
-    let (before, has_times) = (hash.len(), hash.has_times());
     let mut changes = ks.take_buffer();
     if pairs.len() >= EXPECTED_MIN {
         Change::Expect(pairs.len() as u64).put(&mut changes);
@@ -130,8 +128,20 @@ pub fn set_all<'a>(
     for (field, value) in pairs {
         Change::Set { field, value, expire_at: None }.put(&mut changes);
     }
-    let left = ks.edit(key, Type::Hash, &changes);
+    let new = match ks.edit_unseen(key, Type::Hash, &changes) {
+        Some((before, Left::Elements(after))) => Ok(after.saturating_sub(before) as usize),
+        Some(_) => unreachable!("fields were set, and of a hash it is told how many it has"),
+        None => set_seen(ks, key, &changes),
+    };
     ks.give_buffer(changes);
+    new
+}
+
+/// Makes changes that set fields, after a look. Gives how many are new.
+fn set_seen(ks: &mut dyn Keyspace, key: &Key<'_>, changes: &[u8]) -> Result<usize, TypeError> {
+    let hash = read_to_edit(ks, key)?;
+    let (before, has_times) = (hash.len(), hash.has_times());
+    let left = ks.edit(key, Type::Hash, changes);
     ks.notify(NotifyClass::HASH, "hset", key);
     let after = match left {
         // None of them is due.

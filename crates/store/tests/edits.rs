@@ -1,0 +1,136 @@
+//! Edits without a look: they leave what a look and an edit leave, or nothing at all.
+#![cfg(not(shuttle))]
+
+use base::clock::ManualClock;
+use base::random::SeededEntropy;
+use base::{DbIndex, KeyspaceId};
+use engine::{Effect, Encoding, Key, Keyspace, Left, NotifyClass, Type, Value};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use store::shard::ShardEngine;
+use store::{At, LockSet, Scratch, Store, StoreOptions, Txn, Wake, WorkerSet, WriteClass};
+use value::{hash, list};
+
+struct NobodyWaits;
+
+impl Wake for NobodyWaits {
+    fn wake(&self, _: WorkerSet) {}
+}
+
+const NOW: i64 = 1_000;
+
+struct Bench {
+    store: Store,
+    scratch: Scratch,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let store = Store::new(StoreOptions {
+            shard_count: 1,
+            database_count: 1,
+            clock: Arc::new(ManualClock::new(NOW)),
+            entropy: Arc::new(SeededEntropy::new(5)),
+            wake: Arc::new(NobodyWaits),
+            log: None,
+            engine: |engine| ShardEngine::Memory(Box::new(engine)),
+        });
+        Self { store, scratch: Scratch::default() }
+    }
+
+    fn run<R>(&mut self, run: impl FnOnce(&mut Txn<'_>, &Key<'_>) -> R) -> R {
+        let key = self.store.key(KeyspaceId(0), b"key");
+        let at = At { now: NOW, db: DbIndex(0), touch: true, worker: 0, writes: WriteClass::Any };
+        let set = LockSet::One(self.store.shard_of(&key));
+        self.store.commit(&mut self.scratch, &set, &at, |txn| Ok(run(txn, &key))).expect("nobody else is here")
+    }
+
+    fn store(&mut self, kind: Type, encoding: Encoding, value: &[u8]) {
+        let value = Value::Bytes(value);
+        self.run(|txn, key| txn.apply(&Effect::Store { key: *key, kind, encoding, value, expire_at: None }));
+    }
+
+    fn expire(&mut self, at: i64) {
+        self.run(|txn, key| txn.apply(&Effect::Expire { key: *key, at }));
+    }
+
+    fn delete(&mut self) {
+        self.run(|txn, key| txn.apply(&Effect::Delete { key: *key }));
+    }
+
+    fn edit(&mut self, kind: Type, changes: &[u8]) {
+        self.run(|txn, key| txn.edit(key, kind, changes));
+    }
+
+    fn edit_unseen(&mut self, kind: Type, changes: &[u8]) -> Option<(u64, Left)> {
+        self.run(|txn, key| txn.edit_unseen(key, kind, changes))
+    }
+
+    fn digest(&mut self) -> Option<(Type, Vec<u8>)> {
+        self.run(|txn, key| txn.peek(key).expect("in memory").map(|entry| (entry.kind, entry.value.bytes().to_vec())))
+    }
+}
+
+fn push(value: &[u8]) -> Vec<u8> {
+    let mut changes = Vec::new();
+    list::Change::Push { end: list::End::Head, value }.put(&mut changes);
+    changes
+}
+
+fn set(expire_at: Option<i64>) -> Vec<u8> {
+    let mut changes = Vec::new();
+    hash::Change::Set { field: b"field", value: b"value", expire_at }.put(&mut changes);
+    changes
+}
+
+/// One who watches the key is told, it counts as a change, and not as a read.
+#[test]
+fn an_edit_is_a_change_like_any_other() {
+    let mut bench = Bench::new();
+    bench.edit(Type::List, &push(b"first"));
+    let changed = Arc::new(AtomicBool::new(false));
+    bench.run(|txn, key| txn.watch(key, &changed));
+    let changes = bench.scratch.changes;
+    assert_eq!(bench.edit_unseen(Type::List, &push(b"second")).map(|(before, _)| before), Some(1));
+    assert!(changed.load(Ordering::Relaxed));
+    assert_eq!((bench.scratch.changes - changes, bench.scratch.hits, bench.scratch.misses), (1, 0, 0));
+    let unseen = bench.digest();
+    let mut other = Bench::new();
+    other.edit(Type::List, &push(b"first"));
+    other.edit(Type::List, &push(b"second"));
+    assert_eq!(unseen, other.digest());
+}
+
+/// Whatever a look may find out is left to a look, and nothing is changed.
+#[test]
+fn what_needs_a_look_is_left_alone() {
+    let mut bench = Bench::new();
+    let is_left = |bench: &mut Bench, kind: Type, changes: &[u8], why: &str| {
+        let (before, counted) = (bench.digest(), bench.scratch.changes);
+        assert_eq!(bench.edit_unseen(kind, changes), None, "{why}");
+        assert_eq!((bench.digest(), bench.scratch.changes), (before, counted), "{why}");
+    };
+    is_left(&mut bench, Type::List, &push(b"value"), "nothing is there");
+    bench.store(Type::String, Encoding::PLAIN, b"7");
+    is_left(&mut bench, Type::List, &push(b"value"), "a string");
+    bench.delete();
+    bench.edit(Type::List, &push(b"value"));
+    is_left(&mut bench, Type::Hash, &set(None), "another collection");
+    bench.expire(NOW + 1);
+    assert!(bench.edit_unseen(Type::List, &push(b"value")).is_some(), "it is there for a moment more");
+    bench.expire(NOW);
+    is_left(&mut bench, Type::List, &push(b"value"), "it has expired");
+    bench.delete();
+    bench.edit(Type::Hash, &set(None));
+    assert_eq!(bench.edit_unseen(Type::Hash, &set(Some(NOW))), Some((1, Left::Elements(1))));
+    is_left(&mut bench, Type::Hash, &set(None), "a field has a time");
+    bench.delete();
+    let mut stored = Vec::new();
+    assert!(codec::stored::put_lzf(b"\x04aaaaa", 40, &mut stored));
+    bench.store(Type::List, Encoding::PACKED.compressed(), &stored);
+    is_left(&mut bench, Type::List, &push(b"value"), "it is compressed");
+    bench.delete();
+    bench.edit(Type::List, &push(b"value"));
+    bench.store.notices.ask_for_events(NotifyClass::all());
+    is_left(&mut bench, Type::List, &push(b"value"), "somebody may want to be told");
+}
