@@ -17,8 +17,9 @@
 //! addition; [`Tree::at`] goes the other way. [`Leaves`] walks from leaf to leaf, both ways, without a heap allocation.
 //!
 //! Changing. [`Tree::edit`] and [`Tree::edit_at`] hand one leaf to a closure, which may change it as it likes, and afterwards
-//! split it, merge it with a neighbour or remove it, and correct all counts. [`Tree::remove_range`] cuts any range out in
-//! logarithmic time, [`Tree::push`] appends a whole leaf.
+//! split it, merge it with a neighbour or remove it, and correct all counts. [`Tree::edit_end`] and [`Tree::edit_in_place`] are
+//! short ways where nobody shares the path. [`Tree::remove_range`] cuts any range out in logarithmic time, [`Tree::push`] appends
+//! a whole leaf.
 //!
 //! ```text
 //! tree.find(|bound| *bound <= hash)                          // the only leaf that may hold this hash
