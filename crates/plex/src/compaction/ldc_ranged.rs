@@ -140,8 +140,8 @@ impl<'a> Reach<'a> {
 /// more each before any older run is. So many runs are merged at a time, and then left alone: for K = `runs_max`, a range fills
 /// with runs of K + 1, K, K - 1, ... flushes until all of them become one, over which there is room for one run less. This is the
 /// binomial scheme of Mathieu, Staelin, Young and Yousefi (*Bigtable Merge Compaction*, arXiv 1407.3008), which takes about
-/// C(K + d, d) flushes for d writes of each; beyond d = 3 it is only near. The fewest bytes per *run* saved would be the wrong measure: a full range would merge
-/// its shortest two or three runs each time, for room for one or two flushes.
+/// C(K + d, d) flushes for d writes of each; beyond d = 3 it is only near. The fewest bytes per *run* saved would be the wrong
+/// measure: a full range would merge its shortest two or three runs each time, for room for one or two flushes.
 fn newest_to_merge(bytes: &[u64], runs_max: usize) -> usize {
     // Two at least, and what is above `runs_max`; one flush more finds room for each further run.
     let least = (bytes.len() + 1).saturating_sub(runs_max).max(2);
