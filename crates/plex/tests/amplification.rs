@@ -66,7 +66,6 @@ fn ranged_deduplication_bounds_space_and_writing_at_once() {
 #[test]
 fn few_runs_above_the_last_are_merged_seldom() {
     let ranged = measure(Policy::LdcRanged { space_amp_target: 1.5, runs_max: 5 });
-    println!("{:.2} {:.2} {:.2}", ranged.write, ranged.space_mean, ranged.space_peak);
     assert!(ranged.write < 6.0, "{}", ranged.write);
 }
 
