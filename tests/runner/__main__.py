@@ -16,6 +16,9 @@ from tally import Tally
 
 # What the whole suite may take, from a fresh clone on two cores that do nothing else.
 MINUTES_MAX = 30
+# Of what failed, these many lines of a stage are said again at the end, since whoever reads a log sees its end first.
+REASONS_MAX = 8
+REASON_CHARS_MAX = 400
 
 
 def main():
@@ -59,7 +62,7 @@ def run(chosen, verbose, named):
     """Runs the stages one after another and prints the table and the closing line. `named`: on the command line."""
     in_ci = os.environ.get("CI") == "true"
     allowed = may_skip.rules()
-    rows = []
+    rows, reasons = [], []
     print(f"seed {seeds.fixed()} ({seeds.NAME} gives another)", flush=True)
     for stage in chosen:
         print(f"== {stage.name}: {stage.purpose}", flush=True)
@@ -69,7 +72,11 @@ def run(chosen, verbose, named):
                 job.check(f"skip of {check}", f"not listed in tests/may_skip: {reason}")
         report(job, cost)
         rows.append((stage.name, cost, job.tally, again))
+        if job.tally.failed:
+            reasons += [f"{stage.name}: {line}" for line in (job.failures() + job.panics())[:REASONS_MAX]]
     print_table(rows)
+    for line in reasons:
+        print(line[:REASON_CHARS_MAX])
     passed = sum(t.passed for _, _, t, _ in rows)
     failed = sum(t.failed for _, _, t, _ in rows)
     skipped = sum(len(t.skips) for _, _, t, _ in rows)

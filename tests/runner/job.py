@@ -1,6 +1,7 @@
 """What a stage is, and what it may use while it runs."""
 
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -125,6 +126,12 @@ class Job:
     def failures(self):
         """The lines of the log that report a failed check."""
         return [line for line in self.lines() if Tally().read(line)]
+
+    def panics(self, lines=3):
+        """Where tests of Rust panicked, each with the first lines of what they said."""
+        logged = self.lines()
+        return [" ".join(part.strip() for part in logged[at:at + lines])
+                for at, line in enumerate(logged) if re.match(r"^thread '.*panicked at ", line)]
 
     def tail(self, lines=60):
         """The last lines of the log, for a failed stage."""

@@ -56,6 +56,17 @@ class Stages(unittest.TestCase):
         ):
             self.assertEqual(self.outcome(body), expected)
 
+    def test_failures_are_said_again_at_the_end(self):
+        said = "echo 'test a::b ... FAILED'; echo \"thread 'a::b' (7) panicked at b.rs:1:2:\"; echo 'no four'; exit 1"
+        out = io.StringIO()
+        stage = Stage("self-test-inner", "a stage of the self test", lambda job: job.command(["sh", "-c", said], counts=True))
+        with redirect_stdout(out), patch.dict("os.environ", {"CI": "false"}):
+            runner.run([stage], verbose=False, named=False)
+        self.assertEqual(out.getvalue().splitlines()[-3:], [
+            "self-test-inner: test a::b ... FAILED",
+            "self-test-inner: thread 'a::b' (7) panicked at b.rs:1:2: no four",
+            "0 passed, 1 failed, 0 skipped"])
+
     def test_a_stage_that_measures_is_tried_twice(self):
         def fails(times):
             left = [times]
