@@ -1,4 +1,4 @@
-//! A byte buffer whose address fits direct I/O. The only unsafe code of this crate.
+//! A byte buffer whose address fits direct I/O.
 #![allow(unsafe_code, reason = "memory of an alignment that the collections of the standard library do not offer")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};

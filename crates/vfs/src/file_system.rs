@@ -211,6 +211,7 @@ pub struct OpenOptions {
     pub(crate) create: Create,
     pub(crate) truncate: bool,
     pub(crate) direct: bool,
+    pub(crate) mapped: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,12 +224,12 @@ pub(crate) enum Create {
 impl OpenOptions {
     /// An existing file, for reading only.
     pub const fn read() -> Self {
-        Self { write: false, create: Create::Never, truncate: false, direct: false }
+        Self { write: false, create: Create::Never, truncate: false, direct: false, mapped: false }
     }
 
     /// An existing file, for reading and writing.
     pub const fn write() -> Self {
-        Self { write: true, create: Create::Never, truncate: false, direct: false }
+        Self { write: true, create: Create::Never, truncate: false, direct: false, mapped: false }
     }
 
     /// Creates the file when it is missing. Implies writing.
@@ -256,6 +257,17 @@ impl OpenOptions {
     /// [`File::alignment`] tells which it is.
     pub const fn direct(mut self) -> Self {
         self.direct = true;
+        self
+    }
+
+    /// Asks for short reads to be copied out of a mapping of what the file holds by now, where the system has one to give and most of it is in
+    /// the page cache: without a call into the system. Errors of the medium are errors of the read, as without it. Of a file that is
+    /// cut meanwhile, bytes behind its new end may read as zeroes. With [`direct`](Self::direct) it has no effect.
+    ///
+    /// The first such file of the real file system installs a handler of SIGBUS for the process. It leaves to the one before what does not
+    /// come from these reads; whoever installs another later has to do the same, and threads that read must not block the signal.
+    pub const fn mapped(mut self) -> Self {
+        self.mapped = true;
         self
     }
 }

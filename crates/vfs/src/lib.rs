@@ -63,9 +63,11 @@
 mod aligned;
 mod error;
 mod file_system;
+mod mapping;
 mod out;
 mod real;
 mod replace;
+mod residency;
 mod sim;
 
 pub use aligned::{AlignedBuf, DIRECT_ALIGNMENT, HUGE_PAGE_BYTES};

@@ -1,4 +1,4 @@
-//! The operating system's files, one system call per method.
+//! The operating system's files, one system call per method, or none for a short read of a mapped file.
 
 use std::fs;
 use std::io::{self, IoSlice};
@@ -16,6 +16,7 @@ use crate::file_system::{
     AllocateLen, Create, DirEntry, File, FileKind, FileLock, FileSystem, Metadata, OpenOptions, Space, lock_owner,
     lock_text, wrote_nothing,
 };
+use crate::mapping::Mapping;
 
 /// The real file system. Relative paths start at the process' working directory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,11 +26,14 @@ impl FileSystem for RealFs {
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn File>> {
         let open = || -> io::Result<RealFile> {
             let file = open_file(path, options)?;
-            if file.metadata()?.is_dir() {
+            let metadata = file.metadata()?;
+            if metadata.is_dir() {
                 return Err(rustix::io::Errno::ISDIR.into());
             }
             let alignment = if options.direct && set_direct(&file)? { DIRECT_ALIGNMENT } else { 1 };
-            Ok(RealFile { file, path: path.into(), alignment })
+            let is_mapped = options.mapped && alignment == 1;
+            let mapping = if is_mapped { Mapping::new(&file, metadata.len()) } else { None };
+            Ok(RealFile { file, path: path.into(), alignment, mapping })
         };
         Ok(Arc::new(open().map_err(|e| FsError::io(Op::Open, path, e))?))
     }
@@ -142,6 +146,8 @@ struct RealFile {
     file: fs::File,
     path: Arc<Path>,
     alignment: usize,
+    /// What the file held when it was opened.
+    mapping: Option<Mapping>,
 }
 
 impl RealFile {
@@ -167,6 +173,9 @@ impl File for RealFile {
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        if self.mapping.as_ref().is_some_and(|mapping| mapping.read(buf, offset)) {
+            return Ok(buf.len());
+        }
         self.file.read_at(buf, offset).map_err(|e| self.error(Op::Read, e))
     }
 

@@ -44,6 +44,7 @@ conformance! {
     directories_list_in_order_and_go_when_empty
     locks_exclude_and_name_their_owner
     direct_files_take_aligned_transfers
+    mapped_files_read_as_others_do
     space_is_reported
     replacing_and_reading_whole_files
     directories_are_made_along_a_path
@@ -307,6 +308,40 @@ fn direct_files_take_aligned_transfers(fs: &dyn FileSystem, dir: &Path) {
         DIRECT_ALIGNMENT => assert_eq!(kind(file.write_at(&block[1..100], 3)), ErrorKind::InvalidInput),
         other => panic!("alignment {other}"),
     }
+}
+
+fn mapped_files_read_as_others_do(fs: &dyn FileSystem, dir: &Path) {
+    let path = dir.join("a");
+    let bytes: Vec<u8> = (0..100_000).map(|at: u32| (at % 251) as u8).collect();
+    let writer = put(fs, &path, &bytes);
+    let file = fs.open(&path, OpenOptions::read().mapped()).expect("opens");
+    // More than enough reads to find out that it is in memory.
+    let ranges = (0..500).map(|at| (at * 199, (at * 97 + 1) % 20_000)).chain([(100, 90_000), (99_999, 1)]);
+    for (from, len) in ranges.filter(|(from, len)| from + len <= bytes.len()) {
+        let mut found = vec![0; len];
+        file.read_exact_at(&mut found, from as u64).expect("is there");
+        assert!(found == bytes[from..from + len]);
+    }
+    let mut found = [0; 10];
+    assert_eq!(file.read_at(&mut found, 99_997).expect("the tail"), 3);
+    writer.write_all_at(b"changed", 5000).expect("writes");
+    writer.write_all_at(b"grown", 100_000).expect("writes");
+    file.read_exact_at(&mut found[..7], 5000).expect("is there");
+    file.read_exact_at(&mut found[7..], 100_002).expect("is there");
+    assert_eq!(&found, b"changedown");
+    writer.set_len(10).expect("cuts");
+    for _ in 0..200 {
+        let error = file.read_exact_at(&mut found, 50_000).expect_err("is gone");
+        assert!(matches!(error, FsError::EndOfFile { got: 0, .. }), "{error}");
+    }
+    file.read_exact_at(&mut found, 0).expect("is left");
+    assert_eq!(found, bytes[..10]);
+    let empty = dir.join("empty");
+    put(fs, &empty, b"");
+    assert_eq!(
+        fs.open(&empty, OpenOptions::read().mapped()).expect("opens").read_at(&mut found, 0).expect("no error"),
+        0
+    );
 }
 
 fn space_is_reported(fs: &dyn FileSystem, dir: &Path) {
