@@ -17,6 +17,7 @@ mod compression;
 mod cursor;
 mod file;
 mod filter;
+mod first_reads;
 mod format;
 mod partitions;
 mod read_ahead;

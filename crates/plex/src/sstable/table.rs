@@ -13,6 +13,7 @@ use super::builder::decode_ranges;
 use super::compression;
 use super::file;
 use super::filter::{self, Filter, Probe};
+use super::first_reads::FirstReads;
 use super::format::{self, FOOTER_LEN, Footer, Handle, Meta, TRAILER_LEN};
 use super::partitions::Partitions;
 use super::read_ahead::{CHUNK_BYTES, DIRECT_CHUNK_BYTES, ReadAhead};
@@ -66,6 +67,7 @@ pub(crate) struct Table {
     partitions: Option<Partitions>,
     sketch: Sketch,
     ranges: Vec<RangeTombstone>,
+    first_reads: FirstReads,
     /// Scans that came here since the file was opened. Some may be lost when many count at once.
     scans: AtomicU64,
     /// Set once no durable version names the file: it goes with the last reader (S3).
@@ -125,6 +127,7 @@ impl Table {
         if meta.entry_count != info.entry_count {
             return Err(malformed(footer.meta, "number of entries differs from the manifest's"));
         }
+        let first_reads = FirstReads::new(info.bytes);
         Ok(Self {
             fs: fs.clone(),
             file,
@@ -138,6 +141,7 @@ impl Table {
             partitions,
             sketch,
             ranges,
+            first_reads,
             scans: AtomicU64::new(0),
             is_obsolete: AtomicBool::new(false),
         })
@@ -599,7 +603,10 @@ impl Table {
 
     fn read_block(&self, handle: Handle) -> Result<Block> {
         let end = self.info.bytes - FOOTER_LEN as u64;
-        sealed_len(&self.path, handle, end)?;
+        let len = sealed_len(&self.path, handle, end)?;
+        if let Some(region) = self.first_reads.note(handle.offset..handle.offset + len).filter(|_| !self.is_direct()) {
+            self.file.expect_reads(region.start, region.end - region.start);
+        }
         self.unsealed(handle, |sealed| file::read_exact_at(&*self.file, sealed, handle.offset))
     }
 
