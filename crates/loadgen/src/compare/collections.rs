@@ -178,12 +178,13 @@ fn section(harness: &Harness<'_>, servers: &[Server], data: &Data, works: &[&Wor
         for server in servers {
             data.load(harness, server, work)?;
         }
-        let restore = &mut |server: &Server, moment| match moment {
-            Moment::Behind if work.resizes => data.load(harness, server, work),
+        let restore = &mut |at: usize, moment| match moment {
+            Moment::Behind if work.resizes => data.load(harness, &servers[at], work),
             _ => Ok(()),
         };
+        let places: Vec<&Server> = servers.iter().collect();
         let cells =
-            harness.interleave_around(&settings, servers, &work.row(), harness.effort(EFFORT), figure, restore)?;
+            harness.interleave_around(&settings, &places, &work.row(), harness.effort(EFFORT), figure, restore)?;
         section.rows.push(ResultRow::new(work.name.to_owned(), cells, &harness.plan.subject, section.better));
     }
     let targets: Vec<_> = works.iter().map(|_| Some(TARGET)).collect();

@@ -74,19 +74,20 @@ impl Harness<'_> {
         effort: Effort,
         figure: Figure,
     ) -> Result<Vec<Cell>> {
-        self.interleave_around(&self.plan.settings, servers, row, effort, figure, &mut |_, _| Ok(()))
+        let servers: Vec<&Server> = servers.iter().collect();
+        self.interleave_around(&self.plan.settings, &servers, row, effort, figure, &mut |_, _| Ok(()))
     }
 
-    /// As [`Self::interleave`] with settings of the suite's own, calling `around` with the server before and behind each
-    /// of its windows.
+    /// As [`Self::interleave`] with settings of the suite's own, calling `around` with the place in `servers` before and behind
+    /// each window. A server may have several places.
     pub(super) fn interleave_around(
         &self,
         settings: &Settings,
-        servers: &[Server],
+        servers: &[&Server],
         row: &Row,
         effort: Effort,
         figure: Figure,
-        around: &mut dyn FnMut(&Server, Moment) -> Result<()>,
+        around: &mut dyn FnMut(usize, Moment) -> Result<()>,
     ) -> Result<Vec<Cell>> {
         let mut windows: Vec<Vec<Measurement>> = servers.iter().map(|_| Vec::new()).collect();
         let mut latencies: Vec<_> = servers.iter().map(|_| new_histogram()).collect();
@@ -98,13 +99,13 @@ impl Harness<'_> {
                 let at = (round + turn) % servers.len();
                 let name = &servers[at].record.name;
                 self.steps.say(&format!("{}: round {}/{}, {name}", row.title(), round + 1, effort.rounds));
-                around(&servers[at], Moment::Before)?;
+                around(at, Moment::Before)?;
                 let (window, latency) = measure(&servers[at].target, &settings, row, &mut |progress| {
                     self.steps.advance(progress.fraction);
                 })?;
                 windows[at].push(window);
                 latencies[at].add(latency).expect("all histograms have the same bounds");
-                around(&servers[at], Moment::Behind)?;
+                around(at, Moment::Behind)?;
             }
         }
         servers

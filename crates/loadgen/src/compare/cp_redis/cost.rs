@@ -101,11 +101,12 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec], values: &Valu
         };
         let distribution = if work.is_zipfian { Distribution::Zipfian { theta: THETA } } else { Distribution::Uniform };
         let settings = Settings { distribution, ..data.settings(harness) };
-        let around = &mut |server: &Server, moment| match moment {
-            Moment::Before if work.in_pass => begin_pass(harness, server),
+        let around = &mut |at: usize, moment| match moment {
+            Moment::Before if work.in_pass => begin_pass(harness, &servers[at]),
             _ => Ok(()),
         };
-        let cells = harness.interleave_around(&settings, &servers, &row, effort, figure, around)?;
+        let places: Vec<&Server> = servers.iter().collect();
+        let cells = harness.interleave_around(&settings, &places, &row, effort, figure, around)?;
         table.rows.push(ResultRow::new(work.title(), cells, &harness.plan.subject, table.better));
     }
     let in_vain = in_vain_section(harness, values, &table);

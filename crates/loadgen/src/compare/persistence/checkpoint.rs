@@ -62,17 +62,6 @@ pub(in crate::compare) fn finish(server: &Server, client: &mut Client) -> Result
     }
 }
 
-/// Asks the server to make its log short, and waits until it has.
-///
-/// # Errors
-/// As [`take`].
-pub(in crate::compare) fn shorten_log(server: &Server) -> Result<()> {
-    let mut client = Client::connect(&server.target.address, &server.target.login)?;
-    wait_until_idle(&mut client)?;
-    client.must(&["BGREWRITEAOF"])?;
-    wait_until_idle(&mut client).map(|_| ())
-}
-
 /// Waits while a checkpoint or a rewrite of the log runs or is due.
 fn wait_until_idle(client: &mut Client) -> Result<HashMap<String, String>> {
     loop {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! part       servers at a time          pinned   what is measured
-//! log        every server in each mode  yes      CPU per SET at pipelines 1 and 16
+//! log        every server, in turns     yes      CPU per SET at pipelines 1 and 16
 //! mixes      the same ones              yes      CPU per operation of changes, 1:9 and 3:7; modes over off
 //! picture    one                        yes      throughput every 100 ms, 1 ms probe, memory, while it saves
 //! snapshot   every server               no       CPU and time of a checkpoint, and of a restart from it
@@ -59,7 +59,7 @@ impl Part {
 pub(super) type Directives = [(&'static str, &'static str)];
 
 pub(super) const LOG_OFF: &Directives = &[("appendonly", "no")];
-/// A rewrite of the log is a fork in the middle of a window; the harness asks for one between windows instead.
+/// A rewrite of the log would be a fork in the middle of a window.
 const LOG_ASYNC: &Directives =
     &[("appendonly", "yes"), ("appendfsync", "everysec"), ("auto-aof-rewrite-percentage", "0")];
 const LOG_SYNC: &Directives = &[("appendonly", "yes"), ("appendfsync", "always"), ("auto-aof-rewrite-percentage", "0")];

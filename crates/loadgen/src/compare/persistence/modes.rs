@@ -1,18 +1,22 @@
-//! Parts `log` and `mixes`: every server three times, with its log off, async and sync, all under the same rounds, so
+//! Parts `log` and `mixes`: every server in three modes, with its log off, async and sync, all under the same rounds, so
 //! that modes are compared as servers are.
+//!
+//! One process goes through all modes, and is told so between windows. Processes of one program differ by some hundredths in
+//! what a command costs, for as long as they live, by where their memory happens to lie: more than some modes do. A server
+//! that takes its mode from its start alone (ARCUS) has a process for each.
 
 use super::{Data, Directives, KIB, LOG_ASYNC, LOG_OFF, LOG_SYNC, checkpoint, section, settle_disk, start};
 use crate::catalogue::TestSpec;
+use crate::client::Client;
 use crate::compare::Harness;
 use crate::compare::rounds::{Effort, Figure, Moment};
 use crate::error::Result;
 use crate::generator::Pace;
-use crate::measure::Row;
+use crate::measure::{Row, Settings};
 use crate::results::{Better, Cell, ResultRow, Section};
 use crate::server::{Server, ServerSpec};
 use crate::targets::{SMALL_MARGIN_ROUNDS, SMALL_MARGIN_SECONDS, Target};
-use crate::template::Protocol;
-use std::collections::HashMap;
+use std::time::Duration;
 
 const MODES: [(&str, &Directives); 3] = [("off", LOG_OFF), ("async", LOG_ASYNC), ("sync", LOG_SYNC)];
 const OFF: usize = 0;
@@ -89,23 +93,17 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec], log: bool, mi
     let data = Data::new(harness.plan.settings.keys, KIB, harness.plan.settings.content.clone());
     let windows: usize = works.iter().map(|work| harness.effort(work.effort).rounds).sum();
     harness.steps.expect((windows + 1) * specs.len() * MODES.len());
-    // In the order of modes, within each in the order of servers.
-    let mut servers = Vec::new();
-    for (_, directives) in MODES {
-        for spec in specs {
-            let server = start(harness, spec, directives, true)?;
-            data.load(harness, &server)?;
-            servers.push(server);
-        }
+    let mut entrants = Entrants::start(harness, specs)?;
+    for process in &entrants.processes {
+        data.load(harness, &process.server)?;
     }
-    let mut log_trim = LogTrim::new(harness, &servers)?;
+    settle_disk(harness);
     let mut measured = Vec::new();
     for work in &works {
         let row =
             Row { test: TestSpec::parse(work.test)?, pipeline: work.pipeline, value_size: KIB, pace: Pace::Closed };
         let effort = harness.effort(work.effort);
-        let after = &mut |server: &Server| log_trim.after(harness, server);
-        let in_order = interleave(harness, &data, &servers, &row, effort, after)?;
+        let in_order = entrants.interleave(harness, &data.settings(harness), &row, effort)?;
         measured.push(in_order.chunks(specs.len()).map(<[Cell]>::to_vec).collect::<Vec<_>>());
     }
     let mut sections = vec![cpu_section(harness, &works, &measured), cost_section(harness, &works, &measured)];
@@ -113,20 +111,76 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec], log: bool, mi
     Ok(sections)
 }
 
-/// The rounds, with this part's own number of keys.
-fn interleave(
-    harness: &Harness<'_>,
-    data: &Data,
-    servers: &[Server],
-    row: &Row,
-    effort: Effort,
-    after: &mut dyn FnMut(&Server) -> Result<()>,
-) -> Result<Vec<Cell>> {
-    let around = &mut |server: &Server, moment| match moment {
-        Moment::Before => Ok(()),
-        Moment::Behind => after(server),
-    };
-    harness.interleave_around(&data.settings(harness), servers, row, effort, Figure::CpuPerOperation, around)
+/// A process, and the mode it is in.
+struct Process {
+    server: Server,
+    mode: usize,
+}
+
+/// Has a server go on in another mode, with its log whole and no checkpoint under way.
+fn switch(harness: &Harness<'_>, server: &Server, mode: &mut usize, to: usize) -> Result<()> {
+    let from = std::mem::replace(mode, to);
+    if from == to {
+        return Ok(());
+    }
+    let mut client = Client::connect(&server.target.address, &server.target.login)?;
+    for (name, value) in MODES[to].1 {
+        client.must(&["CONFIG", "SET", name, value])?;
+    }
+    if from == OFF || to == OFF {
+        harness.steps.wait(&format!("{}: the log goes {}", server.record.name, MODES[to].0));
+        // It may begin what the change asks for a moment later.
+        std::thread::sleep(SWITCH);
+        checkpoint::finish(server, &mut client)?;
+        settle_disk(harness);
+    }
+    Ok(())
+}
+
+/// How long after a change of its mode a server is asked whether it is busy with it.
+const SWITCH: Duration = Duration::from_millis(300);
+
+/// Every server in every mode.
+struct Entrants {
+    processes: Vec<Process>,
+    /// The process of each, in the order of modes, within each in the order of servers.
+    places: Vec<usize>,
+}
+
+impl Entrants {
+    fn start(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Self> {
+        let (mut processes, mut places) = (Vec::new(), Vec::new());
+        for (mode, (_, directives)) in MODES.iter().enumerate() {
+            for (number, spec) in specs.iter().enumerate() {
+                let is_switched = mode != OFF && !spec.speaks_memcached();
+                let place = if is_switched { places[number] } else { processes.len() };
+                if !is_switched {
+                    processes.push(Process { server: start(harness, spec, directives, true)?, mode });
+                }
+                places.push(place);
+            }
+        }
+        Ok(Self { processes, places })
+    }
+
+    /// The rounds, with this part's own number of keys.
+    fn interleave(
+        &mut self,
+        harness: &Harness<'_>,
+        settings: &Settings,
+        row: &Row,
+        effort: Effort,
+    ) -> Result<Vec<Cell>> {
+        let (mut modes, servers): (Vec<_>, Vec<_>) =
+            self.processes.iter_mut().map(|Process { server, mode }| (mode, &*server)).unzip();
+        let servers_by_place: Vec<&Server> = self.places.iter().map(|place| servers[*place]).collect();
+        let count = self.places.len() / MODES.len();
+        let around = &mut |at: usize, moment| match moment {
+            Moment::Before => switch(harness, servers_by_place[at], &mut *modes[self.places[at]], at / count),
+            Moment::Behind => Ok(()),
+        };
+        harness.interleave_around(settings, &servers_by_place, row, effort, Figure::CpuPerOperation, around)
+    }
 }
 
 /// Cells of one work: by mode, then by server.
@@ -135,7 +189,7 @@ type ByMode = Vec<Vec<Cell>>;
 fn cpu_section(harness: &Harness<'_>, works: &[&Work], measured: &[ByMode]) -> Section {
     let about = "User and system time of the server's process over the operations it answered, 1 KB values. Every server \
                  runs in all three modes, one under load at a time: off, async (synced every second) and sync (answered \
-                 when durable).";
+                 when durable). One process is told its mode before each window, where a server can be told.";
     let figure = Figure::CpuPerOperation;
     let mut cpu =
         section("CPU time per operation, by mode of the log", about.to_owned(), figure.unit(), figure.better());
@@ -189,50 +243,6 @@ fn throughput_section(harness: &Harness<'_>, works: &[&Work], measured: &[ByMode
 fn quotient(cell: &Cell, base: &Cell) -> Cell {
     let samples = cell.samples.iter().zip(&base.samples).map(|(cell, base)| cell / base.max(1e-12)).collect();
     Cell { windows: cell.windows.clone(), ..Cell::new(&cell.server, samples) }
-}
-
-/// Keeps logs from filling the disk: between windows, a log that has grown by much is made short.
-struct LogTrim {
-    /// Size of each server's directory when its log was short, by process.
-    short: HashMap<u32, u64>,
-}
-
-const GROWTH_MAX: u64 = 1 << 30;
-
-impl LogTrim {
-    fn new(harness: &Harness<'_>, servers: &[Server]) -> Result<Self> {
-        let mut trim = Self { short: HashMap::new() };
-        for server in servers {
-            trim.note(server);
-        }
-        settle_disk(harness);
-        Ok(trim)
-    }
-
-    fn size(server: &Server) -> u64 {
-        server.directory().map_or(0, super::bytes_below)
-    }
-
-    fn note(&mut self, server: &Server) {
-        if let Some(pid) = server.target.pid {
-            self.short.insert(pid, Self::size(server));
-        }
-    }
-
-    fn after(&mut self, harness: &Harness<'_>, server: &Server) -> Result<()> {
-        // ARCUS makes its log short by itself.
-        if server.target.protocol == Protocol::Memcached {
-            return Ok(());
-        }
-        let short = server.target.pid.and_then(|pid| self.short.get(&pid)).copied().unwrap_or(0);
-        if Self::size(server) > short + GROWTH_MAX {
-            harness.steps.wait(&format!("{}: the log is made short", server.record.name));
-            checkpoint::shorten_log(server)?;
-            settle_disk(harness);
-            self.note(server);
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
