@@ -87,7 +87,7 @@ fn position_in_group(words: &[u64], group: usize, word: u64) -> usize {
 
 /// The first eight bytes as a number that is ordered as they are, but for zeroes at the end of a key.
 #[inline]
-fn word(key: &[u8]) -> u64 {
+pub(crate) fn word(key: &[u8]) -> u64 {
     if let Some(first) = key.first_chunk() {
         return u64::from_be_bytes(*first);
     }

@@ -154,7 +154,7 @@ impl Options {
         self
     }
 
-    /// Memory of a memtable at which it is flushed, in bytes, from 1 KiB. Default: 64 MiB.
+    /// Memory of a memtable at which it is flushed, in bytes, from 1 KiB to 16 GiB. Default: 64 MiB.
     pub fn memtable_bytes(mut self, bytes: usize) -> Self {
         self.memtable_bytes = bytes;
         self
@@ -293,8 +293,8 @@ impl Options {
 
     pub(crate) fn check(&self) -> Result<()> {
         let wrong = |what: &str| Err(Error::InvalidArgument(what.into()));
-        if self.memtable_bytes < 1 << 10 {
-            return wrong("memtable_bytes is below 1 KiB");
+        if !(1 << 10..=16 << 30).contains(&(self.memtable_bytes as u64)) {
+            return wrong("memtable_bytes is not within 1 KiB and 16 GiB");
         }
         if self.immutable_memtables_max == 0 {
             return wrong("immutable_memtables_max is 0");

@@ -112,7 +112,7 @@ fn runs_that_are_scanned_often_are_merged() {
         .seed(1)
         .background(Background::Inline)
         .policy(Policy::LdcRanged { space_amp_target: 3.0, runs_max: 20 })
-        .memtable_bytes(LIVE_BYTES as usize / 48)
+        .memtable_bytes(LIVE_BYTES as usize / 68)
         .open("/db")
         .expect("it opens");
     let mut rng = Rng::new(42);

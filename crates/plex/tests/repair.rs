@@ -178,7 +178,7 @@ fn without_a_manifest_sequence_numbers_decide() {
 fn a_damaged_log_is_cut() {
     for policy in 0..POLICIES {
         let fs = SimFs::new(1);
-        let states = fill(&fs, policy, 153);
+        let states = fill(&fs, policy, 140);
         let logs = files(&fs, |name| name.ends_with(".wal"));
         let mut losses = 0;
         for path in &logs {

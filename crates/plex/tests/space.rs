@@ -183,7 +183,7 @@ fn every_operation(seed: u64, wal: Wal) -> usize {
         if cuts {
             fs.record_crash_points();
         }
-        let known = run(&fs, &db, seed, 60, &what);
+        let known = run(&fs, &db, seed, 70, &what);
         if cuts {
             cuts_while_it_goes_on(&fs, &known, seed, first + n, &what);
         }

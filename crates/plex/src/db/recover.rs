@@ -166,7 +166,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         }),
         syncing: Mutex::new(()),
         state: RwLock::new(Arc::new(State {
-            memtable: Arc::new(Memtable::new(identity(found.database, wal_number), memtable_wal)),
+            memtable: Arc::new(Memtable::new(memtable_wal)),
             immutables: recovered.memtables,
             version: Arc::new(version),
             lag,
@@ -355,7 +355,7 @@ impl Opening<'_> {
         let is_known = |space| self.found.key_spaces.values().any(|id| *id == space);
         contents.files = log::replay(&*self.options.fs, logs, is_known, |number, portion| {
             if contents.memtables.last().is_none_or(|(n, _)| *n != number) {
-                contents.memtables.push((number, Arc::new(Memtable::new(number, number))));
+                contents.memtables.push((number, Arc::new(Memtable::new(number))));
             }
             if let (Some((_, memtable)), Some((_, last, _))) = (contents.memtables.last(), portion.changes.last()) {
                 contents.last_seqno = contents.last_seqno.max(*last);

@@ -10,7 +10,7 @@ use crate::batch::{Change, WriteBatch};
 use crate::error::{Error, Result};
 use crate::key::{Kind, SEQNO_MAX, Seqno};
 use crate::log::{Portion, WalWriter};
-use crate::memtable::{Memtable, NewEntry};
+use crate::memtable::Memtable;
 use crate::options::{Background, Wal};
 use crate::range_tombstone::RangeTombstone;
 use crate::stats::Counters;
@@ -236,7 +236,7 @@ impl Inner {
             }
         }
         let wal_number = writer.wal.as_ref().map_or(0, |wal| wal.number);
-        let memtable = Arc::new(Memtable::new(self.identity(number), wal_number));
+        let memtable = Arc::new(Memtable::new(wal_number));
         let mut state = self.state.write();
         let mut immutables = vec![state.memtable.clone()];
         immutables.extend(state.immutables.iter().cloned());
@@ -248,34 +248,22 @@ impl Inner {
 
 /// Puts changes of a log into its memtable.
 pub(super) fn apply_all(memtable: &Memtable, portion: &Portion<'_>) {
-    let mut entries = Vec::with_capacity(portion.changes.len());
-    for &(key_space, seqno, change) in &portion.changes {
-        match change {
-            Change::Put { key, value } => {
-                entries.push(NewEntry { key_space, key, seqno, kind: Kind::Put, value });
-            }
-            Change::Delete { key } => {
-                entries.push(NewEntry { key_space, key, seqno, kind: Kind::Delete, value: b"" });
-            }
-            Change::DeleteRange { start, end } => {
-                memtable.delete_range(key_space, RangeTombstone { start: start.into(), end: end.into(), seqno });
-            }
-        }
-    }
+    portion.changes.iter().for_each(|(space, seqno, change)| apply_one(memtable, *space, *seqno, *change));
     memtable.note_lsn(portion.lsn);
-    memtable.insert_all(&entries);
 }
 
 /// Puts a batch into a memtable; its operations get the numbers from `first` on.
 pub(super) fn apply(memtable: &Memtable, batch: &WriteBatch, first: Seqno) {
-    for ((space, change), seqno) in batch.changes().zip(first..) {
-        match change {
-            Change::Put { key, value } => memtable.insert(space, key, seqno, Kind::Put, value),
-            Change::Delete { key } => memtable.insert(space, key, seqno, Kind::Delete, b""),
-            Change::DeleteRange { start, end } => {
-                memtable.delete_range(space, RangeTombstone { start: start.into(), end: end.into(), seqno });
-            }
+    batch.changes().zip(first..).for_each(|((space, change), seqno)| apply_one(memtable, space, seqno, change));
+    memtable.note_lsn(batch.lsn());
+}
+
+fn apply_one(memtable: &Memtable, space: u32, seqno: Seqno, change: Change<'_>) {
+    match change {
+        Change::Put { key, value } => memtable.insert(space, key, seqno, Kind::Put, value),
+        Change::Delete { key } => memtable.insert(space, key, seqno, Kind::Delete, b""),
+        Change::DeleteRange { start, end } => {
+            memtable.delete_range(space, RangeTombstone { start: start.into(), end: end.into(), seqno });
         }
     }
-    memtable.note_lsn(batch.lsn());
 }

@@ -262,7 +262,7 @@ mod tests {
     fn agrees_with_one_list() {
         let mut rng = Rng::new(12);
         for count in [0, 1, 2, 3, 5, 8, 13] {
-            let tables: Vec<_> = (0..count).map(|seed| Arc::new(Memtable::new(seed, 0))).collect();
+            let tables: Vec<_> = (0..count).map(|_| Arc::new(Memtable::new(0))).collect();
             let mut list = Vec::new();
             for seqno in 1..=count * 20 {
                 let key = rng.below(40).to_string().into_bytes();

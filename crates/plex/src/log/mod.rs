@@ -34,8 +34,7 @@ const MARK: u8 = 0;
 /// Length of a mark, in bytes.
 const MARK_LEN: usize = 9;
 
-/// Changes of a log file that are handed over at once, at most but for the last record's. Whoever sorts them takes some 140 bytes for
-/// each. With 40,000 in a portion a replay is as fast as with all at once, with 10,000 it takes 1.4 times as long.
+/// Changes of a log file that are handed over at once, at most but for the last record's. Each takes 56 bytes meanwhile.
 const PORTION_CHANGES: usize = 1 << 16;
 
 /// The log that is written to.
