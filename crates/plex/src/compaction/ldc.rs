@@ -24,6 +24,10 @@ impl Ldc {
     }
 }
 
+/// A level may have this much more copies than the threshold allows, relative to it, before writers wait: in the paper's system, which
+/// merges inline, they wait for every merge.
+const DUPLICATES_LAG: f64 = 0.02;
+
 impl Choose for Ldc {
     fn pick(&self, tree: &Tree) -> Option<Task> {
         // Algorithm 1: the size trigger goes first.
@@ -44,6 +48,8 @@ impl Choose for Ldc {
     }
 
     fn lag(&self, tree: &Tree) -> f64 {
-        self.tiers.lag(tree)
+        let rates = (0..tree.levels.len()).filter(|&level| tree.level(level).len() > 1);
+        let most = rates.map(|level| Self::duplicate_rate(tree, level)).fold(1.0, f64::max);
+        self.tiers.lag(tree).max(super::lag_between(most / self.duplicates_max, 1.0, 1.0 + DUPLICATES_LAG))
     }
 }
