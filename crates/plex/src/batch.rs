@@ -13,7 +13,7 @@ use std::ops::Range;
 use base::varint;
 
 use crate::error::{Error, Result};
-use crate::key::{KEY_LEN_MAX, SEQNO_MAX, Seqno, VALUE_LEN_MAX};
+use crate::key::{BATCH_BYTES_MAX, KEY_LEN_MAX, SEQNO_MAX, Seqno, VALUE_LEN_MAX};
 
 /// The kinds of operations, in the tag's low three bits; 0 is the log's own mark.
 const PUT: u8 = 1;
@@ -143,9 +143,11 @@ impl WriteBatch {
     }
 
     /// # Errors
-    /// Invalid argument, if a key or value that was put in is too long.
+    /// Invalid argument, if a key or value that was put in is too long, or all together.
     pub(crate) fn check(&self) -> Result<()> {
-        self.wrong.map_or(Ok(()), |what| Err(Error::InvalidArgument(what.into())))
+        let is_too_long = is_too_long(self.data.len(), self.operations.len());
+        let wrong = self.wrong.or(is_too_long.then_some("a batch has more than 4 GiB: cut it into several"));
+        wrong.map_or(Ok(()), |what| Err(Error::InvalidArgument(what.into())))
     }
 
     pub(crate) fn lsn(&self) -> u64 {
@@ -278,6 +280,11 @@ pub(crate) fn decode_changes<'a>(
     (rest.is_empty() && head.first <= SEQNO_MAX - head.len).then_some(head)
 }
 
+/// Whether so many bytes in so many operations are more than [`BATCH_BYTES_MAX`].
+fn is_too_long(bytes: usize, operations: usize) -> bool {
+    (bytes as u64).saturating_add((operations as u64).saturating_mul(32)) > BATCH_BYTES_MAX
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -324,6 +331,14 @@ mod tests {
         WriteBatch::new().put(b"0123456789", &[0; 200]).encode(None, &mut record);
         assert_eq!(record.len(), 212);
         assert_eq!(varint::len(212) + 4 + 2, 8);
+    }
+
+    #[test]
+    fn too_long_batches_are_refused() {
+        let max = BATCH_BYTES_MAX as usize;
+        assert!(!is_too_long(max - 320, 10));
+        assert!(is_too_long(max - 319, 10));
+        assert!(is_too_long(max, usize::MAX));
     }
 
     #[test]

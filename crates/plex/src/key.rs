@@ -18,6 +18,9 @@ pub const KEY_LEN_MAX: usize = 65_535;
 /// Longest value, in bytes.
 pub const VALUE_LEN_MAX: usize = 1 << 30;
 
+/// Most that a batch may have, in bytes of keys and values and 32 for each operation.
+pub const BATCH_BYTES_MAX: u64 = 4 << 30;
+
 /// What an entry says about its key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {

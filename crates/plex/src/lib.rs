@@ -58,7 +58,7 @@ pub use db::{Db, KeySpaceId, ReadView, Repair, check, repair};
 pub use dump::dump;
 pub use error::{Error, Result};
 pub use iter::{Iter, IterOptions};
-pub use key::{KEY_LEN_MAX, SEQNO_MAX, Seqno, VALUE_LEN_MAX};
+pub use key::{BATCH_BYTES_MAX, KEY_LEN_MAX, SEQNO_MAX, Seqno, VALUE_LEN_MAX};
 pub use options::{Background, Options, Wal};
 pub use sorted_file::SortedFile;
 pub use sstable::{Compression, Filters, Indexes};

@@ -14,6 +14,9 @@ use crate::key::KEY_LEN_MAX;
 use crate::key_order::KeyOrder;
 use crate::sstable::{Compression, Filters, Indexes, TableOptions};
 
+/// With a batch of the greatest length on top, what a memtable surely has places for: 14 GiB (`memtable::arena`).
+const MEMTABLE_BYTES_MAX: u64 = 8 << 30;
+
 /// What a write has reached when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wal {
@@ -154,7 +157,7 @@ impl Options {
         self
     }
 
-    /// Memory of a memtable at which it is flushed, in bytes, from 1 KiB to 16 GiB. Default: 64 MiB.
+    /// Memory of a memtable at which it is flushed, in bytes, from 1 KiB to 8 GiB. Default: 64 MiB.
     pub fn memtable_bytes(mut self, bytes: usize) -> Self {
         self.memtable_bytes = bytes;
         self
@@ -293,8 +296,8 @@ impl Options {
 
     pub(crate) fn check(&self) -> Result<()> {
         let wrong = |what: &str| Err(Error::InvalidArgument(what.into()));
-        if !(1 << 10..=16 << 30).contains(&(self.memtable_bytes as u64)) {
-            return wrong("memtable_bytes is not within 1 KiB and 16 GiB");
+        if !(1 << 10..=MEMTABLE_BYTES_MAX).contains(&(self.memtable_bytes as u64)) {
+            return wrong("memtable_bytes is not within 1 KiB and 8 GiB");
         }
         if self.immutable_memtables_max == 0 {
             return wrong("immutable_memtables_max is 0");

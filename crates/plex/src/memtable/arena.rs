@@ -1,8 +1,9 @@
 //! Bytes of entries, one entry behind the other, written by one and read by any number, who never wait.
 //!
 //! ```text
-//!   chunk 0  [ length | entry | length | entry | ... | not written yet ]      chunk 1  [ length | a long entry ]      ...
-//!                                                    ^ len
+//!   shared chunks  [ length | entry | length | entry | ... | not written yet ]  ...
+//!                                                          ^ len
+//!   own chunks     [ length | a long entry ]  ...
 //! ```
 //!
 //! A1. Bytes of a chunk below its `len` are written, and nobody writes them again.
@@ -18,17 +19,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::grow::Grow;
 use crate::prefetch::prefetch;
 
-/// Bytes of a chunk, unless one entry needs more.
+/// Bytes of a chunk that entries share.
 const CHUNK_BYTES: usize = if cfg!(miri) { 1 << 12 } else { 1 << 20 };
 
-/// An entry longer than this gets a chunk of its own, so that no more than this is left over at the end of another one.
+/// A longer entry gets a chunk of its own, as long as it is, so that no more than this is left over at the end of a shared one.
 const SHARING_BYTES_MAX: usize = CHUNK_BYTES / 8;
 
 /// Entries begin at multiples of it, so that 32 bits tell a place.
 const ALIGNMENT: usize = 8;
 
-/// Low bits of a place that tell where in the chunk it is, in units of the alignment; the others are the chunk's number.
+/// Of a place in a shared chunk, the low bits that tell where in it, in units of the alignment.
 const OFFSET_BITS: u32 = (CHUNK_BYTES / ALIGNMENT).ilog2();
+
+/// Set in the place of an entry that has a chunk of its own, whose number the other bits are: so long entries, however many, take no
+/// numbers from the shared chunks.
+const IS_OWN: u32 = 1 << (u32::BITS - 1);
 
 /// Bytes of an entry's length.
 const LEN_LEN: usize = size_of::<u32>();
@@ -41,17 +46,17 @@ const CACHE_LINE: usize = 64;
 pub(super) struct Place(u32);
 
 impl Place {
-    fn new(chunk: u32, offset: usize) -> Self {
-        assert!(chunk < 1 << (u32::BITS - OFFSET_BITS), "a memtable is switched long before 32,768 chunks");
+    fn shared(chunk: u32, offset: usize) -> Self {
+        assert!(
+            chunk < IS_OWN >> OFFSET_BITS,
+            "by MEMTABLE_BYTES_MAX and BATCH_BYTES_MAX there are fewer than 16,384 chunks"
+        );
         Self(chunk << OFFSET_BITS | (offset / ALIGNMENT) as u32)
     }
 
-    fn chunk(self) -> u32 {
-        self.0 >> OFFSET_BITS
-    }
-
-    fn offset(self) -> usize {
-        (self.0 & ((1 << OFFSET_BITS) - 1)) as usize * ALIGNMENT
+    fn own(chunk: u32) -> Self {
+        assert!(chunk < IS_OWN, "so many long entries would be 256 TiB");
+        Self(IS_OWN | chunk)
     }
 
     /// As a number, to be kept in an atomic.
@@ -105,31 +110,45 @@ impl Drop for Chunk {
     }
 }
 
+/// All chunks.
+struct Chunks {
+    shared: Grow<Chunk>,
+    own: Grow<Chunk>,
+}
+
 /// The reading side.
-pub(super) struct Arena(Arc<Grow<Chunk>>);
+pub(super) struct Arena(Arc<Chunks>);
 
 impl Arena {
     pub fn new() -> (Self, ArenaWriter) {
-        let chunks = Arc::new(Grow::new());
-        (Self(chunks.clone()), ArenaWriter { chunks, count: 0, current: 0 })
+        let chunks = Arc::new(Chunks { shared: Grow::new(), own: Grow::new() });
+        (Self(chunks.clone()), ArenaWriter { chunks, shared: 0, own: 0 })
     }
 
+    /// The chunk of a place, and where in it.
     #[inline]
-    fn chunk(&self, place: Place) -> &Chunk {
-        self.0.get(place.chunk()).expect("an entry's chunk exists")
+    fn find(&self, Place(bits): Place) -> (&Chunk, usize) {
+        let (chunk, at) = match bits & IS_OWN {
+            0 => {
+                let offset = (bits & ((1 << OFFSET_BITS) - 1)) as usize * ALIGNMENT;
+                (self.0.shared.get(bits >> OFFSET_BITS), offset)
+            }
+            _ => (self.0.own.get(bits & !IS_OWN), 0),
+        };
+        (chunk.expect("an entry's chunk exists"), at)
     }
 
     /// The entry at this place.
     #[inline]
     pub fn get(&self, place: Place) -> &[u8] {
-        let (chunk, at) = (self.chunk(place), place.offset());
+        let (chunk, at) = self.find(place);
         let len = chunk.written(at, LEN_LEN).first_chunk().map_or(0, |len| u32::from_le_bytes(*len));
         chunk.written(at + LEN_LEN, len as usize)
     }
 
     /// Asks memory for the beginning of an entry.
     pub fn prefetch(&self, place: Place, bytes: usize) {
-        let (chunk, at) = (self.chunk(place), place.offset());
+        let (chunk, at) = self.find(place);
         let behind = chunk.len.load(Ordering::Acquire) - at;
         let bytes = chunk.written(at, behind.min(bytes));
         (0..bytes.len()).step_by(CACHE_LINE).for_each(|at| prefetch(bytes, at));
@@ -138,20 +157,18 @@ impl Arena {
 
 /// The writing side.
 pub(super) struct ArenaWriter {
-    chunks: Arc<Grow<Chunk>>,
-    /// Chunks so far.
-    count: u32,
-    /// The one that short entries go to; there is none yet if there are no chunks.
-    current: u32,
+    chunks: Arc<Chunks>,
+    /// How many of each there are. Short entries go to the last shared one.
+    shared: u32,
+    own: u32,
 }
 
 impl ArenaWriter {
-    /// Writes an entry that consists of these parts.
+    /// Writes an entry that consists of these parts, of less than 4 GiB together.
     pub fn push(&mut self, parts: &[&[u8]]) -> Place {
         let len: usize = parts.iter().map(|part| part.len()).sum();
-        let frame = u32::try_from(len).expect("an entry is shorter than 4 GiB").to_le_bytes();
-        let number = self.chunk_with_room(LEN_LEN + len);
-        let chunk = self.chunks.get(number).expect("it was just looked at or made");
+        let frame = u32::try_from(len).expect("key and value are shorter than 4 GiB").to_le_bytes();
+        let (chunk, place) = self.room(LEN_LEN + len);
         let begin = chunk.end();
         let mut at = chunk.len.load(Ordering::Relaxed);
         // What is left over by the alignment is written, too, since it will be below `len`.
@@ -166,22 +183,27 @@ impl ArenaWriter {
             at += part.len();
         }
         chunk.len.store(at, Ordering::Release);
-        Place::new(number, begin)
+        place
     }
 
-    /// The number of a chunk that has room for so many bytes.
-    fn chunk_with_room(&mut self, needed: usize) -> u32 {
+    /// A chunk with room for so many bytes, and the place of what is written there next.
+    fn room(&mut self, needed: usize) -> (&Chunk, Place) {
+        if needed > SHARING_BYTES_MAX {
+            let number = self.own;
+            self.own += 1;
+            return (self.chunks.own.put(number, Chunk::new(needed)), Place::own(number));
+        }
         let has_room = |chunk: &Chunk| chunk.bytes.len().saturating_sub(chunk.end()) >= needed;
-        if self.chunks.get(self.current).is_some_and(has_room) {
-            return self.current;
-        }
-        let number = self.count;
-        self.chunks.put(number, Chunk::new(needed.max(CHUNK_BYTES)));
-        self.count += 1;
-        if needed <= SHARING_BYTES_MAX {
-            self.current = number;
-        }
-        number
+        let last = self.shared.checked_sub(1).filter(|last| self.chunks.shared.get(*last).is_some_and(has_room));
+        let number = last.unwrap_or(self.shared);
+        let chunk = match last.and_then(|last| self.chunks.shared.get(last)) {
+            Some(chunk) => chunk,
+            None => {
+                self.shared += 1;
+                self.chunks.shared.put(number, Chunk::new(CHUNK_BYTES))
+            }
+        };
+        (chunk, Place::shared(number, chunk.end()))
     }
 }
 
@@ -205,6 +227,20 @@ mod tests {
             assert_eq!(bytes[..8], number.to_le_bytes());
             assert_eq!(bytes[8..], value);
         }
+    }
+
+    /// Long entries take what they need, and none of the places of short ones: of these there are as many as 14 GiB have.
+    #[test]
+    fn long_entries_leave_places_to_short_ones() {
+        let (arena, mut writer) = Arena::new();
+        let long = vec![7; SHARING_BYTES_MAX];
+        for _ in 0..10 {
+            let place = writer.push(&[&long]);
+            assert_eq!(arena.find(place).0.bytes.len(), LEN_LEN + long.len());
+        }
+        assert_eq!(writer.push(&[b"short"]), Place::shared(0, 0));
+        let last = Place::shared((IS_OWN >> OFFSET_BITS) - 1, CHUNK_BYTES - ALIGNMENT);
+        assert_eq!((last.0, Place::own(0).0), (IS_OWN - 1, IS_OWN));
     }
 
     /// A reader sees what was written before it was told the place, while the writer goes on.

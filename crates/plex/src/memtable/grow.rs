@@ -33,12 +33,13 @@ impl<T> Grow<T> {
         self.chunks[chunk].get()?[place].get()
     }
 
-    /// Puts an item where none is. Numbers are meant to be given one after the other: memory is taken for all below.
-    pub fn put(&self, number: u32, item: T) {
+    /// Puts an item where none is, and gives it back. Numbers are meant to be given one after the other: memory is taken for all below.
+    pub fn put(&self, number: u32, item: T) -> &T {
         let (chunk, place) = Self::place(number);
         let len = (FIRST_CHUNK_LEN as usize) << chunk;
         let chunk = self.chunks[chunk].get_or_init(|| (0..len).map(|_| OnceLock::new()).collect());
         assert!(chunk[place].set(item).is_ok(), "a place is used once");
+        chunk[place].get().expect("it was just put there")
     }
 }
 

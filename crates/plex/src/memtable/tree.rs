@@ -196,7 +196,7 @@ impl Leaf {
     }
 
     /// The first `len` entries with their words.
-    fn entries(&self, len: usize) -> impl Iterator<Item = (u64, Place)> {
+    fn entries(&self, len: usize) -> impl Iterator<Item = (u64, Place)> + Clone {
         let words = self.words[..len].iter().map(|word| word.load(Relaxed));
         words.zip(self.places[..len].iter().map(|place| Place::from_bits(place.load(Relaxed))))
     }
@@ -515,17 +515,26 @@ impl Tree {
 
     /// A leaf of these entries, which are in order. Those that may come have the first `common` bytes in common with them.
     fn half(&self, writer: &mut Writer, sorted: &[(u64, Place)], skip: usize, common: usize) -> LeafState {
-        let leaf = Leaf::new(self.head(sorted[0].1), sorted.iter().copied());
-        let state = LeafState { leaf: self.make_leaf(writer, leaf), len: sorted.len(), skip };
-        if common >= skip + WORD_BYTES_IDLE { self.with_other_words(writer, state, common) } else { state }
+        let head = self.head(sorted[0].1);
+        let places = sorted.iter().map(|(_, place)| *place);
+        let (leaf, skip) = match common >= skip + WORD_BYTES_IDLE {
+            true => (self.leaf_with_words(head, places, common), common),
+            false => (Leaf::new(head, sorted.iter().copied()), skip),
+        };
+        LeafState { leaf: self.make_leaf(writer, leaf), len: sorted.len(), skip }
     }
 
     /// A leaf of the same entries, with the words behind `skip` bytes.
     fn with_other_words(&self, writer: &mut Writer, state: LeafState, skip: usize) -> LeafState {
         let leaf = self.leaf(state.leaf);
-        leaf.entries(state.len).for_each(|(_, place)| self.arena.prefetch(place, 1));
-        let entries = leaf.entries(state.len).map(|(_, place)| (self.entry(place).as_target().word(skip), place));
-        LeafState { leaf: self.make_leaf(writer, Leaf::new(leaf.head, entries)), skip, ..state }
+        let places = leaf.entries(state.len).map(|(_, place)| place);
+        LeafState { leaf: self.make_leaf(writer, self.leaf_with_words(leaf.head, places, skip)), skip, ..state }
+    }
+
+    /// A leaf of these entries, with the words behind `skip` bytes.
+    fn leaf_with_words(&self, head: Head, places: impl Iterator<Item = Place> + Clone, skip: usize) -> Leaf {
+        places.clone().for_each(|place| self.arena.prefetch(place, 1));
+        Leaf::new(head, places.map(|place| (self.entry(place).as_target().word(skip), place)))
     }
 
     /// Puts a child in the place of the one that the path leads to, and a new one behind it. Nodes above are made anew as far as they
