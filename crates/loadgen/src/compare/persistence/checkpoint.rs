@@ -64,10 +64,28 @@ pub(in crate::compare) fn finish(server: &Server, client: &mut Client) -> Result
 
 /// Waits while a checkpoint or a rewrite of the log runs or is due.
 fn wait_until_idle(client: &mut Client) -> Result<HashMap<String, String>> {
+    wait_until(client, |fields| !is_busy(fields))
+}
+
+/// Waits until the log counts as on, or as off, and nothing is left to do for it.
+///
+/// # Errors
+/// When the server goes away.
+pub(in crate::compare) fn wait_for_log(client: &mut Client, is_on: bool) -> Result<()> {
+    let wanted = if is_on { "1" } else { "0" };
+    let is_so = |fields: &HashMap<String, String>| fields.get("aof_enabled").is_none_or(|value| value == wanted);
+    wait_until(client, |fields| is_so(fields) && !is_busy(fields)).map(|_| ())
+}
+
+/// Asks for `INFO persistence` until it is as wanted.
+fn wait_until(
+    client: &mut Client,
+    is_so: impl Fn(&HashMap<String, String>) -> bool,
+) -> Result<HashMap<String, String>> {
     loop {
         crate::interrupt::check()?;
         let fields = client.info_fields("persistence")?;
-        if !is_busy(&fields) {
+        if is_so(&fields) {
             return Ok(fields);
         }
         std::thread::sleep(POLL);

@@ -16,7 +16,6 @@ use crate::measure::{Row, Settings};
 use crate::results::{Better, Cell, ResultRow, Section};
 use crate::server::{Server, ServerSpec};
 use crate::targets::{SMALL_MARGIN_ROUNDS, SMALL_MARGIN_SECONDS, Target};
-use std::time::Duration;
 
 const MODES: [(&str, &Directives); 3] = [("off", LOG_OFF), ("async", LOG_ASYNC), ("sync", LOG_SYNC)];
 const OFF: usize = 0;
@@ -129,16 +128,11 @@ fn switch(harness: &Harness<'_>, server: &Server, mode: &mut usize, to: usize) -
     }
     if from == OFF || to == OFF {
         harness.steps.wait(&format!("{}: the log goes {}", server.record.name, MODES[to].0));
-        // It may begin what the change asks for a moment later.
-        std::thread::sleep(SWITCH);
-        checkpoint::finish(server, &mut client)?;
+        checkpoint::wait_for_log(&mut client, to != OFF)?;
         settle_disk(harness);
     }
     Ok(())
 }
-
-/// How long after a change of its mode a server is asked whether it is busy with it.
-const SWITCH: Duration = Duration::from_millis(300);
 
 /// Every server in every mode.
 struct Entrants {
