@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use vfs::FileSystem;
 
+use super::stretches::{Below, Stretch};
 use super::{CompactionFilter, FlushShape, Task, split};
 use crate::cache::Fill;
 use crate::error::Result;
@@ -104,7 +105,7 @@ pub(crate) fn flush(
     let mut outcome = Outcome::default();
     let table_bytes = shape.table_bytes.unwrap_or(settings.table_bytes);
     let part = Part { from: None, to: None, ranges };
-    merge(settings, visibility, cursor, &part, false, &shape.cuts, table_bytes, &to, &mut outcome)?;
+    merge(settings, visibility, cursor, &part, &Below::unknown(), &shape.cuts, table_bytes, &to, &mut outcome)?;
     Ok(outcome)
 }
 
@@ -154,24 +155,26 @@ pub(crate) fn rebuild(
     let mut outcome = Outcome::default();
     let cursor = MergeCursor::new(sources);
     let part = Part { from: None, to: None, ranges: ranges.to_vec() };
-    merge(settings, visibility, cursor, &part, false, &[], settings.table_bytes, &to, &mut outcome)?;
+    merge(settings, visibility, cursor, &part, &Below::unknown(), &[], settings.table_bytes, &to, &mut outcome)?;
     Ok(outcome)
 }
 
-/// Does a task that [`check`](super::check) has passed. `new_run` is used if the task wants one.
-pub(crate) fn run(
+/// Does a stretch of a task. `new_run` is used if the task wants one.
+pub(super) fn run(
     settings: &OutputSettings<'_>,
     visibility: &Visibility,
     key_space: u32,
     task: &Task,
+    stretch: &Stretch,
     is_bottom: bool,
     new_run: u64,
 ) -> Result<Outcome> {
     let to = Destination { key_space, level: task.output_level, run: task.output_run.unwrap_or(new_run) };
     let mut outcome = Outcome::default();
-    for group in groups(task) {
+    for group in groups(task, stretch) {
         let group = &group.iter().map(|at| &task.inputs[*at]).collect::<Vec<_>>()[..];
         if let [(level, run, table)] = group
+            && stretch.has_all_of(table)
             && (table.tombstone_count() == 0 || !is_bottom)
             && !(task.asks_filter && settings.filter.is_some())
         {
@@ -186,18 +189,23 @@ pub(crate) fn run(
         }
         let tables = || group.iter().map(|(_, _, table)| table);
         let ranges: Vec<RangeTombstone> = tables().flat_map(|table| table.ranges().iter().cloned()).collect();
+        let left: Vec<_> = tables().filter(|table| !stretch.has_end_of(table)).collect();
+        // What a deleted range hides in a table that is left, its filter does not tell.
+        let below = Below { is_bottom: is_bottom && (left.is_empty() || ranges.is_empty()), left };
         let table_bytes = task.table_bytes.unwrap_or(settings.table_bytes);
-        let borders = split::borders(&tables().collect::<Vec<_>>(), settings.parts_max, settings.table_bytes)?;
+        let mut borders = split::borders(&tables().collect::<Vec<_>>(), settings.parts_max, settings.table_bytes)?;
+        borders.retain(|border| stretch.has_inside(border));
         let merge_part = |part: &Part| {
             let (cursor, mut done) = (MergeCursor::new(sources(group)), Outcome { parts: 1, ..Outcome::default() });
-            merge(settings, visibility, cursor, part, is_bottom, &task.cuts, table_bytes, &to, &mut done)?;
+            merge(settings, visibility, cursor, part, &below, &task.cuts, table_bytes, &to, &mut done)?;
             Ok(done)
         };
-        for done in of_each(Part::all(&borders, &ranges), settings.has_threads, merge_part) {
+        for done in of_each(Part::all(stretch, &borders, &ranges), settings.has_threads, merge_part) {
             outcome.add(done?);
         }
-        outcome.bytes_read += tables().map(|table| table.info.bytes).sum::<u64>();
-        let places = group.iter().map(|(level, run, table)| TablePlace {
+        let merged = || group.iter().filter(|(_, _, table)| stretch.has_end_of(table));
+        outcome.bytes_read += merged().map(|(_, _, table)| table.info.bytes).sum::<u64>();
+        let places = merged().map(|(level, run, table)| TablePlace {
             key_space,
             level: *level,
             run: *run,
@@ -208,9 +216,9 @@ pub(crate) fn run(
     Ok(outcome)
 }
 
-/// The inputs, sorted by key and cut where no table reaches from one part into the next.
-fn groups(task: &Task) -> Vec<Vec<usize>> {
-    let mut order: Vec<usize> = (0..task.inputs.len()).collect();
+/// The inputs with something in the stretch, sorted by key and cut where no table reaches from one part into the next.
+fn groups(task: &Task, stretch: &Stretch) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..task.inputs.len()).filter(|at| stretch.meets(&task.inputs[*at].2)).collect();
     let table = |at: usize| -> &Arc<Table> { &task.inputs[at].2 };
     order.sort_by(|a, b| table(*a).info.smallest.cmp(&table(*b).info.smallest));
     let mut bounds: Vec<Range<usize>> = Vec::new();
@@ -254,10 +262,10 @@ struct Part {
 }
 
 impl Part {
-    /// The parts between these borders.
-    fn all(borders: &[Vec<u8>], ranges: &[RangeTombstone]) -> Vec<Part> {
-        let starts = std::iter::once(None).chain(borders.iter().map(Some));
-        let ends = borders.iter().map(Some).chain([None]);
+    /// The parts of a stretch between these borders.
+    fn all(stretch: &Stretch, borders: &[Vec<u8>], ranges: &[RangeTombstone]) -> Vec<Part> {
+        let starts = std::iter::once(stretch.from.as_ref()).chain(borders.iter().map(Some));
+        let ends = borders.iter().map(Some).chain([stretch.to.as_ref()]);
         let part = |(from, to): (Option<&Vec<u8>>, Option<&Vec<u8>>)| Part {
             from: from.cloned(),
             to: to.cloned(),
@@ -298,7 +306,7 @@ fn merge(
     visibility: &Visibility,
     mut cursor: MergeCursor,
     part: &Part,
-    is_bottom: bool,
+    below: &Below<'_>,
     cuts: &[Vec<u8>],
     table_bytes: u64,
     to: &Destination,
@@ -307,7 +315,8 @@ fn merge(
     let ranges = &part.ranges;
     let cover = Cover::new(ranges, visibility.floor());
     // At the bottom, a tombstone that every view sees has nothing left to hide.
-    let kept: Vec<&RangeTombstone> = ranges.iter().filter(|t| !is_bottom || t.seqno > visibility.floor()).collect();
+    let kept: Vec<&RangeTombstone> =
+        ranges.iter().filter(|t| !below.is_bottom || t.seqno > visibility.floor()).collect();
     outcome.dropped += (ranges.len() - kept.len()) as u64;
     let mut output = Output { settings, to, kept, cuts, from: None, builder: None, unpaced: 0, outcome };
     let mut last_key: Vec<u8> = Vec::new();
@@ -333,7 +342,8 @@ fn merge(
         let is_filtered =
             is_open && settings.filter.is_some_and(|filter| !filter.keeps(space, given(), cursor.value()));
         let (kind, value) = if is_filtered { (Kind::Delete, &b""[..]) } else { (kind, cursor.value()) };
-        let is_dead = kind == Kind::Delete && is_bottom && stripe == 0;
+        let is_last = !is_hidden && stripe == 0 && below.has_none(key);
+        let is_dead = kind == Kind::Delete && is_last;
         // A hidden or dead version still hides the older ones of its stripe.
         last_stripe = Some(stripe);
         if is_hidden || is_dead {
@@ -342,7 +352,7 @@ fn merge(
             if is_new_key || output.builder.is_none() {
                 output.cut_before(key, table_bytes)?;
             }
-            let seqno = if is_bottom && stripe == 0 { 0 } else { seqno };
+            let seqno = if is_last { 0 } else { seqno };
             output.builder()?.add(key, seqno, kind, value)?;
             output.pace((key.len() + value.len()) as u64);
         }

@@ -39,11 +39,13 @@ impl Choose for Ldc {
             .find(|&level| tree.level(level).len() > 1 && Self::duplicate_rate(tree, level) > self.duplicates_max)?;
         let empty = self.tiers.runs_per_level.saturating_sub(tree.level(stale).len());
         if 2 * empty <= self.tiers.runs_per_level {
-            return Some(Tiered::whole_level(tree, stale, stale + 1, "deduplication"));
+            return Some(self.tiers.whole_level(tree, stale, stale + 1, "deduplication"));
         }
-        let mut task = Tiered::whole_level(tree, stale, stale, "deduplication");
-        // In the newest input's place: runs flushed meanwhile stay in front of it.
-        task.output_run = tree.level(stale).first().map(|run| run.id);
+        let mut task = self.tiers.whole_level(tree, stale, stale, "deduplication");
+        if stale == 0 {
+            // In the newest input's place: runs flushed meanwhile stay in front of it.
+            task.output_run = tree.level(0).first().map(|run| run.id);
+        }
         Some(task)
     }
 

@@ -16,6 +16,7 @@ mod ldc;
 mod ldc_ranged;
 mod leveled;
 mod split;
+mod stretches;
 mod tiered;
 mod trie;
 
@@ -26,7 +27,8 @@ use crate::key_order::KeyOrder;
 use crate::sketch::Sketch;
 use crate::sstable::{Table, TableInfo};
 use crate::version::{Run, Tree, Version};
-pub(crate) use execute::{Outcome, OutputSettings, Visibility, flush, rebuild, renumber, run};
+pub(crate) use execute::{Outcome, OutputSettings, Visibility, flush, rebuild, renumber};
+pub(crate) use stretches::Merge;
 
 /// How tables are chosen for merging; the default is [`Policy::ldc_ranged`].
 #[derive(Clone, Debug, PartialEq)]
@@ -106,7 +108,7 @@ impl Policy {
     ///
     /// # Errors
     /// The option that is out of range.
-    pub(crate) fn chooser(&self, memtable_bytes: u64) -> Result<Box<dyn Choose>, String> {
+    pub(crate) fn chooser(&self, memtable_bytes: u64, table_bytes: u64) -> Result<Box<dyn Choose>, String> {
         let at_least = |name: &str, value: usize, min: usize| {
             if value < min { Err(format!("{name} is {value}, at least {min} is needed")) } else { Ok(value) }
         };
@@ -117,16 +119,20 @@ impl Policy {
                 Err(format!("{name} is {value}, above 1 is needed"))
             }
         };
+        let tiers = |runs_per_level| {
+            Ok::<_, String>(tiered::Tiered {
+                runs_per_level: at_least("runs_per_level", runs_per_level, 2)?,
+                table_bytes,
+            })
+        };
         Ok(match *self {
             Self::Leveled { level0_runs_max, level1_bytes } => Box::new(leveled::Leveled {
                 level0_runs_max: at_least("level0_runs_max", level0_runs_max, 1)?,
                 level1_bytes: level1_bytes.max(1),
             }),
-            Self::Tiered { runs_per_level } => {
-                Box::new(tiered::Tiered { runs_per_level: at_least("runs_per_level", runs_per_level, 2)? })
-            }
+            Self::Tiered { runs_per_level } => Box::new(tiers(runs_per_level)?),
             Self::Ldc { runs_per_level, duplicates_max } => Box::new(ldc::Ldc {
-                tiers: tiered::Tiered { runs_per_level: at_least("runs_per_level", runs_per_level, 2)? },
+                tiers: tiers(runs_per_level)?,
                 duplicates_max: above_one("duplicates_max", duplicates_max)?,
             }),
             Self::LdcRanged { space_amp_target, runs_max } => Box::new(ldc_ranged::LdcRanged {
@@ -254,6 +260,8 @@ pub(crate) struct Task {
     pub output_run: Option<u64>,
     /// Length at which an output table ends, in bytes; `None` for the option's.
     pub table_bytes: Option<u64>,
+    /// Bytes of input after which what is merged counts, about; `None` for all at once.
+    pub stretch_bytes: Option<u64>,
     /// Keys before which the output is cut, ascending.
     pub cuts: Vec<Vec<u8>>,
     /// Whether tables that nothing is merged with are written anew if there is a [`CompactionFilter`], so that it sees them.
@@ -269,6 +277,7 @@ impl Task {
             output_level,
             output_run,
             table_bytes: None,
+            stretch_bytes: None,
             cuts: Vec::new(),
             asks_filter: false,
             reason,

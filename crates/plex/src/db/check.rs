@@ -37,7 +37,8 @@ impl Damages {
 /// [`vfs::FsError::Locked`] if it is open; a newer format; a file that cannot be read.
 pub fn check(dir: impl AsRef<Path>, options: &Options) -> Result<Vec<Error>> {
     let (dir, fs) = (dir.as_ref(), &options.fs);
-    let chooser = options.policy.chooser(options.memtable_bytes as u64).map_err(Error::InvalidArgument)?;
+    let chooser =
+        options.policy.chooser(options.memtable_bytes as u64, options.table_bytes).map_err(Error::InvalidArgument)?;
     let _lock = fs.try_lock(&dir.join("LOCK"))?;
     let files = Files::list(&**fs, dir)?;
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes, options.block_bytes));

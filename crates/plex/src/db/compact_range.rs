@@ -50,7 +50,7 @@ impl Inner {
             match begun {
                 Some((turn, chosen)) => {
                     from = compaction::hull(chosen.task.inputs.iter().map(|(_, _, table)| table)).map_or(from, behind);
-                    self.merge(turn, &chosen)?;
+                    self.merge(turn, chosen)?;
                 }
                 None if waits => drop(self.merging.await_one()),
                 None => return Ok(()),

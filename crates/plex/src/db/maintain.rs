@@ -67,25 +67,28 @@ impl Inner {
     pub(super) fn compact_once(&self) -> Result<bool> {
         let begun = self.merging.begin(self.options.merges_max, |others| self.pick_merge(others))?;
         let Some((turn, chosen)) = begun else { return Ok(false) };
-        self.merge(turn, &chosen)?;
+        self.merge(turn, chosen)?;
         Ok(true)
     }
 
     /// Does a merge whose turn it is.
-    pub(super) fn merge(&self, turn: Turn<'_>, chosen: &Chosen) -> Result<()> {
-        let Chosen { space, task, is_bottom } = chosen;
-        let run = self.number();
-        let visibility = self.visibility();
-        let outcome = self.writing_tables(|settings| {
-            let settings = OutputSettings { limiter: self.limiter.as_ref(), ..*settings };
-            compaction::run(&settings, &visibility, *space, task, *is_bottom, run)
-        })?;
-        Counters::add(&self.counters.compaction_bytes_read, outcome.bytes_read);
-        Counters::add(&self.counters.compaction_bytes_written, outcome.bytes_written);
+    pub(super) fn merge(&self, turn: Turn<'_>, mut chosen: Chosen) -> Result<()> {
+        let Chosen { space, task, is_bottom } = &mut chosen;
+        let mut merge = compaction::Merge::new(*space, task, *is_bottom, self.number());
+        while !merge.is_over() {
+            let visibility = self.visibility();
+            let outcome = self.writing_tables(|settings| {
+                let settings = OutputSettings { limiter: self.limiter.as_ref(), ..*settings };
+                merge.step(&settings, &visibility)
+            })?;
+            Counters::add(&self.counters.compaction_bytes_read, outcome.bytes_read);
+            Counters::add(&self.counters.compaction_bytes_written, outcome.bytes_written);
+            Counters::add(&self.counters.compaction_parts, outcome.parts);
+            Counters::add(&self.counters.dropped, outcome.dropped);
+            self.install(outcome.edit, None)?;
+            self.bell.ring();
+        }
         Counters::add(&self.counters.compactions, 1);
-        Counters::add(&self.counters.compaction_parts, outcome.parts);
-        Counters::add(&self.counters.dropped, outcome.dropped);
-        self.install(outcome.edit, None)?;
         drop(turn);
         self.bell.ring();
         Ok(())

@@ -100,7 +100,8 @@ pub(super) struct Opening<'a> {
 
 pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
     options.check()?;
-    let chooser = options.policy.chooser(options.memtable_bytes as u64).map_err(Error::InvalidArgument)?;
+    let chooser =
+        options.policy.chooser(options.memtable_bytes as u64, options.table_bytes).map_err(Error::InvalidArgument)?;
     let fs = options.fs.clone();
     if options.create_if_missing {
         vfs::create_dirs_synced(&*fs, dir)?;

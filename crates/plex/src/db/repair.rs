@@ -61,7 +61,8 @@ pub struct Repair {
 pub fn repair(dir: impl AsRef<Path>, options: &Options) -> Result<Repair> {
     let (dir, fs) = (dir.as_ref(), &options.fs);
     options.check()?;
-    let chooser = options.policy.chooser(options.memtable_bytes as u64).map_err(Error::InvalidArgument)?;
+    let chooser =
+        options.policy.chooser(options.memtable_bytes as u64, options.table_bytes).map_err(Error::InvalidArgument)?;
     let _lock = fs.try_lock(&dir.join("LOCK"))?;
     let files = Files::list(&**fs, dir)?;
     if files.number_max() == 0 {
