@@ -7,9 +7,9 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Length of a region, in bytes: half of what Linux reads ahead unless told otherwise, and sixteen blocks of the default length. A device
-/// takes hardly longer for it than for a block.
-const REGION_BYTES: u64 = 64 << 10;
+/// Length of a region, in bytes: what Linux reads ahead unless told otherwise, and 32 blocks of the default length. A device takes little
+/// longer for it than for a block.
+const REGION_BYTES: u64 = 128 << 10;
 
 /// Which regions of a file somebody has read.
 #[derive(Debug)]
