@@ -14,12 +14,14 @@ use vfs::SimFs;
 
 const ELEMENTS: u32 = 400;
 
-/// A hash `docs`, a list `queue` and a stream `events` of documents, and short elements between them.
+/// A hash `docs`, a list `queue`, a stream `events`, a set `texts` and a sorted set `ranked` of documents, and short elements between them.
 fn fill(server: &mut TestServer, client: usize) {
     for n in 0..ELEMENTS {
         let text = document(n);
         server.run(client, &["HSET", "docs", &format!("doc:{n}"), &text, &format!("views:{n}"), &n.to_string()]);
         server.run(client, &["RPUSH", "queue", &text, &n.to_string()]);
+        server.run(client, &["SADD", "texts", &text, &n.to_string()]);
+        server.run(client, &["ZADD", "ranked", &(n % 50).to_string(), &text, &n.to_string(), &format!("short {n}")]);
         server.run(client, &["XADD", "events", &format!("{}-1", n + 1), "body", &text, "n", &n.to_string()]);
     }
 }
@@ -57,8 +59,12 @@ fn leaves_of_big_collections_are_compressed() {
         &["HLEN", "docs"][..],
         &["LLEN", "queue"],
         &["XLEN", "events"],
+        &["SCARD", "texts"],
+        &["ZCARD", "ranked"],
         &["TYPE", "docs"],
         &["COPY", "docs", "copy"],
+        &["DEL", "copy"],
+        &["COPY", "ranked", "copy"],
         &["DEL", "copy"],
     ] {
         server.run(client, words);
@@ -70,10 +76,12 @@ fn leaves_of_big_collections_are_compressed() {
         assert_eq!(server.run(client, &["HGET", "docs", "doc:7"]), expected);
         assert_eq!(server.run(client, &["LINDEX", "queue", "14"]), expected);
         assert!(server.run(client, &["XRANGE", "events", "8", "8"]).contains(&document(7)));
+        assert_eq!(server.run(client, &["SISMEMBER", "texts", &document(7)]), ":1\r\n");
+        assert_eq!(server.run(client, &["ZSCORE", "ranked", &document(7)]), "$1\r\n7\r\n");
     }
-    assert_eq!((thawed(&server.store), compressed(&server)), (3, used.values), "a leaf each, and once");
+    assert_eq!((thawed(&server.store), compressed(&server)), (5, used.values), "a leaf each, and once");
     let thawed_bytes = || server.store.memory.of(engine_mem::MemoryKind::Thawed);
-    assert!((1..20_000).contains(&thawed_bytes()), "{}", thawed_bytes());
+    assert!((1..30_000).contains(&thawed_bytes()), "{}", thawed_bytes());
     grow_cold(&mut server, &mut pass);
     let thawed_bytes = server.store.memory.of(engine_mem::MemoryKind::Thawed);
     assert_eq!((thawed_bytes, compressed(&server)), (0, used.values), "nobody has read it for a while");
@@ -81,7 +89,16 @@ fn leaves_of_big_collections_are_compressed() {
     server.run(client, &["LSET", "queue", "14", "short"]);
     assert_eq!(compressed(&server), used.values - 2, "an edited leaf is stored as it is");
     assert_eq!(server.run(client, &["HGET", "docs", "doc:7"]), "$5\r\nshort\r\n");
+    server.run(client, &["SREM", "texts", &document(7)]);
+    assert_eq!(compressed(&server), used.values - 3);
+    server.run(client, &["ZADD", "ranked", "8", "short 7"]);
+    let by_member_and_by_score = used.values - 6..used.values - 3;
+    assert!(by_member_and_by_score.contains(&compressed(&server)));
+    assert_eq!(server.run(client, &["SISMEMBER", "texts", &document(7)]), ":0\r\n");
+    assert_eq!(server.run(client, &["ZCOUNT", "ranked", "7", "7"]), ":8\r\n");
     server.assert_replica_agrees();
+    server.run(client, &["SADD", "texts", &document(7)]);
+    server.run(client, &["ZADD", "ranked", "7", "short 7"]);
     server.run(client, &["HSET", "docs", "doc:7", &document(7)]);
     server.run(client, &["LSET", "queue", "14", &document(7)]);
     assert_eq!(server.store.digest(START_MS), digest);
@@ -147,6 +164,34 @@ fn commands_see_no_difference() {
         &["LRANGE", "renamed", "0", "-1"],
         &["OBJECT", "ENCODING", "docs"],
         &["OBJECT", "ENCODING", "queue"],
+        &["SISMEMBER", "texts", &text],
+        &["SMISMEMBER", "texts", &text, "none", "17"],
+        &["SADD", "texts", &text, "new"],
+        &["SREM", "texts", &long, "18", "none"],
+        &["SMOVE", "texts", "others", "19"],
+        &["SINTERCARD", "2", "texts", "numbered"],
+        &["SUNIONSTORE", "union", "texts", "numbered"],
+        &["SDIFFSTORE", "left", "texts", "numbered"],
+        &["ZSCORE", "ranked", &text],
+        &["ZRANK", "ranked", &text, "WITHSCORE"],
+        &["ZREVRANK", "ranked", "short 5"],
+        &["ZMSCORE", "ranked", &text, "none"],
+        &["ZRANGE", "ranked", "10", "30", "WITHSCORES"],
+        &["ZRANGE", "ranked", "30", "10", "BYSCORE", "REV", "LIMIT", "5", "20"],
+        &["ZCOUNT", "ranked", "(3", "20"],
+        &["ZLEXCOUNT", "ranked", "-", "+"],
+        &["ZADD", "ranked", "XX", "GT", "60", &text],
+        &["ZADD", "ranked", "NX", "3", "new"],
+        &["ZINCRBY", "ranked", "1.5", "short 9"],
+        &["ZREM", "ranked", &long, "short 10"],
+        &["ZREMRANGEBYRANK", "ranked", "20", "25"],
+        &["ZREMRANGEBYSCORE", "ranked", "7", "8"],
+        &["ZPOPMIN", "ranked", "3"],
+        &["ZPOPMAX", "ranked", "2"],
+        &["ZRANGESTORE", "part", "ranked", "5", "300"],
+        &["ZUNIONSTORE", "joined", "2", "ranked", "texts"],
+        &["ZINTERCARD", "2", "ranked", "texts"],
+        &["ZDIFFSTORE", "rest", "2", "ranked", "texts"],
         &["XRANGE", "events", "10", "20"],
         &["XREVRANGE", "events", "+", "-", "COUNT", "30"],
         &["XREAD", "COUNT", "5", "STREAMS", "events", "100"],
@@ -164,6 +209,7 @@ fn commands_see_no_difference() {
     ];
     for server in [(&mut cold, clients[0]), (&mut plain, clients[1])] {
         server.0.run(server.1, &["RPUSH", "numbers", "20", "30", "11", "390"]);
+        server.0.run(server.1, &["SADD", "numbered", "20", "30", "11", "1000", &text]);
     }
     for (number, words) in commands.iter().enumerate() {
         cold.pass_ms(2_000);
@@ -174,7 +220,9 @@ fn commands_see_no_difference() {
         assert!(replies[0] == replies[1], "{number}: {words:?}");
     }
     let all = |server: &mut TestServer, client| {
-        let reply = server.run(client, &["HGETALL", "docs"]);
+        let reply = ["HGETALL docs", "SMEMBERS texts", "SMEMBERS union"]
+            .map(|words| server.run(client, &words.split(' ').collect::<Vec<_>>()));
+        let reply = reply.concat();
         let mut lines: Vec<String> = reply.split("\r\n").map(str::to_owned).collect();
         lines.sort_unstable();
         lines
@@ -202,6 +250,8 @@ fn leaves_are_carried_as_they_are() {
     server.run(client, &["HEXPIRE", "docs", "100000", "FIELDS", "1", "new"]);
     server.run(client, &["LSET", "queue", "100", "short"]);
     server.run(client, &["EXPIRE", "queue", "100000"]);
+    server.run(client, &["SREM", "texts", &document(3)]);
+    server.run(client, &["ZADD", "ranked", "77", &document(4)]);
     server.run(client, &["XADD", "events", "5000-1", "new", "entry"]);
     server.run(client, &["XDEL", "events", "1-1", "77-1"]);
     server.run(client, &["XGROUP", "CREATE", "events", "group", "50"]);
@@ -226,6 +276,8 @@ fn leaves_are_carried_as_they_are() {
         steps += 1;
         server.run(client, &["HSET", "docs", &format!("doc:{}", steps * 3), "later"]);
         server.run(client, &["LPOP", "queue"]);
+        server.run(client, &["SREM", "texts", &(steps * 3).to_string()]);
+        server.run(client, &["ZPOPMIN", "ranked"]);
         server.run(client, &["RPUSH", "queue", "later"]);
         grow_cold(server, &mut pass);
     });

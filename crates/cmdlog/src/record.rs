@@ -392,7 +392,7 @@ mod tests {
         let hasher = hasher();
         let key = Key::new(&hasher, KeyspaceId(2), b"k");
         let (plain_compressed, edited_compressed) = (Encoding::PLAIN.compressed(), Encoding::EDITED.compressed());
-        let [list, hash, stream] = golden_leaves();
+        let [list, hash, stream, set, by_score, by_member] = golden_leaves();
         let mut record = RecordBuilder::default();
         for effect in [
             Effect::Set { key, value: Value::Bytes(b"v"), encoding: Encoding::PLAIN, expire_at: None },
@@ -431,6 +431,9 @@ mod tests {
             Effect::Leaves { key, kind: Type::List, leaves: &list },
             Effect::Leaves { key, kind: Type::Hash, leaves: &hash },
             Effect::Leaves { key, kind: Type::Stream, leaves: &stream },
+            Effect::Leaves { key, kind: Type::Set, leaves: &set },
+            Effect::Leaves { key, kind: Type::Zset, leaves: &by_score },
+            Effect::Leaves { key, kind: Type::Zset, leaves: &by_member },
         ] {
             record.push(&effect);
         }
@@ -456,29 +459,47 @@ mod tests {
             &hash,
             b"\x0c\x02\x01k\x06\x14",
             &stream,
+            b"\x0c\x02\x01k\x02\x38",
+            &set,
+            b"\x0c\x02\x01k\x03\x16",
+            &by_score,
+            b"\x0c\x02\x01k\x03\x38",
+            &by_member,
         ]
         .concat();
         assert_eq!(record.bytes(), expected);
         assert_eq!(reencode(&expected), Ok(expected));
     }
 
-    /// Leaves of a list, a hash and a stream, as docs/formats/collections.md gives them: of each a plain one and a compressed one.
-    fn golden_leaves() -> [Vec<u8>; 3] {
+    /// Leaves of a list, a hash, a stream, a set and both trees of a sorted set, as docs/formats/collections.md gives them: of each a plain one and a compressed one.
+    fn golden_leaves() -> [Vec<u8>; 6] {
         let list = b"\x01\x05ab\x02\x01\x04\x02\x03\x04\x11\x05\0v";
         let order = [7; 40];
         let hash = b"\x05\x01\x04\x02\x01fv\x80\x01\x02\x09\x04\x11\x05\0v";
         let node = b"\x02\x02\x04\x11\x05\0v\x01\0\x05\0\0\x01\x04\x01\0";
         let rest = b"\x01\x02\x03\x01";
-        [list.to_vec(), [&order[..], hash].concat(), [&node[..], rest].concat()]
+        let set = b"\x05\x01\x04\x01a\x01b\x80\x01\x02\x09\x04\x11\x05\0v";
+        let by_score = b"\x01\0\0\x01\x07\x01\x01a\x07\x02bc\x07\x01d\x02\x05\x04\x11\x05\0v";
+        let by_member = b"\x05\x01\x03\x01\x01a\x80\x01\x02\x09\x04\x11\x05\0v";
+        [
+            list.to_vec(),
+            [&order[..], hash].concat(),
+            [&node[..], rest].concat(),
+            [&order[..], set].concat(),
+            by_score.to_vec(),
+            [b"\x02", &order[..], by_member].concat(),
+        ]
     }
 
-    /// Leaves that are cut, or of a type that has none, are no effect.
+    /// Leaves that are cut, or none, or another type's, are no effect.
     #[test]
     fn leaves_are_whole() {
         let hasher = hasher();
         let key = Key::new(&hasher, KeyspaceId(2), b"k");
-        for (leaves, kind) in golden_leaves().iter().zip([Type::List, Type::Hash, Type::Stream]) {
-            for (kind, leaves) in [(kind, &leaves[..leaves.len() - 1]), (kind, &[][..]), (Type::Zset, leaves)] {
+        let kinds = [Type::List, Type::Hash, Type::Stream, Type::Set, Type::Zset, Type::Zset];
+        for (leaves, kind) in golden_leaves().iter().zip(kinds) {
+            let other = if kind == Type::Zset { Type::List } else { Type::Zset };
+            for (kind, leaves) in [(kind, &leaves[..leaves.len() - 1]), (kind, &[][..]), (other, leaves)] {
                 let mut record = RecordBuilder::default();
                 record.push(&Effect::Leaves { key, kind, leaves });
                 assert_eq!(reencode(record.bytes()), Err(DecodeError::Malformed { offset: 0 }), "{kind:?}");

@@ -9,7 +9,7 @@ use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng, UnixMs};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use value::cold::{Cold, Keeper};
+use value::cold::{Cold, Keeper, Shelf};
 use value::tree::Plan;
 use value::{Big, Find, hash, list, set, zset};
 
@@ -80,7 +80,8 @@ impl Drop for Context {
 }
 
 /// A codec that turns bits.
-struct Turning;
+#[derive(Default)]
+struct Turning(Shelf);
 
 impl Keeper for Turning {
     fn thaw(&self, stored: &[u8], out: &mut Vec<u8>) {
@@ -95,12 +96,16 @@ impl Keeper for Turning {
 
     fn went(&self, _stored: &[u8]) {}
 
+    fn shelf(&self) -> &Shelf {
+        &self.0
+    }
+
     fn keeps(&self, _bytes: usize, _is_kept: bool) {}
 }
 
 /// Stores each leaf of a tree by itself, so that the tree stays what the model's is: compressed, or as it is.
 fn reform_leaves(tree: &mut Big, compresses: bool) {
-    let (keeper, is_other): (Arc<dyn Keeper>, _) = (Arc::new(Turning), |_: &[u8]| !compresses);
+    let (keeper, is_other): (Arc<dyn Keeper>, _) = (Arc::<Turning>::default(), |_: &[u8]| !compresses);
     let plan = Plan {
         age: 0,
         bytes: 0,

@@ -620,6 +620,9 @@ fn upkeep(
             engine_mem::allocator::trim();
         }
         if let Some(shared) = shared.upgrade() {
+            if shared.store.compression.has_freed_leaves() {
+                engine_mem::allocator::trim();
+            }
             let figures = shared.host.part::<Arc<Figures>>();
             figures.sample(shared.store.clock.monotonic_ns(), shared.store.used_bytes());
         }

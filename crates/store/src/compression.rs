@@ -11,7 +11,7 @@
 //! P2. What reads as an integer is not compressed; nor is what would not get shorter by a sixteenth.
 //! P3. A dictionary in use is leased by its encoder until the form that was made with it is stored (`Encoded`).
 //! P4. A collection is compressed as a whole, its packed bytes or the changes that build its tree, if that is at most
-//!     [`COLLECTION_LEN_MAX`](types::decoder::COLLECTION_LEN_MAX) bytes: so much is decompressed to read an element of it. Of bigger hashes, lists and streams leaves are
+//!     [`COLLECTION_LEN_MAX`](types::decoder::COLLECTION_LEN_MAX) bytes: so much is decompressed to read an element of it. Of bigger ones leaves are
 //!     (`leaves`), each when nobody has used it for a while. Both when they are cold, also where strings are compressed as they are
 //!     written: whoever adds to a collection will mostly do so again.
 //! P5. Worker time of a pass: slices of at most 100 us and one value of 32 KiB, and no more than the share configured. Longer ones

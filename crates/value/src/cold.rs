@@ -13,9 +13,12 @@
 //!
 //! Z1. What was compressed stays the same bytes, in memory and in checkpoints, until the leaf is changed.
 //! Z2. Compressing a leaf, thawing it and dropping what was thawed change no collection: clones and walks need not know.
+//!     Dropping also puts a stored form elsewhere whose page has become sparse (`pages`).
 //! Z3. Every [`Cold`] is counted by its keeper as long as there is one, so that what reading it needs (a dictionary) stays.
 
-use crate::tree::{COUNTER_BYTES, allocated};
+use crate::nest::{Counted, Nests};
+use crate::pages::{Pages, Place};
+use crate::tree::allocated;
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -37,16 +40,33 @@ pub trait Keeper: Send + Sync {
     /// They have gone.
     fn went(&self, stored: &[u8]);
 
+    /// Where stored forms lie.
+    fn shelf(&self) -> &Shelf;
+
     /// So many bytes are kept beside the form in which they are stored, or no more.
     fn keeps(&self, bytes: usize, is_kept: bool);
 }
 
+/// Where stored forms lie, and what is kept of each: apart from all else, so that what they stand for leaves whole pages free.
+#[derive(Debug, Default)]
+pub struct Shelf {
+    pages: Pages,
+    kept: Nests<Kept>,
+}
+
+impl Shelf {
+    fn put(&self, stored: &[u8], len: usize, keeper: &Arc<dyn Keeper>) -> Counted<Kept> {
+        let (stored, thawed, keeper) = (self.pages.put(stored), OnceLock::new(), keeper.clone());
+        self.kept.put(Kept { stored, len, thawed, keeper })
+    }
+}
+
 /// Bytes in their stored form. A clone shares them.
 #[derive(Clone)]
-pub struct Cold(triomphe::Arc<Kept>);
+pub struct Cold(Counted<Kept>);
 
 struct Kept {
-    stored: Box<[u8]>,
+    stored: Place,
     len: usize,
     thawed: OnceLock<Box<[u8]>>,
     keeper: Arc<dyn Keeper>,
@@ -57,8 +77,7 @@ impl Cold {
     pub fn new(keeper: &Arc<dyn Keeper>, stored: &[u8]) -> Option<Self> {
         let len = keeper.len_of(stored)?;
         keeper.came(stored);
-        let (stored, thawed, keeper) = (stored.into(), OnceLock::new(), keeper.clone());
-        Some(Self(triomphe::Arc::new(Kept { stored, len, thawed, keeper })))
+        Some(Self(keeper.shelf().put(stored, len, keeper)))
     }
 
     /// How many bytes are stored so.
@@ -68,16 +87,16 @@ impl Cold {
         self.0.len
     }
 
-    /// The stored form.
-    pub fn stored(&self) -> &[u8] {
-        &self.0.stored
+    /// Reads the stored form; see [`Place::with`].
+    pub fn with_stored<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+        self.0.stored.with(read)
     }
 
     /// The bytes, which are kept from then on. Takes some microseconds the first time.
     pub fn bytes(&self) -> &[u8] {
         self.0.thawed.get_or_init(|| {
             let mut bytes = Vec::new();
-            self.0.keeper.thaw(&self.0.stored, &mut bytes);
+            self.with_stored(|stored| self.0.keeper.thaw(stored, &mut bytes));
             self.0.keeper.keeps(allocated(bytes.len()), true);
             bytes.into_boxed_slice()
         })
@@ -89,7 +108,7 @@ impl Cold {
             return thawed;
         }
         scratch.clear();
-        self.0.keeper.thaw(&self.0.stored, scratch);
+        self.with_stored(|stored| self.0.keeper.thaw(stored, scratch));
         scratch
     }
 
@@ -98,26 +117,36 @@ impl Cold {
         self.0.thawed.get().is_some()
     }
 
-    /// Keeps them no more, unless somebody shares them.
+    /// Whether [`Self::shed`] would give memory back though the bytes are not kept.
+    pub fn is_sparse(&self) -> bool {
+        self.0.stored.is_sparse() || self.0.is_sparse()
+    }
+
+    /// Keeps them no more, and leaves a page that has become sparse, unless somebody shares them.
     pub fn shed(&mut self) {
-        if let Some(kept) = triomphe::Arc::get_mut(&mut self.0) {
+        if let Some(kept) = self.0.get_mut() {
             kept.forget();
+            if self.is_sparse() {
+                let (stored, keeper) = (self.with_stored(<[u8]>::to_vec), self.0.keeper.clone());
+                keeper.came(&stored);
+                self.0 = keeper.shelf().put(&stored, self.0.len, &keeper);
+            }
         }
     }
 
     /// How many there are that share it.
     pub fn owners(&self) -> usize {
-        triomphe::Arc::strong_count(&self.0)
+        self.0.owners()
     }
 
     /// Whether both are the same, not only equal.
     pub fn is(&self, other: &Self) -> bool {
-        triomphe::Arc::ptr_eq(&self.0, &other.0)
+        self.0.is(&other.0)
     }
 
-    /// Bytes of its allocations, but for what is thawed.
+    /// Bytes of its allocations, but for what is thawed, and what it takes of a page.
     pub fn memory_bytes(&self) -> usize {
-        allocated(size_of::<Kept>() + COUNTER_BYTES) + allocated(self.0.stored.len())
+        Counted::<Kept>::BYTES + self.0.stored.len()
     }
 }
 
@@ -132,13 +161,13 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         self.forget();
-        self.keeper.went(&self.stored);
+        self.stored.with(|stored| self.keeper.went(stored));
     }
 }
 
 impl fmt::Debug for Cold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cold").field("stored_len", &self.stored().len()).finish_non_exhaustive()
+        f.debug_struct("Cold").field("stored_len", &self.0.stored.len()).finish_non_exhaustive()
     }
 }
 

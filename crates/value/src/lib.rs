@@ -17,7 +17,7 @@
 //! V5. Who stores a collection compressed keeps its packed bytes, or of a tree its changes, as a string; views and edits are for
 //!     what it is again after that ([`Encoding::is_compressed`]). None with a field that has a time is stored so.
 //! V6. Leaves of a tree that nobody uses may be stored compressed, each by itself: views and edits need not know ([`cold`]).
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod big;
 pub mod buffer;
@@ -27,6 +27,8 @@ pub mod hyperloglog;
 pub mod kind;
 pub mod limits;
 pub mod list;
+mod nest;
+mod pages;
 mod position;
 pub mod reaper;
 mod saved;

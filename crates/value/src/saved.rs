@@ -2,10 +2,15 @@
 //! reads what is compressed. Formats: docs/formats/collections.md.
 //!
 //! ```text
-//! list:  leaf ...                       leaf  = 1 | string of elements          as changes would be, but packed
-//! hash:  order, (bound, leaf) ...               2 | count | string              the stored form of so many elements
+//! list:       leaf ...                               leaf  = 1 | string of elements     as changes would be, but packed
+//! hash, set:  order, (bound, leaf) ...                       2 | count | string         the stored form of so many elements
+//! sorted set: 1, (bound, leaf) ...                   by score
+//!             2, order, (bound, leaf) ...            by member
 //! ```
 
+pub mod hashed;
+
+use crate::cold::Cold;
 use crate::wire;
 use base::hash::{KeyHasher, Secret};
 use base::varint;
@@ -22,6 +27,11 @@ pub enum Leaf<'a> {
         /// The form.
         stored: &'a [u8],
     },
+}
+
+/// Appends a leaf of `count` elements that is stored so.
+pub fn put_cold(count: usize, cold: &Cold, out: &mut Vec<u8>) {
+    cold.with_stored(|stored| Leaf::Cold { count, stored }.put(out));
 }
 
 const PLAIN: u8 = 1;

@@ -41,6 +41,7 @@
 //!     `content_bytes`. What readers have thawed of compressed leaves is in neither.
 
 mod chunk;
+mod chunk_leaf;
 mod cold;
 mod cut;
 pub mod index;
@@ -51,6 +52,7 @@ mod tests;
 mod together;
 
 pub use chunk::Chunk;
+pub use chunk_leaf::ChunkLeaf;
 pub use cold::{ColdLeaf, Found, Plan, Run};
 pub use leaves::Leaves;
 pub use together::{HashedLeaf, Purpose, TOGETHER, load_lines, positions};

@@ -19,7 +19,7 @@ mod score;
 mod tests;
 mod view;
 
-pub use big::{Big, Removal};
+pub use big::{Big, Members, Removal, Run};
 pub use change::Change;
 #[cfg(test)]
 use packed::validate;

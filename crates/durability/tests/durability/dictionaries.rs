@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use store::compression::{Codec, Pass, Settings};
 use store::{At, LockSet, WriteClass};
-use value::{hash, list};
+use value::{hash, list, set, zset};
 use vfs::{FileSystem, Outage, SimFs};
 
 /// What a document is like: values of one form shrink by a dictionary of that form.
@@ -155,7 +155,8 @@ fn put_collection(life: &mut Life, rng: &mut Rng, keys: u64) {
 }
 
 /// Collections that are too big to be compressed as a whole.
-const BIG: [(&str, Type); 2] = [("big:hash", Type::Hash), ("big:list", Type::List)];
+const BIG: [(&str, Type); 4] =
+    [("big:hash", Type::Hash), ("big:list", Type::List), ("big:set", Type::Set), ("big:zset", Type::Zset)];
 
 /// Changes one of them.
 fn put_big(life: &mut Life, rng: &mut Rng, (name, kind): (&str, Type), count: u64) {
@@ -164,11 +165,22 @@ fn put_big(life: &mut Life, rng: &mut Rng, (name, kind): (&str, Type), count: u6
     for _ in 0..count {
         let (field, value) = (format!("field{}", rng.below(600)), document(rng, Form::Json));
         let (field, value, end) = (field.as_bytes(), &value[..], list::End::ALL[rng.below(2) as usize]);
+        // Of a set some are there already.
+        let member = &document(&mut Rng::new(rng.below(2_000)), Form::Json)[..];
         match kind {
             Type::Hash if rng.one_in(4) => hash::Change::Delete(field).put(&mut changes),
             Type::Hash => {
                 let expire_at = rng.one_in(50).then_some(1 << 50);
                 hash::Change::Set { field, value, expire_at }.put(&mut changes);
+            }
+            Type::Set if rng.one_in(4) => set::Change::Remove(member).put(&mut changes),
+            Type::Set => set::Change::Add(member).put(&mut changes),
+            Type::Zset if rng.one_in(9) => {
+                zset::Change::RemoveRange { start: rng.below(400), count: rng.below(4) }.put(&mut changes);
+            }
+            Type::Zset => {
+                let score = rng.below(1_000) as f64;
+                zset::Change::Add { score, member }.put(&mut changes);
             }
             _ if rng.one_in(4) => {
                 list::Change::Remove { index: rng.below(400), count: rng.below(4) }.put(&mut changes);
@@ -231,7 +243,7 @@ fn power_cuts_leave_compressed_leaves_whole() {
     }
 }
 
-/// Whether leaves of both big collections are.
+/// Whether leaves of all big collections are.
 fn has_compressed_leaves(life: &Life) -> bool {
     BIG.iter().all(|(name, _)| {
         let mut found = false;

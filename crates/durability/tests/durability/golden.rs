@@ -13,13 +13,15 @@ use std::sync::atomic::Ordering;
 use store::compression::{Codec, Pass, Settings};
 use store::{At, LockSet, WriteClass};
 use value::stream::{Change as StreamChange, Id};
-use value::{hash, list};
+use value::{hash, list, set, zset};
 use vfs::{FileSystem, OpenOptions, SimFs};
 
-/// The directories (`testdata/leaves/`), and the collections in each, of which some leaves are compressed: those named `doc:` with a
-/// dictionary.
-const GOLDEN: [(&str, &[(&str, Type)]); 1] =
-    [("leaves", &[("doc:hash", Type::Hash), ("list", Type::List), ("doc:stream", Type::Stream)])];
+/// The directories (`testdata/leaves/`, `testdata/leaves-of-sets/`), and the collections in each, of which some leaves are compressed: those
+/// named `doc:` with a dictionary.
+const GOLDEN: [(&str, &[(&str, Type)]); 2] = [
+    ("leaves", &[("doc:hash", Type::Hash), ("list", Type::List), ("doc:stream", Type::Stream)]),
+    ("leaves-of-sets", &[("doc:set", Type::Set), ("zset", Type::Zset), ("doc:zset", Type::Zset)]),
+];
 
 /// Elements of each collection.
 const ELEMENTS: u64 = 600;
@@ -66,7 +68,9 @@ fn changes(kind: Type, numbers: std::ops::Range<u64>) -> Vec<u8> {
                 let id = Id { ms: 1 + number / 2, seq: number % 2 };
                 StreamChange::put_add(&mut changes, id, 1, [&b"document"[..], value].into_iter());
             }
-            other => unreachable!("no golden {other:?}"),
+            Type::Set => set::Change::Add(value).put(&mut changes),
+            Type::Zset => zset::Change::Add { score: (number % 7) as f64 / 2.0, member: value }.put(&mut changes),
+            Type::String => unreachable!("a string is no tree"),
         }
     }
     if kind == Type::Stream {

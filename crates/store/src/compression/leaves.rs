@@ -17,8 +17,7 @@ use engine_mem::{MemoryKind, MemoryUse};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use types::decoder::may_tree_be_compressed;
-use value::Big;
-use value::cold::Keeper;
+use value::cold::{Keeper, Shelf};
 use value::tree::Plan;
 
 /// Leaves of so many bytes are compressed together: what a read of one element decompresses.
@@ -38,11 +37,21 @@ pub(crate) struct LeafKeeper {
     idle: Mutex<Vec<(Workspace, Reader)>>,
     /// Leaves thawed.
     pub(super) thawed: AtomicU64,
+    shelf: Shelf,
+    /// Bytes of leaves that are free since they were last given back.
+    freed_bytes: AtomicU64,
 }
 
 impl LeafKeeper {
     pub(super) fn new(dictionaries: Arc<Dictionaries>, memory: Arc<MemoryUse>) -> Self {
-        Self { dictionaries, memory, idle: Mutex::default(), thawed: AtomicU64::new(0) }
+        Self {
+            dictionaries,
+            memory,
+            idle: Mutex::default(),
+            thawed: AtomicU64::new(0),
+            shelf: Shelf::default(),
+            freed_bytes: AtomicU64::new(0),
+        }
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<(Workspace, Reader)>> {
@@ -73,10 +82,17 @@ impl Keeper for LeafKeeper {
         self.memory.sub_stored(stored);
     }
 
+    fn shelf(&self) -> &Shelf {
+        &self.shelf
+    }
+
     fn keeps(&self, bytes: usize, is_kept: bool) {
         match is_kept {
             true => self.memory.add(MemoryKind::Thawed, bytes),
-            false => self.memory.sub(MemoryKind::Thawed, bytes),
+            false => {
+                self.memory.sub(MemoryKind::Thawed, bytes);
+                add(&self.freed_bytes, bytes as u64);
+            }
         }
     }
 }
@@ -86,11 +102,7 @@ impl Keeper for LeafKeeper {
 /// with the order of an earlier process, and a walk over it goes on.
 pub(super) fn is_by_leaf(entry: &Entry<'_>, hasher: &KeyHasher) -> bool {
     let Value::Big(tree) = entry.value else { return false };
-    Big::may_have_cold(entry.kind)
-        && (!may_tree_be_compressed(tree)
-            || entry.first_due().is_some()
-            || !tree.is_ordered_by(hasher)
-            || tree.has_cold())
+    !may_tree_be_compressed(tree) || entry.first_due().is_some() || !tree.is_ordered_by(hasher) || tree.has_cold()
 }
 
 /// What a pass is after in a collection.
@@ -130,6 +142,27 @@ impl Compression {
     /// Who reads what is compressed in trees.
     pub(crate) fn keeper(&self) -> Arc<dyn Keeper> {
         self.keeper.clone()
+    }
+
+    /// Leaves of so many bytes, which are free now, were compressed.
+    pub(super) fn note_freed(&self, bytes: usize) {
+        add(&self.keeper.freed_bytes, bytes as u64);
+    }
+
+    /// Whether passes over leaves have freed so much that it is worth to have the allocator give it back: at the end of a pass a
+    /// sixty-fourth of all memory, before it an eighth. Then it is asked for again only after as much.
+    pub fn has_freed_leaves(&self) -> bool {
+        const LEAST: u64 = 1 << 20;
+        let freed = self.keeper.freed_bytes.load(Ordering::Relaxed);
+        if freed < LEAST {
+            return false;
+        }
+        let is_passing = self.figures.shards_left.load(Ordering::Relaxed) > 0;
+        let is_much = freed > self.keeper.memory.total() / if is_passing { 8 } else { 64 };
+        if is_much {
+            self.keeper.freed_bytes.store(0, Ordering::Relaxed);
+        }
+        is_much
     }
 
     /// How many compressed leaves were read.

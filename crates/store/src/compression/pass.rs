@@ -411,6 +411,7 @@ impl Pass {
                 let mut is_stored = false;
                 held.engine.reform(&key, &mut |tree| is_stored = tree.store_cold(run, cold.clone(), count));
                 add(&compression.figures.compressed_by_pass, u64::from(is_stored));
+                compression.note_freed(self.bytes.len());
             }
             None if run.are_cold() => {
                 let mut is_stored = false;

@@ -1,9 +1,10 @@
-//! Leaves of a tree that are stored compressed: of hashes, lists and streams, whose elements may be long. See [`crate::cold`].
+//! Leaves of a tree that are stored compressed: see [`crate::cold`].
 
 use super::Big;
 use crate::cold::{Cold, Keeper};
+use crate::saved::hashed;
 use crate::tree::{ColdLeaf, Found, Plan, Run};
-use crate::{Progress, Type, hash, list, stream};
+use crate::{Progress, Type, hash, list, set, stream, zset};
 use std::sync::Arc;
 
 /// What a pass over the leaves of a tree has found.
@@ -11,7 +12,7 @@ use std::sync::Arc;
 pub enum Find {
     /// Leaves that are to be stored in another form.
     Run(LeafRun),
-    /// The leaf with this element, or of a stream of this number, has been thawed, and nobody uses it.
+    /// The leaf with this element, or of a stream of this number, is to give memory back ([`Big::shed`]).
     Thawed(u64),
 }
 
@@ -22,6 +23,12 @@ pub enum LeafRun {
     Hash(Run<hash::Leaf>),
     /// Of a list.
     List(Run<list::Leaf>),
+    /// Of a set.
+    Set(Run<set::Leaf>),
+    /// Of a sorted set, by score.
+    Scores(Run<zset::Run>),
+    /// Of a sorted set, by member.
+    Members(Run<zset::Members>),
     /// Of a stream.
     Stream(stream::FullNode),
 }
@@ -32,6 +39,9 @@ impl LeafRun {
         match self {
             Self::Hash(run) => bytes_of(run, out),
             Self::List(run) => bytes_of(run, out),
+            Self::Set(run) => bytes_of(run, out),
+            Self::Scores(run) => bytes_of(run, out),
+            Self::Members(run) => bytes_of(run, out),
             Self::Stream(node) => Some(node.bytes(out)),
         }
     }
@@ -41,6 +51,8 @@ impl LeafRun {
         match self {
             Self::Hash(_) => Type::Hash,
             Self::List(_) => Type::List,
+            Self::Set(_) => Type::Set,
+            Self::Scores(_) | Self::Members(_) => Type::Zset,
             Self::Stream(_) => Type::Stream,
         }
     }
@@ -50,6 +62,9 @@ impl LeafRun {
         match self {
             Self::Hash(run) => run.is_cold(),
             Self::List(run) => run.is_cold(),
+            Self::Set(run) => run.is_cold(),
+            Self::Scores(run) => run.is_cold(),
+            Self::Members(run) => run.is_cold(),
             Self::Stream(node) => node.is_cold(),
         }
     }
@@ -64,23 +79,19 @@ fn bytes_of<L: ColdLeaf>(run: &Run<L>, out: &mut Vec<u8>) -> Option<usize> {
 }
 
 impl Big {
-    /// Whether leaves of a tree of this type may be stored compressed.
-    pub fn may_have_cold(kind: Type) -> bool {
-        matches!(kind, Type::Hash | Type::List | Type::Stream)
-    }
-
     /// Whether any leaf is. In time to the leaves before the first that is.
     pub fn has_cold(&self) -> bool {
         match self {
             Self::Hash(big) => big.tree().has_cold(),
             Self::List(big) => big.tree().has_cold(),
+            Self::Set(big) => big.tree().has_cold(),
+            Self::Zset(big) => big.by_score().has_cold() || big.by_member().has_cold(),
             Self::Stream(big) => big.has_cold(),
-            Self::Set(_) | Self::Zset(_) => false,
         }
     }
 
-    /// A step of a pass: looks at `looks` leaves at most, from the one with element `from` on, or of a stream from that number on. Gives
-    /// what it found, and where to go on; `None` at the end.
+    /// A step of a pass: looks at `looks` leaves at most, from the one with element `from` on, or of a stream from that number on; of a
+    /// sorted set, elements by member follow those by score. Gives what it found, and where to go on; `None` at the end.
     pub fn look_for_cold(&self, from: u64, plan: &Plan<'_>, looks: usize) -> (Option<Find>, Option<u64>) {
         fn named<L>(found: Option<Found<L>>, name: impl Fn(Run<L>) -> LeafRun) -> Option<Find> {
             Some(match found? {
@@ -105,7 +116,23 @@ impl Big {
                 });
                 (found, next)
             }
-            Self::Set(_) | Self::Zset(_) => (None, None),
+            Self::Set(big) => {
+                let (found, next) = big.tree().look_for_cold(from, plan, looks);
+                (named(found, LeafRun::Set), next)
+            }
+            Self::Zset(big) => {
+                let len = big.by_score().len();
+                let Some(rank) = from.checked_sub(len) else {
+                    let (found, next) = big.by_score().look_for_cold(from, plan, looks);
+                    return (named(found, LeafRun::Scores), Some(next.unwrap_or(len)));
+                };
+                let (found, next) = big.by_member().look_for_cold(rank, plan, looks);
+                let found = match named(found, LeafRun::Members) {
+                    Some(Find::Thawed(rank)) => Some(Find::Thawed(len + rank)),
+                    found => found,
+                };
+                (found, next.map(|rank| len + rank))
+            }
         }
     }
 
@@ -115,6 +142,13 @@ impl Big {
         match (self, leaves) {
             (Self::Hash(big), LeafRun::Hash(run)) => big.tree_mut().replace_run(run, hash::Leaf::of_cold(cold, count)),
             (Self::List(big), LeafRun::List(run)) => big.tree_mut().replace_run(run, list::Leaf::of_cold(cold, count)),
+            (Self::Set(big), LeafRun::Set(run)) => big.tree_mut().replace_run(run, set::Leaf::of_cold(cold, count)),
+            (Self::Zset(big), LeafRun::Scores(run)) => {
+                big.by_score_mut().replace_run(run, zset::Run::of_cold(cold, count))
+            }
+            (Self::Zset(big), LeafRun::Members(run)) => {
+                big.by_member_mut().replace_run(run, zset::Members::of_cold(cold, count))
+            }
             (Self::Stream(big), LeafRun::Stream(node)) => big.store_cold(node, cold),
             _ => false,
         }
@@ -125,6 +159,9 @@ impl Big {
         match (self, leaves) {
             (Self::Hash(big), LeafRun::Hash(run)) => big.warm_run(run),
             (Self::List(big), LeafRun::List(run)) => big.tree_mut().warm_run(&(), run),
+            (Self::Set(big), LeafRun::Set(run)) => big.warm_run(run),
+            (Self::Zset(big), LeafRun::Scores(run)) => big.by_score_mut().warm_run(&(), run),
+            (Self::Zset(big), LeafRun::Members(run)) => big.warm_members(run),
             (Self::Stream(big), LeafRun::Stream(node)) => big.store_warm(node),
             _ => false,
         }
@@ -135,18 +172,26 @@ impl Big {
         match (self, leaves) {
             (Self::Hash(big), LeafRun::Hash(run)) => big.tree().give_run_up(run),
             (Self::List(big), LeafRun::List(run)) => big.tree().give_run_up(run),
+            (Self::Set(big), LeafRun::Set(run)) => big.tree().give_run_up(run),
+            (Self::Zset(big), LeafRun::Scores(run)) => big.by_score().give_run_up(run),
+            (Self::Zset(big), LeafRun::Members(run)) => big.by_member().give_run_up(run),
             (Self::Stream(big), LeafRun::Stream(node)) => big.give_up(node),
             _ => {}
         }
     }
 
-    /// Drops what is thawed of the leaf with this element, or of a stream of this number, unless somebody shares it.
+    /// Drops what is thawed of the leaf that a step of a pass has named so, and puts its stored form where it keeps no sparse page, unless
+    /// somebody shares it.
     pub fn shed(&mut self, rank: u64) {
         match self {
             Self::Hash(big) => big.tree_mut().shed(rank),
             Self::List(big) => big.tree_mut().shed(rank),
+            Self::Set(big) => big.tree_mut().shed(rank),
+            Self::Zset(big) => match rank.checked_sub(big.by_score().len()) {
+                None => big.by_score_mut().shed(rank),
+                Some(rank) => big.by_member_mut().shed(rank),
+            },
             Self::Stream(big) => big.shed(rank),
-            Self::Set(_) | Self::Zset(_) => {}
         }
     }
 
@@ -156,8 +201,9 @@ impl Big {
         match self {
             Self::Hash(big) => big.write_leaves(from, budget, out),
             Self::List(big) => big.write_leaves(from, budget, out),
+            Self::Set(big) => big.write_leaves(from, budget, out),
+            Self::Zset(big) => big.write_leaves(from, budget, out),
             Self::Stream(big) => big.write_leaves(from, budget, out),
-            Self::Set(_) | Self::Zset(_) => unreachable!("no leaf of these is compressed"),
         }
     }
 
@@ -168,10 +214,11 @@ impl Big {
     /// When the bytes are no such leaves: whoever read them has checked that ([`Self::check_leaves`]).
     pub fn push_leaves(&mut self, leaves: &[u8], keeper: &Arc<dyn Keeper>) {
         let pushed = match self {
-            Self::Hash(big) => big.push_leaves(leaves, keeper),
+            Self::Hash(big) => hashed::push(big, leaves, keeper),
+            Self::Set(big) => hashed::push(big, leaves, keeper),
+            Self::Zset(big) => big.push_leaves(leaves, keeper),
             Self::List(big) => big.push_leaves(leaves, keeper),
             Self::Stream(big) => big.push_leaves(leaves, keeper),
-            Self::Set(_) | Self::Zset(_) => None,
         };
         assert!(pushed.is_some(), "leaves are checked before they are loaded");
     }
@@ -179,7 +226,9 @@ impl Big {
     /// Whether these bytes are leaves of this type, one at least. `is_stored` says of a stored form whether it is one.
     pub fn check_leaves(kind: Type, leaves: &[u8], is_stored: impl Fn(&[u8]) -> bool) -> bool {
         match kind {
-            Type::Hash => hash::Big::check_leaves(leaves, is_stored),
+            Type::Hash => hashed::check::<hash::Leaf>(leaves, is_stored),
+            Type::Set => hashed::check::<set::Leaf>(leaves, is_stored),
+            Type::Zset => zset::Big::check_leaves(leaves, is_stored),
             Type::List => list::Big::check_leaves(leaves, is_stored),
             Type::Stream => stream::Big::check_leaves(leaves, is_stored),
             _ => false,
@@ -189,7 +238,8 @@ impl Big {
     /// Visits the stored forms in leaves that were checked.
     pub fn stored_in_leaves<'a>(kind: Type, leaves: &'a [u8], visit: &mut dyn FnMut(&'a [u8])) {
         match kind {
-            Type::Hash => hash::Big::stored_in_leaves(leaves, visit),
+            Type::Hash | Type::Set => hashed::stored_forms(leaves, visit),
+            Type::Zset => zset::Big::stored_in_leaves(leaves, visit),
             Type::List => list::Big::stored_in_leaves(leaves, visit),
             Type::Stream => stream::Big::stored_in_leaves(leaves, visit),
             _ => {}

@@ -61,8 +61,10 @@ impl Big {
     /// process' order ([`Self::push_leaves`]).
     pub fn is_ordered_by(&self, hasher: &KeyHasher) -> bool {
         match self {
+            Self::Set(big) => big.is_ordered_by(hasher),
+            Self::Zset(big) => big.is_ordered_by(hasher),
             Self::Hash(big) => big.is_ordered_by(hasher),
-            Self::List(_) | Self::Set(_) | Self::Zset(_) | Self::Stream(_) => true,
+            Self::List(_) | Self::Stream(_) => true,
         }
     }
 

@@ -1,12 +1,14 @@
 //! Trees of which passes compress leaves while they are edited, read, shared and saved.
 
 use super::*;
-use crate::cold::{Cold, Keeper};
+use crate::cold::{Cold, Keeper, Shelf};
 use crate::hash::Change as HashChange;
 use crate::list::{Change as ListChange, End};
+use crate::set::Change as SetChange;
 use crate::stream::{Change as StreamChange, Id, Ids};
 use crate::tree::Plan;
-use crate::{Stored, hash, list};
+use crate::zset::Change as ZsetChange;
+use crate::{Stored, hash, list, set, zset};
 use base::Rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,6 +20,7 @@ struct Counting {
     forms: AtomicI64,
     kept: AtomicI64,
     thawed: AtomicU64,
+    shelf: Shelf,
 }
 
 const TURNED: u8 = 0xA5;
@@ -40,17 +43,29 @@ impl Keeper for Counting {
         self.forms.fetch_sub(1, Ordering::Relaxed);
     }
 
+    fn shelf(&self) -> &Shelf {
+        &self.shelf
+    }
+
     fn keeps(&self, bytes: usize, is_kept: bool) {
         self.kept.fetch_add(if is_kept { bytes as i64 } else { -(bytes as i64) }, Ordering::Relaxed);
     }
 }
 
-/// A tree as an engine keeps it, beside a plain model of a hash or of a list, and beside one of which nothing is compressed.
+/// One of 400 members, of which some are long.
+fn member(rng: &mut Rng) -> Vec<u8> {
+    let number = rng.below(400);
+    let len = if number.is_multiple_of(30) { 2_000 } else { number * 37 % 300 };
+    format!("member {number} {}", "m".repeat(len as usize)).into_bytes()
+}
+
+/// A tree as an engine keeps it, beside a plain model of a hash or set, of a sorted set or of a list, and beside one of which nothing is compressed.
 struct Pair {
     big: Big,
     twin: Big,
     fields: BTreeMap<Vec<u8>, (Vec<u8>, Option<base::UnixMs>)>,
     elements: Vec<Vec<u8>>,
+    scores: BTreeMap<Vec<u8>, f64>,
     limits: Limits,
     hasher: KeyHasher,
     counting: Arc<Counting>,
@@ -68,6 +83,7 @@ impl Pair {
             twin: Big::empty(kind, &hasher),
             fields,
             elements,
+            scores: BTreeMap::new(),
             limits,
             hasher,
             counting,
@@ -94,6 +110,17 @@ impl Pair {
                     self.fields.insert(field, (value, expire_at));
                 }
             }
+            Type::Set => {
+                let member = member(rng);
+                if rng.one_in(5) {
+                    SetChange::Remove(&member).put(&mut changes);
+                    self.fields.remove(&member);
+                } else {
+                    SetChange::Add(&member).put(&mut changes);
+                    self.fields.insert(member, (Vec::new(), None));
+                }
+            }
+            Type::Zset => self.put_zset_change(rng, &mut changes),
             Type::Stream => self.put_stream_change(rng, &value, &mut changes),
             _ => {
                 let (len, index) = (self.elements.len(), rng.below(self.elements.len() as u64 + 1));
@@ -132,6 +159,35 @@ impl Pair {
             crate::apply(kind, &mut slot, &changes);
             assert!(matches!(slot.body, Body::Big(_)), "it stays a tree");
         }
+    }
+
+    fn put_zset_change(&mut self, rng: &mut Rng, changes: &mut Vec<u8>) {
+        let member = member(rng);
+        match rng.below(20) {
+            0 => {
+                let (start, count) = (rng.below(self.scores.len() as u64 + 1), rng.below(6));
+                ZsetChange::RemoveRange { start, count }.put(changes);
+                for (_, member) in self.ranked().into_iter().skip(start as usize).take(count as usize) {
+                    self.scores.remove(&member);
+                }
+            }
+            1..=4 => {
+                ZsetChange::Remove { member: &member }.put(changes);
+                self.scores.remove(&member);
+            }
+            _ => {
+                let score = rng.below(50) as f64 / 2.0;
+                ZsetChange::Add { score, member: &member }.put(changes);
+                self.scores.insert(member, score);
+            }
+        }
+    }
+
+    /// What the sorted set is to hold, in order.
+    fn ranked(&self) -> Vec<(f64, Vec<u8>)> {
+        let mut ranked: Vec<_> = self.scores.iter().map(|(member, score)| (*score, member.clone())).collect();
+        ranked.sort_by(|one, other| one.0.total_cmp(&other.0).then_with(|| one.1.cmp(&other.1)));
+        ranked
     }
 
     fn put_stream_change(&self, rng: &mut Rng, value: &[u8], changes: &mut Vec<u8>) {
@@ -214,6 +270,27 @@ impl Pair {
                 assert_eq!(view.first_due(), all.values().filter_map(|(_, at)| *at).min());
                 tree.tree().check_sums();
             }
+            Big::Set(tree) => {
+                let view = set::View::of(Encoding::BIG, Stored::Big(big));
+                let all: Vec<_> = tree.iter_from(0).map(<[u8]>::to_vec).collect();
+                assert_eq!((view.len(), all.len()), (self.fields.len(), self.fields.len()));
+                assert!(all.iter().all(|member| self.fields.contains_key(member)));
+                assert!(self.fields.keys().all(|member| view.contains(member)));
+                tree.tree().check_sums();
+            }
+            Big::Zset(tree) => {
+                let view = zset::View::of(Stored::Big(big));
+                let (all, ranked) = (|entry: zset::Entry<'_>| (entry.score, entry.member.to_vec()), self.ranked());
+                assert!(view.forward(0).map(all).eq(ranked.iter().cloned()));
+                assert!(view.backward(u64::MAX).map(all).eq(ranked.iter().rev().cloned()));
+                for (rank, (score, member)) in ranked.iter().enumerate() {
+                    assert_eq!(view.rank(member), Some((rank as u64, *score)));
+                }
+                let mut scanned = BTreeMap::new();
+                assert_eq!(view.scan(0, u64::MAX, |entry| _ = scanned.insert(entry.member.to_vec(), entry.score)), 0);
+                assert_eq!(scanned, self.scores);
+                tree.check_sums();
+            }
             Big::List(tree) => {
                 let view = list::View::of(Encoding::BIG, Stored::Big(big));
                 assert!(view.forward(0).eq(self.elements.iter().map(|element| &**element)));
@@ -234,12 +311,12 @@ impl Pair {
                 assert_eq!((stream.last_id(), stream.entries_added()), (twin.last_id(), twin.entries_added()));
                 assert_eq!(stream.content_bytes() > 0, !stream.is_empty());
             }
-            _ => unreachable!("of no other type leaves are compressed"),
         }
         let [mut changes, mut twins] = [Vec::new(), Vec::new()];
         big.write_all_changes(&mut changes);
         self.twin.write_all_changes(&mut twins);
-        assert!(big.kind() == Type::Hash || changes == twins);
+        // Elements of one leaf are in the order in which they came there.
+        assert!(matches!(big.kind(), Type::Hash | Type::Set) || changes == twins);
     }
 
     /// The tree that is loaded from what is saved, in parts; as by a process that hashes otherwise, if `is_elsewhere`.
@@ -249,13 +326,17 @@ impl Pair {
         while let Some(here) = from {
             let mut part = Vec::new();
             from = self.big.write_leaves(here, budget, &mut part);
-            if is_elsewhere && self.big.kind() == Type::Hash {
-                part[32] ^= 1;
+            // The fingerprint of the order.
+            match self.big.kind() {
+                Type::Hash | Type::Set if is_elsewhere => part[32] ^= 1,
+                Type::Zset if is_elsewhere && part[0] == 2 => part[33] ^= 1,
+                _ => {}
             }
             assert!(Big::check_leaves(self.big.kind(), &part, |_| true));
             big.push_leaves(&part, &self.keeper());
         }
-        assert_eq!(big.is_ordered_by(&hasher), self.big.kind() != Type::Hash || is_elsewhere);
+        let is_hashed = !matches!(self.big.kind(), Type::List | Type::Stream);
+        assert_eq!(big.is_ordered_by(&hasher), !is_hashed || is_elsewhere);
         big
     }
 }
@@ -265,9 +346,8 @@ impl Pair {
 #[test]
 fn compressed_leaves_change_nothing() {
     let (seeds, steps) = if cfg!(miri) { (1, 30) } else { (40, 300) };
-    for (kind, seed) in
-        [Type::Hash, Type::List, Type::Stream].iter().flat_map(|kind| (0..seeds).map(move |seed| (*kind, seed)))
-    {
+    let kinds = [Type::Hash, Type::Set, Type::Zset, Type::List, Type::Stream];
+    for (kind, seed) in kinds.iter().flat_map(|kind| (0..seeds).map(move |seed| (*kind, seed))) {
         let (mut pair, mut rng) = (Pair::new(kind), Rng::new(seed));
         (0..steps).for_each(|_| pair.edit(&mut rng));
         let mut was_cold = false;
@@ -275,8 +355,8 @@ fn compressed_leaves_change_nothing() {
             pair.pass(&mut rng, true);
             was_cold |= pair.big.has_cold();
             let kept = pair.big.clone();
-            let (fields, elements) = (pair.fields.clone(), pair.elements.clone());
-            let then = Pair { twin: pair.twin.clone(), fields, elements, ..Pair::new(kind) };
+            let (fields, elements, scores) = (pair.fields.clone(), pair.elements.clone(), pair.scores.clone());
+            let then = Pair { twin: pair.twin.clone(), fields, elements, scores, ..Pair::new(kind) };
             if rng.one_in(2) {
                 pair.check();
             }
@@ -394,5 +474,25 @@ fn golden_leaves() {
             assert_eq!(Big::check_leaves(kind, &good[..end], |_| true), whole.contains(&end), "{kind:?} {end}");
         }
     }
-    assert!(!Big::check_leaves(Type::Set, leaves, |_| true));
+    let mut set = vec![7; 40];
+    set.extend_from_slice(b"\x05\x01\x04\x01a\x01b\x80\x01\x02\x09\x01s");
+    let by_score = b"\x01\0\0\x01\x07\x01\x01a\x07\x02bc\x07\x01d\x02\x05\x01s";
+    let mut by_member = vec![7; 41];
+    by_member[0] = 2;
+    by_member.extend_from_slice(b"\x05\x01\x03\x01\x01a\x80\x01\x02\x09\x01s");
+    for (kind, good, whole) in [(Type::Set, &set[..], 47), (Type::Zset, by_score, 12), (Type::Zset, &by_member, 47)] {
+        assert!(Big::check_leaves(kind, good, |stored| stored == b"s"), "{kind:?}");
+        assert!(!Big::check_leaves(kind, good, |_| false));
+        seen.clear();
+        Big::stored_in_leaves(kind, good, &mut |stored| seen.push(stored));
+        assert_eq!(seen, [b"s"]);
+        for end in 0..good.len() {
+            assert_eq!(Big::check_leaves(kind, &good[..end], |_| true), end == whole, "{kind:?} {end}");
+        }
+    }
+    let mut big = Big::empty(Type::Zset, &KeyHasher::new(&mut Rng::new(1)));
+    big.push_leaves(by_score, &keeper);
+    again.clear();
+    assert_eq!(big.write_leaves(Progress::default(), 1_000, &mut again), Some(Progress(0, 1)));
+    assert_eq!(again, by_score);
 }

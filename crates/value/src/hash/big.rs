@@ -5,14 +5,11 @@ use super::cell::{Cell, Cells};
 use super::deadlines::Deadlines;
 use super::leaf::Leaf;
 use crate::Progress;
-use crate::cold::{Cold, Keeper};
 use crate::position::Position;
-use crate::saved::{self, Order};
-use crate::tree::index::ENTRY_BYTES;
-use crate::tree::{ColdLeaf, Leaf as _, Leaves, Run, TOGETHER, Tree, positions};
+use crate::saved::hashed::{self, HashedTree};
+use crate::tree::{Leaves, Run, TOGETHER, Tree, positions};
+use base::UnixMs;
 use base::hash::KeyHasher;
-use base::{UnixMs, varint};
-use std::sync::Arc;
 
 /// The tree.
 #[derive(Clone, Debug)]
@@ -208,57 +205,20 @@ impl Big {
 
     /// See [`crate::Big::write_leaves`]. Progress is how many fields are done.
     pub(crate) fn write_leaves(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
-        let end = out.len().saturating_add(budget);
-        Order::of(&self.hasher).put(out);
-        let (mut scratch, mut leaves) = (Vec::new(), self.fields.leaves_at(from.0));
-        while let Some(here) = leaves {
-            let leaf = here.leaf();
-            varint::put(out, self.fields.bound_at(here.before()).copied().unwrap_or(0));
-            match leaf.cold() {
-                Some(cold) => saved::Leaf::Cold { count: leaf.count(), stored: cold.stored() }.put(out),
-                None => saved::Leaf::Plain(leaf.cells_once(&mut scratch).0).put(out),
-            }
-            leaves = here.next();
-            if out.len() >= end && leaves.is_some() {
-                return Some(Progress(here.after(), 0));
-            }
-        }
-        None
+        hashed::write(&self.fields, &self.hasher, from.0, budget, out).map(|done| Progress(done, 0))
+    }
+}
+
+impl HashedTree for Big {
+    type Leaf = Leaf;
+
+    fn tree(&mut self) -> (&mut Tree<Leaf>, &mut KeyHasher) {
+        (&mut self.fields, &mut self.hasher)
     }
 
-    /// See [`crate::Big::push_leaves`]. `None` when these are none.
-    pub(crate) fn push_leaves(&mut self, mut rest: &[u8], keeper: &Arc<dyn Keeper>) -> Option<()> {
-        let hasher = Order::take(&mut rest)?.hasher().filter(|hasher| self.is_empty() || self.hasher.is(hasher));
-        let is_ordered = hasher.is_some();
-        self.hasher = hasher.unwrap_or_else(|| self.hasher.clone());
-        let mut thawed = Vec::new();
-        while !rest.is_empty() {
-            let bound = varint::take(&mut rest)?;
-            let cells = match saved::Leaf::take(&mut rest)? {
-                saved::Leaf::Cold { count, stored } if is_ordered => {
-                    self.fields.push(bound, Leaf::of_cold(Cold::new(keeper, stored)?, count));
-                    continue;
-                }
-                saved::Leaf::Plain(cells) if is_ordered => {
-                    self.push_leaf(bound, Cells(cells));
-                    continue;
-                }
-                saved::Leaf::Plain(cells) => cells,
-                saved::Leaf::Cold { count, stored } => {
-                    thawed.clear();
-                    keeper.thaw(stored, &mut thawed);
-                    thawed.get(..thawed.len().checked_sub(count * ENTRY_BYTES)?)?
-                }
-            };
-            Cells(cells).for_each(|cell| self.set(&cell));
-        }
-        Some(())
-    }
-
-    /// Adds a leaf of these cells, whose fields come behind all that are there.
-    fn push_leaf(&mut self, bound: u64, cells: Cells<'_>) {
+    fn push_leaf(&mut self, bound: u64, cells: &[u8]) {
         let mut leaf = Leaf::default();
-        for cell in cells {
+        for cell in Cells(cells) {
             let position = Position::of(&self.hasher, cell.field);
             leaf.push(position, &cell);
             self.note_time(position, None, cell.expire_at);
@@ -266,43 +226,8 @@ impl Big {
         self.fields.push(bound, leaf);
     }
 
-    /// See [`crate::Big::check_leaves`].
-    pub(crate) fn check_leaves(mut rest: &[u8], is_stored: impl Fn(&[u8]) -> bool) -> bool {
-        let is_leaf = |rest: &mut &[u8]| {
-            varint::take(rest)?;
-            let is_good = match saved::Leaf::take(rest)? {
-                saved::Leaf::Cold { stored, .. } => is_stored(stored),
-                saved::Leaf::Plain(mut cells) => {
-                    let has_any = !cells.is_empty();
-                    while !cells.is_empty() {
-                        Cell::take(&mut cells)?;
-                    }
-                    has_any
-                }
-            };
-            is_good.then_some(())
-        };
-        if Order::take(&mut rest).is_none() || rest.is_empty() {
-            return false;
-        }
-        while !rest.is_empty() {
-            if is_leaf(&mut rest).is_none() {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// See [`crate::Big::stored_in_leaves`].
-    pub(crate) fn stored_in_leaves<'a>(mut rest: &'a [u8], visit: &mut dyn FnMut(&'a [u8])) {
-        let _ = Order::take(&mut rest);
-        while varint::take(&mut rest).is_some()
-            && let Some(leaf) = saved::Leaf::take(&mut rest)
-        {
-            if let saved::Leaf::Cold { stored, .. } = leaf {
-                visit(stored);
-            }
-        }
+    fn add_each(&mut self, cells: &[u8]) {
+        Cells(cells).for_each(|cell| self.set(&cell));
     }
 }
 

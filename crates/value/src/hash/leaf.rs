@@ -12,10 +12,10 @@
 //! leaf is an insertion of its bytes at that place.
 
 use super::cell::{Cell, Cells};
-use crate::cold::{Age, Cold};
 use crate::position::Position;
+use crate::saved::hashed::SavedLeaf;
 use crate::tree::index::{self, ENTRY_BYTES, LONG, Wanted};
-use crate::tree::{self, Chunk, ColdLeaf, Cut, HashedLeaf};
+use crate::tree::{self, Chunk, ChunkLeaf, Cut, HashedLeaf};
 use base::hash::KeyHasher;
 
 /// See the module.
@@ -165,38 +165,39 @@ impl tree::Leaf for Leaf {
     }
 }
 
-impl ColdLeaf for Leaf {
-    fn age(&self) -> &Age {
-        self.0.age()
+impl ChunkLeaf for Leaf {
+    fn chunk(&self) -> &Chunk {
+        &self.0
     }
 
-    fn cold(&self) -> Option<&Cold> {
-        self.0.cold()
+    fn chunk_mut(&mut self) -> &mut Chunk {
+        &mut self.0
     }
 
-    fn is(&self, other: &Self) -> bool {
-        self.0.is(&other.0)
-    }
-
-    fn bytes_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> &'a [u8] {
-        self.0.bytes_once(scratch)
-    }
-
-    fn of_cold(cold: Cold, count: usize) -> Self {
-        Self(Chunk::of_cold(cold, count))
+    fn of_chunk(chunk: Chunk) -> Self {
+        Self(chunk)
     }
 
     /// When a field is due must be known without reading the leaf, as where a checkpoint is loaded.
-    fn may_be_cold(&self) -> bool {
-        self.cold().is_some() || self.cells_once(&mut Vec::new()).all(|cell| cell.expire_at.is_none())
+    fn may_be_compressed(&self) -> bool {
+        self.cells_once(&mut Vec::new()).all(|cell| cell.expire_at.is_none())
+    }
+}
+
+impl SavedLeaf for Leaf {
+    fn put_elements(bytes: &[u8], count: usize, out: &mut Vec<u8>) -> Option<()> {
+        out.extend_from_slice(bytes.get(..bytes.len().checked_sub(count * ENTRY_BYTES)?)?);
+        Some(())
     }
 
-    fn shed(&mut self) {
-        self.0.shed();
-    }
-
-    fn warm(&mut self) {
-        self.0.warm();
+    fn are_elements(mut bytes: &[u8]) -> bool {
+        let has_any = !bytes.is_empty();
+        while !bytes.is_empty() {
+            if Cell::take(&mut bytes).is_none() {
+                return false;
+            }
+        }
+        has_any
     }
 }
 

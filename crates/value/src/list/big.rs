@@ -178,7 +178,7 @@ impl Big {
         while let Some(here) = place {
             let leaf = here.leaf();
             match leaf.cold() {
-                Some(cold) => saved::Leaf::Cold { count: leaf.count(), stored: cold.stored() }.put(out),
+                Some(cold) => saved::put_cold(leaf.count(), cold, out),
                 None => saved::Leaf::Plain(leaf.bytes_once(&mut scratch)).put(out),
             }
             place = here.next();

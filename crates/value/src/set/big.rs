@@ -4,7 +4,9 @@ use super::Change;
 use super::leaf::{self, Leaf};
 use crate::Progress;
 use crate::position::Position;
-use crate::tree::{Leaves, TOGETHER, Tree, positions};
+use crate::saved::hashed::{self, HashedTree};
+use crate::tree::{Leaves, Run, TOGETHER, Tree, positions};
+use crate::wire;
 use base::hash::KeyHasher;
 
 /// The tree.
@@ -28,6 +30,25 @@ impl Big {
     /// What orders the members.
     pub(crate) fn hasher(&self) -> &KeyHasher {
         &self.hasher
+    }
+
+    pub(crate) fn tree(&self) -> &Tree<Leaf> {
+        &self.tree
+    }
+
+    /// The tree, for changes of its form.
+    pub(crate) fn tree_mut(&mut self) -> &mut Tree<Leaf> {
+        &mut self.tree
+    }
+
+    /// See [`Tree::warm_run`].
+    pub(crate) fn warm_run(&mut self, run: &Run<Leaf>) -> bool {
+        self.tree.warm_run(&self.hasher, run)
+    }
+
+    /// See [`crate::Big::is_ordered_by`].
+    pub(crate) fn is_ordered_by(&self, hasher: &KeyHasher) -> bool {
+        self.hasher.is(hasher)
     }
 
     /// How many members.
@@ -130,21 +151,47 @@ impl Big {
         self.tree.content_bytes()
     }
 
-    /// See [`crate::Big::write_changes`]. Progress is the cursor of [`Big::scan`].
+    /// See [`crate::Big::write_changes`]. Progress is the place where the next leaf begins.
     pub fn write_changes(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
-        let end = out.len().saturating_add(budget);
-        let mut cursor = from.0;
-        if cursor == 0 {
+        let (end, start) = (out.len().saturating_add(budget), from.0);
+        if start == 0 {
             Change::Expect(self.tree.len()).put(out);
         }
-        loop {
-            cursor = self.scan(cursor, 1, &mut |member| Change::Add(member).put(out));
-            if cursor == 0 {
-                return None;
-            }
+        let (mut scratch, mut leaves) = (Vec::new(), self.tree.locate(|bound| *bound <= start));
+        while let Some(here) = leaves {
+            here.leaf().iter_once(&mut scratch).for_each(|member| Change::Add(member).put(out));
             if out.len() >= end {
-                return Some(Progress(cursor, 0));
+                return self.tree.bound_at(here.after()).map(|bound| Progress(*bound, 0));
             }
+            leaves = here.next();
+        }
+        None
+    }
+
+    /// See [`crate::Big::write_leaves`]. Progress is how many members are done.
+    pub(crate) fn write_leaves(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
+        hashed::write(&self.tree, &self.hasher, from.0, budget, out).map(|done| Progress(done, 0))
+    }
+}
+
+impl HashedTree for Big {
+    type Leaf = Leaf;
+
+    fn tree(&mut self) -> (&mut Tree<Leaf>, &mut KeyHasher) {
+        (&mut self.tree, &mut self.hasher)
+    }
+
+    fn push_leaf(&mut self, bound: u64, mut members: &[u8]) {
+        let mut leaf = Leaf::default();
+        while let Some(member) = wire::take_string(&mut members) {
+            leaf.push(Position::of(&self.hasher, member), member);
+        }
+        self.tree.push(bound, leaf);
+    }
+
+    fn add_each(&mut self, mut members: &[u8]) {
+        while let Some(member) = wire::take_string(&mut members) {
+            self.add(member);
         }
     }
 }

@@ -12,8 +12,9 @@
 //! a leaf is an insertion of its bytes at that place.
 
 use crate::position::Position;
+use crate::saved::hashed::SavedLeaf;
 use crate::tree::index::{self, ENTRY_BYTES, LONG, Wanted};
-use crate::tree::{self, Chunk, Cut, HashedLeaf};
+use crate::tree::{self, Chunk, ChunkLeaf, ColdLeaf as _, Cut, HashedLeaf};
 use crate::wire;
 use base::hash::KeyHasher;
 use base::varint;
@@ -40,6 +41,12 @@ impl Leaf {
     /// All members.
     pub fn iter(&self) -> Iter<'_> {
         let (rest, index) = self.0.bytes().split_at(self.members_end());
+        Iter { rest, index }
+    }
+
+    /// All members, for one who does not use them.
+    pub fn iter_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> Iter<'a> {
+        let (rest, index) = self.bytes_once(scratch).split_at(self.members_end());
         Iter { rest, index }
     }
 
@@ -129,6 +136,38 @@ impl tree::Leaf for Leaf {
         let (end, count) = (self.members_end(), self.0.count());
         self.0.splice(end..end, right.0.len()).copy_from_slice(right.0.bytes());
         self.0.set_count(count + right.0.count());
+    }
+}
+
+impl ChunkLeaf for Leaf {
+    fn chunk(&self) -> &Chunk {
+        &self.0
+    }
+
+    fn chunk_mut(&mut self) -> &mut Chunk {
+        &mut self.0
+    }
+
+    fn of_chunk(chunk: Chunk) -> Self {
+        Self(chunk)
+    }
+}
+
+impl SavedLeaf for Leaf {
+    fn put_elements(bytes: &[u8], count: usize, out: &mut Vec<u8>) -> Option<()> {
+        let (rest, index) = bytes.split_at_checked(bytes.len().checked_sub(count * ENTRY_BYTES)?)?;
+        Iter { rest, index }.for_each(|member| wire::put_string(out, member));
+        Some(())
+    }
+
+    fn are_elements(mut bytes: &[u8]) -> bool {
+        let has_any = !bytes.is_empty();
+        while !bytes.is_empty() {
+            if wire::take_string(&mut bytes).is_none() {
+                return false;
+            }
+        }
+        has_any
     }
 }
 

@@ -20,6 +20,7 @@ mod view;
 
 pub use big::Big;
 pub use change::Change;
+pub use leaf::Leaf;
 pub use view::{Iter, Member, View};
 
 use crate::limits::PACKED_LONG_BYTES_MAX;

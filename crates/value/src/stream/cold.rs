@@ -39,7 +39,7 @@ impl Big {
     pub(crate) fn look_for_cold(&self, from: u64, plan: &Plan<'_>, looks: usize) -> (Option<Found>, Option<u64>) {
         let (found, next) = self.nodes.look_for_cold(from, plan, looks);
         let found = found.map(|node| match node.bytes().cold() {
-            Some(cold) if plan.only_sheds || !(plan.is_other)(cold.stored()) => {
+            Some(cold) if plan.only_sheds || !cold.with_stored(|stored| (plan.is_other)(stored)) => {
                 Found::Thawed(next.unwrap_or(self.nodes.full_count()).saturating_sub(1))
             }
             _ => Found::Node(FullNode(node.clone())),

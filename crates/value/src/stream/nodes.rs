@@ -119,7 +119,9 @@ impl Nodes {
                 _ => {
                     bytes.age().grow();
                     match cold {
-                        Some(cold) => (plan.is_other)(cold.stored()) || plan.sheds(cold, bytes.age()),
+                        Some(cold) => {
+                            cold.with_stored(|stored| (plan.is_other)(stored)) || plan.sheds(cold, bytes.age())
+                        }
                         None => plan.takes(bytes.len(), bytes.age()),
                     }
                 }

@@ -62,7 +62,7 @@ impl Big {
                 }
                 match node.bytes().cold() {
                     Some(cold) => {
-                        saved::Leaf::Cold { count: node.live() as usize, stored: cold.stored() }.put(out);
+                        saved::put_cold(node.live() as usize, cold, out);
                         node.put_head(out);
                         let first = if done == 0 { self.first } else { *node.first_ever() };
                         [first.ms, first.seq].iter().for_each(|number| base::varint::put(out, *number));

@@ -4,7 +4,7 @@
 //! or not at all. What it finds it compresses without holding the tree, so that before a leaf is replaced, it is looked at
 //! whether it is the same still.
 
-use super::node::ByRank;
+use super::node::{ByRank, Edge};
 use super::{Leaf, Tree};
 use crate::cold::{Age, Cold};
 use triomphe::Arc;
@@ -29,7 +29,7 @@ pub trait ColdLeaf: Leaf {
     /// Whether it may be stored compressed, as far as its elements say.
     fn may_be_cold(&self) -> bool;
 
-    /// Drops what is thawed, unless it is shared.
+    /// See [`Cold::shed`].
     fn shed(&mut self);
 
     /// Stores the bytes as they are.
@@ -59,7 +59,7 @@ pub struct Plan<'p> {
 pub enum Found<L> {
     /// Leaves that are to be stored in another form.
     Run(Run<L>),
-    /// The leaf with this element has been thawed, and nobody uses it.
+    /// The leaf with this element has been thawed, and nobody uses it, or has its stored form in a sparse page: it is to [shed](Tree::shed).
     Thawed(u64),
 }
 
@@ -109,7 +109,7 @@ impl<L: ColdLeaf> Tree<L> {
             }
             leaf.age().grow();
             match leaf.cold() {
-                Some(cold) if (plan.is_other)(cold.stored()) => {
+                Some(cold) if cold.with_stored(|stored| (plan.is_other)(stored)) => {
                     let run = Run { first: here.before(), leaves: vec![leaf.clone()] };
                     return (Some(Found::Run(run)), Some(here.after()));
                 }
@@ -146,6 +146,7 @@ impl<L: ColdLeaf> Tree<L> {
         let is_there = self.is_there(run);
         if is_there && let Some(root) = &mut self.root {
             Arc::make_mut(root).replace_leaves(ByRank::new(run.first, self.len), run.leaves.len(), by);
+            self.settle_root(Edge { first: false, last: false });
         }
         is_there
     }
@@ -212,8 +213,8 @@ impl Plan<'_> {
         self.compresses && age.next() >= self.age && (self.retries || !age.is_given_up())
     }
 
-    /// Whether what is thawed of a leaf that this pass has looked at is to be dropped.
+    /// Whether a leaf that this pass has looked at is to give back memory: what is thawed, or its place in a sparse page.
     pub(crate) fn sheds(&self, cold: &Cold, age: &Age) -> bool {
-        cold.is_thawed() && age.next() > self.age
+        cold.is_sparse() || cold.is_thawed() && age.next() > self.age
     }
 }

@@ -345,8 +345,12 @@ impl<L: Leaf> Node<L> {
                 let Self { memory_bytes: memory, content_bytes: content, .. } = *nodes[index];
                 let child = Arc::make_mut(&mut nodes[index]);
                 child.replace_leaves(seek, count, by);
+                let is_thin = child.width() < FANOUT / 4;
                 self.memory_bytes = self.memory_bytes + child.memory_bytes - memory;
                 self.content_bytes = self.content_bytes + child.content_bytes - content;
+                if is_thin {
+                    self.merge_child(index);
+                }
             }
         }
     }

@@ -3,14 +3,16 @@
 mod by_member;
 mod by_score;
 mod removal;
+mod saved;
 
 use super::entry::Entries;
 use super::{Change, Entry, packed};
 use crate::tree::{Leaves, Purpose, TOGETHER, Tree, load_lines, positions};
 use crate::{Progress, set};
 use base::hash::KeyHasher;
-use by_member::Members;
-pub(in crate::zset) use by_score::Run;
+pub use by_member::Members;
+use by_score::Bound;
+pub use by_score::Run;
 pub use removal::Removal;
 
 /// The two trees, which hold the same entries.
@@ -74,9 +76,39 @@ impl Big {
         self.by_score.memory_bytes() + self.by_member.memory_bytes()
     }
 
+    /// See [`crate::Big::is_ordered_by`].
+    pub(crate) fn is_ordered_by(&self, hasher: &KeyHasher) -> bool {
+        self.hasher.is(hasher)
+    }
+
+    /// The tree by score.
+    pub(crate) fn by_score(&self) -> &Tree<Run> {
+        &self.by_score
+    }
+
+    /// The tree by score, for changes of its form.
+    pub(crate) fn by_score_mut(&mut self) -> &mut Tree<Run> {
+        &mut self.by_score
+    }
+
+    /// The tree by member.
+    pub(crate) fn by_member(&self) -> &Tree<Members> {
+        &self.by_member
+    }
+
+    /// The tree by member, for changes of its form.
+    pub(crate) fn by_member_mut(&mut self) -> &mut Tree<Members> {
+        &mut self.by_member
+    }
+
+    /// See [`Tree::warm_run`].
+    pub(crate) fn warm_members(&mut self, run: &crate::tree::Run<Members>) -> bool {
+        self.by_member.warm_run(&self.hasher, run)
+    }
+
     /// Checks counts and sums of both trees.
     #[cfg(test)]
-    pub(super) fn check_sums(&self) {
+    pub(crate) fn check_sums(&self) {
         self.by_score.check_sums();
         self.by_member.check_sums();
     }
@@ -89,10 +121,10 @@ impl Big {
     /// See [`crate::Big::write_changes`]. Goes on by rank.
     pub fn write_changes(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
         let end = out.len().saturating_add(budget.max(1));
-        let mut rank = from.0;
+        let (mut rank, mut scratch) = (from.0, Vec::new());
         let mut place = self.runs_at(rank);
         while let Some(runs) = place {
-            for entry in runs.leaf().entries().skip((rank - runs.before()) as usize) {
+            for entry in runs.leaf().entries_once(&mut scratch).skip((rank - runs.before()) as usize) {
                 Change::Add { score: entry.score, member: entry.member }.put(out);
                 rank += 1;
                 if out.len() >= end {

@@ -105,6 +105,17 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
+/// Whether bytes are whole entries, one at least.
+pub(super) fn are_entries(mut bytes: &[u8]) -> bool {
+    let has_any = !bytes.is_empty();
+    while !bytes.is_empty() {
+        if score::take(&mut bytes).is_none() || crate::wire::take_string(&mut bytes).is_none() {
+            return false;
+        }
+    }
+    has_any
+}
+
 /// Where an entry is in a run, or belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {

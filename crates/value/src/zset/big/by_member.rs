@@ -8,9 +8,10 @@
 //! look-up compares one member in nearly all cases; sizes are those of the entries, so that finding the place of one is a sum
 //! of bytes. A size of 255 stands for any that is not smaller, which is then found by walking.
 
-use super::super::entry::{Entries, Head};
+use super::super::entry::{Entries, Head, are_entries};
 use crate::position::Position;
-use crate::tree::{Chunk, Cut, HashedLeaf, Leaf};
+use crate::saved::hashed::SavedLeaf;
+use crate::tree::{Chunk, ChunkLeaf, Cut, HashedLeaf, Leaf};
 use crate::zset::Entry;
 use base::hash::KeyHasher;
 
@@ -19,7 +20,7 @@ const LONG: u8 = u8::MAX;
 
 /// Entries whose hashes are next to each other.
 #[derive(Clone, Debug, Default)]
-pub(in crate::zset) struct Members(Chunk);
+pub struct Members(Chunk);
 
 impl Members {
     /// The entries, in no order.
@@ -91,7 +92,8 @@ impl Members {
         self.first() + sizes.iter().map(|size| usize::from(*size)).sum::<usize>()
     }
 
-    fn push(&mut self, tag: u8, entry: &Entry<'_>) {
+    /// Adds an entry that is not here.
+    pub(super) fn push(&mut self, tag: u8, entry: &Entry<'_>) {
         let head = Head::new(entry);
         let (count, length, len) = (self.0.count(), head.entry_len(entry), self.0.len());
         self.0.splice(len..len, length + 2);
@@ -122,6 +124,31 @@ impl Members {
             leaf.push(tags[index], &entry);
         }
         leaf
+    }
+}
+
+impl ChunkLeaf for Members {
+    fn chunk(&self) -> &Chunk {
+        &self.0
+    }
+
+    fn chunk_mut(&mut self) -> &mut Chunk {
+        &mut self.0
+    }
+
+    fn of_chunk(chunk: Chunk) -> Self {
+        Self(chunk)
+    }
+}
+
+impl SavedLeaf for Members {
+    fn put_elements(bytes: &[u8], count: usize, out: &mut Vec<u8>) -> Option<()> {
+        out.extend_from_slice(bytes.get(2 * count..)?);
+        Some(())
+    }
+
+    fn are_elements(bytes: &[u8]) -> bool {
+        are_entries(bytes)
     }
 }
 
@@ -198,9 +225,13 @@ impl Leaf for Members {
     }
 
     fn append(&mut self, right: &Self) {
-        let (tags, _) = right.0.bytes().split_at(right.0.count());
-        for (tag, entry) in tags.iter().zip(right.entries()) {
-            self.push(*tag, &entry);
+        let (count, len, right_count) = (self.0.count(), self.0.len(), right.0.count());
+        let (tags, rest) = right.0.bytes().split_at(right_count);
+        let (sizes, entries) = rest.split_at(right_count);
+        // From the back, so that the places in front stay right.
+        for (at, bytes) in [(len, entries), (2 * count, sizes), (count, tags)] {
+            self.0.splice(at..at, bytes.len()).copy_from_slice(bytes);
         }
+        self.0.set_count(count + right_count);
     }
 }

@@ -1,17 +1,19 @@
 //! Leaves by score: runs of entries in order.
 
 use super::super::entry::{self, Entries, Head, Place};
-use crate::tree::{Chunk, Cut, Leaf, OrderedLeaf};
+use super::super::score;
+use crate::tree::{Chunk, ChunkLeaf, ColdLeaf as _, Cut, Leaf, OrderedLeaf};
+use crate::wire;
 use crate::zset::Entry;
 
 /// Entries in order.
 #[derive(Clone, Debug, Default)]
-pub(in crate::zset) struct Run(Chunk);
+pub struct Run(Chunk);
 
 /// What parts two runs: the score of the first entry on the right and, if the last on the left has the same, as much of the
 /// member as tells the two apart.
 #[derive(Clone, Debug, Default)]
-pub(in crate::zset) struct Bound {
+pub struct Bound {
     score: f64,
     member: Box<[u8]>,
 }
@@ -34,13 +36,37 @@ impl Bound {
     pub(in crate::zset) fn reaches(&self, entry: &Entry<'_>) -> bool {
         self.entry().order(entry).is_le()
     }
+
+    /// Appends it, as it is saved.
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        let mut bytes = [0; score::MAX_LEN];
+        let length = score::write(self.score, &mut bytes);
+        out.extend_from_slice(&bytes[..length]);
+        wire::put_string(out, &self.member);
+    }
+
+    /// Takes one from the front.
+    pub(super) fn take(rest: &mut &[u8]) -> Option<Self> {
+        let score = score::take(rest)?;
+        Some(Self { score, member: wire::take_string(rest)?.into() })
+    }
 }
 
 impl Run {
+    /// A run of these entries, which are in order.
+    pub(super) fn of(entries: &[u8]) -> Self {
+        Self(Chunk::new(entries, Entries::new(entries, 0).count()))
+    }
+
     /// The entries.
     #[inline]
     pub(in crate::zset) fn entries(&self) -> Entries<'_> {
         Entries::new(self.0.bytes(), 0)
+    }
+
+    /// The entries, for one who does not use them.
+    pub(super) fn entries_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> Entries<'a> {
+        Entries::new(self.bytes_once(scratch), 0)
     }
 
     /// The packed entries.
@@ -131,6 +157,20 @@ impl Leaf for Run {
 
     fn bound_bytes(bound: &Bound) -> usize {
         crate::tree::allocated(bound.member.len())
+    }
+}
+
+impl ChunkLeaf for Run {
+    fn chunk(&self) -> &Chunk {
+        &self.0
+    }
+
+    fn chunk_mut(&mut self) -> &mut Chunk {
+        &mut self.0
+    }
+
+    fn of_chunk(chunk: Chunk) -> Self {
+        Self(chunk)
     }
 }
 
