@@ -16,6 +16,7 @@
 //! keys that others left. `README.md` of this crate says how to run both, and how a family is added.
 #![forbid(unsafe_code)]
 
+pub mod big;
 pub mod differences;
 pub mod generate;
 pub mod grammar;

@@ -6,6 +6,7 @@ use std::io;
 use base::Rng;
 use base::random::splitmix64;
 
+use crate::big;
 use crate::generate::{CONNECTIONS, Generator};
 use crate::grammar::Rule;
 use crate::script;
@@ -55,6 +56,8 @@ pub struct Rounds {
     seed: u64,
     with_redis: Generator,
     without_redis: Generator,
+    /// Rounds begin with big collections.
+    are_big: bool,
 }
 
 /// What a sequence ended with.
@@ -69,7 +72,14 @@ struct Finding {
 impl Rounds {
     /// Rounds over these rules.
     pub fn new(seed: u64, rules: &[Rule]) -> Self {
-        Self { seed, with_redis: Generator::new(rules, true), without_redis: Generator::new(rules, false) }
+        let (with_redis, without_redis) = (Generator::new(rules, true), Generator::new(rules, false));
+        Self { seed, with_redis, without_redis, are_big: false }
+    }
+
+    /// Rounds that begin with big collections.
+    #[must_use]
+    pub fn beginning_big(self) -> Self {
+        Self { are_big: true, ..self }
     }
 
     /// The steps of one round: the same for the same seed and number.
@@ -78,7 +88,8 @@ impl Rounds {
         let mut rng = Rng::new(splitmix64(&mut state));
         let without_redis = round % ROUNDS_WITHOUT_REDIS == 1;
         let generator = if without_redis { &self.without_redis } else { &self.with_redis };
-        let mut steps = generator.sequence(&mut rng, ROUND_LENGTH);
+        let mut steps = if self.are_big { big::steps(&mut rng) } else { Vec::new() };
+        steps.extend(generator.sequence(&mut rng, ROUND_LENGTH));
         if without_redis {
             steps.iter_mut().for_each(|step| step.without = vec![Kind::Redis]);
         }
@@ -129,8 +140,15 @@ pub(crate) fn check(session: &mut Session, steps: &[Step], seed: u64, round: u64
 /// Runs a sequence on emptied targets and compares what they hold at its end.
 fn run_sequence(session: &mut Session, steps: &[Step]) -> io::Result<Option<Finding>> {
     session.reset(&SETTINGS, CONNECTIONS)?;
-    if let Some(mismatch) = session.run(steps, Mode::FirstMismatch).pop() {
-        return Ok(Some(Finding { step: steps[mismatch.step].clone(), at: Some(mismatch.step), mismatch }));
+    let (filling, others) = steps.split_at(big::filling(steps));
+    for (part, before) in [(filling, 0), (others, filling.len())] {
+        if let Some(mismatch) = session.run(part, Mode::FirstMismatch).pop() {
+            let at = before + mismatch.step;
+            return Ok(Some(Finding { step: steps[at].clone(), at: Some(at), mismatch }));
+        }
+        if before == 0 && !filling.is_empty() {
+            big::rest(session);
+        }
     }
     // A server that sat the sequence out holds nothing to compare.
     let sat_out = steps.first().map(|step| step.without.clone()).unwrap_or_default();

@@ -12,22 +12,29 @@ SECONDS_MAX = 1200
 COMPRESSED = 100_000
 COMPRESSED_BY = ("compression=zstd compression-when=write compression-min-bytes=6 compression-idle-time=0 "
                  "compression-cpu-percent=100")
+# And so many over collections that are so big that their leaves are compressed, each round when they are; without a wait for what is
+# idle, so that what a command has thawed or stored raw is compressed again soon.
+BIG = 50_000
+BIG_BY = "compression=lz4 compression-when=idle compression-idle-time=0 compression-cpu-percent=100"
 
 
-def compare(job, commands, options=""):
-    """The scripts, and so many random commands from the job's seed, with options for this server."""
+def compare(job, commands, options="", big=False):
+    """The scripts, and so many random commands from the job's seed, with options for this server; over big collections, without the scripts."""
     need.apt("redis-server")
     environment = {"VALKEY_SERVER": str(need.valkey()), "REDIS_SERVER": need.program("redis-server", "redis-server"),
                    "ONGGI_SERVER": str(need.onggi()), "ONGGI_DIFF_COMMANDS": str(commands),
                    "ONGGI_DIFF_OPTIONS": options}
+    if big:
+        environment |= {"ONGGI_DIFF_BIG": "1", "ONGGI_DIFF_SCRIPTS": "none"}
     only = ["--test", "differential"] if options else []
     job.command(["cargo", "test", "--locked", "-p", "onggi-differential", *only],
-                name="differential, compressed" if options else "differential", env=environment, timeout=SECONDS_MAX, counts=True)
+                name="differential, leaves" if big else "differential, compressed" if options else "differential", env=environment, timeout=SECONDS_MAX, counts=True)
 
 
 def run(job: Job):
     compare(job, IN_TEST)
     compare(job, COMPRESSED, COMPRESSED_BY)
+    compare(job, BIG, BIG_BY, big=True)
 
 
 def pieces(_job):
