@@ -19,6 +19,15 @@ pub fn put(out: &mut Vec<u8>, mut value: u64) {
 /// If `out` is shorter.
 #[inline]
 pub fn write(out: &mut [u8], mut value: u64) -> usize {
+    // Nearly all are so short.
+    if value < 0x80 {
+        out[0] = value as u8;
+        return 1;
+    }
+    if value < 0x4000 {
+        out[..2].copy_from_slice(&[value as u8 | 0x80, (value >> 7) as u8]);
+        return 2;
+    }
     let mut at = 0;
     while value >= 0x80 {
         out[at] = value as u8 | 0x80;
@@ -32,6 +41,9 @@ pub fn write(out: &mut [u8], mut value: u64) -> usize {
 /// Bytes that [`put`] would append.
 #[inline]
 pub fn len(value: u64) -> usize {
+    if value < 0x4000 {
+        return 1 + usize::from(value >= 0x80);
+    }
     (70 - (value | 1).leading_zeros() as usize) / 7
 }
 
