@@ -292,11 +292,16 @@ impl Bytes {
     }
 
     /// Stores the bytes as they are, if they are compressed.
+    #[inline]
     pub fn warm(&mut self) {
         if let Form::Cold(cold) = &self.form {
-            let bytes = cold.bytes_once(&mut Vec::new()).to_vec();
-            self.form = Form::Plain(bytes);
+            self.form = Self::warmed(cold);
         }
+    }
+
+    #[cold]
+    fn warmed(cold: &Cold) -> Form {
+        Form::Plain(cold.bytes_once(&mut Vec::new()).to_vec())
     }
 
     /// Bytes of their allocations, but for what is thawed.

@@ -39,6 +39,7 @@ pub struct Slot<'e> {
 
 impl<'e> Slot<'e> {
     /// The collection, for reading in between.
+    #[inline]
     pub fn stored(&self) -> Stored<'_> {
         match &self.body {
             Body::Packed(bytes) => Stored::Packed(bytes),
@@ -57,6 +58,7 @@ impl<'e> Slot<'e> {
     }
 
     /// The tree, when it is one.
+    #[inline]
     pub fn big(&mut self) -> Option<&mut Big> {
         match &mut self.body {
             Body::Packed(_) => None,

@@ -380,6 +380,7 @@ impl<L: OrderedLeaf> Tree<L> {
 }
 
 /// What the C library's allocator takes for a request of so many bytes: a word before it, in steps of 16.
+#[inline]
 pub fn allocated(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16).max(32) }
 }

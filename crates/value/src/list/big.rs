@@ -113,6 +113,7 @@ impl Big {
     }
 
     /// Adds an element at an end.
+    #[inline]
     pub fn push(&mut self, end: End, value: &[u8]) {
         let is_last = end == End::Tail;
         let pushed = self.tree.edit_end(is_last, |leaf| leaf.has_room(value), |leaf| leaf.push(end, value));

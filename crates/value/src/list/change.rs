@@ -72,8 +72,16 @@ impl<'a> Change<'a> {
     pub fn put(&self, out: &mut Vec<u8>) {
         match *self {
             Self::Push { end, value } => {
-                out.push(if end == End::Head { PUSH_HEAD } else { PUSH_TAIL });
-                put_string(out, value);
+                let tag = if end == End::Head { PUSH_HEAD } else { PUSH_TAIL };
+                match u8::try_from(value.len()) {
+                    // The same bytes, with one look less at whether there is room.
+                    Ok(len @ 0..0x80) => out.extend_from_slice(&[tag, len]),
+                    _ => {
+                        out.push(tag);
+                        varint::put(out, value.len() as u64);
+                    }
+                }
+                out.extend_from_slice(value);
             }
             Self::Pop { end, count } => {
                 out.push(if end == End::Head { POP_HEAD } else { POP_TAIL });

@@ -88,6 +88,7 @@ impl Run {
         bytes
     }
 
+    #[inline]
     fn push_front(&mut self, element: &[u8]) {
         let mut gap = self.gap as usize;
         let bytes = self.own();
@@ -253,8 +254,10 @@ impl TreeLeaf for Leaf {
 
     #[inline]
     fn memory_bytes(&self) -> usize {
-        let after = self.after.as_ref().map_or(0, |after| after.memory_bytes() + allocated(size_of::<Run>()));
-        self.run.memory_bytes() + after
+        match &self.after {
+            None => self.run.memory_bytes(),
+            Some(after) => self.run.memory_bytes() + after.memory_bytes() + allocated(size_of::<Run>()),
+        }
     }
 
     fn split(&mut self, (): &(), cut: Cut) -> Option<((), Self)> {

@@ -28,6 +28,7 @@ struct Parts<'a> {
     listpack_bytes: u64,
 }
 
+#[inline]
 fn parts(bytes: &[u8]) -> Option<Parts<'_>> {
     let mut rest = bytes;
     if rest.is_empty() {
@@ -39,6 +40,7 @@ fn parts(bytes: &[u8]) -> Option<Parts<'_>> {
     Some(Parts { elements: Elements { data, lengths }, listpack_bytes })
 }
 
+#[inline]
 fn stored(bytes: &[u8]) -> Parts<'_> {
     parts(bytes).expect("a packed list is checked where it is loaded and whole ever after")
 }
@@ -127,7 +129,9 @@ impl<'a> Elements<'a> {
                 ends(&word)
             }
         };
-        words.chunks(WORDS_MAX).map(|words| count(words.iter().map(ends).sum())).sum::<usize>() + count(last)
+        let whole = |words: &[[u8; 8]]| count(words.iter().map(ends).sum());
+        let words = if words.len() <= WORDS_MAX { whole(words) } else { words.chunks(WORDS_MAX).map(whole).sum() };
+        words + count(last)
     }
 
     /// Whether there is none.
@@ -329,9 +333,15 @@ pub(super) fn widen_gap(bytes: &mut Vec<u8>, gap: usize, wide: usize) {
 
 /// Moves the elements from `index` on into a buffer of their own.
 pub(super) fn split_off(bytes: &mut Vec<u8>, index: usize) -> Vec<u8> {
-    let mut tail = elements(bytes);
-    tail.drop_front(index);
-    let listpack_bytes = tail.listpack_bytes();
+    let Parts { elements: all, listpack_bytes: of_all } = stored(bytes);
+    let (data, lengths) = all.extent(index);
+    let tail = Elements { data: &all.data[data..], lengths: &all.lengths[lengths..] };
+    let head = Elements { data: &all.data[..data], lengths: &all.lengths[..lengths] };
+    // Of the shorter part it is found out element by element.
+    let listpack_bytes = match lengths < tail.lengths.len() {
+        true => of_all - head.listpack_bytes(),
+        false => tail.listpack_bytes(),
+    };
     let mut other = Vec::with_capacity(tail.data.len() + tail.lengths.len() + 2 * varint::MAX_LEN);
     if !tail.lengths.is_empty() {
         other.extend_from_slice(tail.data);
@@ -339,7 +349,13 @@ pub(super) fn split_off(bytes: &mut Vec<u8>, index: usize) -> Vec<u8> {
         let end = other.len();
         finish(&mut other, end, tail.lengths.len(), listpack_bytes);
     }
-    remove(bytes, index..usize::MAX);
+    if lengths == 0 {
+        bytes.clear();
+    } else {
+        let lengths_at = all.data.len();
+        bytes.copy_within(lengths_at..lengths_at + lengths, data);
+        finish(bytes, data + lengths, lengths, of_all - listpack_bytes);
+    }
     other
 }
 
