@@ -53,9 +53,13 @@ pub struct EditedEntry {
 
 impl Edit<'_> {
     /// Applies the changes.
+    #[inline]
     pub fn apply(&self, body: Body<'_>, encoding: Encoding) -> Outcome {
         let mut slot = Slot { body, encoding, limits: self.limits, hasher: self.hasher };
-        let first_due = |slot: &Slot<'_>| value::first_due(self.kind, slot.encoding, slot.stored());
+        // Only fields of hashes have times: for others nothing is looked at.
+        let has_times = self.kind == Type::Hash;
+        let first_due =
+            |slot: &Slot<'_>| if has_times { value::first_due(self.kind, slot.encoding, slot.stored()) } else { None };
         let before = first_due(&slot);
         let left = value::apply(self.kind, &mut slot, self.changes);
         let after = first_due(&slot);

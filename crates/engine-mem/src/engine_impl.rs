@@ -523,7 +523,8 @@ impl Engine for MemEngine {
     fn edit_unseen(&mut self, key: &Key<'_>, kind: Type, changes: &[u8], touch: bool) -> Option<(u64, Left)> {
         let found = self.find(key)?;
         let entry = self.entries.entry(found.handle);
-        if entry.kind != kind || entry.is_compressed() || entry.is_expired(self.now) || entry.first_due().is_some() {
+        let has_times = |entry: &Entry<'_>| kind == Type::Hash && entry.first_due().is_some();
+        if entry.kind != kind || entry.is_compressed() || entry.is_expired(self.now) || has_times(&entry) {
             return None;
         }
         let before = value::len(kind, entry.encoding, entry.value.stored());

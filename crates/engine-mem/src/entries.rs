@@ -376,6 +376,7 @@ impl Entries {
     }
 
     /// Changes a collection.
+    #[inline]
     pub fn edit(&mut self, handle: u32, key: &[u8], edit: &Edit<'_>) -> EditedEntry {
         match layout::is_outside(self.slot(handle)) {
             false => self.edit_inside(handle, key, edit),
@@ -541,6 +542,7 @@ fn shared_cost(value: &SharedBytes) -> usize {
     value.capacity() + SHARED_OVERHEAD_BYTES
 }
 
+#[inline]
 fn big_cost(big: &Big) -> usize {
     big.memory_bytes() + tree::allocated(size_of::<Big>() + tree::COUNTER_BYTES)
 }

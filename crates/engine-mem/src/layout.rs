@@ -376,6 +376,7 @@ pub fn value(slot: &[u8], shape: Shape) -> &[u8] {
     &slot[shape.value_at()..][..shape.value_len]
 }
 
+#[inline]
 fn is_big(slot: &[u8]) -> bool {
     kind_of(word(slot)).1 == Encoding::BIG
 }
@@ -387,6 +388,7 @@ pub fn outside_value(slot: &[u8]) -> &SharedBytes {
 }
 
 /// The tree of an entry that has one.
+#[inline]
 pub fn outside_big(slot: &[u8]) -> &SharedBig {
     assert!(is_big(slot));
     let place: *const SharedBig = slot[OUTSIDE_VALUE_AT..][..size_of::<SharedBig>()].as_ptr().cast();
@@ -405,6 +407,7 @@ pub fn outside_value_mut(slot: &mut [u8]) -> &mut SharedBytes {
 }
 
 /// The tree of an entry that has one, for writing.
+#[inline]
 pub fn outside_big_mut(slot: &mut [u8]) -> &mut SharedBig {
     assert!(is_big(slot));
     let place: *mut SharedBig = slot[OUTSIDE_VALUE_AT..][..size_of::<SharedBig>()].as_mut_ptr().cast();

@@ -50,6 +50,7 @@ const WORKS: &[Work] = &[
     small("SMALL.HSET", HSET, HSET),
     small("SMALL.HGET", "HGET hash:{id} field:{field}", HSET),
     small("SMALL.LPUSH", "LPUSH list:{id} xxxxxxxxxxxxxxxx", RPUSH),
+    small("SMALL.RPUSH", RPUSH, RPUSH),
     small("SMALL.RPOP", "RPOP list:{id}", RPUSH),
     small("SMALL.SADD", SADD, SADD),
     small("SMALL.SISMEMBER", "SISMEMBER set:{id} member{field}", SADD),

@@ -286,15 +286,6 @@ impl<'s> Txn<'s> {
         self.space = space;
     }
 
-    /// Notes that a key was changed, if somebody waits for it.
-    #[inline]
-    fn make_ready(&mut self, key: &Key<'_>) {
-        let waits = &mut self.shard(key).waits;
-        if !waits.is_empty() && waits.make_ready(key) {
-            self.scratch.serving.push_ready(key.space, key.bytes);
-        }
-    }
-
     /// Notes that any key of a keyspace may have changed.
     fn make_all_ready(&mut self, space: KeyspaceId) {
         let serving = &mut self.scratch.serving;
@@ -336,8 +327,11 @@ impl<'s> Txn<'s> {
     /// An entry was changed by this effect: for who watches it, and who waits for it.
     #[inline]
     fn entry_changed(&mut self, key: &Key<'_>, effect: &Effect<'_>) {
-        self.shard(key).touch_watchers(effect);
-        self.make_ready(key);
+        let shard = self.held.get(self.store.shard_of(key));
+        shard.touch_watchers(effect);
+        if !shard.waits.is_empty() && shard.waits.make_ready(key) {
+            self.scratch.serving.push_ready(key.space, key.bytes);
+        }
     }
 
     /// Applies a [`Effect::Set`] with its string compressed, if that is to be.
