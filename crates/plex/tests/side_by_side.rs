@@ -165,3 +165,41 @@ fn threads_merge_side_by_side() {
         check(&options.open("/db").expect("it opens again"));
     }
 }
+
+/// What a merge that counts stretch by stretch has written so far is its own: whoever merges a range meanwhile waits for its end.
+#[test]
+fn tables_of_a_merge_under_way_are_left_alone() {
+    let fs = SimFs::new(2);
+    let options = Options::new().file_system(Arc::new(fs.clone())).seed(5).policy(Policy::Tiered { runs_per_level: 3 });
+    let options = options.memtable_bytes(8 << 10).table_bytes(4 << 10).block_bytes(512).merges_max(3);
+    let db = options.background(Background::Manual).open("/db").expect("it opens");
+    let (calls, callers) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let (of_hook, to_join) = (calls.clone(), callers.clone());
+    let meanwhile = db.clone();
+    fs.on_sync(move |_| {
+        let mut calls = of_hook.lock();
+        if *calls > 0 && *calls < 200 {
+            *calls += 1;
+            let db = meanwhile.clone();
+            let range = |db: Db| db.compact_range(KeySpaceId::DEFAULT, &b"00000"[..]..&b"01000"[..]);
+            to_join.lock().push(std::thread::spawn(move || range(db)));
+            drop(calls);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    });
+    let (mut rng, mut model) = (Rng::new(4), BTreeMap::new());
+    for round in 0..27 {
+        fill(&db, KeySpaceId::DEFAULT, &mut rng, &mut model, 300);
+        db.flush().expect("it flushes");
+        // From here on the level that is merged has tables enough for several stretches.
+        if round == 17 {
+            *calls.lock() = 1;
+        }
+        db.settle().expect("it merges");
+    }
+    let started = std::mem::take(&mut *callers.lock());
+    assert!(!started.is_empty());
+    started.into_iter().for_each(|thread| thread.join().expect("it ends").expect("it merges"));
+    db.settle().expect("it merges");
+    assert!(contents(&db, KeySpaceId::DEFAULT) == model);
+}

@@ -72,7 +72,7 @@ impl Inner {
     }
 
     /// Does a merge whose turn it is.
-    pub(super) fn merge(&self, turn: Turn<'_>, mut chosen: Chosen) -> Result<()> {
+    pub(super) fn merge(&self, mut turn: Turn<'_>, mut chosen: Chosen) -> Result<()> {
         let Chosen { space, task, is_bottom } = &mut chosen;
         let mut merge = compaction::Merge::new(*space, task, *is_bottom, self.number());
         while !merge.is_over() {
@@ -85,6 +85,7 @@ impl Inner {
             Counters::add(&self.counters.compaction_bytes_written, outcome.bytes_written);
             Counters::add(&self.counters.compaction_parts, outcome.parts);
             Counters::add(&self.counters.dropped, outcome.dropped);
+            turn.take(outcome.edit.added.iter().map(|(place, _)| place.number));
             self.install(outcome.edit, None)?;
             self.bell.ring();
         }

@@ -2,7 +2,8 @@
 //!
 //! M1. There are never more than [`Options::merges_max`](crate::Options::merges_max).
 //! M2. No table is in two of them, and what one writes overlaps nothing that another one reads or writes: policies choose beside
-//!     those that run ([`Choose::pick_beside`](crate::compaction::Choose::pick_beside)).
+//!     those that run ([`Choose::pick_beside`](crate::compaction::Choose::pick_beside)). What a merge has written so far is its own until it is
+//!     over.
 
 use std::collections::BTreeSet;
 
@@ -65,6 +66,14 @@ impl Merging {
             self.ended.wait(&mut running);
         }
         runs
+    }
+}
+
+impl Turn<'_> {
+    /// Takes these tables too: what the merge has written, before anybody can see it.
+    pub fn take(&mut self, tables: impl Iterator<Item = u64> + Clone) {
+        self.merging.running.lock().tables.extend(tables.clone());
+        self.tables.extend(tables);
     }
 }
 
