@@ -619,6 +619,12 @@ pub(crate) fn new_directory(name: &str, parent: Option<&Path>) -> Result<Scratch
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let safe: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);
+    // Servers read the path in a directory of their own.
+    let parent = std::path::absolute(&parent).map_err(|source| BenchError::File {
+        path: parent,
+        op: "find the directory of servers",
+        source,
+    })?;
     let path = parent.join(format!("onggi-bench-{}-{number}-{safe}", std::process::id()));
     std::fs::create_dir_all(&path).map_err(|source| BenchError::File {
         path: path.clone(),
@@ -638,6 +644,15 @@ fn last_lines(path: &Path, count: usize) -> String {
 mod tests {
     use super::*;
     use std::io::{Read, Write};
+
+    #[test]
+    fn a_relative_directory_is_made_absolute() {
+        let below = format!("onggi-bench-relative-{}", std::process::id());
+        let made = new_directory("a", Some(Path::new(&below))).unwrap();
+        assert!(made.0.is_absolute() && made.0.is_dir() && made.0.parent().unwrap().ends_with(&below), "{:?}", made.0);
+        drop(made);
+        std::fs::remove_dir(below).unwrap();
+    }
 
     #[test]
     fn specs_are_read() {
