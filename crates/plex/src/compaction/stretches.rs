@@ -21,9 +21,6 @@ use crate::key;
 use crate::sstable::{Probe, Table, TableInfo};
 use crate::version::TablePlace;
 
-/// Each ends with an edit of the manifest, which is synced.
-const STRETCHES_MAX: u64 = 64;
-
 /// Keys from one (included) to another (excluded).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stretch {
@@ -82,8 +79,6 @@ impl Below<'_> {
 fn borders(task: &Task, bytes: u64) -> Vec<Vec<u8>> {
     let mut tables: Vec<&TableInfo> = task.inputs.iter().map(|(_, _, table)| &table.info).collect();
     tables.sort_by(|a, b| a.smallest.cmp(&b.smallest));
-    let all: u64 = tables.iter().map(|info| info.bytes).sum();
-    let bytes = bytes.max(all / STRETCHES_MAX).max(1);
     let (mut borders, mut before) = (Vec::new(), 0);
     for pair in tables.windows(2) {
         before += pair[0].bytes;
