@@ -1,6 +1,6 @@
 """Huge collections beside clients of other keys: whatever is done to ten million elements, nobody else waits.
 
-Usage: main.py HOST PORT PASSWORD PID ELEMENTS MARGIN. The server is to be fresh and to have two workers or more.
+Usage: main.py HOST PORT PASSWORD PID ELEMENTS MARGIN [FIGURES]. The server is to be fresh and to have two workers or more.
 
 A command of another client waits for what its worker does at the moment: a turn of the worker's loop, and in the next turn
 for what is read before it. The server keeps the longest turn (INFO stats, `longest_turn_cpu_usec` by the clock of the
@@ -8,8 +8,14 @@ worker's thread, so that other programs do not count), which is set back before 
 may take WAIT_US_MAX times MARGIN. MARGIN is 1 where the figure is to be had; on a machine that others use too, the thread's
 clock runs on while its caches are cold, and a greater one finds what takes time in proportion to the elements. What a client
 beside really waits is shown next to it.
+
+That clock counts what the host of a virtual machine takes, too: a program that only touches new memory sees steps of some
+milliseconds. What the server does comes again when all of it is done again, and what the host takes comes elsewhere. So with
+FIGURES, a file that keeps the least figure of each step over several runs, a step that is above the bound in one run is not
+judged yet (`again - `), and "last" as a further argument judges by the least of all runs.
 """
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -113,9 +119,11 @@ LENGTHS = {"SADD": "SCARD", "ZADD": "ZCARD", "GEOADD": "ZCARD", "RPUSH": "LLEN",
 class Steps:
     """Runs one step after the other, each beside a canary, and prints a table with a check a line."""
 
-    def __init__(self, server, elements, margin):
+    def __init__(self, server, elements, margin, figures=None, is_last=True):
         self.server, self.elements, self.margin = server, elements, margin
-        self.failed = False
+        self.figures, self.is_last = figures, is_last
+        self.least = json.loads(figures.read_text())["least"] if figures and figures.exists() else {}
+        self.slow, self.failed = [], False
         print(f"   {elements} elements; us: longest turn by the thread's clock, by the wall; ms: longest wait of a client beside", flush=True)
 
     def run(self, name, work, limit_us=WAIT_US_MAX):
@@ -128,21 +136,32 @@ class Steps:
         seconds = time.monotonic() - start
         cpu, wall = (int(self.server.info("stats", field)) for field in ("longest_turn_cpu_usec", "longest_turn_usec"))
         print(f"   {name:<40} {seconds:7.1f} s {cpu:9} us {wall:9} us {canary.worst_ms():9.1f} ms", flush=True)
+        least = self.least[name] = min(cpu, self.least.get(name, cpu))
         problem = None
         if found != wanted:
             problem = f"found {found}, not {wanted}"
         elif canary.errors:
             problem = f"the client beside got {canary.errors[0]}"
-        elif 2 * cpu > limit_us * self.margin:
-            problem = f"two turns of {cpu} us are more than {limit_us * self.margin} us"
+        if problem is None and 2 * least > limit_us * self.margin:
+            problem = f"two turns of {least} us are more than {limit_us * self.margin} us"
+            if not self.is_last:
+                self.slow.append(name)
+                print(f"again - {name}: {problem}", flush=True)
+                return
         print(f"ok - {name}" if problem is None else f"not ok - {name}: {problem}", flush=True)
         self.failed |= problem is not None
 
+    def keep(self):
+        """Keeps the figures for the next run."""
+        if self.figures:
+            self.figures.write_text(json.dumps({"least": self.least, "slow": self.slow}))
+
 
 def main():
-    host, port, password, pid, elements, margin = sys.argv[1:]
+    host, port, password, pid, elements, margin, *figures = sys.argv[1:]
     server, elements = Server(host, port, password, pid), int(elements)
-    steps, work = Steps(server, elements, int(margin)), Work(server)
+    kept = Path(figures[0]) if figures else None
+    steps, work = Steps(server, elements, int(margin), kept, kept is None or figures[1:] == ["last"]), Work(server)
     part = min(PART, elements // 2)
 
     def grow(command, key, elements=elements):
@@ -270,6 +289,7 @@ def main():
     steps.run("expiration of a sorted set", expire)
     steps.run("SADD grows a set again", grow("SADD", "set"))
     steps.run("FLUSHDB", flush)
+    steps.keep()
     return 1 if steps.failed else 0
 
 

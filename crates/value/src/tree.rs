@@ -70,6 +70,9 @@ pub const COUNTER_BYTES: usize = size_of::<usize>();
 /// Above this, a tree is dropped on the reaper's thread: some tens of microseconds of work.
 const REAPED_BYTES: usize = 256 << 10;
 
+/// The same of what elements have of their own, which takes longer by the byte.
+const REAPED_CHUNKS: u64 = 512;
+
 /// A run of elements. Its clone is to be cheap and to share: a leaf is one [`Chunk`], or a few.
 pub trait Leaf: Clone + Default + Send + Sync + 'static {
     /// What parts neighbours. `()` where elements are found by position alone.
@@ -78,6 +81,8 @@ pub trait Leaf: Clone + Default + Send + Sync + 'static {
     type Context;
     /// A leaf with more bytes than this is split.
     const MAX_BYTES: usize;
+    /// Chunks that each element has of its own and that are freed with it, about.
+    const ELEMENT_CHUNKS: usize = 0;
 
     /// How many elements it holds.
     fn count(&self) -> usize;
@@ -399,21 +404,28 @@ impl<L: Leaf> Clone for Tree<L> {
 
 impl<L: Leaf> Drop for Tree<L> {
     fn drop(&mut self) {
-        if self.memory_bytes() > REAPED_BYTES {
-            reaper::free_in_steps(Box::new(Remains(Vec::from_iter(self.root.take()))));
+        let chunks = self.len * L::ELEMENT_CHUNKS as u64;
+        if self.memory_bytes() > REAPED_BYTES || chunks > REAPED_CHUNKS {
+            reaper::free_in_steps(Box::new(Remains { nodes: Vec::from_iter(self.root.take()), leaves: Vec::new() }));
         }
     }
 }
 
-/// What is left of a tree: nodes that nothing else of it holds.
-struct Remains<L: Leaf>(Vec<Arc<Node<L>>>);
+/// What is left of a tree: nodes and leaves that nothing else of it holds.
+struct Remains<L: Leaf> {
+    nodes: Vec<Arc<Node<L>>>,
+    leaves: Vec<L>,
+}
 
 impl<L: Leaf> Garbage for Remains<L> {
-    /// The leaves of a node, or the node itself, as far as no other version shares them.
+    /// A leaf, or a node with those of its leaves whose elements have nothing of their own, as far as no other version shares them.
     fn free_some(&mut self) -> usize {
-        let Some(node) = self.0.pop() else { return 0 };
+        if let Some(leaf) = self.leaves.pop() {
+            return node::LEAF_CHUNKS + L::ELEMENT_CHUNKS * leaf.count();
+        }
+        let Some(node) = self.nodes.pop() else { return 0 };
         match Arc::try_unwrap(node) {
-            Ok(node) => node.take_apart(&mut self.0),
+            Ok(node) => node.take_apart(&mut self.nodes, &mut self.leaves),
             Err(_shared) => 1,
         }
     }

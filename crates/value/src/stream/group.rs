@@ -40,6 +40,8 @@ pub struct Consumer {
 impl Row for Arc<Group> {
     type Key = [u8];
     type Bound = Arc<[u8]>;
+    /// The group, its name, a leaf and a node of what is pending and of its consumers.
+    const CHUNKS: usize = 8;
 
     fn key(&self) -> &[u8] {
         &self.name
@@ -66,6 +68,8 @@ impl Row for Pending {
 impl Row for Consumer {
     type Key = [u8];
     type Bound = Arc<[u8]>;
+    /// Its name, a leaf and a node of what is pending.
+    const CHUNKS: usize = 4;
 
     fn key(&self) -> &[u8] {
         &self.name

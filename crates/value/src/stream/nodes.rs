@@ -42,6 +42,8 @@ impl Bytes {
 impl Row for Arc<Node> {
     type Key = Id;
     type Bound = Id;
+    /// The node and its bytes.
+    const CHUNKS: usize = 2;
 
     fn key(&self) -> &Id {
         self.first_ever()

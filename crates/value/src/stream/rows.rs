@@ -10,6 +10,8 @@ pub(super) trait Row: Clone + Send + Sync + 'static {
     type Key: Ord + ?Sized;
     /// A key of its own, which parts leaves of the tree.
     type Bound: Borrow<Self::Key> + Clone + Default + Send + Sync;
+    /// Chunks that a row has of its own: [`Leaf::ELEMENT_CHUNKS`].
+    const CHUNKS: usize = 0;
 
     /// The key.
     fn key(&self) -> &Self::Key;
@@ -152,6 +154,7 @@ impl<R: Row> Leaf for RowLeaf<R> {
     type Bound = R::Bound;
     type Context = ();
     const MAX_BYTES: usize = 2048;
+    const ELEMENT_CHUNKS: usize = R::CHUNKS;
 
     fn count(&self) -> usize {
         self.0.len()
@@ -179,5 +182,64 @@ impl<R: Row> Leaf for RowLeaf<R> {
 
     fn append(&mut self, right: &Self) {
         self.rows().extend_from_slice(&right.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
+
+    /// Tells on which thread it is freed.
+    #[derive(Clone)]
+    struct Told(u64, #[expect(dead_code, reason = "dropped")] Arc<Teller>);
+
+    struct Teller(Sender<Option<String>>);
+
+    impl Drop for Teller {
+        fn drop(&mut self) {
+            drop(self.0.send(std::thread::current().name().map(str::to_owned)));
+        }
+    }
+
+    impl Row for Told {
+        type Key = u64;
+        type Bound = u64;
+        const CHUNKS: usize = 1;
+
+        fn key(&self) -> &u64 {
+            &self.0
+        }
+
+        fn bound(&self) -> u64 {
+            self.0
+        }
+    }
+
+    fn rows(count: u64) -> (Rows<Told>, Receiver<Option<String>>) {
+        let (sender, receiver) = channel();
+        let mut rows = Rows::default();
+        for number in 0..count {
+            assert!(rows.insert(Told(number, Arc::new(Teller(sender.clone())))).is_none());
+        }
+        (rows, receiver)
+    }
+
+    /// Few bytes with many chunks are freed by the reaper: a stream of a million entries was freed by the worker, two chunks
+    /// for each hundred entries, since the rows by themselves are but 400 KB.
+    #[test]
+    fn many_chunks_go_to_the_reaper() {
+        for (count, thread) in
+            [(100, std::thread::current().name().map(str::to_owned)), (2000, Some("reaper".to_owned()))]
+        {
+            let (rows, freed) = rows(count);
+            let other = rows.clone();
+            drop(rows);
+            drop(other);
+            for _ in 0..count {
+                assert_eq!(freed.recv_timeout(Duration::from_secs(60)).expect("it is freed"), thread);
+            }
+        }
     }
 }
