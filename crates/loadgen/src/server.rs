@@ -400,7 +400,8 @@ impl Preset {
         match self {
             Self::Onggi => {
                 let program = std::env::var_os("ONGGI_SERVER").map_or_else(own, |path| Ok(path.into()))?;
-                Ok(format!("{} serve {quiet} --workers {workers}", quoted(&program)))
+                // As the others keep values: what compressing costs and saves, suite `cp-redis` measures.
+                Ok(format!("{} serve {quiet} --workers {workers} --compression off", quoted(&program)))
             }
             Self::Echo => Ok(format!("{} bench echo --port {{port}} --threads {workers}", quoted(&own()?))),
             Self::Arcus => {

@@ -9,7 +9,7 @@ pub(super) static COMPRESSION: &[Directive] = &[
     Directive::supported(
         "compression",
         choice!(compression: CompressionCodec),
-        "off",
+        "zstd",
         "",
         "How strings and collections are kept compressed in memory, in the command log and in checkpoints. \
          `lzf` is that of Redis' files, `lz4` the fastest to read, `zstd` the shortest. Keys, fields that have a time, and \
