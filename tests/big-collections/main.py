@@ -36,6 +36,7 @@ COMMANDS_IN_FLIGHT = 4
 # A part of the collection that is ranged over.
 PART = 100_000
 SCAN_COUNT = 1000
+STRING_BYTES_PER_ELEMENT = 10
 SECONDS_MAX = 600
 
 
@@ -281,6 +282,11 @@ def main():
     steps.run("XTRIM to a half", called(tenth - tenth // 2, "XTRIM", "stream", "MAXLEN", tenth // 2))
     steps.run("XADD MAXLEN", called(f"{tenth + 1}-1".encode(), "XADD", "stream", "MAXLEN", 10, f"{tenth + 1}-1", "field", "value"))
     steps.run("DEL of a stream", called(1, "DEL", "stream"))
+    long = b"x" * (elements * STRING_BYTES_PER_ELEMENT)
+    steps.run("SET of a long string", called(b"OK", "SET", "string", long))
+    steps.run("SETRANGE and GET of it", lambda: ((work.call("SETRANGE", "string", 1, "y"), len(work.call("GET", "string"))), (len(long), len(long))))
+    steps.run("SET of it again", called(b"OK", "SET", "string", long))
+    steps.run("DEL of it", called(1, "DEL", "string"))
     steps.run("growth of both again", grow_both)
     steps.run("BGSAVE under ZADD", save_under_writes, SAVING_WAIT_US_MAX)
     steps.run("DEL of a set", called(1, "DEL", "set"))

@@ -2,6 +2,7 @@
 
 use engine::{SharedBytes, Value};
 use proto::Span;
+use value::reaper;
 
 /// A request's arguments, its name first: slices of the input they came in, or big ones in allocations of their own.
 #[derive(Clone, Copy)]
@@ -88,6 +89,12 @@ pub struct OwnedArgs {
     spans: Box<[Span]>,
     large: Box<[SharedBytes]>,
     large_from: usize,
+}
+
+impl Drop for OwnedArgs {
+    fn drop(&mut self) {
+        std::mem::take(&mut self.large).into_iter().for_each(reaper::free_bytes);
+    }
 }
 
 impl OwnedArgs {

@@ -13,7 +13,7 @@ use crate::region::Bytes;
 use base::UnixMs;
 use engine::{Encoding, Entry, NewEntry, SharedBig, SharedBytes, Type, Value};
 use std::sync::Arc;
-use value::{Big, Body, Buffer, tree};
+use value::{Big, Body, Buffer, reaper, tree};
 
 /// What an allocation of a shared value costs beside its bytes: the vector, two counters, two allocation headers.
 const SHARED_OVERHEAD_BYTES: usize = size_of::<Vec<u8>>() + 16 + 16;
@@ -209,7 +209,12 @@ impl Entries {
         let shape = Shape::of(slot);
         if let Some((value, key)) = layout::take_outside(slot, shape) {
             self.recharge(outside_cost(&value), 0);
-            drop((value, key));
+            match value {
+                Outside::Bytes(bytes) => reaper::free_bytes(bytes),
+                // Its tree goes to the reaper by itself.
+                Outside::Big(big) => drop(big),
+            }
+            key.into_iter().for_each(reaper::free_bytes);
         }
     }
 

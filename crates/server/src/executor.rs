@@ -39,6 +39,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use store::{RecordSink, Scratch, Store, WriteClass};
+use value::reaper;
 
 /// Requests executed together. Larger batches were not faster, since 16 misses in flight keep the memory busy.
 const BATCH_LEN: usize = 32;
@@ -52,8 +53,8 @@ const INPUT_BYTES: usize = 256 * 1024;
 /// Room offered to one read: thousands of small requests, a millisecond's work, before other connections have their turn.
 const READ_BYTES_MIN: usize = 64 * 1024;
 
-/// Room offered to one read of a large argument, which is filled with zeros first.
-const READ_LARGE_BYTES_MAX: usize = 1 << 20;
+/// Room offered to one read of a large argument, which is filled with zeros first: memory that is new costs its time page by page.
+const READ_LARGE_BYTES_MAX: usize = 256 << 10;
 
 /// An unfinished request up to this size is copied to the front of its next read instead of being read on its own.
 const UNPARSED_COPIED_BYTES_MAX: usize = 16 * 1024;
@@ -771,6 +772,7 @@ impl Executor {
         self.batch.clear();
         self.places.clear();
         self.ahead.clear();
+        self.arguments.take_large().for_each(reaper::free_bytes);
         self.arguments.clear();
     }
 

@@ -161,17 +161,7 @@ impl Made {
 
 impl Drop for Made {
     fn drop(&mut self) {
-        reap(std::mem::take(&mut self.changes));
-    }
-}
-
-/// Bytes that are freed by the reaper: what the system takes back takes time in proportion to it.
-const REAPED_BYTES: usize = 1 << 20;
-
-/// Has bytes freed elsewhere, if they are many and nobody else has them.
-pub fn reap(bytes: SharedBytes) {
-    if bytes.len() > REAPED_BYTES {
-        reaper::free(Box::new(bytes));
+        reaper::free_bytes(std::mem::take(&mut self.changes));
     }
 }
 

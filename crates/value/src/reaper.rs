@@ -1,5 +1,5 @@
 //! Where the chunks of big collections are freed: a thread of its own, since a million of them take longer than any command
-//! may (V4).
+//! may (V4). Another frees long strings and the like.
 //!
 //! ```text
 //! reaper: free 512 chunks -> next batch, once every worker has tidied up, or has had time to
@@ -40,32 +40,46 @@ pub trait Garbage: Send {
     fn free_some(&mut self) -> usize;
 }
 
-/// What is freed at once.
-struct Whole(Option<Box<dyn Any + Send>>);
+/// Bytes that are freed elsewhere: what goes back to the system takes time in proportion to it, 1.5 ms for 15 MB.
+const BYTES_MIN: usize = 1 << 20;
 
-impl Garbage for Whole {
-    fn free_some(&mut self) -> usize {
-        usize::from(self.0.take().is_some())
+/// What is on its way to a thread; `None` when the system grants none.
+type Queue<T> = OnceLock<Option<Sender<T>>>;
+
+/// Sends `garbage` to the thread that frees such, begun by the first. Gives it back when there is none.
+fn send<T: Send + 'static>(queue: &Queue<T>, name: &str, free: fn(T), garbage: T) -> Result<(), T> {
+    let begin = || {
+        let (sender, receiver) = mpsc::channel::<T>();
+        let run = move || receiver.into_iter().for_each(free);
+        std::thread::Builder::new().name(name.to_owned()).spawn(run).ok().map(|_| sender)
+    };
+    match queue.get_or_init(begin) {
+        // The thread ends with the process only.
+        Some(sender) => sender.send(garbage).map_err(|unsent| unsent.0),
+        None => Err(garbage),
     }
 }
 
-/// Drops `garbage` on the reaper's thread, soon. On the caller's when the system grants no thread.
+/// Drops `garbage`, which is few chunks, on a thread for such, soon. On the caller's when the system grants no thread.
 pub fn free(garbage: Box<dyn Any + Send>) {
-    free_in_steps(Box::new(Whole(Some(garbage))));
+    // Its own queue: long ones do not wait behind millions of chunks.
+    static LONG: Queue<Box<dyn Any + Send>> = OnceLock::new();
+    drop(send(&LONG, "reaper-long", drop, garbage));
 }
 
-/// [`free`] of what is many chunks, batch by batch.
-pub fn free_in_steps(mut garbage: Box<dyn Garbage>) {
-    static REAPER: OnceLock<Option<Sender<Box<dyn Garbage>>>> = OnceLock::new();
-    let reaper = REAPER.get_or_init(|| {
-        let (sender, receiver) = mpsc::channel::<Box<dyn Garbage>>();
-        let run = move || receiver.into_iter().for_each(reap);
-        std::thread::Builder::new().name("reaper".to_owned()).spawn(run).ok().map(|_| sender)
-    });
-    match reaper {
-        // The thread ends with the process only.
-        Some(reaper) => drop(reaper.send(garbage)),
-        None => while garbage.free_some() > 0 {},
+/// Drops bytes: if they are many, by [`free`].
+#[inline]
+pub fn free_bytes(bytes: Arc<Vec<u8>>) {
+    if bytes.capacity() >= BYTES_MIN {
+        free(Box::new(bytes));
+    }
+}
+
+/// Frees what is many chunks, batch by batch, on the reaper's thread. On the caller's when the system grants none.
+pub fn free_in_steps(garbage: Box<dyn Garbage>) {
+    static CHUNKS: Queue<Box<dyn Garbage>> = OnceLock::new();
+    if let Err(mut garbage) = send(&CHUNKS, "reaper", reap, garbage) {
+        while garbage.free_some() > 0 {}
     }
 }
 
@@ -146,6 +160,31 @@ mod tests {
             self.0.fetch_add(some as u64, SeqCst);
             some
         }
+    }
+
+    /// Long strings are freed while the reaper still waits for workers, and none of them by the caller.
+    #[test]
+    fn long_strings_do_not_wait_behind_chunks() {
+        /// Frees nothing until its other end is gone.
+        struct Stuck(std::sync::mpsc::Receiver<()>);
+        impl Garbage for Stuck {
+            fn free_some(&mut self) -> usize {
+                // Until the test is over.
+                drop(self.0.recv());
+                0
+            }
+        }
+        let (held, told) = mpsc::channel();
+        free_in_steps(Box::new(Stuck(told)));
+        let bytes = Arc::new(vec![1; BYTES_MIN]);
+        let gone = Arc::downgrade(&bytes);
+        free_bytes(bytes);
+        let since = Instant::now();
+        while gone.strong_count() > 0 {
+            assert!(since.elapsed() < Duration::from_secs(60), "it is freed in the end");
+            std::thread::yield_now();
+        }
+        drop(held);
     }
 
     /// Garbage is freed batch by batch: no faster than a worker tidies up, and all of it in the end, also when there is a worker

@@ -441,7 +441,7 @@ struct Telling {
 const TOLD_AT_ONCE: usize = 64;
 
 /// The most members of a piece: each is a way through the tree.
-const PIECE_MEMBERS_MAX: usize = 1024;
+const PIECE_MEMBERS_MAX: usize = 256;
 
 impl pieces::Telling for Telling {
     fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {

@@ -124,6 +124,12 @@ impl Arguments {
         .unwrap_or_default()
     }
 
+    /// Takes the large arguments out, before [`clear`](Self::clear): they may be so long that freeing them takes time.
+    #[inline]
+    pub fn take_large(&mut self) -> impl Iterator<Item = Arc<Vec<u8>>> {
+        self.large.drain(..)
+    }
+
     /// Forgets all arguments, and lets go of the large ones. The lists keep the memory that a usual batch needs.
     pub fn clear(&mut self) {
         self.spans.clear();

@@ -77,7 +77,7 @@ pub fn remove_all(ks: &mut dyn Keyspace, key: &Key<'_>, event: &'static str) {
 const REMOVED_MIN: u64 = 512;
 
 /// Members gone through in a step.
-const STEP: u64 = 64;
+const STEP: u64 = 32;
 
 /// A long range on its way out of a set.
 pub struct Removing {
