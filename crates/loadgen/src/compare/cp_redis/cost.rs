@@ -23,7 +23,9 @@ const BYTES: usize = 1024;
 pub(super) const DOCUMENTS: Length = Length { name: "100 B to 2 KB", bytes: 100 };
 pub(super) const DOCUMENTS_RANGE: (usize, usize) = (100, 2048);
 const EFFORT: Effort = Effort { rounds: SMALL_MARGIN_ROUNDS, seconds: SMALL_MARGIN_SECONDS };
-/// Everything has gone cold after this, so that a pass looks at all of it.
+/// What a server that compresses in the background has by default, and gets once its load is compressed.
+const BY_DEFAULT: [&str; 6] = ["CONFIG", "SET", "compression-idle-time", "60", "compression-cpu-percent", "20"];
+/// Values that are decompressed have ceased to be after this.
 const COLD: Duration = Duration::from_secs(3);
 
 const LEVEL_WITH_VALKEY: Target = Target::over_valkey(1.0, None);
@@ -76,6 +78,7 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec], values: &Valu
         let server = start(harness, spec, LOG_OFF, true)?;
         data.load(harness, &server)?;
         background::finish(harness, &server)?;
+        set_by_default(&server)?;
         servers.push(server);
     }
 
@@ -85,7 +88,8 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec], values: &Valu
         title: format!("CPU time per operation, {title}"),
         about: format!(
             "User and system time of the server's process over the operations it answered; {} keys with values of {}, all \
-             compressed in the background beforehand where the server does that, hot ones kept as they are. {about}",
+             compressed in the background beforehand where the server does that; then those used again within a minute are kept \
+             as they are, and a fifth of the time may go to compressing, as by default. {about}",
             data.keys, length.name
         ),
         unit: figure.unit().to_owned(),
@@ -112,6 +116,16 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec], values: &Valu
     let in_vain = in_vain_section(harness, values, &table);
     let targets = WORKS.map(|work| work.target);
     Ok(std::iter::once(harness.subject_section(table, &targets)).chain(in_vain).collect())
+}
+
+/// Has a server that compresses in the background do so at its usual pace: what is used within a minute stays raw. While other
+/// servers have their turn, everything goes cold that does so in seconds.
+fn set_by_default(server: &Server) -> Result<()> {
+    let mut client = Client::connect(&server.target.address, &server.target.login)?;
+    if client.setting("compression-when")?.is_some_and(|when| when == "idle") {
+        client.must(&BY_DEFAULT)?;
+    }
+    Ok(())
 }
 
 /// Has a server that compresses in the background begin with all its values anew.
