@@ -1,6 +1,6 @@
 """Huge collections beside clients of other keys: whatever is done to ten million elements, nobody else waits.
 
-Usage: main.py HOST PORT PASSWORD PID ELEMENTS MARGIN [FIGURES]. The server is to be fresh and to have two workers or more.
+Usage: main.py HOST PORT PASSWORD PID ELEMENTS MARGIN [FIGURES [last]]. The server is to be fresh and to have two workers or more.
 
 A command of another client waits for what its worker does at the moment: a turn of the worker's loop, and in the next turn
 for what is read before it. The server keeps the longest turn (INFO stats, `longest_turn_cpu_usec` by the clock of the
@@ -12,7 +12,7 @@ beside really waits is shown next to it.
 That clock counts what the host of a virtual machine takes, too: a program that only touches new memory sees steps of some
 milliseconds. What the server does comes again when all of it is done again, and what the host takes comes elsewhere. So with
 FIGURES, a file that keeps the least figure of each step over several runs, a step that is above the bound in one run is not
-judged yet (`again - `), and "last" as a further argument judges by the least of all runs.
+judged yet (`again - `); with "last" behind it, by the least of all runs.
 """
 
 import json

@@ -28,9 +28,6 @@ pub const ATTEMPTS_MAX: u32 = 3;
 /// Bytes of changes written in a step.
 const STEP_BYTES: usize = 32 << 10;
 
-/// Bytes that are freed by the reaper: what the system takes back takes time in proportion to it.
-const REAPED_BYTES: usize = 1 << 20;
-
 /// Something to be done in steps.
 pub trait Work: Any + Send {
     /// Goes on for some tenths of a millisecond. True while there is more to do.
@@ -161,8 +158,6 @@ impl<M: Making + 'static> Work for Building<M> {
 
 impl<M> Drop for Building<M> {
     fn drop(&mut self) {
-        if self.changes.capacity() > REAPED_BYTES {
-            reaper::free(Box::new(std::mem::take(&mut self.changes)));
-        }
+        reaper::free_bytes(std::mem::take(&mut self.changes));
     }
 }

@@ -11,6 +11,7 @@
 //! there are more. So chunks are freed no faster than workers have them sorted, some at the beginning of a turn.
 
 use std::any::Any;
+use std::borrow::Borrow;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -67,10 +68,10 @@ pub fn free(garbage: Box<dyn Any + Send>) {
     drop(send(&LONG, "reaper-long", drop, garbage));
 }
 
-/// Drops bytes: if they are many, by [`free`].
+/// Drops bytes, shared or not: if they are many, by [`free`].
 #[inline]
-pub fn free_bytes(bytes: Arc<Vec<u8>>) {
-    if bytes.capacity() >= BYTES_MIN {
+pub fn free_bytes<B: Borrow<Vec<u8>> + Send + 'static>(bytes: B) {
+    if bytes.borrow().capacity() >= BYTES_MIN {
         free(Box::new(bytes));
     }
 }

@@ -37,7 +37,7 @@ def watch_in_full(job):
     with tempfile.TemporaryDirectory() as directory:
         figures = Path(directory) / "figures.json"
         for left in reversed(range(RUNS_IN_FULL)):
-            watch(job, IN_FULL, 1, [figures, "again" if left else "last"])
+            watch(job, IN_FULL, 1, [figures] if left else [figures, "last"])
             if not figures.exists() or not json.loads(figures.read_text())["slow"]:
                 return
 

@@ -16,9 +16,6 @@ const DRAWN: u64 = 48;
 /// What a change takes beside a member, about.
 const CHANGE_BYTES: usize = 2;
 
-/// Bytes of changes that are freed by the reaper.
-const REAPED_BYTES: usize = 1 << 20;
-
 /// A set whose random members are on their way out. So many are drawn as go or as stay, whichever is less.
 pub struct Popping {
     from: SharedBig,
@@ -102,8 +99,6 @@ impl Popping {
 
 impl Drop for Popping {
     fn drop(&mut self) {
-        if let Some(changes) = self.changes.take().filter(|changes| changes.capacity() > REAPED_BYTES) {
-            reaper::free(Box::new(changes));
-        }
+        self.changes.take().into_iter().for_each(reaper::free_bytes);
     }
 }
