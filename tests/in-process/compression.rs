@@ -25,7 +25,7 @@ pub fn settings(codec: Codec, on_write: bool) -> Settings {
 /// Runs passes as long as there is something to do.
 pub fn run_passes(pass: &mut Pass, store: &Store) {
     while pass.has_work(store) {
-        pass.slice(store, 100_000);
+        pass.slice(store, 100_000, 0);
     }
 }
 

@@ -63,7 +63,7 @@ impl Side {
         let settings = Settings { codec, bytes_min: 5, on_write, idle_seconds, ..Settings::default() };
         self.server.store.compression.set(settings);
         while self.pass.has_work(&self.server.store) {
-            self.pass.slice(&self.server.store, 100_000);
+            self.pass.slice(&self.server.store, 100_000, 0);
         }
     }
 

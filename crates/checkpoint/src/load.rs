@@ -85,7 +85,10 @@ pub fn load(
             .map(|first| {
                 scope.spawn({
                     let load = &load;
-                    move || load.run(first)
+                    move || {
+                        let _entered = heap::enter();
+                        load.run(first)
+                    }
                 })
             })
             .collect();

@@ -159,6 +159,7 @@ fn do_all(jobs: &Mutex<Receiver<Job>>) {
     loop {
         let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = next else { return };
+        let _entered = heap::enter();
         // A bug: the request meets it again where it is answered.
         let _ = catch_unwind(AssertUnwindSafe(job));
     }

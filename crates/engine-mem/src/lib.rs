@@ -18,7 +18,6 @@
 //! | `wheel` | the expiration index |
 //! | `stamp`, `eviction` | how entries age, and which goes first |
 //! | `checkpoint`, `clean` | work done in slices: handing entries to a checkpoint, giving memory back |
-//! | [`allocator`] | how the C library's allocator gives memory back |
 //! | [`hints`](MemHints) | prefetching without the shard's lock |
 //!
 //! M1. Everything but [`MemHints`] is used under the shard's lock.
@@ -26,7 +25,6 @@
 //! M3. Nothing here takes time in proportion to what is stored, except calls that say so; the rest is done in steps by
 //!     [`engine::Engine::clean`].
 
-pub mod allocator;
 mod arena;
 mod bucket;
 mod checkpoint;

@@ -13,6 +13,9 @@ mod tools;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+#[global_allocator]
+static ALLOCATOR: heap::Allocator = heap::Allocator;
+
 /// Onggi, a key-value server for the clients of Redis.
 #[derive(Parser)]
 #[command(name = "onggi", version, propagate_version = true)]

@@ -60,8 +60,13 @@ pub fn run(args: ServeArgs) -> ExitCode {
 }
 
 fn start(mut loaded: Loaded) -> Result<(), Box<dyn std::error::Error>> {
-    engine_mem::allocator::give_memory_back();
+    let heap = heap::begin();
     let log = Arc::new(Log::open(&loaded.settings)?);
+    if let Err(error) = heap {
+        log.say(&format!(
+            "warning: no heap of the server's own, so growth and deletion of big collections take turns longer: {error}"
+        ));
+    }
     for warning in &loaded.warnings {
         log.say(&format!("warning: {warning}"));
     }

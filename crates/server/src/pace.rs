@@ -13,26 +13,24 @@ const SHARE_MAX: u32 = 16;
 /// Time over which clients' need is measured.
 const WINDOW: Duration = Duration::from_millis(10);
 
-/// What clients need of a worker, and what they get.
-pub(crate) struct Pace {
+/// How much of a worker's time clients need: the part of it in which there were some.
+pub(crate) struct Need {
     /// Where the window began, slices left out.
     since: Instant,
     /// The last look.
     seen: Instant,
     /// Time in the window before looks that found clients.
     needed: Duration,
-    share: u32,
-    /// When clients have had their share since the last slice.
-    rest_until: Instant,
+    percent: u32,
 }
 
-impl Pace {
+impl Need {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { since: now, seen: now, needed: Duration::ZERO, share: SHARE_MIN, rest_until: now }
+        Self { since: now, seen: now, needed: Duration::ZERO, percent: 0 }
     }
 
-    /// Looks at the end of a turn, in which there were clients or not. True when a slice may begin.
-    pub(crate) fn may_begin(&mut self, now: Instant, has_clients: bool) -> bool {
+    /// Looks at the end of a turn, in which there were clients or not. Gives the percentage of the last whole window.
+    pub(crate) fn look(&mut self, now: Instant, has_clients: bool) -> u32 {
         let turn = now.saturating_duration_since(self.seen);
         self.seen = now;
         if has_clients {
@@ -40,23 +38,47 @@ impl Pace {
         }
         let window = now.saturating_duration_since(self.since);
         if window >= WINDOW {
-            self.share = share_of(self.needed, window);
+            self.percent = (self.needed.as_nanos() * 100 / window.as_nanos().max(1)).min(100) as u32;
             (self.since, self.needed) = (now, Duration::ZERO);
         }
+        self.percent
+    }
+
+    /// A slice that began then has taken so long, in which nobody looked for clients.
+    pub(crate) fn leave_out(&mut self, begin: Instant, spent: Duration) {
+        self.seen = begin + spent;
+        self.since += spent;
+    }
+}
+
+/// What clients need of a worker, and what they get.
+pub(crate) struct Pace {
+    need: Need,
+    share: u32,
+    /// When clients have had their share since the last slice.
+    rest_until: Instant,
+}
+
+impl Pace {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { need: Need::new(now), share: SHARE_MIN, rest_until: now }
+    }
+
+    /// Looks at the end of a turn, in which there were clients or not. True when a slice may begin.
+    pub(crate) fn may_begin(&mut self, now: Instant, has_clients: bool) -> bool {
+        self.share = share_of(self.need.look(now, has_clients));
         !has_clients || now >= self.rest_until
     }
 
     /// A slice that began then has taken so long.
     pub(crate) fn has_taken(&mut self, begin: Instant, spent: Duration) {
         self.rest_until = begin + spent * self.share;
-        self.seen = begin + spent;
-        self.since += spent;
+        self.need.leave_out(begin, spent);
     }
 }
 
 /// From [`SHARE_MIN`] at half of the time to [`SHARE_MAX`] at all of it.
-fn share_of(needed: Duration, window: Duration) -> u32 {
-    let percent = (needed.as_nanos() * 100 / window.as_nanos().max(1)).min(100) as u32;
+fn share_of(percent: u32) -> u32 {
     SHARE_MIN + (SHARE_MAX - SHARE_MIN) * percent.saturating_sub(50) / 50
 }
 
@@ -96,7 +118,6 @@ mod tests {
 
     #[test]
     fn shares_follow_the_need() {
-        let of = |percent| share_of(Duration::from_millis(percent), Duration::from_millis(100));
-        assert_eq!([of(0), of(50), of(75), of(100), of(300)], [4, 4, 10, 16, 16]);
+        assert_eq!([0, 50, 75, 100].map(share_of), [4, 4, 10, 16]);
     }
 }

@@ -424,6 +424,7 @@ pub fn serve(
             let end = StopAtEnd(handle.clone());
             thread::Builder::new().name(format!("worker-{number}")).spawn_scoped(scope, move || {
                 let _end = end;
+                let _entered = heap::enter();
                 if let Err(error) = worker.run() {
                     eprintln!("onggi: worker {number} cannot go on: {error}");
                 }
@@ -437,9 +438,7 @@ pub fn serve(
         });
         let keeper = keeper.transpose()?;
         let trainer = durability.as_deref().map(|durability| {
-            thread::Builder::new()
-                .name("trainer".to_owned())
-                .spawn_scoped(scope, || durability.train(engine_mem::allocator::trim))
+            thread::Builder::new().name("trainer".to_owned()).spawn_scoped(scope, || durability.train(heap::trim))
         });
         let trainer = trainer.transpose()?;
         let result = acceptor.run(|socket| dealer.deal(socket));
@@ -507,6 +506,7 @@ fn spawn_recovery<'scope, 'env>(
     thread::Builder::new().name("recovery".to_owned()).spawn_scoped(scope, move || {
         // Also when it panics.
         let end = StopAtEnd(handle);
+        let _entered = heap::enter();
         recover(&shared)?;
         shared.store.gate.end_loading();
         std::mem::forget(end);
@@ -617,12 +617,10 @@ fn upkeep(
         // At once, and again when upkeep has let go of what the clients left behind.
         rounds_since_burst = if memory.has_dropped() { 0 } else { rounds_since_burst.saturating_add(1) };
         if rounds_since_burst == 0 || TRIM_AGAIN_ROUNDS.contains(&rounds_since_burst) {
-            engine_mem::allocator::trim();
+            // Elsewhere, since it walks the C library's heaps. Without a thread the next burst is the next occasion.
+            let _ = thread::Builder::new().name("trim".to_owned()).spawn(heap::trim);
         }
         if let Some(shared) = shared.upgrade() {
-            if shared.store.compression.has_freed_leaves() {
-                engine_mem::allocator::trim();
-            }
             let figures = shared.host.part::<Arc<Figures>>();
             figures.sample(shared.store.clock.monotonic_ns(), shared.store.used_bytes());
         }

@@ -1,7 +1,7 @@
 //! A worker's share of the store's upkeep, in slices between turns of its loop.
 
 use crate::executor::Executor;
-use crate::pace::Pace;
+use crate::pace::{Need, Pace};
 use admin::Explanations;
 use base::ShardId;
 use durability::Durability;
@@ -36,6 +36,8 @@ pub struct Upkeep {
     /// Where strings are compressed.
     store: Arc<Store>,
     pass: Pass,
+    /// How much of the time clients need meanwhile.
+    need: Need,
     /// What is to be explained.
     explanations: Arc<Explanations>,
     /// How much of the time that gets.
@@ -55,6 +57,7 @@ impl Upkeep {
         Self {
             store,
             pass: Pass::new(shards.clone()),
+            need: Need::new(now),
             shards,
             next: None,
             round_at: now,
@@ -84,8 +87,19 @@ impl Upkeep {
     }
 
     /// One slice of that, as far as its share of the time goes; true when there is more to do at once.
-    pub fn compress(&mut self) -> bool {
-        self.pass.has_work(&self.store) && self.pass.slice(&self.store, SLICE.as_nanos() as u64)
+    pub fn compress(&mut self, has_clients: bool) -> bool {
+        if !self.pass.has_work(&self.store) {
+            return false;
+        }
+        let start = Instant::now();
+        let needed_percent = match self.store.is_near_budget() {
+            // Or entries would be evicted instead.
+            true => 0,
+            false => self.need.look(start, has_clients),
+        };
+        let goes_on = self.pass.slice(&self.store, SLICE.as_nanos() as u64, needed_percent);
+        self.need.leave_out(start, start.elapsed());
+        goes_on
     }
 
     /// One slice of MEMORY EXPLAIN, as [`Upkeep::slice`].

@@ -13,7 +13,7 @@
 //!     syncs after the last of them: one sync for all clients that came meanwhile, for at most 2 ms. When nobody
 //!     sends while a sync runs, the next is put off until the replies that this one releases are sent: else two halves of
 //!     the clients would take turns, with twice as many syncs.
-//! W5. A turn ends early when it has produced much output, and a reply is sent in pieces, a long one of a collection also
+//! W5. A turn ends early when it has lasted long or has produced much output, and a reply is sent in pieces, a long one of a collection also
 //!     written in pieces (`command::pieces`): no client keeps the worker long.
 //! W6. Before a sleep it looks for events for a while when its waits are short ([`HaltPoll`]).
 
@@ -36,7 +36,6 @@ use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
-use value::reaper::Worker as Tidying;
 
 /// Token of the mailbox; connections count up from 0.
 const MAILBOX: Token = Token(usize::MAX);
@@ -61,8 +60,12 @@ const SLICES_MAX: usize = 64;
 /// Output after which a turn reads no further connections.
 const TURN_OUTPUT_BYTES_MAX: usize = 4 << 20;
 
-/// Bytes sent to one connection before others have their turn.
-const SEND_BYTES_MAX: usize = 4 << 20;
+/// Time after which a turn reads no further connections: those are first in the next. Counted from the first that is read, so that
+/// some are read however long the rest of the turn has taken.
+const READING_NS: u64 = 500_000;
+
+/// Bytes sent to one connection before others have their turn: the kernel takes some tenths of a millisecond to copy them.
+const SEND_BYTES_MAX: usize = 512 << 10;
 
 /// Connections that are sent more of a long output in one turn. A piece of a reply takes some tenths of a millisecond.
 const TURN_UNFINISHED_MAX: usize = 8;
@@ -118,10 +121,8 @@ pub struct Worker {
     upkeep: Upkeep,
     /// What all clients hold.
     memory: Arc<ClientMemory>,
-    /// Tidies up after the reaper.
-    tidying: Tidying,
-    /// The reaper had freed something when this turn began, and is likely to go on.
-    tidied: bool,
+    /// There was more to tidy up in this thread's memory than one turn has time for.
+    has_to_tidy: bool,
     /// Connections by the number of their client.
     by_client: HashMap<u64, usize>,
     /// Connections whose replies are kept back for a while.
@@ -163,8 +164,7 @@ impl Worker {
             figures,
             upkeep,
             memory,
-            tidying: Tidying::default(),
-            tidied: false,
+            has_to_tidy: false,
             by_client: HashMap::new(),
             held: Vec::new(),
             log_held: Vec::new(),
@@ -206,7 +206,7 @@ impl Worker {
                 () if self.upkeep.is_saving() || self.executor.is_retrying() || !self.held.is_empty() => {
                     WAITING_TURN_MAX
                 }
-                () if self.upkeep.is_compressing() || self.tidied => WAITING_TURN_MAX,
+                () if self.upkeep.is_compressing() || self.has_to_tidy => WAITING_TURN_MAX,
                 () => self.executor.ms_to_next_end().map_or(TURN_MAX, |ms| TURN_MAX.min(Duration::from_millis(ms))),
             };
             match self.wait(&mut events, wait) {
@@ -218,7 +218,7 @@ impl Worker {
                 continue;
             }
             self.clock.begin(self.stats.now());
-            self.tidied = self.tidying.tidy();
+            self.has_to_tidy = heap::tidy();
             self.begin_turn();
             for event in &events {
                 if event.token() == MAILBOX {
@@ -261,7 +261,7 @@ impl Worker {
             busy = self.upkeep.slice(&mut self.executor, has_clients);
             busy |= self.upkeep.save(has_clients);
             busy |= self.upkeep.explain(has_clients);
-            busy |= self.upkeep.compress();
+            busy |= self.upkeep.compress(has_clients);
             if busy && !has_clients {
                 // Whoever else has to run on this core need not wait for the end of a long burst of upkeep: other workers with
                 // clients among them, when there are more workers than cores.
@@ -271,6 +271,7 @@ impl Worker {
             if self.executor.now() - self.inspected_at >= INSPECTION_MS {
                 self.inspected_at = self.executor.now();
                 self.inspect();
+                heap::take_over();
             }
             self.clock.end(self.stats.now(), &self.figures);
         }
@@ -434,9 +435,9 @@ impl Worker {
 
     /// Reads each listed connection once, as long as there is not too much to send (W5).
     fn read_ready(&mut self) {
-        let mut output = 0;
+        let (mut output, begun_ns) = (0, self.stats.now());
         for _ in 0..self.ready.len() {
-            if output > TURN_OUTPUT_BYTES_MAX {
+            if output > TURN_OUTPUT_BYTES_MAX || self.stats.now().saturating_sub(begun_ns) >= READING_NS {
                 return;
             }
             let Some(id) = self.ready.pop_front() else { return };

@@ -98,6 +98,12 @@ impl Store {
         max != u64::MAX && self.used_bytes() > max
     }
 
+    /// Whether less than a sixteenth of the budget is left.
+    pub fn is_near_budget(&self) -> bool {
+        let max = self.budget.max_bytes.load(Ordering::Relaxed);
+        max != u64::MAX && self.used_bytes() > max - max / 16
+    }
+
     /// Makes room for a write of about so many bytes while over the budget. False when the policy finds nothing to evict: the
     /// write is to be refused.
     ///

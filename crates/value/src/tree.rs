@@ -57,7 +57,7 @@ pub use cold::{ColdLeaf, Found, Plan, Run};
 pub use leaves::Leaves;
 pub use together::{HashedLeaf, Purpose, TOGETHER, load_lines, positions};
 
-use crate::reaper::{self, Garbage};
+use crate::reaper;
 use node::{ByBound, ByRank, Node, Seek, Toward};
 use std::fmt;
 use std::ops::Range;
@@ -406,27 +406,7 @@ impl<L: Leaf> Drop for Tree<L> {
     fn drop(&mut self) {
         let chunks = self.len * L::ELEMENT_CHUNKS as u64;
         if self.memory_bytes() > REAPED_BYTES || chunks > REAPED_CHUNKS {
-            reaper::free_in_steps(Box::new(Remains { nodes: Vec::from_iter(self.root.take()), leaves: Vec::new() }));
-        }
-    }
-}
-
-/// What is left of a tree: nodes and leaves that nothing else of it holds.
-struct Remains<L: Leaf> {
-    nodes: Vec<Arc<Node<L>>>,
-    leaves: Vec<L>,
-}
-
-impl<L: Leaf> Garbage for Remains<L> {
-    /// A leaf, or a node with those of its leaves whose elements have nothing of their own, as far as no other version shares them.
-    fn free_some(&mut self) -> usize {
-        if let Some(leaf) = self.leaves.pop() {
-            return node::LEAF_CHUNKS + L::ELEMENT_CHUNKS * leaf.count();
-        }
-        let Some(node) = self.nodes.pop() else { return 0 };
-        match Arc::try_unwrap(node) {
-            Ok(node) => node.take_apart(&mut self.nodes, &mut self.leaves),
-            Err(_shared) => 1,
+            reaper::free_chunks(Box::new(self.root.take()));
         }
     }
 }

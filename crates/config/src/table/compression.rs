@@ -51,6 +51,7 @@ pub(super) static COMPRESSION: &[Directive] = &[
         integer!(compression_cpu_percent: 1, 100),
         "20",
         "percent",
-        "How much of each worker's time compressing in the background may take, in slices of a tenth of a millisecond.",
+        "How much of each worker's time compressing in the background may take, in slices of a tenth of a millisecond; down to an \
+         eighth of that where clients need all of the time, unless less than a sixteenth of maxmemory is left.",
     ),
 ];

@@ -264,7 +264,7 @@ fn has_compressed_leaves(life: &Life) -> bool {
 pub fn pass_over_all(life: &Life, pass: &mut Pass) {
     life.clock.advance_ms(2_000);
     while pass.has_work(&life.store) {
-        pass.slice(&life.store, 100_000);
+        pass.slice(&life.store, 100_000, 0);
     }
 }
 

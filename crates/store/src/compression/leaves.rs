@@ -38,20 +38,11 @@ pub(crate) struct LeafKeeper {
     /// Leaves thawed.
     pub(super) thawed: AtomicU64,
     shelf: Shelf,
-    /// Bytes of leaves that are free since they were last given back.
-    freed_bytes: AtomicU64,
 }
 
 impl LeafKeeper {
     pub(super) fn new(dictionaries: Arc<Dictionaries>, memory: Arc<MemoryUse>) -> Self {
-        Self {
-            dictionaries,
-            memory,
-            idle: Mutex::default(),
-            thawed: AtomicU64::new(0),
-            shelf: Shelf::default(),
-            freed_bytes: AtomicU64::new(0),
-        }
+        Self { dictionaries, memory, idle: Mutex::default(), thawed: AtomicU64::new(0), shelf: Shelf::default() }
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<(Workspace, Reader)>> {
@@ -89,10 +80,7 @@ impl Keeper for LeafKeeper {
     fn keeps(&self, bytes: usize, is_kept: bool) {
         match is_kept {
             true => self.memory.add(MemoryKind::Thawed, bytes),
-            false => {
-                self.memory.sub(MemoryKind::Thawed, bytes);
-                add(&self.freed_bytes, bytes as u64);
-            }
+            false => self.memory.sub(MemoryKind::Thawed, bytes),
         }
     }
 }
@@ -142,27 +130,6 @@ impl Compression {
     /// Who reads what is compressed in trees.
     pub(crate) fn keeper(&self) -> Arc<dyn Keeper> {
         self.keeper.clone()
-    }
-
-    /// Leaves of so many bytes, which are free now, were compressed.
-    pub(super) fn note_freed(&self, bytes: usize) {
-        add(&self.keeper.freed_bytes, bytes as u64);
-    }
-
-    /// Whether passes over leaves have freed so much that it is worth to have the allocator give it back: at the end of a pass a
-    /// sixty-fourth of all memory, before it an eighth. Then it is asked for again only after as much.
-    pub fn has_freed_leaves(&self) -> bool {
-        const LEAST: u64 = 1 << 20;
-        let freed = self.keeper.freed_bytes.load(Ordering::Relaxed);
-        if freed < LEAST {
-            return false;
-        }
-        let is_passing = self.figures.shards_left.load(Ordering::Relaxed) > 0;
-        let is_much = freed > self.keeper.memory.total() / if is_passing { 8 } else { 64 };
-        if is_much {
-            self.keeper.freed_bytes.store(0, Ordering::Relaxed);
-        }
-        is_much
     }
 
     /// How many compressed leaves were read.

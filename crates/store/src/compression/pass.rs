@@ -44,6 +44,10 @@ const FULL_PERIOD_NS: u64 = 3600 * 1_000_000_000;
 /// Time a worker may make up for at most, having had other things to do.
 const CREDIT_NS_MAX: i64 = 10_000_000;
 
+/// Where clients need all of a worker's time, passes get one part in this many of their share: a pass is to cost those clients no more
+/// than its values save them, and takes longer.
+const BUSY_PART: u32 = 8;
+
 /// The pass of one worker.
 pub struct Pass {
     shards: Vec<ShardId>,
@@ -99,6 +103,13 @@ pub(super) struct Candidate {
     leaves_from: Option<u64>,
 }
 
+/// The share of a worker's time for passes, in thousandths: what is configured where clients need half of the time or less, and down
+/// to a [`BUSY_PART`] of it where they need all.
+fn share_permille(cpu_percent: u32, needed_percent: u32) -> u32 {
+    let over = needed_percent.saturating_sub(50).min(50);
+    10 * cpu_percent * (50 * BUSY_PART - over * (BUSY_PART - 1)) / (50 * BUSY_PART)
+}
+
 /// The time that a worker may spend on passes.
 #[derive(Default)]
 struct Credit {
@@ -107,11 +118,11 @@ struct Credit {
 }
 
 impl Credit {
-    /// Adds the share of the time since the last call.
-    fn grow(&mut self, now_ns: u64, percent: u32) {
-        let passed = i64::try_from(now_ns.saturating_sub(self.at_ns)).unwrap_or(i64::MAX) / 100;
+    /// Adds the share of the time since the last call, in thousandths.
+    fn grow(&mut self, now_ns: u64, permille: u32) {
+        let passed = i64::try_from(now_ns.saturating_sub(self.at_ns)).unwrap_or(i64::MAX) / 1000;
         self.at_ns = now_ns;
-        self.ns = self.ns.saturating_add(passed.saturating_mul(i64::from(percent))).min(CREDIT_NS_MAX);
+        self.ns = self.ns.saturating_add(passed.saturating_mul(i64::from(permille))).min(CREDIT_NS_MAX);
     }
 }
 
@@ -207,11 +218,12 @@ impl Pass {
         }
     }
 
-    /// Works for about `slice_ns`, if the worker has time for it; true when there is more to do and time for it.
-    pub fn slice(&mut self, store: &Store, slice_ns: u64) -> bool {
+    /// Works for about `slice_ns`, if the worker has time for it, of which clients need so much; true when there is more to do and time
+    /// for it.
+    pub fn slice(&mut self, store: &Store, slice_ns: u64, needed_percent: u32) -> bool {
         let Some(place) = &self.place else { return false };
         let begun_ns = store.clock.monotonic_ns();
-        self.credit.grow(begun_ns, place.wanted.settings.cpu_percent);
+        self.credit.grow(begun_ns, share_permille(place.wanted.settings.cpu_percent, needed_percent));
         if self.credit.ns <= 0 {
             return false;
         }
@@ -411,7 +423,6 @@ impl Pass {
                 let mut is_stored = false;
                 held.engine.reform(&key, &mut |tree| is_stored = tree.store_cold(run, cold.clone(), count));
                 add(&compression.figures.compressed_by_pass, u64::from(is_stored));
-                compression.note_freed(self.bytes.len());
             }
             None if run.are_cold() => {
                 let mut is_stored = false;
@@ -497,4 +508,15 @@ pub(super) fn lease(store: &Store, entry: &Entry<'_>) -> Result<Option<Lease>, C
     let stored = entry.is_compressed().then(|| Stored::parse(entry.value.bytes())).transpose()?;
     let number = stored.and_then(|stored| stored.form.dictionary());
     number.map(|number| store.compression.dictionaries.lease(number)).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_come_first() {
+        assert_eq!([0, 50, 75, 100].map(|needed| share_permille(20, needed)), [200, 200, 112, 25]);
+        assert_eq!((share_permille(1, 100), share_permille(100, 100)), (1, 125));
+    }
 }

@@ -9,9 +9,6 @@ pub(super) const FANOUT: usize = 48;
 /// Vectors of a node grow by so many places, or by as many as they have if that is less, so that small trees have little slack.
 const GROWTH: usize = 6;
 
-/// A leaf is one chunk, or a header and one.
-pub(super) const LEAF_CHUNKS: usize = 2;
-
 /// A node over leaves or over nodes.
 pub(super) struct Node<L: Leaf> {
     /// Of this node and everything below.
@@ -224,24 +221,6 @@ impl<L: Leaf> Node<L> {
         match &mut self.below {
             Below::Leaves(leaves) => Ok(&mut leaves[index]),
             Below::Nodes(nodes) => Err(&mut nodes[index]),
-        }
-    }
-
-    /// Frees the node and its leaves, and gives how many chunks those were. Nodes below it go to `nodes`, and leaves whose elements
-    /// have chunks of their own to `leaves`.
-    pub(super) fn take_apart(self, nodes: &mut Vec<Arc<Self>>, leaves: &mut Vec<L>) -> usize {
-        /// The node, its vectors.
-        const NODE_CHUNKS: usize = 4;
-        match self.below {
-            Below::Leaves(below) if L::ELEMENT_CHUNKS > 0 => {
-                leaves.extend(below);
-                NODE_CHUNKS
-            }
-            Below::Leaves(below) => NODE_CHUNKS + LEAF_CHUNKS * below.len(),
-            Below::Nodes(below) => {
-                nodes.extend(below);
-                NODE_CHUNKS
-            }
         }
     }
 

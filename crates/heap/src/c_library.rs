@@ -1,7 +1,8 @@
-//! How the C library's allocator, which large values and clients' buffers come from, gives memory back.
+//! How the C library's allocator, which long values and buffers come from, gives memory back.
 //!
 //! Left alone, it raises its thresholds with each large allocation that is freed, up to 32 MiB: after a burst of long replies
-//! every buffer then comes from the heap, where a small allocation above it keeps tens of megabytes from the system.
+//! every buffer then comes from its heap, where a small allocation above it keeps tens of megabytes from the system.
+#![allow(unsafe_code, reason = "functions of the C library")]
 
 /// From this size on an allocation is a mapping of its own, which goes back to the system when it is freed.
 #[cfg(target_env = "gnu")]

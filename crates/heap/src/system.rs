@@ -1,0 +1,84 @@
+//! What the heap asks of the operating system. Elsewhere than on Linux, and under Miri, there is no heap of our own.
+#![allow(unsafe_code, reason = "calls of the system on memory")]
+
+#[cfg(all(target_os = "linux", not(miri)))]
+mod calls {
+    use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect};
+    use std::io;
+    use std::ptr::NonNull;
+
+    /// Bytes of memory of this machine.
+    pub fn memory_bytes() -> usize {
+        // SAFETY: asks for figures only.
+        let [pages, page_bytes] = [libc::_SC_PHYS_PAGES, libc::_SC_PAGESIZE].map(|name| unsafe { libc::sysconf(name) });
+        usize::try_from(pages).unwrap_or(0).saturating_mul(usize::try_from(page_bytes).unwrap_or(0))
+    }
+
+    /// Address space without memory, that cannot be touched yet.
+    pub fn reserve(bytes: usize) -> io::Result<NonNull<u8>> {
+        // SAFETY: a fresh anonymous mapping at an address of the system's choice touches no existing memory.
+        let base = unsafe {
+            mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)
+        }?;
+        // Huge pages take milliseconds to clear, and would make memory resident that nobody uses. A kernel without them refuses.
+        // SAFETY: the range is the mapping just made; the advice changes no contents.
+        let _ = unsafe { madvise(base, bytes, Advice::LinuxNoHugepage) };
+        NonNull::new(base.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+    }
+
+    /// Makes a part of the reservation usable.
+    ///
+    /// # Safety
+    /// It is a part of one, in whole pages.
+    pub unsafe fn commit(start: *mut u8, bytes: usize) -> io::Result<()> {
+        // SAFETY: by the caller.
+        unsafe { mprotect(start.cast(), bytes, MprotectFlags::READ | MprotectFlags::WRITE) }?;
+        Ok(())
+    }
+
+    /// Has memory put behind a usable part, whose contents stay. Whoever writes there first does that where the system cannot (Linux
+    /// before 5.14), or has no memory now.
+    ///
+    /// # Safety
+    /// As of `commit`.
+    pub unsafe fn populate(start: *mut u8, bytes: usize) {
+        // SAFETY: by the caller; no contents change.
+        let _ = unsafe { madvise(start.cast(), bytes, Advice::LinuxPopulateWrite) };
+    }
+
+    /// Gives the memory behind a part back to the system.
+    ///
+    /// # Safety
+    /// As of `commit`, and nobody needs the contents.
+    pub unsafe fn discard(start: *mut u8, bytes: usize) {
+        // SAFETY: by the caller. Memory that is locked stays.
+        let _ = unsafe { madvise(start.cast(), bytes, Advice::LinuxDontNeed) };
+    }
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+mod calls {
+    use std::io;
+    use std::ptr::NonNull;
+
+    pub fn memory_bytes() -> usize {
+        0
+    }
+
+    pub fn reserve(_bytes: usize) -> io::Result<NonNull<u8>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub unsafe fn commit(_start: *mut u8, _bytes: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    pub unsafe fn populate(_start: *mut u8, _bytes: usize) {}
+
+    pub unsafe fn discard(_start: *mut u8, _bytes: usize) {}
+}
+
+pub use calls::*;
+
+/// What the system gives and takes memory in: 4 KiB, or more where this is a multiple of it.
+pub const PAGE_BYTES: usize = if cfg!(target_arch = "x86_64") { 4 << 10 } else { 64 << 10 };
