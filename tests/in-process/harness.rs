@@ -211,7 +211,9 @@ impl TestServer {
             outlets,
             limits: RwLock::new(ClientLimits::of(&settings)),
         });
-        let executor = Executor::new(0, shared.clone(), stats);
+        let mut executor = Executor::new(0, shared.clone(), stats);
+        // Tests that are about turns say how long they are.
+        executor.limit_batches(u64::MAX);
         Self { clock, store, replica, shared, executor }
     }
 
@@ -232,6 +234,7 @@ impl TestServer {
     pub fn feed(&mut self, client: usize, bytes: &[u8]) {
         let mut rest = bytes;
         while !rest.is_empty() && self.executor.flow(client) != Flow::Closing {
+            self.go_on();
             let (read, _) = self
                 .executor
                 .receive(client, |room| {
@@ -243,6 +246,21 @@ impl TestServer {
             rest = &rest[read..];
         }
         self.executor.run_batch();
+        self.go_on();
+    }
+
+    /// Goes on with the requests of clients whose turn was over before they had run, as a worker would in the next one.
+    fn go_on(&mut self) {
+        let output_max = self.executor.limits().output_pause_bytes;
+        loop {
+            let has_more = |(id, connection): (usize, &Connection)| {
+                let has_room = connection.reply.len() <= output_max && connection.session.rest.is_none();
+                (connection.paused && has_room).then_some(id)
+            };
+            let Some(client) = self.executor.connections().find_map(has_more) else { return };
+            self.executor.resume(client);
+            self.executor.run_batch();
+        }
     }
 
     /// Goes on with what requests prepare, of any client, until there is nothing more.
@@ -274,12 +292,14 @@ impl TestServer {
     /// Takes the replies, long ones piece by piece, and runs what stands behind those; and what has to be prepared first.
     pub fn replies(&mut self, client: usize) -> Vec<u8> {
         self.prepare_all(client);
+        self.go_on();
         let mut bytes = self.written(client);
         while self.executor.connection(client).is_some_and(|connection| connection.session.rest.is_some()) {
             let goes_on = self.executor.write_piece(client);
             if !goes_on {
                 self.executor.resume(client);
                 self.executor.run_batch();
+                self.go_on();
                 self.prepare_all(client);
             }
             let piece = self.written(client);
@@ -308,6 +328,7 @@ impl TestServer {
         let mut tries = 0;
         while self.executor.has_waiting() {
             self.executor.run_waiting(true);
+            self.go_on();
             let now = self.executor.now();
             // The delay after wrong passwords.
             if self.executor.connections().any(|(_, connection)| connection.session.is_held(now)) {

@@ -329,6 +329,26 @@ fn work_ends_with_its_cause() {
     assert_eq!(server.run(other, &["EXISTS", "to"]), ":0\r\n");
 }
 
+/// Without a limit the count of an intersection was 0 where the first step found no common member.
+#[test]
+fn an_intersection_whose_members_come_late_is_counted() {
+    let mut server = TestServer::complete(memory, SHARDS);
+    let client = server.connect_listed();
+    for (key, first, step) in [("one", 0, 1), ("two", 2000, -1)] {
+        for number in 0..2000 {
+            let member = (first + step * number).to_string();
+            assert_eq!(server.run(client, &["ZADD", key, &number.to_string(), &member]), ":1\r\n");
+        }
+    }
+    // 1 to 1,999, the first of which are the last of the other.
+    assert_eq!(server.run(client, &["ZADD", "two", "-1", "0"]), ":1\r\n");
+    for number in 0..1000 {
+        server.run(client, &["ZREM", "two", &number.to_string()]);
+    }
+    assert_eq!(server.run(client, &["ZINTERCARD", "2", "one", "two"]), ":1000\r\n");
+    assert_eq!(server.run(client, &["ZINTERCARD", "2", "one", "two", "LIMIT", "7"]), ":7\r\n");
+}
+
 /// Counts of an intersection, and elements drawn at random, come in pieces too.
 #[test]
 fn reads_come_in_steps() {

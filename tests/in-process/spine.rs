@@ -108,6 +108,9 @@ fn pipelines_split_anywhere() {
     let mut server = TestServer::new(memory);
     let client = server.connect();
     let whole = server.send(client, &pipeline);
+    // Each request in a turn of its own.
+    server.executor.limit_batches(0);
+    assert_eq!(server.send(client, &pipeline), whole);
     let mut rng = Rng::new(5);
     let border = |at: &usize| *at < 200 || pipeline.len() - at < 300;
     for cut in (1..pipeline.len()).filter(|at| border(at) || rng.one_in(1000)).collect::<Vec<_>>() {

@@ -13,8 +13,9 @@ use value::Stored;
 /// The most places looked at for a piece.
 const PLACES_MAX: u64 = 2048;
 
-/// The most elements drawn for a piece: each of a big tree is a way to lines of memory that nobody has looked at.
-const DRAWN_MAX: u64 = 128;
+/// The most elements drawn for a piece: each of a big tree is a way to lines of memory that nobody has looked at, or to a compressed
+/// leaf.
+const DRAWN_MAX: u64 = 16;
 
 /// Where at least one element in so many is drawn, all places are gone through; where fewer are, places are drawn.
 const PASS_RATIO: u64 = 8;

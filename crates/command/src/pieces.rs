@@ -37,7 +37,7 @@ type Write = dyn Fn(Encoding, Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send
 
 /// A collection that takes long to make, of others as they were when the command ran.
 pub trait Making: Send {
-    /// Goes on for some tenths of a millisecond. True while there is more to do.
+    /// Goes on for at most a tenth of a millisecond or so. True while there is more to do.
     fn step(&mut self) -> bool;
 
     /// What was made, when there is no more to do.

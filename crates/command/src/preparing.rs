@@ -30,7 +30,7 @@ const STEP_BYTES: usize = 32 << 10;
 
 /// Something to be done in steps.
 pub trait Work: Any + Send {
-    /// Goes on for some tenths of a millisecond. True while there is more to do.
+    /// Goes on for at most a tenth of a millisecond or so. True while there is more to do.
     fn step(&mut self) -> bool;
 
     /// Bytes that nothing but this keeps.

@@ -29,9 +29,10 @@ pub struct Connection {
     /// Listed among the connections whose output waits for the log.
     pub awaits_log: bool,
     /// Requests that wait for a lock or a fetch, the first of them being what is waited for, or, when paused, for output to
-    /// be sent. While there are any, nothing more is parsed.
+    /// be sent or for the next turn. While there are any, nothing more is parsed.
     pub waiting: VecDeque<OwnedArgs>,
-    /// `waiting` or `unparsed` may hold whole requests that were not run because too much output was unsent.
+    /// `waiting` or `unparsed` may hold whole requests that were not run because too much output was unsent, or because those before
+    /// had taken long.
     pub paused: bool,
     /// Listed for sending in this turn of the loop.
     pub listed: bool,

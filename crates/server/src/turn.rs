@@ -74,6 +74,12 @@ impl<'t> Turn<'t> {
         Self { worker, shared, stats, limits, now, pause, is_gated, durable, before: stats.now() }
     }
 
+    /// When the last request was done, or the turn began, by [`WorkerStats::now`].
+    #[inline]
+    pub fn so_far_ns(&self) -> u64 {
+        self.before
+    }
+
     /// Runs one request: refuses it if it has no row, queues it inside MULTI, else takes its locks and calls it. `place` is
     /// that of its first key, and the way there.
     ///

@@ -279,6 +279,7 @@ impl Client {
 fn work(worker: usize, shared: Arc<Shared>, mailbox: &Mailbox<()>, event: &Event) -> u64 {
     let stats = Arc::new(WorkerStats::new(shared.table.rows().len()));
     let mut executor = Executor::new(worker, shared, stats);
+    executor.limit_batches(u64::MAX);
     let mut clients: Vec<Client> = (0..CLIENTS)
         .map(|number| {
             let id = executor.open(Connection::new(Session::new(number as u64 + 1, true, 0)));
@@ -342,6 +343,7 @@ fn blocked_requests_run_once_and_in_order() {
             .collect();
         let increments: u64 = threads.into_iter().map(|thread| thread.join().expect("workers do not fail")).sum();
         let mut executor = Executor::new(0, shared.clone(), Arc::new(WorkerStats::new(shared.table.rows().len())));
+        executor.limit_batches(u64::MAX);
         let client = executor.open(Connection::new(Session::new(1, true, 0)));
         let ask = b"*2\r\n$4\r\nINCR\r\n$6\r\nshared\r\n";
         let copy = |room: &mut [u8]| {

@@ -1,7 +1,7 @@
 //! Requests that could not run at once, in their connections: for a lock, a fetch, a delay, room in the log or in a checkpoint, or
 //! until what they need is prepared.
 
-use super::Executor;
+use super::{Executor, STEPS_NS};
 use crate::turn::Turn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -30,18 +30,23 @@ impl Executor {
         self.waiting_for_room.extend(ids);
     }
 
-    /// Goes on with what requests prepare: one step, of one of them. Its connection goes on when that was the last.
+    /// Goes on with what requests prepare: some steps of one of them. Its connection goes on when that was the last.
     pub fn prepare(&mut self) {
         let Some(id) = self.preparing.pop_front() else { return };
         let Some(connection) = self.connections.get_mut(id) else { return };
         if let Some(preparation) = &mut connection.session.preparation {
-            match catch_unwind(AssertUnwindSafe(|| preparation.step())) {
-                // Who is at it wakes the connection.
-                Ok(true) if preparation.is_elsewhere() => return,
-                Ok(true) => return self.preparing.push_back(id),
-                Ok(false) => {}
-                // A bug: the request meets it again where it is answered.
-                Err(_) => preparation.abandon(),
+            let begun_ns = self.stats.now();
+            loop {
+                match catch_unwind(AssertUnwindSafe(|| preparation.step())) {
+                    // Who is at it wakes the connection.
+                    Ok(true) if preparation.is_elsewhere() => return,
+                    Ok(true) if self.stats.now().saturating_sub(begun_ns) < STEPS_NS => continue,
+                    Ok(true) => return self.preparing.push_back(id),
+                    Ok(false) => {}
+                    // A bug: the request meets it again where it is answered.
+                    Err(_) => preparation.abandon(),
+                }
+                break;
             }
         }
         self.run_waiting_of(id);
@@ -71,12 +76,15 @@ impl Executor {
             return;
         }
         let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, &mut self.scratch, self.now);
+        let begun_ns = turn.so_far_ns();
         while let Some(args) = connection.waiting.pop_front() {
             if connection.session.close_after_replies {
                 connection.waiting.clear();
                 break;
             }
-            if connection.reply.len() > self.limits.output_pause_bytes {
+            if connection.reply.len() > self.limits.output_pause_bytes
+                || turn.so_far_ns().saturating_sub(begun_ns) > self.batch_ns
+            {
                 connection.paused = true;
                 connection.waiting.push_front(args);
                 break;

@@ -11,7 +11,7 @@ use value::set::{Big, View};
 const MEMBERS_MIN: usize = 1024;
 
 /// Members looked up in a step, all sets together.
-const LOOKUPS: usize = 192;
+const LOOKUPS: usize = 16;
 
 /// A result on its way.
 pub struct Steps {
@@ -77,7 +77,7 @@ impl Steps {
         self.operation == *operation && self.sets.len() == sets.len() && self.sets.iter().zip(&sets).all(is_same)
     }
 
-    /// Goes on for some tenths of a millisecond. True while there is more to do.
+    /// Goes on for at most a tenth of a millisecond or so. True while there is more to do.
     pub fn step(&mut self) -> bool {
         let (walked, others) = self.sets.split_at(self.walked);
         let (set, place) = self.at;

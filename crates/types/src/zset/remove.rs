@@ -74,10 +74,10 @@ pub fn remove_all(ks: &mut dyn Keyspace, key: &Key<'_>, event: &'static str) {
 }
 
 /// Fewer members than this are removed at once.
-const REMOVED_MIN: u64 = 512;
+const REMOVED_MIN: u64 = 64;
 
 /// Members gone through in a step.
-const STEP: u64 = 32;
+const STEP: u64 = 2;
 
 /// A long range on its way out of a set.
 pub struct Removing {
@@ -100,7 +100,7 @@ impl Removing {
         is_same_tree(&self.from, tree) && self.ranks == *ranks
     }
 
-    /// Goes on for some tenths of a millisecond. True while there is more to do.
+    /// Goes on for at most a tenth of a millisecond or so. True while there is more to do.
     pub fn step(&mut self) -> bool {
         self.removal.step(STEP)
     }

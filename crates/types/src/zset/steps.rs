@@ -8,7 +8,7 @@ use value::zset::{Big, Entry, View};
 const MEMBERS_MIN: u64 = 1024;
 
 /// Members looked up in a step, all sets together.
-const LOOKUPS: usize = 64;
+const LOOKUPS: usize = 8;
 
 /// What is made of several sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +52,9 @@ impl Steps {
         }
     }
 
-    /// Only counts the result, up to `limit`: [`Self::count`] tells.
+    /// Only counts the result, up to `limit` unless that is 0: [`Self::count`] tells.
     pub fn counting(self, limit: u64) -> Self {
+        let limit = if limit == 0 { u64::MAX } else { limit };
         Self { counted: Some((0, limit)), ..self }
     }
 
@@ -72,7 +73,7 @@ impl Steps {
             && self.operands.iter().zip(&*sources).all(|(one, other)| one.is_same(other))
     }
 
-    /// Goes on for some tenths of a millisecond. True while there is more to do.
+    /// Goes on for at most a tenth of a millisecond or so. True while there is more to do.
     pub fn step(&mut self) -> bool {
         let Self { operation, aggregate, made, counted, .. } = self;
         let (walked, others) = self.operands.split_at(self.walked);

@@ -28,13 +28,14 @@ impl Removal {
         Self { left, entries, is_rebuilt, at: 0 }
     }
 
-    /// Goes on by about so many entries. True while there is more to do.
+    /// Goes on by so many entries. True while there is more to do.
     pub fn step(&mut self, entries: u64) -> bool {
         let Self { left: Big { by_member, hasher, .. }, is_rebuilt, .. } = self;
-        let end = self.at + entries;
+        let end = (self.at + entries).min(self.entries.len());
         let mut place = self.entries.leaves_at(self.at);
         while let Some(runs) = place.filter(|_| self.at < end) {
-            for entry in runs.leaf().entries() {
+            let here = self.at.saturating_sub(runs.before()) as usize;
+            for entry in runs.leaf().entries().skip(here).take((end - self.at) as usize) {
                 let hash = hasher.hash(entry.member);
                 by_member.edit(
                     hasher,
@@ -45,7 +46,7 @@ impl Removal {
                     },
                 );
             }
-            self.at = runs.after();
+            self.at = runs.after().min(end);
             place = runs.next();
         }
         self.at < self.entries.len()
