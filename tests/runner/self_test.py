@@ -2,9 +2,14 @@
 
 import io
 import os
+import sys
 import unittest
 from contextlib import redirect_stdout
+from pathlib import Path
 from unittest.mock import patch
+
+TESTS = Path(__file__).resolve().parent.parent
+sys.path += [str(TESTS / "big-collections"), str(TESTS / "bad-input")]
 
 import __main__ as runner
 import long_run
@@ -12,6 +17,7 @@ import may_skip
 import seeds
 from job import Failed, Job, Skip, Stage
 from tally import Tally
+from turns import again, slow_parts
 
 
 class Counting(unittest.TestCase):
@@ -24,6 +30,29 @@ class Counting(unittest.TestCase):
             tally.read(line)
         self.assertEqual((tally.passed, tally.failed), (2, 2))
         self.assertEqual(tally.skips, [("d", "no loop device"), ("three", "no root")])
+
+
+class Turns(unittest.TestCase):
+    """What is slow in every run is told from what is slow in one."""
+
+    def test_stretches(self):
+        self.assertEqual(slow_parts([(1, 1), (9, 9), (5, 50), (6, 6)], 5), ([0.25, 0.75], 0.25))
+
+    def test_what_comes_again(self):
+        long = 0.001
+        for runs, is_slow in (
+            ([([], 1)], False),
+            ([([0.5], 1)], True),
+            # A short step has one stretch: the least of all runs.
+            ([([0], 1), ([], 1), ([0], 1)], False),
+            ([([0], 1), ([0], 1), ([0], 1)], True),
+            # Far from each other, and near each other.
+            ([([0.5], long), ([0.6], long)], False),
+            ([([0.2, 0.5], long), ([0.52, 0.9], long)], True),
+            # Too often, though never at the same moment.
+            ([([at / 100 for at in range(10)], 0.01), ([at / 100 for at in range(50, 53)], 0.01)], True),
+        ):
+            self.assertEqual(again(runs) is not None, is_slow, runs)
 
 
 class Stages(unittest.TestCase):

@@ -1,8 +1,8 @@
 """Huge collections: they grow, are read, ranged over, saved and deleted, and no client of other keys waits; see
 tests/big-collections/.
 
-The long form has ten million elements, and the bound itself: it is for a machine that does nothing else. It runs until each step
-was within the bound once, three times at most.
+The long form has ten million elements, and the bound itself: it is for a machine that does nothing else. It runs until no step is
+slow at the same moment in each run, three times at most.
 """
 
 import json
