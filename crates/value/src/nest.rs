@@ -6,7 +6,7 @@
 //!   Counted   Counted                                        a pointer each, as that of an `Arc`
 //! ```
 //!
-//! What lies in the C library's heap by itself, and stays, keeps a page of the system from being given back when all around it has
+//! What lies in the heap by itself, and stays, keeps a page of the system from being given back when all around it has
 //! gone: 2,000 values of 80 bytes kept 6 MB of 10 so. A place is given away once, so that nests need no list of free places; who holds
 //! values of [sparse](Counted::is_sparse) nests moves them.
 //!

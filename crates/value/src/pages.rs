@@ -5,7 +5,7 @@
 //! page  | form | form |                                   open: the next form comes here
 //! ```
 //!
-//! A form is shorter than what it stands for, so in the C library's heap it comes to lie in what one or two leaves have left, and
+//! A form is shorter than what it stands for, so in the heap it comes to lie in what one or two leaves have left, and
 //! then there is a form in nearly every page of the system: 100,000 paths as fields of a hash, compressed from 8.7 MB to 2.7, kept as
 //! many pages as before, and giving free memory back brought an eighth. Forms in pages of their own leave none among the leaves, which go back as a whole.
 //!

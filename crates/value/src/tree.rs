@@ -37,7 +37,7 @@
 //!     so that the other one stays full.
 //! B4. What two versions share is never changed: an edit copies the path that it changes if it is shared ([`Arc::make_mut`]),
 //!     which are some kilobytes, whatever the size of the tree.
-//! B5. `memory_bytes` is exact for the allocator of the C library, and kept in every node, so that cutting keeps it too; as is
+//! B5. `memory_bytes` is exact for the allocator (see [`allocated`]), and kept in every node, so that cutting keeps it too; as is
 //!     `content_bytes`. What readers have thawed of compressed leaves is in neither.
 
 mod chunk;
@@ -384,7 +384,7 @@ impl<L: OrderedLeaf> Tree<L> {
     }
 }
 
-/// What the C library's allocator takes for a request of so many bytes: a word before it, in steps of 16.
+/// What the program's allocator (crate `heap`) takes for a request of so many bytes, and the C library's: a word before it, in steps of 16.
 #[inline]
 pub fn allocated(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16).max(32) }
