@@ -267,10 +267,12 @@ impl Life {
         self.wait_until(|| self.durability.status().running.is_none());
     }
 
-    /// Lets time pass until a log that has failed works again.
+    /// Lets time pass until a log that has failed works again, and nothing is in hand that may have met a fault and has not
+    /// said so yet.
     pub fn heal(&self) {
         self.wait_until(|| {
-            if self.durability.status().log.is_none_or(|log| log.failure.is_none()) {
+            let is_durable = self.store.log().is_none_or(|log| log.durable() == log.end());
+            if is_durable && self.durability.status().log.is_none_or(|log| log.failure.is_none()) {
                 return true;
             }
             self.clock.advance_ms(2_000);
