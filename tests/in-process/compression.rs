@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use store::Store;
-use store::compression::{Codec, LongStrings, Pass, Settings};
+use store::compression::{Codec, LongValues, Pass, Settings};
 use vfs::SimFs;
 
 pub const IDLE_SECONDS: u32 = 10;
@@ -166,7 +166,7 @@ fn long_strings_are_not_for_workers() {
     server.run(client, &["DEL", "gone"]);
     server.run(client, &["SET", "long:0", "short"]);
     server.run(client, &["APPEND", "long:1", "more"]);
-    let mut strings = LongStrings::default();
+    let mut strings = LongValues::default();
     while strings.step(&server.store).is_some() {}
     assert_eq!(compressed(&server), 19, "one is gone, and one is short now");
     let used = server.store.memory.compressed();
@@ -394,25 +394,6 @@ fn cold_collections_are_compressed_as_a_whole() {
     assert_eq!(server.store.memory.compressed(), engine_mem::CompressedUse::default());
     assert_eq!((server.store.digest(server.clock.now_ms()), told(&mut server)), (digest, forms));
     server.assert_replica_agrees();
-}
-
-/// Elements that are too long to be decompressed for the sake of one of them stay raw.
-#[test]
-fn long_elements_stay_as_they_are() {
-    let mut server = TestServer::new(memory);
-    let client = server.connect();
-    let mut pass = Pass::new(server.store.shard_ids().collect());
-    let text = document(1).repeat(1_000);
-    for n in 0..5 {
-        server.run(client, &["SADD", "set", &format!("{n}{text}")]);
-        server.run(client, &["ZADD", "zset", "1", &format!("{n}{text}")]);
-    }
-    server.store.compression.set(settings(Codec::Zstd, false));
-    for _ in 0..5 {
-        server.pass_ms(u64::from(IDLE_SECONDS) * 1000 + 1000);
-        run_passes(&mut pass, &server.store);
-    }
-    assert_eq!(compressed(&server), 0);
 }
 
 /// Checkpoint and loading carry collections as they are stored, with their dictionaries, and nothing is decompressed for it; what

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use store::Store;
-use store::compression::{Codec, Pass, Settings};
+use store::compression::{Codec, LongValues, Pass, Settings};
 use vfs::SimFs;
 
 const ELEMENTS: u32 = 400;
@@ -110,6 +110,53 @@ fn leaves_of_big_collections_are_compressed() {
     }
     assert_eq!(server.store.memory.compressed(), engine_mem::CompressedUse::default());
     assert_eq!(server.store.memory.of(engine_mem::MemoryKind::Thawed), 0);
+    server.assert_replica_agrees();
+}
+
+/// Elements that are too long for workers are compressed by a thread of its own, each by itself, and decompressed again; one that is
+/// beyond all bounds stays as it is.
+#[test]
+fn long_elements_are_not_for_workers() {
+    let mut server = TestServer::complete(memory, SHARDS);
+    let client = server.connect_listed();
+    let mut pass = Pass::new(server.store.shard_ids().collect());
+    let long = |n: u32| document(n).repeat(400);
+    for n in 0..5 {
+        server.run(client, &["HSET", "docs", &n.to_string(), &long(n), &format!("short {n}"), "value"]);
+        server.run(client, &["RPUSH", "queue", &long(n), "short"]);
+        server.run(client, &["SADD", "texts", &long(n)]);
+        server.run(client, &["ZADD", "ranked", "1", &long(n)]);
+        server.run(client, &["XADD", "events", &format!("{}-1", n + 1), "body", &long(n)]);
+    }
+    server.run(client, &["RPUSH", "queue", &document(1).repeat(4_000)]);
+    let digest = server.store.digest(START_MS);
+    server.store.compression.set(settings(Codec::Zstd, false));
+    grow_cold(&mut server, &mut pass);
+    assert_eq!(compressed(&server), 0, "workers leave them alone");
+    let mut values = LongValues::default();
+    let mut work_off = |server: &TestServer| while values.step(&server.store).is_some() {};
+    work_off(&server);
+    // A sorted set has members twice, and the last node of a stream, of which each has one of these entries, is added to.
+    assert_eq!(compressed(&server), 5 + 5 + 5 + 10 + 4);
+    let used = server.store.memory.compressed();
+    assert!(used.stored_bytes * 100 < used.logical_bytes, "{used:?}");
+    let expected = format!("${}\r\n{}\r\n", long(3).len(), long(3));
+    assert_eq!(server.run(client, &["HGET", "docs", "3"]), expected);
+    assert_eq!(server.run(client, &["LINDEX", "queue", "6"]), expected);
+    assert_eq!(server.run(client, &["SISMEMBER", "texts", &long(3)]), ":1\r\n");
+    assert_eq!(server.run(client, &["ZSCORE", "ranked", &long(3)]), "$1\r\n1\r\n");
+    assert!(server.run(client, &["XRANGE", "events", "4", "4"]).contains(&long(3)));
+    server.run(client, &["HSET", "docs", "3", "short"]);
+    assert_eq!(compressed(&server), used.values - 1);
+    server.run(client, &["HSET", "docs", "3", &long(3)]);
+    assert_eq!(server.store.digest(START_MS), digest);
+    server.store.compression.set(settings(Codec::Off, false));
+    grow_cold(&mut server, &mut pass);
+    assert!(compressed(&server) > 20);
+    work_off(&server);
+    assert_eq!(server.store.memory.compressed(), engine_mem::CompressedUse::default());
+    assert_eq!(server.store.memory.of(engine_mem::MemoryKind::Thawed), 0);
+    assert_eq!(server.store.digest(START_MS), digest);
     server.assert_replica_agrees();
 }
 

@@ -18,7 +18,7 @@ use codec::dictionary::DictionaryFile;
 use codec::{CodecError, Dictionary, DictionaryNumber, Lease};
 use std::num::NonZeroU32;
 use std::time::Duration;
-use store::compression::LongStrings;
+use store::compression::LongValues;
 
 /// Time between two looks at whether there are samples enough.
 const LOOK: Duration = Duration::from_millis(100);
@@ -52,7 +52,7 @@ impl Durability {
     /// were left that had been compressed with.
     pub fn train(&self, give_memory_back: impl Fn()) {
         let (mut looks, mut looks_since_training) = (0u32, u32::MAX);
-        let mut long = LongStrings::default();
+        let mut long = LongValues::default();
         while self.wait_for_samples() {
             (looks, looks_since_training) = (looks.wrapping_add(1), looks_since_training.saturating_add(1));
             while self.train_one() {
@@ -66,8 +66,8 @@ impl Durability {
         }
     }
 
-    /// Compresses strings that are too long for workers, for about the time of a look.
-    fn compress_long(&self, long: &mut LongStrings) {
+    /// Compresses values that are too long for workers, for about the time of a look.
+    fn compress_long(&self, long: &mut LongValues) {
         let store = &self.parts.store;
         let percent = u64::from(store.compression.settings().cpu_percent.max(1));
         let mut spent = Duration::ZERO;

@@ -120,7 +120,7 @@ fn reform_leaves(tree: &mut Big, compresses: bool) {
         let (found, next) = tree.look_for_cold(here, &plan, usize::MAX);
         from = next;
         match found {
-            Some(Find::Run(run)) => match run.bytes(&mut bytes).filter(|_| compresses) {
+            Some(Find::Run(run, _)) => match run.bytes(&mut bytes).filter(|_| compresses) {
                 Some(count) => {
                     let stored: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
                     let cold = Cold::new(&keeper, &stored).expect("it has a length");

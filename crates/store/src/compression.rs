@@ -33,7 +33,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-pub use long::LongStrings;
+pub use long::LongValues;
 pub use pass::Pass;
 pub use trial::{TRIED, Taken, Tried, compressed_lengths};
 
@@ -179,7 +179,7 @@ pub struct Compression {
     keeper: Arc<LeafKeeper>,
     /// What is learned of classes of keys.
     trainer: Mutex<Trainer>,
-    /// Strings that are too long for workers.
+    /// Values that are too long for workers.
     long: long::Queue,
     /// What came of it.
     pub figures: Figures,

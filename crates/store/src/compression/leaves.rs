@@ -8,17 +8,21 @@
 //! Whoever reads a leaf has it thawed, which is kept beside the stored form until some passes have seen it unused.
 
 use super::pass::Wanted;
-use super::{Compression, add};
+use super::{Coder, Compression, add};
+use crate::lock::Held;
+use crate::shard::Shard;
+use crate::store::Store;
 use base::hash::KeyHasher;
 use codec::stored::Stored;
 use codec::{Dictionaries, Reader, Workspace};
-use engine::{Entry, Key, Value};
+use engine::{Engine, Entry, Key, SharedBig, Value};
 use engine_mem::{MemoryKind, MemoryUse};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use types::decoder::may_tree_be_compressed;
-use value::cold::{Keeper, Shelf};
+use value::cold::{Cold, Keeper, Shelf};
 use value::tree::Plan;
+use value::{Find, LeafRun};
 
 /// Leaves of so many bytes are compressed together: what a read of one element decompresses.
 const BYTES: usize = 4 << 10;
@@ -94,29 +98,108 @@ pub(super) fn is_by_leaf(entry: &Entry<'_>, hasher: &KeyHasher) -> bool {
 }
 
 /// What a pass is after in a collection.
-pub(super) fn plan<'p>(
-    wanted: &Wanted,
-    is_full: bool,
-    only_sheds: bool,
-    is_other: &'p dyn Fn(&[u8]) -> bool,
-) -> Plan<'p> {
-    Plan {
-        age: wanted.settings.idle_seconds.min(PASSES) as u8,
-        bytes: BYTES,
-        bytes_max: super::pass::LEN_MAX,
-        retries: is_full,
-        compresses: wanted.settings.codec != super::Codec::Off,
-        only_sheds,
-        is_other,
+pub(super) struct Search<'w> {
+    pub(super) wanted: &'w Wanted,
+    /// It looks at all leaves.
+    pub(super) is_full: bool,
+    /// It looks for nothing but what is thawed.
+    pub(super) only_sheds: bool,
+}
+
+impl Search<'_> {
+    /// Looks at so many leaves of the collection at most, from the one with element `from` on, under the lock of its shard. What it finds
+    /// thawed it drops. Gives leaves that are to be stored in another form, and where to go on.
+    pub(super) fn look(
+        &self,
+        store: &Store,
+        held: &mut Shard,
+        key: &Key<'_>,
+        from: u64,
+        looks: usize,
+    ) -> (Option<(LeafRun, u64)>, Option<u64>) {
+        let settings = &self.wanted.settings;
+        let is_other = |stored: &[u8]| self.is_other(&store.compression, key, stored);
+        let plan = Plan {
+            age: settings.idle_seconds.min(PASSES) as u8,
+            bytes: BYTES,
+            bytes_max: super::long::LEAF_LEN_MAX,
+            retries: self.is_full,
+            compresses: settings.codec != super::Codec::Off,
+            only_sheds: self.only_sheds,
+            is_other: &is_other,
+        };
+        let entry = held.engine.read(key, false).ok().flatten();
+        let (found, next) = match entry.filter(|entry| is_by_leaf(entry, &store.hasher)) {
+            // Who prepares something from a tree begins anew when it becomes another.
+            Some(Entry { value: Value::Big(tree), .. }) if self.is_full || SharedBig::strong_count(tree) == 1 => {
+                tree.look_for_cold(from, &plan, looks)
+            }
+            _ => (None, None),
+        };
+        match found {
+            Some(Find::Run(run, at)) => (Some((run, at)), next),
+            Some(Find::Thawed(rank)) => {
+                held.engine.reform(key, &mut |tree| tree.shed(rank));
+                (None, next)
+            }
+            None => (None, next),
+        }
+    }
+
+    /// Whether a leaf is stored in another form than leaves under this key are to have.
+    fn is_other(&self, compression: &Compression, key: &Key<'_>, stored: &[u8]) -> bool {
+        let Ok(stored) = Stored::parse(stored) else { return false };
+        let form = stored.form;
+        form.codec() != self.wanted.settings.codec.name()
+            || self.wanted.is_other(form) && !compression.is_choice(key, form.dictionary())
     }
 }
 
-/// Whether a leaf is stored in another form than leaves under this key are to have.
-pub(super) fn is_other(compression: &Compression, wanted: &Wanted, key: &Key<'_>, stored: &[u8]) -> bool {
-    let Ok(stored) = Stored::parse(stored) else { return false };
-    let form = stored.form;
-    form.codec() != wanted.settings.codec.name()
-        || wanted.is_other(form) && !compression.is_choice(key, form.dictionary())
+/// Brings leaves that were found into the form that is configured, if they are still there. `bytes` is room for what they hold. False
+/// when `lock` finds their shard taken.
+pub(super) fn store_run<'s>(
+    store: &'s Store,
+    coder: &mut Coder,
+    bytes: &mut Vec<u8>,
+    key: &Key<'_>,
+    run: &LeafRun,
+    lock: impl FnOnce() -> Option<Held<'s, Shard>>,
+) -> bool {
+    let (compression, keeper) = (&store.compression, store.compression.keeper());
+    let count = run.bytes(bytes);
+    let stored = count.and_then(|count| {
+        let encoded = compression.encode(coder, &*store.clock, key, run.kind(), bytes)?;
+        // Counted while its dictionary is held.
+        Some((Cold::new(&keeper, encoded.bytes)?, count))
+    });
+    if stored.is_none() && run.are_cold() {
+        run.thaw();
+    }
+    let Some(mut held) = lock() else { return false };
+    let is_tree = |entry: &Entry<'_>| matches!(entry.value, Value::Big(_));
+    let Some(entry) = held.engine.read(key, false).ok().flatten().filter(is_tree) else {
+        store.unlock_one(held);
+        return true;
+    };
+    match stored {
+        Some((cold, count)) => {
+            let mut is_stored = false;
+            held.engine.reform(key, &mut |tree| is_stored = tree.store_cold(run, cold.clone(), count));
+            add(&compression.figures.compressed_by_pass, u64::from(is_stored));
+        }
+        None if run.are_cold() => {
+            let mut is_stored = false;
+            held.engine.reform(key, &mut |tree| is_stored = tree.store_warm(run));
+            add(&compression.figures.decompressed_by_pass, u64::from(is_stored));
+        }
+        None => {
+            if let Value::Big(tree) = entry.value {
+                tree.give_up(run);
+            }
+        }
+    }
+    store.unlock_one(held);
+    true
 }
 
 /// Whether so much is thawed that it is to go, whoever has used it: an eighth of all memory, and some MiB.

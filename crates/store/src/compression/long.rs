@@ -1,17 +1,22 @@
-//! Strings that are too long for a slice of a worker's time: a thread of its own brings them into the form that is configured.
+//! Strings, and leaves of collections, that are too long for a slice of a worker's time: a thread of its own brings them into the form that
+//! is configured.
 //!
 //! ```text
 //! pass: a long string that may have to change --its key--> queue --> a reference to its value, under the shard's lock
 //!       --> compress it without the lock --> the same value still? --> Engine::recode, by reference
 //! ```
 //!
+//! A leaf is so long when it is one long element. It is queued by its place, and shared, too (`leaves`).
+//!
 //! L1. Under a lock nothing is copied that is longer than what a worker compresses itself: the engine keeps long values by reference.
 //!     Who edits one meanwhile copies it first, as if a checkpoint had it.
 
-use super::pass::{self, Candidate, LEN_MAX, Wanted};
+use super::leaves::{self, Search};
+use super::pass::{self, LEN_MAX, Wanted};
 use super::{Coder, add};
 use crate::store::Store;
-use engine::{Engine, Entry, SharedBytes, Type, Value};
+use base::KeyspaceId;
+use engine::{Engine, Entry, Key, SharedBytes, Type, Value};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use types::Decoder;
@@ -19,56 +24,90 @@ use types::Decoder;
 /// Longer strings are compressed by writes alone: while one is compressed, its bytes are there up to three times.
 pub(super) const LONG_LEN_MAX: usize = 64 << 20;
 
-/// Keys that wait; those beyond are left to the next pass that looks at all strings.
+/// Longer leaves stay as they are: whoever reads an element of one, a worker, waits until it is decompressed.
+pub(super) const LEAF_LEN_MAX: usize = 1 << 20;
+
+/// Values that wait. Strings beyond are left to the next pass that looks at all of them, leaves to the next pass.
 const WAITING_MAX: usize = 16 << 10;
 
-/// Long strings that may have to change.
-#[derive(Default)]
-pub(super) struct Queue {
-    keys: Mutex<VecDeque<Candidate>>,
+/// A long value that may have to change.
+pub(super) struct Long {
+    pub(super) space: KeyspaceId,
+    pub(super) key: Box<[u8]>,
+    /// Of a collection, the leaf.
+    pub(super) leaf: Option<LongLeaf>,
 }
 
+/// Which leaf of a collection is long.
+pub(super) struct LongLeaf {
+    /// One of its elements, as leaves are looked for.
+    pub(super) at: u64,
+    /// Whether the pass that found it looks at all.
+    pub(super) is_full: bool,
+}
+
+/// Long values that may have to change.
+#[derive(Default)]
+pub(super) struct Queue(Mutex<VecDeque<Long>>);
+
 impl Queue {
-    pub(super) fn push(&self, candidate: Candidate) {
-        let mut keys = self.lock();
-        if keys.len() < WAITING_MAX {
-            keys.push_back(candidate);
+    pub(super) fn push(&self, long: Long) {
+        let mut waiting = self.lock();
+        if waiting.len() < WAITING_MAX {
+            waiting.push_back(long);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Candidate>> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Long>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What the thread works with.
 #[derive(Default)]
-pub struct LongStrings {
+pub struct LongValues {
     coder: Coder,
     decoder: Decoder,
+    /// What a leaf holds.
+    bytes: Vec<u8>,
 }
 
-impl LongStrings {
-    /// Brings one of the strings that wait into the form that is configured; the time that took, or nothing when none waits. For a
+impl LongValues {
+    /// Brings one of the values that wait into the form that is configured; the time that took, or nothing when none waits. For a
     /// thread that serves no clients: a string takes up to a second.
     pub fn step(&mut self, store: &Store) -> Option<u64> {
-        let candidate = store.compression.long.lock().pop_front()?;
+        let long = store.compression.long.lock().pop_front()?;
         let begun_ns = store.clock.monotonic_ns();
-        self.handle(store, &candidate);
+        let key = store.key(long.space, &long.key);
+        match &long.leaf {
+            None => self.handle_string(store, &key),
+            Some(leaf) => self.handle_leaf(store, &key, leaf),
+        }
         let spent_ns = store.clock.monotonic_ns().saturating_sub(begun_ns);
         add(&store.compression.figures.passing_ns, spent_ns);
         Some(spent_ns)
     }
 
-    fn handle(&mut self, store: &Store, candidate: &Candidate) {
+    fn handle_leaf(&mut self, store: &Store, key: &Key<'_>, leaf: &LongLeaf) {
+        let (wanted, shard) = (Wanted::now(&store.compression), store.shard_of(key));
+        let search = Search { wanted: &wanted, is_full: leaf.is_full, only_sheds: false };
+        let mut held = store.lock_patiently(shard);
+        let (found, _) = search.look(store, &mut held, key, leaf.at, 1);
+        store.unlock_one(held);
+        if let Some((run, _)) = found {
+            let lock = || Some(store.lock_patiently(shard));
+            leaves::store_run(store, &mut self.coder, &mut self.bytes, key, &run, lock);
+        }
+    }
+
+    fn handle_string(&mut self, store: &Store, key: &Key<'_>) {
         let compression = &store.compression;
         let wanted = Wanted::now(compression);
-        let key = store.key(candidate.space, &candidate.key);
-        let shard = store.shard_of(&key);
+        let shard = store.shard_of(key);
         let mut held = store.lock_patiently(shard);
-        let entry = held.engine.read(&key, false).ok().flatten();
+        let entry = held.engine.read(key, false).ok().flatten();
         let is_due = |entry: &Entry<'_>| {
-            entry.kind == Type::String && wanted.may_change(entry) && pass::may_leave(store, &key, entry)
+            entry.kind == Type::String && wanted.may_change(entry) && pass::may_leave(store, key, entry)
         };
         let found = entry.filter(is_due).map(|entry| {
             let value = match entry.value {
@@ -84,8 +123,8 @@ impl LongStrings {
         let Some((before, value, _lease)) = found else { return };
         let was_compressed = before.is_compressed();
         let shown =
-            self.decoder.show(store.source(), pass::shown_alone(&key, Type::String, before, Value::Bytes(&value)));
-        let stored = compression.encode(&mut self.coder, &*store.clock, &key, Type::String, shown.value.bytes());
+            self.decoder.show(store.source(), pass::shown_alone(key, Type::String, before, Value::Bytes(&value)));
+        let stored = compression.encode(&mut self.coder, &*store.clock, key, Type::String, shown.value.bytes());
         let (encoding, form) = match stored {
             Some(ref encoded) => (shown.encoding.compressed(), encoded.bytes),
             None if was_compressed => (shown.encoding, shown.value.bytes()),
@@ -93,7 +132,7 @@ impl LongStrings {
         };
         let form = SharedBytes::new(form.to_vec());
         let mut held = store.lock_patiently(shard);
-        let is_still = held.engine.read(&key, false).ok().flatten().is_some_and(|entry| {
+        let is_still = held.engine.read(key, false).ok().flatten().is_some_and(|entry| {
             entry.kind == Type::String
                 && entry.encoding == before
                 && match entry.value {
@@ -104,7 +143,7 @@ impl LongStrings {
         });
         if is_still {
             let value = if form.len() <= LEN_MAX { Value::Bytes(&form) } else { Value::Shared(&form) };
-            held.engine.recode(&key, encoding, value);
+            held.engine.recode(key, encoding, value);
             compression.figures.count_pass(encoding);
         }
         store.unlock_one(held);

@@ -13,8 +13,8 @@
 //! does the first one after a dictionary was put to use. A pass that looks at all strings also brings those that were compressed
 //! before there was the dictionary of their class into its form.
 
-use super::leaves::{self, LOOKS};
-use super::long::LONG_LEN_MAX;
+use super::leaves::{self, LOOKS, Search};
+use super::long::{LONG_LEN_MAX, Long, LongLeaf};
 use super::{Codec, Coder, Compression, Settings, add};
 use crate::store::Store;
 use base::{KeyspaceId, ShardId};
@@ -25,12 +25,11 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use types::Decoder;
 use types::decoder::COLLECTION_LEN_MAX;
-use value::cold::Cold;
-use value::{Big, Find, LeafRun, Progress};
+use value::{Big, Progress};
 
-/// Longer strings are not for workers, which would be kept for longer than a slice (`long`).
+/// Longer strings and leaves are not for workers, which would be kept for longer than a slice (`long`).
 pub(super) const LEN_MAX: usize = 32 << 10;
-const _: () = assert!(COLLECTION_LEN_MAX <= LEN_MAX, "only strings are for the thread of long ones");
+const _: () = assert!(COLLECTION_LEN_MAX <= LEN_MAX, "only strings and leaves are for the thread of long values");
 
 /// Keys of one stretch, at most; those beyond are left to the next pass.
 const CANDIDATES_MAX: usize = 4096;
@@ -92,9 +91,9 @@ struct Place {
 }
 
 /// A value that may have to change.
-pub(super) struct Candidate {
-    pub(super) space: KeyspaceId,
-    pub(super) key: Box<[u8]>,
+struct Candidate {
+    space: KeyspaceId,
+    key: Box<[u8]>,
     stamp: u32,
     is_string: bool,
     is_compressed: bool,
@@ -247,7 +246,7 @@ impl Pass {
         };
         match self.candidates.pop() {
             Some(candidate) if candidate.is_long => {
-                store.compression.long.push(candidate);
+                store.compression.long.push(Long { space: candidate.space, key: candidate.key, leaf: None });
                 true
             }
             Some(candidate) => match candidate.leaves_from {
@@ -371,72 +370,31 @@ impl Pass {
     /// comes back for those behind them. False when the shard is taken.
     fn handle_leaves(&mut self, store: &Store, shard: ShardId, candidate: Candidate, from: u64) -> bool {
         let Some(place) = &self.place else { return false };
-        let compression = &store.compression;
         let key = store.key(candidate.space, &candidate.key);
         let Some(mut held) = store.shard(shard).lock.spin_lock() else {
             self.candidates.push(candidate);
             return false;
         };
-        let is_other = |stored: &[u8]| leaves::is_other(compression, &place.wanted, &key, stored);
-        let plan = leaves::plan(&place.wanted, place.is_full, place.only_sheds, &is_other);
-        let entry = held.engine.read(&key, false).ok().flatten();
-        let (found, next) = match entry.filter(|entry| leaves::is_by_leaf(entry, &store.hasher)) {
-            // Who prepares something from a tree begins anew when it becomes another.
-            Some(Entry { value: Value::Big(tree), .. }) if place.is_full || SharedBig::strong_count(tree) == 1 => {
-                tree.look_for_cold(from, &plan, LOOKS)
-            }
-            _ => (None, None),
-        };
-        if let Some(Find::Thawed(rank)) = found {
-            held.engine.reform(&key, &mut |tree| tree.shed(rank));
-        }
+        let search = Search { wanted: &place.wanted, is_full: place.is_full, only_sheds: place.only_sheds };
+        let (found, next) = search.look(store, &mut held, &key, from, LOOKS);
         store.unlock_one(held);
         let is_done = match found {
-            Some(Find::Run(run)) => self.store_leaves(store, shard, &candidate, &run),
-            Some(Find::Thawed(_)) | None => true,
+            Some((run, at)) if run.len() > LEN_MAX => {
+                let leaf = Some(LongLeaf { at, is_full: place.is_full });
+                store.compression.long.push(Long { space: candidate.space, key: candidate.key.clone(), leaf });
+                true
+            }
+            Some((run, _)) => {
+                let lock = || store.shard(shard).lock.spin_lock();
+                leaves::store_run(store, &mut self.coder, &mut self.bytes, &key, &run, lock)
+            }
+            None => true,
         };
         let next = if is_done { next } else { Some(from) };
         if next.is_some() {
             self.candidates.push(Candidate { leaves_from: next, ..candidate });
         }
         is_done
-    }
-
-    /// Stores leaves that were found in the form that is configured, if they are still there. False when the shard is taken.
-    fn store_leaves(&mut self, store: &Store, shard: ShardId, candidate: &Candidate, run: &LeafRun) -> bool {
-        let (compression, keeper) = (&store.compression, store.compression.keeper());
-        let key = store.key(candidate.space, &candidate.key);
-        let count = run.bytes(&mut self.bytes);
-        let stored = count.and_then(|count| {
-            let encoded = compression.encode(&mut self.coder, &*store.clock, &key, run.kind(), &self.bytes)?;
-            // Counted while its dictionary is held.
-            Some((Cold::new(&keeper, encoded.bytes)?, count))
-        });
-        let Some(mut held) = store.shard(shard).lock.spin_lock() else { return false };
-        let is_tree = |entry: &Entry<'_>| matches!(entry.value, Value::Big(_));
-        let Some(entry) = held.engine.read(&key, false).ok().flatten().filter(is_tree) else {
-            store.unlock_one(held);
-            return true;
-        };
-        match stored {
-            Some((cold, count)) => {
-                let mut is_stored = false;
-                held.engine.reform(&key, &mut |tree| is_stored = tree.store_cold(run, cold.clone(), count));
-                add(&compression.figures.compressed_by_pass, u64::from(is_stored));
-            }
-            None if run.are_cold() => {
-                let mut is_stored = false;
-                held.engine.reform(&key, &mut |tree| is_stored = tree.store_warm(run));
-                add(&compression.figures.decompressed_by_pass, u64::from(is_stored));
-            }
-            None => {
-                if let Value::Big(tree) = entry.value {
-                    tree.give_up(run);
-                }
-            }
-        }
-        store.unlock_one(held);
-        true
     }
 }
 

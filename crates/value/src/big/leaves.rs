@@ -10,8 +10,8 @@ use std::sync::Arc;
 /// What a pass over the leaves of a tree has found.
 #[derive(Debug)]
 pub enum Find {
-    /// Leaves that are to be stored in another form.
-    Run(LeafRun),
+    /// Leaves that are to be stored in another form; the first has this element, or of a stream this number.
+    Run(LeafRun, u64),
     /// The leaf with this element, or of a stream of this number, is to give memory back ([`Big::shed`]).
     Thawed(u64),
 }
@@ -36,14 +36,23 @@ pub enum LeafRun {
 impl LeafRun {
     /// Puts their bytes into `out`, and gives how many elements they are; `None` when they are not to be compressed.
     pub fn bytes(&self, out: &mut Vec<u8>) -> Option<usize> {
-        match self {
-            Self::Hash(run) => bytes_of(run, out),
-            Self::List(run) => bytes_of(run, out),
-            Self::Set(run) => bytes_of(run, out),
-            Self::Scores(run) => bytes_of(run, out),
-            Self::Members(run) => bytes_of(run, out),
-            Self::Stream(node) => Some(node.bytes(out)),
-        }
+        self.leaves().bytes(out)
+    }
+
+    /// How many bytes they have, whether they are compressed or not.
+    #[expect(clippy::len_without_is_empty, reason = "leaves have elements")]
+    pub fn len(&self) -> usize {
+        self.leaves().len()
+    }
+
+    /// Whether they are stored compressed.
+    pub fn are_cold(&self) -> bool {
+        self.leaves().are_cold()
+    }
+
+    /// Decompresses what is compressed, and keeps it, so that storing it as it is takes no longer than a copy.
+    pub fn thaw(&self) {
+        self.leaves().thaw();
     }
 
     /// The type of their tree.
@@ -57,25 +66,64 @@ impl LeafRun {
         }
     }
 
-    /// Whether they are stored compressed.
-    pub fn are_cold(&self) -> bool {
+    fn leaves(&self) -> &dyn Leaves {
         match self {
-            Self::Hash(run) => run.is_cold(),
-            Self::List(run) => run.is_cold(),
-            Self::Set(run) => run.is_cold(),
-            Self::Scores(run) => run.is_cold(),
-            Self::Members(run) => run.is_cold(),
-            Self::Stream(node) => node.is_cold(),
+            Self::Hash(run) => run,
+            Self::List(run) => run,
+            Self::Set(run) => run,
+            Self::Scores(run) => run,
+            Self::Members(run) => run,
+            Self::Stream(node) => node,
         }
     }
 }
 
-fn bytes_of<L: ColdLeaf>(run: &Run<L>, out: &mut Vec<u8>) -> Option<usize> {
-    let merged = run.merged()?;
-    out.clear();
-    let mut scratch = Vec::new();
-    out.extend_from_slice(merged.bytes_once(&mut scratch));
-    Some(merged.count())
+/// What can be asked of leaves of any type.
+trait Leaves {
+    fn bytes(&self, out: &mut Vec<u8>) -> Option<usize>;
+    fn len(&self) -> usize;
+    fn are_cold(&self) -> bool;
+    fn thaw(&self);
+}
+
+impl<L: ColdLeaf> Leaves for Run<L> {
+    fn bytes(&self, out: &mut Vec<u8>) -> Option<usize> {
+        let merged = self.merged()?;
+        out.clear();
+        let mut scratch = Vec::new();
+        out.extend_from_slice(merged.bytes_once(&mut scratch));
+        Some(merged.count())
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn are_cold(&self) -> bool {
+        self.is_cold()
+    }
+
+    fn thaw(&self) {
+        self.thaw();
+    }
+}
+
+impl Leaves for stream::FullNode {
+    fn bytes(&self, out: &mut Vec<u8>) -> Option<usize> {
+        Some(self.bytes(out))
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn are_cold(&self) -> bool {
+        self.is_cold()
+    }
+
+    fn thaw(&self) {
+        self.thaw();
+    }
 }
 
 impl Big {
@@ -93,9 +141,12 @@ impl Big {
     /// A step of a pass: looks at `looks` leaves at most, from the one with element `from` on, or of a stream from that number on; of a
     /// sorted set, elements by member follow those by score. Gives what it found, and where to go on; `None` at the end.
     pub fn look_for_cold(&self, from: u64, plan: &Plan<'_>, looks: usize) -> (Option<Find>, Option<u64>) {
-        fn named<L>(found: Option<Found<L>>, name: impl Fn(Run<L>) -> LeafRun) -> Option<Find> {
+        fn named<L: ColdLeaf>(found: Option<Found<L>>, name: impl Fn(Run<L>) -> LeafRun) -> Option<Find> {
             Some(match found? {
-                Found::Run(run) => Find::Run(name(run)),
+                Found::Run(run) => {
+                    let first = run.first();
+                    Find::Run(name(run), first)
+                }
                 Found::Thawed(rank) => Find::Thawed(rank),
             })
         }
@@ -111,7 +162,7 @@ impl Big {
             Self::Stream(big) => {
                 let (found, next) = big.look_for_cold(from, plan, looks);
                 let found = found.map(|found| match found {
-                    stream::Found::Node(node) => Find::Run(LeafRun::Stream(node)),
+                    stream::Found::Node(node, number) => Find::Run(LeafRun::Stream(node), number),
                     stream::Found::Thawed(number) => Find::Thawed(number),
                 });
                 (found, next)
@@ -127,10 +178,10 @@ impl Big {
                     return (named(found, LeafRun::Scores), Some(next.unwrap_or(len)));
                 };
                 let (found, next) = big.by_member().look_for_cold(rank, plan, looks);
-                let found = match named(found, LeafRun::Members) {
-                    Some(Find::Thawed(rank)) => Some(Find::Thawed(len + rank)),
-                    found => found,
-                };
+                let found = named(found, LeafRun::Members).map(|found| match found {
+                    Find::Run(run, first) => Find::Run(run, len + first),
+                    Find::Thawed(rank) => Find::Thawed(len + rank),
+                });
                 (found, next.map(|rank| len + rank))
             }
         }

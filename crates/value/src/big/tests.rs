@@ -232,8 +232,8 @@ impl Pair {
                 self.edit(rng);
             }
             match found {
-                Some(Find::Run(run)) if rng.one_in(9) => self.big.give_up(&run),
-                Some(Find::Run(run)) => {
+                Some(Find::Run(run, _)) if rng.one_in(9) => self.big.give_up(&run),
+                Some(Find::Run(run, _)) => {
                     let count = run.bytes(&mut bytes).filter(|_| compresses);
                     let stored = bytes.iter().map(|byte| byte ^ TURNED).collect::<Vec<_>>();
                     match count {
@@ -426,7 +426,7 @@ fn what_is_used_stays_as_it_is() {
         while let Some(here) = from {
             let (found, next) = pair.big.look_for_cold(here, &plan, 10);
             from = next;
-            let Some(Find::Run(run)) = found else { continue };
+            let Some(Find::Run(run, _)) = found else { continue };
             runs += 1;
             if runs % 2 == 0 {
                 pair.big.give_up(&run);

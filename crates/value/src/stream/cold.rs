@@ -19,6 +19,19 @@ impl FullNode {
         self.0.live() as usize
     }
 
+    /// Its bytes, whether they are compressed or not.
+    #[expect(clippy::len_without_is_empty, reason = "a full node has entries")]
+    pub fn len(&self) -> usize {
+        self.0.bytes().len()
+    }
+
+    /// See [`crate::tree::Run::thaw`].
+    pub fn thaw(&self) {
+        if let Some(cold) = self.0.bytes().cold() {
+            cold.bytes();
+        }
+    }
+
     /// Whether it is stored compressed.
     pub fn is_cold(&self) -> bool {
         self.0.bytes().cold().is_some()
@@ -28,8 +41,8 @@ impl FullNode {
 /// What a pass has found.
 #[derive(Debug)]
 pub enum Found {
-    /// A node that is to be stored in another form.
-    Node(FullNode),
+    /// The node of this number is to be stored in another form.
+    Node(FullNode, u64),
     /// The node of this number has been thawed, and nobody uses it.
     Thawed(u64),
 }
@@ -38,11 +51,12 @@ impl Big {
     /// See [`crate::Big::look_for_cold`], by number of nodes.
     pub(crate) fn look_for_cold(&self, from: u64, plan: &Plan<'_>, looks: usize) -> (Option<Found>, Option<u64>) {
         let (found, next) = self.nodes.look_for_cold(from, plan, looks);
+        let number = next.unwrap_or(self.nodes.full_count()).saturating_sub(1);
         let found = found.map(|node| match node.bytes().cold() {
             Some(cold) if plan.only_sheds || !cold.with_stored(|stored| (plan.is_other)(stored)) => {
-                Found::Thawed(next.unwrap_or(self.nodes.full_count()).saturating_sub(1))
+                Found::Thawed(number)
             }
-            _ => Found::Node(FullNode(node.clone())),
+            _ => Found::Node(FullNode(node.clone()), number),
         });
         (found, next)
     }

@@ -83,6 +83,22 @@ impl<L: ColdLeaf> Run<L> {
         Some(merged)
     }
 
+    /// The rank of the first element.
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Bytes of the leaves, whether they are compressed or not.
+    #[expect(clippy::len_without_is_empty, reason = "there is a leaf, which has elements")]
+    pub fn len(&self) -> usize {
+        self.leaves.iter().map(L::bytes).sum()
+    }
+
+    /// Decompresses what is compressed, and keeps it, so that storing it as it is takes no longer than a copy.
+    pub fn thaw(&self) {
+        self.leaves.iter().filter_map(L::cold).for_each(|cold| _ = cold.bytes());
+    }
+
     /// Whether they are stored compressed: then it is one.
     pub fn is_cold(&self) -> bool {
         self.leaves.iter().any(|leaf| leaf.cold().is_some())

@@ -113,9 +113,9 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec], values: &Valu
         let cells = harness.interleave_around(&settings, &places, &row, effort, figure, around)?;
         table.rows.push(ResultRow::new(work.title(), cells, &harness.plan.subject, table.better));
     }
-    let in_vain = in_vain_section(harness, values, &table);
+    let costs = costs_section(harness, values, &table);
     let targets = WORKS.map(|work| work.target);
-    Ok(std::iter::once(harness.subject_section(table, &targets)).chain(in_vain).collect())
+    Ok(std::iter::once(harness.subject_section(table, &targets)).chain(costs).collect())
 }
 
 /// Has a server that compresses in the background do so at its usual pace: what is used within a minute stays raw. While other
@@ -144,12 +144,14 @@ fn begin_pass(harness: &Harness<'_>, server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// On values that do not get shorter: the subject over the same server with compression off.
-fn in_vain_section(harness: &Harness<'_>, values: &Values, table: &Section) -> Option<Section> {
+/// The subject over the same server with compression off; on values that do not get shorter there is a bound.
+fn costs_section(harness: &Harness<'_>, values: &Values, table: &Section) -> Option<Section> {
     let subject = &harness.plan.subject;
     let base = format!("{subject}-off");
+    let is_in_vain = values.payload == Payload::Random;
+    let in_vain = if is_in_vain { " in vain" } else { "" };
     let mut quotients = Section {
-        title: format!("What compression costs in vain, {}", values.payload.title()),
+        title: format!("What compression costs{in_vain}, {}", values.payload.title()),
         about: "The CPU time per operation over that of the same server without compression, within rounds.".to_owned(),
         unit: "times the CPU time".to_owned(),
         better: table.better,
@@ -162,7 +164,7 @@ fn in_vain_section(harness: &Harness<'_>, values: &Values, table: &Section) -> O
         let cell = Cell { windows: own.windows.clone(), ..Cell::new(subject, samples) };
         quotients.rows.push(ResultRow::new(row.title.clone(), vec![cell], subject, quotients.better));
     }
-    let target = (values.payload == Payload::Random).then_some(IN_VAIN);
+    let target = is_in_vain.then_some(IN_VAIN);
     Some(harness.subject_section(quotients, &[target; WORKS.len()]))
 }
 
