@@ -46,11 +46,12 @@ fn tag_of(key: &[u8]) -> &[u8] {
 }
 
 /// CRC-16/XMODEM: polynomial 0x1021, no reflection, starting from 0. Eight bytes a step ("slicing by 8", Kounavis and
-/// Berry 2005): bytewise it would cost as much as the table look-up that follows it.
+/// Berry 2005): bytewise it would cost as much as the table look-up that follows it. The odd bytes come first: since it starts
+/// from 0, they are a step with zeros before them, and none of their look-ups waits for another.
 #[inline]
 pub fn crc16(bytes: &[u8]) -> u16 {
-    let mut crc = 0u16;
-    let (blocks, tail) = bytes.as_chunks::<8>();
+    let (head, blocks) = bytes.as_rchunks::<8>();
+    let mut crc = head.iter().rev().zip(&TABLES).fold(0, |crc, (&byte, table)| crc ^ table[byte as usize]);
     for block in blocks {
         let [high, low] = crc.to_be_bytes();
         crc = TABLES[7][(block[0] ^ high) as usize]
@@ -62,7 +63,7 @@ pub fn crc16(bytes: &[u8]) -> u16 {
             ^ TABLES[1][block[6] as usize]
             ^ TABLES[0][block[7] as usize];
     }
-    tail.iter().fold(crc, |crc, &byte| (crc << 8) ^ TABLES[0][((crc >> 8) as u8 ^ byte) as usize])
+    crc
 }
 
 /// `TABLES[k][b]`: the effect of byte `b` followed by `k` zero bytes.

@@ -81,11 +81,15 @@ impl ReplyBuffer {
 
     #[inline(never)]
     fn long_integer(&mut self, value: i64) {
-        let mut digits = itoa::Buffer::new();
-        self.bytes.reserve(HEADER_BYTES_MAX);
-        self.bytes.push(b':');
-        self.bytes.extend_from_slice(digits.format(value).as_bytes());
-        self.bytes.extend_from_slice(b"\r\n");
+        match usize::try_from(value) {
+            Ok(number) => put_header(&mut self.bytes, b':', number),
+            Err(_) => {
+                let mut digits = itoa::Buffer::new();
+                self.bytes.push(b':');
+                self.bytes.extend_from_slice(digits.format(value).as_bytes());
+                self.bytes.extend_from_slice(b"\r\n");
+            }
+        }
     }
 
     /// A string of any bytes.
