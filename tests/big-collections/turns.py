@@ -55,6 +55,19 @@ def _watch(server, pipe):
     pipe.send(stretches)
 
 
+def host_gaps(seconds, gap_us):
+    """The gaps of at least so many us that a thread sees in its own clock while it does nothing but read it: what the host takes."""
+    gaps, before, end = [], time.thread_time_ns(), time.monotonic() + seconds
+    while time.monotonic() < end:
+        for _ in range(1000):
+            now = time.thread_time_ns()
+            if now - before >= gap_us * 1000:
+                gaps.append((now - before) // 1000)
+            before = now
+        before = time.thread_time_ns()
+    return gaps
+
+
 def slow_parts(stretches, turn_us_max):
     """Where the work had slow stretches, each as a part of all of it from 0 to 1, and how long a stretch is."""
     count = len(stretches)
