@@ -1,5 +1,6 @@
 """The longest turns of the server's workers while something runs, by stretches of time, and what comes again over several runs."""
 
+import mmap
 import multiprocessing
 import time
 
@@ -55,8 +56,29 @@ def _watch(server, pipe):
     pipe.send(stretches)
 
 
+# Memory that grows, is touched and is given back beside one who looks at the host.
+TOUCHED_BYTES = 64 << 20
+
+
 def host_gaps(seconds, gap_us):
-    """The gaps of at least so many us that a thread sees in its own clock while it does nothing but read it: what the host takes."""
+    """The gaps of at least so many us that a thread sees in its own clock while it does nothing but read it, beside a process that
+    touches new memory all the time: what the host takes from whoever runs while a collection grows."""
+    toucher = multiprocessing.Process(target=_touch, daemon=True)
+    toucher.start()
+    gaps = _gaps(seconds, gap_us)
+    toucher.terminate()
+    toucher.join()
+    return gaps
+
+
+def _touch():
+    while True:
+        with mmap.mmap(-1, TOUCHED_BYTES) as memory:
+            for at in range(0, TOUCHED_BYTES, mmap.PAGESIZE):
+                memory[at] = 1
+
+
+def _gaps(seconds, gap_us):
     gaps, before, end = [], time.thread_time_ns(), time.monotonic() + seconds
     while time.monotonic() < end:
         for _ in range(1000):
