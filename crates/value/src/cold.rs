@@ -23,6 +23,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
+pub use crate::pages::PagesUse;
+
 /// Knows the codec, and counts.
 pub trait Keeper: Send + Sync {
     /// Appends the bytes that are stored so.
@@ -55,6 +57,11 @@ pub struct Shelf {
 }
 
 impl Shelf {
+    /// What the pages of stored forms hold.
+    pub fn pages(&self) -> PagesUse {
+        self.pages.used()
+    }
+
     fn put(&self, stored: &[u8], len: usize, keeper: &Arc<dyn Keeper>) -> Counted<Kept> {
         let (stored, thawed, keeper) = (self.pages.put(stored), OnceLock::new(), keeper.clone());
         self.kept.put(Kept { stored, len, thawed, keeper })

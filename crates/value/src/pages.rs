@@ -26,7 +26,26 @@ const SHARED_LEN_MAX: usize = PAGE_BYTES / 8;
 
 /// All pages that are in use; the open one is kept here.
 #[derive(Debug, Default)]
-pub struct Pages(Mutex<Option<Arc<Page>>>);
+pub struct Pages {
+    open: Mutex<Option<Arc<Page>>>,
+    sums: Arc<Sums>,
+}
+
+/// What pages hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PagesUse {
+    /// Bytes of forms that were put into the pages that are there.
+    pub bytes: usize,
+    /// Of these, bytes of forms that have gone.
+    pub gone_bytes: usize,
+}
+
+/// Of all pages.
+#[derive(Debug, Default)]
+struct Sums {
+    bytes: AtomicUsize,
+    live_bytes: AtomicUsize,
+}
 
 struct Page {
     /// Never more than there is room for. Written by whoever holds the lock of [`Pages`]; what was written once is only read.
@@ -35,6 +54,7 @@ struct Page {
     live_bytes: AtomicUsize,
     /// Nothing more comes.
     is_closed: AtomicBool,
+    sums: Arc<Sums>,
 }
 
 /// Where a form is. Its bytes go with it.
@@ -49,27 +69,40 @@ impl Pages {
     /// Stores a form.
     pub fn put(&self, form: &[u8]) -> Place {
         if form.len() > SHARED_LEN_MAX {
-            let page = Page::new(form.len());
+            let page = Page::new(form.len(), &self.sums);
             page.is_closed.store(true, Ordering::Relaxed);
             return page.put(form);
         }
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(page) = open.as_ref().filter(|page| page.written() + form.len() > PAGE_BYTES) {
             page.is_closed.store(true, Ordering::Relaxed);
             *open = None;
         }
-        open.get_or_insert_with(|| Page::new(PAGE_BYTES)).put(form)
+        open.get_or_insert_with(|| Page::new(PAGE_BYTES, &self.sums)).put(form)
+    }
+
+    /// What they hold: sums that are read one after the other.
+    pub fn used(&self) -> PagesUse {
+        let live_bytes = self.sums.live_bytes.load(Ordering::Relaxed);
+        let bytes = self.sums.bytes.load(Ordering::Relaxed);
+        PagesUse { bytes, gone_bytes: bytes.saturating_sub(live_bytes) }
     }
 }
 
 impl Page {
-    fn new(capacity: usize) -> Arc<Self> {
-        let bytes = RwLock::new(Vec::with_capacity(capacity));
-        Arc::new(Self { bytes, live_bytes: AtomicUsize::new(0), is_closed: AtomicBool::new(false) })
+    fn new(capacity: usize, sums: &Arc<Sums>) -> Arc<Self> {
+        let (bytes, sums) = (RwLock::new(Vec::with_capacity(capacity)), sums.clone());
+        Arc::new(Self { bytes, live_bytes: AtomicUsize::new(0), is_closed: AtomicBool::new(false), sums })
     }
 
     fn written(&self) -> usize {
         self.bytes.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        self.sums.bytes.fetch_sub(self.written(), Ordering::Relaxed);
     }
 }
 
@@ -83,7 +116,9 @@ impl Put for Arc<Page> {
         let mut bytes = self.bytes.write().unwrap_or_else(PoisonError::into_inner);
         let (start, len) = (bytes.len() as u32, form.len() as u32);
         bytes.extend_from_slice(form);
-        self.live_bytes.fetch_add(form.len(), Ordering::Relaxed);
+        for sum in [&self.live_bytes, &self.sums.live_bytes, &self.sums.bytes] {
+            sum.fetch_add(form.len(), Ordering::Relaxed);
+        }
         Place { page: self.clone(), start, len }
     }
 }
@@ -111,7 +146,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.page.live_bytes.fetch_sub(self.len(), Ordering::Relaxed);
+        for sum in [&self.page.live_bytes, &self.page.sums.live_bytes] {
+            sum.fetch_sub(self.len(), Ordering::Relaxed);
+        }
     }
 }
 
@@ -152,5 +189,12 @@ mod tests {
             held[at].1 = pages.put(&held[at].1.with(<[u8]>::to_vec));
         }
         assert!(held.iter().all(|(number, place)| place.with(|bytes| bytes == form(*number))));
+        let held_bytes: usize = held.iter().map(|(_, place)| place.len()).sum();
+        let PagesUse { bytes, gone_bytes } = pages.used();
+        assert_eq!(bytes - gone_bytes, held_bytes);
+        assert!(gone_bytes <= bytes / 4 + PAGE_BYTES, "no closed page is sparse: {gone_bytes} of {bytes}");
+        held.clear();
+        let open_bytes = pages.open.lock().unwrap().as_ref().map_or(0, |page| page.written());
+        assert_eq!(pages.used(), PagesUse { bytes: open_bytes, gone_bytes: open_bytes });
     }
 }

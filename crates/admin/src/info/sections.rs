@@ -66,6 +66,9 @@ pub(super) fn compression(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "compression_values", now.values);
     line(text, "compression_stored_bytes", now.stored_bytes);
     line(text, "compression_logical_bytes", now.logical_bytes);
+    let pages = policy.leaf_pages();
+    line(text, "compression_leaf_pages_bytes", pages.bytes);
+    line(text, "compression_leaf_pages_gone_bytes", pages.gone_bytes);
     line(text, "compression_compressed_by_writes", read(&figures.compressed_on_write));
     line(text, "compression_compressed_in_background", read(&figures.compressed_by_pass));
     line(text, "compression_decompressed_in_background", read(&figures.decompressed_by_pass));

@@ -20,7 +20,7 @@ use engine_mem::{MemoryKind, MemoryUse};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use types::decoder::may_tree_be_compressed;
-use value::cold::{Cold, Keeper, Shelf};
+use value::cold::{Cold, Keeper, PagesUse, Shelf};
 use value::tree::Plan;
 use value::{Find, LeafRun};
 
@@ -213,6 +213,11 @@ impl Compression {
     /// Who reads what is compressed in trees.
     pub(crate) fn keeper(&self) -> Arc<dyn Keeper> {
         self.keeper.clone()
+    }
+
+    /// What the pages of compressed leaves hold.
+    pub fn leaf_pages(&self) -> PagesUse {
+        self.keeper.shelf.pages()
     }
 
     /// How many compressed leaves were read.
