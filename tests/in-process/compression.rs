@@ -146,6 +146,31 @@ fn short_documents_get_a_dictionary() {
     server.assert_replica_agrees();
 }
 
+/// A pass that takes longer than the one before, since clients come first, misses nothing that has gone cold since that one.
+#[test]
+fn a_slow_pass_misses_nothing() {
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    let mut pass = Pass::new(server.store.shard_ids().collect());
+    server.store.compression.set(settings(Codec::Zstd, false));
+    (0..200).for_each(|n| drop(server.run(client, &["SET", &format!("doc:{n}"), &document(n)])));
+    let store = server.store.clone();
+    for _ in 0..2 {
+        run_passes(&mut pass, &store);
+        server.pass_ms(u64::from(IDLE_SECONDS) * 1000 / 4 + 100);
+    }
+    assert_eq!(compressed(&server), 0, "all were used some seconds ago");
+    let busy = store.try_lock_all().expect("nobody else is here");
+    assert!(pass.has_work(&store));
+    pass.slice(&store, 100_000, 0);
+    assert_eq!(compressed(&server), 0, "the shards are taken");
+    server.pass_ms(u64::from(IDLE_SECONDS) * 3000);
+    drop(busy);
+    // This pass alone: the next one may be as slow.
+    while pass.slice(&store, 100_000, 0) {}
+    assert_eq!(compressed(&server), 200);
+}
+
 /// Strings that are too long for workers are compressed by a thread of its own, and decompressed again; one that has changed
 /// meanwhile is left alone, and one that is beyond all bounds.
 #[test]

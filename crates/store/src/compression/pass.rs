@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The first pass after a change of the settings looks at all values. Later ones look at those that have gone cold since the
-//! pass before began, so that what does not get shorter is not tried again and again; once in an hour one looks at all, and so
+//! pass before began with their shard, so that what does not get shorter is not tried again and again; once in an hour one looks at all, and so
 //! does the first one after a dictionary was put to use. A pass that looks at all strings also brings those that were compressed
 //! before there was the dictionary of their class into its form.
 
@@ -50,6 +50,8 @@ const BUSY_PART: u32 = 8;
 /// The pass of one worker.
 pub struct Pass {
     shards: Vec<ShardId>,
+    /// Of each shard, when the last pass over values began with it.
+    seen_ns: Vec<u64>,
     place: Option<Place>,
     candidates: Vec<Candidate>,
     coder: Coder,
@@ -62,8 +64,7 @@ pub struct Pass {
     generation: Option<u32>,
     /// How many dictionaries had been put to use when the last pass began that looked at all strings.
     adoptions: u32,
-    /// When the last pass began, and the last one that looked at all strings.
-    begun_ns: u64,
+    /// When the last pass began that looked at all strings.
     full_begun_ns: u64,
     /// When one may begin that drops what is thawed.
     shed_ns: u64,
@@ -86,8 +87,8 @@ struct Place {
     is_full: bool,
     /// It looks for nothing but what is thawed.
     only_sheds: bool,
-    /// Values idle for longer were looked at by the pass before.
-    idle_seconds_max: u64,
+    /// When the pass before began with the shard; `None` before this one does.
+    seen_ns: Option<u64>,
 }
 
 /// A value that may have to change.
@@ -129,6 +130,7 @@ impl Pass {
     /// Goes over these shards, when there is reason to.
     pub fn new(shards: Vec<ShardId>) -> Self {
         Self {
+            seen_ns: vec![0; shards.len()],
             shards,
             place: None,
             candidates: Vec::new(),
@@ -138,7 +140,6 @@ impl Pass {
             bytes: Vec::new(),
             generation: None,
             adoptions: 0,
-            begun_ns: 0,
             full_begun_ns: 0,
             shed_ns: 0,
             due_ns: u64::MAX,
@@ -169,19 +170,13 @@ impl Pass {
     fn begin(&mut self, store: &Store, generation: u32, is_new: bool) {
         let (now_ns, settings) = (store.clock.monotonic_ns(), store.compression.settings());
         self.end(store);
-        let since_ns = now_ns.saturating_sub(self.begun_ns);
         self.generation = Some(generation);
-        self.begun_ns = now_ns;
         if settings.codec == Codec::Off && store.memory.compressed().values == 0 {
             self.due_ns = u64::MAX;
             return;
         }
         self.due_ns = now_ns + PERIOD_NS.max(u64::from(settings.idle_seconds) * 1_000_000_000 / 4);
         let is_full = is_new || now_ns.saturating_sub(self.full_begun_ns) >= FULL_PERIOD_NS;
-        let idle_seconds_max = match is_full {
-            true => u64::MAX,
-            false => u64::from(settings.idle_seconds) + since_ns / 1_000_000_000 + 2,
-        };
         if is_full {
             self.full_begun_ns = now_ns;
         }
@@ -189,23 +184,23 @@ impl Pass {
         if !is_full {
             wanted.dictionaries.clear();
         }
-        self.start(store, wanted, is_full, false, idle_seconds_max);
+        self.start(store, wanted, is_full, false);
     }
 
     /// Begins a pass that drops what is thawed.
     fn begin_shedding(&mut self, store: &Store) {
         self.end(store);
         self.shed_ns = store.clock.monotonic_ns() + PERIOD_NS;
-        self.start(store, Wanted::now(&store.compression), false, true, 0);
+        self.start(store, Wanted::now(&store.compression), false, true);
     }
 
     /// Goes to the first shard.
-    fn start(&mut self, store: &Store, wanted: Wanted, is_full: bool, only_sheds: bool, idle_seconds_max: u64) {
+    fn start(&mut self, store: &Store, wanted: Wanted, is_full: bool, only_sheds: bool) {
         add(&store.compression.figures.shards_left, self.shards.len() as u64);
         // The first slice may begin at once.
         self.credit = Credit { ns: 1, at_ns: store.clock.monotonic_ns() };
         let (shard, space, from, is_at_end) = (0, KeyspaceId(0), 0, false);
-        self.place = Some(Place { wanted, shard, space, from, is_at_end, is_full, only_sheds, idle_seconds_max });
+        self.place = Some(Place { wanted, shard, space, from, is_at_end, is_full, only_sheds, seen_ns: None });
     }
 
     /// Leaves the pass, at its end or before.
@@ -251,7 +246,13 @@ impl Pass {
             }
             Some(candidate) => match candidate.leaves_from {
                 Some(from) => self.handle_leaves(store, shard, candidate, from),
-                None => self.handle(store, shard, &candidate),
+                None => {
+                    let is_done = self.handle(store, shard, &candidate);
+                    if !is_done {
+                        self.candidates.push(candidate);
+                    }
+                    is_done
+                }
             },
             None if place.is_at_end => self.leave_shard(store),
             None => self.gather(store, shard),
@@ -262,8 +263,12 @@ impl Pass {
     fn gather(&mut self, store: &Store, shard: ShardId) -> bool {
         let Some(place) = &mut self.place else { return false };
         let Some(mut held) = store.shard(shard).lock.spin_lock() else { return false };
-        let now = store.clock.now_ms();
+        let (now, now_ns) = (store.clock.now_ms(), store.clock.monotonic_ns());
         held.engine.set_time(now);
+        let seen_ns = *place.seen_ns.get_or_insert_with(|| match place.only_sheds {
+            true => now_ns,
+            false => std::mem::replace(&mut self.seen_ns[place.shard], now_ns),
+        });
         let (wanted, space, candidates) = (&place.wanted, place.space, &mut self.candidates);
         let only_sheds = place.only_sheds;
         let step = held.engine.scan(space, place.from, &mut |entry| {
@@ -277,13 +282,18 @@ impl Pass {
             }
         });
         let settings = &wanted.settings;
+        // What was idle for longer was cold already when the pass before came by; idle times are whole seconds, and so are stamps.
+        let idle_seconds_max = match place.is_full {
+            true => u64::MAX,
+            false => u64::from(settings.idle_seconds) + now_ns.saturating_sub(seen_ns) / 1_000_000_000 + 2,
+        };
         candidates.retain(|candidate| {
             let at_once = settings.on_write && candidate.is_string;
             let idle = if at_once { 0 } else { u64::from(settings.idle_seconds) };
             let idle_seconds = held.engine.idle_seconds(candidate.stamp);
             candidate.is_compressed
                 || candidate.leaves_from.is_some()
-                || (idle..=place.idle_seconds_max).contains(&idle_seconds)
+                || (idle..=idle_seconds_max).contains(&idle_seconds)
         });
         store.unlock_one(held);
         match step.next {
@@ -301,18 +311,18 @@ impl Pass {
     /// Goes on with the next shard.
     fn leave_shard(&mut self, store: &Store) -> bool {
         if let Some(place) = &mut self.place {
-            (place.shard, place.is_at_end) = (place.shard + 1, false);
+            (place.shard, place.is_at_end, place.seen_ns) = (place.shard + 1, false, None);
             store.compression.figures.shards_left.fetch_sub(1, Ordering::Relaxed);
         }
         true
     }
 
-    /// Brings one value into the form that is configured, if it is still one that needs it.
+    /// Brings one value into the form that is configured, if it is still one that needs it. False when the shard is taken.
     fn handle(&mut self, store: &Store, shard: ShardId, candidate: &Candidate) -> bool {
         let Some(place) = &self.place else { return false };
         let compression = &store.compression;
         let key = store.key(candidate.space, &candidate.key);
-        let Some(mut held) = store.shard(shard).lock.spin_lock() else { return true };
+        let Some(mut held) = store.shard(shard).lock.spin_lock() else { return false };
         let entry = held.engine.read(&key, false).ok().flatten();
         // Of a field that has a time, the engine must be able to tell when that is.
         let is_due = |entry: &Entry<'_>| {
@@ -342,7 +352,7 @@ impl Pass {
             None if was_compressed => (shown.encoding, shown.value),
             None => return true,
         };
-        let Some(mut held) = store.shard(shard).lock.spin_lock() else { return true };
+        let Some(mut held) = store.shard(shard).lock.spin_lock() else { return false };
         let is_same = |entry: &Entry<'_>| {
             entry.encoding == before
                 && entry.kind == kind
