@@ -9,9 +9,9 @@
 //! ```
 //!
 //! The first pass after a change of the settings looks at all values. Later ones look at those that have gone cold since the
-//! pass before began with their shard, so that what does not get shorter is not tried again and again; once in an hour one looks at all, and so
-//! does the first one after a dictionary was put to use. A pass that looks at all strings also brings those that were compressed
-//! before there was the dictionary of their class into its form.
+//! pass before began with their shard, so that what does not get shorter is not tried again and again; once in an hour one looks at
+//! all, and so does the first one after a dictionary was put to use. A pass that looks at all strings also brings those that were
+//! compressed before there was the dictionary of their class into its form.
 
 use super::leaves::{self, LOOKS, Search};
 use super::long::{LONG_LEN_MAX, Long, LongLeaf};
@@ -31,7 +31,7 @@ use value::{Big, Progress};
 pub(super) const LEN_MAX: usize = 32 << 10;
 const _: () = assert!(COLLECTION_LEN_MAX <= LEN_MAX, "only strings and leaves are for the thread of long values");
 
-/// Keys of one stretch, at most; those beyond are left to the next pass.
+/// Keys of one stretch, at most: more than an extent of the table in memory has. Those beyond are left to the next pass that looks at all.
 const CANDIDATES_MAX: usize = 4096;
 
 /// Time between the beginnings of two passes, at least.
@@ -352,7 +352,10 @@ impl Pass {
             None if was_compressed => (shown.encoding, shown.value),
             None => return true,
         };
-        let Some(mut held) = store.shard(shard).lock.spin_lock() else { return false };
+        let Some(mut held) = store.shard(shard).lock.spin_lock() else {
+            self.decoder.forget();
+            return false;
+        };
         let is_same = |entry: &Entry<'_>| {
             entry.encoding == before
                 && entry.kind == kind
@@ -369,7 +372,7 @@ impl Pass {
             compression.figures.count_pass(encoding);
         }
         store.unlock_one(held);
-        // Otherwise the next edit of the tree would have to copy it.
+        // Otherwise, here and above, the next edit of the tree would have to copy it.
         self.decoder.forget();
         true
     }
