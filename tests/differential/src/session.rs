@@ -256,9 +256,17 @@ fn perform(target: &mut dyn Target, step: &Step) -> Option<Outcome> {
     }
 }
 
-/// Opens the connection again; an outcome only if that fails.
+/// Opens the connection again, and waits until the server knows that the old one is closed: until then it may be served what
+/// others send next. An outcome only if that fails.
 fn reopened(target: &mut dyn Target, connection: usize) -> Option<Outcome> {
-    target.open(connection).err().map(|_| Outcome::Closed)
+    let old = target.identity(connection).id.clone();
+    if target.open(connection).is_err() {
+        return Some(Outcome::Closed);
+    }
+    match poll_client(target, &old, |line| line.is_empty()) {
+        true => None,
+        false => Some(Outcome::Silence(b"the old connection stays".to_vec())),
+    }
 }
 
 /// A full pass takes at most this many pages, far more than any keyspace of these tests has keys.
@@ -291,21 +299,29 @@ fn scan(target: &mut dyn Target, connection: usize, arguments: &[Argument]) -> O
     Outcome::Silence(b"SCAN does not come to its end".to_vec())
 }
 
-/// Asks how many clients are blocked until it is one.
+/// Asks until the connection is blocked.
 fn await_blocked(target: &mut dyn Target, connection: usize) -> Outcome {
     let id = target.identity(connection).id.clone();
-    let request = request::encode(&[&b"CLIENT"[..], b"LIST", b"ID", &id[..]]);
+    match poll_client(target, &id, |line| String::from_utf8_lossy(line).contains(" flags=b")) {
+        true => Outcome::Reply(b"+blocked\r\n".to_vec()),
+        false => Outcome::Silence(b"the connection does not block".to_vec()),
+    }
+}
+
+/// Asks for the line of CLIENT LIST about a client, which is empty when there is none, until it is as wanted; false when it never is.
+fn poll_client(target: &mut dyn Target, id: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> bool {
+    let request = request::encode(&[&b"CLIENT"[..], b"LIST", b"ID", id]);
     for _ in 0..1000 {
         target.send(CONTROL, &request);
         if let Some(Outcome::Reply(bytes)) = target.receive(CONTROL, 1).pop()
             && let Ok((Value::Bulk(line), _)) = resp::parse(&bytes)
-            && String::from_utf8_lossy(&line).contains(" flags=b")
+            && is_wanted(&line)
         {
-            return Outcome::Reply(b"+blocked\r\n".to_vec());
+            return true;
         }
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    Outcome::Silence(b"the connection does not block".to_vec())
+    false
 }
 
 /// What reports say of a closed connection.
