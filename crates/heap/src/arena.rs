@@ -10,7 +10,7 @@
 //! A page that is touched for the first time costs its toucher a call into the kernel, and in a virtual machine one into its host,
 //! which may take milliseconds. So the owner keeps some memory ahead of its need, and the *keeper*'s thread has the system put it
 //! behind the addresses; where that comes too late, allocations go to the C library until it has come. What has not been needed for a
-//! second goes back to the system, half of it each second, on that thread too.
+//! second goes back to the system, on that thread too.
 //!
 //! A1. Only the owner touches `owned`; ownership is passed on through `is_owned`.
 //! A2. A block is in at most one place: used, in `returned`, in `pending`, in `jobs`, with the keeper, or with `owned`.
@@ -254,7 +254,7 @@ impl Arena {
                 owned.ahead_bytes = (owned.ahead_bytes / 2).max(AHEAD_BYTES_MIN);
             }
             let kept = owned.ahead_bytes + owned.blocks.used_bytes() / 64;
-            owned.to_give_bytes = owned.blocks.take_spare().saturating_sub(kept) / 2;
+            owned.to_give_bytes = owned.blocks.take_spare().saturating_sub(kept);
         }
         for _ in 0..GIVEN_IN_TIDYING {
             if owned.to_give_bytes < LARGE_BYTES_MIN {

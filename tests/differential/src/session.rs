@@ -263,7 +263,8 @@ fn reopened(target: &mut dyn Target, connection: usize) -> Option<Outcome> {
     if target.open(connection).is_err() {
         return Some(Outcome::Closed);
     }
-    match poll_client(target, &old, |line| line.is_empty()) {
+    // Where a script has set a password, the control connection may not ask.
+    match poll_client(target, &old, |line| line.is_none_or(<[u8]>::is_empty)) {
         true => None,
         false => Some(Outcome::Silence(b"the old connection stays".to_vec())),
     }
@@ -302,21 +303,25 @@ fn scan(target: &mut dyn Target, connection: usize, arguments: &[Argument]) -> O
 /// Asks until the connection is blocked.
 fn await_blocked(target: &mut dyn Target, connection: usize) -> Outcome {
     let id = target.identity(connection).id.clone();
-    match poll_client(target, &id, |line| String::from_utf8_lossy(line).contains(" flags=b")) {
+    let is_blocked = |line: &[u8]| String::from_utf8_lossy(line).contains(" flags=b");
+    match poll_client(target, &id, |line| line.is_some_and(is_blocked)) {
         true => Outcome::Reply(b"+blocked\r\n".to_vec()),
         false => Outcome::Silence(b"the connection does not block".to_vec()),
     }
 }
 
-/// Asks for the line of CLIENT LIST about a client, which is empty when there is none, until it is as wanted; false when it never is.
-fn poll_client(target: &mut dyn Target, id: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> bool {
+/// Asks for the line of CLIENT LIST about a client, which is empty when there is no such client, until it is as wanted; false when it never
+/// is. `None` is given for any other reply.
+fn poll_client(target: &mut dyn Target, id: &[u8], is_wanted: impl Fn(Option<&[u8]>) -> bool) -> bool {
     let request = request::encode(&[&b"CLIENT"[..], b"LIST", b"ID", id]);
     for _ in 0..1000 {
         target.send(CONTROL, &request);
-        if let Some(Outcome::Reply(bytes)) = target.receive(CONTROL, 1).pop()
-            && let Ok((Value::Bulk(line), _)) = resp::parse(&bytes)
-            && is_wanted(&line)
-        {
+        let reply = match target.receive(CONTROL, 1).pop() {
+            Some(Outcome::Reply(bytes)) => resp::parse(&bytes).ok().map(|(value, _)| value),
+            _ => None,
+        };
+        let line = if let Some(Value::Bulk(line)) = &reply { Some(&line[..]) } else { None };
+        if is_wanted(line) {
             return true;
         }
         std::thread::sleep(std::time::Duration::from_millis(5));
