@@ -10,7 +10,7 @@ clock runs on while its caches are cold, and a greater one finds what takes time
 beside really waits is shown next to it.
 
 That clock counts what the host of a virtual machine takes, too: a program that does nothing but read it sees milliseconds go by now
-and then while another process touches new memory, 8 times in a minute and once 30 ms; with FIGURES that is looked at, too, at the end.
+and then while another process touches new memory, at most 8 times in a minute and 30 ms; with FIGURES that is looked at, too, at the end.
 What the server does comes again when all of it is done again, and what the host takes comes elsewhere. So the longest turn is read four
 times a second, and with FIGURES, a file that keeps where each step was slow over several runs, a step that is above the bound in one run
 is not judged yet (`again - `). With "last" behind it, it is judged by all runs: it must not be slow at the same moment in each of them,

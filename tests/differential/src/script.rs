@@ -14,7 +14,7 @@
 //! !scan COUNT 3         SCAN from 0 to the end with these arguments: all keys
 //! @2 !blocked           waits until connection 2 is blocked
 //! !closed               the server closes the connection
-//! !reopen               the client closes and opens the connection
+//! !reopen               the client closes and opens the connection, and the server knows that
 //! ```
 //!
 //! A failing random sequence prints in this form too, so that it can be kept as a script.
