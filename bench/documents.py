@@ -251,7 +251,7 @@ def main():
     how = "the value of a key, the fields of a hash, a hash's one field, the elements of a list, or one element of the only hash or list"
     parser.add_argument("--as", dest="form", choices=FORMS, default="string", help=f"what a document becomes: {how}")
     parser.add_argument("--jemalloc", help="the library, to be preloaded into Valkey")
-    parser.add_argument("--level", default="1", help="of zstd")
+    parser.add_argument("--level", default="3", help="of zstd")
     parser.add_argument("--seconds", type=int, default=600, help="longest wait for the background pass")
     shards = "of Onggi, each with pages of its own, which a small store does not fill; 0 leaves it to the number of workers"
     parser.add_argument("--shards", default="0", help=shards)

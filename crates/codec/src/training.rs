@@ -66,7 +66,7 @@ impl Default for Settings {
     /// 16 KiB were as good as 64 for documents of 100 bytes to 10 KB, and zstd asks for many times as much to train on.
     fn default() -> Self {
         Self {
-            plain: Method::Zstd(1),
+            plain: Method::Zstd(3),
             classes_max: 256,
             samples_max: 4096,
             samples_min: 256,

@@ -191,7 +191,7 @@ fn set_compression(store: &Store, settings: &Settings) {
     };
     store.compression.set(compression::Settings {
         codec,
-        level: i32::try_from(settings.compression_level).unwrap_or(1),
+        level: i32::try_from(settings.compression_level).unwrap_or(3),
         bytes_min: usize::try_from(settings.compression_bytes_min).unwrap_or(usize::MAX),
         on_write: settings.compression_when == CompressionTime::Write,
         idle_seconds: settings.compression_idle_seconds,

@@ -92,7 +92,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { codec: Codec::Off, level: 1, bytes_min: 0, on_write: false, idle_seconds: 60, cpu_percent: 20 }
+        Self { codec: Codec::Off, level: 3, bytes_min: 0, on_write: false, idle_seconds: 60, cpu_percent: 20 }
     }
 }
 

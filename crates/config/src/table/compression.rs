@@ -19,7 +19,7 @@ pub(super) static COMPRESSION: &[Directive] = &[
     Directive::supported(
         "compression-level",
         integer!(compression_level: -7, 19),
-        "1",
+        "3",
         "",
         "How hard `zstd` tries: a higher level takes longer to write and is read as fast.",
     ),
