@@ -271,7 +271,12 @@ impl TreeLeaf for Leaf {
             Cut::Last => count - 1,
             Cut::Middle => packed::middle(self.run.packed()).clamp(1, count - 1),
         };
-        Some(self.split_at(index))
+        let right = self.split_at(index);
+        if matches!(cut, Cut::Last) {
+            // A list that grows at its end leaves this leaf as it is.
+            self.run.own().shrink_to_fit();
+        }
+        Some(right)
     }
 
     fn append(&mut self, right: &Self) {

@@ -227,3 +227,19 @@ fn ends_are_cheap_and_memory_is_known() {
         assert_eq!(kept.apply(&limits, &encoded(&[Change::Pop { end, count: 1 }])), number < 99_999);
     }
 }
+
+/// A list of long elements takes little more than they do, at whichever end it grows: what the one too many had made a leaf take is
+/// given back when it leaves.
+#[test]
+fn long_elements_leave_no_room_behind() {
+    for (end, len) in [(End::Head, 300), (End::Tail, 300), (End::Head, 2000), (End::Tail, 2000)] {
+        let (limits, mut kept) = (Limits::default(), Kept::Packed(Vec::new()));
+        let (value, count) = (vec![b'v'; len], 2000);
+        for _ in 0..count {
+            kept.apply(&limits, &encoded(&[Change::Push { end, value: &value }]));
+        }
+        let Kept::Big(big) = &kept else { panic!("{count} elements are packed") };
+        let factor = big.memory_bytes() as f64 / (len * count) as f64;
+        assert!((1.0..1.08).contains(&factor), "{factor} times {len} bytes at the {end:?}");
+    }
+}
