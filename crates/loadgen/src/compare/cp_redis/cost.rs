@@ -1,7 +1,10 @@
 //! Part `cost`: what values that are compressed in the background cost the commands. All servers hold the same values, and are
 //! loaded in rounds, one at a time.
+//!
+//! Values that do not get shorter stay as they are, so that one process can be told before each window whether it is to try. Processes
+//! of one program differ by some hundredths for as long as they live, which is more than that costs.
 
-use super::{Length, Payload, Values, background};
+use super::{AT_ONCE, Length, Payload, Schedule, Values, background};
 use crate::catalogue::TestSpec;
 use crate::client::Client;
 use crate::compare::Harness;
@@ -24,7 +27,7 @@ pub(super) const DOCUMENTS: Length = Length { name: "100 B to 2 KB", bytes: 100 
 pub(super) const DOCUMENTS_RANGE: (usize, usize) = (100, 2048);
 const EFFORT: Effort = Effort { rounds: SMALL_MARGIN_ROUNDS, seconds: SMALL_MARGIN_SECONDS };
 /// What a server that compresses in the background has by default, and gets once its load is compressed.
-const BY_DEFAULT: [&str; 6] = ["CONFIG", "SET", "compression-idle-time", "60", "compression-cpu-percent", "20"];
+const BY_DEFAULT: Schedule = Schedule { idle_seconds: "60", cpu_percent: "20" };
 /// Values that are decompressed have ceased to be after this.
 const COLD: Duration = Duration::from_secs(3);
 
@@ -73,14 +76,7 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec], values: &Valu
     let effort = harness.effort(EFFORT);
     harness.steps.expect(specs.len() * (1 + WORKS.len() * effort.rounds));
     let data = Data::new(harness.scaled(KEYS), Size::exactly(length.bytes), content);
-    let mut servers = Vec::new();
-    for spec in specs {
-        let server = start(harness, spec, LOG_OFF, true)?;
-        data.load(harness, &server)?;
-        background::finish(harness, &server)?;
-        set_by_default(&server)?;
-        servers.push(server);
-    }
+    let entrants = Entrants::start(harness, specs, &data, values.payload == Payload::Random)?;
 
     let figure = Figure::CpuPerOperation;
     let (about, title) = (values.about(), values.payload.title());
@@ -105,12 +101,7 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec], values: &Valu
         };
         let distribution = if work.is_zipfian { Distribution::Zipfian { theta: THETA } } else { Distribution::Uniform };
         let settings = Settings { distribution, ..data.settings(harness) };
-        let around = &mut |at: usize, moment| match moment {
-            Moment::Before if work.in_pass => begin_pass(harness, &servers[at]),
-            _ => Ok(()),
-        };
-        let places: Vec<&Server> = servers.iter().collect();
-        let cells = harness.interleave_around(&settings, &places, &row, effort, figure, around)?;
+        let cells = entrants.interleave(harness, &settings, &row, effort, work.in_pass)?;
         table.rows.push(ResultRow::new(work.title(), cells, &harness.plan.subject, table.better));
     }
     let costs = costs_section(harness, values, &table);
@@ -118,19 +109,111 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec], values: &Valu
     Ok(std::iter::once(harness.subject_section(table, &targets)).chain(costs).collect())
 }
 
-/// Has a server that compresses in the background do so at its usual pace: what is used within a minute stays raw. While other
+/// A server under a name of its own.
+struct Place {
+    name: String,
+    process: usize,
+    /// What `compression` is to be, in a process that has two places.
+    codec: Option<String>,
+}
+
+/// All servers, and the processes behind them.
+struct Entrants {
+    processes: Vec<Server>,
+    places: Vec<Place>,
+}
+
+impl Entrants {
+    /// Starts and fills them. With `one_process` the subject is also the same server with compression off.
+    fn start(harness: &mut Harness<'_>, specs: &[ServerSpec], data: &Data, one_process: bool) -> Result<Self> {
+        let (subject, base) = (harness.plan.subject.clone(), base_of(&harness.plan.subject));
+        let (mut processes, mut places) = (Vec::new(), Vec::<Place>::new());
+        for spec in specs {
+            let own = places.iter_mut().find(|place| one_process && place.name == subject && spec.name == base);
+            if let Some(own) = own {
+                let process = own.process;
+                own.codec = connect(&processes[process])?.setting("compression")?;
+                places.push(Place { name: spec.name.clone(), process, codec: Some("off".to_owned()) });
+                continue;
+            }
+            let server = start(harness, spec, LOG_OFF, true)?;
+            data.load(harness, &server)?;
+            background::finish(harness, &server)?;
+            set_schedule(&server, BY_DEFAULT)?;
+            places.push(Place { name: spec.name.clone(), process: processes.len(), codec: None });
+            processes.push(server);
+        }
+        Ok(Self { processes, places })
+    }
+
+    fn interleave(
+        &self,
+        harness: &Harness<'_>,
+        settings: &Settings,
+        row: &Row,
+        effort: Effort,
+        in_pass: bool,
+    ) -> Result<Vec<Cell>> {
+        let around = &mut |at: usize, moment| match moment {
+            Moment::Before => self.prepare(harness, &self.places[at], in_pass),
+            Moment::Behind => Ok(()),
+        };
+        let servers: Vec<&Server> = self.places.iter().map(|place| &self.processes[place.process]).collect();
+        let mut cells = harness.interleave_around(settings, &servers, row, effort, Figure::CpuPerOperation, around)?;
+        for (cell, place) in cells.iter_mut().zip(&self.places) {
+            cell.server.clone_from(&place.name);
+        }
+        Ok(cells)
+    }
+
+    /// Brings a process into the state in which it is to be measured.
+    fn prepare(&self, harness: &Harness<'_>, place: &Place, in_pass: bool) -> Result<()> {
+        let server = &self.processes[place.process];
+        if let Some(codec) = &place.codec {
+            let mut client = connect(server)?;
+            let is_switched = client.setting("compression")?.as_ref() != Some(codec);
+            client.must(&["CONFIG", "SET", "compression", codec])?;
+            if is_switched && !in_pass {
+                // What it finds out about its values is not to be part of the window.
+                set_schedule(server, AT_ONCE)?;
+                background::finish(harness, server)?;
+                set_schedule(server, BY_DEFAULT)?;
+            }
+        }
+        if in_pass { begin_pass(harness, server) } else { Ok(()) }
+    }
+}
+
+/// The name of the same server with compression off.
+fn base_of(subject: &str) -> String {
+    format!("{subject}-off")
+}
+
+fn connect(server: &Server) -> Result<Client> {
+    Client::connect(&server.target.address, &server.target.login)
+}
+
+/// Has a server that compresses in the background do so at this pace. By default what is used within a minute stays raw; while other
 /// servers have their turn, everything goes cold that does so in seconds.
-fn set_by_default(server: &Server) -> Result<()> {
-    let mut client = Client::connect(&server.target.address, &server.target.login)?;
+fn set_schedule(server: &Server, schedule: Schedule) -> Result<()> {
+    let mut client = connect(server)?;
     if client.setting("compression-when")?.is_some_and(|when| when == "idle") {
-        client.must(&BY_DEFAULT)?;
+        let Schedule { idle_seconds, cpu_percent } = schedule;
+        client.must(&[
+            "CONFIG",
+            "SET",
+            "compression-idle-time",
+            idle_seconds,
+            "compression-cpu-percent",
+            cpu_percent,
+        ])?;
     }
     Ok(())
 }
 
 /// Has a server that compresses in the background begin with all its values anew.
 fn begin_pass(harness: &Harness<'_>, server: &Server) -> Result<()> {
-    let mut client = Client::connect(&server.target.address, &server.target.login)?;
+    let mut client = connect(server)?;
     let (Some(codec), Some(when)) = (client.setting("compression")?, client.setting("compression-when")?) else {
         return Ok(());
     };
@@ -147,12 +230,15 @@ fn begin_pass(harness: &Harness<'_>, server: &Server) -> Result<()> {
 /// The subject over the same server with compression off; on values that do not get shorter there is a bound.
 fn costs_section(harness: &Harness<'_>, values: &Values, table: &Section) -> Option<Section> {
     let subject = &harness.plan.subject;
-    let base = format!("{subject}-off");
+    let base = base_of(subject);
     let is_in_vain = values.payload == Payload::Random;
     let in_vain = if is_in_vain { " in vain" } else { "" };
     let mut quotients = Section {
         title: format!("What compression costs{in_vain}, {}", values.payload.title()),
-        about: "The CPU time per operation over that of the same server without compression, within rounds.".to_owned(),
+        about: format!(
+            "The CPU time per operation over that of the same server without compression, within rounds.{}",
+            if is_in_vain { " It is one process, told before each window whether to compress." } else { "" }
+        ),
         unit: "times the CPU time".to_owned(),
         better: table.better,
         rows: Vec::new(),

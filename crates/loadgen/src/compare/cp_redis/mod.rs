@@ -87,14 +87,13 @@ impl Way {
     /// The server run in this way, under a name of its own.
     pub fn of(self, spec: &ServerSpec) -> ServerSpec {
         let (suffix, directives): (_, &[(&'static str, &str)]) = match self {
-            // Values of one load are cold soon, so that the background is done in seconds and not in minutes.
             Self::Idle => (
                 "",
                 &[
                     ("compression", "zstd"),
                     ("compression-when", "idle"),
-                    ("compression-idle-time", "2"),
-                    ("compression-cpu-percent", "50"),
+                    ("compression-idle-time", AT_ONCE.idle_seconds),
+                    ("compression-cpu-percent", AT_ONCE.cpu_percent),
                 ],
             ),
             Self::Write => ("-lzf", &[("compression", "lzf"), ("compression-when", "write")]),
@@ -116,6 +115,18 @@ pub struct Choice {
     /// Directories in which documents are looked for.
     pub documents: Vec<PathBuf>,
 }
+
+/// When a server compresses in the background, as its settings have it.
+#[derive(Clone, Copy, Debug)]
+struct Schedule {
+    /// `compression-idle-time`.
+    idle_seconds: &'static str,
+    /// `compression-cpu-percent`.
+    cpu_percent: &'static str,
+}
+
+/// Values of one load are cold soon, so that the background is done in seconds and not in minutes.
+const AT_ONCE: Schedule = Schedule { idle_seconds: "2", cpu_percent: "50" };
 
 /// A length of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
