@@ -26,9 +26,15 @@ impl MemoryArena {
         Self { entries: reserve(ENTRY_REGION_BYTES), tables: reserve(TABLE_REGION_BYTES) }
     }
 
-    /// Merges the small pages of one huge page that has been filled; false when there is none. Copies 2 MiB; to be called
-    /// without a shard's lock.
+    /// Whether [`MemoryArena::merge_one`] has something to do.
+    #[inline]
+    pub fn has_ready(&self) -> bool {
+        self.tables.has_ready() || self.entries.has_ready()
+    }
+
+    /// Merges the small pages of one huge page that has been filled, those of tables first, which all commands read; false when
+    /// there is none. Copies 2 MiB, in one to two milliseconds; to be called without a shard's lock.
     pub fn merge_one(&self) -> bool {
-        (self.entries.has_ready() && self.entries.merge_one()) || (self.tables.has_ready() && self.tables.merge_one())
+        (self.tables.has_ready() && self.tables.merge_one()) || (self.entries.has_ready() && self.entries.merge_one())
     }
 }

@@ -418,6 +418,11 @@ impl Executor {
         (std::mem::take(expired), std::mem::take(evicted), std::mem::take(changes))
     }
 
+    /// Merges the pages of one huge page, if some are to be merged; whether there were.
+    pub fn merge_pages(&self) -> bool {
+        self.shared.store.merge_pages()
+    }
+
     /// One step of upkeep of a shard; true when there is more to do.
     pub fn upkeep(&mut self, shard: base::ShardId) -> bool {
         self.shared.store.upkeep(shard, self.worker, &mut self.scratch)

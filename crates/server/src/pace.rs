@@ -1,15 +1,32 @@
-//! How much of a worker's time the walk of a checkpoint gets while clients wait: a quarter where there is time left, less the
-//! more of it clients need.
+//! How much of a worker's time the walk of a checkpoint and other chores get while clients wait: the walk a quarter where there is
+//! time left, less the more of it clients need.
 //!
 //! Throughput during a checkpoint is what the walk leaves: with a quarter of a worker that is busy throughout, 0.75 of what it
 //! was, with a sixteenth 0.94. The walk takes longer for it, and never stands still.
 
 use std::time::{Duration, Instant};
 
-/// Parts of the time that clients have for each one of the walk, where half of it or less is enough for them.
-const SHARE_MIN: u32 = 4;
-/// The same where they need all of it.
-const SHARE_MAX: u32 = 16;
+/// Parts of the time that clients have for each one of a chore.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shares {
+    /// Where half of it or less is enough for them.
+    least: u32,
+    /// Where they need all of it.
+    most: u32,
+}
+
+impl Shares {
+    /// For what somebody waits for: the walk of a checkpoint, MEMORY EXPLAIN.
+    pub(crate) const WAITED_FOR: Self = Self { least: 4, most: 16 };
+    /// For what only makes things faster later.
+    pub(crate) const AT_LEISURE: Self = Self { least: 8, most: 32 };
+
+    /// From the least at half of the time to the most at all of it.
+    fn at(self, needed_percent: u32) -> u32 {
+        self.least + (self.most - self.least) * needed_percent.saturating_sub(50) / 50
+    }
+}
+
 /// Time over which clients' need is measured.
 const WINDOW: Duration = Duration::from_millis(10);
 
@@ -54,19 +71,20 @@ impl Need {
 /// What clients need of a worker, and what they get.
 pub(crate) struct Pace {
     need: Need,
+    shares: Shares,
     share: u32,
     /// When clients have had their share since the last slice.
     rest_until: Instant,
 }
 
 impl Pace {
-    pub(crate) fn new(now: Instant) -> Self {
-        Self { need: Need::new(now), share: SHARE_MIN, rest_until: now }
+    pub(crate) fn new(now: Instant, shares: Shares) -> Self {
+        Self { need: Need::new(now), shares, share: shares.least, rest_until: now }
     }
 
     /// Looks at the end of a turn, in which there were clients or not. True when a slice may begin.
     pub(crate) fn may_begin(&mut self, now: Instant, has_clients: bool) -> bool {
-        self.share = share_of(self.need.look(now, has_clients));
+        self.share = self.shares.at(self.need.look(now, has_clients));
         !has_clients || now >= self.rest_until
     }
 
@@ -75,11 +93,6 @@ impl Pace {
         self.rest_until = begin + spent * self.share;
         self.need.leave_out(begin, spent);
     }
-}
-
-/// From [`SHARE_MIN`] at half of the time to [`SHARE_MAX`] at all of it.
-fn share_of(percent: u32) -> u32 {
-    SHARE_MIN + (SHARE_MAX - SHARE_MIN) * percent.saturating_sub(50) / 50
 }
 
 #[cfg(test)]
@@ -92,7 +105,7 @@ mod tests {
     fn walked(clients_us: u64, idle_us: u64) -> f64 {
         let begin = Instant::now();
         let (mut now, mut spent) = (begin, Duration::ZERO);
-        let mut pace = Pace::new(begin);
+        let mut pace = Pace::new(begin, Shares::WAITED_FOR);
         while now < begin + Duration::from_secs(1) {
             for (has_clients, us) in [(true, clients_us), (false, idle_us)] {
                 now += Duration::from_micros(us);
@@ -118,6 +131,7 @@ mod tests {
 
     #[test]
     fn shares_follow_the_need() {
-        assert_eq!([0, 50, 75, 100].map(share_of), [4, 4, 10, 16]);
+        assert_eq!([0, 50, 75, 100].map(|percent| Shares::WAITED_FOR.at(percent)), [4, 4, 10, 16]);
+        assert_eq!([0, 50, 75, 100].map(|percent| Shares::AT_LEISURE.at(percent)), [8, 8, 20, 32]);
     }
 }

@@ -1,7 +1,7 @@
 //! A worker's share of the store's upkeep, in slices between turns of its loop.
 
 use crate::executor::Executor;
-use crate::pace::{Need, Pace};
+use crate::pace::{Need, Pace, Shares};
 use admin::Explanations;
 use base::ShardId;
 use durability::Durability;
@@ -42,6 +42,8 @@ pub struct Upkeep {
     explanations: Arc<Explanations>,
     /// How much of the time that gets.
     explaining: Pace,
+    /// How much of the time merging pages gets.
+    merging: Pace,
 }
 
 impl Upkeep {
@@ -64,9 +66,10 @@ impl Upkeep {
             rest_until: now,
             each_round,
             durability,
-            saving: Pace::new(now),
+            saving: Pace::new(now, Shares::WAITED_FOR),
             explanations,
-            explaining: Pace::new(now),
+            explaining: Pace::new(now, Shares::WAITED_FOR),
+            merging: Pace::new(now, Shares::AT_LEISURE),
         }
     }
 
@@ -106,6 +109,21 @@ impl Upkeep {
     pub fn explain(&mut self, has_clients: bool) -> bool {
         let explanations = &self.explanations;
         explanations.has_work() && slice_of(&mut self.explaining, has_clients, || explanations.work())
+    }
+
+    /// Merges the pages of one huge page, unless clients have not had their share of the time since the last; true when it has. What
+    /// is left then is for a later turn: nobody waits for it.
+    pub fn merge(&mut self, executor: &Executor, has_clients: bool) -> bool {
+        if !self.store.has_pages_to_merge() {
+            return false;
+        }
+        let start = Instant::now();
+        if !self.merging.may_begin(start, has_clients) {
+            return false;
+        }
+        let has_merged = executor.merge_pages();
+        self.merging.has_taken(start, start.elapsed());
+        has_merged
     }
 
     /// One slice, unless the worker has clients to serve and they have not had their share; true when there is more to do

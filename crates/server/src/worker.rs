@@ -262,6 +262,7 @@ impl Worker {
             busy |= self.upkeep.save(has_clients);
             busy |= self.upkeep.explain(has_clients);
             busy |= self.upkeep.compress(has_clients);
+            busy |= self.upkeep.merge(&self.executor, has_clients);
             if busy && !has_clients {
                 // Whoever else has to run on this core need not wait for the end of a long burst of upkeep: other workers with
                 // clients among them, when there are more workers than cores.

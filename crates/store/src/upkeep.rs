@@ -27,13 +27,22 @@ impl Store {
         self.active_expiration.store(on, Ordering::Relaxed);
     }
 
+    /// Whether [`Store::merge_pages`] has something to do.
+    #[inline]
+    pub fn has_pages_to_merge(&self) -> bool {
+        self.arena.has_ready()
+    }
+
+    /// Puts the small pages of 2 MiB that have been filled into one huge page, which takes a millisecond or two; false when there
+    /// are none.
+    pub fn merge_pages(&self) -> bool {
+        self.arena.merge_one()
+    }
+
     /// One step of upkeep of a shard; true when there is more to do. A shard that is locked is left for later.
     pub fn upkeep(&self, shard: ShardId, worker: usize, scratch: &mut Scratch) -> bool {
         if self.gate.is_loading() {
             return false;
-        }
-        if self.arena.merge_one() {
-            return true;
         }
         scratch.client = 0;
         let may_expire = self.active_expiration.load(Ordering::Relaxed);

@@ -112,6 +112,7 @@ fn thread_time() -> Duration {
 
 /// What workers do between batches: here, merging the memory just filled into huge pages.
 pub fn settle(executor: &mut Executor, shards: usize) {
+    while executor.merge_pages() {}
     (0..shards as u16).for_each(|shard| while executor.upkeep(base::ShardId(shard)) {});
 }
 
