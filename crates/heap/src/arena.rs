@@ -12,6 +12,11 @@
 //! behind the addresses; where that comes too late, allocations go to the C library until it has come. What has not been needed for a
 //! second goes back to the system, on that thread too.
 //!
+//! Where much is freed bit by bit, what goes back first are holes with blocks between them that are still used. What those leave later may be
+//! too little to go back by itself, and never meets its equals. So once in a second each raw block is extended over the raw ones behind
+//! it, and over what has been free there for a second: where 400,000 values of 5 to 15 KB were compressed one after the other, 450 MB stayed
+//! of 3.5 GB.
+//!
 //! A1. Only the owner touches `owned`; ownership is passed on through `is_owned`.
 //! A2. A block is in at most one place: used, in `returned`, in `pending`, in `jobs`, with the keeper, or with `owned`.
 #![allow(unsafe_code, reason = "this is what allocates")]
@@ -44,15 +49,31 @@ const BACK_IN_NEED: usize = 64;
 const BACK_IN_TIDYING: usize = 256;
 const GIVEN_IN_TIDYING: usize = 8;
 
+/// Raw blocks that one call looks behind.
+const JOINED_IN_TIDYING: usize = 32;
+
 /// The header of a raw block and its words.
-const RAW_WORDS_BYTES: usize = HEADER_BYTES + 4 * size_of::<u64>();
+const RAW_WORDS_BYTES: usize = HEADER_BYTES + 6 * size_of::<u64>();
 const _: () =
     assert!((RAW_WORDS_BYTES + HEADER_BYTES).is_multiple_of(GRAIN_BYTES), "or the header would be at no place for one");
 
 const NONE: Place = 0;
 
+/// The words of a raw block: its neighbours among [`Owned::raws`], or the next of those returned; the next of the jobs; what is to be done,
+/// or was; and what [`Owned::join`] keeps there, or from where on there are pages to discard.
+const NEXT: usize = 0;
+const NEXT_JOB: usize = 1;
+const JOB: usize = 2;
+const PREVIOUS: usize = 3;
+const SEEN: usize = 4;
+const FROM: usize = 4;
+
+/// Jobs: to discard what is behind a block, or to populate so many bytes.
+const DISCARD: u64 = 0;
 /// What the keeper answers when the system has no memory.
 const FAILED: u64 = u64::MAX;
+/// It is among [`Owned::raws`].
+const KEPT: u64 = u64::MAX - 1;
 
 /// One span and its state.
 pub struct Arena {
@@ -60,7 +81,7 @@ pub struct Arena {
     is_owned: AtomicBool,
     /// Blocks that others have freed, and raw ones that the keeper has done with, linked by their first words.
     returned: AtomicUsize,
-    /// Raw blocks for the keeper, linked by their second words. The third has the bytes to be populated; 0 to discard.
+    /// Raw blocks for the keeper, linked by [`NEXT_JOB`].
     jobs: AtomicUsize,
     /// How far the span is usable. Written by the keeper, and where the arena begins.
     committed: AtomicUsize,
@@ -86,8 +107,10 @@ struct Owned {
     pending: Place,
     /// The last block, while it is here: all that was never used.
     top: Place,
-    /// Blocks that were given back, linked by their first words.
+    /// Blocks that were given back, linked both ways.
     raws: Place,
+    /// The next of them to be looked behind in this second.
+    to_join: Place,
     /// How many bytes are to be ready.
     ahead_bytes: usize,
     /// How many the keeper populates.
@@ -140,6 +163,7 @@ impl Arena {
                 pending: NONE,
                 top,
                 raws: NONE,
+                to_join: NONE,
                 ahead_bytes: AHEAD_BYTES_MIN,
                 asked_bytes: 0,
                 to_give_bytes: 0,
@@ -255,6 +279,16 @@ impl Arena {
             }
             let kept = owned.ahead_bytes + owned.blocks.used_bytes() / 64;
             owned.to_give_bytes = owned.blocks.take_spare().saturating_sub(kept);
+            owned.to_join = owned.raws;
+        }
+        for _ in 0..JOINED_IN_TIDYING {
+            if owned.to_join == NONE {
+                break;
+            }
+            if let Some((raw, from)) = owned.join() {
+                owned.blocks.span().word(raw, FROM).store(from as u64, Relaxed);
+                self.order(owned, raw, DISCARD, &wake);
+            }
         }
         for _ in 0..GIVEN_IN_TIDYING {
             if owned.to_give_bytes < LARGE_BYTES_MIN {
@@ -263,9 +297,10 @@ impl Arena {
             }
             let Some(raw) = owned.blocks.take_raw(owned.to_give_bytes.min(GIVEN_BYTES_MAX)) else { break };
             owned.to_give_bytes -= owned.blocks.size(raw).min(owned.to_give_bytes);
-            self.order(owned, raw, 0, &wake);
+            owned.blocks.span().word(raw, FROM).store(raw as u64, Relaxed);
+            self.order(owned, raw, DISCARD, &wake);
         }
-        owned.to_give_bytes > 0 || owned.pending != NONE || self.returned.load(Relaxed) != NONE
+        owned.to_join != NONE || owned.to_give_bytes > 0 || owned.pending != NONE || self.returned.load(Relaxed) != NONE
     }
 
     /// Does what was ordered. Called by the keeper alone.
@@ -275,11 +310,12 @@ impl Arena {
         while place != NONE {
             // SAFETY: the span lives for ever, and the keeper holds the block.
             let span = unsafe { Span::new(*base) };
-            let (next, bytes) =
-                (span.word(place, 1).load(Relaxed) as Place, span.word(place, 2).load(Relaxed) as usize);
-            match bytes {
-                0 => discard(*base, place, span.size(place)),
-                _ if !self.populate(*base, place, place + bytes) => span.word(place, 2).store(FAILED, Relaxed),
+            let (next, job) = (span.word(place, NEXT_JOB).load(Relaxed) as Place, span.word(place, JOB).load(Relaxed));
+            match job {
+                DISCARD => discard(*base, place, span.word(place, FROM).load(Relaxed) as Place, span.size(place)),
+                bytes if !self.populate(*base, place, place + bytes as usize) => {
+                    span.word(place, JOB).store(FAILED, Relaxed);
+                }
                 _ => {}
             }
             self.give(place);
@@ -327,7 +363,7 @@ impl Arena {
             let raw = match owned.raws {
                 NONE => std::mem::replace(&mut owned.top, NONE),
                 raw => {
-                    owned.raws = owned.blocks.span().word(raw, 0).load(Relaxed) as Place;
+                    owned.take_kept(raw);
                     raw
                 }
             };
@@ -348,15 +384,15 @@ impl Arena {
                 _ => size,
             };
             owned.asked_bytes += bytes;
-            self.order(owned, raw, bytes, &wake);
+            self.order(owned, raw, bytes as u64, &wake);
         }
     }
 
     /// Orders something of the keeper.
-    fn order(&self, owned: &mut Owned, raw: Place, bytes: usize, wake: &impl Fn()) {
+    fn order(&self, owned: &mut Owned, raw: Place, job: u64, wake: &impl Fn()) {
         let span = owned.blocks.span();
-        span.word(raw, 2).store(bytes as u64, Relaxed);
-        push(span, &self.jobs, raw, 1);
+        span.word(raw, JOB).store(job, Relaxed);
+        push(span, &self.jobs, raw, NEXT_JOB);
         wake();
     }
 
@@ -364,7 +400,7 @@ impl Arena {
     fn give(&self, place: Place) {
         let Some((Base(base), _)) = self.span.get() else { return };
         // SAFETY: the span lives for ever, and the caller holds the block.
-        push(unsafe { Span::new(*base) }, &self.returned, place, 0);
+        push(unsafe { Span::new(*base) }, &self.returned, place, NEXT);
     }
 
     /// Takes back some of what others have left here.
@@ -377,13 +413,13 @@ impl Arena {
                 }
             }
             let (span, place) = (owned.blocks.span(), owned.pending);
-            owned.pending = span.word(place, 0).load(Relaxed) as Place;
+            owned.pending = span.word(place, NEXT).load(Relaxed) as Place;
             if !owned.blocks.is_raw(place) {
                 owned.blocks.free(place);
                 continue;
             }
-            match span.word(place, 2).load(Relaxed) {
-                0 => owned.keep_raw(place),
+            match span.word(place, JOB).load(Relaxed) {
+                DISCARD => owned.keep_raw(place),
                 FAILED => {
                     (owned.asked_bytes, owned.has_failed) = (0, true);
                     owned.keep_raw(place);
@@ -430,10 +466,67 @@ impl Owned {
     fn keep_raw(&mut self, raw: Place) {
         if self.blocks.is_last(raw) {
             self.top = raw;
-        } else {
-            self.blocks.span().word(raw, 0).store(self.raws as u64, Relaxed);
-            self.raws = raw;
+            return;
         }
+        let span = self.blocks.span();
+        let next = std::mem::replace(&mut self.raws, raw);
+        for (word, value) in [(NEXT, next as u64), (JOB, KEPT), (PREVIOUS, NONE as u64), (SEEN, 0)] {
+            span.word(raw, word).store(value, Relaxed);
+        }
+        if next != NONE {
+            span.word(next, PREVIOUS).store(raw as u64, Relaxed);
+        }
+    }
+
+    /// Takes a block out of those that are kept.
+    fn take_kept(&mut self, raw: Place) {
+        let span = self.blocks.span();
+        let neighbour = |word| span.word(raw, word).load(Relaxed) as Place;
+        let (next, previous) = (neighbour(NEXT), neighbour(PREVIOUS));
+        if next != NONE {
+            span.word(next, PREVIOUS).store(previous as u64, Relaxed);
+        }
+        match previous {
+            NONE => self.raws = next,
+            previous => span.word(previous, NEXT).store(next as u64, Relaxed),
+        }
+        if self.to_join == raw {
+            self.to_join = next;
+        }
+    }
+
+    /// Extends the next block to be looked behind. Where something has come to it, it is no longer kept, and has pages to be discarded
+    /// from the place given with it.
+    fn join(&mut self) -> Option<(Place, Place)> {
+        let (span, raw) = (self.blocks.span(), self.to_join);
+        let from = self.blocks.behind(raw);
+        loop {
+            let next = self.blocks.behind(raw);
+            if self.blocks.is_last(next) {
+                break;
+            }
+            let seen = span.word(raw, SEEN);
+            if self.blocks.is_free(next) {
+                // A second ago there was a hole of this size, or one is as good as another.
+                let size = self.blocks.size(next) as u64;
+                if seen.swap(size, Relaxed) != size {
+                    break;
+                }
+            } else if self.blocks.is_raw(next) && span.word(next, JOB).load(Relaxed) == KEPT {
+                self.take_kept(next);
+            } else {
+                seen.store(0, Relaxed);
+                break;
+            }
+            self.blocks.absorb(raw);
+            seen.store(0, Relaxed);
+        }
+        if self.blocks.behind(raw) == from {
+            self.to_join = span.word(raw, NEXT).load(Relaxed) as Place;
+            return None;
+        }
+        self.take_kept(raw);
+        Some((raw, from))
     }
 }
 
@@ -455,9 +548,9 @@ fn push(span: Span, stack: &AtomicUsize, place: Place, word: usize) {
     }
 }
 
-/// Gives back the pages inside a raw block, but for those with its first words and with what follows it.
-fn discard(base: NonNull<u8>, place: Place, size: usize) {
-    let start = (place + RAW_WORDS_BYTES).next_multiple_of(PAGE_BYTES);
+/// Gives back the pages inside a raw block from a place on, but for those with its first words and with what follows it.
+fn discard(base: NonNull<u8>, place: Place, from: Place, size: usize) {
+    let start = (place + RAW_WORDS_BYTES).next_multiple_of(PAGE_BYTES).max(from / PAGE_BYTES * PAGE_BYTES);
     let end = (place + size) / PAGE_BYTES * PAGE_BYTES;
     if start < end {
         // SAFETY: whole pages inside a block that the keeper holds and that nobody uses.
@@ -489,6 +582,64 @@ mod tests {
         fn check(&self) {
             // SAFETY: as above, and they were written.
             assert!((0..self.1).all(|at| unsafe { *self.0.add(at) } == self.2));
+        }
+    }
+
+    /// Holes go back, and what is freed between them later goes back with them, though it is too little by itself.
+    #[test]
+    fn what_is_freed_between_holes_goes_back_too() {
+        const BYTES: usize = 9000;
+        let layout = Layout::from_size_align(SPAN_BYTES, 64 << 10).unwrap();
+        // SAFETY: the size is not zero.
+        let memory = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap();
+        let (arena, mut second) = (Arena::new(), 0);
+        // SAFETY: the memory is the arena's until the end of the test.
+        assert!(unsafe { arena.claim(memory, SPAN_BYTES) });
+        let mut settle = || {
+            for _ in 0..8 {
+                second += 1;
+                // SAFETY: this thread owns the arena.
+                while unsafe { arena.tidy(second, || ()) } {
+                    arena.serve();
+                }
+                arena.serve();
+            }
+        };
+        let free_bytes = || {
+            // SAFETY: as above.
+            let (_, owned) = unsafe { arena.owned() }.unwrap();
+            let (mut place, mut bytes) = (GRAIN_BYTES + HEADER_BYTES, 0);
+            while !owned.blocks.is_last(place) {
+                bytes += if owned.blocks.is_free(place) { owned.blocks.size(place) } else { 0 };
+                place = owned.blocks.behind(place);
+            }
+            bytes
+        };
+        let mut kept = Vec::new();
+        while kept.len() < 300 {
+            // SAFETY: as above.
+            let bytes = unsafe { arena.allocate(BYTES, || ()) };
+            match bytes.is_null() {
+                true => arena.serve(),
+                false => kept.push(bytes),
+            }
+        }
+        for (_, bytes) in kept.iter().enumerate().filter(|(number, _)| number % 3 < 2) {
+            // SAFETY: as above; it was allocated there, and is used no more.
+            unsafe { arena.free(*bytes) };
+        }
+        settle();
+        assert!(free_bytes() < 100 * BYTES, "{} bytes are free", free_bytes());
+        for bytes in kept.iter().skip(2).step_by(3) {
+            // SAFETY: as above.
+            unsafe { arena.free(*bytes) };
+        }
+        settle();
+        assert!(free_bytes() <= 2 * AHEAD_BYTES_MIN, "{} bytes are free", free_bytes());
+        // SAFETY: as above, and nobody uses the arena any more; allocated with this layout.
+        unsafe {
+            arena.release();
+            dealloc(memory.as_ptr(), layout);
         }
     }
 

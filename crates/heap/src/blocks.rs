@@ -134,7 +134,7 @@ impl Span {
         (self.read(place) & !FLAGS) as usize
     }
 
-    /// A word of a block that is raw or on its way to be freed, beside its header: 0, 1 or 2.
+    /// A word of a block that is raw, 0 to 4, or on its way to be freed, 0 to 2, beside its header.
     #[inline]
     pub fn word<'s>(self, place: Place, number: usize) -> &'s AtomicU64 {
         self.at(place + HEADER_BYTES + number * size_of::<u64>())
@@ -335,6 +335,34 @@ impl Blocks {
         self.write(next, self.read(next) & !AFTER_FREE);
         self.spare_bytes = self.spare_bytes.min(self.large_bytes);
         Some(place)
+    }
+
+    /// The block behind this one, which is not the last.
+    #[inline]
+    pub fn behind(&self, place: Place) -> Place {
+        debug_assert!(!self.is_last(place));
+        place + self.size(place)
+    }
+
+    /// Whether a block is free.
+    #[inline]
+    pub fn is_free(&self, place: Place) -> bool {
+        self.read(place) & FREE != 0
+    }
+
+    /// Extends a raw block over the one behind it, which is free or raw.
+    pub fn absorb(&mut self, place: Place) {
+        let (header, next) = (self.read(place), self.behind(place));
+        let behind = self.read(next);
+        debug_assert!(header & RAW != 0 && behind & (FREE | RAW) != 0);
+        let more = (behind & !FLAGS) as usize;
+        if behind & FREE != 0 {
+            self.unlink(next, more, Class::of(more));
+            self.spare_bytes = self.spare_bytes.min(self.large_bytes);
+            let after = next + more;
+            self.write(after, self.read(after) & !AFTER_FREE);
+        }
+        self.write(place, header + more as u64);
     }
 
     /// Parts a raw block in two, of which the first has `size` bytes, and gives the second.
