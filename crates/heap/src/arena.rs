@@ -507,9 +507,10 @@ impl Owned {
             }
             let seen = span.word(raw, SEEN);
             if self.blocks.is_free(next) {
-                // A second ago there was a hole of this size, or one is as good as another.
-                let size = self.blocks.size(next) as u64;
-                if seen.swap(size, Relaxed) != size {
+                // It is what is to be ready, or there was no hole of this size a second ago.
+                let size = self.blocks.size(next);
+                let is_needed = size >= LARGE_BYTES_MIN && self.blocks.large_bytes() < self.ahead_bytes + size;
+                if is_needed || seen.swap(size as u64, Relaxed) != size as u64 {
                     break;
                 }
             } else if self.blocks.is_raw(next) && span.word(next, JOB).load(Relaxed) == KEPT {
