@@ -52,7 +52,7 @@ const GIVEN_IN_TIDYING: usize = 8;
 /// Raw blocks that one call looks behind.
 const JOINED_IN_TIDYING: usize = 32;
 
-/// The header of a raw block and its words.
+/// The header of a raw block and its five words, with one more for the alignment of what may stand behind them.
 const RAW_WORDS_BYTES: usize = HEADER_BYTES + 6 * size_of::<u64>();
 const _: () =
     assert!((RAW_WORDS_BYTES + HEADER_BYTES).is_multiple_of(GRAIN_BYTES), "or the header would be at no place for one");

@@ -27,10 +27,11 @@ impl Store {
         self.active_expiration.store(on, Ordering::Relaxed);
     }
 
-    /// Whether [`Store::merge_pages`] has something to do.
+    /// Whether [`Store::merge_pages`] has something to do. While data is loaded that waits: those who load need new memory, for which
+    /// they would wait too.
     #[inline]
     pub fn has_pages_to_merge(&self) -> bool {
-        self.arena.has_ready()
+        self.arena.has_ready() && !self.gate.is_loading()
     }
 
     /// Puts the small pages of 2 MiB that have been filled into one huge page, which takes a millisecond or two; false when there
