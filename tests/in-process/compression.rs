@@ -232,6 +232,44 @@ fn classes_that_do_not_compress_are_skipped() {
     assert_eq!(server.store.compression.resting_classes(), 1);
 }
 
+/// A pass does not try cold strings of a class that does not compress, until there is time to see whether it does now.
+#[test]
+fn passes_leave_classes_alone_that_do_not_compress() {
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    let mut pass = Pass::new(server.store.shard_ids().collect());
+    server.store.compression.set(settings(Codec::Lz4, false));
+    let mut rng = base::Rng::new(1);
+    let mut write = |server: &mut TestServer, range: std::ops::Range<u32>| {
+        for n in range {
+            let noise: String = (0..100).map(|_| char::from(b'!' + rng.below(90) as u8)).collect();
+            server.run(client, &["SET", &format!("noise:{n}"), &noise]);
+        }
+        server.pass_ms(u64::from(IDLE_SECONDS) * 1000 + 5000);
+    };
+    let figures = |server: &TestServer| {
+        let figures = &server.store.compression.figures;
+        [&figures.in_vain, &figures.skipped, &figures.compressed_by_pass].map(|figure| figure.load(Ordering::Relaxed))
+    };
+    write(&mut server, 0..300);
+    run_passes(&mut pass, &server.store);
+    assert_eq!(figures(&server), [300, 0, 0], "samples");
+    while server.store.compression.train(|_, _| None) {}
+    assert_eq!(server.store.compression.resting_classes(), 1);
+    write(&mut server, 300..500);
+    run_passes(&mut pass, &server.store);
+    assert_eq!(figures(&server), [300, 200, 0]);
+    (500..800).for_each(|n| drop(server.run(client, &["SET", &format!("noise:{n}"), &document(n)])));
+    server.pass_ms(120_000);
+    run_passes(&mut pass, &server.store);
+    assert_eq!(figures(&server), [300, 500, 0], "samples again, but raw until they are judged");
+    while server.store.compression.train(|_, _| None) {}
+    (500..800).for_each(|n| drop(server.run(client, &["GET", &format!("noise:{n}")])));
+    server.pass_ms(u64::from(IDLE_SECONDS) * 1000 + 5000);
+    run_passes(&mut pass, &server.store);
+    assert_eq!(figures(&server), [300, 500, 300]);
+}
+
 /// Log, checkpoint and loading carry the stored form: nothing is compressed for a checkpoint and nothing decompressed for a
 /// restart, and the state is the same.
 #[test]

@@ -244,6 +244,13 @@ impl Trainer {
         common.filter(|choice| matches!(choice, Choice::Dictionary(_))).unwrap_or(&own.choice)
     }
 
+    /// Until when values of this class stay raw and none is wanted as a sample, in nanoseconds of the clock; `None` where they may be
+    /// compressed, or sampled.
+    pub fn raw_until(&self, class: ClassId) -> Option<u64> {
+        let class = self.classes.get(class.index()).filter(|class| matches!(class.choice, Choice::Raw))?;
+        if let Phase::Resting { until_ns } = class.phase { until_ns } else { None }
+    }
+
     /// Takes a value as a sample, if the class is to be trained and chance wills it.
     pub fn observe(&mut self, class: ClassId, value: &[u8]) {
         let Some(class) = self.classes.get_mut(class.index()) else { return };

@@ -14,7 +14,7 @@ use crate::region::{Bytes, Lines};
 use crate::shared_arena::MemoryArena;
 use crate::space::Space;
 use crate::stamp::{SharedStampMode, Stamps};
-use crate::table::{Found, Table, TableMemory};
+use crate::table::{Found, Stretch, Table, TableMemory};
 use crate::wheel::{Item, Wheel};
 use base::hash::KeyHasher;
 use base::slot::slot_of;
@@ -30,8 +30,8 @@ const CELL_COST_BYTES: usize = 7;
 /// What an expiration costs in the index.
 const ITEM_COST_BYTES: usize = 5;
 
-/// How many entries ahead a survey asks for.
-const SURVEY_PREFETCH_COUNT: usize = 12;
+/// How many entries ahead those are asked for that are visited in the order of the table.
+const VISIT_PREFETCH_COUNT: usize = 12;
 
 /// Items of the expiration index looked at per key that [`Engine::due`] may give, at most: most items of a list that is
 /// sorted into the levels below it are not due yet.
@@ -236,6 +236,18 @@ impl MemEngine {
         let times = [self.entries.expiration(handle), self.entries.first_due(handle)];
         let items = times.iter().flatten().count() * ITEM_COST_BYTES;
         (self.entries.cost_bytes(handle) + CELL_COST_BYTES + items) as u64
+    }
+
+    /// Visits the entries of a stretch.
+    fn visit_ahead(&self, space: &Space, stretch: Stretch, mut visit: impl FnMut(u32)) {
+        let mut ahead = space.table.entries_of(&self.heap, stretch);
+        ahead.by_ref().take(VISIT_PREFETCH_COUNT).for_each(|found| self.entries.prefetch(found.handle));
+        for Found { handle, .. } in space.table.entries_of(&self.heap, stretch) {
+            if let Some(found) = ahead.next() {
+                self.entries.prefetch(found.handle);
+            }
+            visit(handle);
+        }
     }
 
     fn insert(&mut self, key: &Key<'_>, new: &NewEntry<'_>) {
@@ -575,30 +587,20 @@ impl Engine for MemEngine {
     fn scan(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep {
         let Some(space) = self.space(space) else { return ScanStep { next: None } };
         let stretch = space.table.stretch(&self.heap, from);
-        for found in space.table.entries_of(&self.heap, stretch) {
-            visit(&self.entries.entry(found.handle));
-        }
+        self.visit_ahead(space, stretch, |handle| visit(&self.entries.entry(handle)));
         ScanStep { next: stretch.next }
     }
 
     fn survey(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>, u64)) -> ScanStep {
         let Some(space) = self.space(space) else { return ScanStep { next: None } };
         let stretch = space.table.stretch(&self.heap, from);
-        let mut ahead = space.table.entries_of(&self.heap, stretch);
-        for found in ahead.by_ref().take(SURVEY_PREFETCH_COUNT) {
-            self.entries.prefetch(found.handle);
-        }
-        for Found { handle, .. } in space.table.entries_of(&self.heap, stretch) {
-            if let Some(found) = ahead.next() {
-                self.entries.prefetch(found.handle);
-            }
+        self.visit_ahead(space, stretch, |handle| {
             let entry = self.entries.entry(handle);
             // Extents have merged since the last step, and the front of this one was visited then.
-            if stretch.first < from && self.hasher.hash(entry.key) < from {
-                continue;
+            if stretch.first >= from || self.hasher.hash(entry.key) >= from {
+                visit(&entry, self.cost_of(handle));
             }
-            visit(&entry, self.cost_of(handle));
-        }
+        });
         ScanStep { next: stretch.next }
     }
 

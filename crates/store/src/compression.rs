@@ -23,7 +23,7 @@ pub mod pass;
 mod trial;
 
 use crate::txn::Scratch;
-use base::{Clock, Rng};
+use base::{Clock, KeyspaceId, Rng};
 use codec::training::{self, Choice, ClassId, Trainer, Verdict};
 use codec::{Dictionaries, DictionaryNumber, Encoder, Lease, Method, Workspace};
 use engine::{Encoding, Key, Type};
@@ -306,6 +306,13 @@ impl Compression {
             // What was compressed once is not worth to be compressed anew.
             Choice::Raw | Choice::Plain => true,
         }
+    }
+
+    /// Whether a raw value under this key would stay so, at this moment of the store's clock, and not even become a sample.
+    fn is_resting(&self, space: KeyspaceId, key: &[u8], now_ns: u64) -> bool {
+        let mut trainer = self.trainer();
+        let class = trainer.class(space, key);
+        trainer.raw_until(class).is_some_and(|until_ns| now_ns < until_ns)
     }
 
     /// Whether writes are compressed.

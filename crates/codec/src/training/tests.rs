@@ -137,6 +137,9 @@ fn incompressible_classes_are_tried_again() {
     let mut owner = Owner::new(small());
     owner.store("x:", 300, noise);
     assert_eq!(owner.verdicts, ["raw"]);
+    let class = owner.trainer.class(KEYSPACE, b"x:");
+    let (until_ns, now_ns) = (owner.trainer.raw_until(class), owner.clock.monotonic_ns());
+    assert_eq!(until_ns, Some(now_ns + 60_000_000_000), "none is wanted before");
     for (pause_ms, trials) in [(59_000, 1), (2_000, 2), (100_000, 2), (30_000, 3)] {
         owner.clock.advance_ms(pause_ms);
         owner.store("x:", 300, noise);
@@ -145,6 +148,7 @@ fn incompressible_classes_are_tried_again() {
     owner.clock.advance_ms(4 * 3_600_000);
     owner.store("x:", 300, document);
     assert_eq!(owner.verdicts.last(), Some(&"train"));
+    assert_eq!(owner.trainer.raw_until(class), None);
 }
 
 /// The same calls, seed and clock make the same dictionaries; another seed chooses other samples.

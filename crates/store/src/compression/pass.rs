@@ -296,6 +296,13 @@ impl Pass {
                 || (idle..=idle_seconds_max).contains(&idle_seconds)
         });
         store.unlock_one(held);
+        // Of a class that does not compress they are not even copied.
+        let found = candidates.len();
+        candidates.retain(|candidate| {
+            let is_raw = !candidate.is_compressed && candidate.leaves_from.is_none();
+            !(is_raw && store.compression.is_resting(candidate.space, &candidate.key, now_ns))
+        });
+        add(&store.compression.figures.skipped, (found - candidates.len()) as u64);
         match step.next {
             Some(next) => place.from = next,
             None => {
