@@ -413,6 +413,10 @@ fn cold_collections_are_compressed_as_a_whole() {
     let small = usage(&mut server, "doc:3");
     let number = |reply: &str| reply.trim_start_matches(':').trim().parse::<u64>().expect("a number");
     assert!(number(&small) * 2 < number(&raw), "{small} of {raw}");
+    let logical = number(&server.run(client, &["MEMORY", "USAGE", "doc:3", "SAMPLES", "0", "LOGICAL"]));
+    assert!(logical.abs_diff(number(&raw)) * 10 < number(&raw), "{logical}, {raw} when it was raw");
+    assert_eq!(usage(&mut server, "numbers:3"), server.run(client, &["MEMORY", "USAGE", "numbers:3", "LOGICAL"]));
+    assert_eq!(read(&server), 0);
     server.run(client, &["COPY", "doc:19", "copy"]);
     server.run(client, &["RENAME", "copy", "renamed"]);
     server.run(client, &["EXPIRE", "renamed", "100"]);

@@ -9,6 +9,7 @@ use engine_mem::MemoryKind;
 use proto::ReplyBuffer;
 use std::sync::Arc;
 use store::Store;
+use store::compression::compressed_lengths;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&MEMORY];
@@ -139,7 +140,11 @@ static MEMORY_USAGE: CommandSpec = CommandSpec {
         since: "4.0.0",
         group: "server",
         complexity: "O(N) where N is the number of samples.",
-        arguments: &[Argument::key("key", 0), Argument::integer("count").after("SAMPLES").optional()],
+        arguments: &[
+            Argument::key("key", 0),
+            Argument::integer("count").after("SAMPLES").optional(),
+            Argument::word("logical", "LOGICAL").optional(),
+        ],
         ..Docs::NONE
     },
     run: Run::Call(memory_usage),
@@ -222,21 +227,26 @@ pub fn client_bytes(host: &Host) -> u64 {
 
 /// SAMPLES is checked and otherwise ignored: what an entry costs is known, not estimated.
 fn memory_usage(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let mut at = 3;
+    let (mut at, mut is_logical) = (3, false);
     while at < ctx.args.len() {
-        if !ctx.is_word(at, "samples") || at + 1 >= ctx.args.len() {
-            return Err(error::SYNTAX);
+        if ctx.is_word(at, "logical") {
+            is_logical = true;
+            at += 1;
+            continue;
         }
-        if ctx.integer(at + 1)? < 0 {
+        if !ctx.is_word(at, "samples") || at + 1 >= ctx.args.len() || ctx.integer(at + 1)? < 0 {
             return Err(error::SYNTAX);
         }
         at += 2;
     }
     let key = ctx.key(2);
     // An expired entry may still cost something, but clients do not see it.
-    let live = ctx.ks.peek(&key)?.is_some();
-    match ctx.ks.cost_bytes(&key).filter(|_| live) {
-        Some(bytes) => ctx.reply.integer(bytes as i64),
+    let saved = ctx.ks.peek(&key)?.map(|entry| match compressed_lengths(&entry).filter(|_| is_logical) {
+        Some((stored, plain)) => plain.saturating_sub(stored),
+        None => 0,
+    });
+    match ctx.ks.cost_bytes(&key).zip(saved) {
+        Some((bytes, saved)) => ctx.reply.integer(bytes.saturating_add(saved) as i64),
         None => ctx.reply.null(),
     }
     Ok(())
@@ -401,7 +411,7 @@ fn memory_help(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             "    Accepted: free pages are always given back to the system.",
             "STATS",
             "    Give the bytes used by each kind of memory.",
-            "USAGE <key> [SAMPLES <count>]",
+            "USAGE <key> [SAMPLES <count>] [LOGICAL]",
             "    Give the bytes that the key, its value and their place in the table cost.",
             "    SAMPLES is accepted: the figure is exact.",
             "HELP",
