@@ -74,7 +74,10 @@ fn docs_entry(scope: &Scope, value: &Value) -> Value {
     Value::Map(pairs)
 }
 
-/// Arguments in their order, each with its own, if it has some; of a summary only that it is there.
+/// Arguments that Onggi alone has, of commands that are compared.
+const OWN_ARGUMENTS: [&[u8]; 1] = [b"logical"];
+
+/// Arguments in their order, but for [`OWN_ARGUMENTS`], each with its own, if it has some; of a summary only that it is there.
 fn arguments(value: &Value) -> Value {
     let argument = |argument: &Value| {
         let pairs = argument.pairs().unwrap_or_default().into_iter().map(|(name, value)| {
@@ -88,7 +91,12 @@ fn arguments(value: &Value) -> Value {
         });
         Value::Map(pairs.collect())
     };
-    Value::Array(value.items().unwrap_or_default().iter().map(argument).collect())
+    let is_own = |argument: &&Value| {
+        let pairs = argument.pairs().unwrap_or_default();
+        let mut names = pairs.iter().filter(|(field, _)| field.text() == Some(b"name"));
+        names.any(|(_, name)| name.text().is_some_and(|name| OWN_ARGUMENTS.contains(&name)))
+    };
+    Value::Array(value.items().unwrap_or_default().iter().filter(|argument| !is_own(argument)).map(argument).collect())
 }
 
 /// Of a line of history, the version it names.
