@@ -413,7 +413,7 @@ fn memory_help(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             "    Give the bytes used by each kind of memory.",
             "USAGE <key> [SAMPLES <count>] [LOGICAL]",
             "    Give the bytes that the key, its value and their place in the table cost.",
-            "    SAMPLES is accepted: the figure is exact.",
+            "    SAMPLES is accepted: the figure is exact. With LOGICAL, as if the value were not compressed.",
             "HELP",
             "    Print this help.",
         ],
