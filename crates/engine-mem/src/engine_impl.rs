@@ -238,7 +238,7 @@ impl MemEngine {
         (self.entries.cost_bytes(handle) + CELL_COST_BYTES + items) as u64
     }
 
-    /// Visits the entries of a stretch.
+    /// Visits the entries of a stretch, each some time after its memory was asked for.
     fn visit_ahead(&self, space: &Space, stretch: Stretch, mut visit: impl FnMut(u32)) {
         let mut ahead = space.table.entries_of(&self.heap, stretch);
         ahead.by_ref().take(VISIT_PREFETCH_COUNT).for_each(|found| self.entries.prefetch(found.handle));
