@@ -16,6 +16,8 @@
 //!     Other codecs have none: samples tell only whether they pay.
 //! T3. The same calls with the same seed and clock lead to the same decisions.
 //! T4. A class that does not compress is tried again after a pause that doubles each time.
+//! T5. Of a class that was not judged yet and of which some hundred values in a row did not get shorter, few more are tried until
+//!     it is: a sixteenth of them. All are offered as samples.
 //!
 //! Nothing here blocks or reads a file: the owner runs [`Task`]s on a thread of his, and makes dictionaries durable.
 
@@ -116,6 +118,13 @@ type Permille = u64;
 /// From here on, compressing is not worth the time of reading.
 const RAW_FROM: Permille = 930;
 
+/// From here on, nothing is to be expected of more values of the kind. Far from [`RAW_FROM`], as a dictionary that is trained on few
+/// samples achieves less than one that is trained on many.
+const HOPELESS_FROM: Permille = 985;
+
+/// After so many values of each window a class that was not judged may be doubted.
+const DOUBTED_AFTER: u64 = 256;
+
 /// A dictionary must take at least this part off what is stored without it.
 const DICTIONARY_GAIN: Permille = 60;
 
@@ -172,6 +181,12 @@ impl Class {
     /// Whether there was never a trial for it.
     fn is_unjudged(&self) -> bool {
         matches!(self.choice, Choice::Plain) && self.failures == 0
+    }
+
+    /// Whether the values of this window promise nothing.
+    fn is_doubted(&self) -> bool {
+        let Noted { values, bytes, stored } = self.noted;
+        self.is_unjudged() && values >= DOUBTED_AFTER && stored * 1000 >= bytes * HOPELESS_FROM
     }
 
     fn use_dictionary(&mut self, encoder: Arc<Encoder>) {
@@ -236,12 +251,18 @@ impl Trainer {
     }
 
     /// How to compress a value of this class: one that was not judged yet goes by the dictionary of keys without a separator, if
-    /// there is one.
+    /// there is one, and stays raw while the class is doubted.
     pub fn choice(&self, class: ClassId) -> &Choice {
         let Some(own) = self.classes.get(class.index()) else { return &Choice::Plain };
         let common = self.table.common(class).filter(|_| own.is_unjudged());
         let common = common.and_then(|common| self.classes.get(common.index())).map(|common| &common.choice);
-        common.filter(|choice| matches!(choice, Choice::Dictionary(_))).unwrap_or(&own.choice)
+        let otherwise = if own.is_doubted() { &Choice::Raw } else { &own.choice };
+        common.filter(|choice| matches!(choice, Choice::Dictionary(_))).unwrap_or(otherwise)
+    }
+
+    /// Whether values of this class stay raw because those before them did not get shorter, though it was not judged yet.
+    pub fn is_doubted(&self, class: ClassId) -> bool {
+        self.classes.get(class.index()).is_some_and(Class::is_doubted)
     }
 
     /// Until when values of this class stay raw and none is wanted as a sample, in nanoseconds of the clock; `None` where they may be

@@ -169,7 +169,7 @@ pub struct Compression {
     settings: RwLock<Settings>,
     /// Counts changes of the settings: each begins a pass over all values.
     generation: AtomicU32,
-    /// Counts dictionaries put to use: after each, a pass looks at all values.
+    /// Counts dictionaries put to use, and classes found to compress that were doubted: after each, a pass looks at all values.
     adoptions: AtomicU32,
     /// Whether writes are compressed: of `settings`, for those who ask at each write.
     on_write: AtomicBool,
@@ -254,7 +254,10 @@ impl Compression {
         let Some(task) = self.trainer().next_task() else { return false };
         let id = task.class();
         let trial = task.run();
-        let verdict = self.trainer().settle(trial);
+        let (was_doubted, verdict) = {
+            let mut trainer = self.trainer();
+            (trainer.is_doubted(id), trainer.settle(trial))
+        };
         if let Verdict::Train { class, content } = verdict {
             let level = self.settings().level;
             let encoder = keep(&class, content).and_then(|lease| lease.into_encoder(level).ok());
@@ -265,6 +268,8 @@ impl Compression {
                     self.adoptions.fetch_add(u32::from(is_used), Ordering::Relaxed);
                 }
             }
+        } else if was_doubted && verdict == Verdict::Plain {
+            self.adoptions.fetch_add(1, Ordering::Relaxed);
         }
         true
     }
@@ -371,7 +376,11 @@ impl Compression {
         let mut trainer = self.trainer();
         let class = trainer.class(key.space, key.bytes);
         trainer.observe(class, value);
-        (class, trainer.choice(class).clone())
+        let choice = trainer.choice(class).clone();
+        if matches!(choice, Choice::Raw) {
+            trainer.note(class, value.len(), value.len());
+        }
+        (class, choice)
     }
 
     fn trainer(&self) -> MutexGuard<'_, Trainer> {

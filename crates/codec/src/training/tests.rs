@@ -99,6 +99,42 @@ fn each_class_gets_its_due() {
     assert_eq!((&report[0].prefix[..], report[1].stored_permille), (&b"doc:"[..], Some(1000)));
 }
 
+/// A trial of many samples that nothing makes shorter ends with a look at some; one where there is hope, be it by nothing but a
+/// dictionary, uses all.
+#[test]
+fn hopeless_trials_end_early() {
+    let mut owner = Owner::new(small());
+    let mut tried = |prefix: &str, make: &dyn Fn(&mut Rng) -> Vec<u8>| {
+        let class = owner.trainer.class(KEYSPACE, prefix.as_bytes());
+        (0..1000).for_each(|_| owner.trainer.observe(class, &make(&mut owner.rng)));
+        let trial = owner.trainer.next_task().expect("samples enough").run();
+        let samples = trial.samples();
+        (samples, owner.trainer.settle(trial))
+    };
+    assert_eq!(tried("noise:", &noise), (256, Verdict::Raw));
+    let shared = noise(&mut Rng::new(7));
+    let (samples, verdict) = tried("alike:", &|rng: &mut Rng| [noise(rng), shared[..50].to_vec()].concat());
+    assert!(samples == 1000 && matches!(verdict, Verdict::Train { .. }), "{samples}, {verdict:?}");
+}
+
+/// Before the first trial few values of a class are tried that does not compress; values of one that does all are.
+#[test]
+fn hopeless_values_are_doubted_before_the_trial() {
+    let mut owner = Owner::new(small());
+    let mut doubts = |prefix: &str, stored: usize| {
+        let class = owner.trainer.class(KEYSPACE, prefix.as_bytes());
+        let raw = (0..4096).filter(|_| {
+            let is_raw = matches!(owner.trainer.choice(class), Choice::Raw);
+            assert_eq!(owner.trainer.is_doubted(class), is_raw);
+            owner.trainer.note(class, 100, if is_raw { 100 } else { stored });
+            is_raw
+        });
+        raw.count()
+    };
+    // Eight windows of 500 and one begun.
+    assert_eq!((doubts("noise:", 100), doubts("doc:", 98)), (8 * (500 - 256), 0));
+}
+
 /// Values that compress by themselves get no dictionary.
 #[test]
 fn no_dictionary_where_it_gains_nothing() {

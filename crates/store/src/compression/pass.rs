@@ -62,7 +62,7 @@ pub struct Pass {
     bytes: Vec<u8>,
     /// The settings that the last pass followed, by their number.
     generation: Option<u32>,
-    /// How many dictionaries had been put to use when the last pass began that looked at all strings.
+    /// As the store counted adoptions when the last pass began that looked at all strings.
     adoptions: u32,
     /// When the last pass began that looked at all strings.
     full_begun_ns: u64,
