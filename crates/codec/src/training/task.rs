@@ -16,7 +16,7 @@ const HELD_OUT: usize = 4;
 /// A dictionary gets one byte for so many bytes of samples.
 const BYTES_PER_BYTE: usize = 8;
 
-/// Samples of the look that comes first.
+/// Samples of the look that comes first, where there are twice as many.
 const LOOK: usize = 256;
 
 /// Below this, zstd trains none.
@@ -49,7 +49,8 @@ impl Task {
 
     /// Trains and compares.
     pub fn run(self) -> Trial {
-        let look = self.samples.get(..LOOK).map(|some| self.try_on(some)).filter(Trial::is_hopeless);
+        let some = self.samples.get(..LOOK).filter(|some| 2 * some.len() <= self.samples.len());
+        let look = some.map(|some| self.try_on(some)).filter(Trial::is_hopeless);
         look.unwrap_or_else(|| self.try_on(&self.samples))
     }
 
