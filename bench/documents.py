@@ -221,13 +221,17 @@ def verify(server, pairs, form="string"):
 
 def settled(server, limit):
     """Waits until what is stored no longer changes, and memory has been given back."""
-    last, since, end = None, time.time(), time.time() + limit
+    last, since, passes, end = None, time.time(), 0, time.time() + limit
     while time.time() < end:
         info = server.info()
         now = (info["compression_values"], info["compression_stored_bytes"], server.resident() >> 20)
         if now != last:
-            last, since = now, time.time()
-        elif time.time() - since > 15 and int(info["compression_values"]) > 0:
+            last, since, passes = now, time.time(), int(info["compression_rounds"])
+        elif (
+            time.time() - since > 15
+            and int(info["compression_values"]) > 0
+            and int(info["compression_rounds"]) >= passes + 2
+        ):
             break
         time.sleep(0.5)
     return server.info()

@@ -7,6 +7,7 @@ use checkpoint::DataDir;
 use codec::dictionary::DictionaryFile;
 use codec::{Dictionary, DictionaryNumber, Lease};
 use engine::{Engine, Entry};
+use engine_mem::StampMode;
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -268,6 +269,47 @@ fn passes_leave_classes_alone_that_do_not_compress() {
     server.pass_ms(u64::from(IDLE_SECONDS) * 1000 + 5000);
     run_passes(&mut pass, &server.store);
     assert_eq!(figures(&server), [256, 544, 300]);
+}
+
+/// The longer a pass has looked for values, the longer is the rest before the next one; a change of the settings does not wait, and
+/// neither does a pass when memory is short.
+#[test]
+fn passes_rest_after_long_looks() {
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    let mut pass = Pass::new(server.store.shard_ids().collect());
+    let settings = |codec| Settings { cpu_percent: 100, ..settings(codec, false) };
+    server.store.compression.set(settings(Codec::Lz4));
+    (0..100).for_each(|n| drop(server.run(client, &["SET", &format!("doc:{n}"), &document(n)])));
+    let begun_ns = server.clock.monotonic_ns();
+    server.clock.tick_ns(100_000_000);
+    run_passes(&mut pass, &server.store);
+    server.clock.tick_ns(0);
+    let looked_ms = (server.clock.monotonic_ns() - begun_ns) / 1_000_000;
+    // Of what passed a sixteenth at least was between the two readings of a look.
+    let (at_least, at_most) = (looked_ms / 16 * 31, looked_ms * 31);
+    assert!(at_least > 2 * u64::from(IDLE_SECONDS) * 1000, "{looked_ms}");
+    server.pass_ms(at_least);
+    assert!(!pass.has_work(&server.store), "what is idle waits");
+    let used = server.store.used_bytes();
+    server.store.set_budget(used + used / 32, None, StampMode::Recency);
+    assert!(pass.has_work(&server.store), "unless memory is short");
+    run_passes(&mut pass, &server.store);
+    assert_eq!(compressed(&server), 100);
+    server.store.set_budget(0, None, StampMode::Recency);
+    server.clock.tick_ns(100_000_000);
+    server.store.compression.set(settings(Codec::Zstd));
+    run_passes(&mut pass, &server.store);
+    server.clock.tick_ns(0);
+    server.pass_ms(at_least);
+    assert!(!pass.has_work(&server.store));
+    server.store.compression.set(settings(Codec::Off));
+    assert!(pass.has_work(&server.store), "a change of the settings does not wait");
+    run_passes(&mut pass, &server.store);
+    server.store.compression.set(settings(Codec::Lz4));
+    run_passes(&mut pass, &server.store);
+    server.pass_ms(at_most);
+    assert!(pass.has_work(&server.store));
 }
 
 /// Values that were left raw because those before them did not get shorter are compressed once it is known that the class does.

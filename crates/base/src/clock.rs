@@ -144,18 +144,26 @@ fn wall_us() -> i64 {
 pub struct ManualClock {
     now_us: AtomicI64,
     monotonic_ns: AtomicU64,
+    /// What the monotonic clock moves by when it is read.
+    tick_ns: AtomicU64,
 }
 
 impl ManualClock {
     /// Starts at the given wall time.
     pub fn new(now_ms: UnixMs) -> Self {
-        Self { now_us: AtomicI64::new(now_ms.saturating_mul(1000)), monotonic_ns: AtomicU64::new(0) }
+        let (now_us, monotonic_ns) = (AtomicI64::new(now_ms.saturating_mul(1000)), AtomicU64::new(0));
+        Self { now_us, monotonic_ns, tick_ns: AtomicU64::new(0) }
     }
 
     /// Moves both clocks forward.
     pub fn advance_ms(&self, ms: u64) {
         self.now_us.fetch_add(i64::try_from(ms * 1000).unwrap_or(i64::MAX), Ordering::Relaxed);
         self.monotonic_ns.fetch_add(ms * 1_000_000, Ordering::Relaxed);
+    }
+
+    /// From now on the monotonic clock moves by so much each time it is read, as if work took time.
+    pub fn tick_ns(&self, ns: u64) {
+        self.tick_ns.store(ns, Ordering::Relaxed);
     }
 
     /// Sets the wall clock alone, forward or back.
@@ -170,7 +178,7 @@ impl Clock for ManualClock {
     }
 
     fn monotonic_ns(&self) -> u64 {
-        self.monotonic_ns.load(Ordering::Relaxed)
+        self.monotonic_ns.fetch_add(self.tick_ns.load(Ordering::Relaxed), Ordering::Relaxed)
     }
 
     fn wall_us(&self) -> i64 {

@@ -8,10 +8,10 @@
 //!                  still the same; of a collection that is too big for that, some leaves (`leaves`), and then the next
 //! ```
 //!
-//! The first pass after a change of the settings looks at all values. Later ones look at those that have gone cold since the
+//! The first pass after a change of the settings looks at all values, at once. Later ones look at those that have gone cold since the
 //! pass before began with their shard, so that what does not get shorter is not tried again and again; once in an hour one looks at
 //! all, and so does the first one after a dictionary was put to use. A pass that looks at all strings also brings those that were
-//! compressed before there was the dictionary of their class into its form.
+//! compressed before there was the dictionary of their class into its form. The longer a pass looked, the longer is the rest after it.
 
 use super::leaves::{self, LOOKS, Search};
 use super::long::{LONG_LEN_MAX, Long, LongLeaf};
@@ -47,6 +47,10 @@ const CREDIT_NS_MAX: i64 = 10_000_000;
 /// than its values save them, and takes longer.
 const BUSY_PART: u32 = 8;
 
+/// Passes look for values to change in one part of the time in this many at most, however many values there are and however short is what
+/// counts as idle: the rest is between passes, not in them.
+const LOOKING_PART: u64 = 32;
+
 /// The pass of one worker.
 pub struct Pass {
     shards: Vec<ShardId>,
@@ -70,6 +74,8 @@ pub struct Pass {
     shed_ns: u64,
     /// When the next one begins, unless the settings change; never where there is nothing to do.
     due_ns: u64,
+    /// Until when it waits nevertheless, because of how long the last one looked, where memory is not short.
+    rest_until_ns: u64,
     credit: Credit,
 }
 
@@ -89,6 +95,8 @@ struct Place {
     only_sheds: bool,
     /// When the pass before began with the shard; `None` before this one does.
     seen_ns: Option<u64>,
+    /// Time spent on looking for values to change.
+    looked_ns: u64,
 }
 
 /// A value that may have to change.
@@ -143,6 +151,7 @@ impl Pass {
             full_begun_ns: 0,
             shed_ns: 0,
             due_ns: u64::MAX,
+            rest_until_ns: 0,
             credit: Credit::default(),
         }
     }
@@ -159,12 +168,17 @@ impl Pass {
         let adoptions = store.compression.adoptions.load(Ordering::Relaxed);
         let is_new = self.generation != Some(generation) || self.adoptions != adoptions;
         self.adoptions = adoptions;
-        if is_new || self.due_ns != u64::MAX && self.due_ns <= store.clock.monotonic_ns() {
+        if is_new || self.is_due(store) {
             self.begin(store, generation, is_new);
         } else if leaves::is_thawed_too_much(&store.memory) && self.shed_ns <= store.clock.monotonic_ns() {
             self.begin_shedding(store);
         }
         self.place.is_some()
+    }
+
+    fn is_due(&self, store: &Store) -> bool {
+        let is_due_by = |now_ns| self.due_ns <= now_ns && (self.rest_until_ns <= now_ns || store.is_near_budget());
+        self.due_ns != u64::MAX && is_due_by(store.clock.monotonic_ns())
     }
 
     fn begin(&mut self, store: &Store, generation: u32, is_new: bool) {
@@ -200,7 +214,8 @@ impl Pass {
         // The first slice may begin at once.
         self.credit = Credit { ns: 1, at_ns: store.clock.monotonic_ns() };
         let (shard, space, from, is_at_end) = (0, KeyspaceId(0), 0, false);
-        self.place = Some(Place { wanted, shard, space, from, is_at_end, is_full, only_sheds, seen_ns: None });
+        let (seen_ns, looked_ns) = (None, 0);
+        self.place = Some(Place { wanted, shard, space, from, is_at_end, is_full, only_sheds, seen_ns, looked_ns });
     }
 
     /// Leaves the pass, at its end or before.
@@ -235,6 +250,7 @@ impl Pass {
     fn step(&mut self, store: &Store) -> bool {
         let Some(place) = &self.place else { return false };
         let Some(shard) = self.shards.get(place.shard).copied() else {
+            self.rest_until_ns = store.clock.monotonic_ns() + place.looked_ns * (LOOKING_PART - 1);
             self.end(store);
             add(&store.compression.figures.passes, 1);
             return false;
@@ -312,6 +328,7 @@ impl Pass {
                 }
             }
         }
+        place.looked_ns += store.clock.monotonic_ns().saturating_sub(now_ns);
         true
     }
 
@@ -389,7 +406,8 @@ impl Pass {
     /// Brings some leaves of a collection, from the one with element `from` on, into the form that is configured; the candidate
     /// comes back for those behind them. False when the shard is taken.
     fn handle_leaves(&mut self, store: &Store, shard: ShardId, candidate: Candidate, from: u64) -> bool {
-        let Some(place) = &self.place else { return false };
+        let Some(place) = &mut self.place else { return false };
+        let begun_ns = store.clock.monotonic_ns();
         let key = store.key(candidate.space, &candidate.key);
         let Some(mut held) = store.shard(shard).lock.spin_lock() else {
             self.candidates.push(candidate);
@@ -408,7 +426,10 @@ impl Pass {
                 let lock = || store.shard(shard).lock.spin_lock();
                 leaves::store_run(store, &mut self.coder, &mut self.bytes, &key, &run, lock)
             }
-            None => true,
+            None => {
+                place.looked_ns += store.clock.monotonic_ns().saturating_sub(begun_ns);
+                true
+            }
         };
         let next = if is_done { next } else { Some(from) };
         if next.is_some() {

@@ -7,8 +7,11 @@ use crate::server::Server;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Nothing has changed for so long: values have gone cold meanwhile, and a pass that looks at them has begun and ended.
+/// Nothing has changed for so long: values have gone cold meanwhile.
 const QUIET: Duration = Duration::from_secs(6);
+/// Passes that have ended meanwhile: the one that was the last to change something, and one that found nothing. Between passes over
+/// millions of values are many seconds.
+const PASSES: u64 = 2;
 /// Longer than any pass over what fits into memory.
 const PATIENCE: Duration = Duration::from_secs(3600);
 const POLL: Duration = Duration::from_millis(200);
@@ -34,19 +37,23 @@ pub(super) fn finish(harness: &Harness<'_>, server: &Server) -> Result<()> {
         return Ok(());
     }
     harness.steps.wait(&format!("{}: values are compressed in the background", server.record.name));
-    wait_until_quiet(&mut client, QUIET)
+    wait_until_quiet(&mut client, QUIET, PASSES)
 }
 
-/// Waits until nothing has changed for `quiet`.
-pub(super) fn wait_until_quiet(client: &mut Client, quiet: Duration) -> Result<()> {
-    let (begun, mut since, mut last) = (Instant::now(), Instant::now(), Vec::new());
-    while since.elapsed() < quiet && begun.elapsed() < PATIENCE {
+/// Waits until nothing has changed for `quiet` and in so many passes.
+pub(super) fn wait_until_quiet(client: &mut Client, quiet: Duration, passes: u64) -> Result<()> {
+    let begun = Instant::now();
+    let (mut since, mut last, mut first_pass, mut pass) = (begun, Vec::new(), None, None);
+    let is_too_early =
+        |first: Option<u64>, now: Option<u64>| first.zip(now).is_some_and(|(first, now)| now < first + passes);
+    while (since.elapsed() < quiet || is_too_early(first_pass, pass)) && begun.elapsed() < PATIENCE {
         crate::interrupt::check()?;
         std::thread::sleep(POLL);
         let mut fields = client.info_fields("compression")?;
         let now: Vec<_> = MOVING.iter().map(|name| fields.remove(*name)).collect();
+        pass = fields.get("compression_rounds").and_then(|passes| passes.parse().ok());
         if now != last {
-            (since, last) = (Instant::now(), now);
+            (since, last, first_pass) = (Instant::now(), now, pass);
         }
     }
     Ok(())

@@ -222,7 +222,7 @@ fn begin_pass(harness: &Harness<'_>, server: &Server) -> Result<()> {
     }
     harness.steps.wait(&format!("{}: values are decompressed again", server.record.name));
     client.must(&["CONFIG", "SET", "compression", "off"])?;
-    background::wait_until_quiet(&mut client, COLD)?;
+    background::wait_until_quiet(&mut client, COLD, 0)?;
     client.must(&["CONFIG", "SET", "compression", &codec])?;
     Ok(())
 }
