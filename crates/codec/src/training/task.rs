@@ -1,5 +1,5 @@
 //! One training: a dictionary from most of the samples, judged by the rest. A look at some of them comes first, so that values which
-//! nothing makes shorter, random or compressed before, cost a tenth of it.
+//! nothing makes shorter, random or compressed before, cost no training on all of them.
 
 use super::class::ClassId;
 use super::{HOPELESS_FROM, Permille, Settings};
