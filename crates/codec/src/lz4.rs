@@ -43,12 +43,19 @@ impl Compressor {
     }
 }
 
-/// Fills `out` with what `input` stands for.
+/// Appends the `len` bytes that `input` stands for.
 ///
 /// # Errors
-/// When the block is damaged or stands for another number of bytes.
-pub(crate) fn decompress(input: &[u8], out: &mut [u8]) -> Result<(), CodecError> {
-    let damaged = |reason: String| CodecError::Payload { form: "LZ4", reason };
-    let len = decompress_into(input, out).map_err(|error| damaged(error.to_string()))?;
-    if len == out.len() { Ok(()) } else { Err(damaged(format!("{len} bytes instead of {}", out.len()))) }
+/// When the block is damaged or stands for another number of bytes; `out` is as it was then.
+pub(crate) fn decompress(input: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
+    let start = out.len();
+    out.resize(start + len, 0);
+    let written = decompress_into(input, out.get_mut(start..).unwrap_or_default());
+    let reason = match written {
+        Ok(written) if written == len => return Ok(()),
+        Ok(written) => format!("{written} bytes instead of {len}"),
+        Err(error) => error.to_string(),
+    };
+    out.truncate(start);
+    Err(CodecError::Payload { form: "LZ4", reason })
 }

@@ -93,30 +93,16 @@ impl Workspace {
         dictionaries: &mut Reader,
         out: &mut Vec<u8>,
     ) -> Result<(), CodecError> {
-        if stored.form == Form::Lzf {
-            return Ok(lzf::decompress(stored.payload, stored.len, out)?);
-        }
-        let start = out.len();
-        out.resize(start + stored.len, 0);
-        let done = self.fill(stored, dictionaries, out.get_mut(start..).unwrap_or_default());
-        if done.is_err() {
-            out.truncate(start);
-        }
-        done
-    }
-
-    fn fill(&mut self, stored: &Stored<'_>, dictionaries: &mut Reader, out: &mut [u8]) -> Result<(), CodecError> {
-        let payload = stored.payload;
-        let frame = match stored.form {
-            Form::Lzf | Form::Lz4 => return lz4::decompress(payload, out),
+        let Stored { form, len, payload, .. } = *stored;
+        let frame = match form {
+            Form::Lzf => return Ok(lzf::decompress(payload, len, out)?),
+            Form::Lz4 => return lz4::decompress(payload, len, out),
             Form::Zstd | Form::ZstdDictionary(_) => Frame::Bare,
             Form::ZstdFrame | Form::ZstdDictionaryFrame(_) => Frame::Whole,
         };
-        let Some(number) = stored.form.dictionary() else {
-            return self.contexts().decompress(frame, None, payload, out);
-        };
-        let decoder = dictionaries.find(number)?.decoder();
-        self.contexts().decompress(frame, Some(decoder), payload, out)
+        let decoder =
+            form.dictionary().map(|number| dictionaries.find(number)).transpose()?.map(|found| found.decoder());
+        self.contexts().decompress(frame, decoder, payload, len, out)
     }
 
     fn contexts(&mut self) -> &mut Contexts {

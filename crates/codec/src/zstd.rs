@@ -9,9 +9,10 @@
 //!
 //! Z1. A frame is stored bare only if its header has these very bytes; any other is stored whole. So what a future version of the
 //!     library writes is read again.
-//! Z2. Reading fills a slice of the value's length and takes no window of its own, whatever a damaged payload asks for.
+//! Z2. Reading writes into a buffer that was made for the value, and takes no window of its own, whatever a damaged payload asks for.
 
 use crate::error::CodecError;
+use std::io::Cursor;
 use zstd_safe::{CCtx, CDict, DCtx, DDict};
 
 /// No payload stands for more bytes than this many times its length: a block of 4 bytes gives 128 KiB at most.
@@ -88,35 +89,46 @@ impl Contexts {
         form
     }
 
-    /// Fills `out` with what `input` stands for.
+    /// Appends the `len` bytes that `input` stands for.
     ///
     /// # Errors
-    /// When the payload is damaged or stands for another number of bytes.
+    /// When the payload is damaged or stands for another number of bytes; `out` is as it was then.
     pub(crate) fn decompress(
         &mut self,
         frame: Frame,
         dictionary: Option<&DDict<'static>>,
         input: &[u8],
-        out: &mut [u8],
+        len: usize,
+        out: &mut Vec<u8>,
     ) -> Result<(), CodecError> {
         let damaged = |reason: &str| CodecError::Payload { form: "zstd", reason: reason.to_string() };
         let whole = match frame {
             Frame::Whole => input,
             Frame::Bare => {
-                let (header, header_len) = header(out.len()).ok_or_else(|| damaged("too long"))?;
+                let (header, header_len) = header(len).ok_or_else(|| damaged("too long"))?;
                 self.scratch.clear();
                 self.scratch.extend_from_slice(header.get(..header_len).unwrap_or_default());
                 self.scratch.extend_from_slice(input);
                 &self.scratch
             }
         };
+        // Memory behind the bytes that are there, which the library fills without it being cleared before.
+        let start = out.len();
+        out.reserve(len);
+        let mut room = Cursor::new(&mut *out);
+        room.set_position(start as u64);
         let written = match dictionary {
-            None => self.decompression.decompress(out, whole),
-            Some(dictionary) => self.decompression.decompress_using_ddict(out, whole, dictionary),
+            None => self.decompression.decompress(&mut room, whole),
+            Some(dictionary) => self.decompression.decompress_using_ddict(&mut room, whole, dictionary),
         };
-        let len = written.map_err(|code| damaged(zstd_safe::get_error_name(code)))?;
         self.give_back();
-        if len == out.len() { Ok(()) } else { Err(damaged("the value is shorter than promised")) }
+        let reason = match written {
+            Ok(written) if written == len => return Ok(()),
+            Ok(_) => "the value has another length than promised",
+            Err(code) => zstd_safe::get_error_name(code),
+        };
+        out.truncate(start);
+        Err(damaged(reason))
     }
 
     fn give_back(&mut self) {
