@@ -30,6 +30,13 @@ pub fn run_passes(pass: &mut Pass, store: &Store) {
     }
 }
 
+/// The pass over a server that has been up for a while, so that it follows the next change of the settings at once.
+pub fn pass_of(server: &TestServer) -> Pass {
+    let mut pass = Pass::new(server.store.shard_ids().collect());
+    assert!(!pass.has_work(&server.store), "it waits until something may be idle");
+    pass
+}
+
 pub fn document(n: u32) -> String {
     format!(
         "{{\"id\":{n},\"name\":\"somebody\",\"tags\":[\"one\",\"two\",\"three\"],\"text\":\"{}\"}}",
@@ -47,7 +54,7 @@ pub fn compressed(server: &TestServer) -> u64 {
 fn cold_strings_are_compressed_and_hot_ones_are_not() {
     let mut server = TestServer::new(memory);
     let client = server.connect();
-    let mut pass = Pass::new(server.store.shard_ids().collect());
+    let mut pass = pass_of(&server);
     server.store.compression.set(settings(Codec::Zstd, false));
     (0..200).for_each(|n| drop(server.run(client, &["SET", &format!("doc:{n}"), &document(n)])));
     run_passes(&mut pass, &server.store);
@@ -113,7 +120,7 @@ fn short_documents_get_a_dictionary() {
     let mut server = TestServer::new(memory);
     let client = server.connect();
     let mut rng = base::Rng::new(1);
-    let mut pass = Pass::new(server.store.shard_ids().collect());
+    let mut pass = pass_of(&server);
     for n in 0..600 {
         let (id, at) = (rng.below(1 << 40), 1_700_000_000 + rng.below(1 << 20));
         let text = format!("{{\"id\": {id}, \"owner\": \"user{n}\", \"state\": \"open\", \"updated_at\": {at}}}");
@@ -152,7 +159,7 @@ fn short_documents_get_a_dictionary() {
 fn a_slow_pass_misses_nothing() {
     let mut server = TestServer::new(memory);
     let client = server.connect();
-    let mut pass = Pass::new(server.store.shard_ids().collect());
+    let mut pass = pass_of(&server);
     server.store.compression.set(settings(Codec::Zstd, false));
     (0..200).for_each(|n| drop(server.run(client, &["SET", &format!("doc:{n}"), &document(n)])));
     let store = server.store.clone();
@@ -178,7 +185,7 @@ fn a_slow_pass_misses_nothing() {
 fn long_strings_are_not_for_workers() {
     let mut server = TestServer::new(memory);
     let client = server.connect();
-    let mut pass = Pass::new(server.store.shard_ids().collect());
+    let mut pass = pass_of(&server);
     let long = document(1).repeat(400);
     for n in 0..20 {
         server.run(client, &["SET", &format!("long:{n}"), &format!("{n}{long}")]);
@@ -238,7 +245,7 @@ fn classes_that_do_not_compress_are_skipped() {
 fn passes_leave_classes_alone_that_do_not_compress() {
     let mut server = TestServer::new(memory);
     let client = server.connect();
-    let mut pass = Pass::new(server.store.shard_ids().collect());
+    let mut pass = pass_of(&server);
     server.store.compression.set(settings(Codec::Lz4, false));
     let mut rng = base::Rng::new(1);
     let mut write = |server: &mut TestServer, range: std::ops::Range<u32>| {
@@ -271,13 +278,39 @@ fn passes_leave_classes_alone_that_do_not_compress() {
     assert_eq!(figures(&server), [256, 544, 300]);
 }
 
+/// After a start nothing is idle yet, so passes wait for as long as it takes to become that; what is changed is looked at at once.
+#[test]
+fn the_first_pass_waits_until_something_may_be_idle() {
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    let mut passes: Vec<Pass> = (0..4).map(|_| Pass::new(server.store.shard_ids().collect())).collect();
+    server.store.compression.set(settings(Codec::Lz4, false));
+    (0..100).for_each(|n| drop(server.run(client, &["SET", &format!("doc:{n}"), &document(n)])));
+    let [idle, changed, written, short] = &mut passes[..] else { unreachable!("there are four") };
+    assert!(!idle.has_work(&server.store) && !changed.has_work(&server.store));
+    server.pass_ms(u64::from(IDLE_SECONDS) * 1000 - 1);
+    assert!(!idle.has_work(&server.store));
+    let used = server.store.used_bytes();
+    server.store.set_budget(used + used / 32, None, StampMode::Recency);
+    assert!(short.has_work(&server.store), "memory is short");
+    server.store.set_budget(0, None, StampMode::Recency);
+    server.pass_ms(1000);
+    assert!(idle.has_work(&server.store));
+    run_passes(idle, &server.store);
+    assert_eq!(compressed(&server), 100);
+    server.store.compression.set(settings(Codec::Zstd, false));
+    assert!(changed.has_work(&server.store), "the settings are other ones");
+    server.store.compression.set(settings(Codec::Zstd, true));
+    assert!(written.has_work(&server.store), "what is written is compressed at once");
+}
+
 /// The longer a pass has looked for values, the longer is the rest before the next one; a change of the settings does not wait, and
 /// neither does a pass when memory is short.
 #[test]
 fn passes_rest_after_long_looks() {
     let mut server = TestServer::new(memory);
     let client = server.connect();
-    let mut pass = Pass::new(server.store.shard_ids().collect());
+    let mut pass = pass_of(&server);
     let settings = |codec| Settings { cpu_percent: 100, ..settings(codec, false) };
     server.store.compression.set(settings(Codec::Lz4));
     (0..100).for_each(|n| drop(server.run(client, &["SET", &format!("doc:{n}"), &document(n)])));
@@ -317,7 +350,7 @@ fn passes_rest_after_long_looks() {
 fn what_was_doubted_is_compressed_after_all() {
     let mut server = TestServer::new(memory);
     let client = server.connect();
-    let mut pass = Pass::new(server.store.shard_ids().collect());
+    let mut pass = pass_of(&server);
     server.store.compression.set(settings(Codec::Lz4, true));
     let mut rng = base::Rng::new(1);
     for n in 0..300 {
@@ -376,7 +409,7 @@ fn passes_go_on_under_a_checkpoint() {
     }
     server.pass_ms(u64::from(IDLE_SECONDS) * 1000 + 1000);
     let digest = server.store.digest(START_MS);
-    let mut pass = Pass::new(server.store.shard_ids().collect());
+    let mut pass = pass_of(&server);
     let codecs = [Codec::Lzf, Codec::Off, Codec::Zstd, Codec::Lz4];
     let mut steps = 0;
     let set = checkpoint(&mut server, &dir, 1, 8 << 20, |server| {
@@ -444,7 +477,7 @@ const SHORTER: u64 = 9;
 fn cold_collections_are_compressed_as_a_whole() {
     let mut server = TestServer::complete(memory, SHARDS);
     let client = server.connect_listed();
-    let mut pass = Pass::new(server.store.shard_ids().collect());
+    let mut pass = pass_of(&server);
     let settings = |codec, on_write| Settings { bytes_min: 16, ..settings(codec, on_write) };
     // Also where strings are compressed as they are written, collections are when they are cold.
     server.store.compression.set(settings(Codec::Zstd, true));
@@ -533,7 +566,7 @@ fn compressed_collections_are_carried_as_they_are() {
     let dir = DataDir::open(Arc::new(SimFs::new(1)), Path::new("/data")).expect("the directory opens");
     let mut server = TestServer::new(memory);
     let client = server.connect();
-    let mut pass = Pass::new(server.store.shard_ids().collect());
+    let mut pass = pass_of(&server);
     let mut rng = base::Rng::new(1);
     for n in 0..600 {
         let (id, at) = (rng.below(1 << 40).to_string(), (1_700_000_000 + rng.below(1 << 20)).to_string());

@@ -1,7 +1,7 @@
 //! Big collections of which leaves are kept compressed: commands, checkpoints and restarts see no difference.
 
 use crate::checkpoint::{checkpoint, loaded};
-use crate::compression::{IDLE_SECONDS, compressed, document, run_passes, settings};
+use crate::compression::{IDLE_SECONDS, compressed, document, pass_of, run_passes, settings};
 use crate::harness::{SHARDS, START_MS, TestServer, memory};
 use base::Clock;
 use checkpoint::DataDir;
@@ -44,7 +44,7 @@ fn thawed(store: &Store) -> u64 {
 fn leaves_of_big_collections_are_compressed() {
     let mut server = TestServer::complete(memory, SHARDS);
     let client = server.connect_listed();
-    let mut pass = Pass::new(server.store.shard_ids().collect());
+    let mut pass = pass_of(&server);
     fill(&mut server, client);
     let (before, digest) = (server.store.memory.total(), server.store.digest(START_MS));
     server.store.compression.set(settings(Codec::Zstd, false));
@@ -119,7 +119,7 @@ fn leaves_of_big_collections_are_compressed() {
 fn long_elements_are_not_for_workers() {
     let mut server = TestServer::complete(memory, SHARDS);
     let client = server.connect_listed();
-    let mut pass = Pass::new(server.store.shard_ids().collect());
+    let mut pass = pass_of(&server);
     let long = |n: u32| document(n).repeat(400);
     for n in 0..5 {
         server.run(client, &["HSET", "docs", &n.to_string(), &long(n), &format!("short {n}"), "value"]);
@@ -170,7 +170,7 @@ fn commands_see_no_difference() {
         fill(server, client);
         client
     });
-    let mut pass = Pass::new(cold.store.shard_ids().collect());
+    let mut pass = pass_of(&cold);
     cold.store.compression.set(Settings { idle_seconds: 0, ..settings(Codec::Zstd, false) });
     let long = document(9);
     let text = document(33);
@@ -289,7 +289,7 @@ fn leaves_are_carried_as_they_are() {
     let dir = DataDir::open(Arc::new(SimFs::new(1)), Path::new("/data")).expect("the directory opens");
     let mut server = TestServer::complete(memory, SHARDS);
     let client = server.connect_listed();
-    let mut pass = Pass::new(server.store.shard_ids().collect());
+    let mut pass = pass_of(&server);
     fill(&mut server, client);
     server.store.compression.set(settings(Codec::Zstd, false));
     grow_cold(&mut server, &mut pass);

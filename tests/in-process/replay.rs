@@ -5,6 +5,7 @@
 //! R2. A server whose rows have to be fetched answers the same bytes as one that has them all, and ends with its digest.
 //! R3. So does one that keeps strings and collections compressed, by one codec after the other.
 
+use crate::compression::pass_of;
 use crate::harness::{TestServer, fetching, memory};
 use base::random::splitmix64;
 use base::{Clock, Rng};
@@ -52,7 +53,7 @@ impl Side {
     pub fn new(engine: fn(engine_mem::MemEngine) -> store::shard::ShardEngine) -> Self {
         let mut server = TestServer::complete(engine, SHARDS);
         let clients = (0..=CONNECTIONS).map(|_| server.connect_listed()).collect();
-        let pass = Pass::new(server.store.shard_ids().collect());
+        let pass = pass_of(&server);
         Self { server, clients, pass }
     }
 

@@ -8,7 +8,8 @@
 //!                  still the same; of a collection that is too big for that, some leaves (`leaves`), and then the next
 //! ```
 //!
-//! The first pass after a change of the settings looks at all values, at once. Later ones look at those that have gone cold since the
+//! The first pass after a change of the settings looks at all values, at once; the first one after a start, once what was loaded may be
+//! idle, unless strings are compressed as they are written. Later ones look at those that have gone cold since the
 //! pass before began with their shard, so that what does not get shorter is not tried again and again; once in an hour one looks at
 //! all, and so does the first one after a dictionary was put to use. A pass that looks at all strings also brings those that were
 //! compressed before there was the dictionary of their class into its form. The longer a pass looked, the longer is the rest after it.
@@ -69,7 +70,7 @@ pub struct Pass {
     /// As the store counted adoptions when the last pass began that looked at all strings.
     adoptions: u32,
     /// When the last pass began that looked at all strings.
-    full_begun_ns: u64,
+    full_begun_ns: Option<u64>,
     /// When one may begin that drops what is thawed.
     shed_ns: u64,
     /// When the next one begins, unless the settings change; never where there is nothing to do.
@@ -148,7 +149,7 @@ impl Pass {
             bytes: Vec::new(),
             generation: None,
             adoptions: 0,
-            full_begun_ns: 0,
+            full_begun_ns: None,
             shed_ns: 0,
             due_ns: u64::MAX,
             rest_until_ns: 0,
@@ -184,15 +185,22 @@ impl Pass {
     fn begin(&mut self, store: &Store, generation: u32, is_new: bool) {
         let (now_ns, settings) = (store.clock.monotonic_ns(), store.compression.settings());
         self.end(store);
-        self.generation = Some(generation);
+        let is_first = self.generation.replace(generation).is_none();
         if settings.codec == Codec::Off && store.memory.compressed().values == 0 {
             self.due_ns = u64::MAX;
             return;
         }
-        self.due_ns = now_ns + PERIOD_NS.max(u64::from(settings.idle_seconds) * 1_000_000_000 / 4);
-        let is_full = is_new || now_ns.saturating_sub(self.full_begun_ns) >= FULL_PERIOD_NS;
+        let idle_ns = u64::from(settings.idle_seconds) * 1_000_000_000;
+        if is_first && settings.codec != Codec::Off && !settings.on_write && idle_ns > 0 && !store.is_near_budget() {
+            // What a start loaded is not idle yet.
+            self.due_ns = now_ns + idle_ns;
+            return;
+        }
+        self.due_ns = now_ns + PERIOD_NS.max(idle_ns / 4);
+        let is_full =
+            is_new || self.full_begun_ns.is_none_or(|begun_ns| now_ns.saturating_sub(begun_ns) >= FULL_PERIOD_NS);
         if is_full {
-            self.full_begun_ns = now_ns;
+            self.full_begun_ns = Some(now_ns);
         }
         let mut wanted = Wanted::now(&store.compression);
         if !is_full {
