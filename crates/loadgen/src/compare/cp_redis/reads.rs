@@ -18,14 +18,15 @@ const GETS: [u64; 3] = [500_000, 1_000_000, 1_500_000];
 const WHOLE: usize = 9;
 const GET: &str = "GET {key}";
 
-/// What one server came to in one row.
+/// What one server came to in one row, in each round.
 struct Outcome {
     server: String,
-    window: Measurement,
+    windows: Vec<Measurement>,
 }
 
 pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec], values: &Values) -> Result<Vec<Section>> {
-    harness.steps.expect(LENGTHS.len() * specs.len() * (1 + GETS.len()));
+    let rounds = harness.plan.rounds.unwrap_or(1).max(1);
+    harness.steps.expect(LENGTHS.len() * rounds * specs.len() * (1 + GETS.len()));
     let mut rows = Vec::new();
     for (at, length) in LENGTHS.into_iter().enumerate() {
         let first = at * GETS.len() + 1;
@@ -35,15 +36,16 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec], values: &Valu
         let titles: Vec<String> = titles.collect();
         let Some(content) = values.content(length) else { continue };
         let data = Data::new(scaled(PAIRS).count, Size::exactly(length.bytes), content);
-        let mut outcomes: Vec<Vec<Outcome>> = GETS.iter().map(|_| Vec::new()).collect();
-        for spec in specs {
+        let unread = |spec: &ServerSpec| Outcome { server: spec.name.clone(), windows: Vec::new() };
+        let mut outcomes = GETS.map(|_| specs.iter().map(unread).collect::<Vec<_>>());
+        // A round has processes of its own: one differs from the next of the same program, and the machine from minute to minute.
+        for (at, spec) in (0..rounds).flat_map(|_| specs.iter().enumerate()) {
             let server = start(harness, spec, LOG_OFF, true)?;
             data.load(harness, &server)?;
             background::finish(harness, &server)?;
-            for ((title, gets), outcomes) in titles.iter().zip(&gets).zip(&mut outcomes) {
+            for ((title, gets), row) in titles.iter().zip(&gets).zip(&mut outcomes) {
                 harness.steps.say(&format!("{}, {title}", spec.name));
-                let window = read(harness, &server, &data, gets.count)?;
-                outcomes.push(Outcome { server: spec.name.clone(), window });
+                row[at].windows.push(read(harness, &server, &data, gets.count)?);
             }
         }
         rows.extend(titles.into_iter().zip(outcomes));
@@ -98,7 +100,8 @@ fn sections(harness: &Harness<'_>, values: &Values, rows: &[(String, Vec<Outcome
         let about = format!("{about} {}", values.about());
         let mut table = section(&format!("{title}, {}", values.payload.title()), about, unit, better);
         for (title, outcomes) in rows {
-            let row = outcomes.iter().map(|each| (each.server.as_str(), figure(&each.window).into_iter().collect()));
+            let row =
+                outcomes.iter().map(|each| (each.server.as_str(), each.windows.iter().filter_map(figure).collect()));
             push(harness, &mut table, title.clone(), cells(row));
         }
         table
