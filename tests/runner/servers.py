@@ -27,6 +27,15 @@ def free_port():
     raise Failed("no free port")
 
 
+# Servers that no package here has, each with the variable that names its program, and what it is.
+OTHERS = {"redis-8": ("REDIS_8_SERVER", "Redis 8"), "valkey-8": ("VALKEY_8_SERVER", "Valkey 8")}
+
+
+def others():
+    """Those that are there: kinds and titles."""
+    return [(kind, title) for kind, (variable, title) in OTHERS.items() if os.environ.get(variable)]
+
+
 class Server:
     """A running server. `kind` is `onggi`, `valkey` or `redis`; `options` are directives as (name, value); `wrap` is a
     command that ends by becoming the server, and `env` what it sees besides."""
@@ -79,6 +88,8 @@ class Server:
             return [need.valkey()]
         if self.kind == "redis":
             return [need.program("redis-server", "redis-server")]
+        if self.kind in OTHERS:
+            return [os.environ[OTHERS[self.kind][0]]]
         return [need.onggi(), "serve"]
 
     def _wait_for_answer(self):

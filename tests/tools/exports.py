@@ -6,6 +6,7 @@ import time
 from directory import Client, ErrorReply, digest
 from imports import fill, same, state
 from servers import Server as Peer
+from servers import others
 
 
 def killed(tools, name, content, *options):
@@ -137,5 +138,9 @@ def run(tools):
     tools.check("Valkey 9.1 loads what BGSAVE RDB makes of compressed values",
                 lambda: saved_by_server(tools, "saved-zstd", "valkey", 11, "--compression", "zstd", "--compression-when", "write"))
     tools.check("Valkey 9.1 loads fields that expire from BGSAVE RDB", lambda: saved_by_server(tools, "saved-fields", "valkey", 80))
+    for kind, title in others():
+        tools.check(f"{title} loads an export in version 11",
+                    lambda kind=kind: export_of(tools, f"to-{kind}", kind, "redis-7.2", "--compression", "lzf", "--compression-when", "write"))
+        tools.check(f"{title} loads what BGSAVE RDB makes", lambda kind=kind: saved_by_server(tools, f"saved-{kind}", kind, 11))
     tools.check("BGSAVE RDB that cannot be made loses nothing", lambda: not_saved_by_server(tools))
     tools.check("fields that expire are exported to who knows them", lambda: fields_that_expire(tools))

@@ -7,6 +7,7 @@ import time
 from directory import Client, ErrorReply
 from imports import DATABASES, fill, same, state
 from servers import Server as Peer
+from servers import others
 
 HOST = "127.0.0.1"
 # What an exchange may take of a key's life.
@@ -160,6 +161,8 @@ def under_writes(tools):
 def run(tools):
     tools.check("keys of all types move to Redis 7.0 and back", lambda: there_and_back(tools, "redis"))
     tools.check("keys of all types move to Valkey 9.1 and back", lambda: there_and_back(tools, "valkey"))
+    for kind, title in others():
+        tools.check(f"keys of all types move to {title} and back", lambda kind=kind: there_and_back(tools, kind))
     tools.check("MIGRATE says what the other server refuses", lambda: options(tools))
     tools.check("MIGRATE to nowhere ends in time and holds nobody up", lambda: nobody_there(tools))
     tools.check("no increment is lost or doubled while its key moves", lambda: under_writes(tools))
