@@ -32,4 +32,4 @@ pub mod zstd;
 pub use dictionaries::{Dictionaries, Encoder, Lease, Reader};
 pub use dictionary::{Dictionary, DictionaryNumber, FileHash};
 pub use error::CodecError;
-pub use workspace::{Method, Workspace};
+pub use workspace::{Method, ROOM, Workspace};

@@ -8,6 +8,10 @@ use crate::{lz4, lzf};
 use std::sync::Arc;
 use zstd_safe::CDict;
 
+/// With so much room behind a value in the buffer that it is decompressed into, zstd copies its last bytes like all others; else one by
+/// one. For buffers that are used again: one that is kept would be longer than its value.
+pub const ROOM: usize = 32;
+
 /// How to compress.
 #[derive(Clone, Copy, Debug)]
 pub enum Method<'a> {

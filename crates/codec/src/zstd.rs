@@ -24,9 +24,6 @@ pub const LEVELS: std::ops::RangeInclusive<i32> = -7..=19;
 /// The longest header that is left out.
 const HEADER_MAX: usize = 9;
 
-/// Room behind a value in which the library may write, so that it copies the last bytes like those before, not one by one.
-const SLACK: usize = 32;
-
 /// Scratch memory above this is given back after use.
 const SCRATCH_KEPT: usize = 256 << 10;
 
@@ -117,7 +114,7 @@ impl Contexts {
         };
         // Memory behind the bytes that are there, which the library fills without it being cleared before.
         let start = out.len();
-        out.reserve(len + SLACK);
+        out.reserve(len);
         let mut room = Cursor::new(&mut *out);
         room.set_position(start as u64);
         let written = match dictionary {

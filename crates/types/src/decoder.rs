@@ -149,7 +149,11 @@ impl Decoder {
         self.bytes.shrink_to(BYTES_KEPT_MAX);
         self.tree = None;
         self.count = self.count.saturating_add(1);
-        if let Err(error) = self.workspace.decode(entry.value.bytes(), &mut self.reader, &mut self.bytes) {
+        let done = Stored::parse(entry.value.bytes()).and_then(|stored| {
+            self.bytes.reserve(stored.len.saturating_add(codec::ROOM));
+            self.workspace.decode_parsed(&stored, &mut self.reader, &mut self.bytes)
+        });
+        if let Err(error) = done {
             panic!("a compressed value in memory cannot be read: {error}");
         }
         if entry.encoding.decompressed() == Encoding::BIG {
