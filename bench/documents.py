@@ -240,7 +240,17 @@ def settled(server, limit):
     return server.info()
 
 
+def growth(server, pairs, options):
+    """What the documents take once they are loaded, and compressed where the server does that; and what it says of compression."""
+    before = server.resident()
+    load(server, pairs, options.form)
+    info = settled(server, options.seconds) if "zstd" in server.name else time.sleep(3)
+    return server.resident() - before, info or {}
+
+
 def report(title, info):
+    if not info:
+        return
     print(f"\n{title}:\n" + "\n".join(f"{key}: {value}" for key, value in info.items() if key.startswith("compression")) + "\n")
 
 
@@ -286,16 +296,10 @@ def main():
     for name, command in commands.items():
         server = Server(name, [os.path.abspath(command[0]), *command[1:]], options.jemalloc if name == "valkey" else None)
         try:
-            empty = server.resident()
             if known:
-                load(server, known, options.form)
-                info = settled(server, options.seconds) if "zstd" in name else time.sleep(3)
-                empty = server.resident()
-                if info:
-                    report("compression, the half that is known", info)
-            load(server, pairs, options.form)
-            info = settled(server, options.seconds) if "zstd" in name else time.sleep(3)
-            taken = server.resident() - empty
+                _, info = growth(server, known, options)
+                report("compression, the half that is known", info)
+            taken, info = growth(server, pairs, options)
             costs = []
             for _ in range(2):
                 before = server.processor_seconds()
@@ -305,8 +309,7 @@ def main():
             server.stop()
         base = base or taken
         print(f"| {name} | {taken / 1e6:.1f} | {taken / len(pairs):.0f} | {taken / base:.1%} | {costs[0]:.1f} | {costs[1]:.1f} |", flush=True)
-        if info:
-            report("compression", info)
+        report("compression", info)
 
 
 if __name__ == "__main__":

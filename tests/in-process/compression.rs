@@ -283,10 +283,10 @@ fn passes_leave_classes_alone_that_do_not_compress() {
 fn the_first_pass_waits_until_something_may_be_idle() {
     let mut server = TestServer::new(memory);
     let client = server.connect();
-    let mut passes: Vec<Pass> = (0..4).map(|_| Pass::new(server.store.shard_ids().collect())).collect();
+    let [mut idle, mut changed, mut written, mut short]: [Pass; 4] =
+        std::array::from_fn(|_| Pass::new(server.store.shard_ids().collect()));
     server.store.compression.set(settings(Codec::Lz4, false));
     (0..100).for_each(|n| drop(server.run(client, &["SET", &format!("doc:{n}"), &document(n)])));
-    let [idle, changed, written, short] = &mut passes[..] else { unreachable!("there are four") };
     assert!(!idle.has_work(&server.store) && !changed.has_work(&server.store));
     server.pass_ms(u64::from(IDLE_SECONDS) * 1000 - 1);
     assert!(!idle.has_work(&server.store));
@@ -296,7 +296,7 @@ fn the_first_pass_waits_until_something_may_be_idle() {
     server.store.set_budget(0, None, StampMode::Recency);
     server.pass_ms(1000);
     assert!(idle.has_work(&server.store));
-    run_passes(idle, &server.store);
+    run_passes(&mut idle, &server.store);
     assert_eq!(compressed(&server), 100);
     server.store.compression.set(settings(Codec::Zstd, false));
     assert!(changed.has_work(&server.store), "the settings are other ones");

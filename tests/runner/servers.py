@@ -37,7 +37,7 @@ def others():
 
 
 class Server:
-    """A running server. `kind` is `onggi`, `valkey` or `redis`; `options` are directives as (name, value); `wrap` is a
+    """A running server. `kind` is `onggi`, `valkey`, `redis` or one of OTHERS; `options` are directives as (name, value); `wrap` is a
     command that ends by becoming the server, and `env` what it sees besides."""
 
     def __init__(self, kind, password=None, options=(), wrap=(), env=None):
