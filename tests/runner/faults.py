@@ -13,7 +13,7 @@ import long_run
 import need
 from job import ROOT, TARGET, Failed, Skip
 
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = ROOT / "bench" / "results" / "long-runs" / "README.md"
 # Another server in place of ours, to test the tests: `redis`.
 KIND = os.environ.get("ONGGI_FAULTS_SERVER", "onggi")
 # The window of async mode is short here, so that a load of a second or two outlasts what it may lose. Twice the window is
