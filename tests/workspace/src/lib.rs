@@ -6,6 +6,7 @@
 //! the files      --> tree ------+--> unsafe_code    unsafe stands where it is listed, as often as it is listed
 //!                               +--> reachable      no file that nothing uses
 //!                               +--> tidy           no leftover markers, disabled code, machine paths, giant files
+//!                               +--> prose          comments and pages in plain words, lines that fit a screen
 //!                               +--> links          links and `docs/` paths lead somewhere
 //! ```
 
@@ -16,6 +17,7 @@ mod dependencies;
 mod graph;
 mod links;
 mod metadata;
+mod prose;
 mod reachable;
 mod tidy;
 mod tree;

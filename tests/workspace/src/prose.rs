@@ -1,0 +1,207 @@
+//! Prose that a busy engineer can read: comments and pages avoid a list of phrases, sentences are short, lines fit a screen.
+//!
+//! Places that were written before these rules stand in [`NOT_YET`]. A place leaves the list when it has no offence, and
+//! the test fails until it does, so the list can only shrink.
+
+use crate::tree::{self, SourceFile};
+use std::collections::BTreeMap;
+
+/// Longest line, comments included.
+const COLUMNS_MAX: usize = 120;
+
+/// Longest sentence of a page, in words. Style asks for 25; this catches what nobody reads twice.
+const WORDS_MAX: usize = 40;
+
+/// Phrases with a plainer form, and that form.
+const PHRASES: &[(&str, &str)] = &[
+    ("whoever", "name the actor"),
+    ("nobody", "name the actor: no client, no thread"),
+    ("somebody", "name the actor"),
+    ("is told", "receives, or is notified of"),
+    ("are told", "receive, or are notified of"),
+    ("in vain", "without effect"),
+    ("goes behind", "follows"),
+    ("comes behind", "follows"),
+    ("stands behind", "follows"),
+    ("stands beside", "with, or next to"),
+    ("so many", "as many as, or the number"),
+    ("so few", "the number"),
+    ("so much", "as much as, or the number"),
+    ("so long", "until, or the time"),
+    ("for so long", "until, or the time"),
+];
+
+/// Places that still have the old voice: the beginning of their paths.
+const NOT_YET: &[&str] = &[
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "bench/README.md",
+    "bench/documents",
+    "bench/leaves.py",
+    "bench/lsm/",
+    "crates/admin/",
+    "crates/base/",
+    "crates/checkpoint/",
+    "crates/cmdlog/",
+    "crates/codec/",
+    "crates/command/",
+    "crates/config/",
+    "crates/durability/",
+    "crates/engine-mem/",
+    "crates/engine/",
+    "crates/heap/",
+    "crates/inspect/",
+    "crates/loadgen/",
+    "crates/migrate/",
+    "crates/onggi/",
+    "crates/plex/",
+    "crates/proto/",
+    "crates/push/",
+    "crates/rdb/",
+    "crates/server/",
+    "crates/store/",
+    "crates/types/",
+    "crates/value/",
+    "crates/vfs/",
+    "docs/compression.md",
+    "docs/configuration.md",
+    "docs/formats/",
+    "docs/glossary.md",
+    "docs/moving.md",
+    "docs/plan-plex.md",
+    "docs/protocol/",
+    "docs/reliability.md",
+    "docs/tools.md",
+    "fuzz/",
+    "tests/",
+];
+
+/// Kept results say what was said when they were made.
+const RECORDS: &str = "bench/results/";
+
+/// The files that are read: program text of ours and pages, without data.
+fn pages_and_code() -> Vec<SourceFile> {
+    let is_read = |f: &SourceFile| {
+        matches!(f.extension(), "rs" | "md" | "py")
+            && !f.path.starts_with(RECORDS)
+            && !f.path.contains("/testdata/")
+            && f.path != "tests/workspace/src/prose.rs"
+    };
+    tree::text_files().into_iter().filter(is_read).collect()
+}
+
+/// The prose of a line: the whole line of a page, the comment of program text.
+fn prose<'a>(file: &SourceFile, line: &'a str) -> Option<&'a str> {
+    let comment = match file.extension() {
+        "md" => return Some(line),
+        "rs" => "//",
+        _ => "#",
+    };
+    line.trim_start().starts_with(comment).then_some(line)
+}
+
+/// The first phrase of the list in a text, with what to write instead. "so long as" and the like are fine.
+fn phrase(text: &str) -> Option<&'static (&'static str, &'static str)> {
+    let lower = text.to_lowercase();
+    PHRASES.iter().find(|(phrase, _)| {
+        lower.match_indices(phrase).any(|(at, _)| {
+            let end = at + phrase.len();
+            let is_word = |c: char| c.is_alphanumeric();
+            let starts = !lower[..at].chars().next_back().is_some_and(is_word);
+            let ends = !lower[end..].chars().next().is_some_and(is_word);
+            let compares = phrase.starts_with("so ") && [" as", " that"].iter().any(|w| lower[end..].starts_with(w));
+            starts && ends && !compares
+        })
+    })
+}
+
+/// The sentences of a page with the line on which their paragraph begins: without code, tables and headings.
+fn sentences(page: &SourceFile) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let (mut begun, mut text, mut in_code) = (0, String::new(), false);
+    for (number, line) in page.lines().chain([(0, "")]) {
+        let trimmed = line.trim_start();
+        let is_fence = trimmed.starts_with("```");
+        in_code ^= is_fence;
+        let is_prose = !in_code && !is_fence && !trimmed.starts_with(['|', '#']) && !line.starts_with("    ");
+        if !is_prose || trimmed.is_empty() || trimmed.starts_with(['-', '*']) {
+            found.extend(split(&text).into_iter().map(|sentence| (begun, sentence)));
+            text.clear();
+        }
+        if is_prose && !trimmed.is_empty() {
+            if text.is_empty() {
+                begun = number;
+            }
+            text.push_str(trimmed);
+            text.push(' ');
+        }
+    }
+    found
+}
+
+/// The sentences of a paragraph. A stop inside a word, as in "0.1" or "a.rs", ends none.
+fn split(paragraph: &str) -> Vec<String> {
+    let mut found = vec![String::new()];
+    for word in paragraph.split_whitespace() {
+        let last = found.last_mut().expect("one at least");
+        last.push_str(word);
+        last.push(' ');
+        if word.ends_with(['.', '!', '?', ':', ';']) {
+            found.push(String::new());
+        }
+    }
+    found
+}
+
+/// Every offence of a file.
+fn offences(file: &SourceFile) -> Vec<String> {
+    let mut found = Vec::new();
+    for (number, line) in file.lines() {
+        let is_row = file.extension() == "md" && (line.starts_with('|') || line.contains("]("));
+        let is_indented = file.extension() == "md" && line.starts_with("    ");
+        if line.chars().count() > COLUMNS_MAX && !is_row && !is_indented {
+            found.push(format!("{}:{number}: longer than {COLUMNS_MAX} columns", file.path));
+        }
+        if let Some((phrase, better)) = prose(file, line).and_then(phrase) {
+            found.push(format!("{}:{number}: \"{phrase}\" (write: {better}): {}", file.path, line.trim()));
+        }
+    }
+    if file.extension() == "md" {
+        for (number, sentence) in sentences(file) {
+            let words = sentence.split_whitespace().count();
+            if words > WORDS_MAX {
+                found.push(format!("{}:{number}: a sentence of {words} words: {sentence}", file.path));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn prose_is_plain() {
+    let mut wrong = Vec::new();
+    let mut late: BTreeMap<&str, usize> = NOT_YET.iter().map(|&place| (place, 0)).collect();
+    for file in pages_and_code() {
+        let found = offences(&file);
+        match NOT_YET.iter().find(|place| file.path.starts_with(**place)) {
+            Some(place) => *late.get_mut(place).expect("a place of the list") += found.len(),
+            None => wrong.extend(found),
+        }
+    }
+    let clean = late.iter().filter(|(_, offences)| **offences == 0);
+    wrong.extend(clean.map(|(place, _)| format!("{place} has no offence: take it off the list NOT_YET of prose.rs")));
+    tree::none(&wrong);
+}
+
+#[test]
+fn offences_are_seen() {
+    let page = |text: &str| SourceFile { path: "x.md".to_string(), text: text.to_string() };
+    assert!(phrase("Whoever reads").is_some() && phrase("It is told so").is_some());
+    assert!(phrase("so long as it holds").is_none() && phrase("so much that").is_none() && phrase("nobodys").is_none());
+    let long = "word ".repeat(WORDS_MAX + 1);
+    assert_eq!(offences(&page(&format!("{}\n{}.\n", &long[..100], &long[100..].trim_end()))).len(), 1);
+    assert_eq!(offences(&page(&format!("A version 0.1 of {}. And {}.\n", "a ".repeat(20), "b ".repeat(20)))).len(), 0);
+    assert_eq!(offences(&page(&format!("{}\n", "x".repeat(COLUMNS_MAX + 1)))).len(), 1);
+    let code = SourceFile { path: "x.rs".to_string(), text: "let nobody = 1;\n// nobody reads\n".to_string() };
+    assert_eq!(offences(&code).len(), 1);
+}
