@@ -63,7 +63,6 @@ const NOT_YET: &[&str] = &[
     "crates/types/",
     "crates/value/",
     "crates/vfs/",
-    "docs/compression.md",
     "docs/configuration.md",
     "docs/formats/",
     "docs/glossary.md",
