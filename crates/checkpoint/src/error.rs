@@ -33,7 +33,7 @@ pub enum CheckpointError {
         known: u32,
     },
     /// There are data files, and no manifest that says which of them count.
-    #[error("{}: MANIFEST is missing, but {found} is there; put the MANIFEST back, or move the files away to begin empty", path.display())]
+    #[error("{}: MANIFEST is missing, but {found} is there; put the MANIFEST back, run `onggi repair {}`, or move the files away to begin empty", path.display(), path.display())]
     ManifestMissing {
         /// The data directory.
         path: PathBuf,
@@ -70,6 +70,11 @@ pub enum CheckpointError {
 }
 
 impl CheckpointError {
+    /// Bytes are not those that were written, or files are missing. Of any other error the data may still be whole.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Damaged { .. } | Self::FileMissing { .. } | Self::ManifestMissing { .. })
+    }
+
     /// The device or a quota is full: trying again may work once space was freed.
     pub fn is_out_of_space(&self) -> bool {
         match self {

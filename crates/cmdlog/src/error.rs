@@ -165,3 +165,10 @@ pub enum RecoverError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
+
+impl RecoverError {
+    /// Records that were durable are damaged or gone. Of any other error the log may still be whole.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Damaged { .. } | Self::Header { .. } | Self::Missing { .. } | Self::Apply { .. })
+    }
+}

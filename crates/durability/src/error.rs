@@ -61,6 +61,17 @@ pub enum DurabilityError {
 }
 
 impl DurabilityError {
+    /// Files of the data directory are damaged or missing: `onggi repair` can make the best of it.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Checkpoint(error) => error.is_damage(),
+            Self::Recover(error) => error.is_damage(),
+            Self::LogMissing { .. } => true,
+            Self::Dictionary(error) => !matches!(error, CodecError::Fs(_)),
+            _ => false,
+        }
+    }
+
     /// The device or a quota is full: trying again may work once space was freed.
     pub fn is_out_of_space(&self) -> bool {
         match self {

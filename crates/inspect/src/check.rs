@@ -1,7 +1,7 @@
 //! `onggi check`: is everything there, and would a start find it?
 
 use crate::decode::lock;
-use crate::error::{ToolError, is_damage, is_log_damage, with_causes};
+use crate::error::{ToolError, with_causes};
 use crate::text::{count, size, time};
 use base::hash::KeyHasher;
 use base::{Lsn, Rng};
@@ -94,12 +94,12 @@ impl Check<'_> {
 
     fn checkpoint_error(&mut self, error: &CheckpointError) {
         let text = with_causes(error);
-        if is_damage(error) { self.damaged(&text) } else { self.unchecked(&text) }
+        if error.is_damage() { self.damaged(&text) } else { self.unchecked(&text) }
     }
 
     fn log_error(&mut self, error: &RecoverError) {
         let text = with_causes(error);
-        if is_log_damage(error) { self.damaged(&text) } else { self.unchecked(&text) }
+        if error.is_damage() { self.damaged(&text) } else { self.unchecked(&text) }
     }
 
     fn manifest(&mut self, manifest: &Manifest) {

@@ -74,25 +74,6 @@ fn process(pid: Option<u32>) -> String {
     pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
 }
 
-/// Whether an error says that bytes are not those that were written; else the file could not be judged.
-pub(crate) fn is_damage(error: &CheckpointError) -> bool {
-    matches!(
-        error,
-        CheckpointError::Damaged { .. } | CheckpointError::FileMissing { .. } | CheckpointError::ManifestMissing { .. }
-    )
-}
-
-/// As [`is_damage`], for the log.
-pub(crate) fn is_log_damage(error: &RecoverError) -> bool {
-    matches!(
-        error,
-        RecoverError::Damaged { .. }
-            | RecoverError::Header { .. }
-            | RecoverError::Missing { .. }
-            | RecoverError::Apply { .. }
-    )
-}
-
 /// An error with its causes, in one line.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();

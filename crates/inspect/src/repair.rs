@@ -10,13 +10,14 @@
 //! A1. Nothing that was there is lost to the repair: all files of the damaged directory stay as they are, under its new name.
 //! A2. A repair that fails, or a crash, leaves DIR as it was, until the last two renames; between these, DIR is missing and
 //!     both others are whole.
-//! A3. Who decides is told before what will be missing.
+//! A3. The plan says beforehand what will be missing. It claims that nothing is missing only where the newest state that the
+//!     directory ever had is reached: the newest checkpoint itself, or its position by an unbroken log.
 //! A4. A dictionary that cannot be read costs the keys whose values need it, and nothing else (`sieve`).
 
 use crate::check::{read_log, read_set};
 use crate::decode::lock;
 use crate::dictionaries;
-use crate::error::{ToolError, is_damage, is_log_damage, with_causes};
+use crate::error::{ToolError, with_causes};
 use crate::restore::{self, Build, Loss, Point};
 use crate::sieve::{Keys, Sieve};
 use crate::text::{count, size, time};
@@ -46,6 +47,8 @@ pub struct RepairPlan {
     pub kept: String,
     /// What will be missing, a line each; none if all is saved.
     pub lost: Vec<String>,
+    /// What the files cannot tell, a line each: whether more is missing.
+    pub unsure: Vec<String>,
 }
 
 /// What a repair has made.
@@ -64,13 +67,15 @@ pub struct Repaired {
 /// bytes, which repairing could only make worse.
 pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Option<RepairPlan>, ToolError> {
     let (source, _held) = lock(fs, dir)?;
-    let mut damage = Vec::new();
+    let (mut damage, mut unsure) = (Vec::new(), Vec::new());
     let manifest = match ManifestFile::load(&source) {
         Ok(Some(file)) => file.current().clone(),
         Ok(None) => return Ok(None),
-        Err(error) if is_damage(&error) => {
+        Err(error) if error.is_damage() => {
             damage.push(with_causes(&error));
-            gather(&source)?
+            let gathered = gather(&source)?;
+            unsure = unsure_without_manifest(&source, &gathered)?;
+            gathered
         }
         Err(error) => return Err(error.into()),
     };
@@ -102,28 +107,60 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Option<Repair
                 whole.sets.push(set.clone());
                 lost_of.insert(set.set, lost);
             }
-            Err(error) if is_damage(&error) => damage.push(with_causes(&error)),
+            Err(error) if error.is_damage() => damage.push(with_causes(&error)),
             Err(error) => return Err(error.into()),
         }
     }
-    let Some(best) = best(&source, &whole, &lost_of, &mut damage)? else {
-        let why = format!("no checkpoint is whole, and no log leads from the beginning; {}", damage.join("; "));
+    let Some(best) = best(&source, &whole, manifest.newest(), &lost_of, &mut damage)? else {
+        let why = format!("no checkpoint is whole, and no log begins with an empty server; {}", damage.join("; "));
         return Err(ToolError::NotReachable { path: dir.into(), why });
     };
     if damage.is_empty() {
         return Ok(None);
     }
     let end = furthest(&source, &manifest)?;
-    let lost = lost(&best, &end);
+    let lost = lost(&best, manifest.newest(), &end);
     // Of several sets with the same cut a restore takes the newest.
     whole.sets.retain(|set| set.cut <= best.cut && best.set.is_none_or(|best| set.set <= best));
-    let from = best.set.map_or_else(|| "the beginning".to_owned(), |set| format!("checkpoint {set}"));
-    let records = count(best.records, "record", "records");
-    let at = best.time.map_or_else(String::new, |at| format!(", {}", time(at)));
-    let kept = format!("{from} and {records} of the log after it, up to LSN {}{at}", best.to);
+    let kept = kept(&best, &whole);
     let Reach { to, of_set, known, changed_from: from, .. } = best;
     let loss = Loss { sieve: Sieve::new(known, of_set.clone()), of_set, from };
-    Ok(Some(RepairPlan { manifest: whole, to, loss, damage, kept, lost }))
+    Ok(Some(RepairPlan { manifest: whole, to, loss, damage, kept, lost, unsure }))
+}
+
+/// What the repaired directory begins with, and how far it goes.
+fn kept(best: &Reach, whole: &Manifest) -> String {
+    let set = best.set.and_then(|best| whole.sets.iter().find(|set| set.set == best));
+    let from = set.map_or_else(
+        || "the empty beginning of the log".to_owned(),
+        |set| {
+            let lost = best.of_set.len() as u64;
+            let keys = count(set.entries().saturating_sub(lost), "key", "keys");
+            format!("checkpoint {}, {}, with {keys}", set.set, time(set.created_ms))
+        },
+    );
+    let records = count(best.records, "record", "records");
+    let at = best.time.map_or_else(String::new, |at| format!(", {}", time(at)));
+    format!("{from}; {records} of the log after it, up to LSN {}{at}", best.to)
+}
+
+/// What is not known where the files have to speak for the manifest.
+fn unsure_without_manifest(source: &DataDir, gathered: &Manifest) -> Result<Vec<String>, ToolError> {
+    let newest = gathered.newest().map(|set| set.set);
+    let listing = source.list()?;
+    let mut unsure: Vec<String> = listing
+        .snapshots
+        .iter()
+        .filter(|(set, _)| newest.is_none_or(|newest| *set > newest))
+        .map(|&(set, file)| {
+            let name = checkpoint::Name::Snapshot { set, file };
+            format!("{name} belongs to a newer checkpoint, which is not whole; its state may not be reached")
+        })
+        .collect();
+    unsure.push(
+        "MANIFEST cannot be read: files that are missing leave no other trace; compare the number of keys".to_owned(),
+    );
+    Ok(unsure)
 }
 
 /// Does what a plan says, for the same directory. Says each file that is done.
@@ -170,7 +207,7 @@ fn gather(source: &DataDir) -> Result<Manifest, ToolError> {
         let reader = match SnapshotReader::open(&**source.fs(), &path) {
             Ok(reader) => reader,
             // The set is not whole then.
-            Err(error) if is_damage(&error) => continue,
+            Err(error) if error.is_damage() => continue,
             Err(error) => return Err(error.into()),
         };
         let header = reader.header();
@@ -211,7 +248,7 @@ fn first_history(source: &DataDir, first: Lsn) -> Result<Option<HistoryId>, Tool
     }
     match SegmentReader::open(&**source.fs(), &path) {
         Ok(reader) => Ok(Some(reader.header().history)),
-        Err(error) if is_log_damage(&error) => Ok(None),
+        Err(error) if error.is_damage() => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -226,6 +263,8 @@ struct Reach {
     records: u64,
     /// Damage ends it, not the end of the log.
     is_cut: bool,
+    /// It comes to the newest state that there ever was, as far as the manifest tells.
+    is_complete: bool,
     /// The dictionaries that can be read there.
     known: BTreeSet<DictionaryNumber>,
     /// Keys of the set that cannot be read.
@@ -239,8 +278,28 @@ struct Reach {
 impl Reach {
     /// Whether to begin there is better.
     fn is_better_than(&self, other: &Self) -> bool {
-        self.to > other.to || self.to == other.to && self.lost.len() < other.lost.len()
+        let rank = |reach: &Self| (reach.to, reach.is_complete, std::cmp::Reverse(reach.lost.len()));
+        rank(self) > rank(other)
     }
+
+    /// Whether the log leads through the state of a checkpoint. While the log is off, changes take no positions: a checkpoint made
+    /// then may differ from an older one with the same cut.
+    fn passes(&self, set: &SetInfo) -> bool {
+        set.log_from.is_some() && self.to >= set.cut
+    }
+
+    /// Whether the newest checkpoint's state, and all of the log after it, is reached.
+    fn comes_to(&self, newest: Option<&SetInfo>) -> bool {
+        let is_there = |newest: &SetInfo| self.set.unwrap_or(SetId(0)) == newest.set || self.passes(newest);
+        !self.is_cut && newest.is_none_or(is_there)
+    }
+}
+
+/// The empty state before the first record of a log, where `whole` no longer names it. Only position 0 proves that there was nothing
+/// before: a log that is switched on later begins further on, on top of a checkpoint.
+fn unnamed_beginning(whole: &Manifest) -> Option<SetInfo> {
+    let beginning = Manifest { sets: Vec::new(), ..whole.clone() }.beginning();
+    beginning.filter(|start| start.cut == Lsn(0) && whole.sets.iter().all(|set| set.cut != start.cut))
 }
 
 /// The set, or the beginning of the log, from which it goes furthest; of several the one with fewest keys lost, and of those the
@@ -248,12 +307,12 @@ impl Reach {
 fn best(
     source: &DataDir,
     whole: &Manifest,
+    newest: Option<&SetInfo>,
     lost_of: &BTreeMap<SetId, Keys>,
     damage: &mut Vec<String>,
 ) -> Result<Option<Reach>, ToolError> {
     // The beginning of the log is worth a look even when checkpoints have made it needless, and no manifest names it.
-    let unnamed = Manifest { sets: Vec::new(), ..whole.clone() }.beginning();
-    let unnamed = unnamed.filter(|start| whole.sets.iter().all(|set| set.cut != start.cut));
+    let unnamed = unnamed_beginning(whole);
     let mut best: Option<Reach> = None;
     for (set, is_needed) in
         whole.sets.iter().rev().map(|set| (set, true)).chain(unnamed.iter().map(|set| (set, whole.sets.is_empty())))
@@ -263,9 +322,9 @@ fn best(
         let known = readable_by(whole, set_id.unwrap_or(SetId(0)));
         let of_set = set_id.and_then(|set| lost_of.get(&set)).cloned().unwrap_or_default();
         let (cut, lost) = (set.cut, of_set.clone());
-        let (to, changed_from) = (cut, None);
+        let (to, changed_from, is_cut, is_complete) = (cut, None, false, false);
         let mut reach =
-            Reach { set: set_id, cut, to, time, records: 0, is_cut: false, known, of_set, lost, changed_from };
+            Reach { set: set_id, cut, to, time, records: 0, is_cut, is_complete, known, of_set, lost, changed_from };
         if let Some(from) = from {
             match read(source, from, &mut reach, damage, is_needed) {
                 Ok(found) if !found && set_id.is_some() => {
@@ -275,7 +334,7 @@ fn best(
                 // Without a set, and without any segment, there is nothing.
                 Ok(found) if !found => continue,
                 Ok(_) => {}
-                Err(error) if is_log_damage(&error) => {
+                Err(error) if error.is_damage() => {
                     reach.is_cut = true;
                     let text = with_causes(&error);
                     if is_needed && !damage.contains(&text) {
@@ -288,6 +347,7 @@ fn best(
                 Err(error) => return Err(error.into()),
             }
         }
+        reach.is_complete = reach.comes_to(newest);
         if best.as_ref().is_none_or(|best| reach.is_better_than(best)) {
             best = Some(reach);
         }
@@ -348,7 +408,7 @@ fn furthest(source: &DataDir, manifest: &Manifest) -> Result<(Lsn, Option<UnixMs
     for first in source.list()?.logs {
         let mut reader = match SegmentReader::open(&**source.fs(), &source.file(checkpoint::Name::Log { first })) {
             Ok(reader) => reader,
-            Err(error) if is_log_damage(&error) => continue,
+            Err(error) if error.is_damage() => continue,
             Err(error) => return Err(error.into()),
         };
         loop {
@@ -360,7 +420,7 @@ fn furthest(source: &DataDir, manifest: &Manifest) -> Result<(Lsn, Option<UnixMs
                     }
                 }
                 Ok(None) => break,
-                Err(error) if is_log_damage(&error) => break,
+                Err(error) if error.is_damage() => break,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -372,21 +432,27 @@ fn furthest(source: &DataDir, manifest: &Manifest) -> Result<(Lsn, Option<UnixMs
 /// Keys that are named; of more, only the number is told.
 const NAMED_MAX: usize = 1000;
 
-/// What lies behind the reach, and the keys that cannot be read at its end.
-fn lost(best: &Reach, (end, at, behind): &(Lsn, Option<UnixMs>, u64)) -> Vec<String> {
+/// What is missing at the end of the reach: keys that cannot be read, and all that came later.
+fn lost(best: &Reach, newest: Option<&SetInfo>, (end, at, behind): &(Lsn, Option<UnixMs>, u64)) -> Vec<String> {
     let mut lost: Vec<String> =
         best.lost.names().take(NAMED_MAX).map(|name| format!("the key {name}: its value needs a dictionary")).collect();
     if best.lost.len() > NAMED_MAX {
         lost.push(format!("{} more, for the same reason", count((best.lost.len() - NAMED_MAX) as u64, "key", "keys")));
     }
-    if !best.is_cut {
+    if best.is_complete {
         return lost;
+    }
+    if let Some(newest) = newest.filter(|newest| best.set != Some(newest.set) && !best.passes(newest)) {
+        let (keys, made) = (count(newest.entries(), "key", "keys"), time(newest.created_ms));
+        lost.push(format!("the state of checkpoint {}, {made}, with {keys}: every change up to it", newest.set));
     }
     if *end > best.to {
         let until = at.map_or_else(String::new, |at| format!(", {}", time(at)));
         lost.push(format!("changes from LSN {} to at least LSN {end}{until}: {}", best.to, size(end.0 - best.to.0)));
+    } else if best.is_cut {
+        lost.push(format!("every change after LSN {}: how many is not known", best.to));
     }
-    if *behind > 0 {
+    if *behind > 0 && best.is_cut {
         lost.push(format!("{} of the log that cannot be read as records", size(*behind)));
     }
     lost

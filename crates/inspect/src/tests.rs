@@ -5,6 +5,7 @@ mod checks;
 mod decoding;
 mod repairs;
 mod restores;
+mod sources;
 
 use base::clock::ManualClock;
 use base::hash::KeyHasher;
@@ -55,10 +56,24 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
+        Self::begin(seed, true)
+    }
+
+    /// As `appendonly no` leaves it: what is changed then is in the model alone, until a checkpoint.
+    fn without_log(seed: u64) -> Self {
+        let world = Self::begin(seed, false);
+        world.log.sync().expect("the disk works");
+        for (_, path) in world.files("log-") {
+            world.fs.remove_file(&path).expect("the segment is there");
+        }
+        world
+    }
+
+    fn begin(seed: u64, on: bool) -> Self {
         let (fs, clock) = (SimFs::new(seed), Arc::new(ManualClock::new(1_000_000)));
         let dir = DataDir::open(shared(&fs), Path::new(DIR)).expect("the directory opens");
         let history = HistoryId([1; 20]);
-        let state = LogState { on: true, since: Lsn(0), since_ms: clock.now_ms() };
+        let state = LogState { on, since: Lsn(0), since_ms: clock.now_ms() };
         let manifest = ManifestFile::create(&dir, Manifest::new(history, state)).expect("the disk works");
         let log = open_log(&fs, &clock, LogStart::fresh(history, Lsn(0)));
         let states = vec![(Lsn(0), clock.now_ms(), Model::new())];
@@ -142,6 +157,84 @@ impl World {
 
     fn checkpoint(&mut self) {
         self.log.sync().expect("the disk works");
+        let info = self.write_set(self.log.end_lsn(), true);
+        let mut next = self.manifest.current().clone();
+        next.sets.push(info);
+        self.manifest.commit(&self.dir, next).expect("the disk works");
+    }
+
+    /// The log is off, or ends here: a checkpoint that no log follows.
+    fn checkpoint_without_log(&mut self) {
+        let cut = self.manifest.current().newest().map_or(Lsn(0), |set| set.cut);
+        let info = self.write_set(cut, false);
+        let mut next = self.manifest.current().clone();
+        next.sets.push(info);
+        self.manifest.commit(&self.dir, next).expect("the disk works");
+    }
+
+    /// `CONFIG SET appendonly no`.
+    fn switch_off(&mut self) {
+        self.log.close().expect("the disk works");
+        let info = self.write_set(self.log.end_lsn(), false);
+        let mut next = self.manifest.current().clone();
+        next.log = LogState { on: false, since: info.cut, since_ms: info.created_ms };
+        next.sets.push(info);
+        self.manifest.commit(&self.dir, next).expect("the disk works");
+    }
+
+    /// `CONFIG SET appendonly yes`: a log of a history and a position of its own, on top of a checkpoint.
+    fn switch_on(&mut self) {
+        let end = self.manifest.current().newest().map_or(Lsn(0), |set| set.cut);
+        let (history, first) = (HistoryId([end.0 as u8 | 0x40; 20]), Lsn(end.0 + 1));
+        self.log = open_log(&self.fs, &self.clock, LogStart::fresh(history, first));
+        let mut next = self.manifest.current().clone();
+        next.begin_history(history, end);
+        self.manifest.commit(&self.dir, next).expect("the disk works");
+        let info = self.write_set(first, true);
+        let mut next = self.manifest.current().clone();
+        next.log = LogState { on: true, since: first, since_ms: info.created_ms };
+        next.sets.push(info);
+        self.manifest.commit(&self.dir, next).expect("the disk works");
+    }
+
+    /// Retention drops all checkpoints but the newest, and the log before it as far as files allow.
+    fn retire(&mut self) {
+        let mut next = self.manifest.current().clone();
+        next.sets.drain(..next.sets.len() - 1);
+        let needed = next.log_needed_from();
+        self.manifest.commit(&self.dir, next).expect("the disk works");
+        self.manifest.prune(&self.dir, None).expect("the disk works");
+        let logs = self.files("log-");
+        for (pair, needed) in logs.windows(2).filter_map(|pair| Some((pair, needed?))) {
+            if pair[1].0 <= needed.0 {
+                self.fs.remove_file(&pair[0].1).expect("the segment is there");
+            }
+        }
+    }
+
+    /// The log's files, with their first positions.
+    fn files(&self, prefix: &str) -> Vec<(u64, PathBuf)> {
+        let entries = self.fs.read_dir(Path::new(DIR)).expect("the directory");
+        let names = entries.into_iter().map(|entry| entry.name.to_string_lossy().into_owned());
+        let first = |name: String| {
+            let first = u64::from_str_radix(name.strip_prefix(prefix)?, 16).ok()?;
+            Some((first, Path::new(DIR).join(name)))
+        };
+        let mut files: Vec<_> = names.filter_map(first).collect();
+        files.sort();
+        files
+    }
+
+    /// Changes that no log has.
+    fn unlogged(&mut self, keys: u32) {
+        for key in 0..keys {
+            let mut value = vec![0; self.rng.below(200) as usize];
+            self.rng.fill(&mut value);
+            self.model.insert((0, format!("unlogged:{key}").into_bytes()), value);
+        }
+    }
+
+    fn write_set(&mut self, cut: Lsn, is_logged: bool) -> checkpoint::SetInfo {
         let feed = Feed::new(FeedOptions::default(), Arc::new(Backlog::default()));
         let set = self.manifest.next_set();
         let mut writer = Writer::create(&self.dir, set, WriterOptions::default(), &feed).expect("the disk works");
@@ -159,14 +252,12 @@ impl World {
         }
         sink.finish();
         drop(sink);
-        let (cut, history) = (self.log.end_lsn(), self.manifest.current().history);
+        let history = self.manifest.current().history;
         let spaces = (0..2).map(KeyspaceId).collect();
-        let head = SetHead { cut, history, created_ms: self.clock.now_ms(), log_from: Some(cut), spaces };
+        let log_from = is_logged.then_some(cut);
+        let head = SetHead { cut, history, created_ms: self.clock.now_ms(), log_from, spaces };
         writer.begin(head).expect("threads");
-        let info = writer.finish().expect("the disk works");
-        let mut next = self.manifest.current().clone();
-        next.sets.push(info);
-        self.manifest.commit(&self.dir, next).expect("the disk works");
+        writer.finish().expect("the disk works")
     }
 
     /// The server stops in order; what is left is the directory.
@@ -184,6 +275,7 @@ impl World {
 }
 
 /// A directory that no server uses.
+#[derive(Clone)]
 struct Stopped {
     fs: SimFs,
     states: Vec<(Lsn, UnixMs, Model)>,

@@ -95,9 +95,14 @@ pub fn inspect(args: &InspectArgs) -> ExitCode {
 /// `onggi check`
 pub fn check(args: &CheckArgs) -> ExitCode {
     let progress = Progress::new();
+    let remedy = format!(
+        "damaged: see above; run `onggi repair {}`: it says what can be kept and what is lost, and asks before it changes \
+         anything",
+        args.dir.display()
+    );
     let (verdict, last) = match inspect::check(progress.fs(), &args.dir, &mut |line| progress.say(line)) {
         Ok(Verdict::Good) => (ExitCode::SUCCESS, "good: everything is whole, and a start finds it"),
-        Ok(Verdict::Damaged) => (ExitCode::from(DAMAGED), "damaged: see above"),
+        Ok(Verdict::Damaged) => (ExitCode::from(DAMAGED), &*remedy),
         Ok(Verdict::Unchecked) => (ExitCode::from(COULD_NOT), "not all of it could be checked: see above"),
         Err(error) => return failed("check", &error),
     };
@@ -144,8 +149,9 @@ pub fn repair(args: &RepairArgs) -> ExitCode {
     plan.damage.iter().for_each(|line| say(&format!("damaged  {line}")));
     say(&format!("kept     {}", plan.kept));
     plan.lost.iter().for_each(|line| say(&format!("LOST     {line}")));
+    plan.unsure.iter().for_each(|line| say(&format!("UNSURE   {line}")));
     if plan.lost.is_empty() {
-        say("nothing that a client was told is lost");
+        say(if plan.unsure.is_empty() { "nothing is lost: every durable change is kept" } else { "nothing is known to be lost" });
     }
     if !args.yes && !confirmed() {
         say("not repaired; nothing was changed");

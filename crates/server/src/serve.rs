@@ -467,7 +467,15 @@ pub fn serve(
 /// Loads the data directory.
 fn recover(durability: Arc<Durability>, tell: Arc<dyn Tell>) -> Recover {
     Box::new(move |_| {
-        let found = durability.recover()?;
+        let recovered = durability.recover();
+        if recovered.as_ref().is_err_and(DurabilityError::is_damage) {
+            let dir = durability.directory().display();
+            tell.say(&format!(
+                "the data in {dir} is damaged; nothing was changed. Run `onggi repair {dir}`: it says how many keys it can keep \
+                 and what is lost, and asks before it changes anything"
+            ));
+        }
+        let found = recovered?;
         if let Some(torn) = &found.torn {
             tell.say(torn);
         }

@@ -197,7 +197,7 @@ fn the_way_is_taken_on_which_fewest_keys_are_lost() {
     let stopped = world.stop();
     let (plan, _, state) = repaired(&stopped.fs);
     assert!(state == stopped.model && plan.lost.is_empty(), "{plan:?}");
-    assert!(plan.kept.starts_with("checkpoint 00000002 "), "{plan:?}");
+    assert!(plan.kept.starts_with("checkpoint 00000002, "), "{plan:?}");
 }
 
 /// Nothing was written between two checkpoints, and the newer one has a value that cannot be read: the older one is taken.
@@ -215,7 +215,7 @@ fn of_two_checkpoints_with_the_same_cut_the_chosen_one_is_taken() {
     assert!(cuts.len() == 4 && cuts[2] == cuts[3], "{cuts:?}");
     let stopped = world.stop();
     let (plan, _, state) = repaired(&stopped.fs);
-    assert!(plan.kept.starts_with("checkpoint 00000003 "), "{plan:?}");
+    assert!(plan.kept.starts_with("checkpoint 00000003, "), "{plan:?}");
     assert!(state == stopped.model && plan.lost.is_empty(), "{plan:?}");
 }
 
