@@ -1,21 +1,21 @@
-//! A span of memory with one owner at a time, which allocates in it and frees there; what others free is left at its door.
+//! A span of memory with one owner at a time. The owner allocates and frees in it; other threads return blocks to it.
 //!
 //! ```text
 //!  owner:  allocate, free ------------------------------> blocks <-- take back, a few at a time
-//!  others: free --> returned (a stack without a lock) ----------------^
+//!  others: free --> returned (a lock-free stack) ---------------------^
 //!  keeper:             ^                                              |
 //!           populate --+-- discard <------------- jobs <-- raw blocks: few large free ones left, or many to spare
 //! ```
 //!
-//! A page that is touched for the first time costs its toucher a call into the kernel, and in a virtual machine one into its host,
-//! which may take milliseconds. So the owner keeps some memory ahead of its need, and the *keeper*'s thread has the system put it
-//! behind the addresses; where that comes too late, allocations go to the C library until it has come. What has not been needed for a
-//! second goes back to the system, on that thread too.
+//! The first touch of a page enters the kernel, and in a virtual machine its host, which may take milliseconds. So the
+//! owner keeps some memory populated ahead of need, and the *keeper* thread has the system populate more. When that
+//! comes too late, allocations go to the C library until it has come. Memory that was not needed for a second goes back
+//! to the system, also on the keeper.
 //!
-//! Where much is freed bit by bit, what goes back first are holes with blocks between them that are still used. What those leave later may be
-//! too little to go back by itself, and never meets its equals. So once in a second each raw block is extended over the raw ones behind
-//! it, and over what has been free there for a second: where 400,000 values of 5 to 15 KB were compressed one after the other, 450 MB stayed
-//! of 3.5 GB.
+//! Where values are freed bit by bit, the first holes to go back have used blocks between them. What those blocks leave
+//! later may be too small to go back by itself. So once a second each raw block is extended over the raw blocks after
+//! it, and over what has been free there for a second. Without that, 450 MB of 3.5 GB stayed resident after 400,000
+//! values of 5 to 15 KB were compressed one by one.
 //!
 //! A1. Only the owner touches `owned`; ownership is passed on through `is_owned`.
 //! A2. A block is in at most one place: used, in `returned`, in `pending`, in `jobs`, with the keeper, or with `owned`.
@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 const AHEAD_BYTES_MIN: usize = 256 << 10;
 const AHEAD_BYTES_MAX: usize = 8 << 20;
 
-/// Populated at once, so that whoever changes the process's mappings meanwhile does not wait for long.
+/// Populated in one call. A thread that changes the process's mappings waits no longer than that.
 const STEP_BYTES: usize = 64 << 10;
 
 /// Given back at once.
@@ -49,18 +49,18 @@ const BACK_IN_NEED: usize = 64;
 const BACK_IN_TIDYING: usize = 256;
 const GIVEN_IN_TIDYING: usize = 8;
 
-/// Raw blocks that one call looks behind.
+/// Raw blocks that one call tries to extend.
 const JOINED_IN_TIDYING: usize = 32;
 
-/// The header of a raw block and its five words, with one more for the alignment of what may stand behind them.
+/// The header of a raw block and its five words, and one more word to align what may follow them.
 const RAW_WORDS_BYTES: usize = HEADER_BYTES + 6 * size_of::<u64>();
 const _: () =
     assert!((RAW_WORDS_BYTES + HEADER_BYTES).is_multiple_of(GRAIN_BYTES), "or the header would be at no place for one");
 
 const NONE: Place = 0;
 
-/// The words of a raw block: its neighbours among [`Owned::raws`], or the next of those returned; the next of the jobs; what is to be done,
-/// or was; and what [`Owned::join`] keeps there, or from where on there are pages to discard.
+/// The words of a raw block: its neighbours among [`Owned::raws`], or the next returned block; the next job; the job to
+/// do, or done; and what [`Owned::join`] keeps there, or the place from which pages are to be discarded.
 const NEXT: usize = 0;
 const NEXT_JOB: usize = 1;
 const JOB: usize = 2;
@@ -68,7 +68,7 @@ const PREVIOUS: usize = 3;
 const SEEN: usize = 4;
 const FROM: usize = 4;
 
-/// Jobs: to discard what is behind a block, or to populate so many bytes.
+/// Jobs: discard the pages inside a block, or populate that many bytes.
 const DISCARD: u64 = 0;
 /// What the keeper answers when the system has no memory.
 const FAILED: u64 = u64::MAX;
@@ -93,11 +93,11 @@ pub struct Arena {
 #[derive(Clone, Copy)]
 struct Base(NonNull<u8>);
 
-// SAFETY: an address; what is done with the memory there is this module's matter.
+// SAFETY: an address; this module guards the memory there.
 unsafe impl Send for Base {}
 // SAFETY: as above.
 unsafe impl Sync for Base {}
-// SAFETY: what is not atomic is touched by the owner alone (A1).
+// SAFETY: only the owner touches what is not atomic (A1).
 unsafe impl Sync for Arena {}
 
 /// What belongs to the owner.
@@ -109,7 +109,7 @@ struct Owned {
     top: Place,
     /// Blocks that were given back, linked both ways.
     raws: Place,
-    /// The next of them to be looked behind in this second.
+    /// The next raw block to extend in this second.
     to_join: Place,
     /// How many bytes are to be ready.
     ahead_bytes: usize,
@@ -139,11 +139,11 @@ impl Arena {
         }
     }
 
-    /// Becomes its owner, if it has none. It gets its span with the first one: `bytes` at `base`. False when it has one, or the system
-    /// has no memory.
+    /// Makes the caller the owner, if there is none. The first owner gives the arena its span: `bytes` at `base`.
+    /// Returns false when the arena has an owner, or the system has no memory.
     ///
     /// # Safety
-    /// The span is reserved for this arena for ever, and is at a multiple of [`PAGE_BYTES`].
+    /// The span is reserved for this arena for ever, and starts at a multiple of [`PAGE_BYTES`].
     pub unsafe fn claim(&self, base: NonNull<u8>, bytes: usize) -> bool {
         if self.is_owned.swap(true, Acquire) {
             return false;
@@ -155,7 +155,7 @@ impl Arena {
                 return false;
             }
             self.committed.store(PAGE_BYTES, Relaxed);
-            // SAFETY: what is behind the first page is made usable by the keeper, before it hands it out.
+            // SAFETY: the keeper makes the rest usable before it hands it out.
             let mut blocks = Blocks::new(unsafe { Span::new(base) });
             let top = blocks.begin(bytes);
             let owned = Owned {
@@ -171,7 +171,7 @@ impl Arena {
                 was_late: false,
                 has_failed: false,
             };
-            // SAFETY: nobody but the owner touches it (A1), which this thread has just become.
+            // SAFETY: only the owner touches it (A1), and this thread has just become the owner.
             unsafe { *self.owned.get() = Some(owned) };
             let _ = self.span.set((Base(base), bytes));
         }
@@ -231,7 +231,7 @@ impl Arena {
         }
     }
 
-    /// Frees what was allocated here, whoever calls.
+    /// Frees bytes that were allocated here; any thread may call.
     ///
     /// # Safety
     /// `bytes` were allocated here, and are used no more.
@@ -262,10 +262,11 @@ impl Arena {
         }
     }
 
-    /// Some of what waits: frees what others have freed, and once in a second looks what is to spare. True while there is more.
+    /// Does a part of the waiting work: frees returned blocks, and once a second looks for memory to spare. True while
+    /// there is more.
     ///
     /// # Safety
-    /// Of the owner alone.
+    /// Only the owner may call.
     pub unsafe fn tidy(&self, second: usize, wake: impl Fn()) -> bool {
         // SAFETY: by the caller.
         let Some((_, owned)) = (unsafe { self.owned() }) else { return false };
@@ -371,7 +372,7 @@ impl Arena {
                 return;
             }
             let (size, is_last) = (owned.blocks.size(raw), owned.blocks.is_last(raw));
-            // The header of what is left, and its words, lie at the end of a page that is populated.
+            // The header of the rest, and its words, lie at the end of a populated page.
             let end = (raw + lacking.max(STEP_BYTES)).next_multiple_of(PAGE_BYTES) - RAW_WORDS_BYTES;
             let bytes = match end - raw {
                 bytes if bytes + STEP_BYTES <= size => bytes,
@@ -437,14 +438,14 @@ impl Arena {
         }
     }
 
-    /// Puts memory behind a part of the span; false when the system has none.
+    /// Populates a part of the span; false when the system has no memory.
     fn populate(&self, base: NonNull<u8>, from: usize, to: usize) -> bool {
         let Some((_, bytes)) = self.span.get() else { return false };
         let committed = self.committed.load(Relaxed);
         let end = to.next_multiple_of(PAGE_BYTES);
         if end > committed {
             let more = (end - committed).next_multiple_of(COMMITTED_BYTES).min(bytes - committed);
-            // SAFETY: whole pages of the span, behind those that are usable.
+            // SAFETY: whole pages of the span, after the usable ones.
             if unsafe { system::commit(base.as_ptr().add(committed), more) }.is_err() {
                 return false;
             }
@@ -462,7 +463,7 @@ impl Arena {
 }
 
 impl Owned {
-    /// Keeps a block that has no memory behind it.
+    /// Keeps a block without memory.
     fn keep_raw(&mut self, raw: Place) {
         if self.blocks.is_last(raw) {
             self.top = raw;
@@ -495,8 +496,8 @@ impl Owned {
         }
     }
 
-    /// Extends the next block to be looked behind. Where something has come to it, it is no longer kept, and has pages to be discarded
-    /// from the place given with it.
+    /// Extends the next raw block that is due. If it grew, it is no longer kept, and its pages from the given place on
+    /// are to be discarded.
     fn join(&mut self) -> Option<(Place, Place)> {
         let (span, raw) = (self.blocks.span(), self.to_join);
         let from = self.blocks.behind(raw);
@@ -507,7 +508,7 @@ impl Owned {
             }
             let seen = span.word(raw, SEEN);
             if self.blocks.is_free(next) {
-                // It is what is to be ready, or there was no hole of this size a second ago.
+                // It is memory kept ready, or there was no hole of this size a second ago.
                 let size = self.blocks.size(next);
                 let is_needed = size >= LARGE_BYTES_MIN && self.blocks.large_bytes() < self.ahead_bytes + size;
                 if is_needed || seen.swap(size as u64, Relaxed) != size as u64 {
@@ -549,12 +550,12 @@ fn push(span: Span, stack: &AtomicUsize, place: Place, word: usize) {
     }
 }
 
-/// Gives back the pages inside a raw block from a place on, but for those with its first words and with what follows it.
+/// Gives back the pages inside a raw block from a place on, except those with its first words and its successor.
 fn discard(base: NonNull<u8>, place: Place, from: Place, size: usize) {
     let start = (place + RAW_WORDS_BYTES).next_multiple_of(PAGE_BYTES).max(from / PAGE_BYTES * PAGE_BYTES);
     let end = (place + size) / PAGE_BYTES * PAGE_BYTES;
     if start < end {
-        // SAFETY: whole pages inside a block that the keeper holds and that nobody uses.
+        // SAFETY: whole pages inside a block that the keeper holds and no thread uses.
         unsafe { system::discard(base.as_ptr().add(start), end - start) };
     }
 }
@@ -571,12 +572,12 @@ mod tests {
     /// An allocation that a thread holds.
     struct Held(*mut u8, usize, u8);
 
-    // SAFETY: whoever has it is alone with the bytes.
+    // SAFETY: the holder of an allocation has its bytes to itself.
     unsafe impl Send for Held {}
 
     impl Held {
         fn write(&self) {
-            // SAFETY: so many bytes were allocated there, and nobody else has them.
+            // SAFETY: that many bytes were allocated there, and no other thread has them.
             unsafe { self.0.write_bytes(self.2, self.1) };
         }
 
@@ -586,7 +587,7 @@ mod tests {
         }
     }
 
-    /// Holes go back, and what is freed between them later goes back with them, though it is too little by itself.
+    /// Holes go back, and so does what is freed between them later, although it is too small by itself.
     #[test]
     fn what_is_freed_between_holes_goes_back_too() {
         const BYTES: usize = 9000;
@@ -637,14 +638,14 @@ mod tests {
         }
         settle();
         assert!(free_bytes() <= 2 * AHEAD_BYTES_MIN, "{} bytes are free", free_bytes());
-        // SAFETY: as above, and nobody uses the arena any more; allocated with this layout.
+        // SAFETY: as above, and no thread uses the arena any more; allocated with this layout.
         unsafe {
             arena.release();
             dealloc(memory.as_ptr(), layout);
         }
     }
 
-    /// An owner, somebody who frees what he gets of it, and the keeper, all at once: nobody's bytes change, and all of them come
+    /// An owner, a thread that frees the owner's blocks, and the keeper at once: bytes stay as they are, and all come
     /// back.
     #[test]
     fn owner_others_and_keeper() {
@@ -717,7 +718,7 @@ mod tests {
             unsafe { arena.release() };
         });
         assert_eq!(arena.orphaned_bytes(), Some(0));
-        // SAFETY: allocated with this layout; nobody uses the arena any more.
+        // SAFETY: allocated with this layout; no thread uses the arena any more.
         unsafe { dealloc(memory.as_ptr(), layout) };
     }
 }

@@ -2,30 +2,32 @@
 //!
 //! ```text
 //! | header | 24 bytes or more ... | header | next | previous | ... | size | header | ...
-//! '- a used block ---------------' '- a free one -----------------------' '- the next one knows that it stands behind a free one
+//! '- a used block ---------------' '- a free one -----------------------' '- its header knows that a free one precedes
 //! ```
 //!
-//! Two-level segregated fit: a list of free blocks for each class of sizes, of which there are 32 between a power of two and the next
-//! (all multiples of 16 up to 1 KiB), and two levels of bits that tell which lists have any. So the smallest class that surely fits is
-//! found by two searches for a bit, and what is freed is joined with its free neighbours at once: nothing is ever sorted or walked.
-//! Before that the first few blocks of the size's own class are looked at: a block that surely fits is of the next one, so that where
-//! values of 10 KiB were overwritten at random, what one left was not for the next, and memory grew by a half.
-//! Masmano, Ripoll, Crespo, Real: "TLSF: a New Dynamic Memory Allocator for Real-Time Systems", ECRTS 2004. A block costs 8 bytes
-//! beside what it holds, and has 32 at least, as in the C library's `malloc`.
+//! Two-level segregated fit: one list of free blocks per class of sizes, with 32 classes between two powers of two (all
+//! multiples of 16 up to 1 KiB), and two levels of bits that say which lists are not empty. Two bit searches find the
+//! smallest class that surely fits, and a freed block is joined with its free neighbours at once: nothing is sorted or
+//! walked. Before that, the first few blocks of the size's own class are tried. A class that surely fits is the next
+//! larger one, so without this step a freed block would not serve a request of the same size: memory grew by a half
+//! where values of 10 KiB were overwritten at random.
+//! Masmano, Ripoll, Crespo, Real: "TLSF: a New Dynamic Memory Allocator for Real-Time Systems", ECRTS 2004. A block
+//! costs 8 bytes and has 32 at least, as in the C library's `malloc`.
 //!
-//! *Raw* blocks are neither free nor used: what is inside is not backed by memory, or is just being populated or given back.
+//! *Raw* blocks are neither free nor used: their inside has no memory, or is just being populated or given back.
 //!
-//! L1. Blocks lie one behind the other, from the first to the last, which is raw and is never given away as a whole: so every other
-//!     block has one behind it.
-//! L2. No two free blocks are neighbours. `AFTER_FREE` of a header says that the block before it is free, and then the last 8 bytes
-//!     of that one are its size.
-//! L3. Only the owner of the span calls anything here, and only it writes headers; others read the size of a block they hold.
+//! L1. Blocks follow each other from the first to the last. The last is raw and is never given away as a whole, so
+//!     every other block has a successor.
+//! L2. No two free blocks are neighbours. `AFTER_FREE` in a header says that the block before it is free; then the last
+//!     8 bytes of that block are its size.
+//! L3. Only the owner of the span calls anything here, and only it writes headers; others read the size of a block they
+//!     hold.
 #![allow(unsafe_code, reason = "this is what allocates")]
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Sizes are multiples of this, and what is allocated is aligned to it.
+/// Sizes are multiples of this, and allocations are aligned to it.
 pub const GRAIN_BYTES: usize = 16;
 
 /// What stands before the bytes of a block.
@@ -34,7 +36,7 @@ pub const HEADER_BYTES: usize = 8;
 /// A block's least size: it must have room for two links and its size when it is free.
 const BLOCK_BYTES_MIN: usize = 32;
 
-/// Free blocks of at least so many bytes are counted as large.
+/// Free blocks of at least this size count as large.
 pub const LARGE_BYTES_MIN: usize = 16 << 10;
 
 const FREE: u64 = 1;
@@ -111,7 +113,7 @@ impl Class {
     }
 }
 
-/// The size of a block that holds so many bytes.
+/// The size of a block that holds that many bytes.
 #[inline]
 pub const fn block_bytes(bytes: usize) -> usize {
     let size = (bytes + HEADER_BYTES).next_multiple_of(GRAIN_BYTES);
@@ -122,19 +124,19 @@ impl Span {
     /// The span that begins here.
     ///
     /// # Safety
-    /// Until the last use of it, or of a copy, there is memory where its blocks lie, aligned to [`GRAIN_BYTES`]; their headers, and
-    /// the words of those that are not used, are reached as told by L3 alone.
+    /// Until the last use of it, or of a copy, there is memory where its blocks lie, aligned to [`GRAIN_BYTES`]. Their
+    /// headers, and the words of unused blocks, are accessed only as L3 allows.
     pub const unsafe fn new(base: NonNull<u8>) -> Self {
         Self(base)
     }
 
-    /// The size of a block, its header included. Whoever holds the block may ask.
+    /// The size of a block, its header included. Any holder of the block may ask.
     #[inline]
     pub fn size(self, place: Place) -> usize {
         (self.read(place) & !FLAGS) as usize
     }
 
-    /// A word of a block that is raw, 0 to 4, or on its way to be freed, 0 to 2, beside its header.
+    /// A word after the header: 0 to 4 of a raw block, 0 to 2 of one that is being freed.
     #[inline]
     pub fn word<'s>(self, place: Place, number: usize) -> &'s AtomicU64 {
         self.at(place + HEADER_BYTES + number * size_of::<u64>())
@@ -311,8 +313,8 @@ impl Blocks {
         true
     }
 
-    /// Makes a raw block of the end of a large free block, of the largest class there is; `None` without one. It has `bytes_max` at
-    /// most, which are to be as many as a large one has at least.
+    /// Makes a raw block of the end of the largest large free block; `None` without one. It has at most `bytes_max`,
+    /// which must be at least the size of a large block.
     pub fn take_raw(&mut self, bytes_max: usize) -> Option<Place> {
         debug_assert!(bytes_max >= LARGE_BYTES_MIN);
         let row = (u64::BITS - 1).checked_sub(self.rows.leading_zeros())? as usize;
@@ -337,7 +339,7 @@ impl Blocks {
         Some(place)
     }
 
-    /// The block behind this one, which is not the last.
+    /// The block after this one, which is not the last.
     #[inline]
     pub fn behind(&self, place: Place) -> Place {
         debug_assert!(!self.is_last(place));
@@ -350,7 +352,7 @@ impl Blocks {
         self.read(place) & FREE != 0
     }
 
-    /// Extends a raw block over the one behind it, which is free or raw.
+    /// Extends a raw block over the next one, which is free or raw.
     pub fn absorb(&mut self, place: Place) {
         let (header, next) = (self.read(place), self.behind(place));
         let behind = self.read(next);
@@ -391,7 +393,7 @@ impl Blocks {
         if whole - size >= BLOCK_BYTES_MIN {
             self.used_bytes += size;
             self.write(place, size as u64 | after_free);
-            // What follows the whole is not free (L2), and knows already that it stands behind a free one if it did.
+            // What follows the whole is not free (L2), and its header already says whether a free block precedes it.
             self.link(place + size, whole - size);
             let next = place + whole;
             self.write(next, self.read(next) | AFTER_FREE);
@@ -589,8 +591,8 @@ mod tests {
         blocks.check(first);
     }
 
-    /// Values of about one length that are overwritten at random, the new one allocated before the old one is freed, with a small
-    /// block each, take little more than they hold: the span has an eighth or two to spare, and no allocation fails.
+    /// Values of similar length, overwritten at random (the new one allocated before the old one is freed) with a small
+    /// block each, take little more than their bytes: an eighth or two of the span stay free, and no allocation fails.
     #[test]
     fn what_is_overwritten_is_used_again() {
         // The span that Miri has time for is too small for the others.
@@ -646,17 +648,25 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            cases: if cfg!(miri) { 2 } else { 256 },
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
 
         /// Whatever is done, what one holds keeps its bytes, and all rules of the blocks hold.
         #[test]
-        fn blocks_keep_what_is_in_them(steps in proptest::collection::vec(step(), 1..if cfg!(miri) { 40 } else { 400 })) {
+        fn blocks_keep_what_is_in_them(
+            steps in proptest::collection::vec(step(), 1..if cfg!(miri) { 40 } else { 400 })
+        ) {
             let mut memory = memory();
             let (mut blocks, first) = begun(&mut memory);
             let whole = blocks.large_bytes();
             let mut held: Vec<(Place, usize, u64)> = Vec::new();
             let mut raws = Vec::new();
-            let fill = |blocks: &Blocks, place, bytes: usize, stamp| (0..bytes / 8).for_each(|n| blocks.word(place, n).store(stamp, Relaxed));
+            let fill = |blocks: &Blocks, place, bytes: usize, stamp| {
+                (0..bytes / 8).for_each(|n| blocks.word(place, n).store(stamp, Relaxed))
+            };
             for (stamp, step) in (1..).zip(&steps) {
                 match step.clone() {
                     Step::Allocate(bytes) => if let Some(place) = blocks.allocate(block_bytes(bytes)) {
@@ -672,7 +682,8 @@ mod tests {
                         let index = which % held.len();
                         let (place, before, was) = held[index];
                         if blocks.resize(place, block_bytes(bytes)) {
-                            prop_assert!((0..before.min(bytes) / 8).all(|n| blocks.word(place, n).load(Relaxed) == was));
+                            let kept = before.min(bytes) / 8;
+                            prop_assert!((0..kept).all(|n| blocks.word(place, n).load(Relaxed) == was));
                             fill(&blocks, place, bytes, stamp);
                             held[index] = (place, bytes, stamp);
                         }

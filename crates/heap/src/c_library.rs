@@ -1,7 +1,7 @@
-//! How the C library's allocator, which long values and buffers come from, gives memory back.
+//! Settings of the C library's allocator, which serves long values and buffers, so that it gives memory back.
 //!
-//! Left alone, it raises its thresholds with each large allocation that is freed, up to 32 MiB: after a burst of long replies
-//! every buffer then comes from its heap, where a small allocation above it keeps tens of megabytes from the system.
+//! By default it raises its thresholds with each large allocation that is freed, up to 32 MiB. After a burst of long
+//! replies, buffers then come from its heap, where one small allocation keeps tens of megabytes from the system.
 #![allow(unsafe_code, reason = "functions of the C library")]
 
 /// From this size on an allocation is a mapping of its own, which goes back to the system when it is freed.

@@ -1,18 +1,18 @@
-//! Memory for the trees of a server: allocated and freed in constant time, populated ahead of its use, given back in small steps.
+//! Memory for the trees of a server: allocated and freed in constant time, populated before use, given back in steps.
 //!
 //! ```text
 //!  a thread that has entered: small allocations --> its own Arena --> Blocks
 //!  all others, all else:                       --> the C library
-//!  whoever frees:                              --> back to where it came from, told by its address
+//!  every free:                                 --> back to its origin, known by the address
 //! ```
 //!
-//! The C library's `malloc` keeps a thread that has little time for milliseconds where much was freed before: it sorts up to ten
-//! thousand freed chunks in a call, and gives memory back (`malloc_trim`) by walking a heap with its lock held. And whatever
-//! allocates, the first touch of a page may take milliseconds in a virtual machine. Here all that a thread with clients waits for is
-//! bounded: [`blocks`] says how, and [`arena`] what another thread does for it.
+//! After many frees, the C library's `malloc` can stall a latency-critical thread for milliseconds: it sorts up to ten
+//! thousand freed chunks in a call, and `malloc_trim` walks a heap with its lock held. With any allocator, the first
+//! touch of a page may take milliseconds in a virtual machine. Here every wait of a thread with clients is bounded:
+//! [`blocks`] says how, and [`arena`] what another thread does for it.
 //!
-//! A thread [enters](enter) for as long as it allocates what is to live long: workers for ever, others for a piece of work. An arena
-//! that its owner has left is tidied by the keeper, and is the next one's who enters.
+//! A thread [enters](enter) while it allocates long-lived memory: workers for ever, others for a piece of work. The
+//! keeper tidies an arena without an owner; the next thread that enters takes it.
 #![allow(unsafe_code, reason = "this is what allocates")]
 
 mod arena;
@@ -42,7 +42,7 @@ const ARENAS: usize = 128;
 /// An arena's span, at least: it is as much as the machine has memory, so that one alone can use all of it.
 const SPAN_BYTES_MIN: usize = 4 << 30;
 
-/// Time between two looks at what is to spare.
+/// Time between two searches for memory to spare.
 const LOOKS_EVERY: Duration = Duration::from_secs(1);
 
 /// All arenas of the process.
@@ -129,8 +129,8 @@ impl Heap {
     }
 }
 
-/// Reserves the address space, and begins the keeper's thread. Called once, before there are other threads; without it, and where the
-/// system refuses, all memory is the C library's. That is told to give memory back.
+/// Reserves the address space, and starts the keeper thread. Call it once, before other threads start. Without it, and
+/// where the system refuses, all memory comes from the C library, which is then set to give memory back.
 ///
 /// # Errors
 /// When the system grants no address space or no thread.
@@ -172,8 +172,8 @@ impl Drop for Entered {
     }
 }
 
-/// Has the thread allocate in an arena of its own, until what is returned is dropped. Without effect while it has one, and where there
-/// is none.
+/// Makes the thread allocate in an arena of its own until the returned guard is dropped. Without effect while the
+/// thread has one, and where there is no heap.
 pub fn enter() -> Entered {
     let is_first = OWN.get().is_none();
     if is_first {
@@ -182,8 +182,8 @@ pub fn enter() -> Entered {
     Entered { is_first, _not_send: PhantomData }
 }
 
-/// Some of what waits for the owner of an arena, in some tens of microseconds; a thread that has entered for long calls it now and
-/// then. True while there is more.
+/// Does a part of the waiting work of the thread's arena, in some tens of microseconds. A thread that stays entered
+/// calls it regularly. True while there is more.
 #[inline]
 pub fn tidy() -> bool {
     let Some(arena) = OWN.get() else { return false };
@@ -191,8 +191,8 @@ pub fn tidy() -> bool {
     unsafe { arena.tidy(HEAP.second.load(Relaxed), || HEAP.wake_keeper()) }
 }
 
-/// Takes over the arena without an owner that has the most in it, in place of the thread's own, if that has little: so what was
-/// loaded at the start is freed, and grows, where it is.
+/// Exchanges the thread's arena, if little is in it, for the fullest arena without an owner. So data that was loaded at
+/// the start is freed, and grows, where it is.
 pub fn take_over() {
     let Some(own) = OWN.get() else { return };
     let largest = HEAP.arenas[..HEAP.arena_count.load(Relaxed)]
@@ -220,7 +220,8 @@ pub fn is_in_heap(bytes: *const u8) -> bool {
     HEAP.arena_of(bytes.cast_mut()).is_some()
 }
 
-/// The allocator of a program that has a heap: `#[global_allocator] static ALLOCATOR: heap::Allocator = heap::Allocator;`
+/// The allocator of a program that has a heap: `#[global_allocator] static ALLOCATOR: heap::Allocator =
+/// heap::Allocator;`
 pub struct Allocator;
 
 #[inline]
@@ -228,8 +229,9 @@ fn is_ours(bytes: usize, align: usize) -> bool {
     bytes <= BYTES_MAX && align <= blocks::GRAIN_BYTES
 }
 
-// SAFETY: what is allocated lies in a used block of the arena, which is given to nobody else until it is freed, or is the C library's;
-// each address goes back to where it came from. Blocks are aligned to `GRAIN_BYTES`, and hold the bytes asked for.
+// SAFETY: an allocation lies in a used block of the arena, which no other allocation gets until it is freed, or comes
+// from the C library; each address goes back to its origin. Blocks are aligned to `GRAIN_BYTES` and hold the bytes
+// asked for.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

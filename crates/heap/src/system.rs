@@ -20,7 +20,7 @@ mod calls {
         let base = unsafe {
             mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)
         }?;
-        // Huge pages take milliseconds to clear, and would make memory resident that nobody uses. A kernel without them refuses.
+        // Huge pages take milliseconds to clear, and would make unused memory resident. A kernel without them refuses.
         // SAFETY: the range is the mapping just made; the advice changes no contents.
         let _ = unsafe { madvise(base, bytes, Advice::LinuxNoHugepage) };
         NonNull::new(base.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
@@ -36,8 +36,8 @@ mod calls {
         Ok(())
     }
 
-    /// Has memory put behind a usable part, whose contents stay. Whoever writes there first does that where the system cannot (Linux
-    /// before 5.14), or has no memory now.
+    /// Populates a usable part; its contents stay. Where the system cannot (Linux before 5.14, or no memory), the first
+    /// write populates it.
     ///
     /// # Safety
     /// As of `commit`.
@@ -46,10 +46,10 @@ mod calls {
         let _ = unsafe { madvise(start.cast(), bytes, Advice::LinuxPopulateWrite) };
     }
 
-    /// Gives the memory behind a part back to the system.
+    /// Gives the memory of a part back to the system.
     ///
     /// # Safety
-    /// As of `commit`, and nobody needs the contents.
+    /// As of `commit`, and the contents are not needed.
     pub unsafe fn discard(start: *mut u8, bytes: usize) {
         // SAFETY: by the caller. Memory that is locked stays.
         let _ = unsafe { madvise(start.cast(), bytes, Advice::LinuxDontNeed) };

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 #[global_allocator]
 static ALLOCATOR: heap::Allocator = heap::Allocator;
 
-/// Tests look at what is resident, and at who has which arena, so one runs at a time.
+/// Tests look at resident memory, and at which thread has which arena, so one runs at a time.
 fn alone() -> std::sync::MutexGuard<'static, ()> {
     static BEGIN: Once = Once::new();
     static ALONE: Mutex<()> = Mutex::new(());
@@ -31,7 +31,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Allocates so long that the keeper has memory ready, and the arena is in use.
+/// Allocates until the keeper has memory ready and the arena is in use.
 fn warm_up() {
     let is_ours = |bytes: &Vec<u8>| heap::is_in_heap(bytes.as_ptr());
     wait_until("no memory became ready", || is_ours(&vec![1_u8; 100]));
@@ -163,7 +163,7 @@ fn layouts_are_kept() {
     for align in [1, 2, 4, 8, 16, 32, 64, 4096] {
         for size in [1, 7, 24, 25, 1000, 70_000] {
             let layout = Layout::from_size_align(size, align).unwrap();
-            // SAFETY: the layouts are those of the allocations, and what is read was written.
+            // SAFETY: the layouts are those of the allocations, and only written bytes are read.
             unsafe {
                 let bytes = alloc(layout);
                 assert!(bytes.addr().is_multiple_of(align));

@@ -1,16 +1,16 @@
-//! Messages to clients that are no replies: publish/subscribe, and what clients that cache are to forget.
+//! Messages to clients that are not replies: publish/subscribe, and invalidations for client-side caches.
 //!
 //! ```text
 //! PUBLISH --> PubSub: who listens? --> a Delivery for each worker with listeners --> Outlet of the worker
-//!             (a lock per slice                (message encoded once,                    | taken in its turn
+//!             (a lock per slice                (message encoded once,                    | emptied in its turn
 //!              of the names)                    list of receivers shared)                v
 //!                                                                                  output of the connections
 //! ```
 //!
-//! U1. A message goes into all outlets under the lock of its channel's name. So all subscribers of a channel see its messages
-//!     in one order, whichever workers publish and whichever serve the subscribers.
-//! U2. No lock here is held while a shard's lock is waited for, and none is held for longer than it takes to list receivers.
-//! U3. What lies in outlets is bounded: when one holds much, whoever would publish waits ([`Outlets::is_congested`]).
+//! U1. A message enters all outlets under the lock of its channel's name. So all subscribers of a channel see its
+//!     messages in one order, whichever workers publish and whichever serve the subscribers.
+//! U2. No lock of this crate is held while a thread waits for a shard's lock. Each is held only to list receivers.
+//! U3. Outlets are bounded: when one is full, publishers wait ([`Outlets::is_congested`]).
 #![forbid(unsafe_code)]
 
 pub mod outlet;

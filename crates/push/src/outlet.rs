@@ -1,6 +1,6 @@
-//! Messages on their way to a worker: a queue each, which the worker empties in its turns.
+//! Messages on their way to workers: one queue per worker, which the worker empties in its turns.
 //!
-//! O1. A delivery is in the queue before its worker is told, and the worker looks before it sleeps: none is left behind.
+//! O1. A delivery is queued before its worker is woken, and the worker looks before it sleeps: no delivery is left.
 //! O2. Deliveries leave a queue in the order they came.
 
 use crate::pubsub::Message;
@@ -31,10 +31,10 @@ pub enum Content {
     Invalidation {
         /// The keys.
         invalidation: Arc<Invalidation>,
-        /// The client that has them, when it has chosen another to be told.
+        /// The client whose invalidations are redirected to this one.
         redirected_from: Option<Receiver>,
     },
-    /// Whom the client has chosen to be told in its place is gone.
+    /// The client to which this one redirected its invalidations is gone.
     RedirectionBroken,
 }
 
@@ -84,11 +84,11 @@ struct Queue {
     count: u64,
 }
 
-/// Above this a queue holds too much, until it is down to half. Receivers of a worker that takes its turns have this within
-/// milliseconds; it is far below what `client-output-buffer-limit` allows a single subscriber.
+/// A queue is congested above this, until it is down to half. Receivers drain this much within milliseconds; it is far
+/// below what `client-output-buffer-limit` allows a single subscriber.
 const CONGESTED_BYTES: usize = 8 << 20;
 
-/// What a receiver costs beside the message's bytes.
+/// What a receiver costs in addition to the message's bytes.
 const RECEIVER_BYTES: usize = 64;
 
 fn weight(delivery: &Delivery) -> usize {
@@ -101,7 +101,7 @@ fn weight(delivery: &Delivery) -> usize {
 }
 
 impl Outlets {
-    /// Queues for so many workers, each told by `wake`.
+    /// One queue per worker; `wake` wakes the worker of that number.
     pub fn new(workers: usize, wake: impl Fn(usize) + Send + Sync + 'static) -> Self {
         Self {
             outlets: (0..workers).map(|_| Outlet::default()).collect(),
@@ -110,7 +110,7 @@ impl Outlets {
         }
     }
 
-    /// Whether some worker has so much to deliver that whoever would give it more is to wait.
+    /// Whether some queue is congested, so that publishers must wait.
     #[inline]
     pub fn is_congested(&self) -> bool {
         self.congested.load(Ordering::Relaxed) > 0
@@ -146,7 +146,7 @@ impl Outlets {
         }
     }
 
-    /// Puts content into the queue of a worker that serves all its receivers; `woken` collects workers to be told.
+    /// Queues content for a worker that serves all its receivers; `woken` collects the workers to wake.
     pub(crate) fn push(&self, worker: usize, to: To, content: Content, woken: &mut Vec<usize>) {
         let Some(outlet) = self.outlets.get(worker) else { return };
         let mut queue = outlet.queue.lock();

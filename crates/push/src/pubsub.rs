@@ -22,7 +22,8 @@ pub struct Message {
     pub name: Box<[u8]>,
     /// What they are sent.
     pub frame: PushFrame,
-    /// It tells of what may be lost until the log is durable up to here, and waits for that; 0 if it need not wait.
+    /// The message reveals a change that may be lost until the log is durable up to here, so it waits; 0 if it need
+    /// not.
     pub hold: Lsn,
 }
 
@@ -93,7 +94,7 @@ impl PubSub {
                 self.pattern_count.store(patterns.len(), Ordering::Relaxed);
             }
         }
-        // After it has left: what is delivered from now on is not for it, or for a later subscription.
+        // After the client has left: later deliveries are not for it, or are for a later subscription.
         subscriptions.left_at = self.outlets.count(receiver.worker);
         true
     }
@@ -107,8 +108,8 @@ impl PubSub {
         }
     }
 
-    /// Sends a message to all subscribers of a channel, and of the patterns that match it. Gives how many get it; one that
-    /// has subscribed in several ways counts, and gets it, as often.
+    /// Sends a message to all subscribers of a channel, and of the patterns that match it. Returns the number of
+    /// deliveries: a client that matches in several ways receives it, and counts, that often.
     pub fn publish(&self, channel: &[u8], text: &[u8], from: From) -> usize {
         let mut publication = Publication::new(&self.outlets, text, from);
         let slice = self.channels.slice(channel).lock();
@@ -225,7 +226,8 @@ impl Default for Names {
 }
 
 impl Names {
-    /// The slice of a name: by its cluster slot, which clients can choose. All they gain by that is waiting for each other.
+    /// The slice of a name: by its cluster slot, which clients can choose. Colliding names only make their clients
+    /// wait.
     fn slice(&self, name: &[u8]) -> &Mutex<Slice> {
         &self.slices[slot::slot_of(name).index() % SLICE_COUNT]
     }

@@ -53,7 +53,7 @@ impl Audience {
         true
     }
 
-    /// Whether nobody is left.
+    /// Whether no receiver is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.by_worker.is_empty()
     }

@@ -19,7 +19,7 @@ impl Kind {
     pub const ALL: [Self; 3] = [Self::Channel, Self::Pattern, Self::ShardChannel];
 }
 
-/// The subscriptions of a connection. Owned by its session; [`PubSub`](crate::PubSub) knows the same from the other side.
+/// The subscriptions of a connection. Its session owns them; [`PubSub`](crate::PubSub) has the same by name.
 #[derive(Debug, Default)]
 pub struct Subscriptions {
     /// By kind: names, each with a number that grows with every subscription.
@@ -30,7 +30,7 @@ pub struct Subscriptions {
     bytes: usize,
 }
 
-/// What a name costs beside its bytes: its place in the connection's table and in the registry.
+/// What a name costs in addition to its bytes: its place in the connection's table and in the registry.
 const NAME_OVERHEAD_BYTES: usize = 128;
 
 impl Subscriptions {

@@ -1,14 +1,15 @@
-//! Who caches what: keys that clients have read and are to be told about when they change (CLIENT TRACKING).
+//! CLIENT TRACKING: which clients cache which keys, and are notified when these change.
 //!
 //! ```text
-//! default   a read, under its shard's lock --> remember(key, client) --> a change of the key: forgotten, its clients told
-//! BCAST     nothing is remembered; a change of any key with one of the client's prefixes is told
+//! default   a read, under its shard's lock --> remember(key, client) --> a change: key forgotten, clients notified
+//! BCAST     nothing is remembered; a change of a key with one of the client's prefixes notifies it
 //! ```
 //!
-//! V1. A key is remembered under the lock of its shard, and a change is noted under that lock before it is announced. So a
-//!     client that was shown a value is told of every change of it; it may be told once too often, never too seldom.
-//! V2. A client is told behind the reply that has shown it the value, since what it is told goes by its worker's outlet.
-//! V3. No more keys are remembered than `tracking-table-max-keys`: others are forgotten as if they had changed.
+//! V1. A key is remembered under the lock of its shard, and a change is noted under that lock before it is announced.
+//!     So a client that read a value is notified of every change of it; it may be notified once too often, never too
+//!     rarely.
+//! V2. Invalidations are queued on the client's worker, so they follow the reply that exposed the value.
+//! V3. At most `tracking-table-max-keys` keys are remembered. Others are forgotten as if they had changed.
 
 mod keys;
 #[cfg(test)]
@@ -22,16 +23,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How a client wants to be told.
+/// How a client wants to be notified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tracker {
     /// The client.
     pub client: Receiver,
-    /// Who is told in its place, if not itself.
+    /// The client that is notified in its place, if any.
     pub redirect: Option<Receiver>,
-    /// It is not told of its own changes.
+    /// It is not notified of its own changes.
     pub is_noloop: bool,
-    /// It is told of prefixes alone, and not of what it has read before.
+    /// It is notified by prefix only, and not of keys that it has read before.
     pub is_broadcast: bool,
 }
 
@@ -59,12 +60,12 @@ pub struct Tracking {
     prefixes: RwLock<BTreeMap<Box<[u8]>, BTreeSet<u64>>>,
     keys: TrackedKeys,
     keys_max: AtomicUsize,
-    /// Asks for changes of keys to be told, or no longer.
+    /// Starts or stops notices of changed keys.
     ask: Box<dyn Fn(bool) + Send + Sync>,
 }
 
 impl Tracking {
-    /// No tracking. `ask` is told when changes begin and cease to matter.
+    /// No client tracks yet. `ask` is called when changes begin and cease to matter.
     pub fn new(outlets: Arc<Outlets>, ask: impl Fn(bool) + Send + Sync + 'static) -> Self {
         Self {
             outlets,
@@ -81,8 +82,8 @@ impl Tracking {
         self.keys_max.store(if keys == 0 { usize::MAX } else { keys }, Ordering::Relaxed);
     }
 
-    /// Begins to track for a client, or changes how it is told. In BCAST mode it is told of all keys with these prefixes,
-    /// beside those it has named before.
+    /// Starts tracking for a client, or changes its options. In BCAST mode it is notified of keys with these prefixes
+    /// and with those it named before.
     pub fn enter(&self, tracker: Tracker, prefixes: &[&[u8]]) {
         let mut clients = self.clients.write();
         clients.insert(tracker.client.client, tracker);

@@ -77,7 +77,7 @@ fn a_message_that_comes_after_leaving_is_not_wanted() {
     assert_eq!(wanted(&subscriptions), [true]);
 }
 
-/// All subscribers see one order of a channel's messages, whoever publishes (U1), and each publisher's own order is kept in it.
+/// All subscribers see one order of a channel's messages (U1), and each publisher's own order is kept in it.
 #[test]
 fn a_channel_has_one_order() {
     const MESSAGES: usize = 2_000;
