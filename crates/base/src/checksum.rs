@@ -1,4 +1,4 @@
-//! CRC-32C (Castagnoli), the checksum of every file format of ours, by the processor's instruction where there is one; and
+//! CRC-32C (Castagnoli), the checksum of all our file formats, computed by the CPU's instruction where it has one; and
 //! the CRC-64 of Redis' RDB files.
 
 use crc_fast::CrcAlgorithm::{Crc32Iscsi, Crc64Redis};

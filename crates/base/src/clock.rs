@@ -23,12 +23,12 @@ pub trait Clock: Send + Sync {
 /// How far wall time may leave the slewed time before the difference counts as a jump.
 pub const JUMP_MS: i64 = 60_000;
 
-/// After a jump, time runs by one part in so many faster or slower until it has caught up: a jump of an hour is followed in
-/// ten hours, while the usual drift of a disciplined clock is followed at once.
+/// After a jump, time runs faster or slower by one part in this many until it has caught up: it follows a jump of an
+/// hour in ten hours, and the usual drift of a disciplined clock at once.
 const SLEW_DIVISOR: i64 = 10;
 
-/// Wall time that does not jump: monotonic time plus an offset that follows the machine's wall clock, at once by small steps
-/// and slowly after a jump, all of the way.
+/// Wall time that does not jump: monotonic time plus an offset that follows the machine's wall clock, at once by small
+/// steps and slowly after a jump.
 #[derive(Debug)]
 pub struct Slew {
     /// wall - monotonic in ms, as followed so far. Written by whichever thread corrects it; a lost update is made up by
@@ -69,7 +69,7 @@ impl Slew {
         offset.saturating_add(monotonic_ms)
     }
 
-    /// The next offset, given the one followed so far, the one the machine shows now, and the time since the last correction.
+    /// The next offset, from the one in use, the one the machine shows now, and the time since the last correction.
     fn follow(&self, followed: i64, shown: i64, elapsed_ms: i64) -> i64 {
         let behind = shown.saturating_sub(followed);
         if !self.catching_up.load(Ordering::Relaxed) {
@@ -139,7 +139,7 @@ fn wall_us() -> i64 {
     }
 }
 
-/// A clock that moves only when told to, for tests and the simulator.
+/// A clock that tests and the simulator move by hand.
 #[derive(Debug)]
 pub struct ManualClock {
     now_us: AtomicI64,
@@ -161,7 +161,7 @@ impl ManualClock {
         self.monotonic_ns.fetch_add(ms * 1_000_000, Ordering::Relaxed);
     }
 
-    /// From now on the monotonic clock moves by so much each time it is read, as if work took time.
+    /// From now on each reading moves the monotonic clock by `ns`, as if work took time.
     pub fn tick_ns(&self, ns: u64) {
         self.tick_ns.store(ns, Ordering::Relaxed);
     }
@@ -190,8 +190,8 @@ impl Clock for ManualClock {
 mod tests {
     use super::*;
 
-    /// Reads the time every `interval_ms` for `duration_ms` while the wall clock is off by `jump_ms`; gives the time that
-    /// has passed by the slewed clock.
+    /// Reads the time every `interval_ms` for `duration_ms` while the wall clock is off by `jump_ms`; returns the time
+    /// that has passed by the slewed clock.
     fn passed(slew: &Slew, from_ms: i64, duration_ms: i64, interval_ms: i64, jump_ms: i64) -> i64 {
         let read = |at: i64| slew.now_ms(at, || at + jump_ms);
         let start = read(from_ms);
@@ -205,8 +205,8 @@ mod tests {
         last - start
     }
 
-    /// After a jump of an hour, time runs a tenth faster or slower, however often it is read; it neither jumps nor stands
-    /// still, and it arrives.
+    /// After a jump of an hour, time runs a tenth faster or slower, however often it is read. It neither jumps nor
+    /// stops, and it arrives.
     #[test]
     fn jumps_are_slewed() {
         for interval_ms in [1, 7, 10, 50, 1000] {

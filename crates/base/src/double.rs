@@ -2,8 +2,8 @@
 
 use crate::grisu::{self, Decimal};
 
-/// A double as Valkey writes it: few digits that read back to the same double, without a point when it is a whole number, with an
-/// exponent when the plain form would be long; `inf`, `-inf` and `nan` for the others.
+/// A double as Valkey writes it: few digits that read back to the same double, without a point if it is an integer,
+/// with an exponent if the plain form would be long; `inf`, `-inf` and `nan` for the others.
 ///
 /// ```
 /// # use base::double::DoubleText;
@@ -18,7 +18,7 @@ pub struct DoubleText {
     len: usize,
 }
 
-/// Sign, 18 digits, and `0.000000` or up to six zeros behind.
+/// Sign, 18 digits, and `0.000000` or up to six zeros at the end.
 const LEN_MAX: usize = 32;
 
 /// Whole numbers up to here are written with all their digits.

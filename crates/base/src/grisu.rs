@@ -1,9 +1,9 @@
-//! The decimal digits of a double: Grisu2, from F. Loitsch, "Printing Floating-Point Numbers Quickly and Accurately with
-//! Integers", PLDI 2010.
+//! The decimal digits of a double: Grisu2, from F. Loitsch, "Printing Floating-Point Numbers Quickly and Accurately
+//! with Integers", PLDI 2010.
 //!
-//! The digits always read back to the same double. They are the fewest that do, except in about one case of a thousand,
-//! where there is one more, or the last is not the nearest. An algorithm without these exceptions (Ryu) would not write what
-//! Valkey writes, and clients compare scores as text.
+//! The digits always read back to the same double. In about one case of a thousand they are one more than the fewest,
+//! or the last is not the nearest. An algorithm without these exceptions (Ryu) would differ from Valkey's output, and
+//! clients compare scores as text.
 
 /// Decimal digits: `digits * 10^exponent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,8 +74,8 @@ impl Scaled {
     }
 }
 
-/// Takes digits off `upper` from the left until what remains is within `width`, the distance of the bounds; then steps the last
-/// digit towards `exact`.
+/// Takes digits off `upper` from the left until the rest is within `width`, the distance of the bounds; then steps the
+/// last digit towards `exact`.
 fn generate(exact: Scaled, upper: Scaled, width: u64, mut exponent: i32) -> Decimal {
     // `cached_power` brings this into 32..=60, so that the integer part has at most 32 bits.
     let point = upper.exponent.unsigned_abs();
@@ -111,8 +111,9 @@ fn generate(exact: Scaled, upper: Scaled, width: u64, mut exponent: i32) -> Deci
     }
 }
 
-/// The digits generated are those of a number `rest` below the upper bound; each step down adds `unit` to that. Steps as
-/// long as the result stays inside the bounds and comes nearer to the exact value, which is `distance` below the upper bound.
+/// The digits so far are those of a number `rest` below the upper bound; each step down adds `unit` to that. Steps
+/// while the result stays inside the bounds and comes nearer to the exact value, which is `distance` below the upper
+/// bound.
 fn step_down(mut digits: u64, width: u64, mut rest: u64, unit: u64, distance: u64) -> u64 {
     while rest < distance
         && width.wrapping_sub(rest) >= unit
@@ -125,8 +126,8 @@ fn step_down(mut digits: u64, width: u64, mut rest: u64, unit: u64, distance: u6
     digits
 }
 
-/// A power of ten that brings a number with this binary exponent into the range that `generate` works on, and its decimal
-/// exponent. More than one would do; which of them is taken decides the exceptional cases above.
+/// A power of ten that brings a number with this binary exponent into the range of `generate`, and its decimal
+/// exponent. Several would do; the choice decides the exceptional cases above.
 fn cached_power(exponent: i32) -> (Scaled, i32) {
     let estimate = (f64::from(exponent.wrapping_add(POWERS.len() as i32)) * -std::f64::consts::LOG10_2) as i32;
     let mut index = estimate.wrapping_sub(POWER_FIRST).wrapping_div(POWER_STEP);

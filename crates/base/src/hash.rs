@@ -1,5 +1,5 @@
-//! The keyed hash that places a key inside its shard. Keyed per process, so that nobody can craft colliding keys
-//! (hash flooding, CVE-2011-4885 and its family). The shard itself comes from the public cluster slot.
+//! The keyed hash that places a key inside its shard. The hash key is drawn per process, so that no client can craft
+//! colliding keys (hash flooding, CVE-2011-4885 and its family). The shard itself comes from the public cluster slot.
 
 use crate::Rng;
 use ahash::RandomState;
@@ -22,13 +22,13 @@ impl KeyHasher {
         Self::of_secret([rng.next_u64(), rng.next_u64(), rng.next_u64(), rng.next_u64()])
     }
 
-    /// The hasher with this key. It hashes as another one of the same key only where their [`Self::fingerprint`]s are equal.
+    /// The hasher with this key. Two hashers of one key agree only if their [`Self::fingerprint`]s are equal.
     pub fn of_secret(secret: Secret) -> Self {
         let [a, b, c, d] = secret;
         Self { state: RandomState::with_seeds(a, b, c, d), secret: Arc::new(secret) }
     }
 
-    /// The key: for files that nobody else may read either.
+    /// The key, for files that are as secret as it.
     pub fn secret(&self) -> &Secret {
         &self.secret
     }
@@ -38,8 +38,8 @@ impl KeyHasher {
         self.secret == other.secret
     }
 
-    /// Tells hashers of one key apart that do not agree, as those of another processor or of another version of the program may:
-    /// from hashes of bytes of all kinds of lengths.
+    /// Distinguishes hashers of one key that do not agree, as on another processor or in another version of the
+    /// program. It is made of the hashes of byte strings of all kinds of lengths.
     pub fn fingerprint(&self) -> u64 {
         let bytes: [u8; 200] = std::array::from_fn(|at| at as u8);
         let lengths = [0, 3, 7, 8, 12, 16, 24, 40, 64, 100, 200];

@@ -46,8 +46,8 @@ fn tag_of(key: &[u8]) -> &[u8] {
 }
 
 /// CRC-16/XMODEM: polynomial 0x1021, no reflection, starting from 0. Eight bytes a step ("slicing by 8", Kounavis and
-/// Berry 2005): bytewise it would cost as much as the table look-up that follows it. The odd bytes come first: since it starts
-/// from 0, they are a step with zeros before them, and none of their look-ups waits for another.
+/// Berry 2005): bytewise it would cost as much as the table look-up that follows it. The odd bytes come first: since
+/// the sum starts from 0, they are a step with zeros before them, and none of their look-ups waits for another.
 #[inline]
 pub fn crc16(bytes: &[u8]) -> u16 {
     let (head, blocks) = bytes.as_rchunks::<8>();

@@ -1,4 +1,4 @@
-//! The dictionaries that a server works with, shared by its threads: which there are, and who works with them.
+//! The dictionaries that a server uses, shared by its threads.
 //!
 //! ```text
 //!  train -> Dictionary::create: file, sync, rename, sync of the directory
@@ -7,10 +7,10 @@
 //!                    in between a lease holds it --------------------------'   forget: neither values nor leases
 //! ```
 //!
-//! D1. A dictionary is durable, and named by a manifest that is durable, before it is inserted. So whatever becomes durable
-//!     after it finds it.
-//! D2. It is forgotten only when nobody holds a lease on it and its owner knows of no value in memory. Files are for the owner to
-//!     remove: checkpoints and the log may need them for longer.
+//! D1. A dictionary is durable, and named by a durable manifest, before it is inserted. So everything that becomes
+//!     durable later finds it.
+//! D2. It is forgotten only when no lease on it is held and its owner knows of no value in memory. The owner removes
+//!     files: checkpoints and the log may need them for longer.
 //! D3. A number never names two dictionaries that were inserted.
 
 use crate::dictionary::{Dictionary, DictionaryNumber};
@@ -34,10 +34,10 @@ pub struct Dictionaries {
 }
 
 impl Dictionaries {
-    /// Lets all threads have a dictionary; see D1. The answer is a lease, so that it is not forgotten before it is used.
+    /// Makes a dictionary available to all threads; see D1. The returned lease keeps it until it is used.
     ///
     /// # Panics
-    /// When there is another of its number: values of one of them would be read with the other.
+    /// When there is another dictionary of its number: values of one would be read with the other.
     pub fn insert(&self, dictionary: Dictionary) -> Lease {
         let dictionary = Arc::new(dictionary);
         let lease = Lease::new(Arc::clone(&dictionary));
@@ -61,7 +61,7 @@ impl Dictionaries {
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// Keeps a dictionary from being forgotten: for who reads or makes values of it that are in no store yet, or no more.
+    /// Keeps a dictionary from being forgotten, for readers and writers of values that are not in a store.
     ///
     /// # Errors
     /// `NoDictionary`.
@@ -81,7 +81,7 @@ impl Dictionaries {
         self.known.read().values().map(Arc::clone).collect()
     }
 
-    /// Forgets the dictionaries on which nobody holds a lease and of which `is_unused` says that no value is in memory. Nobody may
+    /// Forgets the dictionaries without a lease of which `is_unused` says that no value is in memory. No thread may
     /// store values meanwhile. Their files stay.
     pub fn forget(&self, is_unused: impl Fn(DictionaryNumber) -> bool) {
         let is_left = |number, found: &Dictionary| found.lease_count() > 0 || !is_unused(number);
@@ -98,8 +98,8 @@ impl fmt::Debug for Dictionaries {
     }
 }
 
-/// The dictionaries as one thread sees them: no lock and no shared counter is touched from value to value, only a number that
-/// changes when a dictionary comes or goes.
+/// The dictionaries as one thread sees them. From value to value it touches no lock and no shared counter, only a
+/// number that changes when a dictionary comes or goes.
 ///
 /// The default knows none.
 #[derive(Debug, Default)]
@@ -144,7 +144,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Called under the registry's lock or before the dictionary is known, so that forgetting it comes before or after as a whole.
+    /// Called under the registry's lock or before the dictionary is known, so that forgetting happens wholly before or
+    /// after.
     fn new(dictionary: Arc<Dictionary>) -> Self {
         dictionary.leases.fetch_add(1, Ordering::Relaxed);
         Self { dictionary }
@@ -176,18 +177,18 @@ impl Clone for Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // Release: values counted under this lease are seen by whoever finds it gone.
+        // Release: a thread that finds the lease gone sees the values counted under it.
         self.dictionary.leases.fetch_sub(1, Ordering::Release);
     }
 }
 
-/// A dictionary for compressing at one level, shared by threads. Holds a lease. What zstd prepares for that, some hundred KiB, is
-/// kept while somebody compresses with it, and made again by the next one who does.
+/// A dictionary for compressing at one level, shared by threads. Holds a lease. What zstd prepares for it, some hundred
+/// KiB, is kept while it is in use, and is made again on the next use.
 pub struct Encoder {
     lease: Lease,
     /// `None` after a rest.
     prepared: RwLock<Option<Arc<CDict<'static>>>>,
-    /// Somebody has compressed with it since the last call of [`Encoder::rest`].
+    /// It was used since the last call of [`Encoder::rest`].
     used: AtomicBool,
     level: i32,
 }
@@ -219,7 +220,7 @@ impl Encoder {
         })
     }
 
-    /// Gives back what was prepared if nobody has compressed since the last call; whether there was something to give back.
+    /// Frees the prepared state if it was not used since the last call; returns whether there was any.
     pub fn rest(&self) -> bool {
         !self.used.swap(false, Ordering::Relaxed) && self.prepared.write().take().is_some()
     }

@@ -180,7 +180,7 @@ impl Dictionary {
         &self.file.content
     }
 
-    /// Leases held on it: encoders, and who reads values outside of a store.
+    /// Leases held on it: by encoders, and by readers of values outside of a store.
     pub fn lease_count(&self) -> u64 {
         self.leases.load(Ordering::Acquire)
     }

@@ -5,13 +5,13 @@
 //!                             |
 //!             lzf   lz4   zstd   zstd with an Encoder
 //!                                     ^
-//!  samples --Trainer--> Dictionary: a file each, durable before first use --> Dictionaries: who works with which
+//!  samples --Trainer--> Dictionary: a file each, durable before first use --> Dictionaries: which are in use
 //! ```
 //!
 //! C1. A value is stored compressed only if that is shorter, header included.
-//! C2. Whatever bytes are decoded, the answer is the value of the promised length or an error, and the memory taken is in
-//!     proportion to what the bytes can stand for.
-//! C3. From value to value nothing is allocated but what the output grows by: a thread keeps a [`Workspace`].
+//! C2. Whatever bytes are decoded, the answer is the value of the promised length or an error, and the memory taken is
+//!     proportional to what the bytes can stand for.
+//! C3. Values cause no allocation but the growth of the output: a thread keeps a [`Workspace`].
 //!
 //! [`lzf`] is of use by itself: RDB files hold strings in it.
 #![forbid(unsafe_code)]

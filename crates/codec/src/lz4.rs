@@ -1,4 +1,4 @@
-//! LZ4 blocks, without a frame: whoever stores them also stores both lengths.
+//! LZ4 blocks, without a frame: the caller stores both lengths.
 
 use crate::error::CodecError;
 use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size};

@@ -6,12 +6,12 @@
 //!  111ooooo  llllllll  oooooooo       copy l + 9 bytes from o + 1 bytes back    9..=264
 //! ```
 //!
-//! A copy may reach into what it writes itself: one byte back repeats that byte. There is no header and no end mark, so whoever
-//! stores the bytes also stores both lengths.
+//! A copy may reach into its own output: one byte back repeats that byte. There is no header and no end mark, so the
+//! caller stores both lengths.
 //!
 //! L1. What [`decompress`] appends has exactly the length that the caller names, or nothing is appended.
 //! L2. It reserves no more than the input can stand for ([`EXPANSION_MAX`]), whatever length a damaged file claims.
-//! L3. What [`Compressor`] writes depends on the input alone, not on what was compressed before.
+//! L3. The output of [`Compressor`] depends on the input alone, not on earlier inputs.
 
 use std::mem;
 
@@ -105,8 +105,8 @@ fn expand(mut input: &[u8], start: usize, len: usize, out: &mut Vec<u8>) -> Resu
     if out.len() < end { Err(LzfError::Length { expected: len, more: false }) } else { Ok(()) }
 }
 
-/// Appends `len` bytes from `distance` bytes before the end, which is at most the length of `out`. The bytes may overlap: then
-/// they repeat, and each round copies twice as much as the one before.
+/// Appends `len` bytes from `distance` bytes before the end, which is at most the length of `out`. The bytes may
+/// overlap: then they repeat, and each round copies twice as much as the one before.
 fn copy_within(out: &mut Vec<u8>, distance: usize, mut len: usize) {
     let from = out.len() - distance;
     while len > 0 {
@@ -116,18 +116,19 @@ fn copy_within(out: &mut Vec<u8>, distance: usize, mut len: usize) {
     }
 }
 
-/// Bits of the hash of three bytes. 32 KiB of table stay in the processor's nearest cache, and there are as many cells as a
-/// copy can reach bytes back.
+/// Bits of the hash of three bytes. The table takes 32 KiB and stays in the L1 cache; it has as many cells as a copy
+/// can reach bytes back.
 const HASH_BITS: u32 = 13;
 
-/// So many bytes without a copy, and one byte more is skipped between two attempts: random bytes cost a fraction of text.
+/// After this many bytes without a copy, attempts are one byte further apart: random bytes cost a fraction of text.
 const PATIENCE_BITS: u32 = 6;
 
 /// Compresses to LZF; its table of positions is reused from input to input and never cleared in between.
 pub struct Compressor {
     /// By hash of three bytes: `base` of the input in which they stood last, plus their place in it.
     seen: Box<[u32; 1 << HASH_BITS]>,
-    /// What a position of the next input is counted from. Above all positions of earlier inputs, so that these are no candidates.
+    /// The base of the positions of the next input. Above all positions of earlier inputs, so that these are no
+    /// candidates.
     base: u32,
 }
 
@@ -143,8 +144,8 @@ impl Compressor {
         Self { seen: Box::new([0; 1 << HASH_BITS]), base: 1 }
     }
 
-    /// Appends `input` in LZF if that takes at most `len_max` bytes. Otherwise, and for an input of 4 GiB or more, it answers
-    /// false and `out` is as it was. Allocates only what `out` grows by.
+    /// Appends `input` in LZF if that takes at most `len_max` bytes. Otherwise, and for an input of 4 GiB or more, it
+    /// answers false and `out` is as it was. Allocates only what `out` grows by.
     pub fn compress(&mut self, input: &[u8], len_max: usize, out: &mut Vec<u8>) -> bool {
         let start = out.len();
         let Some(next_base) = self.make_room(input.len()) else { return false };
@@ -157,8 +158,8 @@ impl Compressor {
         fitted
     }
 
-    /// Sees to it that the positions of an input of this length fit behind `base`, and tells the base behind them. `None` when
-    /// they never do.
+    /// Makes room for the positions of an input of this length after `base`, and returns the base after them. `None` if
+    /// they never fit.
     fn make_room(&mut self, len: usize) -> Option<u32> {
         let len = u32::try_from(len).ok()?;
         if self.base.checked_add(len).is_none() {
@@ -182,7 +183,8 @@ impl Compressor {
                     put_copy(at - candidate, len, out);
                     at += len;
                     literals_from = at;
-                    // The end of a copy is a likely start of the next; the bytes before are covered by where it came from.
+                    // The end of a copy is a likely start of the next; the bytes before are covered by the source of
+                    // the copy.
                     for back in [2, 1] {
                         if let Some(three) = three_at(input, at - back) {
                             self.exchange(three, at - back);
@@ -195,7 +197,7 @@ impl Compressor {
         put_literals(input.get(literals_from..).unwrap_or_default(), end, out) && out.len() <= end
     }
 
-    /// Remembers that these bytes stand at `at`, and tells where they, or others of the same hash, stood before.
+    /// Remembers that these bytes stand at `at`, and returns where they, or others of the same hash, stood before.
     #[inline]
     fn exchange(&mut self, three: u32, at: usize) -> Option<usize> {
         let hash = three.wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS);
@@ -205,7 +207,7 @@ impl Compressor {
     }
 }
 
-/// The three bytes from `at` on as one number, if there are so many.
+/// The three bytes from `at` on as one number, if there are three.
 #[inline]
 fn three_at(input: &[u8], at: usize) -> Option<u32> {
     let [a, b, c] = *input.get(at..)?.first_chunk()?;

@@ -1,7 +1,7 @@
 //! The header of a stored value: how it was compressed, how long it is, with which dictionary.
 //!
-//! It stands in every compressed value in memory, log and checkpoint, so it is as short as its contents allow: 2 bytes for a value
-//! of up to 127 bytes, 3 up to 16 KiB, and one more for one of the first 127 dictionaries. The format:
+//! Every compressed value in memory, log and checkpoint has it, so it is as short as its contents allow: 2 bytes for a
+//! value of up to 127 bytes, 3 up to 16 KiB, and one more for one of the first 127 dictionaries. The format:
 //! docs/formats/stored-value.md.
 
 use crate::dictionary::DictionaryNumber;
@@ -95,8 +95,8 @@ pub struct Stored<'a> {
 }
 
 impl<'a> Stored<'a> {
-    /// Takes a stored value apart, without reading its payload. What it says about the length is possible, so that reserving
-    /// so much is no bomb.
+    /// Splits a stored value without reading its payload. The length it claims is possible, so reserving that much
+    /// cannot exhaust memory.
     ///
     /// # Errors
     /// `Header` and `Length`.
@@ -130,8 +130,8 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// Appends the stored form of a value of `len` bytes that is compressed by LZF already. Answers false, and appends nothing, when
-/// it would not be shorter, or longer than any value that is stored compressed.
+/// Appends the stored form of a value of `len` bytes that is already compressed by LZF. Returns false, and appends
+/// nothing, if that is not shorter, or longer than any compressed value may be.
 pub fn put_lzf(lzf: &[u8], len: usize, out: &mut Vec<u8>) -> bool {
     if header_len(Form::Lzf, len) + lzf.len() >= len || len as u64 > LEN_MAX {
         return false;

@@ -1,4 +1,4 @@
-//! Which values are compressed how: learned by class of keys, from samples, whatever the codec.
+//! Chooses how to compress values: learned by class of keys, from samples, for any codec.
 //!
 //! ```text
 //!               enough samples            not worth it: raw, or without dictionary
@@ -7,19 +7,20 @@
 //!     |                          '------------------------------> In use --values shrink less--> -----'
 //! ```
 //!
-//! A *class* is a keyspace and the first part of a key, up to its separator: `user:1` and `user:2` are of one class. Values of one
-//! class look alike, and what they have in common is what a dictionary holds. Classes of too few values give their samples to the
-//! class of keys without a separator, and share its dictionary.
+//! A *class* is a keyspace and the first part of a key, up to its separator: `user:1` and `user:2` are of one class.
+//! Values of one class look alike, and a dictionary holds what they have in common. Classes with too few values give
+//! their samples to the class of keys without a separator, and share its dictionary.
 //!
-//! T1. Samples take at most [`Settings::bytes_max`] for all classes together, and there are at most [`Settings::classes_max`].
-//! T2. A dictionary is judged by samples that it was not trained on, against zstd without one and against the dictionary in use.
-//!     Other codecs have none: samples tell only whether they pay.
+//! T1. Samples take at most [`Settings::bytes_max`] for all classes together; there are at most
+//!     [`Settings::classes_max`].
+//! T2. A dictionary is judged by samples that it was not trained on, against zstd without one and against the
+//!     dictionary in use. For codecs without dictionaries, samples only decide whether they pay.
 //! T3. The same calls with the same seed and clock lead to the same decisions.
 //! T4. A class that does not compress is tried again after a pause that doubles each time.
-//! T5. Of a class that was not judged yet and of which some hundred values in a row did not get shorter, few more are tried until
-//!     it is: a sixteenth of them. All are offered as samples.
+//! T5. When some hundred values of an unjudged class in a row did not shrink, only a sixteenth of the next are tried
+//!     until it is judged. All are offered as samples.
 //!
-//! Nothing here blocks or reads a file: the owner runs [`Task`]s on a thread of his, and makes dictionaries durable.
+//! Nothing here blocks or reads a file: the owner runs [`Task`]s on its own thread, and makes dictionaries durable.
 
 mod class;
 mod reservoir;
@@ -40,7 +41,7 @@ use std::time::Duration;
 /// When to train, and on how much.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How values are compressed that have no dictionary. Dictionaries are trained for zstd only, and judged at its level.
+    /// How values without a dictionary are compressed. Dictionaries are trained for zstd only, and judged at its level.
     pub plain: Method<'static>,
     /// Most classes; keys of further ones share the class of keys without a separator.
     pub classes_max: usize,
@@ -48,7 +49,7 @@ pub struct Settings {
     pub samples_max: usize,
     /// Samples from which a class is trained.
     pub samples_min: usize,
-    /// Of longer values, only so many bytes are kept.
+    /// Longer values are cut to this many bytes.
     pub sample_len_max: usize,
     /// Most bytes of samples, of all classes together.
     pub bytes_max: usize,
@@ -118,11 +119,11 @@ type Permille = u64;
 /// From here on, compressing is not worth the time of reading.
 const RAW_FROM: Permille = 930;
 
-/// From here on, nothing is to be expected of more values of the kind. Far from [`RAW_FROM`], as a dictionary that is trained on few
-/// samples achieves less than one that is trained on many.
+/// From here on, more values of the kind promise nothing. Far from [`RAW_FROM`], since a dictionary trained on few
+/// samples saves less than one trained on many.
 const HOPELESS_FROM: Permille = 985;
 
-/// After so many values of each window a class that was not judged may be doubted.
+/// After this many values of each window, a class that was not judged may be doubted.
 const DOUBTED_AFTER: u64 = 256;
 
 /// A dictionary must take at least this part off what is stored without it.
@@ -214,7 +215,7 @@ pub struct ClassReport {
     pub spent_ns: u64,
 }
 
-/// Learns from values that go by how to compress their like. One for a server, behind a lock, or one for each worker.
+/// Learns from passing values how to compress their like. One for a server, behind a lock, or one for each worker.
 pub struct Trainer {
     settings: Settings,
     clock: Arc<dyn Clock>,
@@ -242,16 +243,16 @@ impl Trainer {
         id
     }
 
-    /// Begins anew under other settings: classes are those that were seen, and nothing is known of them but the time they took. What tasks under way
-    /// lead to is not taken.
+    /// Starts over with other settings: it keeps the classes it has seen and the time they took, and nothing else.
+    /// Results of running tasks are dropped.
     pub fn restart(&mut self, settings: Settings) {
         self.settings = settings;
         self.bytes = 0;
         self.classes.iter_mut().for_each(|class| *class = Class { spent_ns: class.spent_ns, ..Class::new() });
     }
 
-    /// How to compress a value of this class: one that was not judged yet goes by the dictionary of keys without a separator, if
-    /// there is one, and stays raw while the class is doubted.
+    /// How to compress a value of this class. An unjudged class uses the dictionary of keys without a separator, if
+    /// there is one, and stays raw while it is doubted.
     pub fn choice(&self, class: ClassId) -> &Choice {
         let Some(own) = self.classes.get(class.index()) else { return &Choice::Plain };
         let common = self.table.common(class).filter(|_| own.is_unjudged());
@@ -260,12 +261,12 @@ impl Trainer {
         common.filter(|choice| matches!(choice, Choice::Dictionary(_))).unwrap_or(otherwise)
     }
 
-    /// Whether values of this class stay raw because those before them did not get shorter, though it was not judged yet.
+    /// Whether values of this unjudged class stay raw because earlier ones did not shrink.
     pub fn is_doubted(&self, class: ClassId) -> bool {
         self.classes.get(class.index()).is_some_and(Class::is_doubted)
     }
 
-    /// Until when values of this class stay raw and none is wanted as a sample, in nanoseconds of the clock; `None` where they may be
+    /// Until when values of this class stay raw and are not sampled, in nanoseconds of the clock; `None` if they may be
     /// compressed, or sampled.
     pub fn raw_until(&self, class: ClassId) -> Option<u64> {
         let class = self.classes.get(class.index()).filter(|class| matches!(class.choice, Choice::Raw))?;
@@ -291,8 +292,8 @@ impl Trainer {
         }
     }
 
-    /// Notes what became of a value: its bytes, and those stored for it (as many, if it stayed raw). A class that shrinks less
-    /// than it did is sampled anew.
+    /// Notes the result for a value: its bytes, and those stored for it (as many, if it stayed raw). A class that
+    /// shrinks less than it did is sampled again.
     pub fn note(&mut self, class: ClassId, value_bytes: usize, stored_bytes: usize) {
         let Some(class) = self.classes.get_mut(class.index()) else { return };
         let noted = &mut class.noted;
@@ -336,7 +337,8 @@ impl Trainer {
         Some(Task::new(id, samples, current, &self.settings))
     }
 
-    /// Has classes with too few samples give them to the class of keys without a separator, when none has come for a while.
+    /// Moves the samples of classes with too few to the class of keys without a separator, when none has come for a
+    /// while.
     fn pool(&mut self) {
         let quiet_ns = u128::from(self.clock.monotonic_ns().saturating_sub(self.sampled_ns));
         if self.bytes == 0 || quiet_ns < self.settings.pool_after.as_nanos() {
@@ -386,15 +388,15 @@ impl Trainer {
         verdict
     }
 
-    /// Puts the dictionary of [`Verdict::Train`] to use, after it has become durable; false when the trainer was begun anew
-    /// meanwhile, which leaves it unused.
+    /// Puts the dictionary of [`Verdict::Train`] to use, after it has become durable. False if the trainer was started
+    /// over meanwhile; the dictionary then stays unused.
     pub fn adopt(&mut self, class: ClassId, encoder: Arc<Encoder>) -> bool {
         let class = self.classes.get_mut(class.index()).filter(|class| class.phase == Phase::Training);
         class.map(|class| class.use_dictionary(encoder)).is_some()
     }
 
-    /// The dictionary of [`Verdict::Train`] could not be made durable, or a task did not end: what was in use stays so, and the
-    /// class is tried again after a pause.
+    /// The dictionary of [`Verdict::Train`] could not be made durable, or a task did not end: what was in use stays in
+    /// use, and the class is tried again after a pause.
     pub fn give_up(&mut self, class: ClassId) {
         let rest = self.pause(class);
         let class = self.classes.get_mut(class.index());
@@ -405,8 +407,8 @@ impl Trainer {
         }
     }
 
-    /// Puts a dictionary of an earlier run to use for the class that its file names; of several, the one given last. Tells the
-    /// class.
+    /// Puts a dictionary of an earlier run to use for the class that its file names; of several, the one given last.
+    /// Returns the class.
     ///
     /// # Errors
     /// `NotADictionary` when the file names no class of this trainer's.
@@ -435,7 +437,8 @@ impl Trainer {
         .collect()
     }
 
-    /// Gives back what is prepared for compressing with dictionaries that nobody has used since the last call; whether there was any.
+    /// Frees the compression state of dictionaries that were not used since the last call; returns whether there was
+    /// any.
     pub fn rest(&self) -> bool {
         let encoders = self.classes.iter().filter_map(|class| match &class.choice {
             Choice::Dictionary(encoder) => Some(encoder),

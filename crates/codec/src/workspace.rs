@@ -8,8 +8,8 @@ use crate::{lz4, lzf};
 use std::sync::Arc;
 use zstd_safe::CDict;
 
-/// With so much room behind a value in the buffer that it is decompressed into, zstd copies its last bytes like all others; else one by
-/// one. For buffers that are used again: one that is kept would be longer than its value.
+/// Spare room after a value in the output buffer. With it, zstd copies the last bytes as fast as the others; without
+/// it, one by one. For buffers that are used again: one that is kept would be longer than its value.
 pub const ROOM: usize = 32;
 
 /// How to compress.
@@ -40,9 +40,9 @@ impl Workspace {
         Self::default()
     }
 
-    /// Appends `value` in its stored form if that, header included, takes at most `len_max` bytes and fewer than the value.
-    /// Otherwise answers false, and `out` is as it was: such a value stays raw. So do empty ones, and those longer than
-    /// [`LEN_MAX`].
+    /// Appends `value` in its stored form if that, header included, takes at most `len_max` bytes and fewer than the
+    /// value. Otherwise answers false, and `out` is as it was: such a value stays raw. So do empty ones, and those
+    /// longer than [`LEN_MAX`].
     pub fn encode(&mut self, method: Method<'_>, value: &[u8], len_max: usize, out: &mut Vec<u8>) -> bool {
         let len_max = len_max.min(value.len().saturating_sub(1));
         let form = match method {

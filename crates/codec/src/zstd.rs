@@ -1,15 +1,17 @@
 //! zstd, with and without dictionaries, by the reference library.
 //!
-//! A frame of zstd begins with a header of 6 to 9 bytes which says no more than the length of the value. A small value
-//! would lose a tenth of what compression saves to it, so the header is left out and built again for reading (*bare* blocks):
+//! A frame of zstd begins with a header of 6 to 9 bytes which says no more than the length of the value. That would
+//! cost a small value a tenth of what compression saves, so the header is left out and built again for reading (*bare*
+//! blocks):
 //!
 //! ```text
 //!  28 b5 2f fd   descriptor   length: 1 byte below 256, 2 bytes (less 256) below 65,792, else 4
 //! ```
 //!
-//! Z1. A frame is stored bare only if its header has these very bytes; any other is stored whole. So what a future version of the
-//!     library writes is read again.
-//! Z2. Reading writes into a buffer that was made for the value, and takes no window of its own, whatever a damaged payload asks for.
+//! Z1. A frame is stored bare only if its header has these very bytes; any other is stored whole. So the output of
+//!     future versions of the library can be read.
+//! Z2. Reading writes into a buffer made for the value, and takes no window of its own, whatever a damaged payload asks
+//!     for.
 
 use crate::error::CodecError;
 use std::io::Cursor;
@@ -112,7 +114,7 @@ impl Contexts {
                 &self.scratch
             }
         };
-        // Memory behind the bytes that are there, which the library fills without it being cleared before.
+        // Spare memory after the existing bytes; the library fills it, so it need not be cleared first.
         let start = out.len();
         out.reserve(len);
         let mut room = Cursor::new(&mut *out);
@@ -167,8 +169,8 @@ const ID: std::ops::Range<usize> = 4..8;
 /// Trains a dictionary of at most `len_max` bytes. Equal samples give equal dictionaries.
 ///
 /// # Errors
-/// When there are too few samples (the library wants some dozens, and several times `len_max` in bytes), or they have nothing
-/// in common.
+/// When there are too few samples (the library wants some dozens, and several times `len_max` in bytes), or they have
+/// nothing in common.
 pub fn train(samples: &[&[u8]], len_max: usize) -> Result<Vec<u8>, CodecError> {
     let sizes: Vec<usize> = samples.iter().map(|sample| sample.len()).collect();
     let joined = samples.concat();

@@ -1,5 +1,5 @@
-//! Nanoseconds per operation of what every request passes: `cargo bench -p onggi-proto`. The best of many short rounds is
-//! printed, since the machine's other work only ever adds to it.
+//! Nanoseconds per operation of what every request passes: `cargo bench -p onggi-proto`. The best of many short rounds
+//! is printed, since the machine's other work only ever adds to it.
 //!
 //! With a number, `cargo bench -p onggi-proto -- 1`, each operation runs that many rounds and nothing is warmed up: for
 //! an instruction count under callgrind.
@@ -80,7 +80,8 @@ fn measure(name: &str, rounds: Option<usize>, mut operation: impl FnMut()) {
 }
 
 fn parse(input: &[u8]) {
-    thread_local!(static ARGUMENTS: std::cell::RefCell<Arguments> = const { std::cell::RefCell::new(Arguments::new()) });
+    use std::cell::RefCell;
+    thread_local!(static ARGUMENTS: RefCell<Arguments> = const { RefCell::new(Arguments::new()) });
     ARGUMENTS.with_borrow_mut(|out| {
         let mut parser = RequestParser::new();
         let mut rest = black_box(input);

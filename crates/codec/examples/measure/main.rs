@@ -1,7 +1,8 @@
-//! What each codec makes of real documents, and what it costs: `cargo run --release -p onggi-codec --example measure -- DIR...`
+//! What each codec makes of real documents, and what it costs: `cargo run --release -p onggi-codec --example measure --
+//! DIR...`
 //!
-//! Documents are found in the files below the directories: JSON by itself, text by itself, none twice. Half of them are for
-//! training; the other half is measured. Times are processor time of this thread. Results:
+//! Documents are found in the files below the directories: JSON by itself, text by itself, none twice. Half of them are
+//! for training; the other half is measured. Times are processor time of this thread. Results:
 //! bench/results/compression-summary.
 
 mod documents;

@@ -48,8 +48,8 @@ fn the_needed_are_not_forgotten() {
     assert!(all.list().is_empty());
 }
 
-/// What is prepared for compressing goes when nobody has compressed between two looks, and comes back by itself; what is stored
-/// with the dictionary is the same before and after.
+/// The state for compressing is freed after a time without use, and comes back by itself; the stored form is the same
+/// before and after.
 #[test]
 fn what_is_prepared_rests_when_nobody_compresses() {
     let all = Arc::<Dictionaries>::default();

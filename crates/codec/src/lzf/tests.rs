@@ -75,7 +75,7 @@ fn copies_of_all_forms() {
     assert_eq!(plain_reader(&compressed(&far)), far);
 }
 
-/// Damage is told apart, appends nothing, and a false length reserves nothing.
+/// Damage is detected, appends nothing, and a false length reserves nothing.
 #[test]
 fn damage_is_named() {
     let cases: [(&[u8], usize, LzfError); 8] = [
@@ -96,7 +96,7 @@ fn damage_is_named() {
     }
 }
 
-/// The limit is kept to the byte, and what did not fit leaves no candidates behind for the next input.
+/// The limit is kept to the byte, and an input that did not fit leaves no candidates for the next one.
 #[test]
 fn the_limit_is_kept() {
     let input: Vec<u8> = (0..400u32).flat_map(|n| (n / 3).to_le_bytes()).collect();
@@ -124,7 +124,8 @@ fn positions_start_again() {
 /// Text of few words, so that there are copies near and far, between stretches of noise.
 fn inputs() -> impl Strategy<Value = Vec<u8>> {
     let word = prop_oneof![
-        4 => prop::sample::select(vec![&b"\"name\": "[..], b"onggi", b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", b"{}"]).prop_map(<[u8]>::to_vec),
+        4 => prop::sample::select(vec![&b"\"name\": "[..], b"onggi", b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", b"{}"])
+            .prop_map(<[u8]>::to_vec),
         1 => prop::collection::vec(any::<u8>(), 0..200),
         1 => (any::<u8>(), 0..9000usize).prop_map(|(byte, count)| vec![byte; count]),
     ];

@@ -1,4 +1,4 @@
-//! The header to the byte, and what is refused.
+//! The header to the byte, and which headers are refused.
 
 use super::*;
 use proptest::prelude::*;

@@ -2,8 +2,8 @@
 
 use base::Rng;
 
-/// Samples, each value of the stream with the same chance (Vitter, Algorithm R, ACM TOMS 1985). Where bytes are short, samples
-/// give way at random.
+/// Samples, each value of the stream with the same chance (Vitter, Algorithm R, ACM TOMS 1985). When bytes run out,
+/// samples are dropped at random.
 #[derive(Default)]
 pub(super) struct Reservoir {
     samples: Vec<Vec<u8>>,

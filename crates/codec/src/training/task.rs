@@ -1,5 +1,5 @@
-//! One training: a dictionary from most of the samples, judged by the rest. A look at some of them comes first, so that values which
-//! nothing makes shorter, random or compressed before, cost no training on all of them.
+//! One training: a dictionary from most of the samples, judged by the rest. It first looks at some of them, so that
+//! values which nothing makes shorter (random, or compressed before) cost no training on all.
 
 use super::class::ClassId;
 use super::{HOPELESS_FROM, Permille, Settings};
@@ -10,10 +10,10 @@ use crate::zstd::{self, Contexts, Effort};
 use std::sync::Arc;
 use zstd_safe::CDict;
 
-/// One sample in so many is not trained on.
+/// One sample in this many is not trained on.
 const HELD_OUT: usize = 4;
 
-/// A dictionary gets one byte for so many bytes of samples.
+/// A dictionary gets one byte for this many bytes of samples.
 const BYTES_PER_BYTE: usize = 8;
 
 /// Samples of the look that comes first, where there are twice as many.
@@ -22,7 +22,7 @@ const LOOK: usize = 256;
 /// Below this, zstd trains none.
 const DICTIONARY_LEN_MIN: usize = 512;
 
-/// Samples in random order, and what to try on them. Takes some 10 to 200 milliseconds of one processor when a dictionary is trained.
+/// Samples in random order, and what to try on them. Training a dictionary takes 10 to 200 milliseconds of CPU.
 pub struct Task {
     class: ClassId,
     samples: Vec<Vec<u8>>,
@@ -102,7 +102,7 @@ impl Scale<'_> {
         })
     }
 
-    /// `encode` tells how many bytes are stored beside those it appends; `None` when a value stays raw.
+    /// `encode` returns how many bytes are stored in addition to those it appends; `None` when a value stays raw.
     fn weigh(&mut self, mut encode: impl FnMut(&[u8], &mut Vec<u8>) -> Option<usize>) -> Permille {
         let (mut bytes, mut stored) = (0, 0);
         for value in self.held_out {

@@ -99,8 +99,8 @@ fn each_class_gets_its_due() {
     assert_eq!((&report[0].prefix[..], report[1].stored_permille), (&b"doc:"[..], Some(1000)));
 }
 
-/// A trial of many samples that nothing makes shorter ends with a look at some; one where there is hope, be it by nothing but a
-/// dictionary, uses all.
+/// A trial of many samples that nothing makes shorter ends after some of them. If anything promises a gain, be it only
+/// a dictionary, the trial uses all.
 #[test]
 fn hopeless_trials_end_early() {
     let mut owner = Owner::new(small());
@@ -266,8 +266,8 @@ fn a_restart_forgets() {
     assert!(matches!(owner.trainer.choice(class), Choice::Plain));
 }
 
-/// Classes of too few values to train on share a dictionary once nothing more comes, and keep no samples; one that has enough
-/// then gets its own.
+/// Classes with too few values to train on share a dictionary once no more come, and keep no samples; a class that gets
+/// enough then gets its own.
 #[test]
 fn small_classes_share_a_dictionary() {
     let mut owner = Owner::new(small());

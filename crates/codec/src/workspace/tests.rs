@@ -211,7 +211,8 @@ proptest! {
         }
     }
 
-    /// A stored value with bytes changed or cut gives a value of the promised length or an error, and leaves the workspace good.
+    /// A stored value with bytes changed or cut gives a value of the promised length or an error, and leaves the
+    /// workspace good.
     #[test]
     fn damage_is_contained(
         value in values(),

@@ -175,8 +175,8 @@ impl ReplyBuffer {
         }
     }
 
-    /// The memory that the queue keeps alive: its own, and its share of the spliced values' unsent bytes, which others may
-    /// hold too. Takes time in proportion to the number of those values.
+    /// The memory that the queue keeps alive: its own, and its share of the spliced values' unsent bytes, which others
+    /// may hold too. Takes time in proportion to the number of those values.
     pub fn held_bytes(&self) -> usize {
         let spliced = self.shared.capacity().saturating_mul(size_of::<Shared>());
         let values = self
@@ -192,7 +192,8 @@ impl ReplyBuffer {
         ReplyMark { bytes: self.bytes.len(), shared: self.shared.len() }
     }
 
-    /// How many bytes waiting to be sent stand before the mark. Takes time in proportion to the number of spliced values.
+    /// How many bytes waiting to be sent stand before the mark. Takes time in proportion to the number of spliced
+    /// values.
     pub fn len_before(&self, mark: ReplyMark) -> usize {
         let shared = self.shared.iter().take(mark.shared).map(|shared| shared.rest().len());
         mark.bytes.wrapping_sub(self.sent).wrapping_add(shared.sum())

@@ -1,8 +1,8 @@
-//! Reads replies: [`Parser`] builds them as [`Value`]s, for clients and tests; [`skip_reply`] only finds their end, for a
-//! load generator.
+//! Reads replies: [`Parser`] builds them as [`Value`]s, for clients and tests; [`skip_reply`] only finds their end, for
+//! a load generator.
 //!
-//! P1. A reply may arrive split at any byte, and the work is linear in its bytes: what is complete of an aggregate is kept, and
-//!     of a line what has been searched.
+//! P1. A reply may arrive split at any byte, and the work is linear in its bytes: the parser keeps the complete part of
+//!     an aggregate, and remembers how much of a line it has searched.
 //! P2. Nesting is followed on a list and not on the stack, to a depth of [`DEPTH_MAX`], so that neither reading nor
 //!     dropping a value can exhaust the stack.
 //! P3. Memory follows bytes received, never sizes announced.

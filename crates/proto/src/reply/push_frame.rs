@@ -4,8 +4,8 @@ use super::write::{SHARED_BYTES_MIN, put_header};
 use super::{Protocol, ReplyBuffer};
 use std::sync::Arc;
 
-/// An aggregate with everything but its first byte, which says in the receiver's protocol what it is: an array in RESP2, a
-/// push in RESP3.
+/// An aggregate with everything but its first byte, which says in the receiver's protocol what it is: an array in
+/// RESP2, a push in RESP3.
 #[derive(Debug)]
 pub struct PushFrame {
     /// The number of elements, all of them, and the header of the text if there is one.
@@ -42,7 +42,7 @@ impl PushFrame {
 }
 
 impl ReplyBuffer {
-    /// A message that is no reply to a request. Its text is copied or, from [`SHARED_BYTES_MIN`] on, sent from where it is.
+    /// A message that is not a reply. Its text is copied or, from [`SHARED_BYTES_MIN`] on, sent from where it is.
     pub fn push_frame(&mut self, frame: &PushFrame) {
         let kind = match self.protocol() {
             Protocol::Resp2 => b'*',

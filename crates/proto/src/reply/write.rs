@@ -5,15 +5,15 @@ use crate::request::ProtocolError;
 use base::double::DoubleText;
 use std::sync::Arc;
 
-/// From this length on, [`ReplyBuffer::bulk_shared`] keeps a reference to the value and does not copy it: an entry of the
-/// vectored write and a reference count cost about as much as copying this many bytes.
+/// From this length on, [`ReplyBuffer::bulk_shared`] keeps a reference to the value and does not copy it: an entry of
+/// the vectored write and a reference count cost about as much as copying this many bytes.
 pub const SHARED_BYTES_MIN: usize = 16 * 1024;
 
 /// Room for any header and the line end of its body: kind, twenty digits, two line ends.
 const HEADER_BYTES_MAX: usize = 32;
 
-/// An aggregate whose number of elements is not known yet. Between `begin_...` and [`ReplyBuffer::end`] only elements are
-/// written, and nothing is sent.
+/// An aggregate whose number of elements is not known yet. Between `begin_...` and [`ReplyBuffer::end`] only elements
+/// are written, and nothing is sent.
 #[derive(Debug)]
 #[must_use = "the aggregate says how many elements it has when it is ended"]
 pub struct OpenReply {
@@ -101,7 +101,7 @@ impl ReplyBuffer {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// Begins a string of so many bytes, which are then written one part after the other; the last says that it is.
+    /// Begins a string of that length, whose bytes are then written in parts; the last part says that it is the last.
     pub fn begin_bulk(&mut self, len: usize) {
         self.header(b'$', len);
     }

@@ -162,8 +162,8 @@ impl Arguments {
         self.large.truncate(mark.large);
     }
 
-    /// Takes the arguments added after `mark` out. They are ranges of the input: an array that has only begun has no large
-    /// argument yet, and an inline request is added as a whole.
+    /// Takes the arguments added after `mark` out. They are ranges of the input: an array that has only begun has no
+    /// large argument yet, and an inline request is added as a whole.
     pub(super) fn split_off(&mut self, mark: Mark) -> Self {
         debug_assert_eq!(self.large.len(), mark.large);
         let spans = self.spans.drain(mark.spans.min(self.spans.len())..).collect();
@@ -177,7 +177,7 @@ impl Arguments {
         self.spans.extend(other.spans.drain(..).map(|span| span.behind(base)));
     }
 
-    /// The memory behind the lists and the large arguments.
+    /// The memory of the lists and the large arguments.
     pub(super) fn held_bytes(&self) -> usize {
         let large = self.large.iter().fold(0usize, |sum, bytes| sum.saturating_add(bytes.capacity()));
         self.spans.capacity().saturating_mul(size_of::<Span>()).saturating_add(large)

@@ -38,7 +38,7 @@ pub(super) enum Stop {
 }
 
 impl Cursor {
-    /// Before the first byte of `input`, which tells the form of the request.
+    /// Before the first byte of `input`, which decides the form of the request.
     pub(super) fn at_start(input: &[u8]) -> Self {
         let next = if input.first() == Some(&b'*') { Next::Count } else { Next::Inline };
         Self { offset: 0, scanned: 0, left: 0, next }
@@ -137,7 +137,7 @@ impl Cursor {
         match rest.get(len.wrapping_add(1)) {
             None => Ok(None),
             Some(b'\n') => Ok(Some(line)),
-            // What is no bulk is told so, whatever it ends with.
+            // Anything but a bulk gets this error, whatever it ends with.
             Some(_) => match (line.first(), self.next) {
                 (Some(b'$'), _) | (_, Next::Count) => Err(ProtocolError::LineEnd),
                 (first, _) => Err(ProtocolError::ExpectedBulk(first.copied().unwrap_or(b'\r'))),

@@ -47,8 +47,8 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// The text of the error reply, without its `ERR` code. It may hold any byte the client sent, as `Display` does not:
-    /// the reply writer replaces those that would break the framing.
+    /// The text of the error reply, without its `ERR` code. It may hold any byte the client sent, as `Display` does
+    /// not: the reply writer replaces those that would break the framing.
     pub fn message(&self) -> Vec<u8> {
         match self {
             Self::ExpectedBulk(byte) => [b"Protocol error: expected '$', got '", &[*byte][..], b"'"].concat(),

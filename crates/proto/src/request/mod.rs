@@ -9,23 +9,23 @@
 //!     them: an unfinished request is continued where parsing stopped.
 //! R2. Memory follows bytes received, never sizes announced. A parser between requests holds none.
 //! R3. Limits are checked when a size is announced, before anything of that size arrives.
-//! R4. After an empty request, a complete request or an error, the parser is as new. (CVE-2026-27623 was an empty request
-//!     that left a parser between two states.)
+//! R4. After an empty request, a complete request or an error, the parser is as new. (CVE-2026-27623 was an empty
+//!     request that left a parser between two states.)
 //!
 //! # What the caller keeps
 //!
-//! Spans are relative to the first byte of the request. After [`Progress::Incomplete`] the caller keeps the first `keep`
-//! bytes of the input, appends what arrives later, and calls [`RequestParser::parse`] again with all of it. `keep` is
-//! the whole input, except when a large bulk has been taken over:
+//! Spans are relative to the first byte of the request. After [`Progress::Incomplete`] the caller keeps the first
+//! `keep` bytes of the input, appends what arrives later, and calls [`RequestParser::parse`] again with all of it.
+//! `keep` is the whole input, except when a large bulk has been taken over:
 //!
 //! # Large bulks
 //!
 //! When an argument of at least [`LARGE_BULK_BYTES`] has not arrived completely, the parser moves what is there into a
-//! buffer of its own, so that a value of 100 MB is not copied from buffer to buffer. `keep` is then the length of
-//! what stands before it, which is still needed for the earlier arguments. The caller may read from the socket into
-//! [`RequestParser::large_bulk`] until nothing is missing (line end included) and call `parse` with the kept bytes; or pass
-//! received bytes behind the kept ones as always. The argument becomes one of [`Arguments::large`]; later arguments
-//! follow behind the kept bytes as if the large one had never been there.
+//! buffer of its own, so that a value of 100 MB is not copied from buffer to buffer. `keep` is then the length of what
+//! stands before it, which is still needed for the earlier arguments. The caller may read from the socket into
+//! [`RequestParser::large_bulk`] until nothing is missing (line end included) and call `parse` with the kept bytes; or
+//! pass received bytes after the kept ones as always. The argument becomes one of [`Arguments::large`]; later arguments
+//! follow the kept bytes as if the large one had never been there.
 
 mod arguments;
 mod cursor;
@@ -175,8 +175,9 @@ impl RequestParser {
         Ok(Progress::Complete { consumed: offset })
     }
 
-    /// Parses the request at the start of `input` if it is complete, of the usual form, and begins like an earlier one: appends
-    /// its arguments and gives the bytes it took. `None`, with nothing changed, leaves it to [`parse`](Self::parse).
+    /// Parses the request at the start of `input` if it is complete, of the usual form, and begins like an earlier one:
+    /// appends its arguments and returns the bytes it took. `None`, with nothing changed, means: call
+    /// [`parse`](Self::parse).
     #[inline]
     pub fn parse_like(&self, opening: &Opening, input: &[u8], limits: &Limits, out: &mut Arguments) -> Option<usize> {
         if !opening.begins(input.first_chunk()?)

@@ -1,5 +1,5 @@
-//! How requests begin: most begin as one before them did, with the same count and the same name, and need not have those read
-//! again.
+//! The first bytes of requests. Most requests begin like an earlier one, with the same count and name, so these need
+//! not be parsed again.
 
 use super::Span;
 
@@ -24,8 +24,8 @@ impl Opening {
     /// No request begins like this.
     pub const NONE: Self = Self { bytes: 1, mask: 0, end: 0, name: Span::EMPTY, count: 0 };
 
-    /// That of a request of `count` arguments that was parsed from the start of `input`; `None` if it is not short, or an inline
-    /// request.
+    /// The opening of a request of `count` arguments that was parsed from the start of `input`; `None` if it is not
+    /// short, or the request is inline.
     pub fn of(input: &[u8], name: Span, count: usize) -> Option<Self> {
         let end = name.range()?.end.checked_add(2)?;
         let count = u32::try_from(count).ok().filter(|count| (1..=9).contains(count))?;

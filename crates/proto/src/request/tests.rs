@@ -130,8 +130,11 @@ fn arrays_of_bulk_strings_are_requests() {
             (b"*1\r\n$0\r\n\r\n", &[""]),
             (b"*2\r\n$4\r\nECHO\r\n$6\r\n\r\n*1\r\n\r\n", &["ECHO|\\r\\n*1\\r\\n"]),
             (b"*2\r\n$4\r\nECHO\r\n$2\r\n\x00\xff\r\n", &["ECHO|\\x00\\xff"]),
-            (b"*11\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n$1\r\ne\r\n$1\r\nf\r\n$1\r\ng\r\n$1\r\nh\r\n$1\r\ni\r\n$1\r\nj\r\n$1\r\nk\r\n",
-             &["a|b|c|d|e|f|g|h|i|j|k"]),
+            (
+                b"*11\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n$1\r\ne\r\n$1\r\nf\r\n\
+               $1\r\ng\r\n$1\r\nh\r\n$1\r\ni\r\n$1\r\nj\r\n$1\r\nk\r\n",
+                &["a|b|c|d|e|f|g|h|i|j|k"],
+            ),
             (b"*1\r\n$4\r\nPIN", &["waits"]),
             (b"*1\r\n$4\r\nPING\r\n*", &["PING", "waits"]),
             (b"*1048576\r\n", &["waits"]),
@@ -308,7 +311,7 @@ fn inline_words_are_those_of_valkey() {
     assert!(seen > 500);
 }
 
-/// Nearly all requests are parsed by how they begin; those that are cut off, longer, or not alike are left to the general way.
+/// Nearly all requests are parsed by their opening. Those that are cut off, longer, or different go the general way.
 #[test]
 fn a_request_like_the_last_is_known_by_its_beginning() {
     let get = b"*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n";
@@ -609,7 +612,8 @@ proptest! {
         prop_assert_eq!(outcome(chunked(&input, &cuts), &Limits::DEFAULT, reads_into_large), expected);
     }
 
-    /// A request that begins like another is parsed as if it did not, or not at all; also when it is cut off or damaged.
+    /// A request that begins like another is parsed as if it did not, or not at all; also when it is cut off or
+    /// damaged.
     #[test]
     fn requests_that_begin_alike_are_parsed_alike(
         words in prop::collection::vec(argument(), 1..5),
@@ -622,7 +626,8 @@ proptest! {
         let limits = if before_login { Limits::BEFORE_LOGIN } else { Limits::DEFAULT };
         let first = encode(&words);
         let mut parsed = Arguments::new();
-        let Ok(Progress::Complete { .. }) = RequestParser::new().parse(&first, &limits, &mut parsed) else { return Ok(()) };
+        let parsing = RequestParser::new().parse(&first, &limits, &mut parsed);
+        let Ok(Progress::Complete { .. }) = parsing else { return Ok(()) };
         let Some(opening) = Opening::of(&first, parsed.spans()[0], parsed.len()) else { return Ok(()) };
         let name = if same_name { words[0].clone() } else { b"GET".to_vec() };
         let mut next = encode(&[vec![name], others].concat());
@@ -650,7 +655,8 @@ proptest! {
     #[test]
     fn cuts_do_not_change_the_outcome_of_bad_input(
         pieces in prop::collection::vec(prop::sample::select(vec![
-            &b"*"[..], b"$", b"\r\n", b"\r", b"\n", b"0", b"1", b"2", b"3", b"-", b"9", b"a", b"PING", b"\"", b"'", b"\\",
+            &b"*"[..], b"$", b"\r\n", b"\r", b"\n", b"0", b"1", b"2", b"3", b"-", b"9", b"a", b"PING",
+            b"\"", b"'", b"\\",
             b" ", b"*1\r\n", b"*2\r\n", b"$1\r\n", b"$4\r\n", b"$4\r\nPING\r\n", b"*0\r\n", b"POST", b"x41", b"\0",
         ]), 0..24),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),

@@ -1,6 +1,6 @@
-//! The way of nearly all requests: an array of at most nine arguments, complete in the input, none longer than 9999
-//! bytes. Whatever is not so is left to the general rules of [`Cursor`](super::cursor::Cursor), from the argument on that is
-//! not; nothing here is an error.
+//! The fast way, for nearly all requests: an array of at most nine arguments, complete in the input, none longer than
+//! 9999 bytes. From the first argument that is not so, the general rules of [`Cursor`](super::cursor::Cursor) take
+//! over; nothing here is an error.
 
 use super::{Arguments, Span};
 
