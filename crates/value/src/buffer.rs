@@ -1,17 +1,17 @@
 //! The bytes of a packed collection while it is edited.
 //!
-//! Most edits change few bytes and the length by little, and where a collection is stored there mostly is room behind it. So it
-//! is edited there; once it outgrows the room, it moves to a vector.
+//! Most edits change few bytes and the length by little, and a stored collection mostly has spare room after it. So it
+//! is edited in place; once it outgrows the room, it moves to a vector.
 
 use std::ops::{Deref, DerefMut, Range};
 
 /// Bytes whose number can be changed.
 pub trait Resize: DerefMut<Target = [u8]> {
-    /// Makes them so many: the last ones go, or others come behind them, which may be anything.
+    /// Truncates or extends to `len`; new bytes are unspecified.
     fn resize_to(&mut self, len: usize);
 
-    /// Replaces the bytes of a range by so many others, and gives the place where those are to be written: until then it holds
-    /// anything.
+    /// Replaces the bytes of a range by `len` others, and returns the place to write them; until then it is
+    /// unspecified.
     #[inline]
     fn refit(&mut self, range: Range<usize>, len: usize) -> &mut [u8] {
         let (old, new_end) = (self.len(), range.start + len);
@@ -27,7 +27,7 @@ pub trait Resize: DerefMut<Target = [u8]> {
         &mut self[range.start..new_end]
     }
 
-    /// Appends so many bytes, and gives the place where they are to be written.
+    /// Appends `len` bytes, and returns the place to write them.
     #[inline]
     fn extend_by(&mut self, len: usize) -> &mut [u8] {
         let end = self.len();
@@ -53,14 +53,14 @@ impl Resize for Vec<u8> {
 pub enum Buffer<'e> {
     /// Where they are stored.
     Stored {
-        /// The place, with the room behind them.
+        /// The place, with the room after it.
         room: &'e mut [u8],
         /// How many they are.
         len: usize,
         /// Where they move to, empty until then.
         spare: &'e mut Vec<u8>,
     },
-    /// In a vector of whoever edits.
+    /// In a vector of the caller.
     Lent(&'e mut Vec<u8>),
     /// In a vector that the edit has made.
     Made(Vec<u8>),
@@ -131,8 +131,8 @@ pub(crate) mod tests {
     use crate::{Big, Body, Encoding, Limits, Slot, Type};
     use base::hash::KeyHasher;
 
-    /// Applies changes as an engine does: to a tree where it is, to packed bytes where they are stored, with more or less room
-    /// behind them. Whether something is left.
+    /// Applies changes as an engine does: to a tree where it is, to packed bytes where they are stored, with more or
+    /// less room after them. Returns whether something is left.
     pub(crate) fn apply_stored(
         kind: Type,
         (packed, big, encoding): (&mut Vec<u8>, &mut Option<Big>, &mut Encoding),
@@ -157,7 +157,7 @@ pub(crate) mod tests {
         left.is_any()
     }
 
-    /// Bytes are the same in a vector and in a place that they outgrow, and what is behind the place stays.
+    /// Bytes are the same in a vector and in a place that they outgrow, and the bytes after the place stay.
     #[test]
     fn a_place_is_outgrown() {
         let (mut place, mut spare, mut vector) = (*b"abcdefgh--", Vec::new(), b"abcdef".to_vec());

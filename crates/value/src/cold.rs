@@ -1,20 +1,20 @@
-//! Bytes of a tree that are stored compressed.
+//! Leaves of a tree that are stored compressed.
 //!
 //! ```text
-//!            nobody has used it for a while             somebody reads it
+//!            unused for a while                         a read
 //!   plain  -------------------------------->  cold  ------------------------->  cold, thawed
-//!     ^                                        ^ '---- nobody has for a while ----'  |
-//!     '----------------------- somebody changes it ----------------------------------'
+//!     ^                                        ^ '---- unused for a while ------'  |
+//!     '----------------------- a change -------------------------------------------'
 //! ```
 //!
-//! A leaf of a tree is the unit: what a read needs of a big collection is so much as is thawed for it. Readers see no difference,
-//! since a leaf gives its bytes as before, and keeps them as long as somebody uses them; but its
-//! memory is counted without them (they are told to the [`Keeper`] instead), since a read changes no tree.
+//! The unit is a leaf, so a read of a big collection decompresses (*thaws*) only what it needs. Readers see no
+//! difference: a leaf returns its bytes as before, and keeps them while they are used. Its memory is counted without
+//! the thawed copy, since a read must not change the tree; the [`Keeper`] counts these copies instead.
 //!
-//! Z1. What was compressed stays the same bytes, in memory and in checkpoints, until the leaf is changed.
-//! Z2. Compressing a leaf, thawing it and dropping what was thawed change no collection: clones and walks need not know.
-//!     Dropping also puts a stored form elsewhere whose page has become sparse (`pages`).
-//! Z3. Every [`Cold`] is counted by its keeper as long as there is one, so that what reading it needs (a dictionary) stays.
+//! Z1. Compressed bytes stay the same, in memory and in checkpoints, until the leaf is changed.
+//! Z2. Compressing a leaf, thawing it and dropping the thawed copy change no collection: clones and walks need not
+//!     know. Dropping also moves a stored form out of a sparse page (`pages`).
+//! Z3. The keeper counts every live [`Cold`], so that what reading it needs (a dictionary) stays.
 
 use crate::nest::{Counted, Nests};
 use crate::pages::{Pages, Place};
@@ -45,11 +45,11 @@ pub trait Keeper: Send + Sync {
     /// Where stored forms lie.
     fn shelf(&self) -> &Shelf;
 
-    /// So many bytes are kept beside the form in which they are stored, or no more.
+    /// This many bytes more, or fewer, are kept as thawed copies.
     fn keeps(&self, bytes: usize, is_kept: bool);
 }
 
-/// Where stored forms lie, and what is kept of each: apart from all else, so that what they stand for leaves whole pages free.
+/// Where stored forms and their handles lie: apart from the heap, so that the leaves they replace free whole pages.
 #[derive(Debug, Default)]
 pub struct Shelf {
     pages: Pages,
@@ -129,7 +129,7 @@ impl Cold {
         self.0.stored.is_sparse() || self.0.is_sparse()
     }
 
-    /// Keeps them no more, and leaves a page that has become sparse, unless somebody shares them.
+    /// Drops the thawed copy, and leaves a sparse page, unless the bytes are shared.
     pub fn shed(&mut self) {
         if let Some(kept) = self.0.get_mut() {
             kept.forget();
@@ -151,7 +151,7 @@ impl Cold {
         self.0.is(&other.0)
     }
 
-    /// Bytes of its allocations, but for what is thawed, and what it takes of a page.
+    /// Bytes of its allocations, without the thawed copy and its part of a page.
     pub fn memory_bytes(&self) -> usize {
         Counted::<Kept>::BYTES + self.0.stored.len()
     }
@@ -178,16 +178,16 @@ impl fmt::Debug for Cold {
     }
 }
 
-/// How many passes have looked at a leaf since somebody used it. Written by readers too, each for itself: what is lost between two
-/// of them is a pass more or less.
+/// How many passes have looked at a leaf since its last use. Readers write it too, without synchronization: a lost
+/// update is a pass more or less.
 #[derive(Debug, Default)]
 pub struct Age(AtomicU8);
 
 impl Age {
-    /// Was tried in vain, and is not tried again before it is used.
+    /// An attempt failed; it is not repeated before the next use.
     const VAIN: u8 = u8::MAX;
 
-    /// Somebody uses it. Costs a write only after a pass.
+    /// Notes a use. It costs a write only after a pass.
     #[inline]
     pub fn renew(&self) {
         if self.0.load(Ordering::Relaxed) != 0 {
@@ -206,12 +206,12 @@ impl Age {
         self.0.store(self.next(), Ordering::Relaxed);
     }
 
-    /// It was tried in vain.
+    /// Notes a failed attempt.
     pub fn give_up(&self) {
         self.0.store(Self::VAIN, Ordering::Relaxed);
     }
 
-    /// Whether it was tried in vain.
+    /// Whether an attempt failed.
     pub fn is_given_up(&self) -> bool {
         self.0.load(Ordering::Relaxed) == Self::VAIN
     }
@@ -265,7 +265,7 @@ impl Bytes {
         }
     }
 
-    /// The bytes, for one who does not use them: nothing is kept for that.
+    /// The bytes, without counting this as a use: no thawed copy is kept.
     pub fn get_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         match &self.form {
             Form::Plain(bytes) => bytes,
@@ -311,7 +311,7 @@ impl Bytes {
         Form::Plain(cold.bytes_once(&mut Vec::new()).to_vec())
     }
 
-    /// Bytes of their allocations, but for what is thawed.
+    /// Bytes of their allocations, without thawed copies.
     #[inline]
     pub fn memory_bytes(&self) -> usize {
         match &self.form {
@@ -328,12 +328,12 @@ impl Bytes {
         }
     }
 
-    /// How long nobody has used them.
+    /// The time since the last use.
     pub fn age(&self) -> &Age {
         &self.age
     }
 
-    /// Drops what is thawed, unless somebody shares it.
+    /// Drops the thawed copy, unless it is shared.
     pub fn shed(&mut self) {
         if let Form::Cold(cold) = &mut self.form {
             cold.shed();

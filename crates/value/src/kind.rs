@@ -1,7 +1,7 @@
 //! Types of values and their encodings.
 
-/// The type of a value, as TYPE names it. The numbers are Redis', which DEBUG DIGEST shows. At most 15 exist, since entries
-/// keep it in four bits.
+/// The type of a value, as TYPE names it. The numbers are Redis', which DEBUG DIGEST shows. At most 15 exist, since
+/// entries keep it in four bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Type {
@@ -60,12 +60,12 @@ impl Encoding {
     /// The bytes are the string, and the last command edited them in place (APPEND, SETRANGE, SETBIT): OBJECT ENCODING
     /// calls that `raw` whatever its length.
     pub const EDITED: Self = Self(1);
-    /// The bytes are the string, the text of a sum with a fraction (INCRBYFLOAT): OBJECT ENCODING never calls that `int`.
+    /// The bytes are the string: a sum with a fraction as text (INCRBYFLOAT), which OBJECT ENCODING never calls `int`.
     pub const DECIMAL: Self = Self(2);
     /// A collection whose elements are in one packed buffer, as its type packs them.
     pub const PACKED: Self = Self(0);
-    /// A collection packed as in [`Self::PACKED`], with an element that is or was longer than `*-max-listpack-value`: OBJECT
-    /// ENCODING calls it what a tree is called.
+    /// A collection packed as in [`Self::PACKED`], with an element that is or was longer than `*-max-listpack-value`.
+    /// OBJECT ENCODING names it like a tree.
     pub const PACKED_LONG: Self = Self(2);
     /// A collection that is a tree: a [`crate::Big`]. No string has it.
     pub const BIG: Self = Self(7);
@@ -75,8 +75,8 @@ impl Encoding {
         if number < FIRST_OTHER { Some(Self(number)) } else { None }
     }
 
-    /// The encoding of a value of this one that is stored compressed: what is stored is no longer the string, or the packed
-    /// collection, but the form that docs/formats/stored-value.md describes. Of a tree it is that of its changes.
+    /// The encoding of a compressed value of this encoding: its bytes are no longer the string, or the packed
+    /// collection, but the form that docs/formats/stored-value.md describes. For a tree, the form of its changes.
     pub const fn compressed(self) -> Self {
         match self {
             Self::BIG => COMPRESSED_TREE,
@@ -105,8 +105,8 @@ impl Encoding {
     }
 }
 
-/// From here on encodings are those of compressed values and of trees, so that those who handle values that are just bytes find
-/// out all others by one comparison.
+/// From here on encodings are those of compressed values and of trees. One comparison separates them from values that
+/// are plain bytes.
 const FIRST_OTHER: u8 = COMPRESSED_TREE.0;
 
 /// A tree that is stored compressed.

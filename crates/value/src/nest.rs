@@ -1,17 +1,18 @@
 //! Shared values that lie next to each other, some hundreds in one allocation, which is freed with the last of them.
 //!
 //! ```text
-//! Nest | owners, value | owners, value | gone | ...          <-- Nests, while there are places that were never given away
+//! Nest | owners, value | owners, value | gone | ...          <-- Nests, while it has places never given away
 //!        ^      ^
 //!   Counted   Counted                                        a pointer each, as that of an `Arc`
 //! ```
 //!
-//! What lies in the heap by itself, and stays, keeps a page of the system from being given back when all around it has
-//! gone: 2,000 values of 80 bytes kept 6 MB of 10 so. A place is given away once, so that nests need no list of free places; who holds
-//! values of [sparse](Counted::is_sparse) nests moves them.
+//! A small value that stays in the heap by itself keeps a page from going back to the system when everything around it
+//! is freed: 2,000 values of 80 bytes kept 6 MB of 10. A place is given away once, so nests need no list of free
+//! places; owners of values in [sparse](Counted::is_sparse) nests move them.
 //!
-//! N1. A `Counted` points at a place that was written once, before there was one, and is dropped by the last.
-//! N2. Each value that is there holds one count of its nest's `Arc`, which is given back after it was dropped.
+//! N1. A `Counted` points at a place that was written once, before the `Counted` existed. The last owner drops the
+//!     value.
+//! N2. Each live value holds one count of its nest's `Arc`, which is returned after it was dropped.
 #![allow(unsafe_code, reason = "the standard library's counted pointers have an allocation each")]
 
 use std::cell::UnsafeCell;
@@ -33,7 +34,7 @@ pub struct Counted<T>(NonNull<Held<T>>);
 
 struct Nest<T> {
     places: Box<[UnsafeCell<MaybeUninit<Held<T>>>]>,
-    /// Places given away. Changed by whoever holds the lock of [`Nests`].
+    /// Places given away. Changed under the lock of [`Nests`].
     given: AtomicUsize,
     /// Values that are there.
     live: AtomicU32,
@@ -46,7 +47,8 @@ struct Held<T> {
     value: T,
 }
 
-// SAFETY: places are written by one thread before anybody else knows of them (N1), and what is in them is reached only as in an `Arc`.
+// SAFETY: one thread writes a place before any other knows of it (N1), and its contents are reached only as in an
+// `Arc`.
 unsafe impl<T: Send + Sync> Sync for Nest<T> {}
 // SAFETY: a nest goes to another thread with its values, as an `Arc` does.
 unsafe impl<T: Send + Sync> Send for Nest<T> {}
@@ -64,7 +66,8 @@ impl<T> Nests<T> {
         nest.live.fetch_add(1, Ordering::Relaxed);
         let place = nest.places[at].get();
         let held = Held { owners: AtomicUsize::new(1), nest: Arc::into_raw(nest.clone()), value };
-        // SAFETY: the place was never given away, and is not again, since `given` grows under the lock: nobody else reads or writes it.
+        // SAFETY: the place was never given away, and is not again, since `given` grows under the lock: no other thread
+        // reads or writes it.
         let held = unsafe { NonNull::from((*place).write(held)) };
         nest.given.store(at + 1, Ordering::Relaxed);
         if at + 1 == PLACES {
@@ -82,11 +85,11 @@ impl<T> Nest<T> {
 }
 
 impl<T> Counted<T> {
-    /// Bytes of a value with what is kept beside it.
+    /// Bytes of a value with its counter.
     pub const BYTES: usize = size_of::<Held<T>>();
 
     fn held(&self) -> &Held<T> {
-        // SAFETY: the place was written, and its value is there as long as somebody owns it (N1).
+        // SAFETY: the place was written, and its value lives as long as it has an owner (N1).
         unsafe { self.0.as_ref() }
     }
 
@@ -107,12 +110,12 @@ impl<T> Counted<T> {
         nest.given.load(Ordering::Relaxed) == PLACES && (nest.live.load(Ordering::Relaxed) as usize) < PLACES / 4 * 3
     }
 
-    /// The value, if nobody shares it.
+    /// The value, if it is not shared.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         if self.held().owners.load(Ordering::Acquire) != 1 {
             return None;
         }
-        // SAFETY: this is the only owner, and borrowed to be changed; so nobody else can reach the value, or come to share it.
+        // SAFETY: this is the only owner, and borrowed mutably; so no other can reach the value, or come to share it.
         Some(unsafe { &mut self.0.as_mut().value })
     }
 }
@@ -140,7 +143,7 @@ impl<T> Drop for Counted<T> {
         }
         fence(Ordering::Acquire);
         let nest = self.held().nest;
-        // SAFETY: this was the last owner, so nobody reads the value any more, and nobody drops it again (N1).
+        // SAFETY: this was the last owner, so no thread reads the value any more, and none drops it again (N1).
         unsafe { self.0.drop_in_place() };
         // SAFETY: the count of the nest that the value held, which it has held until now (N2).
         let nest = unsafe { Arc::from_raw(nest) };
@@ -165,7 +168,7 @@ mod tests {
     use super::*;
     use base::Rng;
 
-    /// A value that tells when it goes.
+    /// A value that reports its drop.
     struct Told<'a> {
         number: Box<u64>,
         drops: &'a AtomicUsize,
@@ -177,8 +180,8 @@ mod tests {
         }
     }
 
-    /// Values stay what they are, are dropped once, by their last owner, and can be changed only by their only one; a nest outlives its
-    /// [`Nests`].
+    /// Values stay as they are, are dropped once, by their last owner, and can be changed only by a sole owner; a nest
+    /// outlives its [`Nests`].
     #[test]
     fn values_live_as_long_as_they_are_held() {
         let (dropped, mut rng) = (AtomicUsize::new(0), Rng::new(1));

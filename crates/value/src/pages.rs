@@ -1,17 +1,18 @@
-//! Where the stored forms of compressed leaves lie: in pages of their own, one behind the other.
+//! Where the stored forms of compressed leaves lie: in pages of their own, one after the other.
 //!
 //! ```text
 //! page  | form | form | gone | form | ... | form |        closed: full
 //! page  | form | form |                                   open: the next form comes here
 //! ```
 //!
-//! A form is shorter than what it stands for, so in the heap it comes to lie in what one or two leaves have left, and
-//! then there is a form in nearly every page of the system: 100,000 paths as fields of a hash, compressed from 8.7 MB to 2.7, kept as
-//! many pages as before, and giving free memory back brought an eighth. Forms in pages of their own leave none among the leaves, which go back as a whole.
+//! A form is shorter than the leaf it replaces. In the heap it would land in a hole that one or two leaves left, so
+//! nearly every page of the system would hold one: 100,000 paths as fields of a hash, compressed from 8.7 MB to 2.7,
+//! kept as many pages as before, and returning free memory helped by an eighth. With pages of their own, the pages of
+//! the leaves go back as a whole.
 //!
-//! S1. A form stays where it is, the same bytes, as long as somebody holds its [`Place`].
-//! S2. A page is given back when its last form has gone. Until then it holds what has gone too, and one of which more than a quarter has gone
-//!     [is sparse](Place::is_sparse): passes over the leaves put its forms elsewhere.
+//! S1. A form stays where it is, with the same bytes, as long as its [`Place`] is held.
+//! S2. A page is given back when its last form has gone. Until then it also holds the space of dropped forms. When that
+//!     is more than a quarter, the page [is sparse](Place::is_sparse): passes over the leaves move its forms.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -48,7 +49,7 @@ struct Sums {
 }
 
 struct Page {
-    /// Never more than there is room for. Written by whoever holds the lock of [`Pages`]; what was written once is only read.
+    /// Never more than there is room for. Written under the lock of [`Pages`]; written bytes are only read.
     bytes: RwLock<Vec<u8>>,
     /// Of the forms that are there still.
     live_bytes: AtomicUsize,
@@ -162,7 +163,7 @@ impl fmt::Debug for Page {
 mod tests {
     use super::*;
 
-    /// Forms stay what they are while others come and go, also in a page that has become sparse, and long ones have pages of
+    /// Forms stay as they are while others come and go, also in a page that has become sparse; long ones have pages of
     /// their own.
     #[test]
     fn forms_stay_where_they_are() {

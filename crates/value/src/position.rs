@@ -4,7 +4,7 @@ use base::hash::KeyHasher;
 
 /// A place in the order, and a byte that tells an element from its neighbours.
 ///
-/// The place is 52 bits of a keyed hash, so that nobody outside can crowd elements into one leaf, and so that a cursor of
+/// The place is 52 bits of a keyed hash, so that no client can crowd elements into one leaf, and so that a cursor of
 /// HSCAN or SSCAN, which is a place, survives being read as a number with 53 bits of precision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position(u64);
@@ -24,7 +24,7 @@ impl Position {
         self.0 >> Self::TAG_BITS
     }
 
-    /// All of it, to be kept beside other things.
+    /// All bits, to be stored with other things.
     #[inline]
     pub fn bits(self) -> u64 {
         self.0

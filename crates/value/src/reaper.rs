@@ -1,8 +1,8 @@
-//! Where big collections and long strings are freed: on threads of their own, since that takes longer than any command may (V4).
+//! Frees big collections and long strings on threads of their own, since that takes longer than any command may (V4).
 //!
-//! Chunks of a collection go back to whoever allocated them, one by one, and wait there until that thread has time for them (the
-//! program's allocator, crate `heap`). Without that allocator they go to the C library, whose `malloc` keeps a thread for a
-//! millisecond or more when it next allocates: it sorts up to ten thousand freed chunks in a call.
+//! Chunks of a collection go back to the thread that allocated them, one by one, and wait there until it has time for
+//! them (the program's allocator, crate `heap`). Without that allocator they go to the C library, whose `malloc` may
+//! then stall a thread for a millisecond or more: it sorts up to ten thousand freed chunks in a call.
 
 use std::any::Any;
 use std::borrow::Borrow;
@@ -31,9 +31,9 @@ fn send(queue: &Queue, name: &str, garbage: Garbage) {
     }
 }
 
-/// Drops what is few chunks, soon.
+/// Drops a value with few chunks, soon.
 pub fn free(garbage: Garbage) {
-    // Its own queue: long ones do not wait behind millions of chunks.
+    // Its own queue: long strings do not wait for millions of chunks.
     static LONG: Queue = OnceLock::new();
     send(&LONG, "reaper-long", garbage);
 }
@@ -46,7 +46,7 @@ pub fn free_bytes<B: Borrow<Vec<u8>> + Send + 'static>(bytes: B) {
     }
 }
 
-/// Drops what is many chunks, one after the other.
+/// Drops a value with many chunks, one after the other.
 pub fn free_chunks(garbage: Garbage) {
     static CHUNKS: Queue = OnceLock::new();
     send(&CHUNKS, "reaper", garbage);

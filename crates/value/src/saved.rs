@@ -1,9 +1,9 @@
-//! A tree as a checkpoint holds it when some of its leaves are stored compressed: leaf by leaf, so that neither saving nor loading it
-//! reads what is compressed. Formats: docs/formats/collections.md.
+//! A tree in a checkpoint when some of its leaves are compressed: leaf by leaf, so that neither saving nor loading
+//! decompresses. Formats: docs/formats/collections.md.
 //!
 //! ```text
-//! list:       leaf ...                               leaf  = 1 | string of elements     as changes would be, but packed
-//! hash, set:  order, (bound, leaf) ...                       2 | count | string         the stored form of so many elements
+//! list:       leaf ...                               leaf = 1 | string of elements   as in changes, but packed
+//! hash, set:  order, (bound, leaf) ...                      2 | count | string   the stored form of `count` elements
 //! sorted set: 1, (bound, leaf) ...                   by score
 //!             2, order, (bound, leaf) ...            by member
 //! ```
@@ -73,7 +73,7 @@ impl<'a> Leaf<'a> {
 pub struct Order {
     /// The key of its hash function.
     secret: Secret,
-    /// What tells whether that hashes here as where it was saved.
+    /// Shows whether that process hashes as this one does.
     fingerprint: u64,
 }
 

@@ -18,9 +18,9 @@ pub enum Stored<'a> {
 pub enum Body<'e> {
     /// In one buffer; empty when nothing was stored. [`Buffer::Made`] when it was a tree.
     Packed(Buffer<'e>),
-    /// In a tree that nobody shares at its root; chunks may be shared.
+    /// In a tree whose root is not shared; chunks may be.
     Big(&'e mut Big),
-    /// It was packed and has outgrown that. Nobody else has it yet.
+    /// It was packed and has outgrown that. No other holder exists yet.
     Grown(SharedBig),
 }
 
@@ -87,12 +87,12 @@ pub enum Left {
     Nothing,
     /// Elements whose number is not at hand, like those of a packed list, or a stream.
     Some,
-    /// So many elements, one at least.
+    /// The number of elements, at least one.
     Elements(u64),
 }
 
 impl Left {
-    /// So many elements.
+    /// The number of elements.
     #[inline]
     pub(crate) fn of(len: u64) -> Self {
         if len == 0 { Self::Nothing } else { Self::Elements(len) }
@@ -105,10 +105,10 @@ impl Left {
     }
 }
 
-/// Applies encoded changes, in order, and tells what they leave.
+/// Applies encoded changes, in order, and returns what they leave.
 ///
 /// # Panics
-/// When the bytes are no changes of this type: whoever read them has checked that ([`check_changes`]).
+/// When the bytes are no changes of this type; the reader must have checked them with [`check_changes`].
 pub fn apply(kind: Type, slot: &mut Slot<'_>, changes: &[u8]) -> Left {
     match kind {
         Type::String => unreachable!("a string is no collection"),
@@ -133,8 +133,8 @@ pub fn len(kind: Type, encoding: Encoding, stored: Stored<'_>) -> u64 {
     }
 }
 
-/// The earliest time at which an element is due; `None` when none has a time, as in all collections but hashes, and in those
-/// that are stored compressed.
+/// The earliest time at which an element is due; `None` when none has a time, as in all collections but hashes, and in
+/// those that are stored compressed.
 #[inline]
 pub fn first_due(kind: Type, encoding: Encoding, stored: Stored<'_>) -> Option<UnixMs> {
     if kind == Type::Hash && !encoding.is_compressed() { hash::View::of(encoding, stored).first_due() } else { None }

@@ -8,13 +8,13 @@
 //!     Node    Node    Node   entries in one buffer each                        each with its pending ids
 //! ```
 //!
-//! A stream is always a tree, however small: what stands at its end is added to most of the time, and there it is at hand.
+//! A stream is always a tree, however small: most changes append, and its last node is at hand.
 //!
-//! S1. Ids ascend. `last` is not below the id of any entry, and never falls but by [`Change::SetId`].
+//! S1. Ids ascend. `last` is not below the id of any entry, and falls only by [`Change::SetId`].
 //! S2. An empty stream stays, with its groups and its `last`.
-//! S3. What is pending may name an entry that is gone; its owner is a consumer of the group.
+//! S3. A pending entry may be gone from the stream; its owner is a consumer of the group.
 //!
-//! How entries are distributed over nodes depends on the settings at the time, and so does what approximate trimming would
+//! Settings at the time decide how entries are distributed over nodes, and so how much approximate trimming would
 //! remove. Changes say how many entries go, so that they mean the same whatever the nodes are.
 
 mod change;
@@ -139,8 +139,8 @@ impl Big {
         self.nodes.up_to(end).take_while(move |entry| entry.id >= start)
     }
 
-    /// Counts the entries from `start` to `end` in so many nodes at most, and gives the id to go on from; `None` when there are
-    /// no more. Counting all of a long stream takes milliseconds.
+    /// Counts the entries from `start` to `end` in at most `nodes` nodes, and returns the id to go on from; `None` when
+    /// there are no more. Counting all of a long stream takes milliseconds.
     pub fn count_some(&self, start: Id, end: Id, nodes_max: usize) -> (u64, Option<Id>) {
         self.nodes.count(start, end, nodes_max)
     }

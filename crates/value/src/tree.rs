@@ -9,17 +9,18 @@
 //!                  leaf leaf leaf                        a Chunk of packed elements each; owner's layout
 //! ```
 //!
-//! The tree orders leaves and counts elements; what an element is, only the [`Leaf`] knows. So one tree serves lists (by
-//! position: `Bound = ()`), sorted sets and streams (by order), sets and hashes (by the hash of the element).
+//! The tree orders leaves and counts elements; what an element is, only the [`Leaf`] knows. So one tree serves lists
+//! (by position: `Bound = ()`), sorted sets and streams (by order), sets and hashes (by the hash of the element).
 //!
-//! Reading. [`Tree::find`] gives the leaf where something is to be looked up, by a predicate over bounds that says "what I
-//! seek is not before this bound". [`Tree::locate`] also tells how many elements are before that leaf, so that a rank is one
-//! addition; [`Tree::at`] goes the other way. [`Leaves`] walks from leaf to leaf, both ways, without a heap allocation.
+//! Reading. [`Tree::find`] gives the leaf where something is to be looked up, by a predicate over bounds that says
+//! "what I seek is not before this bound". [`Tree::locate`] also tells how many elements are before that leaf, so that
+//! a rank is one addition; [`Tree::at`] goes the other way. [`Leaves`] walks from leaf to leaf, both ways, without a
+//! heap allocation.
 //!
-//! Changing. [`Tree::edit`] and [`Tree::edit_at`] hand one leaf to a closure, which may change it as it likes, and afterwards
-//! split it, merge it with a neighbour or remove it, and correct all counts. [`Tree::edit_end`] and [`Tree::edit_in_place`] are
-//! short ways where nobody shares the path. [`Tree::remove_range`] cuts any range out in logarithmic time, [`Tree::push`] appends
-//! a whole leaf.
+//! Changing. [`Tree::edit`] and [`Tree::edit_at`] hand one leaf to a closure, which may change it as it likes, and
+//! afterwards split it, merge it with a neighbour or remove it, and correct all counts. [`Tree::edit_end`] and
+//! [`Tree::edit_in_place`] are fast paths where the path is not shared. [`Tree::remove_range`] cuts any range out in
+//! logarithmic time, [`Tree::push`] appends a whole leaf.
 //!
 //! ```text
 //! tree.find(|bound| *bound <= hash)                          // the only leaf that may hold this hash
@@ -27,18 +28,18 @@
 //! tree.edit_at(&cx, rank, |leaf, offset| leaf.remove(offset))
 //! ```
 //!
-//! B1. Elements of child `i - 1` are before `bounds[i]` and those of child `i` are not. `bounds[0]` means nothing: the bound
-//!     of a first child is found further up, and the first leaf of the tree has none.
-//! B2. No leaf is empty and no node is without children; an empty tree has no root. A leaf above [`Leaf::MAX_BYTES`] has one
-//!     element, or is one whose elements cannot be parted, or was compressed with its neighbours as one (`cold`) and has not been
-//!     changed since.
-//! B3. A leaf or node that shrinks below a quarter is merged with a neighbour if the two fit into one, so of two neighbours
-//!     that shrank, half is used. One at the right or left end of the tree that is outgrown by appending there is split
-//!     so that the other one stays full.
-//! B4. What two versions share is never changed: an edit copies the path that it changes if it is shared ([`Arc::make_mut`]),
-//!     which are some kilobytes, whatever the size of the tree.
-//! B5. `memory_bytes` is exact for the allocator (see [`allocated`]), and kept in every node, so that cutting keeps it too; as is
-//!     `content_bytes`. What readers have thawed of compressed leaves is in neither.
+//! B1. Elements of child `i - 1` are before `bounds[i]` and those of child `i` are not. `bounds[0]` means nothing: the
+//!     bound of a first child is found further up, and the first leaf of the tree has none.
+//! B2. No leaf is empty and no node is without children; an empty tree has no root. A leaf above [`Leaf::MAX_BYTES`]
+//!     has one element, or is one whose elements cannot be parted, or was compressed with its neighbours as one
+//!     (`cold`) and has not been changed since.
+//! B3. A leaf or node that shrinks below a quarter is merged with a neighbour if the two fit into one, so of two
+//!     neighbours that shrank, half is used. One at the right or left end of the tree that is outgrown by appending
+//!     there is split so that the other one stays full.
+//! B4. What two versions share is never changed: an edit copies the path that it changes if it is shared
+//!     ([`Arc::make_mut`]), which are some kilobytes, whatever the size of the tree.
+//! B5. `memory_bytes` is exact for the allocator (see [`allocated`]), and kept in every node, so that cutting keeps it
+//!     too; as is `content_bytes`. What readers have thawed of compressed leaves is in neither.
 
 mod chunk;
 mod chunk_leaf;
@@ -63,8 +64,8 @@ use std::fmt;
 use std::ops::Range;
 use triomphe::Arc;
 
-/// What a shared allocation has before its value: one counter. Whether it is shared is one plain reading of that; the standard
-/// library's would be two exchanges, since it knows weak references as well.
+/// The header of a shared allocation: one counter. One plain read of it tells whether the value is shared; the standard
+/// library needs two exchanges, since it knows weak references as well.
 pub const COUNTER_BYTES: usize = size_of::<usize>();
 
 /// Above this, a tree is dropped on the reaper's thread: some tens of microseconds of work.
@@ -93,8 +94,8 @@ pub trait Leaf: Clone + Default + Send + Sync + 'static {
     /// Bytes of its allocations, by [`allocated`]; its own `size_of` is counted by the tree.
     fn memory_bytes(&self) -> usize;
 
-    /// Parts the leaf in two that are not empty, and gives what parts them and the right one. `None`, and no change, when
-    /// its elements cannot be parted: there is but one, or their order is the same.
+    /// Splits the leaf in two that are not empty, and returns the bound between them and the right one. `None`, and no
+    /// change, when its elements cannot be split: there is but one, or their order is the same.
     fn split(&mut self, cx: &Self::Context, cut: Cut) -> Option<(Self::Bound, Self)>;
 
     /// Appends the elements of `right`, which all follow.
@@ -163,8 +164,9 @@ impl<L: Leaf> Tree<L> {
 
     /// The last leaf whose bound satisfies `reaches`, or the first leaf of all; `None` when the tree is empty.
     ///
-    /// `reaches` must be true for bounds up to some point and false from there on. `|bound| *bound <= key` finds where `key`
-    /// is or belongs; `|bound| *bound < key` finds the first leaf that can hold it, if several elements may be equal.
+    /// `reaches` must be true for bounds up to some point and false from there on. `|bound| *bound <= key` finds where
+    /// `key` is or belongs; `|bound| *bound < key` finds the first leaf that can hold it, if several elements may be
+    /// equal.
     #[inline]
     pub fn find(&self, reaches: impl Fn(&L::Bound) -> bool) -> Option<&L> {
         let mut node = self.root.as_deref()?;
@@ -177,19 +179,19 @@ impl<L: Leaf> Tree<L> {
         }
     }
 
-    /// As [`Self::find`], a place to walk on from, which also tells how many elements are before the leaf.
+    /// As [`Self::find`], a place to walk on from, which also knows how many elements precede the leaf.
     pub fn locate(&self, reaches: impl Fn(&L::Bound) -> bool) -> Option<Leaves<'_, L>> {
         Leaves::seek(self, ByBound::new(reaches))
     }
 
-    /// The leaf with element `rank`, and where it is in there. `None` when there are not so many.
+    /// The leaf with element `rank`, and its place in there. `None` when the tree has fewer elements.
     #[inline]
     pub fn at(&self, rank: u64) -> Option<(&L, usize)> {
         let leaves = self.leaves_at(rank)?;
         Some((leaves.leaf(), (rank - leaves.before()) as usize))
     }
 
-    /// A place to walk from: the leaf with element `rank`. `None` when there are not so many.
+    /// A place to walk from: the leaf with element `rank`. `None` when the tree has fewer elements.
     pub fn leaves_at(&self, rank: u64) -> Option<Leaves<'_, L>> {
         if rank >= self.len {
             return None;
@@ -197,8 +199,8 @@ impl<L: Leaf> Tree<L> {
         Leaves::seek(self, ByRank::new(rank, self.len))
     }
 
-    /// The bound at which the leaf with element `rank` begins; `None` for the first leaf and beyond the end. For cursors of
-    /// the SCAN family: the bound of the next leaf is where to go on.
+    /// The bound at which the leaf with element `rank` begins; `None` for the first leaf and beyond the end. For
+    /// cursors of the SCAN family: they go on at the bound of the next leaf.
     pub fn bound_at(&self, rank: u64) -> Option<&L::Bound> {
         let mut node = self.root.as_deref().filter(|_| rank < self.len)?;
         let mut seek = ByRank::new(rank, self.len);
@@ -213,8 +215,8 @@ impl<L: Leaf> Tree<L> {
         }
     }
 
-    /// Hands the leaf that [`Self::find`] would give to `edit`, which may do anything to its elements that keeps their order.
-    /// An empty tree hands out an empty leaf. Gives what `edit` gave.
+    /// Hands the leaf that [`Self::find`] would return to `edit`, which may do anything to its elements that keeps
+    /// their order. An empty tree hands out an empty leaf. Returns the result of `edit`.
     ///
     /// If the path to the leaf is shared, it is copied even if `edit` changes nothing: look first where that is likely.
     #[inline]
@@ -227,9 +229,9 @@ impl<L: Leaf> Tree<L> {
         self.edit_by(cx, Toward(reaches), false, |leaf, _| edit(leaf))
     }
 
-    /// Hands the leaf that [`Self::find`] would give to `edit`, if the way there is nobody else's, for a change after which it has
-    /// as many elements as before and takes as many bytes: nothing above it is touched. Gives what `edit` gave; false, and nothing
-    /// is done, when [`Self::edit`] is to be called.
+    /// Hands the leaf that [`Self::find`] would return to `edit`, if the path is not shared, for a change that keeps
+    /// its number of elements and bytes: nothing above it is touched. Returns the result of `edit`; false, with nothing
+    /// done, when [`Self::edit`] must be called.
     #[inline]
     pub fn edit_in_place(&mut self, reaches: impl Fn(&L::Bound) -> bool, edit: impl FnOnce(&mut L) -> bool) -> bool {
         let mut way = self.root.as_mut();
@@ -243,17 +245,17 @@ impl<L: Leaf> Tree<L> {
         false
     }
 
-    /// Hands the leaf with element `rank`, and where in there it is, to `edit`; from the number of elements on the last leaf,
-    /// and how many elements that has. An empty tree hands out an empty leaf. Gives what `edit` gave.
+    /// Hands the leaf with element `rank`, and its place in there, to `edit`; from the number of elements on, the last
+    /// leaf and its length. An empty tree hands out an empty leaf. Returns the result of `edit`.
     #[inline]
     pub fn edit_at<R>(&mut self, cx: &L::Context, rank: u64, edit: impl FnOnce(&mut L, usize) -> R) -> R {
         let rank = rank.min(self.len);
         self.edit_by(cx, ByRank::new(rank, self.len), false, |leaf, seek| edit(leaf, seek.rest() as usize))
     }
 
-    /// Hands the first leaf, or the last, to `edit`, if the path there is nobody else's and `fits` says of the leaf that it will be
-    /// neither too big afterwards nor less than a quarter full. The short way of [`Self::edit_at`] for what is used at its ends;
-    /// `None`, and nothing is done, when that one is to be gone.
+    /// Hands the first leaf, or the last, to `edit`, if the path is not shared and `fits` says that the leaf will be
+    /// neither too big afterwards nor less than a quarter full. The fast path of [`Self::edit_at`] for collections used
+    /// at their ends; `None`, with nothing done, when that one must be used.
     #[inline]
     pub fn edit_end<R>(
         &mut self,
@@ -384,7 +386,8 @@ impl<L: OrderedLeaf> Tree<L> {
     }
 }
 
-/// What the program's allocator (crate `heap`) takes for a request of so many bytes, and the C library's: a word before it, in steps of 16.
+/// What the program's allocator (crate `heap`), and the C library's, take for a request of this size: one more word, in
+/// steps of 16.
 #[inline]
 pub fn allocated(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16).max(32) }

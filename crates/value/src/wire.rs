@@ -26,8 +26,8 @@ pub fn take_byte(rest: &mut &[u8]) -> Option<u8> {
     Some(byte)
 }
 
-/// Takes a varint from the end, where another varint or nothing stands before it: only the last byte of each has its high
-/// bit clear. `None` when the bytes are no varint in its shortest form.
+/// Takes a varint from the end, where another varint or nothing stands before it: only the last byte of each has its
+/// high bit clear. `None` when the bytes are no varint in its shortest form.
 #[inline]
 pub fn take_varint_back(rest: &mut &[u8]) -> Option<u64> {
     let (&last, before) = rest.split_last()?;

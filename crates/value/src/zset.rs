@@ -1,12 +1,12 @@
 //! Sorted sets: distinct byte strings ordered by score and then by bytes.
 //!
-//! Packed, the entries follow each other in order, after their number. Big, there are two trees: one keeps the entries
-//! in order, another one by the hash of the member, which finds a score in one descent and walks a set in an order that no
-//! change of score disturbs (ZSCAN). A set of few bytes is packed too when a member is long, but is called what a big one is called
-//! ([`Encoding::PACKED_LONG`]).
+//! Packed, the entries follow each other in order, after their number. A big set is two trees: one keeps the entries in
+//! order, the other by the hash of the member. The second finds a score in one descent, and walks a set in an order
+//! that no change of score disturbs (ZSCAN). A set of few bytes is packed even if a member is long, but has the name of
+//! a big one ([`Encoding::PACKED_LONG`]).
 //!
 //! Z1. Scores are never NaN and never negative zero, which equals zero but has another text.
-//! Z2. The packed form is canonical: equal sets of equal history of limits have equal bytes.
+//! Z2. The packed form is canonical: equal sets with equal histories of limits have equal bytes.
 //!
 //! Formats: docs/formats/collections.md.
 

@@ -56,7 +56,6 @@ const NOT_YET: &[&str] = &[
     "crates/server/",
     "crates/store/",
     "crates/types/",
-    "crates/value/",
     "crates/vfs/",
     "docs/configuration.md",
     "docs/formats/",

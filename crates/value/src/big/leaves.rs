@@ -50,7 +50,7 @@ impl LeafRun {
         self.leaves().are_cold()
     }
 
-    /// Decompresses what is compressed, and keeps it, so that storing it as it is takes no longer than a copy.
+    /// Decompresses compressed leaves and keeps the result, so that storing it raw takes no longer than a copy.
     pub fn thaw(&self) {
         self.leaves().thaw();
     }
@@ -138,8 +138,9 @@ impl Big {
         }
     }
 
-    /// A step of a pass: looks at `looks` leaves at most, from the one with element `from` on, or of a stream from that number on; of a
-    /// sorted set, elements by member follow those by score. Gives what it found, and where to go on; `None` at the end.
+    /// A step of a pass: looks at up to `looks` leaves, from the one with element `from` on; of a stream, from that
+    /// node number on; of a sorted set, elements by member follow those by score. Returns what it found, and where to
+    /// go on; `None` at the end.
     pub fn look_for_cold(&self, from: u64, plan: &Plan<'_>, looks: usize) -> (Option<Find>, Option<u64>) {
         fn named<L: ColdLeaf>(found: Option<Found<L>>, name: impl Fn(Run<L>) -> LeafRun) -> Option<Find> {
             Some(match found? {
@@ -187,8 +188,8 @@ impl Big {
         }
     }
 
-    /// Stores these leaves as one that is compressed: `count` elements, of which `cold` holds [`LeafRun::bytes`]. False when they are no
-    /// longer the tree's.
+    /// Stores these leaves as one compressed leaf of `count` elements; `cold` holds [`LeafRun::bytes`]. False when they
+    /// are no longer in the tree.
     pub fn store_cold(&mut self, leaves: &LeafRun, cold: Cold, count: usize) -> bool {
         match (self, leaves) {
             (Self::Hash(big), LeafRun::Hash(run)) => big.tree_mut().replace_run(run, hash::Leaf::of_cold(cold, count)),
@@ -218,7 +219,7 @@ impl Big {
         }
     }
 
-    /// Notes that these leaves do not get shorter: they are not tried again before somebody uses them.
+    /// Notes that these leaves do not shrink: they are not tried again until they are used.
     pub fn give_up(&self, leaves: &LeafRun) {
         match (self, leaves) {
             (Self::Hash(big), LeafRun::Hash(run)) => big.tree().give_run_up(run),
@@ -231,8 +232,8 @@ impl Big {
         }
     }
 
-    /// Drops what is thawed of the leaf that a step of a pass has named so, and puts its stored form where it keeps no sparse page, unless
-    /// somebody shares it.
+    /// Drops the decompressed copy of the leaf that a step of a pass named, and moves its stored form out of a sparse
+    /// page, unless it is shared.
     pub fn shed(&mut self, rank: u64) {
         match self {
             Self::Hash(big) => big.tree_mut().shed(rank),
@@ -246,8 +247,8 @@ impl Big {
         }
     }
 
-    /// Appends the leaves from `from` on, those that are compressed in their stored form, until `out` has grown by about `budget`
-    /// bytes (at least one leaf). Gives where to go on; `None` when that was the end. Of a tree that [`Self::has_cold`].
+    /// Appends the leaves from `from` on, compressed ones in their stored form, until `out` has grown by about `budget`
+    /// bytes (at least one leaf). Returns where to go on; `None` at the end. For trees that [`Self::has_cold`].
     pub fn write_leaves(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
         match self {
             Self::Hash(big) => big.write_leaves(from, budget, out),
@@ -258,11 +259,11 @@ impl Big {
         }
     }
 
-    /// Adds leaves that [`Self::write_leaves`] has written, behind those that are there. Reads nothing that is compressed, unless
-    /// elements are hashed otherwise here than where they were written.
+    /// Adds leaves that [`Self::write_leaves`] has written, after the existing ones. Reads no compressed bytes, unless
+    /// elements are hashed differently here than where they were written.
     ///
     /// # Panics
-    /// When the bytes are no such leaves: whoever read them has checked that ([`Self::check_leaves`]).
+    /// When the bytes are no such leaves; the reader must have checked them with [`Self::check_leaves`].
     pub fn push_leaves(&mut self, leaves: &[u8], keeper: &Arc<dyn Keeper>) {
         let pushed = match self {
             Self::Hash(big) => hashed::push(big, leaves, keeper),

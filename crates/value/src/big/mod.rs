@@ -9,8 +9,8 @@ pub use leaves::{Find, LeafRun};
 use crate::{Body, Encoding, Limits, Slot, Type, hash, list, set, stream, zset};
 use base::hash::KeyHasher;
 
-/// A tree, shared as a whole between the store, replies in flight and a running checkpoint. Whether it is shared is one plain
-/// reading of its counter, so that an edit of one that is not takes no exchange.
+/// A tree, shared as a whole between the store, replies in flight and a running checkpoint. One plain read of its
+/// counter tells whether it is shared, so editing an unshared tree takes no atomic exchange.
 pub type SharedBig = triomphe::Arc<Big>;
 
 /// A tree. Its clone takes constant time and shares all chunks (V3).
@@ -33,7 +33,8 @@ pub enum Big {
 pub struct Progress(pub u64, pub u64);
 
 impl Big {
-    /// The tree that these changes build from nothing: what [`Big::write_changes`] has written. It stays a tree however small.
+    /// The tree that these changes build from nothing: the output of [`Big::write_changes`]. It stays a tree however
+    /// small.
     ///
     /// # Panics
     /// When the bytes are no such changes.
@@ -57,8 +58,8 @@ impl Big {
         }
     }
 
-    /// Whether its elements are in the order of this hasher, or in one that is no hasher's: not after it was loaded with another
-    /// process' order ([`Self::push_leaves`]).
+    /// Whether its elements are in the order of this hasher, or in an order that no hasher decides. False after a tree
+    /// was loaded with the order of another process ([`Self::push_leaves`]).
     pub fn is_ordered_by(&self, hasher: &KeyHasher) -> bool {
         match self {
             Self::Set(big) => big.is_ordered_by(hasher),
@@ -90,8 +91,9 @@ impl Big {
         }
     }
 
-    /// Has the processor load what requests for elements of a hash, a set or a sorted set will read, for all of them at once:
-    /// a look-up by itself waits for one line of a big tree after the other. Of each request the two arguments behind the key.
+    /// Prefetches what requests for elements of a hash, a set or a sorted set will read, for all of them at once: a
+    /// single look-up in a big tree waits for one cache line after another. Of each request, the two arguments after
+    /// the key.
     pub fn load(&self, requests: &[[&[u8]; 2]], is_edit: bool) {
         match self {
             Self::Hash(big) => big.load(requests, is_edit),
@@ -101,8 +103,8 @@ impl Big {
         }
     }
 
-    /// Bytes of its elements in their compact form, with scores, lengths of strings and times of fields, and of nothing that
-    /// only leads to them. Constant time.
+    /// Bytes of its elements in their compact form, with scores, lengths of strings and times of fields, without the
+    /// nodes that lead to them. Constant time.
     pub fn content_bytes(&self) -> usize {
         match self {
             Self::List(big) => big.content_bytes(),
@@ -113,8 +115,8 @@ impl Big {
         }
     }
 
-    /// Appends to `out` the changes that build this collection from nothing, from `from` on, until `out` has grown by about
-    /// `budget` bytes (at least one change). Gives where to go on; `None` when that was the end.
+    /// Appends to `out` the changes that build this collection from nothing, from `from` on, until `out` has grown by
+    /// about `budget` bytes (at least one change). Returns where to go on; `None` at the end.
     ///
     /// This is how a tree is saved: the changes go through [`crate::apply`] again.
     pub fn write_changes(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {

@@ -59,7 +59,8 @@ fn member(rng: &mut Rng) -> Vec<u8> {
     format!("member {number} {}", "m".repeat(len as usize)).into_bytes()
 }
 
-/// A tree as an engine keeps it, beside a plain model of a hash or set, of a sorted set or of a list, and beside one of which nothing is compressed.
+/// A tree as an engine keeps it, with a plain model of a hash or set, sorted set or list, and a twin without
+/// compression.
 struct Pair {
     big: Big,
     twin: Big,
@@ -319,7 +320,8 @@ impl Pair {
         assert!(matches!(big.kind(), Type::Hash | Type::Set) || changes == twins);
     }
 
-    /// The tree that is loaded from what is saved, in parts; as by a process that hashes otherwise, if `is_elsewhere`.
+    /// The tree that is loaded from the saved form, in parts; as by a process that hashes differently, if
+    /// `is_elsewhere`.
     fn loaded(&self, budget: usize, is_elsewhere: bool) -> Big {
         let hasher = KeyHasher::new(&mut Rng::new(2));
         let (mut big, mut from) = (Big::empty(self.big.kind(), &hasher), Some(Progress::default()));
@@ -341,8 +343,9 @@ impl Pair {
     }
 }
 
-/// Whatever of a tree is compressed, thawed, dropped and stored as it is again, while it is edited and others keep versions of it:
-/// it holds what it held, in memory and saved, its memory is counted right, and nothing compressed is left behind.
+/// Any parts of a tree may be compressed, decompressed, dropped and stored raw again while it is edited and older
+/// versions are kept. It keeps its contents in memory and when saved, its memory count is right, and no compressed form
+/// leaks.
 #[test]
 fn compressed_leaves_change_nothing() {
     let (seeds, steps) = if cfg!(miri) { (1, 30) } else { (40, 300) };
@@ -390,7 +393,7 @@ fn compressed_leaves_change_nothing() {
     }
 }
 
-/// Elements that nobody uses are compressed, those that somebody reads are not, and what was tried in vain is not tried again.
+/// Unused elements are compressed, used ones are not, and a failed attempt is not repeated.
 #[test]
 fn what_is_used_stays_as_it_is() {
     let mut pair = Pair::new(Type::Hash);

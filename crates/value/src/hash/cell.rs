@@ -115,7 +115,7 @@ impl<'a> Iterator for Cells<'a> {
     }
 }
 
-/// Writes the encoding of [`varint::put`] and gives what is behind it.
+/// Writes the encoding of [`varint::put`] and returns the rest of the output.
 pub fn write_varint(place: &mut [u8], mut value: u64) -> &mut [u8] {
     let length = varint::len(value);
     let (here, rest) = place.split_at_mut(length);

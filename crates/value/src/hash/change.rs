@@ -25,7 +25,7 @@ pub enum Change<'a> {
         /// When it is due, in milliseconds since 1970, not negative.
         expire_at: Option<UnixMs>,
     },
-    /// So many fields will be set by the changes that follow: a hash that could not hold them packed becomes a tree at once.
+    /// The changes that follow set this many fields: a hash that could not hold them packed becomes a tree at once.
     Expect(u64),
 }
 

@@ -4,12 +4,12 @@
 //! cell 0 | cell 1 | ... | cell n-1 || tag, length of n-1 | ... | of 1 | of 0
 //! ```
 //!
-//! A tag is a byte of the field's hash. A lookup compares the tags of all cells, some of them at a time, and then the one or
-//! two fields left; where a cell begins is the sum of the lengths before it (`tree::index`). A cell of 255 bytes or more has
-//! [`LONG`] for its length, which then follows from the cell itself.
+//! A tag is a byte of the field's hash. A lookup compares the tags of all cells, some of them at a time, and then the
+//! one or two fields left; where a cell begins is the sum of the lengths before it (`tree::index`). A cell of 255 bytes
+//! or more has [`LONG`] for its length, which then follows from the cell itself.
 //!
-//! A new cell and its index entry go where the two parts meet, so an insertion moves nothing but the index; and appending a
-//! leaf is an insertion of its bytes at that place.
+//! A new cell and its index entry go where the two parts meet, so an insertion moves nothing but the index; and
+//! appending a leaf is an insertion of its bytes at that place.
 
 use super::cell::{Cell, Cells};
 use crate::position::Position;
@@ -54,7 +54,7 @@ impl Leaf {
         Cells(&self.0.bytes()[..self.cells_end()])
     }
 
-    /// All cells, for one who does not use them.
+    /// All cells, without counting this as a use.
     pub fn cells_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> Cells<'a> {
         Cells(&self.0.bytes_once(scratch)[..self.cells_end()])
     }
@@ -79,8 +79,8 @@ impl Leaf {
         }
     }
 
-    /// Writes a value over that of the field, if all else of the cell stays as it is, and the bytes are nobody else's. False when
-    /// nothing was done.
+    /// Overwrites the value of the field, if the rest of the cell stays as it is and the bytes are not shared. False
+    /// when nothing was done.
     #[inline]
     pub fn overwrite(&mut self, position: Position, new: &Cell<'_>) -> bool {
         let Some((Spot { start, len, .. }, old)) = self.find(position, new.field) else { return false };

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! few and short, no times:   one buffer, in order of coming   (listpack)  --.
-//! few and short, with times: one buffer, in order of coming   (hashtable) --+--> a tree, ordered by keyed hash  (hashtable)
+//! few and short, with times: one buffer, in order of coming   (hashtable) --+--> a tree, by keyed hash  (hashtable)
 //! few bytes, not all short:  one buffer, in order of coming   (hashtable) --'
 //! ```
 //!
-//! In brackets what OBJECT ENCODING calls them, which is what Valkey has for a hash with this history. Hashes grow from one
-//! form to the next and do not go back.
+//! In brackets what OBJECT ENCODING calls them, which is what Valkey has for a hash with this history. Hashes grow from
+//! one form to the next and do not go back.
 //!
-//! A field that is due stays until a change removes it. Readers leave it out: what a hash holds depends on changes alone (V1).
+//! A field that is due stays until a change removes it. Readers leave it out: what a hash holds depends on changes
+//! alone (V1).
 
 mod big;
 mod cell;

@@ -57,8 +57,8 @@ impl<'a> Packed<'a> {
     }
 }
 
-/// Whether the buffer is a packed hash with at least a field, none twice, each cell in its only form; with times only if
-/// `may_be_timed`.
+/// Whether the buffer is a packed hash with at least a field, none twice, each cell in its only form; with times only
+/// if `may_be_timed`.
 #[cfg(test)]
 pub fn is_valid(bytes: &[u8], may_be_timed: bool) -> bool {
     let mut rest = bytes;
@@ -76,8 +76,8 @@ pub fn is_valid(bytes: &[u8], may_be_timed: bool) -> bool {
     rest.is_empty() && fields.len() == count
 }
 
-/// Sets a field. False, and no change, when the buffer would take more than `bytes_max` then, or when the field is new and
-/// `may_have` says no to so many.
+/// Sets a field. False, and no change, when the buffer would exceed `bytes_max`, or when the field is new and
+/// `may_have` refuses that number of fields.
 pub fn set(bytes: &mut impl Resize, cell: &Cell<'_>, bytes_max: usize, may_have: impl Fn(usize) -> bool) -> bool {
     let found = find(bytes, cell.field).map(|(_, range)| range);
     let count = Packed::of(bytes).len();

@@ -262,8 +262,8 @@ fn a_candidate_is_the_cell_with_the_tag() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Any changes leave the fields a plain map has, found by every way of looking, and no change reaches a version that
-    /// others have kept and read meanwhile.
+    /// Any changes leave the fields a plain map has, found by every way of looking, and no change reaches a version
+    /// that others have kept and read meanwhile.
     #[test]
     fn hashes_hold_what_a_plain_map_holds(steps in prop::collection::vec(step(), 0..300)) {
         let (mut hash, mut model) = (Kept::new(), Model::new());
@@ -332,7 +332,8 @@ proptest! {
     }
 }
 
-/// The thresholds are Valkey's: more than 512 fields, a field or value of more than 64 bytes; a time alone leaves it packed.
+/// The thresholds are Valkey's: more than 512 fields, a field or value of more than 64 bytes; a time alone leaves it
+/// packed.
 #[test]
 fn forms_follow_the_limits() {
     let mut hash = Kept::new();
@@ -364,8 +365,8 @@ fn forms_follow_the_limits() {
     assert_eq!(hash.encoding, Encoding::BIG);
 }
 
-/// A hash is packed whatever the lengths of its values, as long as it has few bytes; it remembers that one was long, and
-/// whether a field had a time.
+/// A hash is packed whatever the lengths of its values, as long as it has few bytes; it remembers that one was long,
+/// and whether a field had a time.
 #[test]
 fn few_bytes_are_packed() {
     let mut hash = Kept::new();

@@ -7,7 +7,7 @@ use super::{TIMED, wrong_type};
 use crate::{Encoding, Stored};
 use base::UnixMs;
 
-/// A hash, for reading. It shows fields that are due like all others; whoever asks for a client leaves them out
+/// A hash, for reading. It shows due fields like all others; readers on behalf of a client leave them out
 /// ([`Cell::is_due`]).
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a>(Form<'a>);
@@ -19,7 +19,7 @@ enum Form<'a> {
 }
 
 impl<'a> View<'a> {
-    /// A view of what is stored.
+    /// A view of the stored form.
     #[inline]
     pub fn of(encoding: Encoding, stored: Stored<'a>) -> Self {
         Self(match stored {
@@ -84,7 +84,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The cell with this number in the order of [`Self::iter`]. In time to the place while packed, logarithmic in a tree.
+    /// The cell with this number in the order of [`Self::iter`]. In time to the place while packed, logarithmic in a
+    /// tree.
     pub fn at(&self, index: usize) -> Option<Cell<'a>> {
         match self.0 {
             Form::Packed { hash, .. } => hash.cells().nth(index),
@@ -111,8 +112,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// One step of HSCAN: visits about `count` cells from `cursor` on (0 begins) and gives the next cursor, 0 at the end.
-    /// Every field that is there throughout a scan is visited, whatever comes and goes meanwhile.
+    /// One step of HSCAN: visits about `count` cells from `cursor` on (0 begins) and gives the next cursor, 0 at the
+    /// end. Every field that is there throughout a scan is visited, whatever comes and goes meanwhile.
     pub fn scan(&self, cursor: u64, count: u64, visit: &mut dyn FnMut(Cell<'a>)) -> u64 {
         match self.0 {
             // All at once, so that there is no order to keep while the buffer is edited.

@@ -38,7 +38,7 @@ fn place(register: usize) -> (usize, usize) {
     (HEADER_BYTES + bit / 8, bit % 8)
 }
 
-/// Two bytes; behind the last one of all, a zero.
+/// Two bytes; a zero after the very last one.
 fn pair(bytes: &[u8], at: usize) -> [u8; 2] {
     [bytes[at], bytes.get(at + 1).copied().unwrap_or(0)]
 }

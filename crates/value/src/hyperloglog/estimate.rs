@@ -1,13 +1,13 @@
-//! From registers to a cardinality: Ertl's improved raw estimator, which needs no correction by tables and looks only at
-//! how many registers have each rank.
+//! From registers to a cardinality: Ertl's improved raw estimator, which needs no correction by tables and looks only
+//! at how many registers have each rank.
 
 use super::{RANK_MAX, REGISTER_COUNT};
 
 /// Ranks that a register of six bits can have, whether or not a hash can.
 const RANKS: usize = 64;
 
-/// Registers by their rank. Neighbours are counted in tables of their own: most have the same rank, and an addition would
-/// wait for the one before it.
+/// Registers by their rank. Neighbours are counted in tables of their own: most have the same rank, and an addition
+/// would wait for the one before it.
 pub(super) struct Histogram([[u32; RANKS]; 4]);
 
 impl Histogram {
@@ -16,7 +16,7 @@ impl Histogram {
         Self([[0; RANKS]; 4])
     }
 
-    /// So many registers have this rank.
+    /// Registers of this rank.
     pub(super) fn add(&mut self, rank: u8, registers: usize) {
         self.0[0][usize::from(rank) % RANKS] += registers as u32;
     }

@@ -5,16 +5,18 @@
 //! "HYLL" | form: 1 | unused: 3 | cardinality: 8, little-endian, its top bit set when it is stale | registers
 //! ```
 //!
-//! An element's hash chooses one of 16,384 registers by 14 bits; the register keeps the highest *rank*: the length of the
-//! run of zeros in the other 50 bits, plus one. Registers are [`dense`] (six bits each) or [`sparse`] (runs of equal ones).
+//! An element's hash chooses one of 16,384 registers by 14 bits; the register keeps the highest *rank*: the length of
+//! the run of zeros in the other 50 bits, plus one. Registers are [`dense`] (six bits each) or [`sparse`] (runs of
+//! equal ones).
 //!
-//! H1. The bytes are the ones that Valkey 9.1 has after the same commands: not only the registers, but also where runs are
-//!     split and joined, and when a sparse one becomes dense.
-//! H2. Clients may store any bytes as a string, so nothing here trusts them: what is not a HyperLogLog is [`Invalid`], and
-//!     one with broken runs is [`Corrupt`].
+//! H1. The bytes are the ones that Valkey 9.1 has after the same commands: not only the registers, but also where runs
+//!     are split and joined, and when a sparse one becomes dense.
+//! H2. Clients may store any bytes as a string, so nothing here trusts them: what is not a HyperLogLog is [`Invalid`],
+//!     and one with broken runs is [`Corrupt`].
 //!
-//! P. Flajolet et al.: HyperLogLog, AofA 2007. S. Heule et al.: HyperLogLog in Practice, EDBT 2013 (64-bit hashes, sparse
-//! form). O. Ertl: New Cardinality Estimation Algorithms for HyperLogLog Sketches, 2017, section 4 (the estimator).
+//! P. Flajolet et al.: HyperLogLog, AofA 2007. S. Heule et al.: HyperLogLog in Practice, EDBT 2013 (64-bit hashes,
+//! sparse form). O. Ertl: New Cardinality Estimation Algorithms for HyperLogLog Sketches, 2017, section 4 (the
+//! estimator).
 
 pub mod dense;
 mod estimate;
@@ -74,7 +76,7 @@ impl Observation {
     /// What this element says.
     pub fn of(element: &[u8]) -> Self {
         let hash = murmur64a(element);
-        // A bit behind the last one ends the run.
+        // A bit after the last one ends the run.
         let rest = hash >> INDEX_BITS | 1 << (u64::BITS - INDEX_BITS);
         Self { register: hash as usize % REGISTER_COUNT, rank: rest.trailing_zeros() as u8 + 1 }
     }

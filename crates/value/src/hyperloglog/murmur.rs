@@ -1,4 +1,5 @@
-//! MurmurHash64A by Austin Appleby, with the seed that Redis uses: part of the format, since the registers depend on it.
+//! MurmurHash64A by Austin Appleby, with the seed that Redis uses: part of the format, since the registers depend on
+//! it.
 
 const SEED: u64 = 0xADC8_3B19;
 const MULTIPLIER: u64 = 0xC6A4_A793_5BD1_E995;

@@ -13,7 +13,7 @@ const SHORT_ZEROS_MAX: usize = 64;
 const RANK_MAX: u8 = 32;
 const RANKED_MAX: usize = 4;
 
-/// Runs looked at behind a change for equal ones to be joined.
+/// After a change, this many runs are checked for equal neighbours to join.
 const JOINED_RUNS: usize = 5;
 
 /// Registers that are equal.
@@ -27,7 +27,7 @@ pub(super) struct Run {
     size: usize,
 }
 
-/// The run that is told at this place, if there is one. Of one cut short, the missing byte is a zero.
+/// The run encoded at this place, if there is one. In a truncated run, the missing byte is a zero.
 fn run_at(bytes: &[u8], at: usize) -> Option<Run> {
     let byte = *bytes.get(at)?;
     let low = usize::from(byte & 0x3F);
@@ -80,7 +80,7 @@ pub(super) enum Raise {
     Kept,
     /// It is raised.
     Raised,
-    /// The sparse form cannot tell it, or not in the bytes it may have.
+    /// The sparse form cannot express it, or not in the bytes it may have.
     Outgrown,
 }
 
@@ -98,7 +98,7 @@ impl Default for Hint {
     }
 }
 
-/// Raises a register at or behind the hint, which moves along.
+/// Raises a register at or after the hint, which moves along.
 ///
 /// # Errors
 /// [`Corrupt`] when no run holds the register.
@@ -170,7 +170,7 @@ impl Extend<u8> for Told {
     }
 }
 
-/// Joins neighbours of one rank, as far as one run can tell them, in the next runs from `at` on.
+/// Joins neighbours of one rank, where one run can express them, in the next runs from `at` on.
 fn join(bytes: &mut Vec<u8>, mut at: usize) {
     for _ in 0..JOINED_RUNS {
         let Some(run) = run_at(bytes, at) else { return };

@@ -30,13 +30,13 @@ impl Big {
         big
     }
 
-    /// Whether its elements might be packed: false only where its bytes alone tell that they are not.
+    /// Whether its elements might be packed: false only where its bytes alone show that they are not.
     pub fn may_be_packed(&self, limits: &Limits) -> bool {
         self.is_small(Limit::of(limits.list_size()))
     }
 
     fn is_small(&self, limit: Limit) -> bool {
-        /// A listpack may be so much smaller than the texts of its integers.
+        /// A listpack may be smaller than the texts of its integers by this factor.
         const TEXT_PER_LISTPACK_BYTE: usize = 4;
         let bytes_max = usize::try_from(limit.bytes_max()).unwrap_or(usize::MAX);
         // Not what it takes, which may be compressed.

@@ -41,7 +41,7 @@ pub enum Change<'a> {
         /// The new one.
         value: &'a [u8],
     },
-    /// Adds an element before another, or behind the last.
+    /// Inserts an element before another, or after the last.
     Insert {
         /// Its index afterwards.
         index: u64,

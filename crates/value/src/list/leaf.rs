@@ -7,8 +7,8 @@ use crate::tree::{COUNTER_BYTES, ColdLeaf, Cut, Leaf as TreeLeaf, OrderedLeaf, a
 use std::ops::Range;
 use triomphe::Arc;
 
-/// Elements in one buffer. An element of more than [`Leaf::MAX_BYTES`] has a leaf of its own; for the moment between an
-/// insertion beside it and the split of the leaf, the two lie in two runs, so that it is never copied for its neighbours' sake.
+/// Elements in one buffer. An element of more than [`Leaf::MAX_BYTES`] has a leaf of its own; between an insertion next
+/// to it and the split of the leaf, the two lie in two runs, so that it is never copied because of its neighbours.
 ///
 /// [`Leaf::MAX_BYTES`]: TreeLeaf::MAX_BYTES
 #[derive(Clone, Debug, Default)]
@@ -18,9 +18,9 @@ pub struct Leaf {
     after: Option<Box<Run>>,
 }
 
-/// A packed buffer and how many elements it holds. A clone shares it; a change copies it first if it is shared. Where a list is
-/// used from its head, the elements begin behind a gap, so that one more or less there does not move all others. One that is
-/// stored compressed has none.
+/// A packed buffer and the number of its elements. A clone shares it; a change copies it first if it is shared. Where a
+/// list is used from its head, the elements start after a gap, so that adding or removing there does not move all
+/// others. A compressed one has no gap.
 #[derive(Clone, Debug, Default)]
 struct Run {
     bytes: Arc<Bytes>,
@@ -28,13 +28,13 @@ struct Run {
     count: u32,
 }
 
-/// What is allocated beside the bytes: a counter, the Vec's three words, the age.
+/// What is allocated in addition to the bytes: a counter, the Vec's three words, the age.
 const RUN_HEADER_BYTES: usize = COUNTER_BYTES + size_of::<Bytes>();
 
 /// Unused bytes of a buffer that are kept for what comes next.
 const GIVEN_BACK_MIN: usize = 256;
 
-/// Room for elements that are to be added before the first, so that all others move once for so many bytes.
+/// Room for elements to be added before the first, so that all others move once per this many bytes.
 const GAP_BYTES: usize = 512;
 
 /// A gap of more than that is given back.
@@ -56,7 +56,7 @@ impl Run {
         &self.bytes.get()[self.gap as usize..]
     }
 
-    /// The same for one who does not use the elements.
+    /// The same, without counting this as a use.
     fn packed_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         &self.bytes.get_once(scratch)[self.gap as usize..]
     }
@@ -100,7 +100,7 @@ impl Run {
         self.count += 1;
     }
 
-    /// Removes the first so many, but not all.
+    /// Removes the first `count`, but not all.
     fn pop_front(&mut self, count: usize) {
         let gap = self.gap as usize;
         self.gap = places(packed::pop_front(self.own(), gap, count));
@@ -112,7 +112,7 @@ impl Run {
         allocated(RUN_HEADER_BYTES) + self.bytes.memory_bytes()
     }
 
-    /// Whether it is one element that is copied for nobody's sake.
+    /// Whether it is one element that is never copied because of others.
     fn is_large(&self) -> bool {
         self.len() > Leaf::MAX_BYTES
     }
@@ -125,7 +125,7 @@ fn places(count: usize) -> u32 {
 }
 
 impl Leaf {
-    /// A leaf of packed elements, so many of them.
+    /// A leaf of `count` packed elements.
     pub(super) fn of(bytes: Vec<u8>, count: usize) -> Self {
         Self { run: Run::of(bytes, count), after: None }
     }
@@ -142,7 +142,7 @@ impl Leaf {
         packed::elements(self.run.packed())
     }
 
-    /// Puts an element before the one at `index`, or behind the last.
+    /// Inserts an element before the one at `index`, or after the last.
     pub(super) fn insert(&mut self, index: usize, element: &[u8]) {
         if self.run.is_large() {
             let beside = Run::of_one(element);
@@ -162,7 +162,7 @@ impl Leaf {
     /// Whether it takes one more element, which is not large, without becoming too big.
     #[inline]
     pub(super) fn has_room(&self, element: &[u8]) -> bool {
-        /// The numbers of a packed list may take so many bytes more.
+        /// The numbers of a packed list may take this many bytes more.
         const NUMBERS_BYTES: usize = 24;
         let is_short = element.len() <= GAP_BYTES && self.run.count > 0 && self.after.is_none();
         is_short && self.run.len() + element.len() + NUMBERS_BYTES <= Self::MAX_BYTES
@@ -183,7 +183,7 @@ impl Leaf {
     /// Whether it is more than a quarter full without the element at this end.
     #[inline]
     pub(super) fn has_plenty(&self, end: End) -> bool {
-        /// What the element takes beside its own bytes is less.
+        /// The overhead of an element is less.
         const NUMBERS_BYTES: usize = 24;
         let bytes = self.run.len();
         if self.after.is_some() || bytes < Self::MAX_BYTES / 4 + NUMBERS_BYTES || self.run.count < 2 {

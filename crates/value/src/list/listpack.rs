@@ -1,7 +1,7 @@
-//! What a list would take as one of Redis' listpacks: what `list-max-listpack-size` limits and OBJECT ENCODING tells by.
+//! The size of a list as one of Redis' listpacks: `list-max-listpack-size` limits it and OBJECT ENCODING depends on it.
 //!
-//! Nothing is stored that way. The size is kept beside the elements, so that a list changes its form exactly where Valkey's
-//! does, whatever our own forms take.
+//! Nothing is stored that way. The size is kept with the elements, so that a list changes its form exactly where
+//! Valkey's does, whatever our own forms take.
 
 use base::integer::parse_integer;
 
@@ -68,8 +68,8 @@ impl Limit {
         }
     }
 
-    /// Whether a list of so many elements, with so many bytes as a listpack, has to leave its packed form. Elements are counted
-    /// only if they are limited.
+    /// Whether a list with this many elements, and this many bytes as a listpack, must leave its packed form. Elements
+    /// are counted only if they are limited.
     pub(super) fn is_exceeded(self, bytes: u64, elements: impl FnOnce() -> u64) -> bool {
         match self {
             Self::Bytes(bytes_max) => bytes > bytes_max,
@@ -77,8 +77,9 @@ impl Limit {
         }
     }
 
-    /// Whether a packed list of so many bytes, and values in so many bytes of changes, are within the limit whatever they are: an
-    /// element takes at most twice as much in a listpack as in our packed form (the empty one does), and at least a byte in each.
+    /// Whether a packed list of this size, and values in this many bytes of changes, are surely within the limit: an
+    /// element takes at most twice as much in a listpack as in our packed form (the empty one does), and at least a
+    /// byte in each.
     #[inline]
     pub(super) fn surely_holds(self, packed: usize, changes: usize) -> bool {
         let bytes = EMPTY_BYTES.saturating_add(2 * packed as u64).saturating_add(changes as u64);
@@ -86,8 +87,8 @@ impl Limit {
         !self.is_exceeded(bytes, || elements)
     }
 
-    /// Whether a tree of so many elements is packed again: below half the limit, so that a list that stays about there is not
-    /// converted to and fro.
+    /// Whether a tree of this many elements is packed again: below half the limit, so that a list near it is not
+    /// converted back and forth.
     pub(super) fn is_well_within(self, bytes: u64, elements: u64) -> bool {
         match self {
             Self::Bytes(bytes_max) => bytes <= bytes_max / 2,

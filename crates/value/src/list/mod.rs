@@ -1,8 +1,8 @@
 //! Lists: sequences of byte strings.
 //!
-//! A small one is one packed buffer (`packed`), a big one a tree of such buffers, found by position ([`Big`]). Where a list
-//! goes from one form to the other is where Valkey's goes from a listpack to a quicklist and back: `list-max-listpack-size`
-//! and what a listpack of the same elements would take (`listpack`).
+//! A small one is one packed buffer (`packed`), a big one a tree of such buffers, found by position ([`Big`]). Where a
+//! list goes from one form to the other is where Valkey's goes from a listpack to a quicklist and back:
+//! `list-max-listpack-size` and what a listpack of the same elements would take (`listpack`).
 
 mod big;
 mod change;
@@ -33,8 +33,8 @@ pub fn apply(slot: &mut Slot<'_>, changes: &[u8]) -> Left {
     push_one(slot, changes).unwrap_or_else(|| apply_all(slot, changes))
 }
 
-/// The short way of nearly all changes: one element more at an end, where that surely leaves the list in the form it has. `None`,
-/// with nothing done, for others.
+/// The fast path of nearly all changes: one more element at an end, where the list surely keeps its form. `None`, with
+/// nothing done, for others.
 #[inline]
 fn push_one(slot: &mut Slot<'_>, mut rest: &[u8]) -> Option<Left> {
     let bytes = rest.len();
@@ -97,8 +97,8 @@ fn decoded(mut changes: &[u8]) -> impl Iterator<Item = Change<'_>> {
     })
 }
 
-/// Whether the changes add something, and the list would be too much for its packed form if all that is added came first, as
-/// Valkey estimates it before it pushes: by the plain bytes of what is new.
+/// Whether the changes add something, and the list would be too big for its packed form if all additions came first.
+/// Valkey estimates this before it pushes, by the plain bytes of the new elements.
 fn outgrows(packed: &[u8], changes: &[u8], limit: Limit) -> bool {
     if limit.surely_holds(packed.len(), changes.len()) {
         return false;

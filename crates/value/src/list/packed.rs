@@ -4,8 +4,9 @@
 //! element | ... | element || length | ... | length || bytes of the lengths | bytes as a listpack
 //! ```
 //!
-//! Lengths are varints in the order of the elements. A varint's last byte alone has its high bit clear, so the lengths, and
-//! the two numbers behind them, are read from either side; and finding an element reads lengths only. No element, no bytes.
+//! Lengths are varints in the order of the elements. Only the last byte of a varint has its high bit clear, so the
+//! lengths, and the two numbers after them, can be read from either side. Finding an element reads lengths only. An
+//! empty list has no bytes.
 
 use super::change::{Change, End};
 use super::listpack::element_bytes;
@@ -56,7 +57,7 @@ pub(super) fn listpack_bytes(bytes: &[u8]) -> u64 {
     stored(bytes).listpack_bytes
 }
 
-/// How many of the first elements take at most so many bytes, their lengths included.
+/// How many of the first elements take at most `bytes`, their lengths included.
 pub(super) fn count_within(bytes: &[u8], bytes_max: usize) -> usize {
     let (mut rest, mut taken, mut count) = (elements(bytes).lengths, 0, 0);
     loop {
@@ -113,7 +114,7 @@ impl<'a> Elements<'a> {
     /// How many there are.
     #[inline]
     pub(super) fn len(&self) -> usize {
-        /// So many words have fewer bytes than a byte can count.
+        /// A run of words whose bytes one byte can count.
         const WORDS_MAX: usize = u8::MAX as usize / 8;
         let (words, rest) = self.lengths.as_chunks::<8>();
         let ends = |word: &[u8; 8]| !u64::from_le_bytes(*word) >> 7 & LOW_BITS;
@@ -150,7 +151,7 @@ impl<'a> Elements<'a> {
     /// No elements.
     pub(super) const NONE: Self = Self { data: &[], lengths: &[] };
 
-    /// The first so many.
+    /// The first `count`.
     #[inline]
     pub(super) fn first(self, count: usize) -> Self {
         // Each has at least a byte of length.
@@ -161,7 +162,7 @@ impl<'a> Elements<'a> {
         Self { data: &self.data[..data], lengths: &self.lengths[..lengths] }
     }
 
-    /// Leaves out the first so many.
+    /// Leaves out the first `count`.
     #[inline]
     pub(super) fn drop_front(&mut self, count: usize) {
         let (data, lengths) = self.extent(count);
@@ -169,7 +170,7 @@ impl<'a> Elements<'a> {
         self.lengths = &self.lengths[lengths..];
     }
 
-    /// Leaves out the last so many.
+    /// Leaves out the last `count`.
     #[inline]
     pub(super) fn drop_back(&mut self, count: usize) {
         for _ in 0..count {
@@ -179,7 +180,7 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// Bytes that the first so many take: of elements, and of lengths.
+    /// Bytes of the first `count`: of the elements, and of their lengths.
     #[inline]
     fn extent(&self, count: usize) -> (usize, usize) {
         let (mut rest, mut data) = (self.lengths, 0);
@@ -233,12 +234,12 @@ impl DoubleEndedIterator for Elements<'_> {
     }
 }
 
-/// Puts an element before the one at `index`, or behind the last.
+/// Inserts an element before the one at `index`, or after the last.
 pub(super) fn insert(bytes: &mut impl Resize, index: usize, element: &[u8]) {
     splice(bytes, index, 0, Some(element));
 }
 
-/// Puts an element behind the last: [`insert`] without counting.
+/// Appends an element: [`insert`] without counting.
 pub(super) fn push_back(bytes: &mut impl Resize, element: &[u8]) {
     push(bytes, End::Tail, element);
 }
@@ -280,7 +281,7 @@ pub(super) fn remove(bytes: &mut impl Resize, range: Range<usize>) {
     splice(bytes, range.start, range.len(), None);
 }
 
-/// Removes the last so many.
+/// Removes the last `count`.
 pub(super) fn pop_back(bytes: &mut impl Resize, count: usize) {
     let Parts { elements, listpack_bytes } = stored(bytes);
     let mut left = elements;
@@ -296,8 +297,8 @@ pub(super) fn pop_back(bytes: &mut impl Resize, count: usize) {
     finish(bytes, data + lengths, lengths, listpack_bytes);
 }
 
-/// Puts an element before the first of a packed list that is not empty and begins behind a gap, in which there is room for it.
-/// Gives the gap that is left.
+/// Inserts an element before the first of a packed list that is not empty and starts after a gap with room for it.
+/// Returns the remaining gap.
 pub(super) fn push_front(bytes: &mut Vec<u8>, gap: usize, element: &[u8]) -> usize {
     let Parts { elements, listpack_bytes } = stored(&bytes[gap..]);
     let lengths = gap + elements.data.len()..gap + elements.data.len() + elements.lengths.len();
@@ -312,7 +313,7 @@ pub(super) fn push_front(bytes: &mut Vec<u8>, gap: usize, element: &[u8]) -> usi
     first
 }
 
-/// Removes the first elements, but not all, of a packed list that begins behind a gap. Gives the gap that is left.
+/// Removes the first elements, but not all, of a packed list that starts after a gap. Returns the new gap.
 pub(super) fn pop_front(bytes: &mut Vec<u8>, gap: usize, count: usize) -> usize {
     let Parts { elements, listpack_bytes } = stored(&bytes[gap..]);
     let removed = elements.first(count);
@@ -409,7 +410,7 @@ fn replace(bytes: &mut impl Resize, place: impl FnOnce(Elements<'_>) -> (Place, 
     if new_lengths == 0 {
         return bytes.resize_to(0);
     }
-    // Elements behind the place and lengths before it lie next to each other and move as one; lengths behind it follow.
+    // Elements after the place and lengths before it are adjacent and move as one; lengths after it follow.
     let (old_len, new_len) = (data_len + lengths_len, new_data + new_lengths);
     if new_len > old_len {
         bytes.resize_to(new_len);
@@ -461,7 +462,7 @@ impl Numbers {
     }
 }
 
-/// Puts the two numbers behind the first so many bytes, in place of what is there.
+/// Writes the two numbers after the first `len` bytes, in place of what is there.
 fn finish(bytes: &mut impl Resize, end: usize, lengths: usize, listpack_bytes: u64) {
     let numbers = Numbers { lengths, listpack_bytes };
     bytes.resize_to(end + numbers.len());
@@ -489,7 +490,7 @@ mod tests {
         assert_eq!(bytes, pack(model), "one form only");
     }
 
-    /// What is aimed at for a list of 100 elements of 8 bytes: the entry around it is small beside it.
+    /// The aim for a list of 100 elements of 8 bytes; the entry around it is small in comparison.
     #[test]
     fn an_element_takes_one_byte_more() {
         let bytes = pack(&(0..100).map(|number| format!("e{number:07}").into_bytes()).collect::<Vec<_>>());
@@ -507,7 +508,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn edits_are_those_of_a_vector(edits in prop::collection::vec((0u8..7, 0usize..12, 0usize..6, value()), 0..60)) {
+        fn edits_are_those_of_a_vector(
+            edits in prop::collection::vec((0u8..7, 0usize..12, 0usize..6, value()), 0..60)
+        ) {
             let (mut bytes, mut model) = (Vec::new(), Vec::<Vec<u8>>::new());
             for (what, index, count, value) in edits {
                 let at = index.min(model.len());
@@ -550,9 +553,11 @@ mod tests {
             }
         }
 
-        /// No bytes make validation or, once valid, reading panic; and what is valid has one form.
+        /// No bytes make validation or, once valid, reading panic; and valid bytes have one form.
         #[test]
-        fn validation_is_total(mut bytes: Vec<u8>, values in prop::collection::vec(value(), 0..4), flip: Option<(usize, u8)>) {
+        fn validation_is_total(
+            mut bytes: Vec<u8>, values in prop::collection::vec(value(), 0..4), flip: Option<(usize, u8)>
+        ) {
             if !values.is_empty() {
                 bytes = pack(&values);
             }

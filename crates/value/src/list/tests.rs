@@ -129,8 +129,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 128 }))]
 
-    /// Edits in whatever form are those of a vector; a clone taken before keeps what it had, read by another thread while
-    /// edits go on.
+    /// Edits in whatever form are those of a vector; a clone taken before keeps what it had, read by another thread
+    /// while edits go on.
     #[test]
     fn lists_are_vectors(steps in prop::collection::vec(step(), 0..60)) {
         let limits = Limits::default();
@@ -210,7 +210,7 @@ fn forms_change_where_valkeys_do() {
     assert!(matches!(kept, Kept::Packed(_)));
 }
 
-/// Both ends of a list of a hundred thousand take what a short one takes, and its memory is told without a walk.
+/// Both ends of a list of a hundred thousand take what a short one takes, and its memory is known without a walk.
 #[test]
 fn ends_are_cheap_and_memory_is_known() {
     let (limits, mut kept) = (Limits::default(), Kept::Packed(Vec::new()));
@@ -228,8 +228,8 @@ fn ends_are_cheap_and_memory_is_known() {
     }
 }
 
-/// A list of long elements takes little more than they do, at whichever end it grows: what the one too many had made a leaf take is
-/// given back when it leaves.
+/// A list of long elements takes little more than they do, at whichever end it grows: the room that one surplus element
+/// took in a leaf is given back when it leaves.
 #[test]
 fn long_elements_leave_no_room_behind() {
     for (end, len) in [(End::Head, 300), (End::Tail, 300), (End::Head, 2000), (End::Tail, 2000)] {

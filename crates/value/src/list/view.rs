@@ -92,7 +92,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The elements from `index` to the head; from the tail when there are not so many.
+    /// The elements from `index` to the head; from the tail when the list is shorter.
     pub fn backward(&self, index: u64) -> Backward<'a> {
         match self.0 {
             Form::Packed(elements) => {

@@ -7,9 +7,9 @@ use base::hash::KeyHasher;
 use base::varint;
 use std::sync::Arc;
 
-/// A leaf that knows how its elements are saved when they are not compressed, which is without what depends on their hashes.
+/// A leaf that knows how its uncompressed elements are saved, which is without anything that depends on their hashes.
 pub trait SavedLeaf: ColdLeaf + HashedLeaf {
-    /// Appends the elements that these bytes of a leaf of `count` elements hold; `None` when they hold none so many.
+    /// Appends the elements in these bytes of a leaf of `count` elements; `None` when they do not hold that many.
     fn put_elements(bytes: &[u8], count: usize, out: &mut Vec<u8>) -> Option<()>;
 
     /// Whether bytes are elements as [`Self::put_elements`] appends them, one at least.
@@ -24,15 +24,15 @@ pub trait HashedTree {
     /// The tree, and what orders it.
     fn tree(&mut self) -> (&mut Tree<Self::Leaf>, &mut KeyHasher);
 
-    /// A leaf of these elements is added, which come behind all that are there.
+    /// Adds a leaf of these elements, which follow all existing ones.
     fn push_leaf(&mut self, bound: u64, elements: &[u8]);
 
     /// The elements are added one by one.
     fn add_each(&mut self, elements: &[u8]);
 }
 
-/// Appends the order, and leaves from `from` on, which is how many elements are done, until `out` has grown by about `budget`
-/// bytes. Gives where to go on; `None` at the end.
+/// Appends the order, and leaves from `from` on (the number of elements done), until `out` has grown by about `budget`
+/// bytes. Returns where to go on; `None` at the end.
 pub fn write<L: SavedLeaf>(
     tree: &Tree<L>,
     hasher: &KeyHasher,

@@ -12,10 +12,10 @@ pub enum Change<'a> {
     Remove(&'a [u8]),
     /// All members go, and with them the form: those added next make the set anew.
     Clear,
-    /// A packed set is one of strings from now on, even if all of them are integers' texts: OBJECT ENCODING is to name what
-    /// Valkey would have.
+    /// From now on a packed set is one of strings, even if all of them are texts of integers: OBJECT ENCODING must
+    /// answer as Valkey does.
     Strings,
-    /// So many members are coming. A set that is too small a form for them takes the next at once.
+    /// The number of members to come. A set whose form is too small for them takes the next form at once.
     Expect(u64),
 }
 

@@ -4,12 +4,12 @@
 //! member 0 | member 1 | ... | member n-1 || tag, length of n-1 | ... | of 1 | of 0
 //! ```
 //!
-//! A tag is a byte of the member's hash. A lookup compares tag and length of all members, some of them at a time, and then the
-//! one or two members left; where a member begins is the sum of the lengths before it (`tree::index`). A member of 255 bytes or
-//! more has [`LONG`] for its length, and its length as a varint before its bytes.
+//! A tag is a byte of the member's hash. A lookup compares tag and length of all members, some of them at a time, and
+//! then the one or two members left; where a member begins is the sum of the lengths before it (`tree::index`). A
+//! member of 255 bytes or more has [`LONG`] for its length, and its length as a varint before its bytes.
 //!
-//! A new member and its index entry go where the two parts meet, so an insertion moves nothing but the index; and appending
-//! a leaf is an insertion of its bytes at that place.
+//! A new member and its index entry go where the two parts meet, so an insertion moves nothing but the index; and
+//! appending a leaf is an insertion of its bytes at that place.
 
 use crate::position::Position;
 use crate::saved::hashed::SavedLeaf;
@@ -44,7 +44,7 @@ impl Leaf {
         Iter { rest, index }
     }
 
-    /// All members, for one who does not use them.
+    /// All members, without counting this as a use.
     pub fn iter_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> Iter<'a> {
         let (rest, index) = self.bytes_once(scratch).split_at(self.members_end());
         Iter { rest, index }

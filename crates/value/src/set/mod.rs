@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! integers only, few:        one buffer, sorted              (intset)    --.
-//! few and short:             one buffer, in order of coming  (listpack)  --+--> a tree, ordered by keyed hash  (hashtable)
+//! few and short:             one buffer, in order of coming  (listpack)  --+--> a tree, by keyed hash  (hashtable)
 //! few bytes, not all short:  one buffer, in order of coming  (hashtable) --'
 //! ```
 //!
-//! In brackets what OBJECT ENCODING calls them, which is what Valkey has for a set with this history. Sets grow from one
-//! form to the next and do not go back, except where [`Change::Clear`] lets them.
+//! In brackets what OBJECT ENCODING calls them, which is what Valkey has for a set with this history. Sets grow from
+//! one form to the next and do not go back, except where [`Change::Clear`] lets them.
 
 mod big;
 mod change;
@@ -170,7 +170,7 @@ fn remove(slot: &mut Slot<'_>, member: &[u8]) {
     }
 }
 
-/// A packed set that could not have been begun for so many members becomes a tree.
+/// A packed set that could not have begun with this many members becomes a tree.
 fn expect(slot: &mut Slot<'_>, members: u64) {
     let limit = match slot.encoding {
         INTEGERS => slot.limits.set_intset_entries(),

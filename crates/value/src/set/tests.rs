@@ -117,8 +117,8 @@ fn a_candidate_is_the_member_with_the_tag() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Any changes leave the members a plain set has, found by every way of looking, and no change reaches a version that
-    /// others have kept and read meanwhile.
+    /// Any changes leave the members a plain set has, found by every way of looking, and no change reaches a version
+    /// that others have kept and read meanwhile.
     #[test]
     fn sets_hold_what_a_plain_set_holds(steps in prop::collection::vec(step(), 0..300)) {
         let (mut set, mut model) = (Kept::new(), BTreeSet::new());

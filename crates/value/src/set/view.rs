@@ -119,9 +119,9 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A step of a walk: visits about `count` members from `cursor` on (0 starts) and gives the cursor of the next step: 0
-    /// when all were visited. A member that is there throughout a walk is visited at least once, whatever comes and goes
-    /// meanwhile. A packed set is visited at once.
+    /// A step of a walk: visits about `count` members from `cursor` on (0 starts) and gives the cursor of the next
+    /// step: 0 when all were visited. A member that is there throughout a walk is visited at least once, whatever comes
+    /// and goes meanwhile. A packed set is visited at once.
     pub fn scan(&self, cursor: u64, count: u64, visit: &mut dyn FnMut(Member<'a>)) -> u64 {
         match *self {
             Self::Big(big) => big.scan(cursor, count, &mut |member| visit(Member::Text(member))),

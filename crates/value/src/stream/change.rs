@@ -42,7 +42,7 @@ pub enum Change<'a> {
         /// How many entries up to there were ever added; `None` when that is not known.
         read: Option<u64>,
     },
-    /// Removes a group with its consumers and what is pending.
+    /// Removes a group with its consumers and pending entries.
     DestroyGroup {
         /// Its name.
         group: &'a [u8],
@@ -58,14 +58,14 @@ pub enum Change<'a> {
         /// When it last was given an entry.
         active: Option<UnixMs>,
     },
-    /// Removes a consumer with what is pending for it.
+    /// Removes a consumer with its pending entries.
     DeleteConsumer {
         /// The group.
         group: &'a [u8],
         /// The consumer's name.
         consumer: &'a [u8],
     },
-    /// Makes entries pending for a consumer, whoever they were pending for.
+    /// Makes entries pending for a consumer, whichever consumer had them before.
     Deliver {
         /// The group.
         group: &'a [u8],
@@ -83,8 +83,8 @@ pub enum Change<'a> {
     },
 }
 
-/// Whether the changes of one command, encoded, are about entries, and not only about groups or what the stream has seen:
-/// those about entries come first.
+/// Whether the encoded changes of one command concern entries, and not only groups or the stream's counters: changes of
+/// entries come first.
 pub fn are_about_entries(changes: &[u8]) -> bool {
     matches!(changes.first(), Some(&(ADD | DELETE | TRIM)))
 }

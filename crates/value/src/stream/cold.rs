@@ -43,7 +43,7 @@ impl FullNode {
 pub enum Found {
     /// The node of this number is to be stored in another form.
     Node(FullNode, u64),
-    /// The node of this number has been thawed, and nobody uses it.
+    /// The node of this number is thawed and unused.
     Thawed(u64),
 }
 
@@ -84,7 +84,7 @@ impl Big {
         node.0.bytes().age().give_up();
     }
 
-    /// Drops what is thawed of the node of this number, unless somebody shares it.
+    /// Drops the thawed copy of the node of this number, unless it is shared.
     pub(crate) fn shed(&mut self, number: u64) {
         self.nodes.shed(number);
     }

@@ -1,7 +1,7 @@
-//! Consumer groups: what was delivered to whom and is not acknowledged yet.
+//! Consumer groups: entries that were delivered to a consumer and are not acknowledged yet.
 //!
-//! What is pending stands twice: in the group by id, with everything about it, and in its consumer as a bare id. So both
-//! "what is pending" and "what is pending for this consumer" are ranges.
+//! A pending entry is stored twice: in the group by id, with everything about it, and in its consumer as a bare id. So
+//! both "all pending entries" and "pending entries of this consumer" are ranges.
 
 use super::rows::{Row, Rows};
 use super::{Claim, Claims, Id, Ids};
@@ -40,7 +40,7 @@ pub struct Consumer {
 impl Row for Arc<Group> {
     type Key = [u8];
     type Bound = Arc<[u8]>;
-    /// The group, its name, a leaf and a node of what is pending and of its consumers.
+    /// The group, its name, a leaf and a node for its pending entries and its consumers.
     const CHUNKS: usize = 8;
 
     fn key(&self) -> &[u8] {
@@ -68,7 +68,7 @@ impl Row for Pending {
 impl Row for Consumer {
     type Key = [u8];
     type Bound = Arc<[u8]>;
-    /// Its name, a leaf and a node of what is pending.
+    /// Its name, a leaf and a node for its pending entries.
     const CHUNKS: usize = 4;
 
     fn key(&self) -> &[u8] {

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Numbers are varints, strings have their length before them. The names and the id of the first entry stay when it is
-//! removed. A stream is saved as changes, and these bytes are stored elsewhere only compressed, with the numbers beside them.
+//! removed. A stream is saved as changes; these bytes are stored elsewhere only in compressed form, with the numbers.
 
 use super::{Fields, Id};
 use crate::Limits;
@@ -75,7 +75,7 @@ impl Node {
         node
     }
 
-    /// Whether an entry with fields of so many bytes belongs here and not into the next node.
+    /// Whether an entry with fields of this many bytes belongs here and not into the next node.
     pub(super) fn has_room(&self, bytes: usize, limits: NodeLimits) -> bool {
         self.bytes.len() + bytes < limits.bytes && u64::from(self.live) + u64::from(self.removed) < limits.entries
     }
@@ -156,7 +156,7 @@ impl Node {
         Self { bytes, ..*self }
     }
 
-    /// Drops what is thawed of its bytes, unless somebody shares it.
+    /// Drops the thawed copy of its bytes, unless it is shared.
     pub(super) fn shed(&mut self) {
         self.bytes.shed();
     }
@@ -187,7 +187,7 @@ impl Node {
         self.entries_in(self.bytes.get())
     }
 
-    /// Its entries, for one who does not use them.
+    /// Its entries, without counting this as a use.
     pub(super) fn entries_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> Entries<'a> {
         self.entries_in(self.bytes.get_once(scratch))
     }
@@ -252,7 +252,7 @@ impl Node {
     }
 }
 
-/// Bytes of an entry beside its strings, mostly.
+/// The usual overhead of an entry over its strings, in bytes.
 const ENTRY_BYTES: usize = 8;
 
 /// Takes a name and a value, each with its length before it.

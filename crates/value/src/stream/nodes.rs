@@ -1,4 +1,4 @@
-//! The entries of a stream: full nodes in a tree, and the last node beside it, so that adding an entry looks for nothing.
+//! The entries of a stream: full nodes in a tree, and the last node outside of it, so that an append searches nothing.
 
 use super::node::{Entry, Node, NodeLimits};
 use super::rows::{Row, Rows};
@@ -81,7 +81,7 @@ impl Nodes {
         self.full.skipping(count.min(self.full.len())).chain(tail)
     }
 
-    /// Whether an entry with fields of so many bytes begins a node.
+    /// Whether an entry with fields of this many bytes begins a node.
     pub(super) fn would_begin(&self, bytes: usize, limits: NodeLimits) -> bool {
         self.tail.as_ref().is_none_or(|tail| !tail.has_room(bytes, limits))
     }
@@ -100,7 +100,7 @@ impl Nodes {
         }
     }
 
-    /// Adds a node whose entries come behind all that are there.
+    /// Adds a node whose entries follow all existing ones.
     pub(super) fn push(&mut self, node: Node) {
         if let Some(mut full) = self.tail.take() {
             edit(&mut full, &mut self.bytes, Node::seal);
@@ -110,8 +110,8 @@ impl Nodes {
         self.full.insert(Arc::new(node));
     }
 
-    /// Looks at `looks` full nodes at most, from number `from` on, until it finds one that is to be stored in another form, or that
-    /// was thawed and is used by nobody. Gives it, and where to go on; `None` at the end.
+    /// Looks at up to `looks` full nodes, from number `from` on, until it finds one to store in another form, or one
+    /// that is thawed and unused. Returns it, and where to go on; `None` at the end.
     pub(super) fn look_for_cold(&self, from: u64, plan: &Plan<'_>, looks: usize) -> (Option<&Arc<Node>>, Option<u64>) {
         let end = from.saturating_add(looks as u64).min(self.full.len());
         for (node, number) in self.full.skipping(from.min(end)).zip(from..end) {
@@ -150,7 +150,7 @@ impl Nodes {
         reformed.unwrap_or(false)
     }
 
-    /// Drops what is thawed of the full node of this number, unless somebody shares it.
+    /// Drops the thawed copy of the full node of this number, unless it is shared.
     pub(super) fn shed(&mut self, number: u64) {
         let Some(first) = self.full.skipping(number.min(self.full.len())).next().map(|node| *node.first_ever()) else {
             return;
@@ -208,8 +208,8 @@ impl Nodes {
         self.nodes_from(start).flat_map(|node| node.entries()).skip_while(move |entry| entry.id < start)
     }
 
-    /// Counts the entries from `start` to `end` that so many nodes hold, and gives the id to go on from; `None` when there are
-    /// no more.
+    /// Counts the entries from `start` to `end` in this many nodes, and returns the id to go on from; `None` when there
+    /// are no more.
     pub(super) fn count(&self, start: Id, end: Id, nodes_max: usize) -> (u64, Option<Id>) {
         let mut nodes = self.nodes_from(start).take_while(|node| *node.first_ever() <= end);
         let counted = nodes.by_ref().take(nodes_max).map(|node| node.count(start, end)).sum();

@@ -1,4 +1,4 @@
-//! Rows of a fixed size in the order of a key: nodes, what is pending, consumers, groups.
+//! Rows of a fixed size in the order of a key: nodes, pending entries, consumers, groups.
 
 use crate::tree::{Cut, Leaf, Leaves, Tree, allocated};
 use std::borrow::Borrow;
@@ -226,8 +226,8 @@ mod tests {
         (rows, receiver)
     }
 
-    /// Few bytes with many chunks are freed by the reaper: a stream of a million entries was freed by the worker, two chunks
-    /// for each hundred entries, since the rows by themselves are but 400 KB.
+    /// The reaper frees few bytes with many chunks too: the worker freed a stream of a million entries itself, two
+    /// chunks for each hundred entries, because its rows are only 400 KB.
     #[test]
     fn many_chunks_go_to_the_reaper() {
         for (count, thread) in

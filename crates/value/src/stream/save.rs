@@ -6,8 +6,8 @@ use crate::cold::{Cold, Keeper};
 use crate::{Limits, Progress, Type, saved};
 use std::sync::Arc;
 
-/// Where saving is. [`Progress`] holds the number of a section (0: the entries, *n*: group *n* - 1) and how far it has come:
-/// nodes of the entries, or consumers and then pending entries of the group.
+/// How far saving has come. [`Progress`] holds the number of a section (0: the entries, *n*: group *n* - 1) and the
+/// position in it: nodes of the entries, or consumers and then pending entries of the group.
 impl Big {
     /// See [`crate::Big::write_changes`].
     pub fn write_changes(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
@@ -47,8 +47,8 @@ impl Big {
     }
 }
 
-/// Leaf by leaf, a stream is its nodes: one that is stored compressed as it is, with its other numbers and the id of its first entry
-/// behind it, others as the changes that make their entries; and then, as changes too, all else.
+/// Leaf by leaf, a stream is saved as its nodes: a compressed one as it is, followed by its other numbers and the id of
+/// its first entry; others as the changes that make their entries. Everything else follows, also as changes.
 impl Big {
     /// See [`crate::Big::write_leaves`]. Progress is that of [`Self::write_changes`].
     pub(crate) fn write_leaves(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
@@ -161,8 +161,8 @@ fn write_entries(node: &Node, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
 }
 
 impl Group {
-    /// Appends what builds this group, without its first `done` consumers and pending entries. Gives how many are done, if
-    /// that was not the end.
+    /// Appends the changes that build this group, without its first `done` consumers and pending entries. Returns how
+    /// many are done, if that was not the end.
     fn write_changes(&self, mut done: u64, end: usize, out: &mut Vec<u8>) -> Option<u64> {
         if done == 0 {
             Change::SetGroup { group: self.name(), last: self.last, read: self.read }.put(out);

@@ -227,8 +227,10 @@ fn any_step() -> impl Strategy<Value = Step> {
         12 => ((0..2u64, 0..3u64), any_strings()).prop_map(|((ms, seq), strings)| Step::Add(Id { ms, seq }, strings)),
         3 => ids().prop_map(Step::Delete),
         2 => (0..6u64).prop_map(Step::Trim),
-        1 => (any_id(), any::<u64>(), any_id()).prop_map(|(last, added, deleted)| Step::SetId(last, added >> 1, deleted)),
-        2 => (group(), any_id(), any::<Option<u64>>()).prop_map(|(group, last, read)| Step::SetGroup(group, last, read)),
+        1 => (any_id(), any::<u64>(), any_id())
+            .prop_map(|(last, added, deleted)| Step::SetId(last, added >> 1, deleted)),
+        2 => (group(), any_id(), any::<Option<u64>>())
+            .prop_map(|(group, last, read)| Step::SetGroup(group, last, read)),
         1 => group().prop_map(Step::DestroyGroup),
         3 => (group(), group(), any::<i64>(), any::<Option<i64>>())
             .prop_map(|(group, consumer, seen, active)| Step::SetConsumer(group, consumer, seen, active)),
@@ -260,8 +262,8 @@ fn fitted(step: Step, model: &Model) -> Step {
 proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 300 }, ..Default::default() })]
 
-    /// Against plain maps, whatever the size of nodes; a version kept on the way still reads as it was, on another thread,
-    /// and saving it builds it again.
+    /// Against plain maps, whatever the size of nodes; a version kept on the way still reads as it was, on another
+    /// thread, and saving it builds it again.
     #[test]
     fn agrees_with_plain_maps(
         steps in prop::collection::vec(any_step(), 1..120),
@@ -326,7 +328,7 @@ proptest! {
         }
     }
 
-    /// Approximate trimming removes no more than exact trimming, and what is left is within a node of it.
+    /// Approximate trimming removes no more than exact trimming, and leaves at most a node more.
     #[test]
     fn rough_trimming_stays_below_exact(
         adds in prop::collection::vec(any_strings(), 1..60),

@@ -7,7 +7,7 @@ use crate::Limits;
 /// What trimming leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trim {
-    /// At most so many entries.
+    /// At most this many entries.
     MaxLength(u64),
     /// Entries with this id and above.
     MinId(Id),
@@ -46,7 +46,7 @@ impl Big {
         count
     }
 
-    /// How many entries are removed by approximate trimming, once `added` is there: whole nodes only, and of these as many as
+    /// How many entries approximate trimming removes, once `added` is there: whole nodes only, and of these as many as
     /// have at most `most` entries together, if that is given.
     pub fn trimmed_roughly(&self, trim: Trim, most: Option<u64>, added: Option<Added>, limits: &Limits) -> u64 {
         let length = self.len() + u64::from(added.is_some());

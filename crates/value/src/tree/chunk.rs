@@ -13,8 +13,9 @@ const COUNTER_BYTES: usize = super::COUNTER_BYTES;
 /// Where most buffers come from before they are written.
 static ZEROS: [u8; 2048] = [0; 2048];
 
-/// Packed elements in one allocation, with their number beside it so that counting reads no line of it. A clone shares the
-/// bytes; a change copies them first if they are shared. They may be stored compressed (`cold`), which a change undoes.
+/// Packed elements in one allocation. Their number is stored apart, so that counting reads none of its cache lines. A
+/// clone shares the bytes; a change copies them first if they are shared. They may be stored compressed (`cold`), which
+/// a change undoes.
 #[derive(Clone, Debug)]
 pub struct Chunk {
     body: Body,
@@ -26,7 +27,7 @@ pub struct Chunk {
 
 #[derive(Clone, Debug)]
 enum Body {
-    /// The bytes and slack behind them.
+    /// The bytes and the slack after them.
     Plain(Arc<[u8]>),
     Cold(Cold),
 }
@@ -63,7 +64,7 @@ impl Chunk {
         }
     }
 
-    /// The bytes, for one who does not use the elements: nothing is kept for that.
+    /// The bytes, without counting this as a use: no thawed copy is kept.
     pub fn bytes_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         match &self.body {
             Body::Plain(bytes) => &bytes[..self.len],
@@ -79,7 +80,7 @@ impl Chunk {
         }
     }
 
-    /// How long nobody has used it.
+    /// The time since its last use.
     pub fn age(&self) -> &Age {
         &self.age
     }
@@ -93,7 +94,7 @@ impl Chunk {
         }
     }
 
-    /// Drops what is thawed, unless it is shared.
+    /// Drops the thawed copy, unless it is shared.
     pub fn shed(&mut self) {
         if let Body::Cold(cold) = &mut self.body {
             cold.shed();
@@ -159,8 +160,8 @@ impl Chunk {
         }
     }
 
-    /// Replaces the bytes of `range` by `length` others, and gives the place where they are to be written at once: until
-    /// then it holds anything.
+    /// Replaces the bytes of `range` by `length` others, and returns the place to write them at once: until then it is
+    /// unspecified.
     ///
     /// # Panics
     /// When the range is not within the bytes.
@@ -196,7 +197,7 @@ impl Chunk {
         &mut bytes[..len]
     }
 
-    /// The bytes, to be changed in place, unless they are compressed or somebody shares them.
+    /// The bytes, to be changed in place, unless they are compressed or shared.
     #[inline]
     pub fn own_bytes(&mut self) -> Option<&mut [u8]> {
         match &mut self.body {
@@ -220,7 +221,7 @@ impl Chunk {
     }
 }
 
-/// Whether nobody shares the bytes. Nobody can come to share them either, while their chunk is borrowed to be changed.
+/// Whether the bytes are unshared. They cannot become shared either while their chunk is borrowed mutably.
 #[inline]
 fn is_own(bytes: &Arc<[u8]>) -> bool {
     Arc::strong_count(bytes) == 1

@@ -1,8 +1,8 @@
-//! Passes over the leaves of a tree, for those that nobody uses: see `cold`.
+//! Passes over the leaves of a tree, for the unused ones: see `cold`.
 //!
-//! A pass looks at leaf after leaf by rank, in steps, and edits may come in between: a leaf may then be looked at twice in a pass,
-//! or not at all. What it finds it compresses without holding the tree, so that before a leaf is replaced, it is looked at
-//! whether it is the same still.
+//! A pass visits leaf after leaf by rank, in steps, and edits may come in between: it may then visit a leaf twice, or
+//! not at all. It compresses without holding the tree, so before it replaces a leaf it checks that the leaf is still
+//! the same.
 
 use super::node::{ByRank, Edge};
 use super::{Leaf, Tree};
@@ -11,7 +11,7 @@ use triomphe::Arc;
 
 /// A leaf whose bytes may be stored compressed.
 pub trait ColdLeaf: Leaf {
-    /// How long nobody has used it.
+    /// The time since its last use.
     fn age(&self) -> &Age;
 
     /// The stored form of its bytes, if it has one.
@@ -20,10 +20,10 @@ pub trait ColdLeaf: Leaf {
     /// Whether both share their bytes, so that they are equal as long as both are held.
     fn is(&self, other: &Self) -> bool;
 
-    /// The bytes that may be stored compressed, for one who does not use the elements.
+    /// The bytes that may be stored compressed, without counting this as a use.
     fn bytes_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> &'a [u8];
 
-    /// A leaf of so many elements, whose bytes are stored so.
+    /// A leaf of `count` elements with these stored bytes.
     fn of_cold(cold: Cold, count: usize) -> Self;
 
     /// Whether it may be stored compressed, as far as its elements say.
@@ -38,17 +38,17 @@ pub trait ColdLeaf: Leaf {
 
 /// What a pass is after.
 pub struct Plan<'p> {
-    /// A leaf is cold when so many passes have seen it unused.
+    /// A leaf is cold when this many passes have seen it unused.
     pub age: u8,
-    /// Neighbours are compressed together up to so many bytes.
+    /// Neighbours are compressed together up to this many bytes.
     pub bytes: usize,
     /// A leaf of more bytes is left alone.
     pub bytes_max: usize,
-    /// Also what was tried in vain.
+    /// Includes leaves for which an attempt failed.
     pub retries: bool,
     /// Whether plain leaves are to be compressed at all.
     pub compresses: bool,
-    /// Nothing but to drop what is thawed, whoever has used it: it has become too much.
+    /// Only drops thawed copies, used or not: they have become too many.
     pub only_sheds: bool,
     /// Whether a stored form is another one than it should be.
     pub is_other: &'p dyn Fn(&[u8]) -> bool,
@@ -59,7 +59,8 @@ pub struct Plan<'p> {
 pub enum Found<L> {
     /// Leaves that are to be stored in another form.
     Run(Run<L>),
-    /// The leaf with this element has been thawed, and nobody uses it, or has its stored form in a sparse page: it is to [shed](Tree::shed).
+    /// The leaf with this element is thawed and unused, or its stored form is in a sparse page: it must
+    /// [shed](Tree::shed).
     Thawed(u64),
 }
 
@@ -94,7 +95,7 @@ impl<L: ColdLeaf> Run<L> {
         self.leaves.iter().map(L::bytes).sum()
     }
 
-    /// Decompresses what is compressed, and keeps it, so that storing it as it is takes no longer than a copy.
+    /// Decompresses compressed leaves and keeps the result, so that storing it raw takes no longer than a copy.
     pub fn thaw(&self) {
         self.leaves.iter().filter_map(L::cold).for_each(|cold| _ = cold.bytes());
     }
@@ -106,8 +107,8 @@ impl<L: ColdLeaf> Run<L> {
 }
 
 impl<L: ColdLeaf> Tree<L> {
-    /// Looks at `looks` leaves at most from the one with element `from` on, until it finds one that is to be stored in another form. Gives
-    /// also where to go on; `None` at the end.
+    /// Looks at up to `looks` leaves from the one with element `from` on, until it finds one to store in another form.
+    /// Returns also where to go on; `None` at the end.
     pub fn look_for_cold(&self, from: u64, plan: &Plan<'_>, mut looks: usize) -> (Option<Found<L>>, Option<u64>) {
         let mut place = self.leaves_at(from);
         while let Some(here) = place {
@@ -193,7 +194,7 @@ impl<L: ColdLeaf> Tree<L> {
         }
     }
 
-    /// Drops what is thawed of the leaf with this element, unless somebody shares it or the way there.
+    /// Drops the thawed copy of the leaf with this element, unless it or its path is shared.
     pub fn shed(&mut self, rank: u64) {
         if rank < self.len
             && let Some(root) = self.root.as_mut().and_then(Arc::get_mut)
@@ -219,7 +220,7 @@ impl<L: ColdLeaf> Tree<L> {
 }
 
 impl Plan<'_> {
-    /// Whether a plain leaf of so many bytes that this pass has looked at is to be compressed.
+    /// Whether to compress a plain leaf of this many bytes that this pass has looked at.
     pub(crate) fn takes(&self, bytes: usize, age: &Age) -> bool {
         self.compresses && bytes <= self.bytes_max && age.next() > self.age && (self.retries || !age.is_given_up())
     }
@@ -229,7 +230,8 @@ impl Plan<'_> {
         self.compresses && age.next() >= self.age && (self.retries || !age.is_given_up())
     }
 
-    /// Whether a leaf that this pass has looked at is to give back memory: what is thawed, or its place in a sparse page.
+    /// Whether a leaf that this pass has looked at must give back memory: its thawed copy, or its place in a sparse
+    /// page.
     pub(crate) fn sheds(&self, cold: &Cold, age: &Age) -> bool {
         cold.is_sparse() || cold.is_thawed() && age.next() > self.age
     }

@@ -4,8 +4,8 @@
 //! tag, length of n-1 | ... | of 1 | of 0
 //! ```
 //!
-//! A look-up compares four entries at a time as one word, and where an element begins is the sum of the lengths before it, four
-//! of them at a time too: entry by entry these two were most of what a look-up in a leaf took.
+//! A look-up compares four entries at a time as one word, and sums lengths, also four at a time, to find where an
+//! element begins. Entry by entry, these two were most of the cost of a look-up in a leaf.
 
 /// What an element takes in the index.
 pub const ENTRY_BYTES: usize = 2;
@@ -17,7 +17,7 @@ const WORD_BYTES: usize = 8;
 const WORD_ENTRIES: usize = WORD_BYTES / ENTRY_BYTES;
 /// A one for each entry of a word.
 const ONES: u64 = 0x0001_0001_0001_0001;
-/// The lengths of so many words can be summed up in one.
+/// The lengths of this many words can be summed up in one.
 const SUMMED_WORDS_MAX: usize = 256;
 
 /// What is looked for.
@@ -45,7 +45,8 @@ impl Wanted {
     fn hits(self, word: [u8; WORD_BYTES]) -> u64 {
         const HIGH: u64 = ONES << 15;
         let other = (u64::from_le_bytes(word) ^ self.entry) & self.mask;
-        // Without its highest bit an entry plus all ones has it, unless it was zero; nothing is carried to the next one.
+        // An entry without its highest bit, plus all ones, has that bit unless it was zero; nothing is carried to the
+        // next entry.
         !(((other & !HIGH) + !HIGH) | other) & HIGH
     }
 }
@@ -90,8 +91,8 @@ pub fn find<T>(index: &[u8], wanted: Wanted, mut is_it: impl FnMut(usize) -> Opt
     }
 }
 
-/// The sum of the lengths of the first `place` elements; `None` when one of them is [`LONG`], or when they are far more than a
-/// leaf has.
+/// The sum of the lengths of the first `place` elements; `None` when one of them is [`LONG`], or when there are far
+/// more than a leaf has.
 #[inline]
 pub fn length_before(index: &[u8], place: usize) -> Option<usize> {
     const LENGTHS: u64 = 0xFF * ONES;

@@ -3,7 +3,8 @@
 use super::node::{CountingSeek, Node};
 use super::{Leaf, Tree};
 
-/// A place in a tree: a leaf. It stays in the node above as long as it can, and descends from the root for the next one.
+/// A place in a tree: a leaf. It stays in the node above as long as it can, and descends from the root for the next
+/// one.
 pub struct Leaves<'t, L: Leaf> {
     tree: &'t Tree<L>,
     above: &'t Node<L>,

@@ -6,7 +6,7 @@ use triomphe::Arc;
 
 /// Most children of a node. Copying a shared node touches each of them, finding a place touches a handful of lines.
 pub(super) const FANOUT: usize = 48;
-/// Vectors of a node grow by so many places, or by as many as they have if that is less, so that small trees have little slack.
+/// Vectors of a node grow by this many places, or double if that is less, so that small trees have little slack.
 const GROWTH: usize = 6;
 
 /// A node over leaves or over nodes.
@@ -232,9 +232,9 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// See [`super::Tree::edit`]. Gives also by how much the number of elements has changed, or `None` when neither that nor any
-    /// bytes have: then nothing above the leaf is to be changed either. `heal` merges what is thin along the path even if this edit
-    /// did not shrink it, and gives a number.
+    /// See [`super::Tree::edit`]. Also returns by how much the number of elements has changed, or `None` when neither
+    /// that nor any bytes have: then nothing above the leaf changes either. `heal` merges thin nodes along the path
+    /// even if this edit did not shrink them, and returns a number.
     pub(super) fn edit<R, S: Seek<L>>(
         &mut self,
         cx: &L::Context,
@@ -281,7 +281,7 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// See [`super::Tree::edit_end`]. Gives also by how much what is below has grown.
+    /// See [`super::Tree::edit_end`]. Also returns by how much the subtree has grown.
     pub(super) fn edit_end<R>(
         &mut self,
         is_last: bool,
@@ -310,7 +310,7 @@ impl<L: Leaf> Node<L> {
         Some((result, grown))
     }
 
-    /// Puts a leaf in the place of so many neighbours that have the same elements.
+    /// Replaces this many neighbours by one leaf with the same elements.
     pub(super) fn replace_leaves(&mut self, mut seek: ByRank, count: usize, by: L) {
         let index = seek.choose(self);
         match &mut self.below {
@@ -340,8 +340,8 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// So many elements more are below child `index`. When there are none, as when a value is replaced, its count is not
-    /// even read: it is in a line of its own.
+    /// Adds to the count of child `index`. If nothing is added, as when a value is replaced, the count is not even
+    /// read: it has a cache line of its own.
     #[inline]
     fn recount_child(&mut self, index: usize, delta: i64) {
         if delta != 0 {
@@ -360,7 +360,7 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// Appends a leaf at the right end of what is below.
+    /// Appends a leaf at the right end of the subtree.
     pub(super) fn push_leaf(&mut self, bound: L::Bound, leaf: L) {
         match &mut self.below {
             Below::Leaves(_) => {
@@ -586,7 +586,8 @@ impl<L: Leaf> Node<L> {
 
 #[cfg(test)]
 impl<L: Leaf> Node<L> {
-    /// Checks B1 (by `is_parted`: bound, the leaf before it, the leaf after it), B2, the counts and B5; gives the level.
+    /// Checks B1 (by `is_parted`: bound, the leaf before it, the leaf after it), B2, the counts and B5; returns the
+    /// level.
     pub(super) fn check(&self, is_parted: &impl Fn(&L::Bound, &L, &L) -> bool) -> u32 {
         assert!(self.width() > 0, "B2");
         assert!(self.width() <= FANOUT);
@@ -671,7 +672,7 @@ fn insert<T>(to: &mut Vec<T>, index: usize, value: T) {
     to.insert(index, value);
 }
 
-/// Moves what is from `at` on to a vector of its own.
+/// Moves everything from `at` on to a vector of its own.
 fn tail<T>(from: &mut Vec<T>, at: usize) -> Vec<T> {
     let tail = from.drain(at..).collect();
     from.shrink_to(from.len() + GROWTH);

@@ -189,7 +189,7 @@ fn run(tree: &mut Tree<Numbers>, model: &mut Vec<u64>, op: &Op) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Any sequence of edits gives what the model gives; a clone that was taken in between keeps what it had, as a reader on
+    /// Any sequence of edits gives the model's result. A clone taken in between keeps its contents, as a reader on
     /// another thread sees while the edits go on.
     #[test]
     fn agrees_with_a_vector(ops in ops()) {
@@ -220,7 +220,7 @@ proptest! {
     }
 }
 
-/// Appending one by one leaves full leaves behind, at either end (B3).
+/// Appending one by one leaves full leaves, at either end (B3).
 #[test]
 fn growing_at_an_end_fills_leaves() {
     let (mut right, mut left) = (Tree::<Numbers>::new(), Tree::<Numbers>::new());

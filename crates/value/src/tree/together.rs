@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! one after the other:  bounds ... leaf ... index ... element ... bounds ... leaf ... index ... element
-//! together:             bounds, bounds, bounds ... leaf, leaf, leaf ... index, index, index ... element, element, element
+//! together:             bounds, bounds, bounds ... leaf, leaf, leaf ... index, index, index ... element, ...
 //! ```
 //!
-//! Each step of a look-up says where the next one is to read, so in a tree that is bigger than the processor's cache a look-up
-//! waits for memory half a dozen times. Before a batch of them, [`Tree::load_together`] walks all ways side by side: within a
-//! round no step depends on another, so the processor asks for all their lines at once. The look-ups themselves then find
+//! Each step of a look-up depends on the one before, so in a tree that exceeds the CPU's cache a look-up waits for
+//! memory half a dozen times. Before a batch of look-ups, [`Tree::load_together`] walks all paths side by side: within
+//! a round no step depends on another, so the CPU loads all their cache lines at once. The look-ups then find
 //! everything in the cache.
 
 use super::node::Node;
@@ -27,7 +27,7 @@ const LINE_BYTES: usize = 64;
 pub enum Purpose {
     /// To find the element.
     Find,
-    /// To find it and to tell how many are before it.
+    /// To find it and to know how many elements precede it.
     Rank,
     /// To add or to remove it.
     Edit,
@@ -56,8 +56,8 @@ pub trait HashedLeaf: Leaf<Bound = u64, Context = KeyHasher> {
 }
 
 impl<L: HashedLeaf> Tree<L> {
-    /// Has the processor load what looking up these elements reads, [`TOGETHER`] of them at most, and gives the leaves where
-    /// they are or belong. Not the counts above them: most edits replace a value, and read none.
+    /// Loads what looking up these elements reads, for up to [`TOGETHER`] of them, and returns the leaves where they
+    /// are or belong. It skips the counts above them: most edits replace a value, and read none.
     pub fn load_together(&self, positions: &[Position], is_edit: bool) -> [Option<&L>; TOGETHER] {
         let leaves = self.load_ways(positions, |bound, position| *bound <= L::place(*position), Purpose::Find);
         let ends = || leaves.iter().flatten().zip(positions);
@@ -76,8 +76,8 @@ impl<L: HashedLeaf> Tree<L> {
 }
 
 impl<L: Leaf> Tree<L> {
-    /// Loads the nodes on the ways to these goals, [`TOGETHER`] of them at most, and gives the leaves at the ends. `reaches` is
-    /// that of [`Tree::find`].
+    /// Loads the nodes on the paths to these goals, up to [`TOGETHER`] of them, and returns the leaves at the ends.
+    /// `reaches` is that of [`Tree::find`].
     pub fn load_ways<G>(
         &self,
         goals: &[G],

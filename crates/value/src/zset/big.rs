@@ -23,7 +23,7 @@ pub struct Big {
     hasher: KeyHasher,
 }
 
-/// The member that a request names: behind the score that it is to have, if there is one.
+/// The member that a request names: it follows the score, if the request gives one.
 fn member_of<'a>([first, second]: &[&'a [u8]; 2]) -> &'a [u8] {
     if second.is_empty() { first } else { second }
 }
@@ -191,7 +191,7 @@ impl Big {
         self.by_score.leaves_at(rank)
     }
 
-    /// Gives entries whose member has at least this hash, at least `count` if there are so many, and the hash to go on from.
+    /// Returns entries whose member has at least this hash, at least `count` if available, and the hash to go on from.
     pub(super) fn scan<'a>(&'a self, from: u64, count: u64, mut each: impl FnMut(Entry<'a>)) -> Option<u64> {
         let mut left = count;
         let mut place = self.by_member.locate(|bound| *bound <= from);

@@ -23,7 +23,7 @@ pub enum Change<'a> {
         /// The member.
         member: &'a [u8],
     },
-    /// Members by their rank go, as far as there are so many.
+    /// Removes members by rank, up to the end of the set.
     RemoveRange {
         /// The lowest rank, from 0.
         start: u64,

@@ -1,4 +1,5 @@
-//! Scores as bytes, in as few as they need: whole numbers below 224 in one, below 2^56 in two to eight, others as floats.
+//! Scores as bytes, in as few as they need: whole numbers below 224 in one, below 2^56 in two to eight, others as
+//! floats.
 //!
 //! ```text
 //! 00..df           this whole number
@@ -23,7 +24,7 @@ pub(super) fn normal(score: f64) -> f64 {
     score + 0.0
 }
 
-/// Writes the score to the front of `out` and tells in how many bytes.
+/// Writes the score to the front of `out` and returns its length in bytes.
 #[inline]
 pub(super) fn write(score: f64, out: &mut [u8; MAX_LEN]) -> usize {
     if score.trunc() == score && score.abs() < WHOLE_END {
@@ -49,8 +50,8 @@ pub(super) fn write(score: f64, out: &mut [u8; MAX_LEN]) -> usize {
     }
 }
 
-/// Reads a score from the front and tells of how many bytes; `None` when they are cut short or no score. Does not look
-/// whether it is the only form: see [`take`].
+/// Reads a score from the front and returns its length; `None` when it is cut short or no score. Does not check that it
+/// is in its only valid form: see [`take`].
 #[inline]
 pub(super) fn read(from: &[u8]) -> Option<(f64, usize)> {
     let tag = *from.first()?;

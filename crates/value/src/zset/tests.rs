@@ -47,8 +47,8 @@ impl Kept {
 
 type Model = BTreeMap<Vec<u8>, f64>;
 
-/// Whatever is asked for: nothing changes, and nothing fails, of an empty set, of one of a leaf and one of several levels, of
-/// members and scores that are there, or are not, or are none.
+/// Queries change nothing and never fail: on an empty set, one of a leaf and one of several levels, for members and
+/// scores that are present, absent or invalid.
 #[test]
 fn loading_leaves_everything_as_it_is() {
     let (mut set, mut model) = (Kept::new(0, 64), Model::new());
@@ -80,7 +80,7 @@ fn owned(entry: Entry<'_>) -> (f64, Vec<u8>) {
     (entry.score, entry.member.to_vec())
 }
 
-/// Everything a view tells agrees with the model.
+/// Everything a view answers agrees with the model.
 fn check(view: View<'_>, model: &Model) {
     let expected = in_order(model);
     assert_eq!(view.len(), expected.len() as u64);
@@ -149,7 +149,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         any::<f64>().prop_filter("a number", |score| !score.is_nan()),
     ];
     let op = prop_oneof![
-        4 => (proptest::collection::vec(any::<u8>(), 0..6), any_score).prop_map(|(member, score)| Op::Add(member, score)),
+        4 => (proptest::collection::vec(any::<u8>(), 0..6), any_score)
+            .prop_map(|(member, score)| Op::Add(member, score)),
         3 => (0..3000u32, 1..500u32, any::<bool>()).prop_map(|(seed, count, same)| Op::AddMany(seed, count, same)),
         2 => (0..3000u32).prop_map(Op::Remove),
         1 => (0..3000u32, 1..500u32).prop_map(|(seed, count)| Op::RemoveMany(seed, count)),
@@ -193,8 +194,9 @@ fn run(kept: &mut Kept, model: &mut Model, op: &Op) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Both forms give what the model gives after each change; a version kept meanwhile stays as it was, read from another
-    /// thread while the changes go on; what is saved builds the same set again, and validates while it is packed.
+    /// Both forms give what the model gives after each change; a version kept meanwhile stays as it was, read from
+    /// another thread while the changes go on; what is saved builds the same set again, and validates while it is
+    /// packed.
     #[test]
     fn agrees_with_a_map(ops in ops(), entries in prop_oneof![Just(0i64), Just(8), Just(128), Just(100_000)]) {
         let (mut kept, mut model) = (Kept::new(entries, if entries == 100_000 { 10_000 } else { 64 }), Model::new());
@@ -225,7 +227,9 @@ proptest! {
 
     /// Whatever the bytes, they are refused or are what writing them again gives.
     #[test]
-    fn changes_have_one_form(bytes in proptest::collection::vec(prop_oneof![0..4u8, 0xe0..0xf3u8, any::<u8>()], 0..20)) {
+    fn changes_have_one_form(
+        bytes in proptest::collection::vec(prop_oneof![0..4u8, 0xe0..0xf3u8, any::<u8>()], 0..20)
+    ) {
         let mut rest = &bytes[..];
         if let Some(change) = Change::take(&mut rest) {
             let mut again = Vec::new();
@@ -236,8 +240,8 @@ proptest! {
     }
 }
 
-/// A long range taken out in steps leaves what the change does at once, whether few or many members go; the version it was
-/// taken of stays, and so does what its memory is told to be.
+/// Removing a long range in steps gives the same as the change does at once, whether few or many members go. The
+/// version it was taken from stays, and so does its memory count.
 #[test]
 fn a_removal_in_steps_leaves_the_same() {
     let len = if cfg!(miri) { 60 } else { 3000 };
@@ -311,8 +315,8 @@ fn few_bytes_are_packed() {
     }
 }
 
-/// A node that was split off counted the bytes of the bound that it gave to its parent, which counted them too: with equal scores a
-/// bound has bytes of a member. So the set told more memory than it had, until the node was changed again.
+/// A node that was split off counted the bytes of the bound that it gave to its parent, which counted them too: with
+/// equal scores a bound has bytes of a member. So the set reported too much memory until the node was changed again.
 #[test]
 fn a_node_that_is_split_off_does_not_count_the_bound_it_gives_away() {
     let count = if cfg!(miri) { 600 } else { 3_000u32 };

@@ -60,7 +60,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// How many entries at the front satisfy `is_before`: the rank at which those begin that do not. It must be true up to
+    /// How many entries at the front satisfy `is_before`: the rank of the first that does not. It must be true up to
     /// some point of the order by score and bytes, whether such an entry is in the set or not.
     pub fn count_before(&self, is_before: impl Fn(&Entry<'_>) -> bool) -> u64 {
         match self {
@@ -91,7 +91,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The entries in reverse order, from a rank downwards; from the last if there are not so many.
+    /// The entries in reverse order, from a rank downwards; from the last if the set is shorter.
     pub fn backward(&self, rank: u64) -> Backward<'a> {
         let rank = rank.min(self.len().saturating_sub(1));
         match self {
@@ -103,8 +103,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A step of ZSCAN: hands out entries from `cursor` on, at least `count` of them if there are so many, and gives the
-    /// cursor to go on from; 0 at the end. A packed set comes whole. Every entry that is there all the time is handed out at
+    /// A step of ZSCAN: hands out entries from `cursor` on, at least `count` of them if available, and returns the
+    /// cursor to go on from; 0 at the end. A packed set comes whole. An entry that stays in the set is handed out at
     /// least once between the cursors 0.
     pub fn scan(&self, cursor: u64, count: u64, mut each: impl FnMut(Entry<'a>)) -> u64 {
         match self {

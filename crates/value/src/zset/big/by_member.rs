@@ -1,11 +1,11 @@
-//! Leaves by the hash of the member: what finds a score.
+//! Leaves by the hash of the member, to find a score.
 //!
 //! ```text
 //! | tag 0 | tag 1 | ... | size 0 | size 1 | ... | entry 0 | entry 1 | ...      entry: score, length, member
 //! ```
 //!
-//! Leaves are in the order of the hash; within one, entries are in no order. A tag is the low byte of the hash, so that a
-//! look-up compares one member in nearly all cases; sizes are those of the entries, so that finding the place of one is a sum
+//! Leaves are in the order of the hash; within one, entries are in no order. A tag is the low byte of the hash, so that
+//! a look-up nearly always compares one member. Sizes are those of the entries, so that the place of an entry is a sum
 //! of bytes. A size of 255 stands for any that is not smaller, which is then found by walking.
 
 use super::super::entry::{Entries, Head, are_entries};

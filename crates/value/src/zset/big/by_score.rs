@@ -10,8 +10,8 @@ use crate::zset::Entry;
 #[derive(Clone, Debug, Default)]
 pub struct Run(Chunk);
 
-/// What parts two runs: the score of the first entry on the right and, if the last on the left has the same, as much of the
-/// member as tells the two apart.
+/// The bound between two runs: the score of the first entry on the right and, if the last on the left has the same
+/// score, as much of the member as separates the two.
 #[derive(Clone, Debug, Default)]
 pub struct Bound {
     score: f64,
@@ -64,7 +64,7 @@ impl Run {
         Entries::new(self.0.bytes(), 0)
     }
 
-    /// The entries, for one who does not use them.
+    /// The entries, without counting this as a use.
     pub(super) fn entries_once<'a>(&'a self, scratch: &'a mut Vec<u8>) -> Entries<'a> {
         Entries::new(self.bytes_once(scratch), 0)
     }

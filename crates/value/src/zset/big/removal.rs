@@ -1,5 +1,5 @@
-//! A long range taken out of a big sorted set, step by step: the tree by score is cut at once, the members leave the other tree
-//! one by one, or that is made anew when fewer stay.
+//! Removes a long range from a big sorted set, step by step: the tree by score is cut at once; members leave the other
+//! tree one by one, or that tree is built anew when fewer stay.
 
 use super::{Big, Run};
 use crate::tree::Tree;
@@ -16,7 +16,7 @@ pub struct Removal {
 }
 
 impl Removal {
-    /// Begins: of `from`, so many entries from this rank on go, and some stay.
+    /// Begins: `count` entries of `from` from this rank on go, and some stay.
     pub fn begin(from: &Big, start: u64, count: u64) -> Self {
         let mut left = from.clone();
         let removed = left.by_score.remove_range(&(), start..start.saturating_add(count));
@@ -28,7 +28,7 @@ impl Removal {
         Self { left, entries, is_rebuilt, at: 0 }
     }
 
-    /// Goes on by so many entries. True while there is more to do.
+    /// Removes up to `count` more entries. True while there is more to do.
     pub fn step(&mut self, entries: u64) -> bool {
         let Self { left: Big { by_member, hasher, .. }, is_rebuilt, .. } = self;
         let end = (self.at + entries).min(self.entries.len());
@@ -57,7 +57,7 @@ impl Removal {
         self.left
     }
 
-    /// Bytes of what is left, what is shared included.
+    /// Bytes of the rest, shared chunks included.
     pub fn memory_bytes(&self) -> usize {
         self.left.memory_bytes()
     }

@@ -1,5 +1,5 @@
-//! A big sorted set as a checkpoint holds it when leaves are stored compressed: both trees, the one by score first, since neither can be made of
-//! the other without reading what is compressed. Each part is of one of them.
+//! A big sorted set in a checkpoint when leaves are compressed: both trees, the one by score first, since neither can
+//! be built from the other without decompressing. Each part belongs to one of them.
 
 use super::{Big, Bound, Members, Run};
 use crate::Progress;
