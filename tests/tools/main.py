@@ -15,13 +15,14 @@ import imports
 import logs
 import moves
 import picture
+import repairs
 from directory import Tools
 
 
 def main():
     with tempfile.TemporaryDirectory(prefix="onggi-test-") as scratch:
         tools = Tools(sys.argv[1], Path(scratch))
-        for area in (backup, dictionaries, history, imports, logs, exports, moves, picture):
+        for area in (backup, dictionaries, history, imports, logs, exports, moves, picture, repairs):
             area.run(tools)
         return 1 if tools.failed else 0
 

@@ -36,6 +36,7 @@ mod load;
 mod manifest;
 mod names;
 mod retention;
+mod salvage;
 mod writer;
 
 pub use dir::{DataDir, Listing};
@@ -46,6 +47,7 @@ pub use load::{LoadProgress, LoadReport, SnapshotBlock, SnapshotReader, load, op
 pub use manifest::{DictionaryInfo, FileInfo, LogState, Manifest, ManifestFile, SetInfo};
 pub use names::{Name, SetId};
 pub use retention::Retention;
+pub use salvage::{WholeBlock, WholeBlocks};
 pub use writer::{SetHead, SnapshotWriter, THREADS_MAX, Writer, WriterOptions};
 
 #[cfg(test)]

@@ -49,6 +49,14 @@ pub enum ToolError {
         /// How far it leads.
         why: String,
     },
+    /// A repair finds nothing to begin with.
+    #[error("{}: cannot be repaired, and nothing was changed: {why}", path.display())]
+    NotRepairable {
+        /// The data directory.
+        path: PathBuf,
+        /// What is damaged, and what can be done.
+        why: String,
+    },
     /// A part of the log could not be copied.
     #[error(transparent)]
     Extract(#[from] cmdlog::ExtractError),

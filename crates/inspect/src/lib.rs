@@ -22,8 +22,10 @@ mod decode;
 mod dictionaries;
 mod error;
 mod item;
+mod present;
 mod repair;
 mod restore;
+mod salvage;
 mod sieve;
 pub mod text;
 

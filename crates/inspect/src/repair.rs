@@ -12,6 +12,8 @@
 //!     both others are whole.
 //! A3. The plan says beforehand what will be missing. It claims that nothing is missing only where the newest state that the
 //!     directory ever had is reached: the newest checkpoint itself, or its position by an unbroken log.
+//! A5. A damaged set is salvaged only on request: every whole block of it, and of the log after it the changes of keys that are
+//!     certainly known (`salvage`, `sieve`). What a set without whole blocks, or an older state, comes to is said first.
 //! A4. A dictionary that cannot be read costs the keys whose values need it, and nothing else (`sieve`).
 
 use crate::check::{read_log, read_set};
@@ -19,6 +21,7 @@ use crate::decode::lock;
 use crate::dictionaries;
 use crate::error::{ToolError, with_causes};
 use crate::restore::{self, Build, Loss, Point};
+use crate::salvage::Salvage;
 use crate::sieve::{Keys, Sieve};
 use crate::text::{count, size, time};
 use base::hash::KeyHasher;
@@ -49,6 +52,8 @@ pub struct RepairPlan {
     pub lost: Vec<String>,
     /// What the files cannot tell, a line each: whether more is missing.
     pub unsure: Vec<String>,
+    /// What a plan with salvage would keep, where this one has losses without it.
+    pub hint: Option<String>,
 }
 
 /// What a repair has made.
@@ -60,12 +65,13 @@ pub struct Repaired {
     pub damaged: PathBuf,
 }
 
-/// Reads everything in a directory and says what could be saved; `None` when nothing is damaged. Changes nothing.
+/// Reads everything in a directory and says what could be saved; `None` when nothing is damaged. Changes nothing. With `salvage` the
+/// whole blocks of a damaged checkpoint are taken where anything else would lose what came later.
 ///
 /// # Errors
-/// [`ToolError::InUse`]; [`ToolError::NotReachable`] when nothing can be saved; a newer format, or a disk that does not give the
+/// [`ToolError::InUse`]; [`ToolError::NotRepairable`] when nothing can be saved; a newer format, or a disk that does not give the
 /// bytes, which repairing could only make worse.
-pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Option<RepairPlan>, ToolError> {
+pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path, salvage: bool) -> Result<Option<RepairPlan>, ToolError> {
     let (source, _held) = lock(fs, dir)?;
     let (mut damage, mut unsure) = (Vec::new(), Vec::new());
     let manifest = match ManifestFile::load(&source) {
@@ -90,7 +96,7 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Option<Repair
         }
     }
     whole.sets.clear();
-    let mut lost_of = BTreeMap::new();
+    let (mut lost_of, mut broken) = (BTreeMap::new(), Vec::new());
     for set in &manifest.sets {
         let sieve = Mutex::new(Sieve::new(readable_by(&whole, set.set), Keys::default()));
         let see = |effect: &Effect<'_>| sieve.lock().unwrap_or_else(PoisonError::into_inner).look(effect);
@@ -107,13 +113,35 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Option<Repair
                 whole.sets.push(set.clone());
                 lost_of.insert(set.set, lost);
             }
-            Err(error) if error.is_damage() => damage.push(with_causes(&error)),
+            Err(error) if error.is_damage() => {
+                damage.push(with_causes(&error));
+                broken.push(set);
+            }
             Err(error) => return Err(error.into()),
         }
     }
-    let Some(best) = best(&source, &whole, manifest.newest(), &lost_of, &mut damage)? else {
-        let why = format!("no checkpoint is whole, and no log begins with an empty server; {}", damage.join("; "));
-        return Err(ToolError::NotReachable { path: dir.into(), why });
+    let found = best(&source, &whole, manifest.newest(), &lost_of, &mut damage)?;
+    let partial = match &found {
+        Some(best) if best.is_complete => None,
+        _ => partial(&source, &whole, &broken, found.as_ref(), manifest.newest(), &mut damage)?,
+    };
+    let mut hint = None;
+    let best = match (found, partial) {
+        (_, Some(partial)) if salvage => {
+            whole.sets.extend(partial.salvage.as_ref().map(|salvage| salvage.set.clone()));
+            whole.sets.sort_by_key(|set| set.set);
+            partial
+        }
+        (Some(best), partial) => {
+            hint = partial.map(|partial| hinted(&partial, dir));
+            best
+        }
+        (None, partial) => {
+            let hint = partial.map_or_else(String::new, |partial| format!("; {}", hinted(&partial, dir)));
+            let damage = damage.join("; ");
+            let why = format!("no checkpoint is whole, and no log begins with an empty server: {damage}{hint}");
+            return Err(ToolError::NotRepairable { path: dir.into(), why });
+        }
     };
     if damage.is_empty() {
         return Ok(None);
@@ -123,25 +151,40 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Option<Repair
     // Of several sets with the same cut a restore takes the newest.
     whole.sets.retain(|set| set.cut <= best.cut && best.set.is_none_or(|best| set.set <= best));
     let kept = kept(&best, &whole);
-    let Reach { to, of_set, known, changed_from: from, .. } = best;
-    let loss = Loss { sieve: Sieve::new(known, of_set.clone()), of_set, from };
-    Ok(Some(RepairPlan { manifest: whole, to, loss, damage, kept, lost, unsure }))
+    let sieve = best.sieve();
+    let Reach { to, of_set, salvage, changed_from: from, .. } = best;
+    let loss = Loss { salvage, sieve, of_set, from };
+    Ok(Some(RepairPlan { manifest: whole, to, loss, damage, kept, lost, unsure, hint }))
 }
 
 /// What the repaired directory begins with, and how far it goes.
 fn kept(best: &Reach, whole: &Manifest) -> String {
     let set = best.set.and_then(|best| whole.sets.iter().find(|set| set.set == best));
+    let missing = best.salvage.as_ref().map_or(0, Salvage::lost) + best.of_set.len() as u64;
     let from = set.map_or_else(
         || "the empty beginning of the log".to_owned(),
         |set| {
-            let lost = best.of_set.len() as u64;
-            let keys = count(set.entries().saturating_sub(lost), "key", "keys");
-            format!("checkpoint {}, {}, with {keys}", set.set, time(set.created_ms))
+            let (all, made) = (set.entries(), time(set.created_ms));
+            let of_all = if missing == 0 { String::new() } else { format!("{} of ", all.saturating_sub(missing)) };
+            format!("checkpoint {}, {made}, with {of_all}{}", set.set, count(all, "key", "keys"))
         },
     );
     let records = count(best.records, "record", "records");
     let at = best.time.map_or_else(String::new, |at| format!(", {}", time(at)));
     format!("{from}; {records} of the log after it, up to LSN {}{at}", best.to)
+}
+
+/// What salvage would keep.
+fn hinted(partial: &Reach, dir: &Path) -> String {
+    let Some(salvage) = &partial.salvage else { return String::new() };
+    format!(
+        "`onggi repair --salvage {}` would keep {} of {} of checkpoint {}, in its whole blocks, and {} of the log after it",
+        dir.display(),
+        salvage.kept,
+        count(salvage.set.entries(), "key", "keys"),
+        salvage.set.set,
+        count(partial.records, "record", "records")
+    )
 }
 
 /// What is not known where the files have to speak for the manifest.
@@ -267,6 +310,8 @@ struct Reach {
     is_complete: bool,
     /// The dictionaries that can be read there.
     known: BTreeSet<DictionaryNumber>,
+    /// The set is damaged, and this is what is kept of it.
+    salvage: Option<Salvage>,
     /// Keys of the set that cannot be read.
     of_set: Keys,
     /// Keys that are missing at the end.
@@ -276,6 +321,31 @@ struct Reach {
 }
 
 impl Reach {
+    /// A beginning, of which the log is not read yet.
+    fn at(start: &SetInfo, whole: &Manifest, of_set: Keys) -> Self {
+        let set = (!start.files.is_empty()).then_some(start.set);
+        Self {
+            set,
+            cut: start.cut,
+            to: start.cut,
+            time: set.map(|_| start.created_ms),
+            records: 0,
+            is_cut: false,
+            is_complete: false,
+            known: readable_by(whole, set.unwrap_or(SetId(0))),
+            salvage: None,
+            lost: of_set.clone(),
+            of_set,
+            changed_from: None,
+        }
+    }
+
+    /// For the log after it.
+    fn sieve(&self) -> Sieve {
+        let present = self.salvage.as_ref().map(|salvage| salvage.present.clone());
+        Sieve::new(self.known.clone(), self.of_set.clone()).with_present(present)
+    }
+
     /// Whether to begin there is better.
     fn is_better_than(&self, other: &Self) -> bool {
         let rank = |reach: &Self| (reach.to, reach.is_complete, std::cmp::Reverse(reach.lost.len()));
@@ -317,35 +387,10 @@ fn best(
     for (set, is_needed) in
         whole.sets.iter().rev().map(|set| (set, true)).chain(unnamed.iter().map(|set| (set, whole.sets.is_empty())))
     {
-        let (set_id, from) = ((!set.files.is_empty()).then_some(set.set), set.log_from);
-        let time = set_id.map(|_| set.created_ms);
-        let known = readable_by(whole, set_id.unwrap_or(SetId(0)));
-        let of_set = set_id.and_then(|set| lost_of.get(&set)).cloned().unwrap_or_default();
-        let (cut, lost) = (set.cut, of_set.clone());
-        let (to, changed_from, is_cut, is_complete) = (cut, None, false, false);
-        let mut reach =
-            Reach { set: set_id, cut, to, time, records: 0, is_cut, is_complete, known, of_set, lost, changed_from };
-        if let Some(from) = from {
-            match read(source, from, &mut reach, damage, is_needed) {
-                Ok(found) if !found && set_id.is_some() => {
-                    reach.is_cut = true;
-                    damage.push(format!("the command log is needed from LSN {from} on, and no segment is there"));
-                }
-                // Without a set, and without any segment, there is nothing.
-                Ok(found) if !found => continue,
-                Ok(_) => {}
-                Err(error) if error.is_damage() => {
-                    reach.is_cut = true;
-                    let text = with_causes(&error);
-                    if is_needed && !damage.contains(&text) {
-                        damage.push(text);
-                    }
-                    if set_id.is_none() && reach.records == 0 {
-                        continue;
-                    }
-                }
-                Err(error) => return Err(error.into()),
-            }
+        let of_set = lost_of.get(&set.set).filter(|_| !set.files.is_empty()).cloned().unwrap_or_default();
+        let mut reach = Reach::at(set, whole, of_set);
+        if !follow(source, set.log_from, &mut reach, damage, is_needed)? {
+            continue;
         }
         reach.is_complete = reach.comes_to(newest);
         if best.as_ref().is_none_or(|best| reach.is_better_than(best)) {
@@ -353,6 +398,63 @@ fn best(
         }
     }
     Ok(best)
+}
+
+/// The newest damaged set with whole blocks that comes later than what was found without salvage.
+fn partial(
+    source: &DataDir,
+    whole: &Manifest,
+    broken: &[&SetInfo],
+    found: Option<&Reach>,
+    newest: Option<&SetInfo>,
+    damage: &mut Vec<String>,
+) -> Result<Option<Reach>, ToolError> {
+    let hasher = KeyHasher::new(&mut Rng::new(0));
+    let is_later = |set: &SetInfo| found.and_then(|found| found.set).is_none_or(|found| found < set.set);
+    for set in broken.iter().rev().filter(|set| is_later(set)) {
+        let mut sieve = Sieve::new(readable_by(whole, set.set), Keys::default());
+        let salvage = Salvage::survey(source, set, &hasher, &mut sieve)?;
+        if salvage.kept == 0 {
+            continue;
+        }
+        let mut reach = Reach::at(set, whole, sieve.lost);
+        let is_whole = salvage.lost() == 0;
+        reach.salvage = Some(salvage);
+        follow(source, set.log_from, &mut reach, damage, true)?;
+        reach.is_complete = is_whole && reach.comes_to(newest);
+        return Ok(Some(reach));
+    }
+    Ok(None)
+}
+
+/// Moves a beginning along the log, if one leads on from it. False when there is nothing at all.
+fn follow(
+    source: &DataDir,
+    from: Option<Lsn>,
+    reach: &mut Reach,
+    damage: &mut Vec<String>,
+    is_needed: bool,
+) -> Result<bool, ToolError> {
+    let Some(from) = from else { return Ok(true) };
+    match read(source, from, reach, damage, is_needed) {
+        Ok(true) => Ok(true),
+        // Without a set, and without any segment, there is nothing.
+        Ok(false) if reach.set.is_none() => Ok(false),
+        Ok(false) => {
+            reach.is_cut = true;
+            damage.push(format!("the command log is needed from LSN {from} on, and no segment is there"));
+            Ok(true)
+        }
+        Err(error) if error.is_damage() => {
+            reach.is_cut = true;
+            let text = with_causes(&error);
+            if is_needed && !damage.contains(&text) {
+                damage.push(text);
+            }
+            Ok(reach.set.is_some() || reach.records > 0)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The dictionaries that are whole among those that a set, and the log after it, may need.
@@ -370,7 +472,7 @@ fn read(
     is_needed: bool,
 ) -> Result<bool, RecoverError> {
     let hasher = KeyHasher::new(&mut Rng::new(0));
-    let mut sieve = Sieve::new(reach.known.clone(), reach.of_set.clone());
+    let mut sieve = reach.sieve();
     let (mut left, mut missed) = (RecordBuilder::default(), None);
     let mut each = |after: Lsn, body: FrameBody<'_>| {
         match body {
@@ -434,13 +536,25 @@ const NAMED_MAX: usize = 1000;
 
 /// What is missing at the end of the reach: keys that cannot be read, and all that came later.
 fn lost(best: &Reach, newest: Option<&SetInfo>, (end, at, behind): &(Lsn, Option<UnixMs>, u64)) -> Vec<String> {
+    let why = if best.salvage.is_some() {
+        "its value, or a part of it, cannot be read"
+    } else {
+        "its value needs a dictionary"
+    };
     let mut lost: Vec<String> =
-        best.lost.names().take(NAMED_MAX).map(|name| format!("the key {name}: its value needs a dictionary")).collect();
+        best.lost.names().take(NAMED_MAX).map(|name| format!("the key {name}: {why}")).collect();
     if best.lost.len() > NAMED_MAX {
         lost.push(format!("{} more, for the same reason", count((best.lost.len() - NAMED_MAX) as u64, "key", "keys")));
     }
     if best.is_complete {
         return lost;
+    }
+    if let Some(salvage) = best.salvage.as_ref().filter(|salvage| salvage.lost() > 0) {
+        let (missing, all) = (salvage.lost(), count(salvage.set.entries(), "key", "keys"));
+        let set = salvage.set.set;
+        lost.push(format!(
+            "{missing} of {all} of checkpoint {set}: their blocks are damaged, and their names not known"
+        ));
     }
     if let Some(newest) = newest.filter(|newest| best.set != Some(newest.set) && !best.passes(newest)) {
         let (keys, made) = (count(newest.entries(), "key", "keys"), time(newest.created_ms));

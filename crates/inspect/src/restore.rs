@@ -13,6 +13,7 @@
 use crate::check::read_set;
 use crate::decode::lock;
 use crate::error::ToolError;
+use crate::salvage::Salvage;
 use crate::sieve::{self, Keys, Rest, Sieve};
 use crate::text::{count, size, time};
 use base::hash::KeyHasher;
@@ -88,9 +89,11 @@ pub(crate) struct Build<'b> {
     pub loss: Option<&'b Loss>,
 }
 
-/// What cannot be read for want of dictionaries: it is left out.
+/// What cannot be read, for want of dictionaries or since blocks are damaged: it is left out.
 #[derive(Clone, Debug)]
 pub(crate) struct Loss {
+    /// The set is damaged, and this is what is kept of it.
+    pub salvage: Option<Salvage>,
     /// Keys of the set.
     pub of_set: Keys,
     /// For the log.
@@ -120,7 +123,11 @@ pub(crate) fn build(
 
     let target = DataDir::open(Arc::clone(fs), into)?;
     let hasher = KeyHasher::new(&mut Rng::new(0));
-    let set = match (start.set, loss.filter(|loss| !loss.of_set.is_empty())) {
+    let is_another = |loss: &&Loss| loss.salvage.is_some() || !loss.of_set.is_empty();
+    let set = match (start.set, loss.filter(is_another)) {
+        (Some(_), Some(Loss { salvage: Some(salvage), of_set, .. })) => {
+            Some(salvage.write_set(source, &target, of_set, &hasher, say)?)
+        }
         (Some(set), Some(loss)) => Some(sieve::write_set(source, &target, set, &loss.of_set, &hasher, say)?),
         (Some(set), None) => {
             copy_set(source, &target, set, links, say)?;

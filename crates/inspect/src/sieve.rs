@@ -1,17 +1,21 @@
-//! What is left of a history where some dictionaries cannot be read: every key but those whose value needs one of them.
+//! What is left of a history where some values cannot be read: for want of a dictionary, or since blocks of the set are damaged.
 //!
 //! ```text
 //! set:  entries ---------------- but those of lost keys --> a set of the same number
 //! log:  a value that can be read, DEL, FLUSHDB              --> as it is; the key is not lost any more
 //!       a value that cannot                                 --> DEL; the key is lost
 //!       RENAME or COPY of a lost key                        --> DEL of the other; that is lost
-//!       any other change of a lost key                      --> nothing: it is about a value that nobody has
+//!       any other change of a lost key                      --> nothing: it is about a value that is not there
 //! ```
+//!
+//! Where blocks of the set are damaged, a change of a key that is in no whole block counts as one of a lost key, since it may have been
+//! in a damaged one ([`Present`]).
 //!
 //! V1. A key that is not lost has, after each record, the value that it had.
 //! V2. A lost key is absent; it never has an older value, nor a part of one.
 
 use crate::error::ToolError;
+use crate::present::Present;
 use crate::text::escape;
 use base::clock::ManualClock;
 use base::hash::KeyHasher;
@@ -64,14 +68,34 @@ pub(crate) struct Sieve {
     known: BTreeSet<DictionaryNumber>,
     /// The keys that are lost at this moment.
     pub lost: Keys,
-    /// The first dictionary that a value asked for in vain.
+    /// The first dictionary that a value needs and that cannot be read.
     pub missed: Option<DictionaryNumber>,
+    /// Of a set with damaged blocks, which keys are known.
+    present: Option<Present>,
 }
 
 impl Sieve {
     /// For a history that begins with these keys lost.
     pub fn new(known: BTreeSet<DictionaryNumber>, lost: Keys) -> Self {
-        Self { known, lost, missed: None }
+        Self { known, lost, missed: None, present: None }
+    }
+
+    /// For a history that begins with a set of which blocks are damaged.
+    pub fn with_present(self, present: Option<Present>) -> Self {
+        Self { present, ..self }
+    }
+
+    /// Whether the key has, or may have, a value that cannot be read.
+    fn is_lost(&self, key: &Key<'_>) -> bool {
+        self.lost.has(key) || self.present.as_ref().is_some_and(|present| present.is_unknown(key))
+    }
+
+    /// From now on the key has this state, whatever it had before.
+    fn is_known(&mut self, key: &Key<'_>, is_there: bool) {
+        self.lost.remove(key);
+        if let Some(present) = &mut self.present {
+            present.note(key, is_there);
+        }
     }
 
     /// Notes the key of an entry of a set if that cannot be read: of any part of it, if it has several.
@@ -93,26 +117,31 @@ impl Sieve {
     fn sift_effect(&mut self, effect: &Effect<'_>, left: &mut RecordBuilder) -> bool {
         match effect {
             Effect::Set { key, .. } | Effect::Store { key, .. } if self.misses(effect) => {
+                self.is_known(key, false);
                 self.lost.add(key);
                 left.push(&Effect::Delete { key: *key });
                 return true;
             }
-            Effect::Set { key, .. } | Effect::Store { key, .. } | Effect::Delete { key } => {
-                self.lost.remove(key);
+            Effect::Set { key, .. } | Effect::Store { key, .. } => self.is_known(key, true),
+            Effect::Delete { key } => self.is_known(key, false),
+            Effect::Clear { space } => {
+                self.lost.0.retain(|(other, _)| other != space);
+                if let Some(present) = &mut self.present {
+                    present.clear(*space);
+                }
             }
-            Effect::Clear { space } => self.lost.0.retain(|(other, _)| other != space),
             Effect::Swap { .. } => {}
             Effect::Rename { from, to } | Effect::Copy { from, to } => {
-                let is_lost = self.lost.has(from);
+                let is_lost = self.is_lost(from);
                 if matches!(effect, Effect::Rename { .. }) {
-                    self.lost.remove(from);
+                    self.is_known(from, false);
                 }
+                self.is_known(to, true);
                 if is_lost {
                     self.lost.add(to);
                     left.push(&Effect::Delete { key: *to });
                     return true;
                 }
-                self.lost.remove(to);
             }
             Effect::Splice { key, .. }
             | Effect::Expire { key, .. }
@@ -120,9 +149,11 @@ impl Sieve {
             | Effect::Edit { key, .. }
             | Effect::Leaves { key, .. }
             | Effect::Replace { key, .. } => {
-                if self.lost.has(key) {
+                if self.is_lost(key) {
+                    self.lost.add(key);
                     return true;
                 }
+                self.is_known(key, true);
             }
         }
         left.push(effect);
@@ -138,10 +169,10 @@ impl Sieve {
 }
 
 /// Bytes of a snapshot file that are gathered before they are written.
-const BUFFER_BYTES: usize = 1 << 20;
+pub(crate) const BUFFER_BYTES: usize = 1 << 20;
 
 /// Data of a file is synced whenever so many bytes were written.
-const SYNC_EVERY_BYTES: u64 = 32 << 20;
+pub(crate) const SYNC_EVERY_BYTES: u64 = 32 << 20;
 
 /// Writes a set without the entries of these keys, under the same number, and gives what a manifest has to say about it.
 pub(crate) fn write_set(
@@ -175,27 +206,43 @@ fn write_file(
     let mut writer = SnapshotWriter::begin(out, reader.header(), SYNC_EVERY_BYTES)?;
     let mut left = RecordBuilder::default();
     while let Some(block) = reader.next_block()? {
-        left.clear();
-        let (mut entries, mut is_other) = (0, false);
-        for effect in cmdlog::effects(block.payload, hasher) {
-            let effect =
-                effect.map_err(|error| ToolError::Block { path: source.file(name), offset: block.offset, error })?;
-            let is_lost = effect.keys().any(|key| lost.has(key));
-            is_other |= is_lost;
-            if !is_lost {
-                left.push(&effect);
-                // An expiration belongs to the tree before it, which is counted in the last of its blocks.
-                entries += u32::from(!matches!(effect, Effect::Expire { .. }));
-            }
-        }
-        match is_other {
-            false => writer.write_block(block.payload, &[], block.entries)?,
+        let kept = without(block.payload, block.entries, lost, hasher, &mut left);
+        let damaged = |error| ToolError::Block { path: source.file(name), offset: block.offset, error };
+        match kept.map_err(damaged)? {
+            None => writer.write_block(block.payload, &[], block.entries)?,
             // Of a tree that is lost, no block is left.
-            true if entries == 0 => {}
-            true => writer.write_block(left.bytes(), &[], entries)?,
+            Some(0) => {}
+            Some(entries) => writer.write_block(left.bytes(), &[], entries)?,
         }
     }
     Ok(writer.finish()?)
+}
+
+/// Puts the effects of a block into `left`, without those of lost keys, and counts the entries among them; `None` when there are
+/// no such effects, and the block can stay as it is.
+pub(crate) fn without(
+    payload: &[u8],
+    entries: u32,
+    lost: &Keys,
+    hasher: &KeyHasher,
+    left: &mut RecordBuilder,
+) -> Result<Option<u32>, DecodeError> {
+    left.clear();
+    if lost.is_empty() {
+        return Ok(None);
+    }
+    let (mut kept, mut is_other) = (0, false);
+    for effect in cmdlog::effects(payload, hasher) {
+        let effect = effect?;
+        let is_lost = effect.keys().any(|key| lost.has(key));
+        is_other |= is_lost;
+        if !is_lost {
+            left.push(&effect);
+            // An expiration belongs to the tree before it, which is counted in the last of its blocks.
+            kept += u32::from(!matches!(effect, Effect::Expire { .. }));
+        }
+    }
+    Ok(is_other.then_some(kept.min(entries)))
 }
 
 /// Records are made durable when so many bytes were appended: what the log holds in memory until then.

@@ -5,6 +5,7 @@ mod checks;
 mod decoding;
 mod repairs;
 mod restores;
+mod salvages;
 mod sources;
 
 use base::clock::ManualClock;

@@ -65,6 +65,10 @@ pub struct RestoreArgs {
 pub struct RepairArgs {
     /// The data directory. No server may be using it.
     dir: PathBuf,
+    /// Keeps the whole blocks of a damaged checkpoint, where anything else would lose what came later. Says how many keys are
+    /// kept and how many are lost.
+    #[arg(long)]
+    salvage: bool,
     /// Does not ask.
     #[arg(long)]
     yes: bool,
@@ -138,7 +142,7 @@ pub fn repair(args: &RepairArgs) -> ExitCode {
         Ok(dir) => dir,
         Err(error) => return failed("repair", &error),
     };
-    let plan = match inspect::plan_repair(Progress::new().fs(), &dir) {
+    let plan = match inspect::plan_repair(Progress::new().fs(), &dir, args.salvage) {
         Ok(Some(plan)) => plan,
         Ok(None) => {
             say("good: nothing is damaged; there is nothing to repair");
@@ -151,7 +155,14 @@ pub fn repair(args: &RepairArgs) -> ExitCode {
     plan.lost.iter().for_each(|line| say(&format!("LOST     {line}")));
     plan.unsure.iter().for_each(|line| say(&format!("UNSURE   {line}")));
     if plan.lost.is_empty() {
-        say(if plan.unsure.is_empty() { "nothing is lost: every durable change is kept" } else { "nothing is known to be lost" });
+        say(if plan.unsure.is_empty() {
+            "nothing is lost: every durable change is kept"
+        } else {
+            "nothing is known to be lost"
+        });
+    }
+    if let Some(hint) = &plan.hint {
+        say(&format!("hint     {hint}"));
     }
     if !args.yes && !confirmed() {
         say("not repaired; nothing was changed");
@@ -161,7 +172,7 @@ pub fn repair(args: &RepairArgs) -> ExitCode {
     let progress = Progress::new();
     match inspect::repair(progress.fs(), &clock, &dir, &plan, history, &mut |line| progress.say(line)) {
         Ok(done) => {
-            progress.say(&format!("repaired: {} has the state of LSN {}", dir.display(), done.lsn));
+            progress.say(&format!("repaired: {} begins with {}", dir.display(), plan.kept));
             progress.say(&format!("the damaged files are in {}", done.damaged.display()));
             ExitCode::SUCCESS
         }

@@ -6,7 +6,7 @@ use crate::{RepairPlan, ToolError, Verdict, check, plan_repair, repair};
 
 fn planned(fs: &SimFs) -> Result<Option<RepairPlan>, ToolError> {
     let before = fs.contents();
-    let plan = plan_repair(&shared(fs), Path::new(DIR));
+    let plan = plan_repair(&shared(fs), Path::new(DIR), false);
     let after = fs.contents();
     assert!(before.iter().all(|(path, bytes)| path.ends_with("LOCK") || after.get(path) == Some(bytes)), "changed");
     plan
@@ -249,7 +249,7 @@ fn what_cannot_be_saved_is_left_alone() {
         stopped.fs.remove_file(path).unwrap();
     }
     let refused = planned(&stopped.fs);
-    assert!(matches!(refused, Err(ToolError::NotReachable { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(ToolError::NotRepairable { .. })), "{refused:?}");
 }
 
 /// A crash at any operation of a repair leaves a directory to repair, or the repaired one; between the last two renames,

@@ -128,7 +128,7 @@ impl Harm {
 
 /// Plans and repairs, and gives the plan with the state that a start finds then.
 fn outcome(fs: &SimFs) -> Result<Option<(RepairPlan, Model)>, ToolError> {
-    let Some(plan) = plan_repair(&shared(fs), Path::new(DIR))? else { return Ok(None) };
+    let Some(plan) = plan_repair(&shared(fs), Path::new(DIR), false)? else { return Ok(None) };
     let clock = ManualClock::new(9_000_000);
     repair(&shared(fs), &clock, Path::new(DIR), &plan, HistoryId([9; 20]), &mut |_| {})?;
     Ok(Some((plan, start(fs, Path::new(DIR)).expect("it was repaired"))))
@@ -164,7 +164,7 @@ fn nothing_is_called_saved_that_is_not() {
                     let state = start(&harmed.fs, Path::new(DIR)).expect("nothing is damaged");
                     assert!(state == made.model || Some(&path) == last_log.as_ref(), "{place}: damage not seen");
                 }
-                Err(ToolError::NotReachable { .. }) => {
+                Err(ToolError::NotRepairable { .. }) => {
                     refused += 1;
                     assert!(harmed.fs.exists(Path::new(DIR)).unwrap(), "{place}");
                 }
@@ -185,8 +185,8 @@ fn a_log_on_top_of_a_damaged_checkpoint_is_no_beginning() {
         for harm in [Harm::Flip { seed: 9 }, Harm::Remove] {
             let made = make();
             harm.apply(&made.fs, &made.files("prdb-")[0]);
-            let refused = plan_repair(&shared(&made.fs), Path::new(DIR));
-            assert!(matches!(refused, Err(ToolError::NotReachable { .. })), "{name}: {refused:?}");
+            let refused = plan_repair(&shared(&made.fs), Path::new(DIR), false);
+            assert!(matches!(refused, Err(ToolError::NotRepairable { .. })), "{name}: {refused:?}");
         }
     }
 }
