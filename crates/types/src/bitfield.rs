@@ -1,9 +1,9 @@
 //! Integers of any width at any bit of a string.
 //!
-//! B1. All fields are checked by the caller before the first is written; here nothing fails after the first change but a
-//!     fetch of a row that was just read, which does not happen.
-//! B2. A request that writes makes the string long enough for its last written field at once, even when every write then
-//!     overflows and is refused: this is what Redis stores.
+//! B1. The caller checks all fields before the first write; nothing here fails after the first change but a fetch of a
+//!     row that was just read, which does not happen.
+//! B2. A request that writes extends the string to its last written field at once, even when every write then overflows
+//!     and is refused: Redis stores this too.
 
 use crate::string::{self, string_value};
 use crate::{TypeError, range};
@@ -42,8 +42,8 @@ impl Width {
         }
     }
 
-    /// A number to be stored in a signed field, or, where it lies so far below a narrow one that Redis' check of it leaves
-    /// 64 bits, a number with the same low bits above the field: there Redis saturates upwards.
+    /// A number to store in a signed field. If it is so far below a narrow field that Redis' check of it leaves 64
+    /// bits, a number with the same low bits above the field: there Redis saturates upwards.
     fn as_redis_checks(self, number: i64) -> i128 {
         let (_, most) = self.bounds();
         let number = i128::from(number);
@@ -198,7 +198,7 @@ impl Window {
         (wide, behind.saturating_sub(field.width.bits()))
     }
 
-    /// The field's bits, lowest last; what is above them is arbitrary.
+    /// The field's bits, lowest last; higher bits are arbitrary.
     fn bits(&self, field: &Field) -> u64 {
         let (wide, behind) = self.wide(field);
         (wide >> behind) as u64

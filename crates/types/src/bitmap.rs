@@ -87,8 +87,8 @@ pub fn count(ks: &mut dyn Keyspace, key: &Key<'_>, stretch: Stretch) -> Result<u
     Ok(bits::count(span.bytes).saturating_sub(bits::count(&span.outside())))
 }
 
-/// The first bit of the stretch that is `bit`. `None` when there is none. When `bit` is clear and `open` is true the
-/// zeros that follow the string count: the position behind its end is the answer then.
+/// The first bit of the stretch that is `bit`. `None` when there is none. When `bit` is clear and `open` is true, the
+/// zeros that follow the string count: the answer is then the position after its end.
 ///
 /// An absent key is all zeros.
 ///
@@ -116,7 +116,7 @@ struct Span<'a> {
     bytes: &'a [u8],
     /// Bits of the first byte before the stretch.
     before: u8,
-    /// Bits of the last byte behind it.
+    /// Bits of the last byte after it.
     behind: u8,
 }
 
@@ -167,8 +167,8 @@ pub enum Operation {
     Not,
 }
 
-/// Combines the sources, shorter and absent ones followed by zeros, and stores the result without an expiration; an empty
-/// result removes what was there. Gives the length of the result: that of the longest source.
+/// Combines the sources, padding shorter and absent ones with zeros, and stores the result without an expiration; an
+/// empty result removes the key. Returns the length of the result: that of the longest source.
 ///
 /// # Errors
 /// [`TypeError::WrongType`], [`TypeError::Fetch`].

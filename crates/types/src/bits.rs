@@ -1,11 +1,10 @@
-//! Over many bytes at once: counting set bits, and finding the first byte that is not like the others.
+//! Over many bytes at once: counting set bits, and finding the first byte that differs.
 //!
-//! Both are written so that the compiler turns them into vector instructions that every processor of the target has; no
-//! wider ones are asked for.
+//! The compiler turns both into vector instructions that every processor of the target has; no wider ones are used.
 //!
-//! Counting adds up eight words by full adders on all their bits before anything is counted, and then counts one word in
-//! place of eight: Harley and Seal's method, as in Warren, "Hacker's Delight", second edition, 5-1; measured over vectors
-//! by Muła, Kurz and Lemire, "Faster population counts using AVX2 instructions", 2018.
+//! Counting adds up eight words by full adders on all their bits, and then counts one word in place of eight: Harley
+//! and Seal's method, as in Warren, "Hacker's Delight", second edition, 5-1; measured over vectors by Muła, Kurz and
+//! Lemire, "Faster population counts using AVX2 instructions", 2018.
 
 /// Words side by side, for one vector register or two.
 const LANES: usize = 4;

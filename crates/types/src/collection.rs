@@ -59,8 +59,8 @@ pub fn change(ks: &mut dyn Keyspace, key: &Key<'_>, kind: Type, put: impl FnOnce
     ks.give_buffer(changes);
 }
 
-/// Changes the collection under the key, of which it was read before that it is of this type, or absent. No bytes are no
-/// change.
+/// Changes the collection under the key, which the caller has read to be of this type, or absent. Empty `changes`
+/// change nothing.
 #[inline]
 pub fn edit(ks: &mut dyn Keyspace, key: &Key<'_>, kind: Type, changes: &[u8]) {
     if !changes.is_empty() {
@@ -68,8 +68,8 @@ pub fn edit(ks: &mut dyn Keyspace, key: &Key<'_>, kind: Type, changes: &[u8]) {
     }
 }
 
-/// [`edit`] whose outcome was made beforehand: `tree` is what `changes` make of what is stored. They may be left out where
-/// nothing is recorded.
+/// [`edit`] with a result made beforehand: `tree` is what `changes` make of the stored value. `changes` may be left out
+/// if nothing is recorded.
 pub fn replace(ks: &mut dyn Keyspace, key: &Key<'_>, tree: &SharedBig, changes: &SharedBytes) {
     if !may_be_packed(tree, &ks.limits()) {
         return ks.apply(&Effect::Replace { key: *key, tree, changes });
@@ -94,7 +94,7 @@ pub struct Maker {
 /// A collection that was made away from the keyspace, and the changes that lead to it.
 #[derive(Debug)]
 pub struct Made {
-    /// What was made; `None` of what is packed, which takes no time to make of the changes.
+    /// The prepared tree; `None` for packed results, which the changes make in no time.
     tree: Option<SharedBig>,
     changes: SharedBytes,
     kind: Type,
@@ -126,7 +126,7 @@ impl Maker {
             Body::Big(_) => (None, None),
         };
         let changes = match (&packed, from, kind) {
-            // Few elements are left: they are told faster than millions that went.
+            // Few elements are left: recording them is faster than recording millions of removals.
             (Some(packed), Some(from), Type::List) => crate::list::changes_to(from, packed),
             _ => changes,
         };
@@ -145,7 +145,7 @@ impl Made {
         Self { kind: tree.kind(), tree: Some(SharedBig::new(tree)), changes: SharedBytes::new(changes) }
     }
 
-    /// The tree, and the changes that lead to it; `None` of what is packed.
+    /// The tree, and the changes that lead to it; `None` for packed results.
     pub fn tree(&self) -> Option<(&SharedBig, &SharedBytes)> {
         self.tree.as_ref().map(|tree| (tree, &self.changes))
     }
@@ -165,7 +165,7 @@ impl Drop for Made {
     }
 }
 
-/// Whether so few elements are packed, if they are short enough: then changes have to find that out.
+/// Whether this many elements are packed, if they are short enough: then the changes must find that out.
 pub(crate) fn may_be_packed(tree: &SharedBig, limits: &Limits) -> bool {
     let (len, most) = match &**tree {
         Big::Set(set) => (set.len() as u64, limits.set_entries().max(limits.set_intset_entries())),
@@ -180,8 +180,8 @@ pub(crate) fn may_be_packed(tree: &SharedBig, limits: &Limits) -> bool {
 /// So much of a tree is held as changes while its saved form is measured.
 const MEASURED_AT_ONCE_BYTES: usize = 64 << 10;
 
-/// The bytes that a checkpoint holds of a collection: its buffer, or the changes that build the tree. Of a tree in time to its
-/// size.
+/// The bytes that a checkpoint holds of a collection: its buffer, or the changes that build the tree. Takes time
+/// proportional to a tree's size.
 pub fn saved_len(value: Value<'_>) -> usize {
     let Value::Big(big) = value else { return value.len() };
     let (mut len, mut changes) = (0usize, Vec::new());

@@ -70,7 +70,7 @@ pub fn touch<'a>(ks: &mut dyn Keyspace, keys: impl Iterator<Item = &'a [u8]>) ->
     Ok(found)
 }
 
-/// The type of what is stored; `None` when absent.
+/// The type of the stored value; `None` when absent.
 ///
 /// # Errors
 /// [`TypeError::Fetch`] alone.
@@ -133,7 +133,8 @@ impl ExpireCondition {
     }
 }
 
-/// Sets when the key expires; a time in the past removes it. False when the key is absent or the condition does not hold.
+/// Sets when the key expires; a time in the past removes it. False when the key is absent or the condition does not
+/// hold.
 ///
 /// # Errors
 /// [`TypeError::Fetch`] alone.

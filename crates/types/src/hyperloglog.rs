@@ -1,6 +1,7 @@
-//! HyperLogLogs: strings whose bytes [`value::hyperloglog`] reads and makes.
+//! HyperLogLogs: strings in the format of [`value::hyperloglog`].
 //!
-//! A change is logged as the bytes that differ, so that an element added to a dense one costs its register and not 12 KiB.
+//! A change is logged as the bytes that differ, so that an element added to a dense one costs its register and not 12
+//! KiB.
 
 use crate::replacement::Replacement;
 use crate::string::string_value;

@@ -29,7 +29,7 @@ impl Kept {
         Self::Copied(Vec::new())
     }
 
-    /// Whether it is the same value: of a tree the same version of it, as [`is_same_tree`] tells.
+    /// Whether it is the same value; for a tree, the same version of it, by [`is_same_tree`].
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Big(tree), Self::Big(other)) => is_same_tree(tree, other),
@@ -48,7 +48,7 @@ impl Kept {
     }
 }
 
-/// Whether both are one version of a tree, or small and equal: a tree that is stored compressed is built anew for each command.
+/// Whether both are one version of a tree, or small and equal: each command rebuilds a tree that is stored compressed.
 pub fn is_same_tree(tree: &SharedBig, other: &SharedBig) -> bool {
     let changes = |tree: &SharedBig| {
         let mut changes = Vec::new();

@@ -1,14 +1,17 @@
 //! The longest common subsequence of two strings.
 //!
-//! The table of the textbook is never built. Row after row, one bit per byte of the second string says whether the length
-//! grows there, and 64 of them are computed by a handful of word operations; the way back needs these bits and no lengths.
+//! The table of the textbook is never built. Row after row, one bit per byte of the second string says whether the
+//! length grows there, and 64 of them are computed by a handful of word operations; the way back needs these bits and
+//! no lengths.
 //!
-//! L1. Bit `j` of row `i` is *clear* where `length(i, j + 1)` is `length(i, j) + 1`, lengths being those of the textbook.
+//! L1. Bit `j` of row `i` is *clear* where `length(i, j + 1)` is `length(i, j) + 1`, lengths being those of the
+//!     textbook.
 //! L2. Where the bytes differ, the neighbour above is the longer one exactly if that bit is clear.
 //! L3. Memory is at most two bits per cell of the textbook's table, whose size the caller bounds.
 //!
-//! Crochemore, Iliopoulos, Pinzon and Reid, "A fast and practical bit-vector algorithm for the longest common subsequence
-//! problem", 2001; the form of the recurrence is Hyyrö's, "Bit-parallel LCS-length computation revisited", 2004.
+//! Crochemore, Iliopoulos, Pinzon and Reid, "A fast and practical bit-vector algorithm for the longest common
+//! subsequence problem", 2001; the form of the recurrence is Hyyrö's, "Bit-parallel LCS-length computation revisited",
+//! 2004.
 
 use crate::TypeError;
 
@@ -100,7 +103,7 @@ fn check(a: &[u8], b: &[u8], limit: u64) -> Result<(), TypeError> {
     if table > limit { Err(TypeError::LcsTooBig) } else { Ok(()) }
 }
 
-/// The row before the first byte: no length grows anywhere. Bits behind the end stay set.
+/// The row before the first byte: no length grows anywhere. Bits after the end stay set.
 fn first_row(b: &[u8]) -> Vec<u64> {
     vec![u64::MAX; b.len().div_ceil(64)]
 }

@@ -19,7 +19,7 @@ pub enum Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// The first so many from an end.
+    /// The first `count` from an end.
     fn from_end(view: View<'a>, end: End, count: u64) -> Self {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         match end {
@@ -71,8 +71,8 @@ pub fn len(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<u64, TypeError> {
     Ok(view(ks, key)?.map_or(0, |list| list.len()))
 }
 
-/// Adds values at an end, one after the other, and gives the length then. With `only_existing` an absent key stays absent, and
-/// its length is 0.
+/// Adds values at an end, one after the other, and returns the new length. With `only_existing` an absent key stays
+/// absent, and its length is 0.
 ///
 /// # Errors
 /// Another type, or a fetch.
@@ -114,8 +114,8 @@ fn push_changes(
     Ok(Some(before))
 }
 
-/// Takes up to `count` elements off an end. Before that, `show` is given how many they will be, and the elements in the order
-/// in which they go. `None` when the key is absent.
+/// Takes up to `count` elements off an end. Before that, `show` receives their number, and the elements in the order in
+/// which they go. `None` when the key is absent.
 ///
 /// # Errors
 /// Another type, or a fetch.
@@ -136,7 +136,7 @@ pub fn pop<R>(
     Ok(Some(shown))
 }
 
-/// Takes so many elements, of which there are more, or just as many, off an end of a list that was looked at before.
+/// Takes `count` elements, at most all, off an end of a list that was read before.
 pub fn pop_many(ks: &mut dyn Keyspace, key: &Key<'_>, end: End, count: u64) {
     let mut changes = ks.take_buffer();
     Change::Pop { end, count }.put(&mut changes);
@@ -145,8 +145,8 @@ pub fn pop_many(ks: &mut dyn Keyspace, key: &Key<'_>, end: End, count: u64) {
     tell_removal(ks, key, if end == End::Head { "lpop" } else { "rpop" }, !left.is_any());
 }
 
-/// Moves the element at one end of a list to an end of another or of the same. Before that, `show` is given the element. `None`
-/// when there is no source.
+/// Moves the element at one end of a list to an end of another or of the same. Before that, `show` receives the
+/// element. `None` when the source is absent.
 ///
 /// # Errors
 /// Another type, or a fetch.
@@ -237,7 +237,7 @@ pub fn find(list: &View<'_>, pivot: &[u8]) -> Option<u64> {
     list.forward(0).position(|element| element == pivot).map(|at| at as u64)
 }
 
-/// Adds an element before or behind the pivot, which `find` finds.
+/// Adds an element before or after the pivot, which `find` finds.
 ///
 /// # Errors
 /// Another type, or a fetch.
@@ -413,7 +413,7 @@ fn place(list: &View<'_>, index: i64) -> Option<u64> {
     }
 }
 
-/// The indexes from `start` to `stop`, both included and from the tail if negative, of a list of so many elements.
+/// The indexes from `start` to `stop`, both included and from the tail if negative, of a list of `len` elements.
 fn places(len: u64, start: i64, stop: i64) -> Range<u64> {
     let from_head = |index: i64| match u64::try_from(index) {
         Ok(index) => Some(index),

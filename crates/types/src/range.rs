@@ -50,7 +50,7 @@ pub fn append(ks: &mut dyn Keyspace, key: &Key<'_>, value: Value<'_>, limit: u64
     let (last, old) = (old.bytes().last().copied(), old.len() as u64);
     let len = end_of(old, value.len(), limit)?;
     match last {
-        // To those who watch the key nothing added is a change all the same, which an empty splice would not be.
+        // For WATCH, adding nothing is a change all the same, which an empty splice would not be.
         Some(last) if value.len() == 0 => {
             ks.apply(&Effect::Splice { key: *key, offset: old.saturating_sub(1), bytes: &[last] });
         }
@@ -61,8 +61,8 @@ pub fn append(ks: &mut dyn Keyspace, key: &Key<'_>, value: Value<'_>, limit: u64
     Ok(len)
 }
 
-/// Overwrites bytes from `offset` on; the string grows, filled with zeros, as needed, and the expiration stays. No bytes
-/// change nothing. Gives the length.
+/// Overwrites bytes from `offset` on; the string grows, filled with zeros, as needed, and the expiration stays. No
+/// bytes change nothing. Gives the length.
 ///
 /// # Errors
 /// [`TypeError::StringTooLong`] when it would exceed `limit` bytes, [`TypeError::WrongType`], [`TypeError::Fetch`].

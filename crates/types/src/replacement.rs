@@ -6,7 +6,8 @@ use std::ops::Range;
 /// Bytes compared at once.
 const BLOCK_BYTES: usize = 32;
 
-/// Equal bytes between different ones, up to which one effect tells both: about what a second effect takes in the log.
+/// Up to this many equal bytes between two differences, one effect covers both: about the size of a second effect in
+/// the log.
 const GAP_BYTES_MAX: usize = 32;
 
 /// A string that takes the place of another one, whose expiration it keeps.
@@ -40,7 +41,7 @@ impl Replacement {
             ks.apply(&Effect::Splice { key: *key, offset, bytes });
         };
         match &self.change {
-            // To those who watch the key it is a change all the same.
+            // For WATCH it is a change all the same.
             Change::Parts(ranges) if ranges.is_empty() => splice(self.bytes.len().saturating_sub(1)..self.bytes.len()),
             Change::Parts(ranges) => ranges.iter().cloned().for_each(splice),
             Change::Whole { expire_at } => {
@@ -76,7 +77,7 @@ fn differences(old: &[u8], new: &[u8]) -> Vec<Range<usize>> {
 mod tests {
     use super::*;
 
-    /// Whatever changed, the differences lead from the old string to the new one, and what lies far between them is left.
+    /// The differences always lead from the old string to the new one, and leave out long equal stretches between them.
     #[test]
     fn differences_lead_to_the_new_string() {
         let mut rng = base::Rng::new(1);

@@ -4,8 +4,8 @@
 //! elements --BY: a weight each, perhaps from other keys--> in order --LIMIT--> some --GET: values of other keys--> shown
 //! ```
 //!
-//! A pattern leads from an element to another key: its first `*` stands for the element, and what follows `->` behind it
-//! names a field of a hash there. Which keys these are is known only when the elements are, so all shards are locked.
+//! A pattern leads from an element to another key: its first `*` stands for the element, and what follows a later `->`
+//! names a field of a hash there. Since these keys depend on the elements, all shards are locked.
 
 use crate::collection::Made;
 use crate::{Kept, TypeError, collection};
@@ -19,7 +19,8 @@ use value::{Stored, hash, list, set, zset};
 pub struct Sorting<'a> {
     /// Where weights come from. Without it the elements are their own weights; one without `*` leaves them as they are.
     pub by: Option<&'a [u8]>,
-    /// Which of the sorted elements: the first, and how many. None is all; a negative first is 0, a negative number all.
+    /// Which of the sorted elements: the first, and how many. None is all; a negative first is 0, a negative number
+    /// all.
     pub limit: Option<(i64, i64)>,
     /// What is shown of each element: values at these patterns, or, for `#`, the element. Nothing means the element.
     pub gets: Vec<&'a [u8]>,
@@ -29,7 +30,7 @@ pub struct Sorting<'a> {
     pub alphabetic: bool,
 }
 
-/// What is told of each element or value; it may refuse, and then nothing has changed.
+/// Receives each element or value; it may refuse, and then nothing has changed.
 pub type Show<'s, E> = &'s mut dyn FnMut(Option<&[u8]>) -> Result<(), E>;
 
 /// Shows the elements in order, or in place of each the values that `gets` asks for, `None` where there is none.
@@ -69,7 +70,7 @@ pub fn sort_and_store(
     let mut len = 0u64;
     let mut sorting = sorting.clone();
     if sorting.keeps_order() && ks.peek(key)?.is_some_and(|entry| entry.kind == Type::Set) {
-        // A set has no order, but what is stored is to have one.
+        // A set has no order, but the stored list must have one.
         sorting = Sorting { by: None, alphabetic: true, ..sorting };
     }
     sort::<TypeError>(ks, key, &sorting, &mut |value| {
@@ -251,7 +252,7 @@ fn compare(a: &Weight, b: &Weight) -> Ordering {
     }
 }
 
-/// A number as weights are written: decimal, or infinite by name. `None` for anything else, and for what is out of range.
+/// A weight: decimal, or infinite by name. `None` for anything else, and for numbers out of range.
 fn parse_weight(text: &[u8]) -> Option<f64> {
     let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     let is_named = text.iter().any(|byte| byte.eq_ignore_ascii_case(&b'n'));

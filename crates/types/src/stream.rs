@@ -1,7 +1,7 @@
 //! Streams: entries, and the groups that consume them.
 //!
-//! A stream is looked at as [`value::stream::Big`], its only form. Operations that change one take what is to happen and
-//! tell what did; those that also give entries hand them over one by one, as they lie in the stream.
+//! A stream is read as [`value::stream::Big`], its only form. Operations that change one take the intent and return the
+//! outcome; those that also return entries hand them over one by one, in stream order.
 
 mod add;
 mod claim;

@@ -94,7 +94,7 @@ impl Condition<'_> {
         Ok(if matches!(self, Self::IfEqual(_)) { ks.peek_value(key)? } else { ks.peek(key)? })
     }
 
-    /// Whether it holds for what is stored.
+    /// Whether it holds for the stored value.
     fn holds(self, old: Option<&Entry<'_>>) -> Result<bool, TypeError> {
         Ok(match (self, old) {
             (Self::Always, _) => true,
@@ -174,7 +174,8 @@ pub fn set_all<'a>(
     Ok(SetOutcome::Stored)
 }
 
-/// Stores several strings that have expired already: what was there goes, and it is told as if they had come and gone.
+/// Stores several strings that have expired already: existing values go, with the notifications of a value that came
+/// and went.
 fn store_expired<'a>(ks: &mut dyn Keyspace, keys: impl Iterator<Item = &'a [u8]> + Clone) -> Result<(), TypeError> {
     for key in keys.clone() {
         let key = ks.key(key);

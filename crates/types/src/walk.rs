@@ -9,9 +9,9 @@ const STEPS_PER_ENTRY: u64 = 10;
 /// How often a random entry is drawn anew because it has expired.
 const RANDOM_DRAWS: usize = 100;
 
-/// Visits the live entries of the stretch that starts at `cursor` (0 starts a walk), of about as many entries as asked
-/// for, and gives the cursor of the next stretch: 0 when the walk is complete. Every entry present throughout a whole walk
-/// is visited at least once.
+/// Visits the live entries of the stretch that starts at `cursor` (0 starts a walk), of about `count` entries, and
+/// returns the cursor of the next stretch: 0 when the walk is complete. Every entry present throughout a whole walk is
+/// visited at least once.
 pub fn scan(ks: &mut dyn Keyspace, cursor: u64, entries: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> u64 {
     let (space, now) = (ks.space(), ks.now());
     let (mut cursor, mut visited) = (cursor, 0u64);
@@ -23,7 +23,7 @@ pub fn scan(ks: &mut dyn Keyspace, cursor: u64, entries: u64, visit: &mut dyn Fn
                 visit(entry);
             }
         });
-        // A step that cannot go on (the next shard is taken by somebody else) gives the cursor it was given.
+        // A step that cannot go on (the next shard is locked) returns its own cursor.
         let stuck = step.next == Some(cursor);
         cursor = step.next.unwrap_or(0);
         if cursor == 0 || stuck || visited >= entries {

@@ -1,11 +1,11 @@
 //! Numbers of x87 extended precision, in which Redis adds for INCRBYFLOAT: 64 bits of mantissa, 15 of exponent.
 //!
-//! Rust has no such type, so reading, adding and writing are done here on integers. All three round exactly once, to the
-//! nearest, ties to even, as the processor and a correct C library do; so every sum has the same text as in Valkey on x86.
-//! (Where `long double` is another type, Valkey itself answers differently.)
+//! Rust has no such type, so reading, adding and writing are done here on integers. All three round exactly once, to
+//! the nearest, ties to even, as the processor and a correct C library do; so every sum has the same text as in Valkey
+//! on x86. (Where `long double` is another type, Valkey itself answers differently.)
 //!
-//! F1. A finite number is `mantissa * 2^exponent`; the mantissa's top bit is set unless the exponent is the least, or the
-//!     number is zero.
+//! F1. A finite number is `mantissa * 2^exponent`; the mantissa's top bit is set unless the exponent is the least, or
+//!     the number is zero.
 //! F2. Work and memory are bounded by the text, which is at most [`TEXT_BYTES_MAX`] long, and by the exponent's range.
 //!
 //! Formats and rounding: IEEE 754-2019, section 3; the division that reads a decimal is the schoolbook one of Clinger,
@@ -55,8 +55,8 @@ impl Extended {
     pub const ZERO: Self = Self::Finite { negative: false, mantissa: 0, exponent: 0 };
 
     /// Reads what C's `strtold` reads, if it is all of the text: decimal or hexadecimal, with or without an exponent,
-    /// or a word for infinity. `None` for anything else, blanks before or after, what is not a number, and for numbers
-    /// too large or too small to be told from infinity or zero.
+    /// or a word for infinity. `None` for anything else: blanks before or after, NaN, and numbers too large or too
+    /// small to be distinguished from infinity or zero.
     pub fn parse(text: &[u8]) -> Option<Self> {
         if text.len() > TEXT_BYTES_MAX {
             return None;
@@ -101,11 +101,13 @@ impl Extended {
         matches!(self, Self::Finite { .. })
     }
 
-    /// A thousand times the number, rounded up to an integer: seconds as milliseconds. `None` when that is beyond 64 bits.
+    /// A thousand times the number, rounded up to an integer: seconds as milliseconds. `None` when that is beyond 64
+    /// bits.
     pub fn thousandfold(self) -> Option<i64> {
         let Self::Finite { negative, mantissa, exponent } = self else { return None };
         let product = u128::from(mantissa).checked_mul(1000)?;
-        // The product is rounded to the precision of the type first, so that the thousandfold of what 0.001 is read as is 1.
+        // The product is rounded to the precision of the type first, so that a thousand times the number read from
+        // 0.001 is 1.
         let excess = u128::BITS.saturating_sub(product.leading_zeros()).saturating_sub(u64::BITS);
         let half = (1u128 << excess) >> 1;
         let is_odd = (product >> excess) & 1;
@@ -335,8 +337,8 @@ fn quotient(negative: bool, mut numerator: Natural, mut denominator: Natural, ex
     finish(negative, mantissa, leading.saturating_sub(bits as i32).saturating_add(1))
 }
 
-/// The first `bits` (at most 64) binary digits of a quotient between 1 and 2, and how what follows them compares with half
-/// of the last one. The dividend is doubled first if it is the smaller one; both have their top bit set.
+/// The first `bits` (at most 64) binary digits of a quotient between 1 and 2, and how the rest compares with half of
+/// the last digit. The dividend is doubled first if it is the smaller one; both have their top bit set.
 fn divide_short(dividend: u64, divisor: u64, bits: u32) -> (u64, Ordering) {
     let dividend = u128::from(dividend) << u32::from(dividend < divisor);
     let divisor = u128::from(divisor);

@@ -1,5 +1,5 @@
-//! Cells of the earth: halved again and again, in longitude and latitude by turns. A cell is the bits of those choices, the
-//! finest one 52 of them, which a score holds exactly; so all points of a cell lie next to each other in a sorted set.
+//! Cells of the earth: halved again and again, in longitude and latitude by turns. A cell is the bits of those choices.
+//! The finest cell has 52 of them, which a score holds exactly; so all points of a cell are neighbours in a sorted set.
 
 /// Halvings of either coordinate in the finest cell.
 pub const STEPS_MAX: u32 = 26;
@@ -39,7 +39,7 @@ pub struct Cell {
 }
 
 impl Point {
-    /// Whether the point is one that a score can tell.
+    /// Whether a score can express the point.
     pub fn is_valid(self) -> bool {
         self.longitude.abs() <= LONGITUDE_MAX && self.latitude.abs() <= LATITUDE_MAX
     }
@@ -49,7 +49,7 @@ impl Point {
         Cell::of(self, STEPS_MAX).bits as f64
     }
 
-    /// The point that a score tells: the middle of its cell. Any score tells one.
+    /// The point of a score: the middle of its cell. Any score has one.
     pub fn of_score(score: f64) -> Self {
         // As compilers for x86-64 convert what no GEOADD has made.
         let bits = match score {
@@ -65,7 +65,8 @@ impl Point {
         }
     }
 
-    /// The name that geohash.org gives the point: eleven letters of five bits, of which the last is always the first letter.
+    /// The name that geohash.org gives the point: eleven letters of five bits, of which the last is always the first
+    /// letter.
     pub fn name(self) -> [u8; 11] {
         const LETTERS: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
         // Unlike scores, names have latitudes up to the poles.
@@ -111,7 +112,7 @@ fn gather(bits: u64) -> u32 {
 }
 
 impl Cell {
-    /// The cell of so many steps, from 1 to [`STEPS_MAX`], that holds the point.
+    /// The cell of this many steps, from 1 to [`STEPS_MAX`], that holds the point.
     pub fn of(point: Point, steps: u32) -> Self {
         Self { bits: interleaved(point, steps, LATITUDE_MAX), steps }
     }
@@ -125,7 +126,7 @@ impl Cell {
         Area { min: corner(west, south), max: corner(west + 1.0, south + 1.0) }
     }
 
-    /// The cell so many steps to the east and to the north, each -1, 0 or 1. The earth is closed in both directions.
+    /// The neighbour cell to the east and to the north, each -1, 0 or 1. The earth is closed in both directions.
     pub fn neighbour(self, east: i32, north: i32) -> Self {
         let unused = 64u32.saturating_sub(self.steps.saturating_mul(2));
         let moved = |axis: u64, by: i32| {

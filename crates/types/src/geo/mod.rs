@@ -42,7 +42,7 @@ pub struct Wanted {
     pub order: Option<Order>,
     /// How many at most.
     pub count: Option<usize>,
-    /// Whether the search ends as soon as so many are found, so that these need not be the first in the order.
+    /// Whether the search ends as soon as `count` are found, which then need not be the first in the order.
     pub any: bool,
 }
 
@@ -59,7 +59,7 @@ pub fn position(view: &View<'_>, member: &[u8]) -> Option<Point> {
     view.score(member).map(Point::of_score)
 }
 
-/// How many members lie in the cells that cover a shape: so many [`search`] looks at.
+/// How many members lie in the cells that cover a shape: [`search`] looks at all of them.
 pub fn looked_at(view: &View<'_>, shape: &Shape) -> u64 {
     let counts = shape.cells().into_iter().map(|cell| {
         let (first, end) = cell.scores();

@@ -1,6 +1,6 @@
 //! Hashes: fields and their values.
 //!
-//! A field that is due counts as absent from that moment on, in every read and every decision; the store's upkeep removes it
+//! A due field counts as absent from that moment on, in every read and every decision. The store's upkeep removes it
 //! soon after, with the key when it was the last one.
 
 mod numbers;
@@ -21,7 +21,7 @@ use engine::{Entry, Key, Keyspace, Left, NotifyClass, Type};
 use value::hash::{Change, Iter, UNTIMED, View};
 use value::{Encoding, Stored};
 
-/// From so many fields on in one command it is said beforehand how many are coming.
+/// From this many fields on, a command announces how many are coming.
 const EXPECTED_MIN: usize = 64;
 
 /// A hash as clients see it: without the fields that are due.
@@ -201,7 +201,8 @@ pub fn delete_all<'a>(
     Ok(deleted)
 }
 
-/// The hash, read without a trace: before a decision that comes before the command's own, between changes, or after them.
+/// The hash, read without counting as an access: for decisions before the command's own, between changes, or after
+/// them.
 ///
 /// # Errors
 /// As of [`read`].
@@ -214,7 +215,7 @@ fn set(ks: &mut dyn Keyspace, key: &Key<'_>, cell: Cell<'_>) {
     collection::change(ks, key, Type::Hash, |changes| Change::from(cell).put(changes));
 }
 
-/// After a change that removed fields: tells when the key is gone with the last of them.
+/// After a change that removed fields: notifies that the key is gone, if the last of them is.
 fn notify_if_gone(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<(), TypeError> {
     if ks.peek(key)?.is_none() {
         ks.notify(NotifyClass::GENERIC, "del", key);

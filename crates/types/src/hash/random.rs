@@ -89,7 +89,7 @@ pub fn distinct(
 
 /// Which places of a hash have fields that are not due.
 enum Live {
-    /// All of so many.
+    /// All of `len` places.
     All(u64),
     /// These.
     Places(Vec<usize>),

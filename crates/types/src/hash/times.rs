@@ -82,7 +82,7 @@ pub struct SetUntil {
     pub deadline: Deadline,
 }
 
-/// Sets when fields are due, and tells of each in turn what became of it.
+/// Sets when fields are due, and reports the outcome for each in turn.
 ///
 /// # Errors
 /// [`TypeError::WrongType`], [`TypeError::Fetch`].
@@ -115,7 +115,7 @@ pub fn expire<'a>(
     Ok(())
 }
 
-/// Takes the times of fields away, and tells of each in turn what became of it.
+/// Removes the times of fields, and reports the outcome for each in turn.
 ///
 /// # Errors
 /// [`TypeError::WrongType`], [`TypeError::Fetch`].
@@ -257,11 +257,11 @@ fn notify_deadline(ks: &mut dyn Keyspace, key: &Key<'_>, event: &'static str) ->
     notify_if_gone(ks, key)
 }
 
-/// Puts what is to become of a field behind the changes collected so far.
+/// Appends the decision about a field to the changes collected so far.
 type Decide<'d> = dyn FnMut(Option<Cell<'_>>, &[u8], &mut Vec<u8>) + 'd;
 
-/// Decides about each field in turn and applies the changes, all at once except where a field comes again that was changed:
-/// it is looked at as that change has left it. True when anything was changed.
+/// Decides about each field in turn and applies the changes, all at once except where a changed field comes again: that
+/// one is read as the change has left it. True when anything was changed.
 fn edit_each<'a>(
     ks: &mut dyn Keyspace,
     key: &Key<'_>,

@@ -82,7 +82,7 @@ pub fn store(ks: &mut dyn Keyspace, to: &Key<'_>, combination: Combination) -> R
     let Combination { sets, operation } = combination;
     let mut changes = ks.take_buffer();
     let len = sets.put(operation, &mut changes);
-    // One of the sets may be what is to be replaced; while it is held here, changing it would copy it.
+    // The destination may be one of the operands; holding it here would make its change copy it.
     drop(sets);
     put(ks, operation, to, len, |ks| collection::edit(ks, to, Type::Set, &changes))?;
     ks.give_buffer(changes);
@@ -105,7 +105,7 @@ pub fn store_made(
     Ok(len)
 }
 
-/// Puts so many members in the place of what is there, by `fill` if they are any.
+/// Replaces the key by `count` members, written by `fill` if there are any.
 fn put(
     ks: &mut dyn Keyspace,
     operation: Operation,
@@ -163,8 +163,8 @@ impl Sets {
         Some((all.next()?, all.collect()))
     }
 
-    /// The smallest set and the others, the smaller first: a member that is not in all is found out early. `None` when one
-    /// of them is absent.
+    /// The smallest set and the others, the smaller first, so that a member missing from one is found early. `None`
+    /// when one of them is absent.
     fn ascending(&self) -> Option<(View<'_>, Vec<View<'_>>)> {
         let mut all: Vec<View<'_>> = self.views().collect();
         all.sort_by_key(View::len);
@@ -193,8 +193,8 @@ impl Sets {
         };
     }
 
-    /// Appends the changes that build the result, and gives its length. The form they give it is the one it gets in Valkey,
-    /// which depends on the way it is computed there.
+    /// Appends the changes that build the result, and returns its length. The result gets the form that it has in
+    /// Valkey, which depends on how Valkey computes it.
     fn put(&self, operation: Operation, changes: &mut Vec<u8>) -> u64 {
         if operation == Operation::Difference && self.is_quicker_by_removal() {
             return self.put_first_and_removals(changes);
@@ -208,8 +208,8 @@ impl Sets {
         len
     }
 
-    /// Whether Valkey copies the first set and removes the members of the others, in place of looking all members up in all
-    /// others.
+    /// Whether Valkey copies the first set and removes the members of the others, instead of looking up each member in
+    /// all others.
     fn is_quicker_by_removal(&self) -> bool {
         let Some((first, others)) = self.first() else { return false };
         let sets = others.len().saturating_add(1);

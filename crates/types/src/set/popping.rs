@@ -9,11 +9,11 @@ use value::set::{Big, Change};
 /// Fewer members than this are popped at once.
 const POPPED_MIN: u64 = 64;
 
-/// Members drawn in a step: each is looked up, removed and added in trees of which hardly a line is in a cache, and the first
-/// removal below a node copies that; from a compressed leaf it takes some 60 us.
+/// Members drawn in a step: each is looked up, removed and added in trees that are hardly cached, and the first removal
+/// below a node copies it; from a compressed leaf it takes some 60 us.
 const DRAWN: u64 = 2;
 
-/// What a change takes beside a member, about.
+/// About what a change takes in addition to the member.
 const CHANGE_BYTES: usize = 2;
 
 /// A set whose random members are on their way out. So many are drawn as go or as stay, whichever is less.
@@ -43,13 +43,14 @@ pub struct Popped {
 }
 
 impl Popping {
-    /// Begins, unless there is so little to do that it is better done at once: few members go, or all of them. `is_recorded`: with
-    /// the changes for the record.
+    /// Begins, unless the work is so small that the command should do it at once: few members go, or all of them. With
+    /// `is_recorded` it also makes the changes for the record.
     pub fn begin(tree: &SharedBig, count: u64, rng: Rng, is_recorded: bool) -> Option<Self> {
         let value::Big::Set(big) = &**tree else { return None };
         let stays = (big.len() as u64).checked_sub(count).filter(|stays| *stays > 0 && count >= POPPED_MIN)?;
         let draws_rest = stays < count;
-        // Room for all, which is no memory before it is written: when a large buffer grows, the system moves it page by page.
+        // Room for all, which takes no memory until it is written: when a large buffer grows, the system moves it page
+        // by page.
         let bytes = big.content_bytes().checked_div(big.len()).unwrap_or(0).saturating_add(CHANGE_BYTES);
         let mut changes = is_recorded.then(|| Vec::with_capacity(bytes.saturating_mul(count.min(stays) as usize)));
         if let Some(changes) = changes.as_mut().filter(|_| draws_rest) {
@@ -60,7 +61,7 @@ impl Popping {
         Some(Self { from: tree.clone(), rng, count, left, others, drawn, draws_rest, changes })
     }
 
-    /// Whether it pops so many members of this version of the set, and has the changes if they are recorded.
+    /// Whether it pops this number of members of this version of the set, and has the changes if they are recorded.
     pub fn is_of(&self, tree: &SharedBig, count: u64, is_recorded: bool) -> bool {
         is_same_tree(&self.from, tree) && self.count == count && (self.changes.is_some() || !is_recorded)
     }

@@ -8,10 +8,10 @@ use engine::{Effect, Key, Keyspace, SharedBig, SharedBytes, Type};
 use std::collections::HashSet;
 use value::set::{Big, Change, Member, View};
 
-/// What is told of each member; it may refuse, and then nothing has changed.
+/// Receives each member; it may refuse, and then nothing has changed.
 pub type Show<'s, E> = &'s mut dyn FnMut(Member<'_>) -> Result<(), E>;
 
-/// Where at least one member in so many is chosen, all are passed over; where fewer are, each is looked up by its place.
+/// If at least one member in this many is chosen, all are visited; otherwise each is looked up by its place.
 const PASS_RATIO: u64 = 8;
 
 /// From this many times as many members popped as left, the set is made anew of those that are left.
@@ -103,8 +103,8 @@ pub fn pop<E: From<TypeError>>(ks: &mut dyn Keyspace, key: &Key<'_>, count: u64,
     Ok(())
 }
 
-/// [`pop`] of members that were chosen beforehand: what was made without them takes the place of the set. The changes that lead
-/// there may be left out where nothing is recorded.
+/// [`pop`] of members that were chosen beforehand: the set without them takes its place. The changes may be left out if
+/// nothing is recorded.
 pub fn pop_made(ks: &mut dyn Keyspace, key: &Key<'_>, rest: Big, changes: &SharedBytes) {
     let (left, rest) = (rest.len() as u64, SharedBig::new(value::Big::Set(rest)));
     if changes.is_empty() && collection::may_be_packed(&rest, &ks.limits()) {
@@ -119,13 +119,14 @@ pub fn pop_made(ks: &mut dyn Keyspace, key: &Key<'_>, rest: Big, changes: &Share
     notify_removal(ks, "spop", key, left);
 }
 
-/// [`pop`] of all members, which somebody else shows.
+/// [`pop`] of all members, which the caller shows.
 pub fn pop_all(ks: &mut dyn Keyspace, key: &Key<'_>) {
     ks.apply(&Effect::Delete { key: *key });
     notify_removal(ks, "spop", key, 0);
 }
 
-/// A generator for the choices of one command. The keyspace has one, but a set is borrowed from it while members are chosen.
+/// A generator for the choices of one command. The keyspace has one, but a set is borrowed from it while members are
+/// chosen.
 pub fn generator(ks: &mut dyn Keyspace) -> Rng {
     Rng::new(ks.random_below(u64::MAX))
 }
@@ -135,8 +136,8 @@ fn show_random<E>(set: View<'_>, rng: &mut Rng, show: Show<'_, E>) -> Result<(),
     set.at(place).map_or(Ok(()), show)
 }
 
-/// Chooses `count` members, every choice being equally likely, and tells of each of them, and whether it was chosen: of all
-/// members if `of_all`, and otherwise perhaps only of those that were.
+/// Chooses `count` members, all choices equally likely, and reports members and whether they were chosen: all members
+/// if `of_all`, and otherwise perhaps only the chosen ones.
 fn choose<E>(
     set: View<'_>,
     count: u64,

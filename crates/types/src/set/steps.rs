@@ -53,7 +53,7 @@ impl Steps {
         Ok(Self { operation, sets, walked, at: (0, 0), made, counted: None })
     }
 
-    /// Only counts the result, up to `limit`: [`Self::count`] tells.
+    /// Only counts the result, up to `limit`; see [`Self::count`].
     pub fn counting(self, limit: u64) -> Self {
         Self { counted: Some((0, limit)), ..self }
     }

@@ -32,7 +32,8 @@ pub struct Draft<S> {
 /// Bytes of names and values that an entry may have.
 const ENTRY_BYTES_MAX: usize = 1 << 30;
 
-/// Adds an entry and then trims the stream, of which `trimmed` is what trimming leaves if that was made beforehand. Gives the id; `None` when the key is absent and is not to be made.
+/// Adds an entry and then trims the stream; `trimmed` is the trimmed stream if it was made beforehand. Returns the id;
+/// `None` when the key is absent and must not be created.
 ///
 /// # Errors
 /// [`TypeError::IdsExhausted`], [`TypeError::IdTooSmall`], [`TypeError::EntryTooLong`], [`TypeError::WrongType`],

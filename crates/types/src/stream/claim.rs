@@ -7,14 +7,14 @@ use engine::{Key, Keyspace};
 use std::collections::BTreeMap;
 use value::stream::{Claim, Claims, Ids};
 
-/// Who takes over what is pending for others.
+/// A consumer that takes over pending entries of others.
 #[derive(Clone, Copy, Debug)]
 pub struct Claimant<'a> {
     /// The group, which exists.
     pub group: &'a [u8],
     /// The consumer; made when it is not there.
     pub consumer: &'a [u8],
-    /// Only what was delivered so many milliseconds ago or earlier.
+    /// Only entries that were delivered at least this many milliseconds ago.
     pub min_idle_ms: i64,
     /// It wants the ids only, and that is no delivery (JUSTID).
     pub just_ids: bool,
@@ -27,7 +27,7 @@ pub struct ClaimOptions {
     pub delivered: Option<UnixMs>,
     /// How often they count as delivered; once more than before if not given.
     pub deliveries: Option<u64>,
-    /// Entries that are pending for nobody are claimed as well.
+    /// Also claims entries that are pending for no consumer.
     pub force: bool,
     /// The group has delivered at least up to here.
     pub last: Id,

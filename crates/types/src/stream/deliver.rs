@@ -23,7 +23,7 @@ pub struct Reader<'a> {
 pub enum Position {
     /// What was never delivered to the group (`>`).
     New,
-    /// What is pending for the consumer, behind this id.
+    /// Entries that are pending for the consumer, after this id.
     Pending(Id),
 }
 
@@ -41,8 +41,8 @@ pub fn has_more(stream: &Stream, group: &Group) -> bool {
     stream.last_entry().is_some_and(|entry| entry.id > group.last_delivered())
 }
 
-/// Gives a consumer at most `count` entries, until `give` says that there is no room for more, and notes that it was there.
-/// Gives how many.
+/// Delivers at most `count` entries to a consumer, until `give` says that there is no room for more, and notes that the
+/// consumer was active. Returns how many.
 ///
 /// # Errors
 /// [`TypeError::WrongType`], [`TypeError::Fetch`].

@@ -34,8 +34,8 @@ pub enum CreateGroup {
     NoStream,
 }
 
-/// Makes a group, and the stream if `makes_stream`. `entries_read` is how many entries were ever added up to `start`, if that
-/// is known.
+/// Creates a group, and the stream if `makes_stream`. `entries_read` is how many entries were ever added up to `start`,
+/// if that is known.
 ///
 /// # Errors
 /// [`TypeError::WrongType`], [`TypeError::Fetch`].
@@ -57,7 +57,7 @@ pub fn create_group(
     let is_new = stream.is_none();
     change(ks, key, |out| {
         if is_new {
-            // A stream that comes to be is a change to those who watch the key; a group alone is none.
+            // For WATCH, creating the stream is a change; creating a group alone is not.
             Change::Trim { count: 0 }.put(out);
         }
         Change::SetGroup { group, last, read: entries_read }.put(out);

@@ -1,7 +1,7 @@
-//! How far a group has come: counts that are kept as long as they can be known.
+//! How far a group has come: counts that are kept while they can be known.
 //!
-//! A stream counts the entries it was ever given, and a group how many of them precede its last delivered id. Where entries
-//! were deleted in between, the group's count cannot be known any more, until it has read up to the end.
+//! A stream counts the entries it was ever given, and a group how many of them precede its last delivered id. Where
+//! entries were deleted in between, the group's count is unknown until it has read up to the end.
 
 use super::{Group, Id, Stream};
 

@@ -21,11 +21,11 @@ pub struct Trimming {
 pub enum Precision {
     /// It leaves exactly that.
     Exact,
-    /// It removes whole nodes only (`~`), and not more entries than this in all: 0 is no limit, `None` is the usual one.
+    /// It removes whole nodes only (`~`), and at most this many entries: 0 is no limit, `None` is the usual one.
     Rough(Option<u64>),
 }
 
-/// Entries that approximate trimming removes at most, unless told: these many nodes, within these borders.
+/// The default limit of approximate trimming: this many nodes, within these bounds.
 const NODES_AT_MOST: i64 = 100;
 const NODES_WITHOUT_ENTRIES_MAX: u64 = 10_000;
 const ENTRIES_AT_MOST: u64 = 1_000_000;
@@ -58,7 +58,7 @@ const ENTRIES_AT_ONCE: u64 = 10_000;
 const NODES_AT_ONCE: usize = 128;
 
 impl Trimming {
-    /// Whether so many entries go that it takes long.
+    /// Whether the number of entries makes it take long.
     pub fn is_long(self, stream: &Stream, limits: &Limits) -> bool {
         if self.most(limits).is_some_and(|most| most <= ENTRIES_AT_ONCE) {
             return false;
@@ -69,7 +69,7 @@ impl Trimming {
         }
     }
 
-    /// Whether it ends when it has removed so many, however many are left to remove.
+    /// Whether it ends when it has removed this many, however many are left to remove.
     pub fn is_limited(self, limits: &Limits) -> bool {
         self.most(limits).is_some()
     }
@@ -91,7 +91,7 @@ impl Trimmed {
         Self { count, made: maker.make(Type::Stream, Some(tree), changes) }
     }
 
-    /// Stores it under the key, which has the whole of it, and tells nobody yet. Gives how many entries went.
+    /// Stores it under the key, which has the whole of it, without a notification. Returns how many entries went.
     pub(super) fn store(&self, ks: &mut dyn Keyspace, key: &Key<'_>) -> u64 {
         if self.count > 0 {
             self.made.store(ks, key);
@@ -189,8 +189,8 @@ pub enum SetId {
     AddedBelowLength,
 }
 
-/// Sets the id that new entries are above and, if given, how many were ever added and the highest id deleted (0-0 counts as
-/// not given).
+/// Sets the id that new entries are above and, if given, how many were ever added and the highest id deleted (0-0
+/// counts as not given).
 ///
 /// # Errors
 /// [`TypeError::WrongType`], [`TypeError::Fetch`].

@@ -38,7 +38,7 @@ fn number(score: f64) -> f64 {
     if score.is_nan() { 0.0 } else { score }
 }
 
-/// One of the sets: kept, so that others can be read beside it. Big ones are shared, small ones copied.
+/// One of the sets: kept, so that others can be read as well. Big ones are shared, small ones copied.
 #[derive(Debug)]
 pub struct Operand {
     kind: Type,
@@ -117,8 +117,8 @@ impl Operand {
         }
     }
 
-    /// The weighted score of a member, which may be no number: in an intersection that is of no account until scores have
-    /// been joined.
+    /// The weighted score of a member, which may be NaN: in an intersection this does not matter until scores have been
+    /// joined.
     pub(super) fn score(&self, member: &[u8]) -> Option<f64> {
         let score = match self.elements() {
             Elements::Zset(view) => view.score(member)?,
@@ -127,7 +127,7 @@ impl Operand {
         Some(self.weight * score)
     }
 
-    /// Visits members at these places with their weighted scores until told to stop.
+    /// Visits members at these places with their weighted scores until the visitor stops.
     pub(super) fn each(&self, places: Range<usize>, mut visit: impl FnMut(f64, &[u8]) -> bool) {
         match self.elements() {
             Elements::Zset(view) => {

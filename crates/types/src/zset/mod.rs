@@ -1,6 +1,6 @@
-//! Sorted sets: members by score and then by bytes. Also what geo keeps its places in.
+//! Sorted sets: members by score and then by bytes. Geo stores its places in them.
 //!
-//! A range of any kind becomes a range of ranks first ([`Range::ranks`]), of which a counted tree knows both ends without
+//! A range of any kind becomes a range of ranks first ([`Range::ranks`]). A counted tree knows both ends of it without
 //! walking; reading, counting and removing go on from there.
 
 mod add;
@@ -55,8 +55,8 @@ pub fn read_to_edit<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Optio
 /// Entries of a set that is being made: members are distinct, the order does not matter.
 pub type NewSet = Vec<(f64, Vec<u8>)>;
 
-/// Stores these entries under the key in the place of whatever is there, and tells of `event`; no entries remove the key.
-/// The key was read before, of whatever type. Gives how many entries there are.
+/// Stores these entries under the key, replacing its value, and notifies of `event`; no entries remove the key. The
+/// caller has read the key, whatever its type. Returns the number of entries.
 pub fn store(ks: &mut dyn Keyspace, key: &Key<'_>, is_there: bool, entries: &NewSet, event: &'static str) -> u64 {
     if is_there {
         ks.apply(&Effect::Delete { key: *key });
@@ -102,7 +102,7 @@ pub fn is_there(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<bool, TypeError>
     Ok(ks.peek(key)?.is_some())
 }
 
-/// Applies changes and tells of them, and of the key's end if that is what they are.
+/// Applies changes and notifies of them, and of the key's end if they empty it.
 fn change(ks: &mut dyn Keyspace, key: &Key<'_>, event: &'static str, is_last: bool, put: impl FnOnce(&mut Vec<u8>)) {
     collection::change(ks, key, Type::Zset, put);
     ks.notify(NotifyClass::ZSET, event, key);

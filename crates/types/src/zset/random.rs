@@ -15,7 +15,7 @@ pub enum Draw {
     Repeated(u64),
 }
 
-/// Chooses members, each equally likely, and shows them with how many there are. False, and nothing is shown, when the key is
+/// Chooses members, each equally likely, and shows them after their number. False, with nothing shown, when the key is
 /// absent.
 ///
 /// # Errors

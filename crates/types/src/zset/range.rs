@@ -57,8 +57,8 @@ pub enum LexEnd<'a> {
 /// A part of a range, counted from its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// How many members to pass. A negative number passes all of a packed set; of a big one it leaves so many, or none if
-    /// there are fewer. So it is in Valkey.
+    /// How many members to skip. A negative number skips all of a packed set; of a big one it leaves that many, or none
+    /// if there are fewer, as in Valkey.
     pub offset: i64,
     /// How many to take; a negative number takes all.
     pub count: i64,
@@ -113,7 +113,7 @@ impl ScoreEnd {
 }
 
 impl Range<'_> {
-    /// The event that tells of its removal.
+    /// The event of its removal.
     pub fn event(&self) -> &'static str {
         match self {
             Self::Rank { .. } => "zremrangebyrank",
@@ -122,8 +122,8 @@ impl Range<'_> {
         }
     }
 
-    /// The ranks of its members in the set. With `is_reversed`, ranks that it names are counted from the highest score; those
-    /// it gives never are.
+    /// The ranks of its members in the set. With `is_reversed`, the ranks in the request count from the highest score;
+    /// the returned ones never do.
     pub fn ranks(&self, view: &View<'_>, is_reversed: bool) -> ops::Range<u64> {
         let ranks = match self {
             Self::Rank { start, end } => by_rank(*start, *end, view.len(), is_reversed),

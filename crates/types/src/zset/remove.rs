@@ -111,8 +111,8 @@ impl Removing {
     }
 }
 
-/// Removes up to `count` members from an end and shows them before, the outermost first, with how many there are in all.
-/// False, and nothing is shown, when the key is absent.
+/// Removes up to `count` members from an end and shows them before, the outermost first, after their number. False,
+/// with nothing shown, when the key is absent.
 ///
 /// # Errors
 /// [`TypeError::WrongType`], [`TypeError::Fetch`].

@@ -14,8 +14,8 @@ pub fn parse_score(text: &[u8]) -> Option<f64> {
     (!lost_digits).then_some(score)
 }
 
-/// An end of a range of scores: a number, behind `(` when it is not part of the range. One out of bounds is infinite or
-/// zero, and none at all is zero. `None` when it is no number.
+/// An end of a range of scores: a number, after `(` when it is not part of the range. One out of bounds is infinite or
+/// zero, and an empty one is zero. `None` when it is no number.
 pub fn parse_score_end(text: &[u8]) -> Option<ScoreEnd> {
     let (is_excluded, number) = match text {
         [b'(', number @ ..] => (true, number),

@@ -52,7 +52,7 @@ impl Steps {
         }
     }
 
-    /// Only counts the result, up to `limit` unless that is 0: [`Self::count`] tells.
+    /// Only counts the result, up to `limit` unless that is 0; see [`Self::count`].
     pub fn counting(self, limit: u64) -> Self {
         let limit = if limit == 0 { u64::MAX } else { limit };
         Self { counted: Some((0, limit)), ..self }
@@ -63,8 +63,7 @@ impl Steps {
         self.counted.map_or(0, |(count, _)| count)
     }
 
-    /// Whether it is made of these sets, and none of them was changed since; those given are put in the order in which it has
-    /// them.
+    /// Whether it is made of these sets, and none of them was changed since. The given sets are put into its order.
     pub fn is_of(&self, sources: &mut Sources, operation: Operation, aggregate: Aggregate) -> bool {
         put_in_order(sources, operation);
         self.operation == operation
