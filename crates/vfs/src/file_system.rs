@@ -307,6 +307,8 @@ pub struct Metadata {
     pub len: u64,
     /// Bytes of the device in use for it, holes not counted; of no meaning for directories.
     pub allocated: u64,
+    /// When its contents were changed last, in milliseconds since 1970; `None` where that is not known.
+    pub modified_ms: Option<i64>,
 }
 
 /// Size of a device, in bytes.

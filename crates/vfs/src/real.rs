@@ -78,7 +78,9 @@ impl FileSystem for RealFs {
         let found = fs::metadata(path).map_err(|e| FsError::io(Op::Metadata, path, e))?;
         let kind = if found.is_dir() { FileKind::Dir } else { FileKind::File };
         // `st_blocks` counts units of 512 bytes, whatever the block size (POSIX.1, stat).
-        Ok(Metadata { kind, len: found.len(), allocated: found.blocks() * 512 })
+        let allocated = found.blocks() * 512;
+        let modified_ms = found.mtime().checked_mul(1000).map(|ms| ms.saturating_add(found.mtime_nsec() / 1_000_000));
+        Ok(Metadata { kind, len: found.len(), allocated, modified_ms })
     }
 
     fn sync_dir(&self, path: &Path) -> Result<()> {

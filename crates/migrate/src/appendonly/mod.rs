@@ -54,6 +54,8 @@ pub struct Part {
     pub cut_bytes: u64,
     /// When the first and the last commands were written, in seconds, where the file says so.
     pub times: Option<(i64, i64)>,
+    /// When the first commands count as written: by the first annotation, or at the latest when the file was changed last.
+    pub begin: UnixMs,
 }
 
 /// What a log has come to.
@@ -124,7 +126,7 @@ pub(crate) fn play(examination: &Examination<'_>, entropy: &Arc<dyn Entropy>) ->
         parts.push(read(examination, &**entropy, path, at == last)?);
     }
 
-    let mut player = Player::new(now, Arc::clone(entropy));
+    let mut player = Player::new(Arc::clone(entropy));
     for part in &parts {
         run(&**fs, part, &mut player)?;
     }
@@ -263,7 +265,17 @@ fn read(
         return Err(MigrateError::AppendOnlyCut { path, offset: whole });
     }
     let commands = transaction.unwrap_or(commands);
-    Ok(Part { path, rdb, commands, bytes: whole, cut_bytes: len - whole, times })
+    let begin = match times {
+        Some((first, _)) => end_of_second(first),
+        // Without any time, the commands may be as new as this.
+        None => fs.metadata(&path)?.modified_ms.unwrap_or(examination.now),
+    };
+    Ok(Part { path, rdb, commands, bytes: whole, cut_bytes: len - whole, times, begin })
+}
+
+/// The last moment of an annotation's second. Commands after it were written in that second.
+fn end_of_second(seconds: i64) -> UnixMs {
+    seconds.saturating_mul(1000).saturating_add(999)
 }
 
 fn begins_with_rdb(fs: &dyn FileSystem, path: &Path) -> Result<bool, MigrateError> {
@@ -276,7 +288,7 @@ fn begins_with_rdb(fs: &dyn FileSystem, path: &Path) -> Result<bool, MigrateErro
 /// Loads and runs a file that was read.
 fn run(fs: &dyn FileSystem, part: &Part, player: &mut Player) -> Result<(), MigrateError> {
     let path = &part.path;
-    player.begin_file();
+    player.begin_file(part.begin);
     let changed = || MigrateError::Changed { path: path.clone() };
     let mut begin = 0;
     if let Some(contents) = &part.rdb {
@@ -301,7 +313,8 @@ fn run(fs: &dyn FileSystem, part: &Part, player: &mut Player) -> Result<(), Migr
                 let (words, spans) = records.command();
                 player.run(words, spans, || format!("offset {offset} of {}", path.display()));
             }
-            Next::Time(_) | Next::Annotation => {}
+            Next::Time(at) => player.time = end_of_second(at),
+            Next::Annotation => {}
             Next::End | Next::Cut => return Err(changed()),
         }
     }

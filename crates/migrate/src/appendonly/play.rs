@@ -1,8 +1,9 @@
 //! The commands of an append-only log, run one after the other over a store of their own, as a server does that loads the file.
 //!
 //! While a server loads, no key expires: what was changed later stands in the file as commands, deletions of expired keys among
-//! them. So the commands run at the beginning of time, but for those that name a time from now on, which no server has written
-//! since 2012.
+//! them. So the commands run at the beginning of time, but for those that store the present time or compare with it. These run
+//! at the time of the log: that of the annotation before them (`#TS:`), or the time at which the file was written last. A key
+//! that has expired by then still has its value for such a command, which runs just before the expiration.
 
 use crate::build::stored_string;
 use crate::contents::Untaken;
@@ -14,7 +15,7 @@ use command::limits::{SparseLimit, StampMeaning, StringLimit};
 use command::stats::WorkerStats;
 use command::table::Row;
 use command::{Args, CommandTable, Ctx, Flags, Host, Session, Stop};
-use engine::{Effect, SharedBytes, Value};
+use engine::{Effect, Keyspace, SharedBytes, Value, WriteClass};
 use proto::{Protocol, ReplyBuffer, Span};
 use rdb::FileEntry;
 use rdb::stored::put_changes;
@@ -29,10 +30,12 @@ const BEGINNING: UnixMs = 0;
 /// Room that is kept from entry to entry.
 const ROOM_MAX: usize = 1 << 20;
 
-/// Commands that say how long something is to live, and not until when.
-const RELATIVE: [&str; 6] = ["expire", "pexpire", "setex", "psetex", "hexpire", "hpexpire"];
+/// Commands that name a time from now on, and no server has written since 2012; and commands of streams, which store when an entry was
+/// delivered and a consumer seen, and take no time of delivery that is still to come.
+const TIMED: [&str; 9] =
+    ["expire", "pexpire", "setex", "psetex", "hexpire", "hpexpire", "xclaim", "xautoclaim", "createconsumer"];
 
-/// Commands that may say so with one of these words, and where their options begin.
+/// Commands that may name a time from now on, with one of these words, and where their options begin.
 const MAYBE_RELATIVE: [(&str, usize); 4] = [("set", 3), ("getex", 2), ("hsetex", 2), ("hgetex", 2)];
 const RELATIVE_WORDS: [&str; 2] = ["EX", "PX"];
 
@@ -54,12 +57,13 @@ pub(super) struct Player {
     reply: ReplyBuffer,
     scratch: Scratch,
     changes: Vec<u8>,
-    now: UnixMs,
+    /// The time of the log where the next command stands.
+    pub time: UnixMs,
 }
 
 impl Player {
-    /// Nothing yet. Commands that name a time from now on are run at `now`.
-    pub fn new(now: UnixMs, entropy: Arc<dyn Entropy>) -> Self {
+    /// Nothing yet.
+    pub fn new(entropy: Arc<dyn Entropy>) -> Self {
         let store = Store::new(StoreOptions {
             shard_count: 1,
             database_count: crate::DATABASES_MAX,
@@ -84,13 +88,14 @@ impl Player {
             reply: ReplyBuffer::new(Protocol::Resp2),
             scratch: Scratch::default(),
             changes: Vec::new(),
-            now,
+            time: BEGINNING,
         }
     }
 
-    /// A file begins: it names its databases itself.
-    pub fn begin_file(&mut self) {
+    /// A file begins: it names its databases itself. Its first commands were written at `time`.
+    pub fn begin_file(&mut self, time: UnixMs) {
         self.session.db = DbIndex(0);
+        self.time = time;
     }
 
     /// Puts an entry of an RDB part into the store. What only a module can read, and collections without elements, are left out.
@@ -144,7 +149,7 @@ impl Player {
     }
 
     fn call(&mut self, row: &Row, args: Args<'_>) {
-        let now = if is_relative(row.spec.name, &args) { self.now } else { BEGINNING };
+        let now = if is_timed(row.spec.name, &args) { self.time_for(row, &args) } else { BEGINNING };
         let at = At { now, db: self.session.db, touch: false, worker: 0, writes: row.writes };
         let Self { store, host, stats, session, reply, scratch, .. } = self;
         let run = |txn: &mut store::Txn<'_>| {
@@ -153,6 +158,19 @@ impl Player {
         };
         // All of it is in memory, and nobody else holds a lock or runs a checkpoint.
         let _ran = store.commit(scratch, &LockSet::All, &at, run);
+    }
+
+    /// The time of the log, or the last moment before the command's key expires.
+    fn time_for(&mut self, row: &Row, args: &Args<'_>) -> UnixMs {
+        let Some(key) = args.bytes(row.first_key.into()).filter(|_| row.first_key > 0) else { return self.time };
+        let at = At { now: BEGINNING, db: self.session.db, touch: false, worker: 0, writes: WriteClass::Nothing };
+        let mut expire_at = None;
+        let _ran = self.store.commit(&mut self.scratch, &LockSet::All, &at, |txn| {
+            let key = txn.key(key);
+            expire_at = txn.read(&key).ok().flatten().and_then(|entry| entry.expire_at);
+            Ok(())
+        });
+        expire_at.map_or(self.time, |at| self.time.min(at.saturating_sub(1)))
     }
 
     fn refuse(&mut self, args: &Args<'_>, place: &str, why: &str) {
@@ -167,11 +185,13 @@ fn told(stop: &Stop) -> String {
     }
 }
 
-fn is_relative(name: &str, args: &Args<'_>) -> bool {
+fn is_timed(name: &str, args: &Args<'_>) -> bool {
     let is = |argument: &[u8], word: &str| argument.eq_ignore_ascii_case(word.as_bytes());
     let is_word = |argument: &[u8]| RELATIVE_WORDS.iter().any(|word| is(argument, word));
     let options = MAYBE_RELATIVE.iter().find(|(maybe, _)| *maybe == name).map(|(_, from)| args.from(*from));
     // Names and values of fields stand behind that word.
     let mut options = options.into_iter().flatten().take_while(|argument| !is(argument, "FIELDS"));
-    RELATIVE.contains(&name) || options.any(is_word)
+    let is_restore = name == "restore" && !args.from(4).any(|argument| is(argument, "ABSTTL"));
+    let names_its_id = name == "xadd" && args.from(2).any(|argument| argument == b"*");
+    TIMED.contains(&name) || is_restore || names_its_id || options.any(is_word)
 }

@@ -7,7 +7,7 @@ use base::random::{Entropy, SeededEntropy};
 use rdb::{Strings, Target, Value, Writer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use vfs::{FileSystem, OpenOptions, SimFs};
+use vfs::{FileSystem, OpenOptions, SimFs, SimOptions};
 
 const NOW: i64 = 1_700_000_000_000;
 const LOG: &str = "/log";
@@ -182,16 +182,114 @@ fn what_cannot_be_taken_is_named_and_left_out_on_request() {
     assert_eq!(found(&fs), Some(keys(&[(0, "a", None, string("1")), (0, "b", None, string("2"))])));
 }
 
-/// Commands of before 2012 name a time from now on.
+/// A disk whose files were changed last at this time.
+fn fs_of(modified_ms: Option<i64>) -> SimFs {
+    SimFs::with_options(SimOptions { modified_ms, ..SimOptions::default() })
+}
+
+/// A log with annotations: lines that begin with `#` stand as they are.
+fn annotated(lines: &str) -> Vec<u8> {
+    let line = |line: &str| if line.starts_with('#') { format!("{line}\r\n").into_bytes() } else { commands(line) };
+    lines.lines().flat_map(line).collect()
+}
+
+/// The only group of the stream `s`: when each entry was delivered and each consumer seen and active.
+fn group(fs: &SimFs) -> (Vec<i64>, Vec<(i64, Option<i64>)>) {
+    let keys = found(fs).expect("it is imported");
+    let Some((_, Value::Stream(stream))) = keys.get(&(0, b"s".to_vec())) else { panic!("no stream: {keys:?}") };
+    let group = &stream.groups[0];
+    let consumers = group.consumers.iter().map(|consumer| (consumer.seen_at, consumer.active_at));
+    (group.pending.iter().map(|pending| pending.delivered_at).collect(), consumers.collect())
+}
+
+/// As servers write an XREADGROUP.
+fn delivery(id: &str, at: i64) -> String {
+    format!("XCLAIM s g c 0 {id} TIME {at} RETRYCOUNT 1 FORCE JUSTID LASTID {id}")
+}
+
+const STREAM: &str =
+    "XADD s 1-1 f v\nXADD s 2-1 f v\nXADD s 3-1 f v\nXGROUP CREATE s g 0\nXGROUP CREATECONSUMER s g idle";
+
+/// Pending entries keep the times of their deliveries, so that a worker keeps its jobs: the log's time is that of its
+/// annotations, and no delivery is later than that.
 #[test]
-fn a_time_from_now_on_counts_from_the_import() {
-    let fs = SimFs::new(1);
-    put(&fs, LOG, &commands("SET a 1\nEXPIRE a 10\nSET b 1 PX 500"));
+fn deliveries_keep_their_times_by_annotations() {
+    let (first, second) = (1_699_999_000, 1_699_999_050);
+    let (early, late, beyond) = (first * 1000 + 400, second * 1000 + 7, second * 1000 + 60_000);
+    let [one, two, three] = [delivery("1-1", early), delivery("2-1", late), delivery("3-1", beyond)];
+    let fs = fs_of(Some(1));
+    put(&fs, LOG, &annotated(&format!("{STREAM}\n#TS:{first}\n{one}\n#TS:{second}\n{two}\n{three}")));
     import_of(&fs, LOG, false).unwrap();
-    assert_eq!(
-        found(&fs),
-        Some(keys(&[(0, "a", Some(NOW + 10_000), string("1")), (0, "b", Some(NOW + 500), string("1"))]))
-    );
+    let (first, last) = (first * 1000 + 999, second * 1000 + 999);
+    assert_eq!(group(&fs), (vec![early, late, last], vec![(last, Some(last)), (first, None)]));
+}
+
+/// Without annotations, the log's time is that at which its file was changed last; without that, the time of the import.
+#[test]
+fn deliveries_keep_their_times_without_annotations() {
+    let at = NOW - 50_000;
+    let log = commands(&format!(
+        "{STREAM}\n{}\n{}\n{}",
+        delivery("1-1", at),
+        delivery("2-1", NOW - 2),
+        delivery("3-1", NOW + 9)
+    ));
+    for (modified, time) in [(Some(NOW - 1), NOW - 1), (Some(NOW - 10_000), NOW - 10_000), (None, NOW)] {
+        let fs = fs_of(modified);
+        put(&fs, LOG, &log);
+        import_of(&fs, LOG, false).unwrap();
+        let expected = vec![at, time.min(NOW - 2), time];
+        assert_eq!(group(&fs), (expected, vec![(time, Some(time)), (time, None)]), "{modified:?}");
+    }
+}
+
+/// Each file of a log has a time of its own.
+#[test]
+fn the_next_file_does_not_go_on_with_the_time_of_the_last() {
+    let fs = fs_of(Some(NOW - 5));
+    fs.create_dir_all(Path::new("/dir")).unwrap();
+    put(&fs, "/dir/l.manifest", b"file i seq 1 type i\nfile j seq 2 type i\n");
+    put(&fs, "/dir/i", &annotated("#TS:1600000000\nSET a 1"));
+    put(&fs, "/dir/j", &commands(&format!("{STREAM}\n{}", delivery("1-1", NOW - 70))));
+    import_of(&fs, "/dir", false).unwrap();
+    assert_eq!(group(&fs), (vec![NOW - 70], vec![(NOW - 5, Some(NOW - 5)), (NOW - 5, None)]));
+}
+
+/// A stream that was to expire before the time of the log, and then was not: nothing expires while a log is read.
+#[test]
+fn a_key_does_not_expire_by_the_time_of_the_log() {
+    let fs = fs_of(Some(NOW));
+    let lines = format!("{STREAM}\nPEXPIREAT s 5000\n{}\nPERSIST s", delivery("1-1", 4000));
+    put(&fs, LOG, &commands(&lines));
+    import_of(&fs, LOG, false).unwrap();
+    assert_eq!(group(&fs), (vec![4000], vec![(4999, Some(4999)), (NOW, None)]));
+}
+
+/// XADD with an id of its own choice, and commands of before 2012, name a time from now on: from the log's time on.
+#[test]
+fn a_time_from_now_on_counts_from_the_time_of_the_log() {
+    let lines = "SET a 1\nEXPIRE a 10\nSET b 1 PX 500\nSETEX c 20 1\nPSETEX d 30 1\nSET e 1\nPEXPIRE e 40\nSET f 1\nGETEX f EX 50\n\
+                 HSET h x 1 y 2\nHEXPIRE h 60 FIELDS 1 x\nXADD s * f v\nSET i 1 EXAT 1\nPERSIST i";
+    for (annotation, modified, time) in
+        [("#TS:1700000100\n", Some(1), 1_700_000_100_999), ("", Some(NOW + 5_000), NOW + 5_000), ("", None, NOW)]
+    {
+        let fs = fs_of(modified);
+        put(&fs, LOG, &annotated(&format!("{annotation}{lines}")));
+        import_of(&fs, LOG, false).unwrap();
+        let keys = found(&fs).unwrap();
+        let expires = |key: &str| keys[&(0, key.as_bytes().to_vec())].0.map(|at| at - time);
+        let found: Vec<_> = ["a", "b", "c", "d", "e", "f", "i"].map(expires).to_vec();
+        assert_eq!(
+            found,
+            [Some(10_000), Some(500), Some(20_000), Some(30), Some(40), Some(50_000), None],
+            "{annotation}"
+        );
+        let Value::Hash(hash) = &keys[&(0, b"h".to_vec())].1 else { panic!("no hash") };
+        let fields: Vec<_> = hash.iter().map(|(_, _, at)| at.map(|at| at - time)).collect();
+        assert!(fields.contains(&Some(60_000)) && fields.contains(&None), "{fields:?}");
+        let Value::Stream(stream) = &keys[&(0, b"s".to_vec())].1 else { panic!("no stream") };
+        assert_eq!(stream.last_id.ms as i64, time);
+    }
 }
 
 /// Only the last file may end within a command.

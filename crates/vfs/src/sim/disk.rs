@@ -310,10 +310,11 @@ impl Disk {
 
     pub fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         Ok(match self.node(self.lookup(path)?) {
-            Node::Dir(_) => Metadata { kind: FileKind::Dir, len: 0, allocated: 0 },
+            Node::Dir(_) => Metadata { kind: FileKind::Dir, len: 0, allocated: 0, modified_ms: None },
             Node::File(file) => {
                 let image = file.live();
-                Metadata { kind: FileKind::File, len: image.len(), allocated: image.allocated() * PAGE }
+                let (len, allocated) = (image.len(), image.allocated() * PAGE);
+                Metadata { kind: FileKind::File, len, allocated, modified_ms: None }
             }
         })
     }

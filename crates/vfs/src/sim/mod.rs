@@ -71,6 +71,8 @@ pub struct SimOptions {
     pub short_transfer_one_in: u32,
     /// One in so many reads and writes fails with EINTR, having done nothing; 0 for none.
     pub interrupt_one_in: u32,
+    /// When all files were changed last, in milliseconds since 1970; `None`: not known.
+    pub modified_ms: Option<i64>,
     /// How many operations the trace keeps.
     pub trace_len_max: usize,
 }
@@ -83,6 +85,7 @@ impl Default for SimOptions {
             crash: CrashModel::default(),
             short_transfer_one_in: 0,
             interrupt_one_in: 0,
+            modified_ms: None,
             trace_len_max: 1024,
         }
     }
@@ -320,7 +323,10 @@ impl FileSystem for SimFs {
     }
 
     fn metadata(&self, path: &Path) -> Result<Metadata> {
-        self.core.look(Call::new(Op::Metadata, &path.into()), |state| state.disk.metadata(path))
+        self.core.look(Call::new(Op::Metadata, &path.into()), |state| {
+            let modified_ms = state.options.modified_ms;
+            Ok(Metadata { modified_ms, ..state.disk.metadata(path)? })
+        })
     }
 
     fn sync_dir(&self, path: &Path) -> Result<()> {
