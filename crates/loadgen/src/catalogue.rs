@@ -23,39 +23,39 @@ pub struct Load {
 }
 
 const STRINGS: Load = Load { command: "SET {key} {value}", rounds: 1 };
-const HASHES: Load = Load { command: "HSET hash:{id:11} field:{field:20:10} {value}", rounds: 20 };
-const LISTS: Load = Load { command: "RPUSH list:{id:11} {value}", rounds: 20 };
-const SETS: Load = Load { command: "SADD set:{id:12} member:{field:20:9}", rounds: 20 };
-const ZSETS: Load = Load { command: "ZADD zset:{id:11} {int:1000000} member:{field:20:9}", rounds: 20 };
+const HASHES: Load = Load { command: "HSET bench:h{id:9} field:{field:20:10} {value}", rounds: 20 };
+const LISTS: Load = Load { command: "RPUSH bench:l{id:9} {value}", rounds: 20 };
+const SETS: Load = Load { command: "SADD bench:s{id:9} member:{field:20:9}", rounds: 20 };
+const ZSETS: Load = Load { command: "ZADD bench:z{id:9} {int:1000000} member:{field:20:9}", rounds: 20 };
 
 /// All named tests. Collections have 20 elements a key, of 16 bytes each.
 pub const TESTS: &[NamedTest] = &[
     NamedTest { name: "ping", command: "PING", load: None },
     NamedTest { name: "set", command: "SET {key} {value}", load: Some(STRINGS) },
     NamedTest { name: "get", command: "GET {key}", load: Some(STRINGS) },
-    NamedTest { name: "incr", command: "INCR counter:{id:8}", load: None },
+    NamedTest { name: "incr", command: "INCR bench:c{id:9}", load: None },
     NamedTest { name: "setex", command: "SETEX {key} 3600 {value}", load: Some(STRINGS) },
     NamedTest { name: "expire", command: "EXPIRE {key} {int:100000}", load: Some(STRINGS) },
-    NamedTest { name: "append", command: "APPEND log:{id:12} {value}", load: None },
+    NamedTest { name: "append", command: "APPEND bench:a{id:9} {value}", load: None },
     NamedTest { name: "exists", command: "EXISTS {key}", load: Some(STRINGS) },
     NamedTest { name: "del", command: "DEL {key}", load: Some(STRINGS) },
     NamedTest { name: "insert", command: "SET {newkey} {value}", load: None },
     NamedTest { name: "mget10", command: MGET10, load: Some(STRINGS) },
-    NamedTest { name: "setbit", command: "SETBIT bits:{id:11} {int:1000} 1", load: None },
+    NamedTest { name: "setbit", command: "SETBIT bench:b{id:9} {int:1000} 1", load: None },
     NamedTest { name: "hset", command: HASHES.command, load: Some(HASHES) },
-    NamedTest { name: "hget", command: "HGET hash:{id:11} field:{field:20:10}", load: Some(HASHES) },
-    NamedTest { name: "lpush", command: "LPUSH list:{id:11} {value}", load: Some(LISTS) },
-    NamedTest { name: "rpop", command: "RPOP list:{id:11}", load: Some(LISTS) },
+    NamedTest { name: "hget", command: "HGET bench:h{id:9} field:{field:20:10}", load: Some(HASHES) },
+    NamedTest { name: "lpush", command: "LPUSH bench:l{id:9} {value}", load: Some(LISTS) },
+    NamedTest { name: "rpop", command: "RPOP bench:l{id:9}", load: Some(LISTS) },
     NamedTest { name: "sadd", command: SETS.command, load: Some(SETS) },
-    NamedTest { name: "sismember", command: "SISMEMBER set:{id:12} member:{field:20:9}", load: Some(SETS) },
+    NamedTest { name: "sismember", command: "SISMEMBER bench:s{id:9} member:{field:20:9}", load: Some(SETS) },
     NamedTest { name: "zadd", command: ZSETS.command, load: Some(ZSETS) },
-    NamedTest { name: "zrange10", command: "ZRANGE zset:{id:11} 5 14", load: Some(ZSETS) },
-    NamedTest { name: "zrank", command: "ZRANK zset:{id:11} member:{field:20:9}", load: Some(ZSETS) },
+    NamedTest { name: "zrange10", command: "ZRANGE bench:z{id:9} 5 14", load: Some(ZSETS) },
+    NamedTest { name: "zrank", command: "ZRANK bench:z{id:9} member:{field:20:9}", load: Some(ZSETS) },
     NamedTest { name: "xadd", command: XADD, load: None },
 ];
 
 const MGET10: &str = "MGET {key} {key} {key} {key} {key} {key} {key} {key} {key} {key}";
-const XADD: &str = "XADD stream:{id:9} MAXLEN ~ 1000 * first {value} second {value}";
+const XADD: &str = "XADD bench:x{id:9} MAXLEN ~ 1000 * first {value} second {value}";
 
 /// What one row of a run measures: one command, or several mixed by weight.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -114,7 +114,7 @@ impl TestSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::template::{KeyFormat, Template};
+    use crate::template::{KEY_PREFIX, KeyFormat, Template};
 
     #[test]
     fn every_row_compiles_and_names_are_unique() {
@@ -124,6 +124,8 @@ mod tests {
                 Template::new(load.command, &KeyFormat::default()).unwrap();
             }
             assert!(TESTS[..at].iter().all(|other| other.name != test.name), "{} twice", test.name);
+            let key = test.command.split(' ').nth(1).unwrap_or("{key}");
+            assert!(key.starts_with(KEY_PREFIX) || ["{key}", "{newkey}"].contains(&key), "{}", test.command);
         }
     }
 

@@ -20,6 +20,7 @@ pub mod compare;
 pub mod echo;
 pub mod error;
 pub mod generator;
+pub mod guest;
 pub mod interrupt;
 pub mod keys;
 pub mod machine;

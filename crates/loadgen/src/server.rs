@@ -3,6 +3,7 @@
 
 use crate::client::{Address, Client, Login};
 use crate::error::{BenchError, Result};
+use crate::guest::Guest;
 use crate::measure::{self, Target};
 use crate::memcached;
 use crate::process::{self, Cores, PinnedThread};
@@ -107,6 +108,14 @@ impl ServerSpec {
     /// True for ARCUS where no program of it is named: it is left out then, since hardly any machine has one.
     pub fn is_absent(&self) -> bool {
         self.speaks_memcached() && std::env::var_os(ARCUS_PROGRAM).is_none()
+    }
+
+    /// Where it listens, if it ran before.
+    pub fn running(&self) -> Option<&Address> {
+        match &self.kind {
+            Kind::Running { address, .. } => Some(address),
+            _ => None,
+        }
     }
 
     /// True when the harness may start it, and start it again with other directives.
@@ -355,13 +364,17 @@ impl Server {
         Ok(begun.elapsed())
     }
 
-    /// Empties the server.
+    /// Empties a server that was started here. Of one that ran before, removes what `guest` allows.
     ///
     /// # Errors
     /// When it refuses.
-    pub fn empty(&self) -> Result<()> {
-        if !self.is_echo {
-            Client::connect(&self.target.address, &self.target.login)?.must(&["FLUSHALL"])?;
+    pub fn empty(&self, guest: &Guest) -> Result<()> {
+        match (self.is_echo, self.is_own()) {
+            (true, _) => {}
+            (false, true) => {
+                Client::connect(&self.target.address, &self.target.login)?.must(&["FLUSHALL"])?;
+            }
+            (false, false) => guest.clean(&self.target.address)?,
         }
         Ok(())
     }

@@ -16,6 +16,9 @@ pub const PLACEHOLDERS: &str = "{key} a key by the key distribution; {newkey} th
     {id:W} a key number padded to W digits; {value} a value; {int:MAX} or {int:MAX:W} a random integer below MAX; \
     {field:N:W} one of N field numbers; {{ and }} literal braces";
 
+/// What all keys of named tests and suites begin with, so that they can be told from other keys of a server.
+pub const KEY_PREFIX: &str = "bench:";
+
 /// How keys are spelled: the prefix, then the key number with leading zeros up to the size.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct KeyFormat {
@@ -27,7 +30,7 @@ pub struct KeyFormat {
 
 impl Default for KeyFormat {
     fn default() -> Self {
-        Self { prefix: "key:".to_owned(), size: 16 }
+        Self { prefix: KEY_PREFIX.to_owned(), size: 16 }
     }
 }
 
@@ -418,18 +421,18 @@ mod tests {
 
     #[test]
     fn commands_are_framed_with_their_placeholders() {
-        assert_eq!(encode("SET {key} {value} EX 10", 7..8), ["*5 $3 SET $16 key:000000000007 $3 xxx $2 EX $2 10 "],);
+        assert_eq!(encode("SET {key} {value} EX 10", 7..8), ["*5 $3 SET $16 bench:0000000007 $3 xxx $2 EX $2 10 "],);
         assert_eq!(encode("HSET h:{id:4} f{field:20:3} {value}", 37..38), ["*4 $4 HSET $6 h:0007 $4 f003 $3 xxx "]);
-        assert_eq!(encode("SET {newkey} ''", 0..2)[1], "*3 $3 SET $16 key:000000000011 $0  ");
+        assert_eq!(encode("SET {newkey} ''", 0..2)[1], "*3 $3 SET $16 bench:0000000011 $0  ");
         assert_eq!(encode("ECHO {{\"a b\"}}", 0..1), ["*2 $4 ECHO $5 {a b} "]);
-        assert_eq!(encode("EXPIRE {key} {int:1}", 1..2), ["*3 $6 EXPIRE $16 key:000000000001 $1 0 "]);
+        assert_eq!(encode("EXPIRE {key} {int:1}", 1..2), ["*3 $6 EXPIRE $16 bench:0000000001 $1 0 "]);
     }
 
     #[test]
     fn memcached_has_its_own_form() {
         let one = |text| encode_for(Protocol::Memcached, text, 7..8).remove(0);
-        assert_eq!(one("SET {key} {value}"), "set key:000000000007 0 0 3 xxx ");
-        assert_eq!(one("GET {key}"), "get key:000000000007 ");
+        assert_eq!(one("SET {key} {value}"), "set bench:0000000007 0 0 3 xxx ");
+        assert_eq!(one("GET {key}"), "get bench:0000000007 ");
         let keys = KeyFormat::default();
         assert!(Template::for_protocol("INCR {key}", &keys, Protocol::Memcached).is_err());
     }
@@ -453,7 +456,7 @@ mod tests {
         let mut out = Vec::new();
         draw.given_key = Some(9);
         Template::new("SET {key} {value}", &KeyFormat::default()).unwrap().encode(&mut out, draw);
-        assert_eq!(out, b"*3\r\n$3\r\nSET\r\n$16\r\nkey:000000000009\r\n$3\r\nxxx\r\n");
+        assert_eq!(out, b"*3\r\n$3\r\nSET\r\n$16\r\nbench:0000000009\r\n$3\r\nxxx\r\n");
     }
 
     #[test]

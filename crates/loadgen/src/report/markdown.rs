@@ -1,7 +1,9 @@
 //! Markdown: the same tables for standard output and for the file that stands beside the page.
 
 use super::{figure, interval, picture, reached, score, title};
-use crate::results::{ResultRow, Results, Section};
+use crate::measure::Measurement;
+use crate::results::{Better, ResultRow, Results, Section};
+use crate::stats::Estimate;
 
 /// The whole document.
 pub fn render(results: &Results) -> String {
@@ -24,7 +26,14 @@ pub fn render(results: &Results) -> String {
         text.push_str(&format!("\n## {title}\n\n{} In {}.\n\n![{title}]({file})\n", picture.about, picture.unit));
     }
     text.push_str(&tables(results));
-    text.push_str("\n## Servers\n\n");
+    text.push_str(&servers(results));
+    text.push_str(&format!("\n## Again\n\n```\n{}\n```\n\n{}\n", results.command_line, load_line(results)));
+    text
+}
+
+/// What each server is, and how it was started.
+pub fn servers(results: &Results) -> String {
+    let mut text = "\n## Servers\n\n".to_owned();
     for server in &results.servers {
         let cores = server.cores.as_ref().map_or_else(String::new, |cores| format!(", on core {cores}"));
         text.push_str(&format!(
@@ -35,7 +44,6 @@ pub fn render(results: &Results) -> String {
             text.push_str(&format!("  - started with: {line}\n"));
         }
     }
-    text.push_str(&format!("\n## Again\n\n```\n{}\n```\n\n{}\n", results.command_line, load_line(results)));
     text
 }
 
@@ -78,7 +86,7 @@ fn section_table(section: &Section, results: &Results) -> String {
     let peers: Vec<_> = names.iter().filter(|&name| *name != results.subject).collect();
     let has_ratios = section.rows.iter().any(|row| !row.ratios.is_empty());
     if has_ratios {
-        table[0].extend(peers.iter().map(|peer| format!("over {peer}")));
+        table[0].extend(peers.iter().map(|peer| ratio_name(section, &results.subject, peer)));
     }
     let has_verdicts = section.rows.iter().any(|row| row.verdict.is_some());
     if has_verdicts {
@@ -97,7 +105,38 @@ fn section_table(section: &Section, results: &Results) -> String {
         }
         table.push(line);
     }
-    format!("\n## {}\n\n{}\n\n{}", section.title, section.about, aligned(&table))
+    let mut text = format!("\n## {}\n\n{}\n\n{}", section.title, section.about, aligned(&table));
+    if let Some(peer) = peers.first().filter(|_| has_ratios) {
+        let name = ratio_name(section, &results.subject, peer);
+        text.push_str(&format!("\n`{name}` above 1: {} is better.\n", results.subject));
+    }
+    text.push_str(&speeds(section));
+    text
+}
+
+/// What is divided by what, so that above 1 the subject is better.
+fn ratio_name(section: &Section, subject: &str, peer: &str) -> String {
+    match section.better {
+        Better::Lower => format!("{peer} / {subject}"),
+        Better::Higher => format!("{subject} / {peer}"),
+    }
+}
+
+/// Operations per second and latencies of the windows from which the figures come; nothing where there are none.
+fn speeds(section: &Section) -> String {
+    let heading = ["row", "server", "ops/s", "p50 us", "p99 us"].map(str::to_owned).to_vec();
+    let mut table = vec![heading];
+    for (row, cell) in section.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell))) {
+        let median = |of: &dyn Fn(&Measurement) -> f64| {
+            Estimate::of(&cell.windows.iter().map(of).collect::<Vec<_>>()).map(|found| figure(found.median))
+        };
+        let ops = median(&|window| window.operations_per_second);
+        let (p50, p99) = (median(&|window| window.latency.p50_us), median(&|window| window.latency.p99_us));
+        if let (Some(ops), Some(p50), Some(p99)) = (ops, p50, p99) {
+            table.push(vec![row.title.clone(), cell.server.clone(), ops, p50, p99]);
+        }
+    }
+    if table.len() == 1 { String::new() } else { format!("\nMedians over the rounds:\n\n{}", aligned(&table)) }
 }
 
 /// The servers of a section, in the order of its first row.
@@ -128,7 +167,7 @@ fn aligned(table: &[Vec<String>]) -> String {
     let columns = table[0].len();
     let widths: Vec<usize> =
         (0..columns).map(|at| table.iter().map(|line| line[at].chars().count()).max().unwrap_or(0).max(3)).collect();
-    let is_text = |at: usize| at == 0 || table[0][at] == "target";
+    let is_text = |at: usize| at == 0 || ["target", "server"].contains(&&*table[0][at]);
     let mut text = String::new();
     for (number, line) in table.iter().enumerate() {
         for (at, cell) in line.iter().enumerate() {
@@ -159,6 +198,8 @@ mod tests {
             "# CPU time per string command",
             "**1 of 2 targets met.**",
             "| us CPU per operation   | onggi | valkey |",
+            "valkey / onggi |",
+            "`valkey / onggi` above 1: onggi is better.",
             "| get, pipeline 16, 64 B | 0.410 |  0.800 | 1.93\u{d7} (1.93 to 2.00) |",
             "met, and the moonshot: valkey / onggi at least 1.30\u{d7}, reached 1.93\u{d7}",
             "NOT MET: valkey / onggi at least 2.40\u{d7}",

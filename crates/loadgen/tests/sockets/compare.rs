@@ -1,17 +1,19 @@
 //! A whole comparison over two running servers, from the plan to the files.
 
-use crate::support::{Behaviour, FakeServer};
+use crate::support::{Behaviour, FakeServer, State};
 use loadgen::catalogue::TestSpec;
 use loadgen::client::{Address, Login};
 use loadgen::compare::persistence::Part;
 use loadgen::compare::{self, Plan, Suite};
 use loadgen::error::BenchError;
 use loadgen::generator::Pace;
+use loadgen::guest::Guest;
 use loadgen::keys::Distribution;
 use loadgen::measure::{self, Row, Settings, Target};
 use loadgen::payload::{Content, Size};
 use loadgen::results::Results;
 use loadgen::template::{KeyFormat, Protocol};
+use std::collections::BTreeSet;
 use std::process::{Child, Command};
 
 fn settings() -> Settings {
@@ -56,6 +58,7 @@ fn plan(servers: &[&FakeServer], pid: u32) -> Plan {
     Plan {
         suite: Suite::Custom(vec![row("get"), row("set")]),
         servers: specs.collect(),
+        guest: Guest::new(Vec::new(), &settings().key_format.prefix),
         subject: "s0".to_owned(),
         settings: settings(),
         rounds: Some(3),
@@ -84,7 +87,13 @@ fn two_servers_are_compared_and_the_files_tell_it_all() {
         }
     }
     for server in &servers {
-        assert_eq!(server.state.lock().unwrap().map.len(), 2000, "both servers hold the same keys");
+        let state = server.state.lock().unwrap();
+        assert!(state.map.is_empty(), "{} keys are left", state.map.len());
+        assert!(!names(&state).contains("FLUSHALL"), "a server that was not started here is never flushed");
+        let keys: BTreeSet<_> =
+            state.commands.iter().flatten().filter(|words| words[0] == b"SET").map(|words| &words[1]).collect();
+        assert_eq!(keys.len(), 2000, "both servers held the same keys");
+        assert!(keys.iter().all(|key| key.starts_with(b"bench:")));
     }
     let directory = std::env::temp_dir().join(format!("onggi-bench-compare-{}", std::process::id()));
     results.write(&directory).unwrap();
@@ -93,6 +102,55 @@ fn two_servers_are_compared_and_the_files_tell_it_all() {
     std::fs::remove_dir_all(&directory).unwrap();
     assert_eq!(loadgen::report::html::render(&read), page);
     assert!(page.contains("Latency by percentile"));
+}
+
+/// The names of all commands that a server has received.
+fn names(state: &State) -> BTreeSet<String> {
+    state.commands.iter().flatten().map(|words| String::from_utf8_lossy(&words[0]).to_uppercase()).collect()
+}
+
+/// A server with data of its own is refused before anything is sent to it that changes it, and loses them only where its address is
+/// named for that.
+#[test]
+fn a_server_that_holds_keys_is_not_touched() {
+    let servers = [FakeServer::start(Behaviour::default()), FakeServer::start(Behaviour::default())];
+    servers[1].state.lock().unwrap().map.insert(b"mykey".to_vec(), b"value".to_vec());
+    let busy = Busy::start();
+    let mut plan = plan(&[&servers[0], &servers[1]], busy.0.id());
+    let error = compare::run(&plan).unwrap_err().to_string();
+    let address = &servers[1].address;
+    assert!(error.contains("holds 1 key, ") && error.contains(&format!("--flush-the-data-of {address}")), "{error}");
+    for server in &servers {
+        let state = server.state.lock().unwrap();
+        let changing = ["SET", "FLUSHALL", "FLUSHDB", "DEL", "UNLINK"];
+        assert!(names(&state).iter().all(|name| !changing.contains(&&**name)), "{:?}", names(&state));
+    }
+    assert_eq!(servers[1].state.lock().unwrap().map[b"mykey".as_slice()], b"value");
+
+    plan.guest.flushed = vec!["127.0.0.1:1".parse().unwrap()];
+    let error = compare::run(&plan).unwrap_err().to_string();
+    assert!(error.contains("no --server NAME@127.0.0.1:1"), "{error}");
+
+    plan.guest.flushed = vec![address.parse().unwrap()];
+    compare::run(&plan).unwrap();
+    assert!(servers[1].state.lock().unwrap().map.is_empty());
+    assert!(!names(&servers[0].state.lock().unwrap()).contains("FLUSHALL"), "the other one was not named");
+}
+
+/// What is written to a server meanwhile by others stays.
+#[test]
+fn keys_of_others_stay() {
+    let server = FakeServer::start(Behaviour::default());
+    let guest = Guest::new(Vec::new(), "bench:");
+    let mut state = server.state.lock().unwrap();
+    for key in ["bench:1", "bench", "other:bench:", "mykey"] {
+        state.map.insert(key.into(), b"v".to_vec());
+    }
+    drop(state);
+    guest.clean(&server.address.parse().unwrap()).unwrap();
+    let state = server.state.lock().unwrap();
+    let left: BTreeSet<_> = state.map.keys().map(|key| String::from_utf8_lossy(key).into_owned()).collect();
+    assert_eq!(left, ["bench", "mykey", "other:bench:"].map(str::to_owned).into());
 }
 
 #[test]

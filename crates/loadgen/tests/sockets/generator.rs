@@ -214,8 +214,8 @@ fn new_keys_are_never_written_twice() {
     load.run(&server).unwrap();
     let state = server.state.lock().unwrap();
     assert_eq!(state.map.len(), 1000);
-    assert!(state.map.contains_key(b"key:000000001000".as_slice()));
-    assert!(state.map.contains_key(b"key:000000001999".as_slice()));
+    assert!(state.map.contains_key(b"bench:0000001000".as_slice()));
+    assert!(state.map.contains_key(b"bench:0000001999".as_slice()));
 }
 
 /// Values and replies beyond every buffer: partial sends and partial reads in both directions at once.

@@ -135,6 +135,18 @@ fn answer(command: &[Vec<u8>], state: &mut State) -> Vec<u8> {
             state.map.clear();
             b"+OK\r\n".to_vec()
         }
+        (b"SCAN", [_, _, pattern, ..]) => {
+            let prefix = pattern.strip_suffix(b"*").unwrap_or(pattern);
+            let keys: Vec<_> = state.map.keys().filter(|key| key.starts_with(prefix)).collect();
+            let mut reply = format!("*2\r\n$1\r\n0\r\n*{}\r\n", keys.len()).into_bytes();
+            keys.into_iter().for_each(|key| reply.extend(bulk(key)));
+            reply
+        }
+        (b"UNLINK", keys) => {
+            let before = state.map.len();
+            keys.iter().for_each(|key| drop(state.map.remove(key)));
+            format!(":{}\r\n", before - state.map.len()).into_bytes()
+        }
         (b"INFO", _) => bulk(format!("process_id:{}\r\nredis_version:0.0.1\r\n", std::process::id()).as_bytes()),
         (b"PING", _) => b"+PONG\r\n".to_vec(),
         _ => b"-ERR unknown command\r\n".to_vec(),
