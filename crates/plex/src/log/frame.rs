@@ -144,7 +144,25 @@ impl FrameWriter {
         self.frame.clear();
         Ok(wrote?)
     }
+
+    /// Writes a record of a few bytes that the next one takes the place of. Nothing must be pushed.
+    ///
+    /// # Errors
+    /// As those of [`write`](Self::write).
+    pub fn write_provisional(&mut self, payload: &[u8]) -> Result<()> {
+        debug_assert!(self.frame.is_empty() && payload.len() <= PROVISIONAL_LEN_MAX);
+        self.push(payload);
+        let wrote = self.file.write_all_at(&self.frame, self.end);
+        self.frame.clear();
+        Ok(wrote?)
+    }
 }
+
+/// Longest payload of a provisional record: a tag and a number.
+const PROVISIONAL_LEN_MAX: usize = 11;
+
+/// What a device writes as a whole, in bytes.
+const SECTOR_BYTES: u64 = 512;
 
 /// Bytes of a file of records that are in memory at once, but for a record that is longer.
 const STRETCH_BYTES: u64 = 8 << 20;
@@ -265,6 +283,24 @@ impl Frames {
     /// Whether any sound record begins behind the current place.
     pub fn has_record_behind(&self) -> bool {
         self.record_behind().is_some()
+    }
+
+    /// Whether a whole record stands at the current place that is not sound, and that no write cut short can have left. Of such a
+    /// write, each sector's share lacks its first or its last byte, which then reads as zero, or as what a provisional record
+    /// had there: so nothing is said of records that are not longer than one, or that begin just before the end of a sector.
+    pub fn is_whole_and_not_torn(&self) -> bool {
+        let bytes = &self.bytes[self.places()];
+        let mut rest = bytes;
+        let Some(len) = varint::take(&mut rest) else { return false };
+        let whole = ((bytes.len() - rest.len() + CRC_LEN) as u64).saturating_add(len);
+        let Some(record) = usize::try_from(whole).ok().and_then(|whole| bytes.get(..whole)) else { return false };
+        let room = (SECTOR_BYTES - self.at % SECTOR_BYTES) as usize;
+        if len <= PROVISIONAL_LEN_MAX as u64 || room <= CRC_LEN + 1 + PROVISIONAL_LEN_MAX {
+            return false;
+        }
+        let (first, behind) = record.split_at(room.min(record.len()));
+        let mut shares = std::iter::once(first).chain(behind.chunks(SECTOR_BYTES as usize));
+        shares.all(|share| share.first() != Some(&0) && share.last() != Some(&0))
     }
 
     /// Goes on with the first sound record behind the current place, which is damaged; `false` if there is none.

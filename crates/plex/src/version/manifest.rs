@@ -5,6 +5,8 @@
 //!     are used and before a file that it frees is removed.
 //! M3. After a failed write or sync nothing more is appended: what the disk holds is unknown until the next open, or until
 //!     another manifest counts.
+//! M4. A *mark* follows the last synced edit: an edit that changes nothing and is not synced itself. The next edit takes its place.
+//!     So an edit with a mark or an edit after it was synced, and damage in it is corruption and no torn tail.
 //!
 //! Format: docs/formats/plex-manifest.md.
 
@@ -61,7 +63,16 @@ impl Manifest {
         self.frames.push(&edit.encode());
         self.frames.write()?;
         self.frames.file().sync_data()?;
-        Ok(())
+        self.mark(edit)
+    }
+
+    /// M4. The edit counts already, so a full device is no reason to fail.
+    fn mark(&mut self, edit: &VersionEdit) -> Result<()> {
+        let mark = VersionEdit { next_number: edit.next_number.or(Some(0)), ..VersionEdit::default() };
+        match self.frames.write_provisional(&mark.encode()) {
+            Err(error) if !error.is_out_of_space() => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Whether it is time for a new one.
@@ -91,7 +102,9 @@ pub(crate) fn current(fs: &dyn FileSystem, dir: &Path) -> Result<Option<u64>> {
 /// All edits of a manifest, in order.
 ///
 /// # Errors
-/// Corruption. A torn tail is none: the last edit was never relied on. Damage with a whole edit behind it is.
+/// Corruption. A torn tail is none: the last edit was never relied on. Damage is corruption if anything sound stands behind it (M4),
+/// or if it cannot come from a write that was cut short. So is a manifest without its first edit, which was durable before
+/// `CURRENT` named the file.
 pub(crate) fn read(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<Vec<VersionEdit>> {
     let path = path(dir, number);
     let mut frames = match Frames::read(fs, &path, MANIFEST, None) {
@@ -111,8 +124,10 @@ pub(crate) fn read(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<Vec<V
         let edit = VersionEdit::decode(record);
         edits.push(edit.ok_or_else(|| Error::corruption(&path, offset, "a whole record is no version edit"))?);
     }
-    if !frames.is_at_end() && (edits.is_empty() || frames.has_record_behind()) {
-        return Err(Error::corruption(&path, frames.offset(), "damaged version edit"));
+    let is_damaged = || frames.has_record_behind() || frames.is_whole_and_not_torn();
+    if edits.is_empty() || (!frames.is_at_end() && is_damaged()) {
+        let what = "damaged version edit; the tables that it and later edits name would be lost";
+        return Err(Error::corruption(&path, frames.offset(), what));
     }
     Ok(edits)
 }
@@ -151,11 +166,16 @@ mod tests {
         VersionEdit { next_number: Some(n), wal: Some((n, false)), ..VersionEdit::default() }
     }
 
+    /// An edit as a flush makes it, with a table.
+    fn flush_edit() -> VersionEdit {
+        VersionEdit { wal: Some((3, true)), key_spaces: Vec::new(), removed: Vec::new(), ..sample() }
+    }
+
     fn write(fs: &SimFs) -> Result<()> {
         let dir = Path::new("/");
         let mut manifest = Manifest::create(fs, dir, 1, 77, &edit(1))?;
         manifest.append(&edit(2))?;
-        manifest.append(&edit(3))
+        manifest.append(&flush_edit())
     }
 
     /// At every operation and for many reboots: nothing, or a prefix with every edit that was reported durable.
@@ -170,28 +190,70 @@ mod tests {
                 let after = point.power_cut(seed);
                 let Some(number) = current(&after, Path::new("/")).unwrap() else { continue };
                 let edits = read(&after, Path::new("/"), number).unwrap_or_else(|e| panic!("{point:?} {seed}: {e}"));
-                assert!([edit(1), edit(2), edit(3)].starts_with(&edits) && !edits.is_empty());
-                // The last operation is the sync of edit 3; two before it, edit 2 was durable.
-                assert!(edits.len() >= 2 || point.operation() + 1 < last, "{point:?} {seed}: {}", edits.len());
+                let edits = without_marks(edits);
+                assert!([edit(1), edit(2), flush_edit()].starts_with(&edits) && !edits.is_empty());
+                // The last three operations write edit 3, sync it and mark it. Edit 2 was durable before.
+                assert!(edits.len() >= 2 || point.operation() + 3 < last, "{point:?} {seed}: {}", edits.len());
             }
         }
     }
 
-    /// Damage anywhere but in the last edit is named.
+    fn without_marks(mut edits: Vec<VersionEdit>) -> Vec<VersionEdit> {
+        edits.retain(|edit| edit.wal.is_some());
+        edits
+    }
+
+    /// Damage anywhere is named, the last edit included; only what is damaged in the last mark, which says nothing, is passed over.
+    /// A flipped bit there used to count as a torn tail, and an open then removed the tables that the last edit names.
     #[test]
     fn damage_is_named() {
         let fs = SimFs::new(4);
         write(&fs).unwrap();
         let path = path(Path::new("/"), 1);
         let len = fs.metadata(&path).unwrap().len;
-        let record_len = 4 + 1 + edit(3).encode().len() as u64;
+        let mark = VersionEdit { next_number: flush_edit().next_number, ..VersionEdit::default() };
+        let mark_len = 4 + 1 + mark.encode().len() as u64;
         for offset in 0..len {
-            fs.flip_bit(&path, offset, 2).unwrap();
-            match read(&fs, Path::new("/"), 1) {
-                Ok(edits) => assert!(edits.len() == 2 && offset >= len - record_len, "{offset}"),
-                Err(error) => assert!(error.to_string().contains("MANIFEST-000001"), "{error}"),
+            for bit in 0..8 {
+                fs.flip_bit(&path, offset, bit).unwrap();
+                match read(&fs, Path::new("/"), 1) {
+                    Ok(edits) => assert!(without_marks(edits).len() == 3 && offset >= len - mark_len, "{offset}"),
+                    Err(error) => assert!(error.to_string().contains("MANIFEST-000001"), "{error}"),
+                }
+                fs.flip_bit(&path, offset, bit).unwrap();
             }
-            fs.flip_bit(&path, offset, 2).unwrap();
+        }
+    }
+
+    /// The same without the mark, which a power cut may take: damage in a whole record does not look like a write cut short.
+    #[test]
+    fn a_whole_record_with_a_wrong_checksum_is_damage() {
+        let fs = SimFs::new(4);
+        write(&fs).unwrap();
+        let path = path(Path::new("/"), 1);
+        let mark = VersionEdit { next_number: flush_edit().next_number, ..VersionEdit::default() };
+        let len = fs.metadata(&path).unwrap().len - (4 + 1 + mark.encode().len() as u64);
+        fs.open(&path, vfs::OpenOptions::write()).unwrap().set_len(len).unwrap();
+        assert_eq!(without_marks(read(&fs, Path::new("/"), 1).unwrap()).len(), 3);
+        let record_len = 4 + 1 + flush_edit().encode().len() as u64;
+        // The first byte is the record's length: damaged, it may look like a longer record that was cut short.
+        for offset in len - record_len + 1..len {
+            fs.flip_bit(&path, offset, 6).unwrap();
+            let error = read(&fs, Path::new("/"), 1).unwrap_err();
+            assert!(error.is_corruption() && error.to_string().contains("damaged version edit"), "{offset}: {error}");
+            fs.flip_bit(&path, offset, 6).unwrap();
+        }
+    }
+
+    /// A manifest that was cut to its header is damaged: `CURRENT` names it only once its first edit is durable.
+    #[test]
+    fn a_manifest_without_edits_is_damaged() {
+        let fs = SimFs::new(4);
+        write(&fs).unwrap();
+        let path = path(Path::new("/"), 1);
+        for len in [48, 49, 52] {
+            fs.open(&path, vfs::OpenOptions::write()).unwrap().set_len(len).unwrap();
+            assert!(read(&fs, Path::new("/"), 1).unwrap_err().is_corruption(), "{len}");
         }
     }
 
