@@ -31,8 +31,12 @@ pub(crate) struct Visibility {
 impl Visibility {
     /// Versions of one key with the same stripe look the same to everybody but for the newest: the rest is garbage. The
     /// lowest stripe is what every view sees.
-    fn stripe(&self, seqno: Seqno) -> usize {
-        self.views.partition_point(|view| *view < seqno)
+    ///
+    /// A version above all views is not published yet, as while its log is being synced. Each such version is a stripe of its own,
+    /// because the next published number may lie between any two of them.
+    fn stripe(&self, seqno: Seqno) -> u64 {
+        let stripe = self.views.partition_point(|view| *view < seqno) as u64;
+        stripe + self.views.last().map_or(0, |published| seqno.saturating_sub(*published))
     }
 
     /// What is at or below it, every view sees.
