@@ -22,6 +22,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 
+use crate::open_files::OpenFiles;
 use crate::prefetch::prefetch_item;
 use crate::sstable::{Block, Blocks};
 
@@ -71,6 +72,8 @@ impl Place {
 
 /// See the module.
 pub(crate) struct BlockCache {
+    /// Descriptors that tables have, which are a cache as well.
+    pub open_files: OpenFiles,
     chunks: Box<[OnceLock<Box<[Cell]>>]>,
     /// Cells of a part.
     part_cells: usize,
@@ -161,12 +164,18 @@ impl Part {
 }
 
 impl BlockCache {
+    /// The same with at most this many files of tables open.
+    pub fn with_open_files(self, max: usize) -> Self {
+        Self { open_files: OpenFiles::new(max), ..self }
+    }
+
     /// A cache of at most so many bytes, for blocks of about `block_bytes`; 0 keeps nothing.
     pub fn new(bytes_max: usize, block_bytes: usize) -> Self {
         let part_bytes_max = bytes_max / PART_COUNT;
         let part_cells = part_bytes_max / block_bytes.saturating_add(ENTRY_OVERHEAD);
         let chunk_count = (PART_COUNT * part_cells).div_ceil(CHUNK_CELLS);
         Self {
+            open_files: OpenFiles::new(usize::MAX),
             chunks: (0..chunk_count).map(|_| OnceLock::new()).collect(),
             part_cells,
             parts: (0..PART_COUNT).map(|_| Mutex::default()).collect(),

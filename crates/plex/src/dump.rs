@@ -1,10 +1,9 @@
 //! Files for people: what a table, a log or a manifest says, a line for each thing.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::batch::Change;
-use crate::cache::{BlockCache, Fill};
+use crate::cache::Fill;
 use crate::error::{Error, Result};
 use crate::key::Kind;
 use crate::key_order::KeyOrder;
@@ -37,7 +36,7 @@ pub fn dump(path: impl AsRef<Path>, options: &Options, mut line: impl FnMut(Stri
 }
 
 fn dump_table(path: &Path, options: &Options, line: &mut impl FnMut(String)) -> Result<()> {
-    let cache = Arc::new(BlockCache::new(options.block_cache_bytes, options.block_bytes));
+    let cache = options.cache();
     let table = Table::open_unnamed(&options.fs, &cache, path.to_owned(), 0, 0)?;
     line(format!("table {}", info(&table.info)));
     for range in table.ranges() {

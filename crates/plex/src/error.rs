@@ -39,6 +39,9 @@ pub enum Error {
     /// A bug of this library, met before anything was changed on disk.
     #[error("a bug in plex: {0}")]
     Bug(String),
+    /// A compaction filter panicked, or a flush or merge did. Nothing of it counts; writes stop until the next open.
+    #[error("a flush or merge panicked, in the compaction filter or in plex: {0}")]
+    Panicked(String),
     /// A background thread could not be started.
     #[error("a background thread could not be started")]
     Thread(#[source] std::io::Error),
@@ -48,9 +51,9 @@ pub enum Error {
     /// This database, as it was made, cannot do this.
     #[error("not supported: {0}")]
     Unsupported(String),
-    /// The device was full in the middle of a change. Reads go on, and writes do as soon as there is space again, by
-    /// themselves: nothing has to be opened anew.
-    #[error("the database accepts no writes until there is space again: {cause}")]
+    /// The device was full in the middle of a change, or there was no free descriptor or memory. Reads go on, and
+    /// writes do by themselves as soon as the cause has passed: nothing has to be opened anew.
+    #[error("the database accepts no writes until the cause has passed: {cause}")]
     Suspended {
         /// The failure.
         #[source]
@@ -76,6 +79,15 @@ impl Error {
         match self {
             Self::Fs(error) => error.is_out_of_space(),
             Self::Suspended { cause } | Self::Stopped { cause } => cause.is_out_of_space(),
+            _ => false,
+        }
+    }
+
+    /// The cause may pass without a new open: a full device, or no free descriptor or memory.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Fs(error) => error.is_out_of_space() || error.is_out_of_resources(),
+            Self::Suspended { cause } | Self::Stopped { cause } => cause.may_pass(),
             _ => false,
         }
     }

@@ -7,11 +7,13 @@ use base::random::OsEntropy;
 use base::{Entropy, Rng};
 use vfs::{FileSystem, OpenOptions, RealFs};
 
+use crate::cache::BlockCache;
 use crate::compaction::{CompactionFilter, Policy};
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::key::KEY_LEN_MAX;
 use crate::key_order::KeyOrder;
+use crate::open_files;
 use crate::sstable::{Compression, Filters, Indexes, TableOptions};
 
 /// With a batch of the greatest length on top, what a memtable surely has places for: 14 GiB (`memtable::arena`).
@@ -56,6 +58,7 @@ pub struct Options {
     pub(crate) merge_bytes_per_second: u64,
     pub(crate) merge_parts_max: usize,
     pub(crate) merges_max: usize,
+    pub(crate) reclaim_when_idle: bool,
     pub(crate) block_bytes: usize,
     pub(crate) table_bytes: u64,
     pub(crate) filter_bits_per_key: u32,
@@ -63,6 +66,7 @@ pub struct Options {
     pub(crate) indexes: Indexes,
     pub(crate) prefix_filter_bytes: usize,
     pub(crate) block_cache_bytes: usize,
+    pub(crate) open_files_max: Option<usize>,
     pub(crate) mapped_reads: bool,
     pub(crate) direct_reads: bool,
     pub(crate) direct_writes: bool,
@@ -92,6 +96,7 @@ impl Options {
             merge_bytes_per_second: 0,
             merge_parts_max: 1,
             merges_max: 1,
+            reclaim_when_idle: true,
             block_bytes: 4 << 10,
             table_bytes: 8 << 20,
             filter_bits_per_key: 16,
@@ -99,6 +104,7 @@ impl Options {
             indexes: Indexes::Full,
             prefix_filter_bytes: 0,
             block_cache_bytes: 64 << 20,
+            open_files_max: None,
             mapped_reads: true,
             direct_reads: false,
             direct_writes: false,
@@ -193,6 +199,14 @@ impl Options {
         self
     }
 
+    /// Whether a database with threads that was not written to for ten seconds gives back the space of everything that
+    /// is deleted, as [`Db::reclaim`] does. Each range of keys with a deletion is written anew once. With
+    /// [`Policy::LdcRanged`] and [`Policy::Leveled`]; the policies of papers keep to what these say. Default: yes.
+    pub fn reclaim_when_idle(mut self, reclaims: bool) -> Self {
+        self.reclaim_when_idle = reclaims;
+        self
+    }
+
     /// Length at which a block of a table ends, in bytes, from 64 to 1 MiB. Default: 4 KiB.
     pub fn block_bytes(mut self, bytes: usize) -> Self {
         self.block_bytes = bytes;
@@ -236,6 +250,21 @@ impl Options {
     pub fn block_cache_bytes(mut self, bytes: usize) -> Self {
         self.block_cache_bytes = bytes;
         self
+    }
+
+    /// Files of tables that are open at a time, at least 8. Tables beyond that are opened again when they are read,
+    /// which takes some microseconds. Files in use are not counted, nor are those of log and manifest. Default: half of
+    /// what the process may have open (the soft limit RLIMIT_NOFILE when the database is opened), or 512 where that is
+    /// not known.
+    pub fn open_files_max(mut self, count: usize) -> Self {
+        self.open_files_max = Some(count);
+        self
+    }
+
+    /// A cache for the blocks and files of tables.
+    pub(crate) fn cache(&self) -> Arc<BlockCache> {
+        let open_files_max = self.open_files_max.unwrap_or_else(open_files::default_max);
+        Arc::new(BlockCache::new(self.block_cache_bytes, self.block_bytes).with_open_files(open_files_max))
     }
 
     /// Whether blocks of tables that are in the page cache are copied out of a mapping, where the file system has one to give, and not
@@ -301,6 +330,9 @@ impl Options {
         }
         if self.immutable_memtables_max == 0 {
             return wrong("immutable_memtables_max is 0");
+        }
+        if self.open_files_max.is_some_and(|count| count < 8) {
+            return wrong("open_files_max is below 8");
         }
         if !(1..=64).contains(&self.merge_parts_max) {
             return wrong("merge_parts_max is not within 1 and 64");

@@ -25,13 +25,37 @@ impl RangeTombstone {
 }
 
 /// For one view: the newest tombstone over every key, as pieces that do not overlap.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Cover {
     /// Where a piece begins, and the newest tombstone from there to the next piece; 0 for none. Ascending.
     pieces: Vec<(Vec<u8>, Seqno)>,
+    /// The newest of all.
+    newest: Seqno,
 }
 
 impl Cover {
+    /// Whether there is no tombstone.
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// The sequence number of the newest tombstone; 0 for none.
+    pub fn newest(&self) -> Seqno {
+        self.newest
+    }
+
+    /// From where (included) to where (excluded) one tombstone hides everything up to this number, if it hides it at
+    /// the key.
+    pub fn hides(&self, key: &[u8], seqno_max: Seqno) -> Option<(&[u8], &[u8])> {
+        if self.newest <= seqno_max {
+            return None;
+        }
+        let next = self.pieces.partition_point(|(start, _)| start.as_slice() <= key);
+        let (start, newest) = self.pieces.get(next.checked_sub(1)?)?;
+        // The last piece has no tombstone.
+        (*newest > seqno_max).then(|| (start.as_slice(), self.pieces[next].0.as_slice()))
+    }
+
     /// Tombstones newer than `view` are left out.
     pub fn new(tombstones: &[RangeTombstone], view: Seqno) -> Self {
         let seen: Vec<&RangeTombstone> = tombstones.iter().filter(|t| t.seqno <= view).collect();
@@ -56,7 +80,8 @@ impl Cover {
                 pieces.push((border.clone(), newest));
             }
         }
-        Self { pieces }
+        let newest = seen.iter().map(|t| t.seqno).max().unwrap_or(0);
+        Self { pieces, newest }
     }
 
     /// The newest tombstone over the key; 0 for none.
@@ -92,7 +117,14 @@ mod tests {
             let cover = Cover::new(&tombstones, view);
             for key in 0..40u8 {
                 let over = tombstones.iter().filter(|t| t.seqno <= view && t.covers(&[key]));
-                assert_eq!(cover.at(&[key]), over.map(|t| t.seqno).max().unwrap_or(0));
+                let newest = over.map(|t| t.seqno).max().unwrap_or(0);
+                assert_eq!(cover.at(&[key]), newest);
+                for seqno in 0..22 {
+                    let hides = cover.hides(&[key], seqno);
+                    assert_eq!(hides.is_some(), newest > seqno);
+                    let Some((from, to)) = hides else { continue };
+                    assert!((from[0]..to[0]).contains(&key) && (from[0]..to[0]).all(|key| cover.at(&[key]) > seqno));
+                }
             }
         }
     }

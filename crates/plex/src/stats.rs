@@ -70,6 +70,10 @@ pub struct Stats {
     pub wal_file_bytes: u64,
     /// Number of tables, now.
     pub tables: usize,
+    /// Moments that read views pin, now. Versions that they see are kept, so they cost space.
+    pub views: usize,
+    /// The sequence number of the oldest of them.
+    pub oldest_view: Option<u64>,
     /// Memory for filters of tables, beside the block cache, now.
     pub filter_bytes: u64,
     /// Memory for indexes of tables, beside the block cache, now. A whole index is there from the first look into its table on.

@@ -1,5 +1,5 @@
-//! Flushes while the log is being synced, with [`Wal::Sync`]: what is published next is kept, so that batches show whole, and what
-//! was acknowledged is read.
+//! Flushes while the log is being synced, with [`Wal::Sync`]: what is published next is kept, so that batches show
+//! whole, and what was acknowledged is read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,8 +46,8 @@ impl Gate {
     }
 }
 
-/// Two versions of a key wait for their syncs while a flush writes the memtable with both. The flush used to keep the newer one
-/// alone: once the first sync had ended, its batch showed in half, and an acknowledged write was not read.
+/// Two versions of a key wait for their syncs while a flush writes the memtable with both. The flush used to keep the
+/// newer one alone: once the first sync had ended, its batch showed in half, and an acknowledged write was not read.
 #[test]
 fn a_flush_keeps_what_is_about_to_be_visible() {
     let (fs, gate) = (SimFs::new(1), Arc::new(Gate::default()));
@@ -79,7 +79,10 @@ fn a_flush_keeps_what_is_about_to_be_visible() {
         std::thread::yield_now();
     }
     db.flush().expect("it flushes");
-    assert_eq!((db.get(b"K").expect("it reads"), db.get(b"J").expect("it reads")), (Some(b"v0".into()), Some(b"w0".into())));
+    assert_eq!(
+        (db.get(b"K").expect("it reads"), db.get(b"J").expect("it reads")),
+        (Some(b"v0".into()), Some(b"w0".into()))
+    );
     gate.change(|state| state.2 = 1);
     first.join().expect("the first write is acknowledged");
     let view = db.view();
@@ -100,8 +103,8 @@ struct Done {
     ended: u64,
 }
 
-/// A read is wrong if it shows a value that some later write had replaced for certain: that write began after the shown one had
-/// ended, and ended before the read began. Values are unique.
+/// A read is wrong if it shows a value that some later write had replaced for certain: that write began after the shown
+/// one had ended, and ended before the read began. Values are unique.
 fn check_history(writes: &[Done], reads: &[Done]) {
     for read in reads {
         let shown = writes.iter().find(|write| write.value == read.value);
@@ -113,8 +116,8 @@ fn check_history(writes: &[Done], reads: &[Done]) {
     }
 }
 
-/// Sixteen threads write and read two hot keys while memtables of a few entries are flushed and merged: the history of each key is
-/// one of a register, and two keys of one batch never differ.
+/// Sixteen threads write and read two hot keys while memtables of a few entries are flushed and merged: the history of
+/// each key is one of a register, and two keys of one batch never differ.
 #[test]
 fn hot_keys_are_linearizable() {
     const ROUNDS: usize = 120;

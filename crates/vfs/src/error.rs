@@ -22,6 +22,10 @@ pub mod errno {
     pub const EFBIG: i32 = Errno::FBIG.raw_os_error();
     /// The process has no free descriptor.
     pub const EMFILE: i32 = Errno::MFILE.raw_os_error();
+    /// The system has no free descriptor.
+    pub const ENFILE: i32 = Errno::NFILE.raw_os_error();
+    /// The system has no free memory, or the process has too many mappings.
+    pub const ENOMEM: i32 = Errno::NOMEM.raw_os_error();
     /// Invalid argument, such as an unaligned transfer on a file opened for direct I/O.
     pub const EINVAL: i32 = Errno::INVAL.raw_os_error();
 }
@@ -192,6 +196,11 @@ impl FsError {
     /// The device is full or the quota is used up: the operation may succeed after space was freed.
     pub fn is_out_of_space(&self) -> bool {
         matches!(self.raw_os_error(), Some(errno::ENOSPC | errno::EDQUOT))
+    }
+
+    /// There is no free descriptor or memory: the operation may succeed later.
+    pub fn is_out_of_resources(&self) -> bool {
+        matches!(self.raw_os_error(), Some(errno::EMFILE | errno::ENFILE | errno::ENOMEM))
     }
 
     /// Nothing was done because a signal came; the same call may simply be repeated.

@@ -24,19 +24,24 @@ use crate::version::{Run, TablePlace, VersionEdit};
 pub(crate) struct Visibility {
     /// Sequence numbers of the read views, ascending.
     pub views: Vec<Seqno>,
-    /// Whether a view is kept, and not only readers of this moment: then the filter is asked for nothing.
-    pub is_watched: bool,
+    /// The newest of the views that are kept, 0 for none. The filter is asked only for versions that are newer.
+    pub watched: Seqno,
 }
 
 impl Visibility {
     /// Versions of one key with the same stripe look the same to everybody but for the newest: the rest is garbage. The
     /// lowest stripe is what every view sees.
     ///
-    /// A version above all views is not published yet, as while its log is being synced. Each such version is a stripe of its own,
-    /// because the next published number may lie between any two of them.
+    /// A version above all views is not published yet, as while its log is being synced. Each such version is a stripe
+    /// of its own, because the next published number may lie between any two of them.
     fn stripe(&self, seqno: Seqno) -> u64 {
         let stripe = self.views.partition_point(|view| *view < seqno) as u64;
         stripe + self.views.last().map_or(0, |published| seqno.saturating_sub(*published))
+    }
+
+    /// Whether the version is published, and no view that is kept sees it.
+    fn is_open(&self, seqno: Seqno) -> bool {
+        (self.watched == 0 || seqno > self.watched) && self.views.last().is_none_or(|published| seqno <= *published)
     }
 
     /// What is at or below it, every view sees.
@@ -197,7 +202,9 @@ pub(super) fn run(
         // What a deleted range hides in a table that is left, its filter does not tell.
         let below = Below { is_bottom: is_bottom && (left.is_empty() || ranges.is_empty()), left };
         let table_bytes = task.table_bytes.unwrap_or(settings.table_bytes);
-        let mut borders = split::borders(&tables().collect::<Vec<_>>(), settings.parts_max, settings.table_bytes)?;
+        // A part begins with a table of its own, which would undo what the task is for.
+        let parts_max = if task.joins { 1 } else { settings.parts_max };
+        let mut borders = split::borders(&tables().collect::<Vec<_>>(), parts_max, settings.table_bytes)?;
         borders.retain(|border| stretch.has_inside(border));
         let merge_part = |part: &Part| {
             let (cursor, mut done) = (MergeCursor::new(sources(group)), Outcome { parts: 1, ..Outcome::default() });
@@ -220,7 +227,8 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// The inputs with something in the stretch, sorted by key and cut where no table reaches from one part into the next.
+/// The inputs with something in the stretch, sorted by key and cut where no table reaches from one part into the next,
+/// unless the task joins them.
 fn groups(task: &Task, stretch: &Stretch) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..task.inputs.len()).filter(|at| stretch.meets(&task.inputs[*at].2)).collect();
     let table = |at: usize| -> &Arc<Table> { &task.inputs[at].2 };
@@ -230,7 +238,7 @@ fn groups(task: &Task, stretch: &Stretch) -> Vec<Vec<usize>> {
     for (index, &at) in order.iter().enumerate() {
         let info = &table(at).info;
         match &mut reach {
-            Some(reach) if !reach.ends_before(&info.smallest) => {
+            Some(reach) if task.joins || !reach.ends_before(&info.smallest) => {
                 super::widen(reach, info);
                 if let Some(last) = bounds.last_mut() {
                     last.end = index + 1;
@@ -340,7 +348,7 @@ fn merge(
         let stripe = visibility.stripe(seqno);
         let is_hidden = last_stripe == Some(stripe) || cover.at(key) > seqno;
         // A filtered version reads as deleted, also where older ones lie below; views must not see that happen.
-        let is_open = !is_hidden && kind == Kind::Put && stripe == 0 && !visibility.is_watched;
+        let is_open = !is_hidden && kind == Kind::Put && visibility.is_open(seqno);
         let space = crate::KeySpaceId(to.key_space);
         let given = || settings.key_order.given(key);
         let is_filtered =

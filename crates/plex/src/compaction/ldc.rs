@@ -7,7 +7,7 @@
 //! keys of all runs of the level, and "more than half of the sub-levels are empty" is asked before the inputs go.
 
 use super::tiered::Tiered;
-use super::{Choose, Task, count};
+use super::{Choose, Now, Task, count};
 use crate::version::Tree;
 
 #[derive(Debug)]
@@ -29,9 +29,12 @@ impl Ldc {
 const DUPLICATES_LAG: f64 = 0.02;
 
 impl Choose for Ldc {
-    fn pick(&self, tree: &Tree) -> Option<Task> {
+    fn pick(&self, tree: &Tree, now: &Now<'_>) -> Option<Task> {
+        if now.is_tree_busy(tree) {
+            return None;
+        }
         // Algorithm 1: the size trigger goes first.
-        if let Some(task) = self.tiers.pick(tree) {
+        if let Some(task) = self.tiers.pick(tree, now) {
             return Some(task);
         }
         // One run has no copies but those that read views hold.
@@ -49,9 +52,9 @@ impl Choose for Ldc {
         Some(task)
     }
 
-    fn lag(&self, tree: &Tree) -> f64 {
+    fn lag(&self, tree: &Tree, now: &Now<'_>) -> f64 {
         let rates = (0..tree.levels.len()).filter(|&level| tree.level(level).len() > 1);
         let most = rates.map(|level| Self::duplicate_rate(tree, level)).fold(1.0, f64::max);
-        self.tiers.lag(tree).max(super::lag_between(most / self.duplicates_max, 1.0, 1.0 + DUPLICATES_LAG))
+        self.tiers.lag(tree, now).max(super::lag_between(most / self.duplicates_max, 1.0, 1.0 + DUPLICATES_LAG))
     }
 }

@@ -19,17 +19,23 @@
 //! G6. Neighbouring runs above the last become one in a range when its scans had looked at so many runs less, since they all were
 //!     there, that this pays for writing them ([`BYTES_PER_SCAN`]). So scans soon look at few runs where there are many scans, and
 //!     nowhere else.
+//!     A flush is cut at them only where both sides are long enough: see G8.
 //! G7. Ranges have no key in common, so merges of different ones may run side by side. What such a merge will drop counts as
 //!     dropped: no further range is merged for it.
+//! G8. No output table is shorter than half of what a range should have, however little the estimate says is live.
+//!     Neighbours of the last run that together are shorter than the smallest range become one table. So a tree of tiny
+//!     tables heals.
+//! G9. While the database is idle, ranges with tombstones are merged into the last run, one by one. Versions that a
+//!     read view pins count as live: no merge is made for what it could not drop.
 //!
 //! Space comes back range by range, so no merge needs room for old and new of more than one range, and the garbage of
 //! all ranges together stays near the target instead of swinging between it and nothing. At a garbage allowance of g
 //! times the live data a merge writes 1/g bytes per byte it drops; ranges being at all stages, the mean is about g/2.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Choose, FlushShape, Task, count, hull};
+use super::estimate::estimate;
+use super::{Choose, FlushShape, Now, Task, hull};
 use crate::sstable::{BYTES_PER_SCAN, Table, TableInfo};
 use crate::version::{Run, Tree};
 
@@ -39,6 +45,13 @@ const RANGE_COUNT: u64 = 16;
 /// Smallest range of what is no smaller than a memtable, in bytes: below, what a table has beside its entries (filter,
 /// sketch) would weigh too much.
 const RANGE_BYTES_MIN: u64 = 128 << 10;
+
+/// A tree is not merged for its space below this, in bytes: files of a few blocks each are mostly filters, indexes and
+/// sketches.
+const SPACE_BYTES_MIN: u64 = 64 << 10;
+
+/// Tiny neighbours above the last run at which they are joined: a merge may be cut into several tables by their length.
+const TINY_COUNT: usize = 4;
 
 /// Largest range, in bytes: bounds the time and the room of one merge.
 const RANGE_BYTES_MAX: u64 = 256 << 20;
@@ -91,7 +104,7 @@ impl<'a> Reach<'a> {
     }
 
     /// Everything that overlaps `seed`, and what overlaps that, until nothing is added (G3).
-    fn new(tree: &'a Tree, mut seed: TableInfo) -> Self {
+    fn new(tree: &'a Tree, mut seed: TableInfo, now: &Now<'_>) -> Self {
         loop {
             let (mut upper, mut last) = (Vec::new(), Vec::new());
             let last_run = last_run(tree).map(|run| run.id);
@@ -107,24 +120,21 @@ impl<'a> Reach<'a> {
             let mut reached = seed.clone();
             all.for_each(|table| super::widen(&mut reached, &table.info));
             if reached == seed {
-                return Self::measured(upper, last);
+                return Self::measured(upper, last, now);
             }
             seed = reached;
         }
     }
 
-    fn measured(upper: Vec<PartOfRun<'a>>, last: Vec<&'a Arc<Table>>) -> Self {
+    fn measured(upper: Vec<PartOfRun<'a>>, last: Vec<&'a Arc<Table>>, now: &Now<'_>) -> Self {
         let mut reach = Self { upper, last, bytes: 0, live_bytes: 0.0, garbage_bytes: 0.0, live_user_bytes: 0.0 };
-        let (entries, distinct) = count(reach.tables());
-        let tombstones: u64 = reach.tables().map(|table| table.tombstone_count()).sum();
-        let user_bytes: u64 = reach.tables().map(|table| table.user_bytes()).sum();
         reach.bytes = reach.tables().map(|table| table.info.bytes).sum();
-        // Entries are taken to be of one size. A tombstone is garbage, and so is what it hides.
-        let live = (distinct - tombstones as f64).max(0.0) / (entries.max(1) as f64);
-        reach.live_bytes = reach.bytes as f64 * live;
+        let upper = reach.upper.iter().map(|(_, _, tables)| tables.as_slice());
+        let kept = estimate(upper.chain([reach.last.as_slice()]), now.views);
+        reach.live_bytes = kept.live_bytes.min(reach.bytes as f64);
         reach.garbage_bytes = reach.bytes as f64 - reach.live_bytes;
         // Compressed, live data is what it takes, or else garbage would be let grow to its full length.
-        reach.live_user_bytes = user_bytes.min(reach.bytes) as f64 * live;
+        reach.live_user_bytes = kept.live_user_bytes.min(reach.live_bytes);
         reach
     }
 
@@ -169,6 +179,20 @@ fn scanned_stretch<'a, 'b>(upper: &'b [PartOfRun<'a>]) -> Option<&'b [PartOfRun<
     if longest.len() > 1 { upper.get(longest) } else { None }
 }
 
+/// The first keys of tables of the last run between which borders stay: neighbours that together have no more than
+/// `join_bytes` become one range.
+fn borders<'a>(tables: impl Iterator<Item = &'a Arc<Table>>, join_bytes: u64) -> Vec<Vec<u8>> {
+    let (mut borders, mut bytes) = (Vec::new(), 0);
+    for table in tables {
+        if bytes > 0 && bytes + table.info.bytes > join_bytes {
+            borders.push(table.info.smallest.clone());
+            bytes = 0;
+        }
+        bytes += table.info.bytes;
+    }
+    borders
+}
+
 /// The sorted run at the bottom, if the tree has one: the oldest run, unless it is a flushed one.
 fn last_run(tree: &Tree) -> Option<&Arc<Run>> {
     tree.runs().last().filter(|(level, _)| *level > 0).map(|(_, run)| run)
@@ -180,8 +204,19 @@ impl LdcRanged {
         (self.memtable_bytes / RANGE_COUNT).max(self.memtable_bytes.min(RANGE_BYTES_MIN))
     }
 
+    /// Bytes of a tree below which G1 does not ask for a merge.
+    fn space_bytes_min(&self) -> f64 {
+        (4 * self.memtable_bytes).min(SPACE_BYTES_MIN) as f64
+    }
+
+    /// What a range should have, in bytes.
+    fn range_bytes(&self, live_bytes: f64) -> u64 {
+        let most = RANGE_BYTES_MAX.max(self.range_bytes_min());
+        (live_bytes as u64 / RANGE_COUNT).clamp(self.range_bytes_min(), most)
+    }
+
     /// One range per table of the last run.
-    fn ranges<'a>(tree: &'a Tree, last: &Run) -> Vec<Reach<'a>> {
+    fn ranges<'a>(tree: &'a Tree, last: &Run, now: &Now<'_>) -> Vec<Reach<'a>> {
         let mut ranges: Vec<Reach<'a>> = Vec::new();
         for (index, table) in last.tables.iter().enumerate() {
             // A range goes from its table to the next one; the first and last reach to the ends.
@@ -198,9 +233,9 @@ impl LdcRanged {
                 }
             }
             // Ranges with a table in common are one: nothing is counted twice.
-            let mut reach = Reach::covering(tree, &range);
+            let mut reach = Reach::covering(tree, &range, now);
             while let Some(before) = ranges.pop_if(|before| before.meets(&reach)) {
-                reach = Reach::new(tree, before.joined(&reach));
+                reach = Reach::new(tree, before.joined(&reach), now);
             }
             ranges.push(reach);
         }
@@ -230,16 +265,64 @@ impl LdcRanged {
         }
         range.last.iter().for_each(|table| task.add(last_level, last, table));
         // G5. The borders stay; a range that has grown is split into parts of equal length.
-        let range_bytes = (live_bytes as u64 / RANGE_COUNT).clamp(self.range_bytes_min(), RANGE_BYTES_MAX);
-        task.cuts = range.last.iter().skip(1).map(|table| table.info.smallest.clone()).collect();
+        let range_bytes = self.range_bytes(live_bytes);
+        task.cuts = borders(range.last.iter().copied(), self.range_bytes_min());
         let parts = (range.live_bytes / range_bytes as f64).round().max(1.0);
         // By half a part more than an equal share: the last part is then about half of one, and no rest is left over.
         let part_bytes = match range.last.len() {
             0 | 1 => (range.live_bytes / (parts - 0.5)) as u64,
             _ => 2 * range_bytes,
         };
-        task.table_bytes = Some(part_bytes + 1);
+        // G8. An estimate may be wrong, and a table per key must not come of it.
+        task.table_bytes = Some(part_bytes.max(range_bytes / 2) + 1);
         task
+    }
+
+    /// Tiny neighbours become one table (G8): in the last run with all that overlaps them, in another run within one
+    /// range.
+    fn join_tiny(&self, tree: &Tree, last: &Run, live_bytes: f64, now: &Now<'_>) -> Option<Task> {
+        let range_bytes = self.range_bytes(live_bytes);
+        let is_free = |task: &Task| !task.inputs.iter().any(|(_, _, table)| now.is_busy(table));
+        let of_last = self.tiny(last, 2, range_bytes, |_, _| true).find_map(|stretch| {
+            let range = Reach::new(tree, hull(stretch)?, now);
+            let mut task = self.merge_into_last(tree, last.id, &range, live_bytes, "tiny tables");
+            task.cuts = borders(range.last.iter().copied(), range_bytes);
+            (task.table_bytes, task.joins) = (Some(2 * range_bytes), true);
+            Some(task).filter(is_free)
+        });
+        let range_of = |table: &Table| last.tables.partition_point(|other| other.info.smallest <= table.info.smallest);
+        let are_near = |a: &Table, b: &Table| range_of(a) == range_of(b);
+        of_last.or_else(|| {
+            tree.runs().filter(|(_, run)| run.id != last.id).find_map(|(level, run)| {
+                let mut task = Task::new("tiny tables", level, Some(run.id));
+                let stretch = self.tiny(run, TINY_COUNT, range_bytes, are_near).next()?;
+                stretch.iter().for_each(|table| task.add(level, run.id, table));
+                (task.table_bytes, task.joins) = (Some(2 * range_bytes), true);
+                Some(task).filter(is_free)
+            })
+        })
+    }
+
+    /// Stretches of a run's tables that begin with `count` tiny ones and have no more than `bytes_max`.
+    fn tiny<'a>(
+        &self,
+        run: &'a Run,
+        count: usize,
+        bytes_max: u64,
+        are_near: impl Fn(&Table, &Table) -> bool,
+    ) -> impl Iterator<Item = &'a [Arc<Table>]> {
+        let tiny_bytes = self.range_bytes_min();
+        run.tables.windows(count).enumerate().filter_map(move |(at, tiny)| {
+            let mut bytes: u64 = tiny.iter().map(|table| table.info.bytes).sum();
+            if bytes > tiny_bytes || !are_near(&tiny[0], &tiny[count - 1]) {
+                return None;
+            }
+            let further = run.tables[at + count..].iter().take_while(|table| {
+                bytes += table.info.bytes;
+                bytes <= bytes_max && are_near(&tiny[0], table)
+            });
+            Some(&run.tables[at..at + count + further.count()])
+        })
     }
 
     /// Makes room for flushes in a range that has more than `runs_max` runs (G2).
@@ -269,35 +352,34 @@ impl LdcRanged {
 
 impl<'a> Reach<'a> {
     /// As [`new`](Self::new) for a range whose borders no table needs to touch.
-    fn covering(tree: &'a Tree, range: &TableInfo) -> Self {
+    fn covering(tree: &'a Tree, range: &TableInfo, now: &Now<'_>) -> Self {
         match hull(tree.tables().map(|(_, _, table)| table).filter(|table| table.info.overlaps(range))) {
-            Some(seed) => Self::new(tree, seed),
-            None => Self::measured(Vec::new(), Vec::new()),
+            Some(seed) => Self::new(tree, seed, now),
+            None => Self::measured(Vec::new(), Vec::new(), now),
         }
     }
 }
 
 impl Choose for LdcRanged {
-    fn pick(&self, tree: &Tree) -> Option<Task> {
-        self.pick_beside(tree, &BTreeSet::new())
-    }
-
-    fn pick_beside(&self, tree: &Tree, others: &BTreeSet<u64>) -> Option<Task> {
-        let is_others = |table: &Arc<Table>| others.contains(&table.number);
+    fn pick(&self, tree: &Tree, now: &Now<'_>) -> Option<Task> {
         let Some(last) = last_run(tree) else {
-            return Self::make_last(tree).filter(|_| !tree.tables().any(|(_, _, table)| is_others(table)));
+            return Self::make_last(tree).filter(|_| !now.is_tree_busy(tree));
         };
-        let mut ranges = Self::ranges(tree, last);
+        let mut ranges = Self::ranges(tree, last, now);
         let live_bytes: f64 = ranges.iter().map(|range| range.live_bytes).sum();
         let live_user_bytes: f64 = ranges.iter().map(|range| range.live_user_bytes).sum();
-        // G1. Below a few memtables, space is not worth a merge.
+        if let Some(task) = self.join_tiny(tree, last, live_bytes, now) {
+            return Some(task);
+        }
+        // G1. Below a few memtables, or of a tree that has little of each, below some blocks, space is not worth a
+        //     merge.
         let mut takes = tree.bytes() as f64;
         // G7.
-        if !others.is_empty() {
-            let busy = ranges.extract_if(.., |range| range.tables().any(is_others));
+        if now.others.is_some_and(|others| !others.is_empty()) {
+            let busy = ranges.extract_if(.., |range| range.tables().any(|table| now.is_busy(table)));
             takes -= busy.map(|range| range.garbage_bytes).sum::<f64>();
         }
-        if takes > self.space_amp_target * live_user_bytes && takes > 4.0 * self.memtable_bytes as f64 {
+        if takes > self.space_amp_target * live_user_bytes && takes > self.space_bytes_min() {
             let with_upper = ranges.iter().filter(|range| !range.upper.is_empty());
             let best = with_upper.max_by(|a, b| a.gain().total_cmp(&b.gain()));
             // Under half of the allowance, the excess is no garbage that a merge could drop.
@@ -317,15 +399,27 @@ impl Choose for LdcRanged {
         Some(self.merge_newest(crowded))
     }
 
+    /// G9.
+    fn reclaim(&self, tree: &Tree, now: &Now<'_>) -> Option<Task> {
+        let last = last_run(tree)?;
+        let mut ranges = Self::ranges(tree, last, now);
+        let live_bytes: f64 = ranges.iter().map(|range| range.live_bytes).sum();
+        ranges.retain(|range| {
+            range.tables().any(|table| now.has_droppable(table)) && !range.tables().any(|table| now.is_busy(table))
+        });
+        let range = ranges.iter().max_by(|a, b| a.gain().total_cmp(&b.gain()))?;
+        Some(self.merge_into_last(tree, last.id, range, live_bytes, "deleted"))
+    }
+
     fn flush_shape(&self, tree: &Tree) -> FlushShape {
         // The oldest run is the last one or is about to be it (G4).
         let tables = tree.runs().last().map_or(&[][..], |(_, run)| &run.tables);
-        let cuts = tables.iter().skip(1).map(|table| table.info.smallest.clone()).collect();
+        let cuts = borders(tables.iter(), self.range_bytes_min());
         let is_first = tree.levels.is_empty();
         FlushShape { cuts, table_bytes: is_first.then(|| self.range_bytes_min()) }
     }
 
-    fn lag(&self, tree: &Tree) -> f64 {
+    fn lag(&self, tree: &Tree, now: &Now<'_>) -> f64 {
         // Until there is a last run, the next step costs nothing.
         let Some(last) = last_run(tree) else { return 0.0 };
         let (slow, stop) = (self.runs_max + self.runs_max / 2 + 4, 2 * self.runs_max + 8);
@@ -335,15 +429,15 @@ impl Choose for LdcRanged {
             _ => last.tables.iter().map(|table| over(&table.info.smallest)).max().unwrap_or(0),
         };
         let of_runs = super::lag_between(most as f64, slow as f64, stop as f64);
-        let lag = of_runs.max(self.lag_of_space(tree, last));
+        let lag = of_runs.max(self.lag_of_space(tree, last, now));
         // Nobody may wait for what nobody will do.
-        if lag > 0.0 && self.pick(tree).is_none() { 0.0 } else { lag }
+        if lag > 0.0 && self.pick(tree, now).is_none() { 0.0 } else { lag }
     }
 }
 
 impl LdcRanged {
     /// A twentieth more than the target, and what is on its way, before writers wait for space to come back.
-    fn lag_of_space(&self, tree: &Tree, last: &Run) -> f64 {
+    fn lag_of_space(&self, tree: &Tree, last: &Run, now: &Now<'_>) -> f64 {
         let memtable_bytes = self.memtable_bytes as f64;
         let lag_at = |live: f64| {
             let target = self.space_amp_target * live;
@@ -360,7 +454,7 @@ impl LdcRanged {
         if lag_at(user_bytes as f64 * (1.0 - deleted as f64 / entries.max(1) as f64)) == 0.0 {
             return 0.0;
         }
-        lag_at(Self::ranges(tree, last).iter().map(|range| range.live_user_bytes).sum())
+        lag_at(Self::ranges(tree, last, now).iter().map(|range| range.live_user_bytes).sum())
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Choose, Task, hull};
+use super::{Choose, Now, Task, hull};
 use crate::sstable::Table;
 use crate::version::Tree;
 
@@ -29,6 +29,14 @@ impl Leveled {
         task
     }
 
+    /// This table of the level and what it meets in the next.
+    fn into_next(tree: &Tree, level: usize, run: u64, table: &Arc<Table>, reason: &'static str) -> Task {
+        let mut task = Self::into_level(tree, level + 1, reason);
+        task.add(level, run, table);
+        Self::add_overlapping(tree, &mut task, level + 1);
+        task
+    }
+
     /// One table of the level and what it meets in the next.
     fn down_from(tree: &Tree, level: usize) -> Option<Task> {
         let run = tree.level(level).first()?;
@@ -38,10 +46,7 @@ impl Leveled {
             dragged.saturating_mul(1 << 10) / table.info.bytes.max(1)
         };
         let table = run.tables.iter().min_by_key(cost)?;
-        let mut task = Self::into_level(tree, level + 1, "level size");
-        task.add(level, run.id, table);
-        Self::add_overlapping(tree, &mut task, level + 1);
-        Some(task)
+        Some(Self::into_next(tree, level, run.id, table, "level size"))
     }
 
     /// A level that another policy left with several runs becomes one.
@@ -66,7 +71,10 @@ impl Leveled {
 }
 
 impl Choose for Leveled {
-    fn pick(&self, tree: &Tree) -> Option<Task> {
+    fn pick(&self, tree: &Tree, now: &Now<'_>) -> Option<Task> {
+        if now.is_tree_busy(tree) {
+            return None;
+        }
         if let Some(task) = Self::into_one_run(tree) {
             return Some(task);
         }
@@ -80,7 +88,24 @@ impl Choose for Leveled {
         Self::down_from(tree, too_big)
     }
 
-    fn lag(&self, tree: &Tree) -> f64 {
+    /// Tombstones go down level by level; where nothing older is left, their table is written anew without them.
+    fn reclaim(&self, tree: &Tree, now: &Now<'_>) -> Option<Task> {
+        if now.is_tree_busy(tree) {
+            return None;
+        }
+        let (level, run, table) = tree.tables().find(|(_, _, table)| now.has_droppable(table))?;
+        if level == 0 && (tree.level(0).len() > 1 || tree.levels.len() > 1) {
+            return Some(Self::down_from_0(tree));
+        }
+        if tree.tables().any(|(other, _, older)| other > level && older.info.overlaps(&table.info)) {
+            return Some(Self::into_next(tree, level, run, table, "deleted"));
+        }
+        let mut task = Task::new("deleted", level, Some(run));
+        task.add(level, run, table);
+        Some(task)
+    }
+
+    fn lag(&self, tree: &Tree, _: &Now<'_>) -> f64 {
         let (slow, stop) = (2 * self.level0_runs_max + 4, 3 * self.level0_runs_max + 8);
         super::lag_between(tree.level(0).len() as f64, slow as f64, stop as f64)
     }

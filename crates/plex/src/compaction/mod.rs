@@ -11,6 +11,7 @@
 //! C2. A policy is a pure function of the tree and of how often its tables were scanned, so it has nothing to recover.
 //! C3. Each task drops a version, a run, or moves tables to an older place, so that picking comes to an end.
 
+mod estimate;
 mod execute;
 mod ldc;
 mod ldc_ranged;
@@ -23,6 +24,7 @@ mod trie;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::key::Seqno;
 use crate::key_order::KeyOrder;
 use crate::sketch::Sketch;
 use crate::sstable::{Table, TableInfo};
@@ -156,8 +158,8 @@ impl Default for Policy {
 /// Says which keys may go when tables are written, such as those whose time has come.
 ///
 /// A key that is not kept reads as deleted from then on. When that happens is not defined: a table that nothing is merged
-/// with is not looked at before [`Db::compact_range`](crate::Db::compact_range) comes to it, and while a
-/// [`ReadView`](crate::ReadView) lives, nothing is asked.
+/// with is not looked at before [`Db::compact_range`](crate::Db::compact_range) comes to it. A version that a
+/// [`ReadView`](crate::ReadView) may see is not asked for while the view lives.
 ///
 /// Values with a time to live hold the moment of their end, which readers look at and the filter, too:
 ///
@@ -222,13 +224,13 @@ impl FlushShape {
 
 /// The trait behind [`Policy`].
 pub(crate) trait Choose: Send + Sync + std::fmt::Debug {
-    /// The most urgent merge; `None` if all is well.
-    fn pick(&self, tree: &Tree) -> Option<Task>;
+    /// The most urgent merge; `None` if all is well. It overlaps none of those under way.
+    fn pick(&self, tree: &Tree, now: &Now<'_>) -> Option<Task>;
 
-    /// The most urgent merge that overlaps none of those that others do, which have these tables.
-    fn pick_beside(&self, tree: &Tree, others: &BTreeSet<u64>) -> Option<Task> {
-        let is_alone = others.is_empty() || !tree.tables().any(|(_, _, table)| others.contains(&table.number));
-        if is_alone { self.pick(tree) } else { None }
+    /// A merge for an idle database, which gives back the space of what is deleted; `None` if there is none, or none
+    /// that no view needs. Each one drops tombstones or moves them down, so this comes to an end.
+    fn reclaim(&self, _tree: &Tree, _now: &Now<'_>) -> Option<Task> {
+        None
     }
 
     /// How a memtable that is flushed to this tree is cut into tables.
@@ -237,12 +239,38 @@ pub(crate) trait Choose: Send + Sync + std::fmt::Debug {
     }
 
     /// How far merges lag: not at all at 0, and so far from 1 on that writers must be held up.
-    fn lag(&self, tree: &Tree) -> f64;
+    fn lag(&self, tree: &Tree, now: &Now<'_>) -> f64;
+}
+
+/// What a choice depends on, apart from the tree.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Now<'a> {
+    /// Numbers of the tables that merges under way read and write.
+    pub others: Option<&'a BTreeSet<u64>>,
+    /// Sequence numbers of the read views, ascending.
+    pub views: &'a [Seqno],
+}
+
+impl Now<'_> {
+    pub fn is_busy(&self, table: &Table) -> bool {
+        self.others.is_some_and(|others| others.contains(&table.number))
+    }
+
+    /// Whether any table of the tree is in a merge.
+    pub fn is_tree_busy(&self, tree: &Tree) -> bool {
+        self.others.is_some_and(|others| !others.is_empty()) && tree.tables().any(|(_, _, table)| self.is_busy(table))
+    }
+
+    /// Whether the table has tombstones that hide nothing from any view once they are merged with all that is older.
+    pub fn has_droppable(&self, table: &Table) -> bool {
+        table.tombstone_count() > 0 && self.views.first().is_none_or(|view| table.seqno_max() <= *view)
+    }
 }
 
 /// The largest lag of a version's trees.
-pub(crate) fn lag(chooser: &dyn Choose, version: &Version) -> f64 {
-    version.trees.values().map(|tree| chooser.lag(tree)).fold(0.0, f64::max)
+pub(crate) fn lag(chooser: &dyn Choose, version: &Version, views: &[Seqno]) -> f64 {
+    let now = Now { others: None, views };
+    version.trees.values().map(|tree| chooser.lag(tree, &now)).fold(0.0, f64::max)
 }
 
 /// A lag that is 0 up to `slow` and 1 at `stop`.
@@ -266,6 +294,9 @@ pub(crate) struct Task {
     pub cuts: Vec<Vec<u8>>,
     /// Whether tables that nothing is merged with are written anew if there is a [`CompactionFilter`], so that it sees them.
     pub asks_filter: bool,
+    /// Whether tables that do not overlap are written as one. Otherwise those that nothing is merged with stay as they
+    /// are.
+    pub joins: bool,
     /// Why, in a word, for statistics and messages.
     pub reason: &'static str,
 }
@@ -280,6 +311,7 @@ impl Task {
             stretch_bytes: None,
             cuts: Vec::new(),
             asks_filter: false,
+            joins: false,
             reason,
         }
     }

@@ -1,7 +1,7 @@
 //! Tiered compaction, the base of the PlexDB paper: when a level is full, all its runs become one run of the next; the
 //! next level's own data is not written again.
 
-use super::{Choose, Task};
+use super::{Choose, Now, Task};
 use crate::version::Tree;
 
 /// The last level has nowhere to go: its runs become one in place. With 8 runs a level, 6 levels hold 260,000 memtables.
@@ -40,7 +40,10 @@ impl Tiered {
 }
 
 impl Choose for Tiered {
-    fn pick(&self, tree: &Tree) -> Option<Task> {
+    fn pick(&self, tree: &Tree, now: &Now<'_>) -> Option<Task> {
+        if now.is_tree_busy(tree) {
+            return None;
+        }
         // A tree of another policy may have deeper levels: they only wait to be merged into.
         let full = (0..tree.levels.len()).find(|&level| {
             let runs = tree.level(level).len();
@@ -52,7 +55,7 @@ impl Choose for Tiered {
         Some(task)
     }
 
-    fn lag(&self, tree: &Tree) -> f64 {
+    fn lag(&self, tree: &Tree, _: &Now<'_>) -> f64 {
         super::lag_between(tree.level(0).len() as f64 / self.runs_per_level as f64, 2.0, 3.0)
     }
 }

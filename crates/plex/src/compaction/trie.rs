@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::tiered::LEVEL_LAST;
-use super::{Choose, Task, hull, reach};
+use super::{Choose, Now, Task, hull, reach};
 use crate::sstable::TableInfo;
 use crate::version::{Run, Tree};
 
@@ -83,11 +83,14 @@ fn free_run<'a>(runs: &'a [Arc<Run>], range: &TableInfo) -> Option<&'a Arc<Run>>
 }
 
 impl Choose for Trie {
-    fn pick(&self, tree: &Tree) -> Option<Task> {
+    fn pick(&self, tree: &Tree, now: &Now<'_>) -> Option<Task> {
+        if now.is_tree_busy(tree) {
+            return None;
+        }
         (0..tree.levels.len()).find_map(|level| Self::merge_down(tree, level, self.full_node(tree, level)?))
     }
 
-    fn lag(&self, tree: &Tree) -> f64 {
+    fn lag(&self, tree: &Tree, _: &Now<'_>) -> f64 {
         super::lag_between(tree.level(0).len() as f64 / self.runs_per_node as f64, 2.0, 3.0)
     }
 }

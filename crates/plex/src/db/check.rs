@@ -1,12 +1,10 @@
 //! Reading everything of a closed database, to name all that is damaged and not only what is met first.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::recover::{self, Files, Found, LogContents, Opening};
 use super::table_path;
-use crate::cache::BlockCache;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::sstable::Table;
@@ -41,7 +39,7 @@ pub fn check(dir: impl AsRef<Path>, options: &Options) -> Result<Vec<Error>> {
         options.policy.chooser(options.memtable_bytes as u64, options.table_bytes).map_err(Error::InvalidArgument)?;
     let _lock = fs.try_lock(&dir.join("LOCK"))?;
     let files = Files::list(&**fs, dir)?;
-    let cache = Arc::new(BlockCache::new(options.block_cache_bytes, options.block_bytes));
+    let cache = options.cache();
     let mut damages = Damages::default();
     let Some(found) = damages.note(read_manifest(options, dir))? else {
         for number in &files.tables {

@@ -12,14 +12,18 @@ use parking_lot::Mutex;
 use super::merging::{Chosen, Turn};
 use super::write::Writer;
 use super::{Inner, State, table_path, wal_path};
-use crate::compaction::{self, FlushShape, Outcome, OutputSettings};
+use crate::compaction::{self, Choose, FlushShape, Now, Outcome, OutputSettings, Task};
 use crate::error::{Error, Result};
 use crate::memtable::Memtable;
 use crate::options::Background;
+use crate::panics;
 use crate::sstable::Table;
 use crate::stats::Counters;
 use crate::version::manifest::{self, Manifest};
 use crate::version::{ApplyError, Tree, Version, VersionEdit};
+
+/// How long nothing is written before a database counts as idle.
+const IDLE_AFTER: Duration = Duration::from_secs(10);
 
 /// How long a full disk is left alone.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -65,7 +69,9 @@ impl Inner {
 
     /// Does one merge; `false` if no policy asks for one beside those that others do.
     pub(super) fn compact_once(&self) -> Result<bool> {
-        let begun = self.merging.begin(self.options.merges_max, |others| self.pick_merge(others))?;
+        let begun = self.merging.begin(self.options.merges_max, |others| {
+            self.pick_merge(others, |chooser, tree, now| chooser.pick(tree, now))
+        })?;
         let Some((turn, chosen)) = begun else { return Ok(false) };
         self.merge(turn, chosen)?;
         Ok(true)
@@ -95,18 +101,42 @@ impl Inner {
         Ok(())
     }
 
-    /// The most urgent merge that does not touch these tables, which others merge.
-    fn pick_merge(&self, others: &BTreeSet<u64>) -> Result<Option<Chosen>> {
+    /// A merge that does not touch these tables, which others merge: the policy's most urgent, or what `choose` else
+    /// asks for.
+    fn pick_merge(
+        &self,
+        others: &BTreeSet<u64>,
+        choose: impl Fn(&dyn Choose, &Tree, &Now<'_>) -> Option<Task>,
+    ) -> Result<Option<Chosen>> {
         self.check_running()?;
+        let views = self.held_views();
+        let now = Now { others: Some(others), views: &views };
         // Taken while no merge can end, so that all that are over are in it.
         let state = self.state();
         let picked = state.version.trees.iter().find_map(|(space, tree)| {
-            let task = self.chooser.pick_beside(tree, others)?;
+            let task = choose(&*self.chooser, tree, &now)?;
             Some((*space, tree, task))
         });
         let Some((space, tree, task)) = picked else { return Ok(None) };
         let is_bottom = compaction::check(tree, &task).map_err(Error::Bug)?;
         Ok(Some(Chosen { space, task, is_bottom }))
+    }
+
+    /// Gives back space of what is deleted, in one step: a flush of tombstones in memory, a merge that the policy asks
+    /// for, or one that it has for an idle database. `false` if there is nothing left to give back.
+    pub(super) fn reclaim_once(&self) -> Result<bool> {
+        if self.state.read().memtable.has_tombstones() {
+            self.switch_memtable()?;
+        }
+        if self.flush_oldest()? || self.compact_once()? {
+            return Ok(true);
+        }
+        let begun = self.merging.begin(self.options.merges_max, |others| {
+            self.pick_merge(others, |chooser, tree, now| chooser.reclaim(tree, now))
+        })?;
+        let Some((turn, chosen)) = begun else { return Ok(false) };
+        self.merge(turn, chosen)?;
+        Ok(true)
     }
 
     /// Merges until the policy is content and nobody merges any more.
@@ -136,7 +166,11 @@ impl Inner {
             parts_max: self.options.merge_parts_max,
             has_threads: self.options.background == Background::Threads,
         };
-        let outcome = write(&settings).and_then(|outcome| {
+        let written_or_panicked = panics::as_error(|| write(&settings)).map_err(|error| match error {
+            Error::Panicked(_) => self.stop(error),
+            other => other,
+        });
+        let outcome = written_or_panicked.and_then(|outcome| {
             let synced = self.names.sync(&*self.options.fs, &self.dir, oldest, &self.next_number);
             // The log's name may be lost with those of the tables.
             synced.map_err(|error| self.fail(error))?;
@@ -182,7 +216,7 @@ impl Inner {
         if manifest.file.is_long() {
             match self.write_manifest_anew(&mut manifest) {
                 // The edit counts, in whichever of the two.
-                Err(error) if error.is_out_of_space() => {}
+                Err(error) if error.may_pass() => {}
                 other => other.map_err(|error| self.stop(error))?,
             }
         }
@@ -260,7 +294,7 @@ impl Inner {
     }
 
     fn publish(&self, version: Version, flushed: Option<&Arc<Memtable>>) {
-        let lag = compaction::lag(&*self.chooser, &version);
+        let lag = compaction::lag(&*self.chooser, &version, &self.held_views());
         let mut state = self.state.write();
         let keeps = |memtable: &&Arc<Memtable>| flushed.is_none_or(|flushed| !Arc::ptr_eq(memtable, flushed));
         let immutables = state.immutables.iter().filter(keeps).cloned().collect();
@@ -281,23 +315,41 @@ pub(super) struct LiveManifest {
 
 /// Starts the threads of [`crate::Background::Threads`].
 pub(super) fn spawn(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
-    let start = |name: &str, work: fn(&Inner) -> Result<bool>| {
+    let start = |name: &str, work: fn(&Inner) -> Result<bool>, idle: Option<fn(&Inner) -> Result<bool>>| {
         let inner = inner.clone();
         let thread = std::thread::Builder::new().name(format!("plex-{name}"));
-        thread.spawn(move || work_until_close(&inner, work)).map_err(Error::Thread)
+        thread.spawn(move || work_until_close(&inner, work, idle)).map_err(Error::Thread)
     };
-    let merges = std::iter::repeat_with(|| start("compact", Inner::compact_once)).take(inner.options.merges_max);
-    std::iter::once(start("flush", Inner::flush_oldest)).chain(merges).collect()
+    let idle = inner.options.reclaim_when_idle.then_some(Inner::reclaim_once as fn(&Inner) -> Result<bool>);
+    let merges = std::iter::repeat_with(|| start("compact", Inner::compact_once, idle)).take(inner.options.merges_max);
+    std::iter::once(start("flush", Inner::flush_oldest, None)).chain(merges).collect()
 }
 
 /// A background thread: works while there is work, sleeps until something happens, ends with the database or a failure.
-fn work_until_close(inner: &Inner, work: fn(&Inner) -> Result<bool>) {
+/// Once nothing was written for a while, it does its idle work, if it has any, until that is done.
+fn work_until_close(inner: &Inner, work: fn(&Inner) -> Result<bool>, idle: Option<fn(&Inner) -> Result<bool>>) {
     let mut seen = 0;
+    // Bytes written when the idle work was last done.
+    let (mut is_idle, mut done_at) = (false, None);
+    let written = || inner.counters.user_bytes.load(Ordering::Relaxed);
     while !inner.is_closing.load(Ordering::Acquire) {
-        match work(inner) {
+        let next = idle.filter(|_| is_idle).unwrap_or(work);
+        match panics::as_error(|| next(inner)) {
             Ok(true) => *inner.trouble.lock() = None,
-            Ok(false) => seen = inner.bell.wait(seen),
-            Err(error) if error.is_out_of_space() && inner.check_running().is_ok() => {
+            Ok(false) => {
+                if std::mem::take(&mut is_idle) {
+                    done_at = Some((written(), inner.held_views()));
+                }
+                let before = written();
+                if idle.is_none() || done_at == Some((before, inner.held_views())) {
+                    seen = inner.bell.wait(seen);
+                } else {
+                    let now = inner.bell.wait_for(seen, IDLE_AFTER);
+                    is_idle = now == seen && written() == before;
+                    seen = now;
+                }
+            }
+            Err(error) if error.may_pass() && inner.check_running().is_ok() => {
                 // Space may come back: writers are told, and the work is tried again a little later.
                 *inner.trouble.lock() = Some(Arc::new(error));
                 inner.bell.wait_for(inner.bell.ring(), RETRY_AFTER);

@@ -1,8 +1,9 @@
 //! Merges that run side by side.
 //!
 //! M1. There are never more than [`Options::merges_max`](crate::Options::merges_max).
-//! M2. No table is in two of them, and what one writes overlaps nothing that another one reads or writes: policies choose beside
-//!     those that run ([`Choose::pick_beside`](crate::compaction::Choose::pick_beside)). What a merge has written so far is its own until it is
+//! M2. No table is in two of them, and what one writes overlaps nothing that another one reads or writes: policies
+//!     choose with those that run in view ([`Now::others`](crate::compaction::Now::others)). What a merge has written
+//!     so far is its own until it is
 //!     over.
 
 use std::collections::BTreeSet;

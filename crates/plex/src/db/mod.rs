@@ -313,6 +313,15 @@ impl Db {
         self.inner().settle()
     }
 
+    /// Gives back the space of everything that is deleted, key by key or by range, now: flushes tombstones in memory,
+    /// settles, and merges tombstones until they are gone, except what a read view needs. With
+    /// [`Policy::LdcRanged`](crate::Policy::LdcRanged) and [`Policy::Leveled`](crate::Policy::Leveled); other policies
+    /// only settle. A database with threads does this by itself when it is idle ([`Options::reclaim_when_idle`]).
+    pub fn reclaim(&self) -> Result<()> {
+        while self.inner().reclaim_once()? || self.inner().merging.await_one() {}
+        Ok(())
+    }
+
     /// Merges everything there is of a range of keys, whatever the policy says, so that what was overwritten or deleted, and what the
     /// compaction filter does not keep, is gone from the disk: for keys whose time is over in tables that nothing else would be
     /// merged with. What read views see stays. Does not flush.
@@ -410,7 +419,13 @@ impl Drop for ReadView {
         if let Some(count) = views.get_mut(&self.seqno) {
             *count -= 1;
             if *count == 0 {
+                let was_oldest = views.first_key_value().is_some_and(|(view, _)| *view == self.seqno);
                 views.remove(&self.seqno);
+                drop(views);
+                if was_oldest {
+                    // What it pinned may go.
+                    self.db.inner().bell.ring();
+                }
             }
         }
     }
@@ -454,19 +469,32 @@ impl State {
     }
 
     fn iter(&self, space: u32, view: Seqno, options: IterOptions, inner: &Inner) -> Iter {
-        let mut ranges = Vec::new();
         let runs = self.version.tree(space).map_or(0, |tree| tree.runs().count());
         let mut sources = Vec::with_capacity(1 + self.immutables.len() + runs);
         for memtable in self.memtables() {
-            ranges.extend(memtable.range_tombstones(space));
             sources.push(Source::Memtable(MemtableCursor::new(memtable.clone(), space)));
         }
+        let cover = self.cover(space, view);
         if let Some(tree) = self.version.tree(space) {
-            ranges.extend_from_slice(tree.guide().range_tombstones());
             let within = Within::of(&options, inner.options.prefix_filter_bytes);
-            sources.extend(tree.runs().map(|(_, run)| Source::run_within(run.clone(), within.clone())));
+            let cover = Some(&cover).filter(|cover| !cover.is_empty());
+            sources.extend(tree.runs().map(|(_, run)| Source::run_within(run.clone(), within.clone(), cover.cloned())));
         }
-        Iter::new(MergeCursor::new(sources), view, Cover::new(&ranges, view), options, inner.bell.clone())
+        Iter::new(MergeCursor::new(sources), view, cover, options, inner.bell.clone())
+    }
+
+    /// The deleted ranges that the view sees. Those of tables alone are worked out once for a tree.
+    fn cover(&self, space: u32, view: Seqno) -> Arc<Cover> {
+        let mut ranges: Vec<_> = self.memtables().flat_map(|memtable| memtable.range_tombstones(space)).collect();
+        let guide = self.version.tree(space).map(|tree| tree.guide());
+        if let Some(guide) = guide {
+            let cover = guide.cover();
+            if ranges.is_empty() && cover.newest() <= view {
+                return cover.clone();
+            }
+            ranges.extend_from_slice(guide.range_tombstones());
+        }
+        Arc::new(Cover::new(&ranges, view))
     }
 }
 
@@ -485,10 +513,16 @@ impl Inner {
     fn visibility(&self) -> Visibility {
         let views = self.views.lock();
         let visible = self.visible.load(Ordering::Acquire);
-        let (is_watched, mut views) = (!views.is_empty(), views.keys().copied().collect::<Vec<Seqno>>());
+        let watched = views.last_key_value().map_or(0, |(view, _)| *view);
+        let mut views: Vec<Seqno> = views.keys().copied().collect();
         views.push(visible);
         views.dedup();
-        Visibility { views, is_watched }
+        Visibility { views, watched }
+    }
+
+    /// Sequence numbers of the read views, ascending.
+    fn held_views(&self) -> Vec<Seqno> {
+        self.views.lock().keys().copied().collect()
     }
 
     fn number(&self) -> u64 {
@@ -548,6 +582,8 @@ impl Inner {
             table_bytes: state.version.trees.values().map(|tree| tree.bytes()).sum(),
             wal_file_bytes,
             tables: tables().count(),
+            views: self.held_views().len(),
+            oldest_view: self.held_views().first().copied(),
             filter_bytes: tables().map(|(_, _, table)| table.filter_bytes()).sum(),
             index_bytes: tables().map(|(_, _, table)| table.index_bytes()).sum(),
             levels: levels.collect(),

@@ -113,7 +113,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         None => new_database(dir, &options, &files)?,
     };
     check_key_order(&options, found.key_order)?;
-    let cache = Arc::new(BlockCache::new(options.block_cache_bytes, options.block_bytes));
+    let cache = options.cache();
     let next_number = AtomicU64::new(found.next_number.max(files.number_max() + 1));
     let opening = Opening { dir, options: &options, chooser: &*chooser, cache: &cache, found, next_number };
     let mut version = opening.open_tables()?;
@@ -152,7 +152,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
     let file = Manifest::create(&*fs, dir, manifest_number, identity(found.database, manifest_number), &whole)?;
     clean(&*fs, dir, &files, &recovered.logs, manifest_number);
     let memtable_wal = wal.as_ref().map_or(0, |wal| wal.number);
-    let lag = compaction::lag(&*chooser, &version);
+    let lag = compaction::lag(&*chooser, &version, &[]);
     Ok(Inner {
         dir: dir.to_owned(),
         chooser,
@@ -414,7 +414,7 @@ impl Opening<'_> {
     fn flush(&self, memtable: &Arc<Memtable>, version: &Version, last_seqno: Seqno) -> Result<VersionEdit> {
         let next_table = || self.next_table();
         let settings = self.output_settings(&next_table);
-        let visibility = Visibility { views: vec![last_seqno], is_watched: false };
+        let visibility = Visibility { views: vec![last_seqno], watched: 0 };
         let mut edit = VersionEdit::default();
         for space in memtable.key_spaces() {
             let shape = self.chooser.flush_shape(version.tree(space).map_or(&Tree::default(), |tree| &**tree));

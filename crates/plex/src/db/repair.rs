@@ -21,7 +21,7 @@ use vfs::FileSystem;
 use super::check::{Damages, read_manifest};
 use super::recover::{self, Files, Found, LogContents, Opening};
 use super::{identity, table_path, wal_path};
-use crate::cache::{BlockCache, Fill};
+use crate::cache::Fill;
 use crate::compaction::{self, Visibility};
 use crate::error::{Error, Result};
 use crate::iter::Source;
@@ -71,7 +71,7 @@ pub fn repair(dir: impl AsRef<Path>, options: &Options) -> Result<Repair> {
     let mut damages = Damages::default();
     let (found, places) = salvage_manifest(options, dir, &files, &mut damages)?;
     let next_number = AtomicU64::new(found.next_number.max(files.number_max() + 1));
-    let cache = Arc::new(BlockCache::new(options.block_cache_bytes, options.block_bytes));
+    let cache = options.cache();
     let opening = Opening { dir, options, chooser: &*chooser, cache: &cache, found, next_number };
     let mut work = Work { opening, files, damages, aside: Vec::new() };
     let (version, last_seqno, lsn) = match places {
@@ -281,7 +281,7 @@ impl Work<'_> {
             }
             let next_table = || self.opening.next_table();
             let settings = self.opening.output_settings(&next_table);
-            let visibility = Visibility { views: vec![SEQNO_MAX], is_watched: false };
+            let visibility = Visibility { views: vec![SEQNO_MAX], watched: 0 };
             let run = self.opening.number();
             edit.added.extend(compaction::rebuild(&settings, &visibility, sources, &ranges, space, run)?.edit.added);
         }

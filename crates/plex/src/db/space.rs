@@ -73,7 +73,7 @@ impl Inner {
 
     /// D4: no writes until there is space again, or for another cause, until the next open.
     pub(super) fn fail(&self, cause: Error) -> Error {
-        let may_resume = cause.is_out_of_space();
+        let may_resume = cause.may_pass();
         self.halt(cause, may_resume)
     }
 

@@ -65,7 +65,7 @@ impl Inner {
         }
         if let Some(wal) = &mut writer.wal {
             let appended = wal.append(batch, first);
-            let bytes = appended.map_err(|error| if error.is_out_of_space() { error } else { self.stop(error) })?;
+            let bytes = appended.map_err(|error| if error.may_pass() { error } else { self.stop(error) })?;
             Counters::add(&self.counters.wal_bytes, bytes);
         }
         let memtable = self.state.read().memtable.clone();
@@ -82,7 +82,7 @@ impl Inner {
         }
         match if is_full { self.memtable_is_full(&memtable) } else { Ok(()) } {
             // The batch is written, and the next one will be told.
-            Err(error) if error.is_out_of_space() => Ok(()),
+            Err(error) if error.may_pass() => Ok(()),
             other => other,
         }
     }
@@ -226,7 +226,7 @@ impl Inner {
                     writer.old_wals.push((wal.number, wal.len()));
                     writer.wal = Some(new);
                 }
-                Err(error) if error.is_out_of_space() => {
+                Err(error) if error.may_pass() => {
                     // The log before goes on, and no longer ends where this file may say it does (W4).
                     let _ = fs.remove_file(&path);
                     return Err(error);

@@ -10,6 +10,7 @@ use crate::cache::Fill;
 use crate::error::Result;
 use crate::key::{Kind, SEQNO_MAX, Seqno};
 use crate::memtable::MemtableCursor;
+use crate::range_tombstone::Cover;
 use crate::sstable::TableCursor;
 use crate::version::Run;
 pub(crate) use merge::MergeCursor;
@@ -34,12 +35,13 @@ macro_rules! of_source {
 
 impl Source {
     pub fn run(run: Arc<Run>, fill: Fill) -> Self {
-        Self::Run(RunCursor { run, fill, within: None, at: 0, table: None, is_ahead: false })
+        Self::Run(RunCursor { run, fill, within: None, cover: None, at: 0, table: None, is_ahead: false })
     }
 
     /// The same for a scan that may skip tables. What it does not ask for may be missing.
-    pub fn run_within(run: Arc<Run>, within: Option<Arc<Within>>) -> Self {
-        Self::Run(RunCursor { run, fill: Fill::Keep, within, at: 0, table: None, is_ahead: false })
+    /// Nor does it show what the deleted ranges of `cover` hide, where these are newer than all of a table.
+    pub fn run_within(run: Arc<Run>, within: Option<Arc<Within>>, cover: Option<Arc<Cover>>) -> Self {
+        Self::Run(RunCursor { run, fill: Fill::Keep, within, cover, at: 0, table: None, is_ahead: false })
     }
 
     pub fn valid(&self) -> bool {
@@ -167,6 +169,7 @@ pub(crate) struct RunCursor {
     run: Arc<Run>,
     fill: Fill,
     within: Option<Arc<Within>>,
+    cover: Option<Arc<Cover>>,
     /// Which table, while there is a cursor in one or ahead of one.
     at: usize,
     table: Option<TableCursor>,
@@ -200,7 +203,8 @@ impl RunCursor {
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
-        self.last_before(self.run.tables.len())
+        self.last_before(self.run.tables.len())?;
+        self.skip_back()
     }
 
     fn aim(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
@@ -215,6 +219,11 @@ impl RunCursor {
     }
 
     fn land(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        self.land_here(key, seqno)?;
+        self.skip_forward()
+    }
+
+    fn land_here(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         if let Some(table) = &mut self.table {
             table.land(key, seqno)?;
             if !table.valid() {
@@ -224,6 +233,15 @@ impl RunCursor {
         Ok(())
     }
 
+    /// To the first entry at or after this key, or ahead of it.
+    fn seek_here(&mut self, key: &[u8]) -> Result<()> {
+        self.aim(key, SEQNO_MAX)?;
+        if let Some(table) = &mut self.table {
+            table.approach()?;
+        }
+        self.land_here(key, SEQNO_MAX)
+    }
+
     fn next(&mut self) -> Result<()> {
         if let Some(table) = &mut self.table {
             table.next()?;
@@ -231,10 +249,15 @@ impl RunCursor {
                 self.ahead_of(self.at + 1);
             }
         }
-        Ok(())
+        self.skip_forward()
     }
 
     fn prev(&mut self) -> Result<()> {
+        self.prev_here()?;
+        self.skip_back()
+    }
+
+    fn prev_here(&mut self) -> Result<()> {
         if self.is_ahead {
             return self.last_before(self.at);
         }
@@ -242,6 +265,35 @@ impl RunCursor {
             table.prev()?;
             if !table.valid() {
                 return self.last_before(self.at);
+            }
+        }
+        Ok(())
+    }
+
+    /// From where to where a deleted range hides all of this table, at the current place.
+    fn hidden(&self) -> Option<(&[u8], &[u8])> {
+        let cover = self.cover.as_ref().filter(|_| self.valid())?;
+        cover.hides(self.key(), self.run.tables[self.at].seqno_max())
+    }
+
+    /// Past what deleted ranges hide.
+    fn skip_forward(&mut self) -> Result<()> {
+        while let Some((_, end)) = self.hidden() {
+            let end = end.to_vec();
+            self.seek_here(&end)?;
+        }
+        Ok(())
+    }
+
+    /// Back before what deleted ranges hide.
+    fn skip_back(&mut self) -> Result<()> {
+        while let Some((start, _)) = self.hidden() {
+            let start = start.to_vec();
+            self.seek_here(&start)?;
+            if self.valid() {
+                self.prev_here()?;
+            } else {
+                self.last_before(self.run.tables.len())?;
             }
         }
         Ok(())
@@ -266,7 +318,7 @@ impl RunCursor {
                 break;
             }
         }
-        Ok(())
+        self.skip_forward()
     }
 
     /// To the last entry of the last table before `end` that has one.

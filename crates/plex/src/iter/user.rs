@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::MergeCursor;
 use crate::bell::Bell;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::key::{self, Kind, SEQNO_MAX, Seqno};
 use crate::range_tombstone::Cover;
 
@@ -61,12 +61,14 @@ impl IterOptions {
 pub struct Iter {
     cursor: MergeCursor,
     view: Seqno,
-    cover: Cover,
+    cover: Arc<Cover>,
     bounds: IterOptions,
     place: Place,
     key: Vec<u8>,
     /// Backwards only, since there the cursor has passed it.
     value: Vec<u8>,
+    /// What the step after the last pair met; the iterator's next item.
+    failure: Option<Error>,
     /// Rung when this scan was one too many for tables that could be merged.
     bell: Arc<Bell>,
 }
@@ -91,8 +93,14 @@ impl std::fmt::Debug for Iter {
 }
 
 impl Iter {
-    pub(crate) fn new(cursor: MergeCursor, view: Seqno, cover: Cover, bounds: IterOptions, bell: Arc<Bell>) -> Self {
-        Self { cursor, view, cover, bounds, place: Place::New, key: Vec::new(), value: Vec::new(), bell }
+    pub(crate) fn new(
+        cursor: MergeCursor,
+        view: Seqno,
+        cover: Arc<Cover>,
+        bounds: IterOptions,
+        bell: Arc<Bell>,
+    ) -> Self {
+        Self { cursor, view, cover, bounds, place: Place::New, key: Vec::new(), value: Vec::new(), failure: None, bell }
     }
 
     /// The key and value here; `None` outside of the keys.
@@ -231,10 +239,12 @@ impl Iterator for Iter {
         {
             return Some(Err(error));
         }
-        let pair = self.entry().map(|(key, value)| (key.to_vec(), value.to_vec()))?;
-        if let Err(error) = self.step_forward() {
+        if let Some(error) = self.failure.take() {
             return Some(Err(error));
         }
+        let pair = self.entry().map(|(key, value)| (key.to_vec(), value.to_vec()))?;
+        // The pair is good, whatever the step after it meets.
+        self.failure = self.step_forward().err();
         Some(Ok(pair))
     }
 }

@@ -285,9 +285,10 @@ impl Frames {
         self.record_behind().is_some()
     }
 
-    /// Whether a whole record stands at the current place that is not sound, and that no write cut short can have left. Of such a
-    /// write, each sector's share lacks its first or its last byte, which then reads as zero, or as what a provisional record
-    /// had there: so nothing is said of records that are not longer than one, or that begin just before the end of a sector.
+    /// Whether a whole record stands at the current place that is not sound, and that no write cut short can have left.
+    /// Of such a write, each sector's share lacks its first or its last byte, which then reads as zero, or as what a
+    /// provisional record had there: so nothing is said of records that are not longer than one, or that begin just
+    /// before the end of a sector.
     pub fn is_whole_and_not_torn(&self) -> bool {
         let bytes = &self.bytes[self.places()];
         let mut rest = bytes;

@@ -27,6 +27,7 @@ pub(crate) struct Memtable {
     has_ranges: AtomicBool,
     bytes: AtomicUsize,
     entries: AtomicUsize,
+    has_deletes: AtomicBool,
     /// The largest position of an external log among the batches in here; 0 for none.
     lsn: AtomicU64,
     /// The log file that holds what is in here; 0 without a log.
@@ -41,6 +42,7 @@ impl Memtable {
             has_ranges: AtomicBool::new(false),
             bytes: AtomicUsize::new(0),
             entries: AtomicUsize::new(0),
+            has_deletes: AtomicBool::new(false),
             lsn: AtomicU64::new(0),
             wal_number,
         }
@@ -50,6 +52,9 @@ impl Memtable {
         self.tree.insert(Target::new(key_space, key, seqno), kind, value);
         self.bytes.fetch_add(key.len() + value.len() + ENTRY_OVERHEAD, Ordering::Relaxed);
         self.entries.fetch_add(1, Ordering::Relaxed);
+        if kind == Kind::Delete {
+            self.has_deletes.store(true, Ordering::Relaxed);
+        }
     }
 
     pub fn delete_range(&self, key_space: u32, tombstone: RangeTombstone) {
@@ -71,6 +76,11 @@ impl Memtable {
     /// What it takes, roughly, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether any key or range was deleted in here.
+    pub fn has_tombstones(&self) -> bool {
+        self.has_deletes.load(Ordering::Relaxed) || self.has_ranges.load(Ordering::Relaxed)
     }
 
     pub fn is_empty(&self) -> bool {

@@ -8,6 +8,7 @@ use vfs::{FileSystem, OutFile};
 use super::block::BlockBuilder;
 use super::format::{self, Footer, Handle, Meta, TRAILER_LEN};
 use super::partitions::{BuiltFilter, FilterBuilder, Partitions};
+use super::sample::SampleBuilder;
 use super::{Compression, Indexes, TableInfo, TableOptions};
 use crate::error::Result;
 use crate::key::{self, Kind, Seqno};
@@ -33,6 +34,7 @@ pub(crate) struct TableBuilder {
     /// Data blocks that have ended.
     blocks: u32,
     sketch: Sketch,
+    sample: SampleBuilder,
     ranges: Vec<RangeTombstone>,
     meta: Meta,
 }
@@ -54,6 +56,7 @@ impl TableBuilder {
             filter: FilterBuilder::new(options.filters, options.filter_bits_per_key),
             blocks: 0,
             sketch: Sketch::default(),
+            sample: SampleBuilder::default(),
             ranges: Vec::new(),
             meta: Meta {
                 seqno_min: Seqno::MAX,
@@ -72,6 +75,9 @@ impl TableBuilder {
             let hash = key::hash(user_key);
             self.filter.add(hash);
             self.sketch.add(hash);
+            if is_new_key && kind == Kind::Put {
+                self.sample.add(hash, (user_key.len() + value.len()) as u64);
+            }
         }
         if is_new_key {
             self.add_prefix(user_key);
@@ -168,6 +174,7 @@ impl TableBuilder {
         self.meta.sketch = self.append(sketch)?;
         let ranges = std::mem::take(&mut self.ranges);
         self.meta.ranges = self.append(encode_ranges(&ranges))?;
+        self.meta.sample = std::mem::take(&mut self.sample).finish();
         let meta = self.meta.encode();
         let meta = self.append(meta)?;
         let footer = Footer { meta, identity: self.identity, version: self.meta.version() };

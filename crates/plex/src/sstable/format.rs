@@ -14,14 +14,18 @@ use base::checksum::Crc32c;
 use base::varint;
 
 use super::compression::{self, Compression};
+use super::sample::Sample;
 use crate::error::{Error, Result};
 use crate::key::Seqno;
 
 /// The last bytes of every table.
 const MAGIC: [u8; 8] = *b"plexsst\n";
 
-/// The newest version that this release reads, and writes for a table whose index is in parts.
-const VERSION: u32 = 3;
+/// The newest version that this release reads, and writes for a table with a sample of its keys.
+const VERSION: u32 = 4;
+
+/// The version of others whose index is in parts.
+const VERSION_PARTS: u32 = 3;
 
 /// The version of others whose filter is in partitions or knows prefixes.
 const VERSION_FILTERS: u32 = 2;
@@ -128,6 +132,8 @@ pub(super) struct Meta {
     pub prefix_bytes: u64,
     /// Whether the top index counts data blocks, so that the index can be read in parts. From version 3 on.
     pub counts_blocks: bool,
+    /// From version 4 on.
+    pub sample: Sample,
 }
 
 impl Meta {
@@ -143,16 +149,21 @@ impl Meta {
             varint::put(&mut out, u64::from(self.has_partitions));
             varint::put(&mut out, self.prefix_bytes);
         }
-        if self.version() >= VERSION {
+        if self.version() >= VERSION_PARTS {
             varint::put(&mut out, u64::from(self.counts_blocks));
+        }
+        if self.version() >= VERSION {
+            self.sample.encode(&mut out);
         }
         out
     }
 
     /// The oldest version that can say it.
     pub fn version(&self) -> u32 {
-        if self.counts_blocks {
+        if !self.sample.is_empty() {
             VERSION
+        } else if self.counts_blocks {
+            VERSION_PARTS
         } else if self.has_partitions || self.prefix_bytes > 0 {
             VERSION_FILTERS
         } else {
@@ -178,8 +189,11 @@ impl Meta {
             meta.has_partitions = take_flag(rest)?;
             meta.prefix_bytes = varint::take(rest)?;
         }
-        if version >= VERSION {
+        if version >= VERSION_PARTS {
             meta.counts_blocks = take_flag(rest)?;
+        }
+        if version >= VERSION {
+            meta.sample = Sample::take(rest)?;
         }
         rest.is_empty().then_some(meta)
     }

@@ -21,6 +21,7 @@ mod first_reads;
 mod format;
 mod partitions;
 mod read_ahead;
+mod sample;
 mod spare;
 mod table;
 

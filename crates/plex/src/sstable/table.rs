@@ -17,12 +17,14 @@ use super::first_reads::FirstReads;
 use super::format::{self, FOOTER_LEN, Footer, Handle, Meta, TRAILER_LEN};
 use super::partitions::Partitions;
 use super::read_ahead::{CHUNK_BYTES, DIRECT_CHUNK_BYTES, ReadAhead};
+use super::sample::Sample;
 use super::spare;
 use super::{TableCursor, TableInfo};
 use crate::cache::{Admit, BlockCache, Cached, Fill, Place};
 use crate::error::{Error, Result};
-use crate::key::{self, Kind, Seqno};
-use crate::range_tombstone::RangeTombstone;
+use crate::key::{self, Kind, SEQNO_MAX, Seqno};
+use crate::open_files::TableFile;
+use crate::range_tombstone::{Cover, RangeTombstone};
 use crate::sketch::Sketch;
 
 /// Bytes that may be merged for one table that a scan need not look into: a seek that reads a block takes a device as long as reading
@@ -55,7 +57,7 @@ enum Index {
 /// blocks lie; but for what of them is in parts.
 pub(crate) struct Table {
     fs: Arc<dyn FileSystem>,
-    file: Arc<dyn File>,
+    file: Arc<TableFile>,
     cache: Arc<BlockCache>,
     path: PathBuf,
     pub number: u64,
@@ -67,6 +69,8 @@ pub(crate) struct Table {
     partitions: Option<Partitions>,
     sketch: Sketch,
     ranges: Vec<RangeTombstone>,
+    /// Of all of them; made when first needed.
+    cover: OnceLock<Cover>,
     first_reads: FirstReads,
     /// Scans that came here since the file was opened. Some may be lost when many count at once.
     scans: AtomicU64,
@@ -93,57 +97,61 @@ impl Table {
         info: TableInfo,
         how: OpenOptions,
     ) -> Result<Self> {
-        let file = fs.open(&path, how)?;
-        let len = file.len()?;
-        if len != info.bytes || len < FOOTER_LEN as u64 {
-            let what = format!("the table has {len} bytes, {} were written; the whole table is lost", info.bytes);
-            return Err(Error::corruption(&path, len, what));
-        }
-        let footer_at = len - FOOTER_LEN as u64;
-        let mut footer = [0; FOOTER_LEN];
-        file::read_exact_at(&*file, &mut footer, footer_at)?;
-        let footer = Footer::decode(&path, footer_at, &footer)?;
-        if footer.identity != info.identity {
-            let what = format!("this is table {:#x}, not {:#x}", footer.identity, info.identity);
-            return Err(Error::corruption(&path, footer_at, what));
-        }
-        let part = |handle: Handle| read_part(&*file, &path, info.identity, handle, footer_at);
-        let malformed = |handle: Handle, what: &str| Error::corruption(&path, handle.offset, what);
-        let meta =
-            Meta::decode(&part(footer.meta)?, footer.version).ok_or_else(|| malformed(footer.meta, "meta block"))?;
-        let top_index = Block::new(&part(meta.top_index)?).ok_or_else(|| malformed(meta.top_index, "top index"))?;
-        let index = match meta.counts_blocks {
-            true => Index::Parts(Parts::new(&path, &(meta.top_index, top_index))?),
-            false => Index::Full(Whole { top: top_index, blocks: OnceLock::new() }),
-        };
-        let whole = part(meta.filter)?;
-        let partitions =
-            meta.has_partitions.then(|| Partitions::decode(&whole).ok_or_else(|| malformed(meta.filter, "filter")));
-        let partitions = partitions.transpose()?;
-        let lines = if partitions.is_some() { &[][..] } else { &whole };
-        let filter = Filter::decode(lines).ok_or_else(|| malformed(meta.filter, "filter"))?;
-        let sketch = Sketch::decode(&part(meta.sketch)?).ok_or_else(|| malformed(meta.sketch, "sketch"))?;
-        let ranges = decode_ranges(&part(meta.ranges)?).ok_or_else(|| malformed(meta.ranges, "deleted ranges"))?;
-        if meta.entry_count != info.entry_count {
-            return Err(malformed(footer.meta, "number of entries differs from the manifest's"));
-        }
-        let first_reads = FirstReads::new(info.bytes);
-        Ok(Self {
-            fs: fs.clone(),
-            file,
-            cache: cache.clone(),
-            path,
-            number,
-            info,
-            meta,
-            index,
-            filter,
-            partitions,
-            sketch,
-            ranges,
-            first_reads,
-            scans: AtomicU64::new(0),
-            is_obsolete: AtomicBool::new(false),
+        let of_table = TableFile::open(fs, path.clone(), how, &cache.open_files)?;
+        let opened = of_table.clone();
+        opened.with(&cache.open_files, |file| {
+            let len = file.len()?;
+            if len != info.bytes || len < FOOTER_LEN as u64 {
+                let what = format!("the table has {len} bytes, {} were written; the whole table is lost", info.bytes);
+                return Err(Error::corruption(&path, len, what));
+            }
+            let footer_at = len - FOOTER_LEN as u64;
+            let mut footer = [0; FOOTER_LEN];
+            file::read_exact_at(file, &mut footer, footer_at)?;
+            let footer = Footer::decode(&path, footer_at, &footer)?;
+            if footer.identity != info.identity {
+                let what = format!("this is table {:#x}, not {:#x}", footer.identity, info.identity);
+                return Err(Error::corruption(&path, footer_at, what));
+            }
+            let part = |handle: Handle| read_part(file, &path, info.identity, handle, footer_at);
+            let malformed = |handle: Handle, what: &str| Error::corruption(&path, handle.offset, what);
+            let meta = Meta::decode(&part(footer.meta)?, footer.version)
+                .ok_or_else(|| malformed(footer.meta, "meta block"))?;
+            let top_index = Block::new(&part(meta.top_index)?).ok_or_else(|| malformed(meta.top_index, "top index"))?;
+            let index = match meta.counts_blocks {
+                true => Index::Parts(Parts::new(&path, &(meta.top_index, top_index))?),
+                false => Index::Full(Whole { top: top_index, blocks: OnceLock::new() }),
+            };
+            let whole = part(meta.filter)?;
+            let partitions =
+                meta.has_partitions.then(|| Partitions::decode(&whole).ok_or_else(|| malformed(meta.filter, "filter")));
+            let partitions = partitions.transpose()?;
+            let lines = if partitions.is_some() { &[][..] } else { &whole };
+            let filter = Filter::decode(lines).ok_or_else(|| malformed(meta.filter, "filter"))?;
+            let sketch = Sketch::decode(&part(meta.sketch)?).ok_or_else(|| malformed(meta.sketch, "sketch"))?;
+            let ranges = decode_ranges(&part(meta.ranges)?).ok_or_else(|| malformed(meta.ranges, "deleted ranges"))?;
+            if meta.entry_count != info.entry_count {
+                return Err(malformed(footer.meta, "number of entries differs from the manifest's"));
+            }
+            let first_reads = FirstReads::new(info.bytes);
+            Ok(Self {
+                fs: fs.clone(),
+                file: of_table,
+                cache: cache.clone(),
+                path,
+                number,
+                info,
+                meta,
+                index,
+                filter,
+                partitions,
+                sketch,
+                ranges,
+                cover: OnceLock::new(),
+                first_reads,
+                scans: AtomicU64::new(0),
+                is_obsolete: AtomicBool::new(false),
+            })
         })
     }
 
@@ -239,9 +247,24 @@ impl Table {
         &self.ranges
     }
 
+    /// The deleted ranges, for views that see all of them.
+    pub fn cover(&self) -> &Cover {
+        self.cover.get_or_init(|| Cover::new(&self.ranges, SEQNO_MAX))
+    }
+
     /// The distinct keys in here.
     pub fn sketch(&self) -> &Sketch {
         &self.sketch
+    }
+
+    /// The lengths of some keys with their values; empty where all are about as long.
+    pub fn sample(&self) -> &Sample {
+        &self.meta.sample
+    }
+
+    /// Whether the filter in memory knows every key, so that one it does not let through is not here.
+    pub fn knows_keys(&self) -> bool {
+        self.partitions.is_none() && (self.filter.bytes() > 0 || self.info.entry_count == 0)
     }
 
     /// Entries and deleted ranges that only hide others.
@@ -252,6 +275,11 @@ impl Table {
     /// The largest sequence number in here.
     pub fn seqno_max(&self) -> Seqno {
         self.meta.seqno_max.max(self.info.given_seqno)
+    }
+
+    /// The smallest sequence number in here.
+    pub fn seqno_min(&self) -> Seqno {
+        self.meta.seqno_min.max(self.info.given_seqno)
     }
 
     /// The number that counts for an entry with this one.
@@ -368,13 +396,9 @@ impl Table {
         if let Some(partition) = self.cache.get(place, id).and_then(Cached::block) {
             return Ok(partition);
         }
-        let part = read_part(
-            &*self.file,
-            &self.path,
-            self.info.identity,
-            partitions.handle(at),
-            self.info.bytes - FOOTER_LEN as u64,
-        )?;
+        let end = self.info.bytes - FOOTER_LEN as u64;
+        let part =
+            self.with_file(|file| read_part(file, &self.path, self.info.identity, partitions.handle(at), end))?;
         if Filter::decode(&part).is_none() {
             return Err(Error::corruption(&self.path, partitions.handle(at).offset, "filter"));
         }
@@ -553,7 +577,10 @@ impl Table {
             self.block_of_chunk(handle, data_end, ahead)?
         } else {
             if let Some(stretch) = stretch {
-                self.file.expect_reads(stretch.start, stretch.end - stretch.start);
+                self.with_file(|file| {
+                    file.expect_reads(stretch.start, stretch.end - stretch.start);
+                    Ok(())
+                })?;
             }
             self.read_block(handle)?
         };
@@ -567,9 +594,13 @@ impl Table {
         self.cache.insert(place, id, &Cached::Block(block.clone()), admit);
     }
 
+    fn with_file<T>(&self, work: impl FnOnce(&dyn File) -> Result<T>) -> Result<T> {
+        self.file.with(&self.cache.open_files, work)
+    }
+
     /// Whether its file is read past the page cache.
     fn is_direct(&self) -> bool {
-        self.file.alignment() > 1
+        self.file.alignment > 1
     }
 
     /// A data block out of a chunk of the file, which is read if it is another one.
@@ -590,7 +621,7 @@ impl Table {
                 // Nothing is there if the read fails.
                 let mut chunk = std::mem::take(&mut ahead.chunk);
                 chunk.resize(chunk_len as usize, 0);
-                file::read_exact_at(&*self.file, &mut chunk, handle.offset)?;
+                self.with_file(|file| file::read_exact_at(file, &mut chunk, handle.offset))?;
                 (ahead.chunk, ahead.chunk_at) = (chunk, handle.offset);
                 0..len as usize
             }
@@ -605,9 +636,12 @@ impl Table {
         let end = self.info.bytes - FOOTER_LEN as u64;
         let len = sealed_len(&self.path, handle, end)?;
         if let Some(region) = self.first_reads.note(handle.offset..handle.offset + len).filter(|_| !self.is_direct()) {
-            self.file.expect_reads(region.start, region.end - region.start);
+            self.with_file(|file| {
+                file.expect_reads(region.start, region.end - region.start);
+                Ok(())
+            })?;
         }
-        self.unsealed(handle, |sealed| file::read_exact_at(&*self.file, sealed, handle.offset))
+        self.unsealed(handle, |sealed| self.with_file(|file| file::read_exact_at(file, sealed, handle.offset)))
     }
 
     /// The block whose bytes, with their trailer, `read` puts into memory. One that is not compressed stays where they are.

@@ -185,12 +185,12 @@ fn a_newer_format_is_refused() {
     let info = write(&fs, &[], &[], 64);
     let footer_at = info.bytes - format::FOOTER_LEN as u64;
     let mut footer = fs.contents()[Path::new(PATH)][footer_at as usize..].to_vec();
-    footer[32] = 4;
+    footer[32] = 5;
     let crc = format::checksum(info.identity, footer_at, &footer[..36]);
     footer[36..40].copy_from_slice(&crc.to_le_bytes());
     fs.damage(Path::new(PATH), footer_at, &footer).unwrap();
     let error = open(&fs, &info).unwrap_err();
-    assert!(matches!(error, crate::Error::NewerFormat { found: 4, supported: 3, .. }), "{error}");
+    assert!(matches!(error, crate::Error::NewerFormat { found: 5, supported: 4, .. }), "{error}");
 }
 
 /// Partitions of a filter turn strangers away, keep members, and are read through the cache, where one is enough for many keys.
@@ -287,6 +287,16 @@ fn golden_file() {
         prefix_bytes: 2,
         is_direct: false,
     };
+    let long = vec![b'x'; 600];
+    let plain = TableOptions { prefix_bytes: 0, ..options };
+    let mut builder = TableBuilder::new(&fs, Path::new(PATH), 0x1122_3344_5566_7788, plain).unwrap();
+    [("a", &b"1"[..]), ("b", &b"2"[..]), ("c", &long[..])]
+        .iter()
+        .for_each(|(key, value)| builder.add(key.as_bytes(), 1, Kind::Put, value).unwrap());
+    let table = open(&fs, &builder.finish().unwrap()).unwrap();
+    assert!(table.sample().share(|hash| hash == key::hash(b"c")) > 0.9 && table.knows_keys());
+    crate::golden::compare("sstable-4", &fs.contents()[Path::new(PATH)]);
+    let fs = SimFs::new(1);
     let mut builder = TableBuilder::new(&fs, Path::new(PATH), 0x1122_3344_5566_7788, options).unwrap();
     entries.iter().for_each(|(key, seqno, kind, value)| builder.add(key, *seqno, *kind, value).unwrap());
     let table = open(&fs, &builder.finish().unwrap()).unwrap();

@@ -10,11 +10,12 @@
 //! one table of a run. In any tree there are no more segments than tables, and no table of a run is listed beside another
 //! one of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::Tree;
 use crate::fence::Fences;
-use crate::range_tombstone::RangeTombstone;
+use crate::key::SEQNO_MAX;
+use crate::range_tombstone::{Cover, RangeTombstone};
 use crate::sstable::{Filter, Probe, Table};
 
 /// A table that may have a key.
@@ -45,6 +46,8 @@ pub(crate) struct Guide {
     ends: Vec<usize>,
     candidates: Vec<Candidate>,
     ranges: Vec<RangeTombstone>,
+    /// Of all of them; made when first needed.
+    cover: OnceLock<Arc<Cover>>,
 }
 
 impl Guide {
@@ -94,6 +97,11 @@ impl Guide {
         let Some(segment) = behind.checked_sub(1) else { return &[] };
         let from = segment.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.candidates[from..self.ends[segment]]
+    }
+
+    /// All deleted ranges of the tree, for views that see all of them.
+    pub fn cover(&self) -> &Arc<Cover> {
+        self.cover.get_or_init(|| Arc::new(Cover::new(&self.ranges, SEQNO_MAX)))
     }
 
     /// All deleted ranges of the tree.

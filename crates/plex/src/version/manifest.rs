@@ -5,8 +5,9 @@
 //!     are used and before a file that it frees is removed.
 //! M3. After a failed write or sync nothing more is appended: what the disk holds is unknown until the next open, or until
 //!     another manifest counts.
-//! M4. A *mark* follows the last synced edit: an edit that changes nothing and is not synced itself. The next edit takes its place.
-//!     So an edit with a mark or an edit after it was synced, and damage in it is corruption and no torn tail.
+//! M4. A *mark* follows the last synced edit: an edit that changes nothing and is not synced itself. The next edit
+//!     takes its place. So an edit with a mark or an edit after it was synced, and damage in it is corruption and no
+//!     torn tail.
 //!
 //! Format: docs/formats/plex-manifest.md.
 
@@ -70,7 +71,7 @@ impl Manifest {
     fn mark(&mut self, edit: &VersionEdit) -> Result<()> {
         let mark = VersionEdit { next_number: edit.next_number.or(Some(0)), ..VersionEdit::default() };
         match self.frames.write_provisional(&mark.encode()) {
-            Err(error) if !error.is_out_of_space() => Err(error),
+            Err(error) if !error.may_pass() => Err(error),
             _ => Ok(()),
         }
     }
@@ -102,9 +103,9 @@ pub(crate) fn current(fs: &dyn FileSystem, dir: &Path) -> Result<Option<u64>> {
 /// All edits of a manifest, in order.
 ///
 /// # Errors
-/// Corruption. A torn tail is none: the last edit was never relied on. Damage is corruption if anything sound stands behind it (M4),
-/// or if it cannot come from a write that was cut short. So is a manifest without its first edit, which was durable before
-/// `CURRENT` named the file.
+/// Corruption. A torn tail is none: the last edit was never relied on. Damage is corruption if anything sound stands
+/// behind it (M4), or if it cannot come from a write that was cut short. So is a manifest without its first edit, which
+/// was durable before `CURRENT` named the file.
 pub(crate) fn read(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<Vec<VersionEdit>> {
     let path = path(dir, number);
     let mut frames = match Frames::read(fs, &path, MANIFEST, None) {
@@ -203,8 +204,9 @@ mod tests {
         edits
     }
 
-    /// Damage anywhere is named, the last edit included; only what is damaged in the last mark, which says nothing, is passed over.
-    /// A flipped bit there used to count as a torn tail, and an open then removed the tables that the last edit names.
+    /// Damage anywhere is named, the last edit included; only what is damaged in the last mark, which says nothing, is
+    /// passed over. A flipped bit there used to count as a torn tail, and an open then removed the tables that the last
+    /// edit names.
     #[test]
     fn damage_is_named() {
         let fs = SimFs::new(4);
@@ -225,7 +227,8 @@ mod tests {
         }
     }
 
-    /// The same without the mark, which a power cut may take: damage in a whole record does not look like a write cut short.
+    /// The same without the mark, which a power cut may take: damage in a whole record does not look like a write cut
+    /// short.
     #[test]
     fn a_whole_record_with_a_wrong_checksum_is_damage() {
         let fs = SimFs::new(4);

@@ -23,6 +23,9 @@ use crate::sstable::{Table, TableInfo};
 pub(crate) use edit::{TablePlace, VersionEdit};
 use guide::Guide;
 
+/// Deleted ranges of a table from which a search is faster than looking at each.
+const COVERED_FROM: usize = 8;
+
 /// Tables that together are sorted and do not overlap (V1).
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
@@ -96,6 +99,9 @@ impl Tree {
 
     /// The newest deleted range over the key at or before `view`; 0 for none. `table` is one that may have the key.
     pub fn covering(table: &Table, key: &[u8], view: Seqno) -> Seqno {
+        if table.ranges().len() >= COVERED_FROM && table.cover().newest() <= view {
+            return table.cover().at(key);
+        }
         let over = table.ranges().iter().filter(|t| t.seqno <= view && t.covers(key));
         over.map(|t| t.seqno).max().unwrap_or(0)
     }
