@@ -157,6 +157,19 @@ impl Manifest {
         }
     }
 
+    /// Whether the log leads from one set to a later one without a hole, so that every moment between can be restored.
+    pub fn leads(&self, from: &SetInfo, to: &SetInfo) -> bool {
+        let is_logged = from.log_from.is_some() && to.log_from.is_some();
+        is_logged && (from.history == to.history || (self.log.on && from.cut >= self.log.since))
+    }
+
+    /// The set from which on every moment up to now can be restored, as far as a log leads; `None` without any set.
+    pub fn restorable_from(&self) -> Option<&SetInfo> {
+        let mut sets = self.sets.iter().rev();
+        let newest = sets.next()?;
+        Some(sets.take_while(|set| self.leads(set, newest)).last().unwrap_or(newest))
+    }
+
     /// Whether it names the file.
     pub fn names(&self, set: SetId, file: u8) -> bool {
         self.sets.iter().any(|info| info.set == set && usize::from(file) < info.files.len())

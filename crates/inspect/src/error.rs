@@ -22,7 +22,7 @@ pub enum ToolError {
     #[error(transparent)]
     Dictionary(#[from] codec::CodecError),
     /// A server has the directory.
-    #[error("{}: in use by {}; stop that server first, or work on a copy", path.display(), process(*pid))]
+    #[error("{}: in use by {}; stop that server first, or work on a copy; history and restore also read from the running server, by its address", path.display(), process(*pid))]
     InUse {
         /// The directory.
         path: PathBuf,

@@ -6,6 +6,7 @@
 //! check:  manifest -> every block of every set -> every frame -> does a start find all of it?
 //! repair: the best of what is whole --> a directory in its place
 //! restore: newest set before a point + the log up to it --> a directory of its own
+//! history: sets + the log after them --> moments, and flushes that can be undone
 //! ```
 //!
 //! T1. No tool changes what it looks at. A directory that a server has locked is not judged: its files change under the reader.
@@ -21,21 +22,25 @@ mod check;
 mod decode;
 mod dictionaries;
 mod error;
+mod history;
 mod item;
 mod present;
 mod repair;
 mod restore;
 mod salvage;
 mod sieve;
+mod source;
 pub mod text;
 
 pub use backup::backup;
 pub use check::{Verdict, check};
 pub use decode::{Format, Show, decode, lock};
 pub use error::ToolError;
+pub use history::{Flush, History, Stretch, history};
 pub use item::{Item, Shortened};
 pub use repair::{RepairPlan, Repaired, plan_repair, repair};
-pub use restore::{Point, Restored, restore};
+pub use restore::{Point, Restored, When, restore};
+pub use source::Source;
 
 #[cfg(test)]
 mod tests;

@@ -11,10 +11,11 @@
 //! P3. Memory is bounded by the longest record, since nothing is loaded.
 
 use crate::check::read_set;
-use crate::decode::lock;
 use crate::error::ToolError;
+use crate::history::before_last_flush;
 use crate::salvage::Salvage;
 use crate::sieve::{self, Keys, Rest, Sieve};
+use crate::source::Source;
 use crate::text::{count, size, time};
 use base::hash::KeyHasher;
 use base::{Clock, HistoryId, Lsn, Rng, UnixMs};
@@ -38,6 +39,15 @@ pub enum Point {
     Time(UnixMs),
 }
 
+/// A moment that a person asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// This one.
+    At(Point),
+    /// The last one before a FLUSHALL or FLUSHDB.
+    BeforeLastFlush,
+}
+
 /// What was restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restored {
@@ -47,10 +57,12 @@ pub struct Restored {
     pub set: Option<checkpoint::SetId>,
     /// Records of the log after it.
     pub records: u64,
+    /// The newest time that the log gives for the state; `None` where no mark came before.
+    pub at_ms: Option<UnixMs>,
 }
 
-/// Makes a data directory at `into`, which is empty or missing, with the state that the data in `from` had at a point, and
-/// begins `history` there. Says each file that is done.
+/// Makes a data directory at `into`, which is empty or missing, with the state that the data in `from` had at a moment,
+/// and begins `history` there. Says each file that is done.
 ///
 /// # Errors
 /// [`ToolError::InUse`], [`ToolError::NotEmpty`], [`ToolError::NotReachable`] before anything is written. Damage that the point
@@ -58,21 +70,40 @@ pub struct Restored {
 pub fn restore(
     fs: &Arc<dyn FileSystem>,
     clock: &dyn Clock,
-    from: &Path,
-    to: Point,
+    from: &Source<'_>,
+    to: When,
     into: &Path,
     history: HistoryId,
     say: &mut dyn FnMut(&str),
 ) -> Result<Restored, ToolError> {
-    let (source, _held) = lock(fs, from)?;
+    let (source, _held) = from.open(fs)?;
     if fs.exists(into)? && !fs.read_dir(into)?.is_empty() {
         return Err(ToolError::NotEmpty { path: into.into() });
     }
-    let unreachable = |why: String| ToolError::NotReachable { path: from.into(), why };
+    let unreachable = |why: String| ToolError::NotReachable { path: from.path().into(), why };
     let Some(file) = ManifestFile::load(&source)? else {
         return Err(unreachable("the directory holds no data".to_owned()));
     };
-    build(&source, file.current(), clock, &Build { to, into, history, links: false, loss: None }, say)
+    let (manifest, limit) = (file.current(), from.limit());
+    let to = match to {
+        When::BeforeLastFlush => Point::Lsn(before_last_flush(&source, manifest, limit).map_err(unreachable)?),
+        When::At(Point::Lsn(lsn)) => match limit {
+            Some(limit) if lsn > limit => {
+                return Err(unreachable(format!("the log is durable up to LSN {limit} so far")));
+            }
+            _ => Point::Lsn(lsn),
+        },
+        // What a running server writes meanwhile is not looked at: the time becomes a position before it.
+        When::At(Point::Time(ms)) => match limit {
+            Some(limit) if ms >= clock.now_ms() => Point::Lsn(limit),
+            Some(_) => {
+                let start = Start::choose(manifest, Point::Time(ms)).map_err(unreachable)?;
+                Point::Lsn(find(&source, &start, Point::Time(ms), limit)?.lsn)
+            }
+            None => Point::Time(ms),
+        },
+    };
+    build(&source, manifest, clock, &Build { to, into, history, links: false, loss: None }, say)
 }
 
 /// What is to be made.
@@ -113,7 +144,7 @@ pub(crate) fn build(
     let (fs, &Build { to, into, history, links, loss }) = (source.fs(), build);
     let unreachable = |why: String| ToolError::NotReachable { path: source.path().into(), why };
     let start = Start::choose(manifest, to).map_err(unreachable)?;
-    let found = find(source, &start, to)?;
+    let found = find(source, &start, to, None)?;
     if let Some(why) = found.why_not(&start, to) {
         return Err(unreachable(why));
     }
@@ -165,7 +196,12 @@ pub(crate) fn build(
     };
     ManifestFile::create(&target, next)?;
     say(&format!("wrote {}", target.file(Name::Manifest).display()));
-    Ok(Restored { lsn: found.lsn, set: start.set.map(|set| set.set), records: found.records })
+    Ok(Restored {
+        lsn: found.lsn,
+        set: start.set.map(|set| set.set),
+        records: found.records,
+        at_ms: found.last_mark_ms.or(start.set.map(|set| set.created_ms)),
+    })
 }
 
 /// Where a restore begins.
@@ -241,14 +277,16 @@ impl Found {
 #[error("the point was reached")]
 struct Reached;
 
-/// Reads the log up to the point.
-fn find(source: &DataDir, start: &Start<'_>, to: Point) -> Result<Found, ToolError> {
+/// Reads the log up to the point, and not beyond the limit.
+fn find(source: &DataDir, start: &Start<'_>, to: Point, limit: Option<Lsn>) -> Result<Found, ToolError> {
     let mut found = Found { lsn: start.lsn(), records: 0, is_end: true, last_mark_ms: None };
     let Some(from) = start.log_from else { return Ok(found) };
     // Records that no mark has dated yet.
-    let (mut pending, mut pending_lsn, mut is_reached) = (0, found.lsn, false);
+    let (mut pending, mut pending_lsn, mut is_reached, mut is_limit) = (0, found.lsn, false, false);
     let mut each = |after: Lsn, body: FrameBody<'_>| {
+        is_limit |= limit.is_some_and(|limit| after > limit);
         let dated = match (to, body) {
+            _ if is_limit => Err(Reached),
             (Point::Lsn(to), _) if after > to => Err(Reached),
             (Point::Lsn(_), _) => Ok(true),
             (Point::Time(to), FrameBody::Mark(mark) | FrameBody::End(mark)) if mark.time_ms > to => Err(Reached),
@@ -271,7 +309,9 @@ fn find(source: &DataDir, start: &Start<'_>, to: Point) -> Result<Found, ToolErr
     let read = cmdlog::recover_frames(&**source.fs(), source.path(), from, &mut each, &mut |_| {});
     let is_exact = matches!(to, Point::Lsn(to) if to == found.lsn);
     match read {
-        Err(_) if is_reached || is_exact => found.is_end = false,
+        Err(_) if (is_reached && !is_limit) || is_exact => found.is_end = false,
+        // What no mark has dated may be newer than the point.
+        Err(_) if is_limit || limit == Some(pending_lsn) => {}
         Err(error) => return Err(error.into()),
         Ok(_) => {
             found.lsn = pending_lsn;

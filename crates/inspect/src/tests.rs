@@ -3,6 +3,7 @@
 mod backups;
 mod checks;
 mod decoding;
+mod histories;
 mod repairs;
 mod restores;
 mod salvages;

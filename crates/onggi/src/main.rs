@@ -5,8 +5,11 @@ mod backup;
 mod bench;
 mod config_cmd;
 mod export;
+mod held;
+mod history;
 mod import;
 mod progress;
+mod restore;
 mod serve;
 mod tools;
 
@@ -31,10 +34,11 @@ enum Command {
     Check(tools::CheckArgs),
     Config(config_cmd::ConfigArgs),
     Export(export::ExportArgs),
+    History(history::HistoryArgs),
     Import(import::ImportArgs),
     Inspect(tools::InspectArgs),
     Repair(tools::RepairArgs),
-    Restore(tools::RestoreArgs),
+    Restore(restore::RestoreArgs),
     /// Runs the server: `onggi serve [FILE] [--directive value ...]`.
     #[command(disable_help_flag = true)]
     Serve(serve::ServeArgs),
@@ -47,10 +51,11 @@ fn main() -> ExitCode {
         Command::Check(args) => tools::check(&args),
         Command::Config(args) => config_cmd::run(args),
         Command::Export(args) => export::run(&args),
+        Command::History(args) => history::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Inspect(args) => tools::inspect(&args),
         Command::Repair(args) => tools::repair(&args),
-        Command::Restore(args) => tools::restore(&args),
+        Command::Restore(args) => restore::run(&args),
         Command::Serve(args) => serve::run(args),
     }
 }

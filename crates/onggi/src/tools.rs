@@ -1,11 +1,11 @@
-//! `onggi inspect`, `onggi check`, `onggi repair` and `onggi restore`: the files of a data directory, without a server.
+//! `onggi inspect`, `onggi check` and `onggi repair`: the files of a data directory, without a server.
 
 use crate::progress::Progress;
 use base::HistoryId;
 use base::clock::SystemClock;
 use base::random::{Entropy, OsEntropy};
 use clap::Args;
-use inspect::{Format, Point, Show, ToolError, Verdict};
+use inspect::{Format, Show, ToolError, Verdict};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -41,22 +41,6 @@ pub struct CheckArgs {
     dir: PathBuf,
 }
 
-/// Makes a new data directory with the state of an earlier moment: before a FLUSHALL, say. The old one stays as it is.
-///
-/// Exit code: 0 done, 2 could not be done; the new directory is of no use then.
-#[derive(Args)]
-pub struct RestoreArgs {
-    /// The data directory to read. No server may be using it.
-    #[arg(long, value_name = "DIR")]
-    from: PathBuf,
-    /// A position of the log (digits), or a time: 2026-11-22T06:07:35Z, in UTC without a zone.
-    #[arg(long, value_name = "TIME|LSN", value_parser = point)]
-    to: Point,
-    /// The directory to make; empty or missing.
-    #[arg(long, value_name = "NEWDIR")]
-    into: PathBuf,
-}
-
 /// Makes the best of a damaged data directory: says what can be kept and what will be lost, asks, and then puts a whole
 /// directory in its place. All files of the damaged one stay, under another name beside it.
 ///
@@ -72,14 +56,6 @@ pub struct RepairArgs {
     /// Does not ask.
     #[arg(long)]
     yes: bool,
-}
-
-fn point(text: &str) -> Result<Point, String> {
-    if let Ok(lsn) = text.parse() {
-        return Ok(Point::Lsn(base::Lsn(lsn)));
-    }
-    let at = inspect::text::parse_time(text);
-    at.map(Point::Time).ok_or_else(|| "neither an LSN (digits) nor a time such as 2026-11-22T06:07:35Z".to_owned())
 }
 
 /// `onggi inspect`
@@ -112,26 +88,6 @@ pub fn check(args: &CheckArgs) -> ExitCode {
     };
     progress.say(last);
     verdict
-}
-
-/// `onggi restore`
-pub fn restore(args: &RestoreArgs) -> ExitCode {
-    let history = HistoryId::random(&mut OsEntropy.rng());
-    let (progress, clock) = (Progress::new(), SystemClock::new());
-    let mut told = |line: &str| progress.say(line);
-    match inspect::restore(progress.fs(), &clock, &args.from, args.to, &args.into, history, &mut told) {
-        Ok(restored) => {
-            let begun = restored.set.map_or_else(|| "nothing".to_owned(), |set| format!("set {set}"));
-            progress.say(&format!(
-                "restored the state of LSN {}: {begun} and {} records of the log after it; start a server with --dir {}",
-                restored.lsn,
-                restored.records,
-                args.into.display()
-            ));
-            ExitCode::SUCCESS
-        }
-        Err(error) => failed("restore", &error),
-    }
 }
 
 /// `onggi repair`

@@ -1,7 +1,7 @@
 //! `restore`: exactly the state of the point, in a directory that is whole, and nothing changed in the old one.
 
 use super::*;
-use crate::{Point, Restored, ToolError, Verdict, check, restore};
+use crate::{Point, Restored, Source, ToolError, Verdict, When, check, restore};
 use std::error::Error;
 
 const INTO: &str = "/restored";
@@ -9,7 +9,8 @@ const INTO: &str = "/restored";
 fn restored(fs: &SimFs, from: &str, to: Point, into: &str) -> Result<Restored, ToolError> {
     let before = fs.contents();
     let clock = ManualClock::new(9_000_000);
-    let done = restore(&shared(fs), &clock, Path::new(from), to, Path::new(into), HistoryId([9; 20]), &mut |_| {});
+    let (source, to) = (Source::Stopped(Path::new(from)), When::At(to));
+    let done = restore(&shared(fs), &clock, &source, to, Path::new(into), HistoryId([9; 20]), &mut |_| {});
     let after = fs.contents();
     let is_kept = |(path, bytes): (&PathBuf, &Vec<u8>)| path.ends_with("LOCK") || after.get(path) == Some(bytes);
     assert!(before.iter().all(is_kept), "the source has changed");

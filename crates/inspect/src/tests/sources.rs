@@ -77,7 +77,10 @@ impl Stopped {
         let mut say = |_: &str| {};
         match is_backup {
             true => backup(&fs, &clock, from, Some(last), into, history, &mut say).expect("it is whole"),
-            false => restore(&fs, &clock, from, crate::Point::Lsn(last), into, history, &mut say).expect("it is whole"),
+            false => {
+                let (source, to) = (crate::Source::Stopped(from), crate::When::At(crate::Point::Lsn(last)));
+                restore(&fs, &clock, &source, to, into, history, &mut say).expect("it is whole")
+            }
         };
         fs.rename(from, Path::new("/origin")).expect("the disk works");
         fs.rename(into, from).expect("the disk works");
