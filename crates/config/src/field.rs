@@ -223,6 +223,11 @@ impl Field {
         }
     }
 
+    /// Whether each line adds to the lines before it.
+    pub(crate) fn adds_up(&self) -> bool {
+        matches!(self, Self::SavePoints { .. })
+    }
+
     /// The value as the file has it: the words after the name, one text for each line.
     pub(crate) fn lines(&self, settings: &Settings) -> Vec<String> {
         let line = match self {
