@@ -130,7 +130,10 @@ fn check_flush(ctx: &Ctx<'_>) -> Result<(), Stop> {
 fn flushdb(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     check_flush(ctx)?;
     let space = ctx.ks.space();
-    ctx.ks.apply(&Effect::Clear { space });
+    // As below: a record of a flush means that there was something to lose.
+    if ctx.ks.len(space) > 0 {
+        ctx.ks.apply(&Effect::Clear { space });
+    }
     ctx.reply.ok();
     Ok(())
 }

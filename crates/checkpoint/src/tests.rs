@@ -92,8 +92,9 @@ fn checkpoint(
     let info = write(dir, set, cut, contents, threads)?;
     let mut next = file.current().clone();
     next.sets.push(info);
-    let obsolete = Retention::default().obsolete(&next.sets, |_| 0, 0);
-    next.sets.drain(..obsolete);
+    let moment = Moment { now: 0, log_bytes: &|_| 0, free_bytes: u64::MAX, reserve_bytes: 0, pins: &[], is_end: false };
+    let obsolete = Retention::default().obsolete(&next, &moment);
+    next.sets.retain(|set| !obsolete.contains(&set.set));
     file.commit(dir, next)?;
     file.prune(dir, None)?;
     Ok(())

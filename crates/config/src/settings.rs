@@ -165,9 +165,9 @@ settings! {
     checkpoint_threads: u32,
     /// `checkpoint-retain-sets`: complete checkpoints that are kept, with the log from the oldest of them.
     checkpoint_retain_sets: u32,
-    /// `checkpoint-retain-time`: seconds for which older ones are kept as well.
+    /// `checkpoint-retain-time`: seconds of which every moment can be restored.
     checkpoint_retain_seconds: u64,
-    /// `checkpoint-retain-size`: bytes that older ones may take; 0 for no limit.
+    /// `checkpoint-retain-size`: bytes that checkpoints and log may take; 0 for a multiple of the largest checkpoint.
     checkpoint_retain_bytes: u64,
 
     /// `logfile`: where; `None` for standard output.

@@ -6,6 +6,7 @@
 //! ```
 
 use crate::error::DurabilityError;
+use crate::history::Room;
 use crate::keeper::{Durability, State};
 use crate::policy::{Cause, Policy};
 use crate::segments;
@@ -19,6 +20,15 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use store::{Cut, RecordSink};
+
+/// What a checkpoint needs when it is given its name in the manifest.
+struct Naming<'n> {
+    cause: Cause,
+    policy: &'n Policy,
+    switch: &'n Switch,
+    /// Flushes before the cut.
+    flushes: u64,
+}
 
 /// What becomes of the log at the cut.
 enum Switch {
@@ -38,6 +48,9 @@ impl Durability {
         // Before recovery there is none, and nothing to save.
         let Some(manifest) = place.as_mut() else { return Err(crate::work::Ended.into()) };
         let policy = self.policy();
+        if cause != Cause::Shutdown {
+            self.make_room(&policy, manifest)?;
+        }
         let set = manifest.next_set();
         let feed = Feed::new(FeedOptions { limit_bytes: policy.feed_bytes }, self.parts.store.backlog().clone());
         let result = self.write_and_name(cause, &policy, manifest, set, &feed);
@@ -74,9 +87,9 @@ impl Durability {
         let history = manifest.current().history;
         // Before the cut: what comes between is in the set, but counts as unsaved. The other way round it would be lost.
         let changes = (self.parts.changes)().saturating_add(self.state.lock().changes_found);
-        let done = self.cut_and_write(&mut writer, feed, &switch, history).and_then(|()| {
+        let done = self.cut_and_write(&mut writer, feed, &switch, history).and_then(|flushes| {
             let info = writer.finish()?;
-            self.name(policy, manifest, info, &switch)
+            self.name(&Naming { cause, policy, switch: &switch, flushes }, manifest, info)
         });
         if done.is_ok() {
             self.state.lock().changes_at_cut = changes;
@@ -138,14 +151,14 @@ impl Durability {
         Ok(Arc::new(LogSink { log, counts: AtomicBool::new(counts) }))
     }
 
-    /// The cut, the threads that write, and the walk.
+    /// The cut, the threads that write, and the walk. Gives the number of flushes before the cut.
     fn cut_and_write(
         &self,
         writer: &mut Writer,
         feed: &Feed,
         switch: &Switch,
         history: HistoryId,
-    ) -> Result<(), DurabilityError> {
+    ) -> Result<u64, DurabilityError> {
         let keys_total = self.count_keys();
         let keys_done = Arc::new(AtomicU64::new(0));
         {
@@ -158,7 +171,7 @@ impl Durability {
                 }
             }
         }
-        let cut = self.cut(feed, switch, &keys_done)?;
+        let (cut, flushes) = self.cut(feed, switch, &keys_done)?;
         let head = {
             let state = self.state.lock();
             let history = state.log.as_ref().map_or(history, |sink| sink.log.history());
@@ -180,7 +193,7 @@ impl Durability {
             }))?;
         }
         // After an abort, the writer tells the error that led to it.
-        walked
+        walked.map(|()| flushes)
     }
 
     fn count_keys(&self) -> u64 {
@@ -188,9 +201,9 @@ impl Durability {
         (0..store.spaces.count() as u32).map(|db| store.len(DbIndex(db)).0).sum()
     }
 
-    /// Has a worker make the cut, and switch the log there.
-    fn cut(&self, feed: &Feed, switch: &Switch, keys_done: &Arc<AtomicU64>) -> Result<Cut, DurabilityError> {
-        let done: Arc<Mutex<Option<Cut>>> = Arc::default();
+    /// Has a worker make the cut, and switch the log there. Gives the number of flushes before it, too.
+    fn cut(&self, feed: &Feed, switch: &Switch, keys_done: &Arc<AtomicU64>) -> Result<(Cut, u64), DurabilityError> {
+        let done: Arc<Mutex<Option<(Cut, u64)>>> = Arc::default();
         let (store, feed, keys_done, place) = (self.parts.store.clone(), feed.clone(), keys_done.clone(), done.clone());
         let new = match switch {
             Switch::Stay => None,
@@ -213,13 +226,14 @@ impl Durability {
             if cut.is_some() {
                 training::forget_unused(&store);
             }
+            let flushes = store.flushes.load(Ordering::Relaxed);
             drop(all);
             stalled.store(store.clock.monotonic_ns().saturating_sub(locked_ns), Ordering::Relaxed);
             let is_made = cut.is_some();
-            *place.lock() = cut;
+            *place.lock() = cut.map(|cut| (cut, flushes));
             is_made
         }))?;
-        let cut = done.lock().take().ok_or(crate::work::Ended)?;
+        let made = done.lock().take().ok_or(crate::work::Ended)?;
         let mut state = self.state.lock();
         state.stall_us = stall_ns.load(Ordering::Relaxed) / 1000;
         match switch {
@@ -230,7 +244,7 @@ impl Durability {
                 state.position = sink.log.end_lsn().max(state.position);
             }
         }
-        Ok(cut)
+        Ok(made)
     }
 
     /// Waits until the workers have walked all shards, or a writing thread has failed.
@@ -240,13 +254,8 @@ impl Durability {
     }
 
     /// Makes the set count.
-    fn name(
-        &self,
-        policy: &Policy,
-        manifest: &mut ManifestFile,
-        info: SetInfo,
-        switch: &Switch,
-    ) -> Result<(), DurabilityError> {
+    fn name(&self, naming: &Naming<'_>, manifest: &mut ManifestFile, info: SetInfo) -> Result<(), DurabilityError> {
+        let &Naming { cause, policy, switch, flushes } = naming;
         let log = self.state.lock().log.clone();
         if let Some(sink) = &log {
             sink.log.sync()?;
@@ -254,6 +263,7 @@ impl Durability {
         self.decide()?;
         let mut next = manifest.current().clone();
         next.sets.extend(manifest.current().beginning());
+        self.pin_before_flush(&next, &info, flushes);
         if let Some(sink) = &log
             && next.history != sink.log.history()
         {
@@ -264,9 +274,8 @@ impl Durability {
         }
         let (cut, bytes, created_ms) = (info.cut, info.bytes(), info.created_ms);
         next.sets.push(info);
-        let end = log.as_ref().map_or(cut, |sink| sink.log.end_lsn());
-        let obsolete = policy.retention.obsolete(&next.sets, |from| end.0.saturating_sub(from.0), created_ms);
-        next.sets.drain(..obsolete);
+        let room = Room { reserve_bytes: policy.segment_bytes, is_end: cause == Cause::Shutdown };
+        self.drop_obsolete(policy, &mut next, &room)?;
         self.retire_dictionaries(&mut next);
         manifest.commit(&self.dir, next)?;
         let mut state = self.state.lock();
@@ -294,7 +303,7 @@ impl Durability {
         state.position = sink.log.end_lsn().max(state.position);
     }
 
-    fn remove_obsolete(&self, manifest: &mut ManifestFile) -> Result<(), DurabilityError> {
+    pub(crate) fn remove_obsolete(&self, manifest: &mut ManifestFile) -> Result<(), DurabilityError> {
         let Some(_removing) = self.files.removing(self.parts.clock.now_ms()) else { return Ok(()) };
         manifest.prune(&self.dir, None)?;
         let (needed, log) = (manifest.log_needed_from(), self.state.lock().log.clone());
@@ -325,7 +334,7 @@ impl State {
         let manifest = manifest.current();
         self.sets = manifest.sets.iter().filter(|set| !set.files.is_empty()).count();
         self.all_set_bytes = manifest.sets.iter().map(SetInfo::bytes).sum();
-        let first = manifest.sets.first().map(|set| set.created_ms);
+        let first = manifest.restorable_from().map(|set| set.created_ms);
         self.restorable_since_ms = first.or(manifest.log.on.then_some(manifest.log.since_ms));
     }
 }

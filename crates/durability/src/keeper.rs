@@ -1,6 +1,7 @@
 //! The keeper: a thread that decides when a checkpoint is taken and the log switched, and takes and switches.
 
 use crate::error::DurabilityError;
+use crate::history::History;
 use crate::hold::{BeingRemoved, FileHold};
 use crate::policy::{Cause, Policy, SinceLast};
 use crate::rdb_file::{RdbFigures, WriteRdb};
@@ -110,6 +111,7 @@ pub(crate) struct State {
     pub sets: usize,
     pub all_set_bytes: u64,
     pub restorable_since_ms: Option<UnixMs>,
+    pub history: History,
     pub rdb: RdbFigures,
 }
 
@@ -157,6 +159,7 @@ impl Durability {
             sets: 0,
             all_set_bytes: 0,
             restorable_since_ms: None,
+            history: History::default(),
             rdb: RdbFigures::default(),
         };
         Ok(Arc::new(Self {
@@ -190,6 +193,11 @@ impl Durability {
     /// [`BeingRemoved`]: to be asked again.
     pub fn release_files(&self) -> Result<(), BeingRemoved> {
         self.files.release()
+    }
+
+    /// The server's time.
+    pub fn now_ms(&self) -> UnixMs {
+        self.parts.clock.now_ms()
     }
 
     /// The data directory.
@@ -291,6 +299,7 @@ impl Durability {
     pub fn set_policy(&self, policy: Policy) {
         let mode = policy.mode;
         *self.policy.write() = policy;
+        self.state.lock().history.is_due = true;
         let deadline = Instant::now() + MODE_PATIENCE;
         while !self.try_mode(mode) && Instant::now() < deadline {
             std::thread::yield_now();
@@ -361,6 +370,7 @@ impl Durability {
                 Todo::Take(cause, task) => task.end(self.take(cause)),
                 Todo::Switch => _ = self.take(Cause::LogSwitch),
                 Todo::Mode(mode) => self.have_mode(mode),
+                Todo::Trim => self.trim(),
             }
         }
     }
@@ -435,6 +445,9 @@ impl Durability {
         }
         if state.log.as_ref().is_some_and(|sink| sink.log.mode() != policy.mode) {
             return Some(Todo::Mode(policy.mode));
+        }
+        if state.is_trim_due(policy.segment_bytes) {
+            return Some(Todo::Trim);
         }
         let since = SinceLast {
             now,
@@ -565,7 +578,9 @@ impl Durability {
     }
 
     pub(crate) fn loaded(&self) {
-        self.state.lock().is_loaded = true;
+        let mut state = self.state.lock();
+        (state.is_loaded, state.history.is_due) = (true, true);
+        drop(state);
         self.stir.notify_all();
     }
 
@@ -606,6 +621,7 @@ enum Todo {
     Take(Cause, Task),
     Switch,
     Mode(LogMode),
+    Trim,
 }
 
 impl State {

@@ -19,6 +19,7 @@
 
 mod checkpointing;
 mod error;
+mod history;
 mod hold;
 mod keeper;
 mod policy;

@@ -1,7 +1,7 @@
 //! What the settings ask of durability, and when a checkpoint is due by itself.
 
 use base::UnixMs;
-use checkpoint::Retention;
+use checkpoint::{Retention, Space};
 use cmdlog::{LogMode, OnSyncError};
 use config::{AppendFsync, LogErrorAction, SavePoint, Settings};
 use rdb::Target;
@@ -86,7 +86,7 @@ impl Policy {
             retention: Retention {
                 sets: settings.checkpoint_retain_sets as usize,
                 age_ms: limit(settings.checkpoint_retain_seconds).map(|seconds| seconds.saturating_mul(1000)),
-                bytes: limit(settings.checkpoint_retain_bytes),
+                space: limit(settings.checkpoint_retain_bytes).map_or(Space::Automatic, Space::Bytes),
             },
         }
     }

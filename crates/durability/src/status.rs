@@ -38,6 +38,18 @@ pub struct Status {
     pub rdb: RdbFigures,
 }
 
+impl Status {
+    /// What can be restored, in words: `every moment since 2026-11-22 13:21:57 +09:00 (1 h 40 min)`.
+    pub fn restorable(&self, now: UnixMs) -> String {
+        let Some(since) = self.restorable_since_ms else { return "nothing yet".to_owned() };
+        let shown = calendar::local(since, &calendar::system_zone());
+        match self.log {
+            Some(_) => format!("every moment since {shown} ({})", calendar::span(now.abs_diff(since))),
+            None => format!("checkpoints alone, the last one of {shown} ({})", calendar::ago(since, now)),
+        }
+    }
+}
+
 /// Checkpoints of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {

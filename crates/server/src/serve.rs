@@ -481,6 +481,8 @@ fn recover(durability: Arc<Durability>, tell: Arc<dyn Tell>) -> Recover {
         }
         durability.wait_for_log()?;
         tell.say(&format!("ready: {} keys of the checkpoint, {} records of the log", found.keys, found.records));
+        let now = durability.now_ms();
+        tell.say(&format!("restorable: {}", durability.status().restorable(now)));
         Ok(())
     })
 }

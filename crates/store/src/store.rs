@@ -16,7 +16,7 @@ use base::{Clock, DbIndex, Entropy, KeyspaceId, ShardId};
 use engine::{Backlog, Engine, Entry, Key, Value};
 use engine_mem::{MemEngine, MemHints, MemoryArena, MemoryUse, Way};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use types::Source;
 use value::Limits;
 
@@ -81,6 +81,8 @@ pub struct Store {
     pub notices: Notices,
     /// What stands before all commands: loading, and writes refused.
     pub gate: Gate,
+    /// Times that a database with keys was emptied (FLUSHALL, FLUSHDB). Changed under all locks.
+    pub flushes: AtomicU64,
 }
 
 impl Store {
@@ -135,6 +137,7 @@ impl Store {
             walk,
             notices: Notices::default(),
             gate: Gate::default(),
+            flushes: AtomicU64::new(0),
         };
         if let (Some(log), Some(mut all)) = (options.log, store.try_lock_all()) {
             all.set_log(Some(log));

@@ -391,6 +391,9 @@ impl<'s> Txn<'s> {
         self.held.iter_mut().for_each(|shard| shard.touch_watchers(effect));
         match *effect {
             Effect::Clear { space } => {
+                if self.held.iter_mut().any(|shard| shard.engine.len(space) > 0) {
+                    self.store.flushes.fetch_add(1, Ordering::Relaxed);
+                }
                 self.held.iter_mut().for_each(|shard| shard.engine.clear(space));
                 self.make_all_ready(space);
             }

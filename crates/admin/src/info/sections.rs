@@ -266,6 +266,7 @@ pub(super) fn persistence(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "checkpoint_last_stall_usec", status.stall_us);
     // Every moment from then on can be restored, as far as the log was on.
     line(text, "restorable_since", status.restorable_since_ms.map_or(0, |ms| ms / 1000));
+    line(text, "restorable", status.restorable(ctx.now()));
     line(text, "last_load_log_records", status.load.records);
     line(text, "last_load_ms", status.load.ms);
     if let Some(loading) = loading {

@@ -102,22 +102,27 @@ pub(super) static PERSISTENCE: &[Directive] = &[
         integer!(checkpoint_retain_sets: 1, 1000),
         "2",
         "",
-        "Checkpoints that are kept, with the log from the oldest of them on: any moment since can be restored.",
+        "At least this many checkpoints are kept, with the log from the oldest of them on: every moment since then can be \
+         restored. With two, a damaged one loses nothing.",
     ),
     Directive::supported(
         "checkpoint-retain-time",
         integer!(checkpoint_retain_seconds: 0, i64::MAX),
-        "0",
+        "86400",
         "seconds",
-        "Older checkpoints are kept as well until they are this old.",
+        "Every moment of this time can be restored: the checkpoint that leads there is kept, with the log after it. In \
+         between at most 24 further checkpoints are kept, which make restores faster. The checkpoint before a FLUSHALL or \
+         FLUSHDB is kept for a day, even where this is shorter.",
     ),
     Directive::supported(
         "checkpoint-retain-size",
         size!(checkpoint_retain_bytes: 0, i64::MAX as u64),
         "0",
         "bytes",
-        "Checkpoints and log together may take no more than this: older checkpoints go first, the last one never. 0 is \
-         no limit.",
+        "Checkpoints and log together may take no more than this. 0 is six times the largest checkpoint, at least \
+         1 GB, and at most half of the disk space that is free or theirs. When they reach it, checkpoints in between go first, then the oldest one with its log: restores reach less \
+         far back. Never removed: the last checkpoint and the log after it. Enforced after each checkpoint and each new \
+         file of the log, but not by the checkpoint at a stop.",
     ),
     Directive::supported(
         "dbfilename",

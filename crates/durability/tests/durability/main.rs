@@ -18,6 +18,7 @@ mod crashes;
 mod dictionaries;
 mod failures;
 mod golden;
+mod history;
 mod life;
 mod model;
 mod starts;
