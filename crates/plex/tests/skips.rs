@@ -94,3 +94,34 @@ fn what_was_written_after_a_range_shows() {
     assert_eq!(view_before.iter(IterOptions::default()).expect("it iterates").count() as u64, KEYS);
     assert_eq!(db.get(&key(0)).expect("it reads").is_some(), alive[0]);
 }
+
+/// A scan that begins where thousands of keys were deleted. They are too few for the policy to merge them for their space; scans
+/// that step over them again and again make it worth it.
+#[test]
+fn deleted_keys_that_scans_meet_are_merged_away() {
+    let options = Options::new().file_system(Arc::new(SimFs::new(1))).seed(1).background(Background::Inline);
+    let db = options.memtable_bytes(256 << 10).reclaim_when_idle(false).open("/db").expect("it opens");
+    for i in 0..KEYS {
+        db.put(&key(i * 7919 % KEYS), &[i as u8; 200]).expect("it writes");
+    }
+    db.flush().and_then(|()| db.settle()).expect("it merges");
+    let deleted = KEYS / 20;
+    (0..deleted).for_each(|i| db.delete(&key(i)).expect("it writes"));
+    db.flush().and_then(|()| db.settle()).expect("it merges");
+    let head = || {
+        blocks(&db, || {
+            let mut iter = db.iter(IterOptions::default()).expect("it iterates");
+            iter.seek_to_first().expect("it seeks");
+            assert_eq!(iter.entry().map(|(key, _)| key), Some(&key(deleted)[..]));
+        })
+    };
+    let before = head();
+    assert!(before >= 10, "{before} blocks");
+    for _ in 0..100 {
+        head();
+    }
+    db.settle().expect("it merges");
+    let after = head();
+    assert!(after <= 3, "{before} blocks became {after}");
+    assert!(!db.compact_step().expect("it merges"), "it has come to an end");
+}

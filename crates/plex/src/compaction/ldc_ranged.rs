@@ -27,6 +27,8 @@
 //!     tables heals.
 //! G9. While the database is idle, ranges with tombstones are merged into the last run, one by one. Versions that a
 //!     read view pins count as live: no merge is made for what it could not drop.
+//! G10. Ranges in which scans stepped over many deleted keys are merged into the last run, once these steps took about as
+//!     long as the merge does.
 //!
 //! Space comes back range by range, so no merge needs room for old and new of more than one range, and the garbage of
 //! all ranges together stays near the target instead of swinging between it and nothing. At a garbage allowance of g
@@ -36,7 +38,7 @@ use std::sync::Arc;
 
 use super::estimate::estimate;
 use super::{Choose, FlushShape, Now, Task, hull};
-use crate::sstable::{BYTES_PER_SCAN, Table, TableInfo};
+use crate::sstable::{BYTES_PER_DELETED_STEP, BYTES_PER_SCAN, Table, TableInfo};
 use crate::version::{Run, Tree};
 
 /// Ranges of a tree. Each flush writes one table per range, and each merge needs room for one range.
@@ -136,6 +138,13 @@ impl<'a> Reach<'a> {
         // Compressed, live data is what it takes, or else garbage would be let grow to its full length.
         reach.live_user_bytes = kept.live_user_bytes.min(reach.live_bytes);
         reach
+    }
+
+    /// Whether scans stepped over deleted keys as often as pays for a merge that drops them (G10).
+    fn pays_for_deleted(&self, now: &Now<'_>) -> bool {
+        let steps: u64 = self.tables().map(|table| table.deleted_steps()).sum();
+        let pays = steps.saturating_mul(BYTES_PER_DELETED_STEP) >= self.bytes;
+        pays && steps > 0 && self.tables().any(|table| now.has_droppable(table))
     }
 
     /// Garbage dropped per byte written.
@@ -390,7 +399,9 @@ impl Choose for LdcRanged {
         // G2.
         let crowded = ranges.iter().max_by_key(|range| range.upper.len())?;
         if crowded.upper.len() <= self.runs_max {
-            return Self::merge_scanned(&ranges);
+            let met = ranges.iter().find(|range| range.pays_for_deleted(now));
+            let merge_met = |range| self.merge_into_last(tree, last.id, range, live_bytes, "deleted keys in scans");
+            return met.map(merge_met).or_else(|| Self::merge_scanned(&ranges));
         }
         let last_bytes: u64 = crowded.last.iter().map(|table| table.info.bytes).sum();
         if last_bytes <= crowded.upper_bytes() {

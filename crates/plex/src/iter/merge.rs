@@ -110,6 +110,11 @@ impl MergeCursor {
         self.sources.iter().fold(false, |often, source| often | source.note_scan())
     }
 
+    /// Counts steps over deleted keys, of which the current entry is the last; whether a merge of its table may pay by now.
+    pub fn note_deleted(&self, steps: u64) -> bool {
+        self.winner().note_deleted(steps)
+    }
+
     /// To the next entry. Must be valid.
     pub fn next(&mut self) -> Result<()> {
         self.step(Way::Forward)

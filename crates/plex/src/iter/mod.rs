@@ -136,6 +136,14 @@ impl Source {
         }
     }
 
+    /// Counts steps over deleted keys in the table that the cursor is in; whether a merge of that table may pay by now.
+    pub fn note_deleted(&self, steps: u64) -> bool {
+        match self {
+            Self::Memtable(_) => false,
+            Self::Run(cursor) => cursor.table.as_ref().is_some_and(|table| table.note_deleted(steps)),
+        }
+    }
+
     /// The rest of a seek to the same place: to the entry, or ahead of it.
     pub fn land(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         match self {

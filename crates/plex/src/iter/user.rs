@@ -9,6 +9,9 @@ use crate::error::{Error, Result};
 use crate::key::{self, Kind, SEQNO_MAX, Seqno};
 use crate::range_tombstone::Cover;
 
+/// Steps over deleted keys that are counted together.
+const DELETED_AT_ONCE: u64 = 64;
+
 /// Which keys an iterator shows. Start from [`range`](Self::range), [`prefix`](Self::prefix) or `default()` (all keys).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IterOptions {
@@ -67,6 +70,8 @@ pub struct Iter {
     key: Vec<u8>,
     /// Backwards only, since there the cursor has passed it.
     value: Vec<u8>,
+    /// Steps over deleted keys.
+    deleted: u64,
     /// What the step after the last pair met; the iterator's next item.
     failure: Option<Error>,
     /// Rung when this scan was one too many for tables that could be merged.
@@ -100,7 +105,18 @@ impl Iter {
         bounds: IterOptions,
         bell: Arc<Bell>,
     ) -> Self {
-        Self { cursor, view, cover, bounds, place: Place::New, key: Vec::new(), value: Vec::new(), failure: None, bell }
+        Self {
+            cursor,
+            view,
+            cover,
+            bounds,
+            place: Place::New,
+            key: Vec::new(),
+            value: Vec::new(),
+            deleted: 0,
+            failure: None,
+            bell,
+        }
     }
 
     /// The key and value here; `None` outside of the keys.
@@ -182,6 +198,14 @@ impl Iter {
         }
     }
 
+    /// The cursor is on a deletion. Its table learns of it now and then.
+    fn note_deleted(&mut self) {
+        self.deleted += 1;
+        if self.deleted.is_multiple_of(DELETED_AT_ONCE) && self.cursor.note_deleted(DELETED_AT_ONCE) {
+            self.bell.ring();
+        }
+    }
+
     /// From the cursor's entry on to the first that shows. With `skips_key`, older versions of `key` do not.
     fn find_forward(&mut self, mut skips_key: bool) -> Result<()> {
         while self.cursor.valid() {
@@ -197,6 +221,7 @@ impl Iter {
                     return Ok(());
                 }
                 skips_key = true;
+                self.note_deleted();
             }
             self.cursor.next()?;
         }

@@ -93,6 +93,11 @@ impl TableCursor {
         self.table.note_scan()
     }
 
+    /// See [`Table::note_deleted`].
+    pub fn note_deleted(&self, steps: u64) -> bool {
+        self.table.note_deleted(steps)
+    }
+
     /// The rest of a seek that [`aim`](Self::aim) has begun for the same place.
     pub fn land(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         let blocks = self.table.block_count()?;

@@ -33,7 +33,7 @@ pub use compression::Compression;
 pub(crate) use cursor::TableCursor;
 pub(crate) use filter::{Filter, Probe};
 pub use partitions::Filters;
-pub(crate) use table::{BYTES_PER_SCAN, Table};
+pub(crate) use table::{BYTES_PER_DELETED_STEP, BYTES_PER_SCAN, Table};
 
 use crate::key::Seqno;
 use crate::range_tombstone::RangeTombstone;

@@ -31,6 +31,9 @@ use crate::sketch::Sketch;
 /// and writing about so many bytes in a row. LevelDB's figure for its compactions by seeks.
 pub(crate) const BYTES_PER_SCAN: u64 = 16 << 10;
 
+/// Bytes that may be merged for one step of a scan over a deleted key: it takes about as long as merging that much.
+pub(crate) const BYTES_PER_DELETED_STEP: u64 = 64;
+
 /// Numbers of what is no data block in the block cache: data blocks are counted from 0, partitions of the filter from the largest
 /// number down, parts of the index from here up.
 const INDEX_NUMBER: u64 = 1 << 62;
@@ -74,6 +77,8 @@ pub(crate) struct Table {
     first_reads: FirstReads,
     /// Scans that came here since the file was opened. Some may be lost when many count at once.
     scans: AtomicU64,
+    /// Steps of scans over deleted keys of this table. Some may be lost when many count at once.
+    deleted_steps: AtomicU64,
     /// Set once no durable version names the file: it goes with the last reader (S3).
     is_obsolete: AtomicBool,
 }
@@ -150,6 +155,7 @@ impl Table {
                 cover: OnceLock::new(),
                 first_reads,
                 scans: AtomicU64::new(0),
+                deleted_steps: AtomicU64::new(0),
                 is_obsolete: AtomicBool::new(false),
             })
         })
@@ -299,6 +305,19 @@ impl Table {
         self.scans.store(scans, Ordering::Relaxed);
         let enough = self.info.bytes.div_ceil(BYTES_PER_SCAN).max(1);
         scans.is_multiple_of(enough) && (scans / enough).is_power_of_two()
+    }
+
+    /// Counts steps of scans over deleted keys of this table; whether a merge may pay by now, at each doubling.
+    pub fn note_deleted(&self, steps: u64) -> bool {
+        let before = self.deleted_steps.load(Ordering::Relaxed);
+        self.deleted_steps.store(before + steps, Ordering::Relaxed);
+        let enough = self.info.bytes.div_ceil(BYTES_PER_DELETED_STEP).max(1);
+        (before + steps) / enough >= (2 * (before / enough)).max(1)
+    }
+
+    /// Steps of scans over deleted keys since the file was opened.
+    pub fn deleted_steps(&self) -> u64 {
+        self.deleted_steps.load(Ordering::Relaxed)
     }
 
     /// Scans that came here since the file was opened.
