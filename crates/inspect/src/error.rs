@@ -84,15 +84,6 @@ fn process(pid: Option<u32>) -> String {
 
 /// An error with its causes, in one line.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.ends_with(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
+    let causes = vfs::further_causes(error);
+    [vec![error.to_string()], causes].concat().join(": ")
 }

@@ -95,8 +95,9 @@ pub type Result<T> = std::result::Result<T, FsError>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FsError {
-    /// The operating system (or a simulated one) refused; `source` carries its error number.
-    #[error("{}: {op}", path.display())]
+    /// The operating system (or a simulated one) refused; `source` carries its error number. The message has its reason, so that
+    /// it is complete without the chain of causes.
+    #[error("{}: {op}: {}", path.display(), reason(source))]
     Io {
         /// What was tried.
         op: Op,
@@ -134,6 +135,30 @@ pub enum FsError {
         /// On which file or directory.
         path: Arc<Path>,
     },
+}
+
+/// The system's words without its number, which only programs need.
+pub fn reason(error: &io::Error) -> String {
+    without_number(&error.to_string()).to_owned()
+}
+
+fn without_number(text: &str) -> &str {
+    text.rsplit_once(" (os error ").map_or(text, |(words, _)| words)
+}
+
+/// The causes of an error that its own message, and those before them, do not end with already.
+pub fn further_causes(error: &dyn std::error::Error) -> Vec<String> {
+    let (mut last, mut causes) = (error.to_string(), Vec::new());
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let text = without_number(&cause.to_string()).to_owned();
+        if !last.ends_with(&text) {
+            causes.push(text.clone());
+            last = text;
+        }
+        source = cause.source();
+    }
+    causes
 }
 
 fn owner(pid: Option<u32>) -> String {
@@ -183,6 +208,14 @@ impl FsError {
         }
     }
 
+    /// Why, in the system's words, without operation and path: for a message that names both in other words.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Io { source, .. } => reason(source),
+            other => other.to_string(),
+        }
+    }
+
     /// No such file or directory.
     pub fn is_not_found(&self) -> bool {
         self.kind() == io::ErrorKind::NotFound
@@ -222,11 +255,16 @@ mod tests {
     #[test]
     fn errors_say_what_where_and_why() {
         let error = FsError::io(Op::SyncData, Path::new("data/log-0"), io::Error::from_raw_os_error(errno::ENOSPC));
-        assert_eq!(error.to_string(), "data/log-0: sync data");
+        assert_eq!(error.to_string(), "data/log-0: sync data: No space left on device");
+        assert_eq!(error.reason(), "No space left on device");
         assert!(error.is_out_of_space() && !error.is_not_found());
         assert_eq!((error.op(), error.path()), (Op::SyncData, Path::new("data/log-0")));
         let source = std::error::Error::source(&error).expect("an I/O error has a cause");
         assert!(source.to_string().contains("No space left"), "{source}");
+        assert_eq!(further_causes(&error), [""; 0], "the message is complete");
+        let wrapped = io::Error::other(FsError::io(Op::Read, Path::new("f"), io::Error::from_raw_os_error(errno::EIO)));
+        assert_eq!(wrapped.to_string(), "f: read: Input/output error");
+        assert_eq!(further_causes(&wrapped), [""; 0]);
 
         let locked = FsError::Locked { path: Path::new("lock").into(), pid: Some(7) };
         assert_eq!(locked.to_string(), "lock: locked by process 7");

@@ -71,7 +71,7 @@ mod residency;
 mod sim;
 
 pub use aligned::{AlignedBuf, DIRECT_ALIGNMENT, HUGE_PAGE_BYTES};
-pub use error::{FsError, Op, Result, errno};
+pub use error::{FsError, Op, Result, errno, further_causes, reason};
 pub use file_system::{AllocateLen, DirEntry, File, FileKind, FileLock, FileSystem, Metadata, OpenOptions, Space};
 pub use out::OutFile;
 pub use real::RealFs;
