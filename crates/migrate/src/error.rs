@@ -36,6 +36,17 @@ pub enum MigrateError {
         /// As it was given.
         name: PathBuf,
     },
+    /// A file that BGSAVE RDB would replace is not one of its own.
+    #[error(
+        "{} was not written by Onggi ({what}) and is not replaced: move it away, or set another dbfilename",
+        path.display()
+    )]
+    ForeignRdb {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: String,
+    },
     /// The file is not what a server wrote, of a version that is not known, or cannot be read.
     #[error("{}: {}; {}", path.display(), with_cause(error), lost(error, *keys))]
     File {

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::shard::ShardEngine;
 use store::{Store, StoreOptions};
+use vfs::{FileSystem, OpenOptions};
 
 /// Bytes of blocks whose entries are in memory at a time.
 const BATCH_BYTES: usize = 8 << 20;
@@ -56,6 +57,7 @@ impl RdbFile {
         let dictionaries = Dictionaries::default();
         manifest.open_dictionaries(dir)?.into_iter().for_each(|found| drop(dictionaries.insert(found)));
         let path = dir.path().join(&self.name);
+        refuse_foreign(&**dir.fs(), &path)?;
         let page =
             Page { fs: &**dir.fs(), path: &path, target, clock: &*self.clock, dictionaries: Arc::new(dictionaries) };
         let Exported { keys, bytes, .. } = page.make(|pen| self.fill(pen, dir, set, is_cancelled))?;
@@ -122,6 +124,27 @@ impl RdbFile {
         });
         (0..).zip(spaces).for_each(|(db, space)| store.spaces.set(DbIndex(db), *space));
         store
+    }
+}
+
+/// Refuses to replace a file that this server has not written: it may be all that is left of another server's data.
+fn refuse_foreign(fs: &dyn FileSystem, path: &Path) -> Result<(), MigrateError> {
+    let file = match fs.open(path, OpenOptions::read()) {
+        Err(error) if error.is_not_found() => return Ok(()),
+        file => file?,
+    };
+    let len = usize::try_from(file.len()?).unwrap_or(usize::MAX).min(rdb::origin::HEAD_BYTES);
+    if len == 0 {
+        return Ok(());
+    }
+    let mut head = vec![0; len];
+    file.read_exact_at(&mut head, 0)?;
+    match rdb::origin::origin(&head) {
+        Some(origin) if origin.server == Some("Onggi") => Ok(()),
+        origin => {
+            let what = origin.map_or_else(|| "no RDB file".to_owned(), |origin| origin.to_string());
+            Err(MigrateError::ForeignRdb { path: path.to_owned(), what })
+        }
     }
 }
 

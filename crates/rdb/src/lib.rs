@@ -22,6 +22,7 @@ mod encode;
 mod error;
 mod format;
 mod input;
+pub mod origin;
 mod packed;
 mod read;
 mod reader;
