@@ -18,7 +18,7 @@ use std::process::ExitCode;
 #[derive(Args)]
 pub struct BackupArgs {
     /// The server: host:port, or unix:PATH.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:6379")]
+    #[arg(long, visible_alias = "addr", value_name = "ADDR", default_value = "127.0.0.1:6379")]
     from: Address,
     /// The directory to make; empty or missing.
     #[arg(long, value_name = "DIR")]

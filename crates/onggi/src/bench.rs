@@ -11,11 +11,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
         Ok(loadgen::cli::Outcome::TargetMissed) => ExitCode::from(1),
         Err(error) => {
             eprintln!("onggi bench: {error}");
-            let mut source = std::error::Error::source(&error);
-            while let Some(cause) = source {
-                eprintln!("  because: {cause}");
-                source = cause.source();
-            }
+            vfs::further_causes(&error).iter().for_each(|cause| eprintln!("  because: {cause}"));
             ExitCode::from(2)
         }
     }

@@ -18,7 +18,7 @@ Example:
   onggi import /var/lib/redis/dump.rdb --dry-run
   onggi import /var/lib/redis/dump.rdb --dir /var/lib/onggi
   onggi import /var/lib/redis/appendonlydir --dir /var/lib/onggi
-  onggi serve --dir /var/lib/onggi";
+  onggi --dir /var/lib/onggi";
 
 /// Makes a data directory of an RDB file or of append-only files: of Redis 2.6 to 8, of Valkey 7.2 to 9. Says what is inside, and
 /// takes all of it or nothing.
@@ -31,7 +31,7 @@ pub struct ImportArgs {
     /// The RDB file; or, of append-only files, the one there is, the manifest, or their directory.
     file: PathBuf,
     /// The data directory to make; empty or missing.
-    #[arg(long, value_name = "DIR", required_unless_present = "dry_run")]
+    #[arg(long, visible_alias = "into", value_name = "DIR", required_unless_present = "dry_run")]
     dir: Option<PathBuf>,
     /// Only says what is inside and whether it can be taken; writes nothing.
     #[arg(long)]

@@ -13,13 +13,16 @@ mod restore;
 mod serve;
 mod tools;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: heap::Allocator = heap::Allocator;
 
 /// Onggi, a key-value server for the clients of Redis.
+///
+/// Without a command it starts the server: onggi [FILE] [--directive value ...].
 #[derive(Parser)]
 #[command(name = "onggi", version, propagate_version = true)]
 struct Cli {
@@ -45,7 +48,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    match Cli::parse_from(with_command(std::env::args_os().collect())).command {
         Command::Backup(args) => backup::run(&args),
         Command::Bench(args) => bench::run(args),
         Command::Check(args) => tools::check(&args),
@@ -57,5 +60,80 @@ fn main() -> ExitCode {
         Command::Repair(args) => tools::repair(&args),
         Command::Restore(args) => restore::run(&args),
         Command::Serve(args) => serve::run(args),
+    }
+}
+
+/// The command line, with `serve` where it names no command: as redis-server it may be empty, or begin with a file or an option.
+fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
+    let is_serve = match words.get(1) {
+        None => true,
+        Some(word) => !is_for_clap(word) && (begins_option(word) || is_path(word)),
+    };
+    if is_serve {
+        words.insert(1, "serve".into());
+    }
+    words
+}
+
+/// A command, or an option that every program has.
+fn is_for_clap(word: &OsStr) -> bool {
+    let always = ["-h", "--help", "-V", "--version", "help"];
+    always.iter().any(|known| word == *known)
+        || Cli::command().get_subcommands().any(|command| word == command.get_name())
+}
+
+fn begins_option(word: &OsStr) -> bool {
+    word == "-" || word.as_encoded_bytes().starts_with(b"--")
+}
+
+/// A mistyped command is no path: `onggi chekc` names what was meant.
+fn is_path(word: &OsStr) -> bool {
+    word.as_encoded_bytes().iter().any(|byte| b"/.".contains(byte)) || std::path::Path::new(word).is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_server_starts_without_a_command() {
+        for (line, expected) in [
+            ("onggi", "onggi serve"),
+            ("onggi --port 7000", "onggi serve --port 7000"),
+            ("onggi redis.conf --port 7000", "onggi serve redis.conf --port 7000"),
+            ("onggi /etc/onggi/conf", "onggi serve /etc/onggi/conf"),
+            ("onggi -", "onggi serve -"),
+            ("onggi serve x.conf", "onggi serve x.conf"),
+            ("onggi check /data", "onggi check /data"),
+            ("onggi chekc /data", "onggi chekc /data"),
+            ("onggi --version", "onggi --version"),
+            ("onggi --help", "onggi --help"),
+        ] {
+            let words = with_command(line.split(' ').map(OsString::from).collect());
+            assert_eq!(words.join(OsStr::new(" ")), expected);
+        }
+    }
+
+    #[test]
+    fn all_tools_take_the_same_words() {
+        for line in [
+            "onggi check /data",
+            "onggi check --dir /data",
+            "onggi repair /data --yes",
+            "onggi repair --yes --dir /data",
+            "onggi inspect /data/MANIFEST",
+            "onggi inspect --dir /data --json",
+            "onggi export --dir /data dump.rdb",
+            "onggi import dump.rdb --dir /data",
+            "onggi import dump.rdb --into /data",
+            "onggi backup --addr 127.0.0.1:7000 --into /backup",
+            "onggi backup --from 127.0.0.1:7000 --into /backup",
+        ] {
+            if let Err(error) = Cli::try_parse_from(line.split(' ')) {
+                panic!("{line}: {error}");
+            }
+        }
+        assert!(Cli::try_parse_from(["onggi", "check"]).is_err(), "one of the two is needed");
+        assert!(Cli::try_parse_from(["onggi", "check", "a", "--dir", "b"]).is_err(), "one, not two");
     }
 }

@@ -7,7 +7,7 @@ use base::random::{Entropy, OsEntropy};
 use clap::Args;
 use inspect::{Format, Show, ToolError, Verdict};
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use vfs::{FileSystem, RealFs};
@@ -22,8 +22,12 @@ const COULD_NOT: u8 = 2;
 /// Exit code: 0 whole, 1 damaged, 2 could not be read.
 #[derive(Args)]
 pub struct InspectArgs {
-    /// MANIFEST, a snapshot file (prdb-*), a segment of the command log (log-*), or a directory.
-    path: PathBuf,
+    /// MANIFEST, a snapshot file (prdb-*), a segment of the command log (log-*), or a data directory.
+    #[arg(value_name = "PATH", required_unless_present = "dir")]
+    path: Option<PathBuf>,
+    /// The same, named.
+    #[arg(long, value_name = "DIR", conflicts_with = "path")]
+    dir: Option<PathBuf>,
     /// One JSON object a line.
     #[arg(long)]
     json: bool,
@@ -37,8 +41,30 @@ pub struct InspectArgs {
 /// Exit code: 0 good, 1 damaged, 2 could not be checked.
 #[derive(Args)]
 pub struct CheckArgs {
+    #[command(flatten)]
+    dir: DirArg,
+}
+
+/// The data directory that a tool works on: a word, or the value of --dir.
+#[derive(Args)]
+pub struct DirArg {
     /// The data directory.
-    dir: PathBuf,
+    #[arg(value_name = "DIR", required_unless_present = "dir")]
+    path: Option<PathBuf>,
+    /// The same, named.
+    #[arg(long, value_name = "DIR", conflicts_with = "path")]
+    dir: Option<PathBuf>,
+}
+
+impl DirArg {
+    fn path(&self) -> &Path {
+        given(&self.path, &self.dir)
+    }
+}
+
+/// The one of the two that was given.
+fn given<'a>(word: &'a Option<PathBuf>, option: &'a Option<PathBuf>) -> &'a Path {
+    word.as_deref().or(option.as_deref()).unwrap_or(Path::new("."))
 }
 
 /// Makes the best of a damaged data directory: says what can be kept and what will be lost, asks, and then puts a whole
@@ -47,8 +73,8 @@ pub struct CheckArgs {
 /// Exit code: 0 nothing was damaged, or it is repaired; 1 damaged, and left as it is; 2 could not be done.
 #[derive(Args)]
 pub struct RepairArgs {
-    /// The data directory. No server may be using it.
-    dir: PathBuf,
+    #[command(flatten)]
+    dir: DirArg,
     /// Keeps the whole blocks of a damaged checkpoint, where anything else would lose what came later. Says how many keys are
     /// kept and how many are lost.
     #[arg(long)]
@@ -63,7 +89,7 @@ pub fn inspect(args: &InspectArgs) -> ExitCode {
     let show = Show { format: if args.json { Format::Json } else { Format::Text }, full: args.full };
     let mut out = BufWriter::new(io::stdout().lock());
     let fs: Arc<dyn FileSystem> = Arc::new(RealFs);
-    match inspect::decode(&fs, &args.path, show, &mut out) {
+    match inspect::decode(&fs, given(&args.path, &args.dir), show, &mut out) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(DAMAGED),
         // The reader has seen enough, as `head` does.
@@ -78,9 +104,9 @@ pub fn check(args: &CheckArgs) -> ExitCode {
     let remedy = format!(
         "damaged: see above; run `onggi repair {}`: it says what can be kept and what is lost, and asks before it changes \
          anything",
-        args.dir.display()
+        args.dir.path().display()
     );
-    let (verdict, last) = match inspect::check(progress.fs(), &args.dir, &mut |line| progress.say(line)) {
+    let (verdict, last) = match inspect::check(progress.fs(), args.dir.path(), &mut |line| progress.say(line)) {
         Ok(Verdict::Good) => (ExitCode::SUCCESS, "good: everything is whole, and a start finds it"),
         Ok(Verdict::Damaged) => (ExitCode::from(DAMAGED), &*remedy),
         Ok(Verdict::Unchecked) => (ExitCode::from(COULD_NOT), "not all of it could be checked: see above"),
@@ -94,7 +120,7 @@ pub fn check(args: &CheckArgs) -> ExitCode {
 pub fn repair(args: &RepairArgs) -> ExitCode {
     let clock = SystemClock::new();
     // A relative path of one word has no parent that could be synced; a link would be replaced instead of its target.
-    let dir = match args.dir.canonicalize() {
+    let dir = match args.dir.path().canonicalize() {
         Ok(dir) => dir,
         Err(error) => return failed("repair", &error),
     };
@@ -153,10 +179,6 @@ fn say(line: &str) {
 /// Says why a tool could not do its work.
 pub fn failed(tool: &str, error: &dyn std::error::Error) -> ExitCode {
     eprintln!("onggi {tool}: {error}");
-    let mut source = error.source();
-    while let Some(cause) = source {
-        eprintln!("  because: {cause}");
-        source = cause.source();
-    }
+    vfs::further_causes(error).iter().for_each(|cause| eprintln!("  because: {cause}"));
     ExitCode::from(COULD_NOT)
 }
