@@ -168,7 +168,7 @@ impl TestServer {
                 .with(shared.store.clone())
                 .with(Clients::new(&shared.table))
                 .with(Login::default())
-                .with(ShutdownRequest::new(|| {}))
+                .with(ShutdownRequest::default())
                 .with(Configuration::new(settings.clone(), Box::new(NothingToApply)));
             admin::follow(&host, &settings);
             more(host)

@@ -5,6 +5,7 @@ mod checkpoint;
 mod clocks;
 mod collections;
 mod compression;
+mod ending;
 mod explain;
 mod fake_log;
 mod harness;

@@ -2,12 +2,14 @@
 
 use crate::harness::{START_MS, request};
 use crate::reply::Reply;
+use admin::EndOrder;
+use admin::ending::EndTask;
 use base::clock::{ManualClock, Slew};
 use base::random::SeededEntropy;
 use base::{Clock, UnixMs};
 use config::{CommandLine, load};
 use server::listen::{Acceptor, AcceptorHandle, Endpoint, Listener, listen_tcp};
-use server::serve::{Keeping, Recover, serve};
+use server::serve::{Control, Keeping, Recover, ServeError, serve};
 use std::io::{BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -43,34 +45,44 @@ pub struct Served {
     pub clock: Arc<ManualClock>,
     address: SocketAddr,
     handle: AcceptorHandle,
-    thread: Option<JoinHandle<()>>,
+    control: Control,
+    thread: Option<JoinHandle<Result<(), ServeError>>>,
 }
 
 impl Served {
     /// Starts a server with options of its command line.
     pub fn start(options: &[&str]) -> Self {
         let clock = Arc::new(ManualClock::new(START_MS));
-        Self::start_by(clock.clone(), clock, options, None)
+        Self::start_by(clock.clone(), clock, options, Keeping::Memory(None))
+    }
+
+    /// Starts one that keeps its data in a directory.
+    pub fn start_keeping(options: &[&str], keeping: Keeping) -> Self {
+        let clock = Arc::new(ManualClock::new(START_MS));
+        let served = Self::start_by(clock.clone(), clock, options, keeping);
+        let mut client = served.connect();
+        while matches!(client.run(&["DBSIZE"]), Reply::Error(_)) {}
+        served
     }
 
     /// Starts one that brings its data back first.
     pub fn start_recovering(options: &[&str], recover: Recover) -> Self {
         let clock = Arc::new(ManualClock::new(START_MS));
-        Self::start_by(clock.clone(), clock, options, Some(recover))
+        Self::start_by(clock.clone(), clock, options, Keeping::Memory(Some(recover)))
     }
 
     /// Starts one whose clock follows the manual clock's wall time as that of the product follows the machine's.
     pub fn start_slewed(options: &[&str]) -> Self {
         let clock = Arc::new(ManualClock::new(START_MS));
-        Self::start_by(clock.clone(), Arc::new(SlewedClock { manual: clock, slew: Slew::new(START_MS) }), options, None)
+        Self::start_by(
+            clock.clone(),
+            Arc::new(SlewedClock { manual: clock, slew: Slew::new(START_MS) }),
+            options,
+            Keeping::Memory(None),
+        )
     }
 
-    fn start_by(
-        clock: Arc<ManualClock>,
-        of_server: Arc<dyn Clock>,
-        options: &[&str],
-        recover: Option<Recover>,
-    ) -> Self {
+    fn start_by(clock: Arc<ManualClock>, of_server: Arc<dyn Clock>, options: &[&str], keeping: Keeping) -> Self {
         let line = CommandLine::parse(options.iter().map(Into::into)).expect("good options");
         let loaded = load(&line, &vfs::RealFs, &mut std::io::empty()).expect("good options");
         let Ok(Listener::Tcp(listener)) = listen_tcp((Ipv4Addr::LOCALHOST, 0).into(), 128) else {
@@ -79,11 +91,23 @@ impl Served {
         let address = listener.local_addr().expect("it listens");
         let acceptor = Acceptor::new(vec![(Endpoint::Tcp(address), Listener::Tcp(listener))]).expect("an event queue");
         let handle = acceptor.handle();
+        let control = Control::default();
+        let reached = control.clone();
         let thread = std::thread::spawn(move || {
-            serve(loaded, acceptor, Arc::new(SeededEntropy::new(7)), of_server, Keeping::Memory(recover))
-                .expect("the server runs");
+            serve(loaded, acceptor, Arc::new(SeededEntropy::new(7)), of_server, keeping, reached)
         });
-        Self { clock, address, handle, thread: Some(thread) }
+        Self { clock, address, handle, control, thread: Some(thread) }
+    }
+
+    /// Asks the server to end, as a signal does.
+    pub fn ask_to_end(&self, order: EndOrder) -> EndTask {
+        self.control.shutdown.ask(order)
+    }
+
+    /// Waits until the server has ended by itself.
+    pub fn ended(mut self) -> Result<(), ServeError> {
+        let thread = self.thread.take().expect("it was not waited for before");
+        thread.join().expect("the server ended by a panic")
     }
 
     /// A new connection.
@@ -97,10 +121,11 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
         self.handle.stop();
-        let result = self.thread.take().map(JoinHandle::join);
+        let result = thread.join();
         if !std::thread::panicking() {
-            assert!(matches!(result, Some(Ok(()))), "the server ended by a panic");
+            result.expect("the server ended by a panic").expect("the server runs");
         }
     }
 }

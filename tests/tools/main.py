@@ -16,13 +16,14 @@ import logs
 import moves
 import picture
 import repairs
+import signals
 from directory import Tools
 
 
 def main():
     with tempfile.TemporaryDirectory(prefix="onggi-test-") as scratch:
         tools = Tools(sys.argv[1], Path(scratch))
-        for area in (backup, dictionaries, history, imports, logs, exports, moves, picture, repairs):
+        for area in (backup, dictionaries, history, imports, logs, exports, moves, picture, repairs, signals):
             area.run(tools)
         return 1 if tools.failed else 0
 

@@ -19,6 +19,7 @@ pub mod command_log;
 pub mod config_rows;
 pub mod configuration;
 pub mod debug;
+pub mod ending;
 mod explain_rows;
 mod explanations;
 pub mod figures;
@@ -40,10 +41,10 @@ pub mod slow_rows;
 pub use about::About;
 pub use command_log::CommandLog;
 pub use configuration::{Apply, Configuration, follow, set_password};
+pub use ending::{EndOrder, ShutdownRequest};
 pub use explanations::Explanations;
 pub use figures::{Figures, WorkerFigures};
 pub use latency::LatencyMonitor;
-pub use persistence::ShutdownRequest;
 
 use command::CommandSpec;
 
@@ -54,6 +55,7 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     catalogue::COMMANDS,
     keyspaces::COMMANDS,
     persistence::COMMANDS,
+    ending::COMMANDS,
     backup::COMMANDS,
     slow_rows::COMMANDS,
     latency_rows::COMMANDS,

@@ -1,66 +1,19 @@
-//! Saving and ending. A server that keeps its data in memory only refuses what would save, since a client that is told
+//! Saving. A server that keeps its data in memory only refuses what would save, since a client that is told
 //! "OK" would rely on it.
 
 use crate::About;
 use crate::replication::{block_or_answer, replicas_and_end};
-use base::UnixMs;
 use command::blocking::{Awaited, Block, LOG_IS_OFF, Task};
-use command::pause::{Pause, Paused};
 use command::spec::{Argument, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
 use durability::{Busy, Cancelled, Cause, Durability};
 use proto::ReplyBuffer;
 use rdb::Target;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use store::Store;
 
 /// The rows of this family.
-pub const COMMANDS: &[&CommandSpec] = &[&SHUTDOWN, &SAVE, &BGSAVE, &BGREWRITEAOF, &LASTSAVE, &WAITAOF];
-
-static SHUTDOWN: CommandSpec = CommandSpec {
-    name: "shutdown",
-    arity: -1,
-    flags: Flags::ADMIN
-        .union(Flags::NOSCRIPT)
-        .union(Flags::LOADING)
-        .union(Flags::STALE)
-        .union(Flags::NO_MULTI)
-        .union(Flags::ALLOW_BUSY),
-    categories: Categories::empty(),
-    keys: &[],
-    locks: Locks::None,
-    docs: &Docs {
-        summary: "Ends the server.",
-        since: "1.0.0",
-        group: "server",
-        complexity: "O(N) when saving, where N is the total number of keys in all databases when saving data, otherwise O(1)",
-        history: &[("7.0.0", "Takes `NOW`, `FORCE` and `ABORT`."), ("9.0.0", "Takes `SAFE` and `FAILOVER`.")],
-        arguments: &[Argument::one_of(
-            "abort-selector",
-            &[
-                Argument::block(
-                    "save-selector-block",
-                    &[
-                        Argument::one_of(
-                            "save-selector",
-                            &[Argument::word("nosave", "NOSAVE"), Argument::word("save", "SAVE")],
-                        )
-                        .optional(),
-                        Argument::word("now", "NOW").since("7.0.0").optional(),
-                        Argument::word("force", "FORCE").since("7.0.0").optional(),
-                        Argument::word("safe", "SAFE").since("9.0.0").optional(),
-                        Argument::word("failover", "FAILOVER").since("9.0.0").optional(),
-                    ],
-                ),
-                Argument::word("abort", "ABORT").since("7.0.0"),
-            ],
-        )
-        .optional()],
-        ..Docs::NONE
-    },
-    run: Run::Call(shutdown),
-};
+pub const COMMANDS: &[&CommandSpec] = &[&SAVE, &BGSAVE, &BGREWRITEAOF, &LASTSAVE, &WAITAOF];
 
 static SAVE: CommandSpec = CommandSpec {
     name: "save",
@@ -168,47 +121,11 @@ static WAITAOF: CommandSpec = CommandSpec {
 };
 
 /// What a server without a data directory answers.
-const MEMORY_ONLY: Stop = Stop::error("ERR this server keeps its data in memory only and cannot save it to disk");
+pub(crate) const MEMORY_ONLY: Stop =
+    Stop::error("ERR this server keeps its data in memory only and cannot save it to disk");
 
 /// What Redis answers when a save cannot begin for another one.
 const SAVING: Stop = Stop::error("ERR Background save already in progress");
-
-/// Asks a server to end. Clones are handles of the same.
-#[derive(Clone)]
-pub struct ShutdownRequest(Arc<Request>);
-
-struct Request {
-    requested: AtomicBool,
-    settled: AtomicBool,
-    stop: Box<dyn Fn() + Send + Sync>,
-}
-
-impl ShutdownRequest {
-    /// `stop` is called on a worker and makes the server end soon: it sets a flag or wakes a thread, and returns.
-    pub fn new(stop: impl Fn() + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Request {
-            requested: AtomicBool::new(false),
-            settled: AtomicBool::new(false),
-            stop: Box::new(stop),
-        }))
-    }
-
-    /// Whether a client has asked for it.
-    pub fn is_requested(&self) -> bool {
-        self.0.requested.load(Ordering::Acquire)
-    }
-
-    /// Whether it is settled what is saved before: it was saved, or is not to be.
-    pub fn is_settled(&self) -> bool {
-        self.0.settled.load(Ordering::Acquire)
-    }
-
-    fn request(&self) {
-        self.0.settled.store(true, Ordering::Release);
-        self.0.requested.store(true, Ordering::Release);
-        (self.0.stop)();
-    }
-}
 
 /// SAVE, waited for.
 #[derive(Debug)]
@@ -232,83 +149,6 @@ impl Task for Saving {
             }
         }
     }
-}
-
-/// SHUTDOWN, whose checkpoint is waited for.
-struct Ending {
-    task: durability::Task,
-    is_forced: bool,
-    pause: Pause,
-    request: ShutdownRequest,
-}
-
-impl std::fmt::Debug for Ending {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ending").field("task", &self.task).finish_non_exhaustive()
-    }
-}
-
-impl Task for Ending {
-    fn is_over(&self) -> bool {
-        self.task.outcome().is_some()
-    }
-
-    fn answer(&self, reply: &mut ReplyBuffer) -> Option<String> {
-        match self.task.outcome()? {
-            Err(_) if !self.is_forced => {
-                self.pause.unpause();
-                let text = "ERR Errors trying to SHUTDOWN. Check logs.";
-                reply.error(text);
-                Some(text.to_owned())
-            }
-            _ => {
-                self.request.request();
-                None
-            }
-        }
-    }
-}
-
-fn shutdown(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let (mut save, mut abort, mut force) = (None, false, false);
-    for word in ctx.args.from(1) {
-        let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-        force |= is("force");
-        match save {
-            _ if is("now") || is("force") || is("safe") || is("failover") => {}
-            None | Some(false) if is("nosave") => save = Some(false),
-            None | Some(true) if is("save") => save = Some(true),
-            _ if is("abort") => abort = true,
-            _ => return Err(error::SYNTAX),
-        }
-    }
-    if abort && ctx.args.len() > 2 {
-        return Err(error::SYNTAX);
-    }
-    if abort {
-        // A shutdown waits for no replica here, so there is never one to be called off.
-        return Err(Stop::error("ERR No shutdown in progress."));
-    }
-    let request = ctx.host.part::<ShutdownRequest>().clone();
-    let durability = ctx.host.find::<Arc<Durability>>();
-    let saves = match (save, durability) {
-        (Some(true), None) => return Err(MEMORY_ONLY),
-        (Some(save), Some(_)) => save,
-        (None, Some(durability)) => durability.saves_at_end(),
-        (_, None) => false,
-    };
-    let Some(durability) = durability.filter(|_| saves) else {
-        request.request();
-        ctx.session.close_after_replies = true;
-        return Ok(());
-    };
-    // What is written from here on would not be in the checkpoint.
-    let pause = ctx.host.part::<Pause>().clone();
-    pause.pause(ctx.now(), UnixMs::MAX, Paused::Writes);
-    let task = durability.schedule(Cause::Shutdown);
-    let what = Awaited::Task(Arc::new(Ending { task, is_forced: force, pause, request }));
-    ctx.session.block = Some(Block::begin(&ctx.session.info, what, None));
-    Ok(())
 }
 
 fn save(ctx: &mut Ctx<'_>) -> Result<(), Stop> {

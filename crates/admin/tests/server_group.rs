@@ -1,7 +1,8 @@
 //! The server group without a server: requests through the command table and a real store, replies as bytes.
 
 use admin::{
-    About, Apply, CommandLog, Configuration, Explanations, Figures, LatencyMonitor, ShutdownRequest, WorkerFigures,
+    About, Apply, CommandLog, Configuration, EndOrder, Explanations, Figures, LatencyMonitor, ShutdownRequest,
+    WorkerFigures,
 };
 use base::clock::ManualClock;
 use base::random::SeededEntropy;
@@ -12,11 +13,10 @@ use command::login::Login;
 use command::pause::Pause;
 use command::stats::WorkerStats;
 use command::{Args, CommandTable, Ctx, Host, Session, Stop};
-use config::{Directive, RewriteError, Settings};
+use config::{Directive, EndFlags, RewriteError, Settings};
 use proto::{Protocol, ReplyBuffer, Span};
 use push::{Outlets, PubSub, Tracking};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use store::shard::ShardEngine;
 use store::{At, LockSet, Scratch, Store, StoreOptions, Wake, WorkerSet};
 
@@ -54,7 +54,6 @@ struct Server {
     session: Session,
     scratch: Scratch,
     reply: ReplyBuffer,
-    stopped: Arc<AtomicBool>,
 }
 
 impl Server {
@@ -76,8 +75,6 @@ impl Server {
         let table = Arc::new(CommandTable::new(&[command::redis::FAMILIES, admin::FAMILIES].concat()));
         let stats = Arc::new(WorkerStats::new(table.rows().len()));
         let latency = Arc::new(LatencyMonitor::new(&settings));
-        let stopped = Arc::new(AtomicBool::new(false));
-        let stop = stopped.clone();
         let clients = Clients::new(&table);
         let address = |port| Address::Tcp(([127, 0, 0, 1], port).into());
         let client = clients.connect(address(50_000), address(6379), 8, 0, START).expect("room for a client");
@@ -97,11 +94,11 @@ impl Server {
             .with(Arc::new(CommandLog::new(&settings, latency.clone())))
             .with(latency)
             .with(Arc::new(Explanations::default()))
-            .with(ShutdownRequest::new(move || stop.store(true, Ordering::Relaxed)))
+            .with(ShutdownRequest::default())
             .with(Configuration::new(settings, Box::new(Refusing)));
         let session = Session::of(client, true);
         let reply = ReplyBuffer::new(Protocol::Resp2);
-        Self { clock, store, table, host, stats, session, scratch: Scratch::default(), reply, stopped }
+        Self { clock, store, table, host, stats, session, scratch: Scratch::default(), reply }
     }
 
     /// The reply to a request, its words separated by blanks.
@@ -475,10 +472,17 @@ fn what_would_save_is_refused_and_shutdown_ends() {
         ("WAITAOF 0 -1 0", "-ERR value is out of range, must be positive\r\n"),
         ("WAITAOF 2 0 0", "-ERR value is out of range, value must between 0 and 1\r\n"),
     ]);
-    assert!(!server.stopped.load(Ordering::Relaxed) && !server.session.close_after_replies);
+    let request = server.host.part::<ShutdownRequest>().clone();
+    assert!(!request.is_under_way());
     server.check(&[("SHUTDOWN NOSAVE NOW FORCE", "")]);
-    assert!(server.stopped.load(Ordering::Relaxed) && server.session.close_after_replies);
-    assert!(server.host.part::<ShutdownRequest>().is_requested());
+    assert!(server.session.block.is_some(), "it waits for what becomes of the order");
+    let flags = EndFlags { save: Some(false), now: true, force: true, ..EndFlags::default() };
+    let (order, task) = request.next().expect("an order");
+    assert!(order == EndOrder::Client(flags) && request.is_under_way());
+    task.end(Err("the disk is full".to_owned()));
+    let refused = server.session.block.take().expect("a wait");
+    refused.what.answer(None, &mut server.reply);
+    assert_eq!(server.reply.as_contiguous(), Some(&b"-ERR Errors trying to SHUTDOWN. Check logs.\r\n"[..]));
 }
 
 #[test]

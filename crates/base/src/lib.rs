@@ -12,6 +12,7 @@ pub mod hash;
 pub mod ids;
 pub mod integer;
 pub mod random;
+pub mod rate;
 pub mod slot;
 pub mod varint;
 

@@ -10,6 +10,7 @@
 use crate::Args;
 use crate::clients::Address;
 use base::UnixMs;
+use base::rate::OncePerSecond;
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -59,6 +60,8 @@ pub struct Attempt {
 pub struct Login {
     password: RwLock<Option<Padded>>,
     failures: Mutex<HashMap<Source, Failures>>,
+    /// Lines of the log about refused attempts.
+    refusals: OncePerSecond,
 }
 
 /// A password with zeros behind it, and its length: what is compared does not depend on the length.
@@ -147,6 +150,9 @@ impl Login {
             Some(expected) => expected.is(&Padded::new(password)),
         };
         let accepted = bool::from(right & user.ct_eq(DEFAULT_USER));
+        if !accepted && let Some(others) = self.refusals.pass(now) {
+            tracing::warn!("login refused: client {from} ({others} others refused since the last such line)");
+        }
         Attempt { accepted, delay_ms: self.count(Source::of(from), accepted, now) }
     }
 

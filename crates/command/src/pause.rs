@@ -1,4 +1,5 @@
-//! CLIENT PAUSE: commands held back until a moment. Meant for handing over to another server without losing writes.
+//! Commands held back: by CLIENT PAUSE until a moment, or writes while the server ends. The two are independent: CLIENT UNPAUSE
+//! does not let writes through to a server that ends, and an end that is refused leaves CLIENT PAUSE in force.
 
 use crate::Flags;
 use base::UnixMs;
@@ -21,9 +22,11 @@ pub struct Pause(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// First moment that is not paused; 0 when nothing is.
+    /// First moment that CLIENT PAUSE does not cover; 0 when it is not in force.
     until: AtomicI64,
     all: AtomicBool,
+    /// The server ends: writes are held back.
+    is_ending: AtomicBool,
 }
 
 impl Pause {
@@ -32,10 +35,25 @@ impl Pause {
         // The mode is set first: a worker that sees the new end must not miss that all commands are meant.
         if what == Paused::All {
             self.0.all.store(true, Ordering::Relaxed);
-        } else if !self.is_active(now) {
+        } else if self.until(now).is_none() {
             self.0.all.store(false, Ordering::Relaxed);
         }
         self.0.until.fetch_max(until, Ordering::Release);
+    }
+
+    /// Holds writes back while the server ends.
+    pub fn hold_for_end(&self) {
+        self.0.is_ending.store(true, Ordering::Release);
+    }
+
+    /// Lets writes through again: the server does not end.
+    pub fn release_from_end(&self) {
+        self.0.is_ending.store(false, Ordering::Release);
+    }
+
+    /// Whether writes are held back since the server ends.
+    pub fn is_ending(&self) -> bool {
+        self.0.is_ending.load(Ordering::Acquire)
     }
 
     /// Ends the pause.
@@ -44,21 +62,22 @@ impl Pause {
         self.0.all.store(false, Ordering::Relaxed);
     }
 
-    /// Whether a command with these flags has to wait; of a transaction, the flags of all its commands. False at the cost
-    /// of one load when nothing was ever paused.
-    #[inline]
+    /// Whether a command with these flags has to wait; of a transaction, the flags of all its commands.
     pub fn is_paused(&self, now: UnixMs, flags: Flags) -> bool {
-        self.is_active(now)
-            && (flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)) || self.0.all.load(Ordering::Relaxed))
+        let is_write = flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
+        match self.until(now) {
+            Some(_) => is_write || self.0.all.load(Ordering::Relaxed),
+            None => is_write && self.is_ending(),
+        }
     }
 
-    /// Whether anything is held back.
+    /// Whether anything is held back: two loads.
     #[inline]
     pub fn is_active(&self, now: UnixMs) -> bool {
-        now < self.0.until.load(Ordering::Acquire)
+        now < self.0.until.load(Ordering::Acquire) || self.is_ending()
     }
 
-    /// When the pause ends, if one is in force: what the executor waits for.
+    /// When CLIENT PAUSE ends, if it is in force.
     pub fn until(&self, now: UnixMs) -> Option<UnixMs> {
         let until = self.0.until.load(Ordering::Acquire);
         (now < until).then_some(until)
@@ -100,5 +119,19 @@ mod tests {
         assert!(!pause.is_paused(11, Flags::WRITE));
         pause.pause(12, 20, Paused::Writes);
         assert!(!pause.is_paused(13, Flags::READONLY));
+    }
+
+    /// An end holds writes back on its own: UNPAUSE does not end that, and a refused end does not end a CLIENT PAUSE.
+    #[test]
+    fn an_end_and_a_pause_are_independent() {
+        let pause = Pause::default();
+        pause.pause(10, 20, Paused::All);
+        pause.hold_for_end();
+        pause.unpause();
+        assert!(pause.is_paused(11, Flags::WRITE) && !pause.is_paused(11, Flags::READONLY));
+        pause.pause(12, 20, Paused::All);
+        assert!(pause.is_paused(12, Flags::READONLY) && !pause.is_paused(20, Flags::READONLY));
+        pause.release_from_end();
+        assert!(pause.is_paused(13, Flags::WRITE) && !pause.is_active(20));
     }
 }

@@ -77,6 +77,11 @@ pub enum ValueError {
     /// Not pairs of seconds above 0 and changes.
     #[error("Invalid save parameters")]
     SavePoints,
+    /// No word of SHUTDOWN, or words that contradict each other.
+    #[error(
+        "argument(s) must be one of the following: default, save, nosave, now, force, safe, failover; and not both save and nosave"
+    )]
+    EndFlags,
     /// A path with a NUL byte.
     #[error("a path cannot contain a NUL byte")]
     NulByte,

@@ -2,7 +2,8 @@
 
 use crate::syntax::{format_percentile, format_size, parse_integer, parse_size, quote, split_words};
 use crate::{
-    Address, MemoryShare, OutputLimit, OutputLimits, SavePoint, SavePoints, Secret, Setting, Settings, ValueError,
+    Address, EndFlags, MemoryShare, OutputLimit, OutputLimits, SavePoint, SavePoints, Secret, Setting, Settings,
+    ValueError,
 };
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -35,6 +36,8 @@ pub(crate) enum Field {
     SavePoints { get: fn(&Settings) -> &SavePoints, set: fn(&mut Settings, SavePoints) },
     /// Letters of classes of events.
     Events { get: fn(&Settings) -> &str, set: fn(&mut Settings, String) },
+    /// Words of SHUTDOWN, or `default`.
+    Ending { get: fn(&Settings) -> EndFlags, set: fn(&mut Settings, EndFlags) },
     /// Numbers from 0 to 100.
     Percentiles { get: fn(&Settings) -> &[f64], set: fn(&mut Settings, Vec<f64>) },
 }
@@ -115,7 +118,11 @@ impl Field {
     pub(crate) fn takes_many(&self) -> bool {
         matches!(
             self,
-            Self::Addresses { .. } | Self::OutputLimits { .. } | Self::SavePoints { .. } | Self::Percentiles { .. }
+            Self::Addresses { .. }
+                | Self::OutputLimits { .. }
+                | Self::SavePoints { .. }
+                | Self::Percentiles { .. }
+                | Self::Ending { .. }
         )
     }
 
@@ -134,6 +141,7 @@ impl Field {
             Self::OutputLimits { get, set } => set(settings, parse_output_limits(get(settings), &words)?),
             Self::SavePoints { get, set } => set(settings, parse_save_points(get(settings), &words)?),
             Self::Percentiles { set, .. } => set(settings, parse_percentiles(&words)?),
+            Self::Ending { set, .. } => set(settings, parse_end_flags(&words)?),
             _ => {
                 let [word] = words.as_slice() else { return Err(ValueError::WordCount) };
                 self.set_word(settings, word)?;
@@ -186,8 +194,11 @@ impl Field {
             }
             Self::Secret { set, .. } => set(settings, Secret::new(word)),
             Self::Events { set, .. } => set(settings, parse_events(word)?),
-            Self::Addresses { .. } | Self::OutputLimits { .. } | Self::SavePoints { .. } | Self::Percentiles { .. } => {
-            }
+            Self::Addresses { .. }
+            | Self::OutputLimits { .. }
+            | Self::SavePoints { .. }
+            | Self::Percentiles { .. }
+            | Self::Ending { .. } => {}
         }
         Ok(())
     }
@@ -220,6 +231,7 @@ impl Field {
                 points.collect::<Vec<_>>().join(" ").into()
             }
             Self::Percentiles { get, .. } => percentiles(get(settings)).into(),
+            Self::Ending { get, .. } => get(settings).to_string().into(),
         }
     }
 
@@ -285,6 +297,7 @@ impl Field {
             Self::OutputLimits { .. } => "class, hard limit, soft limit, seconds; may be repeated".into(),
             Self::SavePoints { .. } => "seconds and changes, any number of pairs; may be repeated".into(),
             Self::Percentiles { .. } => "numbers from 0 to 100".into(),
+            Self::Ending { .. } => "`default`, or words of `save`, `nosave`, `now`, `force`, `safe`, `failover`".into(),
         }
     }
 }
@@ -372,6 +385,15 @@ fn parse_output_limits(mut limits: OutputLimits, words: &[&[u8]]) -> Result<Outp
         };
     }
     Ok(limits)
+}
+
+fn parse_end_flags(words: &[&[u8]]) -> Result<EndFlags, ValueError> {
+    let mut flags = EndFlags::default();
+    match words {
+        [word] if word.eq_ignore_ascii_case(b"default") => Ok(flags),
+        [] | [b""] => Err(ValueError::EndFlags),
+        words => words.iter().all(|word| flags.add(word)).then_some(flags).ok_or(ValueError::EndFlags),
+    }
 }
 
 fn parse_percentiles(words: &[&[u8]]) -> Result<Vec<f64>, ValueError> {

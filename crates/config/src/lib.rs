@@ -24,6 +24,7 @@
 )]
 
 mod command_line;
+mod differences;
 mod directive;
 pub mod document;
 mod error;
@@ -40,6 +41,7 @@ mod table;
 mod values;
 
 pub use command_line::{CommandLine, FileArgument, Given};
+pub use differences::Difference;
 pub use directive::{Changes, Directive, Kind, Refusal, Section, Setting};
 pub use error::{LoadError, LoadErrors, Origin, Problem, RewriteError, RuleError, SetError, ValueError, Warning};
 pub use load::{Loaded, load};
@@ -48,6 +50,7 @@ pub use runtime::Change;
 pub use settings::Settings;
 pub use table::{TABLE, directives, find};
 pub use values::{
-    Address, AppendFsync, CompressionCodec, CompressionTime, DebugCommand, EvictionPolicy, Host, LogErrorAction,
-    MemoryShare, OutputLimit, OutputLimits, SavePoint, SavePoints, Secret,
+    Address, AppendFsync, CompressionCodec, CompressionTime, DebugCommand, EndFlags, EvictionPolicy, Host,
+    LogErrorAction, LogFormat, LogLevel, LogTime, MemoryShare, OutputLimit, OutputLimits, SavePoint, SavePoints,
+    Secret, Supervision,
 };

@@ -1,8 +1,8 @@
 //! The values themselves, as plain fields: what reads them looks nothing up.
 
 use crate::{
-    Address, AppendFsync, CompressionCodec, CompressionTime, DebugCommand, EvictionPolicy, LogErrorAction, MemoryShare,
-    OutputLimits, SavePoints, Secret, directives,
+    Address, AppendFsync, CompressionCodec, CompressionTime, DebugCommand, EndFlags, EvictionPolicy, LogErrorAction,
+    LogFormat, LogLevel, LogTime, MemoryShare, OutputLimits, SavePoints, Secret, Supervision, directives,
 };
 use std::path::PathBuf;
 
@@ -55,6 +55,10 @@ settings! {
     databases: u32,
     /// `dir`: the data directory, as given.
     dir: PathBuf,
+    /// `dir-must-hold-data`: whether a directory without data is refused.
+    dir_must_hold_data: bool,
+    /// `ignore-foreign-files`: whether a start goes on beside another server's files.
+    ignore_foreign_files: bool,
     /// `dbfilename`: the name of the RDB file that BGSAVE RDB makes there.
     rdb_file: PathBuf,
 
@@ -170,8 +174,22 @@ settings! {
     /// `checkpoint-retain-size`: bytes that checkpoints and log may take; 0 for a multiple of the largest checkpoint.
     checkpoint_retain_bytes: u64,
 
+    /// `shutdown-on-sigterm`: how SIGTERM ends the server.
+    shutdown_on_sigterm: EndFlags,
+    /// `shutdown-on-sigint`: how SIGINT ends it.
+    shutdown_on_sigint: EndFlags,
+
+    /// `supervised`: what is notified when the server is ready.
+    supervised: Supervision,
+
     /// `logfile`: where; `None` for standard output.
     logfile: Option<PathBuf>,
+    /// `loglevel`: the least important messages it has.
+    loglevel: LogLevel,
+    /// `log-format`: the form of its lines.
+    log_format: LogFormat,
+    /// `log-timestamp-format`: the form of their times.
+    log_timestamp_format: LogTime,
     /// `slowlog-log-slower-than`: microseconds; -1 for no log.
     slowlog_slower_than_us: i64,
     /// `slowlog-max-len`: entries kept.

@@ -328,3 +328,106 @@ mod tests {
         assert_eq!(format!("{:?} {:?}", Secret::new(b"abc"), Secret::default()), "(redacted) (none)");
     }
 }
+
+choices! {
+    /// The least important messages that the log has.
+    LogLevel {
+        /// Everything.
+        Debug = "debug",
+        /// More than an operator needs.
+        Verbose = "verbose",
+        /// What happens.
+        #[default]
+        Notice = "notice",
+        /// What an operator has to look at.
+        Warning = "warning",
+        /// No messages.
+        Nothing = "nothing",
+    }
+}
+
+choices! {
+    /// The form of a line of the log.
+    LogFormat {
+        /// As Redis and Valkey write it.
+        #[default]
+        Legacy = "legacy",
+        /// `key=value` pairs.
+        Logfmt = "logfmt",
+        /// A JSON object.
+        Json = "json",
+    }
+}
+
+choices! {
+    /// The form of times in the log, which are in UTC.
+    LogTime {
+        /// `22 Nov 2026 06:07:35.120`
+        #[default]
+        Legacy = "legacy",
+        /// `2026-11-22T06:07:35.120Z`
+        Iso8601 = "iso8601",
+        /// Milliseconds since 1970.
+        Milliseconds = "milliseconds",
+    }
+}
+
+choices! {
+    /// What waits for word that the server is ready.
+    Supervision {
+        /// Nothing.
+        #[default]
+        No = "no",
+        /// systemd.
+        Systemd = "systemd",
+        /// systemd, if it has started the server.
+        Auto = "auto",
+    }
+}
+
+/// How the server is to end: the words of SHUTDOWN, `shutdown-on-sigterm` and `shutdown-on-sigint`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndFlags {
+    /// `save` or `nosave`; `None` leaves it to the save points.
+    pub save: Option<bool>,
+    /// `force`: ends although what is to be saved cannot be.
+    pub force: bool,
+    /// `now`: replicas are not waited for. There are none.
+    pub now: bool,
+    /// `safe`: not while the server owns slots of a cluster. It never does.
+    pub safe: bool,
+    /// `failover`: hands over to a replica first. There is none.
+    pub failover: bool,
+}
+
+impl EndFlags {
+    /// Adds a word; false when it is none of them, or contradicts an earlier one.
+    pub fn add(&mut self, word: &[u8]) -> bool {
+        let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        match self.save {
+            _ if is("force") => self.force = true,
+            _ if is("now") => self.now = true,
+            _ if is("safe") => self.safe = true,
+            _ if is("failover") => self.failover = true,
+            None | Some(true) if is("save") => self.save = Some(true),
+            None | Some(false) if is("nosave") => self.save = Some(false),
+            _ => return false,
+        }
+        true
+    }
+}
+
+impl fmt::Display for EndFlags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = [
+            (self.save == Some(true), "save"),
+            (self.save == Some(false), "nosave"),
+            (self.now, "now"),
+            (self.force, "force"),
+            (self.safe, "safe"),
+            (self.failover, "failover"),
+        ];
+        let words: Vec<_> = words.into_iter().filter_map(|(is_set, word)| is_set.then_some(word)).collect();
+        f.write_str(if words.is_empty() { "default".to_owned() } else { words.join(" ") }.as_str())
+    }
+}

@@ -141,7 +141,8 @@ fn values_as_they_are_answered() {
         ("save", "5 0", "5 0"),
         ("appendonly", "NO", "no"),
         ("appendfsync", "ALWAYS", "always"),
-        ("shutdown-on-sigterm", "now", "default"),
+        ("shutdown-on-sigterm", "FORCE now", "now force"),
+        ("shutdown-on-sigint", "DEFAULT", "default"),
     ] {
         let mut settings = Settings::default();
         assert_eq!(set(&mut settings, &[name, value]), Ok(()), "{name} {value}");
@@ -197,7 +198,7 @@ fn what_is_not_needed_or_refused_cannot_be_set() {
     let mut settings = Settings::default();
     let error = set(&mut settings, &["hz", "100"]).unwrap_err();
     assert!(error.starts_with("CONFIG SET failed (possibly related to argument 'hz') - not needed here: "), "{error}");
-    for (name, value) in [("tls-port", "1"), ("shutdown-on-sigterm", "save"), ("log-segment-size", "1gb")] {
+    for (name, value) in [("tls-port", "1"), ("shutdown-on-sigterm", "save nosave"), ("log-segment-size", "1gb")] {
         let error = set(&mut settings, &[name, value]).unwrap_err();
         assert!(error.starts_with(&format!("CONFIG SET failed (possibly related to argument '{name}') - ")), "{error}");
     }

@@ -13,6 +13,7 @@ use crate::work::{Ended, Job, Work};
 use base::{Clock, Entropy, Lsn, UnixMs};
 use checkpoint::{DataDir, Feed, ManifestFile};
 use cmdlog::LogMode;
+use config::Settings;
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,8 +33,33 @@ pub trait Tell: Send + Sync {
     /// A sentence for the server's log.
     fn say(&self, text: &str);
 
+    /// The same for what an operator has to look at.
+    fn warn(&self, text: &str) {
+        self.say(text);
+    }
+
     /// The server is to end at once, and why.
     fn stop(&self, text: &str);
+
+    /// Which part of its life the server is in, for what supervises it.
+    fn phase(&self, _phase: Phase) {}
+
+    /// Settings of the log have changed.
+    fn follow(&self, _settings: &Settings) {}
+}
+
+/// The part of its life that a server is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It loads its data: how much is done.
+    Loading {
+        /// Of a hundred.
+        percent: u64,
+    },
+    /// It serves clients.
+    Ready,
+    /// It ends.
+    Stopping,
 }
 
 /// What durability needs of its server.
@@ -292,6 +318,23 @@ impl Durability {
     pub fn saves_at_end(&self) -> bool {
         let is_set = !self.policy.read().save_points.is_empty();
         is_set && self.changes() > 0 && self.state.lock().is_loaded
+    }
+
+    /// Whether the data is loaded: before that nothing was acknowledged that could be lost.
+    pub fn is_loaded(&self) -> bool {
+        self.state.lock().is_loaded
+    }
+
+    /// Makes everything in the log durable; false when the log is off. Blocks; not on a worker.
+    ///
+    /// # Errors
+    /// The log has failed, and what is not durable would be lost by an end.
+    pub fn sync_log(&self) -> Result<bool, DurabilityError> {
+        let sink = self.state.lock().log.clone();
+        match sink.filter(|sink| sink.counts()) {
+            Some(sink) => Ok(sink.log.sync().map(|_| true)?),
+            None => Ok(false),
+        }
     }
 
     /// Other settings. Those of the mode are put into force before this returns, unless all locks cannot be had soon; the log

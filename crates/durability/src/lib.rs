@@ -35,7 +35,7 @@ mod work;
 
 pub use error::DurabilityError;
 pub use hold::BeingRemoved;
-pub use keeper::{Cancelled, Durability, Parts, Tell};
+pub use keeper::{Cancelled, Durability, Parts, Phase, Tell};
 pub use policy::{Cause, Policy};
 pub use rdb_file::{RdbFigures, RdbWritten, WriteRdb};
 pub use recovery::{LoadingStatus, Recovered};

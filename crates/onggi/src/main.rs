@@ -8,9 +8,12 @@ mod export;
 mod held;
 mod history;
 mod import;
+mod log;
 mod progress;
 mod restore;
 mod serve;
+mod signals;
+mod supervisor;
 mod tools;
 
 use clap::{CommandFactory, Parser, Subcommand};

@@ -1,23 +1,21 @@
 //! `onggi serve [FILE] [--directive value ...]`: starts the server, says where it is, and ends it on a signal.
 
+use crate::log::ServerLog;
+use crate::{signals, supervisor};
 use base::clock::SystemClock;
 use base::random::OsEntropy;
 use clap::Args;
 use config::{CommandLine, Loaded, Settings, load};
 use durability::Tell;
 use migrate::RdbFile;
-use server::listen::{Acceptor, AcceptorHandle};
-use server::serve::Keeping;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use server::data_directory::{self, Found};
+use server::listen::Acceptor;
+use server::serve::{Control, Keeping};
 use std::ffi::OsString;
-use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::Arc;
 
 /// Arguments as redis-server takes them.
 #[derive(Args)]
@@ -42,37 +40,47 @@ pub fn run(args: ServeArgs) -> ExitCode {
     if args.words.iter().any(|word| word == "--help" || word == "-h") {
         return print(HELP);
     }
-    let loaded = CommandLine::parse(args.words).and_then(|line| load(&line, &vfs::RealFs, &mut io::stdin().lock()));
-    let loaded = match loaded {
+    let loaded = CommandLine::parse(args.words)
+        .and_then(|line| load(&line, &vfs::RealFs, &mut io::stdin().lock()).map(|loaded| (line, loaded)));
+    let (line, loaded) = match loaded {
         Ok(loaded) => loaded,
         Err(errors) => {
             eprintln!("{errors}");
             return ExitCode::FAILURE;
         }
     };
-    match start(loaded) {
+    let log = match ServerLog::open(&loaded.settings) {
+        Ok(log) => log,
+        Err(error) => {
+            eprintln!("onggi: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let has_file = loaded.settings.logfile.is_some();
+    match start(line, loaded, &log) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            if has_file {
+                log.warn(&error.to_string());
+            }
             eprintln!("onggi: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn start(mut loaded: Loaded) -> Result<(), Box<dyn std::error::Error>> {
-    let heap = heap::begin();
-    let log = Arc::new(Log::open(&loaded.settings)?);
-    if let Err(error) = heap {
-        log.say(&format!(
-            "warning: no heap of the server's own, so growth and deletion of big collections take turns longer: {error}"
-        ));
+fn start(line: CommandLine, mut loaded: Loaded, log: &ServerLog) -> Result<(), Box<dyn std::error::Error>> {
+    log.take_events();
+    if let Err(error) = heap::begin() {
+        log.warn(&format!("arena allocator disabled ({error}); large collections may cause latency spikes"));
     }
-    for warning in &loaded.warnings {
-        log.say(&format!("warning: {warning}"));
+    loaded.warnings.iter().for_each(|warning| log.warn(&warning.to_string()));
+    if let Some(warning) = supervisor::warning(loaded.settings.supervised) {
+        log.warn(warning);
     }
     if let Err(possible) = server::descriptors::raise_limit(loaded.settings.maxclients) {
-        log.say(&format!(
-            "warning: the system allows descriptors for {possible} clients and not for maxclients {}, which is lowered to that: \
+        log.warn(&format!(
+            "the system allows descriptors for {possible} clients and not for maxclients {}, which is lowered to that: \
              raise the limit (ulimit -n, or LimitNOFILE= of systemd) or lower maxclients",
             loaded.settings.maxclients
         ));
@@ -81,14 +89,19 @@ fn start(mut loaded: Loaded) -> Result<(), Box<dyn std::error::Error>> {
     let (entropy, clock) = (Arc::new(OsEntropy), Arc::new(SystemClock::new()));
     let rdb = Arc::new(RdbFile::new(&loaded.settings.rdb_file, clock.clone(), entropy.clone())?);
     let dir = std::path::absolute(&loaded.settings.dir).unwrap_or_else(|_| loaded.settings.dir.clone());
+    let found = data_directory::look(&vfs::RealFs, &loaded.settings)?;
     let listeners = server::serve::listen(&loaded.settings)?;
     let addresses: Vec<_> = listeners.iter().map(|(endpoint, _)| endpoint.to_string()).collect();
     let acceptor = Acceptor::new(listeners)?;
-    end_on_signals(acceptor.handle())?;
-    log.write(&banner(&loaded.settings, &dir, &addresses.join(", ")));
+    let control = Control::default();
+    signals::handle(control.clone(), log.clone(), line)?;
+    banner(&loaded, &dir, &addresses.join(", ")).iter().for_each(|line| log.say(line));
+    if let Found::New { others } = found {
+        log.say(&format!("new data directory {}: the database is empty{}", dir.display(), beside(others)));
+    }
     let socket = loaded.settings.unixsocket.clone();
-    let keeping = Keeping::Directory { fs: Arc::new(vfs::RealFs), tell: log.clone(), rdb };
-    let served = server::serve::serve(loaded, acceptor, entropy, clock, keeping);
+    let keeping = Keeping::Directory { fs: Arc::new(vfs::RealFs), tell: Arc::new(log.clone()), rdb };
+    let served = server::serve::serve(loaded, acceptor, entropy, clock, keeping, control);
     if let Some(path) = socket {
         // Another server may have replaced the socket file already.
         let _ = std::fs::remove_file(path);
@@ -98,66 +111,32 @@ fn start(mut loaded: Loaded) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Ends the server at the first SIGTERM or SIGINT, and the process at the second: a thread waits for them.
-fn end_on_signals(acceptor: AcceptorHandle) -> io::Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT])?;
-    thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        let mut signals = signals.forever();
-        signals.next();
-        acceptor.stop();
-        if let Some(signal) = signals.next() {
-            std::process::exit(128 + signal);
-        }
-    })?;
-    Ok(())
-}
-
-/// Only its owner may read a log file: addresses and names of clients stand in it.
-const LOG_MODE: u32 = 0o600;
-
-/// Where messages go: the log file, or standard output.
-struct Log(Mutex<Box<dyn Write + Send>>);
-
-impl Log {
-    fn open(settings: &Settings) -> io::Result<Self> {
-        Ok(Self(Mutex::new(match &settings.logfile {
-            Some(path) => Box::new(OpenOptions::new().create(true).append(true).mode(LOG_MODE).open(path)?),
-            None => Box::new(io::stdout()),
-        })))
-    }
-
-    /// A log that cannot be written is no reason to end.
-    fn write(&self, text: &str) {
-        let mut out = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = writeln!(out, "{text}");
-        let _ = out.flush();
+/// Files of others in a new data directory.
+fn beside(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        1 => "; one other file in it is left alone".to_owned(),
+        others => format!("; {others} other files in it are left alone"),
     }
 }
 
-impl durability::Tell for Log {
-    fn say(&self, text: &str) {
-        self.write(&format!("onggi: {text}"));
-    }
-
-    fn stop(&self, text: &str) {
-        self.say(text);
-        eprintln!("onggi: {text}");
-        std::process::exit(1);
-    }
-}
-
-fn banner(settings: &Settings, dir: &Path, addresses: &str) -> String {
+/// The first lines of the log.
+fn banner(loaded: &Loaded, dir: &Path, addresses: &str) -> Vec<String> {
+    let settings = &loaded.settings;
     let memory = match settings.maxmemory_bytes {
         0 => "no limit (maxmemory 0)".to_owned(),
         bytes => format!("{} MiB, {}", bytes >> 20, settings.maxmemory_policy),
     };
-    format!(
-        "Onggi {}\n  address         {addresses}\n  data directory  {}\n  durability      {}\n  memory budget   {memory}\n  process         {}",
-        env!("CARGO_PKG_VERSION"),
-        dir.display(),
-        durability_of(settings),
-        std::process::id(),
-    )
+    let file = loaded.file.as_ref().map_or_else(|| "none".to_owned(), |file| file.display().to_string());
+    vec![
+        format!("Onggi {} starts, process {}", env!("CARGO_PKG_VERSION"), std::process::id()),
+        format!("configuration:  {file}"),
+        format!("address:        {addresses}"),
+        format!("data directory: {}", dir.display()),
+        format!("durability:     {}", durability_of(settings)),
+        format!("memory budget:  {memory}"),
+        format!("compression:    {}", settings.compression),
+    ]
 }
 
 /// What the settings promise for a power cut, in a few words.

@@ -4,6 +4,7 @@ use crate::announce::{Announcer, classes_of};
 use crate::carrier::Couriers;
 use crate::client_memory::ClientMemory;
 use crate::descriptors::raise_limit;
+use crate::ending::Ending;
 use crate::executor::{ClientLimits, Shared};
 use crate::listen::{Acceptor, AcceptorHandle, Endpoint, Listener, Place, listen_unix};
 use crate::mailbox::Mailbox;
@@ -14,6 +15,7 @@ use crate::worker::{Message, Worker};
 use admin::{
     About, Apply, CommandLog, Configuration, Explanations, Figures, LatencyMonitor, ShutdownRequest, WorkerFigures,
 };
+use base::rate::OncePerSecond;
 use base::{Clock, Entropy};
 use command::call::Observer;
 use command::clients::{Address, Clients, Closer, TOO_MANY};
@@ -26,18 +28,20 @@ use command::{CommandSpec, CommandTable, Host, Session};
 use config::{
     CompressionCodec, CompressionTime, Directive, EvictionPolicy, Loaded, MemoryShare, RewriteError, Settings,
 };
-use durability::{Cause, Durability, DurabilityError, Parts, Policy, Tell, WriteRdb};
+use durability::{Durability, DurabilityError, Parts, Phase, Policy, Tell, WriteRdb};
 use engine_mem::{EvictionOrder, EvictionScope, StampMode};
 use parking_lot::RwLock;
 use push::{Outlets, PubSub, Tracking};
+use std::convert::Infallible;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::{self, Scope, ScopedJoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::compression::{self, Codec};
 use store::shard::ShardEngine;
 use store::slots::SlotMap;
@@ -47,8 +51,8 @@ use vfs::FileSystem;
 /// The least automatic limit of the memory of all clients.
 const AUTOMATIC_CLIENT_BYTES_MIN: u64 = 256 << 20;
 
-/// Time between two looks at whether the last checkpoint is done.
-const END_LOOK: Duration = Duration::from_millis(5);
+/// Time between two lines about how far loading is.
+const PROGRESS: Duration = Duration::from_secs(5);
 
 /// After so many rounds of upkeep, ten a second, memory is given back again after a burst: by then whoever held it last has let
 /// go of it.
@@ -78,9 +82,28 @@ pub enum ServeError {
     /// The data cannot be brought back; nothing was served.
     #[error("{0}")]
     Recovery(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The data directory cannot be used, or not be left in order.
+    /// The data directory cannot be opened.
+    #[error(
+        "cannot open data directory {}: {source}; run as its owner, stop the process that uses it, or choose another directory \
+         with --dir",
+        path.display()
+    )]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: DurabilityError,
+    },
+    /// The data directory cannot be left in order.
     #[error(transparent)]
     Durability(#[from] DurabilityError),
+    /// The server was forced to end although its data could not be saved.
+    #[error("ended by force, and the last changes are lost: {why}")]
+    Unsaved {
+        /// What failed.
+        why: String,
+    },
     /// The password is too long.
     #[error("requirepass is longer than {} bytes", command::login::PASSWORD_BYTES_MAX)]
     Password,
@@ -128,6 +151,8 @@ struct Applied {
     acceptor: AcceptorHandle,
     memory: Arc<ClientMemory>,
     file: Option<PathBuf>,
+    /// The log, which follows its settings.
+    tell: Option<Arc<dyn Tell>>,
 }
 
 impl Apply for Applied {
@@ -149,6 +174,10 @@ impl Apply for Applied {
                 .acceptor
                 .move_to(&places(settings), backlog(settings))
                 .map_err(|(address, error)| format!("cannot listen on {address}: {error}")),
+            "loglevel" | "log-format" | "log-timestamp-format" => {
+                self.tell.iter().for_each(|tell| tell.follow(settings));
+                Ok(())
+            }
             "maxclients" => raise_limit(settings.maxclients)
                 .map_err(|possible| format!("the operating system allows descriptors for {possible} clients only")),
             _ => Ok(()),
@@ -259,6 +288,22 @@ pub fn listen(settings: &Settings) -> Result<Vec<(Endpoint, Listener)>, ServeErr
 /// [`store::Gate::is_cancelled`].
 pub type Recover = Box<dyn FnOnce(&Arc<Shared>) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + Send>;
 
+/// How the process reaches its server. Clones are handles of the same.
+#[derive(Clone, Default)]
+pub struct Control {
+    /// Ends it.
+    pub shutdown: ShutdownRequest,
+    server: Arc<OnceLock<Weak<Shared>>>,
+}
+
+impl Control {
+    /// The settings in force; `None` before the server has begun, and after its end.
+    pub fn settings(&self) -> Option<Arc<Settings>> {
+        let shared = self.server.get()?.upgrade()?;
+        Some(shared.host.part::<Configuration>().current())
+    }
+}
+
 /// Where the data is kept.
 pub enum Keeping {
     /// In memory only: for tests. It begins with what the function brings, if there is one.
@@ -285,8 +330,8 @@ fn shard_count(asked: usize, workers: usize) -> usize {
     }
 }
 
-/// Runs a server until its acceptor is told to stop: by the caller, or by SHUTDOWN. Connections are served from the
-/// beginning, data when it has been brought back.
+/// Runs a server until SHUTDOWN or `control` has ended it, or its acceptor is stopped, which saves nothing. Connections are
+/// served from the beginning, data when it has been brought back.
 ///
 /// # Errors
 /// See [`ServeError`].
@@ -296,6 +341,7 @@ pub fn serve(
     entropy: Arc<dyn Entropy>,
     clock: Arc<dyn Clock>,
     keeping: Keeping,
+    control: Control,
 ) -> Result<(), ServeError> {
     let handle = acceptor.handle();
     let memory = Arc::new(ClientMemory::default());
@@ -326,8 +372,8 @@ pub fn serve(
     let back = Arc::new(OnceLock::new());
     let clients = Clients::new(&table);
     clients.set_closer(mailboxes.clone());
-    let (durability, recover) = match keeping {
-        Keeping::Memory(recover) => (None, recover),
+    let (durability, told, recover) = match keeping {
+        Keeping::Memory(recover) => (None, None, recover),
         Keeping::Directory { fs, tell, rdb } => {
             let figures = figures.clone();
             let parts = Parts {
@@ -340,9 +386,10 @@ pub fn serve(
                 tell: tell.clone(),
                 changes: Box::new(move || figures.sum(|worker| worker.changes.get())),
             };
-            let durability = Durability::open(parts, Policy::of(&settings))?;
+            let durability = Durability::open(parts, Policy::of(&settings))
+                .map_err(|source| ServeError::Directory { path: settings.dir.clone(), source })?;
             durability.set_rdb_writer(rdb);
-            (Some(durability.clone()), Some(recover(durability, tell)))
+            (Some(durability.clone()), Some(tell.clone()), Some(recover(durability, tell)))
         }
     };
     let receivers = mailboxes.clone();
@@ -380,13 +427,16 @@ pub fn serve(
         .with(SparseLimit::default())
         .with(StampMeaning::default())
         .with::<Arc<dyn Carrier>>(Arc::new(Couriers::default()))
-        .with(ShutdownRequest::new({
-            let handle = handle.clone();
-            move || handle.stop()
-        }))
+        .with(control.shutdown.clone())
         .with(Configuration::new(
             settings.clone(),
-            Box::new(Applied { shared: back.clone(), acceptor: handle.clone(), memory: memory.clone(), file }),
+            Box::new(Applied {
+                shared: back.clone(),
+                acceptor: handle.clone(),
+                memory: memory.clone(),
+                file,
+                tell: told.clone(),
+            }),
         ));
     admin::follow(&host, &settings);
     admin::set_password(&host, &settings).map_err(|_| ServeError::Password)?;
@@ -410,6 +460,7 @@ pub fn serve(
     });
     // The settings know the server only weakly: it owns them.
     let _ = back.set(Arc::downgrade(&shared));
+    let _ = control.server.set(Arc::downgrade(&shared));
 
     let queues = (0..worker_count).map(|_| Worker::event_queue()).collect::<io::Result<Vec<_>>>()?;
     let _ = mailboxes.0.set(queues.iter().map(|(_, mailbox)| mailbox.clone()).collect());
@@ -417,7 +468,7 @@ pub fn serve(
         // Before the first worker begins.
         store.gate.begin_loading(clock.now_ms());
     }
-    thread::scope(|scope| {
+    let served = thread::scope(|scope| {
         for (number, (queue, figures)) in queues.into_iter().zip(workers).enumerate() {
             let upkeep = upkeep(&shared, &memory, number, worker_count, durability.clone());
             let worker = Worker::new(number, queue, shared.clone(), figures, memory.clone(), upkeep);
@@ -426,13 +477,18 @@ pub fn serve(
                 let _end = end;
                 let _entered = heap::enter();
                 if let Err(error) = worker.run() {
-                    eprintln!("onggi: worker {number} cannot go on: {error}");
+                    tracing::error!("worker {number} cannot go on: {error}");
                 }
             })?;
         }
         let recovery = recover.map(|recover| spawn_recovery(scope, recover, &shared, handle.clone())).transpose()?;
-        let mut dealer =
-            Dealer { shared: &shared, mailboxes: mailboxes.all(), next: 0, strangers: Strangers::default() };
+        let mut dealer = Dealer {
+            shared: &shared,
+            mailboxes: mailboxes.all(),
+            next: 0,
+            strangers: Strangers::default(),
+            refusals: OncePerSecond::default(),
+        };
         let keeper = durability.as_deref().map(|durability| {
             thread::Builder::new().name("keeper".to_owned()).spawn_scoped(scope, || durability.run())
         });
@@ -441,11 +497,17 @@ pub fn serve(
             thread::Builder::new().name("trainer".to_owned()).spawn_scoped(scope, || durability.train(heap::trim))
         });
         let trainer = trainer.transpose()?;
+        let ending = Ending {
+            host: &shared.host,
+            mailboxes: mailboxes.all(),
+            kept: durability.as_deref().zip(told),
+            acceptor: handle.clone(),
+        };
+        let ending = thread::Builder::new().name("ending".to_owned()).spawn_scoped(scope, move || ending.run())?;
         let result = acceptor.run(|socket| dealer.deal(socket));
+        control.shutdown.close();
         store.gate.cancel_loading();
         if let Some(durability) = &durability {
-            // While workers are there to walk, and clients to be answered.
-            save_at_end(durability, &shared);
             durability.end();
         }
         mailboxes.all().iter().for_each(|mailbox| mailbox.send(Message::Stop));
@@ -454,47 +516,62 @@ pub fn serve(
                 std::panic::resume_unwind(panic);
             }
         }
+        let ended = ending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         match recovery.map(ScopedJoinHandle::join) {
             Some(Ok(Err(error))) if !is_end(&*error) => Err(ServeError::Recovery(error)),
             Some(Err(panic)) => std::panic::resume_unwind(panic),
-            Some(Ok(_)) | None => Ok(result?),
+            Some(Ok(_)) | None => {
+                result?;
+                ended
+            }
         }
-    })?;
-    // All workers have ended: nothing more comes.
-    durability.map_or(Ok(()), |durability| durability.close().map_err(ServeError::from))
+    });
+    // All workers have ended: nothing more comes. Whatever has ended them, what the log has is made durable.
+    let closed = durability.map_or(Ok(()), |durability| durability.close().map_err(ServeError::from));
+    served.and(closed)
 }
 
 /// Loads the data directory.
 fn recover(durability: Arc<Durability>, tell: Arc<dyn Tell>) -> Recover {
     Box::new(move |_| {
-        let recovered = durability.recover();
+        let began = Instant::now();
+        let recovered = thread::scope(|scope| {
+            let (_loading, is_over) = channel();
+            let (durability, tell) = (&durability, &*tell);
+            scope.spawn(move || say_progress(durability, tell, &is_over));
+            durability.recover()
+        });
         if recovered.as_ref().is_err_and(DurabilityError::is_damage) {
             let dir = durability.directory().display();
-            tell.say(&format!(
+            tell.warn(&format!(
                 "the data in {dir} is damaged; nothing was changed. Run `onggi repair {dir}`: it says how many keys it can keep \
                  and what is lost, and asks before it changes anything"
             ));
         }
         let found = recovered?;
         if let Some(torn) = &found.torn {
-            tell.say(torn);
+            tell.warn(torn);
         }
         durability.wait_for_log()?;
-        tell.say(&format!("ready: {} keys of the checkpoint, {} records of the log", found.keys, found.records));
+        let durability::Recovered { keys, records, .. } = found;
+        let seconds = began.elapsed().as_secs_f64();
+        tell.say(&format!(
+            "ready: {keys} keys of the checkpoint and {records} records of the log loaded in {seconds:.1} s"
+        ));
         let now = durability.now_ms();
         tell.say(&format!("restorable: {}", durability.status().restorable(now)));
+        tell.phase(Phase::Ready);
         Ok(())
     })
 }
 
-/// Takes the checkpoint that a stop without asking takes (a signal): SHUTDOWN has taken its own.
-fn save_at_end(durability: &Durability, shared: &Shared) {
-    if shared.host.part::<ShutdownRequest>().is_settled() || !durability.saves_at_end() {
-        return;
-    }
-    let task = durability.schedule(Cause::Shutdown);
-    while task.outcome().is_none() {
-        thread::sleep(END_LOOK);
+/// Says how far loading is, until its sender is gone.
+fn say_progress(durability: &Durability, tell: &dyn Tell, is_over: &Receiver<Infallible>) {
+    while let Err(RecvTimeoutError::Timeout) = is_over.recv_timeout(PROGRESS) {
+        let Some(loading) = durability.loading() else { continue };
+        let percent = (loading.done_bytes.saturating_mul(100)).checked_div(loading.total_bytes).unwrap_or(0).min(100);
+        tell.say(&format!("loading: {percent} %, {} keys", loading.keys));
+        tell.phase(Phase::Loading { percent });
     }
 }
 
@@ -539,6 +616,7 @@ struct Dealer<'s> {
     mailboxes: &'s [Arc<Mailbox<Message>>],
     next: usize,
     strangers: Strangers,
+    refusals: OncePerSecond,
 }
 
 impl Dealer<'_> {
@@ -557,6 +635,12 @@ impl Dealer<'_> {
             clients.connect(peer, local, socket.as_raw_fd(), worker, self.shared.store.clock.now_ms())
         } else {
             clients.count_rejected();
+            if let Some(others) = self.refusals.pass(self.shared.store.clock.now_ms()) {
+                tracing::warn!(
+                    "client {peer} refused: maxclients {} is reached ({others} others refused since the last such line)",
+                    settings.maxclients
+                );
+            }
             None
         };
         let Some(info) = info else {

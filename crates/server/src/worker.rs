@@ -35,6 +35,7 @@ use mio::{Events, Interest, Poll, Token};
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 /// Token of the mailbox; connections count up from 0.
@@ -90,6 +91,8 @@ pub enum Message {
     EndWait(u64),
     /// Show this line to the connections that watch.
     Show(Arc<[u8]>),
+    /// Say that all earlier turns have ended.
+    Fence(Sender<()>),
     /// End.
     Stop,
 }
@@ -596,6 +599,8 @@ impl Worker {
                 }
             }
             Message::Show(line) => self.executor.show(&line),
+            // Without a receiver the server ends another way.
+            Message::Fence(passed) => _ = passed.send(()),
             Message::Stop => self.stopping = true,
         }
     }

@@ -109,12 +109,17 @@ pub(super) fn clients(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "total_blocking_keys", awaited.keys());
     line(text, "total_blocking_keys_on_nokey", awaited.absent());
     let (now, pause) = (ctx.now(), ctx.host.part::<Pause>());
-    let paused = match pause.until(now) {
-        None => "none",
-        Some(_) if pause.is_paused(now, command::Flags::empty()) => "all",
-        Some(_) => "write",
+    let paused = match pause.is_active(now) {
+        false => "none",
+        true if pause.is_paused(now, command::Flags::empty()) => "all",
+        true => "write",
     };
-    line(text, "paused_reason", if paused == "none" { "none" } else { "client_pause" });
+    let reason = match (pause.is_ending(), pause.until(now)) {
+        (true, _) => "shutdown_in_progress",
+        (false, Some(_)) => "client_pause",
+        (false, None) => "none",
+    };
+    line(text, "paused_reason", reason);
     line(text, "paused_actions", paused);
     line(text, "paused_timeout_milliseconds", pause.until(now).map_or(0, |until| until - now));
 }

@@ -2,24 +2,44 @@
 
 use crate::directive::Directive;
 use crate::field::Field;
-use crate::field::{flag, integer, optional_path};
+use crate::field::{choice, flag, integer, optional_path};
 
 const SYSLOG: &str = "the log goes to standard output, where systemd's journal collects it, or to logfile";
 const NO_CRASH_REPORT: &str = "after a crash the log has one message with place and backtrace, always";
-const ONE_FORMAT: &str = "the log has one format";
 
 pub(super) static LOG: &[Directive] = &[
-    Directive::not_needed("loglevel", "the log has one level of messages, which is always on"),
+    Directive::supported(
+        "loglevel",
+        choice!(loglevel: LogLevel),
+        "notice",
+        "",
+        "The least important messages that the log has. notice: what happens. warning: only what an operator has to look at.",
+    ),
     Directive::supported(
         "logfile",
         optional_path!(logfile),
         "",
         "",
-        "The file the log is appended to. Empty for standard output.",
+        "The file the log is appended to. Empty for standard output. A file that was renamed or removed is created anew by the \
+         next message, so logrotate needs no signal; SIGHUP opens it anew at once.",
     )
     .at_start(),
-    Directive::not_needed("log-format", ONE_FORMAT),
-    Directive::not_needed("log-timestamp-format", ONE_FORMAT),
+    Directive::supported(
+        "log-format",
+        choice!(log_format: LogFormat),
+        "legacy",
+        "",
+        "The form of a line of the log. legacy: as Redis and Valkey write it, with process id, role, time and level. logfmt: \
+         key=value pairs. json: a JSON object.",
+    ),
+    Directive::supported(
+        "log-timestamp-format",
+        choice!(log_timestamp_format: LogTime),
+        "legacy",
+        "",
+        "The form of times in the log. legacy: 22 Nov 2026 06:07:35.120. iso8601: 2026-11-22T06:07:35.120Z. milliseconds: since \
+         1970. All are in UTC.",
+    ),
     Directive::not_needed("syslog-enabled", SYSLOG),
     Directive::not_needed("syslog-ident", SYSLOG),
     Directive::not_needed("syslog-facility", SYSLOG),

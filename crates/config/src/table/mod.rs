@@ -124,6 +124,7 @@ mod tests {
                 Field::SavePoints { .. } => vec!["".into(), "1 0".into(), "900 1 60 10000".into()],
                 Field::Events { .. } => vec!["".into(), "A".into(), "g$lKE".into(), "AnKEm".into()],
                 Field::Percentiles { .. } => vec!["0 99.5 100".into()],
+                Field::Ending { .. } => vec!["default".into(), "nosave now force safe failover".into(), "save".into()],
             };
             for value in bounds {
                 let before = Settings::default();

@@ -2,7 +2,7 @@
 
 use crate::directive::Directive;
 use crate::field::Field;
-use crate::field::integer;
+use crate::field::{choice, flag, integer};
 use std::path::Path;
 
 pub(super) static FILES: &[Directive] = &[
@@ -12,9 +12,28 @@ pub(super) static FILES: &[Directive] = &[
         Field::Path { get: |s| -> &Path { &s.dir }, set: |s, path| s.dir = path },
         ".",
         "",
-        "The data directory. A relative path begins where the server was started.",
+        "The data directory. A relative path begins where the server was started. The start creates its last component; the others \
+         must exist.",
     )
     .protected(),
+    Directive::supported(
+        "dir-must-hold-data",
+        flag!(dir_must_hold_data),
+        "no",
+        "",
+        "Whether the start refuses a data directory that is missing or holds no data. Set it to yes once the directory holds data: \
+         a disk that is not mounted then stops the start, and is not an empty database.",
+    )
+    .at_start(),
+    Directive::supported(
+        "ignore-foreign-files",
+        flag!(ignore_foreign_files),
+        "no",
+        "",
+        "Whether the start goes on, with an empty database, in a directory that holds the files of another server (dump.rdb, \
+         appendonlydir and others) and no data of this one. Otherwise it refuses it; onggi import reads such files.",
+    )
+    .at_start(),
 ];
 
 const NO_CLOCK_TICK: &str = "timers fire when they are due; there is no periodic tick whose rate could be chosen";
@@ -74,24 +93,30 @@ pub(super) static PROCESS: &[Directive] = &[
         "the server stays in the foreground, where systemd, a container or a shell's & keeps it",
     ),
     Directive::not_needed("pidfile", "whatever runs the server in the foreground knows its process id"),
-    Directive::refused(
+    Directive::supported(
         "supervised",
-        &["no"],
+        choice!(supervised: Supervision),
         "no",
-        "the supervisor would wait for a message that is not sent; set supervised no, and Type=exec in the systemd unit",
+        "",
+        "What is notified when the server has loaded its data and serves clients, while it loads, and when it ends. systemd is \
+         notified over NOTIFY_SOCKET (Type=notify in the unit); auto does so if that is set.",
     )
     .at_start(),
-    Directive::refused(
+    Directive::supported(
         "shutdown-on-sigterm",
-        &["default", "nosave", "now", "force", "nosave now", "nosave force", "now force", "nosave now force", "safe"],
+        Field::Ending { get: |s| s.shutdown_on_sigterm, set: |s, flags| s.shutdown_on_sigterm = flags },
         "default",
-        "a signal takes a checkpoint if there are save points and something was changed; set save instead",
+        "",
+        "How SIGTERM ends the server: with the words of SHUTDOWN, or by default. By default a checkpoint is taken if there are \
+         save points and something was changed. If it fails, the server goes on serving; with force it ends all the same, with \
+         exit code 1.",
     ),
-    Directive::refused(
+    Directive::supported(
         "shutdown-on-sigint",
-        &["default", "nosave", "now", "force", "nosave now", "nosave force", "now force", "nosave now force", "safe"],
+        Field::Ending { get: |s| s.shutdown_on_sigint, set: |s, flags| s.shutdown_on_sigint = flags },
         "default",
-        "a signal takes a checkpoint if there are save points and something was changed; set save instead",
+        "",
+        "The same for SIGINT. A second SIGINT while the server is ending ends the process at once, without a save.",
     ),
     Directive::not_needed("shutdown-timeout", "a shutdown has no replicas to wait for"),
     Directive::not_needed("set-proc-title", TITLE),

@@ -1,0 +1,143 @@
+//! The end of the server: a thread that executes what SHUTDOWN and signals ask for.
+//!
+//! ```text
+//! order -> hold writes -> wait for running turns -> decide -> checkpoint, log synced -> look at the outcome
+//!                                                                 |- saved: stop the acceptor; writes stay held
+//!                                                                 '- failed: release writes, say why, serve on (or `force`)
+//! ```
+//!
+//! E1. The decision comes after every turn that began before the hold, so a write is either part of what the decision sees or
+//!     never acknowledged.
+//! E2. A server whose data could not be saved goes on serving, unless the order says `force`; it then ends with an error.
+
+use crate::listen::AcceptorHandle;
+use crate::mailbox::Mailbox;
+use crate::serve::ServeError;
+use crate::worker::Message;
+use admin::{Configuration, EndOrder, ShutdownRequest};
+use command::Host;
+use command::pause::Pause;
+use config::EndFlags;
+use durability::{Cause, Durability, Phase, Tell};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Time between two looks at whether something is done.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// What the ending thread needs of its server.
+pub(crate) struct Ending<'s> {
+    pub host: &'s Host,
+    pub mailboxes: &'s [Arc<Mailbox<Message>>],
+    /// What keeps the data, and whom to notify; `None` where it is kept in memory only.
+    pub kept: Option<(&'s Durability, Arc<dyn Tell>)>,
+    pub acceptor: AcceptorHandle,
+}
+
+impl Ending<'_> {
+    /// Executes orders until one has ended the server, or something else has. Gives what could not be saved where the server
+    /// was forced to end.
+    pub fn run(&self) -> Result<(), ServeError> {
+        let (request, pause) = (self.host.part::<ShutdownRequest>(), self.host.part::<Pause>());
+        while let Some((order, task)) = request.next() {
+            let flags = self.flags(order);
+            self.say(&format!("{order}: the server is to end"));
+            pause.hold_for_end();
+            self.phase(Phase::Stopping);
+            let saved = if self.wait_for_turns() { self.save(flags) } else { Ok(()) };
+            match saved {
+                Err(why) if !flags.force => {
+                    pause.release_from_end();
+                    self.phase(Phase::Ready);
+                    self.warn(&format!("{order} refused: {why}. The server goes on serving. {REMEDY}"));
+                    task.end(Err(why));
+                }
+                saved => {
+                    task.end(Ok(()));
+                    self.acceptor.stop();
+                    return saved.map_err(|why| ServeError::Unsaved { why });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn flags(&self, order: EndOrder) -> EndFlags {
+        let settings = self.host.part::<Configuration>().current();
+        match order {
+            EndOrder::Client(flags) => flags,
+            EndOrder::Terminate => settings.shutdown_on_sigterm,
+            EndOrder::Interrupt => settings.shutdown_on_sigint,
+        }
+    }
+
+    /// Waits until each worker has ended the turn that it is in (E1); false when the server ends otherwise.
+    fn wait_for_turns(&self) -> bool {
+        let (passed, all_passed) = channel();
+        self.mailboxes.iter().for_each(|mailbox| mailbox.send(Message::Fence(passed.clone())));
+        let mut left = self.mailboxes.len();
+        while left > 0 {
+            match all_passed.recv_timeout(LOOK) {
+                Ok(()) => left -= 1,
+                Err(RecvTimeoutError::Timeout) if !self.is_over() => {}
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// Saves what the order and the settings ask for. An error says what is not durable.
+    fn save(&self, flags: EndFlags) -> Result<(), String> {
+        // Before everything is loaded, nothing was acknowledged.
+        let Some((durability, _)) = self.kept.as_ref().filter(|(durability, _)| durability.is_loaded()) else {
+            return Ok(());
+        };
+        let logged = durability.sync_log().map_err(|error| error.to_string());
+        if !flags.save.unwrap_or_else(|| durability.saves_at_end()) {
+            return logged.map(|_| ());
+        }
+        let task = durability.schedule(Cause::Shutdown);
+        while task.outcome().is_none() {
+            if self.is_over() {
+                return Ok(());
+            }
+            std::thread::sleep(LOOK);
+        }
+        match (task.outcome(), logged) {
+            // The log has it all.
+            (Some(Err(why)), Ok(true)) if flags.save.is_none() => {
+                self.warn(&format!("no checkpoint at the end: {why}; the command log is durable, and nothing is lost"));
+                Ok(())
+            }
+            (Some(Err(why)), _) => Err(format!("the checkpoint failed: {why}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the server has ended otherwise: a worker has failed.
+    fn is_over(&self) -> bool {
+        self.host.part::<ShutdownRequest>().is_closed()
+    }
+
+    fn phase(&self, phase: Phase) {
+        if let Some((_, tell)) = &self.kept {
+            tell.phase(phase);
+        }
+    }
+
+    fn say(&self, text: &str) {
+        if let Some((_, tell)) = &self.kept {
+            tell.say(text);
+        }
+    }
+
+    fn warn(&self, text: &str) {
+        if let Some((_, tell)) = &self.kept {
+            tell.warn(text);
+        }
+    }
+}
+
+/// What an operator does about a refused end.
+const REMEDY: &str = "Mend the cause and stop it again, or give up what is not saved: SHUTDOWN NOSAVE FORCE";
