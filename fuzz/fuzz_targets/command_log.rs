@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base::clock::ManualClock;
 use base::{HistoryId, Lsn};
-use cmdlog::{Log, LogMode, LogOptions, LogStart, RecoverError, recover};
+use cmdlog::{Log, LogMode, LogOptions, LogStart, LogTiming, RecoverError, recover};
 use libfuzzer_sys::fuzz_target;
 use vfs::{FileSystem, OpenOptions, Outage, SimFs};
 
@@ -33,7 +33,7 @@ fuzz_target!(|input: &[u8]| {
 /// A log with a record for each line.
 fn log_of(data: &[u8]) -> (SimFs, Vec<Vec<u8>>) {
     let fs = SimFs::new(1);
-    let options = LogOptions { mode: LogMode::Sync, segment_bytes: 8192, ring_bytes: 0, ..LogOptions::new("/", 1) };
+    let options = LogOptions { timing: LogTiming::of(LogMode::Sync), segment_bytes: 8192, ring_bytes: 0, ..LogOptions::new("/", 1) };
     let start = LogStart::fresh(HistoryId([1; 20]), Lsn(0));
     let clock = Arc::new(ManualClock::new(1000));
     let log = Log::create_stepped(Arc::new(fs.clone()), clock, options, start, Arc::new(())).expect("the disk works");

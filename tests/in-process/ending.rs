@@ -39,7 +39,7 @@ impl Tell for Lines {
     }
 }
 
-struct NoRdb;
+pub struct NoRdb;
 
 impl WriteRdb for NoRdb {
     fn write(&self, _: &DataDir, _: &Manifest, _: rdb::Target, _: &dyn Fn() -> bool) -> Result<RdbWritten, String> {

@@ -18,6 +18,7 @@ mod log_holds;
 mod log_sockets;
 mod messages;
 mod migrate;
+mod modes;
 mod order;
 mod pieces;
 mod preparing;

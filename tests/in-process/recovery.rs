@@ -24,7 +24,7 @@ const REQUESTS: usize = 700;
 /// Requests between two moves of the clock.
 const TIME_EVERY: usize = 100;
 
-struct Nobody;
+pub struct Nobody;
 
 impl Tell for Nobody {
     fn say(&self, _: &str) {}

@@ -137,7 +137,8 @@ fn config_set(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         return Err(error::SYNTAX);
     }
     let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|[name, value]| (*name, *value)).collect();
-    let changed = ctx.host.part::<Configuration>().set(ctx.host, &pairs);
+    let in_transaction = ctx.session.running.is_some();
+    let changed = ctx.host.part::<Configuration>().set(ctx.host, &pairs, in_transaction);
     changed.map_err(|error| match error {
         SetError::Unknown { name } => {
             error::repeating("ERR Unknown option or number of arguments for CONFIG SET - '", &name, "'")

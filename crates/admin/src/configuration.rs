@@ -5,7 +5,7 @@ use command::Host;
 use command::clients::Clients;
 use command::limits::{SparseLimit, StampMeaning, StringLimit};
 use command::login::{Login, PasswordTooLong};
-use config::{Directive, EvictionPolicy, RewriteError, SetError, Settings};
+use config::{Directive, EvictionPolicy, Refused, RewriteError, SetError, Settings};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 
@@ -16,6 +16,16 @@ pub trait Apply: Send + Sync {
     /// # Errors
     /// Why it cannot be, in words for the client; everything is then as it was.
     fn apply(&self, row: &'static Directive, settings: &Settings) -> Result<(), String>;
+
+    /// The last step of a change, once for all its rows: what is never undone. With `in_transaction` the worker may hold
+    /// shard locks.
+    ///
+    /// # Errors
+    /// Why it cannot be. Nothing of this step has changed.
+    fn finish(&self, settings: &Settings, in_transaction: bool) -> Result<(), Refused> {
+        let _ = (settings, in_transaction);
+        Ok(())
+    }
 
     /// Writes the settings to the file they came from.
     ///
@@ -43,19 +53,21 @@ impl Configuration {
         self.current.read().clone()
     }
 
-    /// CONFIG SET: all pairs or none. The new settings, when it succeeded.
+    /// CONFIG SET: all pairs or none. The new settings, when it succeeded. `in_transaction`: EXEC runs it, and holds the
+    /// locks of its keys.
     ///
     /// # Errors
     /// What [`Settings::change`] or the server refuses.
-    pub fn set(&self, host: &Host, pairs: &[(&[u8], &[u8])]) -> Result<Arc<Settings>, SetError> {
+    pub fn set(&self, host: &Host, pairs: &[(&[u8], &[u8])], in_transaction: bool) -> Result<Arc<Settings>, SetError> {
         let _changing = self.changing.lock();
         let change = self.current().change(pairs)?;
-        let next = Arc::new(change.apply(|row, settings| {
+        let apply = |row: &'static Directive, settings: &Settings| {
             if row.name == "requirepass" {
                 set_password(host, settings).map_err(|error| error.to_string())?;
             }
             self.apply.apply(row, settings)
-        })?);
+        };
+        let next = Arc::new(change.apply(apply, |settings| self.apply.finish(settings, in_transaction))?);
         follow(host, &next);
         *self.current.write() = next.clone();
         Ok(next)

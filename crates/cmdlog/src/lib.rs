@@ -33,14 +33,13 @@ mod stats;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod timing;
 mod tools;
 
 pub use error::{LogError, LogFailure, RecoverError};
 pub use frame::Mark;
 pub use log::Log;
-pub use options::{
-    Admission, LogMode, LogOptions, LogStart, LogWake, OnSyncError, RING_BYTES, SEGMENT_BYTES, WINDOW_MS,
-};
+pub use options::{Admission, LogOptions, LogStart, LogWake, OnSyncError, RING_BYTES, SEGMENT_BYTES};
 pub use record::{DecodeError, Payload, RecordBuilder, dictionaries_of, effects};
 pub use recovery::{
     EachFrame, EachRecord, FrameBody, LogEnd, Progress, SegmentHeader, SegmentInfo, TornTail, recover, recover_frames,
@@ -48,4 +47,5 @@ pub use recovery::{
 };
 pub use segment::Parent;
 pub use stats::LogStats;
+pub use timing::{LogMode, LogTiming, WINDOW_MS};
 pub use tools::{Extract, ExtractError, SegmentFrame, SegmentReader, SegmentRest, extract, is_segment_copy};

@@ -13,11 +13,12 @@ use vfs::FileSystem;
 use crate::error::{LogError, LogFailure};
 use crate::flush::{Due, Flush};
 use crate::frame::Kind;
-use crate::options::{Admission, LogMode, LogOptions, LogStart, LogWake};
+use crate::options::{Admission, LogOptions, LogStart, LogWake};
 use crate::record::Payload;
 use crate::shared::{Shared, state};
 use crate::start;
 use crate::stats::{Counters, LogStats};
+use crate::timing::LogMode;
 
 /// How long writes gather before they are written, unless there are many.
 const GATHER: Duration = Duration::from_millis(10);
@@ -98,6 +99,7 @@ impl Log {
         let history = start.history;
         let (shared, stream) = Shared::new(&options, history, start.first.0, wake);
         let shared = Arc::new(shared);
+        options.timing.add_reader(Arc::downgrade(&shared) as _);
         let flush = start::open(&fs, &clock, &options, start, (&shared, stream))?;
         let core = Core {
             shared,
@@ -232,15 +234,20 @@ impl Log {
         self.core.shared.mode()
     }
 
-    /// Changes it. From `Sync` to another mode: replies that wait are still released by durability alone.
+    /// Changes it for every log of the same [`LogTiming`](crate::LogTiming), and acts on it at once.
     pub fn set_mode(&self, mode: LogMode) {
-        self.core.shared.set_mode(mode);
+        self.core.shared.timing().set_mode(mode);
         self.core.shared.watch(self.core.clock.monotonic_ns());
     }
 
-    /// Changes the window of `Async`, in milliseconds (at least 1).
+    /// The window of `Async` in force, in milliseconds.
+    pub fn window_ms(&self) -> u64 {
+        self.core.shared.timing().window_ms()
+    }
+
+    /// Changes it (at least 1), as [`set_mode`](Self::set_mode) does the mode.
     pub fn set_window_ms(&self, window_ms: u64) {
-        self.core.shared.set_window_ms(window_ms);
+        self.core.shared.timing().set_window_ms(window_ms);
         self.core.shared.watch(self.core.clock.monotonic_ns());
     }
 

@@ -1,24 +1,14 @@
 //! What a log is told at its beginning, and whom it tells what happens.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use base::{HistoryId, Lsn};
 
 use crate::error::LogFailure;
 use crate::recovery::LogEnd;
 use crate::segment::Parent;
-
-/// When records become durable. Changeable at any time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogMode {
-    /// Within a time window, in the background (`appendfsync everysec`).
-    Async,
-    /// At once; replies wait for it (`appendfsync always`).
-    Sync,
-    /// Written within milliseconds and left to the operating system (`appendfsync no`); synced only when
-    /// [`Log::sync`](crate::Log::sync) asks.
-    WrittenOnly,
-}
+use crate::timing::{LogMode, LogTiming};
 
 /// What to do when a file cannot be written or synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +24,9 @@ pub enum OnSyncError {
 pub struct LogOptions {
     /// The data directory; it exists.
     pub dir: PathBuf,
-    /// When records become durable.
-    pub mode: LogMode,
-    /// In `Async`: at most so much time is lost by a power cut while the disk keeps up; twice as much is the bound at
-    /// which writes wait. At least 1.
-    pub window_ms: u64,
+    /// When records become durable. In `Async`, a power cut loses at most the window while the disk keeps up; at twice
+    /// the window writes wait.
+    pub timing: Arc<LogTiming>,
     /// Size of a segment, preallocated. A bigger record gets a bigger segment.
     pub segment_bytes: u64,
     /// How many workers append, numbered from 0.
@@ -49,8 +37,6 @@ pub struct LogOptions {
     pub on_sync_error: OnSyncError,
 }
 
-/// The default of [`LogOptions::window_ms`].
-pub const WINDOW_MS: u64 = 1000;
 /// The default of [`LogOptions::segment_bytes`].
 pub const SEGMENT_BYTES: u64 = 64 << 20;
 /// The default of [`LogOptions::ring_bytes`].
@@ -61,8 +47,7 @@ impl LogOptions {
     pub fn new(dir: impl Into<PathBuf>, workers: usize) -> Self {
         Self {
             dir: dir.into(),
-            mode: LogMode::Async,
-            window_ms: WINDOW_MS,
+            timing: LogTiming::of(LogMode::Async),
             segment_bytes: SEGMENT_BYTES,
             workers,
             ring_bytes: RING_BYTES,

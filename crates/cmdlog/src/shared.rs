@@ -16,10 +16,11 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::error::LogFailure;
 use crate::frame::{self, HEAD_BYTES_MAX, Kind};
-use crate::options::{Admission, LogMode, LogOptions, LogWake};
+use crate::options::{Admission, LogOptions, LogWake};
 use crate::record::Payload;
 use crate::sleeper::Sleeper;
 use crate::stream::{Room, Stream, StreamReader};
+use crate::timing::{LogMode, LogTiming, TimingReader};
 
 /// Payloads up to this size always go into the stream's memory, bigger ones if that is large.
 const INLINE_MAX_LEAST: usize = 64 << 10;
@@ -146,8 +147,7 @@ pub(crate) struct Shared {
     pub written: AtomicU64,
     /// Everything before is durable. Written by the flush; never goes back.
     pub durable: AtomicU64,
-    mode: AtomicU8,
-    window_ms: AtomicU64,
+    timing: Arc<LogTiming>,
     /// Healthy or not; written under `failure`'s lock.
     pub state: AtomicU8,
     pub failure: Mutex<Option<LogFailure>>,
@@ -201,8 +201,7 @@ impl Shared {
             history,
             written: AtomicU64::new(first),
             durable: AtomicU64::new(first),
-            mode: AtomicU8::new(options.mode as u8),
-            window_ms: AtomicU64::new(options.window_ms.max(1)),
+            timing: Arc::clone(&options.timing),
             state: AtomicU8::new(state::HEALTHY),
             failure: Mutex::new(None),
             oldest_ns: AtomicU64::new(0),
@@ -224,25 +223,16 @@ impl Shared {
     }
 
     pub fn mode(&self) -> LogMode {
-        match self.mode.load(Relaxed) {
-            0 => LogMode::Async,
-            1 => LogMode::Sync,
-            _ => LogMode::WrittenOnly,
-        }
+        self.timing.mode()
     }
 
-    pub fn set_mode(&self, mode: LogMode) {
-        self.mode.store(mode as u8, SeqCst);
-        self.wake_threads();
+    /// The mode and the window in force.
+    pub fn timing(&self) -> &LogTiming {
+        &self.timing
     }
 
     pub fn window_ns(&self) -> u64 {
-        self.window_ms.load(Relaxed).saturating_mul(1_000_000)
-    }
-
-    pub fn set_window_ms(&self, window_ms: u64) {
-        self.window_ms.store(window_ms.max(1), SeqCst);
-        self.wake_threads();
+        self.timing.window_ms().saturating_mul(1_000_000)
     }
 
     pub fn wake_threads(&self) {
@@ -514,5 +504,11 @@ impl Shared {
                 self.wake_for_room();
             }
         }
+    }
+}
+
+impl TimingReader for Shared {
+    fn timing_changed(&self) {
+        self.wake_threads();
     }
 }

@@ -46,7 +46,7 @@ pub use directive::{Changes, Directive, Kind, Refusal, Section, Setting};
 pub use error::{LoadError, LoadErrors, Origin, Problem, RewriteError, RuleError, SetError, ValueError, Warning};
 pub use load::{Loaded, load};
 pub use rewrite::rewrite;
-pub use runtime::Change;
+pub use runtime::{Change, Refused};
 pub use settings::Settings;
 pub use table::{TABLE, directives, find};
 pub use values::{

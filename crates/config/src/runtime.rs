@@ -97,26 +97,53 @@ impl Change {
 
     /// Puts the change into force: calls `apply` with each changed row and the new settings, for the parts of the server
     /// that do not read them anew each time (listeners, budgets). `apply` looks at the row's name and does nothing for
-    /// those it need not act on. Returns the settings to keep from now on.
+    /// those it need not act on. Then calls `finish`, once, for what must never be undone: no step after it can fail.
+    /// Returns the settings to keep from now on.
     ///
     /// # Errors
-    /// The first refusal of `apply`. Then it has been called again with the old settings for that row and those before
-    /// it, last first, so that everything is as it was; what could not be restored is added to the reason.
+    /// The first refusal of `apply` or `finish`. Then `apply` has been called again with the old settings for that row
+    /// and those before it, last first, so that everything is as it was. What could not be restored is added to the reason.
     pub fn apply(
         self,
         mut apply: impl FnMut(&'static Directive, &Settings) -> Result<(), String>,
+        finish: impl FnOnce(&Settings) -> Result<(), Refused>,
     ) -> Result<Settings, SetError> {
         for (index, row) in self.changed.iter().enumerate() {
-            let Err(mut reason) = apply(row, &self.next) else { continue };
-            for done in self.changed.iter().take(index.saturating_add(1)).rev() {
-                if let Err(error) = apply(done, &self.before) {
-                    reason = format!("{reason}; the former {} could not be restored: {error}", done.name);
-                }
+            if let Err(reason) = apply(row, &self.next) {
+                let done = self.changed.iter().take(index.saturating_add(1));
+                return Err(self.restored(done, apply, row.name, reason));
             }
-            return Err(failed(row.name, reason));
         }
-        Ok(self.next)
+        match finish(&self.next) {
+            Ok(()) => Ok(self.next),
+            Err(Refused { directive, reason }) => Err(self.restored(self.changed.iter(), apply, directive, reason)),
+        }
     }
+
+    /// Puts the old settings into force again for the rows that are `done`. The error that led to it.
+    fn restored<'r>(
+        &self,
+        done: impl DoubleEndedIterator<Item = &'r &'static Directive>,
+        mut apply: impl FnMut(&'static Directive, &Settings) -> Result<(), String>,
+        name: &str,
+        mut reason: String,
+    ) -> SetError {
+        for row in done.rev() {
+            if let Err(error) = apply(row, &self.before) {
+                reason = format!("{reason}; the former {} could not be restored: {error}", row.name);
+            }
+        }
+        failed(name, reason)
+    }
+}
+
+/// Why the last step of a change was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The directive that cannot be put into force.
+    pub directive: &'static str,
+    /// Why, in words for the client.
+    pub reason: String,
 }
 
 impl std::fmt::Debug for Directive {

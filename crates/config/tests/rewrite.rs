@@ -31,7 +31,7 @@ impl Server {
 
     fn set(mut self, name: &str, value: &str) -> Self {
         let change = self.loaded.settings.change(&[(name, value)]).unwrap();
-        self.loaded.settings = change.apply(|_, _| Ok(())).unwrap();
+        self.loaded.settings = change.apply(|_, _| Ok(()), |_| Ok(())).unwrap();
         self
     }
 

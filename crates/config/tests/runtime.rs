@@ -1,7 +1,7 @@
 //! CONFIG GET and CONFIG SET. The replies to the arguments below were taken from Valkey 9.1.2, where it has the
 //! directive; what differs on purpose is in tests of its own.
 
-use config::{Change, SetError, Settings};
+use config::{AppendFsync, Change, Directive, Refused, SetError, Settings};
 
 fn get(settings: &Settings, name: &str) -> String {
     let found = settings.get(&[name]);
@@ -16,7 +16,7 @@ fn change(settings: &Settings, pairs: &[&str]) -> Result<Change, SetError> {
 
 fn set(settings: &mut Settings, pairs: &[&str]) -> Result<(), String> {
     let change = change(settings, pairs).map_err(|error| error.to_string())?;
-    *settings = change.apply(|_, _| Ok(())).map_err(|error| error.to_string())?;
+    *settings = change.apply(|_, _| Ok(()), |_| Ok(())).map_err(|error| error.to_string())?;
     Ok(())
 }
 
@@ -229,13 +229,37 @@ fn a_refused_change_is_taken_back() {
     assert_eq!(names, ["port", "maxclients", "maxmemory"], "what stays the same is not applied");
 
     let mut calls = Vec::new();
-    let result = change.apply(|row, settings| {
+    let apply = |row: &Directive, settings: &Settings| {
         calls.push((row.name, settings.port, settings.maxclients));
         if settings.maxclients == 5 && row.name == "maxclients" { Err("no descriptors".into()) } else { Ok(()) }
-    });
+    };
+    let result = change.apply(apply, |_| panic!("the last step waits until all rows are in force"));
     assert_eq!(
         result.unwrap_err().to_string(),
         "CONFIG SET failed (possibly related to argument 'maxclients') - no descriptors"
     );
     assert_eq!(calls, [("port", 7000, 5), ("maxclients", 7000, 5), ("maxclients", 6379, 10000), ("port", 6379, 10000)]);
+}
+
+/// The mode of the log is put into force by the last step, so nothing ever has to take it back. When that step is refused,
+/// all rows are taken back.
+#[test]
+fn a_change_whose_last_step_is_refused_is_taken_back() {
+    let settings = Settings::default();
+    let change = change(&settings, &["port", "7000", "appendfsync", "always"]).unwrap();
+    let (mut calls, mut finished) = (Vec::new(), Vec::new());
+    let apply = |row: &Directive, settings: &Settings| {
+        calls.push((row.name, settings.port));
+        Ok(())
+    };
+    let result = change.apply(apply, |settings| {
+        finished.push(settings.appendfsync);
+        Err(Refused { directive: "appendfsync", reason: "keys are locked".into() })
+    });
+    assert_eq!(
+        result.unwrap_err().to_string(),
+        "CONFIG SET failed (possibly related to argument 'appendfsync') - keys are locked"
+    );
+    assert_eq!(calls, [("port", 7000), ("appendfsync", 7000), ("appendfsync", 6379), ("port", 6379)]);
+    assert_eq!(finished, [AppendFsync::Always]);
 }

@@ -138,8 +138,7 @@ impl Durability {
     ) -> Result<Arc<LogSink>, DurabilityError> {
         let options = LogOptions {
             dir: self.dir.path().to_owned(),
-            mode: policy.mode,
-            window_ms: policy.window_ms,
+            timing: self.timing.clone(),
             segment_bytes: policy.segment_bytes,
             workers: self.parts.workers,
             ring_bytes: usize::try_from(policy.buffer_bytes).unwrap_or(usize::MAX),

@@ -9,10 +9,11 @@ use crate::recovery::Loading;
 use crate::sink::LogSink;
 use crate::status::{Figures, LastLoad, LogStatus, Running, Status};
 use crate::tasks::{Busy, Task};
+use crate::timing::ModeNotSet;
 use crate::work::{Ended, Job, Work};
 use base::{Clock, Entropy, Lsn, UnixMs};
 use checkpoint::{DataDir, Feed, ManifestFile};
-use cmdlog::LogMode;
+use cmdlog::LogTiming;
 use config::Settings;
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::path::{Path, PathBuf};
@@ -88,7 +89,11 @@ pub struct Durability {
     pub(crate) dir: DataDir,
     pub(crate) work: Work,
     pub(crate) loading: Loading,
+    /// The mode and the window in force.
+    pub(crate) timing: Arc<LogTiming>,
     policy: RwLock<Policy>,
+    /// Held for the whole of a change of the policy.
+    changing: Mutex<()>,
     /// Locked before `policy`, where both are needed.
     pub(crate) state: Mutex<State>,
     /// Notified when the keeper has something to look at.
@@ -193,7 +198,9 @@ impl Durability {
             dir,
             work: Work::new(),
             loading: Loading::default(),
+            timing: Arc::new(LogTiming::new(policy.mode, policy.window_ms)),
             policy: RwLock::new(policy),
+            changing: Mutex::new(()),
             state: Mutex::new(state),
             stir: Condvar::new(),
             manifest: Mutex::new(None),
@@ -337,35 +344,22 @@ impl Durability {
         }
     }
 
-    /// Other settings. Those of the mode are put into force before this returns, unless all locks cannot be had soon; the log
-    /// is switched on or off by the keeper.
-    pub fn set_policy(&self, policy: Policy) {
-        let mode = policy.mode;
+    /// Other settings. Mode and window are in force when this returns, whether or not there is a log now; the keeper
+    /// switches the log on or off. A new mode needs all shard locks and waits at most `patience` for them.
+    ///
+    /// # Errors
+    /// Commands held locks for all of that time. Nothing has changed.
+    pub fn set_policy(&self, policy: Policy, patience: Duration) -> Result<(), ModeNotSet> {
+        let changing = self.changing.lock();
+        self.put_mode(policy.mode, patience)?;
+        self.timing.set_window_ms(policy.window_ms);
         *self.policy.write() = policy;
         self.state.lock().history.is_due = true;
-        let deadline = Instant::now() + MODE_PATIENCE;
-        while !self.try_mode(mode) && Instant::now() < deadline {
-            std::thread::yield_now();
-        }
+        drop(changing);
         self.parts.store.gate.allow_writes();
         self.refuse_writes_if_failing();
         self.stir.notify_all();
-    }
-
-    /// Puts the mode into force; false when the locks could not be had.
-    fn try_mode(&self, mode: LogMode) -> bool {
-        let (sink, window_ms) = (self.state.lock().log.clone(), self.policy.read().window_ms);
-        let Some(sink) = sink else { return true };
-        sink.log.set_window_ms(window_ms);
-        sink.log.mode() == mode || put_mode(&self.parts.store, &sink, mode)
-    }
-
-    /// Has a worker put the mode into force.
-    fn have_mode(&self, mode: LogMode) {
-        let Some(sink) = self.state.lock().log.clone() else { return };
-        let store = self.parts.store.clone();
-        // When the server ends, no mode matters.
-        let _ = self.by_a_worker(Box::new(move || put_mode(&store, &sink, mode)));
+        Ok(())
     }
 
     /// How things stand.
@@ -376,6 +370,7 @@ impl Durability {
             let since_cut = sink.log.end_lsn().0.saturating_sub(state.cut.0);
             LogStatus {
                 mode: sink.log.mode(),
+                window_ms: sink.log.window_ms(),
                 end: sink.log.end_lsn(),
                 durable: sink.log.durable_lsn(),
                 stats,
@@ -412,7 +407,6 @@ impl Durability {
                 Todo::Look => {}
                 Todo::Take(cause, task) => task.end(self.take(cause)),
                 Todo::Switch => _ = self.take(Cause::LogSwitch),
-                Todo::Mode(mode) => self.have_mode(mode),
                 Todo::Trim => self.trim(),
             }
         }
@@ -485,9 +479,6 @@ impl Durability {
                 state.running = Some(Going::new(Cause::LogSwitch));
                 return Some(Todo::Switch);
             }
-        }
-        if state.log.as_ref().is_some_and(|sink| sink.log.mode() != policy.mode) {
-            return Some(Todo::Mode(policy.mode));
         }
         if state.is_trim_due(policy.segment_bytes) {
             return Some(Todo::Trim);
@@ -633,20 +624,6 @@ impl Durability {
     }
 }
 
-/// Puts a mode into force; false when the locks could not be had.
-fn put_mode(store: &Store, sink: &Arc<LogSink>, mode: LogMode) -> bool {
-    let Some(mut all) = store.try_lock_all() else { return false };
-    sink.log.set_mode(mode);
-    // The store asks once whether replies are held: it is told again, unless the log was switched meanwhile.
-    if all.log().is_some_and(|log| std::ptr::addr_eq(Arc::as_ptr(&log), Arc::as_ptr(sink))) {
-        all.set_log(Some(sink.clone() as Arc<dyn RecordSink>));
-    }
-    true
-}
-
-/// How long CONFIG SET tries to have all locks at once.
-const MODE_PATIENCE: Duration = Duration::from_millis(50);
-
 /// Time before switching the log is tried again.
 const SWITCH_RETRY_MS: i64 = 5_000;
 
@@ -663,7 +640,6 @@ enum Todo {
     Look,
     Take(Cause, Task),
     Switch,
-    Mode(LogMode),
     Trim,
 }
 

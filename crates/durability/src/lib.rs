@@ -13,7 +13,9 @@
 //!     what is after it is in the log, or in none. It counts as on only when the manifest says so.
 //! D4. At most one checkpoint at a time. A failed one changes nothing that a restart would read.
 //! D5. Nothing is written to the directory by a start before everything has been read.
-//! D6. A dictionary is durable, and named by a durable manifest, before a value is compressed with it (`training`).
+//! D6. The mode and the window of the log are those of the settings from its first record on, also while it is being
+//!     switched on (`timing`).
+//! D7. A dictionary is durable, and named by a durable manifest, before a value is compressed with it (`training`).
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used))]
 
@@ -30,6 +32,7 @@ mod segments;
 mod sink;
 mod status;
 mod tasks;
+mod timing;
 mod training;
 mod work;
 
@@ -41,4 +44,5 @@ pub use rdb_file::{RdbFigures, RdbWritten, WriteRdb};
 pub use recovery::{LoadingStatus, Recovered};
 pub use status::{Figures, LastLoad, LogStatus, Running, Status};
 pub use tasks::{Busy, Task};
+pub use timing::ModeNotSet;
 pub use work::Ended;

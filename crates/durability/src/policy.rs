@@ -33,7 +33,7 @@ fn beside_budget(bytes: u64, maxmemory_bytes: u64, share: u64) -> u64 {
 pub struct Policy {
     /// Whether changes are to be logged.
     pub log_wanted: bool,
-    /// When the log is made durable.
+    /// When the log is made durable. What is in force stands in [`LogTiming`](cmdlog::LogTiming), as for the window.
     pub mode: LogMode,
     /// The window of the asynchronous mode, in milliseconds.
     pub window_ms: u64,

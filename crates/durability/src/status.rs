@@ -68,6 +68,8 @@ pub struct Figures {
 pub struct LogStatus {
     /// When it is made durable.
     pub mode: LogMode,
+    /// The window of the asynchronous mode, in milliseconds.
+    pub window_ms: u64,
     /// The position after the last record.
     pub end: Lsn,
     /// Up to here it is durable.

@@ -21,7 +21,7 @@ use base::clock::ManualClock;
 use base::hash::KeyHasher;
 use base::{Clock, HistoryId, KeyspaceId, Lsn};
 use checkpoint::{DataDir, FileInfo, Name, SetInfo, SnapshotReader, SnapshotWriter};
-use cmdlog::{DecodeError, ExtractError, FrameBody, Log, LogMode, LogOptions, LogStart, RecordBuilder};
+use cmdlog::{DecodeError, ExtractError, FrameBody, Log, LogMode, LogOptions, LogStart, LogTiming, RecordBuilder};
 use codec::DictionaryNumber;
 use engine::{Effect, Key};
 use std::collections::BTreeSet;
@@ -273,7 +273,7 @@ pub(crate) fn write_log(
     let (target, clock) = (rest.target, Arc::new(ManualClock::new(0)));
     let mut ignore = |_: Lsn, _: &[u8]| Ok(());
     let end = cmdlog::recover(&**target.fs(), target.path(), rest.from, &mut ignore, &mut |_| {})?;
-    let options = LogOptions { mode: LogMode::WrittenOnly, ..LogOptions::new(target.path(), 1) };
+    let options = LogOptions { timing: LogTiming::of(LogMode::WrittenOnly), ..LogOptions::new(target.path(), 1) };
     let (fs, time) = (Arc::clone(target.fs()), Arc::clone(&clock) as Arc<dyn Clock>);
     let start = LogStart::after(end, rest.history);
     let log = Log::create_stepped(fs, time, options, start, Arc::new(())).map_err(ExtractError::from)?;

@@ -15,7 +15,7 @@ use base::{Clock, HistoryId, KeyspaceId, Lsn, Rng, UnixMs};
 use checkpoint::{
     DataDir, Feed, FeedOptions, LoadProgress, LogState, Manifest, ManifestFile, SetHead, Writer, WriterOptions,
 };
-use cmdlog::{Log, LogMode, LogOptions, LogStart, RecordBuilder};
+use cmdlog::{Log, LogOptions, LogStart, RecordBuilder};
 use engine::{Backlog, Effect, Encoding, Entry, Key, Type, Value};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -296,7 +296,7 @@ impl Stopped {
 }
 
 fn open_log(fs: &SimFs, clock: &Arc<ManualClock>, start: LogStart) -> Arc<Log> {
-    let options = LogOptions { mode: LogMode::Async, segment_bytes: 8192, ring_bytes: 0, ..LogOptions::new(DIR, 1) };
+    let options = LogOptions { segment_bytes: 8192, ring_bytes: 0, ..LogOptions::new(DIR, 1) };
     let clock: Arc<dyn Clock> = Arc::clone(clock) as _;
     Log::create_stepped(shared(fs), clock, options, start, Arc::new(())).expect("the disk works")
 }

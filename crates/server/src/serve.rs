@@ -26,7 +26,7 @@ use command::pause::Pause;
 use command::stats::WorkerStats;
 use command::{CommandSpec, CommandTable, Host, Session};
 use config::{
-    CompressionCodec, CompressionTime, Directive, EvictionPolicy, Loaded, MemoryShare, RewriteError, Settings,
+    CompressionCodec, CompressionTime, Directive, EvictionPolicy, Loaded, MemoryShare, Refused, RewriteError, Settings,
 };
 use durability::{Durability, DurabilityError, Parts, Phase, Policy, Tell, WriteRdb};
 use engine_mem::{EvictionOrder, EvictionScope, StampMode};
@@ -53,6 +53,13 @@ const AUTOMATIC_CLIENT_BYTES_MIN: u64 = 256 << 20;
 
 /// Time between two lines about how far loading is.
 const PROGRESS: Duration = Duration::from_secs(5);
+
+/// How long CONFIG SET waits for all shard locks to change `appendfsync`. Commands hold them for microseconds; a worker that
+/// the system does not run holds one for some tens of milliseconds.
+const MODE_PATIENCE: Duration = Duration::from_millis(500);
+
+/// The same inside EXEC. If EXEC holds a shard itself no wait helps, and meanwhile other clients wait for that shard.
+const MODE_PATIENCE_IN_TRANSACTION: Duration = Duration::from_millis(5);
 
 /// After so many rounds of upkeep, ten a second, memory is given back again after a burst: by then whoever held it last has let
 /// go of it.
@@ -166,9 +173,6 @@ impl Apply for Applied {
         set_packed(&shared.store, settings);
         set_compression(&shared.store, settings);
         self.memory.set_limits(client_bytes_max(settings), settings.maxmemory_bytes);
-        if let Some(durability) = shared.host.find::<Arc<Durability>>() {
-            durability.set_policy(Policy::of(settings));
-        }
         match row.name {
             "port" | "bind" => self
                 .acceptor
@@ -182,6 +186,25 @@ impl Apply for Applied {
                 .map_err(|possible| format!("the operating system allows descriptors for {possible} clients only")),
             _ => Ok(()),
         }
+    }
+
+    fn finish(&self, settings: &Settings, in_transaction: bool) -> Result<(), Refused> {
+        let shared = self.shared.get().and_then(Weak::upgrade);
+        let Some(durability) = shared.as_ref().and_then(|shared| shared.host.find::<Arc<Durability>>()) else {
+            return Ok(());
+        };
+        let patience = if in_transaction { MODE_PATIENCE_IN_TRANSACTION } else { MODE_PATIENCE };
+        durability.set_policy(Policy::of(settings), patience).map_err(|error| Refused {
+            directive: "appendfsync",
+            reason: match in_transaction {
+                true => {
+                    "a transaction that uses keys cannot change it, and nothing was changed: send CONFIG SET outside \
+                         MULTI"
+                        .to_owned()
+                }
+                false => format!("{error}, and nothing was changed: send it again"),
+            },
+        })
     }
 
     fn rewrite(&self, settings: &Settings) -> Result<(), RewriteError> {

@@ -248,6 +248,8 @@ pub(super) fn persistence(ctx: &mut Ctx<'_>, text: &mut String) {
         line(text, "aof_buffer_length", log.stats.pending_bytes);
         line(text, "aof_pending_bio_fsync", u8::from(log.stats.unsynced_bytes > 0));
         line(text, "aof_delayed_fsync", log.stats.delayed_syncs);
+        line(text, "log_mode", appendfsync(log.mode));
+        line(text, "log_window_ms", log.window_ms);
         line(text, "log_end", log.end);
         line(text, "log_durable", log.durable);
         line(text, "log_segments", log.stats.segments);
@@ -296,9 +298,18 @@ fn durability_of(status: &durability::Status, settings: &config::Settings) -> St
         (Some(_), true) => format!("the log is being switched on, {checkpoints}"),
         (Some(log), false) => match log.mode {
             LogMode::Sync => "log, synced before each reply".to_owned(),
-            LogMode::Async => format!("log, synced within {} ms", settings.log_window_ms),
+            LogMode::Async => format!("log, synced within {} ms", log.window_ms),
             LogMode::WrittenOnly => "log, written and left to the operating system".to_owned(),
         },
+    }
+}
+
+/// A mode of the log, as the setting `appendfsync` names it.
+fn appendfsync(mode: LogMode) -> &'static str {
+    match mode {
+        LogMode::Sync => "always",
+        LogMode::Async => "everysec",
+        LogMode::WrittenOnly => "no",
     }
 }
 

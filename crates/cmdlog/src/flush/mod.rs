@@ -29,11 +29,12 @@ use base::{Clock, HistoryId, Lsn};
 use vfs::{File, FileSystem, FsError};
 
 use crate::frame::{self, HEAD_BYTES_MAX, Kind, MARK_FRAME_BYTES, Mark};
-use crate::options::{LogMode, OnSyncError};
+use crate::options::OnSyncError;
 use crate::segment::{self, Header, Parent};
 use crate::shared::{Shared, SideRecord};
 use crate::stats::Counters;
 use crate::stream::StreamReader;
+use crate::timing::LogMode;
 use out::{Out, Sync};
 
 pub(crate) use rotate::{open_segment, remove};

@@ -11,11 +11,12 @@ use super::out::{BLOCK, open_direct};
 use super::{Failed, Flush, RETRY_NS, Segment, Step};
 use crate::error::{LogError, LogFailure};
 use crate::frame::MARK_FRAME_BYTES;
-use crate::options::{LogMode, OnSyncError};
+use crate::options::OnSyncError;
 use crate::recovery::Piece;
 use crate::segment::{self, Header};
 use crate::shared::state;
 use crate::start;
+use crate::timing::LogMode;
 
 /// The smallest preallocation that is tried when the disk has no room for a whole segment.
 const SEGMENT_BYTES_MIN: u64 = 1 << 20;

@@ -8,8 +8,8 @@ use vfs::{File, FileSystem, FsError};
 
 use super::{Flush, MARK_NS, Segment};
 use crate::frame::Kind;
-use crate::options::LogMode;
 use crate::segment::{self, HEADER_BYTES};
+use crate::timing::LogMode;
 
 /// Durable bytes at which the page cache is told to forget them. Only a recovery reads them, while pages given back at
 /// once are those that the next write gets, still in the processor's cache: on a guest whose host backs memory at its first

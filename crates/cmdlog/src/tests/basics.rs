@@ -7,8 +7,8 @@ use base::clock::{ManualClock, SystemClock};
 use base::{Lsn, Rng};
 use vfs::{RealFs, SimFs};
 
-use super::{history, read, settle, stepped};
-use crate::{Admission, Log, LogMode, LogOptions, LogStart, LogWake, Payload, recover};
+use super::{DIR, history, options, read, settle, stepped};
+use crate::{Admission, Log, LogMode, LogOptions, LogStart, LogTiming, LogWake, Payload, recover};
 use engine::SharedBytes;
 
 /// Records of all sizes, of two workers, over many segments come back in the order of their positions, after a clean
@@ -114,7 +114,8 @@ fn threads_make_records_durable() {
         };
         let end = recover(&RealFs, dir.path(), Lsn(0), &mut each, &mut |_| {}).expect("readable");
         assert_eq!(count, 2000 * round);
-        let options = LogOptions { mode, window_ms: 20, segment_bytes: 1 << 16, ..LogOptions::new(dir.path(), 2) };
+        let timing = Arc::new(LogTiming::new(mode, 20));
+        let options = LogOptions { timing, segment_bytes: 1 << 16, ..LogOptions::new(dir.path(), 2) };
         let start = LogStart::after(end, history(round as u8));
         let woken = Arc::new(Woken::default());
         let clock = Arc::new(SystemClock::new());
@@ -142,4 +143,54 @@ fn threads_make_records_durable() {
         assert_eq!(end, log.durable_lsn());
         assert_eq!(log.health(), None);
     }
+}
+
+/// Settings change while a log is being created, which takes several syncs. The log that runs then has the mode and the
+/// window of that moment and not those it was created with, and so has every other log of the cell.
+#[test]
+fn logs_have_the_mode_and_the_window_of_their_cell_and_none_of_their_own() {
+    let (fs, clock) = (SimFs::new(1), Arc::new(ManualClock::new(1000)));
+    let timing = LogTiming::of(LogMode::WrittenOnly);
+    let open = |first| {
+        let options = LogOptions { timing: Arc::clone(&timing), ..options(LogMode::Async) };
+        let (fs, clock) = (Arc::new(fs.clone()), Arc::clone(&clock));
+        Log::create_stepped(fs, clock as _, options, LogStart::fresh(history(1), Lsn(first)), Arc::new(()))
+            .expect("the disk works")
+    };
+    let old = open(0);
+    let changed = Arc::clone(&timing);
+    fs.on_sync(move |_| {
+        changed.set_mode(LogMode::Sync);
+        changed.set_window_ms(20);
+    });
+    let new = open(1 << 20);
+    for log in [&old, &new] {
+        assert!(log.holds_replies());
+        assert_eq!((log.mode(), log.window_ms()), (LogMode::Sync, 20));
+        let end = log.append(0, b"one");
+        settle(log);
+        assert_eq!(log.durable_lsn(), end);
+    }
+    new.set_mode(LogMode::Async);
+    assert_eq!((old.mode(), timing.mode()), (LogMode::Async, LogMode::Async));
+}
+
+/// A log whose threads sleep, with records that nothing makes durable, syncs them when the cell's mode asks for it.
+#[test]
+fn a_change_of_the_cell_wakes_the_threads_of_a_log() {
+    let timing = LogTiming::of(LogMode::WrittenOnly);
+    let options = LogOptions { timing: Arc::clone(&timing), ..LogOptions::new(DIR, 2) };
+    let (fs, clock) = (Arc::new(SimFs::new(1)), Arc::new(SystemClock::new()));
+    let log =
+        Log::create(fs, clock, options, LogStart::fresh(history(1), Lsn(0)), Arc::new(())).expect("the disk works");
+    let end = log.append(0, b"one");
+    while log.written_lsn() < end {
+        std::thread::yield_now();
+    }
+    assert!(log.durable_lsn() < end);
+    timing.set_mode(LogMode::Sync);
+    while log.durable_lsn() < end {
+        std::thread::yield_now();
+    }
+    log.close().expect("the disk works");
 }

@@ -13,7 +13,7 @@ use base::clock::ManualClock;
 use base::{Clock, HistoryId, Lsn};
 use vfs::{FileSystem, SimFs};
 
-use crate::{Log, LogEnd, LogMode, LogOptions, LogStart, RecoverError, recover};
+use crate::{Log, LogEnd, LogMode, LogOptions, LogStart, LogTiming, RecoverError, recover};
 
 /// Records, each with the position after it.
 pub type Records = Vec<(Lsn, Vec<u8>)>;
@@ -26,7 +26,7 @@ pub fn history(n: u8) -> HistoryId {
 
 /// Small segments, so that tests see many.
 pub fn options(mode: LogMode) -> LogOptions {
-    LogOptions { mode, segment_bytes: 8192, ring_bytes: 0, ..LogOptions::new(DIR, 2) }
+    LogOptions { timing: LogTiming::of(mode), segment_bytes: 8192, ring_bytes: 0, ..LogOptions::new(DIR, 2) }
 }
 
 /// A log driven by hand on a simulated disk.

@@ -12,7 +12,7 @@ use vfs::{Fault, FileSystem, Op, Outage, SimFs, errno};
 use super::{DIR, history, options, read, settle};
 use crate::error::LogFailure;
 use crate::shared::Shared;
-use crate::{Admission, Log, LogMode, LogOptions, LogStart, LogWake, OnSyncError};
+use crate::{Admission, Log, LogMode, LogOptions, LogStart, LogTiming, LogWake, OnSyncError};
 
 /// How long a test waits for other threads.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -284,7 +284,7 @@ fn a_turn_stays_open_over_a_sync() {
     shared.wait_for(1);
     assert!(!shared.puts_off_sync(1));
     shared.append_in_turn(1, b"second");
-    shared.set_mode(LogMode::Async);
+    shared.timing().set_mode(LogMode::Async);
     assert!(!shared.puts_off_sync(1), "only where replies wait");
 }
 
@@ -294,7 +294,7 @@ fn the_end_of_a_turn_begins_a_sync() {
     let log = Log::create(
         Arc::new(SimFs::new(1)) as Arc<dyn FileSystem>,
         Arc::new(SystemClock::new()),
-        LogOptions { mode: LogMode::Sync, ..LogOptions::new(DIR, 2) },
+        LogOptions { timing: LogTiming::of(LogMode::Sync), ..LogOptions::new(DIR, 2) },
         LogStart::fresh(history(1), Lsn(0)),
         Arc::new(()),
     )

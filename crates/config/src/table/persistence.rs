@@ -25,7 +25,8 @@ pub(super) static PERSISTENCE: &[Directive] = &[
         "",
         "When the log is synced. `always`: a reply is sent when what it tells is durable. `everysec`: in the background; a \
          power cut loses at most the writes of `log-window`, twice as long if the disk is slow, and then writes wait. \
-         `no`: written within the window, synced by the operating system.",
+         `no`: written within the window, synced by the operating system. CONFIG SET answers OK when the new mode is in \
+         force, and an error inside a transaction that uses keys.",
     ),
     Directive::supported(
         "log-window",

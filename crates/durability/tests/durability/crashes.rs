@@ -2,6 +2,7 @@
 
 use crate::life::{Life, found, log_off, policy};
 use crate::model::{Model, seeds};
+use crate::modes::PATIENCE;
 use base::Rng;
 use cmdlog::LogMode;
 use durability::{Cause, Policy};
@@ -149,7 +150,7 @@ fn power_cuts_while_modes_change() {
         fs.record_crash_points();
         for turn in 0..9 {
             let mode = [LogMode::Sync, LogMode::Async, LogMode::WrittenOnly][rng.below(3) as usize];
-            life.durability.set_policy(Policy { mode, ..policy() });
+            life.durability.set_policy(Policy { mode, ..policy() }, PATIENCE).expect("no lock is held");
             life.wait_until(|| life.durability.status().log.is_some_and(|log| log.mode == mode));
             model.commands(&mut life, &mut rng, 8);
             if turn == 4 {

@@ -2,6 +2,7 @@
 
 use crate::life::{Life, START_MS, found, log_off, policy};
 use crate::model::{Model, seeds};
+use crate::modes::PATIENCE;
 use base::checksum::crc32c;
 use base::{DbIndex, Rng};
 use config::SavePoint;
@@ -105,7 +106,7 @@ fn a_full_disk_stops_writes_until_there_is_space() {
         assert_eq!(found(&left, log_off()).expect("it starts"), saved);
     }
     // Told to, it lets writes go on.
-    life.durability.set_policy(Policy { stop_writes_on_error: false, ..log_off() });
+    life.durability.set_policy(Policy { stop_writes_on_error: false, ..log_off() }, PATIENCE).expect("no lock is held");
     assert!(life.store.gate.is_open());
     fs.set_capacity(None);
     life.checkpoint(Cause::Asked).expect("there is space again");

@@ -21,5 +21,6 @@ mod golden;
 mod history;
 mod life;
 mod model;
+mod modes;
 mod starts;
 mod switching;

@@ -3,6 +3,7 @@
 use crate::crashes::judge_all;
 use crate::life::{Life, found, log_off, policy};
 use crate::model::{Model, seeds};
+use crate::modes::PATIENCE;
 use base::Rng;
 use durability::{Cause, Policy};
 use vfs::{Fault, Op, Outage, SimFs, errno};
@@ -11,7 +12,7 @@ use vfs::{Fault, Op, Outage, SimFs, errno};
 fn switch(life: &mut Life, model: &mut Model, rng: &mut Rng, policy: Policy) {
     let (is_on, before) = (policy.log_wanted, model.last());
     let was_on = life.durability.status().log.is_some();
-    life.durability.set_policy(policy);
+    life.durability.set_policy(policy, PATIENCE).expect("no lock is held");
     let is_done = |life: &Life| {
         let status = life.durability.status();
         status.log.is_some() == is_on && !status.is_switching_on && status.running.is_none()
@@ -119,7 +120,7 @@ fn cuts_after_a_failed_switch() {
                 _ => "data",
             };
             fs.inject(Fault::fail(op, errno::EIO).on(path));
-            life.durability.set_policy(log_off());
+            life.durability.set_policy(log_off(), PATIENCE).expect("no lock is held");
             life.wait_until(|| fs.faults_fired() > 0);
             life.wait_for_rest();
             model.commands(&mut life, &mut rng, 10);
@@ -143,7 +144,7 @@ fn switching_on_fails_once_in_every_step() {
         model.commands(&mut life, &mut rng, 10);
         life.checkpoint(Cause::Asked).expect("the disk works");
         fs.inject(Fault::fail_operation(fs.operations() + step, errno::EIO));
-        life.durability.set_policy(policy());
+        life.durability.set_policy(policy(), PATIENCE).expect("no lock is held");
         let is_on = |life: &Life| life.durability.status().log.is_some() && life.store.log().is_some();
         while !is_on(&life) {
             // A failed attempt is not repeated at once.
@@ -172,7 +173,7 @@ fn a_log_that_is_off_leaves_when_nothing_needs_it() {
     let mut life = Life::start(&fs, policy()).expect("it starts");
     let mut model = Model::new(&life);
     model.commands(&mut life, &mut rng, 50);
-    life.durability.set_policy(log_off());
+    life.durability.set_policy(log_off(), PATIENCE).expect("no lock is held");
     life.wait_for_log(false);
     // It is the way back from the set that was taken for the switch; the next set has that one before it.
     assert!(segments(&fs) > 0);
