@@ -1,10 +1,11 @@
 //! One load on a server: writers until the crash, and somebody who changes modes and asks for checkpoints meanwhile.
 
 use crate::judge::{Found, Promise, Verdict, judge};
-use crate::resp::{Connection, Reply};
+use crate::resp::Connection;
 use crate::server::Running;
 use crate::writer::{Ground, Writer};
 use base::Rng;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -43,7 +44,7 @@ impl Crowd {
     /// stop.
     ///
     /// # Errors
-    /// Wrong replies, in words.
+    /// Wrong replies, and a mode in force that differs from the settings, in words.
     pub fn load(
         &mut self,
         ground: &Ground,
@@ -52,16 +53,17 @@ impl Crowd {
         crash: impl FnOnce(),
     ) -> Result<(), Vec<String>> {
         let wrong = Mutex::new(Vec::new());
+        let note = |outcome: Result<(), String>| {
+            if let Err(text) = outcome {
+                wrong.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(text);
+            }
+        };
         std::thread::scope(|scope| {
             for writer in &mut self.writers {
-                scope.spawn(|| {
-                    if let Err(text) = writer.run(ground) {
-                        wrong.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(text);
-                    }
-                });
+                scope.spawn(|| note(writer.run(ground)));
             }
             if company != Company::None {
-                scope.spawn(move || accompany(ground, company, seed));
+                scope.spawn(|| note(accompany(ground, company, seed)));
             }
             crash();
             ground.stop.store(true, Ordering::Relaxed);
@@ -91,53 +93,100 @@ impl Crowd {
 }
 
 /// Asks for checkpoints and changes modes until the load stops or the server is gone.
-fn accompany(ground: &Ground, company: Company, seed: u64) {
+///
+/// # Errors
+/// A mode in force that is not the one of the settings.
+fn accompany(ground: &Ground, company: Company, seed: u64) -> Result<(), String> {
     let mut rng = Rng::new(seed);
-    let Ok(mut connection) = Connection::open(ground.port, Duration::from_secs(60)) else { return };
+    let Ok(mut connection) = Connection::open(ground.port, Duration::from_secs(60)) else { return Ok(()) };
     // A server that was killed with its log off takes a checkpoint first when it starts with it on again.
-    if company == Company::Modes && look(ground, &mut connection).is_err() {
-        return;
-    }
-    while !ground.stop.load(Ordering::Relaxed) {
+    let mut alive = company != Company::Modes || look(ground, &mut connection)?;
+    while alive && !ground.stop.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(5 + rng.below(80)));
-        let done = if company == Company::Checkpoints || rng.one_in(4) {
+        alive = if company == Company::Checkpoints || rng.one_in(4) {
             // One that runs already is answered by an error.
-            connection.call(&["BGREWRITEAOF"]).map(drop)
+            connection.call(&["BGREWRITEAOF"]).is_ok()
         } else {
-            change_mode(ground, &mut connection, &mut rng)
+            change_mode(ground, &mut connection, &mut rng).is_ok() && look(ground, &mut connection)?
         };
-        if done.is_err() {
-            return;
-        }
     }
+    Ok(())
 }
 
+/// Changes one setting. An error reply means that it stays as it was, which [`look`] finds.
 fn change_mode(ground: &Ground, connection: &mut Connection, rng: &mut Rng) -> std::io::Result<()> {
-    let (name, value) = match rng.below(6) {
+    let (name, value) = match rng.below(7) {
         0 => ("appendonly", "no"),
         1 | 2 => ("appendonly", "yes"),
         3 => ("appendfsync", "everysec"),
         4 => ("appendfsync", "always"),
+        5 => ("log-window", if rng.one_in(2) { "20" } else { "300" }),
         _ => ("appendfsync", if rng.one_in(2) { "no" } else { "always" }),
     };
     ground.mode.uncertain();
-    connection.call(&["CONFIG", "SET", name, value])?;
-    look(ground, connection)
+    connection.call(&["CONFIG", "SET", name, value]).map(drop)
 }
 
-/// Whether the log is certainly on and in sync mode.
-fn look(ground: &Ground, connection: &mut Connection) -> std::io::Result<()> {
-    let is = |connection: &mut Connection, name: &str, wanted: &str| -> std::io::Result<bool> {
-        let Reply::Array(pair) = connection.call(&["CONFIG", "GET", name])? else { return Ok(false) };
-        Ok(matches!(pair.get(1), Some(Reply::Bulk(Some(bytes))) if bytes == wanted.as_bytes()))
-    };
-    // The log counts as on only when INFO says so and the checkpoint that it begins with is there.
-    let mut certain = is(connection, "appendonly", "yes")? && is(connection, "appendfsync", "always")?;
-    for (field, wanted) in [("aof_enabled", "1"), ("aof_rewrite_in_progress", "0"), ("aof_rewrite_scheduled", "0")] {
-        certain = certain && connection.info("persistence", field)?.as_deref() == Some(wanted);
-    }
-    if certain {
+/// Looks whether the log is certainly on and in sync mode; false when the server is gone.
+///
+/// # Errors
+/// The log has another mode or window than the settings.
+fn look(ground: &Ground, connection: &mut Connection) -> Result<bool, String> {
+    // Nobody else changes settings, so that one call for them and one for what is in force show one moment.
+    let Ok(set) = connection.settings(&["appendonly", "appendfsync", "log-window"]) else { return Ok(false) };
+    let Ok(in_force) = connection.info_section("persistence") else { return Ok(false) };
+    if is_certainly_sync(&set, &in_force)? {
         ground.mode.sync();
     }
-    Ok(())
+    Ok(true)
+}
+
+/// Names and their values.
+type Fields = BTreeMap<String, String>;
+
+fn is_certainly_sync(set: &Fields, in_force: &Fields) -> Result<bool, String> {
+    // Other servers, and a log that is off, tell nothing.
+    for (setting, field) in [("appendfsync", "log_mode"), ("log-window", "log_window_ms")] {
+        if let (Some(set), Some(found)) = (set.get(setting), in_force.get(field))
+            && set != found
+        {
+            return Err(format!("INFO says {field} {found} while CONFIG GET says {setting} {set}"));
+        }
+    }
+    let is = |fields: &Fields, name: &str, wanted: &str| fields.get(name).is_some_and(|value| value == wanted);
+    // The log counts as on only when INFO says so and the checkpoint that it begins with is there.
+    Ok(is(set, "appendonly", "yes")
+        && is(set, "appendfsync", "always")
+        && is(in_force, "aof_enabled", "1")
+        && is(in_force, "aof_rewrite_in_progress", "0")
+        && is(in_force, "aof_rewrite_scheduled", "0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(text: &str) -> Fields {
+        text.split_whitespace()
+            .filter_map(|pair| pair.split_once('='))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn a_mode_in_force_that_is_not_that_of_the_settings_is_a_failure() {
+        let quiet = "aof_enabled=1 aof_rewrite_in_progress=0 aof_rewrite_scheduled=0";
+        let set = fields("appendonly=yes appendfsync=always log-window=250");
+        let look = |more: &str| is_certainly_sync(&set, &fields(&format!("{quiet} {more}")));
+        assert_eq!(look("log_mode=always log_window_ms=250"), Ok(true));
+        assert_eq!(look(""), Ok(true), "another server");
+        assert_eq!(look("aof_enabled=0"), Ok(false));
+        assert_eq!(look("aof_rewrite_in_progress=1 log_mode=always"), Ok(false));
+        assert_eq!(
+            look("log_mode=everysec"),
+            Err("INFO says log_mode everysec while CONFIG GET says appendfsync always".to_owned())
+        );
+        assert!(look("aof_enabled=0 log_mode=everysec").is_err(), "while it is being switched on too");
+        assert!(look("log_mode=always log_window_ms=1000").is_err());
+    }
 }

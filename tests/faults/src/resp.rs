@@ -1,5 +1,6 @@
 //! Just enough of the protocol: requests to bytes, replies to values, over one blocking socket.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -115,13 +116,31 @@ impl Connection {
         found
     }
 
+    /// Settings by their names, read in one CONFIG GET. A server that cannot be asked for several answers none.
+    pub fn settings(&mut self, names: &[&str]) -> io::Result<BTreeMap<String, String>> {
+        let Reply::Array(found) = self.call(&[&["CONFIG", "GET"], names].concat())? else {
+            return Ok(BTreeMap::new());
+        };
+        let text = |reply: &Reply| match reply {
+            Reply::Bulk(Some(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+            _ => String::new(),
+        };
+        Ok(found.as_chunks::<2>().0.iter().map(|[name, value]| (text(name), text(value))).collect())
+    }
+
+    /// All fields of a section of INFO, of one moment.
+    pub fn info_section(&mut self, section: &str) -> io::Result<BTreeMap<String, String>> {
+        let Reply::Bulk(Some(bytes)) = self.call(&["INFO", section])? else {
+            return Ok(BTreeMap::new());
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let pairs = text.lines().filter_map(|line| line.split_once(':'));
+        Ok(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+
     /// A field of INFO; `None` when the server has none of that name.
     pub fn info(&mut self, section: &str, field: &str) -> io::Result<Option<String>> {
-        let Reply::Bulk(Some(bytes)) = self.call(&["INFO", section])? else {
-            return Ok(None);
-        };
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        Ok(text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':').map(str::to_owned)))
+        Ok(self.info_section(section)?.remove(field))
     }
 }
 
