@@ -4,7 +4,7 @@ import time
 
 from control import bound
 from resp import Connection, Error, request
-from suite import MB, equal, expect, many
+from suite import MB, equal, expect, many, measure
 
 
 def huge_pipelines(suite):
@@ -61,7 +61,7 @@ def watches(suite):
         start = time.monotonic()
         connection.call("EXISTS", *[f"watched:{number}" for number in range(100_000)])
         plain = time.monotonic() - start
-        expect(seconds < bound(2, 10 * plain), f"WATCH of 100,000 keys takes {seconds:.1f} s, EXISTS {plain:.1f} s")
+        measure(seconds < bound(2, 10 * plain), f"WATCH of 100,000 keys takes {seconds:.1f} s, EXISTS {plain:.1f} s")
         equal(connection.call("UNWATCH"), b"OK")
     with many(server, 4) as connections:
         deadline = time.monotonic() + 1
@@ -104,7 +104,7 @@ def announced_sizes(suite):
             connection.send((b"*1048576\r\n$536870912\r\n", b"*1048576\r\n" + b"$1\r\na\r\n" * 10, b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$536870912\r\n" + b"x" * 1000)[number % 3])
         time.sleep(1)
         grown = server.resident() - before
-        expect(grown < 48 * MB, f"a thousand announcements take {grown / MB:.1f} MB")
+        measure(grown < 48 * MB, f"a thousand announcements take {grown / MB:.1f} MB")
 
 
 def query_limit(suite):

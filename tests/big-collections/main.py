@@ -142,18 +142,19 @@ class Steps:
         print(f"   {name:<40} {seconds:7.1f} s {cpu:9} us {wall:9} us {canary.worst_ms():9.1f} ms", flush=True)
         runs = self.runs.setdefault(name, [])
         runs.append(slow_parts(turns.stretches, limit_us * self.margin / 2))
-        problem = None
+        problem, mark = None, ""
         if found != wanted:
             problem = f"found {found}, not {wanted}"
         elif canary.errors:
             problem = f"the client beside got {canary.errors[0]}"
         elif slow := again(runs):
             problem = f"two turns of {cpu} us are more than {limit_us * self.margin} us, {slow}"
+            mark = " # MEASURED"
             if not self.is_last:
                 self.slow.append(name)
                 print(f"again - {name}: {problem}", flush=True)
                 return
-        print(f"ok - {name}" if problem is None else f"not ok - {name}: {problem}", flush=True)
+        print(f"ok - {name}" if problem is None else f"not ok - {name}: {problem}{mark}", flush=True)
         self.failed |= problem is not None
 
     def keep(self):

@@ -31,10 +31,7 @@ class Failed(Exception):
 class Stage:
     """One stage. `run` is part of `make test`; `pieces` yields (name, function) for `make test-long`, each piece a
     unit of progress; `present` says whether the tree has what the stage tests. `pending` is the reason why a stage that
-    is written ahead of the code is skipped until it is named on the command line; it goes when the code is there.
-
-    `measures` is for stages that judge waits or memory of running servers, which other work on the machine can spoil:
-    when one fails it is run once more, and the table says so. What is deterministic is never run again."""
+    is written ahead of the code is skipped until it is named on the command line; it goes when the code is there."""
 
     name: str
     purpose: str
@@ -42,7 +39,6 @@ class Stage:
     pieces: Optional[Callable[["Job"], list]] = None
     present: Callable[[], bool] = lambda: True
     pending: Optional[str] = None
-    measures: bool = False
 
 
 class Job:
@@ -69,7 +65,7 @@ class Job:
             print(f"    {line}")
 
     def check(self, name, problem=None):
-        """Counts one check made by the stage itself: passed when `problem` is None."""
+        """Counts one check made by the stage itself: passed when `problem` is None. It is never a measurement."""
         with self.lock:
             self.tally.add(Tally(passed=int(problem is None), failed=int(problem is not None)))
         self.say(f"ok - {name}" if problem is None else f"not ok - {name}: {problem}")

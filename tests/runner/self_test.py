@@ -96,33 +96,38 @@ class Stages(unittest.TestCase):
             "self-test-inner: thread 'a::b' (7) panicked at b.rs:1:2: no four",
             "0 passed, 1 failed, 0 skipped"])
 
-    def test_a_stage_that_measures_is_tried_twice(self):
-        def fails(times):
-            left = [times]
+    def test_only_measurements_have_a_second_try(self):
+        def outcome(*tries):
+            left = list(tries)
 
             def body(job):
-                job.check("a")
-                left[0] -= 1
-                job.check("b", "busy" if left[0] >= 0 else None)
-            return body
+                job.command(["sh", "-c", f"echo 'ok - a'; {left.pop(0)}"], counts=True)
 
-        def outcome(times, measures):
             out = io.StringIO()
-            stage = Stage("self-test-inner", "a stage of the self test", fails(times), measures=measures)
+            stage = Stage("self-test-inner", "a stage of the self test", body)
             with redirect_stdout(out), patch.dict("os.environ", {"CI": "false"}):
                 status = runner.run([stage], verbose=False, named=False)
-            return status, out.getvalue()
+            return status, out.getvalue(), len(tries) - len(left)
 
-        for times, measures, status, last in ((0, True, 0, "2 passed, 0 failed, 0 skipped"), (1, True, 0, "2 passed, 0 failed, 0 skipped"),
-                                              (2, True, 1, "1 passed, 1 failed, 0 skipped"), (1, False, 1, "1 passed, 1 failed, 0 skipped")):
-            got, text = outcome(times, measures)
-            self.assertEqual((got, text.splitlines()[-1]), (status, last))
-            self.assertEqual("passed at the second try" in text, (times, measures) == (1, True))
-            self.assertEqual("failed twice" in text, times == 2)
-            self.assertEqual("not ok - b: busy" in text, times > 0)
-        self.assertEqual(outcome(1, True)[0], 0)
+        good, slow, lost = "echo 'ok - b'", "echo 'not ok - b: 9 ms # MEASURED'; exit 1", "echo 'not ok - c: a key is lost'; exit 1"
+        both, silent = f"echo 'not ok - b: 9 ms # MEASURED'; {lost}", "exit 3"
+        for tries, expected, count, last in (
+            ((good,), 0, 1, "2 passed, 0 failed, 0 skipped"),
+            ((slow, good), 0, 2, "2 passed, 0 failed, 0 skipped"),
+            ((slow, slow), 1, 2, "1 passed, 1 failed, 0 skipped"),
+            ((slow, lost), 1, 2, "1 passed, 1 failed, 0 skipped"),
+            ((lost, good), 1, 1, "1 passed, 1 failed, 0 skipped"),
+            ((both, good), 1, 1, "1 passed, 2 failed, 0 skipped"),
+            ((silent, good), 1, 1, "1 passed, 1 failed, 0 skipped"),
+        ):
+            status, text, ran = outcome(*tries)
+            self.assertEqual((status, ran, text.splitlines()[-1]), (expected, count, last))
+            self.assertEqual("passed at the second try" in text, tries == (slow, good))
+            self.assertEqual("failed twice" in text, count == 2 and status == 1)
+            self.assertEqual("not ok - b: 9 ms" in text, "9 ms" in tries[0])
+        outcome(slow, good)
         log = Job(Stage("self-test-inner", "reads the log"), after=True).log_path.read_text()
-        self.assertIn("not ok - b: busy", log)
+        self.assertIn("not ok - b: 9 ms", log)
         self.assertIn("second try", log)
 
     def test_pending(self):

@@ -46,5 +46,4 @@ def pieces(_job):
     return [("ten million", watch_in_full)]
 
 
-STAGE = Stage("big-collections", "clients of other keys while a big set and a big sorted set are used", run, pieces,
-              measures=True)
+STAGE = Stage("big-collections", "clients of other keys while a big set and a big sorted set are used", run, pieces)

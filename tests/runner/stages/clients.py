@@ -98,5 +98,4 @@ def pieces(_job):
             for kind in ("onggi", "valkey") for client in ALL]
 
 
-STAGE = Stage("clients", "applications on redis-py, Django, go-redis, Jedis, ioredis and redis-rs, with real catalogues", run, pieces,
-              measures=True)
+STAGE = Stage("clients", "applications on redis-py, Django, go-redis, Jedis, ioredis and redis-rs, with real catalogues", run, pieces)

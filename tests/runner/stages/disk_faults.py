@@ -59,5 +59,4 @@ def pieces(_job):
             *((f"frozen disk, {mode}", piece(lambda job, mode=mode: frozen(job, mode, 30))) for mode in ("sync", "async"))]
 
 
-STAGE = Stage("disk-faults", "disks that are full, fail, are slow or stand still: clear errors, no false promise, and back by itself", run, pieces,
-              measures=True)
+STAGE = Stage("disk-faults", "disks that are full, fail, are slow or stand still: clear errors, no false promise, and back by itself", run, pieces)

@@ -29,5 +29,4 @@ def pieces(_job):
             for mode, (_, load_ms, cycles, count) in modes.items() for number in range(1, count + 1)]
 
 
-STAGE = Stage("kill", "kill -9 under load and at starts: nothing promised is lost, torn, doubled or back", run, pieces,
-              measures=True)
+STAGE = Stage("kill", "kill -9 under load and at starts: nothing promised is lost, torn, doubled or back", run, pieces)

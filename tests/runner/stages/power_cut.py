@@ -42,5 +42,4 @@ def pieces(_job):
             for number in range(1, PIECES + 1) for name, mode, file_system, (_, load_ms, cuts), is_compressed in runs()]
 
 
-STAGE = Stage("power-cut", "power cuts on ext4 and XFS: nothing promised is lost, and the server starts by itself", run, pieces,
-              measures=True)
+STAGE = Stage("power-cut", "power cuts on ext4 and XFS: nothing promised is lost, and the server starts by itself", run, pieces)

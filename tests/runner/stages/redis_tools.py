@@ -22,4 +22,4 @@ def against(kind):
 
 
 STAGE = Stage("redis-tools", "redis-cli in all its modes, MONITOR and redis-benchmark", against("onggi"),
-              lambda _job: [(kind, against(kind)) for kind in ("onggi", "valkey")], measures=True)
+              lambda _job: [(kind, against(kind)) for kind in ("onggi", "valkey")])
