@@ -41,7 +41,7 @@ pub fn run(plain: &Server, plan: &Plan, report: &mut Report) {
         Ok((running, _)) => running,
         Err(text) => return report.fail("the first start", &text),
     };
-    for cycle in 1..=plan.cycles {
+    for cycle in (1..).take_while(|cycle| plan.goes_on(*cycle, codecs.as_ref())) {
         let ground = Ground::new(server.port, plan.promise == Promise::Sync, 200_000);
         let load = Duration::from_micros(20_000 + rng.below(plan.load_ms * 1000));
         let outcome = plan.load(&mut crowd, &ground, codecs.as_ref(), &mut rng, || {
@@ -81,7 +81,16 @@ pub fn run(plain: &Server, plan: &Plan, report: &mut Report) {
     }
 }
 
+/// On a busy machine dictionaries are trained late. A run goes on until one was used, for so many times its cycles at most.
+const LONGER_MAX: u64 = 4;
+
 impl Plan {
+    /// Whether there is a cycle of this number.
+    pub fn goes_on(&self, cycle: u64, codecs: Option<&Codecs>) -> bool {
+        let is_complete = codecs.is_none_or(Codecs::is_complete);
+        cycle <= self.cycles || !is_complete && cycle <= self.cycles * LONGER_MAX
+    }
+
     /// The server as it starts next.
     pub fn server(&self, plain: &Server, codecs: Option<&Codecs>, rng: &mut Rng) -> Server {
         codecs.map_or_else(|| plain.clone(), |codecs| codecs.server(plain, rng))

@@ -36,7 +36,7 @@ pub fn run(plain: &Server, volume: &Volume, plan: &Plan, report: &mut Report) {
         Ok((running, _)) => running,
         Err(text) => return report.fail("the first start", &text),
     };
-    for cycle in 1..=plan.cycles {
+    for cycle in (1..).take_while(|cycle| plan.goes_on(*cycle, codecs.as_ref())) {
         let ground = Ground::new(server.port, plan.promise == Promise::Sync, 200_000);
         let load = Duration::from_micros(20_000 + rng.below(plan.load_ms * 1000));
         let mut done = Ok(());
