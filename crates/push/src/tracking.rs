@@ -52,6 +52,12 @@ pub struct Change<'k> {
     pub by: u64,
 }
 
+/// Keys forgotten in one go when there are more than the limit.
+const FORGOTTEN_AT_ONCE_MAX: usize = 10_000;
+
+/// The caller is none of the workers: all that have something to deliver are woken.
+const ALL_WORKERS: usize = usize::MAX;
+
 /// All tracking of a server. Locks are taken in the order of the fields: clients, prefixes, slices of keys.
 pub struct Tracking {
     outlets: Arc<Outlets>,
@@ -80,6 +86,24 @@ impl Tracking {
     /// Sets `tracking-table-max-keys`; 0 for no limit.
     pub fn set_keys_max(&self, keys: usize) {
         self.keys_max.store(if keys == 0 { usize::MAX } else { keys }, Ordering::Relaxed);
+        self.forget_excess();
+    }
+
+    /// Forgets keys beyond the limit and notifies their clients, at most [`FORGOTTEN_AT_ONCE_MAX`] of them. Called when
+    /// the limit is lowered, and ten times a second.
+    pub fn forget_excess(&self) {
+        for _ in 0..FORGOTTEN_AT_ONCE_MAX {
+            if !self.forget_one_beyond_limit(ALL_WORKERS) {
+                break;
+            }
+        }
+    }
+
+    /// Forgets a key as if it had changed, if there are more than the limit; whether there were.
+    fn forget_one_beyond_limit(&self, worker: usize) -> bool {
+        let is_beyond = self.keys.len() > self.keys_max.load(Ordering::Relaxed);
+        let forgotten = if is_beyond { self.keys.take_any() } else { None };
+        forgotten.map(|(key, clients)| self.tell(&clients, &key, 0, worker)).is_some()
     }
 
     /// Starts tracking for a client, or changes its options. In BCAST mode it is notified of keys with these prefixes
@@ -120,11 +144,8 @@ impl Tracking {
             let known = self.clients.read();
             self.keys.sweep(key, |client| known.contains_key(&client));
         }
-        while self.keys.len() > self.keys_max.load(Ordering::Relaxed)
-            && let Some((key, clients)) = self.keys.take_any()
-        {
-            self.tell(&clients, &key, 0, worker);
-        }
+        // Two, so that a table beyond its limit shrinks while keys are read.
+        let _ = self.forget_one_beyond_limit(worker) && self.forget_one_beyond_limit(worker);
     }
 
     /// Tells the client that has made a change, if it has read the key.

@@ -93,6 +93,18 @@ fn no_more_keys_are_remembered_than_allowed() {
     assert_eq!(told.len(), 90, "what is forgotten has been told, once each");
 }
 
+/// A lower limit is in force at once, without another read.
+#[test]
+fn a_lower_limit_forgets_keys_at_once() {
+    let (tracking, outlets, _) = tracking();
+    tracking.enter(tracker(1), &[]);
+    (0..100).for_each(|number| tracking.remember(1, format!("key {number}").as_bytes(), 0));
+    tracking.set_keys_max(10);
+    assert_eq!(tracking.counts().0, 10);
+    let told: usize = sent(&outlets).into_iter().map(|(_, keys)| keys.len()).sum();
+    assert_eq!(told, 90, "clients are notified of what was forgotten");
+}
+
 /// Clients that are gone do not pile up in the lists of keys that are read and never changed.
 #[test]
 fn clients_that_are_gone_are_swept() {
