@@ -298,3 +298,34 @@ fn what_sorted_sets_make_together_is_made_in_steps() {
     let wanted = "*4\r\n$12\r\nmember-00001\r\n$1\r\n2\r\n$12\r\nmember-03000\r\n$4\r\n3001\r\n";
     assert_eq!(server.replies(client), wanted.as_bytes());
 }
+
+/// A count alone can make a reply too long: it is refused before anything is drawn. What is allowed of a small collection comes
+/// in pieces, too.
+#[test]
+fn huge_counts_of_small_collections_take_no_memory() {
+    let mut server = TestServer::complete(memory, SHARDS);
+    let client = server.connect_listed();
+    server.run(client, &["SADD", "ints", "1", "2", "3"]);
+    server.run(client, &["SADD", "set", "a", "b"]);
+    server.run(client, &["HSET", "hash", "f", "v", "g", "w"]);
+    server.run(client, &["ZADD", "zset", "1", "m", "2", "n"]);
+    for request in ["SRANDMEMBER ints", "SRANDMEMBER set", "HRANDFIELD hash", "ZRANDMEMBER zset"] {
+        let refused = server.run(client, &Vec::from_iter(format!("{request} -1000000000").split(' ')));
+        assert!(refused.starts_with("-ERR the reply "), "{request}: {refused:?}");
+        let absent = request.split_once(' ').expect("a key").0;
+        assert_eq!(server.run(client, &[absent, "absent", "-1000000000"]), "*0\r\n");
+        server.feed(client, format!("{request} -30000000\r\n").as_bytes());
+        let unsent = server.executor.connection(client).expect("it is open").reply.len();
+        assert!(unsent < 200_000, "{request}: {unsent} bytes are written at once");
+        // The rest is not what this is about.
+        server.executor.connection(client).expect("it is open").session.rest = None;
+        server.written(client);
+        let few = server.run(client, &Vec::from_iter(format!("{request} -1000").split(' ')));
+        assert!(few.starts_with("*1000\r\n"), "{request}");
+        assert_eq!(few.matches('$').count(), 1000, "{request}");
+    }
+    server.run(client, &["HPEXPIRE", "hash", "1", "FIELDS", "1", "f"]);
+    server.clock.advance_ms(10);
+    server.executor.begin_turn();
+    assert!(server.run(client, &["HRANDFIELD", "hash", "-1000000000"]).starts_with("-ERR the reply "));
+}

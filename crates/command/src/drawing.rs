@@ -6,7 +6,7 @@ use crate::permutation::Permutation;
 use crate::pieces::{PIECE_BYTES, Telling, held_bytes};
 use crate::{Ctx, Stop};
 use base::Rng;
-use engine::SharedBig;
+use engine::{Encoding, Entry, SharedBig, Value};
 use proto::ReplyBuffer;
 use value::Stored;
 
@@ -36,6 +36,21 @@ impl Draw {
     /// What a count stands for: a negative one allows repetitions.
     pub fn of(count: i64) -> Self {
         if count < 0 { Self::Repeated(count.unsigned_abs()) } else { Self::Distinct(count.unsigned_abs()) }
+    }
+
+    /// Refuses a count that makes the reply too long whatever the elements are, each being `parts` of it.
+    ///
+    /// # Errors
+    /// The reply would be too long.
+    pub fn check(self, parts: u64) -> Result<(), Stop> {
+        match self {
+            Self::Repeated(count)
+                if count.saturating_mul(parts).saturating_mul(ELEMENT_BYTES_MIN) > REPLY_BYTES_MAX as u64 =>
+            {
+                Err(Stop::error(REPLY_TOO_LONG_TEXT))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -84,10 +99,38 @@ impl Way {
 }
 
 /// Writes the element at a place.
-type Write = dyn Fn(Stored<'_>, usize, &mut ReplyBuffer) + Send;
+type Write = dyn Fn(Encoding, Stored<'_>, usize, &mut ReplyBuffer) + Send;
+
+/// What elements are drawn from, as it was when the command ran.
+pub enum Drawn {
+    /// A tree, shared.
+    Tree(SharedBig),
+    /// A copy of a packed collection.
+    Packed(Encoding, Vec<u8>),
+}
+
+impl Drawn {
+    /// The collection of an entry. `None` for a packed one of which each element is drawn once: that is soon done.
+    pub fn of(entry: &Entry<'_>, draw: Draw) -> Option<Self> {
+        match entry.value {
+            Value::Big(tree) => Some(Self::Tree(tree.clone())),
+            value => match (value.stored(), draw) {
+                (Stored::Packed(bytes), Draw::Repeated(_)) => Some(Self::Packed(entry.encoding, bytes.to_vec())),
+                _ => None,
+            },
+        }
+    }
+
+    fn stored(&self) -> (Encoding, Stored<'_>) {
+        match self {
+            Self::Tree(tree) => (Encoding::BIG, Stored::Big(tree)),
+            Self::Packed(encoding, bytes) => (*encoding, Stored::Packed(bytes)),
+        }
+    }
+}
 
 struct Drawing {
-    tree: SharedBig,
+    from: Drawn,
     len: u64,
     rng: Rng,
     way: Way,
@@ -100,7 +143,8 @@ impl Telling for Drawing {
         for _ in 0..PLACES_MAX {
             let Some((place, is_drawn)) = self.way.next(self.len, &mut self.rng) else { return false };
             if is_drawn {
-                (self.write)(Stored::Big(&self.tree), place as usize, reply);
+                let (encoding, stored) = self.from.stored();
+                (self.write)(encoding, stored, place as usize, reply);
                 drawn = drawn.saturating_add(1);
                 if drawn >= DRAWN_MAX || reply.len().saturating_sub(start) >= PIECE_BYTES {
                     break;
@@ -111,35 +155,36 @@ impl Telling for Drawing {
     }
 
     fn held_bytes(&self) -> usize {
-        held_bytes(&self.tree)
+        match &self.from {
+            Drawn::Tree(tree) => held_bytes(tree),
+            Drawn::Packed(_, bytes) => bytes.capacity(),
+        }
     }
 }
 
 impl Ctx<'_> {
-    /// Writes elements that are drawn from the tree, which has `len`, as an array: `write` is given their places, and writes
+    /// Writes elements that are drawn from a collection, which has `len`, as an array: `write` is given their places, and writes
     /// `parts` of the array for each.
     ///
     /// # Errors
     /// More elements than a reply may have; a reply inside EXEC that grows too long.
     pub fn reply_drawn(
         &mut self,
-        tree: SharedBig,
+        from: Drawn,
         len: u64,
         draw: Draw,
         parts: u64,
-        write: impl Fn(Stored<'_>, usize, &mut ReplyBuffer) + Send + 'static,
+        write: impl Fn(Encoding, Stored<'_>, usize, &mut ReplyBuffer) + Send + 'static,
     ) -> Result<(), Stop> {
+        draw.check(parts)?;
         let count = match draw {
             Draw::Distinct(count) => count.min(len),
-            Draw::Repeated(count) if count.saturating_mul(ELEMENT_BYTES_MIN) > REPLY_BYTES_MAX as u64 => {
-                return Err(Stop::error(REPLY_TOO_LONG_TEXT));
-            }
             Draw::Repeated(count) => count,
         };
         self.reply.array(count.saturating_mul(parts) as usize);
         let mut rng = Rng::new(self.ks.random_below(u64::MAX));
         let way = Way::of(draw, len, &mut rng);
-        self.reply_telling(Drawing { tree, len, rng, way, write: Box::new(write) })?;
+        self.reply_telling(Drawing { from, len, rng, way, write: Box::new(write) })?;
         check_reply(self.reply)
     }
 }

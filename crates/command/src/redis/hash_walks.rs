@@ -1,11 +1,11 @@
 //! Some fields of a hash: random ones, or a part at each call.
 
 use super::scanning::{self, Found, ScanOptions, Scanned};
-use crate::drawing::Draw;
+use crate::drawing::{Draw, Drawn};
 use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
-use engine::{Encoding, Key, SharedBig, Type, Value};
+use engine::{Key, Type};
 use proto::{Protocol, ReplyBuffer};
 use types::hash::Cell;
 use value::hash::View;
@@ -53,15 +53,18 @@ fn hrandfield(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let with_values = ctx.args.len() == 4;
     check_count(count, with_values)?;
     if count.unsigned_abs() >= DRAWN_AT_ONCE_MAX
-        && let Some(tree) = tree_without_due(ctx, &key)?
+        && let Some(drawn) = drawn_without_due(ctx, &key, Draw::of(count))?
     {
         let len = types::hash::read(ctx.ks, &key)?.len() as u64;
         let parts = if with_values && ctx.reply.protocol() != Protocol::Resp3 { 2 } else { 1 };
-        return ctx.reply_drawn(tree, len, Draw::of(count), parts, move |stored, place, reply| {
-            if let Some(cell) = View::of(Encoding::BIG, stored).at(place) {
+        return ctx.reply_drawn(drawn, len, Draw::of(count), parts, move |encoding, stored, place, reply| {
+            if let Some(cell) = View::of(encoding, stored).at(place) {
                 reply_field(reply, cell, with_values);
             }
         });
+    }
+    if !types::hash::read(ctx.ks, &key)?.is_empty() {
+        Draw::of(count).check(1)?;
     }
     let reply = &mut *ctx.reply;
     let (open, mut shown, mut fits) = (reply.begin_array(), 0usize, Ok(()));
@@ -81,13 +84,13 @@ fn hrandfield(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 /// From so many on, fields of a tree are drawn in pieces.
 const DRAWN_AT_ONCE_MAX: u64 = 512;
 
-/// The tree under the key, shared, if what is there is a big hash of which no field is due. Leaves no trace.
-fn tree_without_due(ctx: &mut Ctx<'_>, key: &Key<'_>) -> Result<Option<SharedBig>, Stop> {
+/// What fields are drawn from, if it is a hash of which no field is due, and not one that is gone through at once. Leaves no
+/// trace.
+fn drawn_without_due(ctx: &mut Ctx<'_>, key: &Key<'_>, draw: Draw) -> Result<Option<Drawn>, Stop> {
     let now = ctx.now();
-    let Some(entry) = ctx.ks.peek(key)?.filter(|entry| entry.kind == Type::Hash) else { return Ok(None) };
-    let Value::Big(tree) = entry.value else { return Ok(None) };
+    let Some(entry) = ctx.ks.peek_value(key)?.filter(|entry| entry.kind == Type::Hash) else { return Ok(None) };
     let hash = types::hash::of_entry(Some(&entry), now)?;
-    Ok((hash.len() == hash.stored_len()).then(|| tree.clone()))
+    Ok((hash.len() == hash.stored_len()).then(|| Drawn::of(&entry, draw)).flatten())
 }
 
 /// Counts beyond these have no negative, or no double, in 64 bits.

@@ -1,7 +1,7 @@
 //! Sets, one at a time.
 
 use super::scanning::{self, Found, ScanOptions, Scanned};
-use crate::drawing::Draw;
+use crate::drawing::{Draw, Drawn};
 use crate::error::{self, Stop};
 use crate::preparing::Work;
 use crate::spec::{Argument, Docs, Look};
@@ -320,6 +320,12 @@ fn peek_tree(ctx: &mut Ctx<'_>, key: &Key<'_>) -> Result<Option<SharedBig>, Stop
     Ok(entry.and_then(|entry| if let Value::Big(tree) = entry.value { Some(tree.clone()) } else { None }))
 }
 
+/// What members are drawn from, if it is a set and not one that is gone through at once. Leaves no trace.
+fn drawn(ctx: &mut Ctx<'_>, key: &Key<'_>, draw: Draw) -> Result<Option<Drawn>, Stop> {
+    let entry = ctx.ks.peek_value(key)?.filter(|entry| entry.kind == Type::Set);
+    Ok(entry.and_then(|entry| Drawn::of(&entry, draw)))
+}
+
 /// Pops many members of a tree: they are chosen beforehand, and written in pieces. False, and nothing is done, when they are to
 /// be popped at once.
 fn pop_many(ctx: &mut Ctx<'_>, key: &Key<'_>, count: u64) -> Result<bool, Stop> {
@@ -400,11 +406,11 @@ fn srandmember(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         return Ok(());
     };
     if count.unsigned_abs() >= TREE_COUNT_MIN
-        && let Some(tree) = peek_tree(ctx, &key)?
+        && let Some(drawn) = drawn(ctx, &key, Draw::of(count))?
     {
         let len = types::set::read(ctx.ks, &key)?.map_or(0, |set| set.len()) as u64;
-        return ctx.reply_drawn(tree, len, Draw::of(count), 1, |stored, place, reply| {
-            View::of(Encoding::BIG, stored).at(place).into_iter().for_each(|member| write_member(reply, member));
+        return ctx.reply_drawn(drawn, len, Draw::of(count), 1, |encoding, stored, place, reply| {
+            View::of(encoding, stored).at(place).into_iter().for_each(|member| write_member(reply, member));
         });
     }
     let reply = &mut *ctx.reply;

@@ -392,6 +392,12 @@ static ZRANDMEMBER: CommandSpec = CommandSpec {
     run: Run::Call(zrandmember),
 };
 
+/// What members are drawn from, if it is a sorted set and not one that is gone through at once. Leaves no trace.
+fn drawn(ctx: &mut Ctx<'_>, key: &Key<'_>, draw: drawing::Draw) -> Result<Option<drawing::Drawn>, Stop> {
+    let entry = ctx.ks.peek_value(key)?.filter(|entry| entry.kind == Type::Zset);
+    Ok(entry.and_then(|entry| drawing::Drawn::of(&entry, draw)))
+}
+
 fn zrandmember(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let key = ctx.key(1);
     if ctx.args.len() == 2 {
@@ -418,11 +424,11 @@ fn zrandmember(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         return Err(Stop::error("ERR value is out of range"));
     }
     if count.unsigned_abs() >= DRAWN_AT_ONCE_MAX
-        && let Some(tree) = peek_tree(ctx, &key)?
+        && let Some(drawn) = drawn(ctx, &key, drawing::Draw::of(count))?
     {
         let len = types::zset::read(ctx.ks, &key)?.map_or(0, |view| view.len());
         let parts = if with_scores && ctx.reply.protocol() != Protocol::Resp3 { 2 } else { 1 };
-        return ctx.reply_drawn(tree, len, drawing::Draw::of(count), parts, move |stored, place, reply| {
+        return ctx.reply_drawn(drawn, len, drawing::Draw::of(count), parts, move |_, stored, place, reply| {
             let entry = View::of(stored).at(place as u64);
             entry.into_iter().for_each(|entry| zset_reply::row(reply, with_scores, &entry));
         });
