@@ -18,11 +18,12 @@ const USUAL: Allowance = Allowance { share: 64, bytes: 256 << 10 };
 /// little. Not nothing, since the fuller pages are, the more entries are moved for what comes back.
 const SHORT: Allowance = Allowance { share: 64, bytes: 8 << 10 };
 
-/// What pages may keep free while nothing is written: nobody waits for the moves, and the next writes get by with what is left.
+/// What pages may keep free while nothing is written, since no client waits for the moves, and while a write waits for the
+/// memory.
 const CALM: Allowance = Allowance { share: 1024, bytes: 1 << 10 };
 
-/// Rounds of cleaning without a write, of ten a second, after which it is calm.
-const CALM_ROUNDS: u8 = 5;
+/// Rounds of cleaning without a write, of twenty a second, after which it is calm.
+const CALM_ROUNDS: u8 = 10;
 
 /// Free slots that table memory may keep.
 const TABLE_FREE_SHARE: usize = 16;
@@ -98,6 +99,30 @@ impl MemEngine {
     pub fn clean_closely(&mut self, budget: usize) -> bool {
         self.tell_size();
         self.clean_down_to(SHORT, budget)
+    }
+
+    /// The same while a write waits for it: pages keep hardly any free slots.
+    pub fn clean_thoroughly(&mut self, budget: usize) -> bool {
+        self.tell_size();
+        // Asked by every write that is refused, so that it is cheap while nothing is freed.
+        self.may_clean(CALM) && self.clean_down_to(CALM, budget)
+    }
+
+    /// Whether there is something to clean, as far as is known without a look at the pages.
+    fn may_clean(&self, allowance: Allowance) -> bool {
+        let pages = self.entries.pages();
+        let has_free_slots = pages.is_emptying() || pages.free_bytes() > allowance.of(pages);
+        let has_old_parts = !self.detached.is_empty() || !self.retired.is_empty();
+        has_free_slots
+            || has_old_parts
+            || self.table_cleaning.is_some()
+            || self.heap.free_bytes() > self.table_allowance()
+    }
+
+    /// What table memory may keep free.
+    fn table_allowance(&self) -> usize {
+        let live = self.heap.live_bytes();
+        live / TABLE_FREE_SHARE + TABLE_FREE_BYTES.min(live / 2)
     }
 
     fn clean_down_to(&mut self, allowance: Allowance, budget: usize) -> bool {
@@ -221,9 +246,9 @@ impl MemEngine {
     }
 
     fn start_cleaning_table(&mut self) -> Option<TableCleaning> {
-        let live = self.heap.live_bytes();
-        let allowed = live / TABLE_FREE_SHARE + TABLE_FREE_BYTES.min(live / 2);
-        if self.heap.free_bytes() <= allowed || !self.heap.start_emptying_all(UNIT_CLASS, TABLE_PAGES_PER_WALK) {
+        if self.heap.free_bytes() <= self.table_allowance()
+            || !self.heap.start_emptying_all(UNIT_CLASS, TABLE_PAGES_PER_WALK)
+        {
             return None;
         }
         Some(TableCleaning::default())

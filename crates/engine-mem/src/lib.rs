@@ -58,3 +58,4 @@ pub use hints::{MemHints, Way};
 pub use memory::{MemoryKind, MemoryUse};
 pub use shared_arena::MemoryArena;
 pub use stamp::{SharedStampMode, StampMode};
+pub use wheel::TICK_MS as EXPIRATION_TICK_MS;

@@ -1,9 +1,9 @@
 //! The expiration index of one database in one shard: a hierarchical timing wheel (Varghese and Lauck, SOSP 1987).
 //!
 //! ```text
-//! level 0:  64 lists, one tick (128 ms) each        ~ 8 s
-//! level 1:  64 lists, 64 ticks each                 ~ 9 min
-//! level 2:  64 lists, 4096 ticks each               ~ 9 h       ... as many levels as the farthest time needs
+//! level 0:  64 lists, one tick (32 ms) each         ~ 2 s
+//! level 1:  64 lists, 64 ticks each                 ~ 2 min
+//! level 2:  64 lists, 4096 ticks each               ~ 2 h       ... as many levels as the farthest time needs
 //! ```
 //!
 //! An item is 32 bits of a key's hash: the top 16 find the extent, the low 16 are the tag, so an item leads back to its
@@ -21,8 +21,9 @@ use crate::memory::{MemoryKind, MemoryUse};
 use base::{Rng, UnixMs};
 use std::sync::Arc;
 
-/// A tick, in milliseconds: how late an expiration may be noticed.
-pub const TICK_MS: i64 = 128;
+/// A tick, in milliseconds: how late an expiration may be noticed. With the time between two rounds of upkeep, 50 ms, less than a
+/// tenth of a second.
+pub const TICK_MS: i64 = 32;
 
 const SLOT_BITS: u32 = 6;
 const SLOT_COUNT: usize = 1 << SLOT_BITS;

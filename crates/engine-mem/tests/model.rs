@@ -123,7 +123,7 @@ impl Pair {
             }
         }
         // What is left may be late by a tick of the index at most.
-        let late = self.model.values().filter(|stored| stored.expire_at.is_some_and(|at| at <= self.now - 128));
+        let late = self.model.values().filter(|stored| stored.expire_at.is_some_and(|at| at <= self.now - 32));
         assert_eq!(late.count(), 0, "entries that should have been due at {}", self.now);
     }
 

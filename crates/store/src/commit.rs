@@ -18,6 +18,8 @@ pub enum Blocked {
     Fetch,
     /// The log, or a running checkpoint, has no room; the worker will be woken.
     Log,
+    /// Memory in use is beyond the budget, and some of it is being freed: evicted entries, pages that are cleaned.
+    Memory,
     /// The log takes no record of this class until it works again: [`RecordSink::refusal`] says why. It is not tried again
     /// but answered.
     ///

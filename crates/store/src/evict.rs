@@ -3,12 +3,16 @@
 //! Memory is counted in pages, so an eviction makes room inside pages first and gives pages back only after cleaning. A
 //! write over the budget therefore evicts what it brings and as much again, and cleans: the excess shrinks with every
 //! write, and no more is evicted than that.
+//!
+//! An excess that no single write has caused (a lower `maxmemory`, one huge value) is worked off in steps, by workers between
+//! their turns and by the writes that meet it. Such a write waits until little of it is left. A write is refused only when
+//! there is nothing to evict and nothing to clean.
 
 use crate::commit::Blocked;
 use crate::lock_set::LockSet;
 use crate::shard::ShardEngine;
 use crate::store::Store;
-use crate::txn::{At, Scratch};
+use crate::txn::{At, Scratch, Txn};
 use base::{DbIndex, Rng, ShardId};
 use engine::{Effect, Engine, Keyspace, NotifyClass, WriteClass};
 use engine_mem::{EvictionPolicy, SharedStampMode, StampMode};
@@ -55,6 +59,52 @@ const EVICTION_BYTES_MIN: u64 = 128;
 /// Victims taken under one locking, and for one write at most.
 const VICTIMS_PER_LOCKING: usize = 16;
 const VICTIMS_MAX: usize = 1024;
+
+/// Bytes evicted in one step of working off an excess.
+const EXCESS_STEP_BYTES: u64 = 16 << 10;
+
+/// The part of the budget by which writes may be beyond it, while each evicts more than it brings.
+const SLACK_PARTS: u64 = 64;
+
+/// Shards cleaned without evicting in one step, at most.
+const CLEANINGS_MAX: usize = 4;
+
+/// Units of cleaning of each shard in one try of a write that waits for it.
+const RECLAIM_STEP: usize = 32;
+
+/// What is to be evicted.
+struct Eviction {
+    policy: EvictionPolicy,
+    /// About so many bytes.
+    wanted: u64,
+    /// Nothing is evicted from a shard that has pages to clean.
+    cleans_first: bool,
+}
+
+/// What came of it.
+struct Evicted {
+    /// There was, or may have been, something to evict or to clean.
+    goes_on: bool,
+}
+
+/// What one shard gave.
+#[derive(Default)]
+struct FromShard {
+    bytes: u64,
+    count: usize,
+    /// There is more to clean, or the shard was locked.
+    goes_on: bool,
+}
+
+impl Txn<'_> {
+    /// Cleans pages of a shard for a step; true when there is more to do.
+    fn clean_closely(&mut self, shard: ShardId) -> bool {
+        match &mut self.held.get(shard).engine {
+            ShardEngine::Memory(engine) => engine.clean_closely(CLEAN_STEP),
+            other => other.clean(CLEAN_STEP),
+        }
+    }
+}
 
 /// Units of cleaning after an eviction.
 const CLEAN_STEP: usize = 256;
@@ -104,55 +154,143 @@ impl Store {
         max != u64::MAX && self.used_bytes() > max - max / 16
     }
 
-    /// Makes room for a write of about so many bytes while over the budget. False when the policy finds nothing to evict: the
-    /// write is to be refused.
+    /// By how much data is beyond the budget, in bytes. What clients and a running checkpoint hold is no part of it: that comes
+    /// and goes by itself, and entries that a checkpoint has yet to write free nothing when they are evicted.
+    #[inline]
+    pub fn excess_bytes(&self) -> u64 {
+        let max = self.budget.max_bytes.load(Ordering::Relaxed);
+        if max == u64::MAX { 0 } else { self.memory.total().saturating_sub(max) }
+    }
+
+    /// Whether the excess is more than single writes work off.
+    fn is_far_over_budget(&self) -> bool {
+        self.excess_bytes() > self.budget.max_bytes.load(Ordering::Relaxed) / SLACK_PARTS
+    }
+
+    /// Makes room for a write of about so many bytes while over the budget. False when there is nothing to evict and nothing
+    /// to clean: the write is to be refused.
     ///
     /// # Errors
-    /// [`Blocked::Log`] when the log has no room for what would be evicted: the write is to be tried again.
+    /// [`Blocked::Memory`] while there is, and [`Blocked::Log`] when the log has no room for what would be evicted: the write is
+    /// to be tried again.
     #[cold]
     pub fn evict(&self, bytes: usize, worker: usize, scratch: &mut Scratch) -> Result<bool, Blocked> {
-        let Some(policy) = self.budget.policy() else { return Ok(false) };
+        let Some(policy) = self.budget.policy() else { return self.reclaim(worker) };
+        let excess = if self.is_far_over_budget() { self.excess_bytes().min(EXCESS_STEP_BYTES) } else { 0 };
+        let wanted = (bytes as u64 * 2).max(EVICTION_BYTES_MIN).max(excess);
+        let evicted = self.evict_some(&Eviction { policy, wanted, cleans_first: excess > 0 }, worker, scratch)?;
+        match () {
+            () if !self.is_over_budget() => Ok(true),
+            () if !evicted.goes_on => self.reclaim(worker),
+            () if self.is_far_over_budget() => Err(Blocked::Memory),
+            () => Ok(true),
+        }
+    }
+
+    /// One step of working off what is over the budget; true when there is more to do at once.
+    pub fn work_off_excess(&self, worker: usize, scratch: &mut Scratch) -> bool {
+        if self.excess_bytes() == 0 || self.gate.is_loading() {
+            return false;
+        }
+        let Some(policy) = self.budget.policy() else { return false };
+        let wanted = self.excess_bytes().min(EXCESS_STEP_BYTES);
+        let evicted = self.evict_some(&Eviction { policy, wanted, cleans_first: true }, worker, scratch);
+        evicted.is_ok_and(|evicted| evicted.goes_on) && self.excess_bytes() > 0
+    }
+
+    /// Gives back what is free in pages, a step, while over the budget; true when it is no longer.
+    ///
+    /// # Errors
+    /// [`Blocked::Memory`] while there is more to clean, and [`Blocked::Log`] while a checkpoint has no room for it.
+    fn reclaim(&self, worker: usize) -> Result<bool, Blocked> {
+        if self.backlog().is_full() {
+            // Cleaning hands what a cleared database held to a running checkpoint.
+            return if self.waits_for_checkpoint(worker) { Err(Blocked::Log) } else { Err(Blocked::Memory) };
+        }
+        let mut goes_on = false;
+        for shard in self.shard_ids() {
+            match self.lock_one(shard, worker) {
+                None => goes_on = true,
+                Some(mut held) => {
+                    goes_on |= match &mut held.engine {
+                        ShardEngine::Memory(engine) => engine.clean_thoroughly(RECLAIM_STEP),
+                        other => other.clean(RECLAIM_STEP),
+                    };
+                    self.unlock_one(held);
+                }
+            }
+            if !self.is_over_budget() {
+                return Ok(true);
+            }
+        }
+        if goes_on { Err(Blocked::Memory) } else { Ok(false) }
+    }
+
+    /// Evicts about so many bytes while over the budget, and cleans.
+    fn evict_some(&self, eviction: &Eviction, worker: usize, scratch: &mut Scratch) -> Result<Evicted, Blocked> {
         scratch.client = 0;
-        let wanted = (bytes as u64 * 2).max(EVICTION_BYTES_MIN);
         let (mut freed, mut victims, mut in_vain) = (0, 0, 0);
+        let (mut has_progress, mut cleanings) = (false, 0);
         let in_vain_max = CHOICES_IN_VAIN_MAX + self.shard_ids().len();
-        while freed < wanted && victims < VICTIMS_MAX && in_vain < in_vain_max && self.is_over_budget() {
+        while freed < eviction.wanted && victims < VICTIMS_MAX && in_vain < in_vain_max && self.is_over_budget() {
             let shard = match in_vain.checked_sub(CHOICES_IN_VAIN_MAX) {
                 None => self.choose_shard(),
                 Some(turn) => ShardId(turn as u16),
             };
-            let at = At { now: self.clock.now_ms(), db: DbIndex(0), touch: false, worker, writes: WriteClass::Frees };
-            let evicted = self.commit(scratch, &LockSet::One(shard), &at, |txn| {
-                let (mut bytes, mut count) = (0, 0);
-                while count < VICTIMS_PER_LOCKING && freed + bytes < wanted {
-                    let ShardEngine::Memory(engine) = &mut txn.held.get(shard).engine else { break };
-                    let Some(key) = engine.victim(policy) else { break };
-                    let (name, space) = (key.bytes.to_vec(), key.space);
-                    let key = self.key(space, &name);
-                    bytes += txn.cost_bytes(&key).unwrap_or(0);
-                    txn.apply(&Effect::Delete { key });
-                    txn.notify(NotifyClass::EVICTED, "evicted", &key);
-                    count += 1;
-                }
-                match &mut txn.held.get(shard).engine {
-                    ShardEngine::Memory(engine) => engine.clean_closely(CLEAN_STEP),
-                    other => other.clean(CLEAN_STEP),
-                };
-                Ok((bytes, count))
-            });
-            let (bytes, count) = match evicted {
-                Ok(evicted) => evicted,
-                Err(Blocked::Log) => return Err(Blocked::Log),
+            let left = eviction.wanted - freed;
+            let from_shard = match self.evict_from(shard, eviction, left, worker, scratch) {
+                Ok(from_shard) => from_shard,
                 Err(Blocked::Refused) => break,
                 // A shard that is locked gives its victim another time.
-                Err(Blocked::Shard | Blocked::Fetch) => (0, 0),
+                Err(Blocked::Shard | Blocked::Fetch | Blocked::Memory) => {
+                    FromShard { goes_on: true, ..Default::default() }
+                }
+                Err(Blocked::Log) => return Err(Blocked::Log),
             };
-            in_vain = if count == 0 { in_vain + 1 } else { 0 };
-            freed += bytes;
-            victims += count;
-            scratch.evicted += count as u64;
+            has_progress |= from_shard.count > 0 || from_shard.goes_on;
+            if from_shard.count == 0 && from_shard.goes_on {
+                cleanings += 1;
+                if cleanings == CLEANINGS_MAX {
+                    break;
+                }
+            }
+            in_vain = if from_shard.count == 0 { in_vain + 1 } else { 0 };
+            freed += from_shard.bytes;
+            victims += from_shard.count;
+            scratch.evicted += from_shard.count as u64;
         }
-        Ok(victims > 0 || !self.is_over_budget())
+        Ok(Evicted { goes_on: has_progress })
+    }
+
+    /// Evicts from one shard, and cleans it.
+    fn evict_from(
+        &self,
+        shard: ShardId,
+        eviction: &Eviction,
+        wanted: u64,
+        worker: usize,
+        scratch: &mut Scratch,
+    ) -> Result<FromShard, Blocked> {
+        let at = At { now: self.clock.now_ms(), db: DbIndex(0), touch: false, worker, writes: WriteClass::Frees };
+        self.commit(scratch, &LockSet::One(shard), &at, |txn| {
+            let mut done = FromShard::default();
+            if eviction.cleans_first && txn.clean_closely(shard) {
+                // What was evicted before has not come back yet; evicting more would be too much.
+                return Ok(FromShard { goes_on: true, ..done });
+            }
+            while done.count < VICTIMS_PER_LOCKING && done.bytes < wanted {
+                let ShardEngine::Memory(engine) = &mut txn.held.get(shard).engine else { break };
+                let Some(key) = engine.victim(eviction.policy) else { break };
+                let (name, space) = (key.bytes.to_vec(), key.space);
+                let key = self.key(space, &name);
+                done.bytes += txn.cost_bytes(&key).unwrap_or(0);
+                txn.apply(&Effect::Delete { key });
+                txn.notify(NotifyClass::EVICTED, "evicted", &key);
+                done.count += 1;
+            }
+            done.goes_on = txn.clean_closely(shard);
+            Ok(done)
+        })
     }
 
     /// The shard to take a victim from: each as likely as it holds bytes, so that all lose what has been used as little.

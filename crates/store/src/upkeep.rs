@@ -59,6 +59,15 @@ impl Store {
         .unwrap_or(false)
     }
 
+    /// The same without what changes entries: nothing expires.
+    pub fn upkeep_of_pages(&self, shard: ShardId, worker: usize, scratch: &mut Scratch) -> bool {
+        if self.gate.is_loading() {
+            return false;
+        }
+        let at = At { now: self.clock.now_ms(), db: DbIndex(0), touch: false, worker, writes: WriteClass::Nothing };
+        self.upkeep_step(shard, &at, 0, scratch).unwrap_or(false)
+    }
+
     fn upkeep_step(&self, shard: ShardId, at: &At, expire_step: usize, scratch: &mut Scratch) -> Result<bool, Blocked> {
         self.commit(scratch, &LockSet::One(shard), at, |txn| {
             // The keys are copied out, since their entries are removed while they are named.
@@ -80,7 +89,12 @@ impl Store {
             txn.held.get(shard).waits.upkeep(at.now);
             let engine = &mut txn.held.get(shard).engine;
             // Cleaning hands what a cleared database held to a running checkpoint.
-            let cleaned = !self.backlog().is_full() && engine.clean(CLEAN_STEP);
+            let cleaned = !self.backlog().is_full()
+                && match *engine {
+                    // What is free in pages counts against the budget.
+                    ShardEngine::Memory(ref mut engine) if self.is_over_budget() => engine.clean_closely(CLEAN_STEP),
+                    ref mut engine => engine.clean(CLEAN_STEP),
+                };
             // Items that turn out not to be due yet are only sorted again, so a short find may have more behind it.
             let more_due = matches!(engine, ShardEngine::Memory(engine) if engine.has_due());
             Ok(expire_step > 0 && (found == expire_step || more_due) || cleaned)

@@ -9,7 +9,7 @@ use engine_mem::{EvictionOrder, EvictionPolicy, EvictionScope, StampMode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::shard::ShardEngine;
-use store::{At, LockSet, Scratch, Store, StoreOptions, Wake, WorkerSet, WriteClass};
+use store::{At, Blocked, LockSet, Scratch, Store, StoreOptions, Wake, WorkerSet, WriteClass};
 use value::set;
 
 struct NobodyWaits;
@@ -21,6 +21,7 @@ impl Wake for NobodyWaits {
 const SHARDS: usize = 8;
 const MAX_BYTES: u64 = 8 << 20;
 const KEYS: u64 = 200_000;
+const LRU: EvictionPolicy = EvictionPolicy { scope: EvictionScope::All, order: EvictionOrder::Lru };
 
 fn set_string(store: &Store, scratch: &mut Scratch, name: &str) -> ShardId {
     let value = [b'v'; 100];
@@ -40,8 +41,14 @@ fn write<'e>(
     bytes: usize,
     effect: impl FnOnce(Key<'e>) -> Effect<'e>,
 ) -> ShardId {
-    if store.is_over_budget() {
-        assert_eq!(store.evict(name.len() + bytes, 0, scratch), Ok(true), "there is something to evict");
+    while store.is_over_budget() {
+        match store.evict(name.len() + bytes, 0, scratch) {
+            Ok(has_room) => {
+                assert!(has_room, "there is something to evict");
+                break;
+            }
+            Err(blocked) => assert_eq!(blocked, Blocked::Memory),
+        }
     }
     let shard = store.shard_of_bytes(name.as_bytes());
     let at = At { now: 1_000, db: DbIndex(0), touch: false, worker: 0, writes: WriteClass::Any };
@@ -65,9 +72,12 @@ fn bounded() -> Store {
         log: None,
         engine: |engine| ShardEngine::Memory(Box::new(engine)),
     });
-    let policy = EvictionPolicy { scope: EvictionScope::All, order: EvictionOrder::Lru };
-    store.set_budget(MAX_BYTES, Some(policy), StampMode::Recency);
+    store.set_budget(MAX_BYTES, Some(LRU), StampMode::Recency);
     store
+}
+
+fn len(store: &Store) -> u64 {
+    store.each_shard(|shard| shard.engine.len(KeyspaceId::default())).sum()
 }
 
 /// A stream of new keys three times as long as what fits. What is held stays what fitted at first, and each shard holds its
@@ -140,4 +150,86 @@ fn what_others_hold_counts_as_of_now() {
     store.backlog().discharge(1, 0);
     clients.store(0, Ordering::Relaxed);
     assert_eq!(store.used_bytes(), used);
+}
+
+/// A budget that is lowered is reached without a write, by steps; about as much is evicted as has to be.
+#[test]
+fn a_lower_budget_is_reached_without_writes() {
+    let store = bounded();
+    let mut scratch = Scratch::default();
+    for number in 0..60_000 {
+        set_string(&store, &mut scratch, &format!("key:{number:012}"));
+    }
+    assert!(store.used_bytes() <= MAX_BYTES && store.used_bytes() > MAX_BYTES / 2);
+    let (full_bytes, full_len) = (store.used_bytes(), len(&store));
+    let lower_bytes = MAX_BYTES / 4;
+    store.set_budget(lower_bytes, Some(LRU), StampMode::Recency);
+    let mut steps = 0;
+    while store.work_off_excess(0, &mut scratch) {
+        steps += 1;
+        assert!(steps < 100_000, "eviction does not end");
+    }
+    assert!(store.used_bytes() <= lower_bytes, "{} bytes", store.used_bytes());
+    let fitting = full_len * lower_bytes / full_bytes;
+    assert!(len(&store) * 10 >= fitting * 8, "{} entries are left, about {fitting} fit", len(&store));
+}
+
+/// Far over the budget a write waits; it is refused when nothing is left to evict.
+#[test]
+fn a_write_far_over_the_budget_waits_until_there_is_room() {
+    let store = bounded();
+    let mut scratch = Scratch::default();
+    for number in 0..60_000 {
+        set_string(&store, &mut scratch, &format!("key:{number:012}"));
+    }
+    store.set_budget(MAX_BYTES / 4, Some(LRU), StampMode::Recency);
+    assert_eq!(store.evict(100, 0, &mut scratch), Err(Blocked::Memory));
+    let end = (0..100_000).map(|_| store.evict(100, 0, &mut scratch)).find(|room| *room != Err(Blocked::Memory));
+    assert_eq!(end, Some(Ok(true)));
+    assert!(store.excess_bytes() <= MAX_BYTES / 4 / 64 && len(&store) > 0);
+    store.set_budget(1, Some(LRU), StampMode::Recency);
+    let end = (0..100_000).map(|_| store.evict(100, 0, &mut scratch)).find(|room| *room != Err(Blocked::Memory));
+    assert_eq!((end, len(&store)), (Some(Ok(false)), 0));
+    assert!(!store.work_off_excess(0, &mut scratch), "there is nothing more to do");
+}
+
+/// What was freed is available: after a few keys of a full store are deleted, or all are, a write waits for the pages and then
+/// runs, without eviction.
+#[test]
+fn freed_memory_is_not_refused() {
+    let store = bounded();
+    let mut scratch = Scratch::default();
+    for number in 0..60_000 {
+        set_string(&store, &mut scratch, &format!("key:{number:012}"));
+    }
+    while store.shard_ids().any(|shard| store.upkeep(shard, 0, &mut scratch)) {}
+    let used = store.used_bytes();
+    store.set_budget(used - 1, None, StampMode::Recency);
+    let room = |scratch: &mut Scratch| {
+        (0..100_000).map(|_| store.evict(100, 0, scratch)).find(|room| *room != Err(Blocked::Memory))
+    };
+    let full = (0..).map(|_| room(&mut scratch)).find(|room| *room == Some(Ok(false)) || store.used_bytes() < used);
+    assert!(full.is_some());
+    // Nothing more can be cleaned: the store is as full as it says.
+    store.set_budget(store.used_bytes() - 1, None, StampMode::Recency);
+    assert_eq!(room(&mut scratch), Some(Ok(false)), "nothing was freed");
+    let at = At { now: 1_000, db: DbIndex(0), touch: false, worker: 0, writes: WriteClass::Any };
+    for number in (0..60_000).step_by(100) {
+        let name = format!("key:{number:012}");
+        let shard = store.shard_of_bytes(name.as_bytes());
+        let done = store.commit(&mut scratch, &LockSet::One(shard), &at, |txn| {
+            let key = txn.key(name.as_bytes());
+            txn.apply(&Effect::Delete { key });
+            Ok(())
+        });
+        assert!(done.is_ok());
+    }
+    assert_eq!(room(&mut scratch), Some(Ok(true)), "1 % was deleted");
+    store.set_budget(1 << 20, None, StampMode::Recency);
+    let done = store.commit(&mut scratch, &LockSet::All, &at, |txn| {
+        txn.apply(&Effect::Clear { space: KeyspaceId::default() });
+        Ok(())
+    });
+    assert!(done.is_ok());
+    assert_eq!(room(&mut scratch), Some(Ok(true)), "all was deleted");
 }
