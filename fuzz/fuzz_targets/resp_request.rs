@@ -79,6 +79,7 @@ fn outcome(pieces: &[&[u8]], limits: &Limits, reads_into_large: bool) -> Vec<Eve
                     assert!(consumed > 0 && out.is_empty());
                     consumed
                 }
+                Ok(Progress::Dropped { .. }) => panic!("nothing was dropped"),
                 Ok(Progress::Incomplete { keep }) => {
                     assert!(out.is_empty());
                     buffer.truncate(start + keep);

@@ -364,7 +364,7 @@ impl TestServer {
     pub fn keep_up(&mut self) {
         self.executor.begin_turn();
         for shard in self.store.shard_ids() {
-            while self.store.upkeep(shard, 0, &mut Scratch::default()) {}
+            while self.executor.upkeep(shard) {}
         }
     }
 

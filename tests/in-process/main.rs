@@ -1,6 +1,7 @@
 //! The server in this process, by a clock of the tests: one worker without sockets (`harness`), or the whole of it with
 //! listener, workers and sockets (`served`).
 
+mod budget;
 mod checkpoint;
 mod clocks;
 mod collections;
@@ -8,6 +9,7 @@ mod compression;
 mod ending;
 mod explain;
 mod fake_log;
+mod greedy;
 mod harness;
 mod hot_keys;
 mod key_waits;
@@ -20,6 +22,7 @@ mod messages;
 mod migrate;
 mod modes;
 mod order;
+mod pauses;
 mod pieces;
 mod preparing;
 mod recovery;

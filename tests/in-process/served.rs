@@ -11,7 +11,7 @@ use config::{CommandLine, load};
 use server::listen::{Acceptor, AcceptorHandle, Endpoint, Listener, listen_tcp};
 use server::serve::{Control, Keeping, Recover, ServeError, serve};
 use std::io::{BufReader, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -114,6 +114,7 @@ impl Served {
     pub fn connect(&self) -> Client {
         let stream = TcpStream::connect(self.address).expect("the server accepts");
         stream.set_read_timeout(Some(SILENCE_MAX)).expect("a socket takes a time limit");
+        stream.set_write_timeout(Some(SILENCE_MAX)).expect("a socket takes a time limit");
         stream.set_nodelay(true).expect("a socket sends at once");
         Client(BufReader::with_capacity(64 * 1024, stream))
     }
@@ -147,7 +148,31 @@ impl Client {
             .iter()
             .flat_map(|words| request(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>()))
             .collect();
-        self.0.get_mut().write_all(&bytes).expect("an open connection");
+        self.send_bytes(&bytes);
+    }
+
+    /// Sends bytes.
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
+        self.0.get_mut().write_all(bytes).expect("a connection that takes what is sent");
+    }
+
+    /// Sends bytes, and tells how many were taken before the server took no more for a while.
+    pub fn send_what_fits(&mut self, bytes: &[u8]) -> usize {
+        let stream = self.0.get_mut();
+        stream.set_write_timeout(Some(Duration::from_millis(200))).expect("a socket takes a time limit");
+        let mut sent = 0;
+        while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
+            match stream.write(rest) {
+                Ok(count) => sent += count,
+                Err(_) => break,
+            }
+        }
+        sent
+    }
+
+    /// Sends nothing more.
+    pub fn end(&mut self) {
+        self.0.get_mut().shutdown(Shutdown::Write).expect("an open connection");
     }
 
     /// The next reply; `None` when the server has closed the connection.

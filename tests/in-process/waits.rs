@@ -2,6 +2,8 @@
 
 use crate::fake_log::FakeLog;
 use crate::harness::{SHARDS, TestServer, memory};
+use base::Clock;
+use config::Settings;
 use server::executor::Flow;
 use std::sync::Arc;
 
@@ -149,4 +151,60 @@ fn wrong_arguments_are_refused_at_once() {
     ] {
         assert_eq!(server.run(client, &request.split(' ').collect::<Vec<_>>()), reply, "{request}");
     }
+}
+
+/// A wait counts from its own begin, not from that of the turn, and so never ends early.
+#[test]
+fn waits_do_not_end_early() {
+    let (mut server, _, client) = server();
+    server.executor.begin_turn();
+    server.clock.advance_ms(7);
+    server.feed(client, b"BLPOP k 0.5\r\n");
+    server.clock.advance_ms(499);
+    assert_eq!(answered(&mut server, client), "");
+    server.clock.advance_ms(1);
+    assert_eq!(answered(&mut server, client), "*-1\r\n");
+    // Within a millisecond, which is all that the clock of expirations shows, it is rounded up.
+    server.clock.tick_ns(1_000);
+    server.clock.monotonic_ns();
+    server.feed(client, b"BLPOP k 0.5\r\n");
+    server.clock.advance_ms(500);
+    assert_eq!(answered(&mut server, client), "");
+    server.clock.advance_ms(1);
+    assert_eq!(answered(&mut server, client), "*-1\r\n");
+}
+
+/// A command that waits counts when its wait ends: in the figures of its name, in the slow log, among all and among its
+/// client's. One that ends by an error counts as failed.
+#[test]
+fn commands_that_wait_count_when_they_end() {
+    let (mut server, _, client) = server();
+    let other = server.connect_listed();
+    admin::follow(&server.shared.host, &Settings { slowlog_slower_than_us: 0, ..Settings::default() });
+    let calls = |server: &mut TestServer| {
+        let info = server.run(other, &["INFO", "commandstats"]);
+        let line = info.lines().find_map(|line| line.strip_prefix("cmdstat_blpop:").map(str::to_owned));
+        line.map(|line| {
+            let figure = |name: &str| line.split(',').find_map(|figure| figure.strip_prefix(name).map(str::to_owned));
+            (figure("calls=").expect("calls"), figure("failed_calls=").expect("failures"))
+        })
+    };
+    let logged = |server: &mut TestServer| server.run(other, &["SLOWLOG", "GET", "-1"]).matches("BLPOP").count();
+    let counted = |server: &mut TestServer| {
+        let line = server.run(other, &["CLIENT", "LIST", "ID", "1"]);
+        line.split(' ').find_map(|field| field.strip_prefix("tot-cmds=").map(str::to_owned)).expect("it is shown")
+    };
+    let before = counted(&mut server);
+    server.feed(client, b"BLPOP k 0.1\r\n");
+    assert_eq!((calls(&mut server), logged(&mut server)), (None, 0));
+    assert_eq!(counted(&mut server), before);
+    server.clock.advance_ms(100);
+    assert_eq!(answered(&mut server, client), "*-1\r\n");
+    assert_eq!((calls(&mut server), logged(&mut server)), (Some(("1".into(), "0".into())), 1));
+    assert_ne!(counted(&mut server), before);
+    server.feed(client, b"BLPOP k 0\r\n");
+    assert_eq!(server.run(other, &["CLIENT", "UNBLOCK", "1", "ERROR"]), ":1\r\n");
+    server.executor.end_wait(client);
+    assert!(answered(&mut server, client).starts_with("-UNBLOCKED "));
+    assert_eq!((calls(&mut server), logged(&mut server)), (Some(("2".into(), "1".into())), 2));
 }

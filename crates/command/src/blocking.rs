@@ -29,7 +29,7 @@ use crate::clients::{ClientInfo, Clients, Closer};
 use crate::session::Attempt;
 use crate::stats::WorkerStats;
 use crate::{CommandSpec, Ctx, Host, Run, Session, Stop};
-use base::{DbIndex, Lsn, UnixMs};
+use base::{Clock, DbIndex, Lsn, UnixMs};
 use engine::{Keyspace, Type, WaitNumber, Waiter};
 use parking_lot::Mutex;
 use proto::{Protocol, ReplyBuffer};
@@ -49,6 +49,26 @@ pub struct Block {
     pub is_silent: bool,
     /// Which of the connection's waits it is.
     pub number: WaitNumber,
+    /// The call that waits, for the figures: it counts when its wait ends.
+    pub call: Option<Arc<WaitingCall>>,
+}
+
+/// A call whose wait has not ended.
+pub struct WaitingCall {
+    /// The row that ran.
+    pub spec: &'static CommandSpec,
+    /// Its index in the statistics.
+    pub index: u32,
+    /// Its arguments.
+    pub args: OwnedArgs,
+    /// How long it ran until it began to wait.
+    pub duration_ns: u64,
+}
+
+impl std::fmt::Debug for WaitingCall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WaitingCall").field("name", &self.spec.name).finish_non_exhaustive()
+    }
 }
 
 impl Block {
@@ -56,14 +76,25 @@ impl Block {
     pub fn begin(info: &ClientInfo, what: Awaited, until: Option<UnixMs>) -> Self {
         let is_firm = matches!(&what, Awaited::Task(task) if !task.can_be_left());
         let number = if is_firm { info.wait.begin_firm() } else { info.wait.begin() };
-        Self { what, until, is_silent: false, number }
+        Self { what, until, is_silent: false, number, call: None }
+    }
+
+    /// Puts the end off by what the clock has moved since `turn`, when the end was counted from: no wait ends early.
+    pub fn count_from(&mut self, turn: UnixMs, clock: &dyn Clock) {
+        let is_inside_ms = !clock.monotonic_ns().is_multiple_of(1_000_000);
+        let begun = clock.now_ms().saturating_add(i64::from(is_inside_ms));
+        let late_ms = begun.saturating_sub(turn).max(0);
+        self.until = self.until.map(|until| until.saturating_add(late_ms));
     }
 
     /// Bytes held while it lasts.
     pub fn held_bytes(&self) -> usize {
+        let call = self.call.as_ref().map_or(0, |call| call.args.held_bytes());
         match &self.what {
-            Awaited::Keys(command) => size_of::<WaitingCommand>().saturating_add(command.args.held_bytes()),
-            _ => 0,
+            Awaited::Keys(command) => {
+                size_of::<WaitingCommand>().saturating_add(command.args.held_bytes()).saturating_add(call)
+            }
+            _ => call,
         }
     }
 }
@@ -194,7 +225,7 @@ impl Ctx<'_> {
             answer: Mutex::default(),
         });
         self.ks.wait(command.clone());
-        self.session.block = Some(Block { what: Awaited::Keys(command), until, is_silent: false, number });
+        self.session.block = Some(Block { what: Awaited::Keys(command), until, is_silent: false, number, call: None });
     }
 
     /// The argument at `index` as the end of a wait of so many seconds, fractions of them included; `None` for 0, which is no

@@ -142,6 +142,8 @@ pub struct ClientInfo {
     slot: AtomicUsize,
     names: Mutex<Names>,
     killed: AtomicBool,
+    /// Its next command waits for the end of CLIENT PAUSE.
+    postponed: AtomicBool,
     /// Whether a command waits, and how its wait ends.
     pub wait: WaitState,
     last_used_at: AtomicI64,
@@ -182,6 +184,7 @@ impl ClientInfo {
             slot: AtomicUsize::new(usize::MAX),
             names: Mutex::default(),
             killed: AtomicBool::new(false),
+            postponed: AtomicBool::new(false),
             wait: WaitState::default(),
             last_used_at: AtomicI64::new(connected_at),
             last_command: AtomicU32::new(u32::MAX),
@@ -299,11 +302,28 @@ impl ClientInfo {
         change(&mut self.names.lock());
     }
 
+    /// Requests that were run: one that waits counts when its wait has ended.
+    pub fn commands_done(&self) -> u64 {
+        self.commands.get().saturating_sub(u64::from(self.is_blocked()))
+    }
+
+    /// Whether a command of it waits: for what others do, or for the end of CLIENT PAUSE.
+    pub fn is_blocked(&self) -> bool {
+        self.wait.is_waiting() || self.postponed.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether its next command waits for the end of CLIENT PAUSE; called by its worker.
+    pub fn set_postponed(&self, is_postponed: bool) {
+        if self.postponed.load(Ordering::Relaxed) != is_postponed {
+            self.postponed.store(is_postponed, Ordering::Relaxed);
+        }
+    }
+
     /// What is special about it.
     pub fn flags(&self) -> ClientFlags {
         let mut flags = ClientFlags::from_bits_truncate(self.flags.load(Ordering::Relaxed));
         flags.set(ClientFlags::WATCH_BROKEN, self.is_watch_broken());
-        flags.set(ClientFlags::BLOCKED, self.wait.is_waiting());
+        flags.set(ClientFlags::BLOCKED, self.is_blocked());
         flags.set(ClientFlags::SUBSCRIBER, self.subscribed() != [0; 3]);
         flags
     }
@@ -569,25 +589,25 @@ impl Clients {
     }
 
     /// Has the clients that hold most closed until the rest holds at most `limit` bytes, as `weigh` counts them. Spares those
-    /// of CLIENT NO-EVICT.
-    pub fn evict_above(&self, limit: u64, weigh: fn(&Held) -> usize) {
+    /// of CLIENT NO-EVICT. Gives those that are closed.
+    pub fn evict_above(&self, limit: u64, weigh: fn(&Held) -> usize) -> Vec<Arc<ClientInfo>> {
         let all = self.all().into_iter().map(|client| (weigh(&client.held()) as u64, client));
         let mut clients: Vec<_> = all.filter(|(bytes, _)| *bytes > 0).collect();
         let mut held: u64 = clients.iter().map(|(bytes, _)| bytes).sum();
-        if held <= limit {
-            return;
-        }
+        let mut closed = Vec::new();
         clients.retain(|(_, client)| !client.flags().contains(ClientFlags::NO_EVICT));
         clients.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
         for (bytes, client) in clients {
             if held <= limit {
-                return;
+                break;
             }
             held = held.saturating_sub(bytes);
             if self.kill(client.id) {
                 self.evicted.fetch_add(1, Ordering::Relaxed);
+                closed.push(client);
             }
         }
+        closed
     }
 
     /// How many were closed for the memory of all clients.

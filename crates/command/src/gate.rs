@@ -56,6 +56,16 @@ pub fn stop_subscriber(
     true
 }
 
+/// Whether a request is to be queued inside MULTI, which takes memory whatever the command is.
+#[cold]
+pub fn is_queued(session: &Session, row: &Row, args: &Args<'_>) -> bool {
+    session.transaction.is_some() && !row.spec.flags.contains(Flags::NO_MULTI) && !is_never_queued(args)
+}
+
+fn is_never_queued(args: &Args<'_>) -> bool {
+    NEVER_QUEUED.iter().any(|name| args[0].eq_ignore_ascii_case(name.as_bytes()))
+}
+
 /// Refuses or queues a request inside MULTI, with its reply; false when it is to run now.
 #[cold]
 pub fn queue(session: &mut Session, stats: &WorkerStats, row: &Row, args: &Args<'_>, reply: &mut ReplyBuffer) -> bool {
@@ -67,7 +77,7 @@ pub fn queue(session: &mut Session, stats: &WorkerStats, row: &Row, args: &Args<
         reject(session, stats, row, text.as_bytes(), reply);
         return true;
     }
-    if NEVER_QUEUED.iter().any(|name| args[0].eq_ignore_ascii_case(name.as_bytes())) {
+    if is_never_queued(args) {
         return false;
     }
     if let Some(transaction) = &mut session.transaction {
@@ -103,6 +113,14 @@ pub fn refuse(
             reply.error(error);
         }
     }
+}
+
+/// Refuses a request of which an argument was not kept, so that it is not known what it asks for.
+#[cold]
+pub fn refuse_unkept(session: &mut Session, stats: &WorkerStats, error: &[u8], reply: &mut ReplyBuffer) {
+    poison(session);
+    stats.count_refusal(None, error);
+    reply.error(error);
 }
 
 /// Answers an error in place of running the command. A transaction that would have queued the command is not going to

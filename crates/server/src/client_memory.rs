@@ -1,8 +1,9 @@
 //! What all clients hold together, and how far that may go.
 //!
 //! ```text
-//! free:   maxmemory-clients - held          each client may leave a sixteenth of it unsent and is not read above that,
-//!                                           so that honest pipelines wait and nobody is closed
+//! free:   maxmemory-clients - held          each client may leave a sixteenth of it unsent; above that its requests do not
+//!                                           run, so that pipelines wait and no client is closed
+//! free:   3/4 of it - held                  each client may have half of it as a backlog of such requests
 //! none:   held > 7/8 of it                  the clients that hold most are closed; what comes meanwhile has the rest
 //! ```
 //!
@@ -13,7 +14,8 @@
 //!
 //! H1. What a connection is charged with is what its worker has added for it; the worker takes it back when it closes.
 
-use command::clients::{Clients, Held};
+use command::clients::{ClientInfo, Clients, Held};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// What clients may always hold, however full memory is, unless a tenth of `maxmemory` is more.
@@ -24,6 +26,9 @@ const UNSENT_BYTES_MIN: u64 = 64 << 10;
 
 /// The part of the free room that one client may leave unsent.
 const UNSENT_SHARE: u64 = 16;
+
+/// The part of the free room that one client may have as a backlog.
+const BACKLOG_SHARE: u64 = 2;
 
 /// Changes below this are not charged: a client between two requests of a pipeline costs no shared write.
 const STEP_BYTES: usize = 4096;
@@ -98,22 +103,39 @@ impl ClientMemory {
         usize::try_from((free / UNSENT_SHARE).max(UNSENT_BYTES_MIN)).unwrap_or(usize::MAX)
     }
 
-    /// Closes clients when they hold too much beside so many bytes of data.
-    pub fn evict(&self, clients: &Clients, data_bytes: u64, now_ms: i64) {
+    /// Bytes of requests that one client may have in its backlog, beside so many bytes of data. Backlogs alone never hold so
+    /// much that clients are closed for it.
+    pub fn backlog_bytes_max(&self, data_bytes: u64) -> usize {
+        let (own, all) = self.held();
+        let (max, share) = (self.max_bytes.load(Ordering::Relaxed), self.share(data_bytes));
+        let free = (max / 4 * 3).saturating_sub(own).min((share / 4 * 3).saturating_sub(all));
+        usize::try_from(free / BACKLOG_SHARE).unwrap_or(usize::MAX)
+    }
+
+    /// Bytes that a large argument may still lack, beside so many bytes of data: a longer one is refused, since clients would
+    /// be closed for it.
+    pub fn receiving_bytes_max(&self, data_bytes: u64) -> usize {
+        let (_, all) = self.held();
+        usize::try_from((self.share(data_bytes) / 8 * 7).saturating_sub(all)).unwrap_or(usize::MAX)
+    }
+
+    /// Closes clients when they hold too much beside so many bytes of data. Gives them.
+    pub fn evict(&self, clients: &Clients, data_bytes: u64, now_ms: i64) -> Vec<Arc<ClientInfo>> {
         let (own, all) = self.held();
         let (max, share) = (self.max_bytes.load(Ordering::Relaxed), self.share(data_bytes));
         let (max, share) = (max / 8 * 7, share / 8 * 7);
         if own <= max && all <= share {
-            return;
+            return Vec::new();
         }
         let looked = self.looked_at_ms.load(Ordering::Relaxed);
         if (looked..looked.saturating_add(EVICTION_INTERVAL_MS)).contains(&now_ms)
             || self.looked_at_ms.compare_exchange(looked, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_err()
         {
-            return;
+            return Vec::new();
         }
-        clients.evict_above(max, Held::own);
-        clients.evict_above(share, Held::total);
+        let mut closed = clients.evict_above(max, Held::own);
+        closed.extend(clients.evict_above(share, Held::total));
+        closed
     }
 
     /// Whether clients have let go of so much that it is worth while to give their buffers' memory back; true once each time.
@@ -165,6 +187,17 @@ mod tests {
         assert_eq!(memory.unsent_bytes_max(0), 64 << 10);
         memory.change(charge(300, 0), Charge::default());
         assert_eq!(memory.unsent_bytes_max(0), 16 << 20, "all of it was taken back");
+    }
+
+    #[test]
+    fn backlogs_leave_room_for_others() {
+        let memory = ClientMemory::default();
+        memory.set_limits(256 * MB, 0);
+        assert_eq!(memory.backlog_bytes_max(0), 96 << 20);
+        memory.change(Charge::default(), charge(92, 0));
+        assert_eq!(memory.backlog_bytes_max(0), 50 << 20);
+        memory.change(charge(92, 0), charge(200, 0));
+        assert_eq!(memory.backlog_bytes_max(0), 0);
     }
 
     #[test]

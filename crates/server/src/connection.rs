@@ -1,5 +1,6 @@
 //! A client connection as the executor sees it: no socket, only bytes in and replies out.
 
+use crate::backlog::Backlog;
 use crate::client_memory::Charge;
 use crate::held_output::HeldOutput;
 use crate::strangers::Stranger;
@@ -22,6 +23,10 @@ pub struct Connection {
     pub parser: RequestParser,
     /// The bytes of that request so far, less a big argument that the parser receives into a buffer of its own.
     pub unparsed: Vec<u8>,
+    /// The length of an argument that was not kept, of the request after those: it is to be refused.
+    pub refused_bytes: Option<usize>,
+    /// What the client has sent after that, received while its replies are unsent.
+    pub backlog: Backlog,
     /// Replies not yet sent.
     pub reply: ReplyBuffer,
     /// What of them waits for the log.
@@ -46,6 +51,9 @@ pub struct Connection {
     behind: Option<Box<Behind>>,
     /// Since when more is unsent than the soft limit allows.
     pub slow_since: Option<UnixMs>,
+    /// Since when the client has read nothing although the server receives nothing more of it before it does, and the bytes
+    /// sent to it until then.
+    pub stuck_since: Option<(UnixMs, u64)>,
     /// What it is charged with among all clients.
     pub charge: Charge,
     /// Held while it has not logged in.
@@ -69,6 +77,8 @@ impl Connection {
             session,
             parser: RequestParser::new(),
             unparsed: Vec::new(),
+            refused_bytes: None,
+            backlog: Backlog::default(),
             waiting: VecDeque::new(),
             paused: false,
             listed: false,
@@ -77,6 +87,7 @@ impl Connection {
             is_overrun: false,
             behind: None,
             slow_since: None,
+            stuck_since: None,
             charge: Charge::default(),
             stranger: None,
         }
@@ -92,7 +103,7 @@ impl Connection {
                 now,
                 command: self.last_command,
                 protocol: self.reply.protocol(),
-                input_bytes: self.unparsed.len(),
+                input_bytes: self.unparsed.len() + self.backlog.bytes(),
                 unsent_bytes: self.reply.len(),
                 reply_buffer_bytes: self.reply.held_bytes(),
             },
@@ -104,7 +115,8 @@ impl Connection {
         let receiving_bytes = self.parser.large_bulk_bytes();
         let waiting: usize = self.waiting.iter().map(OwnedArgs::held_bytes).sum();
         Held {
-            input_bytes: self.unparsed.capacity() + waiting + self.parser.held_bytes() - receiving_bytes,
+            input_bytes: self.unparsed.capacity() + self.backlog.held_bytes() + waiting + self.parser.held_bytes()
+                - receiving_bytes,
             receiving_bytes,
             queued_bytes: self.session.transaction.as_ref().map_or(0, |transaction| transaction.bytes)
                 + self.session.watch.bytes

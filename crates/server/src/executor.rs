@@ -14,14 +14,17 @@ mod waiting;
 
 use crate::ahead::{Ahead, STEP_LEN};
 use crate::blocked::Blocked;
+use crate::closing::log_closing;
 use crate::connection::Connection;
 use crate::deliver::{DELIVERED_BYTES_MAX, Receivers};
 use crate::openings::Openings;
 use crate::turn::{Place, Turn};
 use admin::CommandLog;
 use base::{Lsn, UnixMs};
-use command::blocking::{Awaited, UNBLOCKED, WaitingCommand};
+use command::blocking::{Awaited, UNBLOCKED, WaitingCall, WaitingCommand};
+use command::call::Done;
 use command::clients::Unblock;
+use command::pause::Pause;
 use command::pieces::PIECE_BYTES;
 use command::stats::WorkerStats;
 use command::table::Row;
@@ -104,8 +107,12 @@ pub struct ClientLimits {
     pub query_bytes_max: usize,
     /// Bytes queued by MULTI.
     pub transaction_bytes_max: usize,
-    /// Unsent bytes above which a connection is not read.
+    /// Unsent bytes above which no requests of a connection run.
     pub output_pause_bytes: usize,
+    /// Bytes of further requests that are received meanwhile.
+    pub backlog_bytes_max: usize,
+    /// Bytes that a large argument may lack: one that lacks more is not kept.
+    pub receiving_bytes_max: usize,
     /// What may be unsent to a client.
     pub output: OutputBounds,
     /// What may be unsent to one with subscriptions.
@@ -164,6 +171,8 @@ impl ClientLimits {
             query_bytes_max: bytes(settings.client_query_buffer_bytes_max),
             transaction_bytes_max: bytes(settings.client_transaction_bytes_max),
             output_pause_bytes: bytes(settings.client_output_pause_bytes),
+            backlog_bytes_max: bytes(settings.client_query_buffer_bytes_max),
+            receiving_bytes_max: usize::MAX,
             output: OutputBounds::of(&settings.client_output_limits.normal),
             subscriber_output: OutputBounds::of(&settings.client_output_limits.pubsub),
             idle_seconds: i64::from(settings.timeout_seconds),
@@ -220,6 +229,8 @@ pub struct Executor {
     /// Connections whose request is being prepared.
     preparing: VecDeque<usize>,
     tried_for_room: UnixMs,
+    /// One of those waits for memory that is being freed, by its tries among others.
+    awaits_memory: bool,
     /// Connections whose last command waits.
     blocked: Blocked,
     /// How long a batch, or what one read brought, may take before the rest is left for the next turn.
@@ -281,6 +292,8 @@ enum FillStop {
     Full,
     /// Everything is parsed, or kept until more arrives.
     Incomplete,
+    /// A request whose argument of this length was not kept.
+    Dropped(usize),
     /// What comes next is no request.
     Refused(ProtocolError),
 }
@@ -334,6 +347,7 @@ impl Executor {
             waiting_for_room: Vec::new(),
             preparing: VecDeque::new(),
             tried_for_room: now,
+            awaits_memory: false,
             blocked: Blocked::default(),
             batch_ns: BATCH_NS,
             now,
@@ -407,6 +421,16 @@ impl Executor {
         self.limits.output_pause_bytes = self.limits.output_pause_bytes.min(bytes);
     }
 
+    /// Receives at most so many bytes of a connection whose requests do not run in this turn, if that is less than its limit.
+    pub fn limit_backlogs(&mut self, bytes: usize) {
+        self.limits.backlog_bytes_max = self.limits.backlog_bytes_max.min(bytes);
+    }
+
+    /// Keeps no large argument of which more than this is missing in this turn.
+    pub fn limit_receiving(&mut self, bytes: usize) {
+        self.limits.receiving_bytes_max = bytes;
+    }
+
     /// The limits of this turn.
     pub fn limits(&self) -> &ClientLimits {
         &self.limits
@@ -423,9 +447,23 @@ impl Executor {
         self.shared.store.merge_pages()
     }
 
-    /// One step of upkeep of a shard; true when there is more to do.
+    /// One step of upkeep of a shard; true when there is more to do. During CLIENT PAUSE nothing expires.
     pub fn upkeep(&mut self, shard: base::ShardId) -> bool {
-        self.shared.store.upkeep(shard, self.worker, &mut self.scratch)
+        match self.is_data_paused() {
+            true => self.shared.store.upkeep_of_pages(shard, self.worker, &mut self.scratch),
+            false => self.shared.store.upkeep(shard, self.worker, &mut self.scratch),
+        }
+    }
+
+    /// One step of working off what is over the memory budget; true when there is more to do at once. During CLIENT PAUSE
+    /// nothing is evicted.
+    pub fn work_off_excess(&mut self) -> bool {
+        !self.is_data_paused() && self.shared.store.work_off_excess(self.worker, &mut self.scratch)
+    }
+
+    /// Whether CLIENT PAUSE keeps entries from changing by themselves.
+    fn is_data_paused(&self) -> bool {
+        self.shared.host.part::<Pause>().is_active(self.now)
     }
 
     /// The connections, by id.
@@ -482,6 +520,10 @@ impl Executor {
         read: impl FnOnce(&mut [u8]) -> Result<usize, E>,
     ) -> Result<(usize, bool), E> {
         let Some(connection) = self.connections.get_mut(id) else { return Ok((0, false)) };
+        let bytes_max = self.limits.receiving_bytes_max;
+        if connection.parser.large_bulk().is_some_and(|large| large.missing() > bytes_max) {
+            reaper::free_bytes(connection.parser.drop_large_bulk());
+        }
         if let Some(mut large) = connection.parser.large_bulk() {
             let missing = large.missing();
             let buffer = large.buffer();
@@ -533,9 +575,44 @@ impl Executor {
         Ok((read, read == room))
     }
 
+    /// Whether the client has to read before its requests run.
+    pub fn awaits_reader(&self, id: usize) -> bool {
+        self.connections.get(id).is_some_and(|connection| {
+            let is_behind =
+                connection.session.rest.is_some() || connection.reply.len() > self.limits.output_pause_bytes;
+            is_behind && !connection.session.close_after_replies
+        })
+    }
+
+    /// Whether the backlog of the connection takes more.
+    pub fn has_backlog_room(&self, id: usize) -> bool {
+        self.connections.get(id).is_some_and(|connection| connection.backlog.bytes() < self.limits.backlog_bytes_max)
+    }
+
+    /// [`receive`](Self::receive) of a connection whose client has to read first: the bytes are kept in its backlog.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn receive_behind<E>(
+        &mut self,
+        id: usize,
+        read: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+    ) -> Result<(usize, bool), E> {
+        self.connections.get_mut(id).map_or(Ok((0, false)), |connection| connection.backlog.receive(read))
+    }
+
+    /// Whether all that was received of the connection has run, and all is answered.
+    pub fn is_answered(&self, id: usize) -> bool {
+        self.connections.get(id).is_none_or(|connection| {
+            let is_kept = !connection.backlog.is_empty() || connection.refused_bytes.is_some();
+            let has_run = connection.waiting.is_empty() && !is_kept && !connection.paused;
+            has_run && !connection.session.is_busy() && connection.reply.is_empty()
+        })
+    }
+
     /// Whether requests have come that are not run because of unsent output.
     pub fn is_paused(&self, id: usize) -> bool {
-        self.connections.get(id).is_some_and(|connection| connection.paused)
+        self.connections.get(id).is_some_and(|connection| connection.paused || !connection.backlog.is_empty())
     }
 
     /// Goes on with the requests of a paused connection.
@@ -546,7 +623,22 @@ impl Executor {
                 true => self.parse_own(id),
                 false => self.run_waiting_of(id),
             }
+            self.parse_backlog(id);
         }
+    }
+
+    /// Parses a chunk of the connection's backlog, unless it has to wait again.
+    fn parse_backlog(&mut self, id: usize) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.paused || !connection.waiting.is_empty() || connection.session.is_busy() {
+            return;
+        }
+        let Some(chunk) = connection.backlog.take() else { return };
+        match connection.unparsed.is_empty() {
+            true => connection.unparsed = chunk,
+            false => connection.unparsed.extend_from_slice(&chunk),
+        }
+        self.parse_own(id);
     }
 
     /// Parses what the connection holds in a buffer of its own.
@@ -560,10 +652,12 @@ impl Executor {
     /// Parses requests from the input and queues them for the batch; a full batch runs at once.
     fn parse(&mut self, id: usize, source: Source, mut at: usize, end: usize) {
         let (mut begun_ns, mut is_late) = (None, false);
+        self.answer_refused(id);
         while at < end {
             let Some(connection) = self.connections.get_mut(id) else { return };
             connection.paused |= is_late || connection.reply.len() > self.limits.output_pause_bytes;
             let is_stopped = connection.paused
+                || connection.refused_bytes.is_some()
                 || !connection.waiting.is_empty()
                 || connection.session.close_after_replies
                 || connection.session.is_busy();
@@ -584,6 +678,13 @@ impl Executor {
                     is_late = now_ns.saturating_sub(*begun_ns.get_or_insert(now_ns)) > self.batch_ns;
                 }
                 FillStop::Incomplete => return,
+                FillStop::Dropped(bytes) => {
+                    self.run_batch_keeping_input();
+                    if let Some(connection) = self.connections.get_mut(id) {
+                        connection.refused_bytes = Some(bytes);
+                    }
+                    self.answer_refused(id);
+                }
                 FillStop::Refused(error) => return self.refuse(id, source, at, end, &error),
             }
         }
@@ -616,6 +717,7 @@ impl Executor {
                         at += consumed;
                         continue;
                     }
+                    Ok(Progress::Dropped { consumed, bytes }) => return (at + consumed, FillStop::Dropped(bytes)),
                     Ok(Progress::Incomplete { keep }) => {
                         connection.unparsed.extend_from_slice(&input[..keep]);
                         if connection.unparsed.len() > self.limits.query_bytes_max {
@@ -623,6 +725,9 @@ impl Executor {
                             if let Some(clients) = self.shared.host.find::<command::clients::Clients>() {
                                 clients.count_query_limited();
                             }
+                            let why =
+                                format!("its request has {} bytes and is not complete", connection.unparsed.len());
+                            log_closing(&connection.session.info, &why, "client-query-buffer-limit");
                             self.list(id);
                         }
                         return (end, FillStop::Incomplete);
@@ -659,6 +764,26 @@ impl Executor {
             }
         }
         (at, FillStop::Incomplete)
+    }
+
+    /// Answers a request of which an argument was too long to be kept, once all before it are answered.
+    fn answer_refused(&mut self, id: usize) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(bytes) = connection.refused_bytes else { return };
+        if connection.paused || !connection.waiting.is_empty() || connection.session.is_busy() {
+            return;
+        }
+        connection.refused_bytes = None;
+        let text = format!(
+            "OOM command not allowed: its argument of {bytes} bytes is more than clients may hold now \
+             (see maxmemory and maxmemory-clients)"
+        );
+        let mark = connection.reply.mark();
+        command::gate::refuse_unkept(&mut connection.session, &self.stats, text.as_bytes(), &mut connection.reply);
+        if !connection.session.reply_wanted() {
+            connection.reply.rewind(mark);
+        }
+        self.list(id);
     }
 
     /// The framing is lost: earlier requests run, the error is answered, and the connection closes. While an earlier request
@@ -781,10 +906,15 @@ impl Executor {
                 connection.waiting.push_back(args.to_owned());
                 match blocked {
                     store::Blocked::Log => self.waiting_for_room.push(pending.connection),
+                    store::Blocked::Memory => {
+                        self.awaits_memory = true;
+                        self.waiting_for_room.push(pending.connection);
+                    }
                     _ if connection.session.is_preparing() => self.preparing.push_back(pending.connection),
                     _ => self.waiting.push(pending.connection),
                 }
-            } else if let Some(block) = &connection.session.block {
+            } else if let Some(block) = &mut connection.session.block {
+                block.count_from(self.now, &*self.shared.store.clock);
                 self.blocked.insert(pending.connection, block);
             }
             if !connection.listed {
@@ -895,8 +1025,12 @@ impl Executor {
                 Cow::Owned(text) => Cow::Owned(text.into_bytes()),
             }),
         };
-        if let Some(error) = error {
-            self.stats.count_error(&error);
+        if let Some(error) = &error {
+            self.stats.count_error(error);
+        }
+        if let Some(call) = &block.call {
+            let reply_bytes = connection.reply.len() - connection.reply.len_before(mark);
+            account(call, &connection.session, (&self.shared, &self.stats, self.now), error.is_some(), reply_bytes);
         }
         if block.is_silent {
             connection.reply.rewind(mark);
@@ -946,6 +1080,38 @@ impl Executor {
                 connection.listed = false;
             }
         }
+    }
+}
+
+/// Counts a call whose wait has ended, as others are counted when they are done.
+#[cold]
+fn account(
+    call: &WaitingCall,
+    session: &Session,
+    (shared, stats, now): (&Shared, &WorkerStats, UnixMs),
+    has_failed: bool,
+    reply_bytes: usize,
+) {
+    if let Some(command) = stats.command(call.index) {
+        command.record(call.duration_ns);
+        command.failed.add(u64::from(has_failed));
+    }
+    let (args, duration_ns) = (call.args.as_args(), call.duration_ns);
+    let request_bytes = args.total_bytes();
+    let Some(space) = shared.store.spaces.get(session.db) else { return };
+    if shared.log.wants(stats, duration_ns, request_bytes, reply_bytes) {
+        shared.log.look(&Done {
+            spec: call.spec,
+            args,
+            session,
+            stats,
+            hashed: None,
+            hash: &|bytes| shared.store.key(space, bytes),
+            now,
+            duration_ns,
+            request_bytes,
+            reply_bytes,
+        });
     }
 }
 

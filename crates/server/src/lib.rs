@@ -8,9 +8,11 @@
 
 mod ahead;
 mod announce;
+pub mod backlog;
 mod blocked;
 mod carrier;
 pub mod client_memory;
+mod closing;
 pub mod connection;
 pub mod data_directory;
 mod deliver;

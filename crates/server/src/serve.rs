@@ -738,6 +738,7 @@ fn upkeep(
             let _ = thread::Builder::new().name("trim".to_owned()).spawn(heap::trim);
         }
         if let Some(shared) = shared.upgrade() {
+            shared.host.part::<Arc<Tracking>>().forget_excess();
             let figures = shared.host.part::<Arc<Figures>>();
             figures.sample(shared.store.clock.monotonic_ns(), shared.store.used_bytes());
         }

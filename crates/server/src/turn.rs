@@ -7,6 +7,7 @@
 use crate::connection::Connection;
 use crate::executor::{ClientLimits, Shared};
 use base::{KeyspaceId, Lsn, ShardId, SlotId, UnixMs};
+use command::blocking::WaitingCall;
 use command::call::{Done, call, fail};
 use command::pause::Pause;
 use command::session::Replies;
@@ -16,9 +17,14 @@ use command::table::Row;
 use command::{Args, Ctx, Flags, Locks, Run, Session, Stop};
 use engine::{Fetch, Key, Keyspace};
 use proto::{ReplyBuffer, ReplyMark};
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use store::{Admission, At, Blocked, LockSet, RecordSink, Scratch, Txn, Way, WriteClass};
+
+/// Answered to what needs memory when there is none to be made.
+const OUT_OF_MEMORY: &[u8] = b"OOM command not allowed when used memory > 'maxmemory'.";
 
 /// Where a key belongs: a [`Key`] without its bytes.
 #[derive(Clone, Copy)]
@@ -54,6 +60,8 @@ pub struct Turn<'t> {
     is_gated: bool,
     /// How far the log was durable when the batch began.
     durable: Lsn,
+    /// A write of this turn waits for memory, so others that need any do not try.
+    awaits_memory: Cell<bool>,
     /// When the request before this one was done: one reading of the counter serves as its end and the next one's begin.
     before: u64,
 }
@@ -71,7 +79,18 @@ impl<'t> Turn<'t> {
         let pause = Some(shared.host.part::<Pause>()).filter(|pause| pause.is_active(now));
         let is_gated = !shared.store.gate.is_open();
         let durable = shared.store.log_of(scratch).map_or(Lsn(0), RecordSink::durable);
-        Self { worker, shared, stats, limits, now, pause, is_gated, durable, before: stats.now() }
+        Self {
+            worker,
+            shared,
+            stats,
+            limits,
+            now,
+            pause,
+            is_gated,
+            durable,
+            awaits_memory: Cell::new(false),
+            before: stats.now(),
+        }
     }
 
     /// When the last request was done, or the turn began, by [`WorkerStats::now`].
@@ -316,8 +335,7 @@ impl<'t> Turn<'t> {
             return Ok(true);
         }
         if self.shared.store.is_over_budget() && !self.has_room(scratch, session, row, args)? {
-            let text = b"OOM command not allowed when used memory > 'maxmemory'.";
-            command::gate::reject(session, self.stats, row, text, reply);
+            command::gate::reject(session, self.stats, row, OUT_OF_MEMORY, reply);
             return Ok(true);
         }
         Ok(false)
@@ -345,6 +363,7 @@ impl<'t> Turn<'t> {
         if (session.transaction.is_none() || row.spec.locks == Locks::Queue)
             && self.pause.is_some_and(|pause| pause.is_paused(self.now, flags))
         {
+            session.info.set_postponed(true);
             return Err(Blocked::Shard);
         }
         if self.shared.outlets.is_congested() && may_publish(session, row, self.shared.store.notices.any()) {
@@ -363,6 +382,10 @@ impl<'t> Turn<'t> {
         }
         if let Some(text) = self.refusal(scratch, session, row) {
             command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
+            return Ok(true);
+        }
+        if command::gate::is_queued(session, row, args) && !self.has_room_for(scratch, args.total_bytes())? {
+            command::gate::reject(session, self.stats, row, OUT_OF_MEMORY, reply);
             return Ok(true);
         }
         let stopped = command::gate::queue(session, self.stats, row, args, reply);
@@ -413,10 +436,20 @@ impl<'t> Turn<'t> {
             needs_memory |= queued.row.spec.flags.contains(Flags::DENYOOM);
             bytes += queued.args.held_bytes();
         }
-        if !needs_memory {
+        if needs_memory { self.has_room_for(scratch, bytes) } else { Ok(true) }
+    }
+
+    /// Whether there is room for so many bytes within the memory budget, or could be made.
+    fn has_room_for(&self, scratch: &mut Scratch, bytes: usize) -> Result<bool, Blocked> {
+        if !self.shared.store.is_over_budget() {
             return Ok(true);
         }
-        self.shared.store.evict(bytes, self.worker, scratch)
+        if self.awaits_memory.get() {
+            return Err(Blocked::Memory);
+        }
+        let room = self.shared.store.evict(bytes, self.worker, scratch);
+        self.awaits_memory.set(room == Err(Blocked::Memory));
+        room
     }
 
     /// Shows watchers a request; EXEC comes after the requests it runs.
@@ -520,6 +553,11 @@ impl Request<'_, '_> {
         call(&mut ctx, row)?;
         let after = ctx.stats.now();
         let duration = after.saturating_sub(turn.before);
+        if let Some(block) = &mut ctx.session.block {
+            let (spec, index) = (row.spec, row.index.into());
+            block.call = Some(Arc::new(WaitingCall { spec, index, args: args.to_owned(), duration_ns: duration }));
+            return Ok(after);
+        }
         if let Some(stats) = ctx.stats.command(row.index.into()) {
             stats.record(duration);
         }

@@ -13,8 +13,14 @@ use store::compression::Pass;
 /// Longest stretch of upkeep between two turns.
 const SLICE: Duration = Duration::from_micros(100);
 
-/// Time between the beginnings of two rounds over the shards: an expired entry's memory is back after a little more.
-const PERIOD: Duration = Duration::from_millis(100);
+/// Time between the beginnings of two rounds over the shards. Together with a tick of the expiration index it is less than the
+/// tenth of a second within which an expired entry is removed.
+const PERIOD: Duration = Duration::from_millis(50);
+
+const _: () = assert!(engine_mem::EXPIRATION_TICK_MS as u128 + PERIOD.as_millis() < 100);
+
+/// Rounds between two calls of what is done ten times a second.
+const ROUNDS_PER_CALL: u32 = 2;
 
 /// While clients are served, expiration and cleaning have one part in this many of the worker's time.
 const SHARE: u32 = 4;
@@ -27,8 +33,9 @@ pub struct Upkeep {
     round_at: Instant,
     /// When clients have had their share of the time since the last slice.
     rest_until: Instant,
-    /// Called once a round.
+    /// Called ten times a second.
     each_round: Box<dyn FnMut() + Send>,
+    rounds: u32,
     /// What is to be saved, and by whom.
     durability: Option<Arc<Durability>>,
     /// How much of the time that gets.
@@ -44,6 +51,10 @@ pub struct Upkeep {
     explaining: Pace,
     /// How much of the time merging pages gets.
     merging: Pace,
+    /// How much of the time working off what is over the memory budget gets.
+    evicting: Pace,
+    /// When that is looked at again, after nothing could be evicted.
+    evict_again_at: Instant,
 }
 
 impl Upkeep {
@@ -65,12 +76,32 @@ impl Upkeep {
             round_at: now,
             rest_until: now,
             each_round,
+            rounds: 0,
             durability,
             saving: Pace::new(now, Shares::WAITED_FOR),
             explanations,
             explaining: Pace::new(now, Shares::WAITED_FOR),
             merging: Pace::new(now, Shares::AT_LEISURE),
+            evicting: Pace::new(now, Shares::WAITED_FOR),
+            evict_again_at: now,
         }
+    }
+
+    /// One slice of working off what is over the memory budget, as [`Upkeep::slice`].
+    pub fn evict(&mut self, executor: &mut Executor, has_clients: bool) -> bool {
+        if self.store.excess_bytes() == 0 || Instant::now() < self.evict_again_at {
+            return false;
+        }
+        let goes_on = slice_of(&mut self.evicting, has_clients, || executor.work_off_excess());
+        if !goes_on {
+            self.evict_again_at = Instant::now() + PERIOD;
+        }
+        goes_on
+    }
+
+    /// Time until the next round begins; nothing while one is under way.
+    pub fn until_next_round(&self) -> Duration {
+        if self.next.is_some() { Duration::ZERO } else { PERIOD.saturating_sub(self.round_at.elapsed()) }
     }
 
     /// Whether workers are asked for anything by a checkpoint.
@@ -136,7 +167,10 @@ impl Upkeep {
             None if start.duration_since(self.round_at) < PERIOD => return false,
             None => {
                 self.round_at = start;
-                (self.each_round)();
+                self.rounds = self.rounds.wrapping_add(1);
+                if self.rounds.is_multiple_of(ROUNDS_PER_CALL) {
+                    (self.each_round)();
+                }
                 0
             }
         };

@@ -7,8 +7,10 @@
 //! W1. mio is edge-triggered: a connection is readable until a read comes up short, and writable until a write does. One
 //!     that may have more to give is on the worker's own ready list.
 //! W2. Replies are sent after all ready connections were read and run: one send per connection and turn.
-//! W3. A connection with much unsent output is not read, and its requests do not run: back-pressure in place of growth. How
-//!     much that is depends on what all clients hold ([`ClientMemory`]).
+//! W3. Requests of a connection with much unsent output do not run: back-pressure in place of growth. How much that is depends
+//!     on what all clients hold ([`ClientMemory`]). What the client sends meanwhile is received up to a limit
+//!     ([`Backlog`](crate::backlog::Backlog)), since it may read nothing before it has sent all. Above that limit, a client
+//!     that reads nothing for a minute is closed.
 //! W4. While replies wait for the log, turns follow each other without a wait as long as clients have sent more, and the log
 //!     syncs after the last of them: one sync for all clients that came meanwhile, for at most 2 ms. When nobody
 //!     sends while a sync runs, the next is put off until the replies that this one releases are sent: else two halves of
@@ -18,6 +20,7 @@
 //! W6. Before a sleep it looks for events for a while when its waits are short ([`HaltPoll`]).
 
 use crate::client_memory::{Charge, ClientMemory};
+use crate::closing::log_closing;
 use crate::connection::Connection;
 use crate::executor::{Executor, Flow, Shared};
 use crate::halt_poll::HaltPoll;
@@ -44,11 +47,20 @@ const MAILBOX: Token = Token(usize::MAX);
 /// Longest wait: upkeep runs at least this often.
 const TURN_MAX: Duration = Duration::from_millis(50);
 
+/// Shortest wait for the next round of upkeep, so that it is due when the wait is over.
+const ROUND_WAIT_MIN: Duration = Duration::from_millis(1);
+
 /// Longest wait while a request waits for a lock, a fetch or a delay: the wake-up usually comes earlier.
 const WAITING_TURN_MAX: Duration = Duration::from_millis(1);
 
 /// Time between two looks at which connections have overstayed.
 const INSPECTION_MS: i64 = 500;
+
+/// The directive that limits what clients leave unread.
+const OUTPUT_LIMIT: &str = "client-output-buffer-limit";
+
+/// Time after which a client is closed that reads nothing although it has to, where its class has no soft limit.
+const STUCK_SECONDS: i64 = 60;
 
 /// While replies wait for the log, the longest time in which a sync is put off because clients go on sending: a sync takes tens of
 /// microseconds of processor time, and with more changes in each a request's share of it is smaller, for a longer wait. `onggi bench
@@ -104,8 +116,20 @@ struct Wire {
     writable: bool,
     /// The client has closed its side: no event will come after this one, so reading goes on until it says so.
     closed: bool,
+    /// All that the client has sent was received. It closes when that is answered.
+    ended: bool,
     /// On the ready list.
     ready: bool,
+}
+
+/// Reads what a socket gives now.
+fn read_from(socket: &mut Socket, room: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match socket.read(room) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
 }
 
 /// One worker, to be run on its own thread.
@@ -204,13 +228,16 @@ impl Worker {
             let wait = match () {
                 () if gathers => Duration::ZERO,
                 () if busy || !self.ready.is_empty() || !self.unfinished.is_empty() => Duration::ZERO,
-                () if self.executor.is_preparing() => Duration::ZERO,
+                () if self.executor.is_preparing() || self.executor.awaits_memory() => Duration::ZERO,
                 () if self.log_has_advanced() || self.executor.has_deliveries() => Duration::ZERO,
                 () if self.upkeep.is_saving() || self.executor.is_retrying() || !self.held.is_empty() => {
                     WAITING_TURN_MAX
                 }
                 () if self.upkeep.is_compressing() || self.has_to_tidy => WAITING_TURN_MAX,
-                () => self.executor.ms_to_next_end().map_or(TURN_MAX, |ms| TURN_MAX.min(Duration::from_millis(ms))),
+                () => {
+                    let to_end = self.executor.ms_to_next_end().map_or(TURN_MAX, Duration::from_millis);
+                    TURN_MAX.min(to_end).min(self.upkeep.until_next_round().max(ROUND_WAIT_MIN))
+                }
             };
             match self.wait(&mut events, wait) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -262,6 +289,7 @@ impl Worker {
                 self.close_if_gone(id);
             }
             busy = self.upkeep.slice(&mut self.executor, has_clients);
+            busy |= self.upkeep.evict(&mut self.executor, has_clients);
             busy |= self.upkeep.save(has_clients);
             busy |= self.upkeep.explain(has_clients);
             busy |= self.upkeep.compress(has_clients);
@@ -383,6 +411,9 @@ impl Worker {
         let hard = self.executor.limits().output.hard_bytes;
         let share = self.memory.unsent_bytes_max(self.shared.store.memory.total());
         self.executor.pause_output_above(share.min(hard));
+        let data_bytes = self.shared.store.memory.total();
+        self.executor.limit_backlogs(self.memory.backlog_bytes_max(data_bytes));
+        self.executor.limit_receiving(self.memory.receiving_bytes_max(data_bytes));
         // Again and not only when a charge changes: looks for clients to close keep some time between them.
         self.evict();
     }
@@ -390,7 +421,10 @@ impl Worker {
     /// Closes clients if all of them hold too much.
     fn evict(&self) {
         let store = &self.shared.store;
-        self.memory.evict(self.shared.host.part::<Clients>(), store.memory.total(), self.executor.now());
+        for client in self.memory.evict(self.shared.host.part::<Clients>(), store.memory.total(), self.executor.now()) {
+            let why = format!("it holds {} bytes, the most of all clients", client.held().total());
+            log_closing(&client, &why, "maxmemory-clients");
+        }
     }
 
     fn count(&mut self) {
@@ -414,6 +448,11 @@ impl Worker {
             let is_slow = connection.slow_since.is_some_and(|since| now - since > soft_seconds.saturating_mul(1000));
             if is_slow {
                 self.shared.host.part::<Clients>().count_output_limited();
+                log_closing(
+                    info,
+                    &format!("{} bytes of replies unread for {soft_seconds} s", connection.reply.len()),
+                    OUTPUT_LIMIT,
+                );
             }
             let awaits = connection.session.block.is_some() || connection.awaits_log || !connection.waiting.is_empty();
             let is_subscriber = connection.session.subscriptions.is_some();
@@ -425,13 +464,60 @@ impl Worker {
             }
         }
         overstayed.into_iter().for_each(|id| self.close(id));
+        self.close_stuck();
         charged.into_iter().for_each(|id| self.charge(id));
+    }
+
+    /// Closes clients that have read nothing for long, although nothing more of them is received before they do.
+    fn close_stuck(&mut self) {
+        let now = self.executor.now();
+        let has_unsent = |connection: &Connection| !connection.reply.is_empty() || connection.stuck_since.is_some();
+        let ids: Vec<usize> =
+            self.executor.connections().filter(|(_, connection)| has_unsent(connection)).map(|(id, _)| id).collect();
+        for id in ids {
+            // There may be more room for its backlog than when it was last looked at.
+            self.make_ready(id);
+            if let Some(seconds) = self.stuck_seconds(id, now) {
+                let Some(connection) = self.executor.connection(id) else { continue };
+                let (unsent, backlog) = (connection.reply.len(), connection.backlog.bytes());
+                let what =
+                    format!("{unsent} bytes of replies unread for {seconds} s, {backlog} bytes of requests after them");
+                log_closing(&connection.session.info, &what, OUTPUT_LIMIT);
+                self.shared.host.part::<Clients>().count_output_limited();
+                self.close(id);
+            }
+        }
+    }
+
+    /// The seconds after which the connection is to be closed because it is stuck, when they are over.
+    fn stuck_seconds(&mut self, id: usize, now: UnixMs) -> Option<i64> {
+        let wire = self.wires.get(id).and_then(Option::as_ref)?;
+        let is_refused = wire.readable && self.executor.awaits_reader(id) && !self.executor.has_backlog_room(id);
+        let waits_for_client = wire.ended || is_refused;
+        let limits = *self.executor.limits();
+        let connection = self.executor.connection(id)?;
+        let bounds = limits.output_of(&connection.session);
+        let seconds = if bounds.soft_bytes == usize::MAX { STUCK_SECONDS } else { bounds.soft_seconds };
+        let sent_bytes = connection.session.info.sent_bytes.get();
+        let since = connection
+            .stuck_since
+            .filter(|(_, sent_before)| *sent_before == sent_bytes)
+            .map_or(now, |(since, _)| since);
+        // A client is not slow for what the log keeps back.
+        let is_stuck = waits_for_client && !connection.awaits_log;
+        connection.stuck_since = is_stuck.then_some((since, sent_bytes));
+        (is_stuck && now.saturating_sub(since) > seconds.saturating_mul(1000)).then_some(seconds)
     }
 
     /// Lists the connection for reading if it can give something and may.
     fn make_ready(&mut self, id: usize) {
         let Some(wire) = self.wires.get_mut(id).and_then(Option::as_mut) else { return };
-        if (wire.readable || self.executor.is_paused(id)) && !wire.ready && self.executor.flow(id) == Flow::Open {
+        let has_more = wire.readable || self.executor.is_paused(id);
+        if !has_more || wire.ready {
+            return;
+        }
+        let runs = self.executor.flow(id) == Flow::Open;
+        if runs || wire.readable && self.executor.awaits_reader(id) && self.executor.has_backlog_room(id) {
             wire.ready = true;
             self.ready.push_back(id);
         }
@@ -468,7 +554,7 @@ impl Worker {
         let Some(wire) = self.wires.get_mut(id).and_then(Option::as_mut) else { return };
         wire.ready = false;
         if self.executor.flow(id) != Flow::Open || self.output_len(id) > self.executor.limits().output_pause_bytes {
-            return;
+            return self.read_behind(id);
         }
         if self.executor.is_paused(id) {
             self.executor.resume(id);
@@ -476,16 +562,25 @@ impl Worker {
         }
         let Some(wire) = self.wires.get_mut(id).and_then(Option::as_mut) else { return };
         let socket = &mut wire.socket;
-        let result = self.executor.receive(id, |room| {
-            loop {
-                match socket.read(room) {
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    other => return other,
-                }
-            }
-        });
+        let result = self.executor.receive(id, |room| read_from(socket, room));
+        self.has_read(id, result);
+    }
+
+    /// Receives what the client sends although it has to read first.
+    fn read_behind(&mut self, id: usize) {
+        if !self.executor.awaits_reader(id) || !self.executor.has_backlog_room(id) {
+            return;
+        }
+        let Some(wire) = self.wires.get_mut(id).and_then(Option::as_mut).filter(|wire| wire.readable) else { return };
+        let socket = &mut wire.socket;
+        let result = self.executor.receive_behind(id, |room| read_from(socket, room));
+        self.has_read(id, result);
+    }
+
+    /// Counts what a read gave, and lists the connection again if there may be more.
+    fn has_read(&mut self, id: usize, result: io::Result<(usize, bool)>) {
         match result {
-            Ok((0, _)) => self.close(id),
+            Ok((0, _)) => self.end_input(id),
             Ok((read, filled)) => {
                 self.stats.input_bytes.add(read as u64);
                 self.stats.reads.add(1);
@@ -504,6 +599,16 @@ impl Worker {
                 }
             }
             Err(_) => self.close(id),
+        }
+    }
+
+    /// The client sends nothing more. Its connection closes when all that it has sent is answered.
+    fn end_input(&mut self, id: usize) {
+        if let Some(wire) = &mut self.wires[id] {
+            (wire.readable, wire.ended) = (false, true);
+        }
+        if self.executor.is_answered(id) {
+            self.close(id);
         }
     }
 
@@ -566,7 +671,7 @@ impl Worker {
         connection.slow_since = is_slow.then(|| connection.slow_since.unwrap_or(now));
         let held = connection.held();
         connection.session.info.set_held(&held);
-        let done = connection.session.close_after_replies && unsent == 0 && !is_long;
+        let (done, has_ended) = (connection.session.close_after_replies && unsent == 0 && !is_long, wire.ended);
         // A value that the data holds as well costs nothing but its reference, and is no reason to close.
         let is_over = connection.unsent_bytes() > bounds.hard_bytes && held.reply_buffer_bytes > bounds.hard_bytes
             || connection.is_overrun;
@@ -575,8 +680,11 @@ impl Worker {
         }
         if is_over {
             self.shared.host.part::<Clients>().count_output_limited();
+            if let Some(connection) = self.executor.connection(id) {
+                log_closing(&connection.session.info, &format!("{unsent} bytes of replies are unread"), OUTPUT_LIMIT);
+            }
         }
-        if done || is_over {
+        if done || is_over || has_ended && self.executor.is_answered(id) {
             return self.close(id);
         }
         if takes_more && !self.unfinished.contains(&id) {
@@ -617,7 +725,8 @@ impl Worker {
         if self.wires.len() <= id {
             self.wires.resize_with(id + 1, || None);
         }
-        self.wires[id] = Some(Wire { socket, readable: true, writable: true, closed: false, ready: false });
+        self.wires[id] =
+            Some(Wire { socket, readable: true, writable: true, closed: false, ended: false, ready: false });
         self.make_ready(id);
     }
 

@@ -31,7 +31,7 @@ impl fmt::Display for Line<'_> {
         write!(f, "user=default redir={} ", info.redirect())?;
         write!(f, "resp={} lib-name={} ", info.protocol_version(), names.library_name)?;
         write!(f, "lib-ver={} tot-net-in={} ", names.library_version, info.received_bytes.get())?;
-        writeln!(f, "tot-net-out={} tot-cmds={}", info.sent_bytes.get(), info.commands.get())
+        writeln!(f, "tot-net-out={} tot-cmds={}", info.sent_bytes.get(), info.commands_done())
     }
 }
 

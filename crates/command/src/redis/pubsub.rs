@@ -192,7 +192,8 @@ fn confirm(ctx: &mut Ctx<'_>, word: &str, name: Option<&[u8]>, count: usize) {
     ctx.reply.integer(count as i64);
 }
 
-const PUBLISH_FLAGS: Flags = Flags::PUBSUB.union(Flags::LOADING).union(Flags::STALE).union(Flags::FAST);
+const PUBLISH_FLAGS: Flags =
+    Flags::PUBSUB.union(Flags::LOADING).union(Flags::STALE).union(Flags::FAST).union(Flags::MAY_REPLICATE);
 
 static PUBLISH: CommandSpec = CommandSpec {
     name: "publish",

@@ -96,8 +96,9 @@ pub(super) static CLIENTS: &[Directive] = &[
         size!(client_output_pause_bytes: 64 << 10, SIGNED_MAX),
         "32mb",
         "bytes",
-        "The server reads and runs no further requests of a client with more unsent replies than this, until it has read them. \
-         The more all clients hold, the lower this is: down to 64 KB.",
+        "The server runs no further requests of a client with more unsent replies than this, until the client has read them. \
+         It still receives requests, up to `client-query-buffer-limit`: many clients send a whole pipeline before they read. \
+         The more all clients hold, the lower both limits are.",
     ),
     Directive::supported(
         "client-output-buffer-limit",
@@ -105,8 +106,9 @@ pub(super) static CLIENTS: &[Directive] = &[
         "normal 256mb 32mb 60 replica 256mb 64mb 60 pubsub 32mb 8mb 60",
         "bytes and seconds",
         "Closes a client of the class when its unsent replies exceed the hard limit, or when they have exceeded the soft \
-         limit for so many seconds. 0 is no limit. The classes are `normal`, `replica` and `pubsub`; each line changes the \
-         classes it names.",
+         limit for so many seconds. 0 is no limit. A client that reads nothing for so many seconds (60 without a soft limit) \
+         is closed too when the server can receive nothing more of it. The classes are `normal`, `replica` and `pubsub`; each \
+         line changes the classes it names.",
     ),
     Directive::supported(
         "maxmemory-clients",

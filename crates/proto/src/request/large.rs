@@ -16,22 +16,53 @@ pub(super) struct Receiving {
     bytes: Vec<u8>,
     /// Length of the argument and its line end.
     total: usize,
+    /// Bytes received before those, and not kept; `None` while all are kept.
+    dropped: Option<usize>,
 }
+
+/// Bytes of a dropped argument that are kept: its line end, to be checked.
+const KEPT_OF_DROPPED: usize = 2;
 
 impl Receiving {
     pub(super) fn new(len: usize, received: &[u8]) -> Self {
-        let mut receiving = Self { bytes: Vec::new(), total: len.saturating_add(2) };
+        let mut receiving = Self { bytes: Vec::new(), total: len.saturating_add(2), dropped: None };
         receiving.append(received);
         receiving
     }
 
     pub(super) fn missing(&self) -> usize {
-        self.total.saturating_sub(self.bytes.len())
+        self.total.saturating_sub(self.dropped.unwrap_or(0)).saturating_sub(self.bytes.len())
+    }
+
+    /// Whether what arrives is not kept.
+    pub(super) fn is_dropped(&self) -> bool {
+        self.dropped.is_some()
+    }
+
+    /// Length of the argument.
+    pub(super) fn len(&self) -> usize {
+        self.total.saturating_sub(2)
+    }
+
+    /// Keeps nothing of the argument from now on. Gives what was received.
+    pub(super) fn drop_bytes(&mut self) -> Vec<u8> {
+        let end = self.bytes.len().saturating_sub(KEPT_OF_DROPPED);
+        let kept = self.bytes.get(end..).unwrap_or_default().to_vec();
+        self.dropped = Some(self.dropped.unwrap_or(0).saturating_add(end));
+        std::mem::replace(&mut self.bytes, kept)
     }
 
     /// Takes what belongs to the argument from the start of `arrived` and says how much that was.
     pub(super) fn append(&mut self, arrived: &[u8]) -> usize {
         let used = arrived.len().min(self.missing());
+        if self.is_dropped() {
+            // All but the last bytes are passed over.
+            let skipped = used.saturating_sub(KEPT_OF_DROPPED);
+            self.dropped = self.dropped.map(|dropped| dropped.saturating_add(skipped));
+            self.bytes.extend_from_slice(arrived.get(skipped..used).unwrap_or_default());
+            self.drop_bytes();
+            return used;
+        }
         let spare = self.bytes.capacity().saturating_sub(self.bytes.len());
         if spare < used {
             self.grow(used);

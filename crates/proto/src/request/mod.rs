@@ -112,6 +112,14 @@ pub enum Progress {
         /// The bytes of the input it took, which are done with once the request has run.
         consumed: usize,
     },
+    /// A request is complete, but one of its arguments was not kept ([`RequestParser::drop_large_bulk`]). Nothing has
+    /// been appended.
+    Dropped {
+        /// The bytes of the input it took.
+        consumed: usize,
+        /// Length of the argument, or of the longest of several.
+        bytes: usize,
+    },
     /// An empty line, or an array of no elements: nothing to run and nothing to reply to.
     Empty {
         /// The bytes of the input it took.
@@ -138,6 +146,8 @@ struct Partial {
     cursor: Cursor,
     arguments: Arguments,
     receiving: Option<Receiving>,
+    /// Length of the longest argument that was not kept.
+    dropped_bytes: Option<usize>,
 }
 
 impl RequestParser {
@@ -216,7 +226,7 @@ impl RequestParser {
             Ok(Stop::Incomplete) if input.is_empty() => Ok(Progress::Incomplete { keep: 0 }),
             Ok(Stop::Incomplete) => {
                 let arguments = out.split_off(mark);
-                self.partial = Some(Box::new(Partial { cursor, arguments, receiving: None }));
+                self.partial = Some(Box::new(Partial { cursor, arguments, receiving: None, dropped_bytes: None }));
                 Ok(self.stop_at_large_bulk(input))
             }
             Err(error) => {
@@ -228,7 +238,15 @@ impl RequestParser {
 
     /// The large bulk that is being received, to read the socket into.
     pub fn large_bulk(&mut self) -> Option<LargeBulk<'_>> {
-        self.partial.as_mut()?.receiving.as_mut().map(LargeBulk::new)
+        let receiving = self.partial.as_mut()?.receiving.as_mut();
+        receiving.filter(|receiving| !receiving.is_dropped()).map(LargeBulk::new)
+    }
+
+    /// Keeps nothing of the large bulk being received, from now on. Framing goes on: the parser skips what is missing,
+    /// and the request ends as [`Progress::Dropped`]. Gives the bytes received so far, which may take time to free.
+    pub fn drop_large_bulk(&mut self) -> Vec<u8> {
+        let receiving = self.partial.as_mut().and_then(|partial| partial.receiving.as_mut());
+        receiving.map(Receiving::drop_bytes).unwrap_or_default()
     }
 
     /// The part of [`held_bytes`](Self::held_bytes) that is the large bulk being received.
@@ -250,6 +268,9 @@ impl RequestParser {
         let Some(mut partial) = self.partial.take() else { return Ok(Progress::Incomplete { keep: input.len() }) };
         match partial.advance(input, limits)? {
             Stop::Complete => {
+                if let Some(bytes) = partial.dropped_bytes {
+                    return Ok(Progress::Dropped { consumed: partial.cursor.offset, bytes });
+                }
                 let mark = out.mark();
                 out.append(&mut partial.arguments);
                 check_not_http(input, mark, out)?;
@@ -286,6 +307,9 @@ impl Partial {
             let used = receiving.append(arrived);
             if receiving.missing() > 0 {
                 return Ok(Stop::Incomplete);
+            }
+            if receiving.is_dropped() {
+                self.dropped_bytes = self.dropped_bytes.max(Some(receiving.len()));
             }
             let bytes = self.receiving.take().map(Receiving::finish).transpose()?.unwrap_or_default();
             self.arguments.push_large(bytes).ok_or(ProtocolError::RequestTooLong)?;

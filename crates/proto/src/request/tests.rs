@@ -61,6 +61,7 @@ impl Connection {
                     assert!(!self.parser.is_partial());
                     start += consumed;
                 }
+                Ok(Progress::Dropped { .. }) => panic!("nothing was dropped"),
                 Ok(Progress::Incomplete { keep }) => {
                     assert_eq!(out.len(), 1);
                     self.buffer.truncate(start + keep);
@@ -666,5 +667,44 @@ proptest! {
         let whole = outcome([&input[..]], &limits, false);
         prop_assert_eq!(outcome(chunked(&input, &cuts), &limits, false), whole.clone());
         prop_assert_eq!(outcome(input.chunks(1), &limits, true), whole);
+    }
+}
+
+/// An argument may be dropped at any point: the request ends as dropped, and the next one is whole.
+#[test]
+fn a_dropped_argument_keeps_the_framing() {
+    const LEN: usize = 3 * LARGE_BULK_BYTES;
+    let mut request = format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${LEN}\r\n").into_bytes();
+    let head_len = request.len();
+    request.extend(vec![b'v'; LEN]);
+    request.extend(b"\r\n*1\r\n$4\r\nPING\r\n");
+    for (first, step) in
+        [(head_len, 1000), (head_len + LARGE_BULK_BYTES, 7919), (head_len + LEN, 1), (head_len + LEN + 1, 64)]
+    {
+        let (mut parser, mut out) = (RequestParser::new(), Arguments::new());
+        let mut kept = request[..first].to_vec();
+        let Ok(Progress::Incomplete { keep }) = parser.parse(&kept, &Limits::DEFAULT, &mut out) else {
+            panic!("it is whole")
+        };
+        kept.truncate(keep);
+        assert_eq!(parser.drop_large_bulk().len(), first - head_len);
+        assert!(parser.large_bulk().is_none() && parser.held_bytes() < LARGE_BULK_BYTES);
+        let mut rest = &request[first..];
+        let consumed = loop {
+            let (part, others) = rest.split_at(step.min(rest.len()));
+            (rest, _) = (others, kept.extend_from_slice(part));
+            match parser.parse(&kept, &Limits::DEFAULT, &mut out).expect("the framing is whole") {
+                Progress::Incomplete { keep } => kept.truncate(keep),
+                Progress::Dropped { consumed, bytes } => {
+                    assert_eq!(bytes, LEN);
+                    break consumed;
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(out.is_empty());
+        let next = [&kept[consumed..], rest].concat();
+        assert_eq!(parser.parse(&next, &Limits::DEFAULT, &mut out), Ok(Progress::Complete { consumed: 14 }));
+        assert_eq!(out.bytes(&next, out.spans()[0]), b"PING");
     }
 }

@@ -15,9 +15,11 @@ impl Executor {
         for id in std::mem::take(&mut self.waiting) {
             self.run_waiting_of(id);
         }
-        if self.waiting_for_room.is_empty() || !is_woken && self.now - self.tried_for_room < ROOM_PATIENCE_MS {
+        let is_due = is_woken || self.awaits_memory || self.now - self.tried_for_room >= ROOM_PATIENCE_MS;
+        if self.waiting_for_room.is_empty() || !is_due {
             return;
         }
+        self.awaits_memory = false;
         self.tried_for_room = self.now;
         let mut ids = std::mem::take(&mut self.waiting_for_room).into_iter();
         for id in ids.by_ref() {
@@ -94,13 +96,19 @@ impl Executor {
                 connection.waiting.push_front(args);
                 match blocked {
                     store::Blocked::Log => self.waiting_for_room.push(id),
+                    store::Blocked::Memory => {
+                        self.awaits_memory = true;
+                        self.waiting_for_room.push(id);
+                    }
                     _ if connection.session.is_preparing() => self.preparing.push_back(id),
                     _ => self.waiting.push(id),
                 }
                 break;
             }
             connection.session.preparation = None;
-            if let Some(block) = &connection.session.block {
+            connection.session.info.set_postponed(false);
+            if let Some(block) = &mut connection.session.block {
+                block.count_from(self.now, &*self.shared.store.clock);
                 self.blocked.insert(id, block);
             }
             if connection.session.is_busy() {
@@ -118,6 +126,11 @@ impl Executor {
     /// Whether any request waits.
     pub fn has_waiting(&self) -> bool {
         !self.waiting.is_empty() || !self.waiting_for_room.is_empty()
+    }
+
+    /// Whether any request waits for memory that its tries help to free.
+    pub fn awaits_memory(&self) -> bool {
+        self.awaits_memory && !self.waiting_for_room.is_empty()
     }
 
     /// Whether any request waits for what may come without a wake-up.

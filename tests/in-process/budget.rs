@@ -1,0 +1,124 @@
+//! The memory budget as clients see it: what is over it goes by itself, what was freed is available, and a write waits in between.
+
+use crate::harness::{SHARDS, TestServer, memory};
+use crate::reply::Reply;
+use crate::served::{Client, Served};
+use engine_mem::StampMode;
+use std::time::{Duration, Instant};
+
+const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+
+/// What eviction and cleaning have to do is done within this, however busy the machine.
+const DONE_WITHIN: Duration = Duration::from_secs(60);
+
+fn ok() -> Reply {
+    Reply::Simple("OK".into())
+}
+
+fn fill(client: &mut Client, keys: usize, value_bytes: usize) {
+    let value = "v".repeat(value_bytes);
+    for first in (0..keys).step_by(1_000) {
+        let keys = first..keys.min(first + 1_000);
+        for key in keys.clone() {
+            client.send(&[&["SET", &format!("key:{key}"), &value]]);
+        }
+        keys.for_each(|_| assert_eq!(client.reply(), Some(ok())));
+    }
+}
+
+fn used_bytes(client: &mut Client) -> u64 {
+    let info = client.run(&["INFO", "memory"]);
+    let used = info.text().lines().find_map(|line| line.strip_prefix("used_memory:").map(str::to_owned));
+    used.expect("INFO tells the memory in use").parse().expect("a number")
+}
+
+#[track_caller]
+fn until(mut is_done: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !is_done() {
+        assert!(since.elapsed() < DONE_WITHIN, "it does not come to that");
+    }
+}
+
+/// A lower `maxmemory` evicts without a write, down to it.
+#[test]
+fn a_lower_maxmemory_is_reached_by_itself() {
+    let server = Served::start(&["--workers", "2", "--save", ""]);
+    let mut client = server.connect();
+    fill(&mut client, 20_000, 1_000);
+    assert!(used_bytes(&mut client) > 16_000_000);
+    client.run(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", "8mb"]);
+    until(|| used_bytes(&mut client) <= 8 << 20);
+    assert!(client.run(&["DBSIZE"]).int() > 3_000, "no more is evicted than has to be");
+    client.run(&["CONFIG", "SET", "maxmemory", "1"]);
+    until(|| client.run(&["DBSIZE"]).int() == 0);
+    assert_eq!(client.run(&["SET", "x", "y"]), Reply::Error(OUT_OF_MEMORY.into()), "nothing is left to evict");
+}
+
+/// A value that is far larger than the budget makes later writes wait until there is room again, which there is when that value
+/// is evicted.
+#[test]
+fn memory_does_not_grow_after_a_huge_value() {
+    let server = Served::start(&["--workers", "1", "--save", "", "--maxmemory", "30mb"]);
+    let mut client = server.connect();
+    client.run(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    fill(&mut client, 5_000, 1_000);
+    client.run(&["SETRANGE", "big", "60000000", "x"]);
+    for number in 0..200 {
+        assert_eq!(client.run(&["SET", &format!("after:{number}"), "v"]), ok());
+    }
+    assert!(used_bytes(&mut client) <= 31 << 20);
+    assert_eq!(client.run(&["EXISTS", "big"]), Reply::Int(0));
+}
+
+/// A full store under `noeviction` takes writes as soon as memory was freed, by FLUSHALL or by the deletion of few keys.
+#[test]
+fn freed_memory_is_available_at_once() {
+    let server = Served::start(&["--workers", "2", "--save", ""]);
+    let mut client = server.connect();
+    fill(&mut client, 20_000, 1_000);
+    let fill_up = |client: &mut Client| {
+        let full = used_bytes(client) + (1 << 20);
+        client.run(&["CONFIG", "SET", "maxmemory", &full.to_string()]);
+        let value = "v".repeat(1_000);
+        let refused = (0..100_000).find(|number| client.run(&["SET", &format!("more:{number}"), &value]) != ok());
+        assert!(refused.is_some(), "the budget has no effect");
+    };
+    fill_up(&mut client);
+    for key in (0..20_000).step_by(100) {
+        client.run(&["DEL", &format!("key:{key}")]);
+    }
+    assert_eq!(client.run(&["SET", "new", &"v".repeat(1_000)]), ok(), "1 % was deleted");
+    fill_up(&mut client);
+    assert_eq!(client.run(&["FLUSHALL", "SYNC"]), ok());
+    assert_eq!(client.run(&["SET", "new", &"v".repeat(1_000)]), ok(), "all was deleted");
+}
+
+/// Under an eviction policy with entries to evict, no write is refused.
+#[test]
+fn no_write_is_refused_while_there_is_something_to_evict() {
+    let server = Served::start(&["--workers", "2", "--save", "", "--maxmemory", "8mb"]);
+    let mut client = server.connect();
+    client.run(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    fill(&mut client, 20_000, 1_000);
+    assert_eq!(client.run(&["FLUSHALL", "SYNC"]), ok());
+    fill(&mut client, 10_000, 1_000);
+}
+
+/// MULTI queues nothing while memory is short, reads included; EXEC then says so.
+#[test]
+fn multi_refuses_to_queue_without_memory() {
+    let mut server = TestServer::complete(memory, SHARDS);
+    let (client, other) = (server.connect_listed(), server.connect_listed());
+    assert_eq!(server.run(client, &["MULTI"]), "+OK\r\n");
+    assert_eq!(server.run(client, &["SET", "a", "1"]), "+QUEUED\r\n");
+    assert_eq!(server.run(other, &["SET", "b", "1"]), "+OK\r\n");
+    server.store.set_budget(1, None, StampMode::Recency);
+    let refusal = format!("-{OUT_OF_MEMORY}\r\n");
+    assert_eq!(server.run(client, &["LPUSH", "l", "v"]), refusal);
+    assert_eq!(server.run(client, &["GET", "a"]), refusal, "queuing takes memory whatever is queued");
+    assert!(server.run(client, &["EXEC"]).starts_with("-EXECABORT "));
+    assert_eq!(server.run(client, &["MULTI"]), "+OK\r\n");
+    assert_eq!(server.run(client, &["DISCARD"]), "+OK\r\n");
+    assert_eq!(server.run(client, &["GET", "b"]), "$1\r\n1\r\n");
+}
