@@ -13,8 +13,10 @@
 #![forbid(unsafe_code)]
 
 pub mod about;
+pub mod access;
 pub mod backup;
 pub mod catalogue;
+pub mod clustering;
 pub mod command_log;
 pub mod config_rows;
 pub mod configuration;
@@ -32,6 +34,7 @@ pub mod latency;
 pub mod latency_rows;
 pub mod lolwut;
 pub mod memory;
+pub mod module_rows;
 pub mod monitor;
 pub mod persistence;
 mod prefixes;
@@ -65,6 +68,9 @@ pub const FAMILIES: &[&[&CommandSpec]] = &[
     monitor::COMMANDS,
     lolwut::COMMANDS,
     replication::COMMANDS,
+    access::COMMANDS,
+    module_rows::COMMANDS,
+    clustering::COMMANDS,
 ];
 
 /// Answers the lines of a HELP subcommand.

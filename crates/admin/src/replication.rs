@@ -1,12 +1,12 @@
-//! ROLE and WAIT, as a primary without replicas answers them.
+//! ROLE, WAIT and REPLICAOF, as a primary without replicas answers them.
 
 use base::{Lsn, UnixMs};
 use command::blocking::{Awaited, Block};
-use command::spec::{Argument, Docs};
+use command::spec::{Argument, Deprecated, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop};
 
 /// The rows of this family.
-pub const COMMANDS: &[&CommandSpec] = &[&ROLE, &WAIT];
+pub const COMMANDS: &[&CommandSpec] = &[&ROLE, &WAIT, &REPLICAOF, &SLAVEOF];
 
 static ROLE: CommandSpec = CommandSpec {
     name: "role",
@@ -43,6 +43,59 @@ static WAIT: CommandSpec = CommandSpec {
     },
     run: Run::Call(wait),
 };
+
+/// What REPLICAOF and SLAVEOF take.
+const PRIMARY: &[Argument] = &[Argument::one_of(
+    "args",
+    &[
+        Argument::block("host-port", &[Argument::string("host"), Argument::integer("port")]),
+        Argument::block("no-one", &[Argument::word("no", "NO"), Argument::word("one", "ONE")]),
+    ],
+)];
+
+static REPLICAOF: CommandSpec = CommandSpec {
+    name: "replicaof",
+    arity: 3,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::STALE).union(Flags::NO_ASYNC_LOADING),
+    categories: Categories::empty(),
+    keys: &[],
+    locks: Locks::None,
+    docs: &Docs {
+        summary: "Accepts NO ONE, since this server is a primary. Replication is not supported.",
+        since: "5.0.0",
+        group: "server",
+        complexity: "O(1)",
+        arguments: PRIMARY,
+        ..Docs::NONE
+    },
+    run: Run::Call(replicaof),
+};
+
+static SLAVEOF: CommandSpec = CommandSpec {
+    name: "slaveof",
+    docs: &Docs {
+        summary: "The old name of REPLICAOF.",
+        since: "1.0.0",
+        group: "server",
+        complexity: "O(1)",
+        arguments: PRIMARY,
+        deprecated: Some(Deprecated { since: "5.0.0", replaced_by: "`REPLICAOF`" }),
+        ..Docs::NONE
+    },
+    ..REPLICAOF
+};
+
+/// Makes a primary of a primary; there is no way to make it a replica.
+fn replicaof(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    if !(ctx.is_word(1, "no") && ctx.is_word(2, "one")) {
+        let name = ctx.spec.name.to_ascii_uppercase();
+        return Err(Stop::error_with(format!(
+            "ERR {name} HOST PORT is not available in this version: replication is not supported"
+        )));
+    }
+    ctx.reply.ok();
+    Ok(())
+}
 
 fn role(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     ctx.reply.array(3);

@@ -295,6 +295,78 @@ fn commands_are_described() {
     ]);
 }
 
+/// Each command of Valkey has a row, or an error that says why it is absent. COMMAND describes what works, so no name is both.
+#[test]
+fn every_command_of_valkey_has_a_row_or_a_reason() {
+    let mut server = Server::new();
+    let listed = server.run("COMMAND LIST");
+    let has_row = |name: &str| listed.contains(&format!("\r\n{name}\r\n"));
+    for name in include_str!("../testdata/commands-valkey-9.1.txt").lines() {
+        let container = name.split('|').next().unwrap();
+        let reason = command::absent::refusal(name.as_bytes()).or(command::absent::refusal(container.as_bytes()));
+        assert!(has_row(name) != reason.is_some(), "{name}: a row is {}, a reason is {reason:?}", has_row(name));
+    }
+    for name in command::absent::names() {
+        assert!(!has_row(name), "{name} has a row");
+    }
+}
+
+#[test]
+fn absent_commands_say_what_is_not_available() {
+    let mut server = Server::new();
+    let cluster = "-ERR This instance has cluster support disabled\r\n";
+    let scripts = "is not available in this version: Lua scripts and functions are not supported\r\n";
+    server.check(&[
+        ("EVAL x 0", &format!("-ERR EVAL {scripts}")),
+        ("script load x", &format!("-ERR SCRIPT {scripts}")),
+        ("CLUSTER INFO", cluster),
+        ("CLUSTER SLOTS", cluster),
+        ("ASKING", cluster),
+        ("CLUSTER NOSUCH", "-ERR unknown subcommand 'NOSUCH'. Try CLUSTER HELP.\r\n"),
+        ("MODULE LOAD x", "-ERR MODULE LOAD is not available in this version: modules are not supported\r\n"),
+        (
+            "SYNC",
+            "-ERR SYNC is not available in this version: replication is not supported; BGSAVE RDB writes a file that \
+             Redis and Valkey load\r\n",
+        ),
+        (
+            "REPLICAOF 127.0.0.1 6379",
+            "-ERR REPLICAOF HOST PORT is not available in this version: replication is not supported\r\n",
+        ),
+        ("nosuch x", "-ERR unknown command 'nosuch', with args beginning with: 'x' \r\n"),
+        ("COMMAND INFO eval", "*1\r\n$-1\r\n"),
+        ("COMMAND LIST FILTERBY PATTERN eval*", "*0\r\n"),
+    ]);
+}
+
+#[test]
+fn a_server_alone_answers_clients_that_ask_for_users_modules_and_slots() {
+    let mut server = Server::new();
+    server.check(&[
+        ("ACL WHOAMI", "$7\r\ndefault\r\n"),
+        ("ACL USERS", "*1\r\n$7\r\ndefault\r\n"),
+        ("ACL CAT TRANSACTION", &server_transaction_commands()),
+        ("ACL CAT scripting", "*0\r\n"),
+        ("ACL CAT nosuch", "-ERR Unknown category 'nosuch'\r\n"),
+        ("ACL CAT a b", "-ERR unknown subcommand or wrong number of arguments for 'CAT'. Try ACL HELP.\r\n"),
+        ("MODULE LIST", "*0\r\n"),
+        ("CLUSTER KEYSLOT a", ":15495\r\n"),
+        ("CLUSTER KEYSLOT {a}b", ":15495\r\n"),
+        ("READONLY", "+OK\r\n"),
+        ("READWRITE", "+OK\r\n"),
+        ("REPLICAOF NO ONE", "+OK\r\n"),
+        ("slaveof no one", "+OK\r\n"),
+    ]);
+    assert!(server.run("ACL CAT").starts_with("*21\r\n$8\r\nkeyspace\r\n"));
+}
+
+/// The commands of the category transaction, in the order of the table.
+fn server_transaction_commands() -> String {
+    let names = ["multi", "exec", "discard", "watch", "unwatch"];
+    let names: String = names.iter().map(|name| format!("${}\r\n{name}\r\n", name.len())).collect();
+    format!("*5\r\n{names}")
+}
+
 #[test]
 fn slow_and_large_calls_are_kept() {
     let mut server = Server::new();
@@ -510,7 +582,7 @@ fn monitors_and_pictures() {
 #[test]
 fn helps_and_summaries_are_there() {
     let mut server = Server::new();
-    for name in ["COMMAND", "CONFIG", "SLOWLOG", "COMMANDLOG", "LATENCY", "MEMORY"] {
+    for name in ["ACL", "COMMAND", "CONFIG", "SLOWLOG", "COMMANDLOG", "LATENCY", "MEMORY", "MODULE"] {
         let help = server.run(&format!("{name} HELP"));
         assert!(
             help.contains(&format!("+{name} <subcommand>")) && help.ends_with("+    Print this help.\r\n"),

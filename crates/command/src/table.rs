@@ -3,7 +3,7 @@
 //! Names of up to sixteen bytes, all common ones, are folded to lower case in one word and looked up in a small table with
 //! one probe in nearly every case; the few longer ones go through a hash map.
 
-use crate::{Args, CommandSpec, Flags, KeyFlags, Locks, Run, Stop, error};
+use crate::{Args, CommandSpec, Flags, KeyFlags, Locks, Run, Stop, absent, error};
 use engine::WriteClass;
 use std::collections::HashMap;
 
@@ -180,7 +180,7 @@ impl CommandTable {
     /// whose arity lets it stand alone (COMMAND) is then its first subcommand.
     ///
     /// # Errors
-    /// No such command or subcommand, or a wrong number of arguments.
+    /// No such command or subcommand, one that is absent here ([`absent`]), or a wrong number of arguments.
     pub fn resolve(&self, args: &Args<'_>) -> Result<Row, Stop> {
         let Some(&row) = self.find(&args[0]) else { return Err(unknown_command(args)) };
         match row.spec.run {
@@ -220,6 +220,9 @@ fn resolve_subcommand(row: Row, rows: &[&'static CommandSpec], args: &Args<'_>) 
         };
     };
     let Some(found) = find_subcommand(row, rows, word) else {
+        if let Some(text) = absent::refusal(&[row.spec.name.as_bytes(), b"|", word].concat()) {
+            return Err(Stop::error_with(text));
+        }
         let container = row.spec.name.to_ascii_uppercase();
         let after = format!("'. Try {container} HELP.");
         return Err(error::repeating("ERR unknown subcommand '", shown(word, SHOWN_BYTES_MAX), &after));
@@ -245,9 +248,13 @@ fn shown(bytes: &[u8], bytes_max: usize) -> &[u8] {
     error::up_to_zero(bytes.get(..bytes_max).unwrap_or(bytes))
 }
 
-/// Shows the name and as many arguments as fit, each and all cut at [`SHOWN_BYTES_MAX`].
+/// Says that a command is absent, if it is known; else shows the name and as many arguments as fit, each and all cut at
+/// [`SHOWN_BYTES_MAX`].
 #[cold]
 fn unknown_command(args: &Args<'_>) -> Stop {
+    if let Some(text) = absent::refusal(&args[0]) {
+        return Stop::error_with(text);
+    }
     let mut beginning = Vec::new();
     for arg in args.from(1) {
         let room = SHOWN_BYTES_MAX.saturating_sub(beginning.len());

@@ -36,8 +36,33 @@ fn reply_words(reply: &mut ReplyBuffer, words: impl Iterator<Item = String>) {
     words.iter().for_each(|word| reply.simple(word));
 }
 
-/// The access control categories of a row, in the order Redis lists them.
-pub(super) fn categories(spec: &CommandSpec) -> Vec<&'static str> {
+/// The access control categories, in the order Redis lists them. There are no scripts, so the last one is empty.
+pub(crate) const CATEGORIES: [&str; 21] = [
+    "keyspace",
+    "read",
+    "write",
+    "set",
+    "sortedset",
+    "list",
+    "hash",
+    "string",
+    "bitmap",
+    "hyperloglog",
+    "geo",
+    "stream",
+    "pubsub",
+    "admin",
+    "fast",
+    "slow",
+    "blocking",
+    "dangerous",
+    "connection",
+    "transaction",
+    "scripting",
+];
+
+/// The access control categories of a row, in the order of [`CATEGORIES`].
+pub(crate) fn categories(spec: &CommandSpec) -> Vec<&'static str> {
     let (flags, own) = (spec.flags, spec.categories);
     let of_flag = |flag: Flags| flags.contains(flag);
     [

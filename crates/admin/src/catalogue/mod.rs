@@ -3,6 +3,8 @@
 mod docs;
 mod info;
 
+pub(crate) use info::{CATEGORIES, categories};
+
 use crate::reply_help;
 use base::glob;
 use command::spec::{Argument, Docs};
