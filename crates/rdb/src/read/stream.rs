@@ -7,6 +7,7 @@ use crate::packed::listpack::Elements;
 use crate::stream::{EntryPlace, Node, Stream, StreamConsumer, StreamGroup, StreamId, StreamPending};
 use crate::strings::Strings;
 use base::UnixMs;
+use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::io::Read;
 
@@ -50,7 +51,10 @@ pub(super) fn read(input: &mut Input<impl Read>, version: u8) -> Result<Stream, 
 
     let offset = input.offset();
     for _ in 0..input.count(5, "the number of groups")? {
-        let group = read_group(input, version)?;
+        let mut group = read_group(input, version)?;
+        if version < 2 {
+            group.entries_read = entries_read(&stream, group.last_id);
+        }
         stream.groups.push(group);
     }
     let mut names = HashSet::new();
@@ -58,6 +62,20 @@ pub(super) fn read(input: &mut Input<impl Read>, version: u8) -> Result<Stream, 
         return Err(input.damaged(offset, "groups with distinct names"));
     }
     Ok(stream)
+}
+
+/// How many entries precede the last id of a group, for files before Redis 7.0, which do not say it; `None` when it cannot
+/// be known. As Redis and Valkey work it out, so that XINFO GROUPS shows the same lag.
+fn entries_read(stream: &Stream, last_id: StreamId) -> Option<u64> {
+    if stream.entries_added == 0 {
+        return Some(0);
+    }
+    match (last_id.cmp(&stream.last_id), last_id.cmp(&stream.first_id())) {
+        (Ordering::Equal, _) => Some(stream.entries_added),
+        (Ordering::Less, Ordering::Less) => Some(0),
+        (Ordering::Less, Ordering::Equal) => Some(1),
+        _ => None,
+    }
 }
 
 fn read_id(input: &mut Input<impl Read>) -> Result<StreamId, RdbError> {
@@ -202,4 +220,22 @@ fn claim_pending(input: &mut Input<impl Read>, group: &mut StreamGroup) -> Resul
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Streams of Redis 5 and 6 lost the count, so that XINFO GROUPS showed no lag.
+    #[test]
+    fn what_a_group_has_read_follows_from_its_last_id() {
+        let id = |ms| StreamId { ms, seq: 0 };
+        let mut stream = Stream::default();
+        assert_eq!(entries_read(&stream, id(5)), Some(0), "nothing was ever added");
+        [10, 20, 30].into_iter().for_each(|ms| stream.push(id(ms), ["name", "value"]));
+        (stream.last_id, stream.entries_added) = (id(30), 3);
+        for (last, read) in [(0, Some(0)), (9, Some(0)), (10, Some(1)), (20, None), (30, Some(3)), (31, None)] {
+            assert_eq!(entries_read(&stream, id(last)), read, "{last}-0");
+        }
+    }
 }
