@@ -80,6 +80,14 @@ impl Queue {
     fn is_of(&self, key: &Key<'_>) -> bool {
         self.space == key.space && *self.key == *key.bytes
     }
+
+    /// Takes note that a waiter has gone: it may have been the last one for which the key must stay.
+    fn recount(&mut self, counts: &AwaitedKeys) {
+        let is_left = self.waiters.iter().any(|entry| entry.waiter.wants(None));
+        if std::mem::replace(&mut self.awaits_absence, is_left) && !is_left {
+            counts.absent.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl WaitTable {
@@ -117,9 +125,11 @@ impl WaitTable {
     /// Takes a waiter out again.
     pub fn remove(&mut self, key: &Key<'_>, waiter: &dyn Waiter) {
         let same = |entry: &Entry| std::ptr::addr_eq(Arc::as_ptr(&entry.waiter), waiter);
+        let counts = self.counts.clone();
         let Some(queue) = self.queue(key) else { return };
         if let Some(at) = queue.waiters.iter().position(same) {
             queue.waiters.remove(at);
+            queue.recount(&counts);
         }
         if queue.waiters.is_empty() {
             self.forget(key);
@@ -298,6 +308,20 @@ mod tests {
     }
 
     const STRING: Option<Type> = Some(Type::String);
+
+    /// A blocked XREADGROUP waits for the key to go, too. INFO counted it until the next sweep while an XREAD was left.
+    #[test]
+    fn a_reader_of_a_group_that_leaves_is_not_counted() {
+        let mut table = WaitTable::default();
+        let (plain, group) = (reader(STRING), reader(None));
+        enlist(&mut table, &key(0, b"a"), &plain, &[]);
+        enlist(&mut table, &key(0, b"a"), &group, &[]);
+        assert_eq!((table.counts.keys(), table.counts.absent()), (1, 1));
+        table.remove(&key(0, b"a"), &*group);
+        assert_eq!((table.counts.keys(), table.counts.absent()), (1, 0));
+        table.remove(&key(0, b"a"), &*plain);
+        assert_eq!((table.counts.keys(), table.counts.absent()), (0, 0));
+    }
 
     /// Keys with the same hash, and those of other keyspaces, are told apart; who comes first is served first.
     #[test]
