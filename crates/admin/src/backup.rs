@@ -20,7 +20,7 @@ static BACKUP: CommandSpec = CommandSpec {
     locks: Locks::None,
     docs: &Docs {
         summary: "Holds the commands of `onggi backup`.",
-        since: "9.1.0",
+        since: "0.1.0",
         group: "server",
         complexity: "Depends on subcommand.",
         ..Docs::NONE
@@ -37,7 +37,7 @@ static BACKUP_HOLD: CommandSpec = CommandSpec {
     locks: Locks::None,
     docs: &Docs {
         summary: "Keeps all files of the data directory in place for some seconds, and tells where they are.",
-        since: "9.1.0",
+        since: "0.1.0",
         group: "server",
         complexity: "O(1)",
         arguments: &[Argument::integer("seconds")],
@@ -55,7 +55,7 @@ static BACKUP_RELEASE: CommandSpec = CommandSpec {
     locks: Locks::None,
     docs: &Docs {
         summary: "Lets obsolete files be removed again.",
-        since: "9.1.0",
+        since: "0.1.0",
         group: "server",
         complexity: "O(1)",
         ..Docs::NONE
@@ -72,7 +72,7 @@ static BACKUP_HELP: CommandSpec = CommandSpec {
     locks: Locks::None,
     docs: &Docs {
         summary: "Lists the subcommands.",
-        since: "9.1.0",
+        since: "0.1.0",
         group: "server",
         complexity: "O(1)",
         ..Docs::NONE

@@ -31,7 +31,7 @@ pub(crate) static MEMORY_EXPLAIN: CommandSpec = CommandSpec {
     locks: Locks::None,
     docs: &Docs {
         summary: "Gives what the keys of the database cost, by their prefixes. A command of Onggi alone.",
-        since: "9.1.0",
+        since: "0.1.0",
         group: "server",
         complexity: "O(N) where N is the number of keys in the database, in steps between other commands.",
         tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],

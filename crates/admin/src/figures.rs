@@ -1,5 +1,6 @@
 //! The running totals of a server, kept by its workers and added up by whoever asks.
 
+use crate::about;
 use command::stats::{Counter, WorkerStats};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -65,13 +66,13 @@ pub struct Figures {
     samples: Mutex<VecDeque<Sample>>,
     peak_bytes: AtomicU64,
     /// Memory at the first sample.
-    startup_bytes: OnceLock<u64>,
+    startup: OnceLock<Startup>,
 }
 
 impl Figures {
     /// The figures of these workers.
     pub fn new(workers: Vec<Arc<WorkerFigures>>) -> Self {
-        Self { workers, samples: Mutex::default(), peak_bytes: AtomicU64::new(0), startup_bytes: OnceLock::new() }
+        Self { workers, samples: Mutex::default(), peak_bytes: AtomicU64::new(0), startup: OnceLock::new() }
     }
 
     /// The workers, by number.
@@ -109,12 +110,12 @@ impl Figures {
         }
         samples.push_back(sample);
         self.peak_bytes.fetch_max(used_bytes, Ordering::Relaxed);
-        self.startup_bytes.get_or_init(|| used_bytes);
+        self.startup.get_or_init(|| Startup::of(used_bytes, about::resident_bytes()));
     }
 
-    /// Memory in use when the server had just started.
-    pub fn startup_bytes(&self) -> u64 {
-        self.startup_bytes.get().copied().unwrap_or(0)
+    /// Memory when the server had just started.
+    pub fn startup(&self) -> Startup {
+        self.startup.get().copied().unwrap_or_default()
     }
 
     /// Rates over the samples kept.
@@ -151,6 +152,21 @@ impl Figures {
     }
 }
 
+/// Memory when the server had just started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Startup {
+    /// What was counted against `maxmemory`.
+    pub used_bytes: u64,
+    /// What the process had beside that: program, stacks, buffers of workers.
+    pub base_bytes: u64,
+}
+
+impl Startup {
+    fn of(used_bytes: u64, resident_bytes: Option<u64>) -> Self {
+        Self { used_bytes, base_bytes: resident_bytes.unwrap_or(0).saturating_sub(used_bytes) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,7 +182,7 @@ mod tests {
             worker.stats.input_bytes.add(7);
         }
         assert_eq!(figures.rates(), Rates { commands: 5000, input_bytes: 70, output_bytes: 0 });
-        assert_eq!((figures.peak_bytes(10), figures.startup_bytes()), (1000, 1000));
+        assert_eq!((figures.peak_bytes(10), figures.startup().used_bytes), (1000, 1000));
         figures.reset(5);
         assert_eq!(figures.peak_bytes(4), 5);
         assert_eq!(figures.rates(), Rates::default());

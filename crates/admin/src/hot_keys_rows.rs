@@ -23,7 +23,7 @@ static HOTKEYS: CommandSpec = CommandSpec {
     docs: &Docs {
         summary: "Gives the keys with the most calls, time or bytes: each with an estimate, its error bound and its \
                   database. A command of Onggi alone.",
-        since: "9.1.0",
+        since: "0.1.0",
         group: "server",
         complexity: "O(1): the keys watched are at most 1024.",
         tips: &["nondeterministic_output"],

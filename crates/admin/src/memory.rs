@@ -1,6 +1,7 @@
 //! MEMORY: what memory is used for.
 
 use crate::explain_rows::MEMORY_EXPLAIN;
+use crate::info::human;
 use crate::{About, Figures, about, reply_help};
 use command::clients::Clients;
 use command::spec::{Argument, Docs, KeyFlags, KeySpec};
@@ -172,6 +173,8 @@ pub(crate) struct MemoryNow {
     pub(crate) clients: u64,
     /// What was counted when the server had just started.
     pub(crate) startup: u64,
+    /// What the process had beside that then; no part of `used`.
+    pub(crate) base: u64,
 }
 
 impl MemoryNow {
@@ -180,6 +183,7 @@ impl MemoryNow {
         let figures = ctx.host.part::<Arc<Figures>>();
         let clients = client_bytes(ctx.host);
         let used = memory.total() + clients;
+        let startup = figures.startup();
         Self {
             used,
             peak: figures.peak_bytes(used),
@@ -190,7 +194,8 @@ impl MemoryNow {
             table: memory.of(MemoryKind::Table),
             index: memory.of(MemoryKind::Index),
             clients,
-            startup: figures.startup_bytes(),
+            startup: startup.used_bytes,
+            base: startup.base_bytes,
         }
     }
 
@@ -204,14 +209,19 @@ impl MemoryNow {
         self.dataset() as f64 * 100.0 / self.used.saturating_sub(self.startup).max(1) as f64
     }
 
-    /// Resident bytes per byte in use.
-    pub(crate) fn resident_ratio(&self) -> f64 {
-        self.resident.unwrap_or(self.used) as f64 / self.used.max(1) as f64
+    /// What the process needs: what is in use, and what it had beside that at its start. Valkey counts both as used.
+    fn needed(&self) -> u64 {
+        self.used + self.base
     }
 
-    /// Resident bytes beyond those in use; negative when some of these are not resident.
+    /// Resident bytes per byte needed.
+    pub(crate) fn resident_ratio(&self) -> f64 {
+        self.resident.unwrap_or(self.needed()) as f64 / self.needed().max(1) as f64
+    }
+
+    /// Resident bytes beyond those needed; negative when some of these are not resident.
     pub(crate) fn resident_excess(&self) -> i64 {
-        self.resident.unwrap_or(self.used) as i64 - self.used as i64
+        self.resident.unwrap_or(self.needed()) as i64 - self.needed() as i64
     }
 
     /// Entries.
@@ -263,7 +273,7 @@ fn memory_stats(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let mut bytes = |name: &str, bytes: u64| figures.push((name.to_owned(), Figure::Bytes(bytes as i64)));
     bytes("peak.allocated", now.peak);
     bytes("total.allocated", now.used);
-    bytes("startup.allocated", now.startup);
+    bytes("startup.allocated", now.base);
     bytes("replication.backlog", 0);
     bytes("replicas.repl.buffer", 0);
     bytes("clients.slaves", 0);
@@ -343,29 +353,36 @@ impl Figure {
 /// Below this a server has too little in it for shares to mean anything.
 const DIAGNOSED_BYTES_MIN: u64 = 5 << 20;
 
+/// Resident memory is remarkable above this ratio and this excess, as in Valkey.
+const RESIDENT_RATIO_MAX: f64 = 1.4;
+const RESIDENT_EXCESS_MAX: i64 = 10 << 20;
+
 fn memory_doctor(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let now = MemoryNow::of(ctx);
     let mut found = Vec::new();
     if now.used >= DIAGNOSED_BYTES_MIN {
         if now.peak > now.used + now.used / 2 {
             found.push(format!(
-                "Peak: {} bytes were in use at the peak, {} are now. Resident memory may stay high until cleaning has \
-                 given pages back.",
-                now.peak, now.used
+                "Peak: {} were in use at the peak, {} are now. Resident memory may stay high until cleaning has given \
+                 pages back.",
+                human(now.peak),
+                human(now.used)
             ));
         }
-        if let Some(resident) = now.resident.filter(|resident| *resident > now.used + now.used / 2) {
+        if now.resident_ratio() > RESIDENT_RATIO_MAX && now.resident_excess() > RESIDENT_EXCESS_MAX {
             found.push(format!(
-                "Resident: the process has {resident} bytes of memory for {} in use. After many deletions this passes \
-                 when cleaning is done.",
-                now.used
+                "Resident: the process has {} of memory, where {} are in use and {} are its own. After many deletions \
+                 cleaning gives the rest back.",
+                human(now.resident.unwrap_or(0)),
+                human(now.used),
+                human(now.base)
             ));
         }
         if now.clients > now.used / 5 {
             found.push(format!(
-                "Clients: their buffers hold {} bytes, more than a fifth of all memory in use. Look for clients that \
-                 do not read their replies, or that send very large requests.",
-                now.clients
+                "Clients: their buffers hold {}, more than a fifth of all memory in use. Look for clients that do not \
+                 read their replies, or that send very large requests.",
+                human(now.clients)
             ));
         }
     }
@@ -419,4 +436,31 @@ fn memory_help(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         ],
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The program itself takes 30 MB. A server with 28 MB of data showed a fragmentation of 2, and an empty one of 87,852.
+    #[test]
+    fn what_the_program_itself_takes_is_no_fragmentation() {
+        let now = |used: u64, resident: u64| MemoryNow {
+            used,
+            peak: used,
+            resident: Some(resident),
+            values: used,
+            large: 0,
+            thawed: 0,
+            table: 0,
+            index: 0,
+            clients: 0,
+            startup: 0,
+            base: 30 << 20,
+        };
+        let (empty, small, loose) = (now(0, 30 << 20), now(28 << 20, 58 << 20), now(30 << 20, 90 << 20));
+        assert_eq!((empty.resident_ratio(), empty.resident_excess()), (1.0, 0));
+        assert_eq!((small.resident_ratio(), small.resident_excess()), (1.0, 0));
+        assert_eq!((loose.resident_ratio(), loose.resident_excess()), (1.5, 30 << 20));
+    }
 }

@@ -53,11 +53,11 @@ static BGSAVE: CommandSpec = CommandSpec {
                 Argument::block(
                     "rdb",
                     &[
-                        Argument::word("rdb", "RDB").since("9.1.0"),
+                        Argument::word("rdb", "RDB").since("0.1.0"),
                         Argument::integer("version").after("VERSION").optional(),
                     ],
                 )
-                .since("9.1.0"),
+                .since("0.1.0"),
             ],
         )
         .optional()],

@@ -272,6 +272,10 @@ fn commands_are_described() {
     let arguments = "$9\r\narguments\r\n*1\r\n%4\r\n$4\r\nname\r\n$3\r\nkey\r\n$4\r\ntype\r\n$3\r\nkey\r\n\
                      $12\r\ndisplay_text\r\n$3\r\nkey\r\n$14\r\nkey_spec_index\r\n:0\r\n";
     assert!(docs.ends_with(arguments), "{docs}");
+    for own in ["hotkeys", "backup", "memory|explain"] {
+        let docs = server.run(&format!("COMMAND DOCS {own}"));
+        assert!(docs.contains("$5\r\nsince\r\n$5\r\n0.1.0\r\n"), "{docs}");
+    }
     assert_eq!(server.run("COMMAND"), server.run("COMMAND INFO"));
     let count = server.table.commands().len();
     server.check(&[

@@ -449,7 +449,7 @@ impl KeySpec {
 pub struct Docs {
     /// One sentence.
     pub summary: &'static str,
-    /// First Redis version that had it.
+    /// First version of Redis or Valkey that had it; of Onggi, for a command of Onggi alone.
     pub since: &'static str,
     /// The family, as COMMAND DOCS names it.
     pub group: &'static str,

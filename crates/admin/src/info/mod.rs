@@ -92,7 +92,7 @@ fn line(text: &mut String, name: &str, value: impl std::fmt::Display) {
 }
 
 /// Bytes for people: `1.91M`.
-fn human(bytes: u64) -> String {
+pub(crate) fn human(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["K", "M", "G", "T", "P", "E"];
     if bytes < 1024 {
         return format!("{bytes}B");

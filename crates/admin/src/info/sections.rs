@@ -133,7 +133,7 @@ pub(super) fn memory(ctx: &mut Ctx<'_>, text: &mut String) {
     amount(text, "used_memory_peak", use_now.peak);
     line(text, "used_memory_peak_perc", format_args!("{:.2}%", percent(use_now.used, use_now.peak)));
     line(text, "used_memory_overhead", use_now.overhead());
-    line(text, "used_memory_startup", use_now.startup);
+    line(text, "used_memory_startup", use_now.base);
     line(text, "used_memory_dataset", use_now.dataset());
     line(text, "used_memory_dataset_perc", format_args!("{:.2}%", use_now.dataset_percent()));
     line(text, "used_memory_values", use_now.values);
