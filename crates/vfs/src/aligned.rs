@@ -9,14 +9,14 @@ use std::ptr::NonNull;
 /// logical blocks of 512 to 4,096 bytes, which are the sizes there are.
 pub const DIRECT_ALIGNMENT: usize = 4096;
 
-/// Buffers of this many bytes and more lie in huge pages, if the system has them: a direct transfer of a MiB then pins one page
-/// and not 256, which took 55 us of processor time less, of 130.
+/// Buffers of at least this size lie in huge pages, if the system has them: a direct transfer of a MiB then pins one
+/// page and not 256, which saved 55 us of CPU of 130.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Zeroed memory of a whole number of blocks, at an address that is a multiple of [`DIRECT_ALIGNMENT`].
 ///
-/// A1. `start` is the beginning of `len` bytes that were allocated with [`layout`] of `len`, all of them initialised; of no
-///     memory if `len` is 0. Both stay as they are until the buffer is dropped.
+/// A1. `start` is the beginning of `len` bytes that were allocated with [`layout`] of `len`, all of them initialised;
+///     of no memory if `len` is 0. Both stay as they are until the buffer is dropped.
 /// A2. The memory is reached through its one owner only.
 pub struct AlignedBuf {
     start: NonNull<u8>,
@@ -28,7 +28,7 @@ unsafe impl Send for AlignedBuf {}
 // SAFETY: as above; a shared buffer is only read.
 unsafe impl Sync for AlignedBuf {}
 
-/// How so many bytes lie in memory.
+/// The layout of `len` bytes.
 fn layout(len: usize) -> Layout {
     let align = if len < HUGE_PAGE_BYTES { DIRECT_ALIGNMENT } else { HUGE_PAGE_BYTES };
     Layout::from_size_align(len, align).expect("a length below half of the address space")
@@ -47,7 +47,7 @@ impl AlignedBuf {
         if len >= HUGE_PAGE_BYTES {
             ask_for_huge_pages(start, len);
         }
-        // SAFETY: just allocated with so many bytes.
+        // SAFETY: just allocated with that many bytes.
         unsafe { start.write_bytes(0, len) };
         Self { start, len }
     }
@@ -56,8 +56,8 @@ impl AlignedBuf {
 /// Has the system back memory with huge pages when it is first written, which is the caller's next step.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn ask_for_huge_pages(start: NonNull<u8>, len: usize) {
-    // SAFETY: the caller has allocated the range, at whole pages, and the advice changes no contents. Without huge pages it is
-    // refused, and small ones do as well.
+    // SAFETY: the caller has allocated the range, at whole pages, and the advice changes no contents. Without huge
+    // pages it is refused, and small ones do as well.
     let _ = unsafe { rustix::mm::madvise(start.as_ptr().cast(), len, rustix::mm::Advice::LinuxHugepage) };
 }
 
@@ -67,7 +67,7 @@ fn ask_for_huge_pages(_start: NonNull<u8>, _len: usize) {}
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
         if self.len > 0 {
-            // SAFETY: by A1 allocated with the same layout, and nobody can reach it any more.
+            // SAFETY: by A1 allocated with the same layout, and no reference to it is left.
             unsafe { dealloc(self.start.as_ptr(), layout(self.len)) };
         }
     }
@@ -78,7 +78,8 @@ impl Deref for AlignedBuf {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: by A1 so many initialised bytes, or none at an address that is not null; the borrow of `self` keeps them.
+        // SAFETY: by A1 that many initialised bytes, or none at an address that is not null; the borrow of `self` keeps
+        // them.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -86,7 +87,8 @@ impl Deref for AlignedBuf {
 impl DerefMut for AlignedBuf {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`; the exclusive borrow of `self` makes this the only view (A2), and any byte is a valid u8.
+        // SAFETY: as in `deref`; the exclusive borrow of `self` makes this the only view (A2), and any byte is a valid
+        // u8.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }

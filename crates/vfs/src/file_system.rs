@@ -60,7 +60,7 @@ pub trait FileSystem: Send + Sync + fmt::Debug {
     /// who ask. Never blocks.
     ///
     /// # Errors
-    /// [`FsError::Locked`] with the holder's process number while somebody (also of this process) holds it.
+    /// [`FsError::Locked`] with the holder's process number while it is held, by this process too.
     fn try_lock(&self, path: &Path) -> Result<FileLock>;
 
     /// Size and free space of the device that holds this path.
@@ -97,9 +97,10 @@ pub trait File: Send + Sync + fmt::Debug {
     /// slices are taken in one call.
     fn write_vectored_at(&self, slices: &[IoSlice<'_>], offset: u64) -> Result<usize>;
 
-    /// Writes all bytes of the slices, one after the other, and makes them durable, with what is needed to read them back, before it
-    /// returns (`pwritev2` with `RWF_DSYNC`). Past the page cache that is a third to a half cheaper than a short write and a sync.
-    /// What was written before, and no sync has made durable, stays as it is: call it where there is no such.
+    /// Writes all bytes of the slices, one after the other, and makes them durable, with what is needed to read them
+    /// back, before it returns (`pwritev2` with `RWF_DSYNC`). Past the page cache that is a third to a half cheaper
+    /// than a short write and a sync. It does not make earlier unsynced writes durable: call it only when there are
+    /// none.
     ///
     /// # Errors
     /// As those of a write and of [`sync_data`](Self::sync_data): never sync this file again.
@@ -132,11 +133,11 @@ pub trait File: Send + Sync + fmt::Debug {
     /// `Unsupported` where the file system cannot.
     fn punch_hole(&self, offset: u64, len: u64) -> Result<()>;
 
-    /// Says that this range will be read soon, so that the page cache can begin to fetch it. Only a hint: it does not wait for
+    /// Announces a read of this range, so that the page cache can begin to fetch it. Only a hint: it does not wait for
     /// the medium.
     fn expect_reads(&self, offset: u64, len: u64);
 
-    /// Says that nobody will read this range soon, so that the page cache need not keep it. Only a hint: what is not on
+    /// Announces that this range is not needed, so that the page cache need not keep it. Only a hint: what is not on
     /// the medium yet stays, and what was dropped is read from the medium again.
     fn forget_cached(&self, offset: u64, len: u64);
 
@@ -260,12 +261,14 @@ impl OpenOptions {
         self
     }
 
-    /// Asks for short reads to be copied out of a mapping of what the file holds by now, where the system has one to give and most of it is in
-    /// the page cache: without a call into the system. Errors of the medium are errors of the read, as without it. Of a file that is
-    /// cut meanwhile, bytes behind its new end may read as zeroes. With [`direct`](Self::direct) it has no effect.
+    /// Asks for short reads to be copied out of a mapping of the file, if the system grants one and most of it is in
+    /// the page cache: without a system call. Errors of the medium are errors of the read, as without it. If the file
+    /// is truncated meanwhile, bytes after its new end may read as zeroes. With [`direct`](Self::direct) it has no
+    /// effect.
     ///
-    /// The first such file of the real file system installs a handler of SIGBUS for the process. It leaves to the one before what does not
-    /// come from these reads; whoever installs another later has to do the same, and threads that read must not block the signal.
+    /// The first such file of the real file system installs a handler of SIGBUS for the process. It passes signals that
+    /// do not come from these reads to the handler before it; a handler installed later has to do the same, and threads
+    /// that read must not block the signal.
     pub const fn mapped(mut self) -> Self {
         self.mapped = true;
         self
@@ -277,7 +280,7 @@ impl OpenOptions {
 pub enum AllocateLen {
     /// The file grows to the end of the range, if it is shorter: later syncs of data need not write its length.
     Extend,
-    /// The length stays; the space behind the end is held for later.
+    /// The length stays; the space after the end is reserved.
     Keep,
 }
 
@@ -298,7 +301,7 @@ pub struct DirEntry {
     pub kind: FileKind,
 }
 
-/// What [`FileSystem::metadata`] tells.
+/// The result of [`FileSystem::metadata`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
     /// File or directory.

@@ -1,5 +1,5 @@
-//! Short reads without a system call: files mapped to memory, and what a fault of the medium does to these. Reads are mapped while
-//! the file is mostly in memory ([`Residency`]).
+//! Short reads without a system call: files mapped to memory, and what a fault of the medium does to these. Reads are
+//! mapped while the file is mostly in memory ([`Residency`]).
 //!
 //! ```text
 //!   read --> [M2: name the mapping] --> copy --> is it broken? --no--> bytes
@@ -9,16 +9,17 @@
 //!                   handler: break the mapping, put a page of zeroes there, let the copy go on
 //! ```
 //!
-//! A page that the medium cannot give, or that lies behind the end of a file that somebody has cut, is no error that a copy could
-//! return: the system sends the thread SIGBUS, which by default ends the process. So the first mapping installs a handler of this
-//! signal, for the process; what comes from anywhere else goes on to the handler that was there before. A page of zeroes in place of the
-//! missing one is how systemd's journal reader and EFL's `Eina_File` come to terms with the same.
+//! A page that the medium cannot give, or that lies after the end of a truncated file, is no error that a copy could
+//! return: the system sends the thread SIGBUS, which by default ends the process. So the first mapping installs a
+//! handler of this signal for the process; signals of another origin go on to the handler that was there before.
+//! systemd's journal reader and EFL's `Eina_File` also put a page of zeroes in place of the missing one.
 //!
-//! M1. `start` is the beginning of `len` bytes of address space that a mapping has, until it is dropped. Nobody makes a reference to
-//!     these bytes, which other processes may change: they are copied.
-//! M2. While a thread copies out of a mapping, and only then, its `COPYING` names the mapping, which the thread borrows.
-//! M3. A mapping is marked as broken before the first page of it is replaced. So whoever has copied what was not in the file finds
-//!     the mark behind the copy, and does not use it.
+//! M1. `start` is the beginning of `len` bytes of address space that a mapping has, until it is dropped. No reference
+//!     to these bytes is made, since other processes may change them: they are copied.
+//! M2. While a thread copies out of a mapping, and only then, its `COPYING` names the mapping, which the thread
+//!     borrows.
+//! M3. A mapping is marked as broken before its first page is replaced. So a thread that has copied such a page finds
+//!     the mark after the copy, and does not use it.
 #![allow(unsafe_code, reason = "memory that the operating system fills, and its signal when it cannot")]
 
 use std::ffi::{c_int, c_void};
@@ -31,12 +32,12 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::residency::Residency;
 
-/// Longer reads go through a system call: it copies a page for less than mapping one for the first time costs, reads ahead by what
-/// is asked for, and whoever reads much at once reads it once. In bytes.
+/// Longer reads go through a system call: it copies a page for less than the first mapping of one costs, reads ahead by
+/// the length of the request, and long reads are rarely repeated. In bytes.
 const READ_BYTES_MAX: usize = 32 << 10;
 
-/// Files mapped at a time. A process of Linux has 65,530 mappings unless told otherwise (`vm.max_map_count`), which memory allocators
-/// and stacks of threads need, too.
+/// Files mapped at a time. A process of Linux has 65,530 mappings by default (`vm.max_map_count`), which memory
+/// allocators and stacks of threads need, too.
 const MAPPINGS_MAX: usize = 16 << 10;
 
 /// Pages of the longest read, if they are as small as pages are.
@@ -58,7 +59,7 @@ pub(crate) struct Mapping {
     page_bytes: usize,
 }
 
-// SAFETY: by M1 the range belongs to the value, and the bytes in it are only copied, whoever else changes them.
+// SAFETY: by M1 the range belongs to the value, and its bytes are only copied, even if another process changes them.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -81,13 +82,15 @@ impl Mapping {
             MAPPINGS.fetch_sub(1, Ordering::Relaxed);
         }
         let start = start?;
-        // SAFETY: the range was just mapped, and the advice changes no contents. Refused, faults read more than they need.
+        // SAFETY: the range was just mapped, and the advice changes no contents. Refused, faults read more than they
+        // need.
         let _ = unsafe { rustix::mm::madvise(start.as_ptr(), len, rustix::mm::Advice::Random) };
         let (is_broken, residency) = Default::default();
         Some(Self { start, len, is_broken, residency, page_bytes: rustix::param::page_size() })
     }
 
-    /// Fills the buffer from `offset`, or answers `false`: then the file must be read otherwise, and the buffer holds anything.
+    /// Fills the buffer from `offset`, or answers `false`: then the file must be read otherwise, and the buffer is
+    /// unspecified.
     pub fn read(&self, buf: &mut [u8], offset: u64) -> bool {
         let is_inside = |from: usize| from <= self.len && buf.len() <= self.len - from;
         let Some(from) = usize::try_from(offset).ok().filter(|from| is_inside(*from)) else { return false };
@@ -101,8 +104,8 @@ impl Mapping {
             copying.store(ptr::from_ref(self).cast_mut(), Ordering::Relaxed);
             // The handler runs in this thread: it is the compiler alone that must not move the copy out from between.
             compiler_fence(Ordering::SeqCst);
-            // SAFETY: by M1 the range, which was found to be inside, can be read, with the handler's help (M2); the buffer is the
-            // caller's own.
+            // SAFETY: by M1 the range, which was found to be inside, can be read, with the handler's help (M2); the
+            // buffer is the caller's own.
             unsafe {
                 ptr::copy_nonoverlapping(self.start.as_ptr().cast::<u8>().add(from), buf.as_mut_ptr(), buf.len())
             };
@@ -125,8 +128,8 @@ impl Mapping {
         asked == 0 && pages.iter().all(|page| page & 1 == 1)
     }
 
-    /// Puts a page of zeroes where this address is, if it is in the mapping; whether it does. It is for the handler: it takes no lock
-    /// and no memory of the process.
+    /// Puts a page of zeroes at this address, if it is in the mapping; returns whether it is. For the handler: it takes
+    /// no lock and no memory of the process.
     fn replace_page(&self, address: usize) -> bool {
         let start = self.start.as_ptr().addr();
         if !(start..start + self.len).contains(&address) {
@@ -136,14 +139,14 @@ impl Mapping {
         self.is_broken.store(true, Ordering::SeqCst);
         let page = self.start.as_ptr().with_addr(address / self.page_bytes * self.page_bytes);
         let flags = MapFlags::PRIVATE | MapFlags::FIXED;
-        // SAFETY: the page is one of the mapping's own, of which nobody has a reference (M1).
+        // SAFETY: the page is one of the mapping's own, to which no reference exists (M1).
         unsafe { rustix::mm::mmap_anonymous(page, self.page_bytes, ProtFlags::READ, flags) }.is_ok()
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: by M1 the range is this mapping's, and by M2 nobody copies out of it, having borrowed it.
+        // SAFETY: by M1 the range is this mapping's, and by M2 no thread copies out of it, since that would borrow it.
         let unmapped = unsafe { rustix::mm::munmap(self.start.as_ptr(), self.len) };
         debug_assert!(unmapped.is_ok(), "a range that was mapped can be unmapped");
         MAPPINGS.fetch_sub(1, Ordering::Relaxed);
@@ -157,8 +160,8 @@ static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 fn bus_errors_are_caught() -> bool {
     static IS_CAUGHT: OnceLock<bool> = OnceLock::new();
     *IS_CAUGHT.get_or_init(|| {
-        // SAFETY: a `sigaction` of zeroes is a valid one; the calls read and write those that they are given, and the handler has the
-        // signature that goes with `SA_SIGINFO`.
+        // SAFETY: a `sigaction` of zeroes is a valid one; the calls read and write those that they are given, and the
+        // handler has the signature that goes with `SA_SIGINFO`.
         unsafe {
             let mut before: libc::sigaction = std::mem::zeroed();
             if libc::sigaction(libc::SIGBUS, ptr::null(), &mut before) != 0 {
@@ -193,13 +196,14 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, context: *
 /// Has a signal that is not ours meet what it would have met before.
 fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let Some(before) = BEFORE.get() else { return };
-    // SAFETY: the description is the system's; the handler of before is called as the system would have, by what its flags say.
+    // SAFETY: the description is the system's; the earlier handler is called as the system would, by its flags.
     unsafe {
         match before.sa_sigaction {
             libc::SIG_IGN if !is_raised_by_access(&*info) => {}
             libc::SIG_DFL | libc::SIG_IGN => {
                 libc::sigaction(signal, before, ptr::null_mut());
-                // The access is made again when the handler returns; a signal that was sent is sent again, and waits until then.
+                // The access is made again when the handler returns; a signal that was sent is sent again, and waits
+                // until then.
                 if !is_raised_by_access(&*info) {
                     libc::raise(signal);
                 }
@@ -251,7 +255,8 @@ mod tests {
         assert!(Mapping::new(&file(), 0).is_none());
     }
 
-    /// A page that is gone, as one that the medium cannot give, breaks the mapping and nothing else; other mappings go on.
+    /// A page that is gone, as one that the medium cannot give, breaks the mapping and nothing else; other mappings go
+    /// on.
     #[test]
     fn a_page_that_is_gone_is_no_end_of_the_process() {
         let (cut, other) = (file(), file());

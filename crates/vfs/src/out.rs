@@ -1,12 +1,13 @@
-//! A new file that is written from front to back, past the page cache where that is asked for and the file system lets it.
+//! A new file that is written from front to back, past the page cache where that is asked for and the file system
+//! agrees.
 //!
 //! ```text
 //! pieces --copied--> buffer of whole blocks --full--> the device
-//!                                           --end---> what is no whole block, through the page cache
+//!                                           --end---> the rest that is no whole block, through the page cache
 //! ```
 //!
-//! Through the page cache, 5 GB cost 9 to 17 s of processor time on a guest whose host backs memory at its first use; past it
-//! they cost what copying them takes. And a page cache full of what only a restart reads has no room for what others read.
+//! Through the page cache, 5 GB cost 9 to 17 s of CPU on a guest whose host backs memory at its first use; past it they
+//! cost what copying them takes. And data that only a restart reads would push useful data out of the page cache.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -33,8 +34,8 @@ pub struct OutFile {
 }
 
 impl OutFile {
-    /// Creates the file, which must not exist. `buffer_bytes` are gathered before they are written; they count as the next whole
-    /// blocks. `is_direct`: whole blocks go past the page cache if they may.
+    /// Creates the file, which must not exist. `buffer_bytes` are gathered before they are written; they count as the
+    /// next whole blocks. `is_direct`: whole blocks go past the page cache if they may.
     ///
     /// # Errors
     /// What the operating system says.
@@ -80,7 +81,7 @@ impl OutFile {
         Ok(())
     }
 
-    /// Syncs what was written; what is still in the buffer was not.
+    /// Syncs what was written; the buffer was not written yet.
     ///
     /// # Errors
     /// What the operating system says; the file is of no use then.
@@ -90,7 +91,7 @@ impl OutFile {
         Ok(())
     }
 
-    /// Writes what is left and syncs the file; its length. The name is still to be synced.
+    /// Writes the rest and syncs the file; returns its length. The name is still to be synced.
     ///
     /// # Errors
     /// What the operating system says; the file is of no use then.
@@ -137,7 +138,7 @@ mod tests {
 
     const PATH: &str = "/file";
 
-    /// Writes so many random bytes in random pieces; what was written.
+    /// Writes `len` random bytes in random pieces; returns what was written.
     fn write(fs: &SimFs, len: usize, buffer_bytes: usize, is_direct: bool, rng: &mut Rng) -> Vec<u8> {
         let mut bytes = vec![0; len];
         rng.fill(&mut bytes);

@@ -103,11 +103,11 @@ impl FileSystem for RealFs {
             }
             Err(errno) => return Err(FsError::io(Op::Lock, path, errno)),
         }
-        // Text first, cut after: a reader in between sees a whole number or, with old digits behind it, none.
+        // Text first, truncated after: a concurrent reader sees a whole number or, with old digits after it, none.
         let text = lock_text(std::process::id());
         let written = file.write_all_at(text.as_bytes(), 0).and_then(|()| file.set_len(text.len() as u64));
         match written.map_err(|e| FsError::io(Op::Lock, path, e)) {
-            // The lock is held. Others are told so, without a number.
+            // The lock is held. Others learn that, without a number.
             Err(error) if error.is_out_of_space() => _ = file.set_len(0),
             written => written?,
         }

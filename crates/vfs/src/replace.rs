@@ -9,8 +9,8 @@ use crate::file_system::{FileSystem, OpenOptions};
 /// What [`replace_file`] appends to a path for the file it prepares.
 pub const REPLACEMENT_SUFFIX: &str = ".new";
 
-/// Gives the file at `path` new contents, or makes it: at any moment, and after any crash, the path holds all of the old
-/// contents or all of the new. After `Ok` it is the new, for good.
+/// Gives the file at `path` new contents, or makes it: at any moment, and after any crash, the path holds all of the
+/// old contents or all of the new. After `Ok` it is the new, for good.
 ///
 /// Write beside, sync, rename over, sync the directory (Pillai et al., OSDI 2014). A leftover of an earlier crash is
 /// removed first, never written over: its pages may remember a failed sync. Two callers at once must not use one path.
@@ -26,7 +26,7 @@ pub fn replace_file(fs: &dyn FileSystem, path: &Path, contents: &[u8]) -> Result
         _ => {}
     }
     if let Err(error) = write_and_rename(fs, &beside, path, contents) {
-        // The first error is the one to tell; a leftover harms nobody.
+        // The first error is the one to report; a leftover does no harm.
         let _ = fs.remove_file(&beside);
         return Err(error);
     }
@@ -66,7 +66,7 @@ pub fn create_dirs_synced(fs: &dyn FileSystem, path: &Path) -> Result<()> {
     for dir in path.ancestors().filter(|dir| dir.file_name().is_some()) {
         if fs.exists(dir)? {
             match fs.sync_dir(parent(dir)) {
-                // Somebody else's directory, so its name is somebody else's care.
+                // The directory belongs to another owner, and so does its name.
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
                 synced => synced?,
             }

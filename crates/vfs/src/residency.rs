@@ -1,11 +1,12 @@
-//! Whether a file is mostly in the page cache, by some of its reads that look.
+//! Whether a file is mostly in the page cache, estimated by some of its reads.
 //!
-//! A page that is there costs less to read out of a mapping than by a system call. One that is not costs more: a fault brings
-//! that page alone, and a call all pages of its read at once. To look costs nearly as much as the call, so one read in a few does.
+//! A cached page costs less to read from a mapping than by a system call. An uncached one costs more: a fault fetches
+//! that page alone, and a call all pages of its read at once. A check costs nearly as much as the call, so one read in
+//! a few does it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Of so many reads one looks: where the last ones found their pages, and where not.
+/// One read in this many checks: where the last ones found their pages, and where not.
 const LOOK_ONE_IN_HITS: u32 = 64;
 const LOOK_ONE_IN_MISSES: u32 = 8;
 

@@ -359,7 +359,7 @@ impl Disk {
 
     fn make_durable(&mut self, settings: Vec<Setting>) {
         for setting in settings {
-            // The directory may have become unreachable by now; its names matter to nobody then.
+            // The directory may have become unreachable by now; then its names do not matter.
             if self.nodes.get(setting.dir.0 as usize).is_some_and(Option::is_some) {
                 let durable = &mut self.dir_mut(setting.dir).durable;
                 match setting.node {

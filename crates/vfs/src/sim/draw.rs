@@ -28,9 +28,9 @@ pub(super) enum Fate {
     New,
     Old,
     Zero,
-    /// New up to the given byte, old behind it.
+    /// New up to the given byte, old after it.
     HeadNew(usize),
-    /// Old up to the given byte, new behind it.
+    /// Old up to the given byte, new after it.
     TailNew(usize),
 }
 

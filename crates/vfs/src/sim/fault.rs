@@ -34,7 +34,7 @@ enum Meets {
 pub(super) enum Effect {
     /// The call fails with this error number. A sync that fails loses what it should have saved.
     Fail { errno: i32, reads_show_old: bool },
-    /// The transfer stops after so many bytes.
+    /// The transfer stops after this many bytes.
     Short(usize),
     /// The bytes go to another place; the call succeeds.
     Misdirect { to: PathBuf, offset: u64 },

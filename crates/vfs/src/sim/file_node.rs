@@ -6,8 +6,8 @@
 //! ```
 //!
 //! F1. While `diverged` is false, `live` is `durable` with all of `pending` applied in order.
-//! F2. `diverged` files carry damage the program was not told of (a failed sync, a misdirected write): their synced
-//!     state is what the pending changes make of `durable`, never a copy of `live`.
+//! F2. `diverged` files carry damage that no call reported (a failed sync, a misdirected write): their synced state is
+//!     the result of the pending changes on `durable`, never a copy of `live`.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -110,7 +110,7 @@ impl Image {
         self.len = self.len.max(len);
     }
 
-    /// Sets the length to at most `len` and gives back all space behind it, reserved space included.
+    /// Sets the length to at most `len` and gives back all space after it, reserved space included.
     pub fn cut(&mut self, len: u64) {
         let keep = len.div_ceil(PAGE) as usize;
         let dropped = (keep..self.slots.len()).filter(|&i| !matches!(self.slots.get(i), Some(Slot::Hole)));

@@ -67,9 +67,9 @@ pub struct SimOptions {
     pub capacity_bytes: Option<u64>,
     /// What a power cut may do to pending sectors.
     pub crash: CrashModel,
-    /// One in so many reads and writes transfers only a part; 0 for none.
+    /// One in this many reads and writes transfers only a part; 0 for none.
     pub short_transfer_one_in: u32,
-    /// One in so many reads and writes fails with EINTR, having done nothing; 0 for none.
+    /// One in this many reads and writes fails with EINTR, having done nothing; 0 for none.
     pub interrupt_one_in: u32,
     /// When all files were changed last, in milliseconds since 1970; `None`: not known.
     pub modified_ms: Option<i64>,
@@ -143,7 +143,7 @@ impl SimFs {
     }
 
     /// Stops this machine, if it still runs, and boots the next one from what is left. Planted faults and the sync hook
-    /// stay behind; bad ranges of the medium, its size and the options come along.
+    /// do not survive; bad ranges of the medium, its size and the options do.
     pub fn recover(&self, outage: Outage) -> SimFs {
         self.crash();
         self.crash_point().after(outage)
@@ -215,8 +215,8 @@ impl SimFs {
         self.at_rest(path, |disk| disk.damage(path, offset, bytes))
     }
 
-    /// Makes reads that touch the range fail with EIO: so many times, or with `None` for ever. It is a flaw of the
-    /// medium, so it outlasts crashes, and it goes with the file through renames.
+    /// Makes reads that touch the range fail with EIO: that many times, or with `None` for ever. It is a flaw of the
+    /// medium, so it outlasts crashes, and it follows the file through renames.
     ///
     /// # Errors
     /// As for opening the file.
@@ -347,7 +347,7 @@ impl FileSystem for SimFs {
         };
         let text = lock_text(std::process::id());
         match file.write_all_at(text.as_bytes(), 0).and_then(|()| file.set_len(text.len() as u64)) {
-            // As the real one: held, and nobody is told by whom.
+            // As the real one: held, by an unnamed process.
             Err(error) if error.is_out_of_space() => {}
             written => written?,
         }

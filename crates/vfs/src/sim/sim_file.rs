@@ -141,8 +141,8 @@ impl File for SimFile {
         self.write(slices.iter().flat_map(|slice| slice.iter().copied()).collect(), offset, aligned)
     }
 
-    /// Two operations, so that a power cut may come between them. With anything else to be synced, the second is left out: whoever
-    /// takes earlier writes for durable is to be found out.
+    /// Two operations, so that a power cut may come between them. If anything else is still unsynced, the second is
+    /// left out, to catch callers that take earlier writes for durable.
     fn write_all_synced_at(&self, slices: &mut [IoSlice<'_>], offset: u64) -> Result<()> {
         let settled = self.core.state.lock().disk.file(self.node).is_ok_and(FileNode::is_settled);
         self.write_all_vectored_at(slices, offset)?;
@@ -239,7 +239,7 @@ pub(super) struct SimLock {
 }
 
 impl SimLock {
-    /// `None` if somebody holds it.
+    /// `None` if it is held.
     pub fn take(file: &Arc<SimFile>) -> Option<Self> {
         let taken = file.core.state.lock().locks.insert(file.node);
         taken.then(|| Self { file: Arc::clone(file) })

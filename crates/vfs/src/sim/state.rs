@@ -1,4 +1,4 @@
-//! The machine that a simulated disk is in: counts operations, asks the faults, stops when told, records.
+//! The machine of a simulated disk: counts operations, asks the faults, stops on order, records.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -52,7 +52,7 @@ impl Call {
 pub(super) enum Plan {
     #[default]
     AsAsked,
-    /// Transfer at most so many bytes.
+    /// Transfer at most this many bytes.
     Short(usize),
     Misdirect {
         to: std::path::PathBuf,
