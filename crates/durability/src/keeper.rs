@@ -480,9 +480,6 @@ impl Durability {
                 return Some(Todo::Switch);
             }
         }
-        if state.is_trim_due(policy.segment_bytes) {
-            return Some(Todo::Trim);
-        }
         let since = SinceLast {
             now,
             taken_at: state.last_cut_ms,
@@ -491,7 +488,10 @@ impl Durability {
             log_bytes: state.log.as_ref().map_or(0, |sink| sink.log.end_lsn().0.saturating_sub(state.cut.0)),
             set_bytes: state.set_bytes,
         };
-        let Some(cause) = policy.due(&since) else { return Some(Todo::Look) };
+        let Some(cause) = policy.due(&since) else {
+            // Only now: a log that grows by a segment in every round must not keep checkpoints from being taken.
+            return Some(if state.is_trim_due(policy.segment_bytes) { Todo::Trim } else { Todo::Look });
+        };
         state.running = Some(Going::new(cause));
         Some(Todo::Take(cause, Task::default()))
     }
