@@ -135,7 +135,11 @@ fn fetch_all(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         ctx.ks.select(db);
         for queued in &transaction.queue {
             let args = queued.args.as_args();
-            queued.row.spec.visit_keys(&args, |index, _| {
+            queued.row.spec.visit_keys(&args, |index, spec| {
+                // A channel is no row, and its shard is not locked.
+                if spec.flags.contains(KeyFlags::NOT_KEY) {
+                    return;
+                }
                 let key = ctx.ks.key(args.bytes(index).unwrap_or_default());
                 // All are asked for, so that they come together and the transaction waits once.
                 result = ctx.ks.peek(&key).map(|_| ()).and(result);
