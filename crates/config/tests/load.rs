@@ -166,7 +166,6 @@ fn what_would_break_a_promise_is_refused() {
         ("slaveof 10.0.0.1 6379", "replicaof is refused: replication is not offered yet"),
         ("tls-port 6380", "tls-port is refused: TLS is not offered yet"),
         ("cluster-enabled yes", "cluster-enabled is refused"),
-        ("supervised systemd", "supervised is refused"),
         ("rename-command CONFIG \"\"", "rename-command is refused"),
         ("loadmodule /x.so", "loadmodule is refused"),
         ("min-slaves-to-write 1", "min-replicas-to-write is refused"),

@@ -25,7 +25,7 @@ static ALLOCATOR: heap::Allocator = heap::Allocator;
 
 /// Onggi, a key-value server for the clients of Redis.
 ///
-/// Without a command it starts the server: onggi [FILE] [--directive value ...].
+/// Without a command it starts the server: `onggi [FILE] [--directive value ...]`.
 #[derive(Parser)]
 #[command(name = "onggi", version, propagate_version = true)]
 struct Cli {

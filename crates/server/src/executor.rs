@@ -82,7 +82,7 @@ pub struct Shared {
     pub store: Arc<Store>,
     /// All commands.
     pub table: Arc<CommandTable>,
-    /// The server's other parts; [`Pause`](command::pause::Pause) is among them.
+    /// The server's other parts; [`Pause`] is among them.
     pub host: Host,
     /// Sees calls that are slow, and requests and replies that are large.
     pub log: Arc<CommandLog>,
