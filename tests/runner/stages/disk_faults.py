@@ -4,8 +4,8 @@ import faults
 import need
 from job import Job, Skip, Stage
 
-# What there is of the disk has room for small segments, and for one checkpoint besides.
-SMALL = ("log-segment-size=1mb", "checkpoint-retain-sets=1")
+# The disk has room for small segments and one checkpoint, and for no history: others need two thirds of it.
+SMALL = ("log-segment-size=1mb", "checkpoint-retain-sets=1", "checkpoint-retain-time=0")
 
 # Which syncs of each thread fail: some of the start, then of the log.
 SYNCS = (3, 8, 30, 150)
