@@ -19,6 +19,7 @@ CALLS = [
     "SETBIT k 1 #", "SETEX k # v", "SETRANGE k # v", "SLOWLOG GET #", "SUBSTR k # #", "SWAPDB # #", "WAIT # #", "WAITAOF # # #",
     "BACKUP HOLD #", "BGSAVE RDB VERSION #", "CLIENT TRACKING OFF REDIRECT #", "HOTKEYS COUNT #", "MEMORY EXPLAIN DEPTH #", "SORT k LIMIT # #", "SORT_RO k LIMIT # #",
     "DELIFEQ k #", "CONFIG SET maxmemory-samples #", "CONFIG SET slowlog-max-len #", "CONFIG SET hz #", "RANDOMKEY",
+    "REPLICAOF 127.0.0.1 #", "SLAVEOF 127.0.0.1 #",
     "MIGRATE 127.0.0.1 # k # 50 COPY", "MIGRATE 127.0.0.1 1 k 0 #", "MIGRATE 127.0.0.1 1 none # #",
     "RESTORE k # @ REPLACE", "RESTORE k 0 @ REPLACE IDLETIME #", "RESTORE k # @ REPLACE ABSTTL FREQ #",
 ]
