@@ -173,7 +173,7 @@ pub(crate) struct MemoryNow {
     pub(crate) clients: u64,
     /// What was counted when the server had just started.
     pub(crate) startup: u64,
-    /// What the process had beside that then; no part of `used`.
+    /// What the process had besides at its start, as far as it is resident now; no part of `used`.
     pub(crate) base: u64,
 }
 
@@ -183,11 +183,13 @@ impl MemoryNow {
         let figures = ctx.host.part::<Arc<Figures>>();
         let clients = client_bytes(ctx.host);
         let used = memory.total() + clients;
-        let startup = figures.startup();
+        let (startup, resident) = (figures.startup(), about::resident_bytes());
+        // The system may have taken back pages of the program that were resident at its start.
+        let base = resident.map_or(startup.base_bytes, |bytes| startup.base_bytes.min(bytes.saturating_sub(used)));
         Self {
             used,
             peak: figures.peak_bytes(used),
-            resident: about::resident_bytes(),
+            resident,
             values: memory.of(MemoryKind::Values),
             large: memory.of(MemoryKind::Large),
             thawed: memory.of(MemoryKind::Thawed),
@@ -195,7 +197,7 @@ impl MemoryNow {
             index: memory.of(MemoryKind::Index),
             clients,
             startup: startup.used_bytes,
-            base: startup.base_bytes,
+            base,
         }
     }
 
