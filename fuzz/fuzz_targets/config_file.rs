@@ -26,7 +26,7 @@ fuzz_target!(|input: &[u8]| {
         let space = line.iter().position(|byte| *byte == b' ').unwrap_or(line.len());
         let (name, value) = (&line[..space], line.get(space + 1..).unwrap_or_default());
         if let Ok(change) = settings.change(&[(name, value)]) {
-            settings = change.apply(|_, _| Ok(())).unwrap();
+            settings = change.apply(|_, _| Ok(()), |_| Ok(())).unwrap();
             let answered = settings.get(&[name]);
             assert_eq!(answered.len(), 1);
         }
