@@ -33,7 +33,12 @@ fuzz_target!(|input: &[u8]| {
 /// A log with a record for each line.
 fn log_of(data: &[u8]) -> (SimFs, Vec<Vec<u8>>) {
     let fs = SimFs::new(1);
-    let options = LogOptions { timing: LogTiming::of(LogMode::Sync), segment_bytes: 8192, ring_bytes: 0, ..LogOptions::new("/", 1) };
+    let options = LogOptions {
+        timing: LogTiming::of(LogMode::Sync),
+        segment_bytes: 8192,
+        ring_bytes: 0,
+        ..LogOptions::new("/", 1)
+    };
     let start = LogStart::fresh(HistoryId([1; 20]), Lsn(0));
     let clock = Arc::new(ManualClock::new(1000));
     let log = Log::create_stepped(Arc::new(fs.clone()), clock, options, start, Arc::new(())).expect("the disk works");
