@@ -16,6 +16,7 @@ import long_run
 import may_skip
 import seeds
 from job import Failed, Job, Skip, Stage
+from stages import instructions
 from tally import Tally
 from turns import again, slow_parts
 
@@ -164,6 +165,24 @@ class Seeds(unittest.TestCase):
     def test_programs_see_it(self):
         job = Job(Stage("self-test-inner", "a stage of the self test"), seed=34)
         self.assertEqual(job.build(["sh", "-c", f"echo ${seeds.NAME} $PROPTEST_RNG_SEED"]), "34 34\n")
+
+
+class Instructions(unittest.TestCase):
+    """A count is judged by its budget, on the compiler of the budgets alone."""
+
+    def test_budgets(self):
+        for counted, fails in ((1000, False), (1004, False), (1006, True), (971, False), (969, True)):
+            self.assertEqual(instructions.problem(counted, 1000) is not None, fails, counted)
+
+    def test_compiler(self):
+        ours = instructions.compiler("rustc 1.95.0 (59807616e 2026-04-14)\nhost: aarch64-unknown-linux-gnu\n")
+        self.assertEqual(ours, "rustc 1.95.0 aarch64-unknown-linux-gnu")
+        self.assertRaises(Failed, instructions.Budgets.parse, "GET 16 1000\n")
+
+    def test_another_compiler_skips(self):
+        other = instructions.Budgets("rustc 1.0.0 x86_64-unknown-linux-gnu", [])
+        with patch.object(instructions.Budgets, "parse", lambda _text: other):
+            self.assertRaisesRegex(Skip, "the budgets are for rustc 1.0.0", instructions.run, None)
 
 
 class LongRuns(unittest.TestCase):

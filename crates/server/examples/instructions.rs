@@ -1,0 +1,81 @@
+//! Runs one round of one command under callgrind: the instructions that a request takes from the bytes read to the
+//! bytes to send, without sockets. The stage `instructions` compares the count with its budget.
+//!
+//!     valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*::measured' \
+//!         target/release/examples/instructions GET 16
+//!
+//! Prints the number of measured requests.
+
+mod in_process;
+
+use base::Rng;
+use in_process::{CONNECTIONS, executor, settle, turn};
+use server::executor::Executor;
+
+const SHARDS: usize = 16;
+/// Number of keys that the round uses.
+const KEYS: u64 = 20_000;
+/// Fields of each hash, and members of each sorted set.
+const ELEMENTS: u64 = 20;
+/// Number of measured requests.
+const REQUESTS: usize = 48_000;
+
+/// Appends a request with these words.
+fn put(bytes: &mut Vec<u8>, words: &[&str]) {
+    bytes.extend(format!("*{}\r\n", words.len()).bytes());
+    words.iter().for_each(|word| bytes.extend(format!("${}\r\n{word}\r\n", word.len()).bytes()));
+}
+
+/// Appends a request of `command` for a key and an element.
+fn request(bytes: &mut Vec<u8>, command: &str, key: u64, element: u64, score: u64) {
+    let (key, element) = (format!("key:{key:012}"), format!("element:{element:08}"));
+    match command {
+        "GET" => put(bytes, &["GET", &key]),
+        "SET" => put(bytes, &["SET", &key, &"x".repeat(64)]),
+        "HSET" => put(bytes, &["HSET", &key, &element, "xxxxxxxxxxxxxxxx"]),
+        "ZADD" => put(bytes, &["ZADD", &key, &score.to_string(), &element]),
+        other => panic!("unknown command {other}; choose GET, SET, HSET or ZADD"),
+    }
+}
+
+/// The function whose instructions callgrind counts.
+#[inline(never)]
+fn measured(executor: &mut Executor, turns: &[Vec<Vec<u8>>]) {
+    turns.iter().for_each(|buffers| turn(executor, buffers));
+}
+
+/// Splits at least `requests` requests into turns of `pipeline` requests per connection.
+fn turns(requests: usize, pipeline: usize, mut next: impl FnMut(&mut Vec<u8>)) -> Vec<Vec<Vec<u8>>> {
+    let mut buffer = || {
+        let mut bytes = Vec::new();
+        (0..pipeline).for_each(|_| next(&mut bytes));
+        bytes
+    };
+    let count = requests.div_ceil(pipeline * CONNECTIONS);
+    (0..count).map(|_| (0..CONNECTIONS).map(|_| buffer()).collect()).collect()
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let command = arguments.next().expect("the name of a command");
+    let pipeline: usize = arguments.next().map_or(16, |text| text.parse().expect("a number of requests"));
+    let mut executor = executor(SHARDS);
+    let (load, elements) = match command.as_str() {
+        "GET" | "SET" => ("SET", 1),
+        other => (other, ELEMENTS),
+    };
+    let (mut number, total) = (0, KEYS * elements);
+    let filling = turns(total as usize, 16, |bytes| {
+        let element = number % elements;
+        request(bytes, load, number / elements % KEYS, element, element * 7);
+        number += 1;
+    });
+    filling.iter().for_each(|buffers| turn(&mut executor, buffers));
+    settle(&mut executor, SHARDS);
+    let mut rng = Rng::new(1);
+    let round = turns(REQUESTS, pipeline, |bytes| {
+        request(bytes, &command, rng.below(KEYS), rng.below(elements), rng.below(1_000_000));
+    });
+    measured(&mut executor, &round);
+    println!("{} requests", round.len() * CONNECTIONS * pipeline);
+}
