@@ -1,13 +1,17 @@
 //! The two faces of storage: [`Keyspace`] as commands see it, [`Engine`] as each shard's storage implements it.
 
-use crate::{Effect, Encoding, Entry, EntrySink, Key, Left, NewEntry, NotifyClass, Type, Value, Waiter, WalkProgress};
+use crate::{
+    Effect, Encoding, Entry, EntrySink, Key, Left, NewEntry, NotifyClass, Ticket, Type, Value, Waiter, WalkProgress,
+    Wanted,
+};
 use base::hash::KeyHasher;
 use base::{DbIndex, KeyspaceId, UnixMs};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use value::Big;
 
-/// The engine does not have the row in memory. The command gives up, having changed nothing, and runs again later.
+/// The engine does not have the row in memory. The command gives up, having changed nothing, and runs again later. Which row it
+/// was stands beside it: the caller asks the engine for a ticket ([`Engine::want`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the row has to be fetched first")]
 pub struct Fetch;
@@ -212,6 +216,24 @@ pub trait Engine: Send {
     /// # Errors
     /// [`Fetch`] when the row is not in memory.
     fn read(&mut self, key: &Key<'_>, touch: bool) -> Result<Option<Entry<'_>>, Fetch>;
+
+    /// Notes that a command wants the row that a read has answered [`Fetch`] about. It stays in memory, once it is there,
+    /// until [`Engine::release`] was called as often as this.
+    fn want(&mut self, _key: &Key<'_>) -> Wanted {
+        Wanted { ticket: Ticket(0), rows: None }
+    }
+
+    /// Takes over the row that was read for a ticket; `None` when there is none. False, with nothing done, when the ticket
+    /// is void: the key was written meanwhile, or the row is there.
+    fn install(&mut self, _key: &Key<'_>, _ticket: Ticket, _row: Option<&[u8]>) -> bool {
+        false
+    }
+
+    /// The row of a ticket could not be read: whoever wants it next gets another ticket.
+    fn withdraw(&mut self, _key: &Key<'_>, _ticket: Ticket) {}
+
+    /// A command that wanted the row has run, or will not run any more.
+    fn release(&mut self, _key: &Key<'_>) {}
 
     /// Whether there may be a live entry under the key: false only when there is none. Asks for no row, so it may be called
     /// after a change.

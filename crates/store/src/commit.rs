@@ -14,7 +14,7 @@ use engine_mem::Way;
 pub enum Blocked {
     /// A shard lock is taken; the worker will be woken.
     Shard,
-    /// Rows are being fetched.
+    /// Rows are not in memory: [`Scratch::take_wants`] says which.
     Fetch,
     /// The log, or a running checkpoint, has no room; the worker will be woken.
     Log,
@@ -113,6 +113,9 @@ impl Store {
             running.0.serve_waiters();
         }
         let Txn { held, scratch, changed, hold, .. } = &mut running.0;
+        if !scratch.wants.is_empty() {
+            scratch.ask_for_wants(held, result.is_err());
+        }
         assert!(!*changed || result.is_ok(), "a command asked for a fetch after its first change");
         if scratch.log.sink.is_some() {
             scratch.hold = hold.get();
@@ -164,6 +167,7 @@ impl Drop for Running<'_> {
             std::process::abort();
         }
         self.0.scratch.notices.clear();
+        self.0.scratch.wants.clear();
         self.0.store.unlock(std::mem::take(&mut self.0.held));
     }
 }

@@ -33,6 +33,7 @@ mod sync;
 pub mod txn;
 pub mod upkeep;
 pub mod waits;
+pub mod wants;
 pub mod watch;
 
 pub use checkpoint::Cut;
@@ -49,3 +50,4 @@ pub use notices::{Announce, Notice};
 pub use store::{Store, StoreOptions, Wake};
 pub use survey::{Survey, SurveyStep};
 pub use txn::{At, Scratch, Txn};
+pub use wants::Want;

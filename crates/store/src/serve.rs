@@ -166,7 +166,11 @@ impl Txn<'_> {
                     return;
                 }
                 // All are asked for, so that they come together.
-                result = self.shard(&key).engine.read(&key, false).map(|_| ()).and(result);
+                let shard = self.store.shard_of(&key);
+                if self.held.get(shard).engine.read(&key, false).is_err() {
+                    self.scratch.want(shard, &key);
+                    result = Err(Fetch);
+                }
             });
         }
         result

@@ -5,8 +5,8 @@ use crate::waits::WaitTable;
 use crate::watch::WatchTable;
 use base::{KeyspaceId, UnixMs};
 use engine::{
-    Due, Effect, Encoding, Engine, Entry, EntrySink, Fetch, Key, Left, NewEntry, ScanStep, Type, Usage, Value,
-    WalkProgress,
+    Due, Effect, Encoding, Engine, Entry, EntrySink, Fetch, Key, Left, NewEntry, ScanStep, Ticket, Type, Usage, Value,
+    WalkProgress, Wanted,
 };
 use engine_mem::MemEngine;
 use value::Big;
@@ -91,6 +91,22 @@ impl Engine for ShardEngine {
     #[inline]
     fn read(&mut self, key: &Key<'_>, touch: bool) -> Result<Option<Entry<'_>>, Fetch> {
         either!(self, it => it.read(key, touch))
+    }
+
+    fn want(&mut self, key: &Key<'_>) -> Wanted {
+        either!(self, it => it.want(key))
+    }
+
+    fn install(&mut self, key: &Key<'_>, ticket: Ticket, row: Option<&[u8]>) -> bool {
+        either!(self, it => it.install(key, ticket, row))
+    }
+
+    fn withdraw(&mut self, key: &Key<'_>, ticket: Ticket) {
+        either!(self, it => it.withdraw(key, ticket));
+    }
+
+    fn release(&mut self, key: &Key<'_>) {
+        either!(self, it => it.release(key));
     }
 
     fn may_hold(&mut self, key: &Key<'_>) -> bool {

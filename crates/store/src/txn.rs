@@ -8,6 +8,7 @@ use crate::notices::{Notice, note};
 use crate::serve::Serving;
 use crate::shard::{Shard, ShardEngine};
 use crate::store::Store;
+use crate::wants::Want;
 use base::{DbIndex, KeyspaceId, Lsn, ShardId, UnixMs};
 use cmdlog::RecordBuilder;
 use engine::{
@@ -56,6 +57,8 @@ pub struct Scratch {
     pub(crate) wrote: Lsn,
     /// Commands that wait for what it changes.
     pub(crate) serving: Serving,
+    /// Rows that the running command lacks.
+    pub(crate) wants: Vec<Want>,
 }
 
 impl Scratch {
@@ -508,7 +511,7 @@ impl Keyspace for Txn<'_> {
                     note(self.store, self.scratch, "keymiss", key);
                 }
             }
-            Err(Fetch) => {}
+            Err(Fetch) => self.scratch.want(shard, key),
         }
         shown(self.store, &mut self.scratch.decoder, key, result, true)
     }
@@ -518,19 +521,29 @@ impl Keyspace for Txn<'_> {
         self.look_at(key);
         let (touch, shard) = (self.touch, self.store.shard_of(key));
         let result = self.held.get(shard).engine.read(key, touch);
+        if result.is_err() {
+            self.scratch.want(shard, key);
+        }
         shown(self.store, &mut self.scratch.decoder, key, result, true)
     }
 
     fn read_stored(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
         self.look_at(key);
-        let touch = self.touch;
-        self.shard(key).engine.read(key, touch)
+        let (touch, shard) = (self.touch, self.store.shard_of(key));
+        let result = self.held.get(shard).engine.read(key, touch);
+        if result.is_err() {
+            self.scratch.want(shard, key);
+        }
+        result
     }
 
     fn peek_value(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
         self.look_at(key);
         let shard = self.store.shard_of(key);
         let result = self.held.get(shard).engine.read(key, false);
+        if result.is_err() {
+            self.scratch.want(shard, key);
+        }
         shown(self.store, &mut self.scratch.decoder, key, result, false)
     }
 
@@ -549,7 +562,12 @@ impl Keyspace for Txn<'_> {
     #[inline]
     fn peek(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
         self.look_at(key);
-        self.shard(key).engine.read(key, false)
+        let shard = self.store.shard_of(key);
+        let result = self.held.get(shard).engine.read(key, false);
+        if result.is_err() {
+            self.scratch.want(shard, key);
+        }
+        result
     }
 
     #[inline]

@@ -1,0 +1,111 @@
+//! Rows that a command lacks: which they are, how they come into memory, and how long they stay there.
+//!
+//! A read that answers [`Fetch`](engine::Fetch) notes its row here, in the worker's [`Scratch`]. Whoever runs the command
+//! takes the list, has the rows read without any lock, installs them and runs the command again. The rows stay until they
+//! are released.
+
+use crate::lock_set::HeldShards;
+use crate::store::Store;
+use crate::txn::Scratch;
+use base::{KeyspaceId, ShardId};
+use engine::{Engine, Got, Key, Rows, Ticket, Wanted};
+use std::sync::Arc;
+
+/// A row that a command lacks.
+#[derive(Clone)]
+pub struct Want {
+    /// Where its key lives.
+    pub shard: ShardId,
+    /// The keyspace of the key.
+    pub space: KeyspaceId,
+    /// The hash of the key.
+    pub hash: u64,
+    /// The key.
+    pub key: Arc<[u8]>,
+    /// Names the read.
+    pub ticket: Ticket,
+    /// Holds the row. `None`: it comes by itself, and the command is tried again from time to time.
+    pub rows: Option<Arc<dyn Rows>>,
+}
+
+impl Want {
+    fn key(&self) -> Key<'_> {
+        Key { bytes: &self.key, hash: self.hash, slot: base::slot::slot_of(&self.key), space: self.space }
+    }
+}
+
+impl std::fmt::Debug for Want {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let key = String::from_utf8_lossy(&self.key);
+        write!(f, "Want({key:?} of {} in {}, {:?})", self.space, self.shard, self.ticket)
+    }
+}
+
+impl Scratch {
+    /// The rows that the last command lacked, each as often as it asked for it. Empty unless it was answered
+    /// [`Blocked::Fetch`](crate::Blocked::Fetch). Whoever takes them releases them: [`Store::release`].
+    pub fn take_wants(&mut self) -> Vec<Want> {
+        std::mem::take(&mut self.wants)
+    }
+
+    /// Notes that the running command lacks a row.
+    #[cold]
+    pub(crate) fn want(&mut self, shard: ShardId, key: &Key<'_>) {
+        if self.wants.last().is_some_and(|last| last.space == key.space && *last.key == *key.bytes) {
+            return;
+        }
+        let (space, hash, key) = (key.space, key.hash, key.bytes.into());
+        self.wants.push(Want { shard, space, hash, key, ticket: Ticket(0), rows: None });
+    }
+
+    /// Asks the engines for tickets, still under the locks; without a fetch, what was noted is forgotten.
+    #[cold]
+    pub(crate) fn ask_for_wants(&mut self, held: &mut HeldShards<'_>, is_fetch: bool) {
+        if !is_fetch {
+            return self.wants.clear();
+        }
+        // Those of an earlier command, if nobody took them, are of other shards.
+        self.wants.retain(|want| held.has(want.shard));
+        for want in &mut self.wants {
+            let Wanted { ticket, rows } = held.get(want.shard).engine.want(&want.key());
+            (want.ticket, want.rows) = (ticket, rows);
+        }
+    }
+}
+
+impl Store {
+    /// Puts a row that was read into memory; `None` when there is none. A ticket that is void changes nothing.
+    pub fn install(&self, want: &Want, row: Option<&[u8]>) {
+        let mut held = self.lock_patiently(want.shard);
+        held.engine.install(&want.key(), want.ticket, row);
+        self.unlock_one(held);
+    }
+
+    /// A row could not be read: whoever wants it next has it read again.
+    pub fn withdraw(&self, want: &Want) {
+        let mut held = self.lock_patiently(want.shard);
+        held.engine.withdraw(&want.key(), want.ticket);
+        self.unlock_one(held);
+    }
+
+    /// Installs the row if reading it takes no I/O. False, with nothing done, when it does.
+    pub fn install_at_once(&self, want: &Want, buffer: &mut Vec<u8>) -> bool {
+        let Some(rows) = &want.rows else { return false };
+        buffer.clear();
+        match rows.try_get(&want.key, buffer) {
+            Got::Row => self.install(want, Some(buffer)),
+            Got::Absent => self.install(want, None),
+            Got::NeedsIo => return false,
+        }
+        true
+    }
+
+    /// The command that wanted these rows has run, or will not run any more: they may leave memory.
+    pub fn release(&self, wants: &[Want]) {
+        for want in wants {
+            let mut held = self.lock_patiently(want.shard);
+            held.engine.release(&want.key());
+            self.unlock_one(held);
+        }
+    }
+}
