@@ -21,6 +21,7 @@ use parking_lot::RwLock;
 use push::{Outlets, PubSub, Tracking};
 use server::connection::Connection;
 use server::executor::{ClientLimits, Executor, Flow, Shared};
+use server::fetching::{Fetched, Fetches, Read, RowIo};
 use std::convert::Infallible;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
@@ -119,6 +120,38 @@ pub fn fetching(engine: engine_mem::MemEngine) -> ShardEngine {
     ShardEngine::Other(Box::new(FetchingEngine::new(engine, Rng::new(11))))
 }
 
+/// The memory engine behind one of which every row is there only when it was read for a ticket.
+pub fn ticketed(engine: engine_mem::MemEngine) -> ShardEngine {
+    ShardEngine::Other(Box::new(FetchingEngine::with_tickets(engine)))
+}
+
+/// Reads of rows, which are made when the test says so, and what has come of them.
+#[derive(Clone, Default)]
+pub struct Io {
+    reads: Arc<Mutex<Vec<Read>>>,
+    fetched: Arc<Mutex<Vec<Fetched>>>,
+}
+
+impl RowIo for Io {
+    fn submit(&self, read: Read) {
+        self.reads.lock().expect("no test panics while holding it").push(read);
+    }
+}
+
+impl Io {
+    /// Reads that wait to be made.
+    pub fn len(&self) -> usize {
+        self.reads.lock().expect("no test panics while holding it").len()
+    }
+
+    /// Makes all reads, and gives what has come.
+    fn read(&self) -> Vec<Fetched> {
+        let reads = std::mem::take(&mut *self.reads.lock().expect("no test panics while holding it"));
+        reads.into_iter().for_each(Read::run);
+        std::mem::take(&mut *self.fetched.lock().expect("no test panics while holding it"))
+    }
+}
+
 /// What the parts of a server share with it.
 struct ForParts {
     store: Arc<Store>,
@@ -135,6 +168,10 @@ pub struct TestServer {
     pub replica: Arc<Replica>,
     pub shared: Arc<Shared>,
     pub executor: Executor,
+    /// Reads of rows that are not in memory.
+    pub io: Io,
+    /// Times that all reads which had been asked for were made.
+    pub rounds: usize,
 }
 
 impl TestServer {
@@ -201,6 +238,11 @@ impl TestServer {
         let for_parts = ForParts { store: store.clone(), table, stats, log, latency };
         let host = parts(host, &for_parts);
         let ForParts { table, stats, log, .. } = for_parts;
+        let io = Io::default();
+        let come = io.fetched.clone();
+        let fetches = Fetches::new(Box::new(io.clone()), move |_, fetched| {
+            come.lock().expect("no test panics while holding it").push(fetched);
+        });
         let shared = Arc::new(Shared {
             store: store.clone(),
             table,
@@ -209,12 +251,13 @@ impl TestServer {
             monitors: AtomicUsize::new(0),
             show: Box::new(|_| {}),
             outlets,
+            fetches: Arc::new(fetches),
             limits: RwLock::new(ClientLimits::of(&settings)),
         });
         let mut executor = Executor::new(0, shared.clone(), stats);
         // Tests that are about turns say how long they are.
         executor.limit_batches(u64::MAX);
-        Self { clock, store, replica, shared, executor }
+        Self { clock, store, replica, shared, executor, io, rounds: 0 }
     }
 
     /// A connection that no list of clients knows.
@@ -322,11 +365,21 @@ impl TestServer {
         bytes
     }
 
+    /// Makes all reads of rows that were asked for.
+    pub fn read_rows(&mut self) {
+        if self.io.len() > 0 {
+            self.rounds += 1;
+            self.io.read().into_iter().for_each(|fetched| self.executor.fetched(fetched));
+            self.executor.run_fetched();
+        }
+    }
+
     /// Sends bytes, runs what can be run, waits for fetches, and takes the replies.
     pub fn send(&mut self, client: usize, bytes: &[u8]) -> Vec<u8> {
         self.feed(client, bytes);
         let mut tries = 0;
-        while self.executor.has_waiting() {
+        while self.executor.has_waiting() || self.io.len() > 0 {
+            self.read_rows();
             self.executor.run_waiting(true);
             self.go_on();
             let now = self.executor.now();

@@ -9,6 +9,7 @@ mod compression;
 mod ending;
 mod explain;
 mod fake_log;
+mod fetches;
 mod greedy;
 mod harness;
 mod hot_keys;

@@ -1,12 +1,12 @@
 //! The random commands of the differential test, with every effect replayed into a second store, and once more over an
-//! engine that asks for fetches at random.
+//! engine that asks for fetches: at random, or with tickets for every row.
 //!
 //! R1. After each round the replica built from records has the digest of its server.
 //! R2. A server whose rows have to be fetched answers the same bytes as one that has them all, and ends with its digest.
 //! R3. So does one that keeps strings and collections compressed, by one codec after the other.
 
 use crate::compression::pass_of;
-use crate::harness::{TestServer, fetching, memory};
+use crate::harness::{TestServer, fetching, memory, ticketed};
 use base::random::splitmix64;
 use base::{Clock, Rng};
 use command::clients::Clients;
@@ -130,7 +130,9 @@ fn random_commands_replay_and_survive_fetches() {
         let mut seed = round;
         let mut rng = Rng::new(splitmix64(&mut seed));
         let steps = generator.sequence(&mut rng, REQUESTS);
-        let (mut plain, mut slow) = (Side::new(memory), Side::new(fetching));
+        // Rows that come by themselves, and rows that come when they have been read.
+        let rows = if round % 2 == 0 { fetching } else { ticketed };
+        let (mut plain, mut slow) = (Side::new(memory), Side::new(rows));
         let mut small = Side::new(if round % 2 == 0 { memory } else { fetching });
         small.compress_otherwise(&mut rng);
         let mut queued_own_words = [false; CONNECTIONS + 1];

@@ -140,6 +140,13 @@ pub fn reject(session: &mut Session, stats: &WorkerStats, row: &Row, error: &[u8
     reply.error(error);
 }
 
+/// Answers a request of which a row cannot be read. It has changed nothing.
+#[cold]
+pub fn refuse_unreadable(session: &mut Session, stats: &WorkerStats, row: &Row, why: &str, reply: &mut ReplyBuffer) {
+    let text = format!("IOERR a row of '{}' cannot be read: {why}; nothing was changed", row.spec.name);
+    reject(session, stats, row, text.as_bytes(), reply);
+}
+
 /// A refused request inside MULTI makes EXEC answer EXECABORT.
 fn poison(session: &mut Session) {
     if let Some(transaction) = &mut session.transaction {

@@ -10,6 +10,7 @@
 //! X3. A request that has to wait takes all later requests of its connection with it, as owned copies; other connections
 //!     go on.
 
+mod fetching;
 mod waiting;
 
 use crate::ahead::{Ahead, STEP_LEN};
@@ -17,6 +18,7 @@ use crate::blocked::Blocked;
 use crate::closing::log_closing;
 use crate::connection::Connection;
 use crate::deliver::{DELIVERED_BYTES_MAX, Receivers};
+use crate::fetching::Fetches;
 use crate::openings::Openings;
 use crate::turn::{Place, Turn};
 use admin::CommandLog;
@@ -92,6 +94,8 @@ pub struct Shared {
     pub show: Show,
     /// Messages on their way to the workers.
     pub outlets: Arc<Outlets>,
+    /// Reads of rows that are not in memory.
+    pub fetches: Arc<Fetches>,
     /// What requests may be; changed by CONFIG SET.
     pub limits: RwLock<ClientLimits>,
 }
@@ -222,8 +226,10 @@ pub struct Executor {
     deliveries: Vec<Delivery>,
     /// Connections with replies to send.
     to_send: Vec<usize>,
-    /// Connections with requests waiting for a lock, a fetch or a delay.
+    /// Connections with requests waiting for a lock, a delay or rows that come by themselves.
     waiting: Vec<usize>,
+    /// Connections with requests that wait for rows.
+    fetching: fetching::Fetching,
     /// Connections with writes waiting for room, of the log or of a checkpoint, and when they were last tried.
     waiting_for_room: Vec<usize>,
     /// Connections whose request is being prepared.
@@ -344,6 +350,7 @@ impl Executor {
             deliveries: Vec::new(),
             to_send: Vec::new(),
             waiting: Vec::new(),
+            fetching: fetching::Fetching::default(),
             waiting_for_room: Vec::new(),
             preparing: VecDeque::new(),
             tried_for_room: now,
@@ -374,6 +381,7 @@ impl Executor {
         self.waiting.retain(|other| *other != id);
         self.waiting_for_room.retain(|other| *other != id);
         self.preparing.retain(|other| *other != id);
+        self.forget_rows(id);
         let mut connection = self.connections.try_remove(id)?;
         if let Some(block) = &connection.session.block {
             self.blocked.remove(id, block);
@@ -449,10 +457,12 @@ impl Executor {
 
     /// One step of upkeep of a shard; true when there is more to do. During CLIENT PAUSE nothing expires.
     pub fn upkeep(&mut self, shard: base::ShardId) -> bool {
-        match self.is_data_paused() {
+        let has_more = match self.is_data_paused() {
             true => self.shared.store.upkeep_of_pages(shard, self.worker, &mut self.scratch),
             false => self.shared.store.upkeep(shard, self.worker, &mut self.scratch),
-        }
+        };
+        self.fetch_for_upkeep(shard);
+        has_more
     }
 
     /// One step of working off what is over the memory budget; true when there is more to do at once. During CLIENT PAUSE
@@ -911,6 +921,9 @@ impl Executor {
                         self.waiting_for_room.push(pending.connection);
                     }
                     _ if connection.session.is_preparing() => self.preparing.push_back(pending.connection),
+                    store::Blocked::Fetch => {
+                        self.fetching.lack(pending.connection, self.scratch.take_wants());
+                    }
                     _ => self.waiting.push(pending.connection),
                 }
             } else if let Some(block) = &mut connection.session.block {
@@ -921,6 +934,9 @@ impl Executor {
                 connection.listed = true;
                 self.to_send.push(pending.connection);
             }
+        }
+        if self.fetching.has_lacking() {
+            self.park_for_rows();
         }
         self.deliver();
         self.stats.commands_processed.add(batch.len() as u64);

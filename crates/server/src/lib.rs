@@ -19,6 +19,7 @@ mod deliver;
 pub mod descriptors;
 mod ending;
 pub mod executor;
+pub mod fetching;
 pub mod halt_poll;
 pub mod held_output;
 pub mod listen;

@@ -6,6 +6,7 @@ use crate::client_memory::ClientMemory;
 use crate::descriptors::raise_limit;
 use crate::ending::Ending;
 use crate::executor::{ClientLimits, Shared};
+use crate::fetching::{Fetches, RowThreads};
 use crate::listen::{Acceptor, AcceptorHandle, Endpoint, Listener, Place, listen_unix};
 use crate::mailbox::Mailbox;
 use crate::socket::Socket;
@@ -468,6 +469,12 @@ pub fn serve(
     set_compression(&store, &settings);
     memory.set_limits(client_bytes_max(&settings), settings.maxmemory_bytes);
     let watchers = mailboxes.clone();
+    let fetchers = mailboxes.clone();
+    let fetches = Fetches::new(Box::new(RowThreads::new()), move |worker, fetched| {
+        if let Some(mailbox) = fetchers.all().get(worker) {
+            mailbox.send(Message::Fetched(fetched));
+        }
+    });
     let shared = Arc::new(Shared {
         store: store.clone(),
         table,
@@ -479,6 +486,7 @@ pub fn serve(
             watchers.all().iter().for_each(|mailbox| mailbox.send(Message::Show(line.clone())));
         }),
         outlets,
+        fetches: Arc::new(fetches),
         limits: RwLock::new(ClientLimits::of(&settings)),
     });
     // The settings know the server only weakly: it owns them.

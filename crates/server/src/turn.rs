@@ -14,7 +14,7 @@ use command::session::Replies;
 use command::spec::{Answer, Look};
 use command::stats::WorkerStats;
 use command::table::Row;
-use command::{Args, Ctx, Flags, Locks, Run, Session, Stop};
+use command::{Args, Ctx, Flags, KeyFlags, Locks, Run, Session, Stop};
 use engine::{Fetch, Key, Keyspace};
 use proto::{ReplyBuffer, ReplyMark};
 use std::cell::Cell;
@@ -516,6 +516,26 @@ fn may_publish(session: &Session, row: &Row, tells_changes: bool) -> bool {
     publishes(row) || session.queue_of(row).any(|queued| publishes(&queued.row))
 }
 
+/// Asks for the rows of all keys of a request that lacks one, so that one round of reads brings all of them.
+#[cold]
+fn ask_for_all_keys(ctx: &mut Ctx<'_>) {
+    // What is being prepared has its rows.
+    if ctx.session.is_preparing() || !ctx.ks.may_fetch() {
+        return;
+    }
+    if !matches!(ctx.spec.locks_in(&ctx.args), Locks::Keys | Locks::All) {
+        return;
+    }
+    ctx.spec.visit_keys(&ctx.args, |index, spec| {
+        // A channel is no row.
+        if !spec.flags.contains(KeyFlags::NOT_KEY) {
+            let key = ctx.ks.key(ctx.args.bytes(index).unwrap_or_default());
+            // Whether it is there does not matter here: the missing ones are noted.
+            let _ = ctx.ks.peek(&key);
+        }
+    });
+}
+
 /// One request on its way through [`call`].
 struct Request<'r, 't> {
     row: &'r Row,
@@ -550,7 +570,10 @@ impl Request<'_, '_> {
             stats: turn.stats,
             hashed,
         };
-        call(&mut ctx, row)?;
+        if let Err(fetch) = call(&mut ctx, row) {
+            ask_for_all_keys(&mut ctx);
+            return Err(fetch);
+        }
         let after = ctx.stats.now();
         let duration = after.saturating_sub(turn.before);
         if let Some(block) = &mut ctx.session.block {

@@ -23,6 +23,7 @@ use crate::client_memory::{Charge, ClientMemory};
 use crate::closing::log_closing;
 use crate::connection::Connection;
 use crate::executor::{Executor, Flow, Shared};
+use crate::fetching::Fetched;
 use crate::halt_poll::HaltPoll;
 use crate::mailbox::Mailbox;
 use crate::socket::Socket;
@@ -50,7 +51,7 @@ const TURN_MAX: Duration = Duration::from_millis(50);
 /// Shortest wait for the next round of upkeep, so that it is due when the wait is over.
 const ROUND_WAIT_MIN: Duration = Duration::from_millis(1);
 
-/// Longest wait while a request waits for a lock, a fetch or a delay: the wake-up usually comes earlier.
+/// Longest wait while a request waits for a lock or a delay: the wake-up usually comes earlier.
 const WAITING_TURN_MAX: Duration = Duration::from_millis(1);
 
 /// Time between two looks at which connections have overstayed.
@@ -101,6 +102,8 @@ pub enum Message {
     Close(u64),
     /// Look how this client's wait has ended.
     EndWait(u64),
+    /// A row has come that requests of this worker wait for.
+    Fetched(Fetched),
     /// Show this line to the connections that watch.
     Show(Arc<[u8]>),
     /// Say that all earlier turns have ended.
@@ -229,6 +232,7 @@ impl Worker {
                 () if gathers => Duration::ZERO,
                 () if busy || !self.ready.is_empty() || !self.unfinished.is_empty() => Duration::ZERO,
                 () if self.executor.is_preparing() || self.executor.awaits_memory() => Duration::ZERO,
+                () if self.executor.has_fetched() => Duration::ZERO,
                 () if self.log_has_advanced() || self.executor.has_deliveries() => Duration::ZERO,
                 () if self.upkeep.is_saving() || self.executor.is_retrying() || !self.held.is_empty() => {
                     WAITING_TURN_MAX
@@ -281,6 +285,8 @@ impl Worker {
             let has_clients = !self.ready.is_empty() || self.executor.has_waiting();
             self.read_ready();
             self.executor.run_batch();
+            // Those whose rows were at hand without I/O.
+            self.executor.run_fetched();
             self.executor.take_to_send(&mut to_send);
             self.send_log_held();
             for id in to_send.drain(..) {
@@ -706,6 +712,7 @@ impl Worker {
                     self.executor.end_wait(*id);
                 }
             }
+            Message::Fetched(fetched) => self.executor.fetched(fetched),
             Message::Show(line) => self.executor.show(&line),
             // Without a receiver the server ends another way.
             Message::Fence(passed) => _ = passed.send(()),

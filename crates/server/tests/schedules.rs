@@ -16,6 +16,7 @@ use config::Settings;
 use parking_lot::RwLock;
 use server::connection::Connection;
 use server::executor::{ClientLimits, Executor, Flow, Shared};
+use server::fetching::{Fetches, RowThreads};
 use server::mailbox::Mailbox;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -181,6 +182,7 @@ fn shared(wake: Arc<dyn Wake>) -> Arc<Shared> {
         monitors: AtomicUsize::new(0),
         show: Box::new(|_| {}),
         outlets: Arc::new(push::Outlets::new(1, |_| {})),
+        fetches: Arc::new(Fetches::new(Box::new(RowThreads::new()), |_, _| {})),
         limits: RwLock::new(ClientLimits::of(&settings)),
     })
 }

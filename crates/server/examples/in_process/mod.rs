@@ -12,6 +12,7 @@ use config::Settings;
 use parking_lot::RwLock;
 use server::connection::Connection;
 use server::executor::{ClientLimits, Executor, Shared};
+use server::fetching::{Fetches, RowThreads};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -59,6 +60,7 @@ pub fn executor(shard_count: usize) -> Executor {
         monitors: AtomicUsize::new(0),
         show: Box::new(|_| {}),
         outlets: Arc::new(push::Outlets::new(1, |_| {})),
+        fetches: Arc::new(Fetches::new(Box::new(RowThreads::new()), |_, _| {})),
         limits: RwLock::new(ClientLimits::of(&settings)),
     });
     let mut executor = Executor::new(0, shared, stats);

@@ -1,5 +1,5 @@
-//! Requests that could not run at once, in their connections: for a lock, a fetch, a delay, room in the log or in a checkpoint, or
-//! until what they need is prepared.
+//! Requests that could not run at once, in their connections: for a lock, a delay, room in the log or in a checkpoint, or
+//! until what they need is prepared. Those that wait for rows have a list of their own (`fetching`).
 
 use super::{Executor, STEPS_NS};
 use crate::turn::Turn;
@@ -12,6 +12,7 @@ impl Executor {
     /// Tries the waiting requests again, in the order the connections came to wait. Those that wait for room are tried when
     /// the worker was woken, which it is when there is room: there may be thousands, and each would be refused alike.
     pub fn run_waiting(&mut self, is_woken: bool) {
+        self.run_fetched();
         for id in std::mem::take(&mut self.waiting) {
             self.run_waiting_of(id);
         }
@@ -101,12 +102,14 @@ impl Executor {
                         self.waiting_for_room.push(id);
                     }
                     _ if connection.session.is_preparing() => self.preparing.push_back(id),
+                    store::Blocked::Fetch => self.fetching.lack(id, self.scratch.take_wants()),
                     _ => self.waiting.push(id),
                 }
                 break;
             }
             connection.session.preparation = None;
             connection.session.info.set_postponed(false);
+            self.fetching.has_run(id);
             if let Some(block) = &mut connection.session.block {
                 block.count_from(self.now, &*self.shared.store.clock);
                 self.blocked.insert(id, block);
@@ -116,6 +119,8 @@ impl Executor {
             }
         }
         let finished = connection.waiting.is_empty() && !connection.session.is_busy();
+        self.park_for_rows();
+        self.release_rows(id);
         self.list(id);
         if finished {
             self.parse_own(id);
@@ -123,9 +128,9 @@ impl Executor {
         }
     }
 
-    /// Whether any request waits.
+    /// Whether any request waits, for anything but rows that are being read.
     pub fn has_waiting(&self) -> bool {
-        !self.waiting.is_empty() || !self.waiting_for_room.is_empty()
+        !self.waiting.is_empty() || !self.waiting_for_room.is_empty() || self.has_fetched()
     }
 
     /// Whether any request waits for memory that its tries help to free.

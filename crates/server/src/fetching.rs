@@ -1,0 +1,183 @@
+//! Reads of rows that are not in memory: asked for by workers, made by threads of their own.
+//!
+//! ```text
+//! worker: command lacks rows -> fetch(want) -----> RowIo: a thread reads the row -----> mailboxes of all who wait for it
+//!            ^                     '- already being read: waits with the others                    |
+//!            '------------- install under the shard's lock, run the command again <-----------------'
+//! ```
+//!
+//! O1. One read serves all who wait for the row (`Ticket`), and they are told in the order in which they asked.
+//! O2. A thread that reads takes no lock of a shard: the worker that is told installs the row.
+
+use base::ShardId;
+use engine::Ticket;
+use parking_lot::{Condvar, Mutex};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::thread;
+use store::Want;
+
+/// Threads that read rows at most: what one device serves side by side.
+const THREADS_MAX: usize = 16;
+
+/// What a read has found: the row, nothing, or why it failed.
+pub type Found = Result<Option<Arc<[u8]>>, Arc<str>>;
+
+/// A row that has come for a worker.
+pub struct Fetched {
+    /// The number under which the worker asked.
+    pub number: u64,
+    /// What it asked for.
+    pub want: Want,
+    /// What was found.
+    pub found: Found,
+}
+
+/// Has reads made, each by [`Read::run`]. A seam for tests, which choose when a row comes.
+pub trait RowIo: Send + Sync {
+    /// Has the read made some time, by a thread that may wait for a device.
+    fn submit(&self, read: Read);
+}
+
+/// Who waits for a row.
+struct Waiter {
+    worker: usize,
+    number: u64,
+}
+
+/// All rows that are being read, and who waits for them.
+pub struct Fetches {
+    waiters: Mutex<HashMap<(ShardId, Ticket), Vec<Waiter>>>,
+    io: Box<dyn RowIo>,
+    tell: Box<dyn Fn(usize, Fetched) + Send + Sync>,
+}
+
+impl Fetches {
+    /// Reads by `io`; `tell` gives a worker what has come for it.
+    pub fn new(io: Box<dyn RowIo>, tell: impl Fn(usize, Fetched) + Send + Sync + 'static) -> Self {
+        Self { waiters: Mutex::default(), io, tell: Box::new(tell) }
+    }
+
+    /// Has a row read for a worker, which is told under this number.
+    pub fn fetch(self: &Arc<Self>, want: &Want, worker: usize, number: u64) {
+        let waiter = Waiter { worker, number };
+        let mut waiters = self.waiters.lock();
+        let of_row = waiters.entry((want.shard, want.ticket)).or_default();
+        of_row.push(waiter);
+        if of_row.len() == 1 {
+            drop(waiters);
+            self.io.submit(Read { fetches: self.clone(), want: want.clone() });
+        }
+    }
+
+    fn end(&self, want: &Want, found: &Found) {
+        let waiters = self.waiters.lock().remove(&(want.shard, want.ticket)).unwrap_or_default();
+        for Waiter { worker, number } in waiters {
+            (self.tell)(worker, Fetched { number, want: want.clone(), found: found.clone() });
+        }
+    }
+}
+
+/// One read of a row.
+pub struct Read {
+    fetches: Arc<Fetches>,
+    want: Want,
+}
+
+impl Read {
+    /// Reads the row and tells everybody who waits for it. May wait for a device.
+    pub fn run(self) {
+        let mut row = Vec::new();
+        let found = match &self.want.rows {
+            None => Ok(None),
+            Some(rows) => match rows.get(&self.want.key, &mut row) {
+                Ok(is_there) => Ok(is_there.then(|| row.into())),
+                Err(error) => {
+                    let key = self.want.key.escape_ascii().to_string();
+                    tracing::error!("the row of key '{key}' cannot be read: {error}");
+                    Err(error.to_string().into())
+                }
+            },
+        };
+        self.fetches.end(&self.want, &found);
+    }
+}
+
+/// Threads that read rows. They begin when there are reads, and end with this.
+pub struct RowThreads(Arc<Pool>);
+
+#[derive(Default)]
+struct Pool {
+    state: Mutex<PoolState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct PoolState {
+    reads: VecDeque<Read>,
+    threads: usize,
+    idle: usize,
+    is_closed: bool,
+}
+
+impl RowThreads {
+    /// No thread yet.
+    pub fn new() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl Default for RowThreads {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl RowIo for RowThreads {
+    fn submit(&self, read: Read) {
+        let mut state = self.0.state.lock();
+        state.reads.push_back(read);
+        if state.idle < state.reads.len() && state.threads < THREADS_MAX {
+            let pool = self.0.clone();
+            match thread::Builder::new().name(format!("rows-{}", state.threads)).spawn(move || pool.read_rows()) {
+                Ok(_) => state.threads += 1,
+                // Those that run already take it.
+                Err(_) if state.threads > 0 => {}
+                Err(error) => {
+                    tracing::error!("no thread for reads of rows: {error}; the worker reads");
+                    let read = state.reads.pop_back();
+                    drop(state);
+                    return read.into_iter().for_each(Read::run);
+                }
+            }
+        }
+        self.0.changed.notify_one();
+    }
+}
+
+impl Drop for RowThreads {
+    fn drop(&mut self) {
+        self.0.state.lock().is_closed = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Pool {
+    fn read_rows(&self) {
+        let mut state = self.state.lock();
+        while !state.is_closed {
+            match state.reads.pop_front() {
+                Some(read) => {
+                    drop(state);
+                    read.run();
+                    state = self.state.lock();
+                }
+                None => {
+                    state.idle += 1;
+                    self.changed.wait(&mut state);
+                    state.idle -= 1;
+                }
+            }
+        }
+    }
+}
