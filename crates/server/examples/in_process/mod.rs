@@ -1,6 +1,9 @@
 //! A server without sockets, for examples that measure what a request costs between the bytes that were read and the bytes to
 //! be sent: parser, batch, locks, engine, reply.
 
+// Each example uses a part of this module.
+#![allow(dead_code)]
+
 use admin::{CommandLog, LatencyMonitor};
 use base::Clock as _;
 use base::random::SeededEntropy;
