@@ -8,6 +8,10 @@ from imports import fill, same, state
 from servers import Server as Peer
 from servers import others
 
+# What an export says of the servers that load its file.
+READERS = {"redis-7.0": "Redis 7.0 and later, and Valkey, load it", "redis-7.2": "Redis 7.2 and later, and Valkey, load it",
+           "valkey-9": "Valkey 9.0 and later load it"}
+
 
 def killed(tools, name, content, *options):
     """A directory that a killed server leaves: a checkpoint and a log after it, and the state that it had."""
@@ -37,7 +41,8 @@ def export_of(tools, name, kind, target, *options):
     # The other targets cannot say that fields expire.
     before = killed(tools, name, "valkey" if target == "valkey-9" else "redis", *options)
     file = tools.scratch / f"{name}.rdb"
-    tools.run("export", "--dir", data, file, "--for", target)
+    told = tools.run("export", "--dir", data, file, "--for", target)
+    assert READERS[target] in told, told
     same(loaded(kind, file), before)
     again = tools.scratch / f"{name}-again"
     tools.run("import", file, "--dir", again)
@@ -60,7 +65,7 @@ def fields_that_expire(tools):
     told = tools.run("export", "--dir", data, file, status=2)
     assert '"hash"' in told and "--for valkey-9" in told, told
     assert not list(tools.scratch.glob("fields.rdb*"))
-    tools.run("export", "--dir", data, file, "--for", "valkey-9")
+    assert "Valkey 9.0 and later load it" in tools.run("export", "--dir", data, file, "--for", "valkey-9")
     assert "no data" in tools.run("export", "--dir", tools.scratch, tools.scratch / "none.rdb", status=2)
 
 

@@ -47,6 +47,17 @@ enum Target {
     Valkey9,
 }
 
+impl Target {
+    /// The servers that load the file.
+    fn readers(self) -> &'static str {
+        match self {
+            Self::Redis70 => "Redis 7.0 and later, and Valkey, load it",
+            Self::Redis72 => "Redis 7.2 and later, and Valkey, load it; for Redis 7.0 pass --for redis-7.0",
+            Self::Valkey9 => "Valkey 9.0 and later load it; for Redis pass --for redis-7.2",
+        }
+    }
+}
+
 /// `onggi export`
 pub fn run(args: &ExportArgs) -> ExitCode {
     let progress = Progress::new();
@@ -73,6 +84,7 @@ pub fn run(args: &ExportArgs) -> ExitCode {
                 }
             };
             progress.say(&format!("exported {keys}, {bytes}, to {}{expired}", args.file.display()));
+            progress.say(args.target.readers());
             ExitCode::SUCCESS
         }
         Err(error) => {
