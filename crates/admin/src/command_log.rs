@@ -1,6 +1,7 @@
 //! The command log: the last calls that took long, had a large request, or got a large reply. It sees every call, and shows
 //! the chosen ones to [`HotKeys`].
 
+use crate::hot_key_session::HotKeySession;
 use crate::hot_keys::{HotKeys, LONG_CALL_NS};
 use crate::latency::LatencyMonitor;
 use command::call::{Done, Observer};
@@ -74,6 +75,8 @@ pub struct CommandLog {
     least: AtomicU64,
     /// The keys that most is done with.
     pub hot_keys: HotKeys,
+    /// A session of HOTKEYS in the grammar of Redis.
+    pub hot_key_session: HotKeySession,
 }
 
 impl CommandLog {
@@ -85,6 +88,7 @@ impl CommandLog {
             slow_ns: AtomicU64::new(u64::MAX),
             least: AtomicU64::new(u64::MAX),
             hot_keys: HotKeys::default(),
+            hot_key_session: HotKeySession::default(),
         };
         log.follow(settings);
         log

@@ -26,6 +26,7 @@ mod explain_rows;
 mod explanations;
 pub mod figures;
 pub mod histogram;
+pub mod hot_key_session;
 pub mod hot_keys;
 mod hot_keys_rows;
 pub mod info;

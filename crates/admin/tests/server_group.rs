@@ -444,8 +444,48 @@ fn the_keys_of_most_calls_are_known() {
         ("HOTKEYS COUNT x", "-ERR value is not an integer or out of range\r\n"),
         ("HOTKEYS nonsense", "-ERR syntax error\r\n"),
     ]);
-    assert!(server.run("HOTKEYS RESET").starts_with("*3\r\n"), "two keys of one database and one of another");
+    assert!(server.run("HOTKEYS COUNT 9 RESET").starts_with("*3\r\n"), "two keys of one database and one of another");
     server.check(&[("HOTKEYS", "*0\r\n")]);
+}
+
+/// The grammar of Redis 8.6, whose tools ask so.
+#[test]
+fn hot_keys_are_tracked_in_sessions() {
+    let mut server = Server::new();
+    let syntax = "-ERR syntax error\r\n";
+    server.check(&[
+        ("HOTKEYS GET", "$-1\r\n"),
+        ("HOTKEYS STOP", "$-1\r\n"),
+        ("HOTKEYS START", "-ERR METRICS parameter is required\r\n"),
+        ("HOTKEYS START METRICS 3 CPU", "-ERR METRICS count must be 1 or 2\r\n"),
+        ("HOTKEYS START METRICS 2 CPU", syntax),
+        ("HOTKEYS START METRICS 2 CPU CPU", syntax),
+        ("HOTKEYS START METRICS 1 CPU COUNT", syntax),
+        ("HOTKEYS START METRICS 1 CPU COUNT 0", "-ERR COUNT must be between 1 and 1024\r\n"),
+        ("HOTKEYS START METRICS 1 CPU SLOTS 1 0", "-ERR SLOTS parameter cannot be used in non-cluster mode\r\n"),
+        ("SET before 1", "+OK\r\n"),
+        ("HOTKEYS START METRICS 2 NET CPU COUNT 1 SAMPLE 7 DURATION 60", "+OK\r\n"),
+        ("HOTKEYS START METRICS 1 CPU", "-ERR hotkeys tracking session already in progress\r\n"),
+        ("SET k 1", "+OK\r\n"),
+        ("GET k", "$1\r\n1\r\n"),
+    ]);
+    let active = server.run("HOTKEYS GET");
+    let head = "*1\r\n*24\r\n$15\r\ntracking-active\r\n:1\r\n$12\r\nsample-ratio\r\n:7\r\n";
+    assert!(active.starts_with(head), "{active}");
+    assert!(active.contains("$14\r\nby-cpu-time-us\r\n*2\r\n$1\r\nk\r\n:30000\r\n"), "{active}");
+    assert!(active.contains("$12\r\nby-net-bytes\r\n*2\r\n$1\r\nk\r\n:"), "{active}");
+    server.clock.advance_ms(60_000);
+    let ended = server.run("HOTKEYS GET");
+    assert!(ended.contains("$15\r\ntracking-active\r\n:0\r\n"), "{ended}");
+    assert!(ended.contains("$22\r\ncollection-duration-ms\r\n:60000\r\n"), "{ended}");
+    server.check(&[("HOTKEYS STOP", "$-1\r\n"), ("GET k", "$1\r\n1\r\n")]);
+    assert_eq!(server.run("HOTKEYS GET"), ended, "what comes after it is not in it");
+    server.check(&[
+        ("HOTKEYS START METRICS 1 CPU", "+OK\r\n"),
+        ("HOTKEYS STOP", "+OK\r\n"),
+        ("HOTKEYS RESET", "+OK\r\n"),
+        ("HOTKEYS GET", "$-1\r\n"),
+    ]);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use crate::socket::Socket;
 use crate::strangers::Strangers;
 use crate::upkeep::Upkeep;
 use crate::worker::{Message, Worker};
+use admin::hot_key_session::Totals;
 use admin::{
     About, Apply, CommandLog, Configuration, Explanations, Figures, LatencyMonitor, ShutdownRequest, WorkerFigures,
 };
@@ -749,6 +750,8 @@ fn upkeep(
             shared.host.part::<Arc<Tracking>>().forget_excess();
             let figures = shared.host.part::<Arc<Figures>>();
             figures.sample(shared.store.clock.monotonic_ns(), shared.store.used_bytes());
+            let totals = || Totals::of(figures, u32::try_from(shared.table.rows().len()).unwrap_or(u32::MAX));
+            shared.log.hot_key_session.end_when_due(shared.store.clock.now_ms(), totals, &shared.log.hot_keys);
         }
     };
     Upkeep::new(store, shards, Box::new(each_round), durability, explanations)
