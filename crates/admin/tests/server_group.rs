@@ -291,6 +291,8 @@ fn commands_are_described() {
         ("COMMAND GETKEYS nosuch", "-ERR Invalid command specified\r\n"),
         ("COMMAND GETKEYS config", "-ERR The command has no key arguments\r\n"),
         ("COMMAND GETKEYS config nosuch", "-ERR Invalid command specified\r\n"),
+        ("COMMAND GETKEYS spublish channel message", "-ERR The command has no key arguments\r\n"),
+        ("COMMAND GETKEYSANDFLAGS ssubscribe a b", "-ERR The command has no key arguments\r\n"),
         ("COMMAND GETKEYS time", "-ERR The command has no key arguments\r\n"),
         ("COMMAND GETKEYS get a b", "-ERR Invalid number of arguments specified for command\r\n"),
         ("COMMAND LIST x", "-ERR syntax error\r\n"),

@@ -73,7 +73,7 @@ pub fn queue(session: &mut Session, stats: &WorkerStats, row: &Row, args: &Args<
         return false;
     }
     if row.spec.flags.contains(Flags::NO_MULTI) {
-        let text = format!("ERR Command '{}' not allowed inside a transaction", row.spec.name);
+        let text = format!("ERR Command '{}' not allowed inside a transaction", full_name(row, args));
         reject(session, stats, row, text.as_bytes(), reply);
         return true;
     }
@@ -89,6 +89,15 @@ pub fn queue(session: &mut Session, stats: &WorkerStats, row: &Row, args: &Args<
         reply.simple("QUEUED");
     }
     true
+}
+
+/// The name of a row with that of its container, if it has one: `client|reply`.
+fn full_name(row: &Row, args: &Args<'_>) -> String {
+    let name = row.spec.name;
+    match args[0].eq_ignore_ascii_case(name.as_bytes()) {
+        true => name.to_owned(),
+        false => format!("{}|{name}", String::from_utf8_lossy(&args[0]).to_ascii_lowercase()),
+    }
 }
 
 /// Refuses a request whose name or number of arguments is wrong: `error` says so, but only to who may run commands at

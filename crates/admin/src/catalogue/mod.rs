@@ -270,7 +270,8 @@ fn keys_of(ctx: &Ctx<'_>) -> Result<Vec<(Vec<u8>, KeyFlags)>, Stop> {
     if let (Run::Container(_), Some(word)) = (spec.run, ctx.args.bytes(3)) {
         spec = spec.subcommand(word).ok_or_else(unknown)?;
     }
-    if spec.keys.is_empty() {
+    // Channels are routed like keys, but they are not keys.
+    if spec.keys.iter().all(|key| key.flags.contains(KeyFlags::NOT_KEY)) {
         return Err(Stop::error("ERR The command has no key arguments"));
     }
     let input: Vec<u8> = ctx.args.from(2).collect::<Vec<_>>().concat();

@@ -13,8 +13,9 @@ pub(super) static SECURITY: &[Directive] = &[
         Field::Secret { get: |s| &s.requirepass, set: |s, secret| s.requirepass = secret },
         "",
         "",
-        "The password that AUTH and HELLO ask for. Empty for none. Choose a long random one: a server answers many \
-         attempts in a second.",
+        "The password that AUTH and HELLO ask for. Empty for none. Choose a long random one: \
+         after some failures from one address, further failures are answered up to a second later, but an attacker may \
+         have many addresses.",
     )
     .sensitive(),
     Directive::supported(
