@@ -41,15 +41,19 @@ pub(crate) fn depends_on_old(key: &[u8], value: &[u8]) -> bool {
     bytes <= EMBEDDED_BYTES_MAX && bytes.saturating_add(EXPIRATION_BYTES) > EMBEDDED_BYTES_MAX
 }
 
+/// Whether a collection that is not compressed has the name of a tree.
+pub(crate) fn is_called_big(encoding: Encoding) -> bool {
+    encoding == Encoding::BIG || encoding == Encoding::PACKED_LONG
+}
+
 /// The name of a collection's form.
 fn collection_name(kind: Type, encoding: Encoding) -> &'static str {
-    let is_called_big = encoding == Encoding::BIG || encoding == Encoding::PACKED_LONG;
     match kind {
         Type::Stream => "stream",
         Type::Set if encoding == value::set::INTEGERS => "intset",
         // Valkey keeps no times in a listpack.
         Type::Hash if encoding == value::hash::TIMED => "hashtable",
-        _ if !is_called_big => "listpack",
+        _ if !is_called_big(encoding) => "listpack",
         Type::List => "quicklist",
         Type::Zset => "skiplist",
         _ => "hashtable",

@@ -7,7 +7,7 @@ use crate::pieces::Making;
 use crate::preparing::{Building, Work};
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
-use engine::SharedBig;
+use engine::{Encoding, SharedBig};
 use proto::ReplyBuffer;
 use std::ops;
 use types::zset::{Copying, Entry, LexEnd, Limit, NewSet, Range, Removing, View, parse_score_end};
@@ -118,8 +118,8 @@ impl<'a> Asked<'a> {
     }
 
     /// Where the entries are that it asks for.
-    fn places(&self, view: &View<'_>) -> Places {
-        let ranks = self.limit.of(self.range.ranks(view, self.is_reversed), self.is_reversed, view);
+    fn places(&self, encoding: Encoding, view: &View<'_>) -> Places {
+        let ranks = self.limit.of(self.range.ranks(view, self.is_reversed), self.is_reversed, encoding);
         Places { ranks, is_reversed: self.is_reversed }
     }
 }
@@ -180,11 +180,11 @@ fn range<'a>(ctx: &Ctx<'a>, by: By, first: usize, is_reversed: bool) -> Result<R
 fn read(ctx: &mut Ctx<'_>, form: &Form) -> Result<(), Stop> {
     let asked = Asked::parse(ctx, form)?;
     let key = ctx.key(1);
-    let Some(view) = types::zset::read(ctx.ks, &key)? else {
+    let Some((encoding, view)) = types::zset::read_encoded(ctx.ks, &key)? else {
         ctx.reply.array(0);
         return Ok(());
     };
-    let (places, with_scores) = (asked.places(&view), asked.with_scores);
+    let (places, with_scores) = (asked.places(encoding, &view), asked.with_scores);
     let count = places.len();
     zset_reply::header(ctx.reply, count, with_scores);
     if count <= WRITTEN_AT_ONCE_MAX {
@@ -353,7 +353,7 @@ fn zrangestore(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let asked = Asked::parse(ctx, &Form { ends: 3, by: None, is_reversed: None, stores: true })?;
     let (to, from) = (ctx.key(1), ctx.key(2));
     if let Some(tree) = super::zset::peek_tree(ctx, &from)? {
-        let ranks = asked.places(&View::of(Stored::Big(&tree))).ranks;
+        let ranks = asked.places(Encoding::BIG, &View::of(Stored::Big(&tree))).ranks;
         let (prepared, is_recorded) = (ctx.take_prepared::<Building<Copying>>(), ctx.ks.is_recorded());
         let prepared = prepared.filter(|building| building.making.is_of(&tree, &ranks));
         if let Some(made) = prepared.as_ref().and_then(|building| building.made(is_recorded)) {
@@ -367,9 +367,11 @@ fn zrangestore(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             return Err(ctx.prepare(Building::new(copying, is_recorded)));
         }
     }
-    let entries: NewSet = match types::zset::read(ctx.ks, &from)? {
+    let entries: NewSet = match types::zset::read_encoded(ctx.ks, &from)? {
         None => NewSet::new(),
-        Some(view) => asked.places(&view).of(&view).map(|entry| (entry.score, entry.member.to_vec())).collect(),
+        Some((encoding, view)) => {
+            asked.places(encoding, &view).of(&view).map(|entry| (entry.score, entry.member.to_vec())).collect()
+        }
     };
     let is_there = types::zset::is_there(ctx.ks, &to)?;
     let stored = types::zset::store(ctx.ks, &to, is_there, &entries, "zrangestore");

@@ -23,7 +23,7 @@ pub use steps::{Operation, Steps};
 pub use value::zset::{Entry, View};
 
 use crate::{TypeError, collection};
-use engine::{Effect, Key, Keyspace, NotifyClass, SharedBig, SharedBytes, Type};
+use engine::{Effect, Encoding, Key, Keyspace, NotifyClass, SharedBig, SharedBytes, Type};
 use value::Stored;
 use value::zset::Change;
 
@@ -42,6 +42,14 @@ pub fn of_entry<'k>(entry: Option<&engine::Entry<'k>>) -> Result<Option<View<'k>
 /// [`TypeError::WrongType`], [`TypeError::Fetch`].
 pub fn read<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Option<View<'k>>, TypeError> {
     Ok(collection::read(ks, key, Type::Zset)?.map(|(_, stored)| View::of(stored)))
+}
+
+/// [`read`], with the set's encoding: a packed set with long members is one that Valkey does not pack.
+///
+/// # Errors
+/// As there.
+pub fn read_encoded<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Option<(Encoding, View<'k>)>, TypeError> {
+    Ok(collection::read(ks, key, Type::Zset)?.map(|(encoding, stored)| (encoding, View::of(stored))))
 }
 
 /// [`read`] by a command that goes on to change the set.

@@ -1,6 +1,8 @@
 //! Ranges of members, by rank, score or bytes, as ranges of ranks.
 
 use super::{Entry, View};
+use crate::encoding::is_called_big;
+use engine::Encoding;
 use std::ops;
 
 /// Which members.
@@ -57,8 +59,8 @@ pub enum LexEnd<'a> {
 /// A part of a range, counted from its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// How many members to skip. A negative number skips all of a packed set; of a big one it leaves that many, or none
-    /// if there are fewer, as in Valkey.
+    /// How many members to skip. As in Valkey, a negative number skips all members of a set that OBJECT ENCODING calls
+    /// packed. Of any other set it leaves that many members, or none if there are fewer.
     pub offset: i64,
     /// How many to take; a negative number takes all.
     pub count: i64,
@@ -151,8 +153,8 @@ fn by_rank(start: i64, end: i64, len: u64, is_reversed: bool) -> ops::Range<u64>
 
 impl Limit {
     /// The part of these ranks of a set that it leaves, counted from the highest when the range is reversed.
-    pub fn of(&self, ranks: ops::Range<u64>, is_reversed: bool, view: &View<'_>) -> ops::Range<u64> {
-        self.part(ranks, is_reversed, matches!(view, View::Big(_)))
+    pub fn of(&self, ranks: ops::Range<u64>, is_reversed: bool, encoding: Encoding) -> ops::Range<u64> {
+        self.part(ranks, is_reversed, is_called_big(encoding.decompressed()))
     }
 
     fn part(&self, ranks: ops::Range<u64>, is_reversed: bool, is_big: bool) -> ops::Range<u64> {
@@ -213,5 +215,9 @@ mod tests {
         }
         let back = |offset| Limit { offset, count: 2 }.part(10..20, false, true);
         assert_eq!([back(-3), back(-10), back(-11)], [17..19, 10..12, 20..20]);
+        // Packed here, but not in Valkey.
+        for (encoding, part) in [(Encoding::PACKED, 20..20), (Encoding::PACKED_LONG, 17..19), (Encoding::BIG, 17..19)] {
+            assert_eq!(Limit { offset: -3, count: 2 }.of(10..20, false, encoding), part, "{encoding:?}");
+        }
     }
 }
