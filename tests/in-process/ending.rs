@@ -54,13 +54,14 @@ fn start_telling(fs: &SimFs, tell: Lines) -> Served {
     )
 }
 
-fn start(fs: &SimFs) -> (Served, Receiver<String>) {
+/// A server, and the lines of its log.
+pub fn start(fs: &SimFs) -> (Served, Receiver<String>) {
     let (said, lines) = channel();
     (start_telling(fs, Lines { said, stop_at: None }), lines)
 }
 
 /// Waits for a line of the log.
-fn wait_for(lines: &Receiver<String>, begin: &str) -> String {
+pub fn wait_for(lines: &Receiver<String>, begin: &str) -> String {
     lines.iter().find(|line| line.starts_with(begin)).expect("the server says so")
 }
 

@@ -31,6 +31,7 @@ mod replay;
 mod reply;
 mod scan;
 mod served;
+mod settings;
 mod spine;
 mod threads;
 mod waits;

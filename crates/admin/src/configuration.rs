@@ -27,6 +27,11 @@ pub trait Apply: Send + Sync {
         Ok(())
     }
 
+    /// Writes a sentence about a change that is in force to the server's log.
+    fn note(&self, text: &str) {
+        let _ = text;
+    }
+
     /// Writes the settings to the file they came from.
     ///
     /// # Errors
@@ -67,9 +72,11 @@ impl Configuration {
             }
             self.apply.apply(row, settings)
         };
+        let changed = change.changed().to_vec();
         let next = Arc::new(change.apply(apply, |settings| self.apply.finish(settings, in_transaction))?);
         follow(host, &next);
         *self.current.write() = next.clone();
+        changed.iter().filter_map(|row| row.without_effect(&next)).for_each(|text| self.apply.note(&text));
         Ok(next)
     }
 

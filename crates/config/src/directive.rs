@@ -1,6 +1,8 @@
 //! What a row of the table is made of.
 
 use crate::field::Field;
+use crate::inert::Inert;
+use crate::syntax::printable;
 
 /// Rows that belong together, in the order of the sample file and the manual page.
 pub struct Section {
@@ -32,6 +34,8 @@ pub enum Kind {
     NotNeeded {
         /// Why, in words that follow "not needed here: ".
         reason: &'static str,
+        /// The values that CONFIG takes and answers.
+        inert: Inert,
     },
     /// Doing nothing would break what it promises: the start ends unless the value asks for nothing.
     Refused(Refusal),
@@ -102,8 +106,8 @@ impl Directive {
     }
 
     /// A row the server does well without.
-    pub(crate) const fn not_needed(name: &'static str, reason: &'static str) -> Self {
-        Self::of(name, Kind::NotNeeded { reason })
+    pub(crate) const fn not_needed(name: &'static str, inert: Inert, reason: &'static str) -> Self {
+        Self::of(name, Kind::NotNeeded { reason, inert })
     }
 
     /// A row that would break a promise; CONFIG GET answers with the accepted value.
@@ -159,12 +163,20 @@ impl Directive {
         }
     }
 
+    /// What the log says when CONFIG SET has given it a value without effect; `None` for a directive that has one.
+    pub fn without_effect(&self, settings: &crate::Settings) -> Option<String> {
+        let Kind::NotNeeded { reason, inert } = &self.kind else { return None };
+        let value = settings.inert.get(self.name, inert);
+        let value = if self.sensitive { "(redacted)".to_owned() } else { printable(&value) };
+        Some(format!("CONFIG SET {} {value} is without effect: {reason}", self.name))
+    }
+
     /// Whether CONFIG GET shows it and CONFIG SET may name it.
     pub(crate) fn is_visible(&self) -> bool {
         match &self.kind {
-            Kind::Supported(_) => true,
+            Kind::Supported(_) | Kind::NotNeeded { .. } => true,
             Kind::Refused(refusal) => refusal.answer.is_some(),
-            Kind::NotNeeded { .. } | Kind::Include => false,
+            Kind::Include => false,
         }
     }
 }

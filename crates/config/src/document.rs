@@ -101,12 +101,13 @@ fn push_refused(text: &mut String) {
 fn push_not_needed(text: &mut String) {
     text.push_str(
         "\n## Not needed here\n\nThese are accepted in a file and on the command line, so that files of Redis and Valkey can \
-         be used as they are. They have no effect; the start warns once for each reason. CONFIG SET refuses them and CONFIG \
-         GET does not show them.\n\n| Reason | Directives |\n|---|---|\n",
+         be used as they are. They have no effect; the start warns once for each reason. CONFIG SET checks and accepts a value \
+         as Valkey does, and the log says that it is without effect. CONFIG GET answers the value, and CONFIG REWRITE \
+         keeps it.\n\n| Reason | Directives |\n|---|---|\n",
     );
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for row in directives() {
-        let Kind::NotNeeded { reason } = row.kind else { continue };
+        let Kind::NotNeeded { reason, .. } = row.kind else { continue };
         match reasons.iter_mut().find(|(other, _)| *other == reason) {
             Some((_, rows)) => rows.push(names(row)),
             None => reasons.push((reason, vec![names(row)])),

@@ -103,6 +103,21 @@ pub enum ValueError {
     /// A letter that is no class of events.
     #[error("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")]
     NotEvents,
+    /// A score of the OOM killer that is no number, or too far from 0.
+    #[error("Invalid oom-score-adj-values, elements must be between -2000 and 2000.")]
+    OomScore,
+    /// Not an address of IPv4.
+    #[error("Invalid IPv4 address")]
+    NotIpv4,
+    /// Not an address of IPv6.
+    #[error("Invalid IPv6 address")]
+    NotIpv6,
+    /// A name of a host with other characters.
+    #[error("Hostnames may only contain alphanumeric characters, hyphens or dots")]
+    NotHostname,
+    /// A name of a host that is too long.
+    #[error("Hostnames must be less than 256 characters")]
+    HostnameTooLong,
     /// A percentile that is not a number.
     #[error("Invalid latency-tracking-info-percentiles parameters")]
     NotPercentile,

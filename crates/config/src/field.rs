@@ -324,7 +324,7 @@ impl Setting {
     }
 }
 
-fn parse_flag(word: &[u8]) -> Result<bool, ValueError> {
+pub(crate) fn parse_flag(word: &[u8]) -> Result<bool, ValueError> {
     if word.eq_ignore_ascii_case(b"yes") {
         Ok(true)
     } else if word.eq_ignore_ascii_case(b"no") {

@@ -5,7 +5,7 @@
 //!   file, includes, stdin --\                       /--> settings.port, settings.maxmemory_bytes ... (plain fields)
 //!                            > words -> TABLE row --
 //!   --directive value ------/     ^        |        \--> CONFIG GET, REWRITE, sample file, manual page
-//!   CONFIG SET ------------------/         +-- not needed here: one warning with the reason
+//!   CONFIG SET ------------------/         +-- not needed here: one warning with the reason; CONFIG keeps the value
 //!                                          +-- refused: the start ends, with the reason
 //! ```
 //!
@@ -30,6 +30,7 @@ pub mod document;
 mod error;
 mod field;
 mod include;
+mod inert;
 mod load;
 mod nearest;
 mod rewrite;
@@ -44,6 +45,7 @@ pub use command_line::{CommandLine, FileArgument, Given};
 pub use differences::Difference;
 pub use directive::{Changes, Directive, Kind, Refusal, Section, Setting};
 pub use error::{LoadError, LoadErrors, Origin, Problem, RewriteError, RuleError, SetError, ValueError, Warning};
+pub use inert::{Inert, InertValues};
 pub use load::{Loaded, load};
 pub use rewrite::rewrite;
 pub use runtime::{Change, Refused};

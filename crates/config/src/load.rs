@@ -135,7 +135,7 @@ impl<'a> Loader<'a> {
         }
         let mut warnings: Vec<Warning> = Vec::new();
         for (directive, origin) in self.not_needed {
-            let Kind::NotNeeded { reason } = directive.kind else { continue };
+            let Kind::NotNeeded { reason, .. } = directive.kind else { continue };
             let same = warnings.iter_mut().find_map(|warning| match warning {
                 Warning::NotNeeded { given, reason: other } if *other == reason => Some(given),
                 _ => None,
@@ -214,7 +214,11 @@ impl<'a> Loader<'a> {
                     self.error(origin, text(), value_problem(error));
                 }
             }
-            Kind::NotNeeded { .. } => {
+            Kind::NotNeeded { inert, .. } => {
+                // A value without effect never fails a start. CONFIG GET then answers the value before it.
+                if let Ok(value) = inert.read(words) {
+                    self.settings.inert.set(row.name, inert, value);
+                }
                 self.not_needed.retain(|(other, _)| other.name != row.name);
                 self.not_needed.push((row, origin.clone()));
             }

@@ -1,7 +1,6 @@
 //! CONFIG REWRITE: the settings in force go back into the file, and what people wrote there stays.
 //!
-//! R1. A line whose value is in force already keeps every byte; comments, blank lines, includes and directives that
-//!     are not needed here always do.
+//! R1. A line whose value is in force already keeps every byte; comments, blank lines and includes always do.
 //! R2. The first line of a directive gets the new value; further lines of it are removed.
 //! R3. The result is loaded before it is written (C5). What it does not set to the value in force, for want of a line or
 //!     because an include sets it otherwise, moves to the end, where it wins, after a marker. A file that no
@@ -60,7 +59,13 @@ fn rewritten(old: &[u8], settings: &Settings, path: &Path, fs: &dyn FileSystem) 
                     document.replace(row, 0, accepted, |words| refusal.accepts(words));
                 }
             }
-            Kind::NotNeeded { .. } | Kind::Include => {}
+            Kind::NotNeeded { inert, .. } => {
+                let value = settings.inert.get(row.name, inert);
+                // A value that is not valid has no effect either, and its line stays as it is.
+                let is_right = |words: &[Vec<u8>]| inert.read(words).map_or(true, |given| given == value);
+                document.replace(row, 0, &inert.line(&value), is_right);
+            }
+            Kind::Include => {}
         }
     }
     let loaded = load_text(path, &document.text(), fs).map_err(RewriteError::Invalid)?;
@@ -75,6 +80,14 @@ fn rewritten(old: &[u8], settings: &Settings, path: &Path, fs: &dyn FileSystem) 
                 }
                 document.append(row, line);
             }
+        }
+    }
+    for row in directives() {
+        let Kind::NotNeeded { inert, .. } = &row.kind else { continue };
+        let value = settings.inert.get(row.name, inert);
+        if value != loaded.inert.get(row.name, inert) {
+            document.remove(row, 0);
+            document.append(row, &inert.line(&value));
         }
     }
     Ok(document.text())

@@ -40,7 +40,8 @@ impl Settings {
         match &row.kind {
             Kind::Supported(setting) => Some(setting.field.answer(self)),
             Kind::Refused(refusal) => refusal.answer.map(Into::into),
-            Kind::NotNeeded { .. } | Kind::Include => None,
+            Kind::NotNeeded { inert, .. } => Some(self.inert.get(row.name, inert)),
+            Kind::Include => None,
         }
     }
 
@@ -160,10 +161,8 @@ fn failed(name: impl Into<String>, reason: impl Into<Cow<'static, str>>) -> SetE
 fn settable(name: &[u8]) -> Result<&'static Directive, SetError> {
     let shown = || printable(name);
     let row = find(name).ok_or_else(|| SetError::Unknown { name: name.to_vec() })?;
-    match &row.kind {
-        Kind::NotNeeded { reason } => return Err(failed(shown(), format!("not needed here: {reason}"))),
-        _ if !row.is_visible() => return Err(SetError::Unknown { name: name.to_vec() }),
-        _ => {}
+    if !row.is_visible() {
+        return Err(SetError::Unknown { name: name.to_vec() });
     }
     match row.changes {
         Changes::AtRunTime => Ok(row),
@@ -191,7 +190,16 @@ fn set(settings: &mut Settings, row: &Directive, value: &[u8]) -> Result<(), Cow
                 false => Err(refusal.reason.into()),
             }
         }
-        // `settable` lets neither through.
-        Kind::NotNeeded { .. } | Kind::Include => Ok(()),
+        Kind::NotNeeded { inert, .. } => {
+            let words: Vec<&[u8]> = match inert.takes_many() {
+                true => value.split(|byte| *byte == b' ').collect(),
+                false => vec![value],
+            };
+            let value = inert.read(&words).map_err(|error| Cow::from(error.to_string()))?;
+            settings.inert.set(row.name, inert, value);
+            Ok(())
+        }
+        // `settable` does not let it through.
+        Kind::Include => Ok(()),
     }
 }

@@ -1,5 +1,6 @@
 //! The values themselves, as plain fields: what reads them looks nothing up.
 
+use crate::inert::InertValues;
 use crate::{
     Address, AppendFsync, CompressionCodec, CompressionTime, DebugCommand, EndFlags, EvictionPolicy, LogErrorAction,
     LogFormat, LogLevel, LogTime, MemoryShare, OutputLimits, SavePoints, Secret, Supervision, directives,
@@ -15,6 +16,8 @@ macro_rules! settings {
         #[derive(Clone, Debug)]
         pub struct Settings {
             $(#[$doc] pub $field: $type,)*
+            /// What was set of the directives that have no effect.
+            pub inert: InertValues,
         }
 
         impl Settings {
@@ -24,7 +27,7 @@ macro_rules! settings {
 
             /// Every field empty; not a state a server may run with.
             fn blank() -> Self {
-                Self { $($field: <$type>::default(),)* }
+                Self { $($field: <$type>::default(),)* inert: InertValues::default() }
             }
         }
     };

@@ -179,6 +179,14 @@ fn what_would_break_a_promise_is_refused() {
     assert!(start_text(asking_for_nothing).unwrap().warnings.is_empty());
 }
 
+/// CONFIG GET answers what the file says, and the default where the file says nothing that could be read.
+#[test]
+fn what_is_not_needed_keeps_its_value() {
+    let settings = start_text("hz 20\nmaxmemory-samples 999\npidfile /run/x.pid\n").unwrap().settings;
+    let get = |name: &str| String::from_utf8(settings.get(&[name]).remove(0).1).unwrap();
+    assert_eq!((get("hz"), get("maxmemory-samples"), get("pidfile")), ("20".into(), "5".into(), "/run/x.pid".into()));
+}
+
 /// One warning for each reason, with the last mention of each name.
 #[test]
 fn what_is_not_needed_is_warned_about() {

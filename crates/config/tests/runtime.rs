@@ -168,8 +168,7 @@ fn names_and_patterns() {
     assert_eq!(names(&["slowlog-max-le[n]"]), ["slowlog-max-len"]);
     let all = names(&["*"]);
     assert!(all.is_sorted() && all.len() > 50);
-    for (name, shown) in
-        [("save", true), ("appendonly", true), ("hz", false), ("include", false), ("loadmodule", false)]
+    for (name, shown) in [("save", true), ("appendonly", true), ("hz", true), ("include", false), ("loadmodule", false)]
     {
         assert_eq!(all.iter().any(|other| other == name), shown, "{name}");
         assert_eq!(!names(&[name]).is_empty(), shown, "{name}");
@@ -193,11 +192,44 @@ fn all_or_nothing() {
     assert_eq!(get(&settings, "timeout"), "0");
 }
 
+/// Tools and test suites set these on every server, and read what they have set.
 #[test]
-fn what_is_not_needed_or_refused_cannot_be_set() {
+fn what_has_no_effect_can_be_set_and_read() {
     let mut settings = Settings::default();
-    let error = set(&mut settings, &["hz", "100"]).unwrap_err();
-    assert!(error.starts_with("CONFIG SET failed (possibly related to argument 'hz') - not needed here: "), "{error}");
+    for (name, value, shown) in [
+        ("hz", "20", "20"),
+        ("maxmemory-samples", "10", "10"),
+        ("list-compress-depth", "1", "1"),
+        ("daemonize", "YES", "yes"),
+        ("repl-backlog-size", "1mb", "1048576"),
+        ("oom-score-adj-values", "1 2 3", "1 2 3"),
+        ("slave-read-only", "no", "no"),
+        ("masterauth", "secret", "secret"),
+    ] {
+        set(&mut settings, &[name, value]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(get(&settings, name), shown, "{name}");
+    }
+    assert_eq!(get(&settings, "replica-read-only"), "no", "the other name of it");
+    for (name, value, reason) in [
+        ("maxmemory-samples", "65", "argument must be between 1 and 64 inclusive"),
+        ("activerehashing", "maybe", "argument must be 'yes' or 'no'"),
+        ("loglevel", "loud", "argument(s) must be one of the following: debug, verbose, notice, warning, nothing"),
+    ] {
+        let error = set(&mut settings, &[name, value]).unwrap_err();
+        assert_eq!(error, format!("CONFIG SET failed (possibly related to argument '{name}') - {reason}"));
+    }
+    assert_eq!(get(&settings, "maxmemory-samples"), "10", "as before");
+    assert!(!format!("{settings:?}").contains("secret"), "C6");
+    let said = |name: &str| config::find(name.as_bytes()).unwrap().without_effect(&settings);
+    let reason = "replication is not offered yet, and replicaof is refused";
+    assert_eq!(said("slave-read-only"), Some(format!("CONFIG SET replica-read-only no is without effect: {reason}")));
+    assert_eq!(said("masterauth"), Some(format!("CONFIG SET primaryauth (redacted) is without effect: {reason}")));
+    assert_eq!(said("timeout"), None);
+}
+
+#[test]
+fn what_is_refused_cannot_be_set() {
+    let mut settings = Settings::default();
     for (name, value) in [("tls-port", "1"), ("shutdown-on-sigterm", "save nosave"), ("log-segment-size", "1gb")] {
         let error = set(&mut settings, &[name, value]).unwrap_err();
         assert!(error.starts_with(&format!("CONFIG SET failed (possibly related to argument '{name}') - ")), "{error}");

@@ -160,7 +160,7 @@ struct Applied {
     acceptor: AcceptorHandle,
     memory: Arc<ClientMemory>,
     file: Option<PathBuf>,
-    /// The log, which follows its settings.
+    /// The log, which follows its settings; `None` without a data directory.
     tell: Option<Arc<dyn Tell>>,
 }
 
@@ -207,6 +207,10 @@ impl Apply for Applied {
                 false => format!("{error}, and nothing was changed: send it again"),
             },
         })
+    }
+
+    fn note(&self, text: &str) {
+        self.tell.iter().for_each(|tell| tell.say(text));
     }
 
     fn rewrite(&self, settings: &Settings) -> Result<(), RewriteError> {

@@ -2,6 +2,7 @@
 
 use crate::directive::Directive;
 use crate::field::{integer, size};
+use crate::inert::Inert;
 
 const INT_MIN: i64 = i32::MIN as i64;
 const INT_MAX: i64 = i32::MAX as i64;
@@ -91,8 +92,17 @@ pub(super) static ENCODINGS: &[Directive] = &[
     ),
     Directive::not_needed(
         "list-compress-depth",
+        Inert::integer("0", 0, INT_MAX),
         "which values are compressed does not depend on their place in a list",
     ),
-    Directive::not_needed("list-max-ziplist-entries", "list-max-listpack-size took its place in Redis 3.2"),
-    Directive::not_needed("list-max-ziplist-value", "list-max-listpack-size took its place in Redis 3.2"),
+    Directive::not_needed(
+        "list-max-ziplist-entries",
+        Inert::integer("512", 0, INT_MAX),
+        "list-max-listpack-size took its place in Redis 3.2",
+    ),
+    Directive::not_needed(
+        "list-max-ziplist-value",
+        Inert::integer("64", 0, INT_MAX),
+        "list-max-listpack-size took its place in Redis 3.2",
+    ),
 ];

@@ -3,6 +3,7 @@
 use crate::directive::Directive;
 use crate::field::Field;
 use crate::field::{choice, flag, integer, optional_path};
+use crate::inert::Inert;
 
 const SYSLOG: &str = "the log goes to standard output, where systemd's journal collects it, or to logfile";
 const NO_CRASH_REPORT: &str = "after a crash the log has one message with place and backtrace, always";
@@ -40,12 +41,23 @@ pub(super) static LOG: &[Directive] = &[
         "The form of times in the log. legacy: 22 Nov 2026 06:07:35.120. iso8601: 2026-11-22T06:07:35.120Z. milliseconds: since \
          1970. All are in UTC.",
     ),
-    Directive::not_needed("syslog-enabled", SYSLOG),
-    Directive::not_needed("syslog-ident", SYSLOG),
-    Directive::not_needed("syslog-facility", SYSLOG),
-    Directive::not_needed("always-show-logo", "the start logs a banner of a few lines and no picture"),
-    Directive::not_needed("crash-log-enabled", NO_CRASH_REPORT),
-    Directive::not_needed("crash-memcheck-enabled", NO_CRASH_REPORT),
+    Directive::not_needed("syslog-enabled", Inert::flag("no"), SYSLOG),
+    Directive::not_needed("syslog-ident", Inert::text("onggi"), SYSLOG),
+    Directive::not_needed(
+        "syslog-facility",
+        Inert::choice(
+            "local0",
+            &["user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7"],
+        ),
+        SYSLOG,
+    ),
+    Directive::not_needed(
+        "always-show-logo",
+        Inert::flag("no"),
+        "the start logs a banner of a few lines and no picture",
+    ),
+    Directive::not_needed("crash-log-enabled", Inert::flag("yes"), NO_CRASH_REPORT),
+    Directive::not_needed("crash-memcheck-enabled", Inert::flag("yes"), NO_CRASH_REPORT),
 ];
 
 pub(super) static LATENCY: &[Directive] = &[

@@ -2,6 +2,7 @@
 
 use crate::directive::Directive;
 use crate::field::{choice, integer, size};
+use crate::inert::Inert;
 
 const INT_MAX: i64 = i32::MAX as i64;
 const CONSTANT_TIME: &str =
@@ -29,6 +30,7 @@ pub(super) static MEMORY: &[Directive] = &[
     ),
     Directive::not_needed(
         "maxmemory-samples",
+        Inert::integer("5", 1, 64),
         "each eviction samples a bucket of keys into a pool of the best candidates; there is no number of samples to choose",
     ),
     Directive::supported(
@@ -48,6 +50,7 @@ pub(super) static MEMORY: &[Directive] = &[
     ),
     Directive::not_needed(
         "maxmemory-eviction-tenacity",
+        Inert::integer("10", 0, 100),
         "a command that needs memory waits until eviction has made room for it, and for no more",
     ),
 ];
@@ -55,24 +58,34 @@ pub(super) static MEMORY: &[Directive] = &[
 pub(super) static FREEING: &[Directive] = &[
     Directive::not_needed(
         "lazyfree-lazy-user-flush",
+        Inert::flag("yes"),
         "a flush always detaches the data at once and frees it in small steps",
     ),
-    Directive::not_needed("lazyfree-lazy-eviction", CONSTANT_TIME),
-    Directive::not_needed("lazyfree-lazy-expire", CONSTANT_TIME),
-    Directive::not_needed("lazyfree-lazy-server-del", CONSTANT_TIME),
-    Directive::not_needed("lazyfree-lazy-user-del", CONSTANT_TIME),
+    Directive::not_needed("lazyfree-lazy-eviction", Inert::flag("yes"), CONSTANT_TIME),
+    Directive::not_needed("lazyfree-lazy-expire", Inert::flag("yes"), CONSTANT_TIME),
+    Directive::not_needed("lazyfree-lazy-server-del", Inert::flag("yes"), CONSTANT_TIME),
+    Directive::not_needed("lazyfree-lazy-user-del", Inert::flag("yes"), CONSTANT_TIME),
     Directive::not_needed(
         "active-expire-effort",
+        Inert::integer("1", 1, 10),
         "an index finds each key when it is due, so there is no search whose effort could be chosen",
     ),
-    Directive::not_needed("activerehashing", "the table grows in small extents and is never rehashed as a whole"),
-    Directive::not_needed("activedefrag", CLEANING),
-    Directive::not_needed("active-defrag-ignore-bytes", CLEANING),
-    Directive::not_needed("active-defrag-threshold-lower", CLEANING),
-    Directive::not_needed("active-defrag-threshold-upper", CLEANING),
-    Directive::not_needed("active-defrag-cycle-min", CLEANING),
-    Directive::not_needed("active-defrag-cycle-max", CLEANING),
-    Directive::not_needed("active-defrag-cycle-us", CLEANING),
-    Directive::not_needed("active-defrag-max-scan-fields", CLEANING),
-    Directive::not_needed("jemalloc-bg-thread", "values lie in pages of the server's own, which need no such thread"),
+    Directive::not_needed(
+        "activerehashing",
+        Inert::flag("yes"),
+        "the table grows in small extents and is never rehashed as a whole",
+    ),
+    Directive::not_needed("activedefrag", Inert::flag("no"), CLEANING),
+    Directive::not_needed("active-defrag-ignore-bytes", Inert::size("104857600", 0, i64::MAX), CLEANING),
+    Directive::not_needed("active-defrag-threshold-lower", Inert::integer("10", 0, 1000), CLEANING),
+    Directive::not_needed("active-defrag-threshold-upper", Inert::integer("100", 0, 1000), CLEANING),
+    Directive::not_needed("active-defrag-cycle-min", Inert::integer("1", 1, 99), CLEANING),
+    Directive::not_needed("active-defrag-cycle-max", Inert::integer("25", 1, 99), CLEANING),
+    Directive::not_needed("active-defrag-cycle-us", Inert::integer("500", 0, 100000), CLEANING),
+    Directive::not_needed("active-defrag-max-scan-fields", Inert::integer("1000", 1, i64::MAX), CLEANING),
+    Directive::not_needed(
+        "jemalloc-bg-thread",
+        Inert::flag("yes"),
+        "values lie in pages of the server's own, which need no such thread",
+    ),
 ];

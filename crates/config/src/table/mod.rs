@@ -152,7 +152,7 @@ mod tests {
         for row in directives() {
             match &row.kind {
                 Kind::Supported(setting) => assert!(setting.meaning.ends_with('.'), "{}", row.name),
-                Kind::NotNeeded { reason } => assert!(!reason.is_empty() && !reason.ends_with('.'), "{}", row.name),
+                Kind::NotNeeded { reason, .. } => assert!(!reason.is_empty() && !reason.ends_with('.'), "{}", row.name),
                 Kind::Refused(refusal) => {
                     assert!(!refusal.reason.ends_with('.'), "{}", row.name);
                     let answered = refusal.answer.is_none_or(|answer| {

@@ -3,6 +3,7 @@
 use crate::directive::Directive;
 use crate::field::Field;
 use crate::field::{flag, integer, optional_path};
+use crate::inert::Inert;
 
 const INT_MAX: i64 = i32::MAX as i64;
 
@@ -78,7 +79,11 @@ pub(super) static NETWORK: &[Directive] = &[
         "seconds",
         "Closes a client that has sent nothing for this long. 0 never does. Subscribers and blocked clients are exempt.",
     ),
-    Directive::not_needed("bind-source-addr", "it is the address of outgoing connections, and the server opens none"),
+    Directive::not_needed(
+        "bind-source-addr",
+        Inert::text(""),
+        "it is the address of outgoing connections, and the server opens none",
+    ),
     Directive::refused(
         "socket-mark-id",
         &["0"],
@@ -86,9 +91,14 @@ pub(super) static NETWORK: &[Directive] = &[
         "packets would leave without the mark that routing or firewall rules expect",
     )
     .at_start(),
-    Directive::not_needed("mptcp", "connections use plain TCP, which multipath clients fall back to"),
+    Directive::not_needed(
+        "mptcp",
+        Inert::flag("no"),
+        "connections use plain TCP, which multipath clients fall back to",
+    ),
     Directive::not_needed(
         "max-new-connections-per-cycle",
+        Inert::integer("10", 1, 1000),
         "each worker accepts in bounded turns between the requests of its clients",
     ),
 ];
@@ -102,28 +112,28 @@ pub(super) static TRANSPORTS: &[Directive] = &[
     Directive::refused("tls-port", &["0"], "0", PLAIN_TEXT),
     Directive::refused("tls-replication", &["no"], "no", PLAIN_TEXT),
     Directive::refused("tls-cluster", &["no"], "no", PLAIN_TEXT),
-    Directive::not_needed("tls-cert-file", NO_TLS),
-    Directive::not_needed("tls-key-file", NO_TLS),
-    Directive::not_needed("tls-key-file-pass", NO_TLS).sensitive(),
-    Directive::not_needed("tls-client-cert-file", NO_TLS),
-    Directive::not_needed("tls-client-key-file", NO_TLS),
-    Directive::not_needed("tls-client-key-file-pass", NO_TLS).sensitive(),
-    Directive::not_needed("tls-dh-params-file", NO_TLS),
-    Directive::not_needed("tls-ca-cert-file", NO_TLS),
-    Directive::not_needed("tls-ca-cert-dir", NO_TLS),
-    Directive::not_needed("tls-auth-clients", NO_TLS),
-    Directive::not_needed("tls-auth-clients-user", NO_TLS),
-    Directive::not_needed("tls-protocols", NO_TLS),
-    Directive::not_needed("tls-ciphers", NO_TLS),
-    Directive::not_needed("tls-ciphersuites", NO_TLS),
-    Directive::not_needed("tls-prefer-server-ciphers", NO_TLS),
-    Directive::not_needed("tls-session-caching", NO_TLS),
-    Directive::not_needed("tls-session-cache-size", NO_TLS),
-    Directive::not_needed("tls-session-cache-timeout", NO_TLS),
-    Directive::not_needed("tls-auto-reload-interval", NO_TLS),
-    Directive::not_needed("max-new-tls-connections-per-cycle", NO_TLS),
+    Directive::not_needed("tls-cert-file", Inert::text(""), NO_TLS),
+    Directive::not_needed("tls-key-file", Inert::text(""), NO_TLS),
+    Directive::not_needed("tls-key-file-pass", Inert::text(""), NO_TLS).sensitive(),
+    Directive::not_needed("tls-client-cert-file", Inert::text(""), NO_TLS),
+    Directive::not_needed("tls-client-key-file", Inert::text(""), NO_TLS),
+    Directive::not_needed("tls-client-key-file-pass", Inert::text(""), NO_TLS).sensitive(),
+    Directive::not_needed("tls-dh-params-file", Inert::text(""), NO_TLS),
+    Directive::not_needed("tls-ca-cert-file", Inert::text(""), NO_TLS),
+    Directive::not_needed("tls-ca-cert-dir", Inert::text(""), NO_TLS),
+    Directive::not_needed("tls-auth-clients", Inert::choice("yes", &["no", "yes", "optional"]), NO_TLS),
+    Directive::not_needed("tls-auth-clients-user", Inert::choice("off", &["CN", "URI", "off"]), NO_TLS),
+    Directive::not_needed("tls-protocols", Inert::text(""), NO_TLS),
+    Directive::not_needed("tls-ciphers", Inert::text(""), NO_TLS),
+    Directive::not_needed("tls-ciphersuites", Inert::text(""), NO_TLS),
+    Directive::not_needed("tls-prefer-server-ciphers", Inert::flag("no"), NO_TLS),
+    Directive::not_needed("tls-session-caching", Inert::flag("yes"), NO_TLS),
+    Directive::not_needed("tls-session-cache-size", Inert::integer("20480", 0, INT_MAX), NO_TLS),
+    Directive::not_needed("tls-session-cache-timeout", Inert::integer("300", 0, INT_MAX), NO_TLS),
+    Directive::not_needed("tls-auto-reload-interval", Inert::integer("0", 0, INT_MAX), NO_TLS),
+    Directive::not_needed("max-new-tls-connections-per-cycle", Inert::integer("1", 1, 1000), NO_TLS),
     Directive::refused("rdma-port", &["0"], "0", "RDMA is not offered; clients would find nothing there").at_start(),
-    Directive::not_needed("rdma-bind", NO_RDMA),
-    Directive::not_needed("rdma-rx-size", NO_RDMA),
-    Directive::not_needed("rdma-completion-vector", NO_RDMA),
+    Directive::not_needed("rdma-bind", Inert::text(""), NO_RDMA),
+    Directive::not_needed("rdma-rx-size", Inert::size("1048576", 65536, 16777216), NO_RDMA),
+    Directive::not_needed("rdma-completion-vector", Inert::integer("-1", -1, INT_MAX), NO_RDMA),
 ];

@@ -2,6 +2,7 @@
 
 use crate::directive::Directive;
 use crate::field::{Field, choice, flag, integer, size};
+use crate::inert::Inert;
 use std::path::Path;
 
 const FIXED_NAMES: &str = "files of the data directory have fixed names";
@@ -134,18 +135,18 @@ pub(super) static PERSISTENCE: &[Directive] = &[
          a file of its own (prdb-*, log-*, dict-*, MANIFEST, LOCK).",
     )
     .protected(),
-    Directive::not_needed("appendfilename", FIXED_NAMES),
-    Directive::not_needed("appenddirname", FIXED_NAMES),
-    Directive::not_needed("no-appendfsync-on-rewrite", NO_REWRITE),
-    Directive::not_needed("aof-load-truncated", "a torn end of the log is always cut by itself, and said"),
-    Directive::not_needed("aof-use-rdb-preamble", NO_REWRITE),
-    Directive::not_needed("aof-timestamp-enabled", "the log always holds times"),
-    Directive::not_needed("aof-rewrite-incremental-fsync", NO_REWRITE),
-    Directive::not_needed("aof-disable-auto-gc", "checkpoint-retain-sets, -time and -size say what is kept"),
-    Directive::not_needed("rdbcompression", "compression says which values are compressed, and files carry them as they are"),
-    Directive::not_needed("rdbchecksum", ALWAYS_CHECKED),
-    Directive::not_needed("rdb-version-check", ALWAYS_CHECKED),
-    Directive::not_needed("rdb-del-sync-files", "there are no replicas yet"),
-    Directive::not_needed("rdb-save-incremental-fsync", NO_REWRITE),
-    Directive::not_needed("sanitize-dump-payload", "RESTORE always checks the whole payload"),
+    Directive::not_needed("appendfilename", Inert::text("appendonly.aof"), FIXED_NAMES),
+    Directive::not_needed("appenddirname", Inert::text("appendonlydir"), FIXED_NAMES),
+    Directive::not_needed("no-appendfsync-on-rewrite", Inert::flag("no"), NO_REWRITE),
+    Directive::not_needed("aof-load-truncated", Inert::flag("yes"), "a torn end of the log is always cut by itself, and said"),
+    Directive::not_needed("aof-use-rdb-preamble", Inert::flag("yes"), NO_REWRITE),
+    Directive::not_needed("aof-timestamp-enabled", Inert::flag("no"), "the log always holds times"),
+    Directive::not_needed("aof-rewrite-incremental-fsync", Inert::flag("yes"), NO_REWRITE),
+    Directive::not_needed("aof-disable-auto-gc", Inert::flag("no"), "checkpoint-retain-sets, -time and -size say what is kept"),
+    Directive::not_needed("rdbcompression", Inert::flag("yes"), "compression says which values are compressed, and files carry them as they are"),
+    Directive::not_needed("rdbchecksum", Inert::flag("yes"), ALWAYS_CHECKED),
+    Directive::not_needed("rdb-version-check", Inert::choice("strict", &["strict", "relaxed"]), ALWAYS_CHECKED),
+    Directive::not_needed("rdb-del-sync-files", Inert::flag("no"), "there are no replicas yet"),
+    Directive::not_needed("rdb-save-incremental-fsync", Inert::flag("yes"), NO_REWRITE),
+    Directive::not_needed("sanitize-dump-payload", Inert::choice("no", &["no", "yes", "clients"]), "RESTORE always checks the whole payload"),
 ];

@@ -3,7 +3,10 @@
 use crate::directive::Directive;
 use crate::field::Field;
 use crate::field::{choice, flag, integer};
+use crate::inert::Inert;
 use std::path::Path;
+
+const INT_MAX: i64 = i32::MAX as i64;
 
 pub(super) static FILES: &[Directive] = &[
     Directive::include(),
@@ -66,21 +69,22 @@ pub(super) static THREADS: &[Directive] = &[
         "How many databases SELECT can choose from, numbered from 0.",
     )
     .at_start(),
-    Directive::not_needed("hz", NO_CLOCK_TICK),
-    Directive::not_needed("dynamic-hz", NO_CLOCK_TICK),
-    Directive::not_needed("io-threads", WORKERS),
-    Directive::not_needed("io-threads-do-reads", WORKERS),
-    Directive::not_needed("events-per-io-thread", WORKERS),
-    Directive::not_needed("prefetch-batch-max-size", "the size of a batch follows from what has been measured"),
-    Directive::not_needed("hash-seed", "each start draws a new seed, which keeps clients from choosing colliding keys"),
+    Directive::not_needed("hz", Inert::integer("10", 0, INT_MAX), NO_CLOCK_TICK),
+    Directive::not_needed("dynamic-hz", Inert::flag("yes"), NO_CLOCK_TICK),
+    Directive::not_needed("io-threads", Inert::integer("1", 1, 256), WORKERS),
+    Directive::not_needed("io-threads-do-reads", Inert::flag("no"), WORKERS),
+    Directive::not_needed("events-per-io-thread", Inert::integer("2", 0, INT_MAX), WORKERS),
+    Directive::not_needed("prefetch-batch-max-size", Inert::integer("16", 0, 128), "the size of a batch follows from what has been measured"),
+    Directive::not_needed("hash-seed", Inert::text(""), "each start draws a new seed, which keeps clients from choosing colliding keys"),
 ];
 
 const NO_SCRIPTS: &str = "scripts are not offered yet";
 
 pub(super) static EXTENSIONS: &[Directive] = &[
     Directive::always_refused("loadmodule", "modules are not loaded, so their commands and types would be missing"),
-    Directive::not_needed("busy-reply-threshold", NO_SCRIPTS).alias(&["lua-time-limit"]),
-    Directive::not_needed("lua-replicate-commands", NO_SCRIPTS),
+    Directive::not_needed("busy-reply-threshold", Inert::integer("5000", 0, i64::MAX), NO_SCRIPTS)
+        .alias(&["lua-time-limit"]),
+    Directive::not_needed("lua-replicate-commands", Inert::flag("yes"), NO_SCRIPTS),
 ];
 
 const CPU_LISTS: &str = "processors are chosen from outside: taskset, or CPUAffinity= in the systemd unit";
@@ -89,10 +93,9 @@ const TITLE: &str = "the process keeps the title it was started with";
 
 pub(super) static PROCESS: &[Directive] = &[
     Directive::not_needed(
-        "daemonize",
-        "the server stays in the foreground, where systemd, a container or a shell's & keeps it",
+        "daemonize", Inert::flag("no"), "the server stays in the foreground, where systemd, a container or a shell's & keeps it",
     ),
-    Directive::not_needed("pidfile", "whatever runs the server in the foreground knows its process id"),
+    Directive::not_needed("pidfile", Inert::text(""), "whatever runs the server in the foreground knows its process id"),
     Directive::supported(
         "supervised",
         choice!(supervised: Supervision),
@@ -118,17 +121,17 @@ pub(super) static PROCESS: &[Directive] = &[
         "",
         "The same for SIGINT. A second SIGINT while the server is ending ends the process at once, without a save.",
     ),
-    Directive::not_needed("shutdown-timeout", "a shutdown has no replicas to wait for"),
-    Directive::not_needed("set-proc-title", TITLE),
-    Directive::not_needed("proc-title-template", TITLE),
-    Directive::not_needed("locale-collate", "strings are ordered by their bytes"),
-    Directive::not_needed("extended-redis-compatibility", "Redis clients are answered as Redis 7.2 would, always"),
-    Directive::not_needed("ignore-warnings", "the start checks for none of these faults of the kernel"),
-    Directive::not_needed("disable-thp", "the server never forks, so huge pages cost it no copies"),
-    Directive::not_needed("oom-score-adj", OOM_SCORE),
-    Directive::not_needed("oom-score-adj-values", OOM_SCORE),
-    Directive::not_needed("server-cpulist", CPU_LISTS).alias(&["server_cpulist"]),
-    Directive::not_needed("bio-cpulist", CPU_LISTS).alias(&["bio_cpulist"]),
-    Directive::not_needed("aof-rewrite-cpulist", CPU_LISTS).alias(&["aof_rewrite_cpulist"]),
-    Directive::not_needed("bgsave-cpulist", CPU_LISTS).alias(&["bgsave_cpulist"]),
+    Directive::not_needed("shutdown-timeout", Inert::integer("10", 0, INT_MAX), "a shutdown has no replicas to wait for"),
+    Directive::not_needed("set-proc-title", Inert::flag("yes"), TITLE),
+    Directive::not_needed("proc-title-template", Inert::text("{title} {listen-addr} {server-mode}"), TITLE),
+    Directive::not_needed("locale-collate", Inert::text(""), "strings are ordered by their bytes"),
+    Directive::not_needed("extended-redis-compatibility", Inert::flag("no"), "Redis clients are answered as Redis 7.2 would, always"),
+    Directive::not_needed("ignore-warnings", Inert::text(""), "the start checks for none of these faults of the kernel"),
+    Directive::not_needed("disable-thp", Inert::flag("yes"), "the server never forks, so huge pages cost it no copies"),
+    Directive::not_needed("oom-score-adj", Inert::choice("no", &["no", "yes", "relative", "absolute"]), OOM_SCORE),
+    Directive::not_needed("oom-score-adj-values", Inert::scores("0 200 800"), OOM_SCORE),
+    Directive::not_needed("server-cpulist", Inert::text(""), CPU_LISTS).alias(&["server_cpulist"]),
+    Directive::not_needed("bio-cpulist", Inert::text(""), CPU_LISTS).alias(&["bio_cpulist"]),
+    Directive::not_needed("aof-rewrite-cpulist", Inert::text(""), CPU_LISTS).alias(&["aof_rewrite_cpulist"]),
+    Directive::not_needed("bgsave-cpulist", Inert::text(""), CPU_LISTS).alias(&["bgsave_cpulist"]),
 ];
