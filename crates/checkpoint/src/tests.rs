@@ -10,7 +10,7 @@ mod trees;
 use crate::*;
 use base::hash::KeyHasher;
 use base::{HistoryId, KeyspaceId, Lsn, Rng};
-use engine::{Backlog, Effect, Encoding, Entry, SharedBytes, Type, Value};
+use engine::{Backlog, Effect, Encoding, Entry, ExtFields, SharedBytes, Type, Value};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,8 +58,15 @@ fn save(feed: &Feed, contents: &Contents, shards: usize) {
     for (n, ((space, key), (value, encoding, expire_at))) in contents.iter().enumerate() {
         let shared = SharedBytes::new(value.clone());
         let value = if value.len() > 1000 { Value::Shared(&shared) } else { Value::Bytes(value) };
-        let entry =
-            Entry { key, kind: Type::String, encoding: Encoding(*encoding), value, expire_at: *expire_at, stamp: 0 };
+        let entry = Entry {
+            key,
+            kind: Type::String,
+            encoding: Encoding(*encoding),
+            value,
+            expire_at: *expire_at,
+            stamp: 0,
+            fields: ExtFields::NONE,
+        };
         sinks[n % shards].save(KeyspaceId(*space), &entry);
     }
     sinks.iter_mut().for_each(|sink| sink.finish());

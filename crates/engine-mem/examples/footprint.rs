@@ -10,7 +10,7 @@
 use base::hash::KeyHasher;
 use base::slot::SLOT_COUNT;
 use base::{KeyspaceId, Rng};
-use engine::{Encoding, Engine, Key, NewEntry, Type, Value};
+use engine::{Encoding, Engine, ExtFields, Key, NewEntry, Type, Value};
 use engine_mem::{MemEngine, MemHints, MemoryUse};
 use std::sync::Arc;
 
@@ -61,7 +61,13 @@ impl Store {
 
     fn set(&mut self, key: &[u8], value: &[u8], expire_at: Option<i64>) {
         let key = Key::new(&self.hasher, SPACE, key);
-        let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value: Value::Bytes(value), expire_at };
+        let new = NewEntry {
+            kind: Type::String,
+            encoding: Encoding::PLAIN,
+            value: Value::Bytes(value),
+            expire_at,
+            fields: ExtFields::NONE,
+        };
         let shard = self.shard(key.slot);
         self.shards[shard].write(&key, &new);
     }
@@ -116,7 +122,16 @@ fn idle() {
             let bytes = key(space);
             let key = Key::new(&store.hasher, KeyspaceId(space as u32), &bytes);
             let value = Value::Bytes(b"x");
-            shard.write(&key, &NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at: None });
+            shard.write(
+                &key,
+                &NewEntry {
+                    kind: Type::String,
+                    encoding: Encoding::PLAIN,
+                    value,
+                    expire_at: None,
+                    fields: ExtFields::NONE,
+                },
+            );
         }
     }
     println!(

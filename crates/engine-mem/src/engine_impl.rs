@@ -20,7 +20,8 @@ use base::hash::KeyHasher;
 use base::slot::slot_of;
 use base::{KeyspaceId, Rng, UnixMs};
 use engine::{
-    Due, Encoding, Engine, Entry, EntrySink, Fetch, Key, Left, NewEntry, ScanStep, Type, Usage, Value, WalkProgress,
+    Due, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Key, Left, NewEntry, ScanStep, Type, Usage, Value,
+    WalkProgress,
 };
 use std::sync::Arc;
 use value::{Big, Body, Limits};
@@ -200,6 +201,14 @@ impl MemEngine {
     /// Gives the entry to a running checkpoint before it is changed, unless the checkpoint has it.
     #[inline]
     pub(crate) fn hand_over(&mut self, id: KeyspaceId, found: Found) {
+        if self.checkpoint.is_some() {
+            self.hand_over_to_checkpoint(id, found);
+        }
+    }
+
+    /// [`Self::hand_over`] while a checkpoint runs: apart, so that writes without one save no registers for it.
+    #[inline(never)]
+    fn hand_over_to_checkpoint(&mut self, id: KeyspaceId, found: Found) {
         if let Some(checkpoint) = &mut self.checkpoint {
             let table = &self.spaces[id.index()].as_ref().expect("the entry is in it").table;
             checkpoint.hand_over(id, table, &self.heap, &self.entries, found, self.mark);
@@ -216,19 +225,27 @@ impl MemEngine {
         before: Option<UnixMs>,
         after: Option<UnixMs>,
     ) {
-        if handle == found.handle && before.is_none() && after.is_none() {
-            return;
-        }
         if handle != found.handle {
-            self.handles_change();
-        }
-        let space = self.spaces[key.space.index()].as_mut().expect("the entry is in it");
-        if handle != found.handle {
-            space.table.set_handle(&self.heap, found, handle);
+            self.entry_moved(key, found, handle);
         }
         if before.is_some() || after.is_some() {
-            space.expiration_changed(key.hash, before, after, self.now, &self.memory);
+            self.expiration_changed(key, before, after);
         }
+    }
+
+    /// The table is to lead to the entry where it is now.
+    #[inline]
+    fn entry_moved(&mut self, key: &Key<'_>, found: Found, handle: u32) {
+        self.handles_change();
+        let space = self.spaces[key.space.index()].as_mut().expect("the entry is in it");
+        space.table.set_handle(&self.heap, found, handle);
+    }
+
+    /// Apart, so that changes of entries that never expire save no registers for it.
+    #[inline(never)]
+    fn expiration_changed(&mut self, key: &Key<'_>, before: Option<UnixMs>, after: Option<UnixMs>) {
+        let space = self.spaces[key.space.index()].as_mut().expect("the entry is in it");
+        space.expiration_changed(key.hash, before, after, self.now, &self.memory);
     }
 
     /// See [`Engine::cost_bytes`].
@@ -303,7 +320,7 @@ impl MemEngine {
             Edited::Packed(bytes) => Value::Bytes(bytes),
             Edited::Big(tree) => Value::Big(tree),
         };
-        self.insert(key, &NewEntry { kind, encoding, value, expire_at: None });
+        self.insert(key, &NewEntry { kind, encoding, value, expire_at: None, fields: ExtFields::NONE });
         left
     }
 
@@ -552,6 +569,14 @@ impl Engine for MemEngine {
         let before = self.entries.expiration(found.handle);
         let handle = self.entries.set_expiration(found.handle, at);
         self.entry_changed(key, found, handle, before, at);
+        true
+    }
+
+    fn set_fields(&mut self, key: &Key<'_>, fields: ExtFields<'_>) -> bool {
+        let Some(found) = self.find(key) else { return false };
+        self.hand_over(key.space, found);
+        let handle = self.entries.set_fields(found.handle, fields);
+        self.entry_changed(key, found, handle, None, None);
         true
     }
 

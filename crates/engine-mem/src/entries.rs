@@ -11,7 +11,7 @@ use crate::pages::{Backing, Pages};
 use crate::prefetch::prefetch;
 use crate::region::Bytes;
 use base::UnixMs;
-use engine::{Encoding, Entry, NewEntry, SharedBig, SharedBytes, Type, Value};
+use engine::{Encoding, Entry, ExtFields, NewEntry, SharedBig, SharedBytes, Type, Value};
 use std::sync::Arc;
 use value::{Big, Body, Buffer, reaper, tree};
 
@@ -290,7 +290,9 @@ impl Entries {
             // The eight bytes more are too much for the pages.
             let entry = self.entry(handle);
             let (key, value, stamp) = (entry.key.to_vec(), entry.value.bytes().to_vec(), entry.stamp);
-            let new = NewEntry { value: Value::Bytes(&value), expire_at: at, ..entry.as_new() };
+            let (NewEntry { kind, encoding, .. }, fields) = (entry.as_new(), entry.fields.to_owned());
+            let (value, fields) = (Value::Bytes(&value), fields.get());
+            let new = NewEntry { kind, encoding, value, expire_at: at, fields };
             return self.replace(handle, &key, &new, stamp);
         }
         let handle = self.reshape(handle, target);
@@ -299,6 +301,22 @@ impl Entries {
             let shape = Shape::of(slot);
             layout::set_expiration(slot, shape, at);
         }
+        handle
+    }
+
+    /// Replaces the optional fields. Returns the entry's handle from now on.
+    pub fn set_fields(&mut self, handle: u32, fields: ExtFields<'_>) -> u32 {
+        let shape = Shape::of(self.slot(handle));
+        let target = shape.with_fields_len(fields.packed().len());
+        if target.is_outside() != shape.is_outside() {
+            // The fields are too much for the pages.
+            let entry = self.entry(handle);
+            let (key, value, stamp) = (entry.key.to_vec(), Outside::of(entry.value), entry.stamp);
+            let new = NewEntry { value: value.value(), fields, ..entry.as_new() };
+            return self.replace(handle, &key, &new, stamp);
+        }
+        let handle = self.reshape(handle, target);
+        layout::write_fields(self.slot_mut(handle), target, fields);
         handle
     }
 
@@ -315,8 +333,10 @@ impl Entries {
 
     /// Stores the same value in another form. Returns the entry's handle from now on.
     pub fn recode(&mut self, handle: u32, key: &[u8], encoding: Encoding, value: Value<'_>) -> u32 {
-        let Entry { kind, expire_at, stamp, .. } = self.entry(handle);
-        self.replace(handle, key, &NewEntry { kind, encoding, value, expire_at }, stamp)
+        let Entry { kind, expire_at, stamp, fields, .. } = self.entry(handle);
+        let fields = fields.to_owned();
+        let new = NewEntry { kind, encoding, value, expire_at, fields: fields.get() };
+        self.replace(handle, key, &new, stamp)
     }
 
     /// Lets `change` bring leaves of a tree into another form.
@@ -375,8 +395,9 @@ impl Entries {
         value.extend_from_slice(entry.value.bytes());
         edit(&mut value, offset, bytes);
         let shared = SharedBytes::new(value);
-        let new = NewEntry { value: Value::Shared(&shared), ..entry.as_new() };
-        let stamp = entry.stamp;
+        let (NewEntry { kind, encoding, expire_at, .. }, stamp) = (entry.as_new(), entry.stamp);
+        let fields = entry.fields.to_owned();
+        let new = NewEntry { kind, encoding, value: Value::Shared(&shared), expire_at, fields: fields.get() };
         self.replace(handle, &key, &new, stamp)
     }
 
@@ -407,13 +428,11 @@ impl Entries {
             }
             scratch.extend_from_slice(&layout::value_with_room(slot, shape).0[..len]);
         }
-        let Entry { expire_at, stamp, .. } = self.entry(handle);
-        let new = |value| NewEntry { kind: edit.kind, encoding: edited.encoding, value, expire_at };
         let handle = match edited.body {
             _ if !edited.left.is_any() => handle,
-            Edited::InPlace | Edited::Stored(_) => self.rewrite(handle, key, &new(Value::Bytes(&scratch)), stamp),
-            Edited::Packed(bytes) => self.rewrite(handle, key, &new(Value::Bytes(&bytes)), stamp),
-            Edited::Big(big) => self.replace(handle, key, &new(Value::Big(&big)), stamp),
+            Edited::InPlace | Edited::Stored(_) => self.rewrite(handle, key, edited.encoding, &scratch),
+            Edited::Packed(bytes) => self.rewrite(handle, key, edited.encoding, &bytes),
+            Edited::Big(big) => self.recode(handle, key, edited.encoding, Value::Big(&big)),
         };
         self.keep_scratch(scratch);
         EditedEntry { handle, left: edited.left, first_due: edited.first_due }
@@ -435,7 +454,6 @@ impl Entries {
             (before, edited, shared_cost(shared))
         };
         self.recharge(before, after);
-        let new = |value, expire_at| NewEntry { kind: edit.kind, encoding: edited.encoding, value, expire_at };
         let handle = match edited.body {
             _ if !edited.left.is_any() => handle,
             Edited::InPlace | Edited::Stored(_) => {
@@ -444,35 +462,32 @@ impl Entries {
                 }
                 handle
             }
-            Edited::Packed(bytes) => {
-                let Entry { expire_at, stamp, .. } = self.entry(handle);
-                self.replace(handle, key, &new(Value::Bytes(&bytes), expire_at), stamp)
-            }
-            Edited::Big(big) => {
-                let Entry { expire_at, stamp, .. } = self.entry(handle);
-                self.replace(handle, key, &new(Value::Big(&big), expire_at), stamp)
-            }
+            Edited::Packed(bytes) => self.recode(handle, key, edited.encoding, Value::Bytes(&bytes)),
+            Edited::Big(big) => self.recode(handle, key, edited.encoding, Value::Big(&big)),
         };
         EditedEntry { handle, left: edited.left, first_due: edited.first_due }
     }
 
-    /// [`Self::replace`] by what an edit has made of the entry: with room for the next edits, and in place as long as that lasts.
-    fn rewrite(&mut self, handle: u32, key: &[u8], new: &NewEntry<'_>, stamp: u32) -> u32 {
+    /// Replaces the value by what an edit has made of it: in place if it has room there, else with room for the next edits.
+    fn rewrite(&mut self, handle: u32, key: &[u8], encoding: Encoding, value: &[u8]) -> u32 {
         let class = self.pages.class(handle);
         let fits = |size| size <= ENTRY_BYTES_MAX && is_roomy(class, size);
-        if layout::rewrite(self.slot_mut(handle), new.value.bytes(), new.encoding, fits) {
+        if layout::rewrite(self.slot_mut(handle), value, encoding, fits) {
             return handle;
         }
-        let shape = Shape::for_entry(key, new);
+        let Entry { kind, expire_at, stamp, fields, .. } = self.entry(handle);
+        let fields = fields.to_owned();
+        let new = NewEntry { kind, encoding, value: Value::Bytes(value), expire_at, fields: fields.get() };
+        let shape = Shape::for_entry(key, &new);
         if shape.is_outside() {
-            return self.replace(handle, key, new, stamp);
+            return self.replace(handle, key, &new, stamp);
         }
         if is_roomy(class, shape.size()) {
-            layout::write(self.slot_mut(handle), shape, key, new, stamp);
+            layout::write(self.slot_mut(handle), shape, key, &new, stamp);
             return handle;
         }
         let moved = self.pages.allocate(roomy_class_of(shape.size()));
-        layout::write(self.slot_mut(moved), shape, key, new, stamp);
+        layout::write(self.slot_mut(moved), shape, key, &new, stamp);
         self.pages.free(handle);
         moved
     }
@@ -485,7 +500,8 @@ impl Entries {
         }
     }
 
-    /// Gives the entry another layout, its key and value bytes unchanged (what a longer value adds is undefined).
+    /// Gives the entry another layout, its key and value bytes unchanged (what a longer value adds is undefined). Optional
+    /// fields of another length are still to be written.
     /// Returns its handle from now on.
     fn reshape(&mut self, handle: u32, target: Shape) -> u32 {
         let slot = self.slot(handle);
@@ -499,7 +515,10 @@ impl Entries {
         let value_len = shape.value_len().min(target.value_len());
         let region = self.pages.backing_mut();
         layout::write_reshaped(region.tail_mut(to), target, word);
+        let same_fields = shape.fields_place().1 == target.fields_place().1;
+        let no_fields = (shape.fields_place().0, 0);
         let places = [
+            (if same_fields { shape.fields_place() } else { no_fields }, target.fields_place()),
             (layout::key_place(shape), layout::key_place(target)),
             (layout::outside_place(shape), layout::outside_place(target)),
             ((shape.value_at(), value_len), (target.value_at(), value_len)),
@@ -587,7 +606,8 @@ mod tests {
     use crate::arena::Arena;
     use base::Rng;
     use base::hash::KeyHasher;
-    use engine::Type;
+    use engine::fields::PACKED_BYTES_MAX;
+    use engine::{Fields, Type};
     use value::list::{Change, End, View};
     use value::{Limits, Stored};
 
@@ -598,7 +618,7 @@ mod tests {
     }
 
     fn new(value: Value<'_>, expire_at: Option<UnixMs>) -> NewEntry<'_> {
-        NewEntry { kind: Type::String, encoding: Encoding::DECIMAL, value, expire_at }
+        NewEntry { kind: Type::String, encoding: Encoding::DECIMAL, value, expire_at, fields: ExtFields::NONE }
     }
 
     /// Every layout gives back what was put in: keys and values of lengths around each border, with and without expiration,
@@ -637,6 +657,47 @@ mod tests {
                     entries.destroy(handle);
                 }
             }
+        }
+        assert_eq!((entries.large_bytes(), memory.of(MemoryKind::Large)), (0, 0));
+    }
+
+    /// In every layout, optional fields are set, replaced by others of any length and taken away, and stay through a change of
+    /// the expiration and of the value. Key, value, expiration and stamp stay. Without fields an entry has its former size.
+    #[test]
+    fn every_layout_holds_optional_fields() {
+        let (mut entries, memory) = entries();
+        let long = Fields { flags: 7, cas: 8, attributes: &[9; 255], unknown: &[1; 1024], ..Fields::default() }.pack();
+        let small = Fields { flags: 7, ..Fields::default() }.pack();
+        let none = ExtFields::NONE;
+        let keys: &[usize] = if cfg!(miri) { &[0, 4097] } else { &[0, 16, 255, 256, 4096, 4097] };
+        let values: &[usize] = if cfg!(miri) { &[16, 8177] } else { &[0, 16, 255, 256, 3000, 7900, 8177, 20_000] };
+        for (&key_len, &value_len) in keys.iter().flat_map(|key| values.iter().map(move |value| (key, value))) {
+            let (key, value) = (vec![7; key_len], vec![8; value_len]);
+            let first = NewEntry { fields: small.get(), ..new(Value::Bytes(&value), Some(5)) };
+            let mut handle = entries.create(&key, &new(Value::Bytes(&value), None), 3);
+            let plain = entries.cost_bytes(handle);
+            handle = entries.replace(handle, &key, &first, 3);
+            assert_eq!(entries.entry(handle).fields, small.get());
+            for fields in [long.get(), small.get(), none, small.get(), long.get()] {
+                handle = entries.set_fields(handle, fields);
+                for expire_at in [None, Some(9)] {
+                    handle = entries.set_expiration(handle, expire_at);
+                    let entry = entries.entry(handle);
+                    assert_eq!((entry.key, entry.value.bytes()), (&key[..], &value[..]), "{key_len} and {value_len}");
+                    assert_eq!((entry.fields, entry.expire_at, entry.stamp), (fields, expire_at, 3));
+                    assert!(entries.key_is(handle, &key) && !entries.key_is(handle, b"another"));
+                    assert_eq!((entries.key(handle), entries.expiration(handle)), (&key[..], expire_at));
+                }
+            }
+            assert!(entries.cost_bytes(handle) >= plain + PACKED_BYTES_MAX / 2, "fields are counted");
+            handle = entries.splice(handle, value_len, b"more");
+            handle = entries.recode(handle, &key, Encoding::PLAIN, Value::Bytes(&value));
+            assert_eq!(entries.entry(handle).fields, long.get());
+            handle = entries.set_expiration(handle, None);
+            assert!(entries.overwrite(handle, &new(Value::Bytes(&value), None), |stamp| stamp).is_none());
+            handle = entries.replace(handle, &key, &new(Value::Bytes(&value), None), 3);
+            assert_eq!((entries.entry(handle).fields, entries.cost_bytes(handle)), (none, plain));
+            entries.destroy(handle);
         }
         assert_eq!((entries.large_bytes(), memory.of(MemoryKind::Large)), (0, 0));
     }
@@ -688,7 +749,8 @@ mod tests {
         let (mut entries, _) = entries();
         let (limits, hasher, mut rng) = (Limits::default(), KeyHasher::new(&mut Rng::new(1)), Rng::new(2));
         for key in [&[7; 16][..], &[8; 300]] {
-            let list = |value, expire_at| NewEntry { kind: Type::List, encoding: Encoding::PACKED, value, expire_at };
+            let (encoding, fields) = (Encoding::PACKED, ExtFields::NONE);
+            let list = |value, expire_at| NewEntry { kind: Type::List, encoding, value, expire_at, fields };
             let mut model = Vec::new();
             let mut changes = Vec::new();
             let first = Change::Push { end: End::Head, value: b"first" };

@@ -188,7 +188,7 @@ mod tests {
     use crate::{MemEngine, MemoryUse};
     use base::hash::KeyHasher;
     use base::{KeyspaceId, Rng};
-    use engine::{Encoding, Engine, Key, NewEntry, Type, Value};
+    use engine::{Encoding, Engine, ExtFields, Key, NewEntry, Type, Value};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -222,7 +222,13 @@ mod tests {
                 let bytes = number.to_le_bytes();
                 let key = Key::new(&hasher, space, &bytes);
                 let value = Value::Bytes(b"value");
-                let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at: None };
+                let new = NewEntry {
+                    kind: Type::String,
+                    encoding: Encoding::PLAIN,
+                    value,
+                    expire_at: None,
+                    fields: ExtFields::NONE,
+                };
                 engine.write(&key, &new);
                 let mut way = hints.prefetch_bucket(space, key.hash, || true);
                 if !hints.prefetch_entry(&mut way, key.hash) {

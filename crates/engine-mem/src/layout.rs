@@ -2,24 +2,25 @@
 //!
 //! ```text
 //! 0         4              5 or 8                                                      (order of the fields)
-//! | header  | key length   | value length | expiration   | key ...   | value ...      |  value inside
-//! | u32     | u8, wide u32 | u8 or u16    | i64, if any  |           |                |
+//! | header  | key length   | value length | fields | expiration   | key ...   | value ...  |  value inside
+//! | u32     | u8, wide u32 | u8 or u16    | if any | i64, if any  |           |            |
 //!
-//! 0         4              8              16              16 / 24
-//! | header  | key length   | value        | expiration    | key ...                   |  value outside: shared
-//! | u32     | u32          | SharedBytes  | i64, if any   |                           |
+//! 0         4              8              16                       16 / 24
+//! | header  | key length   | value        | fields | expiration    | key ...               |  value outside: shared
+//! | u32     | u32          | SharedBytes  | if any | i64, if any   |                       |
 //!
-//! 0         4              8              16              24
-//! | header  | key length   | value        | key           | expiration                |  key above KEY_INLINE_MAX
-//! | u32     | u32          | SharedBytes  | SharedBytes   | i64, if any               |
+//! 0         4              8              16             24
+//! | header  | key length   | value        | key          | fields | expiration            |  key above KEY_INLINE_MAX
+//! | u32     | u32          | SharedBytes  | SharedBytes  | if any | i64, if any           |
 //! ```
 //!
-//! The header word, from its lowest bit: type (4), encoding (3), has an expiration (1), has extensions (1), key length is
-//! wide (1), where and how long the value is (2), access stamp (20). Type 15 marks a free slot. So 16-byte key and 16-byte
-//! value take 38 bytes, and 46 with an expiration.
+//! The header word, from its lowest bit: type (4), encoding (3), has an expiration (1), has optional fields (1), key length
+//! is wide (1), where and how long the value is (2), access stamp (20). Type 15 marks a free slot. So 16-byte key and
+//! 16-byte value take 38 bytes, and 46 with an expiration.
 //!
-//! *Extensions* are reserved for fields few entries have (memcached flags, CAS, ARCUS attributes, tier pointer, dictionary
-//! id): when the bit is set, a byte of presence bits will follow the lengths, then those fields. Nothing sets it yet.
+//! Optional fields, which few entries have, stand packed (`engine::fields`): a byte of presence bits, then the fields.
+//! Entries without them have the layout that they would have without this feature, and are read by the same code: the
+//! bit is one more in a mask that is tested anyway.
 //!
 //! A value outside is [`SharedBytes`], or [`SharedBig`] if and only if its encoding is [`Encoding::BIG`].
 //!
@@ -28,7 +29,8 @@
 
 use crate::classes::{ENTRY_BYTES_MAX, aligned_class_of, class_of};
 use base::UnixMs;
-use engine::{Encoding, Entry, NewEntry, SharedBig, SharedBytes, Type, Value};
+use engine::fields::PACKED_BYTES_MAX;
+use engine::{Encoding, Entry, ExtFields, NewEntry, SharedBig, SharedBytes, Type, Value};
 
 /// Keys above this length are kept outside the entry.
 pub const KEY_INLINE_MAX: usize = 4096;
@@ -37,11 +39,14 @@ pub const KEY_INLINE_MAX: usize = 4096;
 const FREE: u32 = 15;
 const ENCODING_SHIFT: u32 = 4;
 const EXPIRES: u32 = 1 << 7;
+const FIELDS: u32 = 1 << 8;
 const WIDE_KEY: u32 = 1 << 9;
 const VALUE_SHIFT: u32 = 10;
 const VALUE_MASK: u32 = 3 << VALUE_SHIFT;
 const VALUE_OUTSIDE: u32 = 3 << VALUE_SHIFT;
 const STAMP_SHIFT: u32 = 12;
+/// The bits that say which layout an entry has.
+const LAYOUT_MASK: u32 = EXPIRES | FIELDS | WIDE_KEY | VALUE_MASK;
 
 /// Bits of an access stamp.
 pub const STAMP_BITS: u32 = 20;
@@ -52,6 +57,8 @@ const OUTSIDE_VALUE_AT: usize = 8;
 const OUTSIDE_KEY_AT: usize = 16;
 const _: () = assert!(size_of::<SharedBytes>() == 8 && align_of::<SharedBytes>() <= 8);
 const _: () = assert!(size_of::<SharedBig>() == 8 && align_of::<SharedBig>() <= 8);
+// With a value outside, the longest fields leave the entry in a slot.
+const _: () = assert!(24 + PACKED_BYTES_MAX + EXPIRATION_BYTES + KEY_INLINE_MAX <= ENTRY_BYTES_MAX);
 const _: () = assert!(class_fits(16, 16, false, 40) && class_fits(16, 16, true, 48) && class_fits(16, 64, false, 88));
 
 const fn class_fits(key: usize, value: usize, expires: bool, slot: usize) -> bool {
@@ -68,6 +75,14 @@ pub enum Outside {
 }
 
 impl Outside {
+    /// The value, borrowed.
+    pub fn value(&self) -> Value<'_> {
+        match self {
+            Self::Bytes(bytes) => Value::Shared(bytes),
+            Self::Big(big) => Value::Big(big),
+        }
+    }
+
     /// The value, copied if it is not shared yet.
     pub fn of(value: Value<'_>) -> Self {
         match value {
@@ -81,44 +96,50 @@ impl Outside {
 /// Which of the layouts an entry has, and where its parts are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Header bits of the layout: expiration, width of the key length, place of the value.
+    /// Header bits of the layout: expiration, optional fields, width of the key length, place of the value.
     bits: u32,
+    /// Length of the packed optional fields: 0 exactly without [`FIELDS`].
+    fields_len: usize,
     key_len: usize,
     value_len: usize,
 }
 
 impl Shape {
     /// The layout for an entry with these lengths.
-    pub fn new(key_len: usize, value_len: usize, expires: bool) -> Self {
-        let expires_bit = if expires { EXPIRES } else { 0 };
+    #[inline]
+    pub fn new(key_len: usize, value_len: usize, fields_len: usize, expires: bool) -> Self {
+        let expires_bit = if expires { EXPIRES } else { 0 } | if fields_len > 0 { FIELDS } else { 0 };
         let wide = if key_len > u8::MAX as usize { WIDE_KEY } else { 0 };
         let long = u32::from(value_len > u8::MAX as usize) << VALUE_SHIFT;
-        let inside = Self { bits: expires_bit | wide | long, key_len, value_len };
+        let inside = Self { bits: expires_bit | wide | long, fields_len, key_len, value_len };
         if key_len <= KEY_INLINE_MAX && value_len <= ENTRY_BYTES_MAX && inside.size() <= ENTRY_BYTES_MAX {
             return inside;
         }
-        Self { bits: expires_bit | WIDE_KEY | VALUE_OUTSIDE, key_len, value_len: 0 }
+        Self { bits: expires_bit | WIDE_KEY | VALUE_OUTSIDE, fields_len, key_len, value_len: 0 }
     }
 
     /// The layout for this entry.
     #[inline]
     pub fn for_entry(key: &[u8], new: &NewEntry<'_>) -> Self {
         let value_len = if matches!(new.value, Value::Big(_)) { ENTRY_BYTES_MAX + 1 } else { new.value.len() };
-        Self::new(key.len(), value_len, new.expire_at.is_some())
+        Self::new(key.len(), value_len, new.fields.packed().len(), new.expire_at.is_some())
     }
 
     /// The layout of a stored entry.
     #[inline]
     pub fn of(slot: &[u8]) -> Self {
-        let bits = word(slot) & (EXPIRES | WIDE_KEY | VALUE_MASK);
+        let bits = word(slot) & LAYOUT_MASK;
         let key_len = if bits & WIDE_KEY == 0 { slot[4] as usize } else { read_u32(slot, 4) as usize };
-        let mut shape = Self { bits, key_len, value_len: 0 };
+        let mut shape = Self { bits, fields_len: 0, key_len, value_len: 0 };
         let at = shape.value_length_at();
         shape.value_len = match bits & VALUE_MASK {
             0 => slot[at] as usize,
             VALUE_OUTSIDE => 0,
             _ => read_u16(slot, at) as usize,
         };
+        if bits & FIELDS != 0 {
+            shape.fields_len = ExtFields::at(&slot[shape.fields_at()..]).packed().len();
+        }
         shape
     }
 
@@ -137,6 +158,7 @@ impl Shape {
     }
 
     /// Bytes of the slot that are used.
+    #[inline]
     pub fn size(self) -> usize {
         self.value_at() + self.value_len
     }
@@ -152,13 +174,18 @@ impl Shape {
     }
 
     #[inline]
-    fn expiration_at(self) -> usize {
+    fn fields_at(self) -> usize {
         match self.bits & VALUE_MASK {
             VALUE_OUTSIDE if self.key_is_outside() => OUTSIDE_KEY_AT + size_of::<SharedBytes>(),
             VALUE_OUTSIDE => OUTSIDE_VALUE_AT + size_of::<SharedBytes>(),
             0 => self.value_length_at() + 1,
             _ => self.value_length_at() + 2,
         }
+    }
+
+    #[inline]
+    fn expiration_at(self) -> usize {
+        self.fields_at() + self.fields_len
     }
 
     #[inline]
@@ -179,12 +206,27 @@ impl Shape {
 
     /// The same entry with another expiration.
     pub fn with_expiration(self, expires: bool) -> Self {
-        Self::new(self.key_len, if self.is_outside() { ENTRY_BYTES_MAX + 1 } else { self.value_len }, expires)
+        Self::new(self.key_len, self.value_len_or_more(), self.fields_len, expires)
+    }
+
+    /// The same entry with optional fields of another length.
+    pub fn with_fields_len(self, fields_len: usize) -> Self {
+        Self::new(self.key_len, self.value_len_or_more(), fields_len, self.expires())
+    }
+
+    /// The value's length, or one that keeps it outside.
+    fn value_len_or_more(self) -> usize {
+        if self.is_outside() { ENTRY_BYTES_MAX + 1 } else { self.value_len }
+    }
+
+    /// Where the optional fields are: first byte and length.
+    pub fn fields_place(self) -> (usize, usize) {
+        (self.fields_at(), self.fields_len)
     }
 
     /// The same entry with a value of another length.
     pub fn with_value_len(self, value_len: usize) -> Self {
-        Self::new(self.key_len, value_len, self.expires())
+        Self::new(self.key_len, value_len, self.fields_len, self.expires())
     }
 }
 
@@ -206,7 +248,7 @@ pub fn entry(slot: &[u8]) -> Entry<'_> {
     let word = word(slot);
     if !is_common(word) {
         return match read_u32(slot, 4) as usize {
-            key_len @ ..=KEY_INLINE_MAX if is_outside(slot) => outside_entry(slot, word, key_len),
+            key_len @ ..=KEY_INLINE_MAX if is_plain_outside(word) => outside_entry(slot, word, key_len),
             _ => unusual_entry(slot),
         };
     }
@@ -218,13 +260,20 @@ pub fn entry(slot: &[u8]) -> Entry<'_> {
         _ => (Some(read_time(slot, at)), at + EXPIRATION_BYTES),
     };
     let (key, rest) = slot[at..].split_at(slot[4] as usize);
-    Entry { key, kind, encoding, value: Value::Bytes(&rest[..value_len]), expire_at, stamp: stamp_of(word) }
+    let (value, stamp, fields) = (Value::Bytes(&rest[..value_len]), stamp_of(word), ExtFields::NONE);
+    Entry { key, kind, encoding, value, expire_at, stamp, fields }
 }
 
-/// Whether the value is inside and the key's length is one byte.
+/// Whether the value is inside, the key's length is one byte, and there are no optional fields.
 #[inline]
 fn is_common(word: u32) -> bool {
-    word & (WIDE_KEY | VALUE_OUTSIDE & !(1 << VALUE_SHIFT)) == 0
+    word & (FIELDS | WIDE_KEY | VALUE_OUTSIDE & !(1 << VALUE_SHIFT)) == 0
+}
+
+/// Whether the value is outside and there are no optional fields.
+#[inline]
+fn is_plain_outside(word: u32) -> bool {
+    word & (FIELDS | VALUE_MASK) == VALUE_OUTSIDE
 }
 
 /// Whether the value is an allocation of its own.
@@ -233,7 +282,7 @@ pub fn is_outside(slot: &[u8]) -> bool {
     word(slot) & VALUE_MASK == VALUE_OUTSIDE
 }
 
-/// An entry with a value outside.
+/// An entry with a value outside and without optional fields.
 #[inline(never)]
 fn outside_entry(slot: &[u8], word: u32, key_len: usize) -> Entry<'_> {
     let (kind, encoding) = kind_of(word);
@@ -246,7 +295,8 @@ fn outside_entry(slot: &[u8], word: u32, key_len: usize) -> Entry<'_> {
         0 => (None, at),
         _ => (Some(read_time(slot, at)), at + EXPIRATION_BYTES),
     };
-    Entry { key: &slot[at..][..key_len], kind, encoding, value, expire_at, stamp: stamp_of(word) }
+    let (key, stamp, fields) = (&slot[at..][..key_len], stamp_of(word), ExtFields::NONE);
+    Entry { key, kind, encoding, value, expire_at, stamp, fields }
 }
 
 #[inline(never)]
@@ -259,7 +309,8 @@ fn unusual_entry(slot: &[u8]) -> Entry<'_> {
         false => Value::Bytes(value(slot, shape)),
     };
     let expire_at = expiration(slot, shape);
-    Entry { key: key(slot, shape), kind, encoding, value, expire_at, stamp: stamp_of(word) }
+    let (key, stamp, fields) = (key(slot, shape), stamp_of(word), fields(slot, shape));
+    Entry { key, kind, encoding, value, expire_at, stamp, fields }
 }
 
 /// Replaces the access stamp.
@@ -312,6 +363,22 @@ pub fn set_encoding(slot: &mut [u8], encoding: Encoding) {
     slot[..4].copy_from_slice(&word.to_le_bytes());
 }
 
+/// The optional fields.
+pub fn fields(slot: &[u8], shape: Shape) -> ExtFields<'_> {
+    match shape.fields_place() {
+        (_, 0) => ExtFields::NONE,
+        (at, _) => ExtFields::at(&slot[at..]),
+    }
+}
+
+/// Writes optional fields of the length that the shape has.
+#[cold]
+#[inline(never)]
+pub fn write_fields(slot: &mut [u8], shape: Shape, fields: ExtFields<'_>) {
+    let (at, len) = shape.fields_place();
+    slot[at..at + len].copy_from_slice(fields.packed());
+}
+
 /// When the entry expires.
 #[inline]
 pub fn expiration(slot: &[u8], shape: Shape) -> Option<UnixMs> {
@@ -345,14 +412,21 @@ pub fn key_is(slot: &[u8], key: &[u8]) -> bool {
     if !is_common(word) {
         let at = OUTSIDE_VALUE_AT + size_of::<SharedBytes>() + (word >> 4 & EXPIRES >> 4) as usize;
         return match read_u32(slot, 4) as usize {
-            key_len @ ..=KEY_INLINE_MAX if is_outside(slot) => {
+            key_len @ ..=KEY_INLINE_MAX if is_plain_outside(word) => {
                 key_len == key.len() && equal(&slot[at..at + key.len()], key)
             }
-            _ => self::key(slot, Shape::of(slot)) == key,
+            _ => unusual_key_is(slot, key),
         };
     }
     let at = 6 + (word >> VALUE_SHIFT & 1) as usize + (word >> 4 & EXPIRES >> 4) as usize;
     slot[4] as usize == key.len() && equal(&slot[at..at + key.len()], key)
+}
+
+/// [`key_is`] of the other layouts: apart, so that the common ones save no registers for it.
+#[cold]
+#[inline(never)]
+fn unusual_key_is(slot: &[u8], key: &[u8]) -> bool {
+    self::key(slot, Shape::of(slot)) == key
 }
 
 /// Compares slices of equal length. Keys are short: eight bytes at a time are done before a call of `memcmp` has begun.
@@ -451,8 +525,9 @@ pub fn write(slot: &mut [u8], shape: Shape, key: &[u8], new: &NewEntry<'_>, stam
     slot[value_at..value_at + shape.value_len].copy_from_slice(new.value.bytes());
 }
 
-/// Replaces the value, and what goes with it, of an entry of a common layout by one of the same length that expires if the old
-/// one did, neither of them compressed. Gives when that was; `None` when the entry is not so, with nothing changed.
+/// Replaces the value, and what goes with it, of an entry of a common layout by one of the same length that expires if the
+/// old one did. Neither is compressed, and neither has optional fields. Gives when the old one expired; `None` when the
+/// entry is not so, with nothing changed.
 #[inline]
 pub fn overwrite(slot: &mut [u8], new: &NewEntry<'_>, restamp: impl FnOnce(u32) -> u32) -> Option<Option<UnixMs>> {
     let word = word(slot);
@@ -464,6 +539,7 @@ pub fn overwrite(slot: &mut [u8], new: &NewEntry<'_>, restamp: impl FnOnce(u32) 
         || is_compressed_or_big(word)
         || new.encoding.is_compressed_or_big()
         || (word & EXPIRES != 0) != new.expire_at.is_some()
+        || !new.fields.is_none()
     {
         return None;
     }
@@ -475,7 +551,7 @@ pub fn overwrite(slot: &mut [u8], new: &NewEntry<'_>, restamp: impl FnOnce(u32) 
             (Some(before), at + EXPIRATION_BYTES)
         }
     };
-    let kept = word & (EXPIRES | WIDE_KEY | VALUE_MASK);
+    let kept = word & LAYOUT_MASK;
     let stamp = restamp(stamp_of(word));
     let word = new.kind as u32 | u32::from(new.encoding.0) << ENCODING_SHIFT | kept | stamp << STAMP_SHIFT;
     slot[..4].copy_from_slice(&word.to_le_bytes());
@@ -563,6 +639,9 @@ fn write_head(slot: &mut [u8], shape: Shape, new: &NewEntry<'_>, stamp: u32) {
     let word = new.kind as u32 | u32::from(new.encoding.0) << ENCODING_SHIFT | shape.bits | stamp << STAMP_SHIFT;
     slot[..4].copy_from_slice(&word.to_le_bytes());
     write_lengths(slot, shape);
+    if shape.bits & FIELDS != 0 {
+        write_fields(slot, shape, new.fields);
+    }
     if let Some(at) = new.expire_at {
         set_expiration(slot, shape, at);
     }
@@ -582,10 +661,10 @@ fn write_lengths(slot: &mut [u8], shape: Shape) {
     }
 }
 
-/// Begins a copy of an entry in another shape: header and lengths of `shape`, the rest of `word`. Key, value and
-/// expiration are still to be written.
+/// Begins a copy of an entry in another shape: header and lengths of `shape`, the rest of `word`. Key, value, optional
+/// fields and expiration are still to be written.
 pub fn write_reshaped(slot: &mut [u8], shape: Shape, word: u32) {
-    let word = word & !(EXPIRES | WIDE_KEY | VALUE_MASK) | shape.bits;
+    let word = word & !LAYOUT_MASK | shape.bits;
     slot[..4].copy_from_slice(&word.to_le_bytes());
     write_lengths(slot, shape);
 }

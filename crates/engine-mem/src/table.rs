@@ -426,7 +426,7 @@ mod tests {
     use crate::extent::heap;
     use crate::memory::MemoryUse;
     use crate::region::{Bytes, Lines};
-    use engine::{Encoding, NewEntry, Type, Value};
+    use engine::{Encoding, ExtFields, NewEntry, Type, Value};
     use std::sync::Arc;
 
     /// While a table grows, its mean fill stays near nine tenths, and most keys are found in their first bucket.
@@ -444,7 +444,13 @@ mod tests {
         for number in 1..=count {
             let key = number.to_le_bytes();
             let value = Value::Bytes(b"");
-            let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at: None };
+            let new = NewEntry {
+                kind: Type::String,
+                encoding: Encoding::PLAIN,
+                value,
+                expire_at: None,
+                fields: ExtFields::NONE,
+            };
             let handle = entries.create(&key, &new, 0);
             let mut memory = TableMemory { heap: &mut heap, entries: &entries, hasher: &hasher };
             table.insert(&mut memory, hasher.hash(&key), handle, false, Mark::default());

@@ -3,7 +3,7 @@
 
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng};
-use engine::{Encoding, Engine, Key, NewEntry, SharedBytes, Type, Value};
+use engine::{Encoding, Engine, ExtFields, Key, NewEntry, SharedBytes, Type, Value};
 use engine_mem::{MemEngine, MemoryKind, MemoryUse};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Shard {
                 Value::Shared(&shared)
             }
         };
-        let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at };
+        let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at, fields: ExtFields::NONE };
         self.engine.write(&Key::new(&self.hasher, SPACE, bytes), &new);
     }
 

@@ -3,7 +3,7 @@
 
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng};
-use engine::{Encoding, Engine, Key, NewEntry, Type, Value};
+use engine::{Encoding, Engine, ExtFields, Key, NewEntry, Type, Value};
 use engine_mem::{EvictionOrder, EvictionPolicy, EvictionScope, MemEngine, MemoryUse, SharedStampMode, StampMode};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Cache {
     fn set(&mut self, number: u64, expire_at: Option<i64>) {
         let bytes = number.to_le_bytes();
         let value = Value::Bytes(b"value");
-        let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at };
+        let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at, fields: ExtFields::NONE };
         self.engine.write(&Key::new(&self.hasher, SPACE, &bytes), &new);
     }
 

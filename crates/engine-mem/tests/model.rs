@@ -3,7 +3,7 @@
 
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng};
-use engine::{Encoding, Engine, Key, NewEntry, SharedBytes, Type, Value};
+use engine::{Encoding, Engine, ExtFields, Key, NewEntry, SharedBytes, Type, Value};
 use engine_mem::{MemEngine, MemoryUse};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -69,7 +69,13 @@ impl Pair {
                 let (value, expire_at) = (self.value(), self.expiration());
                 let shared = SharedBytes::new(value.clone());
                 let given = if self.rng.one_in(2) { Value::Bytes(&value) } else { Value::Shared(&shared) };
-                let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value: given, expire_at };
+                let new = NewEntry {
+                    kind: Type::String,
+                    encoding: Encoding::PLAIN,
+                    value: given,
+                    expire_at,
+                    fields: ExtFields::NONE,
+                };
                 self.engine.write(&key, &new);
                 self.model.insert(id, Stored { value, encoding: Encoding::PLAIN, expire_at });
             }

@@ -3,7 +3,7 @@
 
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng};
-use engine::{Encoding, Engine, Key, NewEntry, Type, Value};
+use engine::{Encoding, Engine, ExtFields, Key, NewEntry, Type, Value};
 use engine_mem::{MemEngine, MemoryUse};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -60,7 +60,13 @@ fn what_moved_is_looked_up_again() {
             0 => (0..50).for_each(|_| {
                 filled += 1;
                 let value = Value::Bytes(&[7; 40]);
-                let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at: None };
+                let new = NewEntry {
+                    kind: Type::String,
+                    encoding: Encoding::PLAIN,
+                    value,
+                    expire_at: None,
+                    fields: ExtFields::NONE,
+                };
                 shard.engine.write(&Key::new(&shard.hasher, space, &filled_key(filled)), &new);
             }),
             // They shrink, and pages become sparse.

@@ -2,7 +2,7 @@
 
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng};
-use engine::{Encoding, Engine, Entry, EntrySink, Key, NewEntry, Type, Value, WalkProgress};
+use engine::{Encoding, Engine, Entry, EntrySink, ExtFields, Key, NewEntry, Type, Value, WalkProgress};
 use engine_mem::{MemEngine, MemoryKind, MemoryUse};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,14 +29,15 @@ impl Shard {
     fn set(&mut self, number: u64, expire_at: Option<i64>) {
         let bytes = number.to_le_bytes();
         let value = Value::Bytes(b"some value");
-        let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at };
+        let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at, fields: ExtFields::NONE };
         self.engine.write(&Key::new(&self.hasher, SPACE, &bytes), &new);
     }
 
     fn string(&mut self, number: u64, length: usize) {
         let (bytes, string) = (number.to_le_bytes(), vec![number as u8; length]);
         let value = Value::Bytes(&string);
-        let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at: None };
+        let new =
+            NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at: None, fields: ExtFields::NONE };
         self.engine.write(&Key::new(&self.hasher, SPACE, &bytes), &new);
     }
 

@@ -3,7 +3,8 @@
 
 use crate::model::{Content, ModelEngine, Stored};
 use crate::{
-    Due, Encoding, Engine, Entry, EntrySink, Key, NewEntry, SharedBig, SharedBytes, Type, Value, WalkProgress,
+    Due, Encoding, Engine, Entry, EntrySink, Fields, Key, NewEntry, PackedFields, Residency, SharedBig, SharedBytes,
+    TierAddress, Type, Value, WalkProgress,
 };
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng, UnixMs};
@@ -172,7 +173,12 @@ impl<E: Engine> Run<E> {
             350..425 => self.edit(&key),
             425..450 => self.edit_unseen(&key),
             450..600 => assert_eq!(self.engine.remove(&key), self.model.remove(&key), "remove"),
-            600..700 => {
+            600..620 => {
+                let fields = self.some_fields();
+                let fields = fields.get();
+                assert_eq!(self.engine.set_fields(&key, fields), self.model.set_fields(&key, fields), "set_fields");
+            }
+            620..700 => {
                 let at = self.expiration();
                 assert_eq!(self.engine.set_expiration(&key, at), self.model.set_expiration(&key, at), "set_expiration");
             }
@@ -205,7 +211,8 @@ impl<E: Engine> Run<E> {
         let shared = SharedBytes::new(value.clone());
         let value = if self.rng.one_in(2) { Value::Bytes(&value) } else { Value::Shared(&shared) };
         let encoding = self.string_encoding();
-        let new = NewEntry { kind: Type::String, encoding, value, expire_at };
+        let fields = if self.rng.one_in(4) { self.some_fields() } else { PackedFields::default() };
+        let new = NewEntry { kind: Type::String, encoding, value, expire_at, fields: fields.get() };
         self.engine.write(key, &new);
         self.model.write(key, &new);
     }
@@ -498,6 +505,26 @@ impl<E: Engine> Run<E> {
         }
         while self.engine.clean(1000) {}
         self.compare_all();
+    }
+
+    /// Optional fields, any of them present or absent; sometimes long ones, with which an entry leaves the pages.
+    fn some_fields(&mut self) -> PackedFields {
+        let mut bytes = vec![0; self.rng.below(40) as usize];
+        self.rng.fill(&mut bytes);
+        let number = self.rng.next_u64();
+        let parts = [0, 4, 8, 12].map(|shift| (number >> shift) as u32);
+        let unknown = [&[9, 0x88, 7][..], &[1; 904]].concat();
+        let mut one_in = |n| self.rng.one_in(n);
+        Fields {
+            flags: if one_in(2) { 1 + number as u32 % 1_000 } else { 0 },
+            cas: if one_in(3) { number } else { 0 },
+            is_sticky: one_in(4),
+            attributes: if one_in(3) { &bytes } else { &[] },
+            tier: one_in(4).then(|| TierAddress { segment: parts[0], offset: parts[1], len: parts[2], tag: parts[3] }),
+            residency: if one_in(3) { Residency::DIRTY } else { Residency::NONE },
+            unknown: if one_in(8) { &unknown } else { &[] },
+        }
+        .pack()
     }
 
     fn value(&mut self) -> Vec<u8> {

@@ -1,5 +1,6 @@
 //! What is stored under a key: type, encoding, value bytes, expiration, access stamp.
 
+use crate::ExtFields;
 use base::UnixMs;
 use std::sync::Arc;
 use value::Stored;
@@ -66,6 +67,8 @@ pub struct Entry<'a> {
     pub expire_at: Option<UnixMs>,
     /// When it was last used, as the engine keeps it (20 bits): see `Engine::idle_seconds` and `Engine::frequency`.
     pub stamp: u32,
+    /// Its optional fields.
+    pub fields: ExtFields<'a>,
 }
 
 /// An entry to be stored.
@@ -79,6 +82,8 @@ pub struct NewEntry<'a> {
     pub value: Value<'a>,
     /// When it expires; `None` means never.
     pub expire_at: Option<UnixMs>,
+    /// Its optional fields.
+    pub fields: ExtFields<'a>,
 }
 
 impl<'a> Entry<'a> {
@@ -112,6 +117,7 @@ impl<'a> Entry<'a> {
 
     /// What it takes to store the same again, under this or another key.
     pub fn as_new(&self) -> NewEntry<'a> {
-        NewEntry { kind: self.kind, encoding: self.encoding, value: self.value, expire_at: self.expire_at }
+        let Self { kind, encoding, value, expire_at, fields, .. } = *self;
+        NewEntry { kind, encoding, value, expire_at, fields }
     }
 }

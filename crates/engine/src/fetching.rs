@@ -8,8 +8,8 @@
 //! F3. With tickets, nothing but what is wanted and what the running command has written is in memory.
 
 use crate::{
-    Due, Encoding, Engine, Entry, EntrySink, Fetch, Got, Key, Left, NewEntry, Rows, ScanStep, Ticket, Type, Usage,
-    Value, WalkProgress, Wanted,
+    Due, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Got, Key, Left, NewEntry, Rows, ScanStep, Ticket, Type,
+    Usage, Value, WalkProgress, Wanted,
 };
 use base::{KeyspaceId, Rng, UnixMs};
 use std::collections::{HashMap, HashSet};
@@ -204,6 +204,11 @@ impl<E: Engine> Engine for FetchingEngine<E> {
         self.inner.set_expiration(key, at)
     }
 
+    fn set_fields(&mut self, key: &Key<'_>, fields: ExtFields<'_>) -> bool {
+        self.changed = true;
+        self.inner.set_fields(key, fields)
+    }
+
     fn remove(&mut self, key: &Key<'_>) -> bool {
         self.written(key);
         self.inner.remove(key)
@@ -301,8 +306,8 @@ mod tests {
     }
 
     fn write(engine: &mut impl Engine, key: &Key<'_>, value: &[u8]) {
-        let (kind, encoding, value) = (Type::String, Encoding::PLAIN, Value::Bytes(value));
-        engine.write(key, &NewEntry { kind, encoding, value, expire_at: None });
+        let (kind, encoding, value, fields) = (Type::String, Encoding::PLAIN, Value::Bytes(value), ExtFields::NONE);
+        engine.write(key, &NewEntry { kind, encoding, value, expire_at: None, fields });
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The two faces of storage: [`Keyspace`] as commands see it, [`Engine`] as each shard's storage implements it.
 
 use crate::{
-    Effect, Encoding, Entry, EntrySink, Key, Left, NewEntry, NotifyClass, Ticket, Type, Value, Waiter, WalkProgress,
-    Wanted,
+    Effect, Encoding, Entry, EntrySink, ExtFields, Key, Left, NewEntry, NotifyClass, Ticket, Type, Value, Waiter,
+    WalkProgress, Wanted,
 };
 use base::hash::KeyHasher;
 use base::{DbIndex, KeyspaceId, UnixMs};
@@ -241,17 +241,17 @@ pub trait Engine: Send {
         self.read(key, false).map_or(true, |entry| entry.is_some())
     }
 
-    /// Stores the entry, replacing what was there.
+    /// Stores the entry with its optional fields, replacing what was there: fields that are not given are gone.
     fn write(&mut self, key: &Key<'_>, entry: &NewEntry<'_>);
 
     /// Overwrites bytes of a stored string at `offset`, growing it, zero-filled, as needed; marks it
-    /// [`crate::Encoding::EDITED`]. The entry exists. False when the string is compressed and there are bytes to write: nothing
+    /// [`crate::Encoding::EDITED`]. Its optional fields stay. The entry exists. False when the string is compressed and there are bytes to write: nothing
     /// has changed then, and it is to be decompressed first.
     #[must_use]
     fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> bool;
 
-    /// Stores the same value in another form, compressed or decompressed. Its expiration and access stamp stay, and to a running
-    /// checkpoint it is no change. The entry exists.
+    /// Stores the same value in another form, compressed or decompressed. Its expiration, access stamp and
+    /// optional fields stay, and to a running checkpoint it is no change. The entry exists.
     fn recode(&mut self, key: &Key<'_>, encoding: Encoding, value: Value<'_>);
 
     /// Lets `change` bring leaves of the tree under the key into another form, compressed or not; a tree that is being loaded may
@@ -259,7 +259,7 @@ pub trait Engine: Send {
     fn reform(&mut self, key: &Key<'_>, change: &mut dyn FnMut(&mut Big));
 
     /// Applies changes to the collection under the key, which is made if it is absent; with its last element it goes. Its
-    /// expiration stays. What is stored is of this type, or nothing is. Tells what is left; `None` when it is compressed: nothing
+    /// expiration and optional fields stay. What is stored is of this type, or nothing is. Tells what is left; `None` when it is compressed: nothing
     /// has changed then, and it is to be decompressed first.
     ///
     /// # Panics
@@ -276,6 +276,9 @@ pub trait Engine: Send {
 
     /// Sets or clears the expiration. False when nothing is stored there.
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool;
+
+    /// Replaces all optional fields of the entry. False when nothing is stored there.
+    fn set_fields(&mut self, key: &Key<'_>, fields: ExtFields<'_>) -> bool;
 
     /// Removes what is stored there, expired or not. False when there was nothing.
     fn remove(&mut self, key: &Key<'_>) -> bool;

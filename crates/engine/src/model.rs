@@ -2,8 +2,8 @@
 //! Nothing in it is fast.
 
 use crate::{
-    Due, Encoding, Engine, Entry, EntrySink, Fetch, Key, Left, NewEntry, ScanStep, SharedBig, SharedBytes, Type, Value,
-    WalkProgress,
+    Due, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Key, Left, NewEntry, PackedFields, ScanStep, SharedBig,
+    SharedBytes, Type, Value, WalkProgress,
 };
 use base::hash::KeyHasher;
 use base::slot::slot_of;
@@ -26,6 +26,8 @@ pub struct Stored {
     pub value: Content,
     /// When it expires.
     pub expire_at: Option<UnixMs>,
+    /// Its optional fields.
+    pub fields: PackedFields,
 }
 
 /// A value that owns itself.
@@ -81,7 +83,8 @@ impl Stored {
     /// A copy of an entry.
     pub fn of(entry: &Entry<'_>) -> Self {
         let value = Content::of(entry.value);
-        Self { kind: entry.kind, encoding: entry.encoding, value, expire_at: entry.expire_at }
+        let (expire_at, fields) = (entry.expire_at, entry.fields.to_owned());
+        Self { kind: entry.kind, encoding: entry.encoding, value, expire_at, fields }
     }
 
     /// The earliest time at which an element of it is due.
@@ -100,8 +103,8 @@ impl Stored {
     }
 
     fn entry<'a>(&'a self, key: &'a [u8], stamp: u32) -> Entry<'a> {
-        let value = self.value.value();
-        Entry { key, kind: self.kind, encoding: self.encoding, value, expire_at: self.expire_at, stamp }
+        let (value, fields) = (self.value.value(), self.fields.get());
+        Entry { key, kind: self.kind, encoding: self.encoding, value, expire_at: self.expire_at, stamp, fields }
     }
 }
 
@@ -187,7 +190,8 @@ impl Engine for ModelEngine {
 
     fn write(&mut self, key: &Key<'_>, entry: &NewEntry<'_>) {
         let value = Content::of(entry.value);
-        let stored = Stored { kind: entry.kind, encoding: entry.encoding, value, expire_at: entry.expire_at };
+        let (expire_at, fields) = (entry.expire_at, entry.fields.to_owned());
+        let stored = Stored { kind: entry.kind, encoding: entry.encoding, value, expire_at, fields };
         let stamp = self.stamp();
         self.entries.insert(place(key), (stored, stamp));
     }
@@ -222,7 +226,8 @@ impl Engine for ModelEngine {
         let stamp = self.stamp();
         let (stored, _) = self.entries.entry(place(key)).or_insert_with(|| {
             let value = Content::Bytes(SharedBytes::default());
-            (Stored { kind, encoding: Encoding::PACKED, value, expire_at: None }, stamp)
+            let fields = PackedFields::default();
+            (Stored { kind, encoding: Encoding::PACKED, value, expire_at: None, fields }, stamp)
         });
         assert_eq!(stored.kind, kind, "an edit is for a collection of its type");
         if stored.encoding.is_compressed() {
@@ -259,6 +264,10 @@ impl Engine for ModelEngine {
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {
         self.stored(key).map(|stored| stored.expire_at = at).is_some()
+    }
+
+    fn set_fields(&mut self, key: &Key<'_>, fields: ExtFields<'_>) -> bool {
+        self.stored(key).map(|stored| stored.fields = fields.to_owned()).is_some()
     }
 
     fn remove(&mut self, key: &Key<'_>) -> bool {
@@ -348,5 +357,6 @@ fn cost_of(entry: &Entry<'_>) -> u64 {
         Value::Big(big) => big.memory_bytes(),
         value => value.len(),
     };
-    (entry.key.len() + value) as u64
+    // One for the entry itself: the empty key with an empty value costs something too.
+    (1 + entry.key.len() + value + entry.fields.packed().len()) as u64
 }

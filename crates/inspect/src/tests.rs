@@ -16,7 +16,7 @@ use checkpoint::{
     DataDir, Feed, FeedOptions, LoadProgress, LogState, Manifest, ManifestFile, SetHead, Writer, WriterOptions,
 };
 use cmdlog::{Log, LogOptions, LogStart, RecordBuilder};
-use engine::{Backlog, Effect, Encoding, Entry, Key, Type, Value};
+use engine::{Backlog, Effect, Encoding, Entry, ExtFields, Key, Type, Value};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -249,6 +249,7 @@ impl World {
                 value: Value::Bytes(value),
                 expire_at: None,
                 stamp: 0,
+                fields: ExtFields::NONE,
             };
             sink.save(KeyspaceId(*space), &entry);
         }

@@ -3,7 +3,7 @@
 use base::KeyspaceId;
 use base::hash::KeyHasher;
 use codec::stored::put_lzf;
-use engine::{Encoding, Entry, EntrySink, SharedBytes, Type, Value};
+use engine::{Encoding, Entry, EntrySink, ExtFields, SharedBytes, Type, Value};
 use rdb::FileEntry;
 use rdb::stored::put_changes;
 use types::decoder::may_be_compressed;
@@ -30,7 +30,10 @@ impl Builder {
     pub fn save(&mut self, entry: FileEntry, sink: &mut dyn EntrySink) {
         let FileEntry { db, key, expire_at, form, value, lzf, .. } = entry;
         let mut put = |kind, encoding, value: Value<'_>| {
-            sink.save(KeyspaceId(db), &Entry { key: &key, kind, encoding, value, expire_at, stamp: 0 });
+            sink.save(
+                KeyspaceId(db),
+                &Entry { key: &key, kind, encoding, value, expire_at, stamp: 0, fields: ExtFields::NONE },
+            );
         };
         let value = match value {
             rdb::Value::String(string) => {

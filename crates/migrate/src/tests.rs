@@ -7,7 +7,7 @@ use base::hash::KeyHasher;
 use base::random::SeededEntropy;
 use checkpoint::{CheckpointError, DataDir, LoadProgress, ManifestFile, load};
 use engine::model::{ModelEngine, Stored};
-use engine::{Effect, Engine, Entry, NewEntry, Type};
+use engine::{Effect, Engine, Entry, ExtFields, NewEntry, Type};
 use parking_lot::Mutex;
 use rdb::{Hash, Item, RdbError, Reader, StreamId, Strings, Target, Value, Writer, Zset, stored};
 use std::collections::BTreeMap;
@@ -61,10 +61,11 @@ pub(crate) fn found(fs: &SimFs) -> Option<Keys> {
         let mut engine = engine.lock();
         match *effect {
             Effect::Set { ref key, value, encoding, expire_at } => {
-                engine.write(key, &NewEntry { kind: Type::String, encoding, value, expire_at });
+                engine
+                    .write(key, &NewEntry { kind: Type::String, encoding, value, expire_at, fields: ExtFields::NONE });
             }
             Effect::Store { ref key, kind, encoding, value, expire_at } => {
-                engine.write(key, &NewEntry { kind, encoding, value, expire_at });
+                engine.write(key, &NewEntry { kind, encoding, value, expire_at, fields: ExtFields::NONE });
             }
             Effect::Edit { ref key, kind, changes } => assert!(engine.edit(key, kind, changes).is_some()),
             Effect::Expire { ref key, at } => assert!(engine.set_expiration(key, Some(at))),
@@ -82,9 +83,9 @@ pub(crate) fn found(fs: &SimFs) -> Option<Keys> {
 }
 
 fn shown(stored: &Stored) -> Value {
-    let Stored { kind, encoding, value, expire_at } = stored;
+    let Stored { kind, encoding, value, expire_at, fields } = stored;
     let (kind, encoding, value, expire_at) = (*kind, *encoding, value.value(), *expire_at);
-    let entry = Entry { key: b"", kind, encoding, value, expire_at, stamp: 0 };
+    let entry = Entry { key: b"", kind, encoding, value, expire_at, stamp: 0, fields: fields.get() };
     let (hasher, limits) = (KeyHasher::new(&mut Rng::new(1)), Limits::default());
     let source = Source { dictionaries: &Arc::default(), hasher: &hasher, limits: &limits };
     let mut decoder = Decoder::default();

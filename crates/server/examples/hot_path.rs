@@ -1,12 +1,17 @@
 //! What a request costs between the bytes that were read and the bytes to be sent: parser, batch, locks, engine, reply, without
 //! sockets. Best of some rounds, in nanoseconds of this thread's CPU time; for counts of instructions, run it under callgrind.
 //!
+//! HSET changes a field of one of many small hashes, ZADD the score of a member of one of many small sorted sets.
+//!
 //!     cargo run --release -p onggi-server --example hot_path -- [KEYS [VALUE_BYTES [ROUNDS [SHARDS [ONLY]]]]]
 
 mod in_process;
 
 use base::Rng;
 use in_process::{CONNECTIONS, best_of, buffers, executor, settle, turn};
+
+/// Elements of each hash and sorted set.
+const ELEMENTS: u64 = 10;
 
 fn main() {
     let only = std::env::args().nth(5);
@@ -35,7 +40,7 @@ fn main() {
     settle(&mut executor, shards);
     let mut rng = Rng::new(1);
     for pipeline in [1, 16, 64] {
-        for name in ["GET", "SET"] {
+        for name in ["GET", "SET", "HSET", "ZADD"] {
             if only.as_ref().is_some_and(|only| *only != format!("{name}{pipeline}")) {
                 continue;
             }
@@ -43,7 +48,18 @@ fn main() {
                 let key = rng.below(keys as u64);
                 match name {
                     "GET" => bytes.extend(format!("*2\r\n$3\r\nGET\r\n$16\r\nkey:{key:012}\r\n").bytes()),
-                    _ => set(bytes, key),
+                    "SET" => set(bytes, key),
+                    "HSET" => {
+                        let (key, field) = (key / ELEMENTS, key % ELEMENTS);
+                        let head = format!("*4\r\n$4\r\nHSET\r\n$17\r\nhash:{key:012}\r\n$2\r\n{field:02}\r\n");
+                        bytes.extend(format!("{head}${}\r\n{value}\r\n", value.len()).bytes());
+                    }
+                    _ => {
+                        let (key, member) = (key / ELEMENTS, key % ELEMENTS);
+                        let score = rng.below(90) + 10;
+                        let head = format!("*4\r\n$4\r\nZADD\r\n$17\r\nzset:{key:012}\r\n");
+                        bytes.extend(format!("{head}$2\r\n{score}\r\n$2\r\n{member:02}\r\n").bytes());
+                    }
                 }
             });
             let best = best_of(&mut executor, rounds, &turns, pipeline);

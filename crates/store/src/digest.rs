@@ -19,8 +19,8 @@
 //!
 //! It is about values as commands see them: one that is stored compressed is to be decompressed first ([`Decoder::show`]).
 //!
-//! It says whether an entry expires, not when, and nothing about groups of consumers. [`Store::digest`], by which tests
-//! compare stores, adds both.
+//! It says whether an entry expires, not when, and nothing about groups of consumers or optional fields. [`Store::digest`],
+//! by which tests compare stores, adds them.
 
 use crate::store::Store;
 use base::double::DoubleText;
@@ -114,9 +114,15 @@ impl Digest {
         }
     }
 
-    /// What the digest of an entry leaves out: when it expires, when its fields are due, and what groups consume of it.
+    /// What the digest of an entry leaves out: when it expires, its optional fields that are logged, when its fields are due,
+    /// and what groups consume of it.
     fn mix_unseen(&mut self, entry: &Entry<'_>, now: UnixMs) {
         self.mix(&entry.expire_at.unwrap_or(UnixMs::MAX).to_be_bytes());
+        let mut tagged = Vec::new();
+        entry.fields.put_tagged(&mut tagged);
+        if !tagged.is_empty() {
+            self.mix(&tagged);
+        }
         if entry.kind == Type::Stream {
             let mut saved = Vec::new();
             Stream::of(entry.value.stored()).write_changes(Progress::default(), usize::MAX, &mut saved);
@@ -198,13 +204,14 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::{Encoding, Type, Value};
+    use engine::{Encoding, ExtFields, Type, Value};
     use value::Limits;
     use value::hash::{TIMED, UNTIMED};
     use value::stream::Change;
 
     fn entry<'a>(key: &'a [u8], value: &'a [u8], expire_at: Option<UnixMs>) -> Entry<'a> {
-        Entry { key, kind: Type::String, encoding: Encoding::PLAIN, value: Value::Bytes(value), expire_at, stamp: 0 }
+        let (kind, encoding, fields) = (Type::String, Encoding::PLAIN, ExtFields::NONE);
+        Entry { key, kind, encoding, value: Value::Bytes(value), expire_at, stamp: 0, fields }
     }
 
     /// What Valkey 9.1.2 answers for the same hashes. Times of fields are seen by our own digest alone; fields that are due

@@ -5,8 +5,8 @@ use crate::waits::WaitTable;
 use crate::watch::WatchTable;
 use base::{KeyspaceId, UnixMs};
 use engine::{
-    Due, Effect, Encoding, Engine, Entry, EntrySink, Fetch, Key, Left, NewEntry, ScanStep, Ticket, Type, Usage, Value,
-    WalkProgress, Wanted,
+    Due, Effect, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Key, Left, NewEntry, ScanStep, Ticket, Type,
+    Usage, Value, WalkProgress, Wanted,
 };
 use engine_mem::MemEngine;
 use value::Big;
@@ -141,6 +141,10 @@ impl Engine for ShardEngine {
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {
         either!(self, it => it.set_expiration(key, at))
+    }
+
+    fn set_fields(&mut self, key: &Key<'_>, fields: ExtFields<'_>) -> bool {
+        either!(self, it => it.set_fields(key, fields))
     }
 
     fn remove(&mut self, key: &Key<'_>) -> bool {

@@ -3,7 +3,7 @@
 use crate::Kept;
 use base::UnixMs;
 use base::hash::KeyHasher;
-use engine::{Effect, Encoding, Engine, Entry, Key, Left, NewEntry, SharedBig, Type, Value};
+use engine::{Effect, Encoding, Engine, Entry, ExtFields, Key, Left, NewEntry, PackedFields, SharedBig, Type, Value};
 use std::sync::Arc;
 use value::Big;
 use value::cold::Keeper;
@@ -34,10 +34,12 @@ pub trait Engines {
 pub fn apply<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) -> Option<Left> {
     match *effect {
         Effect::Set { ref key, value, encoding, expire_at } => {
-            engines.engine(key).write(key, &NewEntry { kind: Type::String, encoding, value, expire_at });
+            let fields = ExtFields::NONE;
+            engines.engine(key).write(key, &NewEntry { kind: Type::String, encoding, value, expire_at, fields });
         }
         Effect::Store { ref key, kind, encoding, value, expire_at } => {
-            engines.engine(key).write(key, &NewEntry { kind, encoding, value, expire_at });
+            let fields = ExtFields::NONE;
+            engines.engine(key).write(key, &NewEntry { kind, encoding, value, expire_at, fields });
         }
         Effect::Edit { ref key, kind, changes } => return Some(edit(engines, key, kind, changes)),
         Effect::Leaves { ref key, kind, leaves } => push_leaves(engines, key, kind, leaves),
@@ -61,13 +63,14 @@ pub fn apply<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) -> Optio
     None
 }
 
-/// Puts a tree in the place of an earlier version of it. The expiration stays.
+/// Puts a tree in the place of an earlier version of it. The expiration and the optional fields stay.
 fn replace<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, tree: &SharedBig) {
     let engine = engines.engine(key);
     let before = engine.read(key, false).ok().flatten();
     let expire_at = before.and_then(|entry| entry.expire_at);
+    let fields = before.map(|entry| entry.fields.to_owned()).unwrap_or_default();
     let (kind, encoding, value) = (tree.kind(), Encoding::BIG, Value::Big(tree));
-    engine.write(key, &NewEntry { kind, encoding, value, expire_at });
+    engine.write(key, &NewEntry { kind, encoding, value, expire_at, fields: fields.get() });
 }
 
 /// Adds leaves to a tree that is being loaded.
@@ -76,7 +79,8 @@ fn push_leaves<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, kind: Type, 
     let engine = engines.engine(key);
     if !matches!(engine.read(key, false), Ok(Some(_))) {
         let tree = SharedBig::new(Big::empty(kind, &hasher));
-        engine.write(key, &NewEntry { kind, encoding: Encoding::BIG, value: Value::Big(&tree), expire_at: None });
+        let (encoding, value, fields) = (Encoding::BIG, Value::Big(&tree), ExtFields::NONE);
+        engine.write(key, &NewEntry { kind, encoding, value, expire_at: None, fields });
     }
     engine.reform(key, &mut |tree| tree.push_leaves(leaves, &keeper));
 }
@@ -121,19 +125,21 @@ struct Taken {
     encoding: Encoding,
     value: Kept,
     expire_at: Option<UnixMs>,
+    fields: PackedFields,
 }
 
 fn take<E: Engines + ?Sized>(engines: &mut E, from: &Key<'_>) -> Taken {
     let Ok(Some(entry)) = engines.engine(from).read(from, false) else {
         panic!("a key was renamed or copied that is not stored");
     };
-    let Entry { kind, encoding, value, expire_at, .. } = entry;
-    Taken { kind, encoding, value: Kept::new(value), expire_at }
+    let Entry { kind, encoding, value, expire_at, fields, .. } = entry;
+    Taken { kind, encoding, value: Kept::new(value), expire_at, fields: fields.to_owned() }
 }
 
 impl Taken {
     fn put<E: Engines + ?Sized>(&self, engines: &mut E, to: &Key<'_>) {
-        let Self { kind, encoding, ref value, expire_at } = *self;
-        engines.engine(to).write(to, &NewEntry { kind, encoding, value: value.value(), expire_at });
+        let Self { kind, encoding, ref value, expire_at, ref fields } = *self;
+        let (value, fields) = (value.value(), fields.get());
+        engines.engine(to).write(to, &NewEntry { kind, encoding, value, expire_at, fields });
     }
 }

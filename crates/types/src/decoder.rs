@@ -194,8 +194,8 @@ mod tests {
     use super::*;
     use base::Rng;
     use codec::Method;
-    use engine::NewEntry;
     use engine::model::ModelEngine;
+    use engine::{ExtFields, NewEntry};
     use value::{hash, list, set, stream, zset};
 
     struct Owned {
@@ -270,7 +270,8 @@ mod tests {
             decoder.decompress_in_place(store.source(), &mut engine, &key);
             assert_eq!(engine.read_any(&key), Some(&before), "{kind:?}");
             assert!(engine.edit(&key, kind, &changes).is_some());
-            engine.write(&key, &NewEntry { kind, encoding: compressed, value: Value::Bytes(&stored), expire_at: None });
+            let (value, fields) = (Value::Bytes(&stored), ExtFields::NONE);
+            engine.write(&key, &NewEntry { kind, encoding: compressed, value, expire_at: None, fields });
             assert!(engine.remove(&key));
         }
     }
@@ -282,7 +283,8 @@ mod tests {
         assert!(Workspace::new().encode(Method::Lzf, &[b'x'; 300], usize::MAX, &mut stored));
         let encoding = Encoding::EDITED.compressed();
         let value = Value::Bytes(&stored);
-        let entry = Entry { key: b"k", kind: Type::String, encoding, value, expire_at: Some(5), stamp: 7 };
+        let (kind, expire_at, fields) = (Type::String, Some(5), ExtFields::NONE);
+        let entry = Entry { key: b"k", kind, encoding, value, expire_at, stamp: 7, fields };
         assert_eq!(string_len(&entry), 300);
         let (mut decoder, store) = (Decoder::default(), Owned::default());
         let shown = decoder.show(store.source(), entry);

@@ -82,7 +82,7 @@ fn embedded_bytes(key: &[u8], value_len: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::Value;
+    use engine::{ExtFields, Value};
 
     /// The borders measured on Valkey 9.1.2, by length of the key.
     #[test]
@@ -90,7 +90,15 @@ mod tests {
         let named = |key: usize, value: &[u8], encoding| {
             let key = vec![b'k'; key];
             let value = Value::Bytes(value);
-            name(&Entry { key: &key, kind: Type::String, encoding, value, expire_at: None, stamp: 0 })
+            name(&Entry {
+                key: &key,
+                kind: Type::String,
+                encoding,
+                value,
+                expire_at: None,
+                stamp: 0,
+                fields: ExtFields::NONE,
+            })
         };
         for (key, most) in [(1, 112), (10, 103), (20, 93), (40, 71), (60, 51), (100, 11)] {
             assert_eq!(named(key, &vec![b'x'; most], Encoding::PLAIN), "embstr");
@@ -114,7 +122,8 @@ mod tests {
             {
                 for encoding in [encoding, encoding.compressed()] {
                     let value = Value::Bytes(b"");
-                    let entry = Entry { key: b"k", kind, encoding, value, expire_at: None, stamp: 0 };
+                    let entry =
+                        Entry { key: b"k", kind, encoding, value, expire_at: None, stamp: 0, fields: ExtFields::NONE };
                     assert_eq!(name(&entry), expected, "{kind:?} {encoding:?}");
                 }
             }

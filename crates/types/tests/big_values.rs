@@ -2,7 +2,7 @@
 
 use base::hash::KeyHasher;
 use base::{DbIndex, KeyspaceId, Rng, UnixMs};
-use engine::{Effect, Encoding, Entry, Fetch, Key, Keyspace, Left, ScanStep, SharedBytes, Type, Value};
+use engine::{Effect, Encoding, Entry, ExtFields, Fetch, Key, Keyspace, Left, ScanStep, SharedBytes, Type, Value};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use types::generic::{IfTaken, Moved};
@@ -73,6 +73,7 @@ impl Keyspace for OneValue {
             value: Value::Shared(&self.value),
             expire_at: None,
             stamp: 0,
+            fields: ExtFields::NONE,
         };
         Ok((key.bytes == b"big" && key.space == KeyspaceId(0)).then_some(entry))
     }

@@ -5,7 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use vfs::{Fault, SyncCall, errno};
 
 fn save_one(sink: &mut dyn engine::EntrySink, key: &[u8], value: Value<'_>) {
-    let entry = Entry { key, kind: Type::String, encoding: Encoding::PLAIN, value, expire_at: None, stamp: 0 };
+    let entry = Entry {
+        key,
+        kind: Type::String,
+        encoding: Encoding::PLAIN,
+        value,
+        expire_at: None,
+        stamp: 0,
+        fields: ExtFields::NONE,
+    };
     sink.save(KeyspaceId(0), &entry);
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use engine::model::{Content, ModelEngine};
-use engine::{Engine, Key, NewEntry};
+use engine::{Engine, ExtFields, Key, NewEntry};
 use value::list::{Change, End};
 
 /// Longer than three blocks, so that it goes to the file in parts.
@@ -32,7 +32,8 @@ fn filled(rng: &mut Rng) -> ModelEngine {
         let (name, mut value) = (format!("string:{number}"), vec![0; 200]);
         rng.fill(&mut value);
         let value = Value::Bytes(&value);
-        let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at: None };
+        let new =
+            NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at: None, fields: ExtFields::NONE };
         engine.write(&Key::new(&hasher(), KeyspaceId(0), name.as_bytes()), &new);
     }
     engine
@@ -43,10 +44,10 @@ fn apply(engine: &Mutex<ModelEngine>, effect: &Effect<'_>) {
     let engine = &mut *engine.lock();
     match *effect {
         Effect::Set { ref key, value, encoding, expire_at } => {
-            engine.write(key, &NewEntry { kind: Type::String, encoding, value, expire_at });
+            engine.write(key, &NewEntry { kind: Type::String, encoding, value, expire_at, fields: ExtFields::NONE });
         }
         Effect::Store { ref key, kind, encoding, value, expire_at } => {
-            engine.write(key, &NewEntry { kind, encoding, value, expire_at });
+            engine.write(key, &NewEntry { kind, encoding, value, expire_at, fields: ExtFields::NONE });
         }
         Effect::Edit { ref key, kind, changes } => assert!(engine.edit(key, kind, changes).is_some()),
         Effect::Expire { ref key, at } => assert!(engine.set_expiration(key, Some(at))),

@@ -21,7 +21,7 @@ use crate::store::Store;
 use base::{KeyspaceId, ShardId};
 use codec::stored::{Form, Stored};
 use codec::{CodecError, DictionaryNumber, Lease};
-use engine::{Encoding, Engine, Entry, Key, SharedBig, Type, Value};
+use engine::{Encoding, Engine, Entry, ExtFields, Key, SharedBig, Type, Value};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use types::Decoder;
@@ -458,7 +458,7 @@ fn plain_bytes<'a>(value: Value<'a>, changes: &'a mut Vec<u8>) -> Option<&'a [u8
 
 /// A value with its form, apart from its engine.
 pub(super) fn shown_alone<'a>(key: &Key<'a>, kind: Type, encoding: Encoding, value: Value<'a>) -> Entry<'a> {
-    Entry { key: key.bytes, kind, encoding, value, expire_at: None, stamp: 0 }
+    Entry { key: key.bytes, kind, encoding, value, expire_at: None, stamp: 0, fields: ExtFields::NONE }
 }
 
 /// The form in which values are to be.
