@@ -2,7 +2,7 @@
 
 use base::{KeyspaceId, UnixMs};
 use cmdlog::record;
-use engine::{SharedBig, SharedBytes};
+use engine::{PackedFields, SharedBig, SharedBytes};
 use value::Progress;
 
 /// Something to be written.
@@ -28,6 +28,8 @@ pub(crate) struct Tree {
     pub key: Vec<u8>,
     pub big: SharedBig,
     pub expire_at: Option<UnixMs>,
+    /// Its optional fields.
+    pub fields: PackedFields,
 }
 
 impl Chunk {
@@ -51,7 +53,7 @@ impl Chunk {
 
 impl Tree {
     /// Writes it as parts of about `part_len` bytes, in order: `write(head, tail, is_last)`. A part is one effect, of changes, or of
-    /// leaves where some of them are compressed; the last one may be followed by the expiration.
+    /// leaves where some of them are compressed; the last one may be followed by the expiration and the optional fields.
     pub fn parts<E>(
         &self,
         part_len: usize,
@@ -74,6 +76,11 @@ impl Tree {
             };
             if let (None, Some(at)) = (next, self.expire_at) {
                 record::put_expire(&mut tail, space, key, at);
+            }
+            let mut buffer = Vec::new();
+            let fields = self.fields.get().tagged(&mut buffer);
+            if next.is_none() && !fields.is_none() {
+                record::put_meta(&mut tail, space, key, fields);
             }
             write(&head, &tail, next.is_none())?;
             match next {

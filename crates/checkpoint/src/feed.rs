@@ -14,8 +14,8 @@
 use crate::chunk::{Chunk, Tree};
 use crate::format::BLOCK_LEN;
 use base::KeyspaceId;
-use cmdlog::record;
-use engine::{Backlog, Entry, EntrySink, SharedBig, SharedBytes, Type, Value};
+use cmdlog::record::StoreHead;
+use engine::{Backlog, Entry, EntrySink, SharedBig, SharedBytes, Value};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -190,7 +190,8 @@ impl FeedSink {
 
     fn save_tree(&mut self, space: KeyspaceId, entry: &Entry<'_>, big: &SharedBig) {
         let (key, big) = (entry.key.to_vec(), SharedBig::clone(big));
-        self.send_now(Chunk::Tree(Box::new(Tree { space, key, big, expire_at: entry.expire_at })));
+        let (expire_at, fields) = (entry.expire_at, entry.fields.to_owned());
+        self.send_now(Chunk::Tree(Box::new(Tree { space, key, big, expire_at, fields })));
     }
 
     /// Sends what is not collected with other entries.
@@ -222,11 +223,10 @@ impl FeedSink {
 
 /// All of an entry but its value.
 fn put_head(out: &mut Vec<u8>, space: KeyspaceId, entry: &Entry<'_>) {
-    let Entry { key, kind, encoding, value, expire_at, .. } = *entry;
-    match kind {
-        Type::String => record::put_set_head(out, space, key, encoding, expire_at, value.len()),
-        _ => record::put_store_head(out, space, key, kind, encoding, expire_at, value.len()),
-    }
+    let Entry { key, kind, encoding, value, expire_at, fields, .. } = *entry;
+    let mut buffer = Vec::new();
+    let fields = fields.tagged(&mut buffer);
+    StoreHead { kind, encoding, expire_at, fields, value_len: value.len() }.put(out, space, key);
 }
 
 impl EntrySink for FeedSink {

@@ -20,7 +20,7 @@ use crate::{CheckpointError, FileInfo, SetInfo};
 use base::checksum::crc32c;
 use base::hash::KeyHasher;
 use base::{KeyspaceId, UnixMs};
-use engine::{Effect, Encoding, Key, SharedBytes, Type, Value};
+use engine::{Effect, Encoding, Key, SharedBytes, TaggedFields, Type, Value};
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -125,8 +125,9 @@ pub struct SnapshotBlock<'a> {
     pub number: u64,
     /// How many entries it says it has; none when it is a part of a tree that goes on in the next block.
     pub entries: u32,
-    /// The entries, each encoded as [`Effect::Set`] or [`Effect::Store`]; or a part of a tree, an [`Effect::Edit`] or
-    /// [`Effect::Leaves`], in the last one of which an [`Effect::Expire`] may follow. See [`cmdlog::effects`].
+    /// The entries, each encoded as [`Effect::Set`], [`Effect::Store`] or [`Effect::StoreWith`]; or a part of a tree, an
+    /// [`Effect::Edit`] or [`Effect::Leaves`], in the last one of which an [`Effect::Expire`] and an [`Effect::Meta`] may
+    /// follow. See [`cmdlog::effects`].
     pub payload: &'a [u8],
 }
 
@@ -441,9 +442,11 @@ impl Load<'_> {
         for effect in cmdlog::effects(bytes, self.hasher) {
             let effect = effect.map_err(|error| damaged(error.to_string()))?;
             let value_len = match effect {
-                Effect::Set { value, .. } | Effect::Store { value, .. } => value.len(),
+                Effect::Set { value, .. } | Effect::Store { value, .. } | Effect::StoreWith { value, .. } => {
+                    value.len()
+                }
                 Effect::Edit { .. } | Effect::Leaves { .. } => 0,
-                Effect::Expire { .. } if seen == 1 && frame.entries == 1 => {
+                Effect::Expire { .. } | Effect::Meta { .. } if seen == 1 && frame.entries == 1 => {
                     (self.store)(&effect);
                     continue;
                 }
@@ -502,24 +505,33 @@ struct BigValue {
     kind: Type,
     encoding: Encoding,
     expire_at: Option<UnixMs>,
+    /// Tagged.
+    fields: Vec<u8>,
     len: usize,
 }
 
 impl BigValue {
-    /// Of a [`Effect::Set`] or [`Effect::Store`] whose value has this length.
+    /// Of an effect that stores a value of this length.
     fn new(effect: &Effect<'_>, len: usize) -> Self {
-        let (key, kind, encoding, expire_at) = match *effect {
-            Effect::Set { key, encoding, expire_at, .. } => (key, Type::String, encoding, expire_at),
-            Effect::Store { key, kind, encoding, expire_at, .. } => (key, kind, encoding, expire_at),
+        let none = TaggedFields::NONE;
+        let (key, kind, encoding, expire_at, fields) = match *effect {
+            Effect::Set { key, encoding, expire_at, .. } => (key, Type::String, encoding, expire_at, none),
+            Effect::Store { key, kind, encoding, expire_at, .. } => (key, kind, encoding, expire_at, none),
+            Effect::StoreWith { key, kind, encoding, expire_at, fields, .. } => {
+                (key, kind, encoding, expire_at, fields)
+            }
             _ => unreachable!("only these have a value"),
         };
-        Self { key: key.bytes.to_vec(), space: key.space, kind, encoding, expire_at, len }
+        let (space, fields) = (key.space, fields.bytes().to_vec());
+        Self { key: key.bytes.to_vec(), space, kind, encoding, expire_at, fields, len }
     }
 
     fn store(&self, hasher: &KeyHasher, value: Value<'_>, store: &(dyn Fn(&Effect<'_>) + Sync)) {
         let Self { kind, encoding, expire_at, .. } = *self;
         let key = Key::new(hasher, self.space, &self.key);
+        let fields = TaggedFields::check(&self.fields).expect("they were read from an effect");
         store(&match kind {
+            _ if !fields.is_none() => Effect::StoreWith { key, kind, encoding, value, expire_at, fields },
             Type::String => Effect::Set { key, value, encoding, expire_at },
             _ => Effect::Store { key, kind, encoding, value, expire_at },
         });

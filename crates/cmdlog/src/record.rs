@@ -14,7 +14,7 @@ use base::hash::KeyHasher;
 use base::{KeyspaceId, UnixMs, varint};
 use codec::DictionaryNumber;
 use codec::stored::Stored;
-use engine::{Effect, Encoding, Key, SharedBytes, Type, Value};
+use engine::{Effect, Encoding, Key, SharedBytes, TaggedFields, Type, Value};
 use std::collections::BTreeSet;
 use value::Big;
 use value::wire::{self, put_string, take_string};
@@ -33,14 +33,21 @@ mod operation {
     pub const EDIT: u8 = 10;
     pub const COPY: u8 = 11;
     pub const LEAVES: u8 = 12;
+    pub const META: u8 = 13;
+    pub const STORE_WITH: u8 = 14;
+    /// Numbers that have a meaning, and that no version writes yet.
+    pub const RESERVED: [(u8, &str); 3] = [(15, "function library"), (16, "prefix flush"), (17, "slot state")];
 
-    /// SET, STORE: an expiration follows.
+    /// SET, STORE, STORE_WITH: an expiration follows.
     pub const WITH_EXPIRATION: u8 = 0x80;
     /// SET: an encoding byte other than 0 follows.
     pub const WITH_ENCODING: u8 = 0x40;
-    /// SET: the value is compressed, in its stored form.
+    /// SET, STORE, STORE_WITH: the value is compressed, in its stored form.
     pub const COMPRESSED: u8 = 0x20;
 }
+
+/// The type number of a b+tree, which no version writes yet.
+const RESERVED_TYPE: u8 = 7;
 
 /// Changes up to this length are copied into the record, which then goes through the ring.
 const SHARED_BYTES_MIN: usize = 32 << 10;
@@ -118,6 +125,12 @@ impl RecordBuilder {
                 put_store_head(out, key.space, key.bytes, kind, encoding, expire_at, value.len());
                 out.extend_from_slice(value.bytes());
             }
+            Effect::StoreWith { ref key, kind, encoding, value, expire_at, fields } => {
+                let head = StoreHead { kind, encoding, expire_at, fields, value_len: value.len() };
+                head.put(out, key.space, key.bytes);
+                out.extend_from_slice(value.bytes());
+            }
+            Effect::Meta { ref key, fields } => put_meta(out, key.space, key.bytes, fields),
             Effect::Edit { ref key, kind, changes } => {
                 put_edit_head(out, key.space, key.bytes, kind, changes.len());
                 out.extend_from_slice(changes);
@@ -198,6 +211,51 @@ pub fn put_store_head(
     varint::put(out, value_len as u64);
 }
 
+/// What a stored entry is besides key and value's bytes: for writers of any entry that is no tree.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreHead<'a> {
+    /// Its type.
+    pub kind: Type,
+    /// How the value is encoded.
+    pub encoding: Encoding,
+    /// When it expires.
+    pub expire_at: Option<UnixMs>,
+    /// Its optional fields.
+    pub fields: TaggedFields<'a>,
+    /// Bytes of the value.
+    pub value_len: usize,
+}
+
+impl StoreHead<'_> {
+    /// Everything of an [`Effect::StoreWith`] but the value's bytes, which follow it. Without fields it is that of an
+    /// [`Effect::Set`] or [`Effect::Store`], so that entries without fields have the same bytes as ever.
+    pub fn put(&self, out: &mut Vec<u8>, space: KeyspaceId, key: &[u8]) {
+        let Self { kind, encoding, expire_at, fields, value_len } = *self;
+        match kind {
+            _ if !fields.is_none() => {}
+            Type::String => return put_set_head(out, space, key, encoding, expire_at, value_len),
+            _ => return put_store_head(out, space, key, kind, encoding, expire_at, value_len),
+        }
+        let with_expiration = if expire_at.is_some() { operation::WITH_EXPIRATION } else { 0 };
+        let compressed = if encoding.is_compressed() { operation::COMPRESSED } else { 0 };
+        put_space(out, operation::STORE_WITH | with_expiration | compressed, space);
+        put_string(out, key);
+        out.extend_from_slice(&[kind as u8, encoding.decompressed().0]);
+        if let Some(at) = expire_at {
+            varint::put(out, varint::zigzag(at));
+        }
+        put_string(out, fields.bytes());
+        varint::put(out, value_len as u64);
+    }
+}
+
+/// An [`Effect::Meta`].
+pub fn put_meta(out: &mut Vec<u8>, space: KeyspaceId, key: &[u8], fields: TaggedFields<'_>) {
+    put_space(out, operation::META, space);
+    put_string(out, key);
+    put_string(out, fields.bytes());
+}
+
 /// Everything of an [`Effect::Edit`] but the changes, which follow it.
 pub fn put_edit_head(out: &mut Vec<u8>, space: KeyspaceId, key: &[u8], kind: Type, changes_len: usize) {
     put_space(out, operation::EDIT, space);
@@ -240,6 +298,14 @@ pub enum DecodeError {
         /// Where the effect begins.
         offset: usize,
     },
+    /// A newer program wrote it: the number is reserved for what this version cannot apply.
+    #[error("effect at byte {offset} of the record is a {what}, which this version cannot apply; use a newer one")]
+    Reserved {
+        /// What the number is reserved for.
+        what: &'static str,
+        /// Where the effect begins.
+        offset: usize,
+    },
     /// A newer program wrote it.
     #[error("operation {operation:#04x} at byte {offset} of the record is unknown to this version")]
     UnknownOperation {
@@ -256,7 +322,11 @@ pub fn dictionaries_of(effect: &Effect<'_>) -> BTreeSet<DictionaryNumber> {
     let mut note =
         |stored: &[u8]| needed.extend(Stored::parse(stored).ok().and_then(|stored| stored.form.dictionary()));
     match effect {
-        Effect::Set { value, encoding, .. } | Effect::Store { value, encoding, .. } if encoding.is_compressed() => {
+        Effect::Set { value, encoding, .. }
+        | Effect::Store { value, encoding, .. }
+        | Effect::StoreWith { value, encoding, .. }
+            if encoding.is_compressed() =>
+        {
             note(value.bytes());
         }
         Effect::Leaves { kind, leaves, .. } => Big::stored_in_leaves(*kind, leaves, &mut note),
@@ -288,13 +358,29 @@ fn take_effect<'a>(rest: &mut &'a [u8], hasher: &KeyHasher, offset: usize) -> Re
     let operation = first & !FLAGS_OF_SET;
     let flags = match operation {
         operation::SET => FLAGS_OF_SET,
-        operation::STORE => operation::WITH_EXPIRATION | operation::COMPRESSED,
+        operation::STORE | operation::STORE_WITH => operation::WITH_EXPIRATION | operation::COMPRESSED,
         _ => 0,
     };
-    if first & !flags != operation || !(operation::SET..=operation::LEAVES).contains(&operation) {
+    if let Some((_, what)) = operation::RESERVED.into_iter().find(|(number, _)| *number == operation) {
+        return Err(DecodeError::Reserved { what, offset });
+    }
+    if first & !flags != operation || !(operation::SET..=operation::STORE_WITH).contains(&operation) {
         return Err(DecodeError::UnknownOperation { operation: first, offset });
     }
+    if names_reserved_type(rest, operation) {
+        return Err(DecodeError::Reserved { what: "b+tree", offset });
+    }
     take_fields(rest, hasher, first, operation).ok_or(DecodeError::Malformed { offset })
+}
+
+/// Whether the effect, whose keyspace comes next, is about a collection of the reserved type.
+fn names_reserved_type(mut rest: &[u8], operation: u8) -> bool {
+    let rest = &mut rest;
+    let has_type = matches!(operation, operation::STORE | operation::EDIT | operation::LEAVES | operation::STORE_WITH);
+    has_type
+        && take_space(rest).is_some()
+        && take_string(rest).is_some()
+        && wire::take_byte(rest) == Some(RESERVED_TYPE)
 }
 
 fn take_fields<'a>(rest: &mut &'a [u8], hasher: &KeyHasher, first: u8, operation: u8) -> Option<Effect<'a>> {
@@ -330,6 +416,23 @@ fn take_fields<'a>(rest: &mut &'a [u8], hasher: &KeyHasher, first: u8, operation
             };
             Effect::Store { key, kind, encoding, value: Value::Bytes(value), expire_at }
         }
+        operation::STORE_WITH => {
+            let kind = wire::take_byte(rest).and_then(Type::from_number)?;
+            let encoding = wire::take_byte(rest)?;
+            let expire_at = if first & operation::WITH_EXPIRATION == 0 { None } else { Some(take_time(rest)?) };
+            let fields = TaggedFields::check(take_string(rest)?).filter(|fields| !fields.is_none())?;
+            let value = take_string(rest)?;
+            let encoding = match first & operation::COMPRESSED {
+                0 => Encoding::of_bytes(encoding)?,
+                _ if kind == Type::String => {
+                    let encoding = Encoding::of_bytes(encoding)?;
+                    Stored::parse(value).is_ok().then(|| encoding.compressed())?
+                }
+                _ => take_compressed(encoding, value)?,
+            };
+            Effect::StoreWith { key, kind, encoding, value: Value::Bytes(value), expire_at, fields }
+        }
+        operation::META => Effect::Meta { key, fields: TaggedFields::check(take_string(rest)?)? },
         operation::EDIT => {
             let kind = take_collection(rest)?;
             let changes = take_string(rest)?;
@@ -437,6 +540,26 @@ mod tests {
         ] {
             record.push(&effect);
         }
+        let fields = TaggedFields::check(b"\x01\x04\x07\0\0\0\x63\x01x").unwrap();
+        let (string, zset, big) = (Type::String, Type::Zset, Encoding::BIG.compressed());
+        let store_with = |kind, encoding, value, expire_at| Effect::StoreWith {
+            key,
+            kind,
+            encoding,
+            value: Value::Bytes(value),
+            expire_at,
+            fields,
+        };
+        for effect in [
+            store_with(string, Encoding::PLAIN, b"v", None),
+            store_with(string, edited_compressed, b"\x11\x05\0v", Some(-2)),
+            store_with(Type::Hash, Encoding(1), b"p", None),
+            store_with(zset, big, b"\x11\x05\0v", Some(1)),
+            Effect::Meta { key, fields },
+            Effect::Meta { key, fields: TaggedFields::NONE },
+        ] {
+            record.push(&effect);
+        }
         let expected = [
             &b"\x01\x02\x01k\x01v"[..],
             b"\xc1\x02\x01k\x03\x01\x01v",
@@ -465,6 +588,12 @@ mod tests {
             &by_score,
             b"\x0c\x02\x01k\x03\x38",
             &by_member,
+            b"\x0e\x02\x01k\x00\x00\x09\x01\x04\x07\0\0\0\x63\x01x\x01v",
+            b"\xae\x02\x01k\x00\x01\x03\x09\x01\x04\x07\0\0\0\x63\x01x\x04\x11\x05\0v",
+            b"\x0e\x02\x01k\x04\x01\x09\x01\x04\x07\0\0\0\x63\x01x\x01p",
+            b"\xae\x02\x01k\x03\x07\x02\x09\x01\x04\x07\0\0\0\x63\x01x\x04\x11\x05\0v",
+            b"\x0d\x02\x01k\x09\x01\x04\x07\0\0\0\x63\x01x",
+            b"\x0d\x02\x01k\x00",
         ]
         .concat();
         assert_eq!(record.bytes(), expected);
@@ -547,9 +676,52 @@ mod tests {
         Ok(record.bytes)
     }
 
+    /// An entry without optional fields is recorded as it was before there were any.
+    #[test]
+    fn without_fields_a_record_stays() {
+        let hasher = hasher();
+        let key = Key::new(&hasher, KeyspaceId(2), b"k");
+        let (value, fields, expire_at) = (Value::Bytes(b"v"), TaggedFields::NONE, Some(1));
+        for kind in [Type::String, Type::Hash] {
+            let (mut plain, mut with) = (RecordBuilder::default(), RecordBuilder::default());
+            let encoding = Encoding::EDITED;
+            plain.push(&match kind {
+                Type::String => Effect::Set { key, value, encoding, expire_at },
+                _ => Effect::Store { key, kind, encoding, value, expire_at },
+            });
+            with.push(&Effect::StoreWith { key, kind, encoding, value, expire_at, fields });
+            assert_eq!(plain.bytes(), with.bytes());
+        }
+    }
+
+    /// Numbers that are given away and cannot be applied yet are refused by what they stand for, and nothing is skipped.
+    #[test]
+    fn reserved_effects_are_refused_by_name() {
+        for (payload, what) in [
+            (&b"\x0f\0"[..], "function library"),
+            (b"\x10\0\x01p", "prefix flush"),
+            (b"\x11\0", "slot state"),
+            (b"\x0a\0\x01k\x07\x01c", "b+tree"),
+            (b"\x09\0\x01k\x07\0\x01v", "b+tree"),
+            (b"\x0c\0\x01k\x07\x01l", "b+tree"),
+            (b"\x0e\0\x01k\x07\0\x02\x03\0\x01v", "b+tree"),
+        ] {
+            assert_eq!(reencode(payload), Err(DecodeError::Reserved { what, offset: 0 }), "{payload:?}");
+        }
+    }
+
+    /// Optional fields that are none, or not canonical, are no effect.
+    #[test]
+    fn fields_are_whole() {
+        for payload in [&b"\x0e\0\x01k\0\0\0\x01v"[..], b"\x0e\0\x01k\0\0\x02\x01\0\x01v", b"\x0d\0\x01k\x03\x03\0\x03"]
+        {
+            assert_eq!(reencode(payload), Err(DecodeError::Malformed { offset: 0 }), "{payload:?}");
+        }
+    }
+
     #[test]
     fn unknown_operations_are_refused_by_name() {
-        assert_eq!(reencode(&[0x0d, 0]), Err(DecodeError::UnknownOperation { operation: 13, offset: 0 }));
+        assert_eq!(reencode(&[0x12, 0]), Err(DecodeError::UnknownOperation { operation: 18, offset: 0 }));
         assert_eq!(
             reencode(&[0x03, 0, 0, 0x83, 0, 0]),
             Err(DecodeError::UnknownOperation { operation: 0x83, offset: 3 })

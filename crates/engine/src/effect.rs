@@ -1,10 +1,13 @@
 //! Effects: what a command changed, in a form that gives the same result whenever it is applied.
 
-use crate::{Encoding, Key, SharedBig, SharedBytes, Type, Value};
+use crate::{Encoding, Key, SharedBig, SharedBytes, TaggedFields, Type, Value};
 use base::{KeyspaceId, UnixMs};
 
 /// One change. A command that changes something emits one or more; a transaction's effects form one record.
 /// Times are absolute, values final. Each variant names the canonical Redis command it stands for.
+// The tag is a byte of its own. Without this the compiler puts it into a field of the largest variant, from which every
+// match takes more instructions.
+#[repr(u8)]
 #[derive(Clone, Copy, Debug)]
 pub enum Effect<'a> {
     /// `SET key value [PXAT expire_at]`: stores a string; an expiration it had is gone unless given again.
@@ -65,6 +68,28 @@ pub enum Effect<'a> {
         value: Value<'a>,
         /// When it expires.
         expire_at: Option<UnixMs>,
+    },
+    /// [`Effect::Set`] or [`Effect::Store`] of an entry with optional fields; fields that it had are gone.
+    StoreWith {
+        /// Where.
+        key: Key<'a>,
+        /// Its type, [`Type::String`] included.
+        kind: Type,
+        /// How `value` is encoded.
+        encoding: Encoding,
+        /// The string, or the packed elements.
+        value: Value<'a>,
+        /// When it expires.
+        expire_at: Option<UnixMs>,
+        /// Its optional fields.
+        fields: TaggedFields<'a>,
+    },
+    /// Replaces the optional fields of an entry, which keeps its value and expiration. Its residency stays.
+    Meta {
+        /// Which entry; it exists.
+        key: Key<'a>,
+        /// All fields that it has from now on.
+        fields: TaggedFields<'a>,
     },
     /// Changes of one collection, which is made if it is absent and removed when no element is left; its expiration stays.
     /// What they are in terms of commands, each type says (`value::list::Change` and so on).
@@ -137,6 +162,8 @@ impl<'a> Effect<'a> {
             | Self::Expire { key, .. }
             | Self::Persist { key }
             | Self::Store { key, .. }
+            | Self::StoreWith { key, .. }
+            | Self::Meta { key, .. }
             | Self::Edit { key, .. }
             | Self::Leaves { key, .. }
             | Self::Replace { key, .. }

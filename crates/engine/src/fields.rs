@@ -272,9 +272,13 @@ impl<'a> ExtFields<'a> {
         PackedFields(self.0.to_vec())
     }
 
-    /// Adds the tagged encoding; nothing without any field. See [`Fields::put_tagged`].
-    pub fn put_tagged(self, out: &mut Vec<u8>) {
-        self.get().put_tagged(out);
+    /// The tagged encoding, which is put into the buffer. See [`Fields::put_tagged`].
+    pub fn tagged(self, buffer: &mut Vec<u8>) -> TaggedFields<'_> {
+        buffer.clear();
+        if !self.is_none() {
+            self.get().put_tagged(buffer);
+        }
+        TaggedFields(buffer)
     }
 }
 
@@ -501,9 +505,7 @@ mod tests {
         for _ in 0..if cfg!(miri) { 500 } else { 100_000 } {
             let bytes: Vec<u8> = (0..rng.below(14)).map(|_| rng.below(10) as u8).collect();
             if let Some(fields) = TaggedFields::check(&bytes) {
-                let mut again = Vec::new();
-                fields.get().pack().get().put_tagged(&mut again);
-                assert_eq!(again, bytes);
+                assert_eq!(fields.get().pack().get().tagged(&mut Vec::new()), fields);
                 accepted += usize::from(!bytes.is_empty());
             }
         }

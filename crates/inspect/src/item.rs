@@ -218,7 +218,8 @@ impl Item {
             Effect::Expire { key, at } => {
                 ("expire", key.space, Extra { expire_at: Some(Moment::new(*at)), ..keyed(key) })
             }
-            Effect::Store { key, kind, encoding, value, expire_at } => {
+            Effect::Store { key, kind, encoding, value, expire_at }
+            | Effect::StoreWith { key, kind, encoding, value, expire_at, .. } => {
                 let (value, compressed) = shown(value.bytes(), *encoding, full, dictionaries);
                 let expire_at = expire_at.map(Moment::new);
                 ("store", key.space, Extra { of: Some(kind.name()), value, compressed, expire_at, ..keyed(key) })
@@ -237,6 +238,7 @@ impl Item {
                 ("copy", from.space, extra)
             }
             Effect::Persist { key } => ("persist", key.space, keyed(key)),
+            Effect::Meta { key, .. } => ("meta", key.space, keyed(key)),
             Effect::Rename { from, to } => ("rename", from.space, Extra { to: short(to.bytes), ..keyed(from) }),
             Effect::Clear { space } => ("clear", *space, Extra::default()),
             Effect::Swap { a, b } => ("swap", *a, Extra { other_keyspace: Some(b.0), ..Extra::default() }),

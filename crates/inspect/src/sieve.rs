@@ -116,13 +116,17 @@ impl Sieve {
 
     fn sift_effect(&mut self, effect: &Effect<'_>, left: &mut RecordBuilder) -> bool {
         match effect {
-            Effect::Set { key, .. } | Effect::Store { key, .. } if self.misses(effect) => {
+            Effect::Set { key, .. } | Effect::Store { key, .. } | Effect::StoreWith { key, .. }
+                if self.misses(effect) =>
+            {
                 self.is_known(key, false);
                 self.lost.add(key);
                 left.push(&Effect::Delete { key: *key });
                 return true;
             }
-            Effect::Set { key, .. } | Effect::Store { key, .. } => self.is_known(key, true),
+            Effect::Set { key, .. } | Effect::Store { key, .. } | Effect::StoreWith { key, .. } => {
+                self.is_known(key, true)
+            }
             Effect::Delete { key } => self.is_known(key, false),
             Effect::Clear { space } => {
                 self.lost.0.retain(|(other, _)| other != space);
@@ -146,6 +150,7 @@ impl Sieve {
             Effect::Splice { key, .. }
             | Effect::Expire { key, .. }
             | Effect::Persist { key }
+            | Effect::Meta { key, .. }
             | Effect::Edit { key, .. }
             | Effect::Leaves { key, .. }
             | Effect::Replace { key, .. } => {

@@ -118,10 +118,10 @@ impl Digest {
     /// and what groups consume of it.
     fn mix_unseen(&mut self, entry: &Entry<'_>, now: UnixMs) {
         self.mix(&entry.expire_at.unwrap_or(UnixMs::MAX).to_be_bytes());
-        let mut tagged = Vec::new();
-        entry.fields.put_tagged(&mut tagged);
-        if !tagged.is_empty() {
-            self.mix(&tagged);
+        let mut buffer = Vec::new();
+        let tagged = entry.fields.tagged(&mut buffer);
+        if !tagged.is_none() {
+            self.mix(tagged.bytes());
         }
         if entry.kind == Type::Stream {
             let mut saved = Vec::new();

@@ -228,7 +228,7 @@ impl<'s> Txn<'s> {
         let key = match effect {
             Effect::Rename { to, .. } | Effect::Copy { to, .. } => return Some(*to),
             Effect::Set { key, .. } | Effect::Store { key, .. } | Effect::Edit { key, .. } => key,
-            Effect::Replace { key, .. } => key,
+            Effect::Replace { key, .. } | Effect::StoreWith { key, .. } => key,
             _ => return None,
         };
         let engine = &mut self.shard(key).engine;

@@ -3,7 +3,9 @@
 use crate::Kept;
 use base::UnixMs;
 use base::hash::KeyHasher;
-use engine::{Effect, Encoding, Engine, Entry, ExtFields, Key, Left, NewEntry, PackedFields, SharedBig, Type, Value};
+use engine::{
+    Effect, Encoding, Engine, Entry, ExtFields, Fields, Key, Left, NewEntry, PackedFields, SharedBig, Type, Value,
+};
 use std::sync::Arc;
 use value::Big;
 use value::cold::Keeper;
@@ -41,6 +43,7 @@ pub fn apply<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) -> Optio
             let fields = ExtFields::NONE;
             engines.engine(key).write(key, &NewEntry { kind, encoding, value, expire_at, fields });
         }
+        Effect::StoreWith { .. } | Effect::Meta { .. } => apply_fields(engines, effect),
         Effect::Edit { ref key, kind, changes } => return Some(edit(engines, key, kind, changes)),
         Effect::Leaves { ref key, kind, leaves } => push_leaves(engines, key, kind, leaves),
         Effect::Replace { ref key, tree, .. } => replace(engines, key, tree),
@@ -63,6 +66,21 @@ pub fn apply<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) -> Optio
     None
 }
 
+/// Applies an effect that is about optional fields. Few are, so [`apply`] is spared their registers and stack.
+#[cold]
+#[inline(never)]
+fn apply_fields<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) {
+    match *effect {
+        Effect::StoreWith { ref key, kind, encoding, value, expire_at, fields } => {
+            let fields = fields.get().pack();
+            let entry = NewEntry { kind, encoding, value, expire_at, fields: fields.get() };
+            engines.engine(key).write(key, &entry);
+        }
+        Effect::Meta { ref key, fields } => set_fields(engines, key, &fields.get()),
+        _ => unreachable!("only these have fields"),
+    }
+}
+
 /// Puts a tree in the place of an earlier version of it. The expiration and the optional fields stay.
 fn replace<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, tree: &SharedBig) {
     let engine = engines.engine(key);
@@ -71,6 +89,15 @@ fn replace<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, tree: &SharedBig
     let fields = before.map(|entry| entry.fields.to_owned()).unwrap_or_default();
     let (kind, encoding, value) = (tree.kind(), Encoding::BIG, Value::Big(tree));
     engine.write(key, &NewEntry { kind, encoding, value, expire_at, fields: fields.get() });
+}
+
+/// Replaces the optional fields that are logged; residency is no part of the history.
+fn set_fields<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, fields: &Fields<'_>) {
+    let engine = engines.engine(key);
+    let before = engine.read(key, false).ok().flatten().map(|entry| entry.fields.get().residency);
+    let fields = Fields { residency: before.unwrap_or_default(), ..*fields }.pack();
+    let stored = engine.set_fields(key, fields.get());
+    assert!(stored, "optional fields were set on a key that is not stored");
 }
 
 /// Adds leaves to a tree that is being loaded.

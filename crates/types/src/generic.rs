@@ -243,13 +243,20 @@ fn duplicate(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfTa
         false => entry.encoding,
     };
     let value = if is_string { Kept::new(entry.value) } else { Kept::empty() };
+    let fields = entry.fields.to_owned();
     let taken = ks.peek(to)?.is_some();
     if taken && if_taken == IfTaken::Leave {
         return Ok(Moved::Taken);
     }
     match is_string {
         true => {
-            ks.apply(&Effect::Set { key: *to, value: value.value(), encoding, expire_at });
+            let (key, kind, value) = (*to, Type::String, value.value());
+            let mut buffer = Vec::new();
+            let fields = fields.get().tagged(&mut buffer);
+            match fields.is_none() {
+                true => ks.apply(&Effect::Set { key, value, encoding, expire_at }),
+                false => ks.apply(&Effect::StoreWith { key, kind, encoding, value, expire_at, fields }),
+            }
             if taken {
                 // What was there is gone, and this is another.
                 ks.notify(NotifyClass::NEW, "new", to);
