@@ -32,6 +32,14 @@ pub enum CheckpointError {
         /// The newest version known here.
         known: u32,
     },
+    /// The file has a part that only a newer program can use. Nothing was changed.
+    #[error("{}: it names {what}, which this version cannot use; nothing was changed; start a newer version", path.display())]
+    Reserved {
+        /// The file.
+        path: PathBuf,
+        /// What it names.
+        what: &'static str,
+    },
     /// There are data files, and no manifest that says which of them count.
     #[error("{}: MANIFEST is missing, but {found} is there; put the MANIFEST back, run `onggi repair {}`, or move the files away to begin empty", path.display(), path.display())]
     ManifestMissing {

@@ -19,7 +19,7 @@ use std::path::Path;
 /// The head of a snapshot file.
 pub(crate) const SNAPSHOT: Kind = Kind {
     magic: *b"OnggiSNP",
-    version: 1,
+    version: 2,
     // A database takes at most five bytes, and no server has a hundred thousand.
     body_len_max: 1 << 20,
     lost: "the entries of this file",
@@ -63,15 +63,20 @@ impl Header {
         body.extend_from_slice(&self.history.0);
         envelope::put_time(&mut body, self.created_ms);
         body.extend_from_slice(&self.key_id.to_le_bytes());
+        // The cipher: not encrypted.
+        body.extend_from_slice(&0u32.to_le_bytes());
         envelope::put_spaces(&mut body, &self.spaces);
         envelope::seal(&SNAPSHOT, &body)
     }
 
     pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Self, CheckpointError> {
-        let (_, body) = envelope::open(&SNAPSHOT, path, bytes)?;
+        let (version, body) = envelope::open(&SNAPSHOT, path, bytes)?;
         let malformed =
             || envelope::damaged(&SNAPSHOT, path, envelope::PREFIX_LEN as u64, "the header is malformed".to_owned());
-        let header = Self::decode_body(body).ok_or_else(malformed)?;
+        let (header, cipher) = Self::decode_body(version, body).ok_or_else(malformed)?;
+        if cipher != 0 {
+            return Err(CheckpointError::Reserved { path: path.into(), what: "an encryption cipher" });
+        }
         if header.key_id != 0 {
             let what = format!("encrypted with key {}, which this version cannot read", header.key_id);
             return Err(envelope::damaged(&SNAPSHOT, path, envelope::PREFIX_LEN as u64, what));
@@ -79,14 +84,16 @@ impl Header {
         Ok(header)
     }
 
-    fn decode_body(mut rest: &[u8]) -> Option<Self> {
+    /// The header, and the number of the cipher.
+    fn decode_body(version: u32, mut rest: &[u8]) -> Option<(Self, u32)> {
         let rest = &mut rest;
         let set = SetId(u32::try_from(varint::take(rest)?).ok()?);
         let (file, files) = (envelope::take_u8(rest)?, envelope::take_u8(rest)?);
         let (cut, history) = (envelope::take_lsn(rest)?, envelope::take_history(rest)?);
         let (created_ms, key_id) = (envelope::take_time(rest)?, envelope::take_u32(rest)?);
+        let cipher = if version > 1 { envelope::take_u32(rest)? } else { 0 };
         let spaces = envelope::take_spaces(rest)?;
-        rest.is_empty().then_some(Self { set, file, files, cut, history, created_ms, key_id, spaces })
+        rest.is_empty().then_some((Self { set, file, files, cut, history, created_ms, key_id, spaces }, cipher))
     }
 }
 

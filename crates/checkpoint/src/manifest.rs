@@ -12,21 +12,45 @@ use crate::dir::DataDir;
 use crate::envelope::{self, Kind};
 use crate::names::Name;
 use crate::{CheckpointError, SetId};
-use base::{HistoryId, Lsn, UnixMs, varint};
+use base::{HistoryId, Lsn, Rng, UnixMs, varint};
 use codec::{CodecError, Dictionary, DictionaryNumber, FileHash};
 use std::num::NonZeroU32;
 use std::path::Path;
+use value::wire;
 
 /// The manifest's frame.
 pub(crate) const MANIFEST: Kind = Kind {
     magic: *b"OnggiMAN",
-    version: 2,
+    version: 3,
     body_len_max: 16 << 20,
     lost: "which checkpoint counts; restore the MANIFEST from a backup",
 };
 
+/// What later versions may add at the end, by number, and this one refuses: none of it may be ignored.
+const RESERVED: [(u64, &str); 4] =
+    [(1, "recovery points of keyspaces"), (2, "segments of a tier"), (3, "a function library"), (4, "cluster slots")];
+
 /// Ends of past histories that are kept: a replica that was away for so many unclean stops takes a full sync.
 const PARENTS_MAX: usize = 1000;
+
+/// The key of hash functions whose results are stored: given to a data directory at its first start, and secret.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct HashKey(pub [u8; 16]);
+
+impl HashKey {
+    /// A new one.
+    pub fn random(rng: &mut Rng) -> Self {
+        let mut bytes = [0; 16];
+        rng.fill(&mut bytes);
+        Self(bytes)
+    }
+}
+
+impl std::fmt::Debug for HashKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HashKey(secret)")
+    }
+}
 
 /// A snapshot file, as the manifest names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,12 +136,15 @@ pub struct Manifest {
     pub dictionaries: Vec<DictionaryInfo>,
     /// The highest number ever given to a dictionary; 0 when none was.
     pub last_dictionary: u32,
+    /// The directory's hash key; `None` in a directory that no version with one has started.
+    pub hash_key: Option<HashKey>,
 }
 
 impl Manifest {
     /// Nothing yet.
     pub fn new(history: HistoryId, log: LogState) -> Self {
-        Self { history, parents: Vec::new(), log, sets: Vec::new(), dictionaries: Vec::new(), last_dictionary: 0 }
+        let (parents, sets, dictionaries) = (Vec::new(), Vec::new(), Vec::new());
+        Self { history, parents, log, sets, dictionaries, last_dictionary: 0, hash_key: None }
     }
 
     /// The checkpoint a restart loads.
@@ -238,13 +265,18 @@ impl Manifest {
         varint::put(out, u64::from(self.last_dictionary));
         varint::put(out, self.dictionaries.len() as u64);
         self.dictionaries.iter().for_each(|info| put_dictionary(out, info));
+        out.push(u8::from(self.hash_key.is_some()));
+        out.extend(self.hash_key.into_iter().flat_map(|key| key.0));
+        // No parts of later versions.
+        varint::put(out, 0);
         envelope::seal(&MANIFEST, &body)
     }
 
     /// Reads the bytes of the file at `path`, which is for messages.
     ///
     /// # Errors
-    /// [`CheckpointError::Newer`] for a newer format; [`CheckpointError::Damaged`] for everything that is not exactly what
+    /// [`CheckpointError::Newer`] for a newer format; [`CheckpointError::Reserved`] for a part that only a newer program can
+    /// use; [`CheckpointError::Damaged`] for everything that is not exactly what
     /// [`Manifest::encode`] gives, or gave in an earlier version.
     pub fn decode(path: &Path, bytes: &[u8]) -> Result<Self, CheckpointError> {
         let (version, body) = envelope::open(&MANIFEST, path, bytes)?;
@@ -252,7 +284,11 @@ impl Manifest {
             let what = "its fields are malformed though the checksum is right".to_owned();
             envelope::damaged(&MANIFEST, path, envelope::PREFIX_LEN as u64, what)
         };
-        take_manifest(version, body).ok_or_else(malformed)
+        let (manifest, reserved) = take_manifest(version, body).ok_or_else(malformed)?;
+        match reserved {
+            None => Ok(manifest),
+            Some(what) => Err(CheckpointError::Reserved { path: path.into(), what }),
+        }
     }
 }
 
@@ -270,6 +306,8 @@ fn put_set(out: &mut Vec<u8>, set: &SetInfo) {
         varint::put(out, file.bytes);
         varint::put(out, file.entries);
         out.extend_from_slice(&file.crc.to_le_bytes());
+        // The cipher: not encrypted.
+        out.extend_from_slice(&0u32.to_le_bytes());
     }
 }
 
@@ -282,33 +320,52 @@ fn put_dictionary(out: &mut Vec<u8>, info: &DictionaryInfo) {
     }
 }
 
-fn take_manifest(version: u32, mut rest: &[u8]) -> Option<Manifest> {
+/// A manifest, and what of it this version cannot use.
+fn take_manifest(version: u32, mut rest: &[u8]) -> Option<(Manifest, Option<&'static str>)> {
     let rest = &mut rest;
+    let mut is_encrypted = false;
     let history = envelope::take_history(rest)?;
     let parents = envelope::take_list(rest, |rest| Some((envelope::take_history(rest)?, envelope::take_lsn(rest)?)))?;
     let on = take_flag(rest)?;
     let log = LogState { on, since: envelope::take_lsn(rest)?, since_ms: envelope::take_time(rest)? };
-    let sets = envelope::take_list(rest, take_set)?;
+    let sets = envelope::take_list(rest, |rest| take_set(version, rest, &mut is_encrypted))?;
     let (last_dictionary, dictionaries) = match version {
         // There were none.
         1 => (0, Vec::new()),
         _ => (u32::try_from(varint::take(rest)?).ok()?, envelope::take_list(rest, take_dictionary)?),
     };
+    let (hash_key, parts) = match version {
+        1 | 2 => (None, Vec::new()),
+        _ => {
+            let hash_key = if take_flag(rest)? { Some(HashKey(envelope::take(rest)?)) } else { None };
+            let take_part = |rest: &mut &[u8]| {
+                let number = varint::take(rest)?;
+                wire::take_string(rest).map(|_| number)
+            };
+            (hash_key, envelope::take_list(rest, take_part)?)
+        }
+    };
     let ascending = sets.is_sorted_by(|a, b| a.set < b.set)
         && dictionaries.is_sorted_by(|a, b| a.number < b.number)
+        && parts.is_sorted_by(|a, b| a < b)
         && dictionaries.last().is_none_or(|last| last.number.0.get() <= last_dictionary);
-    let manifest = Manifest { history, parents, log, sets, dictionaries, last_dictionary };
-    (rest.is_empty() && ascending).then_some(manifest)
+    let manifest = Manifest { history, parents, log, sets, dictionaries, last_dictionary, hash_key };
+    let name =
+        |number: u64| RESERVED.iter().find(|part| part.0 == number).map_or("a part of a later version", |part| part.1);
+    let reserved = parts.first().map(|number| name(*number)).or(is_encrypted.then_some("an encrypted snapshot file"));
+    (rest.is_empty() && ascending).then_some((manifest, reserved))
 }
 
-fn take_set(rest: &mut &[u8]) -> Option<SetInfo> {
+fn take_set(version: u32, rest: &mut &[u8], is_encrypted: &mut bool) -> Option<SetInfo> {
     let set = SetId(u32::try_from(varint::take(rest)?).ok()?);
     let (cut, history, created_ms) =
         (envelope::take_lsn(rest)?, envelope::take_history(rest)?, envelope::take_time(rest)?);
     let log_from = if take_flag(rest)? { Some(envelope::take_lsn(rest)?) } else { None };
     let files = envelope::take_list(rest, |rest| {
         let (bytes, entries) = (varint::take(rest)?, varint::take(rest)?);
-        Some(FileInfo { bytes, entries, crc: envelope::take_u32(rest)? })
+        let crc = envelope::take_u32(rest)?;
+        *is_encrypted |= version > 2 && envelope::take_u32(rest)? != 0;
+        Some(FileInfo { bytes, entries, crc })
     })?;
     let possible = files.len() <= usize::from(crate::names::FILE_NUMBER_MAX) + 1;
     possible.then_some(SetInfo { set, cut, history, created_ms, log_from, files })
@@ -492,6 +549,26 @@ mod tests {
 
     fn numbers(manifest: &Manifest) -> Vec<u32> {
         manifest.dictionaries.iter().map(|info| info.number.0.get()).collect()
+    }
+
+    /// What only a later version can use is refused by its name, and a manifest with it is not taken for a damaged one.
+    #[test]
+    fn parts_of_later_versions_are_refused_by_name() {
+        let mut manifest = Manifest::new(HistoryId([1; 20]), LogState { on: true, since: Lsn(0), since_ms: 0 });
+        manifest.hash_key = Some(HashKey([7; 16]));
+        let path = Path::new("MANIFEST");
+        let bytes = manifest.encode();
+        assert_eq!(Manifest::decode(path, &bytes).expect("it was just written"), manifest);
+        let body = &bytes[envelope::PREFIX_LEN..bytes.len() - envelope::SUFFIX_LEN];
+        let (last, before) = body.split_last().expect("there is a count of parts");
+        assert_eq!((*last, before.last()), (0, Some(&7)));
+        for (number, name) in RESERVED.into_iter().chain([(9, "a part of a later version")]) {
+            let part = [before, &[1, number as u8, 2, b'x', b'y']].concat();
+            match Manifest::decode(path, &envelope::seal(&MANIFEST, &part)) {
+                Err(CheckpointError::Reserved { what, .. }) => assert_eq!(what, name),
+                other => panic!("{other:?}"),
+            }
+        }
     }
 
     /// A dictionary stays named while a set is kept that was cut when it was in use, and no longer; a number is not given again.

@@ -141,6 +141,14 @@ pub enum RecoverError {
         /// The number of the key.
         id: u32,
     },
+    /// The file is encrypted by a method that only a newer program has.
+    #[error("{}: encrypted with cipher {id}, which this program does not have; use a newer version", path.display())]
+    Cipher {
+        /// The segment.
+        path: PathBuf,
+        /// The number of the cipher.
+        id: u32,
+    },
     /// A frame of a kind that only a newer program knows.
     #[error("{}: offset {offset}: a frame of kind {kind}, which this version does not know; use a newer one", path.display())]
     UnknownKind {

@@ -182,6 +182,7 @@ fn open(fs: &dyn FileSystem, path: &Path, first: Lsn) -> Result<SegmentFile, Rec
     match file.header {
         Err(HeaderError::Newer { version }) => Err(RecoverError::Newer { path: path.into(), version }),
         Err(HeaderError::Key { id }) => Err(RecoverError::Encrypted { path: path.into(), id }),
+        Err(HeaderError::Cipher { id }) => Err(RecoverError::Cipher { path: path.into(), id }),
         Err(HeaderError::Damaged) | Ok(_) => Ok(file),
     }
 }

@@ -21,9 +21,11 @@ const COPIES_AT: [usize; 2] = [0, SECOND_COPY_AT as usize];
 pub(crate) const SECOND_COPY_AT: u64 = 2048;
 const MAGIC: [u8; 8] = *b"ONGGILOG";
 /// The format this program writes, and the newest it reads.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 /// The format in which the first frame stands right behind the header, wherever the segment begins.
 const VERSION_1: u32 = 1;
+/// The first format with a cipher id, and in which records may have optional fields.
+const VERSION_3: u32 = 3;
 /// The header says which history went before.
 const FLAG_PARENT: u32 = 1;
 
@@ -67,6 +69,8 @@ pub(crate) enum HeaderError {
     Newer { version: u32 },
     /// It is encrypted, and this program has no keys.
     Key { id: u32 },
+    /// It is encrypted by a method that this program does not have.
+    Cipher { id: u32 },
 }
 
 impl Header {
@@ -172,6 +176,12 @@ fn decode_copy(copy: &[u8; COPY_BYTES]) -> Result<Header, HeaderError> {
         return Err(HeaderError::Key { id });
     }
     let parent = (fields.u32()? & FLAG_PARENT != 0).then_some(parent);
+    // 0 in every file so far. Replication is to fill it in; who reads a log needs it not.
+    let _resp_offset = fields.u64()?;
+    let cipher = fields.u32()?;
+    if version >= VERSION_3 && cipher != 0 {
+        return Err(HeaderError::Cipher { id: cipher });
+    }
     let header = Header { version, history, parent, first, durable, created_ms };
     if header.offset(first.0) == u64::from(data_at) { Ok(header) } else { Err(HeaderError::Damaged) }
 }
@@ -216,7 +226,7 @@ mod tests {
     fn golden_bytes() {
         let bytes = header().encode();
         assert_eq!(bytes.len(), 4096);
-        let mut expected = b"ONGGILOG\x02\0\0\0\x04\x13\0\0".to_vec();
+        let mut expected = b"ONGGILOG\x03\0\0\0\x04\x13\0\0".to_vec();
         expected.extend([[1; 20], [2; 20]].concat());
         for number in [0x0102u64, 0x0304, 0x0300, 0x0506] {
             expected.extend(number.to_le_bytes());
@@ -224,7 +234,7 @@ mod tests {
         expected.extend([0, 0, 0, 0, 1, 0, 0, 0]);
         expected.extend([0; 28]);
         assert_eq!(bytes[..124], expected);
-        assert_eq!(bytes[124..128], 0x4fe4_7398u32.to_le_bytes());
+        assert_eq!(bytes[124..128], 0x5970_012eu32.to_le_bytes());
         assert_eq!(bytes[2048..2176], bytes[..128]);
         assert!(bytes[128..2048].iter().chain(&bytes[2176..]).all(|byte| *byte == 0));
     }
@@ -278,9 +288,11 @@ mod tests {
             bytes[124..128].copy_from_slice(&checksum.to_le_bytes());
             Header::decode(&bytes[..COPY_BYTES])
         };
-        assert_eq!(changed(8, 3), Err(HeaderError::Newer { version: 3 }));
+        assert_eq!(changed(8, 4), Err(HeaderError::Newer { version: 4 }));
         assert_eq!(changed(12, 0), Err(HeaderError::Damaged), "frames begin elsewhere");
         assert_eq!(changed(88, 9), Err(HeaderError::Key { id: 9 }));
+        assert_eq!(changed(104, 9), Err(HeaderError::Cipher { id: 9 }));
+        assert_eq!(changed(96, 9), Ok(header()), "the offset of a stream of replies");
     }
 
     #[test]

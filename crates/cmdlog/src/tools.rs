@@ -130,6 +130,7 @@ fn header_error(path: &Path, error: HeaderError) -> RecoverError {
         HeaderError::Damaged => RecoverError::Header { path: path.into() },
         HeaderError::Newer { version } => RecoverError::Newer { path: path.into(), version },
         HeaderError::Key { id } => RecoverError::Encrypted { path: path.into(), id },
+        HeaderError::Cipher { id } => RecoverError::Cipher { path: path.into(), id },
     }
 }
 

@@ -16,7 +16,7 @@ use crate::sink::LogSink;
 use crate::status::LastLoad;
 use crate::work::Ended;
 use base::{DbIndex, HistoryId, Lsn, UnixMs};
-use checkpoint::{CheckpointError, LoadProgress, LogState, Manifest, ManifestFile, SetInfo};
+use checkpoint::{CheckpointError, HashKey, LoadProgress, LogState, Manifest, ManifestFile, SetInfo};
 use cmdlog::{LogEnd, LogStart};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -165,9 +165,16 @@ impl Durability {
             None => {
                 let history = HistoryId::random(&mut self.parts.entropy.rng());
                 let log = LogState { on: log_wanted, since: Lsn(0), since_ms: began_ms };
-                ManifestFile::create(&self.dir, Manifest::new(history, log))?
+                let hash_key = Some(HashKey::random(&mut self.parts.entropy.rng()));
+                ManifestFile::create(&self.dir, Manifest { hash_key, ..Manifest::new(history, log) })?
             }
         };
+        if file.current().hash_key.is_none() {
+            // An earlier version, or a tool, made the directory.
+            let hash_key = Some(HashKey::random(&mut self.parts.entropy.rng()));
+            let next = Manifest { hash_key, ..file.current().clone() };
+            file.commit(&self.dir, next)?;
+        }
         let sink = if file.current().log.on && log_wanted {
             Some(self.go_on(&mut file, end)?)
         } else {

@@ -193,6 +193,7 @@ pub(crate) fn build(
         sets: set.into_iter().collect(),
         dictionaries,
         last_dictionary: manifest.last_dictionary,
+        hash_key: manifest.hash_key,
     };
     ManifestFile::create(&target, next)?;
     say(&format!("wrote {}", target.file(Name::Manifest).display()));

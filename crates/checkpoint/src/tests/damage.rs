@@ -237,7 +237,7 @@ fn blocks_len(bytes: &[u8]) -> usize {
 /// to go on.
 #[test]
 fn a_newer_format_is_refused_untouched() {
-    for (name, newest) in [(Name::Manifest, 2), (Name::Snapshot { set: SetId(1), file: 0 }, 1)] {
+    for (name, newest) in [(Name::Manifest, 3), (Name::Snapshot { set: SetId(1), file: 0 }, 2)] {
         let (fs, dir, _, _) = small();
         let path = dir.file(name);
         let mut bytes = fs.contents()[&path].clone();

@@ -59,12 +59,13 @@ fn write_golden(fs: &SimFs) {
         manifest.add_dictionary(DictionaryNumber(NonZeroU32::new(number).unwrap()), FileHash(hash));
     }
     manifest.dictionaries[0].unneeded_from = Some(SetId(2));
+    manifest.hash_key = Some(HashKey([0x5a; 16]));
     ManifestFile::create(&dir, manifest).unwrap();
 }
 
-/// Where the file of this name lies: snapshot files are of version 1, and the manifest is of version 2.
+/// Where the file of this name lies: snapshot files are of version 2, and the manifest is of version 3.
 fn golden(name: &std::ffi::OsStr) -> PathBuf {
-    in_crate(if name == "MANIFEST" { "testdata/v2/" } else { "testdata/v1/" }).join(name)
+    in_crate(if name == "MANIFEST" { "testdata/v3/" } else { "testdata/v2/" }).join(name)
 }
 
 /// The files are what this program writes, byte for byte, and load.
@@ -87,7 +88,21 @@ fn what_is_written_stays() {
     let manifest = Manifest::decode(&path, &std::fs::read(&path).unwrap()).unwrap();
     let numbers: Vec<u32> = manifest.dictionaries_in_use().map(|info| info.number.0.get()).collect();
     assert_eq!((numbers, manifest.dictionaries.len(), manifest.last_dictionary), (vec![500], 2, 500));
+    assert_eq!(manifest.hash_key, Some(HashKey([0x5a; 16])));
     assert!(manifest.names_dictionary(FileHash(0xabcd)) && manifest.dictionaries[0].is_needed_by(SetId(1)));
+}
+
+/// A manifest of version 2 is read: it has no hash key.
+#[test]
+fn version_2_of_the_manifest_is_read() {
+    let path = in_crate("testdata/v2/MANIFEST");
+    let manifest = Manifest::decode(&path, &std::fs::read(&path).unwrap()).unwrap();
+    let path = golden("MANIFEST".as_ref());
+    let newest = Manifest::decode(&path, &std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!((manifest.hash_key, manifest.dictionaries.len()), (None, 2));
+    let entries = |manifest: &Manifest| manifest.sets[0].files.iter().map(|file| file.entries).collect::<Vec<_>>();
+    assert_eq!(entries(&manifest), entries(&newest));
+    assert_eq!(Manifest { hash_key: newest.hash_key, sets: newest.sets.clone(), ..manifest }, newest);
 }
 
 /// A directory of version 1 loads: it has no dictionaries.

@@ -289,13 +289,13 @@ fn what_a_newer_program_wrote_is_refused() {
     let (fs, _) = small_log(3, true);
     let path = Path::new("/log-0000000000000000");
     let mut header = fs.contents()[path][..128].to_vec();
-    header[8] = 3;
+    header[8] = 4;
     let checksum = base::checksum::crc32c(&header[..124]);
     header[124..].copy_from_slice(&checksum.to_le_bytes());
     let newer = fs.recover(Outage::ProcessKill);
     newer.damage(path, 0, &header).expect("the file is there");
     let error = read(&newer).expect_err("a newer format");
-    assert!(matches!(error, RecoverError::Newer { version: 3, .. }), "{error}");
+    assert!(matches!(error, RecoverError::Newer { version: 4, .. }), "{error}");
 
     let fs = fs.recover(Outage::ProcessKill);
     let mut frame = frame::encode(&history(1), 0, Kind::Record, &[1; 40]);

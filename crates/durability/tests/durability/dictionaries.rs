@@ -78,7 +78,7 @@ fn samples(life: &mut Life, rng: &mut Rng, form: Form, count: usize) {
     (0..count).for_each(|_| put(life, rng, form, 40));
 }
 
-fn manifest(fs: &SimFs) -> Manifest {
+pub fn manifest(fs: &SimFs) -> Manifest {
     let dir = DataDir::open_to_look(Arc::new(fs.clone()), Path::new(DIR));
     ManifestFile::load(&dir).expect("it is whole").expect("there is one").current().clone()
 }

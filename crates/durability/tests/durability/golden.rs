@@ -2,8 +2,8 @@
 //!
 //! `ONGGI_WRITE_GOLDEN=1` writes those that are missing. Never write one again: a change of the bytes is a new version.
 
-use crate::dictionaries::pass_over_all;
-use crate::life::{DIR, Life, log_off};
+use crate::dictionaries::{manifest, pass_over_all};
+use crate::life::{DIR, Life, log_off, policy};
 use crate::model::Model;
 use base::{DbIndex, KeyspaceId};
 use durability::Cause;
@@ -203,4 +203,89 @@ fn look(life: &Life, name: &str) -> (bool, bool) {
     };
     life.store.each_shard(look).for_each(drop);
     (is_cold, is_as_written)
+}
+
+/// What version 0.1.0 left in `testdata/v0.1.0/` for each of its five databases: the number of keys.
+const KEYS_OF_0_1_0: [u64; 5] = [26, 1, 1, 0, 1];
+
+/// Some of its strings in the first database: from the checkpoint, changed by the log after it, and made by that log.
+const STRINGS_OF_0_1_0: [(&str, &str); 7] = [
+    ("plain", "replaced"),
+    ("renamed", "abcdef"),
+    ("sum", "1.5"),
+    ("expiring", "until 2100"),
+    ("later", "after THE checkpoint"),
+    ("tx", "2"),
+    ("bits", "\0\0\0\0\0\0\0\0\0\0\0\0\u{8}"),
+];
+
+/// Its collections, and how many elements each has.
+const COLLECTIONS_OF_0_1_0: [(&str, Type, u64); 13] = [
+    ("list", Type::List, 5),
+    ("big-list", Type::List, 599),
+    ("ints", Type::Set, 4),
+    ("set", Type::Set, 3),
+    ("copied", Type::Set, 3),
+    ("big-set", Type::Set, 599),
+    ("union", Type::Set, 602),
+    ("zset", Type::Zset, 4),
+    ("big-zset", Type::Zset, 599),
+    ("hash", Type::Hash, 3),
+    ("big-hash", Type::Hash, 599),
+    ("timed-hash", Type::Hash, 2),
+    ("stream", Type::Stream, 6),
+];
+
+/// A data directory of version 0.1.0, which was killed with a checkpoint and a log after it, starts: with every key, value,
+/// expiration and number of elements. The directory then has a hash key, which stays, and what is saved is read again.
+#[test]
+fn a_directory_of_0_1_0_starts() {
+    let fs = disk_of(&testdata("v0.1.0"));
+    let mut hash_keys = Vec::new();
+    let mut digests = Vec::new();
+    for start in 0..3 {
+        let life = Life::start_with(&fs, policy(), 16).expect("every version is read");
+        for (db, keys) in KEYS_OF_0_1_0.iter().enumerate() {
+            assert_eq!(life.store.len(DbIndex(db as u32)).0, *keys, "database {db}, start {start}");
+        }
+        STRINGS_OF_0_1_0.iter().for_each(|(key, value)| assert_eq!(string(&life, key), value.as_bytes(), "{key}"));
+        assert_eq!(string(&life, "squeezed"), "abcdefgh".repeat(40).as_bytes());
+        assert_eq!(string(&life, "squeezed2"), "hgfedcba".repeat(40).as_bytes());
+        assert_eq!(string(&life, "long"), "0123456789".repeat(2000).as_bytes());
+        assert_eq!(string(&life, &"k".repeat(5000)), b"long key");
+        for (key, kind, len) in COLLECTIONS_OF_0_1_0 {
+            let found =
+                with_entry(&life, key, |entry| (entry.kind, value::len(kind, entry.encoding, entry.value.stored())));
+            assert_eq!(found, Some((kind, len)), "{key}");
+        }
+        let expires = |key| with_entry(&life, key, |entry| entry.expire_at).expect("it is stored");
+        assert_eq!((expires("list"), expires("expiring")), (Some(4_102_444_800_000), None));
+        digests.push(Model::digest(&life.store));
+        hash_keys.push(manifest(&fs).hash_key.expect("a start gives the directory a hash key"));
+        life.checkpoint(Cause::Asked).expect("the disk works");
+        life.stop();
+    }
+    assert!(digests.iter().all(|digest| *digest == digests[0]));
+    assert!(hash_keys.iter().all(|key| *key == hash_keys[0]), "the hash key is the directory's for good");
+}
+
+/// The string under a key of the first database, decompressed.
+fn string(life: &Life, name: &str) -> Vec<u8> {
+    let bytes = with_entry(life, name, |entry| {
+        types::Decoder::default().show(life.store.source(), *entry).value.bytes().to_vec()
+    });
+    bytes.unwrap_or_else(|| panic!("{name} is not stored"))
+}
+
+/// What `look` finds in the entry under a key of the first database, or `None` if there is none.
+fn with_entry<R>(life: &Life, name: &str, look: impl Fn(&engine::Entry<'_>) -> R) -> Option<R> {
+    let key = life.store.key(KeyspaceId(0), name.as_bytes());
+    let mut found = None;
+    let visit = |shard: &mut store::shard::Shard| {
+        if let Ok(Some(entry)) = shard.engine.read(&key, false) {
+            found = Some(look(&entry));
+        }
+    };
+    life.store.each_shard(visit).for_each(drop);
+    found
 }

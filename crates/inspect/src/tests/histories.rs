@@ -129,7 +129,7 @@ fn moments_are_shown_with_times() {
     let lines = found.lines(now, &seoul);
     assert_eq!(
         lines[0],
-        "1970-01-01 09:16:41 +09:00  10 min 6 s ago    checkpoint 00000001: 1 key, 212 bytes (LSN 40)"
+        "1970-01-01 09:16:41 +09:00  10 min 6 s ago    checkpoint 00000001: 1 key, 220 bytes (LSN 40)"
     );
     assert_eq!(lines[1], format!("1970-01-01 09:16:46 +09:00  10 min 1 s ago    FLUSH of 2 databases (LSN {cut})"));
     let to = calendar::local(found.stretches[0].to_ms, &seoul);
