@@ -195,3 +195,46 @@ fn a_subscriber_that_does_not_read_is_closed() {
     let info = publisher.run(&["INFO", "stats"]);
     assert!(info.text().contains("client_output_buffer_limit_disconnections:1\r\n"));
 }
+
+/// BLMOVE, served: its reply was written when its worker came to it, after the invalidation of what it had changed. Caches
+/// then hold what the reply says, which the client believes to be newer. NOLOOP took the change for that of the client that
+/// pushed.
+#[test]
+fn a_served_client_is_notified_of_its_changes_after_its_reply() {
+    let invalidation =
+        Reply::List(vec![Reply::Bulk(Some("invalidate".into())), Reply::List(vec![Reply::Bulk(Some("to".into()))])]);
+    for workers in ["1", "2"] {
+        let server = Served::start(&["--workers", workers]);
+        let mut pusher = server.connect();
+        for (number, mode) in [None, Some("NOLOOP")].into_iter().enumerate() {
+            let (mut client, from) = (server.connect(), format!("from:{number}"));
+            let track: Vec<&str> = ["CLIENT", "TRACKING", "ON"].into_iter().chain(mode).collect();
+            client.send(&[&["HELLO", "3"], &track, &["LRANGE", "to", "0", "0"], &["PING"]]);
+            while client.reply() != Some(Reply::Simple("PONG".into())) {}
+            client.send(&[&["BLMOVE", &from, "to", "LEFT", "LEFT", "0"]]);
+            while pusher.run(&["INFO", "clients"]).text().contains("blocked_clients:0") {}
+            pusher.run(&["RPUSH", &from, "moved"]);
+            assert_eq!(client.reply(), Some(Reply::Bulk(Some("moved".into()))), "{workers} workers, {mode:?}");
+            if mode.is_none() {
+                assert_eq!(client.reply().as_ref(), Some(&invalidation), "{workers} workers");
+            }
+            client.send(&[&["PING"]]);
+            assert_eq!(client.reply(), Some(Reply::Simple("PONG".into())), "{workers} workers, {mode:?}");
+        }
+    }
+}
+
+/// Listed in differences.md: in Valkey the invalidation of the push comes before the reply that the push leads to.
+#[test]
+fn a_served_client_is_notified_of_the_push_after_its_reply() {
+    let server = Served::start(&["--workers", "1"]);
+    let (mut client, mut pusher) = (server.connect(), server.connect());
+    client.send(&[&["HELLO", "3"], &["CLIENT", "TRACKING", "ON"], &["LLEN", "from"], &["PING"]]);
+    while client.reply() != Some(Reply::Simple("PONG".into())) {}
+    client.send(&[&["BLPOP", "from", "0"]]);
+    while pusher.run(&["INFO", "clients"]).text().contains("blocked_clients:0") {}
+    pusher.run(&["RPUSH", "from", "v"]);
+    let words = |reply: Option<Reply>| format!("{reply:?}");
+    assert!(words(client.reply()).contains("\"v\""));
+    assert!(words(client.reply()).contains("\"invalidate\""));
+}

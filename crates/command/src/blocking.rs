@@ -363,11 +363,18 @@ impl Waiter for WaitingCommand {
         found.map_or(self.when_gone, |kind| kind == self.kind || self.when_gone)
     }
 
-    fn deliver(&self, wrote: Option<Lsn>, hold: Option<Lsn>) {
+    fn client(&self) -> u64 {
+        self.info.id
+    }
+
+    fn settle(&self, wrote: Option<Lsn>, hold: Option<Lsn>) {
         let mut answer = self.answer.lock();
         (answer.wrote, answer.hold) = (wrote, hold);
         drop(answer);
         self.info.wait.finish(self.number, true);
+    }
+
+    fn wake(&self) {
         if let Some(closer) = &self.closer {
             closer.end_wait(self.info.worker, self.info.id);
         }

@@ -1,7 +1,7 @@
 //! What a connection has said about itself: database, protocol, name, login, transaction.
 
 use crate::Locks;
-use crate::blocking::Block;
+use crate::blocking::{Awaited, Block};
 use crate::clients::{Address, ClientInfo};
 use crate::pieces::Rest;
 use crate::preparing::Preparation;
@@ -210,6 +210,12 @@ impl Session {
     #[inline]
     pub fn is_busy(&self) -> bool {
         self.block.is_some() || self.rest.is_some()
+    }
+
+    /// Whether a wait for keys has ended whose reply is not written yet.
+    pub fn awaits_answer(&self) -> bool {
+        let block = self.block.as_ref().filter(|block| matches!(block.what, Awaited::Keys(_)));
+        block.is_some_and(|block| !self.info.wait.is_open(block.number))
     }
 
     /// Whether its command waits for what it prepares.

@@ -164,8 +164,17 @@ pub trait Waiter: Any + Send + Sync {
     /// Whether it is worth running when one of its keys holds this, or nothing. The answer for nothing never changes.
     fn wants(&self, found: Option<Type>) -> bool;
 
-    /// Has its answer sent, once the log is durable up to `hold`; `wrote` is the position after what serving it has changed.
-    fn deliver(&self, wrote: Option<Lsn>, hold: Option<Lsn>);
+    /// The client whose changes those of serving it are; 0 for none.
+    fn client(&self) -> u64 {
+        0
+    }
+
+    /// Ends the wait with its answer, to be sent once the log is durable up to `hold`. `wrote` is the position after what
+    /// serving it has changed.
+    fn settle(&self, wrote: Option<Lsn>, hold: Option<Lsn>);
+
+    /// Has the answer sent.
+    fn wake(&self);
 }
 
 /// Serves commands that wait. Given to the store by whoever runs the commands.

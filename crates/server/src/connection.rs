@@ -47,7 +47,7 @@ pub struct Connection {
     pub watching: bool,
     /// So much was unsent that a message to it had to be dropped: it is to be closed.
     pub is_overrun: bool,
-    /// What came while a long reply was being written, to stand behind it.
+    /// Messages that came while a reply was being written, and follow it.
     behind: Option<Box<Behind>>,
     /// Since when more is unsent than the soft limit allows.
     pub slow_since: Option<UnixMs>,
@@ -60,7 +60,7 @@ pub struct Connection {
     pub stranger: Option<Arc<Stranger>>,
 }
 
-/// Output that stands behind a long reply.
+/// Messages that follow a reply.
 struct Behind {
     output: ReplyBuffer,
     /// It waits until the log is durable up to here.
@@ -136,10 +136,11 @@ impl Connection {
         self.reply.len() + self.behind.as_ref().map_or(0, |behind| behind.output.len())
     }
 
-    /// Gives the connection what is no reply, by having `write` append it to the output, when the log is durable up to `hold`.
-    /// While a long reply is being written, it stands behind that.
+    /// Has `write` append a message to the output, which is sent when the log is durable up to `hold`. The message follows a
+    /// long reply that is being written, and the reply of a wait that has ended: that reply may show what the message is
+    /// about.
     pub fn give(&mut self, hold: Lsn, write: impl FnOnce(&mut Self)) {
-        if self.session.rest.is_none() {
+        if self.session.rest.is_none() && !self.session.awaits_answer() {
             if hold > Lsn(0) {
                 self.held.hold(self.reply.len(), hold);
             }
@@ -154,7 +155,7 @@ impl Connection {
         self.behind = Some(behind);
     }
 
-    /// The long reply has ended: what stands behind it follows.
+    /// The reply is written: the messages that waited for it follow.
     pub fn go_on_behind(&mut self) {
         if let Some(behind) = self.behind.take() {
             let Behind { output, hold } = *behind;

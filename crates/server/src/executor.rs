@@ -1054,6 +1054,7 @@ impl Executor {
         if let (Awaited::Keys(command), true) = (&block.what, end != WaitEnd::Served) {
             self.shared.store.forget_waiter(&**command);
         }
+        connection.go_on_behind();
         self.run_waiting_of(id);
     }
 

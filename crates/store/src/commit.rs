@@ -131,11 +131,15 @@ impl Store {
         let held = std::mem::take(held);
         std::mem::forget(running);
         self.unlock(held);
+        // A served client finds its reply before the messages about its changes; it is woken when all clients have theirs.
+        if let Some(served) = &served {
+            served.settle();
+        }
         if is_told {
             self.notices.announce(at.worker);
         }
         if let Some(served) = served {
-            served.deliver();
+            served.wake();
         }
         result.map_err(|Fetch| Blocked::Fetch)
     }

@@ -9,6 +9,8 @@
 //! V2. Keys are served in the order in which they were changed, each waiter of a key in the order in which it came, after
 //!     the whole command or transaction. What serving changes is waited for in its turn, behind those.
 //! V3. An answer is sent only when its changes have their place in the log, and is held back with them.
+//! V4. A wait has ended before the changes of serving it are announced, so that a served client is notified of its own
+//!     changes after its reply.
 
 use crate::lock_set::{HeldShards, LockSet};
 use crate::store::Store;
@@ -66,10 +68,16 @@ pub(crate) struct Served {
 }
 
 impl Served {
+    /// Ends the waits with their answers.
+    #[cold]
+    pub(crate) fn settle(&self) {
+        self.waiters.iter().for_each(|waiter| waiter.settle(self.wrote, self.hold));
+    }
+
     /// Has the answers sent.
     #[cold]
-    pub(crate) fn deliver(self) {
-        self.waiters.iter().for_each(|waiter| waiter.deliver(self.wrote, self.hold));
+    pub(crate) fn wake(self) {
+        self.waiters.iter().for_each(|waiter| waiter.wake());
     }
 }
 
@@ -195,7 +203,10 @@ impl Txn<'_> {
             let found = shard.engine.read(key, false).ok().flatten().map(|entry| entry.kind);
             let Some((place, waiter)) = shard.waits.next(key, at, found) else { return };
             at = place;
-            match server.serve(self, &*waiter) {
+            let client = std::mem::replace(&mut self.scratch.client, waiter.client());
+            let is_served = server.serve(self, &*waiter);
+            self.scratch.client = client;
+            match is_served {
                 true => {
                     self.delist(&*waiter);
                     self.scratch.serving.served.push(waiter);

@@ -290,7 +290,9 @@ mod tests {
             found == self.wanted
         }
 
-        fn deliver(&self, _wrote: Option<Lsn>, _hold: Option<Lsn>) {}
+        fn settle(&self, _wrote: Option<Lsn>, _hold: Option<Lsn>) {}
+
+        fn wake(&self) {}
     }
 
     fn reader(wanted: Option<Type>) -> Arc<Reader> {

@@ -124,8 +124,11 @@ impl Waiter for Wait {
         found.is_some() || self.is_mover
     }
 
-    fn deliver(&self, _wrote: Option<Lsn>, _hold: Option<Lsn>) {
+    fn settle(&self, _wrote: Option<Lsn>, _hold: Option<Lsn>) {
         self.state.finish(self.number, true);
+    }
+
+    fn wake(&self) {
         self.bells.ring(self.thread);
     }
 }
