@@ -176,3 +176,26 @@ fn nosave_saves_nothing() {
     server.ended().expect("it ends in order");
     assert!(!exists(&fs, "k"));
 }
+
+/// SHUTDOWN ABORT answered that no shutdown was in progress, and the server ended. Listed in differences.md: Valkey answers no
+/// command during its last save.
+#[test]
+fn shutdown_abort_calls_off_the_end_during_the_last_checkpoint() {
+    let fs = SimFs::new(6);
+    let ((said, lines), (go_on, wait)) = (channel(), channel());
+    let server = start_telling(&fs, Lines { said, stop_at: Some(("checkpoint done", Mutex::new(wait))) });
+    let (mut writer, mut asker, mut other) = (server.connect(), server.connect(), server.connect());
+    assert!(set(&mut writer, "before"));
+    asker.send(&[&["SHUTDOWN"]]);
+    wait_for(&lines, "checkpoint done");
+    writer.send(&[&["SET", "after", "1"]]);
+    assert_eq!(other.run(&["SHUTDOWN", "ABORT"]), Reply::Simple("OK".into()));
+    assert_eq!(asker.reply(), Some(Reply::Error("ERR Errors trying to SHUTDOWN. Check logs.".into())));
+    wait_for(&lines, "SHUTDOWN called off by SHUTDOWN ABORT");
+    assert_eq!(writer.reply(), Some(Reply::Simple("OK".into())), "the write that waited is acknowledged");
+    assert_eq!(other.run(&["SHUTDOWN", "ABORT"]), Reply::Error("ERR No shutdown in progress.".into()));
+    (0..2).for_each(|_| go_on.send(()).expect("the server waits"));
+    server.ask_to_end(EndOrder::Terminate);
+    server.ended().expect("it ends in order");
+    assert!(exists(&fs, "before") && exists(&fs, "after"));
+}

@@ -67,6 +67,9 @@ static SHUTDOWN: CommandSpec = CommandSpec {
 /// What a refused SHUTDOWN answers: the words of Redis, which clients match.
 const REFUSED: &str = "ERR Errors trying to SHUTDOWN. Check logs.";
 
+/// Why an order was refused that SHUTDOWN ABORT called off.
+pub const CALLED_OFF: &str = "called off by SHUTDOWN ABORT";
+
 /// Who asks the server to end, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndOrder {
@@ -133,6 +136,19 @@ struct State {
     waiting: VecDeque<(EndOrder, EndTask)>,
     is_busy: bool,
     is_closed: bool,
+    /// Whether the order in execution is called off, or can no longer be.
+    fate: Fate,
+}
+
+/// What SHUTDOWN ABORT finds of the order in execution.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Fate {
+    /// It can be called off.
+    #[default]
+    Open,
+    CalledOff,
+    /// The server ends.
+    Decided,
 }
 
 impl ShutdownRequest {
@@ -155,10 +171,38 @@ impl ShutdownRequest {
         state.is_busy || state.is_closed || !state.waiting.is_empty()
     }
 
+    /// Calls off all orders; false when there is none, or the server is already ending.
+    pub fn call_off(&self) -> bool {
+        let mut state = self.0.state.lock();
+        let is_open = state.is_busy && state.fate == Fate::Open;
+        if state.is_closed || !is_open && state.waiting.is_empty() {
+            return false;
+        }
+        state.waiting.drain(..).for_each(|(_, task)| task.end(Err(CALLED_OFF.to_owned())));
+        if is_open {
+            state.fate = Fate::CalledOff;
+        }
+        true
+    }
+
+    /// Whether the order in execution was called off.
+    pub fn is_called_off(&self) -> bool {
+        self.0.state.lock().fate == Fate::CalledOff
+    }
+
+    /// From now on the order in execution cannot be called off; false when it was.
+    pub fn decide(&self) -> bool {
+        let mut state = self.0.state.lock();
+        if state.fate == Fate::Open {
+            state.fate = Fate::Decided;
+        }
+        state.fate == Fate::Decided
+    }
+
     /// The next order, to be executed; the one before was refused. Blocks; `None` when the server has ended.
     pub fn next(&self) -> Option<(EndOrder, EndTask)> {
         let mut state = self.0.state.lock();
-        state.is_busy = false;
+        (state.is_busy, state.fate) = (false, Fate::Open);
         while state.waiting.is_empty() && !state.is_closed {
             self.0.stir.wait(&mut state);
         }
@@ -194,8 +238,11 @@ fn shutdown(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         return Err(error::SYNTAX);
     }
     if abort {
-        // A shutdown waits for no replica here, so there is never one to be called off.
-        return Err(Stop::error("ERR No shutdown in progress."));
+        if !ctx.host.part::<ShutdownRequest>().call_off() {
+            return Err(Stop::error("ERR No shutdown in progress."));
+        }
+        ctx.reply.ok();
+        return Ok(());
     }
     if flags.save == Some(true) && ctx.host.find::<Arc<Durability>>().is_none() {
         return Err(MEMORY_ONLY);

@@ -45,7 +45,7 @@ pub mod slow_rows;
 pub use about::About;
 pub use command_log::CommandLog;
 pub use configuration::{Apply, Configuration, follow, set_password};
-pub use ending::{EndOrder, ShutdownRequest};
+pub use ending::{CALLED_OFF, EndOrder, ShutdownRequest};
 pub use explanations::Explanations;
 pub use figures::{Figures, WorkerFigures};
 pub use latency::LatencyMonitor;

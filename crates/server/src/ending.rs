@@ -3,18 +3,20 @@
 //! ```text
 //! order -> hold writes -> wait for running turns -> decide -> checkpoint, log synced -> look at the outcome
 //!                                                                 |- saved: stop the acceptor; writes stay held
-//!                                                                 '- failed: release writes, say why, serve on (or `force`)
+//!                                                                 |- failed: release writes, say why, serve on (or `force`)
+//!                                                                 '- called off: release writes, serve on
 //! ```
 //!
 //! E1. The decision comes after every turn that began before the hold, so a write is either part of what the decision sees or
 //!     never acknowledged.
 //! E2. A server whose data could not be saved goes on serving, unless the order says `force`; it then ends with an error.
+//! E3. SHUTDOWN ABORT calls an order off until the outcome is known. A checkpoint that has begun goes on.
 
 use crate::listen::AcceptorHandle;
 use crate::mailbox::Mailbox;
 use crate::serve::ServeError;
 use crate::worker::Message;
-use admin::{Configuration, EndOrder, ShutdownRequest};
+use admin::{CALLED_OFF, Configuration, EndOrder, ShutdownRequest};
 use command::Host;
 use command::pause::Pause;
 use config::EndFlags;
@@ -52,6 +54,12 @@ impl Ending<'_> {
                     self.phase(Phase::Ready);
                     self.warn(&format!("{order} refused: {why}. The server goes on serving. {REMEDY}"));
                     task.end(Err(why));
+                }
+                _ if !request.decide() => {
+                    pause.release_from_end();
+                    self.phase(Phase::Ready);
+                    self.say(&format!("{order} {CALLED_OFF}. The server goes on serving."));
+                    task.end(Err(CALLED_OFF.to_owned()));
                 }
                 saved => {
                     task.end(Ok(()));
@@ -99,7 +107,7 @@ impl Ending<'_> {
         }
         let task = durability.schedule(Cause::Shutdown);
         while task.outcome().is_none() {
-            if self.is_over() {
+            if self.is_over() || self.host.part::<ShutdownRequest>().is_called_off() {
                 return Ok(());
             }
             std::thread::sleep(LOOK);
