@@ -57,7 +57,7 @@ static READONLY: CommandSpec = CommandSpec {
         complexity: "O(1)",
         ..Docs::NONE
     },
-    run: Run::Call(without_effect),
+    run: Run::Call(readonly),
 };
 
 static READWRITE: CommandSpec = CommandSpec {
@@ -74,7 +74,7 @@ static READWRITE: CommandSpec = CommandSpec {
         complexity: "O(1)",
         ..Docs::NONE
     },
-    run: Run::Call(without_effect),
+    run: Run::Call(readwrite),
 };
 
 fn cluster_keyslot(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
@@ -82,7 +82,14 @@ fn cluster_keyslot(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-fn without_effect(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+fn readonly(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    ctx.session.read_only = true;
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn readwrite(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    ctx.session.read_only = false;
     ctx.reply.ok();
     Ok(())
 }

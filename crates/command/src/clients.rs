@@ -85,6 +85,8 @@ bitflags::bitflags! {
         const REDIRECTION_BROKEN = 1 << 10;
         /// It is told of all keys with its prefixes.
         const BROADCAST = 1 << 11;
+        /// Has sent READONLY.
+        const READ_ONLY = 1 << 12;
     }
 }
 
@@ -431,6 +433,7 @@ fn flags_of(session: &Session) -> ClientFlags {
     flags.set(ClientFlags::TRANSACTION, session.transaction.is_some() || session.running.is_some());
     flags.set(ClientFlags::CLOSING, session.close_after_replies);
     flags.set(ClientFlags::NO_EVICT, session.no_evict);
+    flags.set(ClientFlags::READ_ONLY, session.read_only);
     flags.set(ClientFlags::NO_TOUCH, session.no_touch);
     flags.set(ClientFlags::CAN_REDIRECT, session.can_redirect);
     if let Some(caching) = &session.tracking {

@@ -42,6 +42,8 @@ pub struct Session {
     pub no_touch: bool,
     /// CLIENT NO-EVICT: never closed for the memory of all clients.
     pub no_evict: bool,
+    /// READONLY. On a primary it only shows as a flag.
+    pub read_only: bool,
     /// Capabilities named by CLIENT CAPA.
     pub can_redirect: bool,
     /// Shows every command of the server (MONITOR).
@@ -252,6 +254,7 @@ impl Session {
             tracking: None,
             no_touch: false,
             no_evict: false,
+            read_only: false,
             can_redirect: false,
             monitor: false,
             close_after_replies: false,

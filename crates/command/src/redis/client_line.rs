@@ -35,9 +35,9 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-/// The letters of `flags`, `N` when there are no others.
+/// The letters of `flags`, in Valkey's order; `N` when there are no others.
 pub(super) fn flag_letters(info: &ClientInfo) -> String {
-    const LETTERS: [(ClientFlags, char); 11] = [
+    const BEFORE_LOCAL: [(ClientFlags, char); 9] = [
         (ClientFlags::MONITOR, 'O'),
         (ClientFlags::SUBSCRIBER, 'P'),
         (ClientFlags::TRANSACTION, 'x'),
@@ -47,14 +47,15 @@ pub(super) fn flag_letters(info: &ClientInfo) -> String {
         (ClientFlags::BROADCAST, 'B'),
         (ClientFlags::WATCH_BROKEN, 'd'),
         (ClientFlags::CLOSING, 'c'),
-        (ClientFlags::NO_EVICT, 'e'),
-        (ClientFlags::NO_TOUCH, 'T'),
     ];
+    const AFTER_LOCAL: [(ClientFlags, char); 3] =
+        [(ClientFlags::READ_ONLY, 'r'), (ClientFlags::NO_EVICT, 'e'), (ClientFlags::NO_TOUCH, 'T')];
     let flags = info.flags();
-    let mut letters: String = LETTERS.iter().filter(|(flag, _)| flags.contains(*flag)).map(|it| it.1).collect();
-    if info.is_local() {
-        letters.push('U');
-    }
+    let set = |letters: &[(ClientFlags, char)]| -> String {
+        letters.iter().filter(|(flag, _)| flags.contains(*flag)).map(|it| it.1).collect()
+    };
+    let local = if info.is_local() { "U" } else { "" };
+    let mut letters = set(&BEFORE_LOCAL) + local + &set(&AFTER_LOCAL);
     if letters.is_empty() {
         letters.push('N');
     }

@@ -297,6 +297,7 @@ fn reset(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     session.replies = Replies::On;
     session.no_touch = false;
     session.no_evict = false;
+    session.read_only = false;
     session.authenticated = !ctx.host.part::<Login>().needs_password();
     name_connection(session, Default::default());
     session.db = DbIndex(0);
