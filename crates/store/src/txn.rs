@@ -337,31 +337,26 @@ impl<'s> Txn<'s> {
         }
     }
 
-    /// Applies a [`Effect::Set`] with its string compressed, if that is to be.
+    /// Applies an effect that stores a string, which is compressed if that saves enough.
     #[cold]
     fn compress_and_apply(&mut self, effect: &Effect<'_>) {
         let mut coder = std::mem::take(&mut self.scratch.coder);
-        match *effect {
-            // What is read back from a log stays as it was recorded.
-            Effect::Set { ref key, value, encoding, expire_at }
-                if !encoding.is_compressed() && !self.is_replaying() =>
-            {
-                let compression = &self.store.compression;
-                match compression.encode(&mut coder, &*self.store.clock, key, Type::String, value.bytes()) {
-                    Some(encoded) => {
-                        compression.figures.compressed_on_write.fetch_add(1, Ordering::Relaxed);
-                        let (value, encoding) = (Value::Bytes(encoded.bytes), encoding.compressed());
-                        self.apply_as_it_is(&Effect::Set { key: *key, value, encoding, expire_at });
-                    }
-                    None => {
-                        self.apply_as_it_is(effect);
-                    }
-                }
-            }
-            _ => {
-                self.apply_as_it_is(effect);
+        let mut effect = *effect;
+        // What is read back from a log stays as it was recorded.
+        let is_replaying = self.is_replaying();
+        if let Effect::Set { key, value, encoding, .. }
+        | Effect::StoreWith { key, kind: Type::String, value, encoding, .. } = &mut effect
+            && !encoding.is_compressed()
+            && !is_replaying
+        {
+            let compression = &self.store.compression;
+            let encoded = compression.encode(&mut coder, &*self.store.clock, key, Type::String, value.bytes());
+            if let Some(encoded) = encoded {
+                compression.figures.compressed_on_write.fetch_add(1, Ordering::Relaxed);
+                (*value, *encoding) = (Value::Bytes(encoded.bytes), encoding.compressed());
             }
         }
+        self.apply_as_it_is(&effect);
         self.scratch.coder = coder;
     }
 
@@ -573,7 +568,9 @@ impl Keyspace for Txn<'_> {
     #[inline]
     fn apply(&mut self, effect: &Effect<'_>) {
         match effect {
-            Effect::Set { .. } if self.store.compression.is_on_write() => self.compress_and_apply(effect),
+            Effect::Set { .. } | Effect::StoreWith { .. } if self.store.compression.is_on_write() => {
+                self.compress_and_apply(effect);
+            }
             _ => {
                 self.apply_as_it_is(effect);
             }

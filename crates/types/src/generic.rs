@@ -1,6 +1,7 @@
 //! Operations on keys of any type: delete, expire, rename, copy, move.
 
 use crate::decoder::string_len;
+use crate::fields::Extras;
 use crate::kept::Kept;
 use crate::{TypeError, encoding, string};
 use base::{KeyspaceId, UnixMs};
@@ -236,27 +237,21 @@ fn duplicate(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfTa
         return Err(TypeError::SameKey);
     }
     let Some(entry) = ks.read_stored(from)? else { return Ok(Moved::Absent) };
-    let (is_string, expire_at) = (entry.kind == Type::String, entry.expire_at);
+    let is_string = entry.kind == Type::String;
     let encoding = match is_string && encoding::leaves_raw(&entry, to.bytes) {
         true if entry.is_compressed() => Encoding::EDITED.compressed(),
         true => Encoding::EDITED,
         false => entry.encoding,
     };
     let value = if is_string { Kept::new(entry.value) } else { Kept::empty() };
-    let fields = entry.fields.to_owned();
+    let extras = Extras::of(&entry);
     let taken = ks.peek(to)?.is_some();
     if taken && if_taken == IfTaken::Leave {
         return Ok(Moved::Taken);
     }
     match is_string {
         true => {
-            let (key, kind, value) = (*to, Type::String, value.value());
-            let mut buffer = Vec::new();
-            let fields = fields.get().tagged(&mut buffer);
-            match fields.is_none() {
-                true => ks.apply(&Effect::Set { key, value, encoding, expire_at }),
-                false => ks.apply(&Effect::StoreWith { key, kind, encoding, value, expire_at, fields }),
-            }
+            extras.store(ks, to, value.value(), encoding);
             if taken {
                 // What was there is gone, and this is another.
                 ks.notify(NotifyClass::NEW, "new", to);

@@ -18,6 +18,7 @@ pub mod decoder;
 pub mod encoding;
 pub mod error;
 pub mod extended;
+pub mod fields;
 pub mod generic;
 pub mod geo;
 pub mod hash;

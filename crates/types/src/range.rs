@@ -1,6 +1,7 @@
 //! Parts of strings: GETRANGE, APPEND, SETRANGE. Only the part asked for is copied or written.
 
 use crate::TypeError;
+use crate::fields::Extras;
 use crate::string::{self, string_value};
 use engine::{Effect, Encoding, Key, Keyspace, NotifyClass, Value};
 
@@ -46,7 +47,7 @@ pub fn append(ks: &mut dyn Keyspace, key: &Key<'_>, value: Value<'_>, limit: u64
         ks.notify(NotifyClass::STRING, "append", key);
         return Ok(value.len() as u64);
     };
-    let (old, expire_at) = (string_value(&entry)?, entry.expire_at);
+    let (old, extras) = (string_value(&entry)?, Extras::of(&entry));
     let (last, old) = (old.bytes().last().copied(), old.len() as u64);
     let len = end_of(old, value.len(), limit)?;
     match last {
@@ -54,7 +55,7 @@ pub fn append(ks: &mut dyn Keyspace, key: &Key<'_>, value: Value<'_>, limit: u64
         Some(last) if value.len() == 0 => {
             ks.apply(&Effect::Splice { key: *key, offset: old.saturating_sub(1), bytes: &[last] });
         }
-        None if value.len() == 0 => ks.apply(&Effect::Set { key: *key, value, encoding: Encoding::EDITED, expire_at }),
+        None if value.len() == 0 => extras.store(ks, key, value, Encoding::EDITED),
         _ => ks.apply(&Effect::Splice { key: *key, offset: old, bytes: value.bytes() }),
     }
     ks.notify(NotifyClass::STRING, "append", key);

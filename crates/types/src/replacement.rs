@@ -1,5 +1,6 @@
 //! A stored string that becomes a slightly different one: only what differs is written and logged.
 
+use crate::fields::Extras;
 use engine::{Effect, Encoding, Entry, Key, Keyspace, Value};
 use std::ops::Range;
 
@@ -10,7 +11,7 @@ const BLOCK_BYTES: usize = 32;
 /// the log.
 const GAP_BYTES_MAX: usize = 32;
 
-/// A string that takes the place of another one, whose expiration it keeps.
+/// A string that takes the place of another one, whose expiration and optional fields it keeps.
 pub(crate) struct Replacement {
     bytes: Vec<u8>,
     change: Change,
@@ -20,7 +21,7 @@ enum Change {
     /// Only these parts differ.
     Parts(Vec<Range<usize>>),
     /// It is shorter, which no part can say.
-    Whole { expire_at: Option<base::UnixMs> },
+    Whole(Extras),
 }
 
 impl Replacement {
@@ -28,7 +29,7 @@ impl Replacement {
     pub(crate) fn of(entry: &Entry<'_>, bytes: Vec<u8>) -> Self {
         let old = entry.value.bytes();
         let change = match bytes.len() < old.len() {
-            true => Change::Whole { expire_at: entry.expire_at },
+            true => Change::Whole(Extras::of(entry)),
             false => Change::Parts(differences(old, &bytes)),
         };
         Self { bytes, change }
@@ -44,10 +45,7 @@ impl Replacement {
             // For WATCH it is a change all the same.
             Change::Parts(ranges) if ranges.is_empty() => splice(self.bytes.len().saturating_sub(1)..self.bytes.len()),
             Change::Parts(ranges) => ranges.iter().cloned().for_each(splice),
-            Change::Whole { expire_at } => {
-                let (value, expire_at) = (Value::Bytes(&self.bytes), *expire_at);
-                ks.apply(&Effect::Set { key: *key, value, encoding: Encoding::EDITED, expire_at });
-            }
+            Change::Whole(extras) => extras.store(ks, key, Value::Bytes(&self.bytes), Encoding::EDITED),
         }
     }
 }

@@ -8,6 +8,7 @@ use base::{DbIndex, Rng};
 use config::SavePoint;
 use durability::{Cause, DurabilityError, Policy};
 use engine::{Effect, Keyspace as _, WriteClass};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use store::{At, Blocked, LockSet, Txn};
 use vfs::{Fault, FileSystem, OpenOptions, Outage, SimFs, errno};
@@ -166,12 +167,16 @@ fn newer_formats_are_refused_untouched() {
     life.checkpoint(Cause::Asked).expect("the disk works");
     model.commands(&mut life, &mut rng, 20);
     life.stop();
-    let names: Vec<_> = fs.contents().into_keys().filter(|path| !path.ends_with("LOCK")).collect();
+    let mut names: Vec<_> = fs.contents().into_keys().filter(|path| !path.ends_with("LOCK")).collect();
+    let is_log = |path: &Path| path.to_string_lossy().contains("/log-");
+    // A start reads no segment that the checkpoint has made needless.
+    let last_log = names.iter().rfind(|path| is_log(path)).expect("there is a log").clone();
+    names.retain(|path| !is_log(path) || *path == last_log);
     assert!(names.len() >= 4, "{names:?}");
     for path in names {
         let fs = fs.recover(Outage::ProcessKill);
         let file = fs.open(&path, OpenOptions::write()).expect("it is there");
-        let is_log = path.to_string_lossy().contains("/log-");
+        let is_log = is_log(&path);
         let copies: &[u64] = if is_log { &[0, 2048] } else { &[0] };
         for at in copies {
             let mut head = [0; 128];

@@ -17,6 +17,7 @@ mod checkpoints;
 mod crashes;
 mod dictionaries;
 mod failures;
+mod fields;
 mod golden;
 mod history;
 mod life;

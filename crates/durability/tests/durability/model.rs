@@ -2,7 +2,7 @@
 
 use crate::life::Life;
 use base::{DbIndex, KeyspaceId, Lsn, Rng, ShardId, UnixMs};
-use engine::{Effect, Encoding, Fetch, Keyspace, SharedBytes, Value};
+use engine::{Effect, Encoding, Fetch, Fields, Keyspace, PackedFields, SharedBytes, Type, Value};
 use store::{At, Blocked, Digest, LockSet, Store, Txn, WriteClass};
 use vfs::SimFs;
 
@@ -174,6 +174,10 @@ fn one_key(txn: &mut Txn<'_>, rng: &mut Rng, name: &str) -> Result<(), Fetch> {
         (1, Some(_)) => txn.apply(&Effect::Delete { key }),
         (2, Some(_)) => txn.apply(&Effect::Expire { key, at: now + rng.below(5_000) as i64 + 1 }),
         (3, Some((_, Some(_)))) => txn.apply(&Effect::Persist { key }),
+        (4, Some(_)) => {
+            let fields = some_fields(rng);
+            txn.apply(&Effect::Meta { key, fields: fields.get().tagged(&mut Vec::new()) });
+        }
         _ => set(txn, rng, name),
     }
     Ok(())
@@ -192,7 +196,22 @@ fn set(txn: &mut Txn<'_>, rng: &mut Rng, name: &str) {
     let expire_at = rng.one_in(4).then(|| txn.now() + rng.below(5_000) as i64 + 1);
     let shared = SharedBytes::new(bytes);
     let value = if shared.len() > 16_000 { Value::Shared(&shared) } else { Value::Bytes(&shared) };
-    txn.apply(&Effect::Set { key, value, encoding: Encoding::PLAIN, expire_at });
+    let (encoding, kind, mut buffer) = (Encoding::PLAIN, Type::String, Vec::new());
+    let fields = some_fields(rng);
+    let fields = fields.get().tagged(&mut buffer);
+    txn.apply(&match fields.is_none() {
+        true => Effect::Set { key, value, encoding, expire_at },
+        false => Effect::StoreWith { key, kind, encoding, value, expire_at, fields },
+    });
+}
+
+/// Optional fields; half of the time none.
+fn some_fields(rng: &mut Rng) -> PackedFields {
+    let flags = rng.next_u64() as u32;
+    let (flags, is_sticky) = if rng.one_in(2) { (flags, rng.one_in(2)) } else { (0, false) };
+    // A field of a later version, which is carried.
+    let unknown: &[u8] = if is_sticky { b"\xfe\x01x" } else { b"" };
+    Fields { flags, is_sticky, unknown, ..Fields::default() }.pack()
 }
 
 /// Several changes that are one: in several shards and databases.
@@ -219,11 +238,15 @@ fn clear(txn: &mut Txn<'_>, rng: &mut Rng) -> Result<(), Fetch> {
     Ok(())
 }
 
+/// Renames a key, or copies its entry into either database.
 fn rename(txn: &mut Txn<'_>, rng: &mut Rng) -> Result<(), Fetch> {
     let (from, to) = (name(rng), name(rng));
     let (from, to) = (txn.key(from.as_bytes()), txn.key(to.as_bytes()));
     if from.bytes != to.bytes && txn.peek(&from)?.is_some() {
-        txn.apply(&Effect::Rename { from, to });
+        txn.apply(&match rng.one_in(3) {
+            true => Effect::Copy { from, to: to.in_space(space(txn, rng)) },
+            false => Effect::Rename { from, to },
+        });
     }
     Ok(())
 }
