@@ -20,8 +20,8 @@ use base::hash::KeyHasher;
 use base::slot::slot_of;
 use base::{KeyspaceId, Rng, UnixMs};
 use engine::{
-    Due, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Key, Left, NewEntry, ScanStep, Type, Usage, Value,
-    WalkProgress,
+    CasIds, Due, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Fields, Key, Left, NewEntry, ScanStep, Type,
+    Usage, Value, WalkProgress,
 };
 use std::sync::Arc;
 use value::{Big, Body, Limits};
@@ -77,6 +77,7 @@ pub struct MemEngine {
     pub(crate) table_cleaning: Option<TableCleaning>,
     pub(crate) calm: Calm,
     pub(crate) pool: Pool,
+    cas_ids: CasIds,
 }
 
 /// What looking for due keys remembers.
@@ -105,10 +106,17 @@ impl MemEngine {
     ///
     /// `hasher` is the one that made the hashes in [`Key`]; `rng` decides what is left to chance; `memory` counts for all
     /// shards together.
-    pub fn in_arena(hasher: KeyHasher, rng: Rng, memory: Arc<MemoryUse>, arena: &MemoryArena, shard: usize) -> Self {
+    pub fn in_arena(
+        hasher: KeyHasher,
+        mut rng: Rng,
+        memory: Arc<MemoryUse>,
+        arena: &MemoryArena,
+        shard: usize,
+    ) -> Self {
         let (region, lines) = (Bytes::new(arena.entries.region(shard)), Lines::new(arena.tables.region(shard)));
         let hints = Arc::new(MemHints::new(lines.view(), region.pages().clone()));
         Self {
+            cas_ids: CasIds::new(shard as u16, &mut rng),
             heap: extent::heap(lines, Arc::clone(&memory)),
             entries: Entries::new(region, Arc::clone(&memory)),
             spaces: Vec::new(),
@@ -305,6 +313,14 @@ impl MemEngine {
             }
         }
         left
+    }
+
+    /// A string with optional fields has changed.
+    #[cold]
+    #[inline(never)]
+    fn renew_cas_id(&mut self, handle: u32) {
+        let Self { entries, cas_ids, .. } = self;
+        entries.renew_cas_id(handle, || cas_ids.give());
     }
 
     /// Stores the collection that changes make from nothing.
@@ -522,6 +538,9 @@ impl Engine for MemEngine {
         self.hand_over(key.space, found);
         let offset = usize::try_from(offset).expect("a value's length fits the address space");
         let handle = self.entries.splice(found.handle, offset, bytes);
+        if self.entries.has_fields(handle) {
+            self.renew_cas_id(handle);
+        }
         self.entry_changed(key, found, handle, None, None);
         true
     }
@@ -578,6 +597,24 @@ impl Engine for MemEngine {
         let handle = self.entries.set_fields(found.handle, fields);
         self.entry_changed(key, found, handle, None, None);
         true
+    }
+
+    fn cas_id(&mut self, key: &Key<'_>) -> Result<Option<u64>, Fetch> {
+        let Some(found) = self.find(key) else { return Ok(None) };
+        let entry = self.entries.entry(found.handle);
+        if entry.kind != Type::String || entry.is_expired(self.now) {
+            return Ok(None);
+        }
+        let fields = entry.fields.get();
+        if fields.cas != 0 {
+            return Ok(Some(fields.cas));
+        }
+        let cas = self.cas_ids.give();
+        let fields = Fields { cas, ..fields }.pack();
+        // A checkpoint holds no ids, so nothing is handed over.
+        let handle = self.entries.set_fields(found.handle, fields.get());
+        self.entry_changed(key, found, handle, None, None);
+        Ok(Some(cas))
     }
 
     fn remove(&mut self, key: &Key<'_>) -> bool {

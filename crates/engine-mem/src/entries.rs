@@ -320,6 +320,22 @@ impl Entries {
         handle
     }
 
+    /// Whether the entry has optional fields.
+    #[inline]
+    pub fn has_fields(&self, handle: u32) -> bool {
+        layout::has_fields(layout::word(self.slot(handle)))
+    }
+
+    /// Puts another CAS id in the place of the one that the entry has, if it has one.
+    pub fn renew_cas_id(&mut self, handle: u32, give: impl FnOnce() -> u64) {
+        let slot = self.slot_mut(handle);
+        let shape = Shape::of(slot);
+        let (at, _) = shape.fields_place();
+        if let Some(place) = layout::fields(slot, shape).cas_at() {
+            slot[at + place..][..size_of::<u64>()].copy_from_slice(&give().to_le_bytes());
+        }
+    }
+
     /// Whether the entry is stored compressed: known by the header alone.
     #[inline]
     pub fn is_compressed(&self, handle: u32) -> bool {

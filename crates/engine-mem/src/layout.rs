@@ -363,6 +363,12 @@ pub fn set_encoding(slot: &mut [u8], encoding: Encoding) {
     slot[..4].copy_from_slice(&word.to_le_bytes());
 }
 
+/// Whether there are optional fields.
+#[inline]
+pub fn has_fields(word: u32) -> bool {
+    word & FIELDS != 0
+}
+
 /// The optional fields.
 pub fn fields(slot: &[u8], shape: Shape) -> ExtFields<'_> {
     match shape.fields_place() {

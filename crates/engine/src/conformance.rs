@@ -3,8 +3,8 @@
 
 use crate::model::{Content, ModelEngine, Stored};
 use crate::{
-    Due, Encoding, Engine, Entry, EntrySink, Fields, Key, NewEntry, PackedFields, Residency, SharedBig, SharedBytes,
-    TierAddress, Type, Value, WalkProgress,
+    Due, Encoding, Engine, Entry, EntrySink, ExtFields, Fields, Key, NewEntry, PackedFields, Residency, SharedBig,
+    SharedBytes, TierAddress, Type, Value, WalkProgress,
 };
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng, UnixMs};
@@ -49,6 +49,7 @@ pub fn check<E: Engine>(seed: u64, effort: Effort, make: impl FnOnce(KeyHasher) 
     let now = 1_000_000;
     engine.set_time(now);
     model.set_time(now);
+    model.follow_cas_id(some_cas_id(&mut engine, &hasher));
     let mut run = Run { engine, model, hasher, rng, effort, now, cut: None, recoded: BTreeMap::new() };
     for step in 0..effort.steps {
         let context = Context { seed, step };
@@ -64,6 +65,16 @@ pub fn check<E: Engine>(seed: u64, effort: Effort, make: impl FnOnce(KeyHasher) 
     run.finish_checkpoint();
     run.drain();
     drop(context);
+}
+
+/// A CAS id of the engine, which is empty, and left so: the model goes on from there.
+fn some_cas_id<E: Engine>(engine: &mut E, hasher: &KeyHasher) -> u64 {
+    let key = Key::new(hasher, KeyspaceId(0), b"key");
+    let (kind, encoding, value, fields) = (Type::String, Encoding::PLAIN, Value::Bytes(b""), ExtFields::NONE);
+    engine.write(&key, &NewEntry { kind, encoding, value, expire_at: None, fields });
+    let id = (0..FETCHES_MAX).find_map(|_| engine.cas_id(&key).ok()).flatten().expect("it was just stored");
+    assert!(engine.remove(&key));
+    id
 }
 
 /// Says where a run was when it panicked.
@@ -144,7 +155,7 @@ struct Collected(Arc<Mutex<Contents>>);
 impl EntrySink for Collected {
     fn save(&mut self, space: KeyspaceId, entry: &Entry<'_>) {
         let mut contents = self.0.lock().expect("no other panic comes first");
-        let before = contents.insert((space, entry.key.to_vec()), Stored::of(entry));
+        let before = contents.insert((space, entry.key.to_vec()), Stored::of(entry).without_cas_id());
         assert!(before.is_none(), "given to the checkpoint twice: {:?}", entry.key);
     }
 }
@@ -185,7 +196,8 @@ impl<E: Engine> Run<E> {
             700..780 => self.splice(&key),
             780..800 => self.recode(&key),
             800..810 => self.reform(&key),
-            810..950 => self.compare(&key),
+            810..930 => self.compare(&key),
+            930..950 => self.cas_id(&key),
             950..960 => self.advance(),
             960..980 => {
                 self.engine.clean(64);
@@ -310,11 +322,11 @@ impl<E: Engine> Run<E> {
         let place = (key.space, key.bytes.to_vec());
         if let Some((expected, _)) = &self.cut
             && let Some(at_cut) = expected.get(&place)
-            && let Some(after) = self.model.read_any(key)
+            && let (before, Some(after)) = (before.without_cas_id(), self.model.read_any(key))
         {
             let forms = self.recoded.entry(place).or_default();
             if *at_cut == before || forms.contains(&before) {
-                forms.push(after.clone());
+                forms.push(after.clone().without_cas_id());
             }
         }
     }
@@ -342,6 +354,12 @@ impl<E: Engine> Run<E> {
             }
         }
         Big::build(kind, &changes, &value::Limits::default(), &self.hasher)
+    }
+
+    /// The next id is given, or the one that the entry has had since its last change.
+    fn cas_id(&mut self, key: &Key<'_>) {
+        let got = (0..FETCHES_MAX).find_map(|_| self.engine.cas_id(key).ok()).expect("it is fetched at last");
+        assert_eq!(Ok(got), self.model.cas_id(key), "cas_id of {:?}", key.bytes);
     }
 
     fn string_encoding(&mut self) -> Encoding {
@@ -402,7 +420,8 @@ impl<E: Engine> Run<E> {
         let collected = Collected::default();
         self.engine.begin_checkpoint(Box::new(collected.clone()));
         self.recoded.clear();
-        self.cut = Some((self.model.contents(), collected));
+        let contents = self.model.contents().into_iter().map(|(place, stored)| (place, stored.without_cas_id()));
+        self.cut = Some((contents.collect(), collected));
     }
 
     fn walk(&mut self, budget: usize) {

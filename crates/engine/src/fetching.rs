@@ -209,6 +209,11 @@ impl<E: Engine> Engine for FetchingEngine<E> {
         self.inner.set_fields(key, fields)
     }
 
+    fn cas_id(&mut self, key: &Key<'_>) -> Result<Option<u64>, Fetch> {
+        self.fetch(key)?;
+        self.inner.cas_id(key)
+    }
+
     fn remove(&mut self, key: &Key<'_>) -> bool {
         self.written(key);
         self.inner.remove(key)

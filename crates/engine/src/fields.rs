@@ -15,6 +15,37 @@
 //! Integers are little-endian. Both encodings are canonical: equal fields have equal bytes. The page about them:
 //! docs/formats/entry-fields.md.
 //!
+//! # For dialects
+//!
+//! | To | Call |
+//! |---|---|
+//! | store a string with fields, in one record | `types::fields::set(ks, key, value, expire_at, &fields)` |
+//! | change fields alone, in one record | `types::fields::replace(ks, key, &fields)` |
+//! | read fields | [`Keyspace::read`](crate::Keyspace::read) or `peek`, then `entry.fields.get()` |
+//! | read the CAS id, or give one | [`Keyspace::cas_id`](crate::Keyspace::cas_id), before the read of the entry |
+//!
+//! ```
+//! use engine::{Fetch, Key, Keyspace, Type};
+//!
+//! /// What `gets` of memcached answers: flags, CAS id, value.
+//! fn gets(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<Option<(u32, u64, Vec<u8>)>, Fetch> {
+//!     let Some(id) = ks.cas_id(key)? else { return Ok(None) };
+//!     let entry = ks.read(key)?;
+//!     Ok(entry.map(|entry| (entry.fields.get().flags, id, entry.value.bytes().to_vec())))
+//! }
+//!
+//! /// Whether `cas` of memcached with this id may store: only if the string has not changed since `gets` gave the id.
+//! fn may_store(ks: &mut dyn Keyspace, key: &Key<'_>, id: u64) -> Result<bool, Fetch> {
+//!     Ok(ks.cas_id(key)? == Some(id))
+//! }
+//! ```
+//!
+//! A CAS id is in memory only and costs no record. A string that an edit changes in place gets another one. A string
+//! that is stored anew, or under another key, has none until the next call of `cas_id`, which gives a new one. No id is
+//! given twice, so a client that compares ids sees every change. After a restart all ids are new.
+//!
+//! # Invariants
+//!
 //! X1. [`ExtFields`] holds whole, canonical packed bytes: [`Fields::pack`] wrote them.
 //! X2. [`TaggedFields`] holds whole, canonical tagged bytes: [`Fields::put_tagged`] wrote them, or
 //!     [`TaggedFields::check`] accepted them.
@@ -260,6 +291,12 @@ impl<'a> ExtFields<'a> {
         fields
     }
 
+    /// Where the CAS id is in the packed bytes: eight bytes, little-endian. `None` without one.
+    pub fn cas_at(self) -> Option<usize> {
+        let presence = self.0.first().filter(|presence| *presence & CAS != 0)?;
+        Some(1 + if presence & FLAGS == 0 { 0 } else { size_of::<u32>() })
+    }
+
     /// A copy.
     #[inline]
     pub fn to_owned(self) -> PackedFields {
@@ -341,8 +378,8 @@ impl<'a> TaggedFields<'a> {
     /// No field.
     pub const NONE: Self = Self(&[]);
 
-    /// The fields, if these bytes are their tagged encoding: tags ascend, and fields that this version knows have the length
-    /// and the form that [`Fields::put_tagged`] gives them.
+    /// The fields, if these bytes are their tagged encoding: tags ascend, and fields that this version knows have the
+    /// length and the form that [`Fields::put_tagged`] gives them.
     pub fn check(bytes: &'a [u8]) -> Option<Self> {
         parse_tagged(bytes).map(|_| Self(bytes))
     }
@@ -433,7 +470,8 @@ mod tests {
         out
     }
 
-    /// The bytes of both encodings, as docs/formats/entry-fields.md gives them: a change here is a change of the format.
+    /// The bytes of both encodings, as docs/formats/entry-fields.md gives them. A change here is a change of the
+    /// format.
     #[test]
     fn golden_bytes() {
         let address = [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 1, 2, 3, 4];

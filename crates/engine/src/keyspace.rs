@@ -88,6 +88,13 @@ pub trait Keyspace {
         self.read(key)
     }
 
+    /// The CAS id of the string under the key, given now if it has none; `None` when there is no string. See
+    /// [`Engine::cas_id`]. Leaves no other trace, as [`Keyspace::peek`].
+    ///
+    /// # Errors
+    /// [`Fetch`] when the row is not in memory: return at once.
+    fn cas_id(&mut self, key: &Key<'_>) -> Result<Option<u64>, Fetch>;
+
     /// Counts a [`Keyspace::peek`] as a hit or a miss, for commands that ask about keys without using them (TYPE, TTL,
     /// OBJECT).
     fn count_peek(&mut self, _found: bool) {}
@@ -279,6 +286,15 @@ pub trait Engine: Send {
 
     /// Replaces all optional fields of the entry. False when nothing is stored there.
     fn set_fields(&mut self, key: &Key<'_>, fields: ExtFields<'_>) -> bool;
+
+    /// The CAS id of the live string under the key, given now if it has none; `None` when there is no such string. When
+    /// the string is edited it gets another id, and when it is replaced it loses its id. Its expiration and its other
+    /// fields change without one. Ids are in memory only (X3 of [`crate::fields`]): giving one is no change, as
+    /// [`Engine::recode`].
+    ///
+    /// # Errors
+    /// [`Fetch`] when the row is not in memory.
+    fn cas_id(&mut self, key: &Key<'_>) -> Result<Option<u64>, Fetch>;
 
     /// Removes what is stored there, expired or not. False when there was nothing.
     fn remove(&mut self, key: &Key<'_>) -> bool;

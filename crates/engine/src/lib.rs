@@ -16,6 +16,7 @@
 //! E4. Nothing outside the engine holds a pointer or handle to an entry after the borrow ends: entries move.
 #![forbid(unsafe_code)]
 
+pub mod cas;
 pub mod checkpoint;
 pub mod conformance;
 pub mod effect;
@@ -31,6 +32,7 @@ mod sync;
 pub mod waiting;
 pub mod write_class;
 
+pub use cas::CasIds;
 pub use checkpoint::{Backlog, BacklogMemory, EntrySink, WalkProgress};
 pub use effect::Effect;
 pub use entry::{Encoding, Entry, Left, NewEntry, SharedBig, SharedBytes, Type, Value};

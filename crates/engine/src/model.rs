@@ -2,8 +2,8 @@
 //! Nothing in it is fast.
 
 use crate::{
-    Due, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Key, Left, NewEntry, PackedFields, ScanStep, SharedBig,
-    SharedBytes, Type, Value, WalkProgress,
+    CasIds, Due, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Fields, Key, Left, NewEntry, PackedFields,
+    ScanStep, SharedBig, SharedBytes, Type, Value, WalkProgress,
 };
 use base::hash::KeyHasher;
 use base::slot::slot_of;
@@ -102,6 +102,21 @@ impl Stored {
         }
     }
 
+    /// The same without the CAS id, which no checkpoint need hold.
+    #[must_use]
+    pub fn without_cas_id(self) -> Self {
+        let fields = Fields { cas: 0, ..self.fields.get().get() }.pack();
+        Self { fields, ..self }
+    }
+
+    /// The value has changed.
+    fn renew_cas_id(&mut self, ids: &mut CasIds) {
+        let fields = self.fields.get().get();
+        if fields.cas != 0 {
+            self.fields = Fields { cas: ids.give(), ..fields }.pack();
+        }
+    }
+
     fn entry<'a>(&'a self, key: &'a [u8], stamp: u32) -> Entry<'a> {
         let (value, fields) = (self.value.value(), self.fields.get());
         Entry { key, kind: self.kind, encoding: self.encoding, value, expire_at: self.expire_at, stamp, fields }
@@ -125,6 +140,7 @@ pub struct ModelEngine {
     limits: Limits,
     hasher: KeyHasher,
     cut: Option<Cut>,
+    cas_ids: CasIds,
 }
 
 impl ModelEngine {
@@ -135,8 +151,14 @@ impl ModelEngine {
     }
 
     /// An empty engine whose trees are ordered by this hash function.
-    pub fn with_hasher(rng: Rng, hasher: KeyHasher) -> Self {
-        Self { entries: BTreeMap::new(), now: 0, rng, limits: Limits::default(), hasher, cut: None }
+    pub fn with_hasher(mut rng: Rng, hasher: KeyHasher) -> Self {
+        let cas_ids = CasIds::new(0, &mut rng);
+        Self { entries: BTreeMap::new(), now: 0, rng, limits: Limits::default(), hasher, cut: None, cas_ids }
+    }
+
+    /// Goes on with the CAS ids of another engine, which has just given this one.
+    pub fn follow_cas_id(&mut self, given: u64) {
+        self.cas_ids = CasIds::after(given);
     }
 
     /// Everything that is stored, expired entries included.
@@ -197,7 +219,9 @@ impl Engine for ModelEngine {
     }
 
     fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> bool {
-        let stored = self.stored(key).expect("a splice is for an entry that exists");
+        let Some((stored, _)) = self.entries.get_mut(&place(key)) else {
+            panic!("a splice is for an entry that exists");
+        };
         if stored.encoding.is_compressed() {
             stored.encoding = if bytes.is_empty() { Encoding::EDITED.compressed() } else { stored.encoding };
             return bytes.is_empty();
@@ -207,6 +231,7 @@ impl Engine for ModelEngine {
         value.resize(value.len().max(offset + bytes.len()), 0);
         value[offset..offset + bytes.len()].copy_from_slice(bytes);
         stored.encoding = Encoding::EDITED;
+        stored.renew_cas_id(&mut self.cas_ids);
         true
     }
 
@@ -268,6 +293,19 @@ impl Engine for ModelEngine {
 
     fn set_fields(&mut self, key: &Key<'_>, fields: ExtFields<'_>) -> bool {
         self.stored(key).map(|stored| stored.fields = fields.to_owned()).is_some()
+    }
+
+    fn cas_id(&mut self, key: &Key<'_>) -> Result<Option<u64>, Fetch> {
+        let now = self.now;
+        let Some((stored, _)) = self.entries.get_mut(&place(key)) else { return Ok(None) };
+        if stored.kind != Type::String || stored.expire_at.is_some_and(|at| at <= now) {
+            return Ok(None);
+        }
+        let fields = stored.fields.get().get();
+        if fields.cas == 0 {
+            stored.fields = Fields { cas: self.cas_ids.give(), ..fields }.pack();
+        }
+        Ok(Some(stored.fields.get().get().cas))
     }
 
     fn remove(&mut self, key: &Key<'_>) -> bool {

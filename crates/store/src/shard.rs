@@ -147,6 +147,10 @@ impl Engine for ShardEngine {
         either!(self, it => it.set_fields(key, fields))
     }
 
+    fn cas_id(&mut self, key: &Key<'_>) -> Result<Option<u64>, Fetch> {
+        either!(self, it => it.cas_id(key))
+    }
+
     fn remove(&mut self, key: &Key<'_>) -> bool {
         either!(self, it => it.remove(key))
     }

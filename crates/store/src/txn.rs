@@ -542,6 +542,11 @@ impl Keyspace for Txn<'_> {
         shown(self.store, &mut self.scratch.decoder, key, result, false)
     }
 
+    fn cas_id(&mut self, key: &Key<'_>) -> Result<Option<u64>, Fetch> {
+        self.look_at(key);
+        self.shard(key).engine.cas_id(key)
+    }
+
     #[inline]
     fn count_peek(&mut self, found: bool) {
         match found {

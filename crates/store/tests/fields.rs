@@ -151,6 +151,80 @@ fn command(
     Ok(Effects::Dropped)
 }
 
+struct Bench {
+    store: Store,
+    scratch: Scratch,
+}
+
+impl Bench {
+    fn run<R>(&mut self, run: impl FnOnce(&mut Txn<'_>, &Key<'_>) -> R) -> R {
+        let key = self.store.key(KeyspaceId(0), b"key");
+        let at = At { now: NOW, db: DbIndex(0), touch: true, worker: 0, writes: WriteClass::Any };
+        let run = |txn: &mut Txn<'_>| Ok(run(txn, &key));
+        self.store.commit(&mut self.scratch, &LockSet::All, &at, run).expect("nothing blocks")
+    }
+
+    /// The CAS id of the key; giving it is no change.
+    fn cas_id(&mut self) -> Option<u64> {
+        let before = (self.scratch.changes, self.store.digest(NOW));
+        let id = self.run(|txn, key| txn.cas_id(key)).expect("in memory");
+        assert_eq!((self.scratch.changes, self.store.digest(NOW)), before);
+        assert_eq!(self.run(|txn, key| txn.cas_id(key)), Ok(id), "it stays");
+        let shown = self.run(|txn, key| txn.peek(key).expect("in memory").map(|entry| entry.fields.get().cas));
+        assert_eq!(shown.unwrap_or(0), id.unwrap_or(0));
+        id
+    }
+}
+
+/// A string has another CAS id after each change of its value, whatever makes it, and the same one after other changes.
+#[test]
+fn a_cas_id_changes_with_the_value() {
+    type Run = fn(&mut Txn<'_>, &Key<'_>);
+    let mut bench = Bench { store: store(), scratch: Scratch::default() };
+    assert_eq!(bench.cas_id(), None, "nothing is stored");
+    bench.run(|txn, key| types::fields::set(txn, key, Value::Bytes(b"7"), None, &Fields::default()));
+    let mut ids = vec![bench.cas_id().expect("it is stored")];
+    let same: [Run; 4] = [
+        |txn, key| txn.apply(&Effect::Expire { key: *key, at: NOW + 1_000 }),
+        |txn, key| assert_eq!(types::fields::replace(txn, key, &Fields { flags: 5, ..Fields::default() }), Ok(true)),
+        |txn, key| assert_eq!(generic::persist(txn, key), Ok(true)),
+        |txn, key| assert!(string::get(txn, key).is_ok()),
+    ];
+    for (number, run) in same.into_iter().enumerate() {
+        bench.run(run);
+        assert_eq!(bench.cas_id(), ids.last().copied(), "{number}");
+    }
+    let other: [Run; 7] = [
+        |txn, key| assert_eq!(counter::increment(txn, key, 1), Ok(8)),
+        |txn, key| assert_eq!(range::append(txn, key, Value::Bytes(b"0"), 100), Ok(2)),
+        |txn, key| assert_eq!(range::append(txn, key, Value::Bytes(&[b'x'; 90_000]), 100_000), Ok(90_002)),
+        |txn, key| assert_eq!(range::set(txn, key, 5, Value::Bytes(b"0"), 100_000), Ok(90_002)),
+        |txn, key| types::fields::set(txn, key, Value::Bytes(b"7"), None, &Fields { flags: 5, ..Fields::default() }),
+        |txn, key| {
+            let stored = string::set(txn, key, Value::Bytes(b"7"), Condition::Always, Expiration::Never);
+            assert!(stored.is_ok());
+        },
+        |txn, key| {
+            let other = txn.key(b"another key, of another shard");
+            assert_eq!(generic::rename(txn, key, &other, IfTaken::Leave), Ok(Moved::Done));
+            assert_eq!(generic::rename(txn, &other, key, IfTaken::Leave), Ok(Moved::Done));
+        },
+    ];
+    for (number, run) in other.into_iter().enumerate() {
+        bench.run(run);
+        let id = bench.cas_id().expect("it is stored");
+        assert!(!ids.contains(&id), "{number}");
+        ids.push(id);
+    }
+    bench.run(|txn, key| txn.apply(&Effect::Expire { key: *key, at: NOW - 1 }));
+    assert_eq!(bench.cas_id(), None, "it has expired");
+    bench.run(|txn, key| {
+        assert_eq!(generic::delete(txn, key), Ok(false));
+        list::push(txn, key, End::Tail, std::iter::once(&b"element"[..]), false).expect("there is none");
+    });
+    assert_eq!(bench.cas_id(), None, "a list has none");
+}
+
 /// The fields of all entries that have some.
 fn stored(store: &Store) -> Expected {
     let mut found = Expected::new();

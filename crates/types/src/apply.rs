@@ -86,16 +86,16 @@ fn replace<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, tree: &SharedBig
     let engine = engines.engine(key);
     let before = engine.read(key, false).ok().flatten();
     let expire_at = before.and_then(|entry| entry.expire_at);
-    let fields = before.map(|entry| entry.fields.to_owned()).unwrap_or_default();
+    let fields = before.map(|entry| entry.fields.get().logged().pack()).unwrap_or_default();
     let (kind, encoding, value) = (tree.kind(), Encoding::BIG, Value::Big(tree));
     engine.write(key, &NewEntry { kind, encoding, value, expire_at, fields: fields.get() });
 }
 
-/// Replaces the optional fields that are logged; residency is no part of the history.
+/// Replaces the optional fields that are logged; CAS id and residency are no part of the history.
 fn set_fields<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, fields: &Fields<'_>) {
     let engine = engines.engine(key);
-    let before = engine.read(key, false).ok().flatten().map(|entry| entry.fields.get().residency);
-    let fields = Fields { residency: before.unwrap_or_default(), ..*fields }.pack();
+    let before = engine.read(key, false).ok().flatten().map(|entry| entry.fields.get()).unwrap_or_default();
+    let fields = Fields { cas: before.cas, residency: before.residency, ..*fields }.pack();
     let stored = engine.set_fields(key, fields.get());
     assert!(stored, "optional fields were set on a key that is not stored");
 }
@@ -160,7 +160,7 @@ fn take<E: Engines + ?Sized>(engines: &mut E, from: &Key<'_>) -> Taken {
         panic!("a key was renamed or copied that is not stored");
     };
     let Entry { kind, encoding, value, expire_at, fields, .. } = entry;
-    Taken { kind, encoding, value: Kept::new(value), expire_at, fields: fields.to_owned() }
+    Taken { kind, encoding, value: Kept::new(value), expire_at, fields: fields.get().logged().pack() }
 }
 
 impl Taken {

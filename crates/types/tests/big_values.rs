@@ -65,6 +65,10 @@ impl Keyspace for OneValue {
         self.peek(key)
     }
 
+    fn cas_id(&mut self, _key: &Key<'_>) -> Result<Option<u64>, Fetch> {
+        Ok(None)
+    }
+
     fn peek(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
         let entry = Entry {
             key: b"big",
