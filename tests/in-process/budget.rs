@@ -3,6 +3,7 @@
 use crate::harness::{SHARDS, TestServer, memory};
 use crate::reply::Reply;
 use crate::served::{Client, Served};
+use base::DbIndex;
 use engine_mem::StampMode;
 use std::time::{Duration, Instant};
 
@@ -121,4 +122,30 @@ fn multi_refuses_to_queue_without_memory() {
     assert_eq!(server.run(client, &["MULTI"]), "+OK\r\n");
     assert_eq!(server.run(client, &["DISCARD"]), "+OK\r\n");
     assert_eq!(server.run(client, &["GET", "b"]), "$1\r\n1\r\n");
+}
+
+/// A database with rows behind it holds more than the budget: clean entries are dropped for others, and none is evicted.
+#[test]
+fn entries_that_rows_hold_make_room() {
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    let mut rows = server.back();
+    let budget = server.store.used_bytes() + (2 << 20);
+    server.store.set_budget(budget, None, StampMode::Recency);
+    let value = "v".repeat(1_000);
+    for number in 0..10_000 {
+        assert_eq!(server.ask(client, &["SET", &format!("key:{number}"), &value]), ok(), "{number}");
+        if number % 200 == 0 {
+            rows.begin_flush();
+            rows.walk_flush(|| usize::MAX);
+            rows.end_flush(true);
+        }
+    }
+    rows.flush_and_drop();
+    for number in 0..10_000 {
+        assert_eq!(server.ask(client, &["GET", &format!("key:{number}")]).text(), value, "{number}");
+        let used = server.store.used_bytes();
+        assert!(used < budget + (1 << 20), "{used} bytes of {budget} are used");
+    }
+    assert_eq!(server.store.len(DbIndex(0)).0, 10_000);
 }

@@ -1,6 +1,6 @@
 //! Requests whose rows are not in memory: how many rounds of reads they take, and in which order they are answered.
 
-use crate::harness::{TestServer, memory, request, ticketed};
+use crate::harness::{SHARDS, TestServer, memory, request, ticketed};
 
 fn server() -> (TestServer, usize) {
     let mut server = TestServer::new(ticketed);
@@ -93,4 +93,51 @@ fn a_memory_database_reads_no_rows() {
     let mut server = TestServer::new(memory);
     let client = server.connect();
     assert_eq!(rounds(&mut server, client, &["MGET", "a", "b"]), ("*2\r\n$-1\r\n$-1\r\n".into(), 0));
+}
+
+#[test]
+fn a_row_that_cannot_be_read_is_an_error_that_changes_nothing() {
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    let mut rows = server.back();
+    assert_eq!(server.run(client, &["SET", "key", "1"]), "+OK\r\n");
+    rows.flush_and_drop();
+    rows.set_failing(true);
+    let error = "-IOERR a row of 'incr' cannot be read: the test has reads fail; nothing was changed\r\n";
+    assert_eq!(server.run(client, &["INCR", "key"]), error);
+    assert_eq!(server.run(client, &["MULTI"]), "+OK\r\n");
+    assert_eq!(server.run(client, &["INCR", "key"]), "+QUEUED\r\n");
+    let reply = server.run(client, &["EXEC"]);
+    assert!(reply.starts_with("-EXECABORT Transaction discarded because of: IOERR"), "{reply}");
+    rows.set_failing(false);
+    assert_eq!(server.run(client, &["INCR", "key"]), ":2\r\n");
+    server.assert_replica_agrees();
+}
+
+#[test]
+fn rows_at_hand_are_read_in_the_same_turn() {
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    let mut rows = server.back();
+    server.run(client, &["MSET", "a", "1", "b", "2"]);
+    rows.flush_and_drop();
+    rows.set_cold(false);
+    let reply = "*2\r\n$1\r\n1\r\n$1\r\n2\r\n";
+    assert_eq!(rounds(&mut server, client, &["MGET", "a", "b"]), (reply.into(), 0), "no read waits for a device");
+}
+
+#[test]
+fn a_push_reads_the_rows_of_those_it_serves_before_it_changes_anything() {
+    let mut server = TestServer::complete(memory, SHARDS);
+    let (waiting, pushing) = (server.connect_listed(), server.connect_listed());
+    let mut rows = server.back();
+    assert_eq!(server.run(waiting, &["BLMOVE", "from", "to", "LEFT", "LEFT", "0"]), "");
+    server.run(pushing, &["RPUSH", "to", "last"]);
+    rows.flush_and_drop();
+    assert_eq!(server.run(pushing, &["RPUSH", "from", "x"]), ":1\r\n");
+    server.executor.end_wait(waiting);
+    assert_eq!(server.replies(waiting), b"$1\r\nx\r\n");
+    let reply = "*2\r\n$1\r\nx\r\n$4\r\nlast\r\n";
+    assert_eq!(server.run(pushing, &["LRANGE", "to", "0", "-1"]), reply);
+    server.assert_replica_agrees();
 }

@@ -6,7 +6,7 @@ use admin::{
 };
 use base::clock::ManualClock;
 use base::random::SeededEntropy;
-use base::{Clock, Entropy, Lsn, Rng, UnixMs};
+use base::{Clock, Entropy, KeyspaceId, Lsn, Rng, ShardId, UnixMs};
 use command::call::Observer;
 use command::clients::{Address, Clients};
 use command::limits::{SparseLimit, StampMeaning, StringLimit};
@@ -16,12 +16,13 @@ use command::pause::Pause;
 use command::stats::WorkerStats;
 use command::{CommandSpec, CommandTable, Host, Session};
 use config::{Directive, RewriteError, Settings};
-use engine::FetchingEngine;
+use engine::{Counts, FetchingEngine, FlushProgress, SortedRows};
 use parking_lot::RwLock;
 use push::{Outlets, PubSub, Tracking};
 use server::connection::Connection;
 use server::executor::{ClientLimits, Executor, Flow, Shared};
 use server::fetching::{Fetched, Fetches, Read, RowIo};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
@@ -260,6 +261,20 @@ impl TestServer {
         Self { clock, store, replica, shared, executor, io, rounds: 0 }
     }
 
+    /// Puts rows behind all databases, which are empty, and gives those rows.
+    pub fn back(&self) -> BackedRows {
+        let spaces: Vec<KeyspaceId> = (0..self.store.spaces.count() as u32).map(KeyspaceId).collect();
+        let rows: BTreeMap<(ShardId, KeyspaceId), Arc<SortedRows>> = self
+            .store
+            .shard_ids()
+            .flat_map(|shard| spaces.iter().map(move |space| ((shard, *space), SortedRows::new())))
+            .collect();
+        for space in &spaces {
+            self.store.back(*space, |shard| (rows[&(shard, *space)].clone(), Counts::default()));
+        }
+        BackedRows { store: self.store.clone(), rows, spaces, is_flushing: false }
+    }
+
     /// A connection that no list of clients knows.
     pub fn connect(&mut self) -> usize {
         self.executor.open(Connection::new(Session::new(1, true, START_MS)))
@@ -425,6 +440,78 @@ impl TestServer {
     pub fn assert_replica_agrees(&self) {
         let now = self.clock.now_ms();
         assert_eq!(self.store.digest(now), self.replica.store.digest(now), "replayed records give another store");
+    }
+}
+
+/// The rows behind the databases of a server.
+pub struct BackedRows {
+    store: Arc<Store>,
+    pub rows: BTreeMap<(ShardId, KeyspaceId), Arc<SortedRows>>,
+    spaces: Vec<KeyspaceId>,
+    is_flushing: bool,
+}
+
+impl BackedRows {
+    /// From now on reads of rows need I/O, or none do.
+    pub fn set_cold(&self, is_cold: bool) {
+        self.rows.values().for_each(|rows| rows.set_cold(is_cold));
+    }
+
+    /// From now on reads of rows fail, or none do.
+    pub fn set_failing(&self, fails: bool) {
+        self.rows.values().for_each(|rows| rows.set_failing(fails));
+    }
+
+    /// Begins a flush.
+    pub fn begin_flush(&mut self) {
+        let mut all = self.store.try_lock_all().expect("nobody else locks");
+        all.begin_flush(&self.spaces, |shard, space| self.rows[&(shard, space)].begin_flush());
+        drop(all);
+        self.is_flushing = true;
+    }
+
+    /// Walks every shard by some keys. True when all has been walked.
+    pub fn walk_flush(&self, mut budget: impl FnMut() -> usize) -> bool {
+        let walk = |(shard, space): &(ShardId, KeyspaceId)| self.store.walk_flush(*shard, *space, budget());
+        let progress: Vec<FlushProgress> = self.rows.keys().map(walk).collect();
+        !progress.contains(&FlushProgress::More)
+    }
+
+    /// Ends the flush: what has been walked is installed, or given up.
+    pub fn end_flush(&mut self, installs: bool) {
+        for ((shard, space), rows) in &self.rows {
+            let is_void = self.store.walk_flush(*shard, *space, 0) == FlushProgress::Void;
+            let installed = (installs && !is_void).then(|| rows.install());
+            self.store.end_flush(*shard, *space, installed);
+        }
+        self.is_flushing = false;
+    }
+
+    /// Flushes everything, after which all that is in memory is clean, and drops it.
+    pub fn flush_and_drop(&mut self) {
+        self.begin_flush();
+        self.walk_flush(|| usize::MAX);
+        self.end_flush(true);
+        self.drop_clean(usize::MAX);
+    }
+
+    /// Drops about so many bytes of clean entries of each database in each shard.
+    pub fn drop_clean(&self, bytes: usize) {
+        for (shard, space) in self.rows.keys() {
+            self.store.drop_clean(*shard, *space, bytes);
+        }
+    }
+
+    /// Goes on with a flush or begins one, and drops some entries, as chance will have it.
+    pub fn churn(&mut self, rng: &mut Rng) {
+        match self.is_flushing {
+            false if rng.one_in(3) => self.begin_flush(),
+            true if self.walk_flush(|| rng.below(3) as usize) && rng.one_in(2) => self.end_flush(!rng.one_in(4)),
+            _ => {}
+        }
+        if rng.one_in(2) {
+            self.drop_clean(rng.below(2000) as usize);
+        }
     }
 }
 

@@ -4,9 +4,10 @@
 //! R1. After each round the replica built from records has the digest of its server.
 //! R2. A server whose rows have to be fetched answers the same bytes as one that has them all, and ends with its digest.
 //! R3. So does one that keeps strings and collections compressed, by one codec after the other.
+//! R4. So does one with rows behind its databases, whatever is flushed and dropped between requests.
 
 use crate::compression::pass_of;
-use crate::harness::{TestServer, fetching, memory, ticketed};
+use crate::harness::{TestServer, fetching, memory, request, ticketed};
 use base::random::splitmix64;
 use base::{Clock, Rng};
 use command::clients::Clients;
@@ -15,6 +16,7 @@ use differential::grammar;
 use differential::request::{encode, encode_inline};
 use differential::step::{Action, Argument, Step};
 use server::executor::Flow;
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use store::compression::{Codec, Pass, Settings};
 
@@ -91,6 +93,94 @@ impl Side {
     }
 }
 
+/// Commands whose replies follow the order in which keys are walked, or count entries that no flush has counted yet.
+const WALKS: [&str; 3] = ["SCAN", "KEYS", "DBSIZE"];
+
+/// R4 over rounds of random requests: with rows behind all databases, entries flushed and dropped as chance will have it; and,
+/// every other round, all of them after each request.
+#[test]
+fn random_commands_over_rows_answer_as_in_memory() {
+    let generator = Generator::new(&grammar::load(&[]).expect("the grammars parse"), false);
+    let mut reads = 0;
+    for round in 0..ROUNDS {
+        let mut seed = round + 1_000;
+        let mut rng = Rng::new(splitmix64(&mut seed));
+        let steps = generator.sequence(&mut rng, REQUESTS);
+        let (mut plain, mut backed) = (Side::new(memory), Side::new(memory));
+        let mut rows = backed.server.back();
+        let is_exact = round % 2 == 0;
+        let mut queued_own_words = [false; CONNECTIONS + 1];
+        for (number, step) in steps.iter().enumerate() {
+            let Some(bytes) = request_of(step) else {
+                plain.reopen(step.connection);
+                backed.reopen(step.connection);
+                continue;
+            };
+            let (expected, got) = (plain.run(step.connection, &bytes), backed.run(step.connection, &bytes));
+            let shown = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(300)]).into_owned();
+            let walks = if is_exact { &WALKS[..2] } else { &WALKS };
+            let is_compared = is_compared(step, walks, &mut queued_own_words);
+            assert!(
+                expected == got || !is_compared,
+                "round {round}, step {number}: {step} was answered {:?}, and over rows {:?}",
+                shown(&expected),
+                shown(&got)
+            );
+            match is_exact {
+                true => rows.flush_and_drop(),
+                false => rows.churn(&mut rng),
+            }
+            if number % COMPARED_EVERY == 0 {
+                let ms = rng.below(5_000);
+                plain.server.pass_ms(ms);
+                backed.server.pass_ms(ms);
+                backed.server.assert_replica_agrees();
+                let now = plain.server.clock.now_ms();
+                assert_eq!(
+                    plain.server.store.digest(now),
+                    backed.server.store.digest(now),
+                    "round {round}, step {number}"
+                );
+                assert_eq!(keys(&mut plain), keys(&mut backed), "round {round}, step {number}");
+            }
+        }
+        reads += backed.server.rounds;
+    }
+    assert!(reads > 10_000, "{reads} rounds of reads");
+}
+
+/// All keys of the first database, by SCAN.
+fn keys(side: &mut Side) -> BTreeSet<Vec<u8>> {
+    let client = side.server.connect();
+    let (mut keys, mut cursor) = (BTreeSet::new(), b"0".to_vec());
+    loop {
+        let reply = side.server.send(client, &request(&[b"SCAN", &cursor, b"COUNT", b"3"]));
+        let mut bulks = bulks(&reply).into_iter();
+        cursor = bulks.next().expect("a cursor");
+        keys.extend(bulks);
+        if cursor == b"0" {
+            break;
+        }
+    }
+    side.server.executor.close(client);
+    keys
+}
+
+/// The strings of a reply.
+fn bulks(mut reply: &[u8]) -> Vec<Vec<u8>> {
+    let mut bulks = Vec::new();
+    while let Some(end) = reply.windows(2).position(|pair| pair == b"\r\n") {
+        let (line, rest) = (&reply[..end], &reply[end + 2..]);
+        reply = rest;
+        if let Some(len) = line.strip_prefix(b"$") {
+            let len: usize = String::from_utf8_lossy(len).parse().expect("a length");
+            bulks.push(reply[..len].to_vec());
+            reply = &reply[len + 2..];
+        }
+    }
+    bulks
+}
+
 /// The bytes of a step's request; `None` for a step without one.
 pub fn request_of(step: &Step) -> Option<Vec<u8>> {
     let plain = |argument: &Argument| match argument {
@@ -106,12 +196,12 @@ pub fn request_of(step: &Step) -> Option<Vec<u8>> {
 }
 
 /// Whether the replies have to be the same. Inside a transaction EXEC answers for what was queued.
-fn is_compared(step: &Step, queued_own_words: &mut [bool]) -> bool {
+fn is_compared(step: &Step, walks: &[&str], queued_own_words: &mut [bool]) -> bool {
     let name = match step.arguments().and_then(<[Argument]>::first) {
         Some(Argument::Bytes(name)) => String::from_utf8_lossy(name).to_ascii_uppercase(),
         _ => return true,
     };
-    let is_own = OWN_WORDS.contains(&&*name);
+    let is_own = OWN_WORDS.contains(&&*name) || walks.contains(&&*name);
     let queued = &mut queued_own_words[step.connection];
     match &*name {
         "MULTI" | "DISCARD" => *queued = false,
@@ -145,7 +235,7 @@ fn random_commands_replay_and_survive_fetches() {
             };
             let (expected, got) = (plain.run(step.connection, &bytes), slow.run(step.connection, &bytes));
             let shown = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(300)]).into_owned();
-            let is_compared = is_compared(step, &mut queued_own_words);
+            let is_compared = is_compared(step, &[], &mut queued_own_words);
             assert!(
                 expected == got || !is_compared,
                 "round {round}, step {number}: {step} was answered {:?}, and after fetches {:?}",

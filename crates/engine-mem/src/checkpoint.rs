@@ -107,7 +107,8 @@ impl MemEngine {
                 continue;
             }
             let id = KeyspaceId(checkpoint.space as u32);
-            let Some(space) = &self.spaces[checkpoint.space] else {
+            // What has rows behind it is no part of a checkpoint.
+            let Some(space) = self.spaces[checkpoint.space].as_ref().filter(|space| space.backed.is_none()) else {
                 (checkpoint.space, checkpoint.from) = (checkpoint.space + 1, 0);
                 continue;
             };

@@ -134,7 +134,8 @@ impl MemEngine {
                 .or_else(|| self.clean_retired(left))
                 .or_else(|| self.rebuild_indexes())
                 .or_else(|| self.clean_entries(allowance, left))
-                .or_else(|| self.clean_table());
+                .or_else(|| self.clean_table())
+                .or_else(|| if self.has_backed { self.settle_some(left) } else { None });
             match done {
                 Some(done) => left = left.saturating_sub(done.max(1)),
                 None => return false,

@@ -1,5 +1,6 @@
 //! The engine: the operations of the contract over tables, entries and indexes.
 
+use crate::backed::Shown;
 use crate::bucket::Mark;
 use crate::checkpoint::Checkpoint;
 use crate::clean::{Calm, TableCleaning};
@@ -20,8 +21,8 @@ use base::hash::KeyHasher;
 use base::slot::slot_of;
 use base::{KeyspaceId, Rng, UnixMs};
 use engine::{
-    CasIds, Due, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Fields, Key, Left, NewEntry, ScanStep, Type,
-    Usage, Value, WalkProgress,
+    CasIds, Due, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Fields, Key, Left, NewEntry, ScanStep, Ticket,
+    Type, Usage, Value, WalkProgress, Wanted,
 };
 use std::sync::Arc;
 use value::{Big, Body, Limits};
@@ -78,6 +79,22 @@ pub struct MemEngine {
     pub(crate) calm: Calm,
     pub(crate) pool: Pool,
     cas_ids: CasIds,
+    /// Rows stand behind some keyspace.
+    pub(crate) has_backed: bool,
+    /// The last ticket that was given.
+    pub(crate) last_ticket: u64,
+    /// An entry that only rows hold, being shown.
+    pub(crate) shown: Shown,
+}
+
+/// What a look at the table has found.
+enum LookedUp {
+    /// The entry.
+    Entry(u32),
+    /// There is none.
+    Absent,
+    /// Only a row could tell.
+    Unknown,
 }
 
 /// What looking for due keys remembers.
@@ -138,6 +155,9 @@ impl MemEngine {
             table_cleaning: None,
             calm: Calm::default(),
             pool: Pool::default(),
+            has_backed: false,
+            last_ticket: 0,
+            shown: Shown::default(),
         }
     }
 
@@ -195,7 +215,7 @@ impl MemEngine {
     }
 
     /// The database, made if it is not there yet.
-    fn ensure_space(&mut self, id: KeyspaceId) {
+    pub(crate) fn ensure_space(&mut self, id: KeyspaceId) -> &mut Space {
         if self.spaces.len() <= id.index() {
             self.spaces.resize_with(id.index() + 1, || None);
         }
@@ -204,6 +224,7 @@ impl MemEngine {
             self.hints.publish(id, Some(space.table.directory()));
             self.spaces[id.index()] = Some(space);
         }
+        self.spaces[id.index()].as_mut().expect("just made")
     }
 
     /// Gives the entry to a running checkpoint before it is changed, unless the checkpoint has it.
@@ -218,8 +239,10 @@ impl MemEngine {
     #[inline(never)]
     fn hand_over_to_checkpoint(&mut self, id: KeyspaceId, found: Found) {
         if let Some(checkpoint) = &mut self.checkpoint {
-            let table = &self.spaces[id.index()].as_ref().expect("the entry is in it").table;
-            checkpoint.hand_over(id, table, &self.heap, &self.entries, found, self.mark);
+            let space = self.spaces[id.index()].as_ref().expect("the entry is in it");
+            if space.backed.is_none() {
+                checkpoint.hand_over(id, &space.table, &self.heap, &self.entries, found, self.mark);
+            }
         }
     }
 
@@ -275,7 +298,7 @@ impl MemEngine {
         }
     }
 
-    fn insert(&mut self, key: &Key<'_>, new: &NewEntry<'_>) {
+    pub(crate) fn insert(&mut self, key: &Key<'_>, new: &NewEntry<'_>) {
         self.handles_change();
         self.ensure_space(key.space);
         let handle = self.entries.create(key.bytes, new, self.stamps.initial());
@@ -298,6 +321,9 @@ impl MemEngine {
     /// Changes the collection that was found, which is not compressed.
     #[inline]
     fn edit_found(&mut self, key: &Key<'_>, found: Found, kind: Type, changes: &[u8]) -> Left {
+        if self.has_backed {
+            self.before_change(key);
+        }
         self.hand_over(key.space, found);
         let edit = Edit { kind, changes, limits: &self.limits, hasher: &self.hasher };
         let EditedEntry { handle, left, first_due: [before, after] } =
@@ -349,9 +375,13 @@ impl MemEngine {
     }
 
     #[inline(never)]
-    fn handle_of(&self, key: &Key<'_>) -> Option<u32> {
-        let table = &self.space(key.space)?.table;
-        table.find(&self.heap, &self.entries, key.hash, key.bytes).map(|found| found.handle)
+    fn look_up(&self, key: &Key<'_>) -> LookedUp {
+        let table = self.space(key.space).map(|space| &space.table);
+        match table.and_then(|table| table.find(&self.heap, &self.entries, key.hash, key.bytes)) {
+            Some(found) => LookedUp::Entry(found.handle),
+            None if self.is_absent(key) => LookedUp::Absent,
+            None => LookedUp::Unknown,
+        }
     }
 
     /// Has `answer` look at what [`Engine::read`] gives, unless that is compressed: `None` then, with nothing done. `way`
@@ -367,7 +397,14 @@ impl MemEngine {
         debug_assert_eq!(key.hash, self.hasher.hash(key.bytes), "the key was hashed by another hasher");
         let known = self.hints.end_of(way).map(|found| found.handle);
         let known = known.filter(|handle| self.entries.key_is(*handle, key.bytes));
-        let Some(handle) = known.or_else(|| self.handle_of(key)) else { return Some(answer(None)) };
+        let handle = match known {
+            Some(handle) => handle,
+            None => match self.look_up(key) {
+                LookedUp::Entry(handle) => handle,
+                LookedUp::Absent => return Some(answer(None)),
+                LookedUp::Unknown => return None,
+            },
+        };
         if self.entries.is_compressed(handle) {
             return None;
         }
@@ -378,8 +415,14 @@ impl MemEngine {
         Some(answer(Some(&entry).filter(|entry| !entry.is_expired(self.now))))
     }
 
+    /// Whether there is no entry under a key that is not in the table. False when only a row could tell.
+    #[inline]
+    fn is_absent(&self, key: &Key<'_>) -> bool {
+        !self.has_backed || !self.may_be_stored(key)
+    }
+
     /// Takes an entry out of table and pages.
-    fn remove_entry(&mut self, key: &Key<'_>, found: Found) {
+    pub(crate) fn remove_entry(&mut self, key: &Key<'_>, found: Found) {
         self.handles_change();
         let before = self.entries.expiration(found.handle);
         self.entries.destroy(found.handle);
@@ -501,7 +544,7 @@ impl Engine for MemEngine {
 
     #[inline]
     fn read(&mut self, key: &Key<'_>, touch: bool) -> Result<Option<Entry<'_>>, Fetch> {
-        let Some(found) = self.find(key) else { return Ok(None) };
+        let Some(found) = self.find(key) else { return if self.is_absent(key) { Ok(None) } else { Err(Fetch) } };
         self.recent.note(key, found);
         let entry = match touch {
             true => self.entries.used(found.handle, |stamp| self.stamps.touched(stamp, &mut self.rng)),
@@ -512,6 +555,9 @@ impl Engine for MemEngine {
 
     #[inline]
     fn write(&mut self, key: &Key<'_>, entry: &NewEntry<'_>) {
+        if self.has_backed {
+            self.before_change(key);
+        }
         let Some(found) = self.find(key) else { return self.insert(key, entry) };
         self.hand_over(key.space, found);
         let first_due = self.entries.first_due(found.handle);
@@ -528,6 +574,9 @@ impl Engine for MemEngine {
 
     fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> bool {
         let found = self.find(key).expect("a splice is for an entry that exists");
+        if self.has_backed {
+            self.before_change(key);
+        }
         if self.entries.is_compressed(found.handle) {
             if bytes.is_empty() {
                 self.hand_over(key.space, found);
@@ -560,7 +609,13 @@ impl Engine for MemEngine {
     }
 
     fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left> {
-        let Some(found) = self.find(key) else { return Some(self.insert_edited(key, kind, changes)) };
+        let Some(found) = self.find(key) else {
+            if self.has_backed {
+                assert!(!self.may_be_stored(key), "an edit of a collection whose row is not in memory");
+                self.before_change(key);
+            }
+            return Some(self.insert_edited(key, kind, changes));
+        };
         if self.entries.is_compressed(found.handle) {
             return None;
         }
@@ -584,6 +639,9 @@ impl Engine for MemEngine {
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {
         let Some(found) = self.find(key) else { return false };
+        if self.has_backed {
+            self.before_change(key);
+        }
         self.hand_over(key.space, found);
         let before = self.entries.expiration(found.handle);
         let handle = self.entries.set_expiration(found.handle, at);
@@ -593,6 +651,9 @@ impl Engine for MemEngine {
 
     fn set_fields(&mut self, key: &Key<'_>, fields: ExtFields<'_>) -> bool {
         let Some(found) = self.find(key) else { return false };
+        if self.has_backed {
+            self.before_change(key);
+        }
         self.hand_over(key.space, found);
         let handle = self.entries.set_fields(found.handle, fields);
         self.entry_changed(key, found, handle, None, None);
@@ -600,7 +661,7 @@ impl Engine for MemEngine {
     }
 
     fn cas_id(&mut self, key: &Key<'_>) -> Result<Option<u64>, Fetch> {
-        let Some(found) = self.find(key) else { return Ok(None) };
+        let Some(found) = self.find(key) else { return if self.is_absent(key) { Ok(None) } else { Err(Fetch) } };
         let entry = self.entries.entry(found.handle);
         if entry.kind != Type::String || entry.is_expired(self.now) {
             return Ok(None);
@@ -618,7 +679,10 @@ impl Engine for MemEngine {
     }
 
     fn remove(&mut self, key: &Key<'_>) -> bool {
-        let Some(found) = self.find(key) else { return false };
+        let Some(found) = self.find(key) else { return self.has_backed && self.remove_unread(key) };
+        if self.has_backed {
+            self.before_change(key);
+        }
         self.hand_over(key.space, found);
         self.first_due_changed(key, self.entries.first_due(found.handle), None);
         self.remove_entry(key, found);
@@ -630,20 +694,24 @@ impl Engine for MemEngine {
         self.handles_change();
         self.hints.publish(space, None);
         self.retired.append(&mut cleared.take_wheels());
-        let in_cut = self.checkpoint.is_some();
+        let backed = cleared.backed.take();
+        let in_cut = self.checkpoint.is_some() && backed.is_none();
         self.detached.push(Detached { id: space, table: cleared.table, from: Some(0), in_cut });
+        if let Some(backed) = backed {
+            self.clear_backed(space, backed);
+        }
     }
 
     fn len(&self, space: KeyspaceId) -> u64 {
-        self.space(space).map_or(0, |space| space.table.len())
+        self.with_away(space, self.space(space).map_or(0, |space| space.table.len()), |away| away.len)
     }
 
     fn expiring_len(&self, space: KeyspaceId) -> u64 {
-        self.space(space).map_or(0, |space| space.expiring)
+        self.with_away(space, self.space(space).map_or(0, |space| space.expiring), |away| away.expiring)
     }
 
     fn timed_len(&self, space: KeyspaceId) -> u64 {
-        self.space(space).map_or(0, |space| space.timed)
+        self.with_away(space, self.space(space).map_or(0, |space| space.timed), |away| away.timed)
     }
 
     fn scan(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep {
@@ -667,6 +735,9 @@ impl Engine for MemEngine {
     }
 
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>> {
+        if self.has_backed && self.picks_stored(space) {
+            return self.random_stored(space);
+        }
         let space = self.spaces.get(space.index())?.as_ref()?;
         let handle = space.table.random(&self.heap, &mut self.rng)?;
         Some(self.entries.entry(handle))
@@ -681,6 +752,36 @@ impl Engine for MemEngine {
         found
     }
 
+    fn want(&mut self, key: &Key<'_>) -> Wanted {
+        self.want_row(key)
+    }
+
+    fn install(&mut self, key: &Key<'_>, ticket: Ticket, row: Option<&[u8]>) -> bool {
+        self.install_row(key, ticket, row)
+    }
+
+    fn withdraw(&mut self, key: &Key<'_>, ticket: Ticket) {
+        self.withdraw_row(key, ticket);
+    }
+
+    fn release(&mut self, key: &Key<'_>) {
+        self.release_row(key);
+    }
+
+    fn scan_rows(
+        &mut self,
+        space: KeyspaceId,
+        from: u64,
+        since: Option<u64>,
+        visit: &mut dyn FnMut(&Entry<'_>),
+    ) -> Option<u64> {
+        self.scan_stored(space, from, since, visit)
+    }
+
+    fn loads(&self, space: KeyspaceId) -> u64 {
+        self.loads_of(space)
+    }
+
     fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>, Due)) -> usize {
         let (mut given, mut looks) = (0, limit.saturating_mul(DUE_LOOKS_PER_KEY));
         for _ in 0..self.spaces.len() {
@@ -689,6 +790,9 @@ impl Engine for MemEngine {
             if given >= limit {
                 break;
             }
+        }
+        if self.has_backed && given < limit {
+            given += self.due_stored(limit - given, &mut |key| visit(key, Due::Entry));
         }
         given
     }

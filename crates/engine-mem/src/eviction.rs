@@ -260,7 +260,11 @@ impl MemEngine {
     }
 }
 
+/// Entries in scope. None of a keyspace with rows behind it: its entries are dropped, never evicted.
 fn population(space: &Space, policy: EvictionPolicy) -> u64 {
+    if space.backed.is_some() {
+        return 0;
+    }
     if policy.only_expiring() { space.expiring } else { space.table.len() }
 }
 

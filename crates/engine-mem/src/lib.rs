@@ -15,6 +15,7 @@
 //! | `recent` | the cell found last, so that a command looks its key up once |
 //! | `pages` | the allocator under both: pages of equal slots, sparse ones emptied |
 //! | `arena`, `region` | address space: reserved once, committed in steps, readable for ever, in huge pages when full |
+//! | `backed` | keyspaces with rows behind them: what is clean, dirty, wanted or unknown |
 //! | `wheel` | the expiration index |
 //! | `stamp`, `eviction` | how entries age, and which goes first |
 //! | `checkpoint`, `clean` | work done in slices: handing entries to a checkpoint, giving memory back |
@@ -26,6 +27,7 @@
 //!     [`engine::Engine::clean`].
 
 mod arena;
+mod backed;
 mod bucket;
 mod checkpoint;
 mod classes;

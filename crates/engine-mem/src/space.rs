@@ -1,5 +1,6 @@
 //! One database of a shard: its table and its expiration index.
 
+use crate::backed::Backed;
 use crate::entries::Entries;
 use crate::extent::Heap;
 use crate::memory::MemoryUse;
@@ -19,6 +20,8 @@ pub struct Space {
     pub expiring: u64,
     /// Entries with elements that have a time.
     pub timed: u64,
+    /// The rows behind it; `None` when all it has is in the table.
+    pub backed: Option<Box<Backed>>,
     index: Option<Box<Index>>,
 }
 
@@ -32,7 +35,7 @@ struct Index {
 impl Space {
     /// An empty database.
     pub fn new(heap: &mut Heap) -> Self {
-        Self { table: Table::new(heap), expiring: 0, timed: 0, index: None }
+        Self { table: Table::new(heap), expiring: 0, timed: 0, backed: None, index: None }
     }
 
     /// Keeps the index true when the expiration of the entry under `hash` changes. An entry that is created had none, one

@@ -15,12 +15,19 @@ fn run(seed: u64, effort: Effort) {
 
 #[test]
 fn few_keys() {
-    let effort = Effort { steps: 20_000, keys: 100, value_len_max: 20_000, due_late_ms: DUE_LATE_MS };
+    let effort =
+        Effort { steps: 20_000, keys: 100, value_len_max: 20_000, due_late_ms: DUE_LATE_MS, has_unlogged_fields: true };
     (0..20).for_each(|seed| run(seed, effort));
 }
 
 #[test]
 fn many_keys() {
-    let effort = Effort { steps: 40_000, keys: 20_000, value_len_max: 9_000, due_late_ms: DUE_LATE_MS };
+    let effort = Effort {
+        steps: 40_000,
+        keys: 20_000,
+        value_len_max: 9_000,
+        due_late_ms: DUE_LATE_MS,
+        has_unlogged_fields: true,
+    };
     (100..102).for_each(|seed| run(seed, effort));
 }

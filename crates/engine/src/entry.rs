@@ -121,3 +121,11 @@ impl<'a> Entry<'a> {
         NewEntry { kind, encoding, value, expire_at, fields }
     }
 }
+
+impl<'a> NewEntry<'a> {
+    /// The entry as it would be read under a key, with the lowest stamp.
+    pub fn as_entry(&self, key: &'a [u8]) -> Entry<'a> {
+        let Self { kind, encoding, value, expire_at, fields } = *self;
+        Entry { key, kind, encoding, value, expire_at, stamp: 0, fields }
+    }
+}

@@ -65,6 +65,14 @@ impl Rows for ColdRows {
     fn get(&self, _key: &[u8], _row: &mut Vec<u8>) -> io::Result<bool> {
         Ok(true)
     }
+
+    fn scan(&self, _from: u64, _visit: &mut dyn FnMut(&[u8], &[u8])) -> Option<u64> {
+        None
+    }
+
+    fn random(&self, _rng: &mut Rng, _key: &mut Vec<u8>, _row: &mut Vec<u8>) -> bool {
+        false
+    }
 }
 
 impl<E: Engine> FetchingEngine<E> {
@@ -205,7 +213,7 @@ impl<E: Engine> Engine for FetchingEngine<E> {
     }
 
     fn set_fields(&mut self, key: &Key<'_>, fields: ExtFields<'_>) -> bool {
-        self.changed = true;
+        self.written(key);
         self.inner.set_fields(key, fields)
     }
 

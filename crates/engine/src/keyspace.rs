@@ -315,6 +315,24 @@ pub trait Engine: Send {
     /// Every entry present throughout a walk is visited, while the table grows and entries move.
     fn scan(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep;
 
+    /// Visits entries of the keyspace that [`Engine::scan`] does not, since only rows hold them, from a position on; and says
+    /// where the next step begins. Entries that `scan` has visited may be visited again, unless `since` is what
+    /// [`Engine::loads`] gave before that walk began and nothing has come into memory meanwhile.
+    fn scan_rows(
+        &mut self,
+        _space: KeyspaceId,
+        _from: u64,
+        _since: Option<u64>,
+        _visit: &mut dyn FnMut(&Entry<'_>),
+    ) -> Option<u64> {
+        None
+    }
+
+    /// Changes whenever a row comes into memory. 0 for a keyspace that has no rows elsewhere.
+    fn loads(&self, _space: KeyspaceId) -> u64 {
+        0
+    }
+
     /// [`Engine::scan`] that visits each entry with what it costs, as [`Engine::cost_bytes`] tells it, and none whose hash is
     /// below `from`: a walk in which each step begins where the one before has ended visits no entry twice.
     fn survey(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>, u64)) -> ScanStep;

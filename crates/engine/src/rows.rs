@@ -9,7 +9,8 @@
 //! W2. A row that is wanted stays in memory until everybody who wanted it has released it.
 //! W3. Whoever wants a row that is being read gets the same ticket, so one read serves all.
 
-use crate::Key;
+use crate::{Entry, Key};
+use base::{Rng, UnixMs};
 use std::io;
 use std::sync::Arc;
 
@@ -50,4 +51,71 @@ pub trait Rows: Send + Sync {
     /// # Errors
     /// When the row cannot be read, or what was read is damaged.
     fn get(&self, key: &[u8], row: &mut Vec<u8>) -> io::Result<bool>;
+
+    /// Visits some rows, key and row, from a position on, and says where the next begin. Position 0 begins, and all are
+    /// below [`POSITION_END`]. A row that is there throughout a walk is visited once.
+    fn scan(&self, from: u64, visit: &mut dyn FnMut(&[u8], &[u8])) -> Option<u64>;
+
+    /// Appends some key and its row, each about equally likely. False when there is none.
+    fn random(&self, rng: &mut Rng, key: &mut Vec<u8>, row: &mut Vec<u8>) -> bool;
+
+    /// Gives keys of rows that are expired at `now`, until `visit` says false.
+    fn due(&self, _now: UnixMs, _visit: &mut dyn FnMut(&[u8]) -> bool) {}
+}
+
+/// Positions of [`Rows::scan`] are below this.
+pub const POSITION_END: u64 = 1 << 47;
+
+/// What there is of entries. Differences of such counts may be negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Entries.
+    pub len: i64,
+    /// Those that expire.
+    pub expiring: i64,
+    /// Those with elements that have a time.
+    pub timed: i64,
+}
+
+impl Counts {
+    /// Both together.
+    pub fn plus(self, other: Self) -> Self {
+        let (len, expiring) = (self.len + other.len, self.expiring + other.expiring);
+        Self { len, expiring, timed: self.timed + other.timed }
+    }
+
+    /// This without the other.
+    pub fn minus(self, other: Self) -> Self {
+        let Self { len, expiring, timed } = other;
+        self.plus(Self { len: -len, expiring: -expiring, timed: -timed })
+    }
+
+    /// The counts of one entry.
+    pub fn of(entry: &Entry<'_>) -> Self {
+        let timed = entry.kind == crate::Type::Hash && !entry.is_compressed() && entry.first_due().is_some();
+        Self { len: 1, expiring: i64::from(entry.expire_at.is_some()), timed: i64::from(timed) }
+    }
+}
+
+/// Takes what a flush writes: for each key that has changed since the flush before, what it was at the cut.
+pub trait RowSink: Send {
+    /// All rows of earlier flushes are void. Comes first, if at all.
+    fn clear(&mut self);
+
+    /// The key had this entry. Called under the shard's lock: no I/O, no waiting.
+    fn store(&mut self, entry: &Entry<'_>);
+
+    /// The key had none.
+    fn remove(&mut self, key: &[u8]);
+}
+
+/// How far a flush has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushProgress {
+    /// There is more to walk.
+    More,
+    /// The sink has everything.
+    Done,
+    /// The keyspace was cleared: what the sink has is not to be installed.
+    Void,
 }

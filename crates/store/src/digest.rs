@@ -22,11 +22,12 @@
 //! It says whether an entry expires, not when, and nothing about groups of consumers or optional fields. [`Store::digest`],
 //! by which tests compare stores, adds them.
 
+use crate::backed::visit_all;
 use crate::store::Store;
 use base::double::DoubleText;
 use base::integer::IntegerText;
 use base::{DbIndex, UnixMs};
-use engine::{Engine, Entry, Type};
+use engine::{Entry, Type};
 use sha1::{Digest as _, Sha1};
 use types::Decoder;
 use value::hash::{Cell, View};
@@ -176,21 +177,15 @@ impl Store {
             let Some(space) = self.spaces.get(db) else { continue };
             let (mut entries, mut count) = (Digest::default(), 0);
             self.each_shard(|shard| {
-                let mut from = Some(0);
-                while let Some(bound) = from {
-                    from = shard
-                        .engine
-                        .scan(space, bound, &mut |entry| {
-                            let entry = &decoder.show(self.source(), *entry);
-                            if !is_absent(entry, now) {
-                                let mut timed = Digest::of_entry(entry, now);
-                                timed.mix_unseen(entry, now);
-                                entries.add_entry(timed);
-                                count += 1;
-                            }
-                        })
-                        .next;
-                }
+                visit_all(&mut shard.engine, space, &mut |entry| {
+                    let entry = &decoder.show(self.source(), *entry);
+                    if !is_absent(entry, now) {
+                        let mut timed = Digest::of_entry(entry, now);
+                        timed.mix_unseen(entry, now);
+                        entries.add_entry(timed);
+                        count += 1;
+                    }
+                });
             })
             .for_each(drop);
             if count > 0 {

@@ -106,6 +106,9 @@ impl Txn<'_> {
     }
 }
 
+/// Bytes of entries that rows hold as well, dropped of each shard by a write that waits for memory.
+const RECLAIM_BYTES: usize = 64 << 10;
+
 /// Units of cleaning after an eviction.
 const CLEAN_STEP: usize = 256;
 
@@ -212,6 +215,7 @@ impl Store {
             match self.lock_one(shard, worker) {
                 None => goes_on = true,
                 Some(mut held) => {
+                    goes_on |= held.engine.drop_clean(RECLAIM_BYTES) > 0;
                     goes_on |= match &mut held.engine {
                         ShardEngine::Memory(engine) => engine.clean_thoroughly(RECLAIM_STEP),
                         other => other.clean(RECLAIM_STEP),
@@ -278,6 +282,8 @@ impl Store {
                 // What was evicted before has not come back yet; evicting more would be too much.
                 return Ok(FromShard { goes_on: true, ..done });
             }
+            done.bytes += txn.held.get(shard).engine.drop_clean(wanted as usize) as u64;
+            let has_dropped = done.bytes > 0;
             while done.count < VICTIMS_PER_LOCKING && done.bytes < wanted {
                 let ShardEngine::Memory(engine) = &mut txn.held.get(shard).engine else { break };
                 let Some(key) = engine.victim(eviction.policy) else { break };
@@ -288,7 +294,7 @@ impl Store {
                 txn.notify(NotifyClass::EVICTED, "evicted", &key);
                 done.count += 1;
             }
-            done.goes_on = txn.clean_closely(shard);
+            done.goes_on = txn.clean_closely(shard) || has_dropped;
             Ok(done)
         })
     }

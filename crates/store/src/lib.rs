@@ -10,6 +10,7 @@
 //! S2. A shard's records reach the log in the order its changes were made, since they are appended under its lock.
 //! S3. Only workers lock shards; they never sleep on a lock (see `lock`).
 
+pub mod backed;
 pub mod checkpoint;
 pub mod commit;
 pub mod compression;

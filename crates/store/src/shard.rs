@@ -57,9 +57,12 @@ impl Shard {
     }
 }
 
+/// Units of cleaning for a row that comes over the memory budget.
+const ROOM_STEP: usize = 16;
+
 /// The engine of a shard: memory, called directly, or another one behind its trait.
 pub enum ShardEngine {
-    /// Everything in memory; never answers [`Fetch`].
+    /// In memory; answers [`Fetch`] only for keyspaces with rows behind them.
     Memory(Box<MemEngine>),
     /// Any engine, for tests of the contract and, later, for other media.
     Other(Box<dyn Engine>),
@@ -68,7 +71,29 @@ pub enum ShardEngine {
 impl ShardEngine {
     /// Whether reads can answer [`Fetch`].
     pub fn may_fetch(&self) -> bool {
-        matches!(self, Self::Other(_))
+        match self {
+            Self::Memory(engine) => engine.may_fetch(),
+            Self::Other(_) => true,
+        }
+    }
+}
+
+impl ShardEngine {
+    /// Drops entries that rows hold as well, about so many bytes of them. Gives how many it dropped.
+    pub(crate) fn drop_clean(&mut self, bytes: usize) -> usize {
+        match self {
+            Self::Memory(engine) if engine.may_fetch() => engine.drop_clean_anywhere(bytes),
+            _ => 0,
+        }
+    }
+
+    /// The same, and gives pages back.
+    pub(crate) fn make_room(&mut self, bytes: usize) {
+        if let Self::Memory(engine) = self
+            && engine.drop_clean_anywhere(bytes) > 0
+        {
+            engine.clean_closely(ROOM_STEP);
+        }
     }
 }
 
@@ -173,6 +198,20 @@ impl Engine for ShardEngine {
 
     fn scan(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep {
         either!(self, it => it.scan(space, from, visit))
+    }
+
+    fn scan_rows(
+        &mut self,
+        space: KeyspaceId,
+        from: u64,
+        since: Option<u64>,
+        visit: &mut dyn FnMut(&Entry<'_>),
+    ) -> Option<u64> {
+        either!(self, it => it.scan_rows(space, from, since, visit))
+    }
+
+    fn loads(&self, space: KeyspaceId) -> u64 {
+        either!(self, it => it.loads(space))
     }
 
     fn survey(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>, u64)) -> ScanStep {

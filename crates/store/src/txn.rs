@@ -1,5 +1,6 @@
 //! A command's view of the store: its shards locked, its time fixed, its effects applied and recorded.
 
+use crate::backed::scan_step;
 use crate::compression::Coder;
 use crate::hold::HoldTable;
 use crate::lock_set::HeldShards;
@@ -154,6 +155,8 @@ pub struct Txn<'s> {
     holds: bool,
     /// Up to where it has to be durable for what has been read so far.
     pub(crate) hold: Cell<Lsn>,
+    /// The shard and keyspace that a walk has begun to go over, and what [`Engine::loads`] gave then.
+    walk: Option<(ShardId, KeyspaceId, u64)>,
 }
 
 impl<'s> Txn<'s> {
@@ -167,7 +170,8 @@ impl<'s> Txn<'s> {
         scratch.decoder.forget();
         let space = store.spaces.get(at.db).unwrap_or_default();
         let holds = scratch.log.holds;
-        Self { store, held, scratch, now: at.now, space, touch: at.touch, changed: false, holds, hold: Cell::default() }
+        let (now, touch, hold) = (at.now, at.touch, Cell::default());
+        Self { store, held, scratch, now, space, touch, changed: false, holds, hold, walk: None }
     }
 
     /// The reply will tell of this key.
@@ -282,6 +286,11 @@ impl<'s> Txn<'s> {
             None => Some(u64::from(shard.0) + 1).filter(|next| *next < self.store.shard_ids().len() as u64),
         };
         ScanStep { next }
+    }
+
+    /// What [`Engine::loads`] gave when this command began to walk over the shard; `None` when an earlier one has.
+    fn loads_since(&self, shard: ShardId, space: KeyspaceId) -> Option<u64> {
+        self.walk.filter(|walk| (walk.0, walk.1) == (shard, space)).map(|walk| walk.2)
     }
 
     /// Goes on in a keyspace.
@@ -694,7 +703,11 @@ impl Keyspace for Txn<'_> {
             let mut held = self.store.lock_patiently(shard);
             held.engine.set_time(self.now);
             self.look_over(&held);
-            let step = held.engine.scan(space, cursor & !0xFFFF, visit);
+            let bound = cursor & !0xFFFF;
+            if bound == 0 {
+                self.walk = Some((shard, space, held.engine.loads(space)));
+            }
+            let step = scan_step(&mut held.engine, space, bound, self.loads_since(shard, space), visit);
             self.store.unlock_one(held);
             return self.next_cursor(shard, step);
         }
@@ -707,7 +720,12 @@ impl Keyspace for Txn<'_> {
             self.held.get(shard).engine.set_time(self.now);
         }
         self.look_over_held(shard);
-        let step = self.held.get(shard).engine.scan(space, cursor & !0xFFFF, visit);
+        let bound = cursor & !0xFFFF;
+        if bound == 0 {
+            self.walk = Some((shard, space, self.held.get(shard).engine.loads(space)));
+        }
+        let since = self.loads_since(shard, space);
+        let step = scan_step(&mut self.held.get(shard).engine, space, bound, since, visit);
         self.next_cursor(shard, step)
     }
 

@@ -74,10 +74,14 @@ impl Scratch {
 }
 
 impl Store {
-    /// Puts a row that was read into memory; `None` when there is none. A ticket that is void changes nothing.
+    /// Puts a row that was read into memory; `None` when there is none. A ticket that is void changes nothing. Over the memory
+    /// budget others leave the shard for it.
     pub fn install(&self, want: &Want, row: Option<&[u8]>) {
         let mut held = self.lock_patiently(want.shard);
-        held.engine.install(&want.key(), want.ticket, row);
+        let is_new = held.engine.install(&want.key(), want.ticket, row);
+        if is_new && self.is_over_budget() {
+            held.engine.make_room(2 * row.map_or(0, <[u8]>::len));
+        }
         self.unlock_one(held);
     }
 

@@ -1,0 +1,586 @@
+//! A backed keyspace: a store of rows stands behind it, and the table is the cache and the write buffer of those rows.
+//!
+//! | A key is | in the table | its state | a read answers |
+//! |---|---|---|---|
+//! | clean | yes | none, or wanted | its entry |
+//! | dirty | yes | changed | its entry |
+//! | a tombstone | no | changed | absent |
+//! | known to be absent | no | absent | absent |
+//! | unknown | no | none, or wanted | absent if the filter of the rows says so, else [`Fetch`](engine::Fetch) |
+//!
+//! K1. Only clean entries that nobody wants are dropped. A change, a tombstone among them, stays until a flush that was
+//!     given it is installed.
+//! K2. Whoever changes a key first calls [`MemEngine::before_change`]. It makes the ticket of the key void, and gives a
+//!     running flush what the key was at the cut.
+//! K3. Epochs count flushes. A key whose last change is of an installed epoch has no change.
+//! K4. The entries of the keyspace are those in the table and those *away*, which only rows hold. A write to an unknown key
+//!     that the rows may have counts as overwriting one. The flush that stores it corrects the count.
+//! K5. A keyspace that is not backed pays one test for each change, and one for each read that finds nothing.
+
+use crate::engine_impl::MemEngine;
+use base::slot::slot_of;
+use base::{KeyspaceId, UnixMs};
+use engine::{Counts, Engine, Entry, FlushProgress, Key, PackedFields, Row, RowSink, Rows, SharedBig, Ticket, Wanted};
+use std::collections::HashMap;
+use std::sync::Arc;
+use value::cold::Keeper;
+
+/// Keys of an installed flush looked at per unit of cleaning.
+const SETTLED_PER_UNIT: usize = 4;
+
+/// Random rows looked at for one that is live.
+const RANDOM_TRIES: usize = 16;
+
+/// What a backed keyspace keeps beside its table.
+pub struct Backed {
+    rows: Arc<dyn Rows>,
+    /// Reads compressed leaves of trees.
+    keeper: Arc<dyn Keeper>,
+    /// Keys that are not simply clean or unknown.
+    keys: HashMap<Box<[u8]>, State>,
+    away: Counts,
+    /// The epoch of what changes now; the first is 1.
+    epoch: u32,
+    /// The last epoch whose changes are stored as rows.
+    installed: u32,
+    /// The epoch in which the keyspace was last cleared: until that is installed, what the rows hold is void.
+    cleared: u32,
+    /// Keys changed since the last cut, and again after a flush that failed.
+    dirty: Vec<Box<[u8]>>,
+    flush: Option<Flush>,
+    /// Keys of installed flushes, whose states may go.
+    settling: Vec<Box<[u8]>>,
+    /// Counts entries that came into the table, from 1 on: as long as none comes, a walk over rows need not visit
+    /// those in the table.
+    loads: u64,
+    /// Where dropping goes on.
+    hand: u64,
+    /// When the hand began its round, and the one before.
+    rounds: [UnixMs; 2],
+}
+
+/// What is known of a key.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct State {
+    /// How many commands want the row.
+    wanted: u32,
+    /// The read that is under way.
+    ticket: Option<Ticket>,
+    /// There is no such row. Known while it is wanted.
+    is_absent: bool,
+    /// The epoch of the last change; 0 for none.
+    changed: u32,
+    /// The epoch of the last flush that was given the key.
+    given: u32,
+}
+
+/// A flush between its cut and its end.
+struct Flush {
+    sink: Box<dyn RowSink>,
+    epoch: u32,
+    keys: Vec<Box<[u8]>>,
+    /// How many of them were walked.
+    walked: usize,
+    /// The entries at the cut.
+    counts: Counts,
+    is_void: bool,
+}
+
+/// An entry that is shown from its row.
+#[derive(Default)]
+pub struct Shown {
+    key: Vec<u8>,
+    row: Vec<u8>,
+    tree: Option<SharedBig>,
+    fields: PackedFields,
+}
+
+impl Backed {
+    fn new(rows: Arc<dyn Rows>, away: Counts, keeper: Arc<dyn Keeper>) -> Self {
+        Self {
+            rows,
+            keeper,
+            keys: HashMap::new(),
+            away,
+            epoch: 1,
+            installed: 0,
+            cleared: 0,
+            dirty: Vec::new(),
+            flush: None,
+            settling: Vec::new(),
+            loads: 1,
+            hand: 0,
+            rounds: [UnixMs::MIN; 2],
+        }
+    }
+
+    fn state(&self, key: &[u8]) -> State {
+        self.keys.get(key).copied().unwrap_or_default()
+    }
+
+    fn is_changed(&self, state: State) -> bool {
+        state.changed > self.installed
+    }
+
+    /// Whether rows may hold the key, which is not in the table.
+    fn may_be_stored(&self, key: &Key<'_>) -> bool {
+        let state = self.state(key.bytes);
+        let is_known = self.is_changed(state) || state.is_absent || self.cleared > self.installed;
+        !is_known && self.rows.may_have(key)
+    }
+
+    /// Forgets the state of a key of which nothing is known any more.
+    fn tidy(&mut self, key: &[u8]) {
+        if let Some(state) = self.keys.get_mut(key) {
+            if state.changed <= self.installed {
+                (state.changed, state.given) = (0, 0);
+            }
+            state.is_absent &= state.wanted > 0;
+            if *state == State::default() {
+                self.keys.remove(key);
+            }
+        }
+    }
+}
+
+impl MemEngine {
+    /// Puts rows behind a keyspace that is empty. `stored` says what the rows hold, and `keeper` reads compressed leaves of
+    /// trees.
+    ///
+    /// # Panics
+    /// When the keyspace has entries.
+    pub fn back(&mut self, id: KeyspaceId, rows: Arc<dyn Rows>, stored: Counts, keeper: Arc<dyn Keeper>) {
+        let space = self.ensure_space(id);
+        assert!(space.table.len() == 0 && space.backed.is_none(), "rows go behind an empty keyspace");
+        space.backed = Some(Box::new(Backed::new(rows, stored, keeper)));
+        self.has_backed = true;
+    }
+
+    /// Whether rows stand behind any keyspace, so that reads can ask for a fetch.
+    pub fn may_fetch(&self) -> bool {
+        self.has_backed
+    }
+
+    /// Whether rows stand behind the keyspace.
+    pub fn is_backed(&self, id: KeyspaceId) -> bool {
+        self.backed(id).is_some()
+    }
+
+    fn backed(&self, id: KeyspaceId) -> Option<&Backed> {
+        self.space(id)?.backed.as_deref()
+    }
+
+    fn backed_mut(&mut self, id: KeyspaceId) -> Option<&mut Backed> {
+        self.spaces.get_mut(id.index())?.as_mut()?.backed.as_deref_mut()
+    }
+
+    /// Whether rows may hold the key, which is not in the table.
+    #[cold]
+    pub(crate) fn may_be_stored(&self, key: &Key<'_>) -> bool {
+        self.backed(key.space).is_some_and(|backed| backed.may_be_stored(key))
+    }
+
+    /// A count of the table and what is away (K4).
+    #[inline]
+    pub(crate) fn with_away(&self, id: KeyspaceId, in_table: u64, away: impl Fn(Counts) -> i64) -> u64 {
+        match self.has_backed {
+            false => in_table,
+            true => in_table.saturating_add_signed(self.backed(id).map_or(0, |backed| away(backed.away))),
+        }
+    }
+
+    /// Whether a random entry is to be one that only rows hold: as likely as there are such.
+    #[cold]
+    pub(crate) fn picks_stored(&mut self, id: KeyspaceId) -> bool {
+        let Some(backed) = self.backed(id) else { return false };
+        let away = u64::try_from(backed.away.len).unwrap_or(0);
+        let all = self.len(id);
+        away > 0 && self.rng.below(all) < away
+    }
+
+    fn counts(&self, id: KeyspaceId) -> Counts {
+        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        Counts { len: count(self.len(id)), expiring: count(self.expiring_len(id)), timed: count(self.timed_len(id)) }
+    }
+
+    /// A key is about to change: see K2.
+    #[cold]
+    pub(crate) fn before_change(&mut self, key: &Key<'_>) {
+        let found = self.find(key);
+        let Self { spaces, entries, .. } = self;
+        let Some(backed) = spaces.get_mut(key.space.index()).and_then(Option::as_mut).and_then(|it| it.backed.as_mut())
+        else {
+            return;
+        };
+        if found.is_none() {
+            backed.loads += 1;
+            if backed.may_be_stored(key) {
+                backed.away.len -= 1;
+            }
+        }
+        let Backed { keys, flush, epoch, installed, dirty, .. } = &mut **backed;
+        let state = keys.entry(key.bytes.into()).or_default();
+        (state.ticket, state.is_absent) = (None, false);
+        if let Some(flush) = flush
+            && state.changed > *installed
+            && state.changed <= flush.epoch
+            && state.given != flush.epoch
+        {
+            state.given = flush.epoch;
+            match found {
+                Some(found) => flush.sink.store(&entries.entry(found.handle)),
+                None => flush.sink.remove(key.bytes),
+            }
+        }
+        if state.changed != *epoch {
+            state.changed = *epoch;
+            dirty.push(key.bytes.into());
+        }
+    }
+
+    /// Removes a key that is not in the table. False when it is known that there is none.
+    #[cold]
+    pub(crate) fn remove_unread(&mut self, key: &Key<'_>) -> bool {
+        let is_stored = self.may_be_stored(key);
+        if is_stored {
+            self.before_change(key);
+        }
+        is_stored
+    }
+
+    /// Keeps the rows behind a keyspace that is being cleared. What they hold is void until the next flush.
+    pub(crate) fn clear_backed(&mut self, id: KeyspaceId, mut backed: Box<Backed>) {
+        let epoch = backed.epoch;
+        backed.cleared = epoch;
+        backed.away = Counts::default();
+        backed.keys = HashMap::new();
+        backed.dirty = Vec::new();
+        backed.settling = Vec::new();
+        backed.loads += 1;
+        if let Some(flush) = &mut backed.flush {
+            flush.is_void = true;
+        }
+        self.ensure_space(id).backed = Some(backed);
+    }
+
+    /// See [`Engine::want`].
+    #[cold]
+    pub(crate) fn want_row(&mut self, key: &Key<'_>) -> Wanted {
+        let next = Ticket(self.last_ticket + 1);
+        let Some(backed) = self.backed_mut(key.space) else { return Wanted { ticket: Ticket(0), rows: None } };
+        let state = backed.keys.entry(key.bytes.into()).or_default();
+        state.wanted += 1;
+        let ticket = *state.ticket.get_or_insert(next);
+        let rows = Some(backed.rows.clone());
+        self.last_ticket = self.last_ticket.max(ticket.0);
+        Wanted { ticket, rows }
+    }
+
+    /// See [`Engine::install`].
+    #[cold]
+    pub(crate) fn install_row(&mut self, key: &Key<'_>, ticket: Ticket, row: Option<&[u8]>) -> bool {
+        let Some(backed) = self.backed_mut(key.space) else { return false };
+        let Some(state) = backed.keys.get_mut(key.bytes).filter(|state| state.ticket == Some(ticket)) else {
+            return false;
+        };
+        state.ticket = None;
+        state.is_absent = row.is_none();
+        backed.loads += 1;
+        backed.tidy(key.bytes);
+        let keeper = backed.keeper.clone();
+        debug_assert!(self.find(key).is_none(), "a ticket of a key in the table is void");
+        if let Some(bytes) = row {
+            let row = Row::read(bytes).expect("the store of rows checks what it gives");
+            let tree = row.tree(&keeper, &self.hasher);
+            let fields = row.fields();
+            let new = row.as_new(tree.as_ref(), &fields);
+            self.insert(key, &new);
+            let counts = Counts::of(&new.as_entry(key.bytes));
+            if let Some(backed) = self.backed_mut(key.space) {
+                backed.away = backed.away.minus(counts);
+            }
+        }
+        true
+    }
+
+    /// See [`Engine::withdraw`].
+    pub(crate) fn withdraw_row(&mut self, key: &Key<'_>, ticket: Ticket) {
+        let Some(backed) = self.backed_mut(key.space) else { return };
+        if let Some(state) = backed.keys.get_mut(key.bytes).filter(|state| state.ticket == Some(ticket)) {
+            state.ticket = None;
+        }
+        backed.tidy(key.bytes);
+    }
+
+    /// See [`Engine::release`].
+    pub(crate) fn release_row(&mut self, key: &Key<'_>) {
+        let Some(backed) = self.backed_mut(key.space) else { return };
+        if let Some(state) = backed.keys.get_mut(key.bytes) {
+            // A keyspace that was cleared has forgotten who wants what.
+            state.wanted = state.wanted.saturating_sub(1);
+        }
+        backed.tidy(key.bytes);
+    }
+
+    /// Begins a flush: its sink gets all keys that have changed since the flush before, as they are now. The same cut goes
+    /// through all shards, under their locks.
+    ///
+    /// # Panics
+    /// When the keyspace is not backed, or a flush runs already.
+    pub fn begin_flush(&mut self, id: KeyspaceId, mut sink: Box<dyn RowSink>) {
+        let counts = self.counts(id);
+        let backed = self.backed_mut(id).expect("a flush is of a backed keyspace");
+        assert!(backed.flush.is_none(), "one flush at a time");
+        if backed.cleared > backed.installed {
+            sink.clear();
+        }
+        let (epoch, keys) = (backed.epoch, std::mem::take(&mut backed.dirty));
+        backed.epoch += 1;
+        backed.flush = Some(Flush { sink, epoch, keys, walked: 0, counts, is_void: false });
+    }
+
+    /// Gives the running flush up to `budget` further keys.
+    pub fn walk_flush(&mut self, id: KeyspaceId, budget: usize) -> FlushProgress {
+        let Self { spaces, heap, entries, hasher, .. } = self;
+        let Some(space) = spaces.get_mut(id.index()).and_then(Option::as_mut) else { return FlushProgress::Void };
+        let Some(backed) = space.backed.as_deref_mut() else { return FlushProgress::Void };
+        let installed = backed.installed;
+        let Backed { keys: states, flush: Some(flush), .. } = backed else { return FlushProgress::Done };
+        if flush.is_void {
+            return FlushProgress::Void;
+        }
+        let end = flush.keys.len().min(flush.walked.saturating_add(budget));
+        for key in &flush.keys[flush.walked..end] {
+            let Some(state) = states.get_mut(key) else { continue };
+            if state.changed <= installed || state.changed > flush.epoch || state.given == flush.epoch {
+                continue;
+            }
+            state.given = flush.epoch;
+            match space.table.find(heap, entries, hasher.hash(key), key) {
+                Some(found) => flush.sink.store(&entries.entry(found.handle)),
+                None => flush.sink.remove(key),
+            }
+        }
+        flush.walked = end;
+        if end == flush.keys.len() { FlushProgress::Done } else { FlushProgress::More }
+    }
+
+    /// Ends the flush and gives the sink back. `installed` says what rows there are now; `None` when the flush was given up, and
+    /// then its keys are part of the next one.
+    pub fn end_flush(&mut self, id: KeyspaceId, installed: Option<Counts>) -> Option<Box<dyn RowSink>> {
+        let backed = self.backed_mut(id)?;
+        let Flush { sink, epoch, mut keys, counts, is_void, .. } = backed.flush.take()?;
+        match installed {
+            Some(stored) => {
+                assert!(!is_void, "a flush was installed after its keyspace was cleared");
+                backed.installed = epoch;
+                backed.away = backed.away.plus(stored.minus(counts));
+                backed.settling.append(&mut keys);
+            }
+            None if is_void => {}
+            None => {
+                keys.append(&mut backed.dirty);
+                backed.dirty = keys;
+            }
+        }
+        Some(sink)
+    }
+
+    /// Keys that have changed since the last cut.
+    pub fn dirty_len(&self, id: KeyspaceId) -> usize {
+        self.backed(id).map_or(0, |backed| backed.dirty.len())
+    }
+
+    /// [`MemEngine::drop_clean`] in all backed keyspaces.
+    pub fn drop_clean_anywhere(&mut self, wanted_bytes: usize) -> usize {
+        let mut dropped = 0;
+        for id in (0..self.spaces.len()).map(|id| KeyspaceId(id as u32)) {
+            dropped += self.drop_clean(id, wanted_bytes - dropped.min(wanted_bytes));
+        }
+        dropped
+    }
+
+    /// Drops clean entries that nobody wants, about so many bytes of them, those first that were not used since the hand
+    /// passed them last. Gives how many bytes it dropped: fewer when there are no more.
+    pub fn drop_clean(&mut self, id: KeyspaceId, wanted_bytes: usize) -> usize {
+        let (mut dropped, mut begun, now) = (0, 0, self.now);
+        while dropped < wanted_bytes && begun < 3 {
+            let Some(backed) = self.backed_mut(id) else { return dropped };
+            if backed.rounds[1] == UnixMs::MIN {
+                backed.rounds = [now; 2];
+            }
+            let from = backed.hand;
+            // In the third round since this began, what was used is dropped as well.
+            let unused_ms = if begun < 2 { backed.rounds[1] } else { UnixMs::MIN };
+            let (next, bytes) = self.drop_clean_of(id, from, wanted_bytes - dropped, unused_ms);
+            dropped += bytes;
+            let Some(backed) = self.backed_mut(id) else { return dropped };
+            backed.hand = next.unwrap_or(0);
+            if next.is_none() {
+                begun += 1;
+                backed.rounds = [now, backed.rounds[0]];
+            }
+        }
+        dropped
+    }
+
+    /// Drops clean entries of one stretch that were not used since `unused_ms`, about so many bytes. Gives where to go on, and
+    /// how many bytes it dropped.
+    fn drop_clean_of(
+        &mut self,
+        id: KeyspaceId,
+        from: u64,
+        wanted_bytes: usize,
+        unused_ms: UnixMs,
+    ) -> (Option<u64>, usize) {
+        let Some(space) = self.space(id) else { return (None, 0) };
+        let stretch = space.table.stretch(&self.heap, from);
+        let handles: Vec<u32> = space.table.entries_of(&self.heap, stretch).map(|found| found.handle).collect();
+        let mut bytes = 0;
+        for handle in handles {
+            if bytes >= wanted_bytes {
+                return (Some(from), bytes);
+            }
+            if unused_ms != UnixMs::MIN && self.now.saturating_sub(self.idle_ms(handle)) > unused_ms {
+                continue;
+            }
+            let key = self.entries.key(handle).to_vec();
+            bytes += self.drop_row(&self.key_of(id, &key));
+        }
+        (stretch.next, bytes)
+    }
+
+    fn idle_ms(&self, handle: u32) -> i64 {
+        let seconds = self.stamps.idle_seconds(self.entries.stamp(handle));
+        i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX)
+    }
+
+    fn key_of<'k>(&self, space: KeyspaceId, bytes: &'k [u8]) -> Key<'k> {
+        Key { bytes, hash: self.hasher.hash(bytes), slot: slot_of(bytes), space }
+    }
+
+    /// Drops an entry if that is clean and nobody wants it. Gives the bytes it took; 0 when it stays.
+    pub fn drop_row(&mut self, key: &Key<'_>) -> usize {
+        let Some(found) = self.find(key) else { return 0 };
+        let Some(backed) = self.backed(key.space) else { return 0 };
+        let state = backed.state(key.bytes);
+        let entry = self.entries.entry(found.handle);
+        let counts = Counts::of(&entry);
+        // The times of elements are known only in memory.
+        if backed.is_changed(state) || state.wanted > 0 || counts.timed > 0 {
+            return 0;
+        }
+        let bytes = self.entries.cost_bytes(found.handle);
+        self.remove_entry(key, found);
+        if let Some(backed) = self.backed_mut(key.space) {
+            backed.away = backed.away.plus(counts);
+            backed.tidy(key.bytes);
+        }
+        bytes
+    }
+
+    /// Forgets states of keys whose changes are installed. Gives how many units of work that took; `None` when there are none.
+    pub(crate) fn settle_some(&mut self, budget: usize) -> Option<usize> {
+        let mut units = 0;
+        for backed in self.spaces.iter_mut().flatten().filter_map(|space| space.backed.as_deref_mut()) {
+            while units < budget && !backed.settling.is_empty() {
+                let from = backed.settling.len().saturating_sub(SETTLED_PER_UNIT);
+                for key in backed.settling.split_off(from) {
+                    backed.tidy(&key);
+                }
+                units += 1;
+            }
+        }
+        (units > 0).then_some(units)
+    }
+
+    /// One step over rows whose entries are not in the table. With `since`, what [`Engine::loads`] gave when a walk over the
+    /// table began, entries in the table are left out unless some came meanwhile.
+    pub(crate) fn scan_stored(
+        &self,
+        id: KeyspaceId,
+        from: u64,
+        since: Option<u64>,
+        visit: &mut dyn FnMut(&Entry<'_>),
+    ) -> Option<u64> {
+        let backed = self.backed(id)?;
+        if backed.cleared > backed.installed {
+            return None;
+        }
+        let is_table_seen = since == Some(backed.loads);
+        let rows = backed.rows.clone();
+        rows.scan(from, &mut |bytes, row| {
+            let key = self.key_of(id, bytes);
+            match self.find(&key) {
+                Some(_) if is_table_seen => {}
+                Some(found) => visit(&self.entries.entry(found.handle)),
+                None if backed.is_changed(backed.state(bytes)) => {}
+                None => {
+                    let row = Row::read(row).expect("the store of rows checks what it gives");
+                    let tree = row.tree(&backed.keeper, &self.hasher);
+                    visit(&row.as_new(tree.as_ref(), &row.fields()).as_entry(bytes));
+                }
+            }
+        })
+    }
+
+    /// Changes whenever an entry comes into the table of a backed keyspace.
+    pub(crate) fn loads_of(&self, id: KeyspaceId) -> u64 {
+        self.backed(id).map_or(0, |backed| backed.loads)
+    }
+
+    /// A random entry that only rows hold; where draws find none, the first.
+    #[cold]
+    pub(crate) fn random_stored(&mut self, id: KeyspaceId) -> Option<Entry<'_>> {
+        let backed = self.backed(id).filter(|backed| backed.cleared <= backed.installed)?;
+        let (rows, keeper) = (backed.rows.clone(), backed.keeper.clone());
+        let mut shown = std::mem::take(&mut self.shown);
+        let is_found = (0..RANDOM_TRIES).any(|_| {
+            shown.key.clear();
+            shown.row.clear();
+            rows.random(&mut self.rng, &mut shown.key, &mut shown.row) && self.is_away(id, &shown.key)
+        });
+        let mut next = None;
+        if !is_found {
+            shown.key.clear();
+            shown.row.clear();
+            next = Some(0);
+        }
+        while let Some(from) = next {
+            next = rows.scan(from, &mut |key, row| {
+                if shown.row.is_empty() && self.is_away(id, key) {
+                    shown.key.extend_from_slice(key);
+                    shown.row.extend_from_slice(row);
+                }
+            });
+            next = next.filter(|_| shown.row.is_empty());
+        }
+        let row = Row::read(&shown.row).ok()?;
+        (shown.tree, shown.fields) = (row.tree(&keeper, &self.hasher), row.fields());
+        self.shown = shown;
+        let Shown { key, row, tree, fields } = &self.shown;
+        Some(Row::read(row).ok()?.as_new(tree.as_ref(), fields).as_entry(key))
+    }
+
+    /// Whether only a row, if any, holds the key.
+    fn is_away(&self, id: KeyspaceId, bytes: &[u8]) -> bool {
+        let is_changed = self.backed(id).is_some_and(|backed| backed.is_changed(backed.state(bytes)));
+        !is_changed && self.find(&self.key_of(id, bytes)).is_none()
+    }
+
+    /// Gives up to `limit` keys that only rows hold and that are expired.
+    pub(crate) fn due_stored(&self, limit: usize, visit: &mut dyn FnMut(Key<'_>)) -> usize {
+        let mut given = 0;
+        for id in (0..self.spaces.len()).map(|id| KeyspaceId(id as u32)) {
+            let Some(backed) = self.backed(id).filter(|backed| backed.cleared <= backed.installed) else { continue };
+            backed.rows.due(self.now, &mut |bytes| {
+                if given < limit && self.is_away(id, bytes) {
+                    given += 1;
+                    visit(self.key_of(id, bytes));
+                }
+                given < limit
+            });
+        }
+        given
+    }
+}

@@ -1,0 +1,105 @@
+//! Keyspaces with rows behind them: how rows are attached, how a flush passes through the shards, how clean entries leave
+//! memory, and how a walk visits what only rows hold.
+//!
+//! ```text
+//! cut:    all locks at once -> each shard's list of changed keys is the flush's, and a new one begins -> unlock
+//! walk:   one shard's lock at a time, some keys, unlock; who changes a key meanwhile hands it over first
+//! store:  without locks, all rows of all shards become durable and visible at once
+//! end:    one shard's lock at a time: what was stored is clean
+//! ```
+
+use crate::log::AllLocked;
+use crate::shard::ShardEngine;
+use crate::store::Store;
+use base::{KeyspaceId, ShardId};
+use engine::{Counts, Engine, Entry, FlushProgress, RowSink, Rows, ScanStep};
+use std::sync::Arc;
+
+/// The bit of a cursor by which a walk is over the rows of a shard. No bound of a table has it.
+const IN_ROWS: u64 = 1 << 16;
+
+impl AllLocked<'_> {
+    /// Begins a flush of the present moment, of these keyspaces, with a sink for each in every shard.
+    ///
+    /// # Panics
+    /// When one of them has no rows behind it, or is being flushed.
+    pub fn begin_flush(
+        &mut self,
+        spaces: &[KeyspaceId],
+        mut sink: impl FnMut(ShardId, KeyspaceId) -> Box<dyn RowSink>,
+    ) {
+        for (shard, id) in self.held.iter_mut().zip(self.store.shard_ids()) {
+            let ShardEngine::Memory(engine) = &mut shard.engine else { panic!("only the memory engine is backed") };
+            spaces.iter().for_each(|space| engine.begin_flush(*space, sink(id, *space)));
+        }
+    }
+}
+
+impl Store {
+    /// Puts rows behind a keyspace that is empty, while nothing else runs. `rows` gives those of each shard, and what they
+    /// hold.
+    ///
+    /// # Panics
+    /// When the keyspace has entries, or the engine is another than the memory engine.
+    pub fn back(&self, space: KeyspaceId, mut rows: impl FnMut(ShardId) -> (Arc<dyn Rows>, Counts)) {
+        for id in self.shard_ids() {
+            let mut held = self.lock_patiently(id);
+            let ShardEngine::Memory(engine) = &mut held.engine else { panic!("only the memory engine is backed") };
+            let (rows, stored) = rows(id);
+            engine.back(space, rows, stored, self.compression.keeper());
+            self.unlock_one(held);
+        }
+    }
+
+    /// Gives the running flush up to `budget` further keys of a shard.
+    pub fn walk_flush(&self, shard: ShardId, space: KeyspaceId, budget: usize) -> FlushProgress {
+        self.with_memory(shard, |engine| engine.walk_flush(space, budget)).unwrap_or(FlushProgress::Done)
+    }
+
+    /// Ends the flush in a shard, whose rows are now `installed`, or which is given up; and gives its sink back.
+    pub fn end_flush(&self, shard: ShardId, space: KeyspaceId, installed: Option<Counts>) -> Option<Box<dyn RowSink>> {
+        self.with_memory(shard, |engine| engine.end_flush(space, installed)).flatten()
+    }
+
+    /// Drops clean entries of a shard, about so many bytes of them. Gives how many it dropped: fewer when there are no more.
+    pub fn drop_clean(&self, shard: ShardId, space: KeyspaceId, bytes: usize) -> usize {
+        self.with_memory(shard, |engine| engine.drop_clean(space, bytes)).unwrap_or(0)
+    }
+
+    fn with_memory<R>(&self, shard: ShardId, run: impl FnOnce(&mut engine_mem::MemEngine) -> R) -> Option<R> {
+        let mut held = self.lock_patiently(shard);
+        let result = match &mut held.engine {
+            ShardEngine::Memory(engine) => Some(run(engine)),
+            ShardEngine::Other(_) => None,
+        };
+        self.unlock_one(held);
+        result
+    }
+}
+
+/// One step of a walk over a shard: first over its table, and then over what only rows hold. `since` is what
+/// [`Engine::loads`] gave when the walk began, if that is known; then nothing is visited twice while nothing comes into memory.
+pub(crate) fn scan_step(
+    engine: &mut ShardEngine,
+    space: KeyspaceId,
+    bound: u64,
+    since: Option<u64>,
+    visit: &mut dyn FnMut(&Entry<'_>),
+) -> ScanStep {
+    if bound & IN_ROWS == 0 {
+        let step = engine.scan(space, bound, visit);
+        let has_rows = step.next.is_none() && engine.loads(space) > 0;
+        return if has_rows { ScanStep { next: Some(IN_ROWS) } } else { step };
+    }
+    let next = engine.scan_rows(space, bound >> (IN_ROWS.trailing_zeros() + 1), since, visit);
+    ScanStep { next: next.map(|position| position << (IN_ROWS.trailing_zeros() + 1) | IN_ROWS) }
+}
+
+/// Visits every entry of a shard, once.
+pub(crate) fn visit_all(engine: &mut ShardEngine, space: KeyspaceId, visit: &mut dyn FnMut(&Entry<'_>)) {
+    let since = Some(engine.loads(space));
+    let mut next = Some(0);
+    while let Some(bound) = next {
+        next = scan_step(engine, space, bound, since, visit).next;
+    }
+}
