@@ -77,7 +77,7 @@ fn files_and_the_records_after_them_give_the_present() {
         let kept = server.replica.kept.lock().expect("no test panics while holding it").take().unwrap_or_default();
         for (lsn, record) in &kept {
             assert!(*lsn > set.cut, "records before the cut are in the set");
-            loaded.replay(&mut Scratch::default(), record).expect("a record replays");
+            loaded.replay(&mut Scratch::default(), *lsn, record).expect("a record replays");
         }
         let now = START_MS;
         assert_eq!(loaded.digest(now), server.store.digest(now), "set and records give the present");

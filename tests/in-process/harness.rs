@@ -16,7 +16,7 @@ use command::pause::Pause;
 use command::stats::WorkerStats;
 use command::{CommandSpec, CommandTable, Host, Session};
 use config::{Directive, RewriteError, Settings};
-use engine::{Counts, FetchingEngine, FlushProgress, SortedRows};
+use engine::{FetchingEngine, FlushProgress, SortedRows};
 use parking_lot::RwLock;
 use push::{Outlets, PubSub, Tracking};
 use server::connection::Connection;
@@ -80,9 +80,9 @@ impl RecordSink for Replica {
 
     fn append(&self, _: usize, payload: &[u8]) -> Lsn {
         assert!(!payload.is_empty(), "a command changed something and recorded nothing");
-        self.store.replay(&mut Scratch::default(), payload).expect("a record replays");
         let mut position = self.position.lock().expect("no test panics while holding it");
         *position += payload.len() as u64;
+        self.store.replay(&mut Scratch::default(), Lsn(*position), payload).expect("a record replays");
         if let Some(kept) = &mut *self.kept.lock().expect("no test panics while holding it") {
             kept.push((Lsn(*position), payload.to_vec()));
         }
@@ -263,16 +263,15 @@ impl TestServer {
 
     /// Puts rows behind all databases, which are empty, and gives those rows.
     pub fn back(&self) -> BackedRows {
-        let spaces: Vec<KeyspaceId> = (0..self.store.spaces.count() as u32).map(KeyspaceId).collect();
-        let rows: BTreeMap<(ShardId, KeyspaceId), Arc<SortedRows>> = self
-            .store
-            .shard_ids()
-            .flat_map(|shard| spaces.iter().map(move |space| ((shard, *space), SortedRows::new())))
-            .collect();
-        for space in &spaces {
-            self.store.back(*space, |shard| (rows[&(shard, *space)].clone(), Counts::default()));
-        }
-        BackedRows { store: self.store.clone(), rows, spaces, is_flushing: false }
+        self.back_some(|_| true)
+    }
+
+    /// Puts rows behind some databases.
+    pub fn back_some(&self, is_backed: impl Fn(KeyspaceId) -> bool) -> BackedRows {
+        let spaces = (0..self.store.spaces.count() as u32).map(KeyspaceId).filter(|space| is_backed(*space));
+        let rows = spaces.clone().flat_map(|space| self.store.shard_ids().map(move |shard| (shard, space)));
+        let rows = rows.map(|place| (place, SortedRows::new())).collect();
+        BackedRows::attach(&self.store, spaces.collect(), rows)
     }
 
     /// A connection that no list of clients knows.
@@ -443,15 +442,29 @@ impl TestServer {
     }
 }
 
+/// Rows by shard and keyspace.
+pub type RowsByPlace = BTreeMap<(ShardId, KeyspaceId), Arc<SortedRows>>;
+
 /// The rows behind the databases of a server.
 pub struct BackedRows {
     store: Arc<Store>,
-    pub rows: BTreeMap<(ShardId, KeyspaceId), Arc<SortedRows>>,
-    spaces: Vec<KeyspaceId>,
+    pub rows: RowsByPlace,
+    pub spaces: Vec<KeyspaceId>,
     is_flushing: bool,
 }
 
 impl BackedRows {
+    /// Puts these rows behind the keyspaces of a store, which are empty.
+    pub fn attach(store: &Arc<Store>, spaces: Vec<KeyspaceId>, rows: RowsByPlace) -> Self {
+        for space in &spaces {
+            store.back(*space, |shard| {
+                let rows = &rows[&(shard, *space)];
+                (rows.clone(), rows.install())
+            });
+        }
+        Self { store: store.clone(), rows, spaces, is_flushing: false }
+    }
+
     /// From now on reads of rows need I/O, or none do.
     pub fn set_cold(&self, is_cold: bool) {
         self.rows.values().for_each(|rows| rows.set_cold(is_cold));
@@ -464,6 +477,7 @@ impl BackedRows {
 
     /// Begins a flush.
     pub fn begin_flush(&mut self) {
+        assert!(!self.is_flushing, "one flush at a time");
         let mut all = self.store.try_lock_all().expect("nobody else locks");
         all.begin_flush(&self.spaces, |shard, space| self.rows[&(shard, space)].begin_flush());
         drop(all);

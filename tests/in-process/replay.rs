@@ -5,11 +5,12 @@
 //! R2. A server whose rows have to be fetched answers the same bytes as one that has them all, and ends with its digest.
 //! R3. So does one that keeps strings and collections compressed, by one codec after the other.
 //! R4. So does one with rows behind its databases, whatever is flushed and dropped between requests.
+//! R5. Records replayed over the rows of an earlier flush give the server's digest.
 
 use crate::compression::pass_of;
-use crate::harness::{TestServer, fetching, memory, request, ticketed};
+use crate::harness::{BackedRows, TestServer, fetching, memory, request, store, ticketed};
 use base::random::splitmix64;
-use base::{Clock, Rng};
+use base::{Clock, DbIndex, KeyspaceId, Lsn, Rng};
 use command::clients::Clients;
 use differential::generate::{CONNECTIONS, Generator};
 use differential::grammar;
@@ -17,8 +18,10 @@ use differential::request::{encode, encode_inline};
 use differential::step::{Action, Argument, Step};
 use server::executor::Flow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use store::compression::{Codec, Pass, Settings};
+use store::{RecordSink, RecoveryPoints, Scratch};
 
 const ROUNDS: u64 = 60;
 const REQUESTS: usize = 1000;
@@ -147,6 +150,86 @@ fn random_commands_over_rows_answer_as_in_memory() {
         reads += backed.server.rounds;
     }
     assert!(reads > 10_000, "{reads} rounds of reads");
+}
+
+/// R5 over rounds of random requests, with rows behind every second database: a store that has the rows of a flush, and gets
+/// all records of the log, ends as the server. Each keyspace leaves out what it has.
+#[test]
+fn records_come_back_over_rows_of_an_earlier_moment() {
+    let generator = Generator::new(&grammar::load(&[]).expect("the grammars parse"), false);
+    for round in 0..ROUNDS / 2 {
+        let mut seed = round + 2_000;
+        let mut rng = Rng::new(splitmix64(&mut seed));
+        let steps = generator.sequence(&mut rng, REQUESTS);
+        let mut side = Side::new(memory);
+        *side.server.replica.kept.lock().expect("no test panics while holding it") = Some(Vec::new());
+        let mut rows = side.server.back_some(|space| space.0 % 2 == 0);
+        let mut flushed = Lsn(0);
+        let flush_at = rng.below(REQUESTS as u64) as usize;
+        for (number, step) in steps.iter().enumerate() {
+            match request_of(step) {
+                Some(bytes) => _ = side.run(step.connection, &bytes),
+                None => side.reopen(step.connection),
+            }
+            if number == flush_at {
+                flushed = side.server.replica.end();
+                rows.flush_and_drop();
+            } else if number < flush_at && rng.one_in(10) {
+                rows.flush_and_drop();
+            } else if rng.one_in(4) {
+                rows.drop_clean(rng.below(5_000) as usize);
+            }
+            if number % COMPARED_EVERY == 0 {
+                side.server.pass_ms(rng.below(5_000));
+            }
+        }
+        side.server.assert_replica_agrees();
+        let other = Arc::new(store(&side.server.clock, SHARDS, None, memory));
+        let BackedRows { spaces, rows, .. } = rows;
+        let points = spaces.iter().map(|space| (*space, flushed)).collect();
+        let _rows = BackedRows::attach(&other, spaces, rows);
+        other.set_recovery_points(RecoveryPoints { loaded: Lsn(0), rows: points });
+        let records = side.server.replica.kept.lock().expect("no test panics while holding it").take();
+        for (lsn, record) in records.unwrap_or_default() {
+            other.replay(&mut Scratch::default(), lsn, &record).expect("a record replays");
+        }
+        let now = side.server.clock.now_ms();
+        assert_eq!(other.digest(now), side.server.store.digest(now), "round {round}");
+    }
+}
+
+/// A copy between a database in memory and one on rows is recorded by its value: when it is replayed, its source may be gone.
+#[test]
+fn a_copy_onto_other_recovery_points_is_replayed_without_its_source() {
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    *server.replica.kept.lock().expect("no test panics while holding it") = Some(Vec::new());
+    let mut rows = server.back_some(|space| space.0 == 0);
+    let members: Vec<String> = (0..300).map(|number| format!("member:{number:0100}")).collect();
+    let words = |key: &'static str, count| {
+        let members = members.iter().take(count).map(String::as_str);
+        ["SADD", key].into_iter().chain(members).collect::<Vec<_>>()
+    };
+    for (key, count) in [("small", 2), ("tree", 300)] {
+        server.run(client, &words(key, count));
+        server.run(client, &["EXPIRE", key, "1000"]);
+        assert_eq!(server.run(client, &["COPY", key, "copy", "DB", "1", "REPLACE"]), ":1\r\n");
+        assert_eq!(server.run(client, &["MOVE", key, "1"]), ":1\r\n");
+    }
+    rows.flush_and_drop();
+    let flushed = server.replica.end();
+    let other = Arc::new(store(&server.clock, SHARDS, None, memory));
+    let BackedRows { spaces, rows, .. } = rows;
+    let _rows = BackedRows::attach(&other, spaces, rows);
+    other.set_recovery_points(RecoveryPoints { loaded: Lsn(0), rows: [(KeyspaceId(0), flushed)].into() });
+    let records = server.replica.kept.lock().expect("no test panics while holding it").take();
+    for (lsn, record) in records.unwrap_or_default() {
+        other.replay(&mut Scratch::default(), lsn, &record).expect("a record replays");
+    }
+    let now = server.clock.now_ms();
+    assert_eq!(other.digest(now), server.store.digest(now));
+    assert_eq!(other.len(DbIndex(1)).0, 3);
+    server.assert_replica_agrees();
 }
 
 /// All keys of the first database, by SCAN.

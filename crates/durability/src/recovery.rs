@@ -217,9 +217,9 @@ impl Durability {
             &*self.parts.fs,
             self.dir.path(),
             from,
-            &mut |_, payload| {
+            &mut |lsn, payload| {
                 self.loading.go_on()?;
-                let replayed = store.replay(&mut scratch, payload);
+                let replayed = store.replay(&mut scratch, lsn, payload);
                 if let Err(ReplayError::Databases { count, needed }) = replayed {
                     databases = Some(DurabilityError::Databases { found: needed, configured: count });
                 }

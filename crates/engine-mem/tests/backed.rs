@@ -75,8 +75,8 @@ impl Churned {
             self.is_flushing = true;
         } else if self.is_flushing && self.rng.one_in(2) {
             let budget = self.rng.below(20) as usize;
-            let walked = spaces().map(|space| self.inner.walk_flush(space, budget));
-            if walked.fold(true, |all, progress| all && progress != FlushProgress::More) && self.rng.one_in(4) {
+            let walked: Vec<_> = spaces().map(|space| self.inner.walk_flush(space, budget)).collect();
+            if !walked.contains(&FlushProgress::More) && self.rng.one_in(4) {
                 let installs = !self.rng.one_in(4);
                 for (space, rows) in spaces().zip(&self.rows) {
                     let is_void = self.inner.walk_flush(space, 0) == FlushProgress::Void;
@@ -155,6 +155,11 @@ impl Engine for Churned {
 
     fn set_fields(&mut self, key: &Key<'_>, fields: ExtFields<'_>) -> bool {
         self.with(key, |inner| inner.set_fields(key, fields))
+    }
+
+    fn cas_id(&mut self, key: &Key<'_>) -> Result<Option<u64>, Fetch> {
+        self.load(key);
+        self.inner.cas_id(key)
     }
 
     fn remove(&mut self, key: &Key<'_>) -> bool {

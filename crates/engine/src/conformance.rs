@@ -204,7 +204,7 @@ impl<E: Engine> Run<E> {
             780..800 => self.recode(&key),
             800..810 => self.reform(&key),
             810..930 => self.compare(&key),
-            930..950 => self.cas_id(&key),
+            930..950 if self.effort.has_unlogged_fields => self.cas_id(&key),
             950..960 => self.advance(),
             960..980 => {
                 self.engine.clean(64);

@@ -105,7 +105,7 @@ fn replay_log(dir: &DataDir, manifest: &Manifest, store: &Store) -> Result<(), M
     let from: Option<Lsn> = newest.map_or(manifest.log.on.then_some(manifest.log.since), |set| set.log_from);
     let Some(from) = from else { return Ok(()) };
     let mut scratch = Scratch::default();
-    let mut each = |_, payload: &[u8]| Ok(store.replay(&mut scratch, payload)?);
+    let mut each = |lsn, payload: &[u8]| Ok(store.replay(&mut scratch, lsn, payload)?);
     let end = cmdlog::recover(&**dir.fs(), dir.path(), from, &mut each, &mut |_| {})?;
     if end.history.is_none() && newest.is_some() {
         return Err(MigrateError::LogMissing { path: dir.path().to_owned(), from });

@@ -1,15 +1,17 @@
 //! The mirror of `commit`: from a record back to stored entries.
 
 use crate::lock_set::LockSet;
+use crate::recovery_points::RecoveryPoints;
 use crate::shard::ShardEngine;
 use crate::store::Store;
 use crate::txn::{At, Scratch};
+use crate::wants::Want;
 use base::hash::KeyHasher;
-use base::{DbIndex, KeyspaceId, UnixMs};
+use base::{DbIndex, KeyspaceId, Lsn, UnixMs};
 use cmdlog::DecodeError;
 use codec::DictionaryNumber;
 use engine::{Effect, Key, Keyspace, WriteClass};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use value::cold::Keeper;
 
 /// Why a record cannot be replayed.
@@ -29,6 +31,14 @@ pub enum ReplayError {
     /// It has a string that needs a dictionary which is not there.
     #[error("the record has a string that needs dictionary {0}, which is not there")]
     Dictionary(DictionaryNumber),
+    /// It changes a row that cannot be read.
+    #[error("the record changes the row of key '{key}', which cannot be read: {why}")]
+    Row {
+        /// The key.
+        key: String,
+        /// The error.
+        why: String,
+    },
 }
 
 impl Store {
@@ -51,13 +61,19 @@ impl Store {
         self.memory.values_by_dictionary().into_keys().find(|number| known.get(*number).is_none())
     }
 
-    /// Applies one record, whole or not at all. No clock is looked at: during replay nothing is expired (E3).
+    /// Says from where on the log counts, before it is replayed. Without this, all of it does.
+    pub fn set_recovery_points(&self, points: RecoveryPoints) {
+        *self.recovery_points.write().unwrap_or_else(PoisonError::into_inner) = points;
+    }
+
+    /// Applies the record that ends at `lsn`, whole or not at all, but for keyspaces that have it already
+    /// ([`RecoveryPoints`]). No clock is looked at: during replay nothing is expired (E3). Reads rows that it changes.
     ///
     /// # Errors
     /// [`ReplayError`] when the payload is no record, or none of this store's databases, or has a value that cannot be read here;
     /// nothing is applied then.
-    pub fn replay(&self, scratch: &mut Scratch, payload: &[u8]) -> Result<(), ReplayError> {
-        let effects = cmdlog::effects(payload, &self.hasher).collect::<Result<Vec<_>, _>>()?;
+    pub fn replay(&self, scratch: &mut Scratch, lsn: Lsn, payload: &[u8]) -> Result<(), ReplayError> {
+        let mut effects = cmdlog::effects(payload, &self.hasher).collect::<Result<Vec<_>, _>>()?;
         // Keyspaces are numbered as the databases were when there were no exchanges yet.
         let count = self.spaces.count();
         if let Some(highest) = effects.iter().map(|effect| highest_space(effect).0 as usize).max()
@@ -69,6 +85,13 @@ impl Store {
         if let Some(missing) = effects.iter().flat_map(cmdlog::dictionaries_of).find(is_missing) {
             return Err(ReplayError::Dictionary(missing));
         }
+        let points = self.recovery_points.read().unwrap_or_else(PoisonError::into_inner);
+        effects.retain(|effect| points.lacks(effect, lsn));
+        drop(points);
+        if effects.is_empty() {
+            return Ok(());
+        }
+        let wants = self.load_rows_of(&effects)?;
         // The time by which a transaction knows that it is no client's.
         let at = At { now: UnixMs::MIN, db: DbIndex(0), touch: false, worker: 0, writes: WriteClass::Nothing };
         while self
@@ -82,7 +105,38 @@ impl Store {
         {
             std::thread::yield_now();
         }
+        self.release(&wants);
         Ok(())
+    }
+
+    /// Has every row in memory that effects go on with. To be released when they are applied.
+    fn load_rows_of(&self, effects: &[Effect<'_>]) -> Result<Vec<Want>, ReplayError> {
+        let mut wants = Vec::new();
+        for key in effects.iter().filter_map(changed_row) {
+            match self.load_row(key) {
+                Ok(want) => wants.extend(want),
+                Err(error) => {
+                    self.release(&wants);
+                    let (key, why) = (key.bytes.escape_ascii().to_string(), error.to_string());
+                    return Err(ReplayError::Row { key, why });
+                }
+            }
+        }
+        Ok(wants)
+    }
+}
+
+/// The entry that an effect goes on with; `None` when it stores a new one, or removes one.
+fn changed_row<'e>(effect: &'e Effect<'_>) -> Option<&'e Key<'e>> {
+    match effect {
+        Effect::Splice { key, .. }
+        | Effect::Expire { key, .. }
+        | Effect::Persist { key }
+        | Effect::Meta { key, .. } => Some(key),
+        Effect::Edit { key, .. } | Effect::Leaves { key, .. } | Effect::Replace { key, .. } => Some(key),
+        Effect::Rename { from, .. } | Effect::Copy { from, .. } => Some(from),
+        Effect::Set { .. } | Effect::Store { .. } | Effect::StoreWith { .. } | Effect::Delete { .. } => None,
+        Effect::Clear { .. } | Effect::Swap { .. } => None,
     }
 }
 

@@ -79,6 +79,11 @@ impl ShardEngine {
 }
 
 impl ShardEngine {
+    /// Whether rows stand behind the keyspace.
+    pub(crate) fn is_backed(&self, space: KeyspaceId) -> bool {
+        matches!(self, Self::Memory(engine) if engine.is_backed(space))
+    }
+
     /// Drops entries that rows hold as well, about so many bytes of them. Gives how many it dropped.
     pub(crate) fn drop_clean(&mut self, bytes: usize) -> usize {
         match self {

@@ -6,6 +6,7 @@ use crate::gate::Gate;
 use crate::lock::{Held, ShardLock, WorkerSet};
 use crate::log::{LogSlot, RecordSink};
 use crate::notices::Notices;
+use crate::recovery_points::RecoveryPoints;
 use crate::shard::{Shard, ShardEngine};
 use crate::slots::SlotMap;
 use crate::spaces::Spaces;
@@ -15,8 +16,8 @@ use base::hash::KeyHasher;
 use base::{Clock, DbIndex, Entropy, KeyspaceId, ShardId};
 use engine::{Backlog, Engine, Entry, Key, Value};
 use engine_mem::{MemEngine, MemHints, MemoryArena, MemoryUse, Way};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, RwLock};
 use types::Source;
 use value::Limits;
 
@@ -81,6 +82,8 @@ pub struct Store {
     pub notices: Notices,
     /// What stands before all commands: loading, and writes refused.
     pub gate: Gate,
+    /// From where on the log counts; set before replay.
+    pub(crate) recovery_points: RwLock<RecoveryPoints>,
     /// Times that a database with keys was emptied (FLUSHALL, FLUSHDB). Changed under all locks.
     pub flushes: AtomicU64,
 }
@@ -137,6 +140,7 @@ impl Store {
             walk,
             notices: Notices::default(),
             gate: Gate::default(),
+            recovery_points: RwLock::default(),
             flushes: AtomicU64::new(0),
         };
         if let (Some(log), Some(mut all)) = (options.log, store.try_lock_all()) {

@@ -13,12 +13,13 @@ use crate::wants::Want;
 use base::{DbIndex, KeyspaceId, Lsn, ShardId, UnixMs};
 use cmdlog::RecordBuilder;
 use engine::{
-    Effect, Engine, Entry, Fetch, Key, Keyspace, Left, NotifyClass, ScanStep, Type, Usage, Value, Waiter, WriteClass,
+    Effect, Engine, Entry, Fetch, Key, Keyspace, Left, NotifyClass, ScanStep, SharedBytes, Type, Usage, Value, Waiter,
+    WriteClass,
 };
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use types::Decoder;
+use types::{Decoder, Kept};
 use value::Limits;
 use value::cold::Keeper;
 
@@ -369,6 +370,41 @@ impl<'s> Txn<'s> {
         self.scratch.coder = coder;
     }
 
+    /// Whether one of the keyspaces is backed and the other is not, so that they have different recovery points.
+    #[cold]
+    fn is_across(&mut self, from: &Key<'_>, to: &Key<'_>) -> bool {
+        self.shard(from).engine.is_backed(from.space) != self.shard(to).engine.is_backed(to.space)
+    }
+
+    /// Applies an [`Effect::Copy`] by effects that read nothing: replay may find another entry at `from`, or none.
+    #[cold]
+    fn copy_value(&mut self, from: &Key<'_>, to: &Key<'_>) {
+        let Ok(Some(entry)) = self.peek_value(from) else { panic!("a key was copied that is not stored") };
+        let (kind, encoding, expire_at, kept) = (entry.kind, entry.encoding, entry.expire_at, Kept::new(entry.value));
+        let mut tagged = Vec::new();
+        let fields = entry.fields.tagged(&mut tagged);
+        let (key, is_recorded) = (*to, self.scratch.log.sink.is_some());
+        let Kept::Big(tree) = &kept else {
+            let value = kept.value();
+            self.apply_as_it_is(&Effect::StoreWith { key, kind, encoding, value, expire_at, fields });
+            return;
+        };
+        if self.shard(to).engine.may_hold(to) || self.shard(to).engine.cost_bytes(to).is_some() {
+            self.apply_as_it_is(&Effect::Delete { key });
+        }
+        let mut changes = Vec::new();
+        if is_recorded {
+            tree.write_all_changes(&mut changes);
+        }
+        self.apply_as_it_is(&Effect::Replace { key, tree, changes: &SharedBytes::new(changes) });
+        if let Some(at) = expire_at {
+            self.apply_as_it_is(&Effect::Expire { key, at });
+        }
+        if !fields.is_none() {
+            self.apply_as_it_is(&Effect::Meta { key, fields });
+        }
+    }
+
     /// Whether it is not a client's command that runs.
     fn is_replaying(&self) -> bool {
         self.now == UnixMs::MIN
@@ -553,7 +589,12 @@ impl Keyspace for Txn<'_> {
 
     fn cas_id(&mut self, key: &Key<'_>) -> Result<Option<u64>, Fetch> {
         self.look_at(key);
-        self.shard(key).engine.cas_id(key)
+        let shard = self.store.shard_of(key);
+        let result = self.held.get(shard).engine.cas_id(key);
+        if result.is_err() {
+            self.scratch.want(shard, key);
+        }
+        result
     }
 
     #[inline]
@@ -585,6 +626,7 @@ impl Keyspace for Txn<'_> {
             Effect::Set { .. } | Effect::StoreWith { .. } if self.store.compression.is_on_write() => {
                 self.compress_and_apply(effect);
             }
+            Effect::Copy { from, to } if self.is_across(from, to) => self.copy_value(from, to),
             _ => {
                 self.apply_as_it_is(effect);
             }

@@ -9,6 +9,7 @@ use crate::store::Store;
 use crate::txn::Scratch;
 use base::{KeyspaceId, ShardId};
 use engine::{Engine, Got, Key, Rows, Ticket, Wanted};
+use std::io;
 use std::sync::Arc;
 
 /// A row that a command lacks.
@@ -83,6 +84,33 @@ impl Store {
             held.engine.make_room(2 * row.map_or(0, <[u8]>::len));
         }
         self.unlock_one(held);
+    }
+
+    /// Has a row in memory, waiting for the device if it is not: for replay, while nothing else runs. Gives what is to be
+    /// released; `None` when the row was there.
+    ///
+    /// # Errors
+    /// When the row cannot be read.
+    pub(crate) fn load_row(&self, key: &Key<'_>) -> io::Result<Option<Want>> {
+        let shard = self.shard_of(key);
+        let mut held = self.lock_patiently(shard);
+        let wanted = held.engine.read(key, false).is_err().then(|| held.engine.want(key));
+        self.unlock_one(held);
+        let Some(Wanted { ticket, rows }) = wanted else { return Ok(None) };
+        let (space, hash, bytes) = (key.space, key.hash, key.bytes.into());
+        let want = Want { shard, space, hash, key: bytes, ticket, rows };
+        if let Some(rows) = &want.rows {
+            let mut row = Vec::new();
+            match rows.get(key.bytes, &mut row) {
+                Ok(is_there) => self.install(&want, is_there.then_some(&row)),
+                Err(error) => {
+                    self.withdraw(&want);
+                    self.release(&[want]);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Some(want))
     }
 
     /// A row could not be read: whoever wants it next has it read again.

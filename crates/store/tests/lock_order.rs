@@ -271,7 +271,7 @@ fn no_record_falls_between_two_logs() {
         let replayed = self::store(&bells);
         for log in [&first, &second] {
             for record in &*log.0.lock().expect("no test panics while holding it") {
-                replayed.replay(&mut Scratch::default(), record).expect("a record replays");
+                replayed.replay(&mut Scratch::default(), Lsn(1), record).expect("a record replays");
             }
         }
         assert_eq!(first.end().0 + second.end().0, 2 * REQUESTS as u64);

@@ -105,7 +105,7 @@ pub fn restored(fs: &SimFs, index: usize, up_to: base::Lsn) -> store::Digest {
     let mut each = |after: base::Lsn, payload: &[u8]| {
         is_over |= after > up_to;
         if !is_over {
-            life.store.replay(&mut scratch, payload)?;
+            life.store.replay(&mut scratch, after, payload)?;
         }
         Ok(())
     };
