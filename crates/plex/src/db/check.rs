@@ -50,6 +50,7 @@ pub fn check(dir: impl AsRef<Path>, options: &Options) -> Result<Vec<Error>> {
     };
     let next_number = AtomicU64::new(found.next_number);
     let opening = Opening { dir, options, chooser: &*chooser, cache: &cache, found, next_number };
+    damages.note(opening.check_complete(&files))?;
     for (number, (_, info)) in &opening.found.tables {
         damages.note(opening.open_table(*number, info).and_then(|table| table.verify()))?;
     }

@@ -147,6 +147,8 @@ impl Inner {
 
     /// Runs what writes tables and makes their names durable; after an error removes them.
     pub(super) fn writing_tables(&self, write: impl FnOnce(&OutputSettings<'_>) -> Result<Outcome>) -> Result<Outcome> {
+        // Before any table is newer than the last edit (M5 of the manifest).
+        self.settle_manifest(&mut self.manifest.lock())?;
         let written: Mutex<Vec<PathBuf>> = Mutex::default();
         let oldest = self.next_number.load(Ordering::Relaxed);
         let next_table = || {

@@ -117,6 +117,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
     let next_number = AtomicU64::new(found.next_number.max(files.number_max() + 1));
     let opening = Opening { dir, options: &options, chooser: &*chooser, cache: &cache, found, next_number };
     let mut version = opening.open_tables()?;
+    opening.check_complete(&files)?;
     let recovered = opening.replay(&files, &mut version)?;
     // Not before everything that the manifest names was found: if its last edit is damaged, these are what that one named.
     opening.remove_orphans(&files);
@@ -244,6 +245,26 @@ pub(super) fn fold(dir: &Path, number: u64, edits: Vec<VersionEdit>) -> Result<F
     Ok(found)
 }
 
+/// The error of a manifest that lacks edits at its end; `None` where there is no sign of that.
+pub(super) fn edits_missing(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    number: u64,
+    found: &Found,
+    files: &Files,
+) -> Result<Option<Error>> {
+    let newer = files.tables.iter().copied().filter(|table| *table >= found.next_number);
+    let Some(table) = newer.into_iter().find(|table| Table::read_info(fs, &table_path(dir, *table)).is_ok()) else {
+        return Ok(None);
+    };
+    let Some(offset) = manifest::ends_unmarked_at(fs, dir, number)? else { return Ok(None) };
+    let what = format!(
+        "version edits are missing at the end, since table {table} is newer than all of them; `plex repair` makes a \
+         database of all tables"
+    );
+    Ok(Some(Error::corruption(&manifest::path(dir, number), offset, what)))
+}
+
 /// What log files hold, in memory.
 #[derive(Default)]
 pub(super) struct LogContents {
@@ -278,6 +299,22 @@ impl Recovered {
 }
 
 impl Opening<'_> {
+    /// Looks whether edits are missing at the manifest's end.
+    ///
+    /// # Errors
+    /// Corruption: the manifest ends without a mark, and a whole table is newer than all that it says.
+    pub fn check_complete(&self, files: &Files) -> Result<()> {
+        // What an open without a log makes of an earlier log are tables that no manifest names yet.
+        if self.options.wal == Wal::Off && self.found.wal.1 {
+            return Ok(());
+        }
+        let Some(number) = manifest::current(&*self.options.fs, self.dir)? else { return Ok(()) };
+        match edits_missing(&*self.options.fs, self.dir, number, &self.found, files)? {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
     /// Tables that no durable manifest ever named: their numbers may be used again.
     fn remove_orphans(&self, files: &Files) {
         for number in files.tables.iter().filter(|number| !self.found.tables.contains_key(number)) {

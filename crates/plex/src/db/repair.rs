@@ -143,6 +143,10 @@ fn trust(
     files: &Files,
     damages: &mut Damages,
 ) -> Result<Places> {
+    if let Some(error) = recover::edits_missing(fs, dir, number, found, files)? {
+        damages.0.push(error);
+        return Ok(Places::Unknown);
+    }
     let (log, has_log) = found.wal;
     let is_complete =
         found.tables.keys().all(|table| files.tables.contains(table)) && (!has_log || files.wals.contains(&log));

@@ -150,10 +150,10 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes the manifest anew if it is in doubt what it says.
+    /// Writes the manifest anew if it is in doubt what it says, and a mark that it lacks.
     pub(super) fn settle_manifest(&self, manifest: &mut LiveManifest) -> Result<()> {
         if manifest.in_doubt.is_none() {
-            return Ok(());
+            return manifest.file.settle_mark().map_err(|error| self.fail(error));
         }
         self.write_manifest_anew(manifest).map_err(|error| self.fail(error))
     }

@@ -89,6 +89,13 @@ impl Header {
     }
 }
 
+/// Length of a record with a payload of this many bytes.
+pub(crate) fn record_len(payload_len: usize) -> u64 {
+    let mut varint = Vec::new();
+    varint::put(&mut varint, payload_len as u64);
+    (varint.len() + CRC_LEN + payload_len) as u64
+}
+
 fn checksum(identity: u64, offset: u64, payload: &[u8]) -> u32 {
     let mut head = [0; 24];
     head[..8].copy_from_slice(&identity.to_le_bytes());
@@ -172,6 +179,8 @@ pub(crate) struct Frames {
     pub path: PathBuf,
     /// `None` if the file has no sound header; then it has no records either.
     pub header: Option<Header>,
+    /// The version of the file's format; 0 without a sound header.
+    pub version: u32,
     /// What the checksums of records must cover.
     identity: Option<u64>,
     file: Arc<dyn File>,
@@ -195,10 +204,22 @@ impl Frames {
     pub fn open(fs: &dyn FileSystem, path: &Path, kind: FileType, identity: Option<u64>) -> Result<Self> {
         let file = fs.open(path, OpenOptions::read())?;
         let (len, path) = (file.len()?, path.to_owned());
-        let mut frames =
-            Self { path, header: None, identity, file, len, bytes: Vec::new(), begin: 0, at: HEADER_LEN as u64 };
+        let mut frames = Self {
+            path,
+            header: None,
+            version: 0,
+            identity,
+            file,
+            len,
+            bytes: Vec::new(),
+            begin: 0,
+            at: HEADER_LEN as u64,
+        };
         frames.load(0..len.min(HEADER_LEN as u64))?;
         frames.header = Header::sound(&frames.path, kind, identity, &frames.bytes)?;
+        if frames.header.is_some() {
+            frames.version = u32::from_le_bytes(std::array::from_fn(|i| frames.bytes[8 + i]));
+        }
         frames.identity = identity.or(frames.header.map(|header| header.identity));
         Ok(frames)
     }
@@ -234,6 +255,11 @@ impl Frames {
     /// Where the next record begins.
     pub fn offset(&self) -> u64 {
         self.at
+    }
+
+    /// Bytes from the current place to the end of the file.
+    pub fn bytes_left(&self) -> u64 {
+        self.len.saturating_sub(self.at)
     }
 
     /// Nothing stands behind the last record.

@@ -23,7 +23,7 @@ use crate::batch::{Change, WriteBatch, decode_changes};
 use crate::error::{Error, Result};
 use crate::key::Seqno;
 use crate::names::Names;
-pub(crate) use frame::{FileType, FrameWriter, Frames, Header};
+pub(crate) use frame::{FileType, FrameWriter, Frames, Header, record_len};
 
 /// The kind of file this is.
 const WAL: FileType = FileType { magic: *b"plexwal\n", version: 1 };

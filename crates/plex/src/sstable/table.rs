@@ -188,7 +188,7 @@ impl Table {
     }
 
     /// What the file says of itself; the bounds stay empty.
-    fn read_info(fs: &dyn FileSystem, path: &Path) -> Result<TableInfo> {
+    pub fn read_info(fs: &dyn FileSystem, path: &Path) -> Result<TableInfo> {
         let file = fs.open(path, OpenOptions::read())?;
         let bytes = file.len()?;
         let Some(footer_at) = bytes.checked_sub(FOOTER_LEN as u64) else {

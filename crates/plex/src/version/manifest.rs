@@ -5,9 +5,11 @@
 //!     are used and before a file that it frees is removed.
 //! M3. After a failed write or sync nothing more is appended: what the disk holds is unknown until the next open, or until
 //!     another manifest counts.
-//! M4. A *mark* follows the last synced edit: an edit that changes nothing and is not synced itself. The next edit
-//!     takes its place. So an edit with a mark or an edit after it was synced, and damage in it is corruption and no
-//!     torn tail.
+//! M4. A *mark* follows the last synced edit: an edit that changes nothing. The next edit takes its place. So an edit
+//!     with a mark or an edit after it was synced, and damage in it is corruption and no torn tail.
+//! M5. The mark is synced before a table is written whose number is not below the `next_number` of the edit before it
+//!     (but for tables of merges and flushes that run at the same moment). So if such a table is whole and the manifest
+//!     ends without a mark, edits are missing.
 //!
 //! Format: docs/formats/plex-manifest.md.
 
@@ -17,10 +19,13 @@ use vfs::FileSystem;
 
 use super::VersionEdit;
 use crate::error::{Error, Result};
-use crate::log::{FileType, FrameWriter, Frames, Header};
+use crate::log::{FileType, FrameWriter, Frames, Header, record_len};
 
-/// Version 2 has tables that were taken in (tag 10); all else is as in version 1.
-const MANIFEST: FileType = FileType { magic: *b"plexman\n", version: 2 };
+/// Version 2 has tables that were taken in (tag 10). In version 3 each edit has a mark, which is synced (M5).
+const MANIFEST: FileType = FileType { magic: *b"plexman\n", version: 3 };
+
+/// The first version in which a manifest without a mark at its end lacks edits.
+const SYNCED_MARKS_VERSION: u32 = 3;
 
 /// Names the manifest that counts.
 pub(crate) const CURRENT: &str = "CURRENT";
@@ -37,6 +42,8 @@ pub(crate) struct Manifest {
     frames: FrameWriter,
     /// Length of header and first edit.
     base_len: u64,
+    /// The mark of the last edit, where the device had no space for it.
+    owed_mark: Option<VersionEdit>,
 }
 
 pub(crate) fn path(dir: &Path, number: u64) -> PathBuf {
@@ -49,11 +56,13 @@ impl Manifest {
         let mut frames = FrameWriter::create(fs, &path(dir, number), MANIFEST, Header { identity, previous: (0, 0) })?;
         frames.push(&whole.encode());
         frames.write()?;
+        // One sync for both: before `CURRENT` names the file, damage in it is no loss.
+        frames.write_provisional(&mark_of(whole).encode())?;
         frames.file().sync_all()?;
         fs.sync_dir(dir)?;
         vfs::replace_file(fs, &dir.join(CURRENT), format!("MANIFEST-{number:06}\n").as_bytes())?;
         let base_len = frames.end();
-        Ok(Self { number, frames, base_len })
+        Ok(Self { number, frames, base_len, owed_mark: None })
     }
 
     /// Appends an edit; it is durable when this returns.
@@ -64,22 +73,50 @@ impl Manifest {
         self.frames.push(&edit.encode());
         self.frames.write()?;
         self.frames.file().sync_data()?;
-        self.mark(edit)
+        self.owed_mark = Some(mark_of(edit));
+        match self.settle_mark() {
+            // The edit counts already, so a full device is no reason to fail.
+            Err(error) if error.may_pass() => Ok(()),
+            other => other,
+        }
     }
 
-    /// M4. The edit counts already, so a full device is no reason to fail.
-    fn mark(&mut self, edit: &VersionEdit) -> Result<()> {
-        let mark = VersionEdit { next_number: edit.next_number.or(Some(0)), ..VersionEdit::default() };
-        match self.frames.write_provisional(&mark.encode()) {
-            Err(error) if !error.may_pass() => Err(error),
-            _ => Ok(()),
-        }
+    /// Writes and syncs the mark of the last edit, if that was not done (M5).
+    ///
+    /// # Errors
+    /// See M3; but after an error that may pass, the mark is still owed.
+    pub fn settle_mark(&mut self) -> Result<()> {
+        let Some(mark) = &self.owed_mark else { return Ok(()) };
+        self.frames.write_provisional(&mark.encode())?;
+        self.frames.file().sync_data()?;
+        self.owed_mark = None;
+        Ok(())
     }
 
     /// Whether it is time for a new one.
     pub fn is_long(&self) -> bool {
         self.frames.end() > BYTES_MAX.max(2 * self.base_len)
     }
+}
+
+fn mark_of(edit: &VersionEdit) -> VersionEdit {
+    VersionEdit { next_number: edit.next_number.or(Some(0)), ..VersionEdit::default() }
+}
+
+/// Where a manifest ends, if it ends without a mark and nothing torn can have taken its place (M5).
+///
+/// # Errors
+/// Those of the file system.
+pub(crate) fn ends_unmarked_at(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<Option<u64>> {
+    let mut frames = Frames::read(fs, &path(dir, number), MANIFEST, None)?;
+    let mut last = None;
+    while let Some(record) = frames.next() {
+        last = VersionEdit::decode(record);
+    }
+    let Some(last) = last.filter(|_| frames.version >= SYNCED_MARKS_VERSION) else { return Ok(None) };
+    let mark = mark_of(&last);
+    let is_unmarked = last != mark && frames.bytes_left() < record_len(mark.encode().len());
+    Ok(is_unmarked.then(|| frames.offset()))
 }
 
 /// The number of the manifest that counts; `None` for a directory without a database.
@@ -193,8 +230,8 @@ mod tests {
                 let edits = read(&after, Path::new("/"), number).unwrap_or_else(|e| panic!("{point:?} {seed}: {e}"));
                 let edits = without_marks(edits);
                 assert!([edit(1), edit(2), flush_edit()].starts_with(&edits) && !edits.is_empty());
-                // The last three operations write edit 3, sync it and mark it. Edit 2 was durable before.
-                assert!(edits.len() >= 2 || point.operation() + 3 < last, "{point:?} {seed}: {}", edits.len());
+                // The last four operations write edit 3, sync it, mark it and sync the mark. Edit 2 was durable before.
+                assert!(edits.len() >= 2 || point.operation() + 4 < last, "{point:?} {seed}: {}", edits.len());
             }
         }
     }
@@ -267,7 +304,43 @@ mod tests {
         let mut manifest = Manifest::create(&fs, dir, 1, 77, &sample()).unwrap();
         manifest.append(&edit(2)).unwrap();
         manifest.append(&taken_in()).unwrap();
-        crate::golden::compare("plex-manifest-2", &fs.contents()[&path(dir, 1)]);
+        crate::golden::compare("plex-manifest-3", &fs.contents()[&path(dir, 1)]);
+    }
+
+    /// A manifest of which whole edits were cut off ends without a mark, whichever edit is then the last. A torn write
+    /// leaves at least as many bytes as the mark had, and older manifests need not have one.
+    #[test]
+    fn a_cut_at_the_end_of_an_edit_shows() {
+        let fs = SimFs::new(4);
+        let dir = Path::new("/");
+        let mut manifest = Manifest::create(&fs, dir, 1, 77, &edit(1)).unwrap();
+        let mut ends = vec![manifest.frames.end()];
+        for edit in [edit(2), flush_edit()] {
+            manifest.append(&edit).unwrap();
+            ends.push(manifest.frames.end());
+        }
+        let unmarked = |fs: &SimFs| ends_unmarked_at(fs, dir, 1).unwrap();
+        assert_eq!(unmarked(&fs), None);
+        for end in ends.into_iter().rev() {
+            let file = fs.open(&path(dir, 1), vfs::OpenOptions::write()).unwrap();
+            file.set_len(end).unwrap();
+            assert_eq!(unmarked(&fs), Some(end));
+            file.write_all_at(&[9; 3], end).unwrap();
+            assert_eq!(unmarked(&fs), Some(end), "a torn mark");
+            file.write_all_at(&[9; 40], end).unwrap();
+            assert_eq!(unmarked(&fs), None, "a torn edit");
+        }
+        let file = fs.open(&path(dir, 2), vfs::OpenOptions::write().create_new()).unwrap();
+        file.write_all_at(&crate::golden::bytes("plex-manifest-1"), 0).unwrap();
+        assert_eq!(ends_unmarked_at(&fs, dir, 2).unwrap(), None);
+    }
+
+    #[test]
+    fn version_2_is_read() {
+        let fs = SimFs::new(1);
+        let file = fs.open(&path(Path::new("/"), 1), vfs::OpenOptions::write().create_new()).unwrap();
+        file.write_all_at(&crate::golden::bytes("plex-manifest-2"), 0).unwrap();
+        assert_eq!(without_marks(read(&fs, Path::new("/"), 1).unwrap()), [sample(), edit(2), taken_in()]);
     }
 
     /// What older programs wrote is read; a database that is opened gets a manifest of today's version.
