@@ -146,7 +146,7 @@ pub struct Fields<'a> {
     pub flags: u32,
     /// CAS id of a memcached item; 0 means that none was given (X3).
     pub cas: u64,
-    /// Whether the item is never evicted.
+    /// Whether the item is never to be evicted. Eviction does not look at it yet.
     pub is_sticky: bool,
     /// Attributes of an ARCUS item, at most [`ATTRIBUTES_BYTES_MAX`]; empty means absent.
     pub attributes: &'a [u8],

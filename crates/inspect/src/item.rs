@@ -1,9 +1,10 @@
 //! What a file is made of, one item after the other: as a line of text, or as an object of JSON.
 
+use crate::fields::ShownFields;
 use crate::text;
 use base::{HistoryId, UnixMs};
 use codec::Reader;
-use engine::{Effect, Encoding};
+use engine::{Effect, Encoding, Type};
 use serde::Serialize;
 use std::fmt;
 
@@ -174,6 +175,9 @@ pub enum Item {
         to: Option<Shortened>,
         #[serde(skip_serializing_if = "Option::is_none")]
         other_keyspace: Option<u32>,
+        /// The optional fields that the entry has from then on.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fields: Option<Box<ShownFields>>,
     },
     /// A statement about time and durability; `clean_end` if the server stopped in order.
     Mark { lsn: u64, end_lsn: u64, offset: u64, time: Moment, durable_lsn: u64, clean_end: bool },
@@ -198,6 +202,7 @@ struct Extra {
     expire_at: Option<Moment>,
     to: Option<Shortened>,
     other_keyspace: Option<u32>,
+    fields: Option<Box<ShownFields>>,
 }
 
 impl Item {
@@ -218,11 +223,16 @@ impl Item {
             Effect::Expire { key, at } => {
                 ("expire", key.space, Extra { expire_at: Some(Moment::new(*at)), ..keyed(key) })
             }
-            Effect::Store { key, kind, encoding, value, expire_at }
-            | Effect::StoreWith { key, kind, encoding, value, expire_at, .. } => {
+            Effect::Store { key, kind, encoding, value, expire_at } => {
                 let (value, compressed) = shown(value.bytes(), *encoding, full, dictionaries);
                 let expire_at = expire_at.map(Moment::new);
                 ("store", key.space, Extra { of: Some(kind.name()), value, compressed, expire_at, ..keyed(key) })
+            }
+            Effect::StoreWith { key, kind, encoding, value, expire_at, fields } => {
+                let (value, compressed) = shown(value.bytes(), *encoding, full, dictionaries);
+                let (expire_at, fields) = (expire_at.map(Moment::new), Some(Box::new(ShownFields::new(*fields, full))));
+                let (name, of) = if *kind == Type::String { ("set", None) } else { ("store", Some(kind.name())) };
+                (name, key.space, Extra { of, value, compressed, expire_at, fields, ..keyed(key) })
             }
             Effect::Edit { key, kind, changes } => {
                 ("edit", key.space, Extra { of: Some(kind.name()), value: short(changes), ..keyed(key) })
@@ -238,14 +248,28 @@ impl Item {
                 ("copy", from.space, extra)
             }
             Effect::Persist { key } => ("persist", key.space, keyed(key)),
-            Effect::Meta { key, .. } => ("meta", key.space, keyed(key)),
+            Effect::Meta { key, fields } => {
+                ("meta", key.space, Extra { fields: Some(Box::new(ShownFields::new(*fields, full))), ..keyed(key) })
+            }
             Effect::Rename { from, to } => ("rename", from.space, Extra { to: short(to.bytes), ..keyed(from) }),
             Effect::Clear { space } => ("clear", *space, Extra::default()),
             Effect::Swap { a, b } => ("swap", *a, Extra { other_keyspace: Some(b.0), ..Extra::default() }),
         };
-        let Extra { of, key, value, compressed, offset, expire_at, to, other_keyspace } = extra;
+        let Extra { of, key, value, compressed, offset, expire_at, to, other_keyspace, fields } = extra;
         let keyspace = keyspace.0;
-        Self::Effect { effect: name, keyspace, of, key, value, compressed, offset, expire_at, to, other_keyspace }
+        Self::Effect {
+            effect: name,
+            keyspace,
+            of,
+            key,
+            value,
+            compressed,
+            offset,
+            expire_at,
+            to,
+            other_keyspace,
+            fields,
+        }
     }
 }
 
@@ -348,7 +372,19 @@ impl fmt::Display for Item {
             Self::Record { lsn, end_lsn, offset, bytes } => {
                 write!(f, "  {lsn}..{end_lsn} at offset {offset}: record of {}", text::size(*bytes))
             }
-            Self::Effect { effect, keyspace, of, key, value, compressed, offset, expire_at, to, other_keyspace } => {
+            Self::Effect {
+                effect,
+                keyspace,
+                of,
+                key,
+                value,
+                compressed,
+                offset,
+                expire_at,
+                to,
+                other_keyspace,
+                fields,
+            } => {
                 write!(f, "    {effect} keyspace {keyspace}")?;
                 put(f, " ", of.as_ref())?;
                 put(f, " key ", key.as_ref())?;
@@ -357,7 +393,8 @@ impl fmt::Display for Item {
                 put(f, " ", compressed.as_ref())?;
                 put(f, " to ", to.as_ref())?;
                 put(f, " with keyspace ", other_keyspace.as_ref())?;
-                put(f, " expires ", expire_at.as_ref())
+                put(f, " expires ", expire_at.as_ref())?;
+                put(f, " fields: ", fields.as_ref())
             }
             Self::Mark { lsn, end_lsn, offset, time, durable_lsn, clean_end } => {
                 let name = if *clean_end { "end in order" } else { "mark" };
@@ -387,6 +424,35 @@ impl fmt::Display for Item {
                     write!(f, "DAMAGED {path}: {what}")
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::hash::KeyHasher;
+    use base::{KeyspaceId, Rng};
+    use engine::{Fields, Key, Value};
+
+    /// Effects about optional fields, as text and as JSON.
+    #[test]
+    fn fields_are_shown() {
+        let hasher = KeyHasher::new(&mut Rng::new(1));
+        let key = Key::new(&hasher, KeyspaceId(2), b"k");
+        let some = Fields { flags: 7, is_sticky: true, unknown: b"\xfe\x01x", ..Fields::default() }.pack();
+        let (mut buffer, mut none) = (Vec::new(), Vec::new());
+        let (some, none) = (some.get().tagged(&mut buffer), Fields::default().pack().get().tagged(&mut none));
+        let (encoding, value, expire_at) = (Encoding::PLAIN, Value::Bytes(b"v"), None);
+        let store = |kind| Effect::StoreWith { key, kind, encoding, value, expire_at, fields: some };
+        let fields = r#"flags 7, sticky, unknown fields "\xfe\x01x""#;
+        for (effect, expected) in [
+            (store(Type::String), format!(r#"    set keyspace 2 key "k" value "v" fields: {fields}"#)),
+            (store(Type::List), format!(r#"    store keyspace 2 list key "k" value "v" fields: {fields}"#)),
+            (Effect::Meta { key, fields: some }, format!(r#"    meta keyspace 2 key "k" fields: {fields}"#)),
+            (Effect::Meta { key, fields: none }, r#"    meta keyspace 2 key "k" fields: none"#.to_owned()),
+        ] {
+            assert_eq!(Item::effect(&effect, false, &mut Reader::default()).to_string(), expected);
         }
     }
 }
