@@ -7,6 +7,7 @@
 //!                               +--> reachable      no file that nothing uses
 //!                               +--> tidy           no leftover markers, disabled code, machine paths, giant files
 //!                               +--> prose          comments and pages in plain words, lines that fit a screen
+//!                               +--> field          each fault found in the field names a test that exists
 //!                               +--> links          links and `docs/` paths lead somewhere
 //! ```
 
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod dependencies;
+mod field;
 mod graph;
 mod links;
 mod metadata;
