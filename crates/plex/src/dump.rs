@@ -76,14 +76,15 @@ fn dump_log(path: &Path, options: &Options, line: &mut impl FnMut(String)) -> Re
 fn dump_manifest(dir: &Path, number: u64, options: &Options, line: &mut impl FnMut(String)) -> Result<()> {
     for (at, edit) in manifest::read(&*options.fs, dir, number)?.into_iter().enumerate() {
         line(format!("edit {at}"));
-        let VersionEdit { database, next_number, last_seqno, wal, flushed_lsn, added, removed, key_spaces, key_order } =
-            edit;
+        let VersionEdit { database, next_number, last_seqno, wal, flushed_lsn, key_order, .. } = edit;
+        let VersionEdit { added, removed, key_spaces, dropped, next_key_space, .. } = edit;
         let numbers = [
             ("database", database),
             ("next number", next_number),
             ("last sequence number", last_seqno),
             ("first log needed", wal.map(|(number, _)| number)),
             ("external log flushed to", flushed_lsn),
+            ("next key space", next_key_space.map(u64::from)),
         ];
         for (name, number) in numbers {
             if let Some(number) = number {
@@ -94,6 +95,7 @@ fn dump_manifest(dir: &Path, number: u64, options: &Options, line: &mut impl FnM
             line("keys behind their hashes".into());
         }
         key_spaces.iter().for_each(|(id, name)| line(format!("key space {id} {}", text(name))));
+        dropped.iter().for_each(|id| line(format!("drop key space {id}")));
         removed.iter().for_each(|at| line(format!("remove {}", place(at))));
         added.iter().for_each(|(at, of)| line(format!("add {} {}", place(at), info(of))));
     }

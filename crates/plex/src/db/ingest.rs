@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering;
 
 use vfs::OpenOptions;
 
+use super::write::no_key_space;
 use super::{Inner, KeySpaceId};
 use crate::cache::Fill;
 use crate::compaction::{self, OutputSettings};
@@ -33,7 +34,7 @@ impl Inner {
             return Err(Error::Unsupported("sorted files do not fit keys that are kept by their hashes".into()));
         }
         if !self.key_spaces.read().values().any(|id| *id == space.0) {
-            return Err(Error::InvalidArgument(format!("there is no key space {} in this database", space.0)));
+            return Err(no_key_space(space.0));
         }
         let files = self.open_sorted(paths)?;
         if files.is_empty() {
@@ -48,6 +49,9 @@ impl Inner {
         }
         let mut writer = self.writer.lock();
         self.check_writable()?;
+        if writer.dropping.contains(&space.0) {
+            return Err(no_key_space(space.0));
+        }
         if !self.state.read().memtable.is_empty() {
             self.switch(&mut writer)?;
         }

@@ -208,7 +208,10 @@ impl Inner {
             return Err(self.fail(error));
         }
         self.publish(next, flushed);
-        self.key_spaces.write().extend(edit.key_spaces.into_iter().map(|(id, name)| (name, id)));
+        let mut key_spaces = self.key_spaces.write();
+        key_spaces.extend(edit.key_spaces.into_iter().map(|(id, name)| (name, id)));
+        key_spaces.retain(|_, id| !edit.dropped.contains(id));
+        drop(key_spaces);
         self.flushed_lsn.fetch_max(edit.flushed_lsn.unwrap_or(0), Ordering::AcqRel);
         if let Some(wal) = edit.wal {
             manifest.wal = wal;
@@ -290,6 +293,7 @@ impl Inner {
             wal: Some(wal),
             flushed_lsn: Some(self.flushed_lsn.load(Ordering::Acquire)),
             key_spaces: self.key_spaces.read().iter().map(|(name, id)| (*id, name.clone())).collect(),
+            next_key_space: Some(self.next_key_space.load(Ordering::Acquire)),
             key_order: self.key_order,
             ..self.state().version.as_edit()
         }
@@ -374,7 +378,7 @@ fn flush_memtable(
 ) -> Result<Outcome> {
     let visibility = inner.visibility();
     let mut all = Outcome::default();
-    for space in memtable.key_spaces() {
+    for space in memtable.key_spaces().into_iter().filter(|space| inner.has_key_space(*space)) {
         let shape = inner.flush_shape(version, space);
         let one = compaction::flush(settings, &visibility, memtable, space, inner.number(), &shape)?;
         all.edit.added.extend(one.edit.added);

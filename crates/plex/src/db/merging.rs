@@ -59,6 +59,15 @@ impl Merging {
         Ok(Some((Turn { merging: self, tables }, chosen)))
     }
 
+    /// Runs this while no merge does.
+    pub fn alone<T>(&self, run: impl FnOnce() -> T) -> T {
+        let mut running = self.running.lock();
+        while running.merges > 0 {
+            self.ended.wait(&mut running);
+        }
+        run()
+    }
+
     /// Waits until one of those that run now is over; `false` at once if none runs.
     pub fn await_one(&self) -> bool {
         let mut running = self.running.lock();

@@ -18,6 +18,7 @@
 mod check;
 mod compact_range;
 mod ingest;
+mod key_spaces;
 mod maintain;
 mod merging;
 mod recover;
@@ -30,7 +31,7 @@ use std::collections::BTreeMap;
 use std::ops::{Range, RangeBounds};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use parking_lot::{Mutex, RwLock};
@@ -51,7 +52,7 @@ use crate::options::{Background, Options};
 use crate::range_tombstone::Cover;
 use crate::sstable::Probe;
 use crate::stats::{Counters, Stats};
-use crate::version::{Tree, Version, VersionEdit};
+use crate::version::{Tree, Version};
 pub use check::check;
 pub use repair::{Repair, repair};
 
@@ -132,6 +133,7 @@ struct Inner {
     /// Ids by name.
     key_spaces: RwLock<BTreeMap<Vec<u8>, u32>>,
     key_order: KeyOrder,
+    next_key_space: AtomicU32,
     making_key_space: Mutex<()>,
     flushing: Mutex<()>,
     merging: merging::Merging,
@@ -175,6 +177,22 @@ impl Db {
     /// The key space of this name, which is made if there is none; durable when this returns.
     pub fn key_space(&self, name: &str) -> Result<KeySpaceId> {
         self.inner().key_space(name.as_bytes())
+    }
+
+    /// All key spaces with their names, in the order of the names.
+    pub fn key_spaces(&self) -> Vec<(String, KeySpaceId)> {
+        self.inner().list_key_spaces()
+    }
+
+    /// Removes a key space with everything in it, and gives its space back once no read view needs it. The name can be
+    /// used again, by a key space with another id. Waits until no merge runs. After a crash the key space is there with
+    /// all that was durable, or it is gone.
+    ///
+    /// # Errors
+    /// Invalid argument, for the default key space and for one that does not exist. After any other error the key space
+    /// is there as before.
+    pub fn drop_key_space(&self, space: KeySpaceId) -> Result<()> {
+        self.inner().drop_key_space(space)
     }
 
     // ---- Writing.
@@ -532,24 +550,6 @@ impl Inner {
     /// A file's identity: random, through the database's number, and repeatable.
     fn identity(&self, number: u64) -> u64 {
         identity(self.database, number)
-    }
-
-    fn key_space(&self, name: &[u8]) -> Result<KeySpaceId> {
-        let _making = self.making_key_space.lock();
-        let id = {
-            let spaces = self.key_spaces.read();
-            if let Some(&id) = spaces.get(name) {
-                return Ok(KeySpaceId(id));
-            }
-            spaces.values().max().map_or(1, |max| max + 1)
-        };
-        if id == u32::MAX {
-            return Err(Error::InvalidArgument("there are too many key spaces".into()));
-        }
-        self.wait_for_space()?;
-        let edit = VersionEdit { key_spaces: vec![(id, name.to_vec())], ..VersionEdit::default() };
-        self.install(edit, None)?;
-        Ok(KeySpaceId(id))
     }
 
     fn stats(&self) -> Stats {

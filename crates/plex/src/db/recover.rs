@@ -10,10 +10,10 @@
 //! Nothing that counted before is removed or changed until the new manifest does, so an open that is cut short anywhere
 //! is simply done again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use parking_lot::{Mutex, RwLock};
 use vfs::{FileSystem, OpenOptions};
@@ -46,10 +46,21 @@ pub(super) struct Found {
     pub flushed_lsn: u64,
     pub tables: BTreeMap<u64, (TablePlace, TableInfo)>,
     pub key_spaces: BTreeMap<Vec<u8>, u32>,
+    /// Key spaces from this number on were never used.
+    pub next_key_space: u32,
     pub key_order: KeyOrder,
 }
 
 impl Found {
+    /// Takes over what an edit says of key spaces.
+    pub fn note_key_spaces(&mut self, edit: &mut VersionEdit) {
+        let made = std::mem::take(&mut edit.key_spaces);
+        let used = made.iter().map(|(id, _)| id.saturating_add(1)).chain(edit.next_key_space);
+        self.next_key_space = used.chain([self.next_key_space]).max().unwrap_or(0);
+        self.key_spaces.extend(made.into_iter().map(|(id, name)| (name, id)));
+        self.key_spaces.retain(|_, id| !edit.dropped.contains(id));
+    }
+
     /// Only the first edit of a manifest says it.
     pub fn note_key_order(&mut self, order: KeyOrder) {
         if order == KeyOrder::Hash {
@@ -146,6 +157,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         wal: Some((first_wal, wal.is_some())),
         flushed_lsn: Some(recovered.flushed_lsn),
         key_spaces: found.key_spaces.iter().map(|(name, id)| (*id, name.clone())).collect(),
+        next_key_space: Some(found.next_key_space),
         key_order: found.key_order,
         ..version.as_edit()
     };
@@ -165,6 +177,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
             log_state: LogState::Sound,
             next_seqno: recovered.last_seqno + 1,
             old_wals: recovered.logs,
+            dropping: BTreeSet::new(),
         }),
         syncing: Mutex::new(()),
         state: RwLock::new(Arc::new(State {
@@ -177,6 +190,7 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         views: Mutex::default(),
         manifest: Mutex::new(LiveManifest { file, wal: (first_wal, memtable_wal > 0), in_doubt: None }),
         key_spaces: RwLock::new(found.key_spaces),
+        next_key_space: AtomicU32::new(found.next_key_space),
         key_order: found.key_order,
         making_key_space: Mutex::new(()),
         flushing: Mutex::new(()),
@@ -216,20 +230,20 @@ fn new_database(dir: &Path, options: &Options, files: &Files) -> Result<Found> {
     let database = options.rng().next_u64();
     let key_spaces = BTreeMap::from([(b"default".to_vec(), 0)]);
     let key_order = options.policy.key_order();
-    Ok(Found { database, next_number: 1, key_spaces, key_order, ..Found::default() })
+    Ok(Found { database, next_number: 1, key_spaces, next_key_space: 1, key_order, ..Found::default() })
 }
 
 pub(super) fn fold(dir: &Path, number: u64, edits: Vec<VersionEdit>) -> Result<Found> {
     let wrong = |what: String| Error::corruption(&manifest::path(dir, number), 0, what);
     let mut found = Found::default();
-    for edit in edits {
+    for mut edit in edits {
+        found.note_key_spaces(&mut edit);
         found.database = edit.database.unwrap_or(found.database);
         found.next_number = edit.next_number.unwrap_or(0).max(found.next_number);
         found.last_seqno = edit.last_seqno.unwrap_or(0).max(found.last_seqno);
         found.wal = edit.wal.unwrap_or(found.wal);
         found.flushed_lsn = edit.flushed_lsn.unwrap_or(0).max(found.flushed_lsn);
         found.note_key_order(edit.key_order);
-        found.key_spaces.extend(edit.key_spaces.into_iter().map(|(id, name)| (name, id)));
         for place in edit.removed {
             let gone = found.tables.remove(&place.number);
             if gone.is_none_or(|(there, _)| there != place) {
@@ -390,7 +404,8 @@ impl Opening<'_> {
 
     /// Reads log files into memory. After an error, `contents` has what came before the damage.
     pub fn read_logs(&self, logs: &[WalFile], contents: &mut LogContents) -> Result<()> {
-        let is_known = |space| self.found.key_spaces.values().any(|id| *id == space);
+        // A log from before a key space was dropped may still be needed for others.
+        let is_known = |space| space < self.found.next_key_space;
         contents.files = log::replay(&*self.options.fs, logs, is_known, |number, portion| {
             if contents.memtables.last().is_none_or(|(n, _)| *n != number) {
                 contents.memtables.push((number, Arc::new(Memtable::new(number))));
@@ -453,7 +468,8 @@ impl Opening<'_> {
         let settings = self.output_settings(&next_table);
         let visibility = Visibility { views: vec![last_seqno], watched: 0 };
         let mut edit = VersionEdit::default();
-        for space in memtable.key_spaces() {
+        let is_there = |space: &u32| self.found.key_spaces.values().any(|id| id == space);
+        for space in memtable.key_spaces().into_iter().filter(is_there) {
             let shape = self.chooser.flush_shape(version.tree(space).map_or(&Tree::default(), |tree| &**tree));
             let one = compaction::flush(&settings, &visibility, memtable, space, self.number(), &shape)?;
             edit.added.extend(one.edit.added);

@@ -130,6 +130,7 @@ fn salvage_manifest(options: &Options, dir: &Path, files: &Files, damages: &mut 
         found.database = options.rng().next_u64();
     }
     found.key_spaces.entry(b"default".to_vec()).or_insert(0);
+    found.next_key_space = found.next_key_space.max(1);
     Ok((found, Places::Unknown))
 }
 
@@ -166,14 +167,14 @@ fn damages_aside<T>(result: Result<T>) -> Result<Option<T>> {
 /// Adds up edits of which some are missing.
 fn add_up(edits: Vec<VersionEdit>) -> Found {
     let mut found = Found::default();
-    for edit in edits {
+    for mut edit in edits {
+        found.note_key_spaces(&mut edit);
         found.database = edit.database.unwrap_or(found.database);
         found.next_number = edit.next_number.unwrap_or(0).max(found.next_number);
         found.last_seqno = edit.last_seqno.unwrap_or(0).max(found.last_seqno);
         found.wal = edit.wal.unwrap_or(found.wal).max(found.wal);
         found.flushed_lsn = edit.flushed_lsn.unwrap_or(0).max(found.flushed_lsn);
         found.note_key_order(edit.key_order);
-        found.key_spaces.extend(edit.key_spaces.into_iter().map(|(id, name)| (name, id)));
         for place in edit.removed {
             found.tables.remove(&place.number);
         }
@@ -306,6 +307,8 @@ impl Work<'_> {
                 for (space, _) in batch.iter().flat_map(|(_, batch)| batch.changes()) {
                     if !self.opening.found.key_spaces.values().any(|id| *id == space) {
                         self.opening.found.key_spaces.insert(format!("lost-{space}").into_bytes(), space);
+                        let next = &mut self.opening.found.next_key_space;
+                        *next = (*next).max(space.saturating_add(1));
                     }
                 }
             });
@@ -329,6 +332,7 @@ impl Work<'_> {
             wal: Some((wal, false)),
             flushed_lsn: Some(lsn),
             key_spaces: found.key_spaces.iter().map(|(name, id)| (*id, name.clone())).collect(),
+            next_key_space: Some(found.next_key_space),
             key_order: found.key_order,
             ..version.as_edit()
         };

@@ -1,5 +1,6 @@
 //! The way of a write: admit, log, memtable, sync, publish.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -32,6 +33,8 @@ pub(super) struct Writer {
     pub next_seqno: Seqno,
     /// Older log files that memtables still need: number and length.
     pub old_wals: Vec<(u64, u64)>,
+    /// Key spaces that are being dropped, or are gone: a writer may have looked for them before.
+    pub dropping: BTreeSet<u32>,
 }
 
 impl Writer {
@@ -54,6 +57,11 @@ impl Inner {
         let mut writer = self.writer.lock();
         // Under the lock, otherwise a stopped log could still take this batch.
         self.check_writable()?;
+        if !writer.dropping.is_empty()
+            && let Some((space, _)) = batch.changes().find(|(space, _)| writer.dropping.contains(space))
+        {
+            return Err(no_key_space(space));
+        }
         if self.state.read().memtable.bytes() >= self.options.memtable_bytes {
             // There was no room for the next log file, or another writer is about to make it.
             self.switch(&mut writer)?;
@@ -93,7 +101,7 @@ impl Inner {
         }
         let spaces = self.key_spaces.read();
         match batch.changes().find(|(space, _)| !spaces.values().any(|id| id == space)) {
-            Some((space, _)) => Err(Error::InvalidArgument(format!("there is no key space {space} in this database"))),
+            Some((space, _)) => Err(no_key_space(space)),
             None => Ok(()),
         }
     }
@@ -266,4 +274,8 @@ fn apply_one(memtable: &Memtable, space: u32, seqno: Seqno, change: Change<'_>) 
             memtable.delete_range(space, RangeTombstone { start: start.into(), end: end.into(), seqno });
         }
     }
+}
+
+pub(super) fn no_key_space(space: u32) -> Error {
+    Error::InvalidArgument(format!("there is no key space {space} in this database"))
 }

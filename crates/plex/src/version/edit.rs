@@ -21,6 +21,8 @@ mod tag {
     pub const KEY_SPACE: u64 = 8;
     pub const HASHED_KEYS: u64 = 9;
     pub const ADDED_UNDER_NUMBER: u64 = 10;
+    pub const DROPPED: u64 = 11;
+    pub const NEXT_KEY_SPACE: u64 = 12;
 }
 
 /// Where a table stands.
@@ -48,6 +50,10 @@ pub(crate) struct VersionEdit {
     pub added: Vec<(TablePlace, TableInfo)>,
     pub removed: Vec<TablePlace>,
     pub key_spaces: Vec<(u32, Vec<u8>)>,
+    /// Key spaces that are gone.
+    pub dropped: Vec<u32>,
+    /// Key spaces from this number on were never used.
+    pub next_key_space: Option<u32>,
     /// Stands in an edit only if it is not the order of bytes.
     pub key_order: KeyOrder,
 }
@@ -75,6 +81,14 @@ impl VersionEdit {
             varint::put(&mut out, tag::KEY_SPACE);
             varint::put(&mut out, u64::from(*id));
             put_bytes(&mut out, name);
+        }
+        for id in &self.dropped {
+            varint::put(&mut out, tag::DROPPED);
+            varint::put(&mut out, u64::from(*id));
+        }
+        if let Some(id) = self.next_key_space {
+            varint::put(&mut out, tag::NEXT_KEY_SPACE);
+            varint::put(&mut out, u64::from(id));
         }
         for place in &self.removed {
             varint::put(&mut out, tag::REMOVED);
@@ -116,6 +130,8 @@ impl VersionEdit {
                     let id = u32::try_from(varint::take(rest)?).ok()?;
                     edit.key_spaces.push((id, take_bytes(rest)?));
                 }
+                tag::DROPPED => edit.dropped.push(u32::try_from(varint::take(rest)?).ok()?),
+                tag::NEXT_KEY_SPACE => edit.next_key_space = Some(u32::try_from(varint::take(rest)?).ok()?),
                 tag::REMOVED => edit.removed.push(take_place(rest)?),
                 tag @ (tag::ADDED | tag::ADDED_UNDER_NUMBER) => {
                     let place = take_place(rest)?;
@@ -199,6 +215,8 @@ pub(crate) mod tests {
             added: vec![(place, info)],
             removed: vec![TablePlace { number: 399, ..place }],
             key_spaces: vec![(1, b"name".to_vec())],
+            dropped: Vec::new(),
+            next_key_space: None,
             key_order: KeyOrder::Bytes,
         }
     }
@@ -210,6 +228,11 @@ pub(crate) mod tests {
         edit
     }
 
+    /// Of a key space that was dropped.
+    pub(crate) fn dropping() -> VersionEdit {
+        VersionEdit { dropped: vec![7, 300], next_key_space: Some(301), ..VersionEdit::default() }
+    }
+
     /// Edits come back; cut and damaged ones never panic.
     #[test]
     fn edits_round_trip() {
@@ -219,6 +242,7 @@ pub(crate) mod tests {
         let hashed = VersionEdit { key_order: KeyOrder::Hash, ..sample() };
         assert_eq!(VersionEdit::decode(&hashed.encode()), Some(hashed));
         assert_eq!(VersionEdit::decode(&taken_in().encode()), Some(taken_in()));
+        assert_eq!(VersionEdit::decode(&dropping().encode()), Some(dropping()));
         let mut rng = Rng::new(1);
         for _ in 0..2000 {
             let mut damaged = bytes.clone();
@@ -227,6 +251,6 @@ pub(crate) mod tests {
             damaged.truncate(rng.below(damaged.len() as u64 + 1) as usize);
             let _ = VersionEdit::decode(&damaged);
         }
-        assert_eq!(VersionEdit::decode(&[11]), None);
+        assert_eq!(VersionEdit::decode(&[13]), None);
     }
 }

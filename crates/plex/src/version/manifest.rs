@@ -21,7 +21,8 @@ use super::VersionEdit;
 use crate::error::{Error, Result};
 use crate::log::{FileType, FrameWriter, Frames, Header, record_len};
 
-/// Version 2 has tables that were taken in (tag 10). In version 3 each edit has a mark, which is synced (M5).
+/// Version 2 has tables that were taken in (tag 10). In version 3 each edit has a mark, which is synced (M5), and key spaces
+/// can be dropped (tags 11 and 12).
 const MANIFEST: FileType = FileType { magic: *b"plexman\n", version: 3 };
 
 /// The first version in which a manifest without a mark at its end lacks edits.
@@ -196,7 +197,7 @@ pub(crate) fn salvage(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<Ve
 
 #[cfg(test)]
 mod tests {
-    use super::super::edit::tests::{sample, taken_in};
+    use super::super::edit::tests::{dropping, sample, taken_in};
     use super::*;
     use vfs::SimFs;
 
@@ -304,6 +305,7 @@ mod tests {
         let mut manifest = Manifest::create(&fs, dir, 1, 77, &sample()).unwrap();
         manifest.append(&edit(2)).unwrap();
         manifest.append(&taken_in()).unwrap();
+        manifest.append(&dropping()).unwrap();
         crate::golden::compare("plex-manifest-3", &fs.contents()[&path(dir, 1)]);
     }
 
