@@ -18,6 +18,7 @@
 //! K5. A keyspace that is not backed pays one test for each change, and one for each read that finds nothing.
 
 use crate::engine_impl::MemEngine;
+use crate::table::Found;
 use base::slot::slot_of;
 use base::{KeyspaceId, UnixMs};
 use engine::{Counts, Engine, Entry, FlushProgress, Key, PackedFields, Row, RowSink, Rows, SharedBig, Ticket, Wanted};
@@ -154,6 +155,7 @@ impl MemEngine {
         assert!(space.table.len() == 0 && space.backed.is_none(), "rows go behind an empty keyspace");
         space.backed = Some(Box::new(Backed::new(rows, stored, keeper)));
         self.has_backed = true;
+        self.look_who_watches();
     }
 
     /// Whether rows stand behind any keyspace, so that reads can ask for a fetch.
@@ -203,10 +205,9 @@ impl MemEngine {
         Counts { len: count(self.len(id)), expiring: count(self.expiring_len(id)), timed: count(self.timed_len(id)) }
     }
 
-    /// A key is about to change: see K2.
+    /// A key is about to change, which `found` is in the table: see K2.
     #[cold]
-    pub(crate) fn before_change(&mut self, key: &Key<'_>) {
-        let found = self.find(key);
+    pub(crate) fn before_change(&mut self, key: &Key<'_>, found: Option<Found>) {
         let Self { spaces, entries, .. } = self;
         let Some(backed) = spaces.get_mut(key.space.index()).and_then(Option::as_mut).and_then(|it| it.backed.as_mut())
         else {
@@ -243,7 +244,7 @@ impl MemEngine {
     pub(crate) fn remove_unread(&mut self, key: &Key<'_>) -> bool {
         let is_stored = self.may_be_stored(key);
         if is_stored {
-            self.before_change(key);
+            self.before_change(key, None);
         }
         is_stored
     }
@@ -288,7 +289,7 @@ impl MemEngine {
         backed.loads += 1;
         backed.tidy(key.bytes);
         let keeper = backed.keeper.clone();
-        debug_assert!(self.find(key).is_none(), "a ticket of a key in the table is void");
+        debug_assert!(self.find_apart(key).is_none(), "a ticket of a key in the table is void");
         if let Some(bytes) = row {
             let row = Row::read(bytes).expect("the store of rows checks what it gives");
             let tree = row.tree(&keeper, &self.hasher);
@@ -455,13 +456,19 @@ impl MemEngine {
         i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX)
     }
 
-    fn key_of<'k>(&self, space: KeyspaceId, bytes: &'k [u8]) -> Key<'k> {
+    /// [`MemEngine::find`] for what is rare: a call of its own, so that the others stay inlined.
+    #[inline(never)]
+    fn find_apart(&self, key: &Key<'_>) -> Option<Found> {
+        self.find(key)
+    }
+
+    pub(crate) fn key_of<'k>(&self, space: KeyspaceId, bytes: &'k [u8]) -> Key<'k> {
         Key { bytes, hash: self.hasher.hash(bytes), slot: slot_of(bytes), space }
     }
 
     /// Drops an entry if that is clean and nobody wants it. Gives the bytes it took; 0 when it stays.
     pub fn drop_row(&mut self, key: &Key<'_>) -> usize {
-        let Some(found) = self.find(key) else { return 0 };
+        let Some(found) = self.find_apart(key) else { return 0 };
         let Some(backed) = self.backed(key.space) else { return 0 };
         let state = backed.state(key.bytes);
         let entry = self.entries.entry(found.handle);
@@ -511,7 +518,7 @@ impl MemEngine {
         let rows = backed.rows.clone();
         rows.scan(from, &mut |bytes, row| {
             let key = self.key_of(id, bytes);
-            match self.find(&key) {
+            match self.find_apart(&key) {
                 Some(_) if is_table_seen => {}
                 Some(found) => visit(&self.entries.entry(found.handle)),
                 None if backed.is_changed(backed.state(bytes)) => {}
@@ -565,7 +572,7 @@ impl MemEngine {
     /// Whether only a row, if any, holds the key.
     fn is_away(&self, id: KeyspaceId, bytes: &[u8]) -> bool {
         let is_changed = self.backed(id).is_some_and(|backed| backed.is_changed(backed.state(bytes)));
-        !is_changed && self.find(&self.key_of(id, bytes)).is_none()
+        !is_changed && self.find_apart(&self.key_of(id, bytes)).is_none()
     }
 
     /// Gives up to `limit` keys that only rows hold and that are expired.

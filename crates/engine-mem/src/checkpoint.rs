@@ -76,6 +76,7 @@ impl MemEngine {
             self.forget_saved();
         }
         self.checkpoint = Some(Checkpoint { sink, space: 0, from: 0 });
+        self.look_who_watches();
     }
 
     /// See [`engine::Engine::walk_checkpoint`].
@@ -127,7 +128,9 @@ impl MemEngine {
     /// See [`engine::Engine::end_checkpoint`].
     pub(crate) fn end_walk(&mut self) -> Option<Box<dyn EntrySink>> {
         self.detached.iter_mut().for_each(|detached| detached.in_cut = false);
-        self.checkpoint.take().map(|checkpoint| checkpoint.sink)
+        let ended = self.checkpoint.take();
+        self.look_who_watches();
+        ended.map(|checkpoint| checkpoint.sink)
     }
 
     /// Makes all saved bits old, so that marks can repeat (S3). Walks the whole table; needed once in thousands of

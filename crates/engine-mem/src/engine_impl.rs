@@ -81,6 +81,8 @@ pub struct MemEngine {
     cas_ids: CasIds,
     /// Rows stand behind some keyspace.
     pub(crate) has_backed: bool,
+    /// See [`Self::hand_over`].
+    is_watched: bool,
     /// The last ticket that was given.
     pub(crate) last_ticket: u64,
     /// An entry that only rows hold, being shown.
@@ -156,6 +158,7 @@ impl MemEngine {
             calm: Calm::default(),
             pool: Pool::default(),
             has_backed: false,
+            is_watched: false,
             last_ticket: 0,
             shown: Shown::default(),
         }
@@ -198,7 +201,7 @@ impl MemEngine {
         self.spaces.get(id.index())?.as_ref()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&self, key: &Key<'_>) -> Option<Found> {
         debug_assert_eq!(key.hash, self.hasher.hash(key.bytes), "the key was hashed by another hasher");
         match self.recent.find(&self.entries, key) {
@@ -227,23 +230,31 @@ impl MemEngine {
         self.spaces[id.index()].as_mut().expect("just made")
     }
 
-    /// Gives the entry to a running checkpoint before it is changed, unless the checkpoint has it.
+    /// Gives the entry to a running checkpoint before it is changed, unless the checkpoint has it; in a backed keyspace, notes the
+    /// change.
     #[inline]
     pub(crate) fn hand_over(&mut self, id: KeyspaceId, found: Found) {
-        if self.checkpoint.is_some() {
-            self.hand_over_to_checkpoint(id, found);
+        if self.is_watched {
+            self.hand_over_to_others(id, found);
         }
     }
 
-    /// [`Self::hand_over`] while a checkpoint runs: apart, so that writes without one save no registers for it.
+    /// [`Self::hand_over`] while a checkpoint runs, or rows stand behind some keyspace: apart, so that other writes save no
+    /// registers for it.
     #[inline(never)]
-    fn hand_over_to_checkpoint(&mut self, id: KeyspaceId, found: Found) {
-        if let Some(checkpoint) = &mut self.checkpoint {
-            let space = self.spaces[id.index()].as_ref().expect("the entry is in it");
-            if space.backed.is_none() {
-                checkpoint.hand_over(id, &space.table, &self.heap, &self.entries, found, self.mark);
-            }
+    fn hand_over_to_others(&mut self, id: KeyspaceId, found: Found) {
+        let space = self.spaces[id.index()].as_ref().expect("the entry is in it");
+        if space.backed.is_some() {
+            let key = self.entries.key(found.handle).to_vec();
+            self.before_change(&self.key_of(id, &key), Some(found));
+        } else if let Some(checkpoint) = &mut self.checkpoint {
+            checkpoint.hand_over(id, &space.table, &self.heap, &self.entries, found, self.mark);
         }
+    }
+
+    /// Whether changes are given to a checkpoint, or noted.
+    pub(crate) fn look_who_watches(&mut self) {
+        self.is_watched = self.has_backed || self.checkpoint.is_some();
     }
 
     /// After a change of the entry that was found: its place, its expiration.
@@ -321,9 +332,6 @@ impl MemEngine {
     /// Changes the collection that was found, which is not compressed.
     #[inline]
     fn edit_found(&mut self, key: &Key<'_>, found: Found, kind: Type, changes: &[u8]) -> Left {
-        if self.has_backed {
-            self.before_change(key);
-        }
         self.hand_over(key.space, found);
         let edit = Edit { kind, changes, limits: &self.limits, hasher: &self.hasher };
         let EditedEntry { handle, left, first_due: [before, after] } =
@@ -555,10 +563,12 @@ impl Engine for MemEngine {
 
     #[inline]
     fn write(&mut self, key: &Key<'_>, entry: &NewEntry<'_>) {
-        if self.has_backed {
-            self.before_change(key);
-        }
-        let Some(found) = self.find(key) else { return self.insert(key, entry) };
+        let Some(found) = self.find(key) else {
+            if self.has_backed {
+                self.before_change(key, None);
+            }
+            return self.insert(key, entry);
+        };
         self.hand_over(key.space, found);
         let first_due = self.entries.first_due(found.handle);
         if let Some(before) = self.entries.overwrite(found.handle, entry, |stamp| self.stamps.replaced(stamp)) {
@@ -574,9 +584,6 @@ impl Engine for MemEngine {
 
     fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> bool {
         let found = self.find(key).expect("a splice is for an entry that exists");
-        if self.has_backed {
-            self.before_change(key);
-        }
         if self.entries.is_compressed(found.handle) {
             if bytes.is_empty() {
                 self.hand_over(key.space, found);
@@ -612,7 +619,7 @@ impl Engine for MemEngine {
         let Some(found) = self.find(key) else {
             if self.has_backed {
                 assert!(!self.may_be_stored(key), "an edit of a collection whose row is not in memory");
-                self.before_change(key);
+                self.before_change(key, None);
             }
             return Some(self.insert_edited(key, kind, changes));
         };
@@ -639,9 +646,6 @@ impl Engine for MemEngine {
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {
         let Some(found) = self.find(key) else { return false };
-        if self.has_backed {
-            self.before_change(key);
-        }
         self.hand_over(key.space, found);
         let before = self.entries.expiration(found.handle);
         let handle = self.entries.set_expiration(found.handle, at);
@@ -651,9 +655,6 @@ impl Engine for MemEngine {
 
     fn set_fields(&mut self, key: &Key<'_>, fields: ExtFields<'_>) -> bool {
         let Some(found) = self.find(key) else { return false };
-        if self.has_backed {
-            self.before_change(key);
-        }
         self.hand_over(key.space, found);
         let handle = self.entries.set_fields(found.handle, fields);
         self.entry_changed(key, found, handle, None, None);
@@ -680,9 +681,6 @@ impl Engine for MemEngine {
 
     fn remove(&mut self, key: &Key<'_>) -> bool {
         let Some(found) = self.find(key) else { return self.has_backed && self.remove_unread(key) };
-        if self.has_backed {
-            self.before_change(key);
-        }
         self.hand_over(key.space, found);
         self.first_due_changed(key, self.entries.first_due(found.handle), None);
         self.remove_entry(key, found);
