@@ -181,3 +181,47 @@ impl Pool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::KeyspaceId;
+    use engine::SortedRows;
+    use std::sync::mpsc::channel;
+
+    fn want(number: u64, rows: &Arc<SortedRows>) -> Want {
+        let (key, ticket) = (number.to_string().into_bytes().into(), Ticket(number));
+        Want { shard: ShardId(0), space: KeyspaceId(0), hash: number, key, ticket, rows: Some(rows.clone()) }
+    }
+
+    /// Whoever asks is told, each under its number, though threads begin and share reads as they come.
+    #[test]
+    fn everybody_who_waits_for_a_row_is_told() {
+        const ROWS: u64 = 200;
+        let (sender, receiver) = channel();
+        let tell = move |worker, fetched: Fetched| sender.send((worker, fetched)).expect("the test listens");
+        let fetches = Arc::new(Fetches::new(Box::new(RowThreads::new()), tell));
+        let rows = SortedRows::new();
+        for number in 0..ROWS {
+            (0..3).for_each(|worker| fetches.fetch(&want(number, &rows), worker, number));
+        }
+        let mut told = vec![0; 3];
+        for _ in 0..3 * ROWS {
+            let (worker, fetched) = receiver.recv().expect("somebody is still to be told");
+            assert_eq!((fetched.number, fetched.found), (fetched.want.ticket.0, Ok(None)));
+            told[worker] += 1;
+        }
+        assert_eq!(told, [ROWS; 3]);
+    }
+
+    #[test]
+    fn a_read_that_fails_is_told_with_its_reason() {
+        let (sender, receiver) = channel();
+        let tell = move |_, fetched: Fetched| sender.send(fetched.found).expect("the test listens");
+        let fetches = Arc::new(Fetches::new(Box::new(RowThreads::new()), tell));
+        let rows = SortedRows::new();
+        rows.set_failing(true);
+        fetches.fetch(&want(1, &rows), 0, 1);
+        assert_eq!(receiver.recv().expect("it is told"), Err("the test has reads fail".into()));
+    }
+}
