@@ -6,6 +6,7 @@ mod checkpoint;
 mod clocks;
 mod collections;
 mod compression;
+mod disk_rows;
 mod ending;
 mod explain;
 mod fake_log;

@@ -73,6 +73,11 @@ impl Side {
         }
     }
 
+    /// Nothing is queued whose reply is not compared, by connection: for [`is_compared`].
+    pub fn nothing_queued() -> [bool; CONNECTIONS + 1] {
+        [false; CONNECTIONS + 1]
+    }
+
     /// Closes the connection and opens it again.
     pub fn reopen(&mut self, connection: usize) {
         if let Some(closed) = self.server.executor.close(self.clients[connection]) {
@@ -279,7 +284,7 @@ pub fn request_of(step: &Step) -> Option<Vec<u8>> {
 }
 
 /// Whether the replies have to be the same. Inside a transaction EXEC answers for what was queued.
-fn is_compared(step: &Step, walks: &[&str], queued_own_words: &mut [bool]) -> bool {
+pub fn is_compared(step: &Step, walks: &[&str], queued_own_words: &mut [bool]) -> bool {
     let name = match step.arguments().and_then(<[Argument]>::first) {
         Some(Argument::Bytes(name)) => String::from_utf8_lossy(name).to_ascii_uppercase(),
         _ => return true,

@@ -21,7 +21,8 @@ const LAYERS: [(&str, u8); 35] = [
     ("config", 2),
     ("engine-mem", 3),
     ("engine-tier", 3),
-    ("engine-lsm", 3),
+    // The rows of backed keyspaces over `plex`; above no engine, since the memory engine knows only the trait.
+    ("disk", 3),
     ("cmdlog", 3),
     ("rdb", 3),
     ("checkpoint", 4),

@@ -1,0 +1,174 @@
+//! The rows of one keyspace in one shard, read from the tree.
+//!
+//! A position of a scan is 30 bits of its next key's first bytes, and the number of a place in a table that has the
+//! whole key. When the place was given to another scan meanwhile, the scan goes on at the first key that begins with
+//! those bits: it may repeat rows and leaves none out.
+
+use crate::ShardOf;
+use base::{Rng, ShardId};
+use engine::{Got, Key, Row, Rows};
+use parking_lot::Mutex;
+use plex::{Db, IterOptions, KeySpaceId};
+use std::io;
+
+/// Rows of the shard that one step of a scan visits.
+const STEP_ROWS: usize = 64;
+
+/// Rows of any shard that it looks at.
+const STEP_LOOKS: usize = 4096;
+
+/// Places for the keys of scans.
+const PLACE_COUNT: usize = 1 << PLACE_BITS;
+const PLACE_BITS: u32 = 14;
+
+/// Rows that a random one is drawn from.
+const RANDOM_LOOKS: u64 = 1024;
+
+pub struct DiskRows {
+    db: Db,
+    space: KeySpaceId,
+    shard: ShardId,
+    shard_of: ShardOf,
+    places: Mutex<Places>,
+}
+
+#[derive(Default)]
+struct Places {
+    keys: Vec<Vec<u8>>,
+    next: usize,
+}
+
+impl Places {
+    /// Keeps a key, and gives its position.
+    fn keep(&mut self, key: &[u8]) -> u64 {
+        let place = self.next;
+        self.next = (self.next + 1) % PLACE_COUNT;
+        match self.keys.get_mut(place) {
+            Some(kept) => *kept = key.to_vec(),
+            None => self.keys.push(key.to_vec()),
+        }
+        first_bits(key) << PLACE_BITS | place as u64
+    }
+
+    /// The key at a position, or one before it.
+    fn key_at(&self, position: u64) -> Vec<u8> {
+        let (bits, place) = (position >> PLACE_BITS, position as usize % PLACE_COUNT);
+        match self.keys.get(place).filter(|key| first_bits(key) == bits) {
+            Some(key) => key.clone(),
+            None => {
+                let mut key = ((bits << 2) as u32).to_be_bytes().to_vec();
+                // Zeros stand for bytes that a short key does not have.
+                key.truncate(key.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
+                key
+            }
+        }
+    }
+}
+
+/// The first 30 bits of a key, zeros behind its end. A key with fewer comes before all with more.
+fn first_bits(key: &[u8]) -> u64 {
+    let bytes = [0, 1, 2, 3].map(|at| key.get(at).copied().unwrap_or(0));
+    u64::from(u32::from_be_bytes(bytes) >> 2)
+}
+
+impl DiskRows {
+    pub fn new(db: Db, space: KeySpaceId, shard: ShardId, shard_of: ShardOf) -> Self {
+        Self { db, space, shard, shard_of, places: Mutex::default() }
+    }
+
+    fn scan_step(&self, from: u64, visit: &mut dyn FnMut(&[u8], &[u8])) -> plex::Result<Option<u64>> {
+        let first = if from == 0 { Vec::new() } else { self.places.lock().key_at(from) };
+        let (mut visited, mut looked) = (0, 0);
+        for pair in self.db.iter_in(self.space, IterOptions::range(&first[..]..))? {
+            let (key, row) = pair?;
+            if visited == STEP_ROWS || looked == STEP_LOOKS {
+                return Ok(Some(self.places.lock().keep(&key)));
+            }
+            looked += 1;
+            if (self.shard_of)(&key) == self.shard {
+                visited += 1;
+                visit(&key, &row);
+            }
+        }
+        Ok(None)
+    }
+
+    fn random_row(&self, rng: &mut Rng) -> plex::Result<Option<(Vec<u8>, Vec<u8>)>> {
+        let (mut chosen, mut seen) = (None, 0);
+        for pair in self.db.iter_in(self.space, IterOptions::range::<'static>(..))? {
+            let (key, row) = pair?;
+            if (self.shard_of)(&key) != self.shard {
+                continue;
+            }
+            seen += 1;
+            if rng.one_in(seen) {
+                chosen = Some((key.to_vec(), row.to_vec()));
+            }
+            if seen == RANDOM_LOOKS {
+                break;
+            }
+        }
+        Ok(chosen)
+    }
+}
+
+impl Rows for DiskRows {
+    /// The tree has no look at its filters alone yet.
+    fn may_have(&self, _key: &Key<'_>) -> bool {
+        true
+    }
+
+    /// Nor a read that does no I/O.
+    fn try_get(&self, _key: &[u8], _row: &mut Vec<u8>) -> Got {
+        Got::NeedsIo
+    }
+
+    fn get(&self, key: &[u8], row: &mut Vec<u8>) -> io::Result<bool> {
+        let Some(found) = self.db.get_in(self.space, key).map_err(io::Error::other)? else { return Ok(false) };
+        Row::read(&found).map_err(io::Error::other)?;
+        row.extend_from_slice(&found);
+        Ok(true)
+    }
+
+    fn scan(&self, from: u64, visit: &mut dyn FnMut(&[u8], &[u8])) -> Option<u64> {
+        self.scan_step(from, visit).unwrap_or_else(|error| {
+            tracing::error!("a walk over rows ends early: {error}");
+            None
+        })
+    }
+
+    fn random(&self, rng: &mut Rng, key: &mut Vec<u8>, row: &mut Vec<u8>) -> bool {
+        let found = self.random_row(rng).unwrap_or_else(|error| {
+            tracing::error!("no random row can be read: {error}");
+            None
+        });
+        let Some((found_key, found_row)) = found else { return false };
+        key.extend_from_slice(&found_key);
+        row.extend_from_slice(&found_row);
+        true
+    }
+}
+
+const _: () = assert!((1 << (PLACE_BITS + 30)) <= engine::rows::POSITION_END);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_that_was_lost_repeats_and_leaves_nothing_out() {
+        let mut places = Places::default();
+        let position = places.keep(b"user:1234");
+        assert_eq!(places.key_at(position), b"user:1234");
+        (0..PLACE_COUNT).for_each(|_| _ = places.keep(b"other"));
+        assert_eq!(places.key_at(position), b"usep", "it comes before all keys of these first bits");
+        let short = places.keep(b"a");
+        (0..PLACE_COUNT).for_each(|_| _ = places.keep(b"other"));
+        assert_eq!(places.key_at(short), b"a");
+        for key in [&b""[..], b"\0", b"a", b"ab", b"\xff\xff\xff\xff\xff"] {
+            let position = places.keep(key);
+            assert_eq!(places.key_at(position), key);
+            assert!(position < engine::rows::POSITION_END);
+        }
+    }
+}
