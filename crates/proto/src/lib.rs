@@ -1,4 +1,4 @@
-//! The wire protocol, RESP2 and RESP3: bytes in, bytes out, no sockets.
+//! The wire protocols, RESP2, RESP3 and memcached's text protocol: bytes in, bytes out, no sockets.
 //!
 //! ```text
 //!  bytes received -> request::RequestParser -> Arguments (spans of the input) -> a command runs
@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used))]
 
+pub mod memcached;
 pub mod number;
 pub mod reply;
 pub mod request;

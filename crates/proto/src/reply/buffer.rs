@@ -22,6 +22,8 @@ pub struct ReplyBuffer {
     /// Bytes of shared values that have not been sent.
     shared_len: usize,
     protocol: Protocol,
+    /// Errors are in the words of memcached.
+    pub(super) is_memcached: bool,
 }
 
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 //! ```
 
 mod buffer;
+mod memcached;
 mod parser;
 mod push_frame;
 #[cfg(test)]

@@ -59,9 +59,13 @@ impl ReplyBuffer {
     ///
     /// Whatever the text was made of, it stays one line: carriage returns, line feeds and zero bytes become blanks,
     /// those at the end go (CVE-2025-67733 was an error text that ended the reply and began another).
+    /// A memcached client reads it in the words of its protocol.
     #[cold]
     pub fn error(&mut self, text: impl AsRef<[u8]>) {
-        self.line(b'-', text.as_ref());
+        match self.is_memcached {
+            true => self.memcached_error(text.as_ref()),
+            false => self.line(b'-', text.as_ref()),
+        }
     }
 
     /// The reply to input that is not a request, after which the connection ends.
@@ -256,12 +260,16 @@ impl ReplyBuffer {
         OpenReply { at, kind }
     }
 
-    /// The only place where text of a single line is written.
     fn line(&mut self, kind: u8, text: &[u8]) {
+        self.bytes.push(kind);
+        self.plain_line(text);
+    }
+
+    /// The only place where text of a single line is written.
+    pub(super) fn plain_line(&mut self, text: &[u8]) {
         let end = text.iter().rposition(|byte| !matches!(byte, b'\r' | b'\n')).map_or(0, |last| last.wrapping_add(1));
         let text = text.get(..end).unwrap_or_default();
         self.bytes.reserve(text.len().saturating_add(HEADER_BYTES_MAX));
-        self.bytes.push(kind);
         self.bytes.extend(text.iter().map(|byte| if matches!(byte, b'\r' | b'\n' | 0) { b' ' } else { *byte }));
         self.bytes.extend_from_slice(b"\r\n");
     }

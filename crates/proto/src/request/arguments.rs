@@ -138,26 +138,32 @@ impl Arguments {
         self.large.shrink_to(LARGE_KEPT);
     }
 
+    /// Adds an argument that is a range of the input.
     #[inline]
-    pub(super) fn push(&mut self, span: Span) {
+    pub(crate) fn push(&mut self, span: Span) {
         self.spans.push(span);
     }
 
     /// Adds `bytes` as a large argument. `None` if its span cannot be expressed.
     pub(super) fn push_large(&mut self, bytes: Vec<u8>) -> Option<()> {
+        self.push_shared(Arc::new(bytes))
+    }
+
+    /// Adds bytes that others may hold as a large argument. `None` if its span cannot be expressed.
+    pub(crate) fn push_shared(&mut self, bytes: Arc<Vec<u8>>) -> Option<()> {
         self.spans.push(Span::large(self.large.len(), bytes.len())?);
-        self.large.push(Arc::new(bytes));
+        self.large.push(bytes);
         Some(())
     }
 
     /// How much is there now, to come back to with [`rewind`](Self::rewind).
     #[inline]
-    pub(super) fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> Mark {
         Mark { spans: self.spans.len(), large: self.large.len() }
     }
 
     /// Forgets what was added after `mark`.
-    pub(super) fn rewind(&mut self, mark: Mark) {
+    pub(crate) fn rewind(&mut self, mark: Mark) {
         self.spans.truncate(mark.spans);
         self.large.truncate(mark.large);
     }
@@ -203,7 +209,7 @@ impl Span {
 
 /// A place in [`Arguments`].
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Mark {
+pub(crate) struct Mark {
     spans: usize,
     large: usize,
 }

@@ -27,7 +27,7 @@
 //! pass received bytes after the kept ones as always. The argument becomes one of [`Arguments::large`]; later arguments
 //! follow the kept bytes as if the large one had never been there.
 
-mod arguments;
+pub(crate) mod arguments;
 mod cursor;
 mod error;
 mod inline;
