@@ -20,6 +20,7 @@ use engine::{FetchingEngine, FlushProgress, SortedRows};
 use parking_lot::RwLock;
 use push::{Outlets, PubSub, Tracking};
 use server::connection::Connection;
+use server::dialect::{Dialect, Language};
 use server::executor::{ClientLimits, Executor, Flow, Shared};
 use server::fetching::{Fetched, Fetches, Read, RowIo};
 use std::collections::BTreeMap;
@@ -223,7 +224,9 @@ impl TestServer {
         let replica_store = store(&clock, shard_count, None, memory);
         let replica = Arc::new(Replica { store: replica_store, position: Mutex::default(), kept: Mutex::default() });
         let store = Arc::new(store(&clock, shard_count, Some(replica.clone()), engine));
-        let table = Arc::new(CommandTable::new(families));
+        let mut table = CommandTable::new(families);
+        let memcached = memcached::Rows::add_to(&mut table);
+        let table = Arc::new(table);
         let stats = Arc::new(WorkerStats::new(table.rows().len()));
         let settings = Settings::default();
         let latency = Arc::new(LatencyMonitor::new(&settings));
@@ -247,6 +250,7 @@ impl TestServer {
         let shared = Arc::new(Shared {
             store: store.clone(),
             table,
+            memcached,
             host,
             log,
             monitors: AtomicUsize::new(0),
@@ -277,6 +281,12 @@ impl TestServer {
     /// A connection that no list of clients knows.
     pub fn connect(&mut self) -> usize {
         self.executor.open(Connection::new(Session::new(1, true, START_MS)))
+    }
+
+    /// A connection of a memcached client.
+    pub fn connect_memcached(&mut self) -> usize {
+        let dialect = Dialect::new(Language::Memcached);
+        self.executor.open(Connection::speaking(dialect, Session::new(1, true, START_MS)))
     }
 
     /// A connection that CLIENT LIST shows: for complete servers.

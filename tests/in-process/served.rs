@@ -8,7 +8,8 @@ use base::clock::{ManualClock, Slew};
 use base::random::SeededEntropy;
 use base::{Clock, UnixMs};
 use config::{CommandLine, load};
-use server::listen::{Acceptor, AcceptorHandle, Endpoint, Listener, listen_tcp};
+use server::dialect::Language;
+use server::listen::{Acceptor, AcceptorHandle, Endpoint, Entrance, Listener, listen_tcp};
 use server::serve::{Control, Keeping, Recover, ServeError, serve};
 use std::io::{BufReader, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
@@ -89,7 +90,9 @@ impl Served {
             panic!("no port is free")
         };
         let address = listener.local_addr().expect("it listens");
-        let acceptor = Acceptor::new(vec![(Endpoint::Tcp(address), Listener::Tcp(listener))]).expect("an event queue");
+        let (endpoint, language) = (Endpoint::Tcp(address), Language::Resp);
+        let entrance = Entrance { endpoint, language, listener: Listener::Tcp(listener) };
+        let acceptor = Acceptor::new(vec![entrance]).expect("an event queue");
         let handle = acceptor.handle();
         let control = Control::default();
         let reached = control.clone();

@@ -119,7 +119,7 @@ fn acl_cat(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             let wanted = &ctx.args[2];
             let known = CATEGORIES.iter().find(|name| wanted.eq_ignore_ascii_case(name.as_bytes()));
             let known = known.ok_or_else(|| error::repeating("ERR Unknown category '", wanted, "'"))?;
-            let rows = ctx.host.part::<Arc<CommandTable>>().rows();
+            let rows = ctx.host.part::<Arc<CommandTable>>().resp_rows();
             let found: Vec<&str> = rows
                 .iter()
                 .filter(|(_, spec)| categories(spec).contains(known))

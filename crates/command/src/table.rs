@@ -15,8 +15,10 @@ pub struct CommandTable {
     /// Open addressing by a multiplicative hash of the folded name.
     slots: Box<[Slot; SLOT_COUNT]>,
     long: HashMap<Box<[u8]>, Row>,
-    /// Every row, containers and subcommands, by index, with full names.
+    /// Every row, containers and subcommands, by index, with full names. Rows of other dialects stand behind those of RESP.
     rows: Vec<(String, &'static CommandSpec)>,
+    /// How many of them are of RESP.
+    resp_count: usize,
     top: Vec<&'static CommandSpec>,
 }
 
@@ -79,6 +81,9 @@ const FREEING: [&str; 24] = [
     "xtrim",
 ];
 
+/// The same of memcached's dialect. `mg` is among them, since it only marks what it gives.
+const FREEING_OF_MEMCACHED: [&str; 4] = ["delete", "flush_all", "md", "mg"];
+
 impl Row {
     fn new(spec: &'static CommandSpec, index: u16) -> Self {
         let first_key = match spec.locks {
@@ -91,7 +96,7 @@ impl Row {
         let edits = spec.keys.iter().any(|key| key.flags.contains(KeyFlags::RW));
         let writes = match edits || spec.flags.contains(Flags::WRITE) {
             false => WriteClass::Nothing,
-            true if FREEING.contains(&spec.name) => WriteClass::Frees,
+            true if FREEING.contains(&spec.name) || FREEING_OF_MEMCACHED.contains(&spec.name) => WriteClass::Frees,
             true => WriteClass::Any,
         };
         let confirms_subscriptions = spec.flags.contains(Flags::PUBSUB.union(Flags::NOSCRIPT));
@@ -117,6 +122,7 @@ impl CommandTable {
             slots: Box::new([Slot::default(); SLOT_COUNT]),
             long: HashMap::new(),
             rows: Vec::new(),
+            resp_count: 0,
             top: families.concat(),
         };
         for spec in table.top.clone() {
@@ -127,7 +133,25 @@ impl CommandTable {
             }
             table.insert(spec, index);
         }
+        table.resp_count = table.rows.len();
         table
+    }
+
+    /// Adds the commands of another dialect. They have statistics, under `dialect|name`, but RESP clients cannot call them.
+    /// Commands of one name share theirs. Gives their rows, in order.
+    ///
+    /// # Panics
+    /// When there are more than 2^16 rows.
+    pub fn add_dialect(&mut self, dialect: &str, specs: &[&'static CommandSpec]) -> Vec<Row> {
+        let add = |spec: &&'static CommandSpec| {
+            let name = format!("{dialect}|{}", spec.name);
+            let place = self.rows.iter().position(|(taken, _)| *taken == name).unwrap_or_else(|| {
+                self.rows.push((name, *spec));
+                self.rows.len().wrapping_sub(1)
+            });
+            Row::new(spec, u16::try_from(place).expect("fewer than 2^16 commands"))
+        };
+        specs.iter().map(add).collect()
     }
 
     fn insert(&mut self, spec: &'static CommandSpec, index: u16) {
@@ -205,9 +229,14 @@ impl CommandTable {
         &self.top
     }
 
-    /// Full name (`config|get`) and row by statistics index, containers included.
+    /// Full name (`config|get`) and row by statistics index, containers and the commands of other dialects included.
     pub fn rows(&self) -> &[(String, &'static CommandSpec)] {
         &self.rows
+    }
+
+    /// [`Self::rows`] without the commands of other dialects.
+    pub fn resp_rows(&self) -> &[(String, &'static CommandSpec)] {
+        self.rows.get(..self.resp_count).unwrap_or_default()
     }
 }
 

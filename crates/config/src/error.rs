@@ -148,6 +148,14 @@ pub enum RuleError {
         /// The first address beyond loopback.
         address: String,
     },
+    /// Memcached clients would use a database that is not there.
+    #[error("memcached-database is {number}, and databases is {count}: give a number below that, or more databases")]
+    NoSuchDatabase {
+        /// The database that memcached clients would use.
+        number: u32,
+        /// How many there are.
+        count: u32,
+    },
     /// Neither TCP nor a unix socket.
     #[error("there is nothing to listen on: set port and bind, or unixsocket")]
     NowhereToListen,

@@ -3,22 +3,29 @@
 use crate::{RuleError, Settings, Warning};
 
 /// The directives that [`check_exposure`] depends on.
-pub(crate) const EXPOSURE: [&str; 4] = ["bind", "protected-mode", "requirepass", "port"];
+pub(crate) const EXPOSURE: [&str; 5] = ["bind", "protected-mode", "requirepass", "port", "memcached-port"];
 
 /// Whether a server may start with these, and what it should then say.
 pub(crate) fn check(settings: &Settings) -> Result<Option<Warning>, RuleError> {
-    let listens = settings.port != 0 && !settings.bind.is_empty();
+    let listens = has_port(settings) && !settings.bind.is_empty();
+    if settings.memcached_database >= settings.databases {
+        return Err(RuleError::NoSuchDatabase { number: settings.memcached_database, count: settings.databases });
+    }
     if !listens && settings.unixsocket.is_none() {
         return Err(RuleError::NowhereToListen);
     }
     check_exposure(settings)
 }
 
+fn has_port(settings: &Settings) -> bool {
+    settings.port != 0 || settings.memcached_port != 0
+}
+
 /// Without a password, only this machine may reach the server, unless that was switched off.
 pub(crate) fn check_exposure(settings: &Settings) -> Result<Option<Warning>, RuleError> {
     let beyond_loopback = settings.bind.iter().find(|address| !address.is_loopback());
     match beyond_loopback {
-        Some(address) if settings.port != 0 && settings.requirepass.is_empty() => {
+        Some(address) if has_port(settings) && settings.requirepass.is_empty() => {
             let address = address.to_string();
             if settings.protected_mode {
                 Err(RuleError::Exposed { address })

@@ -40,6 +40,14 @@ settings! {
     bind: Vec<Address>,
     /// `protected-mode`: whether addresses beyond loopback need a password.
     protected_mode: bool,
+    /// `memcached-port`: where memcached clients are accepted; 0 for none.
+    memcached_port: u16,
+    /// `memcached-database`: the database that they use.
+    memcached_database: u32,
+    /// `memcached-flush`: whether they may remove all entries of it.
+    memcached_flush: bool,
+    /// `memcached-item-size-max`: the longest data of an item.
+    memcached_item_bytes_max: u64,
     /// `unixsocket`: the path of the socket file, if there is one.
     unixsocket: Option<PathBuf>,
     /// `unixsocketperm`: the permission bits of the socket file.

@@ -91,7 +91,7 @@ fn start(line: CommandLine, mut loaded: Loaded, log: &ServerLog) -> Result<(), B
     let dir = std::path::absolute(&loaded.settings.dir).unwrap_or_else(|_| loaded.settings.dir.clone());
     let found = data_directory::look(&vfs::RealFs, &loaded.settings)?;
     let listeners = server::serve::listen(&loaded.settings)?;
-    let addresses: Vec<_> = listeners.iter().map(|(endpoint, _)| endpoint.to_string()).collect();
+    let addresses: Vec<_> = listeners.iter().map(ToString::to_string).collect();
     let acceptor = Acceptor::new(listeners)?;
     let control = Control::default();
     signals::handle(control.clone(), log.clone(), line)?;

@@ -2,6 +2,7 @@
 
 use crate::backlog::Backlog;
 use crate::client_memory::Charge;
+use crate::dialect::{Dialect, Language};
 use crate::held_output::HeldOutput;
 use crate::strangers::Stranger;
 use base::{Lsn, UnixMs};
@@ -11,7 +12,8 @@ use command::clients::{Activity, Held};
 use command::pieces::Rest;
 use command::preparing::Preparation;
 use command::session::Session;
-use proto::{Protocol, ReplyBuffer, RequestParser};
+use command::table::Row;
+use proto::ReplyBuffer;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -19,8 +21,8 @@ use std::sync::Arc;
 pub struct Connection {
     /// What the client has said about itself.
     pub session: Session,
-    /// Where parsing stands inside a request that has not arrived completely.
-    pub parser: RequestParser,
+    /// The language that the client speaks, and where parsing stands inside a request that has not arrived completely.
+    pub dialect: Dialect,
     /// The bytes of that request so far, less a big argument that the parser receives into a buffer of its own.
     pub unparsed: Vec<u8>,
     /// The length of an argument that was not kept, of the request after those: it is to be refused.
@@ -35,7 +37,7 @@ pub struct Connection {
     pub awaits_log: bool,
     /// Requests that wait for a lock or a fetch, the first of them being what is waited for, or, when paused, for output to
     /// be sent or for the next turn. While there are any, nothing more is parsed.
-    pub waiting: VecDeque<OwnedArgs>,
+    pub waiting: VecDeque<Waiting>,
     /// `waiting` or `unparsed` may hold whole requests that were not run because too much output was unsent, or because those before
     /// had taken long.
     pub paused: bool,
@@ -60,6 +62,14 @@ pub struct Connection {
     pub stranger: Option<Arc<Stranger>>,
 }
 
+/// A request that waits.
+pub struct Waiting {
+    /// What it asks for; `None` when something is wrong with it.
+    pub row: Option<Row>,
+    /// Its arguments.
+    pub args: OwnedArgs,
+}
+
 /// Messages that follow a reply.
 struct Behind {
     output: ReplyBuffer,
@@ -68,14 +78,19 @@ struct Behind {
 }
 
 impl Connection {
-    /// A connection that has sent nothing yet.
+    /// A connection in RESP that has sent nothing yet.
     pub fn new(session: Session) -> Self {
+        Self::speaking(Dialect::new(Language::Resp), session)
+    }
+
+    /// A connection that has sent nothing yet.
+    pub fn speaking(dialect: Dialect, session: Session) -> Self {
         Self {
-            reply: ReplyBuffer::new(Protocol::Resp2),
+            reply: dialect.reply_buffer(),
             held: HeldOutput::default(),
             awaits_log: false,
             session,
-            parser: RequestParser::new(),
+            dialect,
             unparsed: Vec::new(),
             refused_bytes: None,
             backlog: Backlog::default(),
@@ -112,10 +127,10 @@ impl Connection {
 
     /// Bytes held for the client beyond the connection itself.
     pub fn held(&self) -> Held {
-        let receiving_bytes = self.parser.large_bulk_bytes();
-        let waiting: usize = self.waiting.iter().map(OwnedArgs::held_bytes).sum();
+        let receiving_bytes = self.dialect.large_bulk_bytes();
+        let waiting: usize = self.waiting.iter().map(|waiting| waiting.args.held_bytes()).sum();
         Held {
-            input_bytes: self.unparsed.capacity() + self.backlog.held_bytes() + waiting + self.parser.held_bytes()
+            input_bytes: self.unparsed.capacity() + self.backlog.held_bytes() + waiting + self.dialect.held_bytes()
                 - receiving_bytes,
             receiving_bytes,
             queued_bytes: self.session.transaction.as_ref().map_or(0, |transaction| transaction.bytes)

@@ -11,18 +11,20 @@
 //!     go on.
 
 mod fetching;
+mod memcached_input;
 mod waiting;
 
 use crate::ahead::{Ahead, STEP_LEN};
 use crate::blocked::Blocked;
 use crate::closing::log_closing;
-use crate::connection::Connection;
+use crate::connection::{Connection, Waiting};
 use crate::deliver::{DELIVERED_BYTES_MAX, Receivers};
+use crate::dialect::Dialect;
 use crate::fetching::Fetches;
 use crate::openings::Openings;
 use crate::turn::{Place, Turn};
 use admin::CommandLog;
-use base::{Lsn, UnixMs};
+use base::{KeyspaceId, Lsn, UnixMs};
 use command::blocking::{Awaited, UNBLOCKED, WaitingCall, WaitingCommand};
 use command::call::Done;
 use command::clients::Unblock;
@@ -32,14 +34,15 @@ use command::stats::WorkerStats;
 use command::table::Row;
 use command::{Args, Categories, CommandTable, Flags, Host, Session};
 use config::{OutputLimit, Settings};
-use engine::{Key, Keyspace, Serve, WaitEnd, Waiter};
+use engine::{Key, Keyspace, Serve, SharedBytes, WaitEnd, Waiter};
 use parking_lot::RwLock;
-use proto::{Arguments, Limits, Progress, ProtocolError};
+use proto::{Arguments, Limits, Progress, ProtocolError, Span};
 use push::{Delivery, Outlets, Tracking};
 use slab::Slab;
 use std::any::Any;
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -84,6 +87,8 @@ pub struct Shared {
     pub store: Arc<Store>,
     /// All commands.
     pub table: Arc<CommandTable>,
+    /// Those of memcached clients.
+    pub memcached: memcached::Rows,
     /// The server's other parts; [`Pause`] is among them.
     pub host: Host,
     /// Sees calls that are slow, and requests and replies that are large.
@@ -109,6 +114,8 @@ pub struct ClientLimits {
     pub after_login: Limits,
     /// Bytes of an unfinished request, less the one argument being received.
     pub query_bytes_max: usize,
+    /// Bytes of an item of a memcached client.
+    pub item_bytes_max: usize,
     /// Bytes queued by MULTI.
     pub transaction_bytes_max: usize,
     /// Unsent bytes above which no requests of a connection run.
@@ -173,6 +180,7 @@ impl ClientLimits {
                 before_login: false,
             },
             query_bytes_max: bytes(settings.client_query_buffer_bytes_max),
+            item_bytes_max: bytes(settings.memcached_item_bytes_max),
             transaction_bytes_max: bytes(settings.client_transaction_bytes_max),
             output_pause_bytes: bytes(settings.client_output_pause_bytes),
             backlog_bytes_max: bytes(settings.client_query_buffer_bytes_max),
@@ -271,6 +279,29 @@ impl Pending {
         let spans = self.first_span..self.first_span + self.span_count as usize;
         Args::new(input, &arguments.spans()[spans], arguments.large())
     }
+}
+
+/// What a request asks for whose opening is not known, which it is then.
+#[cold]
+#[inline(never)]
+fn look_up(
+    table: &CommandTable,
+    openings: &mut Openings,
+    input: &[u8],
+    spans: &[Span],
+    large: &[SharedBytes],
+) -> Option<Row> {
+    let args = Args::new(input, spans, large);
+    let row = table.lookup(&args)?;
+    openings.remember(table, input, spans, &args, &row);
+    Some(row)
+}
+
+/// Where a key belongs.
+#[inline(always)]
+fn place_of(store: &Store, space: KeyspaceId, bytes: &[u8]) -> Place {
+    let key = store.key(space, bytes);
+    Place { hash: key.hash, slot: key.slot, space, shard: store.shard_of(&key) }
 }
 
 /// Whether both are places of one key.
@@ -531,10 +562,10 @@ impl Executor {
     ) -> Result<(usize, bool), E> {
         let Some(connection) = self.connections.get_mut(id) else { return Ok((0, false)) };
         let bytes_max = self.limits.receiving_bytes_max;
-        if connection.parser.large_bulk().is_some_and(|large| large.missing() > bytes_max) {
-            reaper::free_bytes(connection.parser.drop_large_bulk());
+        if connection.dialect.large_bulk().is_some_and(|large| large.missing() > bytes_max) {
+            reaper::free_bytes(connection.dialect.drop_large_bulk());
         }
-        if let Some(mut large) = connection.parser.large_bulk() {
+        if let Some(mut large) = connection.dialect.large_bulk() {
             let missing = large.missing();
             let buffer = large.buffer();
             let (start, room) =
@@ -679,7 +710,10 @@ impl Executor {
                 connection.unparsed.extend_from_slice(input);
                 return;
             }
-            let (parsed, stop) = self.fill_batch(id, source, at, end);
+            let (parsed, stop) = match connection.dialect {
+                Dialect::Resp(_) => self.fill_batch(id, source, at, end),
+                Dialect::Memcached(_) => self.fill_from_memcached(id, source, at, end),
+            };
             at = parsed;
             match stop {
                 FillStop::Full => {
@@ -704,6 +738,7 @@ impl Executor {
     /// the key. Gives where it stopped, and why.
     fn fill_batch(&mut self, id: usize, source: Source, mut at: usize, end: usize) -> (usize, FillStop) {
         let connection = &mut self.connections[id];
+        let Dialect::Resp(parser) = &mut connection.dialect else { return (at, FillStop::Incomplete) };
         let all = match source {
             Source::Area => &*self.input,
             Source::Own(index) => &self.own_inputs[index as usize],
@@ -718,10 +753,10 @@ impl Executor {
             let input = &all[at..end];
             let first_span = self.arguments.len();
             let known = self.openings.like(input);
-            let like = connection.parser.parse_like(&known.opening, input, limits, &mut self.arguments);
+            let like = parser.parse_like(&known.opening, input, limits, &mut self.arguments);
             let (consumed, known) = match like {
                 Some(consumed) => (consumed, known.row),
-                None => match connection.parser.parse(input, limits, &mut self.arguments) {
+                None => match parser.parse(input, limits, &mut self.arguments) {
                     Ok(Progress::Complete { consumed }) => (consumed, None),
                     Ok(Progress::Empty { consumed }) => {
                         at += consumed;
@@ -729,37 +764,23 @@ impl Executor {
                     }
                     Ok(Progress::Dropped { consumed, bytes }) => return (at + consumed, FillStop::Dropped(bytes)),
                     Ok(Progress::Incomplete { keep }) => {
-                        connection.unparsed.extend_from_slice(&input[..keep]);
-                        if connection.unparsed.len() > self.limits.query_bytes_max {
-                            connection.session.close_after_replies = true;
-                            if let Some(clients) = self.shared.host.find::<command::clients::Clients>() {
-                                clients.count_query_limited();
-                            }
-                            let why =
-                                format!("its request has {} bytes and is not complete", connection.unparsed.len());
-                            log_closing(&connection.session.info, &why, "client-query-buffer-limit");
-                            self.list(id);
-                        }
-                        return (end, FillStop::Incomplete);
+                        return self.keep_unparsed(id, source, at..at + keep, end);
                     }
                     Err(error) => return (at, FillStop::Refused(error)),
                 },
             };
             let spans = &self.arguments.spans()[first_span..];
+            let row = match known {
+                Some(row) => Some(row),
+                None => look_up(&self.shared.table, &mut self.openings, input, spans, self.arguments.large()),
+            };
             let args = Args::new(input, spans, self.arguments.large());
-            let row = known.or_else(|| {
-                let row = self.shared.table.lookup(&args)?;
-                self.openings.remember(&self.shared.table, input, spans, &args, &row);
-                Some(row)
-            });
             let mut place = None;
             if let (Some(row), Some(space)) = (&row, space)
                 && row.first_key > 0
                 && let Some(bytes) = args.bytes(usize::from(row.first_key))
             {
-                let key = self.shared.store.key(space, bytes);
-                let shard = self.shared.store.shard_of(&key);
-                place = Some(Place { hash: key.hash, slot: key.slot, space, shard });
+                place = Some(place_of(&self.shared.store, space, bytes));
             }
             let span_count = spans.len() as u32;
             self.has_runs |= is_same_key(self.places.last(), &place);
@@ -774,6 +795,26 @@ impl Executor {
             }
         }
         (at, FillStop::Incomplete)
+    }
+
+    /// Keeps the beginning of a request that is not complete; when it is too long, the connection closes.
+    #[cold]
+    fn keep_unparsed(&mut self, id: usize, source: Source, kept: Range<usize>, end: usize) -> (usize, FillStop) {
+        let connection = &mut self.connections[id];
+        connection.unparsed.extend_from_slice(match source {
+            Source::Area => &self.input[kept],
+            Source::Own(index) => &self.own_inputs[index as usize][kept],
+        });
+        if connection.unparsed.len() > self.limits.query_bytes_max {
+            connection.session.close_after_replies = true;
+            if let Some(clients) = self.shared.host.find::<command::clients::Clients>() {
+                clients.count_query_limited();
+            }
+            let why = format!("its request has {} bytes and is not complete", connection.unparsed.len());
+            log_closing(&connection.session.info, &why, "client-query-buffer-limit");
+            self.list(id);
+        }
+        (end, FillStop::Incomplete)
     }
 
     /// Answers a request of which an argument was too long to be kept, once all before it are answered.
@@ -900,12 +941,12 @@ impl Executor {
             }
             let args = pending.args(&self.input, &self.own_inputs, &self.arguments);
             if !connection.waiting.is_empty() || connection.session.is_busy() {
-                connection.waiting.push_back(args.to_owned());
+                connection.waiting.push_back(Waiting { row: pending.row, args: args.to_owned() });
             } else if connection.reply.len() > self.limits.output_pause_bytes
                 || turn.so_far_ns().saturating_sub(begun_ns) > self.batch_ns
             {
                 connection.paused = true;
-                connection.waiting.push_back(args.to_owned());
+                connection.waiting.push_back(Waiting { row: pending.row, args: args.to_owned() });
             } else if let Err(blocked) = turn.run(
                 &mut self.scratch,
                 connection,
@@ -913,7 +954,7 @@ impl Executor {
                 &args,
                 self.ahead.led_to(&self.places, at),
             ) {
-                connection.waiting.push_back(args.to_owned());
+                connection.waiting.push_back(Waiting { row: pending.row, args: args.to_owned() });
                 match blocked {
                     store::Blocked::Log => self.waiting_for_room.push(pending.connection),
                     store::Blocked::Memory => {

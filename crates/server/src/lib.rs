@@ -17,6 +17,7 @@ pub mod connection;
 pub mod data_directory;
 mod deliver;
 pub mod descriptors;
+pub mod dialect;
 mod ending;
 pub mod executor;
 pub mod fetching;

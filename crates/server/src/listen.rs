@@ -1,5 +1,6 @@
 //! Listening sockets and the thread that accepts from them, dealing connections out to the workers in turn.
 
+use crate::dialect::Language;
 use crate::mailbox::Mailbox;
 use crate::socket::Socket;
 use mio::net::{TcpListener, UnixListener};
@@ -100,12 +101,43 @@ impl Listener {
     }
 }
 
+/// A listening socket, where it is, and the language of the clients that come by it.
+pub struct Entrance {
+    /// Where.
+    pub endpoint: Endpoint,
+    /// The language of its clients.
+    pub language: Language,
+    /// The socket.
+    pub listener: Listener,
+}
+
+/// The address, and the language where that is not RESP: `127.0.0.1:11211 (memcached)`.
+impl fmt::Display for Entrance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.endpoint.fmt(f)?;
+        match self.language {
+            Language::Resp => Ok(()),
+            Language::Memcached => f.write_str(" (memcached)"),
+        }
+    }
+}
+
+impl Entrance {
+    /// Its TCP address and language; `None` for a socket file.
+    fn tcp(&self) -> Option<(SocketAddr, Language)> {
+        match self.endpoint {
+            Endpoint::Tcp(address) => Some((address, self.language)),
+            Endpoint::Unix(_) => None,
+        }
+    }
+}
+
 /// What other threads ask of the acceptor.
 enum Order {
     /// Accept from these too.
-    Add(Vec<(SocketAddr, Listener)>),
+    Add(Vec<Entrance>),
     /// Stop listening on these addresses.
-    Remove(Vec<SocketAddr>),
+    Remove(Vec<(SocketAddr, Language)>),
     /// End.
     Stop,
 }
@@ -115,7 +147,7 @@ enum Order {
 pub struct AcceptorHandle {
     orders: Arc<Mailbox<Order>>,
     /// The TCP addresses listened on. Locked while they change, so that two changes follow each other.
-    addresses: Arc<Mutex<Vec<SocketAddr>>>,
+    addresses: Arc<Mutex<Vec<(SocketAddr, Language)>>>,
 }
 
 impl AcceptorHandle {
@@ -132,14 +164,14 @@ impl AcceptorHandle {
     pub fn move_to(&self, wanted: &[Place], backlog: i32) -> Result<(), (SocketAddr, io::Error)> {
         let mut addresses = self.addresses.lock();
         let mut added = Vec::new();
-        for place in wanted.iter().filter(|place| !addresses.contains(&place.address)) {
-            if let Some(listener) = place.listen(backlog).map_err(|error| (place.address, error))? {
-                added.push((place.address, listener));
-            }
+        for place in wanted.iter().filter(|place| !addresses.contains(&(place.address, place.language))) {
+            added.extend(place.listen(backlog).map_err(|error| (place.address, error))?);
         }
-        let is_wanted = |address: &SocketAddr| wanted.iter().any(|place| place.address == *address);
+        let is_wanted = |(address, language): &(SocketAddr, Language)| {
+            wanted.iter().any(|place| place.address == *address && place.language == *language)
+        };
         let (kept, removed) = addresses.iter().copied().partition::<Vec<_>, _>(is_wanted);
-        *addresses = kept.into_iter().chain(added.iter().map(|(address, _)| *address)).collect();
+        *addresses = kept.into_iter().chain(added.iter().filter_map(Entrance::tcp)).collect();
         self.orders.send(Order::Add(added));
         self.orders.send(Order::Remove(removed));
         Ok(())
@@ -153,6 +185,8 @@ pub struct Place {
     pub address: SocketAddr,
     /// Whether the server does without when this machine does not have the address.
     pub optional: bool,
+    /// The language of the clients that come by it.
+    pub language: Language,
 }
 
 impl Place {
@@ -160,9 +194,12 @@ impl Place {
     ///
     /// # Errors
     /// See [`listen_tcp`].
-    pub fn listen(&self, backlog: i32) -> io::Result<Option<Listener>> {
+    pub fn listen(&self, backlog: i32) -> io::Result<Option<Entrance>> {
         match listen_tcp(self.address, backlog) {
-            Ok(listener) => Ok(Some(listener)),
+            Ok(listener) => {
+                let (endpoint, language) = (Endpoint::Tcp(self.address), self.language);
+                Ok(Some(Entrance { endpoint, language, listener }))
+            }
             Err(error) if self.optional && error.kind() != ErrorKind::AddrInUse => Ok(None),
             Err(error) => Err(error),
         }
@@ -175,7 +212,7 @@ impl Place {
 /// process has no descriptor left; the connection then stays in the kernel's queue and is tried again after a while.
 pub struct Acceptor {
     poll: Poll,
-    listeners: Slab<(Endpoint, Listener)>,
+    listeners: Slab<Entrance>,
     handle: AcceptorHandle,
 }
 
@@ -190,20 +227,16 @@ impl Acceptor {
     ///
     /// # Errors
     /// When the operating system gives no event queue.
-    pub fn new(listeners: Vec<(Endpoint, Listener)>) -> io::Result<Self> {
+    pub fn new(listeners: Vec<Entrance>) -> io::Result<Self> {
         let poll = Poll::new()?;
         let waker = mio::Waker::new(poll.registry(), ORDERS)?;
-        let tcp = |endpoint: &Endpoint| match endpoint {
-            Endpoint::Tcp(address) => Some(*address),
-            Endpoint::Unix(_) => None,
-        };
-        let addresses = listeners.iter().filter_map(|(endpoint, _)| tcp(endpoint)).collect();
+        let addresses = listeners.iter().filter_map(Entrance::tcp).collect();
         let handle = AcceptorHandle {
             orders: Arc::new(Mailbox::new(move || waker.wake())),
             addresses: Arc::new(Mutex::new(addresses)),
         };
         let mut acceptor = Self { poll, listeners: Slab::new(), handle };
-        listeners.into_iter().try_for_each(|(endpoint, listener)| acceptor.add(endpoint, listener))?;
+        listeners.into_iter().try_for_each(|entrance| acceptor.add(entrance))?;
         Ok(acceptor)
     }
 
@@ -212,11 +245,11 @@ impl Acceptor {
         self.handle.clone()
     }
 
-    /// Gives each accepted connection to `deal`, until told to stop.
+    /// Gives each accepted connection and its language to `deal`, until told to stop.
     ///
     /// # Errors
     /// When the event queue fails. Errors of single connections are dropped with them.
-    pub fn run(mut self, mut deal: impl FnMut(Socket)) -> io::Result<()> {
+    pub fn run(mut self, mut deal: impl FnMut(Socket, Language)) -> io::Result<()> {
         let mut events = Events::with_capacity(64);
         let (mut orders, mut woken) = (Vec::new(), Vec::new());
         let mut again = false;
@@ -230,15 +263,10 @@ impl Acceptor {
                 match order {
                     Order::Stop => return Ok(()),
                     Order::Add(listeners) => {
-                        for (address, listener) in listeners {
-                            self.add(Endpoint::Tcp(address), listener)?;
-                        }
+                        listeners.into_iter().try_for_each(|entrance| self.add(entrance))?;
                     }
                     Order::Remove(addresses) => {
-                        self.listeners.retain(|_, (endpoint, _)| match endpoint {
-                            Endpoint::Tcp(address) => !addresses.contains(address),
-                            Endpoint::Unix(_) => true,
-                        });
+                        self.listeners.retain(|_, entrance| entrance.tcp().is_none_or(|it| !addresses.contains(&it)));
                     }
                 }
             }
@@ -251,23 +279,23 @@ impl Acceptor {
         }
     }
 
-    fn add(&mut self, endpoint: Endpoint, mut listener: Listener) -> io::Result<()> {
-        let entry = self.listeners.vacant_entry();
-        let token = Token(entry.key());
-        match &mut listener {
+    fn add(&mut self, mut entrance: Entrance) -> io::Result<()> {
+        let place = self.listeners.vacant_entry();
+        let token = Token(place.key());
+        match &mut entrance.listener {
             Listener::Tcp(listener) => self.poll.registry().register(listener, token, Interest::READABLE)?,
             Listener::Unix(listener) => self.poll.registry().register(listener, token, Interest::READABLE)?,
         }
-        entry.insert((endpoint, listener));
+        place.insert(entrance);
         Ok(())
     }
 
     /// Accepts until there is nothing more; false when something is left that could not be taken.
-    fn accept_all(&self, index: usize, deal: &mut impl FnMut(Socket)) -> bool {
-        let Some((_, listener)) = self.listeners.get(index) else { return true };
+    fn accept_all(&self, index: usize, deal: &mut impl FnMut(Socket, Language)) -> bool {
+        let Some(Entrance { listener, language, .. }) = self.listeners.get(index) else { return true };
         loop {
             match listener.accept() {
-                Ok(socket) => deal(socket),
+                Ok(socket) => deal(socket, *language),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                 Err(_) => return false,
@@ -300,11 +328,13 @@ mod tests {
         let (first, second, taken) = (listener(), listener(), listener());
         let (old, new) = (first.0, second.0);
         drop(second);
-        let acceptor = Acceptor::new(vec![(Endpoint::Tcp(first.0), first.1)]).unwrap();
+        let (endpoint, language) = (Endpoint::Tcp(old), Language::Memcached);
+        let acceptor = Acceptor::new(vec![Entrance { endpoint, language, listener: first.1 }]).unwrap();
         let handle = acceptor.handle();
         let thread = thread::spawn(move || {
             let mut sockets = Vec::new();
-            acceptor.run(|mut socket| {
+            acceptor.run(|mut socket, language| {
+                assert_eq!(language, Language::Memcached);
                 socket.write_all(b"hello").unwrap();
                 sockets.push(socket);
             })
@@ -316,7 +346,7 @@ mod tests {
             Ok::<_, io::Error>(stream)
         };
         let stays = greeted(old).unwrap();
-        let place = |address| Place { address, optional: false };
+        let place = |address| Place { address, optional: false, language: Language::Memcached };
         let refused = handle.move_to(&[place(new), place(taken.0)], 16).unwrap_err();
         assert_eq!((refused.0, refused.1.kind()), (taken.0, ErrorKind::AddrInUse));
         greeted(old).unwrap();
@@ -336,7 +366,7 @@ mod tests {
     #[test]
     fn optional_places_may_be_missing() {
         let nowhere = "192.0.2.1:0".parse().unwrap();
-        assert!(Place { address: nowhere, optional: true }.listen(16).unwrap().is_none());
-        assert!(Place { address: nowhere, optional: false }.listen(16).is_err());
+        assert!(Place { address: nowhere, optional: true, language: Language::Resp }.listen(16).unwrap().is_none());
+        assert!(Place { address: nowhere, optional: false, language: Language::Resp }.listen(16).is_err());
     }
 }

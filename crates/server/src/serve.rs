@@ -4,10 +4,11 @@ use crate::announce::{Announcer, classes_of};
 use crate::carrier::Couriers;
 use crate::client_memory::ClientMemory;
 use crate::descriptors::raise_limit;
+use crate::dialect::Language;
 use crate::ending::Ending;
 use crate::executor::{ClientLimits, Shared};
 use crate::fetching::{Fetches, RowThreads};
-use crate::listen::{Acceptor, AcceptorHandle, Endpoint, Listener, Place, listen_unix};
+use crate::listen::{Acceptor, AcceptorHandle, Endpoint, Entrance, Place, listen_unix};
 use crate::mailbox::Mailbox;
 use crate::socket::Socket;
 use crate::strangers::Strangers;
@@ -18,7 +19,7 @@ use admin::{
     About, Apply, CommandLog, Configuration, Explanations, Figures, LatencyMonitor, ShutdownRequest, WorkerFigures,
 };
 use base::rate::OncePerSecond;
-use base::{Clock, Entropy};
+use base::{Clock, DbIndex, Entropy};
 use command::call::Observer;
 use command::clients::{Address, Clients, Closer, TOO_MANY};
 use command::limits::{SparseLimit, StampMeaning, StringLimit};
@@ -176,7 +177,7 @@ impl Apply for Applied {
         set_compression(&shared.store, settings);
         self.memory.set_limits(client_bytes_max(settings), settings.maxmemory_bytes);
         match row.name {
-            "port" | "bind" => self
+            "port" | "bind" | "memcached-port" => self
                 .acceptor
                 .move_to(&places(settings), backlog(settings))
                 .map_err(|(address, error)| format!("cannot listen on {address}: {error}")),
@@ -274,17 +275,18 @@ fn set_packed(store: &Store, settings: &Settings) {
 
 /// The TCP addresses that the settings name.
 fn places(settings: &Settings) -> Vec<Place> {
-    let binds = settings.bind.iter().filter(|_| settings.port != 0);
-    let place = |bind: &config::Address| {
+    let ports = [(settings.port, Language::Resp), (settings.memcached_port, Language::Memcached)];
+    let place = |bind: &config::Address, port: u16, language: Language| {
         let ip = match bind.host {
             config::Host::AnyV4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             config::Host::AnyV6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
             config::Host::Localhost => IpAddr::V4(Ipv4Addr::LOCALHOST),
             config::Host::Ip(ip) => ip,
         };
-        Place { address: SocketAddr::new(ip, settings.port), optional: bind.optional }
+        Place { address: SocketAddr::new(ip, port), optional: bind.optional, language }
     };
-    binds.map(place).collect()
+    let open = ports.into_iter().filter(|(port, _)| *port != 0);
+    open.flat_map(|(port, language)| settings.bind.iter().map(move |bind| place(bind, port, language))).collect()
 }
 
 fn backlog(settings: &Settings) -> i32 {
@@ -295,21 +297,19 @@ fn backlog(settings: &Settings) -> i32 {
 ///
 /// # Errors
 /// [`ServeError::Listen`] names the address; an address marked optional that this machine lacks is skipped.
-pub fn listen(settings: &Settings) -> Result<Vec<(Endpoint, Listener)>, ServeError> {
+pub fn listen(settings: &Settings) -> Result<Vec<Entrance>, ServeError> {
     let failed = |endpoint: &Endpoint, source| ServeError::Listen { address: endpoint.to_string(), source };
-    let mut listeners = Vec::new();
+    let mut entrances = Vec::new();
     for place in places(settings) {
-        let endpoint = Endpoint::Tcp(place.address);
-        if let Some(listener) = place.listen(backlog(settings)).map_err(|error| failed(&endpoint, error))? {
-            listeners.push((endpoint, listener));
-        }
+        let listened = place.listen(backlog(settings));
+        entrances.extend(listened.map_err(|error| failed(&Endpoint::Tcp(place.address), error))?);
     }
     if let Some(path) = &settings.unixsocket {
         let endpoint = Endpoint::Unix(path.clone());
         let listener = listen_unix(path, settings.unixsocketperm).map_err(|error| failed(&endpoint, error))?;
-        listeners.push((endpoint, listener));
+        entrances.push(Entrance { endpoint, language: Language::Resp, listener });
     }
-    if listeners.is_empty() { Err(ServeError::NoListener) } else { Ok(listeners) }
+    if entrances.is_empty() { Err(ServeError::NoListener) } else { Ok(entrances) }
 }
 
 /// Brings the data back before it is served, on a thread of its own: workers answer that they are loading meanwhile. It
@@ -391,7 +391,9 @@ pub fn serve(
     }));
     let held = memory.clone();
     store.count_others(move || held.held_bytes());
-    let table = Arc::new(CommandTable::new(&families()));
+    let mut table = CommandTable::new(&families());
+    let memcached = memcached::Rows::add_to(&mut table);
+    let table = Arc::new(table);
     let row_count = table.rows().len();
     let workers: Vec<_> =
         (0..worker_count).map(|_| Arc::new(WorkerFigures::new(Arc::new(WorkerStats::new(row_count))))).collect();
@@ -483,6 +485,7 @@ pub fn serve(
     let shared = Arc::new(Shared {
         store: store.clone(),
         table,
+        memcached,
         host,
         log,
         monitors: AtomicUsize::new(0),
@@ -540,7 +543,7 @@ pub fn serve(
             acceptor: handle.clone(),
         };
         let ending = thread::Builder::new().name("ending".to_owned()).spawn_scoped(scope, move || ending.run())?;
-        let result = acceptor.run(|socket| dealer.deal(socket));
+        let result = acceptor.run(|socket, language| dealer.deal(socket, language));
         control.shutdown.close();
         store.gate.cancel_loading();
         if let Some(durability) = &durability {
@@ -657,7 +660,7 @@ struct Dealer<'s> {
 
 impl Dealer<'_> {
     /// Gives a connection to the next worker, unless there are too many.
-    fn deal(&mut self, mut socket: Socket) {
+    fn deal(&mut self, mut socket: Socket, language: Language) {
         let host = &self.shared.host;
         let (settings, clients) = (host.part::<Configuration>().current(), host.part::<Clients>());
         socket.set_keepalive(settings.tcp_keepalive_seconds);
@@ -681,7 +684,11 @@ impl Dealer<'_> {
         };
         let Some(info) = info else {
             // The client is told if its socket takes the words at once; it is closed in any case.
-            let _ = socket.write_all(format!("-{TOO_MANY}\r\n").as_bytes());
+            let text = match language {
+                Language::Resp => format!("-{TOO_MANY}\r\n"),
+                Language::Memcached => "ERROR Too many open connections\r\n".to_owned(),
+            };
+            let _ = socket.write_all(text.as_bytes());
             return;
         };
         self.next = self.next.wrapping_add(1);
@@ -694,8 +701,11 @@ impl Dealer<'_> {
                 clients.kill(oldest);
             }
         }
-        let session = Box::new(Session::of(info, authenticated));
-        self.mailboxes[worker].send(Message::Accept { socket, session, stranger });
+        let mut session = Box::new(Session::of(info, authenticated));
+        if language == Language::Memcached {
+            session.db = DbIndex(settings.memcached_database);
+        }
+        self.mailboxes[worker].send(Message::Accept { socket, session, language, stranger });
     }
 }
 

@@ -22,6 +22,7 @@
 use crate::client_memory::{Charge, ClientMemory};
 use crate::closing::log_closing;
 use crate::connection::Connection;
+use crate::dialect::{Dialect, Language};
 use crate::executor::{Executor, Flow, Shared};
 use crate::fetching::Fetched;
 use crate::halt_poll::HaltPoll;
@@ -95,6 +96,8 @@ pub enum Message {
         socket: Socket,
         /// What it begins as.
         session: Box<Session>,
+        /// What its client speaks.
+        language: Language,
         /// Held until it has logged in.
         stranger: Option<Arc<Stranger>>,
     },
@@ -701,7 +704,11 @@ impl Worker {
 
     fn handle(&mut self, message: Message) {
         match message {
-            Message::Accept { socket, session, stranger } => self.accept(socket, *session, stranger),
+            Message::Accept { socket, session, language, stranger } => {
+                let mut connection = Connection::speaking(Dialect::new(language), *session);
+                connection.stranger = stranger;
+                self.accept(socket, connection);
+            }
             Message::Close(client) => {
                 if let Some(id) = self.by_client.get(&client) {
                     self.close(*id);
@@ -720,10 +727,8 @@ impl Worker {
         }
     }
 
-    fn accept(&mut self, mut socket: Socket, session: Session, stranger: Option<Arc<Stranger>>) {
-        let client = session.id;
-        let mut connection = Connection::new(session);
-        connection.stranger = stranger;
+    fn accept(&mut self, mut socket: Socket, connection: Connection) {
+        let client = connection.session.id;
         let id = self.executor.open(connection);
         self.by_client.insert(client, id);
         if self.poll.registry().register(&mut socket, Token(id), Interest::READABLE | Interest::WRITABLE).is_err() {

@@ -153,9 +153,14 @@ impl Wake for Mailboxes {
 }
 
 /// The same for all schedules, since nothing in it changes.
-fn table() -> Arc<CommandTable> {
-    static TABLE: OnceLock<Arc<CommandTable>> = OnceLock::new();
-    TABLE.get_or_init(|| Arc::new(CommandTable::new(&[command::redis::FAMILIES, admin::FAMILIES].concat()))).clone()
+fn table() -> (Arc<CommandTable>, memcached::Rows) {
+    static TABLE: OnceLock<(Arc<CommandTable>, memcached::Rows)> = OnceLock::new();
+    let new = || {
+        let mut table = CommandTable::new(&[command::redis::FAMILIES, admin::FAMILIES].concat());
+        let memcached = memcached::Rows::add_to(&mut table);
+        (Arc::new(table), memcached)
+    };
+    TABLE.get_or_init(new).clone()
 }
 
 fn shared(wake: Arc<dyn Wake>) -> Arc<Shared> {
@@ -174,9 +179,11 @@ fn shared(wake: Arc<dyn Wake>) -> Arc<Shared> {
         .with(SparseLimit::default())
         .with(StampMeaning::default())
         .with(Pause::default());
+    let (table, memcached) = table();
     Arc::new(Shared {
         store: Arc::new(store),
-        table: table(),
+        table,
+        memcached,
         host,
         log: Arc::new(CommandLog::new(&settings, Arc::new(LatencyMonitor::new(&settings)))),
         monitors: AtomicUsize::new(0),

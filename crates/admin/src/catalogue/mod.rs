@@ -178,7 +178,7 @@ fn table<'c>(ctx: &Ctx<'c>) -> &'c CommandTable {
 
 /// The row of a full name (`config|get`), in any case.
 fn find<'t>(table: &'t CommandTable, name: &[u8]) -> Option<(&'t str, &'static CommandSpec)> {
-    let found = table.rows().iter().find(|(full, _)| name.eq_ignore_ascii_case(full.as_bytes()));
+    let found = table.resp_rows().iter().find(|(full, _)| name.eq_ignore_ascii_case(full.as_bytes()));
     found.map(|(full, spec)| (full.as_str(), *spec))
 }
 
@@ -223,7 +223,7 @@ fn command_docs(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 type Filter = dyn Fn(&str, &CommandSpec) -> bool;
 
 fn command_list(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let rows = table(ctx).rows();
+    let rows = table(ctx).resp_rows();
     let filter: Box<Filter> = match ctx.args.len() {
         2 => Box::new(|_, _| true),
         5 if ctx.is_word(2, "filterby") && ctx.is_word(3, "pattern") => {

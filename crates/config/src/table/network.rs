@@ -2,7 +2,7 @@
 
 use crate::directive::Directive;
 use crate::field::Field;
-use crate::field::{flag, integer, optional_path};
+use crate::field::{flag, integer, optional_path, size};
 use crate::inert::Inert;
 
 const INT_MAX: i64 = i32::MAX as i64;
@@ -102,6 +102,43 @@ pub(super) static NETWORK: &[Directive] = &[
         "each worker accepts in bounded turns between the requests of its clients",
     ),
 ];
+
+/// What memcached clients get.
+pub(super) static MEMCACHED: &[Directive] = &[
+    Directive::supported(
+        "memcached-port",
+        integer!(memcached_port: 0, 65535),
+        "0",
+        "",
+        "The TCP port of the addresses of `bind` that accepts memcached clients, 11211 as a rule. 0 accepts none.",
+    ),
+    Directive::supported(
+        "memcached-database",
+        integer!(memcached_database: 0, INT_MAX),
+        "0",
+        "",
+        "The database that memcached clients use. RESP clients see the same entries there.",
+    )
+    .at_start(),
+    Directive::supported(
+        "memcached-flush",
+        flag!(memcached_flush),
+        "yes",
+        "",
+        "With `no`, `flush_all` answers an error. It removes the entries of `memcached-database` alone.",
+    ),
+    Directive::supported(
+        "memcached-item-size-max",
+        size!(memcached_item_bytes_max: 1024, MEMCACHED_ITEM_MAX),
+        "1mb",
+        "bytes",
+        "The longest data of an item that a memcached client may store. Longer data is refused, and `set` then removes the \
+         item that was there.",
+    ),
+];
+
+/// As much as memcached allows.
+const MEMCACHED_ITEM_MAX: u64 = 1 << 30;
 
 const NO_TLS: &str = "TLS is not offered yet, and tls-port is refused";
 const NO_RDMA: &str = "RDMA is not offered, and rdma-port is refused";

@@ -46,7 +46,9 @@ pub fn executor(shard_count: usize) -> Executor {
         log: None,
         engine: |engine| ShardEngine::Memory(Box::new(engine)),
     }));
-    let table = Arc::new(CommandTable::new(command::redis::FAMILIES));
+    let mut table = CommandTable::new(command::redis::FAMILIES);
+    let memcached = memcached::Rows::add_to(&mut table);
+    let table = Arc::new(table);
     let stats = Arc::new(WorkerStats::new(table.rows().len()));
     let settings = Settings::default();
     let host = Host::default()
@@ -58,6 +60,7 @@ pub fn executor(shard_count: usize) -> Executor {
     let shared = Arc::new(Shared {
         store,
         table,
+        memcached,
         host,
         log,
         monitors: AtomicUsize::new(0),

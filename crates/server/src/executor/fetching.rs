@@ -133,8 +133,8 @@ impl Executor {
         let Some(connection) = self.connections.get(id) else { return Vec::new() };
         let (mut keys, mut locks) = (Vec::new(), LockSet::None);
         for request in connection.waiting.iter().skip(1).take(READ_AHEAD_MAX) {
-            let args = request.as_args();
-            let Some(row) = self.shared.table.lookup(&args) else { break };
+            let args = request.args.as_args();
+            let Some(row) = request.row else { break };
             if row.spec.locks_in(&args) != Locks::Keys {
                 continue;
             }
@@ -196,7 +196,7 @@ impl Executor {
         let failed = self.fetching.parked.get_mut(&id).and_then(|parked| parked.failed.take());
         let (Some(why), Some(connection)) = (failed, self.connections.get_mut(id)) else { return };
         let Some(request) = connection.waiting.pop_front() else { return };
-        let Some(row) = self.shared.table.lookup(&request.as_args()) else { return };
+        let Some(row) = request.row else { return };
         let mark = connection.reply.mark();
         command::gate::refuse_unreadable(&mut connection.session, &self.stats, &row, &why, &mut connection.reply);
         if !connection.session.reply_wanted() {

@@ -80,7 +80,7 @@ impl Executor {
         }
         let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, &mut self.scratch, self.now);
         let begun_ns = turn.so_far_ns();
-        while let Some(args) = connection.waiting.pop_front() {
+        while let Some(waiting) = connection.waiting.pop_front() {
             if connection.session.close_after_replies {
                 connection.waiting.clear();
                 break;
@@ -89,12 +89,12 @@ impl Executor {
                 || turn.so_far_ns().saturating_sub(begun_ns) > self.batch_ns
             {
                 connection.paused = true;
-                connection.waiting.push_front(args);
+                connection.waiting.push_front(waiting);
                 break;
             }
-            let row = self.shared.table.lookup(&args.as_args());
-            if let Err(blocked) = turn.run(&mut self.scratch, connection, row.as_ref(), &args.as_args(), None) {
-                connection.waiting.push_front(args);
+            let (row, args) = (waiting.row.as_ref(), waiting.args.as_args());
+            if let Err(blocked) = turn.run(&mut self.scratch, connection, row, &args, None) {
+                connection.waiting.push_front(waiting);
                 match blocked {
                     store::Blocked::Log => self.waiting_for_room.push(id),
                     store::Blocked::Memory => {

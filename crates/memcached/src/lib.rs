@@ -1,0 +1,27 @@
+//! The commands of memcached clients, over the same data as those of Redis clients.
+//!
+//! ```text
+//!  proto::memcached::Parser -> Command -> Rows::row -> the way of every request: locks, call, log, reply
+//! ```
+//!
+//! An item is a string; its flags, its CAS id and its expiration are fields of the entry. A key that holds another type
+//! is absent for the commands that get items, and `TYPE_MISMATCH` for those that store them; `delete` and `touch` take
+//! any type.
+//! docs/protocol/memcached.md is the page about it.
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used))]
+
+mod arguments;
+mod delta;
+mod get;
+mod item;
+mod meta;
+mod meta_flags;
+mod refused;
+mod rows;
+mod service;
+mod stats;
+mod storage;
+mod touch;
+
+pub use rows::Rows;

@@ -1,0 +1,259 @@
+//! The rows of memcached's commands. Every fact about a command stands in its row, as with those of Redis.
+
+use crate::{delta, get, meta, refused, service, stats, storage, touch};
+use command::spec::{Answer, Docs, Handler};
+use command::table::Row;
+use command::{Categories, CommandSpec, CommandTable, Flags, KeyFlags, KeySpec, Locks, Run};
+use proto::memcached::{Command, Refusal};
+
+/// The rows in a server's table.
+#[derive(Clone)]
+pub struct Rows {
+    rows: Vec<Row>,
+    login: Row,
+}
+
+impl Rows {
+    /// Adds the commands to the table, under `memcached|name`.
+    ///
+    /// # Panics
+    /// When the table is full.
+    pub fn add_to(table: &mut CommandTable) -> Self {
+        let specs: Vec<&'static CommandSpec> = COMMANDS.iter().map(|(_, spec)| *spec).chain([&LOGIN]).collect();
+        let mut rows = table.add_dialect("memcached", &specs);
+        let login = rows.pop().expect("as many rows as commands");
+        Self { rows, login }
+    }
+
+    /// The row of a command. What a client sends to log in is a `set`, so it depends on whether the client has done so.
+    #[inline]
+    pub fn row(&self, command: Command, is_logged_in: bool) -> Row {
+        if !is_logged_in && command == Command::Set {
+            return self.login;
+        }
+        let index = place(command);
+        self.rows.get(index).copied().unwrap_or(self.login)
+    }
+}
+
+/// The place of a command in [`COMMANDS`].
+#[inline]
+const fn place(command: Command) -> usize {
+    match command {
+        Command::Get => 0,
+        Command::GetMore => 1,
+        Command::Gets => 2,
+        Command::GetsMore => 3,
+        Command::Gat => 4,
+        Command::GatMore => 5,
+        Command::Gats => 6,
+        Command::GatsMore => 7,
+        Command::GetNothing => 8,
+        Command::Set => 9,
+        Command::Add => 10,
+        Command::Replace => 11,
+        Command::Append => 12,
+        Command::Prepend => 13,
+        Command::Cas => 14,
+        Command::SetTooLarge => 15,
+        Command::Delete => 16,
+        Command::Incr => 17,
+        Command::Decr => 18,
+        Command::Touch => 19,
+        Command::FlushAll => 20,
+        Command::Verbosity => 21,
+        Command::Version => 22,
+        Command::Stats => 23,
+        Command::MetaNoop => 24,
+        Command::Quit => 25,
+        Command::Refused(Refusal::Unknown) => 26,
+        Command::Refused(Refusal::Format) => 27,
+        Command::Refused(Refusal::DeleteFormat) => 28,
+        Command::Refused(Refusal::Data) => 29,
+        Command::Refused(Refusal::TooLarge) => 30,
+        Command::Refused(Refusal::Expiration) => 31,
+        Command::Refused(Refusal::Delta) => 32,
+        Command::Refused(Refusal::FlagCount) => 33,
+        Command::Refused(Refusal::Key) => 34,
+        Command::MetaGet => 35,
+        Command::MetaSet => 36,
+        Command::MetaDelete => 37,
+        Command::MetaArithmetic => 38,
+        Command::MetaDebug => 39,
+    }
+}
+
+const COUNT: usize = 40;
+
+/// A row with one key, behind the name.
+const fn keyed(name: &'static str, flags: Flags, keys: &'static [KeySpec], run: Run) -> CommandSpec {
+    CommandSpec {
+        name,
+        arity: -2,
+        flags,
+        categories: Categories::STRING,
+        keys,
+        locks: Locks::Keys,
+        docs: &Docs::NONE,
+        run,
+    }
+}
+
+/// A row without keys.
+const fn keyless(name: &'static str, flags: Flags, locks: Locks, run: Handler) -> CommandSpec {
+    CommandSpec {
+        name,
+        arity: -1,
+        flags,
+        categories: Categories::CONNECTION,
+        keys: &[],
+        locks,
+        docs: &Docs::NONE,
+        run: Run::Call(run),
+    }
+}
+
+const READ: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))];
+const CHANGE: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))];
+const REMOVE: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RM.union(KeyFlags::DELETE))];
+const FAST_READ: Flags = Flags::READONLY.union(Flags::FAST);
+const FAST_WRITE: Flags = Flags::WRITE.union(Flags::FAST);
+const GROWING_WRITE: Flags = Flags::WRITE.union(Flags::FAST).union(Flags::DENYOOM);
+/// About the connection: also while data is loaded.
+const ALWAYS: Flags = Flags::LOADING.union(Flags::STALE).union(Flags::FAST);
+/// Also before login.
+const FOR_ANYBODY: Flags = ALWAYS.union(Flags::NO_AUTH);
+
+const fn reading(name: &'static str, answer: Answer) -> CommandSpec {
+    keyed(name, FAST_READ, READ, Run::Read(answer))
+}
+
+const fn writing(name: &'static str, flags: Flags, run: Handler) -> CommandSpec {
+    keyed(name, flags, CHANGE, Run::Call(run))
+}
+
+const fn refusing(refusal: Refusal) -> CommandSpec {
+    // Before login the reply is that the client has to log in.
+    keyless("refused", ALWAYS, Locks::None, refused::handler(refusal))
+}
+
+/// Every command at its [`place`].
+static COMMANDS: [(Command, &CommandSpec); COUNT] = {
+    static GET: CommandSpec = reading("get", get::get);
+    static GET_MORE: CommandSpec = reading("get", get::get_more);
+    // Giving an id is no change of the data.
+    static GETS: CommandSpec = keyed("gets", FAST_READ, READ, Run::Call(get::gets));
+    static GETS_MORE: CommandSpec = keyed("gets", FAST_READ, READ, Run::Call(get::gets_more));
+    static GAT: CommandSpec = writing("gat", FAST_WRITE, touch::gat);
+    static GAT_MORE: CommandSpec = writing("gat", FAST_WRITE, touch::gat_more);
+    static GATS: CommandSpec = writing("gats", FAST_WRITE, touch::gats);
+    static GATS_MORE: CommandSpec = writing("gats", FAST_WRITE, touch::gats_more);
+    static GET_NOTHING: CommandSpec = keyless("gat", ALWAYS, Locks::None, get::nothing);
+    static SET: CommandSpec = writing("set", GROWING_WRITE, storage::set);
+    static ADD: CommandSpec = writing("add", GROWING_WRITE, storage::add);
+    static REPLACE: CommandSpec = writing("replace", GROWING_WRITE, storage::replace);
+    static APPEND: CommandSpec = writing("append", GROWING_WRITE, storage::append);
+    static PREPEND: CommandSpec = writing("prepend", GROWING_WRITE, storage::prepend);
+    static CAS: CommandSpec = writing("cas", GROWING_WRITE, storage::cas);
+    static SET_TOO_LARGE: CommandSpec = keyed("set", FAST_WRITE, REMOVE, Run::Call(storage::set_too_large));
+    static DELETE: CommandSpec = keyed("delete", FAST_WRITE, REMOVE, Run::Call(touch::delete));
+    static INCR: CommandSpec = writing("incr", GROWING_WRITE, delta::incr);
+    static DECR: CommandSpec = writing("decr", GROWING_WRITE, delta::decr);
+    static TOUCH: CommandSpec = writing("touch", FAST_WRITE, touch::touch);
+    static FLUSH_ALL: CommandSpec = keyless("flush_all", Flags::WRITE, Locks::All, service::flush_all);
+    static VERBOSITY: CommandSpec = keyless("verbosity", ALWAYS, Locks::None, service::verbosity);
+    static VERSION: CommandSpec = keyless("version", ALWAYS, Locks::None, service::version);
+    static STATS: CommandSpec = keyless("stats", ALWAYS, Locks::None, stats::stats);
+    static META_NOOP: CommandSpec = keyless("mn", ALWAYS, Locks::None, service::meta_noop);
+    static QUIT: CommandSpec = keyless("quit", FOR_ANYBODY, Locks::None, service::quit);
+    static UNKNOWN: CommandSpec = refusing(Refusal::Unknown);
+    static FORMAT: CommandSpec = refusing(Refusal::Format);
+    static DELETE_FORMAT: CommandSpec = refusing(Refusal::DeleteFormat);
+    static DATA: CommandSpec = refusing(Refusal::Data);
+    static TOO_LARGE: CommandSpec = refusing(Refusal::TooLarge);
+    static EXPIRATION: CommandSpec = refusing(Refusal::Expiration);
+    static DELTA: CommandSpec = refusing(Refusal::Delta);
+    static FLAG_COUNT: CommandSpec = refusing(Refusal::FlagCount);
+    static KEY: CommandSpec = refusing(Refusal::Key);
+    // Some flags change the item; without them, too, the first client that gets a stale item is the one to renew it.
+    static META_GET: CommandSpec = writing("mg", FAST_WRITE, meta::get);
+    static META_SET: CommandSpec = writing("ms", GROWING_WRITE, meta::set);
+    static META_DELETE: CommandSpec = writing("md", FAST_WRITE, meta::delete);
+    static META_ARITHMETIC: CommandSpec = writing("ma", GROWING_WRITE, meta::arithmetic);
+    static META_DEBUG: CommandSpec = keyed("me", FAST_READ, READ, Run::Call(meta::debug));
+    [
+        (Command::Get, &GET),
+        (Command::GetMore, &GET_MORE),
+        (Command::Gets, &GETS),
+        (Command::GetsMore, &GETS_MORE),
+        (Command::Gat, &GAT),
+        (Command::GatMore, &GAT_MORE),
+        (Command::Gats, &GATS),
+        (Command::GatsMore, &GATS_MORE),
+        (Command::GetNothing, &GET_NOTHING),
+        (Command::Set, &SET),
+        (Command::Add, &ADD),
+        (Command::Replace, &REPLACE),
+        (Command::Append, &APPEND),
+        (Command::Prepend, &PREPEND),
+        (Command::Cas, &CAS),
+        (Command::SetTooLarge, &SET_TOO_LARGE),
+        (Command::Delete, &DELETE),
+        (Command::Incr, &INCR),
+        (Command::Decr, &DECR),
+        (Command::Touch, &TOUCH),
+        (Command::FlushAll, &FLUSH_ALL),
+        (Command::Verbosity, &VERBOSITY),
+        (Command::Version, &VERSION),
+        (Command::Stats, &STATS),
+        (Command::MetaNoop, &META_NOOP),
+        (Command::Quit, &QUIT),
+        (Command::Refused(Refusal::Unknown), &UNKNOWN),
+        (Command::Refused(Refusal::Format), &FORMAT),
+        (Command::Refused(Refusal::DeleteFormat), &DELETE_FORMAT),
+        (Command::Refused(Refusal::Data), &DATA),
+        (Command::Refused(Refusal::TooLarge), &TOO_LARGE),
+        (Command::Refused(Refusal::Expiration), &EXPIRATION),
+        (Command::Refused(Refusal::Delta), &DELTA),
+        (Command::Refused(Refusal::FlagCount), &FLAG_COUNT),
+        (Command::Refused(Refusal::Key), &KEY),
+        (Command::MetaGet, &META_GET),
+        (Command::MetaSet, &META_SET),
+        (Command::MetaDelete, &META_DELETE),
+        (Command::MetaArithmetic, &META_ARITHMETIC),
+        (Command::MetaDebug, &META_DEBUG),
+    ]
+};
+
+/// `set key data flags exptime` of a client that has yet to log in: the data is `user password`.
+static LOGIN: CommandSpec = keyless("login", FOR_ANYBODY, Locks::None, service::login);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// They are let through while a full disk or memory keeps others from writing.
+    #[test]
+    fn commands_that_free_are_not_kept_out() {
+        let rows = Rows::add_to(&mut CommandTable::new(&[]));
+        for command in [Command::Delete, Command::FlushAll, Command::MetaDelete, Command::MetaGet] {
+            let row = rows.row(command, true);
+            assert_eq!(row.writes, engine::WriteClass::Frees, "{command:?}");
+            assert!(!row.spec.flags.contains(Flags::DENYOOM), "{command:?}");
+        }
+        assert_eq!(rows.row(Command::Set, true).writes, engine::WriteClass::Any);
+        assert_eq!(rows.row(Command::Gets, true).writes, engine::WriteClass::Nothing);
+    }
+
+    #[test]
+    fn every_command_has_its_row() {
+        for (index, (command, _)) in COMMANDS.iter().enumerate() {
+            assert_eq!(place(*command), index, "{command:?}");
+        }
+        let mut table = CommandTable::new(&[]);
+        let rows = Rows::add_to(&mut table);
+        assert_eq!(rows.row(Command::Prepend, true).spec.name, "prepend");
+        assert_eq!(rows.row(Command::Set, false).spec.name, "login");
+        assert!(table.resp_rows().is_empty() && table.rows().iter().any(|(name, _)| name == "memcached|prepend"));
+    }
+}

@@ -1,0 +1,84 @@
+//! Commands about the connection and the server.
+
+use crate::arguments::answer;
+use admin::Configuration;
+use admin::about;
+use command::login::Login;
+use command::{Ctx, Stop};
+use engine::Effect;
+
+/// The version of memcached whose protocol this is, for clients that look at it.
+pub const MEMCACHED_VERSION: &str = "1.6.18";
+
+const STORED: &str = "STORED";
+const FLUSH_REFUSED: Stop = Stop::error("CLIENT_ERROR flush_all not allowed");
+const DELAY_REFUSED: Stop = Stop::error("CLIENT_ERROR flush_all takes no delay here: send it when the items are to go");
+const TOKEN_FORMAT: Stop = Stop::error("CLIENT_ERROR bad authentication token format");
+const WRONG_PASSWORD: Stop = Stop::error("CLIENT_ERROR authentication failure");
+
+/// Words of the request without `noreply` at its end.
+fn word_count(ctx: &Ctx<'_>) -> usize {
+    let count = ctx.args.len();
+    let is_silent = ctx.args.bytes(count.saturating_sub(1)) == Some(b"noreply");
+    if is_silent { count.saturating_sub(1) } else { count }
+}
+
+/// `flush_all [delay]`: removes all entries of the connection's database.
+pub fn flush_all(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    if !ctx.host.part::<Configuration>().current().memcached_flush {
+        return Err(FLUSH_REFUSED);
+    }
+    let count = word_count(ctx);
+    let delay = ctx.args.bytes(1).filter(|_| count > 1);
+    if delay.and_then(proto::memcached::parse_signed).is_some_and(|delay| delay > 0) {
+        return Err(DELAY_REFUSED);
+    }
+    let space = ctx.ks.space();
+    // A record of a flush means that there was something to lose.
+    if ctx.ks.len(space) > 0 {
+        ctx.ks.apply(&Effect::Clear { space });
+    }
+    answer(ctx, count, "OK");
+    Ok(())
+}
+
+/// `verbosity level`: answered for tools that set it. What is logged, `loglevel` says.
+pub fn verbosity(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let count = word_count(ctx);
+    answer(ctx, count, "OK");
+    Ok(())
+}
+
+/// `version`
+pub fn version(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    ctx.reply.text_line(&format!("VERSION {MEMCACHED_VERSION} (Onggi {})", about::VERSION));
+    Ok(())
+}
+
+/// `mn`
+pub fn meta_noop(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    ctx.reply.text_line("MN");
+    Ok(())
+}
+
+/// `quit`: closes the connection without a reply.
+pub fn quit(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    ctx.session.close_after_replies = true;
+    Ok(())
+}
+
+/// The `set` by which a client logs in, as memcached with an authentication file has it: the data is `user password`.
+pub fn login(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let data = ctx.args.bytes(2).unwrap_or_default();
+    let space = data.iter().position(|byte| *byte == b' ').ok_or(TOKEN_FORMAT)?;
+    let (user, rest) = data.split_at(space);
+    let password = rest.get(1..).unwrap_or_default();
+    let attempt = ctx.host.part::<Login>().attempt(user, password, &ctx.session.info.address, ctx.now());
+    ctx.session.hold(ctx.ks.now(), attempt.delay_ms);
+    if !attempt.accepted {
+        return Err(WRONG_PASSWORD);
+    }
+    ctx.session.authenticated = true;
+    ctx.reply.text_line(STORED);
+    Ok(())
+}

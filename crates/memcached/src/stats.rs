@@ -1,0 +1,98 @@
+//! `stats`: what tools and exporters read.
+
+use crate::get::END;
+use crate::service::MEMCACHED_VERSION;
+use admin::{About, Configuration, Figures, about};
+use command::clients::Clients;
+use command::{CommandTable, Ctx, Stop};
+use std::fmt::Display;
+use std::sync::Arc;
+use store::Store;
+
+const UNKNOWN: Stop = Stop::error("ERROR");
+
+/// `stats [reset]`
+pub fn stats(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    match ctx.args.bytes(1) {
+        None => general(ctx),
+        Some(b"settings") => settings(ctx),
+        Some(b"reset") => {
+            let store = ctx.host.part::<Arc<Store>>();
+            ctx.host.part::<Arc<Figures>>().reset(store.used_bytes());
+            ctx.reply.text_line("RESET");
+            return Ok(());
+        }
+        Some(_) => return Err(UNKNOWN),
+    }
+    ctx.reply.text_line(END);
+    Ok(())
+}
+
+fn line(ctx: &mut Ctx<'_>, name: &str, value: impl Display) {
+    ctx.reply.text_line(&format!("STAT {name} {value}"));
+}
+
+fn general(ctx: &mut Ctx<'_>) {
+    let host = ctx.host;
+    let (store, figures) = (host.part::<Arc<Store>>(), host.part::<Arc<Figures>>());
+    let (clients, settings) = (host.part::<Clients>(), host.part::<Configuration>().current());
+    let calls = |names: &[&str]| calls_of(ctx.host, names);
+    let hits = figures.sum_stats(|stats| stats.keyspace_hits.get());
+    let misses = figures.sum_stats(|stats| stats.keyspace_misses.get());
+    let (gets, sets) = (calls(&["get", "gets"]), calls(&["set", "add", "replace", "append", "prepend", "cas"]));
+    let (touches, flushes) = (calls(&["touch", "gat", "gats"]), calls(&["flush_all"]));
+    let uptime = ctx.now().saturating_sub(host.part::<About>().started_at).max(0);
+    let (items, _) = store.len(ctx.session.db);
+    let cpu = about::cpu_seconds();
+    line(ctx, "pid", std::process::id());
+    line(ctx, "uptime", uptime.checked_div(1000).unwrap_or(0));
+    line(ctx, "time", ctx.now().checked_div(1000).unwrap_or(0));
+    line(ctx, "version", MEMCACHED_VERSION);
+    line(ctx, "onggi_version", about::VERSION);
+    line(ctx, "pointer_size", usize::BITS);
+    if let Some(cpu) = cpu {
+        line(ctx, "rusage_user", format_args!("{:.6}", cpu.user));
+        line(ctx, "rusage_system", format_args!("{:.6}", cpu.system));
+    }
+    line(ctx, "max_connections", settings.maxclients);
+    line(ctx, "curr_connections", clients.count());
+    line(ctx, "total_connections", clients.accepted());
+    line(ctx, "rejected_connections", clients.rejected());
+    line(ctx, "cmd_get", gets);
+    line(ctx, "cmd_set", sets);
+    line(ctx, "cmd_flush", flushes);
+    line(ctx, "cmd_touch", touches);
+    // Of clients of every dialect: reads are counted where the data is.
+    line(ctx, "get_hits", hits);
+    line(ctx, "get_misses", misses);
+    line(ctx, "bytes_read", figures.sum_stats(|stats| stats.input_bytes.get()));
+    line(ctx, "bytes_written", figures.sum_stats(|stats| stats.output_bytes.get()));
+    line(ctx, "limit_maxbytes", settings.maxmemory_bytes);
+    line(ctx, "threads", figures.workers().len());
+    line(ctx, "bytes", store.used_bytes());
+    line(ctx, "curr_items", items);
+    line(ctx, "expired_unfetched", figures.sum(|worker| worker.expired_keys.get()));
+    line(ctx, "evictions", figures.sum(|worker| worker.evicted_keys.get()));
+}
+
+/// Calls of these commands of memcached clients.
+fn calls_of(host: &command::Host, names: &[&str]) -> u64 {
+    let figures = host.part::<Arc<Figures>>();
+    let rows = host.part::<Arc<CommandTable>>().rows().iter().zip(0u32..);
+    let is_asked = |full: &str| full.strip_prefix("memcached|").is_some_and(|name| names.contains(&name));
+    let calls = |index: u32| figures.sum_stats(|stats| stats.command(index).map_or(0, |command| command.calls.get()));
+    rows.filter(|((name, _), _)| is_asked(name)).map(|(_, index)| calls(index)).fold(0, u64::saturating_add)
+}
+
+fn settings(ctx: &mut Ctx<'_>) {
+    let settings = ctx.host.part::<Configuration>().current();
+    line(ctx, "maxbytes", settings.maxmemory_bytes);
+    line(ctx, "maxconns", settings.maxclients);
+    line(ctx, "tcpport", settings.memcached_port);
+    line(ctx, "item_size_max", settings.memcached_item_bytes_max);
+    line(ctx, "flush_enabled", if settings.memcached_flush { "yes" } else { "no" });
+    line(ctx, "evictions", if settings.maxmemory_policy == config::EvictionPolicy::NoEviction { "off" } else { "on" });
+    line(ctx, "cas_enabled", "yes");
+    line(ctx, "num_threads", ctx.host.part::<Arc<Figures>>().workers().len());
+    line(ctx, "auth_enabled_ascii", if settings.requirepass.is_empty() { "no" } else { "yes" });
+}

@@ -1,0 +1,79 @@
+//! Commands about an item's time: `touch`, `gat`, `gats`, `delete`.
+
+use crate::arguments::{answer, expiration};
+use crate::get::END;
+use crate::item;
+use command::{Ctx, Stop};
+use engine::{Key, Type};
+use proto::memcached::Command;
+use types::generic;
+use types::string::Expiration;
+
+/// Gives the entry another expiration, if there is an entry.
+fn expire(ctx: &mut Ctx<'_>, key: &Key<'_>, expiration: Expiration) -> Result<bool, Stop> {
+    if ctx.ks.read_stored(key)?.is_none() {
+        return Ok(false);
+    }
+    match expiration {
+        Expiration::At(at) => generic::expire_at(ctx.ks, key, at, Default::default())?,
+        Expiration::Never | Expiration::Keep => generic::persist(ctx.ks, key)?,
+    };
+    Ok(true)
+}
+
+/// `touch key exptime`
+pub fn touch(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let (key, expiration) = (ctx.key(1), expiration(&ctx.args, 2, ctx.now())?);
+    let was_there = expire(ctx, &key, expiration)?;
+    answer(ctx, 3, if was_there { "TOUCHED" } else { "NOT_FOUND" });
+    Ok(())
+}
+
+/// `gat key exptime`, the last key of its line.
+pub fn gat(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    get_and_touch(ctx, Command::Gat)
+}
+
+/// `gat key exptime`, a key before others.
+pub fn gat_more(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    get_and_touch(ctx, Command::GatMore)
+}
+
+/// `gats key exptime`, the last key of its line.
+pub fn gats(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    get_and_touch(ctx, Command::Gats)
+}
+
+/// `gats key exptime`, a key before others.
+pub fn gats_more(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    get_and_touch(ctx, Command::GatsMore)
+}
+
+fn get_and_touch(ctx: &mut Ctx<'_>, command: Command) -> Result<(), Stop> {
+    let (key, expiration) = (ctx.key(1), expiration(&ctx.args, 2, ctx.now())?);
+    match command {
+        Command::Gats | Command::GatsMore => item::get_with_id(ctx)?,
+        _ => {
+            let entry = ctx.ks.read(&key)?;
+            if let Some(entry) = &entry {
+                item::reply(ctx.reply, key.bytes, entry, None);
+            }
+        }
+    }
+    let is_item = ctx.ks.peek(&key)?.is_some_and(|entry| entry.kind == Type::String);
+    if is_item {
+        expire(ctx, &key, expiration)?;
+    }
+    if matches!(command, Command::Gat | Command::Gats) {
+        ctx.reply.text_line(END);
+    }
+    Ok(())
+}
+
+/// `delete key`
+pub fn delete(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let key = ctx.key(1);
+    let was_there = generic::delete(ctx.ks, &key)?;
+    answer(ctx, 2, if was_there { "DELETED" } else { "NOT_FOUND" });
+    Ok(())
+}
