@@ -14,13 +14,21 @@ from job import Failed
 START_SECONDS_MAX = 30
 
 
+# Ports that were given out: a server that has one may not listen on it yet.
+given_ports = set()
+
+
 def free_port():
-    """A port nobody listens on. Taken from below the range the kernel gives to outgoing connections."""
+    """A port on which no program listens and that was not given before. Taken from below the range the kernel gives to
+    outgoing connections."""
     low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     for port in range(low - 1 - os.getpid() % 2000, 10_000, -1):
+        if port in given_ports:
+            continue
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
+                given_ports.add(port)
                 return port
             except OSError:
                 continue
@@ -61,13 +69,18 @@ class Server:
         for name, value in directives:
             argv += [f"--{name}", str(value)]
         self.output = self.directory / "output"
+        self.argv = argv
+        self.start()
+        return self
+
+    def start(self):
+        """Starts it; again on the same data after it has ended."""
         env = {**os.environ, **self.env}
         if self.kind == "valkey":
             env["LD_PRELOAD"] = str(need.jemalloc())
-        self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=open(self.output, "wb"),
+        self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=open(self.output, "wb"),
                                         stderr=subprocess.STDOUT, env=env)
         self._wait_for_answer()
-        return self
 
     def __exit__(self, *_):
         if self.process:
