@@ -6,15 +6,16 @@
 //!  get a b\r\n                  Request { command: GetMore }, then Request { command: Get }
 //! ```
 //!
-//! The parser gives each request as a [`Command`] and its arguments, in an order that does not depend on where the data
-//! stands: command, key, data, then the numbers. A line that names several keys becomes one request for each key. A line
-//! that is refused becomes a [`Refusal`].
+//! The parser gives each request as a [`Command`] and its arguments, in an order that does not depend on where the
+//! data stands: command, key, data, then the numbers. A line that names several keys becomes one request for each
+//! key. A line that is refused becomes a [`Refusal`].
 //!
 //! M1. A request may arrive split at any byte; the result is that of the unsplit bytes.
-//! M2. The caller keeps the bytes of an incomplete request, so memory follows the bytes received, never the announced ones.
+//! M2. The caller keeps the bytes of an incomplete request, so memory follows the bytes received, never the announced
+//!     ones.
 //! M3. Between requests a parser holds no memory.
-//! M4. Error recovery is that of memcached 1.6: a line refused for its syntax announces no data, so its data is read as the
-//!     next command; data refused for its size is skipped.
+//! M4. Error recovery is that of memcached 1.6: a line refused for its syntax announces no data, so its data is read
+//!     as the next command; data refused for its size is skipped.
 
 mod line;
 mod meta;
