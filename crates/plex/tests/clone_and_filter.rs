@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use plex::{Background, CompactionFilter, IterOptions, KeySpaceId, Options, Policy, WriteBatch};
 use vfs::{FileSystem, SimFs};
@@ -133,4 +134,55 @@ fn a_range_is_merged_when_asked_for() {
         let db = filtered().open("/db").expect("it opens again");
         assert_eq!(db.get(&key(7)).expect("it reads"), Some(b"new".to_vec()));
     }
+}
+
+/// A backup of a live database: it has all that was acknowledged before the call, and of what is written meanwhile a
+/// beginning, across key spaces.
+#[test]
+fn a_clone_beside_writers_has_a_beginning_of_what_they_write() {
+    const WRITERS: u32 = 3;
+    let fs = SimFs::new(1);
+    let options = || options(&fs).background(Background::Threads);
+    let db = options().open("/db").expect("it opens");
+    let other = db.key_space("other").expect("it is made");
+    let done: [AtomicU32; WRITERS as usize] = Default::default();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (db, done, is_over) = (&db, &done[writer as usize], &is_over);
+            scope.spawn(move || {
+                for number in 1_u32.. {
+                    if is_over.load(Ordering::Acquire) {
+                        return;
+                    }
+                    let key = [writer.to_be_bytes(), number.to_be_bytes()].concat();
+                    let mut batch = WriteBatch::new();
+                    batch.put(&key, &[7; 60]).put_in(other, &key, b"o");
+                    db.write(&batch).expect("it writes");
+                    done.store(number, Ordering::Release);
+                }
+            });
+        }
+        for round in 0..8 {
+            let before: Vec<u32> = done.iter().map(|done| done.load(Ordering::Acquire)).collect();
+            let path = format!("/copies/{round}");
+            db.clone_to(&path).expect("it clones");
+            let copy = options().open(&path).expect("it opens");
+            copy.verify().expect("it is sound");
+            let keys = |space| -> Vec<Vec<u8>> {
+                let pairs = copy.iter_in(space, IterOptions::default()).expect("it iterates");
+                pairs.map(|pair| pair.expect("it reads").0).collect()
+            };
+            let found = keys(KeySpaceId::DEFAULT);
+            assert!(found == keys(other), "round {round}: batches are whole");
+            for writer in 0..WRITERS {
+                let of = found.iter().filter(|key| key.starts_with(&writer.to_be_bytes()));
+                let count = of.clone().count() as u32;
+                assert!(count >= before[writer as usize], "round {round}, writer {writer}: {count}");
+                let expected = (1..=count).map(|number: u32| [writer.to_be_bytes(), number.to_be_bytes()].concat());
+                assert!(of.cloned().eq(expected), "round {round}, writer {writer}: none is missing in between");
+            }
+        }
+        is_over.store(true, Ordering::Release);
+    });
 }

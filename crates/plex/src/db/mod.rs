@@ -355,7 +355,8 @@ impl Db {
 
     /// Makes a second database in `dir`, which must be empty or missing and on the same file system: it has everything
     /// written before the call, perhaps some of what is written meanwhile, and shares the tables with this one by hard
-    /// links. It takes little time and, at first, no space; the two do not know of each other.
+    /// links. It takes little time and, at first, no space; the two do not know of each other. So it is a backup of a live
+    /// database: of what is written meanwhile it has a beginning, with whole batches.
     ///
     /// # Errors
     /// Invalid argument, if the directory is not empty. After any error it holds no database.
