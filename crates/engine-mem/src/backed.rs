@@ -84,6 +84,9 @@ struct Flush {
     walked: usize,
     /// The entries at the cut.
     counts: Counts,
+    /// The keyspace was cleared since the cut.
+    is_cleared: bool,
+    /// That was before all keys were walked, so the sink lacks some.
     is_void: bool,
 }
 
@@ -259,7 +262,8 @@ impl MemEngine {
         backed.settling = Vec::new();
         backed.loads += 1;
         if let Some(flush) = &mut backed.flush {
-            flush.is_void = true;
+            flush.is_cleared = true;
+            flush.is_void |= flush.walked < flush.keys.len();
         }
         self.ensure_space(id).backed = Some(backed);
     }
@@ -337,7 +341,7 @@ impl MemEngine {
         }
         let (epoch, keys) = (backed.epoch, std::mem::take(&mut backed.dirty));
         backed.epoch += 1;
-        backed.flush = Some(Flush { sink, epoch, keys, walked: 0, counts, is_void: false });
+        backed.flush = Some(Flush { sink, epoch, keys, walked: 0, counts, is_cleared: false, is_void: false });
     }
 
     /// Gives the running flush up to `budget` further keys.
@@ -370,15 +374,17 @@ impl MemEngine {
     /// then its keys are part of the next one.
     pub fn end_flush(&mut self, id: KeyspaceId, installed: Option<Counts>) -> Option<Box<dyn RowSink>> {
         let backed = self.backed_mut(id)?;
-        let Flush { sink, epoch, mut keys, counts, is_void, .. } = backed.flush.take()?;
+        let Flush { sink, epoch, mut keys, counts, is_cleared, is_void, .. } = backed.flush.take()?;
         match installed {
             Some(stored) => {
-                assert!(!is_void, "a flush was installed after its keyspace was cleared");
+                assert!(!is_void, "a flush was installed that lacks keys");
                 backed.installed = epoch;
-                backed.away = backed.away.plus(stored.minus(counts));
-                backed.settling.append(&mut keys);
+                if !is_cleared {
+                    backed.away = backed.away.plus(stored.minus(counts));
+                    backed.settling.append(&mut keys);
+                }
             }
-            None if is_void => {}
+            None if is_cleared => {}
             None => {
                 keys.append(&mut backed.dirty);
                 backed.dirty = keys;

@@ -393,6 +393,21 @@ fn clearing_voids_rows_and_the_running_flush() {
 }
 
 #[test]
+fn clearing_after_all_was_walked_lets_the_flush_be_installed() {
+    let (mut one, hasher) = (One::new(), KeyHasher::new(&mut Rng::new(1)));
+    let key = Key::new(&hasher, SPACE, b"key");
+    one.write(&key, b"1");
+    one.begin_flush();
+    assert_eq!(one.engine.walk_flush(SPACE, usize::MAX), FlushProgress::Done);
+    one.engine.clear(SPACE);
+    one.end_flush();
+    assert!(one.row(&key).is_some(), "it was there at the cut");
+    assert_eq!((one.value(&key), one.engine.len(SPACE)), (Ok(None), 0), "and is void since");
+    one.flush_and_drop();
+    assert_eq!((one.row(&key), one.value(&key), one.engine.len(SPACE)), (None, Ok(None), 0));
+}
+
+#[test]
 fn a_flush_corrects_the_count_of_writes_that_read_nothing() {
     let mut one = One::new();
     let hasher = one.hasher.clone();
