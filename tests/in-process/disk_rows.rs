@@ -1,14 +1,15 @@
 //! Databases whose rows are in an LSM-tree on a simulated disk: replies as in memory, and after a power cut the rows of the last
 //! flush with the log behind them.
 
-use crate::harness::{SHARDS, memory, store};
+use crate::harness::{SHARDS, TestServer, memory, store};
 use crate::replay::{Side, request_of};
 use base::random::splitmix64;
-use base::{Clock, DbIndex, KeyspaceId, Lsn, Rng, ShardId};
+use base::{Clock, DbIndex, KeyspaceId, Lsn, Rng};
 use differential::generate::Generator;
 use differential::grammar;
-use disk::{Disk, Shards};
+use durability::{DiskDatabases, FlushError};
 use engine::FlushProgress;
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 use store::{RecordSink, RecoveryPoints, Scratch, Store};
@@ -21,46 +22,19 @@ const REQUESTS: usize = 500;
 const NOT_COMPARED: [&str; 3] = ["SCAN", "KEYS", "DBSIZE"];
 
 /// All databases of a store, on one tree.
-struct OnDisk {
-    store: Arc<Store>,
-    disk: Arc<Disk>,
-    spaces: Vec<KeyspaceId>,
+fn open(store: &Arc<Store>, fs: &SimFs) -> DiskDatabases {
+    let spaces = (0..store.spaces.count() as u32).map(KeyspaceId).collect();
+    DiskDatabases::open(store, Arc::new(fs.clone()), Path::new("/data/rows"), spaces).expect("it opens")
 }
 
-impl OnDisk {
-    fn attach(store: &Arc<Store>, fs: &SimFs) -> Self {
-        let slots = store.clone();
-        let count = store.shard_ids().len() as u16;
-        let shards = Shards { count, of: Arc::new(move |key| slots.shard_of_bytes(key)) };
-        let spaces: Vec<KeyspaceId> = (0..store.spaces.count() as u32).map(KeyspaceId).collect();
-        let path = Path::new("/data/rows");
-        let disk = Disk::open(Arc::new(fs.clone()), path, spaces.iter().copied(), shards).expect("it opens");
-        for space in &spaces {
-            store.back(*space, |shard| disk.rows(shard, *space).expect("it was opened"));
-        }
-        Self { store: store.clone(), disk, spaces }
-    }
-
-    fn places(&self) -> impl Iterator<Item = (ShardId, KeyspaceId)> {
-        self.store.shard_ids().flat_map(|shard| self.spaces.iter().map(move |space| (shard, *space)))
-    }
-
-    /// Flushes everything as of `lsn`, drops what is clean, and merges tables.
-    fn flush_and_drop(&self, lsn: Lsn) {
-        let flush = self.disk.begin_flush();
-        let mut all = self.store.try_lock_all().expect("nobody else locks");
-        all.begin_flush(&self.spaces, |shard, space| flush.sink(shard, space));
-        drop(all);
-        for (shard, space) in self.places() {
-            assert_eq!(self.store.walk_flush(shard, space, usize::MAX), FlushProgress::Done);
-        }
-        let installed = flush.install(lsn).expect("the disk takes it");
-        for (shard, space) in self.places() {
-            self.store.end_flush(shard, space, installed.get(&(space, shard)).copied());
-            self.store.drop_clean(shard, space, usize::MAX);
-        }
-        while self.disk.compact_step().expect("the disk takes it") {}
-    }
+/// Flushes everything as of `lsn`, drops what is clean, and merges tables.
+fn flush_and_drop(databases: &DiskDatabases, lsn: Lsn) {
+    let mut flush = databases.begin_flush(|| lsn).expect("nobody else locks");
+    while flush.walk() == FlushProgress::More {}
+    flush.install(|_| Ok::<_, Infallible>(())).expect("the disk takes it");
+    flush.end();
+    databases.drop_clean(usize::MAX);
+    while databases.compact_step().expect("the disk takes it") {}
 }
 
 #[test]
@@ -72,7 +46,7 @@ fn random_commands_over_a_tree_answer_as_in_memory_and_survive_power_cuts() {
         let steps = generator.sequence(&mut rng, REQUESTS);
         let (mut plain, mut side, fs) = (Side::new(memory), Side::new(memory), SimFs::new(round));
         *side.server.replica.kept.lock().expect("no test panics while holding it") = Some(Vec::new());
-        let on_disk = OnDisk::attach(&side.server.store, &fs);
+        let on_disk = open(&side.server.store, &fs);
         let mut queued_own_words = Side::nothing_queued();
         for (number, step) in steps.iter().enumerate() {
             let Some(bytes) = request_of(step) else {
@@ -84,7 +58,7 @@ fn random_commands_over_a_tree_answer_as_in_memory_and_survive_power_cuts() {
             let is_compared = crate::replay::is_compared(step, &NOT_COMPARED, &mut queued_own_words);
             assert!(expected == got || !is_compared, "round {round}, step {number}: {step}");
             if rng.one_in(20) {
-                on_disk.flush_and_drop(side.server.replica.end());
+                flush_and_drop(&on_disk, side.server.replica.end());
             }
         }
         let now = side.server.clock.now_ms();
@@ -98,9 +72,9 @@ fn random_commands_over_a_tree_answer_as_in_memory_and_survive_power_cuts() {
         // Rows are counted anew where the shards are others.
         let shard_count = if round % 2 == 0 { SHARDS } else { SHARDS / 2 };
         let other = Arc::new(store(&side.server.clock, shard_count, None, memory));
-        let on_disk = OnDisk::attach(&other, &fs);
-        let flushed = on_disk.disk.recovered_lsn();
-        let rows = on_disk.spaces.iter().map(|space| (*space, flushed)).collect();
+        let on_disk = open(&other, &fs);
+        let rows = on_disk.recovery_points();
+        let flushed = rows[&KeyspaceId(0)];
         other.set_recovery_points(RecoveryPoints { loaded: Lsn(0), rows });
         let records = side.server.replica.kept.lock().expect("no test panics while holding it").take();
         let records = records.unwrap_or_default();
@@ -109,10 +83,63 @@ fn random_commands_over_a_tree_answer_as_in_memory_and_survive_power_cuts() {
         }
         assert!(flushed > Lsn(0) && records.last().is_some_and(|last| last.0 >= flushed));
         assert_eq!(other.digest(now), expected, "round {round}");
-        on_disk.flush_and_drop(side.server.replica.end());
+        flush_and_drop(&on_disk, side.server.replica.end());
         for db in (0..16).map(DbIndex) {
             assert_eq!(other.len(db), plain.server.store.len(db), "round {round}");
         }
         assert_eq!(other.digest(now), expected, "round {round}");
     }
+}
+
+#[test]
+fn a_flush_that_the_log_or_the_disk_refuses_is_made_up_for_by_the_next() {
+    let (mut server, fs) = (TestServer::new(memory), SimFs::new(1));
+    let client = server.connect();
+    let databases = open(&server.store, &fs);
+    server.run(client, &["SET", "key", "value"]);
+    let mut flush = databases.begin_flush(|| server.replica.end()).expect("nobody else locks");
+    while flush.walk() == FlushProgress::More {}
+    assert!(matches!(flush.install(|_| Err("full")), Err(FlushError::Log("full"))));
+    flush.end();
+    fs.set_capacity(Some(0));
+    let mut flush = databases.begin_flush(|| server.replica.end()).expect("nobody else locks");
+    while flush.walk() == FlushProgress::More {}
+    assert!(matches!(flush.install(|_| Ok::<_, Infallible>(())), Err(FlushError::Rows(_))));
+    flush.end();
+    databases.drop_clean(usize::MAX);
+    fs.set_capacity(None);
+    assert_eq!(server.run(client, &["GET", "key"]), "$5\r\nvalue\r\n");
+    assert_eq!(server.rounds, 0, "a change that no row has stays in memory");
+    flush_and_drop(&databases, server.replica.end());
+    assert_eq!(server.run(client, &["GET", "key"]), "$5\r\nvalue\r\n");
+    assert_eq!(server.rounds, 1);
+}
+
+#[test]
+fn a_database_that_is_cleared_while_it_is_flushed_stays_empty_after_a_restart() {
+    let (mut server, fs) = (TestServer::complete(memory, SHARDS), SimFs::new(1));
+    let client = server.connect_listed();
+    let databases = open(&server.store, &fs);
+    for number in 0..500 {
+        server.run(client, &["SET", &format!("key:{number}"), "value"]);
+    }
+    flush_and_drop(&databases, server.replica.end());
+    server.run(client, &["SET", "more", "value"]);
+    let mut flush = databases.begin_flush(|| server.replica.end()).expect("nobody else locks");
+    assert_eq!(server.run(client, &["FLUSHDB"]), "+OK\r\n");
+    let walked = std::iter::repeat_with(|| flush.walk()).find(|progress| *progress != FlushProgress::More);
+    if walked == Some(FlushProgress::Done) {
+        flush.install(|_| Ok::<_, Infallible>(())).expect("the disk takes it");
+    }
+    flush.end();
+    server.run(client, &["SET", "new", "value"]);
+    flush_and_drop(&databases, server.replica.end());
+    assert_eq!(server.store.len(DbIndex(0)).0, 1);
+    let now = server.clock.now_ms();
+    let digest = server.store.digest(now);
+    fs.crash();
+    let fs = fs.recover(Outage::PowerCut { seed: 1 });
+    let other = Arc::new(store(&server.clock, SHARDS, None, memory));
+    let _databases = open(&other, &fs);
+    assert_eq!((other.len(DbIndex(0)).0, other.digest(now)), (1, digest));
 }

@@ -39,11 +39,6 @@ impl Flush {
         Box::new(Sink { parts: self.parts.clone(), place: (space, shard) })
     }
 
-    /// Leaves a shard's part out: its keyspace was cleared meanwhile.
-    pub fn leave_out(&self, shard: ShardId, space: KeyspaceId) {
-        self.parts.lock().remove(&(space, shard));
-    }
-
     /// Writes all rows that were collected, which hold all changes up to `lsn`. Durable when this returns, with the
     /// counts of each keyspace and shard then. May wait for the device.
     ///

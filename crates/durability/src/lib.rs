@@ -20,6 +20,7 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used))]
 
 mod checkpointing;
+mod disk_databases;
 mod error;
 mod history;
 mod hold;
@@ -36,6 +37,7 @@ mod timing;
 mod training;
 mod work;
 
+pub use disk_databases::{DiskDatabases, FlushError, RunningFlush};
 pub use error::DurabilityError;
 pub use hold::BeingRemoved;
 pub use keeper::{Cancelled, Durability, Parts, Phase, Tell};

@@ -1,0 +1,147 @@
+//! Databases on rows: opened with the data directory, and flushed at one position of the log.
+//!
+//! ```text
+//! begin (all locks, a moment) -> walk (a shard at a time) -> install (no locks: log durable, then rows) -> end (a shard at a time)
+//!                                       '-> void: a database was cleared meanwhile; the flush is given up
+//! ```
+//!
+//! R1. Rows never hold a change that the log may lose: the log is durable up to the cut before rows are installed.
+//!     Otherwise records that are written after a restart would take positions that rows claim to have.
+//! R2. All databases are flushed at one cut, and all of it is installed or none, since there is one position for all of
+//!     them. Where one was cleared after the cut, what was not yet walked of it is gone, so all of the flush is given up.
+//!
+//! Workers call what takes locks (D1). `install` waits for devices, so it belongs on another thread.
+
+use base::{KeyspaceId, Lsn, ShardId};
+use disk::{Disk, DiskError, Flush, Shards};
+use engine::{Counts, FlushProgress};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use store::Store;
+use vfs::FileSystem;
+
+/// Keys walked under one locking.
+const WALK_STEP: usize = 64;
+
+/// Why a flush has failed. Its keys are part of the next one.
+#[derive(Debug, thiserror::Error)]
+pub enum FlushError<E> {
+    /// The log could not be made durable up to the cut.
+    #[error("the command log is not durable up to the cut of a flush: {0}")]
+    Log(E),
+    /// The rows could not be written.
+    #[error("rows cannot be flushed: {0}")]
+    Rows(#[from] DiskError),
+}
+
+/// The databases of a store that have their rows on disk.
+pub struct DiskDatabases {
+    store: Arc<Store>,
+    disk: Arc<Disk>,
+    spaces: Vec<KeyspaceId>,
+}
+
+/// A flush that runs.
+pub struct RunningFlush<'d> {
+    databases: &'d DiskDatabases,
+    flush: Option<Flush>,
+    lsn: Lsn,
+    /// What is still to be walked, and then to be ended.
+    places: Vec<(ShardId, KeyspaceId)>,
+    installed: Option<BTreeMap<(KeyspaceId, ShardId), Counts>>,
+}
+
+impl DiskDatabases {
+    /// Opens the rows of these keyspaces, which are empty, and puts them behind the store, while nothing else runs.
+    ///
+    /// # Errors
+    /// [`DiskError`] when the rows cannot be opened.
+    pub fn open(
+        store: &Arc<Store>,
+        fs: Arc<dyn FileSystem>,
+        dir: &Path,
+        spaces: Vec<KeyspaceId>,
+    ) -> Result<Self, DiskError> {
+        let slots = store.clone();
+        let count = u16::try_from(store.shard_ids().len()).unwrap_or(u16::MAX);
+        let shards = Shards { count, of: Arc::new(move |key| slots.shard_of_bytes(key)) };
+        let disk = Disk::open(fs, dir, spaces.iter().copied(), shards)?;
+        for space in &spaces {
+            store.back(*space, |shard| disk.rows(shard, *space).expect("it was opened just now"));
+        }
+        Ok(Self { store: store.clone(), disk, spaces })
+    }
+
+    /// For each keyspace, the position of the log up to which its rows hold all changes: where its replay begins.
+    pub fn recovery_points(&self) -> BTreeMap<KeyspaceId, Lsn> {
+        let recovered = self.disk.recovered_lsn();
+        self.spaces.iter().map(|space| (*space, recovered)).collect()
+    }
+
+    /// Begins a flush of the present moment; `lsn` tells the position of the log, under all locks. `None` when the locks
+    /// cannot be had within a millisecond: the caller tries again later.
+    pub fn begin_flush(&self, lsn: impl FnOnce() -> Lsn) -> Option<RunningFlush<'_>> {
+        let flush = self.disk.begin_flush();
+        let mut all = self.store.try_lock_all()?;
+        all.begin_flush(&self.spaces, |shard, space| flush.sink(shard, space));
+        let lsn = lsn();
+        drop(all);
+        Some(RunningFlush { databases: self, flush: Some(flush), lsn, places: self.places(), installed: None })
+    }
+
+    fn places(&self) -> Vec<(ShardId, KeyspaceId)> {
+        self.store.shard_ids().flat_map(|shard| self.spaces.iter().map(move |space| (shard, *space))).collect()
+    }
+
+    /// Drops clean entries of all shards, about so many bytes of each database in each.
+    pub fn drop_clean(&self, bytes: usize) {
+        for (shard, space) in self.places() {
+            self.store.drop_clean(shard, space, bytes);
+        }
+    }
+
+    /// Does one merge of tables; false when none is due. Waits for the device.
+    ///
+    /// # Errors
+    /// [`DiskError::Tree`]
+    pub fn compact_step(&self) -> Result<bool, DiskError> {
+        self.disk.compact_step()
+    }
+}
+
+impl RunningFlush<'_> {
+    /// Walks some keys of a shard. [`FlushProgress::Done`] when all shards are walked, [`FlushProgress::Void`] when the
+    /// flush is to be ended without having been installed (R2).
+    pub fn walk(&mut self) -> FlushProgress {
+        let Some(&(shard, space)) = self.places.last() else { return FlushProgress::Done };
+        match self.databases.store.walk_flush(shard, space, WALK_STEP) {
+            FlushProgress::Done => _ = self.places.pop(),
+            FlushProgress::More => {}
+            FlushProgress::Void => return FlushProgress::Void,
+        }
+        if self.places.is_empty() { FlushProgress::Done } else { FlushProgress::More }
+    }
+
+    /// Has the log made durable up to the cut, and then the rows. Once, when all is walked. Waits for devices.
+    ///
+    /// # Errors
+    /// [`FlushError`]; then nothing of the flush counts.
+    ///
+    /// # Panics
+    /// When shards are still to be walked.
+    pub fn install<E>(&mut self, make_durable: impl FnOnce(Lsn) -> Result<(), E>) -> Result<(), FlushError<E>> {
+        assert!(self.places.is_empty(), "a flush is installed when all its keys were given to it");
+        make_durable(self.lsn).map_err(FlushError::Log)?;
+        self.installed = self.flush.take().map(|flush| flush.install(self.lsn)).transpose()?;
+        Ok(())
+    }
+
+    /// Ends the flush in all shards: what was installed is clean, and what was not is part of the next flush.
+    pub fn end(self) {
+        for (shard, space) in self.databases.places() {
+            let installed = self.installed.as_ref().and_then(|all| all.get(&(space, shard)).copied());
+            self.databases.store.end_flush(shard, space, installed);
+        }
+    }
+}
