@@ -243,8 +243,8 @@ pub(crate) fn without(
         is_other |= is_lost;
         if !is_lost {
             left.push(&effect);
-            // An expiration belongs to the tree before it, which is counted in the last of its blocks.
-            kept += u32::from(!matches!(effect, Effect::Expire { .. }));
+            // Expiration and fields belong to the tree before them, which is counted in the last of its blocks.
+            kept += u32::from(!matches!(effect, Effect::Expire { .. } | Effect::Meta { .. }));
         }
     }
     Ok(is_other.then_some(kept.min(entries)))

@@ -209,11 +209,19 @@ fn a_collection_is_kept_whole_or_not_at_all() {
     let string =
         |name| Effect::Set { key: key(name), value: Value::Bytes(b"v"), encoding: Encoding::PLAIN, expire_at: None };
     let part = |name| Effect::Leaves { key: key(name), kind: Type::List, leaves: b"\x02\x09\x04\x11\x05\0v" };
+    let fields = engine::TaggedFields::check(b"\x01\x04\x07\0\0\0").unwrap();
     let blocks = [
         (vec![string(b"before"), string(b"as well")], 2),
         (vec![part(b"tree")], 0),
         (vec![part(b"tree")], 0),
-        (vec![part(b"tree"), Effect::Expire { key: key(b"tree"), at: 9 }], 1),
+        (
+            vec![
+                part(b"tree"),
+                Effect::Expire { key: key(b"tree"), at: 9 },
+                Effect::Meta { key: key(b"tree"), fields },
+            ],
+            1,
+        ),
         (vec![part(b"second")], 1),
         (vec![string(b"after")], 1),
     ];
