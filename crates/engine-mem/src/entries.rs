@@ -492,18 +492,35 @@ impl Entries {
             return handle;
         }
         let Entry { kind, expire_at, stamp, fields, .. } = self.entry(handle);
-        let fields = fields.to_owned();
-        let new = NewEntry { kind, encoding, value: Value::Bytes(value), expire_at, fields: fields.get() };
-        let shape = Shape::for_entry(key, &new);
-        if shape.is_outside() {
-            return self.replace(handle, key, &new, stamp);
+        let new = NewEntry { kind, encoding, value: Value::Bytes(value), expire_at, fields: ExtFields::NONE };
+        match fields.is_none() {
+            true => self.replace_with_room(handle, key, &new, stamp),
+            false => self.replace_with_fields(handle, key, &new, stamp),
         }
-        if is_roomy(class, shape.size()) {
-            layout::write(self.slot_mut(handle), shape, key, &new, stamp);
+    }
+
+    /// [`Self::replace_with_room`] that keeps the optional fields.
+    #[cold]
+    #[inline(never)]
+    fn replace_with_fields(&mut self, handle: u32, key: &[u8], new: &NewEntry<'_>, stamp: u32) -> u32 {
+        let fields = self.entry(handle).fields.to_owned();
+        self.replace_with_room(handle, key, &NewEntry { fields: fields.get(), ..*new }, stamp)
+    }
+
+    /// [`Self::replace`] with room for edits. The value that goes is no allocation of its own. Always inlined: without
+    /// fields much of it is known.
+    #[inline(always)]
+    fn replace_with_room(&mut self, handle: u32, key: &[u8], new: &NewEntry<'_>, stamp: u32) -> u32 {
+        let shape = Shape::for_entry(key, new);
+        if shape.is_outside() {
+            return self.replace(handle, key, new, stamp);
+        }
+        if is_roomy(self.pages.class(handle), shape.size()) {
+            layout::write(self.slot_mut(handle), shape, key, new, stamp);
             return handle;
         }
         let moved = self.pages.allocate(roomy_class_of(shape.size()));
-        layout::write(self.slot_mut(moved), shape, key, &new, stamp);
+        layout::write(self.slot_mut(moved), shape, key, new, stamp);
         self.pages.free(handle);
         moved
     }

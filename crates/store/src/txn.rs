@@ -376,6 +376,18 @@ impl<'s> Txn<'s> {
         self.shard(from).engine.is_backed(from.space) != self.shard(to).engine.is_backed(to.space)
     }
 
+    /// Applies an [`Effect::Copy`]. Apart, so that [`Keyspace::apply`] saves no registers for other effects.
+    #[cold]
+    #[inline(never)]
+    fn apply_copy(&mut self, effect: &Effect<'_>) {
+        match effect {
+            Effect::Copy { from, to } if self.is_across(from, to) => self.copy_value(from, to),
+            _ => {
+                self.apply_as_it_is(effect);
+            }
+        }
+    }
+
     /// Applies an [`Effect::Copy`] by effects that read nothing: replay may find another entry at `from`, or none.
     #[cold]
     fn copy_value(&mut self, from: &Key<'_>, to: &Key<'_>) {
@@ -474,6 +486,13 @@ fn shown<'a>(
     }
 }
 
+/// Notes that a row is missing. Finds out the shard anew, so that readers keep no register for it.
+#[cold]
+#[inline(never)]
+fn lacks(store: &Store, scratch: &mut Scratch, key: &Key<'_>) {
+    scratch.want(store.shard_of(key), key);
+}
+
 #[cold]
 fn tell_time(held: &mut HeldShards<'_>, now: UnixMs) {
     held.iter_mut().for_each(|shard| shard.engine.set_time(now));
@@ -551,7 +570,7 @@ impl Keyspace for Txn<'_> {
                     note(self.store, self.scratch, "keymiss", key);
                 }
             }
-            Err(Fetch) => self.scratch.want(shard, key),
+            Err(Fetch) => lacks(self.store, self.scratch, key),
         }
         shown(self.store, &mut self.scratch.decoder, key, result, true)
     }
@@ -562,7 +581,7 @@ impl Keyspace for Txn<'_> {
         let (touch, shard) = (self.touch, self.store.shard_of(key));
         let result = self.held.get(shard).engine.read(key, touch);
         if result.is_err() {
-            self.scratch.want(shard, key);
+            lacks(self.store, self.scratch, key);
         }
         shown(self.store, &mut self.scratch.decoder, key, result, true)
     }
@@ -582,7 +601,7 @@ impl Keyspace for Txn<'_> {
         let shard = self.store.shard_of(key);
         let result = self.held.get(shard).engine.read(key, false);
         if result.is_err() {
-            self.scratch.want(shard, key);
+            lacks(self.store, self.scratch, key);
         }
         shown(self.store, &mut self.scratch.decoder, key, result, false)
     }
@@ -626,7 +645,7 @@ impl Keyspace for Txn<'_> {
             Effect::Set { .. } | Effect::StoreWith { .. } if self.store.compression.is_on_write() => {
                 self.compress_and_apply(effect);
             }
-            Effect::Copy { from, to } if self.is_across(from, to) => self.copy_value(from, to),
+            Effect::Copy { .. } => self.apply_copy(effect),
             _ => {
                 self.apply_as_it_is(effect);
             }
