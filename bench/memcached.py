@@ -3,11 +3,11 @@
 
     python3 bench/memcached.py --onggi target/release/onggi [--memcached memcached] [--rounds 5] [--requests 400000]
 
-CPU is user and system time of the server's process over a fixed number of requests, from 20 connections that each send
-a pipeline and wait for its replies; both servers have one worker and 50,000 items of 14-byte keys and 16 bytes of data.
-Rounds alternate between the servers; the table has medians and, in brackets, the least and the most. Memory is the growth
-of the resident size over two million items of 16-byte keys and 16 bytes of data, less those 32 bytes. Onggi runs
-without log and compression.
+CPU is user and system time of the server's process over a fixed number of requests, from 20 connections that each
+send a pipeline and wait for its replies; both servers have one worker and 50,000 items of 14-byte keys and 16 bytes
+of data. Rounds alternate between the servers; the table has medians and, in brackets, the least and the most.
+Memory is the growth of the resident size over two million items of 16-byte keys and 16 bytes of data, less those 32
+bytes. Onggi runs without log and compression.
 """
 
 import argparse
@@ -40,8 +40,8 @@ class Server:
         self.port = free_port()
         argv = [program, "-u", "root", "-l", "127.0.0.1", "-p", str(self.port), "-U", "0", "-t", "1", "-m", "4096"]
         if name == "onggi":
-            argv = [program, "serve", "--port", str(free_port()), "--memcached-port", str(self.port), "--dir", self.directory,
-                    "--workers", "1", "--appendonly", "no", "--save", "", "--compression", "off"]
+            argv = [program, "serve", "--port", str(free_port()), "--memcached-port", str(self.port), "--workers", "1",
+                    "--dir", self.directory, "--appendonly", "no", "--save", "", "--compression", "off"]
         self.process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
@@ -87,10 +87,14 @@ def key(number):
     return b"key:%010d" % number
 
 
+def any_key(source):
+    return key(source.randrange(KEYS))
+
+
 KINDS = {
-    "get": (b"END\r\n", lambda source: b"get " + key(source.randrange(KEYS)) + b"\r\n"),
-    "set": (b"STORED\r\n", lambda source: set_request(key(source.randrange(KEYS)), 1)),
-    "get of 10 keys": (b"END\r\n", lambda source: b"get " + b" ".join(key(source.randrange(KEYS)) for _ in range(10)) + b"\r\n"),
+    "get": (b"END\r\n", lambda source: b"get " + any_key(source) + b"\r\n"),
+    "set": (b"STORED\r\n", lambda source: set_request(any_key(source), 1)),
+    "get of 10 keys": (b"END\r\n", lambda source: b"get " + b" ".join(any_key(source) for _ in range(10)) + b"\r\n"),
 }
 
 
