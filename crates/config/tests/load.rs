@@ -223,6 +223,22 @@ fn a_server_that_listens_nowhere_does_not_start() {
     assert_refused("port 0", sentence);
     assert_refused("bind \"\"", sentence);
     assert!(start_text("port 0\nunixsocket /s").is_ok());
+    assert!(start_text("port 0\nmemcached-port 11211").is_ok());
+}
+
+#[test]
+fn memcached_clients_need_a_database_that_is_there() {
+    assert!(start_text("databases 4\nmemcached-database 3").is_ok());
+    assert_refused(
+        "databases 4\nmemcached-database 4",
+        "memcached-database is 4, and databases is 4: give a number below that, or more databases",
+    );
+}
+
+#[test]
+fn a_memcached_port_beyond_loopback_needs_a_password() {
+    assert!(start_text("port 0\nmemcached-port 11211\nbind 10.0.0.1").is_err());
+    assert!(start_text("port 0\nmemcached-port 11211\nbind 10.0.0.1\nrequirepass secret").is_ok());
 }
 
 #[test]
