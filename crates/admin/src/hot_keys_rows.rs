@@ -110,7 +110,7 @@ fn totals(ctx: &Ctx<'_>) -> Totals {
     Totals::of(ctx.host.part::<Arc<Figures>>(), u32::try_from(rows).unwrap_or(u32::MAX))
 }
 
-/// HOTKEYS START METRICS count [CPU] [NET] [COUNT k] [DURATION seconds] [SAMPLE ratio]
+/// `HOTKEYS START METRICS count [CPU] [NET] [COUNT k] [DURATION seconds] [SAMPLE ratio]`
 fn start(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let wanted = wanted(ctx)?;
     let (log, now, totals) = (log(ctx), ctx.now(), totals(ctx));
