@@ -6,17 +6,9 @@ import time
 from wire import Wire
 
 
-def ready(port):
-    """A connection to a server that has loaded its data."""
-    wire = Wire(port)
-    while wire.exchange(b"get x\r\n").startswith(b"SERVER_ERROR"):
-        time.sleep(0.02)
-    return wire
-
-
 def run(server, restart):
     """The problem, or None. `restart` starts the server again on the same data and gives its memcached port."""
-    wire = ready(server.memcached_port)
+    wire = Wire(server.memcached_port)
     until = int(time.time()) + 100_000
     for number in range(500):
         request = b"set k%d %d %d 5\r\nv%04d\r\n" % (number, number % 7 * 1000, (0, until)[number % 2], number)
@@ -26,7 +18,7 @@ def run(server, restart):
     ids = wire.exchange(b"gets k4\r\n")
     server.process.send_signal(signal.SIGKILL)
     server.process.wait()
-    again = ready(restart())
+    again = Wire(restart())
     for number in range(500):
         data = {1: b"v0001+", 3: None}.get(number, b"v%04d" % number)
         item = b"" if data is None else b"VALUE k%d %d %d\r\n%s\r\n" % (number, number % 7 * 1000, len(data), data)

@@ -105,17 +105,25 @@ class Server:
             return [os.environ[OTHERS[self.kind][0]]]
         return [need.onggi(), "serve"]
 
+    def _is_loaded(self):
+        """Whether the server answers, and has loaded its data."""
+        login = f"AUTH {self.password}\r\n" if self.password else ""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
+            connection.sendall(f"{login}PING\r\n".encode())
+            with connection.makefile("rb") as replies:
+                lines = [replies.readline() for _ in range(2 if login else 1)]
+        return lines[-1][:1] in (b"+", b"-") and not lines[-1].startswith(b"-LOADING")
+
     def _wait_for_answer(self):
         deadline = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 break
             try:
-                with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
-                    connection.sendall(b"PING\r\n")
-                    if connection.recv(64)[:1] in (b"+", b"-"):
-                        return
+                if self._is_loaded():
+                    return
             except OSError:
-                time.sleep(0.02)
+                pass
+            time.sleep(0.02)
         printed = self.output.read_text(errors="replace")[-2000:]
         raise Failed(f"{self.kind} does not answer on port {self.port}; it printed:\n{printed}")
