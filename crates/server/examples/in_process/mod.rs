@@ -36,6 +36,11 @@ impl Wake for NobodyWaits {
 
 /// A worker with its connections, over a store of so many shards, without a log.
 pub fn executor(shard_count: usize) -> Executor {
+    executor_with(shard_count, Settings::default())
+}
+
+/// The same with these settings of the command log and of clients.
+pub fn executor_with(shard_count: usize, settings: Settings) -> Executor {
     let clock = Arc::new(base::clock::SystemClock::new());
     let store = Arc::new(Store::new(StoreOptions {
         shard_count,
@@ -50,7 +55,6 @@ pub fn executor(shard_count: usize) -> Executor {
     let memcached = memcached::Rows::add_to(&mut table);
     let table = Arc::new(table);
     let stats = Arc::new(WorkerStats::new(table.rows().len()));
-    let settings = Settings::default();
     let host = Host::default()
         .with(StringLimit::default())
         .with(SparseLimit::default())
