@@ -1,10 +1,15 @@
 """A server with a password: clients log in as with memcached's authentication file."""
 
+import socket
+
 from wire import Wire
 
 
-def run(port, password, check):
-    wire = Wire(port)
+def run(server, check):
+    port, password = server.memcached_port, server.password
+    wire, monitor = Wire(port), Redis(server)
+    monitor.ask("CONFIG SET slowlog-log-slower-than 0")
+    monitor.ask("MONITOR")
 
     def line(request):
         wire.socket.sendall(request)
@@ -18,9 +23,35 @@ def run(port, password, check):
           line(b"set x 0 0 13\r\ndefault wrong\r\n") == b"CLIENT_ERROR authentication failure\r\n")
     check("the right one is taken", line(b"set x 0 0 %d\r\n%s\r\n" % (len(token), token)) == b"STORED\r\n")
     check("then commands run", line(b"set a 0 0 1\r\n1\r\n") == b"STORED\r\n" and wire.exchange(b"get a x\r\n").count(b"VALUE") == 1)
+    shown = monitor.until(b'"get" "a"')
+    slow = Redis(server).ask("SLOWLOG GET 100")
+    check("MONITOR and the slow log show no password", password.encode() not in shown + slow and b"wrong" not in shown + slow
+          and b'"set" "a"' in shown)
     other = Wire(port)
     other.socket.sendall(b"set x 0 0 1000000\r\n" + b"x" * 1000)
-    check("long data before login is refused", read_line(other) in (b"CLIENT_ERROR unauthenticated\r\n", b""))
+    check("long data before login is refused", read_line(other) == b"CLIENT_ERROR unauthenticated\r\n")
+
+
+class Redis:
+    """A Redis client that has logged in."""
+
+    def __init__(self, server):
+        self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+        self.ask(f"AUTH {server.password}")
+
+    def ask(self, request):
+        """The reply, which the reply to ECHO marks the end of; of MONITOR, the reply alone."""
+        self.socket.sendall(f"{request}\r\n".encode())
+        if request == "MONITOR":
+            return self.until(b"+OK\r\n")
+        self.socket.sendall(b"ECHO end-of-reply\r\n")
+        return self.until(b"end-of-reply\r\n")
+
+    def until(self, end):
+        received = b""
+        while end not in received:
+            received += self.socket.recv(1 << 16)
+        return received
 
 
 def read_line(wire):

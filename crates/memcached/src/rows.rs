@@ -225,8 +225,10 @@ static COMMANDS: [(Command, &CommandSpec); COUNT] = {
     ]
 };
 
-/// `set key data flags exptime` of a client that has yet to log in: the data is `user password`.
-static LOGIN: CommandSpec = keyless("login", FOR_ANYBODY, Locks::None, service::login);
+/// `set key data flags exptime` of a client that has yet to log in: the data is `user password`. It is shown nowhere, since
+/// what hides passwords knows those of RESP commands.
+static LOGIN: CommandSpec =
+    keyless("login", FOR_ANYBODY.union(Flags::SKIP_MONITOR).union(Flags::SKIP_COMMANDLOG), Locks::None, service::login);
 
 #[cfg(test)]
 mod tests {
@@ -253,7 +255,9 @@ mod tests {
         let mut table = CommandTable::new(&[]);
         let rows = Rows::add_to(&mut table);
         assert_eq!(rows.row(Command::Prepend, true).spec.name, "prepend");
-        assert_eq!(rows.row(Command::Set, false).spec.name, "login");
+        let login = rows.row(Command::Set, false).spec;
+        assert_eq!(login.name, "login");
+        assert!(login.flags.contains(Flags::SKIP_MONITOR | Flags::SKIP_COMMANDLOG), "its data is a password");
         assert!(table.resp_rows().is_empty() && table.rows().iter().any(|(name, _)| name == "memcached|prepend"));
     }
 }

@@ -75,7 +75,7 @@ def login(job):
     sys.path.insert(0, str(HOME))
     import login as area
     with onggi(password=PASSWORD) as server:
-        area.run(server.memcached_port, PASSWORD, lambda name, holds: job.check(name, None if holds else "it did not"))
+        area.run(server, lambda name, holds: job.check(name, None if holds else "it did not"))
 
 
 def hostile(job):
