@@ -172,3 +172,25 @@ fn flush_all_takes_its_database() {
     assert!(both.say("flush_all 10\r\n").starts_with("CLIENT_ERROR"));
     assert_eq!(both.say("flush_all noreply\r\nget a b\r\nflush_all 0\r\n"), "END\r\nOK\r\n");
 }
+
+#[test]
+fn verbosity_sets_what_is_logged() {
+    let mut both = Both::new();
+    for (level, name) in [(2, "debug"), (1, "verbose"), (99, "debug"), (0, "notice")] {
+        assert_eq!(both.say(&format!("verbosity {level}\r\n")), "OK\r\n");
+        let length = name.len();
+        assert_eq!(both.ask("CONFIG GET loglevel"), format!("*2\r\n$8\r\nloglevel\r\n${length}\r\n{name}\r\n"));
+    }
+    assert_eq!(both.say("verbosity 1 noreply\r\n"), "");
+}
+
+#[test]
+fn figures_are_those_of_the_server_and_begin_anew_together() {
+    let mut both = Both::new();
+    both.say("ms a 1\r\nx\r\nmg a v\r\nget a\r\n");
+    let stats = both.say("stats\r\n");
+    assert!(stats.contains("STAT cmd_set 1\r\n") && stats.contains("STAT cmd_get 2\r\n"), "{stats}");
+    assert_eq!(both.say("stats reset\r\n"), "RESET\r\n");
+    assert!(both.say("stats\r\n").contains("STAT cmd_get 0\r\n"));
+    assert!(!both.ask("INFO commandstats").contains("memcached|get"));
+}

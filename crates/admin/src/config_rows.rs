@@ -149,10 +149,15 @@ fn config_set(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-fn config_resetstat(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+/// What CONFIG RESETSTAT does: figures begin anew.
+pub fn reset_statistics(ctx: &Ctx<'_>) {
     let used = crate::memory::MemoryNow::of(ctx).used;
     ctx.host.part::<Arc<Figures>>().reset(used);
     ctx.host.part::<Clients>().reset_counts();
+}
+
+fn config_resetstat(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    reset_statistics(ctx);
     ctx.reply.ok();
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! Commands on whole databases, and the server's time.
 
+use base::KeyspaceId;
 use command::spec::{Argument, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
-use engine::Effect;
+use engine::{Effect, Keyspace};
 use std::sync::Arc;
 use store::Store;
 
@@ -127,13 +128,18 @@ fn check_flush(ctx: &Ctx<'_>) -> Result<(), Stop> {
     }
 }
 
+/// Removes all entries of a keyspace. One without entries makes no effect: a record of a flush means that there was
+/// something to lose.
+pub fn clear(ks: &mut dyn Keyspace, space: KeyspaceId) {
+    if ks.len(space) > 0 {
+        ks.apply(&Effect::Clear { space });
+    }
+}
+
 fn flushdb(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     check_flush(ctx)?;
     let space = ctx.ks.space();
-    // As below: a record of a flush means that there was something to lose.
-    if ctx.ks.len(space) > 0 {
-        ctx.ks.apply(&Effect::Clear { space });
-    }
+    clear(ctx.ks, space);
     ctx.reply.ok();
     Ok(())
 }
@@ -142,10 +148,7 @@ fn flushall(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     check_flush(ctx)?;
     for db in (0..).map(base::DbIndex) {
         let Some(space) = ctx.ks.space_of(db) else { break };
-        // Databases without entries make no effect, so the record stays short.
-        if ctx.ks.len(space) > 0 {
-            ctx.ks.apply(&Effect::Clear { space });
-        }
+        clear(ctx.ks, space);
     }
     ctx.reply.ok();
     Ok(())

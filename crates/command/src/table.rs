@@ -15,7 +15,7 @@ pub struct CommandTable {
     /// Open addressing by a multiplicative hash of the folded name.
     slots: Box<[Slot; SLOT_COUNT]>,
     long: HashMap<Box<[u8]>, Row>,
-    /// Every row, containers and subcommands, by index, with full names. Rows of other dialects stand behind those of RESP.
+    /// Every row, containers and subcommands, by index, with full names. Rows of other dialects follow those of RESP.
     rows: Vec<(String, &'static CommandSpec)>,
     /// How many of them are of RESP.
     resp_count: usize,

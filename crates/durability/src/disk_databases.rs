@@ -94,7 +94,7 @@ impl DiskDatabases {
         self.store.shard_ids().flat_map(|shard| self.spaces.iter().map(move |space| (shard, *space))).collect()
     }
 
-    /// Drops clean entries of all shards, about so many bytes of each database in each.
+    /// Drops clean entries in all shards: of each database, about this many bytes in each shard.
     pub fn drop_clean(&self, bytes: usize) {
         for (shard, space) in self.places() {
             self.store.drop_clean(shard, space, bytes);

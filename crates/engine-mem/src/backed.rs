@@ -1,4 +1,4 @@
-//! A backed keyspace: a store of rows stands behind it, and the table is the cache and the write buffer of those rows.
+//! A backed keyspace keeps its entries in a store of rows. The table is the cache and the write buffer of those rows.
 //!
 //! | A key is | in the table | its state | a read answers |
 //! |---|---|---|---|
@@ -8,9 +8,9 @@
 //! | known to be absent | no | absent | absent |
 //! | unknown | no | none, or wanted | absent if the filter of the rows says so, else [`Fetch`](engine::Fetch) |
 //!
-//! K1. Only clean entries that nobody wants are dropped. A change, a tombstone among them, stays until a flush that was
+//! K1. Only clean entries that no command wants are dropped. A change, a tombstone among them, stays until a flush that was
 //!     given it is installed.
-//! K2. Whoever changes a key first calls [`MemEngine::before_change`]. It makes the ticket of the key void, and gives a
+//! K2. Code that changes a key calls [`MemEngine::before_change`] first. It makes the ticket of the key void, and gives a
 //!     running flush what the key was at the cut.
 //! K3. Epochs count flushes. A key whose last change is of an installed epoch has no change.
 //! K4. The entries of the keyspace are those in the table and those *away*, which only rows hold. A write to an unknown key

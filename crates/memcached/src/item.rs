@@ -2,7 +2,7 @@
 
 use admin::Configuration;
 use command::{Ctx, Stop};
-use engine::{Effect, Encoding, Entry, Fields, Key, Type, Value};
+use engine::{Entry, Fields, Key, NotifyClass, Type, Value};
 use proto::ReplyBuffer;
 use types::string::{Condition, Expiration};
 
@@ -106,7 +106,10 @@ pub fn store(ctx: &mut Ctx<'_>, key: &Key<'_>, value: Value<'_>, attributes: &At
             return Ok(());
         }
     };
-    write(ctx, key, value, expire_at, &fields);
+    types::fields::set(ctx.ks, key, value, expire_at, &fields);
+    if expire_at.is_some() {
+        ctx.ks.notify(NotifyClass::GENERIC, "expire", key);
+    }
     Ok(())
 }
 
@@ -134,7 +137,7 @@ fn rewrite_with(
         types::string::set(ctx.ks, key, Value::Bytes(data), Condition::Always, Expiration::Keep)?;
         return Ok(());
     }
-    write(ctx, key, Value::Bytes(data), expire_at, &fields);
+    types::fields::set(ctx.ks, key, Value::Bytes(data), expire_at, &fields);
     Ok(())
 }
 
@@ -142,11 +145,7 @@ fn rewrite_with(
 pub fn mark(ctx: &mut Ctx<'_>, key: &Key<'_>, marks: Marks) -> Result<(), Stop> {
     let Some(entry) = ctx.ks.peek(key)? else { return Ok(()) };
     let fields = entry.fields.to_owned();
-    // The id is no part of what is logged.
-    let packed = Fields { attributes: marks.attributes(), cas: 0, ..fields.get().get() }.pack();
-    let mut buffer = ctx.ks.take_buffer();
-    ctx.ks.apply(&Effect::Meta { key: *key, fields: packed.get().tagged(&mut buffer) });
-    ctx.ks.give_buffer(buffer);
+    types::fields::replace(ctx.ks, key, &Fields { attributes: marks.attributes(), ..fields.get().get() })?;
     Ok(())
 }
 
@@ -156,16 +155,6 @@ pub fn make_stale(ctx: &mut Ctx<'_>, key: &Key<'_>) -> Result<(), Stop> {
     let (data, expire_at, fields) = (entry.value.bytes().to_vec(), entry.expire_at, entry.fields.to_owned());
     let marks = Marks { is_stale: true, is_won: false };
     let fields = Fields { attributes: marks.attributes(), cas: 0, ..fields.get().get() };
-    write(ctx, key, Value::Bytes(&data), expire_at, &fields);
+    types::fields::set(ctx.ks, key, Value::Bytes(&data), expire_at, &fields);
     Ok(())
-}
-
-fn write(ctx: &mut Ctx<'_>, key: &Key<'_>, value: Value<'_>, expire_at: Option<i64>, fields: &Fields<'_>) {
-    let mut buffer = ctx.ks.take_buffer();
-    let packed = fields.pack();
-    let fields = packed.get().tagged(&mut buffer);
-    let encoding = Encoding::PLAIN;
-    ctx.ks.apply(&Effect::StoreWith { key: *key, kind: Type::String, encoding, value, expire_at, fields });
-    ctx.ks.notify(engine::NotifyClass::STRING, "set", key);
-    ctx.ks.give_buffer(buffer);
 }

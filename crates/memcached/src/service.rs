@@ -1,11 +1,10 @@
 //! Commands about the connection and the server.
 
-use crate::arguments::answer;
+use crate::arguments::{answer, number};
 use admin::Configuration;
 use admin::about;
 use command::login::Login;
 use command::{Ctx, Stop};
-use engine::Effect;
 
 /// The version of memcached whose protocol this is, for clients that look at it.
 pub const MEMCACHED_VERSION: &str = "1.6.18";
@@ -34,16 +33,20 @@ pub fn flush_all(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         return Err(DELAY_REFUSED);
     }
     let space = ctx.ks.space();
-    // A record of a flush means that there was something to lose.
-    if ctx.ks.len(space) > 0 {
-        ctx.ks.apply(&Effect::Clear { space });
-    }
+    admin::keyspaces::clear(ctx.ks, space);
     answer(ctx, count, "OK");
     Ok(())
 }
 
-/// `verbosity level`: answered for tools that set it. What is logged, `loglevel` says.
+/// `verbosity level`: 0 sets `loglevel` to notice, 1 to verbose, and more to debug, until the next CONFIG SET or start.
 pub fn verbosity(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let level: &[u8] = match number(&ctx.args, 1)? {
+        0 => b"notice",
+        1 => b"verbose",
+        _ => b"debug",
+    };
+    let set = ctx.host.part::<Configuration>().set(ctx.host, &[(b"loglevel", level)], false);
+    set.map_err(|error| Stop::error_with(format!("SERVER_ERROR loglevel cannot be set: {error}")))?;
     let count = word_count(ctx);
     answer(ctx, count, "OK");
     Ok(())

@@ -9,6 +9,9 @@ use std::fmt::Display;
 use std::sync::Arc;
 use store::Store;
 
+/// The commands that `cmd_set` counts.
+const STORING: [&str; 7] = ["set", "add", "replace", "append", "prepend", "cas", "ms"];
+
 const UNKNOWN: Stop = Stop::error("ERROR");
 
 /// `stats [reset]`
@@ -17,8 +20,7 @@ pub fn stats(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         None => general(ctx),
         Some(b"settings") => settings(ctx),
         Some(b"reset") => {
-            let store = ctx.host.part::<Arc<Store>>();
-            ctx.host.part::<Arc<Figures>>().reset(store.used_bytes());
+            admin::config_rows::reset_statistics(ctx);
             ctx.reply.text_line("RESET");
             return Ok(());
         }
@@ -39,7 +41,7 @@ fn general(ctx: &mut Ctx<'_>) {
     let calls = |names: &[&str]| calls_of(ctx.host, names);
     let hits = figures.sum_stats(|stats| stats.keyspace_hits.get());
     let misses = figures.sum_stats(|stats| stats.keyspace_misses.get());
-    let (gets, sets) = (calls(&["get", "gets"]), calls(&["set", "add", "replace", "append", "prepend", "cas"]));
+    let (gets, sets) = (calls(&["get", "gets", "mg"]), calls(&STORING));
     let (touches, flushes) = (calls(&["touch", "gat", "gats"]), calls(&["flush_all"]));
     let uptime = ctx.now().saturating_sub(host.part::<About>().started_at).max(0);
     let (items, _) = store.len(ctx.session.db);
@@ -71,7 +73,6 @@ fn general(ctx: &mut Ctx<'_>) {
     line(ctx, "threads", figures.workers().len());
     line(ctx, "bytes", store.used_bytes());
     line(ctx, "curr_items", items);
-    line(ctx, "expired_unfetched", figures.sum(|worker| worker.expired_keys.get()));
     line(ctx, "evictions", figures.sum(|worker| worker.evicted_keys.get()));
 }
 
