@@ -225,8 +225,8 @@ static COMMANDS: [(Command, &CommandSpec); COUNT] = {
     ]
 };
 
-/// `set key data flags exptime` of a client that has yet to log in: the data is `user password`. It is shown nowhere, since
-/// what hides passwords knows those of RESP commands.
+/// `set key data flags exptime` of a client that has yet to log in: the data is `user password`. MONITOR and the slow
+/// log skip it, since what hides passwords knows those of RESP commands.
 static LOGIN: CommandSpec =
     keyless("login", FOR_ANYBODY.union(Flags::SKIP_MONITOR).union(Flags::SKIP_COMMANDLOG), Locks::None, service::login);
 
