@@ -88,6 +88,37 @@ fn keys_are_there_while_their_time_has_not_come() {
     }
 }
 
+/// Upkeep looks at each shard every 50 ms. A round that comes 50 ms after the end of a key's time must therefore remove it,
+/// at whichever millisecond that was. DBSIZE counts the key until then.
+#[test]
+fn a_key_is_removed_within_a_tenth_of_a_second() {
+    let mut server = TestServer::complete(memory, 2);
+    let client = server.connect_listed();
+    for left_ms in 1..=150 {
+        server.keep_up();
+        assert_eq!(server.run(client, &["SET", "k", "v", "PX", &left_ms.to_string()]), "+OK\r\n");
+        server.clock.advance_ms(left_ms);
+        server.executor.begin_turn();
+        assert_eq!(server.run(client, &["GET", "k"]), "$-1\r\n", "{left_ms} ms");
+        server.pass_ms(50);
+        assert_eq!(server.run(client, &["DBSIZE"]), ":0\r\n", "a key of {left_ms} ms");
+    }
+}
+
+/// HLEN and HKEYS leave out a field whose time is over, before upkeep removes it.
+#[test]
+fn expired_fields_are_not_counted() {
+    let mut server = TestServer::complete(memory, 1);
+    let client = server.connect_listed();
+    assert_eq!(server.run(client, &["HSET", "h", "stays", "1", "goes", "2"]), ":2\r\n");
+    assert_eq!(server.run(client, &["HPEXPIRE", "h", "10", "FIELDS", "1", "goes"]), "*1\r\n:1\r\n");
+    assert_eq!(server.run(client, &["HLEN", "h"]), ":2\r\n");
+    server.clock.advance_ms(10);
+    server.executor.begin_turn();
+    assert_eq!(server.run(client, &["HLEN", "h"]), ":1\r\n");
+    assert_eq!(server.run(client, &["HKEYS", "h"]), "*1\r\n$5\r\nstays\r\n");
+}
+
 /// A key has expired, and upkeep has not come by yet: what is added to a collection under it makes a new one, of whatever type,
 /// that does not expire; the records say the same.
 #[test]

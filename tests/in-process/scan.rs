@@ -183,3 +183,21 @@ fn any_cursor_ends() {
         }
     }
 }
+
+/// ZSCAN writes a score as ZRANGE does, whether the sorted set is packed or a tree. Valkey has 17 digits in the second case.
+#[test]
+fn scores_are_written_alike() {
+    let mut server = TestServer::complete(memory, 1);
+    let client = server.connect();
+    assert_eq!(server.run(client, &["ZADD", "scores", "0.1", "tenth"]), ":1\r\n");
+    for elements in [2, 2000] {
+        for number in 2..=elements {
+            server.run(client, &["ZADD", "scores", &number.to_string(), &format!("member {number}")]);
+        }
+        assert_eq!(server.run(client, &["ZCARD", "scores"]), format!(":{elements}\r\n"));
+        let found = server.ask(client, &["ZSCAN", "scores", "0", "MATCH", "tenth", "COUNT", "4096"]);
+        let words: Vec<_> = found.list()[1].list().iter().map(|word| word.text().to_owned()).collect();
+        assert_eq!(words, ["tenth", "0.1"], "{elements} elements");
+        assert_eq!(server.ask(client, &["ZSCORE", "scores", "tenth"]).text(), "0.1");
+    }
+}

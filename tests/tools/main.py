@@ -17,13 +17,14 @@ import moves
 import picture
 import repairs
 import signals
+import supervisor
 from directory import Tools
 
 
 def main():
     with tempfile.TemporaryDirectory(prefix="onggi-test-") as scratch:
         tools = Tools(sys.argv[1], Path(scratch))
-        for area in (backup, dictionaries, history, imports, logs, exports, moves, picture, repairs, signals):
+        for area in (backup, dictionaries, history, imports, logs, exports, moves, picture, repairs, signals, supervisor):
             area.run(tools)
         return 1 if tools.failed else 0
 
