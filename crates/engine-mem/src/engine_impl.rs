@@ -343,10 +343,23 @@ impl MemEngine {
             }
             false => {
                 self.first_due_changed(key, before, None);
-                self.remove_entry(key, found);
+                return self.emptied(key, found);
             }
         }
         left
+    }
+
+    /// The last element of a collection is gone. One with attributes stays, as if it had just been created.
+    #[cold]
+    #[inline(never)]
+    fn emptied(&mut self, key: &Key<'_>, found: Found) -> Left {
+        if !self.entries.has_fields(found.handle) || !self.entries.entry(found.handle).fields.has_attributes() {
+            self.remove_entry(key, found);
+            return Left::Nothing;
+        }
+        let handle = self.entries.recode(found.handle, key.bytes, Encoding::PACKED, Value::Bytes(&[]));
+        self.entry_changed(key, found, handle, None, None);
+        Left::Elements(0)
     }
 
     /// A string with optional fields has changed.

@@ -256,6 +256,12 @@ impl<'a> ExtFields<'a> {
         self.0.is_empty()
     }
 
+    /// Whether there are attributes. A collection that has some stays when its last element goes.
+    #[inline]
+    pub fn has_attributes(self) -> bool {
+        self.0.first().is_some_and(|presence| presence & ATTRIBUTES != 0)
+    }
+
     /// The packed bytes; none without any field.
     #[inline]
     pub fn packed(self) -> &'a [u8] {

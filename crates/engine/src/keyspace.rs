@@ -265,9 +265,10 @@ pub trait Engine: Send {
     /// get leaves that way. Otherwise it is no change, as [`Engine::recode`]. The entry exists, and is a tree.
     fn reform(&mut self, key: &Key<'_>, change: &mut dyn FnMut(&mut Big));
 
-    /// Applies changes to the collection under the key, which is made if it is absent; with its last element it goes. Its
-    /// expiration and optional fields stay. What is stored is of this type, or nothing is. Tells what is left; `None` when it is compressed: nothing
-    /// has changed then, and it is to be decompressed first.
+    /// Applies changes to the collection under the key, which is made if it is absent. With its last element it goes,
+    /// unless it has attributes: then it stays, packed and without bytes, and has 0 elements. Its expiration and optional
+    /// fields stay. What is stored is of this type, or nothing is. Gives what is left; `None` when it is compressed:
+    /// nothing has changed then, and it is to be decompressed first.
     ///
     /// # Panics
     /// When the bytes are no changes of this type.

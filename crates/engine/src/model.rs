@@ -271,6 +271,10 @@ impl Engine for ModelEngine {
             Body::Packed(_) | Body::Big(_) => {}
             Body::Grown(big) => stored.value = Content::Big(big),
         }
+        if !left.is_any() && stored.fields.get().has_attributes() {
+            (stored.encoding, stored.value) = (Encoding::PACKED, Content::Bytes(SharedBytes::default()));
+            return Some(Left::Elements(0));
+        }
         if !left.is_any() {
             self.entries.remove(&place(key));
         }

@@ -15,13 +15,16 @@ pub fn stored<'k>(entry: &Entry<'k>, kind: Type) -> Result<(Encoding, Stored<'k>
     if entry.kind == kind { Ok((entry.encoding, entry.value.stored())) } else { Err(TypeError::WrongType) }
 }
 
-/// [`stored`] of an entry that may be absent.
+/// [`stored`] of an entry that may be absent. A collection without elements, which only one with attributes can be, is
+/// like an absent one to the operations of its type.
 ///
 /// # Errors
 /// As there.
 #[inline]
 pub fn of_entry<'k>(entry: Option<&Entry<'k>>, kind: Type) -> Result<Option<(Encoding, Stored<'k>)>, TypeError> {
-    entry.map(|entry| stored(entry, kind)).transpose()
+    let Some(entry) = entry else { return Ok(None) };
+    let collection = stored(entry, kind)?;
+    Ok(if matches!(collection.1, Stored::Packed([])) { None } else { Some(collection) })
 }
 
 /// The collection under the key, as a client's read; `None` when it is absent.

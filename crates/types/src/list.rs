@@ -429,7 +429,8 @@ fn tell_push(ks: &mut dyn Keyspace, key: &Key<'_>, end: End) {
 
 fn tell_removal(ks: &mut dyn Keyspace, key: &Key<'_>, event: &'static str, is_gone: bool) {
     ks.notify(NotifyClass::LIST, event, key);
-    if is_gone {
+    // A list with attributes stays.
+    if is_gone && matches!(ks.peek(key), Ok(None)) {
         ks.notify(NotifyClass::GENERIC, "del", key);
     }
 }

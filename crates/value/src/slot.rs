@@ -87,7 +87,7 @@ pub enum Left {
     Nothing,
     /// Elements whose number is not at hand, like those of a packed list, or a stream.
     Some,
-    /// The number of elements, at least one.
+    /// The number of elements: 0 only of a collection that stays without any, since it has attributes.
     Elements(u64),
 }
 
