@@ -1,6 +1,7 @@
 //! The server in this process, by a clock of the tests: one worker without sockets (`harness`), or the whole of it with
 //! listener, workers and sockets (`served`).
 
+mod arcus_clients;
 mod budget;
 mod checkpoint;
 mod clocks;

@@ -16,6 +16,10 @@ pub const fn handler(refusal: Refusal) -> Handler {
         Refusal::Delta => delta,
         Refusal::FlagCount => flag_count,
         Refusal::Key => key,
+        Refusal::ElementTooLarge => element_too_large,
+        Refusal::FieldTooLong => field_too_long,
+        Refusal::BadValue => bad_value,
+        Refusal::TooManyMembers => too_many_members,
     }
 }
 
@@ -57,4 +61,20 @@ fn flag_count(_: &mut Ctx<'_>) -> Result<(), Stop> {
 
 fn key(_: &mut Ctx<'_>) -> Result<(), Stop> {
     refuse(Refusal::Key)
+}
+
+fn element_too_large(_: &mut Ctx<'_>) -> Result<(), Stop> {
+    refuse(Refusal::ElementTooLarge)
+}
+
+fn field_too_long(_: &mut Ctx<'_>) -> Result<(), Stop> {
+    refuse(Refusal::FieldTooLong)
+}
+
+fn bad_value(_: &mut Ctx<'_>) -> Result<(), Stop> {
+    refuse(Refusal::BadValue)
+}
+
+fn too_many_members(_: &mut Ctx<'_>) -> Result<(), Stop> {
+    refuse(Refusal::TooManyMembers)
 }

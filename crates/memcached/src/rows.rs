@@ -1,6 +1,6 @@
 //! The rows of memcached's commands. Every fact about a command stands in its row, as with those of Redis.
 
-use crate::{delta, get, meta, refused, service, stats, storage, touch};
+use crate::{arcus, delta, get, meta, refused, service, stats, storage, touch};
 use command::spec::{Answer, Docs, Handler};
 use command::table::Row;
 use command::{Categories, CommandSpec, CommandTable, Flags, KeyFlags, KeySpec, Locks, Run};
@@ -19,7 +19,9 @@ impl Rows {
     /// # Panics
     /// When the table is full.
     pub fn add_to(table: &mut CommandTable) -> Self {
-        let specs: Vec<&'static CommandSpec> = COMMANDS.iter().map(|(_, spec)| *spec).chain([&LOGIN]).collect();
+        let collections = arcus::rows::COMMANDS.iter().map(|(_, spec)| *spec);
+        let specs = COMMANDS.iter().map(|(_, spec)| *spec).chain(collections).chain([&LOGIN]);
+        let specs: Vec<&'static CommandSpec> = specs.collect();
         let mut rows = table.add_dialect("memcached", &specs);
         let login = rows.pop().expect("as many rows as commands");
         Self { rows, login }
@@ -80,13 +82,18 @@ const fn place(command: Command) -> usize {
         Command::MetaDelete => 37,
         Command::MetaArithmetic => 38,
         Command::MetaDebug => 39,
+        Command::Refused(Refusal::ElementTooLarge) => 40,
+        Command::Refused(Refusal::FieldTooLong) => 41,
+        Command::Refused(Refusal::BadValue) => 42,
+        Command::Refused(Refusal::TooManyMembers) => 43,
+        Command::Arcus(command) => COUNT.saturating_add(arcus::rows::place(command)),
     }
 }
 
-const COUNT: usize = 40;
+const COUNT: usize = 44;
 
 /// A row with one key, behind the name.
-const fn keyed(name: &'static str, flags: Flags, keys: &'static [KeySpec], run: Run) -> CommandSpec {
+pub const fn keyed(name: &'static str, flags: Flags, keys: &'static [KeySpec], run: Run) -> CommandSpec {
     CommandSpec {
         name,
         arity: -2,
@@ -100,7 +107,7 @@ const fn keyed(name: &'static str, flags: Flags, keys: &'static [KeySpec], run: 
 }
 
 /// A row without keys.
-const fn keyless(name: &'static str, flags: Flags, locks: Locks, run: Handler) -> CommandSpec {
+pub const fn keyless(name: &'static str, flags: Flags, locks: Locks, run: Handler) -> CommandSpec {
     CommandSpec {
         name,
         arity: -1,
@@ -113,16 +120,16 @@ const fn keyless(name: &'static str, flags: Flags, locks: Locks, run: Handler) -
     }
 }
 
-const READ: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))];
-const CHANGE: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))];
+pub const READ: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))];
+pub const CHANGE: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UPDATE))];
 const REMOVE: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RM.union(KeyFlags::DELETE))];
 const FAST_READ: Flags = Flags::READONLY.union(Flags::FAST);
-const FAST_WRITE: Flags = Flags::WRITE.union(Flags::FAST);
-const GROWING_WRITE: Flags = Flags::WRITE.union(Flags::FAST).union(Flags::DENYOOM);
+pub const FAST_WRITE: Flags = Flags::WRITE.union(Flags::FAST);
+pub const GROWING_WRITE: Flags = Flags::WRITE.union(Flags::FAST).union(Flags::DENYOOM);
 /// About the connection: also while data is loaded.
 const ALWAYS: Flags = Flags::LOADING.union(Flags::STALE).union(Flags::FAST);
 /// Also before login.
-const FOR_ANYBODY: Flags = ALWAYS.union(Flags::NO_AUTH);
+pub const FOR_ANYBODY: Flags = ALWAYS.union(Flags::NO_AUTH);
 
 const fn reading(name: &'static str, answer: Answer) -> CommandSpec {
     keyed(name, FAST_READ, READ, Run::Read(answer))
@@ -175,6 +182,10 @@ static COMMANDS: [(Command, &CommandSpec); COUNT] = {
     static DELTA: CommandSpec = refusing(Refusal::Delta);
     static FLAG_COUNT: CommandSpec = refusing(Refusal::FlagCount);
     static KEY: CommandSpec = refusing(Refusal::Key);
+    static ELEMENT_TOO_LARGE: CommandSpec = refusing(Refusal::ElementTooLarge);
+    static FIELD_TOO_LONG: CommandSpec = refusing(Refusal::FieldTooLong);
+    static BAD_VALUE: CommandSpec = refusing(Refusal::BadValue);
+    static TOO_MANY_MEMBERS: CommandSpec = refusing(Refusal::TooManyMembers);
     // Some flags change the item; without them, too, the first client that gets a stale item is the one to renew it.
     static META_GET: CommandSpec = writing("mg", FAST_WRITE, meta::get);
     static META_SET: CommandSpec = writing("ms", GROWING_WRITE, meta::set);
@@ -222,6 +233,10 @@ static COMMANDS: [(Command, &CommandSpec); COUNT] = {
         (Command::MetaDelete, &META_DELETE),
         (Command::MetaArithmetic, &META_ARITHMETIC),
         (Command::MetaDebug, &META_DEBUG),
+        (Command::Refused(Refusal::ElementTooLarge), &ELEMENT_TOO_LARGE),
+        (Command::Refused(Refusal::FieldTooLong), &FIELD_TOO_LONG),
+        (Command::Refused(Refusal::BadValue), &BAD_VALUE),
+        (Command::Refused(Refusal::TooManyMembers), &TOO_MANY_MEMBERS),
     ]
 };
 

@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used))]
 
 pub mod apply;
+pub mod attributed;
 pub mod bitfield;
 pub mod bitmap;
 mod bits;

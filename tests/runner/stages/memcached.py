@@ -69,6 +69,7 @@ def kill(job):
             wait_for(server.memcached_port)
             return server.memcached_port
         job.check("acknowledged items survive a kill", survives.run(server, restart))
+        job.check("collections and their attributes survive kills", survives.collections(server, restart))
 
 
 def login(job):

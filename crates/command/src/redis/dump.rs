@@ -74,7 +74,13 @@ pub(crate) fn payload(entry: &Entry<'_>) -> Result<Vec<u8>, Stop> {
     payload_of(value.unwrap_or_else(|| rdb::Value::String(entry.value.bytes().to_vec())))
 }
 
+/// No server loads one.
+const EMPTY: Stop = Stop::error("ERR the collection has no elements, only attributes, which DUMP has no form for");
+
 fn payload_of(value: rdb::Value) -> Result<Vec<u8>, Stop> {
+    if value.is_empty_collection() {
+        return Err(EMPTY);
+    }
     rdb::dump::write_for_oldest(&value).map_err(|error| stop_of(&error))
 }
 

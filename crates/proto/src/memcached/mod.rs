@@ -17,6 +17,7 @@
 //! M4. Error recovery is that of memcached 1.6: a line refused for its syntax announces no data, so its data is read
 //!     as the next command; data refused for its size is skipped.
 
+pub mod arcus;
 mod line;
 mod meta;
 mod number;
@@ -24,6 +25,7 @@ mod parser;
 #[cfg(test)]
 mod tests;
 
+pub use arcus::Arcus;
 pub use meta::encode_key;
 pub use number::{parse_signed, parse_unsigned};
 pub use parser::{Limits, Parser, Progress};
@@ -93,6 +95,8 @@ pub enum Command {
     MetaNoop,
     /// `quit`
     Quit,
+    /// A request of the ARCUS dialect.
+    Arcus(Arcus),
     /// A line that is refused.
     Refused(Refusal),
 }
@@ -118,6 +122,14 @@ pub enum Refusal {
     FlagCount,
     /// A key that is not the base64 text that it is said to be.
     Key,
+    /// An element of a collection that is longer than allowed; it is skipped.
+    ElementTooLarge,
+    /// A field of a map that is longer than allowed.
+    FieldTooLong,
+    /// Counts of keys or fields that cannot be right; they are skipped.
+    BadValue,
+    /// `sop get` of more members than allowed.
+    TooManyMembers,
 }
 
 impl Refusal {
@@ -133,6 +145,10 @@ impl Refusal {
             Self::Delta => "CLIENT_ERROR invalid numeric delta argument",
             Self::FlagCount => "CLIENT_ERROR options flags are too long",
             Self::Key => "CLIENT_ERROR error decoding key",
+            Self::ElementTooLarge => "CLIENT_ERROR too large value",
+            Self::FieldTooLong => "CLIENT_ERROR too long field name",
+            Self::BadValue => "CLIENT_ERROR bad value",
+            Self::TooManyMembers => "CLIENT_ERROR invalid: too many count",
         }
     }
 }

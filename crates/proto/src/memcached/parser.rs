@@ -1,5 +1,6 @@
 //! From bytes to requests.
 
+use super::arcus::{Family, Pipe};
 use super::line::{Words, next_word};
 use super::{Command, Refusal, parse_signed, parse_unsigned};
 use crate::request::{Arguments, Span};
@@ -32,7 +33,8 @@ pub enum Progress {
     Request {
         /// What it asks for.
         command: Command,
-        /// Its length. Of a line with several keys, that of the part with this one.
+        /// Its length. Of a line with several keys, that of the part with this one. It is 0 where a pipe begins, and
+        /// where one ends before another command ([`Arcus`](super::Arcus)): the line of a request follows.
         consumed: usize,
     },
     /// Bytes that ask for nothing and get no reply.
@@ -67,6 +69,8 @@ pub struct Parser {
     pub(super) skipped_bytes: u64,
     /// The line whose keys are being read.
     keys: Option<Keys>,
+    /// The pipe whose requests are being read.
+    pub(super) pipe: Pipe,
 }
 
 /// A line of which some keys were given.
@@ -136,6 +140,9 @@ impl Parser {
 
     /// The request at the start of `input`; its arguments are added to `out`. `input` is not empty.
     pub fn parse(&mut self, input: &[u8], limits: &Limits, out: &mut Arguments) -> Progress {
+        if self.pipe == Pipe::Ending {
+            return self.end_pipe(out);
+        }
         if self.skipped_bytes > 0 {
             return self.skip(input);
         }
@@ -148,9 +155,33 @@ impl Parser {
         };
         let Some((start, end)) = next_word(line.bytes, 0) else { return refused(Refusal::Unknown, line) };
         let word = line.bytes.get(start..end).unwrap_or_default();
+        if self.pipe == Pipe::Open {
+            return self.piped(line, input, limits, out);
+        }
         match Verb::of(word) {
             Some(verb) => self.get(verb, line, (start, end), out),
             None => self.command(word, line, input, limits, out),
+        }
+    }
+
+    /// A line while the requests of a pipe are expected: unknown lines are a failure of the pipe, and other commands
+    /// end it.
+    fn piped(&mut self, line: Line<'_>, input: &[u8], limits: &Limits, out: &mut Arguments) -> Progress {
+        let words = Words::of(line.bytes);
+        let name = words.bytes(line.bytes, 0);
+        if let Some(family) = Family::of(name).filter(|family| *family != Family::Any) {
+            return self.collection(family, line, input, &words, out);
+        }
+        if Verb::of(name).is_some() {
+            return self.break_pipe(&words, out);
+        }
+        let mark = out.mark();
+        match self.command(name, line, input, limits, out) {
+            Progress::Request { command, .. } if !matches!(command, Command::Refused(_)) => {
+                out.rewind(mark);
+                self.break_pipe(&words, out)
+            }
+            progress => progress,
         }
     }
 
@@ -259,6 +290,10 @@ impl Parser {
             b"stats" => all(Command::Stats, line, &words, out),
             b"mn" => all(Command::MetaNoop, line, &words, out),
             b"quit" => all(Command::Quit, line, &words, out),
+            b"lop" | b"sop" | b"mop" | b"getattr" | b"setattr" => match Family::of(name) {
+                Some(family) => self.collection(family, line, input, &words, out),
+                None => refused(Refusal::Unknown, line),
+            },
             _ if words.bytes(line.bytes, count.wrapping_sub(1)).starts_with(b"HTTP/") => {
                 Progress::Foreign { what: "an HTTP request" }
             }
@@ -427,7 +462,7 @@ pub(super) fn refused(refusal: Refusal, line: Line<'_>) -> Progress {
 }
 
 /// A refusal of a client that may have asked for no reply.
-fn refused_unless(is_silent: bool, refusal: Refusal, line: Line<'_>) -> Progress {
+pub(super) fn refused_unless(is_silent: bool, refusal: Refusal, line: Line<'_>) -> Progress {
     match is_silent {
         true => Progress::Nothing { consumed: line.end },
         false => refused(refusal, line),

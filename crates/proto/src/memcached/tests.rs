@@ -1,4 +1,4 @@
-use super::{Command, Limits, Parser, Progress, Refusal};
+use super::{Arcus, Command, Limits, Parser, Progress, Refusal};
 use crate::Arguments;
 use proptest::prelude::*;
 
@@ -19,7 +19,9 @@ fn requests(pieces: &[&[u8]]) -> (Vec<Request>, bool) {
             let rest = &input[at..];
             match parser.parse(rest, &LIMITS, &mut arguments) {
                 Progress::Request { command, consumed } => {
-                    assert!(consumed > 0 && consumed <= rest.len());
+                    // What stands before or after the requests of a pipe.
+                    let is_mark = matches!(command, Command::Arcus(Arcus::PipeBegin | Arcus::PipeEnd));
+                    assert!((consumed > 0 || is_mark) && consumed <= rest.len());
                     let words = arguments.spans().iter().map(|span| arguments.bytes(rest, *span).to_vec());
                     all.push((command, words.collect()));
                     at += consumed;
@@ -167,6 +169,14 @@ fn any_line() -> impl Strategy<Value = Vec<u8>> {
         Just("b"),
         Just("aGk="),
         Just(""),
+        Just("lop insert k 0 3 create 1 0 0 pipe\r\nabc\r\nlop insert k 1 1\r\nx\r\n"),
+        Just("lop insert"),
+        Just("sop exist"),
+        Just("mop get k 3 2\r\na b\r\n"),
+        Just("getattr"),
+        Just("create"),
+        Just("pipe"),
+        Just("drop"),
         Just("\n"),
         Just("\r"),
         Just("abc\r\n"),

@@ -24,6 +24,8 @@ pub struct ReplyBuffer {
     protocol: Protocol,
     /// Errors are in the words of memcached.
     pub(super) is_memcached: bool,
+    /// The pipe whose requests are being answered.
+    pub(super) pipe: Option<Box<super::pipe::Pipe>>,
 }
 
 #[derive(Debug)]

@@ -24,6 +24,46 @@ impl ReplyBuffer {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
+    /// The requests that follow are a pipe: their status lines wait for its end.
+    pub fn begin_pipe(&mut self) {
+        self.pipe.get_or_insert_default();
+    }
+
+    /// Answers the pipe, if that was not done before its end.
+    pub fn end_pipe(&mut self) {
+        if let Some(reply) = self.pipe.take().and_then(|pipe| pipe.end()) {
+            self.bytes.extend_from_slice(reply.as_bytes());
+        }
+    }
+
+    /// Whether requests are carried out: not those of a pipe after one that failed.
+    pub fn takes_requests(&self) -> bool {
+        self.pipe.as_ref().is_none_or(|pipe| pipe.is_open())
+    }
+
+    /// A line that is the whole reply to a request; in a pipe it becomes a part of the pipe's reply. `has_more`: the
+    /// request is not the last of its pipe.
+    pub fn status_line(&mut self, text: &str, has_more: bool) {
+        let Some(pipe) = &mut self.pipe else { return self.text_line(text) };
+        if let Some(reply) = pipe.push(text, has_more) {
+            self.bytes.extend_from_slice(reply.as_bytes());
+        }
+    }
+
+    /// Words, a number and data, with one space between two of them.
+    pub fn words_line(&mut self, words: &[&[u8]], number: Option<usize>, data: &[u8]) {
+        self.bytes.reserve(data.len().saturating_add(ITEM_BYTES_MAX));
+        for word in words {
+            self.bytes.extend_from_slice(word);
+            self.bytes.push(b' ');
+        }
+        if let Some(number) = number {
+            self.bytes.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+            self.bytes.push(b' ');
+        }
+        self.raw_line(data);
+    }
+
     /// Bytes and a line end behind them.
     pub fn raw_line(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
@@ -87,11 +127,18 @@ impl ReplyBuffer {
     pub(super) fn memcached_error(&mut self, text: &[u8]) {
         let (code, rest) = text.split_at(text.iter().position(|byte| *byte == b' ').unwrap_or(text.len()));
         match code {
-            _ if CODES.contains(&code) => self.plain_line(text),
-            b"WRONGTYPE" => self.plain_line(b"TYPE_MISMATCH"),
-            b"NOAUTH" => self.plain_line(b"CLIENT_ERROR unauthenticated"),
-            b"OOM" => self.plain_line(b"SERVER_ERROR out of memory storing object"),
-            _ => self.plain_line(&[b"SERVER_ERROR", rest].concat()),
+            _ if CODES.contains(&code) => self.memcached_error_line(text),
+            b"WRONGTYPE" => self.memcached_error_line(b"TYPE_MISMATCH"),
+            b"NOAUTH" => self.memcached_error_line(b"CLIENT_ERROR unauthenticated"),
+            b"OOM" => self.memcached_error_line(b"SERVER_ERROR out of memory storing object"),
+            _ => self.memcached_error_line(&[b"SERVER_ERROR", rest].concat()),
+        }
+    }
+
+    fn memcached_error_line(&mut self, text: &[u8]) {
+        match self.pipe.is_some() {
+            true => self.status_line(&String::from_utf8_lossy(text).replace(['\r', '\n', '\0'], " "), true),
+            false => self.plain_line(text),
         }
     }
 }
@@ -117,6 +164,41 @@ mod tests {
         reply.item_shared(b"l", 0, None, long.clone());
         assert_eq!(reply.as_contiguous(), None);
         assert_eq!(reply.len(), "VALUE l 0 16384\r\n\r\n".len() + long.len());
+    }
+
+    #[test]
+    fn a_pipe_has_one_reply() {
+        let mut reply = ReplyBuffer::for_memcached();
+        reply.begin_pipe();
+        reply.status_line("STORED", true);
+        reply.error("WRONGTYPE Operation against a key");
+        reply.status_line("OVERFLOWED", false);
+        assert!(reply.is_empty() && reply.takes_requests());
+        reply.end_pipe();
+        assert_eq!(sent(&reply), "RESPONSE 3\r\nSTORED\r\nTYPE_MISMATCH\r\nOVERFLOWED\r\nEND\r\n");
+        let mut reply = ReplyBuffer::for_memcached();
+        reply.begin_pipe();
+        reply.status_line("STORED", true);
+        reply.error("OOM command not allowed");
+        assert!(!reply.takes_requests());
+        reply.error("OOM command not allowed");
+        reply.status_line("STORED", false);
+        reply.end_pipe();
+        let expected = "RESPONSE 2\r\nSTORED\r\nSERVER_ERROR out of memory storing object\r\nPIPE_ERROR bad error\r\n";
+        assert_eq!(sent(&reply), expected);
+        reply.status_line("STORED", false);
+        assert!(sent(&reply).ends_with("error\r\nSTORED\r\n"), "the next request is in no pipe");
+    }
+
+    #[test]
+    fn pipes_have_five_hundred_requests() {
+        for (count, end) in [(500, "END"), (501, "PIPE_ERROR command overflow")] {
+            let mut reply = ReplyBuffer::for_memcached();
+            reply.begin_pipe();
+            (1..=count).for_each(|number| reply.status_line("STORED", number < count));
+            reply.end_pipe();
+            assert_eq!(sent(&reply), format!("RESPONSE 500\r\n{}{end}\r\n", "STORED\r\n".repeat(500)));
+        }
     }
 
     #[test]

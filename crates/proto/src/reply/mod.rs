@@ -7,6 +7,7 @@
 mod buffer;
 mod memcached;
 mod parser;
+mod pipe;
 mod push_frame;
 #[cfg(test)]
 mod tests;

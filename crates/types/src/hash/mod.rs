@@ -33,7 +33,7 @@ pub struct Hash<'a> {
 
 impl<'a> Hash<'a> {
     #[inline]
-    fn of(stored: Option<(Encoding, Stored<'a>)>, now: UnixMs) -> Self {
+    pub(crate) fn of(stored: Option<(Encoding, Stored<'a>)>, now: UnixMs) -> Self {
         let (encoding, stored) = stored.unwrap_or((UNTIMED, Stored::Packed(&[])));
         Self { view: View::of(encoding, stored), now }
     }

@@ -7,6 +7,7 @@ mod steps;
 
 pub use algebra::{Combination, Operation, store, store_made};
 pub use popping::{Popped, Popping};
+pub(crate) use random::choose;
 pub use random::{generator, pop, pop_all, pop_made, pop_one, random, random_repeating};
 pub use steps::Steps;
 
@@ -136,7 +137,8 @@ fn peek_len(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<u64, TypeError> {
 
 fn notify_removal(ks: &mut dyn Keyspace, event: &'static str, key: &Key<'_>, left: u64) {
     ks.notify(NotifyClass::SET, event, key);
-    if left == 0 {
+    // A set with attributes stays.
+    if left == 0 && matches!(ks.peek(key), Ok(None)) {
         ks.notify(NotifyClass::GENERIC, "del", key);
     }
 }

@@ -138,7 +138,7 @@ fn show_random<E>(set: View<'_>, rng: &mut Rng, show: Show<'_, E>) -> Result<(),
 
 /// Chooses `count` members, all choices equally likely, and reports members and whether they were chosen: all members
 /// if `of_all`, and otherwise perhaps only the chosen ones.
-fn choose<E>(
+pub(crate) fn choose<E>(
     set: View<'_>,
     count: u64,
     of_all: bool,

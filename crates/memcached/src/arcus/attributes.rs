@@ -1,0 +1,205 @@
+//! `getattr` and `setattr`: the attributes of an item of any type.
+
+use super::{Request, action_of, overflow_of};
+use crate::arguments::{expiration_of, remaining_seconds};
+use base::UnixMs;
+use command::{Ctx, Stop};
+use engine::{Entry, Key, Type};
+use proto::memcached::arcus::grammar::Action;
+use proto::memcached::parse_signed;
+use types::TypeError;
+use types::attributed::{self, Attributes};
+use types::generic;
+use types::string::Expiration;
+
+const NOT_FOUND: &str = "NOT_FOUND";
+const BAD_VALUE: &str = "ATTR_ERROR bad value";
+const NO_SUCH_NAME: &str = "ATTR_ERROR not found";
+
+/// An attribute that can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Name {
+    Type,
+    Flags,
+    ExpireTime,
+    Count,
+    MaxCount,
+    OverflowAction,
+    Readable,
+}
+
+/// Attributes of an item that is no collection.
+const OF_ANY: [Name; 3] = [Name::Type, Name::Flags, Name::ExpireTime];
+/// Those that collections have besides.
+const OF_COLLECTIONS: [Name; 4] = [Name::Count, Name::MaxCount, Name::OverflowAction, Name::Readable];
+
+impl Name {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Type => "type",
+            Self::Flags => "flags",
+            Self::ExpireTime => "expiretime",
+            Self::Count => "count",
+            Self::MaxCount => "maxcount",
+            Self::OverflowAction => "overflowaction",
+            Self::Readable => "readable",
+        }
+    }
+
+    /// The attribute with this name, if an item has it.
+    fn parse(word: &[u8], is_collection: bool) -> Option<Self> {
+        names(is_collection).find(|name| name.text().as_bytes() == word)
+    }
+}
+
+fn names(is_collection: bool) -> impl Iterator<Item = Name> {
+    let others = if is_collection { &OF_COLLECTIONS[..] } else { &[] };
+    OF_ANY.into_iter().chain(others.iter().copied())
+}
+
+/// An item, as its attributes show it.
+struct Item {
+    kind: Type,
+    flags: u32,
+    expire_at: Option<UnixMs>,
+    len: u64,
+    attributes: Attributes,
+}
+
+impl Item {
+    fn of(entry: &Entry<'_>, now: UnixMs) -> Result<Self, TypeError> {
+        let (kind, expire_at) = (entry.kind, entry.expire_at);
+        if kind == Type::String {
+            let flags = entry.fields.get().flags;
+            return Ok(Self { kind, flags, expire_at, len: 0, attributes: Attributes::default_of(kind) });
+        }
+        let (attributes, flags) = Attributes::of_entry(entry);
+        Ok(Self { kind, flags, expire_at, len: attributed::len(entry, now)?, attributes })
+    }
+
+    fn read(ctx: &mut Ctx<'_>, key: &Key<'_>) -> Result<Option<Self>, Stop> {
+        let now = ctx.now();
+        Ok(ctx.ks.peek_value(key)?.map(|entry| Self::of(&entry, now)).transpose()?)
+    }
+
+    fn value(&self, name: Name, now: UnixMs) -> String {
+        match name {
+            Name::Type => type_name(self.kind).to_owned(),
+            Name::Flags => self.flags.to_string(),
+            Name::ExpireTime => self.expire_at.map_or(0, |at| remaining_seconds(at, now)).to_string(),
+            Name::Count => self.len.to_string(),
+            Name::MaxCount => self.attributes.count_max().to_string(),
+            Name::OverflowAction => action_of(self.attributes.overflow).name().to_owned(),
+            Name::Readable => (if self.attributes.is_readable { "on" } else { "off" }).to_owned(),
+        }
+    }
+}
+
+/// ARCUS' names; types that it does not know have those of Redis.
+fn type_name(kind: Type) -> &'static str {
+    match kind {
+        Type::String => "kv",
+        Type::Hash => "map",
+        kind => kind.name(),
+    }
+}
+
+/// `getattr key [names]`
+pub fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(item) = Item::read(ctx, &request.key)? else { return request.answer(ctx, NOT_FOUND) };
+    let is_collection = item.kind != Type::String;
+    let asked: Option<Vec<Name>> = match request.words.is_empty() {
+        true => Some(names(is_collection).collect()),
+        false => request.words.iter().map(|word| Name::parse(word, is_collection)).collect(),
+    };
+    let Some(asked) = asked else { return request.answer(ctx, NO_SUCH_NAME) };
+    let now = ctx.now();
+    for name in asked {
+        ctx.reply.text_line(&format!("ATTR {}={}", name.text(), item.value(name, now)));
+    }
+    request.answer(ctx, "END")
+}
+
+/// `setattr key name=value ...`
+pub fn set(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(item) = Item::read(ctx, &request.key)? else { return request.answer(ctx, NOT_FOUND) };
+    let (mut attributes, mut expiration) = (item.attributes, None);
+    for word in &request.words {
+        let at = word.iter().position(|byte| *byte == b'=').unwrap_or(word.len());
+        let (name, value) = (word.get(..at).unwrap_or_default(), word.get(at.saturating_add(1)..).unwrap_or_default());
+        let change = Change::parse(name, value, &item, ctx.now());
+        match change {
+            Err(status) => return request.answer(ctx, status),
+            Ok(Change::Expiration(at)) => expiration = Some(at),
+            Ok(Change::Attributes(change)) => change.apply(&mut attributes),
+        }
+    }
+    if attributes != item.attributes {
+        attributed::set_attributes(ctx.ks, &request.key, &attributes)?;
+    }
+    match expiration {
+        Some(Expiration::At(at)) => {
+            generic::expire_at(ctx.ks, &request.key, at, Default::default())?;
+        }
+        Some(Expiration::Never | Expiration::Keep) => {
+            generic::persist(ctx.ks, &request.key)?;
+        }
+        None => {}
+    }
+    request.answer(ctx, "OK")
+}
+
+/// A change that `setattr` makes.
+enum Change {
+    Expiration(Expiration),
+    Attributes(Attribute),
+}
+
+/// An attribute of a collection and its value.
+enum Attribute {
+    MaxCount(Option<u32>),
+    Overflow(attributed::Overflow),
+    Readable,
+}
+
+impl Attribute {
+    fn apply(&self, attributes: &mut Attributes) {
+        match *self {
+            Self::MaxCount(count) => attributes.max_count = count,
+            Self::Readable => attributes.is_readable = true,
+            Self::Overflow(overflow) => {
+                attributes.overflow = overflow;
+                attributes.is_trimmed = false;
+            }
+        }
+    }
+}
+
+impl Change {
+    fn parse(name: &[u8], value: &[u8], item: &Item, now: UnixMs) -> Result<Self, &'static str> {
+        let is_collection = item.kind != Type::String;
+        let number = || parse_signed(value).filter(|number| i32::try_from(*number).is_ok()).ok_or(BAD_VALUE);
+        let change = match Name::parse(name, is_collection).ok_or(NO_SUCH_NAME)? {
+            // Nothing is sticky, and nothing becomes so.
+            Name::ExpireTime if number()? == -1 => return Err(BAD_VALUE),
+            Name::ExpireTime => return Ok(Self::Expiration(expiration_of(number()?, now))),
+            Name::MaxCount => {
+                let count = super::count_max_of(number()?);
+                if u64::from(count.unwrap_or(attributed::COUNT_MAX)) < item.len {
+                    return Err(BAD_VALUE);
+                }
+                Attribute::MaxCount(count)
+            }
+            Name::OverflowAction => {
+                let overflow = Action::parse(value).map(overflow_of).filter(|overflow| overflow.fits(item.kind));
+                Attribute::Overflow(overflow.ok_or(BAD_VALUE)?)
+            }
+            Name::Readable if value == b"on" => Attribute::Readable,
+            Name::Readable => return Err(BAD_VALUE),
+            Name::Type | Name::Flags | Name::Count => return Err(NO_SUCH_NAME),
+        };
+        Ok(Self::Attributes(change))
+    }
+}

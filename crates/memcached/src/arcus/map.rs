@@ -1,0 +1,70 @@
+//! `mop`: maps.
+
+use super::{Request, UNREADABLE_REQUEST, create as create_any, removal_of, value_line};
+use command::{Ctx, Stop};
+use proto::memcached::arcus::Family;
+use proto::memcached::arcus::grammar::{Removal, split_keys};
+use types::attributed::{Added, Fields, Map, Store};
+
+/// `mop create key attributes`
+pub fn create(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    create_any(ctx, Family::Map)
+}
+
+/// `mop insert key field [create attributes]`
+pub fn insert(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    set(ctx, Store::Insert)
+}
+
+/// `mop upsert key field [create attributes]`
+pub fn upsert(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    set(ctx, Store::Upsert)
+}
+
+/// `mop update key field`
+pub fn update(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    set(ctx, Store::Update)
+}
+
+fn set(ctx: &mut Ctx<'_>, store: Store) -> Result<(), Stop> {
+    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let new = request.created(ctx, 1, Family::Map)?;
+    match Map(&request.key).set(ctx.ks, (request.word(0), request.block), store, new.as_ref())? {
+        Added::Replaced if store == Store::Update => request.answer(ctx, "UPDATED"),
+        added => request.answer_added(ctx, added),
+    }
+}
+
+/// `mop delete key lenfields numfields [drop]`
+pub fn delete(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let removal = removal_of(Removal::of_delete(request.words_from(2)).ok_or(UNREADABLE_REQUEST)?);
+    let names = names(&request);
+    let taken = Map(&request.key).take(ctx.ks, fields(&names), (removal, false), |_, _| (), |(), _| ())?;
+    request.answer_taken(ctx, taken)
+}
+
+/// `mop get key lenfields numfields [delete|drop]`
+pub fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let removal = removal_of(Removal::of_read(request.words_from(2)).ok_or(UNREADABLE_REQUEST)?);
+    let names = names(&request);
+    let reply = &mut *ctx.reply;
+    let begin = |flags, count| {
+        value_line(reply, flags, count);
+        reply
+    };
+    let taken = Map(&request.key).take(ctx.ks, fields(&names), (removal, true), begin, |reply, cell| {
+        reply.words_line(&[cell.field], Some(cell.value.len()), cell.value);
+    })?;
+    request.answer_taken(ctx, taken)
+}
+
+/// The fields that the block names; none for all.
+fn names<'a>(request: &Request<'a>) -> Vec<&'a [u8]> {
+    if request.block.is_empty() { Vec::new() } else { split_keys(request.block).collect() }
+}
+
+fn fields<'a>(names: &'a [&'a [u8]]) -> Fields<'a> {
+    if names.is_empty() { Fields::All } else { Fields::Named(names) }
+}

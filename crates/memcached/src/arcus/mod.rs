@@ -1,0 +1,234 @@
+//! The collections of ARCUS: `lop`, `sop`, `mop`, their attributes, and pipes.
+//!
+//! The parser has checked each request and put its words in one order ([`proto::memcached::arcus`]). A handler reads
+//! them again, calls an operation of [`types::attributed`], and answers in the words of ARCUS.
+//! docs/protocol/arcus.md is the page about it.
+
+mod attributes;
+mod list;
+mod map;
+mod pipe;
+pub mod rows;
+mod set;
+
+use crate::arguments::expiration_of;
+use command::{Args, Ctx, Stop};
+use engine::{Key, Type};
+use proto::memcached::arcus::Family;
+use proto::memcached::arcus::grammar::{Action, Create, Removal, Tail};
+use types::attributed::{self, Added, Attributes, COUNT_MAX, New, Overflow, Taken};
+use types::string::Expiration;
+
+/// Where the words of the line begin that follow the key.
+const WORDS: usize = 4;
+
+/// A request whose words were checked cannot be read. No client can bring this about.
+const UNREADABLE_REQUEST: Stop = Stop::error("SERVER_ERROR a checked request cannot be read: a bug of this server");
+/// No sticky items are allowed: ARCUS' default for the memory that they may take is 0.
+const NO_STICKY: Stop = Stop::error("SERVER_ERROR out of memory");
+const BAD_PREFIX: Stop = Stop::error("CLIENT_ERROR invalid prefix name");
+
+/// A request of a collection command.
+struct Request<'a> {
+    key: Key<'a>,
+    block: &'a [u8],
+    tail: Tail,
+    words: Vec<&'a [u8]>,
+}
+
+impl<'a> Request<'a> {
+    /// The request; `None` of one in a pipe that has failed, which is not carried out.
+    fn of(ctx: &Ctx<'a>) -> Option<Self> {
+        let args: Args<'a> = ctx.args;
+        ctx.reply.takes_requests().then(|| Self {
+            key: ctx.key(1),
+            block: args.bytes(2).unwrap_or_default(),
+            tail: Tail::of(args.bytes(3).unwrap_or_default()),
+            words: args.from(WORDS).collect(),
+        })
+    }
+
+    /// The words from this one on.
+    fn words_from(&self, index: usize) -> &[&'a [u8]] {
+        self.words.get(index..).unwrap_or_default()
+    }
+
+    fn word(&self, index: usize) -> &'a [u8] {
+        self.words.get(index).copied().unwrap_or_default()
+    }
+
+    /// Answers with a status.
+    fn answer(&self, ctx: &mut Ctx<'_>, status: &str) -> Result<(), Stop> {
+        if self.tail != Tail::Silent {
+            ctx.reply.status_line(status, self.tail == Tail::Piped);
+        }
+        Ok(())
+    }
+
+    /// Answers an insert.
+    fn answer_added(&self, ctx: &mut Ctx<'_>, added: Added) -> Result<(), Stop> {
+        self.answer(
+            ctx,
+            match added {
+                Added::Stored => "STORED",
+                Added::Created => "CREATED_STORED",
+                Added::Replaced => "REPLACED",
+                Added::NoKey => "NOT_FOUND",
+                Added::Exists => "ELEMENT_EXISTS",
+                Added::Absent => "NOT_FOUND_ELEMENT",
+                Added::Overflowed => "OVERFLOWED",
+                Added::OutOfRange => "OUT_OF_RANGE",
+            },
+        )
+    }
+
+    /// Answers a read or a delete; after elements it is the last line.
+    fn answer_taken(&self, ctx: &mut Ctx<'_>, taken: Taken) -> Result<(), Stop> {
+        self.answer(
+            ctx,
+            match taken {
+                Taken::Shown => "END",
+                Taken::Deleted => "DELETED",
+                Taken::Dropped => "DELETED_DROPPED",
+                Taken::NoKey => "NOT_FOUND",
+                Taken::NoElements => "NOT_FOUND_ELEMENT",
+                Taken::Unreadable => "UNREADABLE",
+            },
+        )
+    }
+
+    /// The collection that an insert makes, if it is to make one.
+    fn created(&self, ctx: &mut Ctx<'_>, from: usize, family: Family) -> Result<Option<New>, Stop> {
+        match Create::parse_optional(self.words_from(from), family).ok_or(UNREADABLE_REQUEST)? {
+            None => Ok(None),
+            Some(create) => {
+                // Prefixes are checked only where something is to be made.
+                let is_there = ctx.ks.peek(&self.key)?.is_some();
+                if is_there { Ok(None) } else { new_of(ctx, self.key.bytes, &create, kind_of(family)).map(Some) }
+            }
+        }
+    }
+}
+
+/// The type of a family's collections.
+fn kind_of(family: Family) -> Type {
+    match family {
+        Family::List => Type::List,
+        Family::Set => Type::Set,
+        Family::Map | Family::Tree | Family::Any => Type::Hash,
+    }
+}
+
+/// What to remove, in the words of the operations.
+fn removal_of(removal: Removal) -> attributed::Removal {
+    match removal {
+        Removal::Keep => attributed::Removal::Keep,
+        Removal::Delete => attributed::Removal::Delete,
+        Removal::Drop => attributed::Removal::Drop,
+    }
+}
+
+fn overflow_of(action: Action) -> Overflow {
+    match action {
+        Action::Error => Overflow::Error,
+        Action::HeadTrim => Overflow::HeadTrim,
+        Action::TailTrim => Overflow::TailTrim,
+        Action::SmallestTrim => Overflow::SmallestTrim,
+        Action::LargestTrim => Overflow::LargestTrim,
+        Action::SmallestSilentTrim => Overflow::SmallestSilentTrim,
+        Action::LargestSilentTrim => Overflow::LargestSilentTrim,
+    }
+}
+
+/// The word of what a full collection does.
+fn action_of(overflow: Overflow) -> Action {
+    let is_it = |action: &Action| overflow_of(*action) == overflow;
+    Action::ALL.into_iter().find(is_it).unwrap_or(Action::Error)
+}
+
+/// The most elements that a number asks for: 0 for the default, negative ones for as many as the server allows.
+fn count_max_of(count: i64) -> Option<u32> {
+    match count {
+        ..0 => None,
+        0 => Some(attributed::COUNT_DEFAULT),
+        _ => Some(u32::try_from(count).unwrap_or(COUNT_MAX).min(COUNT_MAX)),
+    }
+}
+
+/// The collection that is to be made under a key.
+fn new_of(ctx: &Ctx<'_>, key: &[u8], create: &Create, kind: Type) -> Result<New, Stop> {
+    if create.exptime == -1 {
+        return Err(NO_STICKY);
+    }
+    if !has_good_prefix(key) {
+        return Err(BAD_PREFIX);
+    }
+    let expire_at = match expiration_of(create.exptime, ctx.now()) {
+        Expiration::At(at) => Some(at),
+        Expiration::Never | Expiration::Keep => None,
+    };
+    let attributes = Attributes {
+        max_count: count_max_of(create.max_count),
+        overflow: create.action.map_or(Overflow::default_of(kind), overflow_of),
+        is_readable: !create.is_unreadable,
+        is_trimmed: false,
+    };
+    Ok(New { flags: create.flags, expire_at, attributes })
+}
+
+/// The prefix of a key: what precedes the first colon that is not its first byte.
+fn prefix_of(key: &[u8]) -> Option<&[u8]> {
+    let at = key.iter().skip(1).position(|byte| *byte == b':')?;
+    key.get(..at.saturating_add(1))
+}
+
+fn has_good_prefix(key: &[u8]) -> bool {
+    let is_good = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-+.".contains(byte);
+    prefix_of(key).is_none_or(|prefix| prefix.first() != Some(&b'-') && prefix.iter().all(is_good))
+}
+
+/// `xop create key attributes`
+fn create(ctx: &mut Ctx<'_>, family: Family) -> Result<(), Stop> {
+    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let create = Create::parse_whole(&request.words, family).ok_or(UNREADABLE_REQUEST)?;
+    let kind = kind_of(family);
+    if ctx.ks.peek(&request.key)?.is_some() {
+        return request.answer(ctx, "EXISTS");
+    }
+    let new = new_of(ctx, request.key.bytes, &create, kind)?;
+    if new.expire_at.is_none_or(|at| at > ctx.now()) {
+        attributed::create(ctx.ks, &request.key, kind, &new)?;
+    }
+    request.answer(ctx, "CREATED")
+}
+
+/// `VALUE flags count`
+fn value_line(reply: &mut proto::ReplyBuffer, flags: u32, count: u64) {
+    reply.text_line(&format!("VALUE {flags} {count}"));
+}
+
+/// `bytes data`
+fn element_line(reply: &mut proto::ReplyBuffer, data: &[u8]) {
+    reply.words_line(&[], Some(data.len()), data);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_end_at_the_first_colon_behind_the_first_byte() {
+        for (key, prefix, is_good) in [
+            ("a:b:c", Some("a"), true),
+            (":a:b", Some(":a"), false),
+            ("a", None, true),
+            (":a", None, true),
+            ("a b:c", Some("a b"), false),
+            ("-a:b", Some("-a"), false),
+            ("a-:b", Some("a-"), true),
+        ] {
+            assert_eq!(prefix_of(key.as_bytes()), prefix.map(str::as_bytes), "{key}");
+            assert_eq!(has_good_prefix(key.as_bytes()), is_good, "{key}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The rows of the collection commands.
+
+use super::{attributes, list, map, pipe, set};
+use crate::rows::{CHANGE, FAST_WRITE, FOR_ANYBODY, GROWING_WRITE, READ, keyed, keyless};
+use command::spec::Handler;
+use command::{Categories, CommandSpec, Flags, Locks, Run};
+use proto::memcached::Arcus;
+
+/// The place of a command in [`COMMANDS`].
+#[inline]
+pub const fn place(command: Arcus) -> usize {
+    command as usize
+}
+
+const fn of(categories: Categories, spec: CommandSpec) -> CommandSpec {
+    CommandSpec { categories, ..spec }
+}
+
+const fn reading(name: &'static str, categories: Categories, run: Handler) -> CommandSpec {
+    of(categories, keyed(name, Flags::READONLY.union(Flags::FAST), READ, Run::Call(run)))
+}
+
+const fn growing(name: &'static str, categories: Categories, run: Handler) -> CommandSpec {
+    of(categories, keyed(name, GROWING_WRITE, CHANGE, Run::Call(run)))
+}
+
+/// Also `get`, which can delete.
+const fn writing(name: &'static str, categories: Categories, run: Handler) -> CommandSpec {
+    of(categories, keyed(name, FAST_WRITE, CHANGE, Run::Call(run)))
+}
+
+/// Every command at its [`place`].
+pub static COMMANDS: [(Arcus, &CommandSpec); Arcus::ALL.len()] = {
+    const LIST: Categories = Categories::LIST;
+    const SET: Categories = Categories::SET;
+    const MAP: Categories = Categories::HASH;
+    const ANY: Categories = Categories::KEYSPACE;
+    static PIPE_BEGIN: CommandSpec = keyless("pipe", FOR_ANYBODY, Locks::None, pipe::begin);
+    static PIPE_END: CommandSpec = keyless("pipe", FOR_ANYBODY, Locks::None, pipe::end);
+    static GETATTR: CommandSpec = reading("getattr", ANY, attributes::get);
+    static SETATTR: CommandSpec = writing("setattr", ANY, attributes::set);
+    static LOP_CREATE: CommandSpec = growing("lop_create", LIST, list::create);
+    static LOP_INSERT: CommandSpec = growing("lop_insert", LIST, list::insert);
+    static LOP_DELETE: CommandSpec = writing("lop_delete", LIST, list::delete);
+    static LOP_GET: CommandSpec = writing("lop_get", LIST, list::get);
+    static SOP_CREATE: CommandSpec = growing("sop_create", SET, set::create);
+    static SOP_INSERT: CommandSpec = growing("sop_insert", SET, set::insert);
+    static SOP_DELETE: CommandSpec = writing("sop_delete", SET, set::delete);
+    static SOP_EXIST: CommandSpec = reading("sop_exist", SET, set::exist);
+    static SOP_GET: CommandSpec = writing("sop_get", SET, set::get);
+    static MOP_CREATE: CommandSpec = growing("mop_create", MAP, map::create);
+    static MOP_INSERT: CommandSpec = growing("mop_insert", MAP, map::insert);
+    static MOP_UPSERT: CommandSpec = growing("mop_upsert", MAP, map::upsert);
+    static MOP_UPDATE: CommandSpec = growing("mop_update", MAP, map::update);
+    static MOP_DELETE: CommandSpec = writing("mop_delete", MAP, map::delete);
+    static MOP_GET: CommandSpec = writing("mop_get", MAP, map::get);
+    [
+        (Arcus::PipeBegin, &PIPE_BEGIN),
+        (Arcus::PipeEnd, &PIPE_END),
+        (Arcus::GetAttr, &GETATTR),
+        (Arcus::SetAttr, &SETATTR),
+        (Arcus::LopCreate, &LOP_CREATE),
+        (Arcus::LopInsert, &LOP_INSERT),
+        (Arcus::LopDelete, &LOP_DELETE),
+        (Arcus::LopGet, &LOP_GET),
+        (Arcus::SopCreate, &SOP_CREATE),
+        (Arcus::SopInsert, &SOP_INSERT),
+        (Arcus::SopDelete, &SOP_DELETE),
+        (Arcus::SopExist, &SOP_EXIST),
+        (Arcus::SopGet, &SOP_GET),
+        (Arcus::MopCreate, &MOP_CREATE),
+        (Arcus::MopInsert, &MOP_INSERT),
+        (Arcus::MopUpsert, &MOP_UPSERT),
+        (Arcus::MopUpdate, &MOP_UPDATE),
+        (Arcus::MopDelete, &MOP_DELETE),
+        (Arcus::MopGet, &MOP_GET),
+    ]
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_its_row() {
+        for (index, ((command, _), expected)) in COMMANDS.iter().zip(Arcus::ALL).enumerate() {
+            assert_eq!((place(*command), *command), (index, expected));
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The collection commands of ARCUS: `lop`, `sop`, `mop` and their relatives.
+//!
+//! Each request has the same first arguments, so that a handler finds them without knowing the line:
+//!
+//! ```text
+//!  lop insert k 0 5 create 1 0 0 noreply\r\nhello\r\n
+//!  0 lop insert | 1 k | 2 hello (the block) | 3 noreply (or pipe, or nothing) | 4 0 | 5 create | 6 1 | 7 0 | 8 0
+//! ```
+//!
+//! The words from the fifth argument on are those of the line behind the key, without the length of the block. The
+//! parser checks them with [`grammar`]; handlers read them with the same functions.
+//!
+//! A pipe is a run of requests of which all but the last end with `pipe`. The parser says where one begins
+//! ([`Arcus::PipeBegin`], before its first request) and where it ends ([`Arcus::PipeEnd`], after its last).
+
+pub mod grammar;
+mod parser;
+
+pub use parser::Family;
+pub(super) use parser::Pipe;
+
+/// A request of the ARCUS dialect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arcus {
+    /// The next requests are a pipe.
+    PipeBegin,
+    /// The pipe ends.
+    PipeEnd,
+    /// `getattr key [names]`
+    GetAttr,
+    /// `setattr key name=value ...`
+    SetAttr,
+    /// `lop create key attributes`
+    LopCreate,
+    /// `lop insert key index`
+    LopInsert,
+    /// `lop delete key range`
+    LopDelete,
+    /// `lop get key range`
+    LopGet,
+    /// `sop create key attributes`
+    SopCreate,
+    /// `sop insert key`
+    SopInsert,
+    /// `sop delete key`
+    SopDelete,
+    /// `sop exist key`
+    SopExist,
+    /// `sop get key count`
+    SopGet,
+    /// `mop create key attributes`
+    MopCreate,
+    /// `mop insert key field`
+    MopInsert,
+    /// `mop upsert key field`
+    MopUpsert,
+    /// `mop update key field`
+    MopUpdate,
+    /// `mop delete key lenfields numfields`
+    MopDelete,
+    /// `mop get key lenfields numfields`
+    MopGet,
+}
+
+impl Arcus {
+    /// All of them, each at its own number.
+    pub const ALL: [Self; 19] = [
+        Self::PipeBegin,
+        Self::PipeEnd,
+        Self::GetAttr,
+        Self::SetAttr,
+        Self::LopCreate,
+        Self::LopInsert,
+        Self::LopDelete,
+        Self::LopGet,
+        Self::SopCreate,
+        Self::SopInsert,
+        Self::SopDelete,
+        Self::SopExist,
+        Self::SopGet,
+        Self::MopCreate,
+        Self::MopInsert,
+        Self::MopUpsert,
+        Self::MopUpdate,
+        Self::MopDelete,
+        Self::MopGet,
+    ];
+}

@@ -1,0 +1,146 @@
+//! The attributes and their bytes.
+
+use base::varint;
+use engine::{Entry, Type};
+
+/// The most elements of a collection that says nothing else.
+pub const COUNT_DEFAULT: u32 = 4000;
+
+/// The most elements that a collection may ask for.
+pub const COUNT_MAX: u32 = 50_000;
+
+/// What a full collection does with one element more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Overflow {
+    /// Refuses it.
+    Error = 0,
+    /// Drops the head of a list.
+    HeadTrim = 1,
+    /// Drops the tail of a list.
+    TailTrim = 2,
+    /// Drops the smallest element of a b+tree, and notes that it did.
+    SmallestTrim = 3,
+    /// Drops the largest element of a b+tree, and notes that it did.
+    LargestTrim = 4,
+    /// Drops the smallest element of a b+tree.
+    SmallestSilentTrim = 5,
+    /// Drops the largest element of a b+tree.
+    LargestSilentTrim = 6,
+}
+
+impl Overflow {
+    /// All of them, each at its number.
+    pub const ALL: [Self; 7] = [
+        Self::Error,
+        Self::HeadTrim,
+        Self::TailTrim,
+        Self::SmallestTrim,
+        Self::LargestTrim,
+        Self::SmallestSilentTrim,
+        Self::LargestSilentTrim,
+    ];
+
+    /// What collections of this type do that say nothing else.
+    pub fn default_of(kind: Type) -> Self {
+        match kind {
+            Type::List => Self::TailTrim,
+            _ => Self::Error,
+        }
+    }
+
+    /// Whether collections of this type can do that.
+    pub fn fits(self, kind: Type) -> bool {
+        match self {
+            Self::Error => true,
+            Self::HeadTrim | Self::TailTrim => kind == Type::List,
+            _ => false,
+        }
+    }
+}
+
+/// Attributes of a collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    /// The most elements; `None` for as many as the server allows.
+    pub max_count: Option<u32>,
+    /// What happens when it is full.
+    pub overflow: Overflow,
+    /// Whether it may be read.
+    pub is_readable: bool,
+    /// Whether elements were dropped at the bound.
+    pub is_trimmed: bool,
+}
+
+/// The bits of the first byte: the lowest three are the number of [`Overflow`].
+const OVERFLOW: u8 = 7;
+const UNREADABLE: u8 = 8;
+const TRIMMED: u8 = 16;
+
+impl Attributes {
+    /// Those of a collection without any.
+    pub fn default_of(kind: Type) -> Self {
+        let overflow = Overflow::default_of(kind);
+        Self { max_count: Some(COUNT_DEFAULT), overflow, is_readable: true, is_trimmed: false }
+    }
+
+    /// Those of a collection, and its flags.
+    pub fn of_entry(entry: &Entry<'_>) -> (Self, u32) {
+        let default = Self::default_of(entry.kind);
+        if entry.fields.is_none() {
+            return (default, 0);
+        }
+        let fields = entry.fields.get();
+        (Self::decode(fields.attributes).unwrap_or(default), fields.flags)
+    }
+
+    /// The most elements, as a number.
+    pub fn count_max(&self) -> u32 {
+        self.max_count.unwrap_or(COUNT_MAX)
+    }
+
+    /// Whether a collection of this many elements is full.
+    pub fn is_full(&self, len: u64) -> bool {
+        len >= u64::from(self.count_max())
+    }
+
+    /// The bytes: at least two.
+    pub fn encode(&self) -> Vec<u8> {
+        let unreadable = if self.is_readable { 0 } else { UNREADABLE };
+        let trimmed = if self.is_trimmed { TRIMMED } else { 0 };
+        let mut out = vec![self.overflow as u8 | unreadable | trimmed];
+        varint::put(&mut out, self.max_count.map_or(0, u64::from));
+        out
+    }
+
+    /// The attributes that these bytes are; `None` when they are none.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (&first, mut rest) = bytes.split_first()?;
+        let max_count = u32::try_from(varint::take(&mut rest)?).ok()?;
+        let overflow = *Overflow::ALL.get(usize::from(first & OVERFLOW))?;
+        let is_whole = rest.is_empty() && first & !(OVERFLOW | UNREADABLE | TRIMMED) == 0;
+        let (is_readable, is_trimmed) = (first & UNREADABLE == 0, first & TRIMMED != 0);
+        let max_count = Some(max_count).filter(|count| *count > 0);
+        is_whole.then_some(Self { max_count, overflow, is_readable, is_trimmed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes that docs/formats/entry-fields.md gives.
+    #[test]
+    fn golden_bytes() {
+        let attributes =
+            Attributes { max_count: Some(4000), overflow: Overflow::TailTrim, is_readable: false, is_trimmed: false };
+        assert_eq!(attributes.encode(), b"\x0a\xa0\x1f");
+        assert_eq!(Attributes::decode(b"\x0a\xa0\x1f"), Some(attributes));
+        let attributes = Attributes { max_count: None, overflow: Overflow::Error, is_readable: true, is_trimmed: true };
+        assert_eq!(attributes.encode(), b"\x10\0");
+        assert_eq!(Attributes::decode(b"\x10\0"), Some(attributes));
+        for bytes in [&b""[..], b"\0", b"\x07\0", b"\x80\0", b"\0\0\0", b"\0\xff\xff\xff\xff\x7f"] {
+            assert_eq!(Attributes::decode(bytes), None, "{bytes:?}");
+        }
+    }
+}

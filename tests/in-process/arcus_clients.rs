@@ -1,0 +1,318 @@
+//! Clients of the ARCUS dialect: tables of requests and replies, each line by line, byte by byte, and over engines that
+//! ask for fetches.
+
+use crate::harness::{TestServer, fetching, memory, ticketed};
+
+/// Requests and the replies to them. A `|` is a line end; every request and every reply ends with one more.
+type Table = &'static [(&'static str, &'static str)];
+
+fn wire(text: &str) -> String {
+    format!("{}\r\n", text.replace('|', "\r\n"))
+}
+
+/// What a server over this engine replies to each request, sent in pieces of `piece` bytes.
+fn check(engine: fn(engine_mem::MemEngine) -> store::shard::ShardEngine, table: Table, piece: usize) {
+    let mut server = TestServer::complete(engine, 4);
+    let client = server.connect_memcached();
+    for (request, expected) in table {
+        let pieces = wire(request).into_bytes();
+        let sent: Vec<u8> = pieces.chunks(piece).flat_map(|piece| server.send(client, piece)).collect();
+        let expected = if expected.is_empty() { String::new() } else { wire(expected) };
+        assert_eq!(String::from_utf8_lossy(&sent), expected, "{request}");
+    }
+    server.assert_replica_agrees();
+}
+
+fn check_everywhere(table: Table) {
+    check(memory, table, usize::MAX);
+    check(memory, table, 1);
+    check(fetching, table, usize::MAX);
+    check(ticketed, table, usize::MAX);
+}
+
+#[test]
+fn lists() {
+    check_everywhere(&[
+        ("lop insert l 0 6|datum0", "NOT_FOUND"),
+        ("lop insert l 0 6 create 17 0 0|datum0", "CREATED_STORED"),
+        ("lop insert l 1 6|datum1", "STORED"),
+        ("lop insert l -1 6|datum2", "STORED"),
+        ("lop insert l 3 6 create 99 0 0|datum3", "STORED"),
+        ("lop insert l 4 6|datum4", "STORED"),
+        ("getattr l count maxcount", "ATTR count=5|ATTR maxcount=4000|END"),
+        ("lop get l 0", "VALUE 17 1|6 datum0|END"),
+        ("lop get l -1..-2", "VALUE 17 2|6 datum4|6 datum3|END"),
+        ("lop get l 6..-3", "VALUE 17 3|6 datum4|6 datum3|6 datum2|END"),
+        ("lop get l 6..8", "NOT_FOUND_ELEMENT"),
+        ("lop get l 5", "NOT_FOUND_ELEMENT"),
+        ("lop insert l 6 1|x", "OUT_OF_RANGE"),
+        ("lop insert l -7 1|x", "OUT_OF_RANGE"),
+        ("lop insert l 0 1 noreply|x", ""),
+        ("lop get l 0..1 delete", "VALUE 17 2|1 x|6 datum0|DELETED"),
+        ("lop delete l 100", "NOT_FOUND_ELEMENT"),
+        ("lop delete l -1..0 noreply", ""),
+        ("lop get l 0..-1", "NOT_FOUND_ELEMENT"),
+        ("getattr l count", "ATTR count=0|END"),
+        ("lop insert l 0 1|y", "STORED"),
+        ("lop delete l 0 drop", "DELETED_DROPPED"),
+        ("getattr l", "NOT_FOUND"),
+        ("lop get l 0", "NOT_FOUND"),
+        ("lop delete l 0", "NOT_FOUND"),
+        ("set kv 0 0 1|x", "STORED"),
+        ("lop insert kv 0 1|x", "TYPE_MISMATCH"),
+        ("lop get kv 0", "TYPE_MISMATCH"),
+        ("lop insert kv 0 1 create 0 0 0|x", "TYPE_MISMATCH"),
+    ]);
+}
+
+#[test]
+fn full_lists_trim_or_refuse() {
+    check_everywhere(&[
+        ("lop create t 1 0 3", "CREATED"),
+        ("lop create t 1 0 3", "EXISTS"),
+        ("lop insert t 0 1|a", "STORED"),
+        ("lop insert t 1 1|b", "STORED"),
+        ("lop insert t 2 1|c", "STORED"),
+        ("lop insert t 0 1|d", "STORED"),
+        ("lop get t 0..-1", "VALUE 1 3|1 d|1 a|1 b|END"),
+        ("lop insert t -1 1|e", "STORED"),
+        ("lop get t 0..-1", "VALUE 1 3|1 a|1 b|1 e|END"),
+        ("lop insert t 1 1|f", "STORED"),
+        ("lop get t 0..-1", "VALUE 1 3|1 a|1 f|1 b|END"),
+        ("setattr t overflowaction=head_trim", "OK"),
+        ("lop insert t 2 1|g", "STORED"),
+        ("lop get t 0..-1", "VALUE 1 3|1 f|1 g|1 b|END"),
+        ("setattr t overflowaction=error", "OK"),
+        ("lop insert t 0 1|h", "OVERFLOWED"),
+        ("lop insert t 3 1|h", "OUT_OF_RANGE"),
+        ("setattr t maxcount=2", "ATTR_ERROR bad value"),
+        ("setattr t maxcount=4", "OK"),
+        ("lop insert t 3 1|h", "STORED"),
+        ("lop create bad 1 0", "CLIENT_ERROR bad command line format"),
+        ("lop create bad 1 0 0 smallest_trim", "CLIENT_ERROR bad command line format"),
+        ("lop create sticky 1 -1 0", "SERVER_ERROR out of memory"),
+        ("lop create b!d:k 1 0 0", "CLIENT_ERROR invalid prefix name"),
+        ("lop insert gone 0 1 create 0 -5 0|x", "CREATED_STORED"),
+        ("lop get gone 0", "NOT_FOUND"),
+    ]);
+}
+
+#[test]
+fn sets() {
+    check_everywhere(&[
+        ("sop insert s 6|datum1", "NOT_FOUND"),
+        ("sop create s 13 0 3", "CREATED"),
+        ("sop get s 0", "NOT_FOUND_ELEMENT"),
+        ("sop insert s 6|datum1", "STORED"),
+        ("sop insert s 6|datum1", "ELEMENT_EXISTS"),
+        ("sop insert s 6|datum2", "STORED"),
+        ("sop insert s 6|datum3", "STORED"),
+        ("sop insert s 6|datum3", "OVERFLOWED"),
+        ("sop exist s 6|datum1", "EXIST"),
+        ("sop exist s 6|datum9", "NOT_EXIST"),
+        ("sop exist no 6|datum9", "NOT_FOUND"),
+        ("sop delete s 6|datum1", "DELETED"),
+        ("sop delete s 6|datum1", "NOT_FOUND_ELEMENT"),
+        ("sop delete s 6|datum2", "DELETED"),
+        ("sop get s 0", "VALUE 13 1|6 datum3|END"),
+        ("sop get s 1001", "CLIENT_ERROR invalid: too many count"),
+        ("sop get s 5 delete", "VALUE 13 1|6 datum3|DELETED"),
+        ("sop get s 0", "NOT_FOUND_ELEMENT"),
+        (
+            "getattr s",
+            "ATTR type=set|ATTR flags=13|ATTR expiretime=0|ATTR count=0|ATTR maxcount=3|\
+            ATTR overflowaction=error|ATTR readable=on|END",
+        ),
+        ("sop insert s 1|x", "STORED"),
+        ("sop get s 1 drop", "VALUE 13 1|1 x|DELETED_DROPPED"),
+        ("sop get s 0", "NOT_FOUND"),
+        ("sop insert n 2 create 0 0 0|12", "CREATED_STORED"),
+        ("sop delete n 2 drop|12", "DELETED_DROPPED"),
+    ]);
+}
+
+#[test]
+fn maps() {
+    check_everywhere(&[
+        ("mop insert m f1 6|datum1", "NOT_FOUND"),
+        ("mop insert m f1 6 create 11 0 2|datum1", "CREATED_STORED"),
+        ("mop insert m f1 6|datum9", "ELEMENT_EXISTS"),
+        ("mop insert m f2 6|datum2", "STORED"),
+        ("mop insert m f3 6|datum3", "OVERFLOWED"),
+        ("mop insert m f2 6|datum3", "ELEMENT_EXISTS"),
+        ("mop upsert m f2 6|datum4", "REPLACED"),
+        ("mop upsert m f3 6|datum4", "OVERFLOWED"),
+        ("mop update m f1 1|x", "UPDATED"),
+        ("mop update m f9 1|x", "NOT_FOUND_ELEMENT"),
+        ("mop update no f9 1|x", "NOT_FOUND"),
+        ("mop get m 5 2|f1 f2", "VALUE 11 2|f1 1 x|f2 6 datum4|END"),
+        ("mop get m 5 2|f9,f2", "VALUE 11 1|f2 6 datum4|END"),
+        ("mop get m 2 1|f9", "NOT_FOUND_ELEMENT"),
+        ("mop get m 5 1|f1 f2", "CLIENT_ERROR bad data chunk"),
+        ("mop get m 2 9|f1", "CLIENT_ERROR bad value"),
+        ("mop get m 0 1", "CLIENT_ERROR bad command line format"),
+        ("mop delete m 2 1|f1", "DELETED"),
+        ("mop delete m 2 1|f1", "NOT_FOUND_ELEMENT"),
+        ("mop get m 0 0", "VALUE 11 1|f2 6 datum4|END"),
+        ("mop get m 2 1 delete|f2", "VALUE 11 1|f2 6 datum4|DELETED"),
+        ("mop get m 0 0", "NOT_FOUND_ELEMENT"),
+        ("mop upsert m f 1|z", "STORED"),
+        ("mop delete m 0 0 drop", "DELETED_DROPPED"),
+        ("mop get m 0 0", "NOT_FOUND"),
+    ]);
+}
+
+#[test]
+fn attributes() {
+    check_everywhere(&[
+        ("getattr no", "NOT_FOUND"),
+        ("setattr no expiretime=5", "NOT_FOUND"),
+        ("set kv 5 100 1|x", "STORED"),
+        ("getattr kv", "ATTR type=kv|ATTR flags=5|ATTR expiretime=100|END"),
+        ("getattr kv count", "ATTR_ERROR not found"),
+        ("getattr kv nonsense", "ATTR_ERROR not found"),
+        ("setattr kv maxcount=5", "ATTR_ERROR not found"),
+        ("setattr kv expiretime=0", "OK"),
+        ("getattr kv expiretime flags", "ATTR expiretime=0|ATTR flags=5|END"),
+        ("setattr kv expiretime=-1", "ATTR_ERROR bad value"),
+        ("setattr kv expiretime=x", "ATTR_ERROR bad value"),
+        ("lop create k 4 50 100 error unreadable", "CREATED"),
+        (
+            "getattr k",
+            "ATTR type=list|ATTR flags=4|ATTR expiretime=50|ATTR count=0|ATTR maxcount=100|\
+            ATTR overflowaction=error|ATTR readable=off|END",
+        ),
+        ("lop insert k 0 1|x", "STORED"),
+        ("lop get k 0", "UNREADABLE"),
+        ("setattr k readable=off", "ATTR_ERROR bad value"),
+        ("setattr k maxcount=7 readable=off", "ATTR_ERROR bad value"),
+        ("getattr k maxcount", "ATTR maxcount=100|END"),
+        ("setattr k maxcount=-1 readable=on expiretime=0", "OK"),
+        ("getattr k expiretime maxcount readable", "ATTR expiretime=0|ATTR maxcount=50000|ATTR readable=on|END"),
+        ("lop get k 0", "VALUE 4 1|1 x|END"),
+        ("setattr k overflowaction=smallest_trim", "ATTR_ERROR bad value"),
+        ("setattr k", "CLIENT_ERROR bad command line format"),
+        ("setattr k flags=5", "ATTR_ERROR not found"),
+    ]);
+}
+
+#[test]
+fn pipes() {
+    check_everywhere(&[
+        (
+            "lop insert l 0 6 create 11 0 0 pipe|datum0|lop insert l 1 6 pipe|datum1|lop insert l 9 6 pipe|datum2|\
+             lop delete l 0 pipe|sop exist l 1 pipe|x|lop insert l -1 6|datum3",
+            "RESPONSE 6|CREATED_STORED|STORED|OUT_OF_RANGE|DELETED|TYPE_MISMATCH|STORED|END",
+        ),
+        ("lop get l 0..-1", "VALUE 11 2|6 datum1|6 datum3|END"),
+        // One byte too much: what is behind it is no request.
+        (
+            "lop insert b 0 6 create 11 0 0 pipe|datum0|lop insert b 1 6 pipe|datum1x|lop insert b 1 6 pipe|datum2|\
+             lop insert b 1 6|datum3",
+            "RESPONSE 2|CREATED_STORED|CLIENT_ERROR bad data chunk|PIPE_ERROR bad error",
+        ),
+        ("lop get b 0..-1", "VALUE 11 1|6 datum0|END"),
+        (
+            "mop upsert m a 1 create 1 0 0 pipe|1|mop upsert m b 16383 pipe",
+            "RESPONSE 2|CREATED_STORED|CLIENT_ERROR too large value|PIPE_ERROR bad error",
+        ),
+    ]);
+}
+
+#[test]
+fn other_commands_end_a_pipe() {
+    check_everywhere(&[
+        ("lop insert l 0 1 create 0 0 0 pipe|x|get l", "RESPONSE 1|CREATED_STORED|END|END"),
+        (
+            "lop insert l 0 1 pipe|x|nonsense|lop insert l 0 1|y|lop get l 0..-1",
+            "RESPONSE 2|STORED|ERROR|PIPE_ERROR bad error|VALUE 0 2|1 x|1 x|END",
+        ),
+        ("lop get l 0 pipe|lop get l 0", "RESPONSE 1|CLIENT_ERROR bad command line format|PIPE_ERROR bad error"),
+    ]);
+}
+
+#[test]
+fn wrong_lines_are_refused() {
+    check_everywhere(&[
+        ("lop", "CLIENT_ERROR bad command line format"),
+        ("lop get k", "CLIENT_ERROR bad command line format"),
+        ("lop get k 1 other", "CLIENT_ERROR bad command line format"),
+        ("lop other k 1", "CLIENT_ERROR bad command line format"),
+        ("lop insert k x 1|mn", "CLIENT_ERROR bad command line format|MN"),
+        ("lop insert k 0 -1", "CLIENT_ERROR bad command line format"),
+        ("lop insert k 0 1 other|mn", "CLIENT_ERROR bad command line format|MN"),
+        ("lop insert k 0 1 noreply|xx", "ERROR"),
+        ("mn", "MN"),
+        ("setattr k noequals", "CLIENT_ERROR bad command line format"),
+    ]);
+}
+
+/// The longest element, and one byte more, whose data is skipped.
+#[test]
+fn elements_have_a_longest_length() {
+    let mut server = TestServer::complete(memory, 4);
+    let client = server.connect_memcached();
+    let insert = |len: usize| format!("lop insert l 0 {len} create 0 0 0\r\n{}\r\nmn\r\n", "x".repeat(len));
+    assert_eq!(server.send(client, insert(16_382).as_bytes()), b"CREATED_STORED\r\nMN\r\n");
+    assert_eq!(server.send(client, insert(16_383).as_bytes()), b"CLIENT_ERROR too large value\r\nMN\r\n");
+    let field = "f".repeat(251);
+    let reply = server.send(client, format!("mop insert m {field} 1\r\nmn\r\n").as_bytes());
+    assert_eq!(reply, b"CLIENT_ERROR too long field name\r\nMN\r\n");
+}
+
+#[test]
+fn pipes_have_a_largest_number_of_requests() {
+    for (count, expected_end) in [(500, "END\r\n"), (501, "PIPE_ERROR command overflow\r\n")] {
+        let mut server = TestServer::complete(memory, 4);
+        let client = server.connect_memcached();
+        let mut requests = String::from("sop create s 0 0 0\r\n");
+        (1..count).for_each(|number| requests += &format!("sop insert s 3 pipe\r\n{number:03}\r\n"));
+        requests += "sop insert s 3\r\nend\r\n";
+        let replies = String::from_utf8(server.send(client, requests.as_bytes())).unwrap();
+        assert_eq!(replies, format!("CREATED\r\nRESPONSE 500\r\n{}{expected_end}", "STORED\r\n".repeat(500)));
+        assert_eq!(server.send(client, b"getattr s count\r\n"), b"ATTR count=500\r\nEND\r\n");
+    }
+}
+
+/// Redis clients see the same collections, and the other way round.
+#[test]
+fn both_see_one_data_set() {
+    let mut server = TestServer::complete(memory, 4);
+    let (arcus, redis) = (server.connect_memcached(), server.connect());
+    let mut ask = |is_redis: bool, request: &str, expected: &str| {
+        let client = if is_redis { redis } else { arcus };
+        let reply = server.send(client, wire(request).as_bytes());
+        assert_eq!(String::from_utf8(reply).unwrap(), wire(expected), "{request}");
+    };
+    ask(true, "RPUSH l a b", ":2");
+    ask(false, "lop get l 0..-1", "VALUE 0 2|1 a|1 b|END");
+    ask(false, "getattr l maxcount overflowaction", "ATTR maxcount=4000|ATTR overflowaction=tail_trim|END");
+    ask(false, "lop delete l 0..1", "DELETED");
+    ask(true, "EXISTS l", ":0");
+    ask(false, "mop insert h f 1 create 0 0 1|v", "CREATED_STORED");
+    ask(true, "HGET h f", "$1|v");
+    ask(true, "HSET h g w", ":1");
+    ask(false, "mop insert h i 1|x", "OVERFLOWED");
+    ask(true, "HDEL h f g", ":2");
+    ask(true, "EXISTS h", ":1");
+    ask(true, "TYPE h", "+hash");
+    ask(true, "HGETALL h", "*0");
+    ask(false, "mop get h 0 0", "NOT_FOUND_ELEMENT");
+    ask(true, "HSET h f v", ":1");
+    ask(true, "RENAME h h2", "+OK");
+    ask(false, "getattr h2 maxcount", "ATTR maxcount=1|END");
+    ask(false, "sop create s 3 0 0", "CREATED");
+    ask(true, "SPOP s", "$-1");
+    ask(true, "SRANDMEMBER s", "$-1");
+    ask(true, "SADD s 5", ":1");
+    ask(false, "sop get s 0", "VALUE 3 1|1 5|END");
+    ask(true, "SPOP s", "$1|5");
+    ask(true, "SCARD s", ":0");
+    ask(false, "getattr s count", "ATTR count=0|END");
+    ask(false, "lop create e 0 0 0", "CREATED");
+    ask(true, "LPOP e", "$-1");
+    ask(true, "RPOPLPUSH e other", "$-1");
+    ask(true, "LPUSH e 1", ":1");
+    ask(true, "DEL e", ":1");
+    ask(false, "lop get e 0", "NOT_FOUND");
+}
