@@ -1,61 +1,64 @@
-//! What can go wrong with the log, and how it says so.
+//! Errors of the command log.
 
 use std::path::{Path, PathBuf};
 
 use base::{Lsn, UnixMs};
 use vfs::FsError;
 
-/// Why the log could not be opened, or a change to its files could not be made.
+/// The log could not be opened, or a change to its files failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
     /// A file or directory failed.
     #[error("command log: {source}")]
     File {
-        /// What was tried on which path, and why it failed.
+        /// The operation, the path and the cause.
         #[from]
         source: FsError,
     },
-    /// Files of another log stand where this one would go on.
-    #[error("{}: the command log cannot begin at {first} while this file exists; recover it first, or move it away", path.display())]
+    /// Segments of another log are where this one would continue.
+    #[error(
+        "{}: the command log cannot begin at {first} while this file exists; recover it first, or move it away",
+        path.display()
+    )]
     Occupied {
         /// The file.
         path: PathBuf,
-        /// Where the log was to begin.
+        /// Where the log should begin.
         first: Lsn,
     },
-    /// The recovered tail changed or cannot be read any more.
+    /// The recovered tail changed, or can no longer be read.
     #[error("{}: the end of the command log, read before, reads differently now at offset {offset}", path.display())]
     Unstable {
         /// The file.
         path: PathBuf,
-        /// Where in it, in bytes.
+        /// Offset in the file, in bytes.
         offset: u64,
     },
-    /// The machine gave no thread.
+    /// The operating system could not start a thread.
     #[error("command log: cannot start a thread")]
     Thread {
-        /// Why not.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
 }
 
-/// The failure the log is in: nothing new becomes durable until it is over.
+/// The failure the log is in. Nothing new becomes durable until it ends.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct LogFailure {
     /// The file or directory.
     pub path: PathBuf,
-    /// What was being done to it.
+    /// The operation that failed.
     pub op: &'static str,
     /// The operating system's error number, if it gave one.
     pub errno: Option<i32>,
-    /// The device or the quota is full: deletes may go on, and space that returns ends the failure.
+    /// The device or the quota is full. Deletes continue, and free space ends the failure.
     pub disk_full: bool,
-    /// Wall time of the first failure in a row.
+    /// Wall time of the first of the consecutive failures.
     pub since_ms: UnixMs,
-    /// All of it in a sentence, for people.
+    /// The whole failure as a sentence for people.
     pub message: String,
 }
 
@@ -74,14 +77,14 @@ impl LogFailure {
     }
 }
 
-/// Why the log cannot be read. Nothing was changed; each names the file and what to do about it.
+/// Why the log cannot be read. Reading changes nothing; each error names the file and the next step.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecoverError {
     /// A file or directory could not be read.
     #[error("command log: {source}")]
     File {
-        /// What was tried on which path, and why it failed.
+        /// The operation, the path and the cause.
         #[from]
         source: FsError,
     },
@@ -94,39 +97,43 @@ pub enum RecoverError {
     Damaged {
         /// The segment.
         path: PathBuf,
-        /// Where in it, in bytes.
+        /// Offset in the file, in bytes.
         offset: u64,
-        /// Which position of the log that is.
+        /// The LSN at that offset.
         lsn: Lsn,
-        /// How far the log is known to have been durable.
+        /// Everything before this LSN is known to have been durable.
         durable: Lsn,
     },
-    /// A segment's header is unreadable, and what follows it cannot be checked without.
+    /// A segment's header is unreadable, so the frames after it cannot be checked.
     #[error(
-        "{}: header damaged (offset 0), and records follow it. Put the file back from a copy; `onggi check DIR` says what \
-         can be read, and `onggi restore` brings back a moment before it",
+        "{}: header damaged (offset 0), and records follow it. Put the file back from a copy; `onggi check DIR` says \
+         what can be read, and `onggi restore` brings back a moment before it",
         path.display()
     )]
     Header {
         /// The segment.
         path: PathBuf,
     },
-    /// No segment holds the position asked for, but later ones exist.
+    /// No segment holds the requested position, but later ones exist.
     #[error(
         "{}: the command log begins at LSN {first}, but is needed from LSN {wanted}: a segment is missing. Restore \
          it from a copy; `onggi check DIR` says what can be read",
         path.display()
     )]
     Missing {
-        /// The oldest segment there is.
+        /// The oldest segment.
         path: PathBuf,
         /// Where it begins.
         first: Lsn,
-        /// What was asked for.
+        /// The requested LSN.
         wanted: Lsn,
     },
     /// A newer program wrote the file.
-    #[error("{}: written by a newer version (format {version}, this program reads {}); use that version", path.display(), crate::segment::VERSION)]
+    #[error(
+        "{}: written by a newer version (format {version}, this program reads {}); use that version",
+        path.display(),
+        crate::segment::VERSION
+    )]
     Newer {
         /// The segment.
         path: PathBuf,
@@ -141,7 +148,7 @@ pub enum RecoverError {
         /// The number of the key.
         id: u32,
     },
-    /// The file is encrypted by a method that only a newer program has.
+    /// The file is encrypted with a cipher that only a newer program supports.
     #[error("{}: encrypted with cipher {id}, which this program does not have; use a newer version", path.display())]
     Cipher {
         /// The segment.
@@ -150,11 +157,14 @@ pub enum RecoverError {
         id: u32,
     },
     /// A frame of a kind that only a newer program knows.
-    #[error("{}: offset {offset}: a frame of kind {kind}, which this version does not know; use a newer one", path.display())]
+    #[error(
+        "{}: offset {offset}: a frame of kind {kind}, which this version does not know; use a newer one",
+        path.display()
+    )]
     UnknownKind {
         /// The segment.
         path: PathBuf,
-        /// Where in it, in bytes.
+        /// Offset in the file, in bytes.
         offset: u64,
         /// The kind's number.
         kind: u8,
@@ -164,18 +174,18 @@ pub enum RecoverError {
     Apply {
         /// The segment.
         path: PathBuf,
-        /// Where in it, in bytes.
+        /// Offset in the file, in bytes.
         offset: u64,
         /// Where the record begins.
         lsn: Lsn,
-        /// Why not.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
 impl RecoverError {
-    /// Records that were durable are damaged or gone. Of any other error the log may still be whole.
+    /// Whether durable records are damaged or missing. After any other error the log may still be whole.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. } | Self::Header { .. } | Self::Missing { .. } | Self::Apply { .. })
     }

@@ -1,12 +1,12 @@
-//! Frames: how a record or a mark lies in the log's stream.
+//! Frames: the encoding of a record or a mark in the log's stream.
 //!
 //! ```text
 //! checksum (4) | kind (1) | length of the payload (varint) | payload
 //! ```
 //!
-//! F1. The checksum covers the history id, the LSN where the frame begins, and everything behind the checksum: a frame
-//!     is valid at one place of one history only, so neither old contents nor a misplaced sector passes for one.
-//! F2. Within a history, at most one frame is ever made for an LSN.
+//! F1. The checksum covers the history id, the LSN where the frame begins, and all bytes after the checksum. So a frame
+//!     is valid at one place of one history only: stale contents and misplaced sectors do not pass as frames.
+//! F2. Within a history, at most one frame is ever written for an LSN.
 //! F3. No run of zero bytes is a frame, since no kind is 0.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used))]
 
@@ -16,23 +16,23 @@ use base::{HistoryId, Lsn, UnixMs, varint};
 const CHECKSUM_BYTES: usize = 4;
 const HISTORY_BYTES: usize = 20;
 const LSN_BYTES: usize = 8;
-/// What of a frame's place its checksum covers (F1).
+/// The part of a frame's place that its checksum covers (F1).
 const PLACE_BYTES: usize = HISTORY_BYTES + LSN_BYTES;
-/// Bytes that always hold all of a frame before its payload.
+/// The most bytes that a frame has before its payload.
 pub(crate) const HEAD_BYTES_MAX: usize = CHECKSUM_BYTES + 1 + varint::MAX_LEN;
 /// Bytes of a mark's payload.
 pub(crate) const MARK_BYTES: usize = 16;
 /// Bytes of a mark's whole frame.
 pub(crate) const MARK_FRAME_BYTES: usize = CHECKSUM_BYTES + 1 + 1 + MARK_BYTES;
 
-/// What a frame is. Numbers are part of the format: never reused, never 0 (F3).
+/// What a frame holds. The numbers are part of the format: never reused, never 0 (F3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The effects of one command or transaction.
     Record = 1,
     /// A [`Mark`].
     Mark = 2,
-    /// A [`Mark`] that ends the log: the program stopped in order.
+    /// A [`Mark`] that ends the log: the program shut down in order.
     End = 3,
 }
 
@@ -42,7 +42,7 @@ impl Kind {
     }
 }
 
-/// What the log says about itself, in the stream.
+/// A statement of the log about itself, in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// Wall time when the mark was made.
@@ -76,21 +76,22 @@ pub(crate) fn frame_bytes(payload: usize) -> u64 {
         .saturating_add(payload as u64)
 }
 
-/// Fills in a frame's bytes up to its payload, but for the checksum; gives how many they are. `frame` has room for them.
+/// Writes a frame's bytes up to its payload, except the checksum, and returns their number. `frame` must have room for
+/// them.
 pub(crate) fn begin(frame: &mut [u8], kind: Kind, payload: usize) -> usize {
     let Some((_, [kind_at, length_at @ ..])) = frame.split_first_chunk_mut::<CHECKSUM_BYTES>() else { return 0 };
     *kind_at = kind as u8;
     CHECKSUM_BYTES.saturating_add(1).saturating_add(varint::write(length_at, payload as u64))
 }
 
-/// Bytes of the frame that begins with these; `None` if they are too few to say.
+/// The length of the frame that begins with these bytes; `None` if they are too few to tell.
 pub(crate) fn bytes_by_head(head: &[u8]) -> Option<u64> {
     let mut rest = head.get(CHECKSUM_BYTES.saturating_add(1)..)?;
     let length = varint::take(&mut rest)?;
     (head.len().saturating_sub(rest.len()) as u64).checked_add(length)
 }
 
-/// Fills in the checksum of a frame. `rest` is what of the payload is not in `frame`, in parts.
+/// Writes the checksum of a frame. `rest` holds the parts of the payload that are not in `frame`.
 pub(crate) fn seal(frame: &mut [u8], history: &HistoryId, lsn: u64, rest: &[&[u8]]) {
     let Some((checksum, body)) = frame.split_first_chunk_mut::<CHECKSUM_BYTES>() else { return };
     *checksum = checksum_of(history, lsn, body, rest).to_le_bytes();
@@ -103,7 +104,7 @@ fn checksum_of(history: &HistoryId, lsn: u64, body: &[u8], rest: &[&[u8]]) -> u3
     let (position, head) = behind.split_at_mut(LSN_BYTES);
     position.copy_from_slice(&lsn.to_le_bytes());
     let mut crc = Crc32c::new();
-    // A head by itself goes with its place: one short piece costs as much as another.
+    // A head without payload is hashed together with its place: one short piece costs as much as two.
     match head.get_mut(..body.len()) {
         Some(head) => {
             head.copy_from_slice(body);
@@ -119,24 +120,24 @@ fn checksum_of(history: &HistoryId, lsn: u64, body: &[u8], rest: &[&[u8]]) -> u3
     crc.finish()
 }
 
-/// What stands at a place of the log.
+/// What the bytes at a position of the log are.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Look<'a> {
     /// A frame with a right checksum.
     Frame {
-        /// Its kind's number, maybe one this program does not know.
+        /// Its kind's number; this program may not know it.
         kind: u8,
         payload: &'a [u8],
         /// Bytes of the whole frame.
         bytes: u64,
     },
-    /// If it is a frame, it has so many bytes; more than were given.
+    /// A frame may begin here, and has this many bytes: more than the caller passed.
     Needs(u64),
     /// No frame.
     Broken,
 }
 
-/// Looks at the bytes that stand at `lsn`.
+/// Examines the bytes at `lsn`.
 pub(crate) fn look<'a>(bytes: &'a [u8], history: &HistoryId, lsn: u64) -> Look<'a> {
     let Some((checksum, body)) = bytes.split_first_chunk::<CHECKSUM_BYTES>() else { return Look::Broken };
     let Some((&kind, mut rest)) = body.split_first() else { return Look::Broken };
@@ -158,8 +159,8 @@ pub(crate) fn look<'a>(bytes: &'a [u8], history: &HistoryId, lsn: u64) -> Look<'
     Look::Frame { kind, payload, bytes: all }
 }
 
-/// The newest statement about durability among the marks in these bytes, whose first stands at `lsn`. Looks at every
-/// place, since behind damage nobody knows where frames begin.
+/// The newest statement about durability among the marks in these bytes, which begin at `lsn`. Tries every offset,
+/// because frame boundaries are unknown after damage.
 pub(crate) fn marks_within(bytes: &[u8], history: &HistoryId, lsn: u64) -> Option<Lsn> {
     let heads = bytes.windows(MARK_FRAME_BYTES).enumerate();
     let like_marks = heads.filter(|(_, frame)| {
@@ -190,7 +191,7 @@ mod tests {
 
     const HISTORY: HistoryId = HistoryId([7; 20]);
 
-    /// A frame is read back whole, and only at its place (F1).
+    /// A frame reads back whole, and only at its own place (F1).
     #[test]
     fn a_frame_is_valid_at_one_place_only() {
         for len in [0, 1, 127, 128, 70_000] {
@@ -207,7 +208,7 @@ mod tests {
         }
     }
 
-    /// Framing stays within the seven to ten bytes that are promised for records from 128 bytes on, and six below.
+    /// Framing costs the promised seven to ten bytes for records of 128 bytes and more, and six below.
     #[test]
     fn framing_is_small() {
         for (payload, framing) in [(0, 6), (127, 6), (128, 7), (16_384, 8), (1 << 28, 10), ((1 << 35) - 1, 10)] {
@@ -215,7 +216,7 @@ mod tests {
         }
     }
 
-    /// No zeros are a frame (F3), and one bit changed is none either.
+    /// Zeros never form a frame (F3), and no frame survives a flipped bit.
     #[test]
     fn zeros_and_flipped_bits_are_no_frames() {
         assert_eq!(look(&[0; 64], &HISTORY, 0), Look::Broken);
@@ -227,7 +228,7 @@ mod tests {
         }
     }
 
-    /// Marks are found wherever they stand, behind any garbage; the newest counts.
+    /// Marks are found at any offset, after any garbage; the newest counts.
     #[test]
     fn marks_are_found_behind_garbage() {
         let mark = |durable: u64| Mark { time_ms: 1, durable_lsn: Lsn(durable) }.encode();
@@ -242,7 +243,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any bytes are looked at without a panic, and what needs more bytes says how many.
+        /// Arbitrary bytes cause no panic. Input that is too short reports how many bytes it needs.
         #[test]
         fn looking_is_total(bytes in proptest::collection::vec(any::<u8>(), 0..64), lsn in any::<u64>()) {
             if let Look::Needs(all) = look(&bytes, &HISTORY, lsn) {

@@ -6,12 +6,12 @@
 //!                                            recover: frames --> records, in order
 //! ```
 //!
-//! R1. A record holds the effects of one command, or of one whole transaction; it is applied whole or not at all.
+//! R1. A record holds the effects of one command, or of one whole transaction. It is applied whole or not at all.
 //! R2. Encoding is canonical: equal effects have equal bytes, and bytes that decode encode back to themselves.
-//! R3. An LSN is a byte position of the stream, framing included; a record's is the position after its last byte.
-//! R4. `durable_lsn` never passes a byte that no successful sync covers (in `flush`: how).
-//! R5. Recovery gives a prefix of what was appended, at least up to every `durable_lsn` there ever was, or an error that
-//!     names the damage.
+//! R3. An LSN is a byte position of the stream, framing included. A record's LSN is the position after its last byte.
+//! R4. `durable_lsn` never passes a byte that no successful sync covers (`flush` shows how).
+//! R5. Recovery returns a prefix of what was appended that reaches at least every `durable_lsn` ever reported, or an
+//!     error that names the damage.
 //!
 //! Format: docs/formats/command-log.md. Group commit as in LevelDB's `DBImpl::Write` and Pebble's `commitPipeline`;
 //! failed syncs after Rebello et al., USENIX ATC 2020.

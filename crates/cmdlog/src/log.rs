@@ -1,4 +1,4 @@
-//! The log as workers, the keeper and the start of the server see it.
+//! The log's public interface: for workers, for the keeper, and for the start of the server.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,30 +20,31 @@ use crate::start;
 use crate::stats::{Counters, LogStats};
 use crate::timing::LogMode;
 
-/// How long writes gather before they are written, unless there are many.
+/// The write thread gathers records for this long before it writes, unless many arrive.
 const GATHER: Duration = Duration::from_millis(10);
-/// How long the sync thread waits for a worker that has reserved and not yet published.
+/// How long the sync thread waits for a worker that has reserved space and not published it yet.
 const SOON: Duration = Duration::from_millis(2);
-/// How long it waits for workers in the middle of a turn: twice what they put off a sync for what clients go on sending.
+/// How long the sync thread waits for workers in the middle of a turn: twice the time for which a worker defers a sync
+/// to read further requests.
 const TURN_MAX: Duration = Duration::from_millis(4);
-/// The watch looks this often while something is not durable.
+/// Interval of the watch thread while something is not durable.
 const WATCH: Duration = Duration::from_millis(100);
 
-/// A running command log. One per data directory; whoever creates it holds the directory's lock.
+/// A running command log. One per data directory; its creator holds the directory's lock.
 ///
 /// ```text
 /// worker: admit -> (locks) append -> (unlock) -> reply, or wait_for + durable_lsn
-/// threads: log-write (gathers, writes)   log-sync (writes, syncs, goes on after failures)   log-watch (late syncs)
+/// threads: log-write (gathers, writes)   log-sync (writes, syncs, retries after failures)   log-watch (late syncs)
 /// ```
 pub struct Log {
     core: Arc<Core>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// What one of the log's threads does until the log is closed.
+/// The function that one of the log's threads runs until the log is closed.
 type Body = fn(&Core);
 
-/// What the log's threads work on.
+/// The state that the log's threads share.
 struct Core {
     shared: Arc<Shared>,
     flush: Mutex<Flush>,
@@ -54,7 +55,7 @@ struct Core {
     published: Mutex<Published>,
 }
 
-/// Numbers of the flush that can be read while it is busy.
+/// Figures of the flush that are readable while its lock is held.
 #[derive(Default)]
 struct Published {
     segments: usize,
@@ -65,12 +66,12 @@ struct Published {
 }
 
 impl Log {
-    /// Starts a log: makes the recovered end durable in files of its own, makes the first new segment durable, starts the
-    /// threads. Blocks for a few syncs.
+    /// Starts a log: makes the recovered tail durable in new files, makes the first new segment durable, then starts
+    /// the threads. Blocks for a few syncs.
     ///
     /// # Errors
-    /// A file failed, or segments stand where the log is to begin. The directory is then as good as before: recovering
-    /// it gives the same records.
+    /// A file failed, or segments exist where the log should begin. The directory is as good as before: recovery
+    /// returns the same records.
     pub fn create(
         fs: Arc<dyn FileSystem>,
         clock: Arc<dyn Clock>,
@@ -83,9 +84,8 @@ impl Log {
         Ok(log)
     }
 
-    /// As [`create`](Self::create), without threads: nothing is written before [`write_step`](Self::write_step) and
-    /// nothing synced before [`sync_step`](Self::sync_step). For simulations, where the order of all steps is a matter
-    /// of the seed.
+    /// As [`create`](Self::create), without threads: only [`write_step`](Self::write_step) writes and only
+    /// [`sync_step`](Self::sync_step) syncs. Simulations use it to let the seed decide the order of all steps.
     ///
     /// # Errors
     /// As `create`.
@@ -126,7 +126,7 @@ impl Log {
                 let _bug = TellOfPanic(&core);
                 body(&core);
             });
-            // Those already started end when the log is dropped.
+            // Threads that are already running end when the log is dropped.
             self.threads.lock().push(thread.map_err(|source| LogError::Thread { source })?);
         }
         Ok(())
@@ -134,23 +134,24 @@ impl Log {
 
     // ---- By workers.
 
-    /// Whether the worker may go on with a change: called before any lock is taken. `Go` is for one record. A few
+    /// Whether the worker may go on with a change. Call it before taking any lock. `Go` covers one record. A few
     /// relaxed loads.
     #[inline]
     pub fn admit(&self, worker: usize) -> Admission {
         self.core.shared.admit(worker)
     }
 
-    /// As [`admit`](Self::admit), for a change that only removes: a full disk does not refuse it while there
-    /// is room.
+    /// As [`admit`](Self::admit), for a change that only removes data. A full disk does not refuse it while memory has
+    /// room.
     #[inline]
     pub fn admit_delete(&self, worker: usize) -> Admission {
         self.core.shared.admit_delete(worker)
     }
 
-    /// Appends a record and gives the position after it. Never waits for the disk and never fails; a payload above 64 KiB
-    /// (or one that finds no room, which admission prevents) is copied to memory of its own. Called under the
-    /// locks of the shards it changed, on the worker's own thread: two threads must not append as one worker at once.
+    /// Appends a record and returns the position after it. Never waits for the disk and never fails. A payload above 64
+    /// KiB, or one that finds no room in the ring, is kept in a buffer outside the ring; admission normally prevents
+    /// the second case. Call it under the locks of the changed shards, on the worker's own thread: two threads must not
+    /// append as the same worker concurrently.
     ///
     /// # Panics
     /// If there is no such worker.
@@ -159,8 +160,9 @@ impl Log {
         Lsn(self.core.shared.append(worker, payload))
     }
 
-    /// As [`append`](Self::append), by a worker that calls [`end_turn`](Self::end_turn) soon. That is what has the record
-    /// written, and in `Sync` mode synced: one sync then serves all that a worker appends in a turn.
+    /// As [`append`](Self::append), for a worker that calls [`end_turn`](Self::end_turn) soon. The end of the turn
+    /// triggers the write and, in `Sync` mode, the sync: one sync then covers everything that a worker appends in a
+    /// turn.
     ///
     /// # Panics
     /// As `append`.
@@ -169,8 +171,8 @@ impl Log {
         Lsn(self.core.shared.append_in_turn(worker, payload))
     }
 
-    /// As [`append_in_turn`](Self::append_in_turn), of a payload of which a part is shared and not copied. It goes by reference,
-    /// however short it is.
+    /// As [`append_in_turn`](Self::append_in_turn), for a payload with a shared part. The shared part is kept by
+    /// reference, however short it is.
     ///
     /// # Panics
     /// As `append`.
@@ -184,19 +186,20 @@ impl Log {
         self.core.shared.puts_off_sync(worker)
     }
 
-    /// Ends the worker's turn, if it has appended in it. A few loads if it has not.
+    /// Ends the worker's turn if the worker appended in it. Otherwise a few loads.
     #[inline]
     pub fn end_turn(&self, worker: usize) {
         self.core.shared.end_turn(worker);
     }
 
-    /// Registers the worker to be woken once, when more is durable, and ends its turn, unless a sync runs whose end will wake it. Look at [`durable_lsn`](Self::durable_lsn) *after*
-    /// this call: what became durable before may not wake.
+    /// Registers the worker to be woken once, when more is durable. Also ends its turn, unless a running sync will wake
+    /// the worker anyway. Read [`durable_lsn`](Self::durable_lsn) *after* this call: progress before it may not wake
+    /// the worker.
     pub fn wait_for(&self, worker: usize) {
         self.core.shared.wait_for(worker);
     }
 
-    /// Whether replies wait until what they show is durable.
+    /// Whether replies wait until the changes they show are durable.
     #[inline]
     pub fn holds_replies(&self) -> bool {
         self.mode() == LogMode::Sync
@@ -215,7 +218,7 @@ impl Log {
         Lsn(self.core.shared.end())
     }
 
-    /// Everything before this position was taken by the operating system. Goes back after a failure.
+    /// The operating system has accepted everything before this position. Goes back after a failure.
     pub fn written_lsn(&self) -> Lsn {
         Lsn(self.core.shared.written.load(SeqCst))
     }
@@ -234,26 +237,26 @@ impl Log {
         self.core.shared.mode()
     }
 
-    /// Changes it for every log of the same [`LogTiming`](crate::LogTiming), and acts on it at once.
+    /// Changes the mode for every log that shares the [`LogTiming`](crate::LogTiming), with immediate effect.
     pub fn set_mode(&self, mode: LogMode) {
         self.core.shared.timing().set_mode(mode);
         self.core.shared.watch(self.core.clock.monotonic_ns());
     }
 
-    /// The window of `Async` in force, in milliseconds.
+    /// The current window of `Async`, in milliseconds.
     pub fn window_ms(&self) -> u64 {
         self.core.shared.timing().window_ms()
     }
 
-    /// Changes it (at least 1), as [`set_mode`](Self::set_mode) does the mode.
+    /// Changes the window (at least 1), as [`set_mode`](Self::set_mode) changes the mode.
     pub fn set_window_ms(&self, window_ms: u64) {
         self.core.shared.timing().set_window_ms(window_ms);
         self.core.shared.watch(self.core.clock.monotonic_ns());
     }
 
-    // ---- Health and numbers.
+    // ---- Health and figures.
 
-    /// The failure the log is in; `None` when it is well.
+    /// The current failure; `None` while the log is healthy.
     pub fn health(&self) -> Option<LogFailure> {
         if self.core.shared.state.load(SeqCst) == state::HEALTHY {
             return None;
@@ -261,17 +264,17 @@ impl Log {
         self.core.shared.failure.lock().clone()
     }
 
-    /// The log in numbers. Does not wait for the disk.
+    /// The log's figures. Does not wait for the disk.
     pub fn stats(&self) -> LogStats {
         self.core.stats()
     }
 
     // ---- By the keeper.
 
-    /// Makes everything appended before the call durable, in any mode, and gives the position reached. Blocks.
+    /// Makes everything appended before the call durable, in any mode, and returns the position reached. Blocks.
     ///
     /// # Errors
-    /// The log has failed. It goes on trying on its own.
+    /// The log has failed. It keeps retrying by itself.
     pub fn sync(&self) -> Result<Lsn, LogFailure> {
         let target = self.core.shared.end();
         self.core.shared.wanted.fetch_max(target, SeqCst);
@@ -288,25 +291,25 @@ impl Log {
         }
     }
 
-    /// Removes the whole segments before `lsn`, and gives the bytes they had. Call it when nothing at or before `lsn` is
-    /// needed any more: after the manifest that says so is durable.
+    /// Removes the segments that lie wholly before `lsn`, and returns the bytes freed. Call it once the manifest that
+    /// makes everything up to `lsn` unnecessary is durable.
     ///
     /// # Errors
-    /// A file could not be removed; older ones are gone.
+    /// A file could not be removed; older files are already gone.
     pub fn remove_before(&self, lsn: Lsn) -> Result<u64, LogError> {
         self.core.remove_before(lsn)
     }
 
-    /// Ends the log in order: makes everything durable, then a mark that says so, and the last segment's header, and stops the
-    /// threads. Nothing may be appended any more. Blocks.
+    /// Shuts the log down in order: makes everything durable, then an end mark and the last segment's header, and stops
+    /// the threads. Nothing may be appended afterwards. Blocks.
     ///
     /// # Errors
-    /// The log has failed; the threads are stopped all the same.
+    /// The log has failed. The threads stop in this case too.
     pub fn close(&self) -> Result<Lsn, LogFailure> {
         let synced = self.sync();
         self.stop_threads();
         synced?;
-        // No thread is left, so the steps run here.
+        // The threads have ended, so the steps run here.
         self.sync()?;
         self.core.flush.lock().mark(Kind::End, self.core.clock.monotonic_ns());
         let end = self.sync()?;
@@ -318,7 +321,7 @@ impl Log {
         self.core.shared.closing.store(true, SeqCst);
         self.core.shared.wake_threads();
         for thread in std::mem::take(&mut *self.threads.lock()) {
-            // A thread that panicked has said so already.
+            // A thread that panicked has reported it already.
             let _ = thread.join();
         }
     }
@@ -330,19 +333,19 @@ impl Log {
         self.core.write_turn();
     }
 
-    /// One round of the sync thread: writes and syncs if a sync is due by the clock, or goes on after a failure if it is
-    /// time. Gives whether it did something.
+    /// One round of the sync thread: writes and syncs if a sync is due, or retries after a failure if it is time.
+    /// Returns whether it did something.
     pub fn sync_step(&self) -> bool {
         self.core.sync_turn() == Due::Now
     }
 
-    /// Looks at the clock, as the watch does: whether writes must wait.
+    /// Checks the clock, as the watch thread does, and decides whether writes must wait.
     pub fn watch_step(&self) {
         self.core.shared.watch(self.core.clock.monotonic_ns());
     }
 }
 
-/// A log whose thread has died of a bug makes nothing durable any more: its owner must hear of it.
+/// A log whose thread has died of a bug makes nothing durable any more, so its owner must be notified.
 struct TellOfPanic<'a>(&'a Core);
 
 impl Drop for TellOfPanic<'_> {
@@ -360,7 +363,7 @@ impl Drop for TellOfPanic<'_> {
 }
 
 impl Drop for Log {
-    /// Stops the threads. Does not write: a log that is to be kept is closed first.
+    /// Stops the threads without writing. Close a log that is to be kept before it is dropped.
     fn drop(&mut self) {
         self.stop_threads();
     }
@@ -378,7 +381,7 @@ impl Core {
         self.shared.closing.load(SeqCst)
     }
 
-    /// Writes what is published. Gives whether more is likely to come soon.
+    /// Writes what is published. Returns whether more is likely to come soon.
     fn write_turn(&self) -> bool {
         let mut flush = self.flush.lock();
         let wrote = flush.write(self.clock.monotonic_ns(), false);
@@ -396,14 +399,14 @@ impl Core {
         }
     }
 
-    /// Whether the write thread has work. In `Sync` mode the sync thread writes, unless it is held up.
+    /// Whether the write thread has work. In `Sync` mode the sync thread writes, unless it is blocked.
     fn should_write(&self) -> bool {
         let pending = self.shared.end().saturating_sub(self.shared.written.load(SeqCst));
         let least = if self.shared.mode() == LogMode::Sync { self.shared.write_early_bytes } else { 1 };
         self.shared.state.load(SeqCst) == state::HEALTHY && pending >= least
     }
 
-    /// One round: `Now` if something was done and there may be more.
+    /// One round: `Now` if it did something and there may be more.
     fn sync_turn(&self) -> Due {
         let mut flush = self.flush.lock();
         let now = self.clock.monotonic_ns();
@@ -421,7 +424,7 @@ impl Core {
         }
         let Some(job) = flush.begin_sync(now) else {
             self.publish(&flush, false);
-            // Reserved and not published yet; or the write failed, and then there is a time for the next attempt.
+            // Space is reserved and not published yet; or the write failed, and the time of the next attempt is set.
             let due = flush.due(now);
             return if due == Due::Now { Due::Soon } else { due };
         };
@@ -450,8 +453,8 @@ impl Core {
         }
     }
 
-    /// In `Sync` mode: gives workers in the middle of a turn the time to end it, so that a sync is not spent on the first
-    /// records of a turn while the rest waits for the next. At most [`TURN_MAX`], however long a turn takes.
+    /// In `Sync` mode, gives workers in the middle of a turn time to end it. Otherwise a sync would cover the first
+    /// records of a turn, and the rest would wait for the next sync. Waits [`TURN_MAX`] at most.
     fn await_turns(&self) {
         let shared = &*self.shared;
         if shared.mode() != LogMode::Sync {
@@ -468,14 +471,14 @@ impl Core {
         }
     }
 
-    /// What decides when the next sync is due, besides time: if it changes, the sync thread looks again.
+    /// The inputs, besides time, that decide when the next sync is due. When one changes, the sync thread checks again.
     fn sync_news(&self) -> (u64, u64, u64, LogMode, u8) {
         let shared = &*self.shared;
         let (oldest, wanted) = (shared.oldest_ns.load(SeqCst), shared.wanted.load(SeqCst));
         (oldest, wanted, shared.window_ns(), shared.mode(), shared.state.load(SeqCst))
     }
 
-    /// Whether something was appended that is to be synced at once.
+    /// Whether something was appended that must be synced at once.
     fn sync_now(&self) -> bool {
         let shared = &*self.shared;
         let healthy = shared.state.load(SeqCst) == state::HEALTHY;
@@ -532,7 +535,7 @@ impl Core {
     }
 
     fn remove_before(&self, lsn: Lsn) -> Result<u64, LogError> {
-        // Removing a big file takes a while, so the flush's lock is not held meanwhile.
+        // Removing a large file takes a while, so release the flush's lock first.
         let paths = self.flush.lock().removable(lsn.0);
         let mut freed = 0;
         for path in paths {

@@ -1,4 +1,4 @@
-//! What a log is told at its beginning, and whom it tells what happens.
+//! The settings of a log, and the interface through which it reports events.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use crate::timing::{LogMode, LogTiming};
 /// What to do when a file cannot be written or synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnSyncError {
-    /// Go on in a new file, filled from memory, as soon as that works; until then writes are refused.
+    /// Continue in a new file, filled from memory, as soon as that works. Writes are refused until then.
     Rotate,
-    /// Tell [`LogWake::stop`], which is to end the process, and never write again.
+    /// Call [`LogWake::stop`], which should end the process, and never write again.
     Stop,
 }
 
-/// How the log is to work.
+/// Settings of a log.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
-    /// The data directory; it exists.
+    /// The data directory, which exists.
     pub dir: PathBuf,
-    /// When records become durable. In `Async`, a power cut loses at most the window while the disk keeps up; at twice
-    /// the window writes wait.
+    /// When records become durable. In `Async`, a power cut loses at most the window while the disk keeps up. Writes
+    /// wait once the oldest unsynced record is twice as old.
     pub timing: Arc<LogTiming>,
     /// Size of a segment, preallocated. A bigger record gets a bigger segment.
     pub segment_bytes: u64,
-    /// How many workers append, numbered from 0.
+    /// Number of workers that append, numbered from 0.
     pub workers: usize,
-    /// Memory for what is not durable yet; at least 256 KiB for each worker.
+    /// Memory for records that are not durable yet; at least 256 KiB for each worker.
     pub ring_bytes: usize,
     /// What to do after a failure.
     pub on_sync_error: OnSyncError,
@@ -62,19 +62,19 @@ pub struct LogStart {
     pub(crate) history: HistoryId,
     pub(crate) parent: Option<Parent>,
     pub(crate) first: Lsn,
-    /// What recovery found, if the log goes on from there.
+    /// The result of recovery, if the log continues from there.
     pub(crate) after: Option<LogEnd>,
 }
 
 impl LogStart {
-    /// A history with nothing before it, in a directory without segments at or beyond `first`.
+    /// A history without a predecessor, in a directory without segments at or beyond `first`.
     pub fn fresh(history: HistoryId, first: Lsn) -> Self {
         Self { history, parent: None, first, after: None }
     }
 
-    /// Goes on where recovery stopped. The old history continues if it was ended in order ([`LogEnd::clean`]);
-    /// otherwise `new_history` begins, with the old one as its parent, or with that one's when the old one has no frame:
-    /// its only segment stands where the new one will, so nothing would lead from its parent to its child.
+    /// Continues where recovery stopped. The old history continues if it was ended in order ([`LogEnd::clean`]).
+    /// Otherwise `new_history` begins, with the old one as its parent. If the old one has no frame, its parent becomes
+    /// the parent: its only segment lies where the new one will, so no file would connect the two.
     pub fn after(end: LogEnd, new_history: HistoryId) -> Self {
         let (history, parent) = match end.history {
             Some(old) if end.clean => (old, end.parent),
@@ -90,7 +90,7 @@ impl LogStart {
         self.history
     }
 
-    /// The history before it.
+    /// The history before it, if any.
     pub fn parent(&self) -> Option<Parent> {
         self.parent
     }
@@ -101,39 +101,39 @@ impl LogStart {
     }
 }
 
-/// Whom the log tells what happens. Called by the log's threads with locks of the log held: implementations must not
-/// call back into the log, and return soon.
+/// Receives the log's events. The log's threads call it while they hold locks of the log: implementations must not call
+/// back into the log, and must return soon.
 pub trait LogWake: Send + Sync {
-    /// The worker's wait is over ([`Log::wait_for`](crate::Log::wait_for), or an [`Admission::Wait`]): look again.
+    /// The worker's wait is over ([`Log::wait_for`](crate::Log::wait_for), or an [`Admission::Wait`]): it checks again.
     fn wake(&self, worker: usize);
 
-    /// The log has failed, or goes on failing for another reason.
+    /// The log has failed, or still fails for another reason.
     fn failed(&self, failure: &LogFailure) {
         let _ = failure;
     }
 
-    /// The failure is over and nothing was lost.
+    /// The failure has ended and nothing was lost.
     fn healthy(&self) {}
 
-    /// [`OnSyncError::Stop`] is set and the log has failed, or a thread of the log has died of a bug: the process is to
-    /// end, without touching the data directory.
+    /// [`OnSyncError::Stop`] is set and the log has failed, or a thread of the log has died of a bug. The process must
+    /// end without touching the data directory.
     fn stop(&self, failure: &LogFailure) {
         let _ = failure;
     }
 }
 
-/// Nobody to tell.
+/// Ignores every event.
 impl LogWake for () {
     fn wake(&self, _: usize) {}
 }
 
-/// Whether a command may go on to its first change.
+/// Whether a command may make its first change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It may, with one record.
+    /// Yes, with one record.
     Go,
-    /// The log is behind; the worker will be woken once.
+    /// The log has fallen behind; it wakes the worker once.
     Wait,
-    /// The log has failed: [`Log::health`](crate::Log::health) tells why.
+    /// The log has failed: [`Log::health`](crate::Log::health) has the reason.
     Refused,
 }

@@ -1,4 +1,4 @@
-//! Reading frames out of one segment, through a window that moves over the file.
+//! Reads frames from one segment, through a window that moves over the file.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used))]
 
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use vfs::{File, FileSystem, FsError, OpenOptions};
 use crate::frame::{self, HEAD_BYTES_MAX, Look, MARK_FRAME_BYTES};
 use crate::segment::{self, HEADER_BYTES, Header, HeaderError};
 
-/// Bytes read at once.
+/// Bytes per read.
 const WINDOW_BYTES: usize = 1 << 20;
 
 /// A segment's file, open for reading.
@@ -26,7 +26,7 @@ pub(crate) struct SegmentFile {
     window_at: u64,
 }
 
-/// A frame as read.
+/// A frame as it was read.
 pub(crate) struct Frame<'a> {
     pub kind: u8,
     pub payload: &'a [u8],
@@ -42,7 +42,7 @@ impl SegmentFile {
         let mut bytes = vec![0; usize::try_from(len.min(HEADER_BYTES)).unwrap_or_default()];
         file.read_exact_at(&mut bytes, 0)?;
         let header = match Header::decode(&bytes) {
-            // Under the wrong name it is not what the name promises.
+            // A file under another segment's name does not hold what its name promises.
             Ok(header) if header.first != first => Err(HeaderError::Damaged),
             header => header,
         };
@@ -54,7 +54,7 @@ impl SegmentFile {
         self.len
     }
 
-    /// Where a position of the stream lies in the file; `None` for one before the segment or past the file's end.
+    /// The file offset of a position of the stream; `None` before the segment or past the end of the file.
     pub fn offset(&self, lsn: u64) -> Option<u64> {
         lsn.checked_sub(self.first)?;
         let offset = match self.header {
@@ -64,7 +64,7 @@ impl SegmentFile {
         (offset <= self.len).then_some(offset)
     }
 
-    /// So many bytes from an offset on; fewer at the end of the file.
+    /// Returns `bytes` bytes from an offset on; fewer at the end of the file.
     pub fn bytes(&mut self, offset: u64, bytes: usize) -> Result<&[u8], FsError> {
         let left = usize::try_from(self.len.saturating_sub(offset)).unwrap_or(usize::MAX);
         let bytes = bytes.min(left);
@@ -80,7 +80,7 @@ impl SegmentFile {
         Ok(held.and_then(|held| self.window.get(held)).unwrap_or_default())
     }
 
-    /// The frame at a position, if a whole one of this history stands there.
+    /// The frame at a position, if it is whole and belongs to this history.
     pub fn frame(&mut self, history: &HistoryId, lsn: u64) -> Result<Option<Frame<'_>>, FsError> {
         let Some(offset) = self.offset(lsn) else { return Ok(None) };
         let left = self.len.saturating_sub(offset);
@@ -89,7 +89,7 @@ impl SegmentFile {
             Look::Needs(needs) => needs,
             Look::Frame { bytes, .. } => bytes,
         };
-        // A length that the file does not have is nobody's; nothing is allocated for it.
+        // A length beyond the end of the file is not a frame's; nothing is allocated for it.
         let Some(needs) = usize::try_from(needs).ok().filter(|_| needs <= left) else { return Ok(None) };
         match frame::look(self.bytes(offset, needs)?, history, lsn) {
             Look::Frame { kind, payload, bytes } => Ok(Some(Frame { kind, payload, end: lsn.saturating_add(bytes) })),
@@ -97,14 +97,14 @@ impl SegmentFile {
         }
     }
 
-    /// The newest statement about durability among the marks at or beyond a position, wherever they stand.
+    /// The newest statement about durability among all marks at or beyond a position.
     pub fn durable_by_marks(&mut self, history: &HistoryId, from: u64) -> Result<Option<Lsn>, FsError> {
         let mut lsn = from.max(self.first);
         let mut newest = None;
         while let Some(offset) = self.offset(lsn).filter(|offset| *offset < self.len) {
             let bytes = self.bytes(offset, WINDOW_BYTES)?;
             newest = newest.max(frame::marks_within(bytes, history, lsn));
-            // Marks that cross the window's end are found in the next.
+            // The next window finds marks that cross the end of this one.
             let step = bytes.len().saturating_sub(MARK_FRAME_BYTES.saturating_sub(1)).max(1);
             if bytes.len() < WINDOW_BYTES {
                 break;

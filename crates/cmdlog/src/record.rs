@@ -1,4 +1,4 @@
-//! Effects as bytes: the payload of a record.
+//! The payload of a record: effects encoded as bytes.
 //!
 //! ```text
 //! effect = operation (1) | keyspace (varint) | fields
@@ -6,7 +6,8 @@
 //! time   = zigzag varint of milliseconds since 1970
 //! ```
 //!
-//! The operation byte's high bits are flags of that operation; an unknown operation or flag is an error, never skipped.
+//! The high bits of the operation byte are flags of that operation. An unknown operation or flag is an error, never
+//! skipped.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used))]
 
@@ -35,7 +36,7 @@ mod operation {
     pub const LEAVES: u8 = 12;
     pub const META: u8 = 13;
     pub const STORE_WITH: u8 = 14;
-    /// Numbers that have a meaning, and that no version writes yet.
+    /// Numbers with a meaning that no version writes yet.
     pub const RESERVED: [(u8, &str); 3] = [(15, "function library"), (16, "prefix flush"), (17, "slot state")];
 
     /// SET, STORE, STORE_WITH: an expiration follows.
@@ -49,28 +50,28 @@ mod operation {
 /// The type number of a b+tree, which no version writes yet.
 const RESERVED_TYPE: u8 = 7;
 
-/// Changes up to this length are copied into the record, which then goes through the ring.
+/// Changes up to this length are copied into the record, and so pass through the ring.
 const SHARED_BYTES_MIN: usize = 32 << 10;
 
-/// Collects the effects of one command or transaction. Reused, so that a hot path does not allocate.
+/// Collects the effects of one command or transaction. Reused, so a hot path does not allocate.
 #[derive(Debug, Default)]
 pub struct RecordBuilder {
     bytes: Vec<u8>,
-    /// Bytes that are not copied, and where among the others they belong.
+    /// Bytes that are not copied, and their place among the others.
     shared: Option<(usize, SharedBytes)>,
 }
 
-/// A record's payload, of which a part may be shared.
+/// A record's payload; a part of it may be shared.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload<'a> {
-    /// What stands before the shared part; everything where there is none.
+    /// The bytes before the shared part; all of them if there is none.
     pub head: &'a [u8],
-    /// The shared part and what stands behind it.
+    /// The shared part and the bytes after it.
     pub shared: Option<(&'a SharedBytes, &'a [u8])>,
 }
 
 impl Payload<'_> {
-    /// The whole, copied together.
+    /// A copy of the whole payload.
     pub fn to_vec(&self) -> Vec<u8> {
         match self.shared {
             Some((shared, tail)) => [self.head, shared, tail].concat(),
@@ -80,7 +81,7 @@ impl Payload<'_> {
 }
 
 impl RecordBuilder {
-    /// Starts over.
+    /// Clears the builder.
     #[inline]
     pub fn clear(&mut self) {
         self.bytes.clear();
@@ -89,13 +90,14 @@ impl RecordBuilder {
         }
     }
 
-    /// The payload so far; empty when nothing was changed. Without what is shared: see [`RecordBuilder::payload`].
+    /// The payload so far, without its shared part ([`RecordBuilder::payload`] has both); empty when nothing was
+    /// changed.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The payload so far with the part that is shared; `None` when no part is.
+    /// The payload so far, with its shared part if it has one.
     #[inline]
     pub fn payload(&self) -> Option<Payload<'_>> {
         let (at, shared) = self.shared.as_ref()?;
@@ -103,7 +105,7 @@ impl RecordBuilder {
         Some(Payload { head, shared: Some((shared, tail)) })
     }
 
-    /// Adds an [`Effect::Edit`] whose changes are not copied, if they are the first such of the record.
+    /// Adds an [`Effect::Edit`] by reference, unless the record already has a shared part.
     fn push_edit_of_shared(&mut self, key: &Key<'_>, kind: Type, changes: &SharedBytes) {
         put_edit_head(&mut self.bytes, key.space, key.bytes, kind, changes.len());
         if self.shared.is_none() && changes.len() > SHARED_BYTES_MIN {
@@ -166,7 +168,7 @@ impl RecordBuilder {
     }
 }
 
-/// Everything of an [`Effect::Set`] but the value's bytes, which follow it: for writers that do not copy big values.
+/// Everything of an [`Effect::Set`] before the value's bytes: for writers that do not copy large values.
 pub fn put_set_head(
     out: &mut Vec<u8>,
     space: KeyspaceId,
@@ -190,7 +192,7 @@ pub fn put_set_head(
     varint::put(out, value_len as u64);
 }
 
-/// Everything of an [`Effect::Store`] but the value's bytes, which follow it.
+/// Everything of an [`Effect::Store`] before the value's bytes.
 pub fn put_store_head(
     out: &mut Vec<u8>,
     space: KeyspaceId,
@@ -211,7 +213,7 @@ pub fn put_store_head(
     varint::put(out, value_len as u64);
 }
 
-/// What a stored entry is besides key and value's bytes: for writers of any entry that is no tree.
+/// A stored entry without its key and its value's bytes: for writers of any entry that is not a tree.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreHead<'a> {
     /// Its type.
@@ -227,8 +229,8 @@ pub struct StoreHead<'a> {
 }
 
 impl StoreHead<'_> {
-    /// Everything of an [`Effect::StoreWith`] but the value's bytes, which follow it. Without fields it is that of an
-    /// [`Effect::Set`] or [`Effect::Store`], so that entries without fields have the same bytes as ever.
+    /// Everything of an [`Effect::StoreWith`] before the value's bytes. An entry without fields is encoded as an
+    /// [`Effect::Set`] or [`Effect::Store`], with the same bytes as before fields existed.
     pub fn put(&self, out: &mut Vec<u8>, space: KeyspaceId, key: &[u8]) {
         let Self { kind, encoding, expire_at, fields, value_len } = *self;
         match kind {
@@ -256,7 +258,7 @@ pub fn put_meta(out: &mut Vec<u8>, space: KeyspaceId, key: &[u8], fields: Tagged
     put_string(out, fields.bytes());
 }
 
-/// Everything of an [`Effect::Edit`] but the changes, which follow it.
+/// Everything of an [`Effect::Edit`] before the changes.
 pub fn put_edit_head(out: &mut Vec<u8>, space: KeyspaceId, key: &[u8], kind: Type, changes_len: usize) {
     put_space(out, operation::EDIT, space);
     put_string(out, key);
@@ -264,7 +266,7 @@ pub fn put_edit_head(out: &mut Vec<u8>, space: KeyspaceId, key: &[u8], kind: Typ
     varint::put(out, changes_len as u64);
 }
 
-/// Everything of an [`Effect::Leaves`] but the leaves, which follow it.
+/// Everything of an [`Effect::Leaves`] before the leaves.
 pub fn put_leaves_head(out: &mut Vec<u8>, space: KeyspaceId, key: &[u8], kind: Type, leaves_len: usize) {
     put_space(out, operation::LEAVES, space);
     put_string(out, key);
@@ -289,7 +291,7 @@ fn put_key(out: &mut Vec<u8>, operation: u8, key: &Key<'_>) {
     put_string(out, key.bytes);
 }
 
-/// Bytes that are no record of ours.
+/// Why bytes are not a valid record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The payload ends inside an effect, or a number in it is malformed.
@@ -298,7 +300,7 @@ pub enum DecodeError {
         /// Where the effect begins.
         offset: usize,
     },
-    /// A newer program wrote it: the number is reserved for what this version cannot apply.
+    /// A newer program wrote it: the number is reserved for an effect that this version cannot apply.
     #[error("effect at byte {offset} of the record is a {what}, which this version cannot apply; use a newer one")]
     Reserved {
         /// What the number is reserved for.
@@ -311,12 +313,12 @@ pub enum DecodeError {
     UnknownOperation {
         /// The operation byte.
         operation: u8,
-        /// Where it stands.
+        /// Its position in the record.
         offset: usize,
     },
 }
 
-/// The dictionaries that reading the value of an effect needs: none but where it is stored with one.
+/// The dictionaries needed to read the value of an effect: none unless the value is stored with one.
 pub fn dictionaries_of(effect: &Effect<'_>) -> BTreeSet<DictionaryNumber> {
     let mut needed = BTreeSet::new();
     let mut note =
@@ -373,7 +375,7 @@ fn take_effect<'a>(rest: &mut &'a [u8], hasher: &KeyHasher, offset: usize) -> Re
     take_fields(rest, hasher, first, operation).ok_or(DecodeError::Malformed { offset })
 }
 
-/// Whether the effect, whose keyspace comes next, is about a collection of the reserved type.
+/// Whether the effect, whose keyspace comes next, concerns a collection of the reserved type.
 fn names_reserved_type(mut rest: &[u8], operation: u8) -> bool {
     let rest = &mut rest;
     let has_type = matches!(operation, operation::STORE | operation::EDIT | operation::LEAVES | operation::STORE_WITH);
@@ -463,18 +465,18 @@ fn take_time(rest: &mut &[u8]) -> Option<UnixMs> {
     varint::take(rest).map(varint::unzigzag)
 }
 
-/// The encoding of a string, other than [`Encoding::PLAIN`], which has no byte (R2).
+/// The encoding of a string, if it is not [`Encoding::PLAIN`], which has no byte (R2).
 fn take_encoding(rest: &mut &[u8]) -> Option<Encoding> {
     wire::take_byte(rest).and_then(Encoding::of_bytes).filter(|encoding| *encoding != Encoding::PLAIN)
 }
 
-/// The encoding of a collection that is stored compressed, from the one that it has otherwise.
+/// The encoding of a compressed collection, derived from its uncompressed encoding.
 fn take_compressed(encoding: u8, value: &[u8]) -> Option<Encoding> {
     let encoding = if encoding == Encoding::BIG.0 { Encoding::BIG } else { Encoding::of_bytes(encoding)? };
     Stored::parse(value).is_ok().then_some(encoding.compressed())
 }
 
-/// A type that is no string.
+/// A type other than string.
 fn take_collection(rest: &mut &[u8]) -> Option<Type> {
     wire::take_byte(rest).and_then(Type::from_number).filter(|kind| *kind != Type::String)
 }
@@ -489,7 +491,7 @@ mod tests {
         KeyHasher::new(&mut Rng::new(1))
     }
 
-    /// Every operation's bytes, as docs/formats/command-log.md gives them: a change here is a change of the format.
+    /// The bytes of every operation, as docs/formats/command-log.md gives them: a change here changes the format.
     #[test]
     fn golden_bytes() {
         let hasher = hasher();
@@ -600,7 +602,8 @@ mod tests {
         assert_eq!(reencode(&expected), Ok(expected));
     }
 
-    /// Leaves of a list, a hash, a stream, a set and both trees of a sorted set, as docs/formats/collections.md gives them: of each a plain one and a compressed one.
+    /// One plain and one compressed leaf of a list, a hash, a stream, a set and both trees of a sorted set, as
+    /// docs/formats/collections.md gives them.
     fn golden_leaves() -> [Vec<u8>; 6] {
         let list = b"\x01\x05ab\x02\x01\x04\x02\x03\x04\x11\x05\0v";
         let order = [7; 40];
@@ -620,7 +623,7 @@ mod tests {
         ]
     }
 
-    /// Leaves that are cut, or none, or another type's, are no effect.
+    /// Truncated leaves, malformed leaves and leaves of another type are rejected.
     #[test]
     fn leaves_are_whole() {
         let hasher = hasher();
@@ -636,8 +639,7 @@ mod tests {
         }
     }
 
-    /// What was made beforehand is recorded as the edit that it stands for, whether its changes are copied or shared, and with
-    /// others around it.
+    /// A prepared change is recorded as the edit it represents, copied or shared, alone or among other effects.
     #[test]
     fn what_was_made_is_an_edit() {
         let hasher = hasher();
@@ -676,7 +678,7 @@ mod tests {
         Ok(record.bytes)
     }
 
-    /// An entry without optional fields is recorded as it was before there were any.
+    /// An entry without optional fields is recorded as it was before fields existed.
     #[test]
     fn without_fields_a_record_stays() {
         let hasher = hasher();
@@ -694,7 +696,7 @@ mod tests {
         }
     }
 
-    /// Numbers that are given away and cannot be applied yet are refused by what they stand for, and nothing is skipped.
+    /// Reserved numbers are refused by name, and nothing is skipped.
     #[test]
     fn reserved_effects_are_refused_by_name() {
         for (payload, what) in [
@@ -710,7 +712,7 @@ mod tests {
         }
     }
 
-    /// Optional fields that are none, or not canonical, are no effect.
+    /// Malformed or non-canonical optional fields are rejected.
     #[test]
     fn fields_are_whole() {
         for payload in [&b"\x0e\0\x01k\0\0\0\x01v"[..], b"\x0e\0\x01k\0\0\x02\x01\0\x01v", b"\x0d\0\x01k\x03\x03\0\x03"]
@@ -728,8 +730,8 @@ mod tests {
         );
     }
 
-    /// A value that says to be compressed and has no header of a stored form, and an encoding that says so beside the flag or
-    /// that no value has.
+    /// Rejects a value that is marked as compressed and has no stored form's header, and an encoding that repeats the
+    /// flag or that no value has.
     #[test]
     fn compressed_values_have_their_header() {
         let malformed = Err(DecodeError::Malformed { offset: 0 });
@@ -750,7 +752,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any bytes either fail or decode to effects that encode back to the same bytes (R2); nothing panics.
+        /// Arbitrary bytes either fail or decode to effects that encode back to the same bytes (R2); nothing panics.
         #[test]
         fn decoding_is_total_and_canonical(payload in proptest::collection::vec(any::<u8>(), 0..64)) {
             if let Ok(bytes) = reencode(&payload) {
@@ -758,7 +760,7 @@ mod tests {
             }
         }
 
-        /// Every cut of a good record fails or gives a shorter list of whole effects.
+        /// Every truncation of a valid record fails or decodes to fewer whole effects.
         #[test]
         fn cuts_never_invent_effects(key in proptest::collection::vec(any::<u8>(), 0..20), at in any::<i64>()) {
             let hasher = hasher();

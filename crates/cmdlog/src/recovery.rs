@@ -1,16 +1,16 @@
-//! From the segments in a directory back to the stream of records. Only reads.
+//! Recovery: from the segments in a directory to the stream of records. Only reads.
 //!
 //! ```text
 //! log-0 (history a)  ......======== leftovers        at each position: the newest segment of the history that has a
-//! log-D (history a)            ==========            whole frame there; where a child history begins, it goes on
+//! log-D (history a)            ==========            whole frame there; where a child history begins, it continues
 //! log-E (history b, parent a at E)      ======       there; where there is no frame, the log ends
 //! ```
 //!
-//! C1. What is given out is a prefix of what was appended: a frame's checksum holds its history and position, so the
-//!     frame at a position can only be the one that was made for it.
-//! C2. Where the log ends, everything that any header or mark says about durability must lie before. If it does not,
-//!     records are damaged or gone, and that is an error, never a shorter log.
-//! C3. What lies behind the end without such a statement is a torn tail: it was never acknowledged as durable.
+//! C1. Recovery returns a prefix of what was appended. A frame's checksum covers its history and position, so the frame
+//!     at a position can only be the one written for it.
+//! C2. Everything that any header or mark declares durable must lie before the end of the log. If it does not, records
+//!     are damaged or missing: that is an error, never a shorter log.
+//! C3. Bytes after the end that no statement declares durable are a torn tail: they were never acknowledged as durable.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used))]
 
 use std::path::{Path, PathBuf};
@@ -23,41 +23,42 @@ use crate::frame::{Kind, Mark};
 use crate::reader::SegmentFile;
 use crate::segment::{self, HEADER_BYTES, Header, HeaderError, Parent};
 
-/// Where the readable log ends, and what is known about it.
+/// The end of the readable log, and what is known about it.
 #[derive(Clone, Debug)]
 pub struct LogEnd {
-    /// The position after the last whole frame; the place asked for, if there is none from there on.
+    /// The position after the last whole frame; the requested position, if no frame follows it.
     pub end_lsn: Lsn,
-    /// The history that the end belongs to; `None` if there is no segment at all.
+    /// The history of the last frame; `None` if there is no segment.
     pub history: Option<HistoryId>,
     /// The history before that one.
     pub parent: Option<Parent>,
-    /// The last mark that was read.
+    /// The last mark read.
     pub last_mark: Option<Mark>,
-    /// The log was ended in order: its last frame says so.
+    /// The log was ended in order: its last frame is an end mark.
     pub clean: bool,
-    /// Something lies behind the end.
+    /// Bytes after the end, if any.
     pub torn: Option<TornTail>,
     /// Everything before this position is known to have been durable.
     pub proven_lsn: Lsn,
-    /// Records given out.
+    /// Number of records returned.
     pub records: u64,
-    /// Segments that hold nothing of the log and stand where it goes on; [`Log::create`](crate::Log::create) removes them.
+    /// Segments that hold no part of the log and lie where it continues; [`Log::create`](crate::Log::create) removes
+    /// them.
     pub(crate) leftovers: Vec<PathBuf>,
-    /// Where the frames from `proven_lsn` on lie.
+    /// Where the frames from `proven_lsn` on are.
     pub(crate) tail: Vec<Piece>,
-    /// The segment of the last frame, and how many of its bytes hold something.
+    /// The segment of the last frame, and the number of its bytes in use.
     pub(crate) used: Option<(PathBuf, u64)>,
 }
 
-/// Bytes behind the end of the log: written, and cut by a crash before they were durable.
+/// Bytes after the end of the log: written, and cut off by a crash before they were durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TornTail {
     /// The segment.
     pub path: PathBuf,
-    /// Where in it they begin, in bytes.
+    /// Where they begin, as a byte offset in the file.
     pub offset: u64,
-    /// How many, up to the last that is not zero.
+    /// Their number, up to the last byte that is not zero.
     pub bytes: u64,
 }
 
@@ -72,21 +73,21 @@ pub(crate) struct Piece {
     pub to: u64,
 }
 
-/// How far a recovery is.
+/// Progress of a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The position reached.
     pub lsn: Lsn,
     /// Bytes read.
     pub done_bytes: u64,
-    /// Bytes there are at most: the last segment is preallocated and may be nearly empty.
+    /// The most bytes to read: the last segment is preallocated and may be nearly empty.
     pub total_bytes: u64,
 }
 
 /// Records between two calls of the progress function.
 const PROGRESS_RECORDS: u64 = 1024;
 
-/// Whom recovery gives each record: the position after it, and its payload. An error ends the recovery.
+/// Receives each record: the position after it, and its payload. An error ends the recovery.
 pub type EachRecord<'a> = dyn FnMut(Lsn, &[u8]) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + 'a;
 
 /// A frame of the log, as tools see it.
@@ -96,19 +97,19 @@ pub enum FrameBody<'a> {
     Record(&'a [u8]),
     /// A statement about time and durability.
     Mark(Mark),
-    /// As a mark; the program stopped in order.
+    /// A mark written when the program shut down in order.
     End(Mark),
-    /// A kind that only a newer program knows. Never given out by [`recover_frames`].
+    /// A kind that only a newer program knows. [`recover_frames`] never returns it.
     Unknown(u8),
 }
 
-/// Whom [`recover_frames`] gives each frame: the position after it, and what it is. An error ends the recovery.
+/// Receives each frame of [`recover_frames`]: the position after it, and its body. An error ends the recovery.
 pub type EachFrame<'a> = dyn FnMut(Lsn, FrameBody<'_>) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + 'a;
 
-/// Reads the log from a position on (where a frame begins, or the end), giving out each record in order.
+/// Reads the log from a position on, which is the beginning of a frame or the end, and passes on each record in order.
 ///
 /// # Errors
-/// See [`RecoverError`]. Nothing is changed, ever; records before the error have been given out.
+/// See [`RecoverError`]. Nothing is ever changed; the records before the error have been passed on.
 pub fn recover(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -147,12 +148,13 @@ pub(crate) fn list(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<(Lsn, PathBuf)
     Ok(files.filter_map(|entry| Some((segment::first_of(&entry.name)?, dir.join(&entry.name)))).collect())
 }
 
-/// No segment can be read from `from` on. Fine if nothing was ever written there.
+/// No segment can be read from `from` on. This is correct if nothing was ever written there.
 fn empty(fs: &dyn FileSystem, names: &[(Lsn, PathBuf)], from: Lsn) -> Result<LogEnd, RecoverError> {
     let mut leftovers = Vec::new();
     for (first, path) in names {
         let mut file = open(fs, path, *first)?;
-        // A header is durable before the first record of a log is written, so one torn by a crash has nothing behind it.
+        // A header is durable before the first record of a log is written, so no record follows a header torn by a
+        // crash.
         if file.header.is_err() && file.last_nonzero(HEADER_BYTES)?.is_some() {
             return Err(RecoverError::Header { path: path.clone() });
         }
@@ -176,7 +178,7 @@ fn empty(fs: &dyn FileSystem, names: &[(Lsn, PathBuf)], from: Lsn) -> Result<Log
     })
 }
 
-/// Opens a segment; formats that this program must not touch are errors.
+/// Opens a segment. A format that this program must not touch is an error.
 fn open(fs: &dyn FileSystem, path: &Path, first: Lsn) -> Result<SegmentFile, RecoverError> {
     let file = SegmentFile::open(fs, path.to_path_buf(), first)?;
     match file.header {
@@ -187,7 +189,7 @@ fn open(fs: &dyn FileSystem, path: &Path, first: Lsn) -> Result<SegmentFile, Rec
     }
 }
 
-/// The segments from the place asked for on, and how far they are read.
+/// The segments from the requested position on, and how far they are read.
 struct Chain {
     /// Ascending by first position.
     files: Vec<SegmentFile>,
@@ -195,7 +197,7 @@ struct Chain {
     current: usize,
     history: HistoryId,
     parent: Option<Parent>,
-    /// Histories that were left behind: what remains of them is no evidence.
+    /// Histories that were abandoned: their remains are no evidence.
     left: Vec<HistoryId>,
     position: u64,
     from: u64,
@@ -207,7 +209,7 @@ struct Chain {
 }
 
 impl Chain {
-    /// `None` if no segment with a whole header begins at or before `from`.
+    /// `None` if no segment with a valid header begins at or before `from`.
     fn open(fs: &dyn FileSystem, names: &[(Lsn, PathBuf)], from: Lsn) -> Result<Option<Self>, RecoverError> {
         let mut files = Vec::new();
         let mut start = None;
@@ -250,7 +252,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Whether a file is of the present history. One without a header may be.
+    /// Whether a file belongs to the current history. One without a header may.
     fn is_ours(&self, file: &SegmentFile) -> bool {
         file.header.map_or(true, |header| header.history == self.history)
     }
@@ -261,7 +263,7 @@ impl Chain {
         if let Some(index) = border {
             self.enter(index);
         }
-        // Nothing begins here, so the file that had the last frame likely has the next.
+        // No segment begins here, so the file of the last frame likely has the next one.
         if border.is_none() && self.has_frame(self.current)? {
             return Ok(true);
         }
@@ -299,7 +301,7 @@ impl Chain {
         Ok(file.frame(&self.history, self.position)?.is_some())
     }
 
-    /// Takes the frame at the position out of the current file.
+    /// Reads the frame at the position from the current file.
     fn take(&mut self, each: &mut EachFrame<'_>) -> Result<(), RecoverError> {
         let (position, history) = (self.position, self.history);
         let Some(file) = self.files.get_mut(self.current) else { return Ok(()) };
@@ -338,12 +340,12 @@ impl Chain {
         Ok(())
     }
 
-    /// Judges what lies behind the last frame (C2, C3).
+    /// Judges the bytes after the last frame (C2, C3).
     fn end(mut self, names: &[(Lsn, PathBuf)]) -> Result<LogEnd, RecoverError> {
         let end = self.position;
         let (durable, torn) = self.behind()?;
         if durable > end {
-            // The newest segment that should go on here.
+            // The newest segment that should continue here.
             let newest = self.files.iter().rev().find(|file| self.is_ours(file) && file.first <= end);
             let file = newest.or(self.files.get(self.current));
             let path = file.map(|file| file.path().to_path_buf()).unwrap_or_default();
@@ -376,13 +378,13 @@ impl Chain {
         })
     }
 
-    /// The newest statement about durability, wherever it stands, and the torn tail.
+    /// The newest statement about durability, at any position, and the torn tail.
     fn behind(&mut self) -> Result<(u64, Option<TornTail>), RecoverError> {
         let (end, history, current) = (self.position, self.history, self.current);
         let mut durable = self.proven;
         let mut torn = None;
-        // Histories that began with nothing before them, and those that came from them: of a log that was switched on when
-        // this one was off. Nothing of this one is missing because they are there.
+        // Histories without a parent, and their descendants: a log that was switched on while this one was off. Their
+        // presence does not mean that records of this log are missing.
         let mut foreign: Vec<HistoryId> = Vec::new();
         for (index, file) in self.files.iter_mut().enumerate() {
             let header = file.header.ok();
@@ -396,7 +398,7 @@ impl Chain {
                 foreign.push(other);
                 continue;
             }
-            // A header behind the end speaks of what was before it, in this history or in one that came from it.
+            // A header after the end declares what was before it, in this history or in a descendant.
             if let Some(Header { durable: said, .. }) = header.filter(|_| file.first > end) {
                 durable = durable.max(said.0);
             }
@@ -416,7 +418,7 @@ impl Chain {
     }
 }
 
-/// What a frame with a right checksum is; `None` for a mark that is none.
+/// The body of a frame with a valid checksum; `None` for a malformed mark.
 pub(crate) fn body_of(kind: u8, payload: &[u8]) -> Option<FrameBody<'_>> {
     Some(match Kind::of(kind) {
         Some(Kind::Record) => FrameBody::Record(payload),
@@ -426,8 +428,9 @@ pub(crate) fn body_of(kind: u8, payload: &[u8]) -> Option<FrameBody<'_>> {
     })
 }
 
-/// The pieces of files that the frames from one position up to another lie in, and where they end; `None` without a segment.
-/// They end before `to` where no frame leads on. Whether that is damage is not asked: whoever copies decides where to stop.
+/// The pieces of files that hold the frames from one position to another, and where they end; `None` without a segment.
+/// They end before `to` where no frame continues them. The function does not decide whether that is damage: its caller
+/// chooses where to stop.
 pub(crate) fn pieces_until(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -450,9 +453,9 @@ pub struct SegmentInfo {
     pub path: PathBuf,
     /// The position its name gives.
     pub first: Lsn,
-    /// Bytes of the file, preallocated ones included.
+    /// Bytes of the file, including preallocated ones.
     pub file_bytes: u64,
-    /// What its header says; `None` if it is damaged or of another format.
+    /// Its header; `None` if it is damaged or has another format.
     pub header: Option<SegmentHeader>,
 }
 
@@ -463,7 +466,7 @@ pub struct SegmentHeader {
     pub history: HistoryId,
     /// Where that history branched off.
     pub parent: Option<Parent>,
-    /// How far the log was durable when the segment was made, or ended in order.
+    /// How far the log was durable when the segment was created, or when the log ended in order.
     pub durable: Lsn,
     /// When it was made.
     pub created_ms: UnixMs,

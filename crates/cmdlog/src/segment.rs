@@ -1,8 +1,8 @@
 //! Segments: the files of the log, their names and their headers.
 //!
-//! A header stands twice in the file's first 4,096 bytes, in different sectors, so that a flaw of the medium in one of
-//! them costs nothing. When a log ends in order the second copy is written again, and says how far that is: damage that takes the
-//! log's last bytes, with the mark among them, is told from a torn tail by it. Layout: docs/formats/command-log.md.
+//! The file's first 4,096 bytes hold the header twice, in different sectors, so one damaged sector loses nothing. When
+//! a log ends in order, the second copy is rewritten with the final durable position. It distinguishes damage that
+//! removes the log's last bytes, the end mark among them, from a torn tail. Layout: docs/formats/command-log.md.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used))]
 
 use std::ffi::OsStr;
@@ -15,22 +15,22 @@ use base::{HistoryId, Lsn, UnixMs};
 pub(crate) const HEADER_BYTES: u64 = 4096;
 /// Bytes of one copy of the header.
 const COPY_BYTES: usize = 128;
-/// Where the copies stand.
+/// The offsets of the copies.
 const COPIES_AT: [usize; 2] = [0, SECOND_COPY_AT as usize];
-/// Where the copy stands that is written again at an end in order.
+/// The offset of the copy that is rewritten when the log ends in order.
 pub(crate) const SECOND_COPY_AT: u64 = 2048;
 const MAGIC: [u8; 8] = *b"ONGGILOG";
 /// The format this program writes, and the newest it reads.
 pub(crate) const VERSION: u32 = 3;
-/// The format in which the first frame stands right behind the header, wherever the segment begins.
+/// The format in which the first frame follows the header directly, wherever the segment begins.
 const VERSION_1: u32 = 1;
 /// The first format with a cipher id, and in which records may have optional fields.
 const VERSION_3: u32 = 3;
-/// The header says which history went before.
+/// The header names the parent history.
 const FLAG_PARENT: u32 = 1;
 
-/// Where a position lies in the file of a segment that begins at `first`. In the file as in the stream, whole blocks begin at
-/// multiples of their size: so memory with the stream can be written past the page cache as it is.
+/// The file offset of a position, in a segment that begins at `first`. In the file as in the stream, blocks begin at
+/// multiples of their size, so stream memory can be written with direct I/O as it is.
 pub(crate) fn offset(first: u64, lsn: u64) -> u64 {
     HEADER_BYTES.saturating_add(first % HEADER_BYTES).saturating_add(lsn.saturating_sub(first))
 }
@@ -44,23 +44,23 @@ pub struct Parent {
     pub lsn: Lsn,
 }
 
-/// What a segment says about itself at its beginning.
+/// The header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     /// The format: [`VERSION`], or that of a segment that an older program wrote.
     pub version: u32,
     pub history: HistoryId,
     pub parent: Option<Parent>,
-    /// Where the stream goes on in this file.
+    /// The position at which the stream continues in this file.
     pub first: Lsn,
-    /// How far the log was durable: when the segment was made, at most `first`; in the second copy, at an end in order, up to the end
-    /// mark.
+    /// How far the log was durable when the segment was created: at most `first`. In the second copy, after an end in
+    /// order: up to the end mark.
     pub durable: Lsn,
-    /// When the segment was made.
+    /// When the segment was created.
     pub created_ms: UnixMs,
 }
 
-/// Why bytes are no header.
+/// Why bytes are not a valid header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderError {
     /// Neither copy is whole.
@@ -69,7 +69,7 @@ pub(crate) enum HeaderError {
     Newer { version: u32 },
     /// It is encrypted, and this program has no keys.
     Key { id: u32 },
-    /// It is encrypted by a method that this program does not have.
+    /// The cipher is unknown to this program.
     Cipher { id: u32 },
 }
 
@@ -107,7 +107,7 @@ impl Header {
         copy
     }
 
-    /// Where a position lies in the file.
+    /// The file offset of a position.
     pub fn offset(&self, lsn: u64) -> u64 {
         match self.version {
             VERSION_1 => HEADER_BYTES.saturating_add(lsn.saturating_sub(self.first.0)),
@@ -115,7 +115,8 @@ impl Header {
         }
     }
 
-    /// Reads the header from the beginning of a file, as much of it as there is: of two whole copies the one that says more.
+    /// Reads the header from the first bytes of a file, which may be cut short. Of two valid copies, the one with the
+    /// higher durable position counts.
     pub fn decode(bytes: &[u8]) -> Result<Self, HeaderError> {
         let copies = COPIES_AT.map(|at| bytes.get(at..)?.first_chunk::<COPY_BYTES>());
         let decoded = copies.map(|copy| copy.map_or(Err(HeaderError::Damaged), decode_copy));
@@ -126,7 +127,7 @@ impl Header {
         }
     }
 
-    /// Whether both are of one segment.
+    /// Whether both are headers of the same segment.
     fn is_of(&self, other: &Self) -> bool {
         (self.version, self.history, self.first) == (other.version, other.history, other.first)
     }
@@ -160,7 +161,7 @@ fn decode_copy(copy: &[u8; COPY_BYTES]) -> Result<Header, HeaderError> {
     if fields.take()? != MAGIC {
         return Err(HeaderError::Damaged);
     }
-    // Magic, version and the checksum's place stay what they are in every version to come.
+    // Every future version keeps the magic, the version and the place of the checksum.
     let version = fields.u32()?;
     if !(VERSION_1..=VERSION).contains(&version) {
         return Err(HeaderError::Newer { version });
@@ -176,7 +177,7 @@ fn decode_copy(copy: &[u8; COPY_BYTES]) -> Result<Header, HeaderError> {
         return Err(HeaderError::Key { id });
     }
     let parent = (fields.u32()? & FLAG_PARENT != 0).then_some(parent);
-    // 0 in every file so far. Replication is to fill it in; who reads a log needs it not.
+    // 0 in every file so far: reserved for replication. Reading the log does not need it.
     let _resp_offset = fields.u64()?;
     let cipher = fields.u32()?;
     if version >= VERSION_3 && cipher != 0 {
@@ -203,7 +204,7 @@ pub(crate) fn first_of(name: &OsStr) -> Option<Lsn> {
     if hex { u64::from_str_radix(digits, 16).ok().map(Lsn) } else { None }
 }
 
-/// A segment that is being made: never found by recovery under this name.
+/// The name of a segment while it is being written. Recovery never reads a file of this name.
 pub(crate) const COPY_NAME: &str = "log-copy.new";
 
 #[cfg(test)]
@@ -221,7 +222,7 @@ mod tests {
         }
     }
 
-    /// Every byte of a header, as docs/formats/command-log.md gives them: a change here is a change of the format.
+    /// Every byte of a header, as docs/formats/command-log.md gives them: a change here changes the format.
     #[test]
     fn golden_bytes() {
         let bytes = header().encode();
@@ -239,7 +240,7 @@ mod tests {
         assert!(bytes[128..2048].iter().chain(&bytes[2176..]).all(|byte| *byte == 0));
     }
 
-    /// Either copy is enough, and any bit changed in both is noticed.
+    /// One valid copy is enough, and a bit flipped in both is detected.
     #[test]
     fn one_whole_copy_is_enough() {
         let bytes = header().encode();
@@ -261,7 +262,8 @@ mod tests {
         );
     }
 
-    /// After an end in order the second copy says more, and counts; without it the first does. A copy of another segment never does.
+    /// After an end in order the second copy has the higher durable position and counts; without it the first does. A
+    /// copy of another segment never counts.
     #[test]
     fn the_copy_that_says_more_counts() {
         let ended = Header { durable: Lsn(0x0909), ..header() };
@@ -278,7 +280,7 @@ mod tests {
         assert_eq!(Header::decode(&bytes), Ok(header()));
     }
 
-    /// Newer formats and encrypted segments are told from damage.
+    /// Newer formats and encrypted segments are distinguished from damage.
     #[test]
     fn newer_and_encrypted_are_named() {
         let changed = |at: usize, value: u8| {

@@ -1,10 +1,10 @@
-//! What workers and the log's threads share: the stream in memory, what lies beside it, and the numbers everybody reads.
+//! What workers and the log's threads share: the stream in memory, the records outside it, and the common counters.
 //!
-//! I1. LSNs are given by one atomic addition ([`Stream::reserve`]), a record's bytes are in place before they count as
+//! I1. One atomic addition assigns an LSN ([`Stream::reserve`]). A record's bytes are in place before they count as
 //!     published (S2 in `stream`).
-//! I2. A record that has no place in the stream's memory is in [`Side`] before it counts as published.
-//! I3. Whoever is about to sleep says so, then looks once more; whoever changes something looks for sleepers afterwards, a
-//!     worker at the end of its turn. Both sides use `SeqCst`, so at least one sees the other.
+//! I2. A record without a place in the stream's memory is in [`Side`] before it counts as published.
+//! I3. A thread announces that it is about to sleep, then checks once more. A thread that changes something checks for
+//!     sleepers afterwards; a worker does so at the end of its turn. Both use `SeqCst`, so at least one sees the other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,20 +22,20 @@ use crate::sleeper::Sleeper;
 use crate::stream::{Room, Stream, StreamReader};
 use crate::timing::{LogMode, LogTiming, TimingReader};
 
-/// Payloads up to this size always go into the stream's memory, bigger ones if that is large.
+/// Payloads up to this size always go into the stream's memory; larger ones only if that memory is large.
 const INLINE_MAX_LEAST: usize = 64 << 10;
-/// Bigger payloads go by reference, whatever the memory: a worker copies, and computes a checksum, under locks.
+/// Payloads above this size always go by reference: a worker copies and hashes an inline payload under locks.
 const INLINE_MAX_MOST: usize = 1 << 20;
-/// Bytes by reference that may be outstanding when one more record is admitted.
+/// Limit of by-reference bytes that are not released. One more record is admitted below it.
 const SIDE_BYTES_MAX: u64 = 64 << 20;
-/// Waiting workers are woken when by-reference bytes are down to this.
+/// The log wakes waiting workers when by-reference bytes fall to this.
 const SIDE_BYTES_WAKE: u64 = SIDE_BYTES_MAX / 2;
-/// Unwritten bytes at which the flush is woken before its time, unless a quarter of the memory is less.
+/// Unwritten bytes that wake the flush early, unless a quarter of the memory is less.
 const WRITE_EARLY_BYTES: u64 = 2 << 20;
 /// The least memory for each worker: several of the largest inline records.
 const WORKER_BYTES_MIN: usize = 4 * INLINE_MAX_LEAST;
 
-/// A record that has no place in the stream's memory: a head, a part that others share, and a tail. Mostly all is head.
+/// A record outside the stream's memory: a head, a shared part, and a tail. Usually the head holds everything.
 pub(crate) struct SideRecord {
     head: Box<[u8]>,
     shared: Option<SharedBytes>,
@@ -49,12 +49,12 @@ impl SideRecord {
         Self { head: payload.into(), shared: None, tail: Box::default(), kind }
     }
 
-    /// What kind of frame it is to be.
+    /// The kind of its frame.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The parts of its payload, one after the other.
+    /// The parts of its payload, in order.
     pub fn parts(&self) -> [&[u8]; 3] {
         [&self.head, self.shared.as_ref().map_or(&[], |shared| shared.as_slice()), &self.tail]
     }
@@ -70,10 +70,10 @@ impl SideRecord {
     }
 }
 
-/// Records by reference, by position: those too big for the memory, and those that found it full.
+/// Records by reference, by position: those too large for the ring, and those that found it full.
 #[derive(Default)]
 pub(crate) struct Side {
-    /// How many there are; written under the lock.
+    /// Their number; written under the lock.
     count: AtomicU64,
     records: Mutex<BTreeMap<u64, Arc<SideRecord>>>,
 }
@@ -85,16 +85,17 @@ impl Side {
         self.count.store(records.len() as u64, Release);
     }
 
-    /// The first record that begins at or beyond a position, and where. Those before the published position are known (I2).
+    /// The first record that begins at or beyond a position, with its position. Records before the published position
+    /// are included (I2).
     pub fn first_from(&self, lsn: u64) -> Option<(u64, Arc<SideRecord>)> {
-        // The usual case, without the lock.
+        // The usual case, without taking the lock.
         if self.count.load(Acquire) == 0 {
             return None;
         }
         self.records.lock().range(lsn..).next().map(|(at, record)| (*at, Arc::clone(record)))
     }
 
-    /// Drops the records that begin before `lsn`; gives the payload bytes this frees.
+    /// Drops the records that begin before `lsn` and returns the payload bytes freed.
     fn release(&self, lsn: u64) -> u64 {
         if self.count.load(Acquire) == 0 {
             return 0;
@@ -108,14 +109,14 @@ impl Side {
     }
 }
 
-/// What is known of one worker.
+/// The state of one worker.
 #[derive(Default)]
 pub(crate) struct Intake {
-    /// The worker was told to wait for room.
+    /// The worker waits for room.
     waits_for_room: AtomicBool,
-    /// The worker wants to know when more is durable.
+    /// The worker waits until more is durable.
     waits_for_durable: AtomicBool,
-    /// Counts where turns of the worker that append begin and end: odd within one. Written by the worker.
+    /// Counts the beginnings and ends of the worker's turns that append: odd within a turn. Written by the worker.
     turn: AtomicU64,
 }
 
@@ -136,34 +137,36 @@ pub(crate) struct Shared {
     pub intakes: Vec<Intake>,
     pub stream: Arc<Stream>,
     pub side: Side,
-    /// Which history the records are of.
+    /// The history of the records.
     history: HistoryId,
     /// Payloads above this go by reference.
     inline_max: usize,
-    /// What admission wants to see free: a record of the largest inline size for each worker, since all may be admitted at once.
+    /// Free bytes that admission requires: a record of the largest inline size for each worker, since all may be
+    /// admitted at once.
     room_bytes: u64,
-    /// Everything before was taken by a write that succeeded, into a file that has not failed since. Goes back after
-    /// a failure. Written by the flush.
+    /// A write into a file that has not failed since has taken everything before this position. Goes back after a
+    /// failure. Written by the flush.
     pub written: AtomicU64,
     /// Everything before is durable. Written by the flush; never goes back.
     pub durable: AtomicU64,
     timing: Arc<LogTiming>,
-    /// Healthy or not; written under `failure`'s lock.
+    /// Healthy or failed; written under `failure`'s lock.
     pub state: AtomicU8,
     pub failure: Mutex<Option<LogFailure>>,
-    /// Monotonic time (ns) at or before which the oldest record not durable was appended; 0 if there is none. Written by
-    /// the flush.
+    /// Monotonic time (ns) at or before which the oldest record that is not durable was appended; 0 if there is none.
+    /// Written by the flush.
     pub oldest_ns: AtomicU64,
     /// In `Async`: the oldest unsynced record is older than twice the window.
     pub late: AtomicBool,
-    /// Everything before this position is to be synced at once: somebody waits for it in `Log::sync`, or the memory fills.
+    /// Everything before this position must be synced at once: a thread waits for it in `Log::sync`, or memory is
+    /// filling up.
     pub wanted: AtomicU64,
-    /// A sync runs. Written by the flush, before and after everything else that a sync changes here.
+    /// A sync is running. Written by the flush, before and after everything else that a sync changes here.
     pub syncing: AtomicBool,
-    /// Unwritten bytes at which the flush is woken before its time.
+    /// Unwritten bytes that wake the flush early.
     pub write_early_bytes: u64,
-    /// Bytes not durable at which that is asked for: half of the memory, so that the sync is done, on a disk of the usual speed, before
-    /// the rest of it is used up. With a quarter there were twice as many syncs, which took a 25th of the processor's time.
+    /// Bytes that may be not durable before an early sync is requested. Half of the memory, so that a disk of usual
+    /// speed ends the sync before the other half is used. A quarter caused twice as many syncs, at 4 % of the CPU time.
     sync_early_bytes: u64,
     /// Payload bytes by reference that are not released.
     side_bytes: AtomicU64,
@@ -173,20 +176,20 @@ pub(crate) struct Shared {
     pub sync_sleeper: Sleeper,
     pub watch_sleeper: Sleeper,
     pub wake: Arc<dyn LogWake>,
-    /// Threads are to end.
+    /// The threads must end.
     pub closing: AtomicBool,
-    /// Threads in `Log::sync`, who wait for `synced`.
+    /// Threads in `Log::sync` that wait for `synced`.
     syncers: AtomicU64,
     syncers_lock: Mutex<()>,
     synced: Condvar,
 }
 
 impl Shared {
-    /// What a log of this history, that begins at `first`, shares; and the one reader of its stream.
+    /// Creates the shared state for a log of this history that begins at `first`, and the only reader of its stream.
     pub fn new(options: &LogOptions, history: HistoryId, first: u64, wake: Arc<dyn LogWake>) -> (Self, StreamReader) {
         let workers = options.workers.max(1);
         let memory = options.ring_bytes.max(workers * WORKER_BYTES_MIN);
-        // Rounded down, to stay within the setting, unless that is the least.
+        // Rounded down to stay within the setting, unless the minimum is larger.
         let memory = (1usize << memory.ilog2()).max(workers * WORKER_BYTES_MIN);
         let (stream, reader) = Stream::new(memory, workers + 1, first);
         let inline_max = (memory / workers / 8).clamp(INLINE_MAX_LEAST, INLINE_MAX_MOST);
@@ -226,7 +229,7 @@ impl Shared {
         self.timing.mode()
     }
 
-    /// The mode and the window in force.
+    /// The current mode and window.
     pub fn timing(&self) -> &LogTiming {
         &self.timing
     }
@@ -260,12 +263,12 @@ impl Shared {
         if self.has_room() { Admission::Go } else { self.enlist(intake) }
     }
 
-    /// As `admit`, for a change that frees memory and disk: a full disk does not refuse it while there is room.
+    /// As `admit`, for a change that frees memory and disk. A full disk does not refuse it while memory has room.
     pub fn admit_delete(&self, worker: usize) -> Admission {
         if self.state.load(Relaxed) != state::DISK_FULL {
             return self.admit(worker);
         }
-        // Not `late`: with a full disk everything is.
+        // Ignores `late`: on a full disk it is always set.
         if self.stream.free() >= self.room_bytes { Admission::Go } else { Admission::Refused }
     }
 
@@ -276,7 +279,7 @@ impl Shared {
     }
 
     fn enlist(&self, intake: &Intake) -> Admission {
-        // Said first, then looked at once more (I3).
+        // Announced first, then checked once more (I3).
         intake.waits_for_room.store(true, SeqCst);
         fence(SeqCst);
         if self.state.load(SeqCst) != state::HEALTHY {
@@ -289,24 +292,24 @@ impl Shared {
         Admission::Go
     }
 
-    /// Appends a record; gives the position after it.
+    /// Appends a record and returns the position after it.
     pub fn append(&self, worker: usize, payload: &[u8]) -> u64 {
         let end = self.append_in_turn(worker, payload);
         self.end_turn(worker);
         end
     }
 
-    /// As `append`, by a worker that calls `end_turn` soon: a sync waits for that, and so serves all of the turn.
+    /// As `append`, for a worker that calls `end_turn` soon. A sync waits for that call, and so covers the whole turn.
     pub fn append_in_turn(&self, worker: usize, payload: &[u8]) -> u64 {
         self.begin_append(worker);
         let end = self.put(worker, Kind::Record, payload);
-        // Without a fence, which would wait until all of the record has left the processor: who falls asleep in this moment may not
-        // see it, but sees the next one, and the end of the turn looks again.
+        // No fence here: it would wait until the whole record has left the processor. A thread that falls asleep at
+        // this moment may miss this record, but not the next one, and the end of the turn checks again.
         self.hurry(end);
         end
     }
 
-    /// As `append_in_turn`, without a copy of the part that is shared.
+    /// As `append_in_turn`, without copying the shared part.
     pub fn append_shared_in_turn(&self, worker: usize, payload: &Payload<'_>) -> u64 {
         let (shared, tail) = payload.shared.map(|(shared, tail)| (shared.clone(), tail.into())).unzip();
         let record =
@@ -320,7 +323,7 @@ impl Shared {
         end
     }
 
-    /// A turn of the worker has begun.
+    /// Begins a turn of the worker.
     #[inline]
     fn begin_append(&self, worker: usize) {
         let turn = &self.intakes[worker].turn;
@@ -330,7 +333,7 @@ impl Shared {
         }
     }
 
-    /// Puts a frame at the end of the stream; gives the position after it. The last producer is the flush.
+    /// Puts a frame at the end of the stream and returns the position after it. The flush is the last producer.
     #[inline]
     fn put(&self, producer: usize, kind: Kind, payload: &[u8]) -> u64 {
         let bytes = frame::frame_bytes(payload.len());
@@ -348,19 +351,19 @@ impl Shared {
         lsn + bytes
     }
 
-    /// Keeps a record beside the stream's memory, from before it counts as published (I2). Its checksum is left to the flush,
-    /// since it may be long, and shards are locked.
+    /// Keeps a record outside the stream's memory, before it counts as published (I2). The flush computes its checksum:
+    /// the record may be long, and the caller holds shard locks.
     fn put_aside(&self, room: Room<'_>, record: SideRecord) {
         self.side_bytes.fetch_add(record.len() as u64, Relaxed);
         self.side.push(room.lsn(), record);
     }
 
-    /// Puts one of the log's own frames at the end of the stream; gives where it begins.
+    /// Puts one of the log's own frames at the end of the stream and returns its position.
     pub fn put_mark(&self, kind: Kind, payload: &[u8]) -> u64 {
         self.put(self.intakes.len(), kind, payload) - frame::frame_bytes(payload.len())
     }
 
-    /// Wakes those who write and sync before their time if too much waits for them, as of this position.
+    /// Wakes the write and sync threads early if too much waits for them, as of this position.
     fn hurry(&self, end: u64) {
         if end.saturating_sub(self.written.load(Relaxed)) >= self.write_early_bytes {
             self.write_sleeper.wake();
@@ -376,13 +379,13 @@ impl Shared {
         self.mode() == LogMode::Sync && self.intakes.get(worker).is_some_and(Intake::is_in_turn)
     }
 
-    /// What the worker has appended in its turn is complete: a write may begin, and in `Sync` mode a sync.
+    /// Completes the worker's turn: a write may begin and, in `Sync` mode, a sync.
     pub fn end_turn(&self, worker: usize) {
         let Some(intake) = self.intakes.get(worker) else { return };
         let turn = intake.turn.load(Relaxed);
         if !turn.is_multiple_of(2) {
             intake.turn.store(turn + 1, SeqCst);
-            // All records of the turn are published; now look for sleepers (I3).
+            // All records of the turn are published: now check for sleepers (I3).
             fence(SeqCst);
             match self.mode() {
                 LogMode::Sync => self.sync_sleeper.wake_if_idle(),
@@ -403,8 +406,8 @@ impl Shared {
         turns.iter().all(|(worker, turn)| self.intakes[*worker].turn.load(SeqCst) != *turn)
     }
 
-    /// Has the log synced before its time, since memory is given back only when its records are durable: who waited for
-    /// half a window with all of it used would write that much in that time and no more.
+    /// Requests an early sync, because only durable records release their memory. Without it, a worker that finds the
+    /// memory full would wait for half a window, and no more than one memory's worth could be written in that time.
     #[cold]
     fn sync_early(&self, end: u64) {
         if self.mode() == LogMode::Async {
@@ -419,8 +422,8 @@ impl Shared {
             intake.waits_for_durable.store(true, SeqCst);
             fence(SeqCst);
         }
-        // Whoever waits has nothing more to append; but the end of a sync wakes the worker (it has said that it waits before it
-        // looks here), which then has replies to send, and clients who write again.
+        // A waiting worker has nothing more to append. But the end of a running sync wakes it, because the worker
+        // announced its wait before this check. It then sends replies, and clients write again.
         if !self.syncing.load(SeqCst) {
             self.end_turn(worker);
         }
@@ -428,7 +431,8 @@ impl Shared {
 
     // ---- By the flush.
 
-    /// The reader has released everything before `lsn`: what lies beside goes too, and those who wait for room are woken.
+    /// The reader has released everything before `lsn`. Drops the records outside the ring up to there, and wakes
+    /// workers that wait for room.
     pub fn released(&self, lsn: u64) {
         let freed = self.side.release(lsn);
         if freed > 0 {
@@ -436,13 +440,13 @@ impl Shared {
         }
         self.wake_for_room();
         if self.intakes.iter().any(|intake| intake.waits_for_room.load(Relaxed)) {
-            // It was not enough, and who waits appends nothing that would ask for the next sync.
+            // The release was not enough, and a waiting worker appends nothing that would request the next sync.
             self.sync_early(self.end());
         }
     }
 
-    /// Wakes the workers that wait for room when there is plenty of it: half of the memory, so that a worker does not sleep
-    /// and wake for every record while the disk is the slower one.
+    /// Wakes the workers that wait for room once half of the memory is free. A lower threshold would make a worker
+    /// sleep and wake for every record while the disk is slower.
     pub fn wake_for_room(&self) {
         fence(SeqCst);
         let healthy = self.state.load(Relaxed) == state::HEALTHY;
@@ -450,7 +454,7 @@ impl Shared {
             && self.side_bytes() <= SIDE_BYTES_WAKE
             && self.stream.free() >= self.stream.capacity() / 2;
         for (worker, intake) in self.intakes.iter().enumerate() {
-            // While the log has failed nobody waits for room: the answer is another.
+            // After a failure no worker waits for room: admission answers `Refused`.
             if (plenty || !healthy) && intake.waits_for_room.load(Relaxed) && intake.waits_for_room.swap(false, SeqCst)
             {
                 self.wake.wake(worker);
@@ -458,7 +462,7 @@ impl Shared {
         }
     }
 
-    /// More is durable: says so, and wakes those who wait for it.
+    /// Publishes a new durable position and wakes the workers and threads that wait for it.
     pub fn set_durable(&self, lsn: u64) {
         self.durable.fetch_max(lsn, SeqCst);
         fence(SeqCst);
@@ -470,7 +474,7 @@ impl Shared {
         self.wake_syncers();
     }
 
-    /// Something happened that may end a [`wait_until`](Self::wait_until).
+    /// Wakes the threads in [`wait_until`](Self::wait_until), whose condition may now hold.
     pub fn wake_syncers(&self) {
         fence(SeqCst);
         if self.syncers.load(SeqCst) > 0 {
@@ -479,7 +483,7 @@ impl Shared {
         }
     }
 
-    /// Blocks the thread until `over` says so; it is asked again after each sync and each failure.
+    /// Blocks the thread until `over` returns true; checked again after each sync and each failure.
     pub fn wait_until(&self, over: impl Fn() -> bool) {
         self.syncers.fetch_add(1, SeqCst);
         fence(SeqCst);
@@ -491,12 +495,12 @@ impl Shared {
         self.syncers.fetch_sub(1, SeqCst);
     }
 
-    /// Whether the oldest unsynced record is too old, as of now.
+    /// Updates whether the oldest unsynced record is too old.
     pub fn watch(&self, now_ns: u64) {
         let oldest = self.oldest_ns.load(SeqCst);
         let bound = self.window_ns().saturating_mul(2);
         let late = self.mode() == LogMode::Async && oldest != 0 && now_ns.saturating_sub(oldest) > bound;
-        // Nearly always the same: a load, and no line taken from others.
+        // Nearly always unchanged: a load, without taking the cache line from other threads.
         if late != self.late.load(SeqCst) && late != self.late.swap(late, SeqCst) {
             if late {
                 self.delayed.fetch_add(1, Relaxed);

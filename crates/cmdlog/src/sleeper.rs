@@ -1,7 +1,7 @@
-//! A place for one thread to sleep in, which costs those who might wake it one load while it is awake.
+//! A place for one thread to sleep. While it is awake, a wake-up costs one load.
 //!
-//! P1. The thread says how it sleeps and then looks once more whether it should; whoever has news looks whether it
-//!     sleeps. Both are `SeqCst`, so news are never slept over.
+//! P1. The thread announces how it sleeps, then checks once more whether it should. A thread with news checks whether
+//!     the sleeper sleeps. Both use `SeqCst`, so no wake-up is lost.
 
 use std::sync::atomic::{AtomicU8, Ordering::*, fence};
 use std::time::{Duration, Instant};
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 const AWAKE: u8 = 0;
-/// Until somebody has news.
+/// Sleeps until any news.
 const IDLE: u8 = 1;
-/// For some time, to let work gather; woken before only for good reason.
+/// Sleeps for some time, to let work gather; only [`Sleeper::wake`] ends it early.
 const NAP: u8 = 2;
 
-/// The bed.
+/// Holds at most one sleeping thread.
 #[derive(Default)]
 pub(crate) struct Sleeper {
     state: AtomicU8,
@@ -23,12 +23,13 @@ pub(crate) struct Sleeper {
 }
 
 impl Sleeper {
-    /// Sleeps until woken, or until `time` has passed (`None`: without end), unless `awake` says no. Any news wake it.
+    /// Sleeps until woken, or until `time` has passed (`None`: no limit), unless `awake` returns true. Any news wakes
+    /// it.
     pub fn idle(&self, time: Option<Duration>, awake: impl FnOnce() -> bool) {
         self.sleep(IDLE, time, awake);
     }
 
-    /// Sleeps for `time`; only [`wake`](Self::wake) ends it before.
+    /// Sleeps for `time`; only [`wake`](Self::wake) ends it early.
     pub fn nap(&self, time: Duration, awake: impl FnOnce() -> bool) {
         self.sleep(NAP, Some(time), awake);
     }
@@ -65,7 +66,7 @@ impl Sleeper {
     #[inline]
     pub fn wake(&self) {
         if self.state.load(Relaxed) != AWAKE && self.state.swap(AWAKE, SeqCst) != AWAKE {
-            // With the lock, so that the sleeper is either not in `wait` yet and will see the state, or in it.
+            // With the lock held, the sleeper is either not in `wait` yet and will see the state, or in it.
             drop(self.lock.lock());
             self.woken.notify_one();
         }

@@ -1,8 +1,8 @@
-//! The first steps of a log: on ground that is known to hold.
+//! The start of a log after recovery: make the recovered tail durable first.
 //!
-//! What recovery read behind the last statement about durability may exist in the page cache alone, and a sync of the old
-//! file may say `Ok` although an earlier sync failed. So these bytes are copied to new files and synced there, before the
-//! new log's first segment says that everything before it is durable.
+//! Bytes that recovery read after the last statement about durability may exist only in the page cache. A sync of the
+//! old file may return `Ok` although an earlier sync failed. So these bytes are copied to new files and synced there,
+//! before the new log's first segment declares everything before it durable.
 //!
 //! B1. A crash at any step leaves a directory that recovers to the same records.
 
@@ -21,7 +21,7 @@ use crate::segment::{self, Header};
 use crate::shared::Shared;
 use crate::stream::StreamReader;
 
-/// Bytes gathered for one write of the copy.
+/// Bytes per write of the copy.
 const COPY_BYTES: usize = 1 << 20;
 
 /// Opens the log's first segment.
@@ -68,23 +68,23 @@ pub(crate) fn open(
     });
     flush.open_durably()?;
     if let Some((path, bytes)) = start.after.and_then(|end| end.used) {
-        // The rest is preallocated, or torn. Nothing depends on it, so nothing is said if it stays.
+        // The rest is preallocated or torn. Nothing depends on it, so a failure here is ignored.
         let _ = fs.open(&path, OpenOptions::write()).and_then(|file| file.set_len(bytes));
     }
     Ok(flush)
 }
 
-/// Makes what recovery read durable, and removes what it found to be nothing.
+/// Makes durable what recovery read, and removes the files that recovery found empty.
 fn settle(fs: &dyn FileSystem, clock: &dyn Clock, dir: &Path, end: &LogEnd) -> Result<(), LogError> {
     let beside = dir.join(segment::COPY_NAME);
     remove(fs, &beside)?;
-    // One that begins at the very end stays until the new segment takes its place: with it gone and a later one left
-    // by a crash, a segment would be missing.
+    // Keep a segment that begins at the very end until the new segment replaces it. If it were removed and a crash left
+    // a later one, a segment would be missing.
     let at_end = segment::path(dir, end.end_lsn);
     for path in end.leftovers.iter().rev().filter(|path| **path != at_end) {
         remove(fs, path)?;
     }
-    // One file for all of a history's pieces: its name may be that of a file which one of the pieces is read from.
+    // One file for all pieces of a history: its name may be that of a file from which a piece is read.
     for pieces in end.tail.chunk_by(|a, b| a.history == b.history) {
         let Some(first) = pieces.first() else { continue };
         copy(fs, clock, &beside, pieces, end.proven_lsn)?;
@@ -94,8 +94,7 @@ fn settle(fs: &dyn FileSystem, clock: &dyn Clock, dir: &Path, end: &LogEnd) -> R
     Ok(())
 }
 
-/// Copies the frames of neighbouring pieces of one history to a segment of their own, durably; the caller gives it its
-/// name.
+/// Copies the frames of neighbouring pieces of one history to a new segment, durably. The caller renames it.
 pub(crate) fn copy(
     fs: &dyn FileSystem,
     clock: &dyn Clock,
@@ -129,7 +128,7 @@ fn copy_piece(fs: &dyn FileSystem, piece: &Piece, target: &dyn File, mut at: u64
             path: piece.path.clone(),
             offset: segment::offset(piece.segment_first.0, position),
         };
-        // Checked again: what is copied is what was given out.
+        // Checked again: the copy must equal what recovery returned.
         let next = source.frame(&piece.history, position)?.ok_or_else(unstable)?.end;
         let offset = source.offset(position).ok_or_else(unstable)?;
         gathered.extend_from_slice(source.bytes(offset, (next - position) as usize)?);

@@ -1,43 +1,43 @@
-//! Numbers about the log, for INFO and for people.
+//! Figures of the log, for INFO and for people.
 
-/// The log in numbers. Sizes are in bytes, times in microseconds unless said otherwise.
+/// Figures of the log. Sizes are in bytes, times in microseconds unless said otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogStats {
     /// Segments on disk.
     pub segments: usize,
-    /// Bytes of the stream that are in these segments or on the way there.
+    /// Bytes of the stream in these segments, written or not.
     pub size_bytes: u64,
     /// `size_bytes` at the last [`remove_before`](crate::Log::remove_before), or at the beginning.
     pub base_size_bytes: u64,
-    /// Appended and not yet written.
+    /// Bytes appended and not written yet.
     pub pending_bytes: u64,
-    /// Appended and not yet durable.
+    /// Bytes appended and not durable yet.
     pub unsynced_bytes: u64,
     /// Age of the oldest record that is not durable, in milliseconds; 0 if there is none.
     pub oldest_unsynced_ms: u64,
-    /// Syncs that ended, well or not.
+    /// Syncs that ended, with success or not.
     pub syncs: u64,
-    /// How long the last one took.
+    /// Duration of the last sync.
     pub last_sync_us: u64,
-    /// How long all of them took together.
+    /// Duration of all syncs together.
     pub sync_us: u64,
-    /// How long the longest took.
+    /// Duration of the longest sync.
     pub sync_us_max: u64,
     /// Whether the last write succeeded.
     pub last_write_ok: bool,
     /// Whether the last sync succeeded.
     pub last_sync_ok: bool,
-    /// Times that writes began to wait because a sync was late (`aof_delayed_fsync`).
+    /// How often writes began to wait because a sync was late (`aof_delayed_fsync`).
     pub delayed_syncs: u64,
     /// Failures of writes, syncs and new segments.
     pub failures: u64,
     /// New segments filled from memory after a failure.
     pub rotations: u64,
-    /// Memory of the rings, and of records by reference that are not durable.
+    /// Memory of the rings, and of by-reference records that are not durable.
     pub memory_bytes: u64,
 }
 
-/// What the flush counts.
+/// Counters of the flush.
 #[derive(Clone, Debug)]
 pub(crate) struct Counters {
     pub syncs: u64,

@@ -1,21 +1,23 @@
-//! The part of the log's stream that is in memory: one buffer, in which each byte has the place that its position gives it.
+//! The in-memory part of the log's stream: a ring buffer, in which a byte's position determines its place.
 //!
 //! ```text
 //!            released          published       end            released + capacity
 //! stream  ------|===================|=====...====|--------------------|
-//!               kept until durable   being filled  not given out yet
+//!               kept until durable   being filled  not reserved yet
 //! place of a byte = position mod capacity; producers: one per worker, and the flush for its marks
 //! ```
 //!
-//! S1. Positions are given out by one atomic addition, so no two reservations share a byte, and a reservation is filled by the
-//!     thread that made it.
-//! S2. A producer says where it is (its *floor*) before it takes a position, and that it is done after its bytes are in place.
-//!     Everything before the least floor, and before the end that was read *first*, is in place: that is the published part.
-//! S3. A byte's place is filled only while the byte lies below released + capacity, so nobody fills the place of a byte that
-//!     is not released.
-//! S4. One reader sees the published part that is not released, and it alone releases.
+//! S1. One atomic addition reserves positions, so no two reservations share a byte. The thread that made a reservation
+//!     fills it.
+//! S2. A producer publishes its position (its *floor*) before it reserves, and clears it after its bytes are in place.
+//!     Everything before the lowest floor, and before the end that was read *first*, is in place: that is the published
+//!     part.
+//! S3. A byte's place is filled only while the byte lies below released + capacity, so no producer overwrites a byte
+//!     that is not released.
+//! S4. One reader sees the published part that is not released, and only that reader releases.
 //!
-//! By S1 and S3 two fillers never touch the same place, by S2 to S4 neither do a filler and the reader: so plain copies do.
+//! By S1 and S3, two producers never write the same place; by S2 to S4, neither do a producer and the reader. So plain
+//! copies suffice.
 #![allow(
     unsafe_code,
     reason = "workers copy into a buffer that the writer reads elsewhere; in atomic words that took twice the time"
@@ -30,17 +32,17 @@ use vfs::AlignedBuf;
 /// The floor of a producer that fills nothing.
 const IDLE: u64 = u64::MAX;
 
-/// A value on cache lines of its own, so that two threads do not fight over one line.
+/// A value on its own cache lines, so that two threads do not contend for one line.
 #[repr(align(128))]
 struct Alone<T>(T);
 
-/// What producers see.
+/// The producers' side.
 pub(crate) struct Stream {
-    /// The beginning of `capacity` bytes, which `_owner` holds and nobody reaches through it.
+    /// The beginning of `capacity` bytes. `_owner` keeps them allocated and is never used to access them.
     memory: NonNull<u8>,
     /// A power of two.
     capacity: u64,
-    /// The position after everything given out (S1).
+    /// The position after the last reservation (S1).
     end: Alone<AtomicU64>,
     /// Written by the reader (S4).
     released: Alone<AtomicU64>,
@@ -49,19 +51,19 @@ pub(crate) struct Stream {
     _owner: AlignedBuf,
 }
 
-// SAFETY: the memory is the owner's, which can be sent; its bytes are reached as S1 to S4 say.
+// SAFETY: the memory belongs to the owner, which is `Send`; its bytes are accessed only as S1 to S4 allow.
 unsafe impl Send for Stream {}
-// SAFETY: by S1 to S4 no two threads reach the same byte without one having seen that the other is done with it.
+// SAFETY: by S1 to S4 no two threads access the same byte unless one has observed that the other is done with it.
 unsafe impl Sync for Stream {}
 
 /// The one reader (S4).
 pub(crate) struct StreamReader {
     stream: Arc<Stream>,
-    /// As it was last seen.
+    /// The published end when it was last read.
     published: u64,
 }
 
-/// Bytes of the stream that their producer is about to fill. They count as published when this is dropped.
+/// A reservation in the stream that its producer is about to fill. It counts as published when this is dropped.
 pub(crate) struct Room<'a> {
     stream: &'a Stream,
     floor: &'a AtomicU64,
@@ -72,7 +74,7 @@ pub(crate) struct Room<'a> {
 }
 
 impl Stream {
-    /// A stream that begins at a position, in at least so many bytes (rounded up to a power of two).
+    /// A stream that begins at a position, with at least `bytes` bytes (rounded up to a power of two).
     pub fn new(bytes: usize, producers: usize, first: u64) -> (Arc<Self>, StreamReader) {
         let mut owner = AlignedBuf::zeroed(bytes.next_power_of_two());
         let capacity = owner.len() as u64;
@@ -95,46 +97,48 @@ impl Stream {
         self.capacity
     }
 
-    /// The position after everything given out.
+    /// The position after the last reservation.
     #[inline]
     pub fn end(&self) -> u64 {
         self.end.0.load(SeqCst)
     }
 
-    /// Bytes that can be given out and have a place in the buffer.
+    /// Bytes that can be reserved and have a place in the buffer.
     #[inline]
     pub fn free(&self) -> u64 {
         (self.released.0.load(Relaxed) + self.capacity).saturating_sub(self.end.0.load(Relaxed))
     }
 
-    /// Gives out the next so many bytes.
+    /// Reserves the next `bytes` bytes.
     ///
     /// # Panics
-    /// If the producer fills other bytes at this moment.
+    /// If the producer has another reservation open.
     #[inline]
     pub fn reserve(&self, producer: usize, bytes: u64) -> Room<'_> {
         let floor = &self.floors[producer].0;
-        // At most what the addition below gives, since the end only grows.
+        // At most what the addition below returns, since the end only grows.
         let at_most = self.end.0.load(Relaxed);
-        // Not exchanged in any case: a floor that is taken has to stay.
+        // Compare, do not overwrite: a floor that is already set must stay.
         let taken = floor.compare_exchange(IDLE, at_most, AcqRel, Relaxed);
         assert!(taken.is_ok(), "two threads append as one worker");
-        // `Release`: who sees this addition, or a later one, sees the floor (S2).
+        // `Release`: a thread that sees this addition, or a later one, also sees the floor (S2).
         let lsn = self.end.0.fetch_add(bytes, SeqCst);
-        // `Acquire`: the reader is done with what had these places (S3).
+        // `Acquire`: the reader is done with the bytes that had these places (S3).
         let fits = lsn + bytes <= self.released.0.load(Acquire) + self.capacity;
         Room { stream: self, floor, lsn, bytes, fits }
     }
 
     /// Everything before this position is in place (S2).
     fn published(&self) -> u64 {
-        // `Acquire`, before the floors: of each addition that it includes, the producer's floor is seen, or what it was later.
+        // `Acquire`, before the floors: for each addition it includes, the floor of its producer is visible, or a later
+        // one.
         let end = self.end.0.load(SeqCst);
-        // `Acquire`: with a later floor the bytes are seen.
+        // `Acquire`: a later floor makes the bytes visible.
         self.floors.iter().map(|floor| floor.0.load(Acquire)).fold(end, u64::min)
     }
 
-    /// The places of so many bytes from a position on: up to the end of the memory, and from its beginning. At most `capacity`.
+    /// The places of `bytes` bytes from a position on: up to the end of the memory, then from its beginning. At most
+    /// `capacity`.
     fn places(&self, lsn: u64, bytes: u64) -> [(NonNull<u8>, usize); 2] {
         assert!(bytes <= self.capacity);
         let at = lsn & (self.capacity - 1);
@@ -152,25 +156,25 @@ impl Room<'_> {
         self.lsn
     }
 
-    /// Whether there is a place for it. If not, the producer keeps the bytes elsewhere, where the reader finds them when this
-    /// is dropped.
+    /// Whether it has a place in the ring. If not, the producer keeps the bytes elsewhere, where the reader finds them
+    /// once this is dropped.
     #[inline]
     pub fn fits(&self) -> bool {
         self.fits
     }
 
-    /// Fills in bytes from the one numbered `at` on.
+    /// Copies bytes in, from offset `at` of the reservation on.
     ///
     /// # Panics
-    /// If it is not so long, or has no place.
+    /// If they reach beyond the reservation, or it has no place.
     #[inline]
     pub fn fill(&mut self, at: usize, bytes: &[u8]) {
         let (at, len) = (at as u64, bytes.len() as u64);
         assert!(self.fits && at <= self.bytes && len <= self.bytes - at);
         let [(first, count), (second, _)] = self.stream.places(self.lsn + at, len);
         let (before, behind) = bytes.split_at(count);
-        // SAFETY: these places are this reservation's (S1), nobody has yet seen them as published (S2: the floor is at or
-        // below them until this is dropped), and what they held before is released (S3: `fits`).
+        // SAFETY: these places belong to this reservation (S1). No reader has seen them as published (S2: the floor is
+        // at or below them until this is dropped), and their former bytes are released (S3: `fits`).
         unsafe {
             first.copy_from_nonoverlapping(NonNull::from(before).cast(), before.len());
             second.copy_from_nonoverlapping(NonNull::from(behind).cast(), behind.len());
@@ -187,36 +191,36 @@ impl Drop for Room<'_> {
 }
 
 impl StreamReader {
-    /// The end of the published part, as of now.
+    /// Reads the end of the published part.
     pub fn published(&mut self) -> u64 {
         self.published = self.stream.published().max(self.published);
         self.published
     }
 
-    /// What [`published`](Self::published) last gave.
+    /// The last result of [`published`](Self::published).
     pub fn seen(&self) -> u64 {
         self.published
     }
 
-    /// Published bytes, those behind the end of the memory apart. Of bytes that had no place it is unspecified what is seen.
+    /// Published bytes, in two parts where they wrap around. The contents of bytes without a place are unspecified.
     ///
     /// # Panics
     /// If they are released, or were not published when [`published`](Self::published) was last called.
     pub fn bytes(&self, from: u64, to: u64) -> [&[u8]; 2] {
         assert!(self.stream.released.0.load(Relaxed) <= from && from <= to && to <= self.published);
-        // What has no place is not read from another's.
+        // Do not read the place of another byte for one that has no place.
         let to = to.min(self.stream.released.0.load(Relaxed) + self.stream.capacity).max(from);
-        // SAFETY: initialised memory. Published and not released, so nobody fills these places (S2, S3) until the reader
-        // releases them, which it cannot while it is borrowed here (S4).
+        // SAFETY: initialised memory. It is published and not released, so no producer fills these places (S2, S3)
+        // until the reader releases them, and the borrow here prevents that (S4).
         self.stream
             .places(from, to - from)
             .map(|(start, len)| unsafe { NonNull::slice_from_raw_parts(start, len).as_ref() })
     }
 
-    /// Gives the places of everything before a published position back.
+    /// Releases the places of everything before a published position.
     pub fn release(&mut self, to: u64) {
         assert!(to <= self.published);
-        // `Release`: after the last look at them (S3).
+        // `Release`: after the last read of these places (S3).
         self.stream.released.0.fetch_max(to, Release);
     }
 }
@@ -227,14 +231,14 @@ mod tests {
     use base::Rng;
 
     const PRODUCERS: usize = 3;
-    /// Bytes of a record's head in these tests: its length and its producer.
+    /// Bytes of a test record's head: its length and its producer.
     const HEAD: usize = 3;
 
     fn byte(lsn: u64, at: usize) -> u8 {
         (lsn as usize * 31 + at) as u8
     }
 
-    /// Appends a record that tells where it belongs; gives its end, or `None` when it found no place.
+    /// Appends a record that holds its own position; returns its end, or `None` when it found no place.
     fn append(stream: &Stream, producer: usize, len: usize) -> Option<u64> {
         let mut room = stream.reserve(producer, (HEAD + len) as u64);
         let lsn = room.lsn();
@@ -254,7 +258,7 @@ mod tests {
         reader.bytes(from, to).concat()
     }
 
-    /// Checks the records of a range that was published, and gives how many there are.
+    /// Checks the records of a published range and returns their number.
     fn check(reader: &StreamReader, from: u64, to: u64) -> usize {
         let (mut lsn, mut count) = (from, 0);
         while lsn < to {
@@ -270,7 +274,7 @@ mod tests {
         count
     }
 
-    /// Records of all lengths come out as they went in, over many turns of the buffer.
+    /// Records of all lengths come out unchanged, over many turns of the buffer.
     #[test]
     fn records_come_out_in_order() {
         let (stream, mut reader) = Stream::new(1, PRODUCERS, 1000);
@@ -290,7 +294,8 @@ mod tests {
         }
     }
 
-    /// What is being filled holds back what was appended after it; what finds no place is published like the rest.
+    /// A reservation that is being filled holds back everything after it; one without a place is published like the
+    /// rest.
     #[test]
     fn what_is_being_filled_is_not_published() {
         let (stream, mut reader) = Stream::new(4096, PRODUCERS, 0);
@@ -330,7 +335,7 @@ mod tests {
         reader.bytes(0, to + 8);
     }
 
-    /// Several producers and the reader on threads of their own: nothing is lost or torn. Run under Miri too, which finds
+    /// Several producers and the reader on separate threads: nothing is lost or torn. Also run under Miri, which finds
     /// accesses that S1 to S4 do not order.
     #[test]
     fn threads_agree() {
@@ -341,7 +346,7 @@ mod tests {
                 let stream = &stream;
                 scope.spawn(move || {
                     for n in 0..each {
-                        // All of them may find the same room.
+                        // All producers may find the same room.
                         while stream.free() < (PRODUCERS * 203) as u64 {
                             std::thread::yield_now();
                         }

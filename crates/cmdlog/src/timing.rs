@@ -1,27 +1,27 @@
-//! When records become durable: the mode and the window in force, in one place for every log of a data directory.
+//! When records become durable: the current mode and window, in one place for every log of a data directory.
 //!
 //! ```text
-//! settings --set--> LogTiming <--read-- log that runs, log that is being switched on
+//! settings --set--> LogTiming <--read-- the running log, a log that is being switched on
 //! ```
 //!
-//! T1. A log has no mode and no window of its own. It reads the cell it was created with each time, so a log that is
-//!     created while the settings change cannot differ from them.
-//! T2. After a change every log that reads the cell looks at it again: its threads are woken.
+//! T1. A log has no copy of mode and window. It reads the shared cell each time, so settings that change while a log is
+//!     created apply to it too.
+//! T2. A change wakes the threads of every log that reads the cell.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::*};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-/// When records become durable. Changeable at any time.
+/// When records become durable. Can be changed at any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogMode {
     /// Within a time window, in the background (`appendfsync everysec`).
     Async,
-    /// At once; replies wait for it (`appendfsync always`).
+    /// At once; replies wait for the sync (`appendfsync always`).
     Sync,
-    /// Written within milliseconds and left to the operating system (`appendfsync no`); synced only when
-    /// [`Log::sync`](crate::Log::sync) asks.
+    /// Written within milliseconds and left to the operating system (`appendfsync no`). Only
+    /// [`Log::sync`](crate::Log::sync) syncs.
     WrittenOnly,
 }
 
@@ -34,7 +34,7 @@ pub(crate) trait TimingReader: Send + Sync {
     fn timing_changed(&self);
 }
 
-/// The mode and the window in force. Written by the owner of the data directory, read by its logs.
+/// The current mode and window. The owner of the data directory writes it, its logs read it.
 pub struct LogTiming {
     mode: AtomicU8,
     window_ms: AtomicU64,
@@ -57,7 +57,7 @@ impl LogTiming {
         Arc::new(Self::new(mode, WINDOW_MS))
     }
 
-    /// The mode in force.
+    /// The current mode.
     #[inline]
     pub fn mode(&self) -> LogMode {
         match self.mode.load(Relaxed) {
@@ -67,13 +67,13 @@ impl LogTiming {
         }
     }
 
-    /// Changes the mode. From `Sync` to another one: durability alone still releases the replies that wait.
+    /// Changes the mode. After a change from `Sync`, durability alone still releases the waiting replies.
     pub fn set_mode(&self, mode: LogMode) {
         self.mode.store(mode as u8, SeqCst);
         self.wake_readers();
     }
 
-    /// The window in force, in milliseconds.
+    /// The current window, in milliseconds.
     #[inline]
     pub fn window_ms(&self) -> u64 {
         self.window_ms.load(Relaxed)
@@ -85,7 +85,7 @@ impl LogTiming {
         self.wake_readers();
     }
 
-    /// A log reads the cell from now on.
+    /// Registers a log that reads the cell.
     pub(crate) fn add_reader(&self, log: Weak<dyn TimingReader>) {
         let mut readers = self.readers.lock();
         readers.retain(|reader| reader.strong_count() > 0);
@@ -93,7 +93,7 @@ impl LogTiming {
     }
 
     fn wake_readers(&self) {
-        // Not under the lock: waking takes locks of the logs.
+        // Outside the lock: waking takes locks of the logs.
         let readers: Vec<_> = self.readers.lock().iter().filter_map(Weak::upgrade).collect();
         readers.iter().for_each(|log| log.timing_changed());
     }

@@ -1,4 +1,4 @@
-//! What tools need of segments: one read alone, and a part of the log copied to another directory.
+//! Segments for tools: read one alone, or copy a part of the log to another directory.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used))]
 
 use std::ffi::OsStr;
@@ -14,8 +14,8 @@ use crate::recovery::{self, FrameBody, SegmentHeader, body_of};
 use crate::segment::{self, HEADER_BYTES, Header, HeaderError, Parent};
 use crate::start::copy;
 
-/// One segment, frame by frame, without the others. Which of its frames count only [`recover`](crate::recover) can tell.
-/// Holds a window of 1 MiB, or the longest frame.
+/// One segment, frame by frame, without the others. Only [`recover`](crate::recover) can tell which of its frames
+/// count. Holds a window of 1 MiB, or the longest frame.
 pub struct SegmentReader {
     file: SegmentFile,
     header: Header,
@@ -31,29 +31,29 @@ pub struct SegmentFrame<'a> {
     pub end: Lsn,
     /// Where it begins in the file, in bytes.
     pub offset: u64,
-    /// What it is.
+    /// Its contents.
     pub body: FrameBody<'a>,
 }
 
-/// What lies behind the last frame that a segment leads to.
+/// The bytes after the last frame that can be reached in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentRest {
-    /// Where that is in the log.
+    /// Their position in the log.
     pub lsn: Lsn,
-    /// Where that is in the file, in bytes.
+    /// Their offset in the file, in bytes.
     pub offset: u64,
-    /// Bytes up to the last that is not zero: 0 in a segment that is whole.
+    /// Their number up to the last byte that is not zero: 0 in a whole segment.
     pub bytes: u64,
-    /// How far some mark behind says that the log was durable. Beyond `lsn` it means damage, if no other segment has the
+    /// How far a mark among them declares the log durable. Beyond `lsn` it means damage, unless another segment has the
     /// frames in between.
     pub durable: Option<Lsn>,
 }
 
 impl SegmentReader {
-    /// Opens a segment under its own name or another.
+    /// Opens a segment under its own name or under another.
     ///
     /// # Errors
-    /// [`RecoverError::Header`] for a damaged header, or one that is not what the name says; [`RecoverError::Newer`],
+    /// [`RecoverError::Header`] for a damaged header, or one that contradicts the name; [`RecoverError::Newer`],
     /// [`RecoverError::Encrypted`], or a failing disk.
     pub fn open(fs: &dyn FileSystem, path: &Path) -> Result<Self, RecoverError> {
         let first = match path.file_name().and_then(segment::first_of) {
@@ -76,12 +76,12 @@ impl SegmentReader {
         self.header.first
     }
 
-    /// Bytes of the file, preallocated ones included.
+    /// Bytes of the file, including preallocated ones.
     pub fn file_bytes(&self) -> u64 {
         self.file.len()
     }
 
-    /// The next frame; `None` where none follows.
+    /// The next frame; `None` if no frame follows.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -90,12 +90,12 @@ impl SegmentReader {
         let Some(offset) = self.file.offset(lsn) else { return Ok(None) };
         let Some(frame) = self.file.frame(&self.header.history, lsn)? else { return Ok(None) };
         self.position = frame.end;
-        // A mark of another length has a right checksum and no meaning; recovery passes over it too.
+        // A mark of the wrong length has a valid checksum and no meaning; recovery skips it too.
         let body = body_of(frame.kind, frame.payload).unwrap_or(FrameBody::Unknown(frame.kind));
         Ok(Some(SegmentFrame { lsn: Lsn(lsn), end: Lsn(frame.end), offset, body }))
     }
 
-    /// What lies behind the frames read so far. Reads the rest of the file.
+    /// The bytes after the frames read so far. Reads the rest of the file.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -111,12 +111,12 @@ impl SegmentReader {
     }
 }
 
-/// Whether the name is that of a segment in the making, which holds nothing.
+/// Whether the name is that of an unfinished segment, which holds nothing.
 pub fn is_segment_copy(name: &OsStr) -> bool {
     name == OsStr::new(segment::COPY_NAME)
 }
 
-/// The first position that a segment under a foreign name has in its header.
+/// The first position in the header of a segment whose name does not give it.
 fn first_in_header(fs: &dyn FileSystem, path: &Path) -> Result<Lsn, RecoverError> {
     let file = fs.open(path, OpenOptions::read())?;
     let len = usize::try_from(file.len()?.min(HEADER_BYTES)).unwrap_or_default();
@@ -139,24 +139,24 @@ fn header_error(path: &Path, error: HeaderError) -> RecoverError {
 pub struct Extract<'a> {
     /// The directory with the segments.
     pub dir: &'a Path,
-    /// From where: where a frame begins.
+    /// The first position: where a frame begins.
     pub from: Lsn,
-    /// Up to where: where a frame ends.
+    /// The end: where a frame ends.
     pub to: Lsn,
-    /// Where the copy goes: a directory without segments.
+    /// The target: a directory without segments.
     pub into: &'a Path,
-    /// The history that goes on behind the copy.
+    /// The history that continues after the copy.
     pub history: HistoryId,
-    /// The history of `from`, in case that there is no segment to tell it.
+    /// The history of `from`, in case no segment names it.
     pub origin: Option<HistoryId>,
 }
 
-/// Copies the frames of a part of a log, each at its own position and under its own history, and begins a new history
-/// behind them. Everything is durable when this returns. Memory: about 2 MiB, or the longest frame twice. `each` is told
-/// of every file written. Gives the history that the new one came from.
+/// Copies the frames of a part of a log, each to its own position and history, and begins a new history after them.
+/// Everything is durable when this returns. Uses about 2 MiB, or twice the longest frame. Calls `each` for every file
+/// written. Returns the parent of the new history.
 ///
 /// # Errors
-/// A failing disk, or [`LogError::Unstable`] when the frames do not lead up to `to`. The copy is of no use then.
+/// A failing disk, or [`LogError::Unstable`] when the frames do not reach `to`. The copy is unusable then.
 pub fn extract(
     fs: &dyn FileSystem,
     clock: &dyn Clock,
@@ -170,7 +170,7 @@ pub fn extract(
     }
     for piece in &pieces {
         let path = segment::path(part.into, Lsn(piece.from));
-        // What is before is copied and synced before the copy counts, and so was durable.
+        // Everything before is copied and synced before the copy counts, so it was durable.
         copy(fs, clock, &path, std::slice::from_ref(piece), Lsn(piece.from))?;
         each(&path);
     }
@@ -203,12 +203,12 @@ pub enum ExtractError {
     /// The copy cannot be written, or the log changed meanwhile.
     #[error(transparent)]
     Write(#[from] LogError),
-    /// The frames do not lead so far, or none ends there.
+    /// The frames do not reach the position, or none ends there.
     #[error("the command log leads to LSN {reached} and not to {to}")]
     Short {
-        /// How far they lead.
+        /// The end of the frames.
         reached: Lsn,
-        /// How far they should.
+        /// The requested end.
         to: Lsn,
     },
 }

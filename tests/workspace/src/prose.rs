@@ -40,7 +40,6 @@ const NOT_YET: &[&str] = &[
     "bench/lsm/",
     "crates/admin/",
     "crates/checkpoint/",
-    "crates/cmdlog/",
     "crates/command/",
     "crates/config/",
     "crates/durability/",

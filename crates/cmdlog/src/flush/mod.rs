@@ -1,20 +1,20 @@
-//! From the stream in memory to the disk.
+//! Writes the stream in memory to the disk.
 //!
 //! ```text
-//!  stream --whole frames, as they lie there--> write --> segment file --sync (outside the lock)--> durable --> wake workers
-//!    ^                                                        |  failed
-//!    '---------- go on at the last durable byte, -------------'  in a new segment, from memory
+//!  stream --whole frames, not copied--> write --> segment --sync (outside the lock)--> durable --> wake workers
+//!    ^                                                |  failed
+//!    '------ continue at the last durable byte, ------'  in a new segment, from memory
 //! ```
 //!
-//! F1. Within a history the stream's bytes are a function of the LSN: whatever is written again is written the same.
-//! F2. `durable` passes a byte only after a sync that began after the byte was written returned without an error, of its
-//!     segment and of all before it; the first time also of the directory that holds the segment's name.
+//! F1. Within a history the stream's bytes are a function of the LSN: a rewrite writes the same bytes.
+//! F2. `durable` passes a byte only after a successful sync that began after the byte was written. The sync covers its
+//!     segment and all segments before it; the first one also covers the directory that holds the segment's name.
 //! F3. Memory is released only when durable (in `WrittenOnly`: when written), so a new segment can be filled from it.
 //! F4. A segment whose write or sync failed is neither written nor synced again (Rebello et al., USENIX ATC 2020).
 //! F5. Before a segment begins at `lsn` after a failure, the names of segments beyond it are removed; the sync of the
 //!     directory that makes the new name durable covers the removals.
-//! F6. A batch closes when the sync before it returns: what was appended meanwhile is written and synced together.
-//! F7. A write syncs itself only if everything before it is durable, the name of its segment too.
+//! F6. A batch closes when the previous sync returns: everything appended meanwhile is written and synced together.
+//! F7. A write syncs itself only if everything before it is durable, including the name of its segment.
 
 mod out;
 mod rotate;
@@ -40,10 +40,10 @@ use out::{Out, Sync};
 pub(crate) use rotate::{open_segment, remove};
 pub(crate) use sync::Due;
 
-/// At least one mark in so much time while there are writes; and so much after the last sync of a burst, one that says
-/// that all of it was durable.
+/// While writes arrive, one mark at least per interval. One more follows this long after the last sync of a burst, and
+/// declares the whole burst durable.
 const MARK_NS: u64 = 1_000_000_000;
-/// Time between attempts to go on after a failure.
+/// Time between attempts to continue after a failure.
 const RETRY_NS: u64 = 1_000_000_000;
 
 /// A segment of this log, or of one that it continues.
@@ -51,21 +51,21 @@ pub(crate) struct Segment {
     pub first: u64,
     /// The position after the last byte written to it.
     pub end: u64,
-    /// What its header says, if this log has made it.
+    /// Its header, if this log created it.
     pub header: Option<Header>,
     pub path: PathBuf,
-    /// Open while it is written, or holds bytes that a sync can still make durable.
+    /// Open while it is written, or while a sync can still make its bytes durable.
     pub file: Option<Arc<dyn File>>,
     /// Bytes that the file may grow to.
     pub capacity: u64,
     /// File and name were synced after its header was written.
     pub named: bool,
-    /// The page cache was told to forget everything before this position.
+    /// The page cache was asked to drop everything before this position.
     pub forgotten: u64,
 }
 
 impl Segment {
-    /// Where a position lies in its file.
+    /// The file offset of a position.
     pub fn offset(&self, lsn: u64) -> u64 {
         segment::offset(self.first, lsn)
     }
@@ -74,11 +74,11 @@ impl Segment {
 /// The log has failed and waits for the next attempt.
 struct Failed {
     retry_ns: u64,
-    /// There will be none.
+    /// There will be no further attempt.
     forever: bool,
 }
 
-/// The state of the flush, in one lock. Threads and tests drive it by the same steps.
+/// The state of the flush, under one lock. Threads and tests drive it by the same steps.
 pub(crate) struct Flush {
     pub shared: Arc<Shared>,
     fs: Arc<dyn FileSystem>,
@@ -89,34 +89,34 @@ pub(crate) struct Flush {
     history: HistoryId,
     parent: Option<Parent>,
     stream: StreamReader,
-    /// Where the log's own frames begin that may not be written yet.
+    /// Positions of the log's own frames that may not be written yet.
     marks: VecDeque<u64>,
-    /// Everything before was handed to a file.
+    /// Everything before this was passed to a file.
     next: u64,
-    /// Everything before is durable, though not all of it may have been told: at least `durable`, at most `next`.
+    /// Everything before this is durable, although not all of it may be published: at least `durable`, at most `next`.
     safe: u64,
-    /// Everything at or beyond is still in memory (F3).
+    /// Everything at or beyond this is still in memory (F3).
     kept: u64,
     /// The end of the last segment.
     out: Out,
-    /// All segments, ascending; the last is the one written to.
+    /// All segments, ascending; the last one is being written.
     pub segments: Vec<Segment>,
-    /// Segments that were begun and failed, to be removed.
+    /// Segments whose creation failed, to be removed.
     debris: Vec<PathBuf>,
     syncing: bool,
     failed: Option<Failed>,
-    /// A new segment is being filled after a failure; the first successful sync ends it.
+    /// A new segment is being filled after a failure; the first successful sync ends this state.
     refilling: bool,
     last_mark_ns: u64,
-    /// What the last mark said.
+    /// The durable position in the last mark.
     last_mark_durable: u64,
-    /// The position after the last record (marks do not count).
+    /// The position after the last record, without marks.
     records_end: u64,
     last_sync_ns: u64,
     pub counters: Counters,
 }
 
-/// What the flush is made of at its beginning.
+/// What the flush needs at its start.
 pub(crate) struct FlushStart {
     pub shared: Arc<Shared>,
     pub stream: StreamReader,
@@ -132,9 +132,9 @@ pub(crate) struct FlushStart {
     pub older: Vec<Segment>,
 }
 
-/// Where a step went wrong, which decides what may still be done with the file.
+/// The step that failed. It decides what may still be done with the file.
 enum Step {
-    /// A new segment could not be made; the old one is as good as before.
+    /// A new segment could not be created; the old one is intact.
     Roll(FsError),
     /// The last segment could not be written.
     Write(FsError),
@@ -177,8 +177,8 @@ impl Flush {
         self.shared.durable.load(Relaxed)
     }
 
-    /// Writes everything that is published. Gives whether it found anything new. `sync_follows` says that it is to be durable at
-    /// once: [`finish_writes`](Self::finish_writes) comes next, or a sync.
+    /// Writes everything published, and returns whether it found anything new. `sync_follows`: the bytes must become
+    /// durable at once, by [`finish_writes`](Self::finish_writes) or a sync.
     pub fn write(&mut self, now_ns: u64, sync_follows: bool) -> bool {
         if self.failed.is_some() || self.shared.end() == self.next {
             return false;
@@ -203,7 +203,7 @@ impl Flush {
         if self.shared.oldest_ns.load(Relaxed) == 0 {
             self.shared.oldest_ns.store(now_ns.max(1), SeqCst);
             if self.shared.mode() == LogMode::Async {
-                // Its deadlines start here.
+                // Its deadlines begin here.
                 self.shared.sync_sleeper.wake_if_idle();
                 self.shared.watch_sleeper.wake_if_idle();
             }
@@ -217,7 +217,7 @@ impl Flush {
         }
     }
 
-    /// Adds a mark to the stream, to be written with what comes next.
+    /// Adds a mark to the stream; the next write includes it.
     pub fn mark(&mut self, kind: Kind, now_ns: u64) {
         let durable = self.durable();
         let mark = Mark { time_ms: self.clock.now_ms(), durable_lsn: Lsn(durable) };
@@ -229,7 +229,7 @@ impl Flush {
     fn write_published(&mut self, sync_follows: bool) -> Result<(), Step> {
         let published = self.stream.published();
         while self.next < published {
-            // What lies beside was put there before it was published.
+            // Records outside the ring were stored before they were published.
             let (to, beside) = match self.shared.side.first_from(self.next).filter(|(at, _)| *at < published) {
                 Some((at, record)) if at == self.next => (at + record.frame_bytes(), Some(record)),
                 Some((at, _)) => (at, None),
@@ -254,13 +254,13 @@ impl Flush {
         Ok(())
     }
 
-    /// Whether the last segment takes so many bytes.
+    /// Whether the last segment has room for `bytes` more bytes.
     fn fits(&self, bytes: u64) -> bool {
         self.segments.last().is_some_and(|last| last.offset(self.next) + bytes <= last.capacity)
     }
 
-    /// The end of the last frame before `to` that the last segment takes; where it stands if it takes none. An empty one always
-    /// does: it was made for its first.
+    /// The end of the last frame before `to` that fits the last segment; the current position if none does. An empty
+    /// segment always has room: it was created for its first frame.
     fn last_that_fits(&self, to: u64, beside: Option<&SideRecord>) -> u64 {
         let Some(last) = self.segments.last() else { return self.next };
         let limit = last.first + (last.capacity - last.offset(last.first));
@@ -281,7 +281,7 @@ impl Flush {
         beside.map_or_else(|| self.frame_bytes_at(self.next), SideRecord::frame_bytes)
     }
 
-    /// Bytes of the frame that begins at a published position of the stream's memory.
+    /// Length of the frame that begins at a published position of the stream's memory.
     fn frame_bytes_at(&self, at: u64) -> u64 {
         let [first, second] = self.stream.bytes(at, self.stream.seen().min(at + HEAD_BYTES_MAX as u64));
         let mut head = [0; HEAD_BYTES_MAX];
@@ -290,8 +290,8 @@ impl Flush {
         frame::bytes_by_head(&head[..first.len() + second.len()]).expect("what is published is whole frames")
     }
 
-    /// Writes the frames up to a position: out of the stream's memory, or one from beside it. Gives whether that has made them
-    /// durable.
+    /// Writes the frames up to a position, from the stream's memory, or one record from outside it. Returns whether the
+    /// write made them durable.
     fn write_up_to(&mut self, to: u64, beside: Option<&SideRecord>, sync_follows: bool) -> Result<bool, FsError> {
         let Some(last) = self.segments.last() else { return Ok(false) };
         let Some(file) = last.file.clone() else { return Ok(false) };
@@ -312,7 +312,7 @@ impl Flush {
         }
     }
 
-    /// Takes note of where the last record ends among the frames from `next` up to a position.
+    /// Records where the last record ends among the frames from `next` to a position.
     fn note_records(&mut self, to: u64) {
         while self.marks.front().is_some_and(|mark| *mark < self.next) {
             self.marks.pop_front();
@@ -329,7 +329,7 @@ impl Flush {
         }
     }
 
-    /// In `WrittenOnly`: what is written is not kept.
+    /// In `WrittenOnly`: releases what is written.
     fn release_written(&mut self) {
         self.kept = self.next;
         self.release(self.kept);
@@ -338,7 +338,7 @@ impl Flush {
         }
     }
 
-    /// Gives back the memory of everything before a position.
+    /// Releases the memory of everything before a position.
     fn release(&mut self, lsn: u64) {
         self.stream.release(lsn);
         self.shared.released(lsn);

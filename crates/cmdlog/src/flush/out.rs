@@ -1,25 +1,25 @@
-//! Bytes on their way to the end of a segment, in whole blocks, so that many of them can go past the page cache.
+//! Writes bytes to the end of a segment in whole blocks, so that large writes can use direct I/O.
 //!
 //! ```text
 //! file    | unfinished block | whole blocks ... | unfinished block |
 //! memory  |      edge        | as they lie      |   the next edge, with zeros
 //! ```
 //!
-//! O1. A write begins and ends at whole blocks; what it has behind the stream's bytes are zeros, as in the file.
-//! O2. The block that a write leaves unfinished stays here and is written again with what follows. Its beginning, which may
-//!     be durable, is the same bytes each time.
+//! O1. A write begins and ends at block boundaries. Zeros follow the stream's bytes, as in the file.
+//! O2. The unfinished last block of a write is kept and rewritten with the next write. Its beginning, which may be
+//!     durable, has the same bytes each time.
 //!
-//! Whole blocks are not copied: in memory they begin at multiples of their size, as in the file. A write past the page cache
-//! saves a copy and pages: 0.09 us a KB instead of 0.33, in writes of a MiB. But each goes to
-//! the device, which takes some 45 us of processor time however short it is: fewer bytes are better left to the page cache
-//! until they are synced, unless that is to be at once anyway.
+//! Whole blocks are not copied: in memory they begin at multiples of their size, as in the file. Direct I/O saves the
+//! copy and the page cache: 0.09 us per KB instead of 0.33, in writes of a MiB. But each write goes to the device,
+//! which takes about 45 us of CPU time whatever its length. Shorter writes are cheaper through the page cache, unless a
+//! sync follows at once.
 //!
-//! The first write to a preallocated block changes the file's map, and the next sync has to put that into the file system's
-//! journal: 64 KiB written and synced took 85 us of processor time, and 46 where the blocks had been written before. So a stretch
-//! of zeros is written ahead of short writes that are synced at once, and one sync pays for many. Long ones gain nothing by it.
+//! The first write to a preallocated block changes the file's extent map, and the next sync writes that change to the
+//! file system's journal. Writing and syncing 64 KiB took 85 us of CPU time, and 46 us over blocks written before. So a
+//! range of zeros is written ahead of short synced writes: one sync pays for many. Long writes gain nothing.
 //!
-//! A short write that is to be durable at once, with nothing before it that is not, syncs itself: 8 KiB over blocks that had been
-//! written took 27 us of processor time so, 42 through the page cache with a sync behind it, and 37 past it with one.
+//! A short write that must be durable at once, with nothing unsynced before it, syncs itself. For 8 KiB over blocks
+//! written before, this took 27 us of CPU time. The page cache and a sync took 42 us, direct I/O and a sync 37 us.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -30,20 +30,21 @@ use crate::segment::HEADER_BYTES;
 
 /// The unit of writes (O1).
 pub(super) const BLOCK: usize = DIRECT_ALIGNMENT;
-/// Bytes that lie elsewhere are copied and written in pieces of this size.
+/// Bytes from outside the ring are copied and written in pieces of this size.
 const PIECE_BYTES: usize = 1 << 20;
-/// So much of them is copied before the length is looked at.
+/// Bytes copied before the length is checked.
 const CHUNK_BYTES: usize = 64 << 10;
-/// The smallest write that goes past the page cache. Below, what goes to the device at once costs more than the page cache.
+/// The smallest write that uses direct I/O. Below it, the device costs more than the page cache.
 const DIRECT_BYTES_MIN: usize = 256 << 10;
-/// The same when a sync follows: 64 KiB written and synced took 1.3 us a KB past the page cache and 2.0 through it.
+/// The same when a sync follows: writing and syncing 64 KiB took 1.3 us per KB with direct I/O and 2.0 through the page
+/// cache.
 const DIRECT_BYTES_MIN_SYNCED: usize = 32 << 10;
-/// Longer writes do not sync themselves: whoever waits for the flush waits for these.
+/// Longer writes do not sync themselves: threads that wait for the flush would wait for them.
 const ITSELF_BYTES_MAX: usize = 64 << 10;
-/// Zeros written ahead of short writes. A MiB takes 130 us of processor time, and each sync of what is written over it 28 to 39 less;
-/// half of it keeps the sync short that they are written with.
+/// Zeros written ahead of short writes. A MiB takes 130 us of CPU time and saves 28 to 39 us in each sync of data
+/// written over it. Half a MiB keeps the sync that carries the zeros short.
 const AHEAD_BYTES: usize = 512 << 10;
-/// Writes from here on have no zeros written ahead of them: these would cost what they save.
+/// Writes of at least this size get no zeros ahead: the zeros would cost what they save.
 const AHEAD_OF_BYTES_MAX: usize = AHEAD_BYTES / 2;
 const _: () = assert!(HEADER_BYTES == BLOCK as u64, "the first frame lies in the block behind the header");
 const _: () = assert!(
@@ -51,36 +52,36 @@ const _: () = assert!(
     "a piece, what makes it one, and the block it begins in"
 );
 
-/// What becomes of bytes that are written.
+/// When written bytes become durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sync {
-    /// They are synced some time.
+    /// A later sync covers them.
     Later,
     /// A sync follows at once.
     Next,
-    /// They may sync themselves, if that is cheaper: nothing before them is to be synced.
+    /// The write may sync itself, if that is cheaper: nothing before it is unsynced.
     Itself,
 }
 
 /// The end of the last segment.
 pub(super) struct Out {
-    /// The block that the stream ends in: what of it was written, and zeros.
+    /// The block in which the stream ends: its written bytes, then zeros.
     edge: AlignedBuf,
-    /// Bytes of the stream in it: less than a block.
+    /// Bytes of the stream in that block: less than a block.
     filled: usize,
-    /// Where in the file that block begins.
+    /// The file offset of that block.
     at: u64,
-    /// The block that a write ends in, while it is written.
+    /// The last block of a write, during the write.
     tail: AlignedBuf,
-    /// A piece of what lies elsewhere, once that was needed.
+    /// A buffer for bytes from outside the ring, allocated at first use.
     piece: AlignedBuf,
-    /// For writes past the page cache, where the file system has them.
+    /// For direct I/O, where the file system supports it.
     direct: Option<Arc<dyn File>>,
-    /// Where in the file the preallocated bytes end.
+    /// Where the preallocated bytes end in the file.
     capacity: u64,
-    /// Where in the file the zeros written ahead end.
+    /// Where the zeros written ahead end in the file.
     ahead: u64,
-    /// Such zeros, once they were needed.
+    /// A buffer of zeros, allocated at first use.
     zeros: AlignedBuf,
 }
 
@@ -99,29 +100,29 @@ impl Out {
         }
     }
 
-    /// Begins a segment whose first frame is to stand at an offset in the block behind its header, with preallocated bytes up to
-    /// its capacity, and nothing else.
+    /// Begins an empty segment: its first frame goes to an offset in the block after the header, and its bytes are
+    /// preallocated up to its capacity.
     pub fn begin(&mut self, direct: Option<Arc<dyn File>>, capacity: u64, first_at: u64) {
         self.edge.fill(0);
         (self.at, self.filled) = (HEADER_BYTES, (first_at - HEADER_BYTES) as usize);
         (self.direct, self.capacity, self.ahead) = (direct, capacity, 0);
     }
 
-    /// Nothing more is written to the segment.
+    /// Ends writing to the segment.
     pub fn abandon(&mut self) {
         self.direct = None;
     }
 
-    /// Writes the next bytes of the stream, which lie in memory as they will in the file: `pieces` begins at the same place of
-    /// a block as the stream goes on at in the file, and each piece but the last ends a block. Gives whether they are durable,
-    /// which they can be with [`Sync::Itself`] alone.
+    /// Writes the next bytes of the stream, aligned in memory as in the file: `pieces` begins at the same offset in a
+    /// block as the file's end, and each piece but the last ends at a block boundary. Returns whether the bytes are
+    /// durable, which only [`Sync::Itself`] can cause.
     ///
     /// # Errors
-    /// The file could not be written, or not synced. Any part of the bytes may have been written.
+    /// The file could not be written or synced. Any part of the bytes may have been written.
     pub fn write(&mut self, file: &dyn File, mut pieces: [&[u8]; 2], sync: Sync) -> Result<bool, FsError> {
         let bytes = pieces[0].len() + pieces[1].len();
         let mut filled = self.filled;
-        // The rest of the block that was begun, or all there is.
+        // The rest of the unfinished block, or everything if that is less.
         if filled > 0 || bytes < BLOCK {
             for piece in &mut pieces {
                 let (head, rest) = piece.split_at(piece.len().min(BLOCK - filled));
@@ -138,7 +139,7 @@ impl Out {
             return written;
         }
         let rest = (pieces[0].len() + pieces[1].len()) % BLOCK;
-        // What does not fill a block is at the end of the last piece.
+        // Bytes that do not fill a block are at the end of the last piece.
         let last = if pieces[1].is_empty() { &mut pieces[0] } else { &mut pieces[1] };
         let (whole, behind) = last.split_at(last.len().saturating_sub(rest));
         *last = whole;
@@ -149,7 +150,7 @@ impl Out {
         let ended: &[u8] = if rest > 0 { &tail } else { &[] };
         let blocks = begun.len() + pieces[0].len() + pieces[1].len();
         let written = self.write_blocks(file, &mut [begun, pieces[0], pieces[1], ended].map(IoSlice::new), sync);
-        // The tail is the next edge, whatever became of the write.
+        // The tail becomes the edge, even after a failed write.
         (self.edge, self.tail) = (tail, edge);
         self.at += blocks as u64;
         self.filled = rest;
@@ -160,7 +161,7 @@ impl Out {
         std::mem::replace(&mut self.edge, AlignedBuf::zeroed(0))
     }
 
-    /// As [`write`](Self::write), with bytes that lie anywhere, and never durable.
+    /// As [`write`](Self::write), for bytes anywhere in memory. They are never durable on return.
     ///
     /// # Errors
     /// As there.
@@ -178,7 +179,7 @@ impl Out {
             end += chunk.len();
             if end >= PIECE_BYTES && written.is_ok() {
                 written = self.write(file, [&piece[self.filled..end], &[]], sync).map(drop);
-                // What follows goes behind the unfinished block, as in the file.
+                // What follows continues the unfinished block, as in the file.
                 end = self.filled;
             }
         }
@@ -197,14 +198,14 @@ impl Out {
         let itself = sync == Sync::Itself && bytes <= ITSELF_BYTES_MAX && !wrote_ahead;
         let least = if synced { DIRECT_BYTES_MIN_SYNCED } else { DIRECT_BYTES_MIN };
         if let Some(direct) = self.direct.as_ref().filter(|_| itself || bytes >= least) {
-            // One of no bytes may lie anywhere, which a direct write would be refused for.
+            // An empty slice may have any address, and a direct write would refuse it.
             let mut copies: Vec<_> = blocks.iter().copied().filter(|slice| !slice.is_empty()).collect();
             let done = match itself {
                 true => direct.write_all_synced_at(&mut copies, self.at),
                 false => direct.write_all_vectored_at(&mut copies, self.at),
             };
             match done {
-                // The file system took the flag and does not take the write: a device of larger blocks, or the like.
+                // The file system accepted the flag but not the write: a device with larger blocks, or similar.
                 Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => self.direct = None,
                 done => return done.map(|()| itself),
             }
@@ -212,7 +213,8 @@ impl Out {
         file.write_all_vectored_at(blocks, self.at).map(|()| false)
     }
 
-    /// Writes zeros where zeros are, behind a write that is to come. Gives whether it did: they are to be synced.
+    /// Writes zeros over preallocated zeros, after the place of the coming write. Returns whether it did, so that they
+    /// are synced.
     #[cold]
     fn write_ahead(&mut self, from: u64) -> bool {
         let Some(direct) = &self.direct else { return false };
@@ -223,14 +225,14 @@ impl Out {
         if self.zeros.is_empty() {
             self.zeros = AlignedBuf::zeroed(AHEAD_BYTES);
         }
-        // Not tried again here if it fails: what is wrong with the device shows where it matters.
+        // Not retried if it fails: a faulty device shows in the writes that matter.
         let _ = direct.write_all_at(&self.zeros[..bytes], from);
         self.ahead = from + bytes as u64;
         true
     }
 }
 
-/// A second handle of a segment's file, past the page cache; `None` where the file system has no such.
+/// A second handle of a segment's file, for direct I/O; `None` where the file system has none.
 pub(super) fn open_direct(fs: &dyn FileSystem, segment: &std::path::Path) -> Result<Option<Arc<dyn File>>, FsError> {
     let file = fs.open(segment, OpenOptions::write().direct())?;
     Ok((file.alignment() > 1).then_some(file))
@@ -245,7 +247,7 @@ mod tests {
 
     const PATH: &str = "/segment";
 
-    /// A segment that takes no zeros ahead.
+    /// A segment for which no zeros are written ahead.
     fn opened(fs: &SimFs) -> (Arc<dyn File>, Out) {
         opened_with(fs, HEADER_BYTES)
     }
@@ -257,10 +259,10 @@ mod tests {
         (file, out)
     }
 
-    /// Memory in which each byte has its place, as the stream's has.
+    /// Memory in which each byte has its place, as in the stream.
     struct Memory {
         stream: AlignedBuf,
-        /// So much of it is the stream's.
+        /// Bytes in use.
         len: usize,
         written: usize,
     }
@@ -274,7 +276,7 @@ mod tests {
             &self.stream[..self.len]
         }
 
-        /// Adds so many bytes as they should stand in the stream.
+        /// Adds `bytes` bytes of the expected stream.
         fn gather(&mut self, bytes: usize) {
             let start = self.len;
             self.len += bytes;
@@ -283,7 +285,7 @@ mod tests {
             }
         }
 
-        /// Writes what was added, with the end of the memory wherever blocks end, or as bytes that lie elsewhere.
+        /// Writes what was added: wrapped at any block boundary, or as bytes from outside the ring.
         fn write(&mut self, out: &mut Out, file: &dyn File, sync: Sync, rng: &mut Rng) {
             let (from, to) = (std::mem::replace(&mut self.written, self.len), self.len);
             if from == to {
@@ -304,13 +306,13 @@ mod tests {
         }
     }
 
-    /// What stands behind the header's place after an outage.
+    /// The bytes after the header's place, after an outage.
     fn found(fs: &SimFs, outage: Outage) -> Vec<u8> {
         let contents = fs.recover(outage).contents();
         contents[Path::new(PATH)].get(HEADER_BYTES as usize..).unwrap_or_default().to_vec()
     }
 
-    /// Whatever the sizes of writes, past the page cache or not, the file has the stream and zeros up to the end of a block.
+    /// Whatever the sizes of writes, direct or not, the file holds the stream, and zeros up to the end of a block.
     #[test]
     fn the_file_has_the_stream() {
         let fs = SimFs::new(1);
@@ -335,8 +337,8 @@ mod tests {
         assert!(fs.trace().iter().all(whole), "whole blocks only");
     }
 
-    /// Short writes that are synced have zeros before them, one stretch for many, never over what is written and never past
-    /// what is preallocated; a power cut finds the stream all the same.
+    /// Short synced writes have zeros ahead, one range for many writes. The zeros never overwrite written bytes and
+    /// never pass the preallocated end. A power cut keeps the stream.
     #[test]
     fn zeros_are_written_ahead_of_short_writes() {
         for seed in 0..30 {
@@ -375,7 +377,7 @@ mod tests {
         assert_eq!(out.ahead, 0, "neither for long writes nor for those that are not synced");
     }
 
-    /// Writes that sync themselves are durable when they say so, which short ones do.
+    /// Writes that sync themselves are durable when they report it, and short writes do.
     #[test]
     fn writes_that_sync_themselves_are_durable() {
         for seed in 0..30 {
@@ -402,7 +404,7 @@ mod tests {
         }
     }
 
-    /// A block whose beginning is durable is written again: whatever a power cut makes of that, the beginning stays.
+    /// A block whose beginning is durable is rewritten: whatever a power cut makes of the rest, the beginning stays.
     #[test]
     fn what_is_durable_is_written_again_unharmed() {
         for seed in 0..300 {
@@ -422,7 +424,7 @@ mod tests {
         }
     }
 
-    /// A file system that takes the flag but not the writes gets them through the page cache, from then on.
+    /// A file system that accepts the flag but not the writes gets them through the page cache from then on.
     #[test]
     fn refused_direct_writes_go_through_the_page_cache() {
         let fs = SimFs::new(1);

@@ -18,11 +18,12 @@ use crate::shared::state;
 use crate::start;
 use crate::timing::LogMode;
 
-/// The smallest preallocation that is tried when the disk has no room for a whole segment.
+/// The smallest preallocation to try when the disk has no room for a whole segment.
 const SEGMENT_BYTES_MIN: u64 = 1 << 20;
 
 impl Flush {
-    /// Makes a segment that begins at `next` and takes a frame of so many bytes. The next sync makes it durable.
+    /// Creates a segment that begins at `next` and has room for a frame of `bytes` bytes. The next sync makes it
+    /// durable.
     pub(super) fn make_segment(&mut self, bytes: u64) -> Result<(), FsError> {
         let path = segment::path(&self.dir, Lsn(self.next));
         let least = segment::offset(self.next, self.next) + bytes;
@@ -36,9 +37,9 @@ impl Flush {
         }
     }
 
-    /// Makes a segment that begins at `next`, durably, taking the place of one that begins there already. Header and name
-    /// are safe before the first record is written: where recovery knows no history before a segment, it takes a damaged
-    /// header with records behind it, or a missing file with others behind it, for damage.
+    /// Creates a segment that begins at `next`, durably, replacing one that begins there already. Header and name are
+    /// durable before the first record is written. This matters where recovery knows no earlier history: there it
+    /// treats a damaged header before records, or a missing file before others, as damage.
     pub fn open_durably(&mut self) -> Result<(), FsError> {
         let (path, beside) = (segment::path(&self.dir, Lsn(self.next)), self.dir.join(segment::COPY_NAME));
         remove(&*self.fs, &beside)?;
@@ -48,7 +49,7 @@ impl Flush {
         file.sync_all()?;
         self.fs.rename(&beside, &path)?;
         self.fs.sync_dir(&self.dir)?;
-        // Once more by its own name, which errors are to show.
+        // Open it again under its final name, so that errors show that name.
         let file = self.fs.open(&path, OpenOptions::write())?;
         self.push_segment(header, path, file, capacity, true)
     }
@@ -79,15 +80,15 @@ impl Flush {
         Ok(())
     }
 
-    /// The failure of a step of `write`.
+    /// Handles the failure of a step of `write`.
     pub(super) fn fail_write(&mut self, step: Step, now_ns: u64) {
         self.counters.write_ok = false;
         match step {
-            // Nobody has touched the old segment: what it holds can still become durable.
+            // The old segment is untouched: its bytes can still become durable.
             Step::Roll(error) => self.fail(&error, now_ns),
             Step::Write(error) => {
-                // In `WrittenOnly` its written bytes are not in memory any more. They were taken without an error, and
-                // it was no sync that failed: they stay, and may be synced.
+                // In `WrittenOnly` the written bytes are no longer in memory. They were accepted without an error, and
+                // no sync failed: they stay, and may be synced.
                 let only_copy = self.kept > self.durable();
                 if let Some(last) = self.segments.last_mut().filter(|_| !only_copy) {
                     last.file = None;
@@ -97,7 +98,7 @@ impl Flush {
         }
     }
 
-    /// Nothing more is written until `retry` succeeds.
+    /// Stops writing until `retry` succeeds.
     pub(super) fn fail(&mut self, error: &FsError, now_ns: u64) {
         self.counters.failures += 1;
         self.out.abandon();
@@ -121,10 +122,10 @@ impl Flush {
         }
     }
 
-    /// After a failure, when it is time: goes on in a new segment at the last durable byte.
+    /// After a failure, when the time has come: continues in a new segment at the last durable byte.
     pub fn retry(&mut self, now_ns: u64) {
         let Some(failed) = &self.failed else { return };
-        // What old segments hold is synced first: the new one begins behind it.
+        // Sync the old segments first: the new one begins after their bytes.
         if failed.forever || self.syncing || now_ns < failed.retry_ns || self.has_syncable() {
             return;
         }
@@ -156,8 +157,8 @@ impl Flush {
         Ok(())
     }
 
-    /// What `WrittenOnly` has left to the operating system is not in memory. If a sync of it has failed, it is read back,
-    /// checked frame by frame, and made durable in new files, which take the place of the old.
+    /// In `WrittenOnly`, written records exist only in the operating system. If a sync of them has failed, reads them
+    /// back, checks them frame by frame, and makes them durable in new files that replace the old ones.
     fn save_only_copies(&mut self) -> Result<(), FsError> {
         let (durable, kept) = (self.durable(), self.kept);
         if kept <= durable {
@@ -204,8 +205,8 @@ impl Flush {
         Ok(())
     }
 
-    /// Removes the segments that begin beyond `base`, newest first, and what is left of failed attempts (F5). One that
-    /// begins at `base` is only forgotten: the new one takes its place.
+    /// Removes the segments that begin beyond `base`, newest first, and the remains of failed attempts (F5). A segment
+    /// that begins at `base` is only forgotten: the new one replaces it.
     fn remove_beyond(&mut self, base: u64) -> Result<(), FsError> {
         let at_base = segment::path(&self.dir, Lsn(base));
         while let Some(path) = self.debris.last() {
@@ -223,7 +224,7 @@ impl Flush {
         Ok(())
     }
 
-    /// The failure is over.
+    /// Ends the failure.
     pub(super) fn recovered(&mut self) {
         self.refilling = false;
         *self.shared.failure.lock() = None;
@@ -233,8 +234,9 @@ impl Flush {
         self.shared.wake.healthy();
     }
 
-    /// Ends the last segment, all of which is durable, with an end mark behind everything. Its header is told too that what is before
-    /// the mark was durable: damage may take the mark together with records. What it does not use of its preallocation is given back.
+    /// Ends the last segment, which is durable, with an end mark after everything. Its header then also declares the
+    /// records before the mark durable, because damage may remove the mark together with records. Truncates the unused
+    /// preallocation.
     pub fn end(&mut self) {
         if let Some(last) = self.segments.last_mut()
             && let (Some(file), Some(made)) = (last.file.take(), last.header)
@@ -242,25 +244,25 @@ impl Flush {
             let header = Header { durable: Lsn(last.end - MARK_FRAME_BYTES as u64), ..made };
             let told =
                 file.write_all_at(&header.encode_copy(), segment::SECOND_COPY_AT).and_then(|()| file.sync_data());
-            // Without it the log is whole, and the first copy of the header. And a log is as good with its zeros.
+            // Optional: the log and the first copy of the header are whole without it, and zeros at the end do no harm.
             let _ = told.and_then(|()| file.set_len(last.offset(last.end)));
         }
     }
 
-    /// Segments that can go: everything in them is before `lsn`, and their successor is durable by name.
+    /// Segments that can be removed: everything in them is before `lsn`, and their successor's name is durable.
     pub fn removable(&self, lsn: u64) -> Vec<PathBuf> {
         let pairs = self.segments.windows(2).map(|pair| (&pair[0], &pair[1]));
         let old = pairs.take_while(|(old, next)| next.first <= lsn && next.named && old.file.is_none());
         old.map(|(old, _)| old.path.clone()).collect()
     }
 
-    /// Forgets a segment whose file is gone.
+    /// Forgets a segment whose file was removed.
     pub fn forget(&mut self, path: &Path) {
         self.segments.retain(|segment| segment.path != path);
     }
 }
 
-/// Removes a file, if it is there.
+/// Removes a file if it exists.
 pub(crate) fn remove(fs: &dyn FileSystem, path: &Path) -> Result<(), FsError> {
     match fs.remove_file(path) {
         Err(error) if !error.is_not_found() => Err(error),
@@ -268,7 +270,7 @@ pub(crate) fn remove(fs: &dyn FileSystem, path: &Path) -> Result<(), FsError> {
     }
 }
 
-/// Creates a segment's file with its header; gives it and the bytes it may grow to. Nothing is synced.
+/// Creates a segment's file with its header; returns it with the bytes it may grow to. Syncs nothing.
 pub(crate) fn open_segment(
     fs: &dyn FileSystem,
     path: &Path,
@@ -282,11 +284,11 @@ pub(crate) fn open_segment(
     Ok((file, capacity))
 }
 
-/// Reserves as much of the wanted bytes as the disk has, halving down to a minimum.
+/// Preallocates the wanted bytes, or halves them until the disk has room, down to a minimum.
 fn allocate(file: &dyn File, wanted: u64, least: u64) -> Result<u64, FsError> {
     let mut bytes = wanted;
     loop {
-        // The last block is written as a whole.
+        // The last block is written whole.
         match file.allocate(0, bytes.next_multiple_of(BLOCK as u64), AllocateLen::Extend) {
             Ok(()) => return Ok(bytes),
             Err(error) if error.kind() == std::io::ErrorKind::Unsupported => return Ok(wanted),

@@ -1,4 +1,4 @@
-//! Making written bytes durable. The sync itself runs outside the flush's lock, so that a slow device does not stop writing.
+//! Makes written bytes durable. The sync runs outside the flush's lock, so a slow device does not stop writing.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use crate::frame::Kind;
 use crate::segment::{self, HEADER_BYTES};
 use crate::timing::LogMode;
 
-/// Durable bytes at which the page cache is told to forget them. Only a recovery reads them, while pages given back at
-/// once are those that the next write gets, still in the processor's cache: on a guest whose host backs memory at its first
-/// use, a KB written and synced took 0.33 us instead of 2.3.
+/// Durable bytes at which the page cache is asked to drop them: only recovery reads them. Dropped pages are reused by
+/// the next write while still in the processor's cache. On a guest whose host backs memory at first use, writing and
+/// syncing a KB took 0.33 us instead of 2.3.
 const FORGET_BYTES: u64 = 1 << 20;
 /// The page cache's unit, or a multiple of it.
 const PAGE_BYTES: u64 = 4096;
 const _: () = assert!(HEADER_BYTES == PAGE_BYTES, "what is whole in the stream is whole in the file");
 
-/// When to look again.
+/// When to check again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     Now,
-    /// Something is reserved but not published: in a moment.
+    /// Something is reserved but not published: check in a moment.
     Soon,
     /// At this monotonic time (ns).
     At(u64),
@@ -35,10 +35,10 @@ pub(crate) enum Due {
 struct Part {
     file: Arc<dyn File>,
     named: bool,
-    /// The position after its last byte that was written when the sync began.
+    /// The position after the last byte written before the sync began.
     end: u64,
     first: u64,
-    /// Behind this the page cache may hold bytes that nobody will read.
+    /// After this position, the page cache may hold bytes that no thread will read.
     forgotten: u64,
 }
 
@@ -50,16 +50,16 @@ pub(crate) struct SyncJob {
     started_ns: u64,
 }
 
-/// What became of it.
+/// The result of a sync.
 pub(crate) struct SyncOutcome {
-    /// So many segments are durable, from the first on.
+    /// The number of segments, from the first on, that are durable.
     done: usize,
     /// The segment (by its first position) that failed, and how.
     error: Option<(u64, FsError)>,
 }
 
 impl SyncJob {
-    /// Blocks for as long as the device takes.
+    /// Blocks until the device has answered.
     pub fn run(&self) -> SyncOutcome {
         for (done, part) in self.parts.iter().enumerate() {
             if let Err(error) = self.sync(part) {
@@ -84,7 +84,7 @@ impl SyncJob {
 }
 
 impl Part {
-    /// Whether enough of it is durable that the page cache is to forget it.
+    /// Whether enough of it is durable to ask the page cache to drop it.
     fn forgets(&self) -> bool {
         self.end - self.forgotten >= FORGET_BYTES
     }
@@ -129,7 +129,7 @@ impl Flush {
         }
     }
 
-    /// After the last sync of a burst, one mark says that all of it was durable: later damage to it is not taken for a
+    /// After the last sync of a burst, one mark declares all of it durable, so later damage to it does not pass as a
     /// torn tail.
     fn quiet_mark_due(&self) -> Due {
         if self.records_end <= self.last_mark_durable || self.shared.mode() == LogMode::WrittenOnly {
@@ -149,7 +149,7 @@ impl Flush {
         }
     }
 
-    /// Takes note of writes that have synced themselves. Gives whether there were such, and nothing is left to be synced.
+    /// Accounts for writes that synced themselves. Returns whether there were any and nothing else is left to sync.
     pub fn finish_writes(&mut self, started_ns: u64, now_ns: u64) -> bool {
         if self.failed.is_some() || self.syncing || self.safe <= self.durable() || self.safe < self.next {
             return false;
@@ -170,28 +170,29 @@ impl Flush {
         true
     }
 
-    /// More is durable: all there was when a sync began, or less.
+    /// Publishes progress: everything that existed when a sync began, or less.
     fn reached(&mut self, lsn: u64, started_ns: u64, is_all: bool) {
         self.shared.set_durable(lsn);
         let durable = self.durable();
         self.safe = self.safe.max(durable);
         self.kept = self.kept.max(durable);
         if is_all && self.failed.is_none() {
-            // Appended after the sync began, whatever is not durable now.
+            // Whatever is not durable now was appended after the sync began.
             let oldest = if self.shared.end() > durable { started_ns.max(1) } else { 0 };
             self.shared.oldest_ns.store(oldest, SeqCst);
         }
         self.release(durable);
     }
 
-    /// Settles what the next sync covers: everything written by now. `None` when there is nothing, or one is running.
+    /// Determines what the next sync covers: everything written by now. `None` if there is nothing, or a sync is
+    /// running.
     pub fn begin_sync(&mut self, now_ns: u64) -> Option<SyncJob> {
         if self.syncing {
             return None;
         }
         let durable = self.durable();
         let unsynced = self.segments.iter().filter(|segment| segment.end > durable);
-        // Only up to the first that must not be synced (F4): nothing beyond it can become durable.
+        // Only up to the first that must not be synced again (F4): nothing beyond it can become durable.
         let parts = unsynced.map_while(|segment| {
             let file = Arc::clone(segment.file.as_ref()?);
             let Segment { named, end, first, forgotten, .. } = *segment;
@@ -210,7 +211,7 @@ impl Flush {
         self.shared.syncing.store(syncing, SeqCst);
     }
 
-    /// Takes note of what a sync has done (F2).
+    /// Records the result of a sync (F2).
     pub fn finish_sync(&mut self, job: &SyncJob, outcome: SyncOutcome, now_ns: u64) {
         self.set_syncing(false);
         self.last_sync_ns = now_ns;
@@ -240,7 +241,7 @@ impl Flush {
             if let Some(part) = done.iter().find(|part| part.first == segment.first) {
                 segment.named = true;
                 if part.forgets() {
-                    // Only whole pages are forgotten.
+                    // Only whole pages are dropped.
                     segment.forgotten = part.end - part.end % PAGE_BYTES;
                 }
             }

@@ -1,4 +1,4 @@
-//! What the log does while nothing fails.
+//! The log while nothing fails.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,8 +11,8 @@ use super::{DIR, history, options, read, settle, stepped};
 use crate::{Admission, Log, LogMode, LogOptions, LogStart, LogTiming, LogWake, Payload, recover};
 use engine::SharedBytes;
 
-/// Records of all sizes, of two workers, over many segments come back in the order of their positions, after a clean
-/// end and after a kill; the history goes on, or branches off.
+/// Records of all sizes, from two workers, over many segments, come back in the order of their positions, after a clean
+/// end and after a kill. The history continues, or branches off.
 #[test]
 fn what_is_appended_comes_back() {
     let (mut fs, clock) = (SimFs::new(1), Arc::new(ManualClock::new(1000)));
@@ -64,8 +64,8 @@ fn what_is_appended_comes_back() {
     }
 }
 
-/// In `Sync` mode a record is durable after one round, in `Async` when half the window has passed, in `WrittenOnly` when
-/// somebody asks.
+/// In `Sync` mode a record is durable after one round, in `Async` after half the window, in `WrittenOnly` after a call
+/// of `sync`.
 #[test]
 fn modes_decide_when_records_are_durable() {
     let (fs, clock) = (SimFs::new(1), Arc::new(ManualClock::new(1000)));
@@ -102,7 +102,7 @@ impl LogWake for Woken {
     }
 }
 
-/// The threads do the same on a real disk, without anybody's steps; whoever waits is woken; an idle log is quiet.
+/// The threads do the same on a real disk, without manual steps. Waiters are woken, and an idle log is quiet.
 #[test]
 fn threads_make_records_durable() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -145,8 +145,8 @@ fn threads_make_records_durable() {
     }
 }
 
-/// Settings change while a log is being created, which takes several syncs. The log that runs then has the mode and the
-/// window of that moment and not those it was created with, and so has every other log of the cell.
+/// Settings change while a log is being created, which takes several syncs. The running log has the new mode and
+/// window, not those it was created with, and so has every other log of the cell.
 #[test]
 fn logs_have_the_mode_and_the_window_of_their_cell_and_none_of_their_own() {
     let (fs, clock) = (SimFs::new(1), Arc::new(ManualClock::new(1000)));
@@ -175,7 +175,7 @@ fn logs_have_the_mode_and_the_window_of_their_cell_and_none_of_their_own() {
     assert_eq!((old.mode(), timing.mode()), (LogMode::Async, LogMode::Async));
 }
 
-/// A log whose threads sleep, with records that nothing makes durable, syncs them when the cell's mode asks for it.
+/// A log whose threads sleep, with records that no sync would cover, syncs them when the cell's mode asks for it.
 #[test]
 fn a_change_of_the_cell_wakes_the_threads_of_a_log() {
     let timing = LogTiming::of(LogMode::WrittenOnly);

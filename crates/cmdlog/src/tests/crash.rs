@@ -1,5 +1,5 @@
-//! Power cuts at every operation of the disk: what recovery finds is a prefix of what was appended, whole records only, at
-//! least up to what was durable; and the log goes on from there.
+//! Power cuts at every disk operation. Recovery finds a prefix of what was appended, whole records only, at least up to
+//! the durable position; and the log continues from there.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use vfs::{CrashPoint, Fault, Op, Outage, SimFs, SimOptions, errno};
 use super::{Records, history, read, settle, stepped};
 use crate::{Admission, Log, LogEnd, LogMode, LogStart};
 
-/// How many of something, from the environment or the usual.
+/// A count, from the environment or the default.
 pub fn count(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(usual)
 }
 
-/// Seeds from the environment, to run other ones than usual.
+/// Seeds; the environment can shift them.
 pub fn seeds(usual: u64) -> std::ops::Range<u64> {
     let first = count("CRASH_SEED", 1);
     first..first + count("CRASH_RUNS", usual)
 }
 
-/// What happened in a life of the log, for the judgement of what is left of it.
+/// The events of one life of the log, to judge its remains.
 pub struct Life {
-    /// All that was appended, in order, since the beginning of the first life.
+    /// Everything appended, in order, since the beginning of the first life.
     pub records: Records,
-    /// (operations of the disk begun, durable position) as they were seen, ascending.
+    /// (disk operations begun, durable position) as observed, ascending.
     durable: Vec<(u64, u64)>,
 }
 
@@ -41,7 +41,7 @@ impl Life {
     }
 }
 
-/// Appends, writes, syncs and lets time pass as the seed says.
+/// Appends, writes, syncs and advances time as the seed decides.
 pub fn live(fs: &SimFs, log: &Log, clock: &ManualClock, seed: u64, steps: u32, before: &Records) -> Life {
     let mut rng = Rng::new(seed);
     let mut life = Life { records: before.clone(), durable: Vec::new() };
@@ -73,7 +73,7 @@ pub fn live(fs: &SimFs, log: &Log, clock: &ManualClock, seed: u64, steps: u32, b
     life
 }
 
-/// Recovers a disk and compares: a prefix, and all of what was durable.
+/// Recovers a disk and compares: a prefix that includes everything durable.
 pub fn judge(fs: &SimFs, records: &Records, durable: u64, what: &str) -> (Records, LogEnd) {
     let (found, end) = read(fs).unwrap_or_else(|error| panic!("{what}: {error}\n{}", trace(fs)));
     assert!(found.len() <= records.len() && found[..] == records[..found.len()], "{what}: not a prefix");
@@ -92,7 +92,7 @@ fn trace(fs: &SimFs) -> String {
     fs.trace().iter().map(|entry| format!("{entry}\n")).collect()
 }
 
-/// Goes on after a crash with a second life, which is cut or killed at its end, and judges that, too.
+/// Continues after a crash with a second life, cuts or kills that one at its end, and judges it too.
 fn live_on(fs: &SimFs, found: &Records, end: LogEnd, seed: u64, what: &str) {
     let mut rng = Rng::new(seed);
     let clock = Arc::new(ManualClock::new(9_000_000));
@@ -101,7 +101,7 @@ fn live_on(fs: &SimFs, found: &Records, end: LogEnd, seed: u64, what: &str) {
     fs.record_crash_points();
     let log = stepped(fs, &clock, LogMode::Sync, LogStart::after(end, history(200)));
     let at_start = fs.take_crash_points();
-    // While the log is opened nothing may be lost that recovery has given out as durable, and nothing comes to it.
+    // Opening the log must not lose what recovery returned as durable, nor add anything.
     for point in &at_start {
         let proven = log_end_before(found, durable, point, seed, what);
         assert!(proven <= found.len());
@@ -113,13 +113,13 @@ fn live_on(fs: &SimFs, found: &Records, end: LogEnd, seed: u64, what: &str) {
     judge(&fs.recover(outage), &life.records, durable, &format!("{what}, second life"));
 }
 
-/// A crash while the log was opened: recovery after it finds the same records or, where the first crash left them in the
-/// page cache alone, fewer; never others.
+/// A crash while the log was opened: recovery finds the same records afterwards. It may find fewer where the first
+/// crash left records only in the page cache; never others.
 fn log_end_before(found: &Records, _durable: u64, point: &CrashPoint, seed: u64, what: &str) -> usize {
     judge(&point.power_cut(seed), found, 0, &format!("{what}, opened again, operation {}", point.operation())).0.len()
 }
 
-/// Every operation of a run, with several cuts each; some go on to a second life.
+/// Every operation of a run, with several cuts each; some continue to a second life.
 #[test]
 fn power_cuts_leave_a_prefix() {
     let cuts = count("CRASH_CUTS", 3);
@@ -148,12 +148,12 @@ fn power_cuts_leave_a_prefix() {
         }
     }
     assert!(points_seen > 200, "{points_seen}");
-    // For who counts them.
+    // For scripts that count crash points.
     println!("crash points: {}", points_seen * cuts);
 }
 
-/// Each operation fails once, in turn: the log refuses, goes on by itself after a while, and nothing durable is lost at any
-/// power cut after it; at the end everything appended is durable.
+/// Each operation fails once, in turn. The log refuses writes, recovers by itself after a while, and no later power cut
+/// loses anything durable. At the end everything appended is durable.
 #[test]
 fn every_operation_may_fail_once() {
     let mut points_seen = 0;
@@ -197,7 +197,7 @@ fn every_operation_may_fail_once() {
     println!("crash points: {points_seen}");
 }
 
-/// Lets time pass until the log is well and everything is durable.
+/// Advances time until the log is healthy and everything is durable.
 fn heal(log: &Log, clock: &ManualClock, what: &str) {
     for _ in 0..20 {
         clock.advance_ms(1001);
@@ -210,8 +210,8 @@ fn heal(log: &Log, clock: &ManualClock, what: &str) {
     panic!("{what}: still {:?}", log.health());
 }
 
-/// A sync that fails is never called again on the same file, though the second would say `Ok`; and no reply that waits for
-/// it is released before the records are safe elsewhere.
+/// A failed sync is never repeated on the same file, although the second would return `Ok`. No reply that waits for it
+/// is released before the records are durable elsewhere.
 #[test]
 fn a_failed_sync_is_not_believed_the_second_time() {
     for op in [Op::SyncData, Op::SyncAll, Op::SyncDir] {
@@ -234,7 +234,7 @@ fn a_failed_sync_is_not_believed_the_second_time() {
                     assert!(log.sync().is_err());
                     let left = fs.crash_point().power_cut(u64::from(n));
                     judge(&left, &records, log.durable_lsn().0, "after the failure");
-                    // Not before its time.
+                    // Not before the time of the next attempt.
                     clock.advance_ms(900);
                     settle(&log);
                     assert!(log.health().is_some());
@@ -252,7 +252,8 @@ fn a_failed_sync_is_not_believed_the_second_time() {
     }
 }
 
-/// A full disk: writes are refused with the reason, deletes go on, and when space is back so is the log, with everything.
+/// A full disk: writes are refused with the reason and deletes continue. When space returns, the log recovers with
+/// everything.
 #[test]
 fn a_full_disk_ends_when_space_is_back() {
     let (fs, clock) = (SimFs::new(3), Arc::new(ManualClock::new(1000)));
@@ -279,8 +280,8 @@ fn a_full_disk_ends_when_space_is_back() {
     assert_eq!(judge(&fs.recover(Outage::PowerCut { seed: 2 }), &records, log.durable_lsn().0, "healed").0, records);
 }
 
-/// The page cache survives a kill and shows what a failed sync has lost. The next start does not build on it: what it
-/// gave out is durable from then on.
+/// The page cache survives a kill and shows bytes that a failed sync has lost. The next start does not rely on it: what
+/// it returns is durable from then on.
 #[test]
 fn a_start_does_not_trust_the_page_cache() {
     for seed in 0..20 {
@@ -307,8 +308,8 @@ fn a_start_does_not_trust_the_page_cache() {
     }
 }
 
-/// Many things fail, at random and several times: writes, syncs, new names, full disks, short writes, interruptions. At any
-/// power cut what was durable is there; when the disk is well again, everything appended becomes durable.
+/// Many random failures: writes, syncs, new names, full disks, short writes, interruptions. After any power cut
+/// everything durable is present. When the disk is healthy again, everything appended becomes durable.
 #[test]
 fn repeated_failures_lose_nothing_durable() {
     for seed in seeds(25) {
@@ -359,7 +360,8 @@ fn repeated_failures_lose_nothing_durable() {
         }
         fs.clear_faults();
         fs.set_capacity(None);
-        // In `WrittenOnly` the operating system has the only copy; where it has dropped it, the log says so and stays failed.
+        // In `WrittenOnly` the operating system has the only copy; if it dropped it, the log reports it and stays
+        // failed.
         clock.advance_ms(5000);
         settle(&log);
         if log.health().is_some_and(|failure| failure.op == Op::Read.as_str()) {
@@ -372,8 +374,8 @@ fn repeated_failures_lose_nothing_durable() {
     }
 }
 
-/// Starts that crash before their first frame leave an empty segment each, where the next one begins. What a later life logs
-/// there is found: its history goes on from the last one that has frames.
+/// Starts that crash before their first frame each leave an empty segment where the next one begins. Records of a later
+/// life at that position are found: its history continues the last one that has frames.
 #[test]
 fn starts_without_a_frame_do_not_break_the_chain() {
     for starts in 1..5u8 {

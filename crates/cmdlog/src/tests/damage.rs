@@ -1,5 +1,5 @@
-//! Damage at rest: whatever becomes of the files' bytes, recovery never gives out a wrong record. It ends before the damage
-//! where nothing says that more was durable, and refuses, naming file and offset, where something does.
+//! Damage at rest: whatever happens to the files' bytes, recovery never returns a wrong record. It ends before the
+//! damage if nothing declares more durable; otherwise it refuses, and names file and offset.
 
 use std::ops::Range;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::reader::SegmentFile;
 use crate::segment::{self, HEADER_BYTES};
 use crate::{LogMode, LogStart, RecoverError};
 
-/// A log of a few segments and histories, and what is in it.
+/// A log of a few segments and histories, and its records.
 fn small_log(seed: u64, clean: bool) -> (SimFs, Records) {
     let (mut fs, clock) = (SimFs::new(seed), Arc::new(ManualClock::new(1000)));
     let mut records = Vec::new();
@@ -37,14 +37,14 @@ fn small_log(seed: u64, clean: bool) -> (SimFs, Records) {
     (fs, records)
 }
 
-/// The files, and where in each the last byte stands that is not zero.
+/// The files, each with the offset of its last byte that is not zero.
 fn used(fs: &SimFs) -> Vec<(std::path::PathBuf, u64)> {
     let len = |bytes: &[u8]| bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1);
     fs.contents().into_iter().map(|(path, bytes)| (path, len(&bytes))).collect()
 }
 
-/// Flips a bit in every byte of small logs, 100 KiB in all, one at a time. After a log that was ended in order everything but its
-/// last mark is known to have been durable, so every flip in a frame before is refused.
+/// Flips a bit in every byte of small logs, 100 KiB in all, one at a time. After an end in order, everything before the
+/// last mark is known to be durable, so every flip in an earlier frame is refused.
 #[test]
 fn every_flipped_byte_is_refused_or_cut() {
     let mut flipped = 0;
@@ -53,7 +53,7 @@ fn every_flipped_byte_is_refused_or_cut() {
         let untouched = fs.crash_point();
         let (mut refused, mut cut, mut harmless) = (0, 0, 0);
         for (path, len) in used(&fs) {
-            // All headers are alike: every byte of one, some of the others.
+            // All headers are alike: test every byte of one, some bytes of the others.
             let is_first = path == Path::new("/log-0000000000000000");
             for offset in (0..len).filter(|offset| is_first || *offset >= HEADER_BYTES || offset % 31 == 0) {
                 let fs = untouched.after(Outage::ProcessKill);
@@ -63,7 +63,7 @@ fn every_flipped_byte_is_refused_or_cut() {
                     Ok((found, end)) if found.len() < records.len() => {
                         assert_eq!(found[..], records[..found.len()]);
                         assert!(!clean, "{}: {offset}: lost without a word", path.display());
-                        // Only what no mark covers yet: the last of the last life.
+                        // Only bytes that no mark covers yet: the last record of the last life.
                         assert!(found.len() + 1 >= records.len(), "{}: {offset}: {}", path.display(), found.len());
                         assert!(end.torn.is_some_and(|torn| torn.path == path && torn.offset <= offset));
                         cut += 1;
@@ -96,9 +96,10 @@ fn every_flipped_byte_is_refused_or_cut() {
 
 const SECTOR: u64 = 512;
 
-/// Random damage in logs of some hundred KiB: bits, sectors that were lost, and sectors in another's place. No wrong record is given
-/// out. After an end in order none is missing without a word: if the mark that says that they were durable is damaged with them, the
-/// header says it. After another end what lies behind the last mark is a torn tail; with the last sector lost there is not even that.
+/// Random damage in logs of some hundred KiB: flipped bits, lost sectors, and misplaced sectors. No wrong record is
+/// returned. After an end in order, no record is missing silently: if the end mark is damaged too, the header still
+/// declares the records durable. After another end, bytes after the last mark are a torn tail; if the last sector is
+/// lost, even that is invisible.
 #[test]
 fn damage_in_big_logs_is_refused_or_cut() {
     let rounds = count("DAMAGE_ROUNDS", 150);
@@ -127,7 +128,7 @@ fn damage_in_big_logs_is_refused_or_cut() {
                     assert!(found[..] == records[..found.len()], "{what}: a wrong record");
                     assert!(!clean, "{what}: durable, and lost");
                     match end.torn {
-                        // Without the end of a segment the next one continues nothing.
+                        // Without the end of a segment, the next one continues nothing.
                         Some(torn) if damaged.end >= *len => assert!(torn.path >= *path, "{what}: {torn:?}"),
                         Some(torn) => assert_eq!(torn.path, *path, "{what}"),
                         None => {
@@ -145,11 +146,12 @@ fn damage_in_big_logs_is_refused_or_cut() {
         }
     }
     assert!(refused > cut && cut > 0 && harmless > 0, "{refused} refused, {cut} cut, {harmless} harmless");
-    // For who counts them.
+    // For scripts that count damages.
     println!("damages: {}", refused + cut + harmless);
 }
 
-/// One to four bits flipped, or a sector zeroed, or one that holds what stands elsewhere in the file; where it may have changed.
+/// Flips one to four bits, zeroes a sector, or fills it with another part of the file; returns where bytes may have
+/// changed.
 fn damage_at_random(fs: &SimFs, path: &Path, bytes: &[u8], rng: &mut Rng) -> Range<u64> {
     let len = bytes.len() as u64;
     let (first, sector) = (rng.below(len), rng.below(len) / SECTOR * SECTOR);
@@ -173,15 +175,15 @@ fn damage_at_random(fs: &SimFs, path: &Path, bytes: &[u8], rng: &mut Rng) -> Ran
     .expect("the file is there")
 }
 
-/// After an end in order the last sector is lost, or the last records with it: an error, not a shorter log. If it held the end mark
-/// alone, nothing is missing.
+/// After an end in order, the last sector is lost, or the last records with it: an error, not a shorter log. If it held
+/// only the end mark, nothing is missing.
 #[test]
 fn the_end_of_a_log_ended_in_order_is_missed() {
     let (mut refused, mut whole) = (0, 0);
     for seed in 1..=10 {
         let (fs, records) = small_log(seed, true);
         let untouched = fs.crash_point();
-        // Nothing of it is preallocated any more.
+        // No byte of it is preallocated any more.
         let (path, bytes) = fs.contents().into_iter().next_back().expect("a segment");
         let len = bytes.len() as u64;
         for from in [len - frame::MARK_FRAME_BYTES as u64, len - 40, len - 400] {
@@ -205,7 +207,7 @@ fn the_end_of_a_log_ended_in_order_is_missed() {
     assert_eq!((refused, whole), (40, 20));
 }
 
-/// A lost sector, in a log that goes on behind it, is an error that says what to do; a lost file, too.
+/// A lost sector in the middle of a log is an error that names the next step; so is a lost file.
 #[test]
 fn lost_sectors_and_files_are_named() {
     let (fs, records) = small_log(2, true);
@@ -225,7 +227,7 @@ fn lost_sectors_and_files_are_named() {
         let fs = untouched.after(Outage::ProcessKill);
         fs.remove_file(&path).expect("the file is there");
         match read(&fs) {
-            // A copy that a start has made of what also stands in the segment before.
+            // A copy that a start made of frames that the segment before it also has.
             Ok((found, _)) => assert_eq!(found, records),
             Err(RecoverError::Damaged { .. } | RecoverError::Missing { .. }) => refused += 1,
             Err(other) => panic!("{other}"),
@@ -242,8 +244,8 @@ fn lost_sectors_and_files_are_named() {
     assert!(matches!(read(&fs), Err(RecoverError::File { .. })), "an unreadable sector is no torn tail");
 }
 
-/// Whatever stands behind the end - zeros, garbage, frames of another history, older frames, half a frame - is a torn tail:
-/// all records are found, and the log goes on behind them.
+/// Whatever follows the end - zeros, garbage, frames of another history, older frames, half a frame - is a torn tail.
+/// All records are found, and the log continues after them.
 #[test]
 fn any_tail_is_cut() {
     for seed in seeds(20) {
@@ -306,7 +308,7 @@ fn what_a_newer_program_wrote_is_refused() {
     assert!(matches!(error, RecoverError::UnknownKind { kind: 9, offset: HEADER_BYTES, .. }), "{error}");
 }
 
-/// A length that the file does not have costs no memory and is no frame.
+/// A length beyond the end of the file allocates nothing and is no frame.
 #[test]
 fn absurd_lengths_are_no_frames() {
     let (fs, _) = small_log(4, true);

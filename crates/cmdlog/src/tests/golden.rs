@@ -1,4 +1,5 @@
-//! A segment as version 3 writes it, byte for byte, and those that earlier versions wrote. Later versions read them all.
+//! A segment as version 3 writes it, byte for byte, and segments that earlier versions wrote. Later versions read them
+//! all.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ fn golden(version: u32) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("testdata/v{version}/log-0000000000000010"))
 }
 
-/// What is written is what the golden file holds. `ONGGI_REGENERATE` writes it anew: a change of the format.
+/// The writer produces exactly the golden file. `ONGGI_REGENERATE` rewrites it: a change of the format.
 #[test]
 fn a_segment_is_written_as_ever() {
     let (fs, clock) = (SimFs::new(1), Arc::new(ManualClock::new(1_700_000_000_000)));
@@ -44,7 +45,7 @@ fn a_segment_is_written_as_ever() {
     assert_eq!(frames.len(), 262);
 }
 
-/// The golden files are read; but for header and place they hold the same.
+/// The golden files are readable, and equal apart from header and place.
 #[test]
 fn every_version_is_read() {
     for version in [1, 2, 3] {

@@ -29,19 +29,19 @@ pub fn options(mode: LogMode) -> LogOptions {
     LogOptions { timing: LogTiming::of(mode), segment_bytes: 8192, ring_bytes: 0, ..LogOptions::new(DIR, 2) }
 }
 
-/// A log driven by hand on a simulated disk.
+/// A log that the test drives step by step, on a simulated disk.
 pub fn stepped(fs: &SimFs, clock: &Arc<ManualClock>, mode: LogMode, start: LogStart) -> Arc<Log> {
     let fs: Arc<dyn FileSystem> = Arc::new(fs.clone());
     let clock: Arc<dyn Clock> = Arc::clone(clock) as _;
     Log::create_stepped(fs, clock, options(mode), start, Arc::new(())).expect("the disk works")
 }
 
-/// Runs rounds of the sync thread until there is nothing to do now.
+/// Runs rounds of the sync thread until nothing is due.
 pub fn settle(log: &Log) {
     while log.sync_step() {}
 }
 
-/// What recovery gives from the beginning.
+/// What recovery returns from the beginning.
 pub fn read(fs: &SimFs) -> Result<(Records, LogEnd), RecoverError> {
     read_from(fs, Lsn(0))
 }

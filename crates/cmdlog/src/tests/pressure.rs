@@ -1,4 +1,4 @@
-//! A log that is slower than its writers: who waits, who is woken and when, and what an idle log does.
+//! A log that is slower than its writers: which workers wait, when they are woken, and what an idle log does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -17,7 +17,7 @@ use crate::{Admission, Log, LogMode, LogOptions, LogStart, LogTiming, LogWake, O
 /// How long a test waits for other threads.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Notes whom the log has woken, and what else it said.
+/// Records which workers the log has woken, and its other reports.
 #[derive(Default)]
 struct Notes {
     woken: Mutex<Vec<usize>>,
@@ -50,8 +50,8 @@ fn noted(options: LogOptions) -> (SimFs, Arc<ManualClock>, Arc<Notes>, Arc<Log>)
     (fs, clock, notes, log.expect("the disk works"))
 }
 
-/// Memory is given back when its records are durable: a busy log is synced when half of it is used, long before
-/// its window ends, so that writers do not wait for the clock.
+/// Durable records release their memory: a busy log is synced when half of the memory is used, long before its window
+/// ends, so writers do not wait for the clock.
 #[test]
 fn filling_memory_is_synced_before_its_time() {
     let (_, _, _, log) = noted(options(LogMode::Async));
@@ -68,8 +68,8 @@ fn filling_memory_is_synced_before_its_time() {
     assert!(log.durable_lsn().0 >= end.0 - 4 * 10_000, "{:?}", log.durable_lsn());
 }
 
-/// When the memory is full workers wait, and are woken once, when a good part of it is free. What each was admitted for has
-/// its place even if all were at once.
+/// When the memory is full, workers wait, and are woken once, when half of it is free. All of them may be admitted at
+/// once, and each has room for what it was admitted for.
 #[test]
 fn full_memory_makes_workers_wait() {
     let (_, clock, notes, log) = noted(options(LogMode::Async));
@@ -93,8 +93,8 @@ fn full_memory_makes_workers_wait() {
     assert_eq!(notes.woken.lock().len(), 2, "once");
 }
 
-/// Who waits for room appends nothing that would ask for the next sync: when the last one was not enough, it is asked for all
-/// the same, and not only when the window has passed.
+/// A worker that waits for room appends nothing that would request the next sync. If the last sync was not enough, the
+/// next one is requested anyway, before the window has passed.
 #[test]
 fn a_worker_that_still_waits_is_not_forgotten() {
     let (fs, clock, notes, log) = noted(LogOptions { ring_bytes: 1 << 20, ..options(LogMode::Async) });
@@ -115,7 +115,7 @@ fn a_worker_that_still_waits_is_not_forgotten() {
     assert_eq!((log.admit(0), &notes.woken.lock()[..]), (Admission::Go, &[0][..]));
 }
 
-/// Big records go past the ring, up to a bound; one more is always taken, even if it alone is above the bound.
+/// Large records bypass the ring, up to a limit. One more is always accepted, even if it alone exceeds the limit.
 #[test]
 fn big_records_are_bounded() {
     let (fs, clock, notes, log) = noted(LogOptions { segment_bytes: 1 << 20, ..options(LogMode::Async) });
@@ -149,7 +149,7 @@ fn late_syncs_make_writes_wait() {
     settle(&log);
     assert_eq!((log.admit(0), &notes.woken.lock()[..]), (Admission::Go, &[0, 1][..]));
 
-    // The bound follows the settings.
+    // The limit follows the settings.
     log.append(0, b"record");
     log.write_step();
     clock.advance_ms(300);
@@ -162,7 +162,7 @@ fn late_syncs_make_writes_wait() {
     assert_eq!(read(&fs.recover(Outage::PowerCut { seed: 1 })).expect("readable").0.len(), 2);
 }
 
-/// Without writes a log does nothing: one mark after a burst, then no byte, no sync, no wake-up, however much time passes.
+/// An idle log does nothing: one mark after a burst, then no byte, no sync, no wake-up, however much time passes.
 #[test]
 fn an_idle_log_is_quiet() {
     for mode in [LogMode::Async, LogMode::Sync] {
@@ -189,8 +189,8 @@ fn an_idle_log_is_quiet() {
     }
 }
 
-/// Segments go when a checkpoint does not need them any more, never the one that holds the position, and the rest is
-/// still a log.
+/// Segments are removed once no checkpoint needs them, never the one that holds the position, and the rest is still a
+/// log.
 #[test]
 fn old_segments_are_removed() {
     let (fs, _, _, log) = noted(options(LogMode::Sync));
@@ -213,7 +213,7 @@ fn old_segments_are_removed() {
     assert!(crate::segments(&fs, DIR.as_ref()).expect("readable")[0].first <= cut);
 }
 
-/// With `on-sync-error stop` the owner is told, and nothing is ever written again.
+/// With `on-sync-error stop` the owner is notified, and nothing is ever written again.
 #[test]
 fn stop_means_stop() {
     let (fs, clock, notes, log) = noted(LogOptions { on_sync_error: OnSyncError::Stop, ..options(LogMode::Sync) });
@@ -229,7 +229,7 @@ fn stop_means_stop() {
     assert!(log.sync().is_err() && log.close().is_err());
 }
 
-/// A failure and its end are told once each, and a worker that waits for room learns of the failure.
+/// A failure and its end are reported once each, and a worker that waits for room learns of the failure.
 #[test]
 fn failures_wake_those_who_wait() {
     let (fs, clock, notes, log) = noted(options(LogMode::Sync));
@@ -248,7 +248,7 @@ fn failures_wake_those_who_wait() {
     assert_eq!((notes.failed.load(SeqCst), notes.healthy.load(SeqCst)), (1, 1));
 }
 
-/// A turn is open from its first record until the worker ends it or waits for what it has appended.
+/// A turn is open from its first record until the worker ends it or waits for what it appended.
 #[test]
 fn turns_that_append_are_known() {
     let (shared, _) = Shared::new(&options(LogMode::Sync), history(1), 0, Arc::new(()));
@@ -269,7 +269,7 @@ fn turns_that_append_are_known() {
     }
 }
 
-/// A worker that waits while a sync runs stays in its turn: the end of the sync wakes it, and lets clients write again.
+/// A worker that waits while a sync runs stays in its turn: the end of the sync wakes it, and clients write again.
 #[test]
 fn a_turn_stays_open_over_a_sync() {
     let woken = Arc::new(Notes::default());
@@ -288,7 +288,7 @@ fn a_turn_stays_open_over_a_sync() {
     assert!(!shared.puts_off_sync(1), "only where replies wait");
 }
 
-/// Its end is what has a turn synced.
+/// The end of a turn triggers its sync.
 #[test]
 fn the_end_of_a_turn_begins_a_sync() {
     let log = Log::create(
@@ -321,8 +321,8 @@ impl Drop for LetGo {
     }
 }
 
-/// While a sync hangs, writing goes on and nobody is told that anything is durable; then all of it becomes durable by the
-/// next sync. With threads; the device is let go only when the test has seen what it wants.
+/// While a sync hangs, writing continues and nothing is reported durable; then the next sync makes all of it durable.
+/// With threads; the test releases the device once it has seen what it expects.
 #[test]
 fn a_hanging_sync_stops_nothing_else() {
     let fs = SimFs::new(1);
@@ -343,7 +343,7 @@ fn a_hanging_sync_stops_nothing_else() {
             std::thread::sleep(Duration::from_millis(1));
         }
     });
-    // Before the log ends, whatever the test finds: it waits for its threads.
+    // Release the device before the log is dropped, even if the test fails: the log waits for its threads.
     let _let_go = LetGo(Arc::clone(&hang));
     let wait = |what: &dyn Fn() -> bool| {
         let start = Instant::now();
@@ -352,10 +352,10 @@ fn a_hanging_sync_stops_nothing_else() {
             std::thread::sleep(Duration::from_millis(1));
         }
     };
-    // So long that it does not sync itself: such a write holds up those after it as any write does.
+    // Too long to sync itself: a self-syncing write delays the writes after it, as any write does.
     log.append(0, &[1; 66_000]);
     wait(&|| hanging.load(SeqCst) == 1);
-    // More than what may wait for the sync that hangs: a quarter of the memory.
+    // More than may wait for the hanging sync: a quarter of the memory.
     let mut end = Lsn(0);
     for n in 0..200u8 {
         end = log.append(0, &[n; 9000]);
