@@ -1,21 +1,21 @@
-//! What goes from a shard to a writer thread: the payload of one block, or a tree that becomes several.
+//! The data that shards send to writer threads: the payload of one block, or a tree that becomes several blocks.
 
 use base::{KeyspaceId, UnixMs};
 use cmdlog::record;
 use engine::{PackedFields, SharedBig, SharedBytes};
 use value::Progress;
 
-/// Something to be written.
+/// A unit of writing.
 pub(crate) enum Chunk {
     /// Encoded entries: one block.
     Entries {
-        /// All but `tail`.
+        /// All bytes except `tail`.
         bytes: Vec<u8>,
-        /// A big value is not copied: it stands at the end, shared with the store.
+        /// A large value at the end, shared with the store instead of copied.
         tail: Option<SharedBytes>,
-        /// How many.
+        /// Number of entries.
         entries: u32,
-        /// Whether `tail` stays in the store, as far as is known.
+        /// Whether the store still holds `tail`, as far as is known.
         is_walked: bool,
     },
     /// An entry that is a tree.
@@ -33,7 +33,8 @@ pub(crate) struct Tree {
 }
 
 impl Chunk {
-    /// Bytes of memory it holds, what is shared included: whoever overwrites that in the store leaves it to us alone.
+    /// Bytes of memory it holds, shared nodes included: when the store overwrites those, only the checkpoint holds
+    /// them.
     pub fn memory_bytes(&self) -> u64 {
         match self {
             Self::Entries { bytes, tail, .. } => (bytes.capacity() + tail.as_ref().map_or(0, |tail| tail.len())) as u64,
@@ -41,7 +42,7 @@ impl Chunk {
         }
     }
 
-    /// Bytes among them that count for the walk alone. All of a tree do: a write copies only what it touches of it.
+    /// The part of these bytes that limits only the walk. All of a tree: a write copies only the nodes that it changes.
     pub fn walked_bytes(&self) -> u64 {
         match self {
             Self::Entries { tail: Some(tail), is_walked: true, .. } => tail.len() as u64,
@@ -52,8 +53,9 @@ impl Chunk {
 }
 
 impl Tree {
-    /// Writes it as parts of about `part_len` bytes, in order: `write(head, tail, is_last)`. A part is one effect, of changes, or of
-    /// leaves where some of them are compressed; the last one may be followed by the expiration and the optional fields.
+    /// Writes it as parts of about `part_len` bytes, in order: `write(head, tail, is_last)`. A part is one effect:
+    /// changes, or leaves if some of them are compressed. The expiration and the optional fields may follow in the last
+    /// part.
     pub fn parts<E>(
         &self,
         part_len: usize,

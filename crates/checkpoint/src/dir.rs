@@ -1,4 +1,4 @@
-//! The data directory: one process at a time, and what lies in it.
+//! The data directory: its lock and its contents.
 
 use crate::names::{LOCK, Name};
 use crate::{CheckpointError, SetId};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vfs::{FileLock, FileSystem};
 
-/// An open data directory. Locked against other processes until it is dropped, unless it was opened to look only.
+/// An open data directory. Locked against other processes until it is dropped, unless it was opened for reading only.
 #[derive(Debug)]
 pub struct DataDir {
     fs: Arc<dyn FileSystem>,
@@ -15,18 +15,18 @@ pub struct DataDir {
     _lock: Option<FileLock>,
 }
 
-/// The files of a data directory that are ours.
+/// Onggi's files in a data directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// Whether there is a manifest.
     pub manifest: bool,
-    /// Whether there is a replacement of the manifest that was not finished.
+    /// Whether there is an unfinished replacement of the manifest.
     pub manifest_replacement: bool,
     /// Snapshot files: set and number, ascending.
     pub snapshots: Vec<(SetId, u8)>,
     /// First LSNs of the log's segments, ascending.
     pub logs: Vec<Lsn>,
-    /// Dictionaries, and what was not finished of some.
+    /// Dictionaries, finished or not.
     pub dictionaries: Vec<Name>,
 }
 
@@ -34,24 +34,24 @@ impl DataDir {
     /// Creates the directory if it is missing, and locks it.
     ///
     /// # Errors
-    /// [`vfs::FsError::Locked`] with the process number of who has it; else what the operating system says.
+    /// [`vfs::FsError::Locked`] with the id of the process that holds the lock; otherwise the operating system's error.
     pub fn open(fs: Arc<dyn FileSystem>, path: &Path) -> Result<Self, CheckpointError> {
         vfs::create_dirs_synced(&*fs, path)?;
         let lock = fs.try_lock(&path.join(LOCK))?;
         Ok(Self { fs, path: path.to_owned(), _lock: Some(lock) })
     }
 
-    /// Looks at a directory that another process may be using. Only for reading.
+    /// Opens a directory that another process may be using. Only for reading.
     pub fn open_to_look(fs: Arc<dyn FileSystem>, path: &Path) -> Self {
         Self { fs, path: path.to_owned(), _lock: None }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file system it is on.
+    /// Its file system.
     pub fn fs(&self) -> &Arc<dyn FileSystem> {
         &self.fs
     }
@@ -61,7 +61,7 @@ impl DataDir {
         self.path.join(name.to_string())
     }
 
-    /// What is in it.
+    /// Its contents.
     ///
     /// # Errors
     /// When the directory cannot be read.

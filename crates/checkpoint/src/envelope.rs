@@ -1,11 +1,11 @@
-//! The frame that the manifest and the head of a snapshot file share, and how their fields are read.
+//! The frame of the manifest and of a snapshot file's header, and the reading of their fields.
 //!
 //! ```text
 //! magic (8) | version u32 | body length u32 | crc of these 16 u32 | body | crc of all before it u32
 //! ```
 //!
-//! All numbers of fixed width are little-endian. The first 20 bytes keep their meaning in every version, so that a newer
-//! version is told from damage.
+//! All fixed-width numbers are little-endian. The first 20 bytes keep their meaning in every version, which
+//! distinguishes a newer version from damage.
 
 use crate::CheckpointError;
 use base::checksum::crc32c;
@@ -20,15 +20,15 @@ pub(crate) const SUFFIX_LEN: usize = 4;
 /// A kind of file.
 pub(crate) struct Kind {
     pub magic: [u8; 8],
-    /// The version this program writes, and the newest it reads.
+    /// The version that this program writes, and the newest it reads.
     pub version: u32,
     /// Longest body.
     pub body_len_max: u32,
-    /// What is lost when it cannot be read.
+    /// What is lost when the file cannot be read.
     pub lost: &'static str,
 }
 
-/// Puts a body into its frame.
+/// Adds the frame to a body.
 pub(crate) fn seal(kind: &Kind, body: &[u8]) -> Vec<u8> {
     debug_assert!(body.len() <= kind.body_len_max as usize, "a body of {} bytes", body.len());
     let mut bytes = Vec::with_capacity(PREFIX_LEN + body.len() + SUFFIX_LEN);
@@ -41,7 +41,7 @@ pub(crate) fn seal(kind: &Kind, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Checks the first [`PREFIX_LEN`] bytes and gives the version and the length of the body.
+/// Checks the first [`PREFIX_LEN`] bytes and returns the version and the length of the body.
 pub(crate) fn open_prefix(kind: &Kind, path: &Path, bytes: &[u8]) -> Result<(u32, usize), CheckpointError> {
     let damaged = |offset, what: String| Err(damaged(kind, path, offset, what));
     let mut rest = bytes;
@@ -66,7 +66,7 @@ pub(crate) fn open_prefix(kind: &Kind, path: &Path, bytes: &[u8]) -> Result<(u32
     Ok((version, len as usize))
 }
 
-/// Checks a whole framed part (as long as [`open_prefix`] said) and gives the version and the body.
+/// Checks a framed part of the length that [`open_prefix`] implies, and returns the version and the body.
 pub(crate) fn open<'a>(kind: &Kind, path: &Path, bytes: &'a [u8]) -> Result<(u32, &'a [u8]), CheckpointError> {
     let (version, len) = open_prefix(kind, path, bytes)?;
     let whole = PREFIX_LEN + len + SUFFIX_LEN;
@@ -130,7 +130,7 @@ pub(crate) fn take_u128(rest: &mut &[u8]) -> Option<u128> {
     take(rest).map(u128::from_le_bytes)
 }
 
-/// A count and so many elements. The count cannot make it allocate more than the bytes that are there.
+/// Reads a count, then that many elements. A false count never allocates more than the bytes at hand.
 pub(crate) fn take_list<T>(rest: &mut &[u8], mut one: impl FnMut(&mut &[u8]) -> Option<T>) -> Option<Vec<T>> {
     let count = usize::try_from(varint::take(rest)?).ok()?;
     if count > rest.len() {

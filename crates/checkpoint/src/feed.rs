@@ -1,15 +1,15 @@
-//! The way of entries from the shards to the writer threads: chunks in a queue of bounded memory.
+//! The queue of chunks from the shards to the writer threads, with bounded memory.
 //!
 //! ```text
 //! save (under a shard's lock) -> the sink's chunk -- full --> queue -> writer thread -> written, memory given back
 //! ```
 //!
-//! F1. `save` neither waits nor fails. The bound works elsewhere: see [`engine::Backlog`]. What one command under its
-//!     locks still hands over may go beyond the limit, and shows in the peak.
-//! F2. Memory counts from the moment it is taken (a chunk, a value shared) until its block is written or dropped.
-//! F3. After an abort the queue is empty and stays so: sinks drop what they are given.
-//! F4. The set is complete when every sink was finished. One that is dropped before aborts the feed, so that a walk which was
-//!     given up, or a store that went away, can never look like a whole set.
+//! F1. `save` neither waits nor fails. The limit acts elsewhere: see [`engine::Backlog`]. What one command still saves
+//!     under its locks may exceed the limit, and shows in the peak.
+//! F2. Memory counts from the moment it is taken (a chunk, a shared value) until its block is written or dropped.
+//! F3. After an abort the queue stays empty: sinks drop what they receive.
+//! F4. The set is complete when every sink was finished. A sink dropped before that aborts the feed, so that an aborted
+//!     walk or a closed store never looks like a complete set.
 
 use crate::chunk::{Chunk, Tree};
 use crate::format::BLOCK_LEN;
@@ -21,18 +21,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Values of more bytes than this are shared with the store if it holds them in an allocation of their own; others are
-/// copied. Copying 16 KiB takes about a microsecond.
+/// Values above this size are shared with the store if they have their own allocation; others are copied. Copying 16
+/// KiB takes about a microsecond.
 pub(crate) const SHARE_LEN_MIN: usize = 16 << 10;
 
 /// Room for the entry that fills a chunk, so that most chunks never grow.
 const CHUNK_SLACK: usize = 2 << 10;
 
-/// How a feed is made.
+/// Settings of a feed.
 #[derive(Clone, Copy, Debug)]
 pub struct FeedOptions {
-    /// Bytes in chunks and shared values at which writes wait; the walk stops at half of them. At least four times what
-    /// the chunks being filled take (66 KiB a shard), whatever is said here.
+    /// Bytes of chunks and shared values at which writes wait; the walk stops at half of them. At least four times what
+    /// the chunks being filled take (66 KiB per shard), whatever this says.
     pub limit_bytes: u64,
 }
 
@@ -43,13 +43,13 @@ impl Default for FeedOptions {
     }
 }
 
-/// The queue of one checkpoint. Clones are handles of the same.
+/// The queue of one checkpoint. Clones are handles of the same queue.
 #[derive(Clone)]
 pub struct Feed(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
-    /// Notified when there is a chunk, and when there will be no more.
+    /// Notified when a chunk arrives, and when no more will.
     ready: Condvar,
     backlog: Arc<Backlog>,
     limit: u64,
@@ -59,16 +59,16 @@ struct Shared {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Chunk>,
-    /// Sinks not yet dropped: their last chunk is still to come.
+    /// Sinks not dropped yet: their last chunk is still to come.
     sinks: usize,
-    /// Sinks made so far.
+    /// Sinks created so far.
     sinks_made: u64,
-    /// No further sink will be made.
+    /// No further sink will be created.
     closed: bool,
 }
 
 impl Feed {
-    /// An empty queue, whose memory counts in `backlog`.
+    /// An empty queue whose memory counts in `backlog`.
     pub fn new(options: FeedOptions, backlog: Arc<Backlog>) -> Self {
         backlog.begin(options.limit_bytes);
         Self(Arc::new(Shared {
@@ -80,18 +80,18 @@ impl Feed {
         }))
     }
 
-    /// What the buffers of the files take, to be told with what is in the queue.
+    /// Sets the memory of the files' buffers, which is reported together with the queue's.
     pub(crate) fn set_buffers(&self, bytes: u64) {
         self.0.backlog.set_buffers(bytes);
     }
 
-    /// A sink for one shard. It is to be finished and dropped, which sends its last chunk. Takes no memory before its first
-    /// entry.
+    /// A sink for one shard. The shard finishes it, and dropping it sends the last chunk. Takes no memory before its
+    /// first entry.
     pub fn sink(&self) -> Box<dyn EntrySink> {
         let mut state = self.0.state.lock();
         state.sinks += 1;
         state.sinks_made += 1;
-        // Chunks being filled are written only when they are full: the walk needs room beside them.
+        // A chunk is written only when it is full, so the limit must leave room for one chunk per shard.
         self.0.backlog.set_limit(self.0.limit.max(4 * state.sinks_made * (BLOCK_LEN + CHUNK_SLACK) as u64));
         drop(state);
         Box::new(FeedSink {
@@ -104,12 +104,12 @@ impl Feed {
         })
     }
 
-    /// Whether the checkpoint was given up, by [`Feed::abort`] or by a writer thread that failed.
+    /// Whether the checkpoint was aborted, by [`Feed::abort`] or by a failed writer thread.
     pub fn is_aborted(&self) -> bool {
         self.0.aborted.load(Ordering::Relaxed)
     }
 
-    /// Gives the checkpoint up: the queue is emptied, writer threads end, who waits for room goes on.
+    /// Aborts the checkpoint: empties the queue, ends the writer threads, and lets threads that wait for room continue.
     pub fn abort(&self) {
         self.0.abort();
     }
@@ -120,7 +120,7 @@ impl Feed {
         self.0.ready.notify_all();
     }
 
-    /// The next chunk, waiting for one; `None` when there will be no more, or after an abort.
+    /// Waits for the next chunk and returns it; `None` when there will be no more, or after an abort.
     pub(crate) fn take(&self) -> Option<Chunk> {
         let mut state = self.0.state.lock();
         loop {
@@ -137,7 +137,7 @@ impl Feed {
         }
     }
 
-    /// Drops a chunk that is written.
+    /// Drops a written chunk.
     pub(crate) fn release(&self, chunk: Chunk) {
         let (bytes, walked) = (chunk.memory_bytes(), chunk.walked_bytes());
         drop(chunk);
@@ -174,7 +174,7 @@ struct FeedSink {
     shared: Arc<Shared>,
     bytes: Vec<u8>,
     entries: u32,
-    /// Bytes counted for the chunk so far.
+    /// Bytes counted for the current chunk.
     charged: u64,
     is_walking: bool,
     is_finished: bool,
@@ -194,7 +194,7 @@ impl FeedSink {
         self.send_now(Chunk::Tree(Box::new(Tree { space, key, big, expire_at, fields })));
     }
 
-    /// Sends what is not collected with other entries.
+    /// Sends a chunk of its own, apart from the collected entries.
     fn send_now(&mut self, chunk: Chunk) {
         self.shared.backlog.charge(chunk.memory_bytes(), chunk.walked_bytes());
         self.shared.push(chunk);
@@ -212,7 +212,7 @@ impl FeedSink {
         }
     }
 
-    /// Counts what the chunk has grown by.
+    /// Counts the growth of the chunk.
     fn recharge(&mut self, bytes: u64) {
         if bytes > self.charged {
             self.shared.backlog.charge(bytes - self.charged, 0);
@@ -221,7 +221,7 @@ impl FeedSink {
     }
 }
 
-/// All of an entry but its value.
+/// All of an entry except its value.
 fn put_head(out: &mut Vec<u8>, space: KeyspaceId, entry: &Entry<'_>) {
     let Entry { key, kind, encoding, value, expire_at, fields, .. } = *entry;
     let mut buffer = Vec::new();

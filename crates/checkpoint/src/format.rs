@@ -6,9 +6,9 @@
 //! footer = blocks u64 | entries u64 | payload bytes u64 | chain u32 | crc u32
 //! ```
 //!
-//! The crc of a block's frame and of the footer begin with set and file number (and block number), which are not stored
-//! again: a block of another file, or at another place, does not fit. The chain is a checksum over the crcs of header and
-//! blocks, so that the footer, which the manifest names, stands for every byte of the file.
+//! The checksums of a block's frame and of the footer include set and file number (and the block number) without
+//! storing them again: a block of another file, or at another place, does not match. The chain is a checksum over the
+//! checksums of the header and the blocks. So the footer, which the manifest names, covers every byte of the file.
 
 use crate::envelope::{self, Kind};
 use crate::{CheckpointError, SetId};
@@ -16,7 +16,7 @@ use base::checksum::{Crc32c, crc32c};
 use base::{HistoryId, KeyspaceId, Lsn, UnixMs, varint};
 use std::path::Path;
 
-/// The head of a snapshot file.
+/// The header of a snapshot file.
 pub(crate) const SNAPSHOT: Kind = Kind {
     magic: *b"OnggiSNP",
     version: 2,
@@ -29,28 +29,28 @@ pub(crate) const SNAPSHOT: Kind = Kind {
 pub(crate) const FRAME_LEN: usize = 20;
 /// Bytes of the footer.
 pub(crate) const FOOTER_LEN: usize = 32;
-/// Entries are collected into blocks of about so many bytes: few enough to be read and checked while they are in the
-/// processor's cache, enough that a block costs one system call in thousands of entries.
+/// Entries are collected into blocks of about this size: small enough to be read and checked within the processor's
+/// cache, large enough that thousands of entries share a system call.
 pub(crate) const BLOCK_LEN: usize = 64 << 10;
 
-/// What stands at the beginning of a snapshot file. Equal in all files of a set, except for the file's number.
+/// The header of a snapshot file. Equal in all files of a set, except for the file's number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The set.
     pub set: SetId,
-    /// Which of its files, from 0.
+    /// Its number in the set, from 0.
     pub file: u8,
-    /// How many files the set has.
+    /// Number of files in the set.
     pub files: u8,
-    /// The position in the log that the set stands for: it has the effect of every record up to here and of none after.
+    /// The position in the log that the set represents: it has the effect of every record up to here and of none after.
     pub cut: Lsn,
     /// The history that `cut` belongs to.
     pub history: HistoryId,
     /// When the cut was made.
     pub created_ms: UnixMs,
-    /// Which key encrypts the file: always 0, not encrypted.
+    /// The key that encrypts the file: always 0, not encrypted.
     pub key_id: u32,
-    /// The keyspace behind every SELECT number.
+    /// The keyspace of each SELECT number.
     pub spaces: Vec<KeyspaceId>,
 }
 
@@ -97,7 +97,7 @@ impl Header {
     }
 }
 
-/// Which file a checksum is for.
+/// The file that a checksum belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub set: SetId,
@@ -112,7 +112,7 @@ impl Place {
     }
 }
 
-/// What stands before a block's payload.
+/// The frame before a block's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub len: u64,
@@ -121,7 +121,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// The bytes, and the crc at their end.
+    /// The encoded frame, and the checksum at its end.
     pub fn encode(&self, place: Place, block: u64) -> ([u8; FRAME_LEN], u32) {
         let (len, entries, payload) =
             (self.len.to_le_bytes(), self.entries.to_le_bytes(), self.payload_crc.to_le_bytes());
@@ -132,7 +132,7 @@ impl Frame {
         (bytes, crc)
     }
 
-    /// The frame and its crc; `None` when the crc is another.
+    /// The frame and its checksum; `None` if the checksum is wrong.
     pub fn decode(bytes: [u8; FRAME_LEN], place: Place, block: u64) -> Option<(Self, u32)> {
         let mut rest = &bytes[..];
         let frame = Self {
@@ -145,7 +145,7 @@ impl Frame {
     }
 }
 
-/// What stands at the end of a snapshot file.
+/// The footer of a snapshot file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footer {
     /// Blocks.
@@ -159,7 +159,7 @@ pub struct Footer {
 }
 
 impl Footer {
-    /// The bytes, and the crc at their end, which stands for the whole file.
+    /// The encoded footer, and the checksum at its end, which covers the whole file.
     pub(crate) fn encode(&self, place: Place) -> ([u8; FOOTER_LEN], u32) {
         let mut bytes = [0; FOOTER_LEN];
         let parts = [self.blocks, self.entries, self.payload_bytes];
@@ -170,7 +170,7 @@ impl Footer {
         (bytes, crc)
     }
 
-    /// The footer and its crc; `None` when the crc is another.
+    /// The footer and its checksum; `None` if the checksum is wrong.
     pub(crate) fn decode(bytes: [u8; FOOTER_LEN], place: Place) -> Option<(Self, u32)> {
         let mut rest = &bytes[..];
         let footer = Self {
@@ -184,18 +184,18 @@ impl Footer {
     }
 }
 
-/// Collects the chain of a file's footer.
+/// Computes the chain of a file's footer.
 pub(crate) struct Chain(Crc32c);
 
 impl Chain {
-    /// Begins with the header's bytes.
+    /// Begins with the bytes of the header.
     pub fn new(header: &[u8]) -> Self {
         let mut chain = Self(Crc32c::new());
         chain.add(crc32c(header));
         chain
     }
 
-    /// Adds the crc of the next block's frame.
+    /// Adds the checksum of the next block's frame.
     pub fn add(&mut self, crc: u32) {
         self.0.update(&crc.to_le_bytes());
     }

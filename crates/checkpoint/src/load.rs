@@ -1,15 +1,15 @@
-//! Reading a set back, on all cores, without trusting a byte of it.
+//! Loads a set on all cores, and verifies every byte of it.
 //!
 //! ```text
 //! file 0: cursor --.   one thread at a time reads the next block of a file;
 //! file 1: cursor --+-> checks, decodes and stores it while others read on
 //! ```
 //!
-//! Threads begin with different files and go on with whichever has blocks left, so that one file keeps all cores busy as
-//! well as many do. A thread holds one block in memory.
+//! Threads begin with different files, then continue with any file that has blocks left. So one file keeps all cores as
+//! busy as several do. A thread holds one block in memory.
 //!
-//! What was read is dropped from the page cache: nothing but another start would read it, and its pages are the next ones that
-//! hold what was loaded.
+//! Blocks that were read are dropped from the page cache: only another start would read them again, and the loaded
+//! entries can reuse their pages.
 
 use crate::dir::DataDir;
 use crate::envelope;
@@ -27,10 +27,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use vfs::{File, FileSystem, OpenOptions};
 
-/// Bytes of a file that are dropped from the page cache at once, so much behind what was read.
+/// Bytes of a file that are dropped from the page cache at a time, at the same distance from the read position.
 const FORGET_BYTES: u64 = 1 << 20;
 
-/// How far a load has come. Read by others while it runs.
+/// The progress of a load. Other threads read it while the load runs.
 #[derive(Debug, Default)]
 pub struct LoadProgress {
     /// Bytes to be read.
@@ -39,28 +39,28 @@ pub struct LoadProgress {
     pub bytes_done: AtomicU64,
     /// Entries stored.
     pub entries_done: AtomicU64,
-    /// Set by others: the load gives up before its next block.
+    /// Set by other threads: the load stops before its next block.
     pub is_cancelled: AtomicBool,
 }
 
-/// What was loaded.
+/// The result of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadReport {
     /// Entries stored.
     pub entries: u64,
     /// Bytes of all files.
     pub bytes: u64,
-    /// The keyspace behind every SELECT number at the cut.
+    /// The keyspace of each SELECT number at the cut.
     pub spaces: Vec<KeyspaceId>,
 }
 
-/// Loads a set: calls `store` once for every entry, from `threads` threads at once.
+/// Loads a set: calls `store` once for every entry, from `threads` threads concurrently.
 ///
-/// Memory beyond what is stored: a block per thread, which is 64 KiB or one big entry.
+/// Memory beyond the stored entries: a block per thread, which is 64 KiB or one large entry.
 ///
 /// # Errors
-/// Damage, a missing file or a newer format, naming file, offset and what is lost; or [`LoadProgress::is_cancelled`]. Some
-/// entries have been stored then; the caller has to give them up.
+/// Damage, a missing file or a newer format, with file, offset and loss; or [`LoadProgress::is_cancelled`]. Some
+/// entries have been stored by then; the caller must discard them.
 pub fn load(
     dir: &DataDir,
     set: &SetInfo,
@@ -101,7 +101,7 @@ pub fn load(
     Ok(LoadReport { entries, bytes: set.bytes(), spaces })
 }
 
-/// Header and footer of a snapshot file, checked; for tools, which have no manifest to compare with.
+/// The verified header and footer of a snapshot file: for tools, which have no manifest to compare with.
 ///
 /// # Errors
 /// As [`load`].
@@ -110,24 +110,24 @@ pub fn open_snapshot(fs: &dyn FileSystem, path: &Path) -> Result<(Header, Footer
     Ok((opened.header, opened.footer))
 }
 
-/// A snapshot file alone, block by block, without the manifest. Holds one block: 64 KiB, or one big entry.
+/// A snapshot file alone, block by block, without the manifest. Holds one block: 64 KiB, or one large entry.
 pub struct SnapshotReader {
     source: Source,
     bytes: Vec<u8>,
 }
 
-/// A block whose checksums are right.
+/// A block with valid checksums.
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotBlock<'a> {
-    /// Where it begins in the file, in bytes.
+    /// Its offset in the file, in bytes.
     pub offset: u64,
-    /// Which block it is, from 0.
+    /// Its number, from 0.
     pub number: u64,
-    /// How many entries it says it has; none when it is a part of a tree that goes on in the next block.
+    /// The number of entries in its frame; 0 for a part of a tree that continues in the next block.
     pub entries: u32,
-    /// The entries, each encoded as [`Effect::Set`], [`Effect::Store`] or [`Effect::StoreWith`]; or a part of a tree, an
-    /// [`Effect::Edit`] or [`Effect::Leaves`], in the last one of which an [`Effect::Expire`] and an [`Effect::Meta`] may
-    /// follow. See [`cmdlog::effects`].
+    /// The entries, each encoded as [`Effect::Set`], [`Effect::Store`] or [`Effect::StoreWith`]. Or a part of a tree:
+    /// an [`Effect::Edit`] or [`Effect::Leaves`]; its last part may end with an [`Effect::Expire`] and an
+    /// [`Effect::Meta`]. See [`cmdlog::effects`].
     pub payload: &'a [u8],
 }
 
@@ -141,25 +141,25 @@ impl SnapshotReader {
         Ok(Self { source: Source::new(path.to_owned(), opened), bytes: Vec::new() })
     }
 
-    /// What stands at the beginning.
+    /// The header.
     pub fn header(&self) -> &Header {
         &self.source.header
     }
 
-    /// What stands at the end.
+    /// The footer.
     pub fn footer(&self) -> &Footer {
         &self.source.footer
     }
 
-    /// What a manifest has to say about the file.
+    /// The manifest's information about the file.
     pub fn info(&self) -> FileInfo {
         self.source.info
     }
 
-    /// The next block; `None` after the last, when the footer has been found to agree with all of them.
+    /// The next block; `None` after the last, once the footer has matched all blocks.
     ///
     /// # Errors
-    /// As [`load`]; nothing can be read behind the damage.
+    /// As [`load`]; nothing can be read after the damage.
     pub fn next_block(&mut self) -> Result<Option<SnapshotBlock<'_>>, CheckpointError> {
         let next = self.source.next(&mut self.source.cursor.lock(), &mut self.bytes)?;
         let Some(Block { at, number, frame }) = next else { return Ok(None) };
@@ -168,7 +168,7 @@ impl SnapshotReader {
     }
 }
 
-/// A snapshot file whose header and footer are good.
+/// A snapshot file with a valid header and footer.
 struct Opened {
     file: Arc<dyn File>,
     header: Header,
@@ -219,25 +219,25 @@ struct Source {
     header: Header,
     footer: Footer,
     place: Place,
-    /// Where the footer begins.
+    /// The offset of the footer.
     end: u64,
     info: FileInfo,
     cursor: Mutex<Cursor>,
 }
 
-/// Where the next block of a file begins, and what the footer is to agree with.
+/// The offset of the next block, and the sums that the footer must match.
 struct Cursor {
     at: u64,
-    /// Read with the block before it.
+    /// The frame of that block, read together with the block before.
     frame: Option<[u8; FRAME_LEN]>,
     seen: Footer,
     chain: Chain,
-    /// The page cache was told to forget everything before.
+    /// The page cache was asked to drop everything before this offset.
     forgotten: u64,
     is_done: bool,
 }
 
-/// A block in memory, not yet checked.
+/// A block in memory, not verified yet.
 struct Block {
     at: u64,
     number: u64,
@@ -324,7 +324,7 @@ impl Source {
         if frame.len > room {
             return Err(self.damaged(at, format!("a block of {} bytes, with room for {room}", frame.len), lost()));
         }
-        // The next frame comes along, if there is one.
+        // Read the next frame too, if there is one.
         let after = room - frame.len;
         let with_frame = if after >= FRAME_LEN as u64 { FRAME_LEN } else { 0 };
         let payload_len = frame.len as usize;
@@ -347,12 +347,12 @@ impl Source {
 }
 
 impl Source {
-    /// The file ends where a part of a tree should be.
+    /// The file ends where a part of a tree should follow.
     fn ends_in_tree(&self) -> CheckpointError {
         self.damaged(self.end, "the blocks end within a collection".to_owned(), "that collection".to_owned())
     }
 
-    /// Drops what was read from the page cache, but for the last of it, which the system may not have settled there yet.
+    /// Drops read bytes from the page cache, except the most recent, which the system may not have settled there yet.
     fn forget_read(&self, cursor: &mut Cursor) {
         if cursor.at - cursor.forgotten >= 2 * FORGET_BYTES {
             let to = (cursor.at - FORGET_BYTES) / FORGET_BYTES * FORGET_BYTES;
@@ -380,7 +380,7 @@ fn lost_in(frame: &Frame, number: u64) -> String {
 /// A load in progress, shared by its threads.
 struct Load<'l> {
     sources: &'l [Source],
-    /// Ascending.
+    /// In ascending order.
     spaces: &'l [KeyspaceId],
     hasher: &'l KeyHasher,
     store: &'l (dyn Fn(&Effect<'_>) + Sync),
@@ -389,7 +389,7 @@ struct Load<'l> {
 }
 
 impl Load<'_> {
-    /// One thread's part. Gives the entries it stored.
+    /// One thread's share. Returns the number of entries it stored.
     fn run(&self, first: usize) -> Result<u64, CheckpointError> {
         let result = self.load_sources(first);
         if result.is_err() {
@@ -406,7 +406,7 @@ impl Load<'_> {
                 if self.progress.is_cancelled.load(Ordering::Relaxed) {
                     return Err(CheckpointError::LoadCancelled);
                 }
-                // Blocks are taken in turns by all threads; those of one tree by one, since their order counts.
+                // All threads take blocks in turns; one thread takes all blocks of a tree, because their order counts.
                 let mut cursor = source.cursor.lock();
                 let Some(mut block) = source.next(&mut cursor, &mut bytes)? else { break };
                 source.forget_read(&mut cursor);
@@ -424,7 +424,7 @@ impl Load<'_> {
         Ok(entries)
     }
 
-    /// Counts a block as done, and gives how many entries it has.
+    /// Counts a block as done, and returns its number of entries.
     fn count(&self, block: &Block) -> u64 {
         let entries = u64::from(block.frame.entries);
         self.progress.entries_done.fetch_add(entries, Ordering::Relaxed);
@@ -463,7 +463,7 @@ impl Load<'_> {
         if seen != frame.entries {
             return Err(damaged(format!("{seen} entries, expected {}", frame.entries)));
         }
-        // A big value stands at the end of its block; the block's memory becomes the value's.
+        // A large value ends its block; the block's memory becomes the value's.
         if let Some(big) = big {
             let mut value = std::mem::take(bytes);
             value.drain(..value.len().saturating_sub(big.len));
@@ -474,7 +474,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Checks a block that is a part of a tree, not the last one, and adds it to the tree.
+    /// Checks a block with a part of a tree, except the last, and adds it to the tree.
     fn load_part(&self, source: &Source, block: &Block, bytes: &[u8]) -> Result<(), CheckpointError> {
         source.check_payload(block, bytes)?;
         let damaged = |what: String| source.damaged(block.at, what, "the collection it is a part of".to_owned());
@@ -498,20 +498,20 @@ impl Load<'_> {
     }
 }
 
-/// An entry but its big value.
+/// An entry without its large value.
 struct BigValue {
     key: Vec<u8>,
     space: KeyspaceId,
     kind: Type,
     encoding: Encoding,
     expire_at: Option<UnixMs>,
-    /// Tagged.
+    /// In tagged form.
     fields: Vec<u8>,
     len: usize,
 }
 
 impl BigValue {
-    /// Of an effect that stores a value of this length.
+    /// From the effect that stores a value of this length.
     fn new(effect: &Effect<'_>, len: usize) -> Self {
         let none = TaggedFields::NONE;
         let (key, kind, encoding, expire_at, fields) = match *effect {

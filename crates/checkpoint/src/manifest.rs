@@ -1,12 +1,13 @@
-//! The manifest: which snapshot files count, and from where the log is needed.
+//! The manifest: which snapshot files count, and where the needed part of the log begins.
 //!
-//! M1. It is replaced as a whole: written beside, synced, renamed, the directory synced. So a reader finds one manifest or
-//!     the one after it.
-//! M2. Until a replacement is known to be durable, a power cut may leave the old or the new; what either names is kept.
-//!     A manifest found at a start is not known to be durable: the process before may have ended, or failed, before its
-//!     sync. It is written once more before anything is removed.
-//! M3. A dictionary is named, durably, before a value is compressed with it. It is named until every set that is kept was cut
-//!     when no value and no encoder in memory had it any more: what a set or the log after it says is read by what is named.
+//! M1. It is replaced as a whole: written to a new file, synced, renamed, the directory synced. So a reader finds one
+//!     manifest or its successor.
+//! M2. Until a replacement is known to be durable, a power cut may leave the old or the new; files that either names
+//!     are kept. A manifest found at a start is not known to be durable: the previous process may have ended, or
+//!     failed, before its sync. It is written once more before anything is removed.
+//! M3. A dictionary is named, durably, before any value is compressed with it. It stays named until every kept set has
+//!     a cut after which no value and no encoder in memory used it. So every set, and the log after it, is readable
+//!     with the named dictionaries.
 
 use crate::dir::DataDir;
 use crate::envelope::{self, Kind};
@@ -26,19 +27,19 @@ pub(crate) const MANIFEST: Kind = Kind {
     lost: "which checkpoint counts; restore the MANIFEST from a backup",
 };
 
-/// What later versions may add at the end, by number, and this one refuses: none of it may be ignored.
+/// Parts that later versions may append, by number. This version refuses them: none may be ignored.
 const RESERVED: [(u64, &str); 4] =
     [(1, "recovery points of keyspaces"), (2, "segments of a tier"), (3, "a function library"), (4, "cluster slots")];
 
-/// Ends of past histories that are kept: a replica that was away for so many unclean stops takes a full sync.
+/// Ends of past histories that are kept. A replica that misses more unclean stops needs a full sync.
 const PARENTS_MAX: usize = 1000;
 
-/// The key of hash functions whose results are stored: given to a data directory at its first start, and secret.
+/// The secret key of hash functions whose results are stored. A data directory receives it at its first start.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct HashKey(pub [u8; 16]);
 
 impl HashKey {
-    /// A new one.
+    /// A new random key.
     pub fn random(rng: &mut Rng) -> Self {
         let mut bytes = [0; 16];
         rng.fill(&mut bytes);
@@ -59,7 +60,7 @@ pub struct FileInfo {
     pub bytes: u64,
     /// Entries in it.
     pub entries: u64,
-    /// The checksum at its end, which stands for all of it.
+    /// The checksum at its end, which covers the whole file.
     pub crc: u32,
 }
 
@@ -68,15 +69,15 @@ pub struct FileInfo {
 pub struct SetInfo {
     /// Its number.
     pub set: SetId,
-    /// The position in the log that it stands for.
+    /// The position in the log that it represents.
     pub cut: Lsn,
     /// The history that `cut` belongs to.
     pub history: HistoryId,
     /// When the cut was made.
     pub created_ms: UnixMs,
-    /// From where the log leads on from it; `None` when the log was off.
+    /// Where the log continues from it; `None` if the log was off.
     pub log_from: Option<Lsn>,
-    /// Its files by number. None in the set that stands for the empty beginning of a log; see [`Manifest::beginning`].
+    /// Its files by number. The set that represents the empty beginning of a log has none; see [`Manifest::beginning`].
     pub files: Vec<FileInfo>,
 }
 
@@ -95,16 +96,16 @@ impl SetInfo {
 /// A dictionary that values in sets, in the log or in memory may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DictionaryInfo {
-    /// How values name it.
+    /// The number by which values name it.
     pub number: DictionaryNumber,
     /// Its file.
     pub hash: FileHash,
-    /// The first set of which, and of the log after it, no value needs it; `None` while there is none.
+    /// The first set that does not need it, and neither does the log after it; `None` if there is no such set yet.
     pub unneeded_from: Option<SetId>,
 }
 
 impl DictionaryInfo {
-    /// Whether values of the set, or of the log between it and the next, may name it.
+    /// Whether values of the set, or of the log between it and the next set, may name it.
     pub fn is_needed_by(&self, set: SetId) -> bool {
         self.unneeded_from.is_none_or(|first| set < first)
     }
@@ -113,35 +114,35 @@ impl DictionaryInfo {
 /// Whether changes are logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogState {
-    /// Whether the log is on: recovery then replays it from the newest set's `log_from`.
+    /// Whether the log is on. If so, recovery replays it from the newest set's `log_from`.
     pub on: bool,
     /// The position at which it was turned on or off.
     pub since: Lsn,
-    /// When that was.
+    /// The time of that change.
     pub since_ms: UnixMs,
 }
 
-/// What the manifest says.
+/// The contents of the manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
     /// The history in use.
     pub history: HistoryId,
     /// Histories before it, newest first, each with its last LSN.
     pub parents: Vec<(HistoryId, Lsn)>,
-    /// Whether changes are logged.
+    /// Whether changes are logged, and since when.
     pub log: LogState,
-    /// Checkpoints, oldest first. A restart loads the last.
+    /// Checkpoints, oldest first. A restart loads the newest.
     pub sets: Vec<SetInfo>,
     /// Dictionaries, by number.
     pub dictionaries: Vec<DictionaryInfo>,
-    /// The highest number ever given to a dictionary; 0 when none was.
+    /// The highest dictionary number ever assigned; 0 if there was none.
     pub last_dictionary: u32,
-    /// The directory's hash key; `None` in a directory that no version with one has started.
+    /// The directory's hash key; `None` if no version that writes one has started in it.
     pub hash_key: Option<HashKey>,
 }
 
 impl Manifest {
-    /// Nothing yet.
+    /// The manifest of an empty directory.
     pub fn new(history: HistoryId, log: LogState) -> Self {
         let (parents, sets, dictionaries) = (Vec::new(), Vec::new(), Vec::new());
         Self { history, parents, log, sets, dictionaries, last_dictionary: 0, hash_key: None }
@@ -152,15 +153,15 @@ impl Manifest {
         self.sets.last()
     }
 
-    /// Goes on under another history; the one so far ended at `last`.
+    /// Continues under another history; the current one ended at `last`.
     pub fn begin_history(&mut self, history: HistoryId, last: Lsn) {
         self.parents.insert(0, (self.history, last));
         self.parents.truncate(PARENTS_MAX);
         self.history = history;
     }
 
-    /// The state before the log's first record, as a set of no files: a log that is on and has no set yet began with nothing.
-    /// Beside the first checkpoint it is what an older checkpoint is beside later ones, a way back to before a FLUSHALL.
+    /// The empty state before the log's first record, as a set without files: a log that is on and has no set yet began
+    /// empty. It serves as an older checkpoint: a restore can return to a moment before a FLUSHALL.
     pub fn beginning(&self) -> Option<SetInfo> {
         let LogState { on, since, since_ms } = self.log;
         let history =
@@ -175,8 +176,8 @@ impl Manifest {
         })
     }
 
-    /// From where the log is needed: for the oldest set, or from its beginning when there is no set. `None` when no part
-    /// of it is.
+    /// Where the needed part of the log begins: at the oldest set, or at the log's beginning if there is no set. `None`
+    /// if no part of it is needed.
     pub fn log_needed_from(&self) -> Option<Lsn> {
         match self.sets.first() {
             None => self.log.on.then_some(self.log.since),
@@ -184,30 +185,31 @@ impl Manifest {
         }
     }
 
-    /// Whether the log leads from one set to a later one without a hole, so that every moment between can be restored.
+    /// Whether the log connects one set to a later one without a gap, so that every moment between can be restored.
     pub fn leads(&self, from: &SetInfo, to: &SetInfo) -> bool {
         let is_logged = from.log_from.is_some() && to.log_from.is_some();
         is_logged && (from.history == to.history || (self.log.on && from.cut >= self.log.since))
     }
 
-    /// The set from which on every moment up to now can be restored, as far as a log leads; `None` without any set.
+    /// The set from which every moment up to now can be restored, as far as a log connects them; `None` without any
+    /// set.
     pub fn restorable_from(&self) -> Option<&SetInfo> {
         let mut sets = self.sets.iter().rev();
         let newest = sets.next()?;
         Some(sets.take_while(|set| self.leads(set, newest)).last().unwrap_or(newest))
     }
 
-    /// Whether it names the file.
+    /// Whether it names this snapshot file.
     pub fn names(&self, set: SetId, file: u8) -> bool {
         self.sets.iter().any(|info| info.set == set && usize::from(file) < info.files.len())
     }
 
-    /// Whether it names a dictionary's file.
+    /// Whether it names this dictionary file.
     pub fn names_dictionary(&self, hash: FileHash) -> bool {
         self.dictionaries.iter().any(|info| info.hash == hash)
     }
 
-    /// The dictionaries that a start needs, which loads the newest set and reads the log after it.
+    /// The dictionaries that a start needs to load the newest set and to replay the log after it.
     pub fn dictionaries_in_use(&self) -> impl Iterator<Item = &DictionaryInfo> {
         self.dictionaries.iter().filter(|info| info.unneeded_from.is_none())
     }
@@ -215,7 +217,7 @@ impl Manifest {
     /// Opens the dictionaries that a start needs.
     ///
     /// # Errors
-    /// One is missing or damaged, or has another number than this says.
+    /// A dictionary is missing or damaged, or has another number than the manifest gives.
     pub fn open_dictionaries(&self, dir: &DataDir) -> Result<Vec<Dictionary>, CodecError> {
         let open = |info: &DictionaryInfo| {
             let found = Dictionary::open(&**dir.fs(), dir.path(), info.hash)?;
@@ -230,14 +232,14 @@ impl Manifest {
         self.dictionaries_in_use().map(open).collect()
     }
 
-    /// Names one more dictionary. Takes its number to be above all given before.
+    /// Adds a dictionary. Its number must be above all earlier ones.
     pub fn add_dictionary(&mut self, number: DictionaryNumber, hash: FileHash) {
         self.last_dictionary = self.last_dictionary.max(number.0.get());
         self.dictionaries.push(DictionaryInfo { number, hash, unneeded_from: None });
     }
 
-    /// Notes that the newest set, and whatever comes after its cut, needs no other dictionaries than those that `is_in_use` says; and
-    /// names those no more that none of the sets needs.
+    /// Records that the newest set, and everything after its cut, needs only the dictionaries for which `is_in_use` is
+    /// true. Drops the dictionaries that no set needs.
     pub fn retire_dictionaries(&mut self, is_in_use: impl Fn(DictionaryNumber) -> bool) {
         let Some(newest) = self.newest().map(|set| set.set) else { return };
         let retired =
@@ -272,12 +274,12 @@ impl Manifest {
         envelope::seal(&MANIFEST, &body)
     }
 
-    /// Reads the bytes of the file at `path`, which is for messages.
+    /// Decodes the bytes of the file at `path`; errors name the path.
     ///
     /// # Errors
-    /// [`CheckpointError::Newer`] for a newer format; [`CheckpointError::Reserved`] for a part that only a newer program can
-    /// use; [`CheckpointError::Damaged`] for everything that is not exactly what
-    /// [`Manifest::encode`] gives, or gave in an earlier version.
+    /// [`CheckpointError::Newer`] for a newer format; [`CheckpointError::Reserved`] for a part that only a newer
+    /// program can use; [`CheckpointError::Damaged`] for anything else that [`Manifest::encode`] does not write in this
+    /// or an earlier version.
     pub fn decode(path: &Path, bytes: &[u8]) -> Result<Self, CheckpointError> {
         let (version, body) = envelope::open(&MANIFEST, path, bytes)?;
         let malformed = || {
@@ -320,7 +322,7 @@ fn put_dictionary(out: &mut Vec<u8>, info: &DictionaryInfo) {
     }
 }
 
-/// A manifest, and what of it this version cannot use.
+/// A manifest, and the name of a part that this version cannot use.
 fn take_manifest(version: u32, mut rest: &[u8]) -> Option<(Manifest, Option<&'static str>)> {
     let rest = &mut rest;
     let mut is_encrypted = false;
@@ -330,7 +332,7 @@ fn take_manifest(version: u32, mut rest: &[u8]) -> Option<(Manifest, Option<&'st
     let log = LogState { on, since: envelope::take_lsn(rest)?, since_ms: envelope::take_time(rest)? };
     let sets = envelope::take_list(rest, |rest| take_set(version, rest, &mut is_encrypted))?;
     let (last_dictionary, dictionaries) = match version {
-        // There were none.
+        // Version 1 had none.
         1 => (0, Vec::new()),
         _ => (u32::try_from(varint::take(rest)?).ok()?, envelope::take_list(rest, take_dictionary)?),
     };
@@ -386,15 +388,15 @@ fn take_flag(rest: &mut &[u8]) -> Option<bool> {
     }
 }
 
-/// The manifest of an open data directory: the only way to change it, and to remove what it no longer names.
+/// The manifest of an open data directory: the only way to change it, and to remove files that it no longer names.
 #[derive(Debug)]
 pub struct ManifestFile {
     current: Manifest,
     /// Whether `current` is known to survive a power cut (M2).
     is_durable: bool,
-    /// What failed replacements would have said: one of them may be on the disk (M2).
+    /// The manifests of failed replacements: one of them may be on the disk (M2).
     unsure: Vec<Manifest>,
-    /// The highest set number given out.
+    /// The highest set number assigned.
     last_set: SetId,
 }
 
@@ -402,7 +404,7 @@ impl ManifestFile {
     /// Reads the manifest; `None` in a directory that holds no data yet. Changes nothing.
     ///
     /// # Errors
-    /// [`CheckpointError::ManifestMissing`] when there are data files without one; and as [`Manifest::decode`].
+    /// [`CheckpointError::ManifestMissing`] if data files exist without one; otherwise as [`Manifest::decode`].
     pub fn load(dir: &DataDir) -> Result<Option<Self>, CheckpointError> {
         let path = dir.file(Name::Manifest);
         let listing = dir.list()?;
@@ -431,17 +433,17 @@ impl ManifestFile {
         Ok(Some(Self { current, is_durable: false, unsure: Vec::new(), last_set: named.max(lying) }))
     }
 
-    /// Writes the first manifest of a directory. To be done before anything else is written there.
+    /// Writes the first manifest of a directory. Call it before anything else is written there.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     pub fn create(dir: &DataDir, first: Manifest) -> Result<Self, CheckpointError> {
         let mut file = Self { current: first.clone(), is_durable: false, unsure: Vec::new(), last_set: SetId(0) };
         file.commit(dir, first)?;
         Ok(file)
     }
 
-    /// The manifest in force.
+    /// The current manifest.
     pub fn current(&self) -> &Manifest {
         &self.current
     }
@@ -452,12 +454,12 @@ impl ManifestFile {
         self.last_set
     }
 
-    /// Replaces the manifest. When this returns, `next` is durable: that is the moment at which a checkpoint counts. All
-    /// files that it names have to be durable before. Blocks for two syncs.
+    /// Replaces the manifest. When this returns, `next` is durable and its checkpoint counts. All files that it names
+    /// must be durable before. Blocks for two syncs.
     ///
     /// # Errors
-    /// What the operating system says. [`ManifestFile::current`] stays what it was, and a power cut may leave either: what
-    /// `next` names is kept until a later commit has succeeded.
+    /// The operating system's error. [`ManifestFile::current`] stays unchanged, and a power cut may leave either
+    /// manifest: files that `next` names are kept until a later commit succeeds.
     pub fn commit(&mut self, dir: &DataDir, next: Manifest) -> Result<(), CheckpointError> {
         match vfs::replace_file(&**dir.fs(), &dir.file(Name::Manifest), &next.encode()) {
             Ok(()) => {
@@ -472,13 +474,13 @@ impl ManifestFile {
         }
     }
 
-    /// From where the log is needed by any manifest that may be on the disk; `None` when no part of it is. Segments before it may
-    /// go only when [`ManifestFile::settle`] has succeeded.
+    /// Where the part of the log begins that any manifest on the disk may need; `None` if no part is needed. Remove
+    /// segments before it only after [`ManifestFile::settle`] has succeeded.
     pub fn log_needed_from(&self) -> Option<Lsn> {
         self.manifests().filter_map(Manifest::log_needed_from).min()
     }
 
-    /// Makes sure that the manifest in force is the durable one (M2). Does nothing when that is known.
+    /// Ensures that the current manifest is durable (M2). Does nothing if that is known.
     ///
     /// # Errors
     /// As [`ManifestFile::commit`].
@@ -486,12 +488,12 @@ impl ManifestFile {
         if self.is_durable && self.unsure.is_empty() { Ok(()) } else { self.commit(dir, self.current.clone()) }
     }
 
-    /// Removes what a checkpoint that was not finished has left, without writing anything: sets behind the newest one of the
-    /// manifest, which neither it nor one before it names (M2), and a replacement of the manifest that was not finished. For a disk without room for
-    /// a manifest, which [`ManifestFile::prune`] writes first. Returns the bytes freed.
+    /// Removes the remains of an unfinished checkpoint without writing anything. These are sets after the manifest's
+    /// newest that neither it nor an earlier manifest names (M2), and an unfinished replacement of the manifest. For a
+    /// disk without room for the manifest that [`ManifestFile::prune`] writes first. Returns the bytes freed.
     ///
     /// # Errors
-    /// As [`ManifestFile::load`]; a file cannot be removed.
+    /// As [`ManifestFile::load`]; or a file cannot be removed.
     pub fn remove_unfinished(dir: &DataDir) -> Result<u64, CheckpointError> {
         let Some(file) = Self::load(dir)? else { return Ok(0) };
         let listing = dir.list()?;
@@ -507,14 +509,13 @@ impl ManifestFile {
         Ok(freed)
     }
 
-    /// Removes snapshot files and dictionaries that no manifest names which may be on the disk: sets that retention has dropped,
-    /// leftovers of checkpoints that were not finished, dictionaries that were never used or are needed no more. `writing` is a
-    /// set being written, which is left alone. At a start this comes after the newest set has been loaded. Returns the bytes
-    /// freed.
+    /// Removes snapshot files and dictionaries that no manifest on the disk can name: sets that retention dropped,
+    /// remains of unfinished checkpoints, unused dictionaries. Keeps `writing`, a set that is being written. A start
+    /// calls this after it has loaded the newest set. Returns the bytes freed.
     ///
     /// # Errors
-    /// As [`ManifestFile::settle`]; then nothing is removed. A file that cannot be removed ends it with what the
-    /// operating system says; the next call tries again.
+    /// As [`ManifestFile::settle`]; then nothing is removed. A file that cannot be removed ends the call with the
+    /// operating system's error; the next call retries.
     pub fn prune(&mut self, dir: &DataDir, writing: Option<SetId>) -> Result<u64, CheckpointError> {
         self.settle(dir)?;
         let listing = dir.list()?;
@@ -551,7 +552,7 @@ mod tests {
         manifest.dictionaries.iter().map(|info| info.number.0.get()).collect()
     }
 
-    /// What only a later version can use is refused by its name, and a manifest with it is not taken for a damaged one.
+    /// A part for later versions is refused by its name; the manifest does not count as damaged.
     #[test]
     fn parts_of_later_versions_are_refused_by_name() {
         let mut manifest = Manifest::new(HistoryId([1; 20]), LogState { on: true, since: Lsn(0), since_ms: 0 });
@@ -571,7 +572,8 @@ mod tests {
         }
     }
 
-    /// A dictionary stays named while a set is kept that was cut when it was in use, and no longer; a number is not given again.
+    /// A dictionary stays named exactly while a set is kept whose cut was made during its use. Its number is never
+    /// reused.
     #[test]
     fn dictionaries_go_with_the_last_set_that_needs_them() {
         let mut manifest = Manifest::new(HistoryId([0; 20]), LogState { on: true, since: Lsn(0), since_ms: 0 });

@@ -11,10 +11,10 @@ pub(crate) const LOCK: &str = "LOCK";
 /// The manifest.
 pub(crate) const MANIFEST: &str = "MANIFEST";
 
-/// Most files a set can have: two digits.
+/// The most files of a set: two digits.
 pub(crate) const FILE_NUMBER_MAX: u8 = 99;
 
-/// The number of a set of snapshot files. Higher is newer; a number is used once.
+/// The number of a set of snapshot files. Higher is newer; no number is reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SetId(pub u32);
 
@@ -24,37 +24,37 @@ impl fmt::Display for SetId {
     }
 }
 
-/// What a name in the data directory stands for.
+/// The meaning of a name in the data directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
     /// `LOCK`: held while a server uses the directory.
     Lock,
     /// `MANIFEST`
     Manifest,
-    /// `MANIFEST.new`: a replacement that was not finished.
+    /// `MANIFEST.new`: an unfinished replacement.
     ManifestReplacement,
     /// `prdb-<set>-<nn>`: one file of a checkpoint.
     Snapshot {
-        /// Which checkpoint.
+        /// The checkpoint.
         set: SetId,
-        /// Which of its files, from 0.
+        /// Its file, from 0.
         file: u8,
     },
     /// `log-<first LSN>`: a segment of the command log.
     Log {
-        /// Where it begins.
+        /// Its first LSN.
         first: Lsn,
     },
     /// `dict-<hash>`: a dictionary.
     Dictionary(FileHash),
-    /// `dict-<hash>.new`: one that was not finished.
+    /// `dict-<hash>.new`: an unfinished dictionary.
     DictionaryReplacement(FileHash),
-    /// Not ours: left alone.
+    /// Not one of Onggi's names: left alone.
     Other,
 }
 
 impl Name {
-    /// Reads a name. Only the exact spelling counts, so that no two names mean the same file.
+    /// Parses a name. Only the exact spelling counts, so that no two names mean the same file.
     pub fn parse(name: &OsStr) -> Self {
         let Some(name) = name.to_str() else { return Self::Other };
         let parsed = match name {
@@ -102,7 +102,7 @@ impl fmt::Display for Name {
 mod tests {
     use super::*;
 
-    /// Names read back as what they were made from, and near misses are not ours.
+    /// Names parse back to their origin, and similar names are not Onggi's.
     #[test]
     fn only_exact_names_are_ours() {
         for name in [

@@ -1,4 +1,4 @@
-//! Which checkpoints are kept, and with them how much of the log.
+//! Retention: which checkpoints are kept, and how much of the log with them.
 //!
 //! ```text
 //! set 3 ---log--- set 7 ---log--- set 8 ---log--- now
@@ -6,12 +6,12 @@
 //! ```
 //!
 //! R1. The newest set stays, always: a start needs it.
-//! R2. A set between two others is a shortcut: the log leads past it. Without it a restore reads more of the log, and
-//!     reaches the same moments. So it goes before the oldest set, which is where the history begins.
-//! R3. A *pinned* set is the newest one before a flush (FLUSHALL, FLUSHDB). It stays for [`PIN_MS`], whatever count and
-//!     age say. Only the limit of space removes it, and after everything else.
-//! R4. At an end of the server, space removes shortcuts only. The next start removes the rest, so what a person
-//!     restores after the stop is what there was before it.
+//! R2. A set between two others is a shortcut: the log covers the same moments, but a restore without it reads more of
+//!     the log. So shortcuts are removed before the oldest set, where the history begins.
+//! R3. A *pinned* set is the newest one before a flush (FLUSHALL, FLUSHDB). It is kept for [`PIN_MS`], whatever count
+//!     and age say. Only the limit of space removes it, after everything else.
+//! R4. When the server shuts down, the space limit removes only shortcuts. The next start removes the rest, so a
+//!     restore after the stop can still reach everything from before it.
 
 use crate::{Manifest, SetId, SetInfo};
 use base::{Lsn, UnixMs};
@@ -19,34 +19,34 @@ use base::{Lsn, UnixMs};
 /// How long a set before a flush is pinned: a day.
 pub const PIN_MS: i64 = 86_400_000;
 
-/// Sets per age limit, at most, not counting the newest: one an hour for a day.
+/// The most sets per age limit, without the newest: one an hour for a day.
 const SETS_PER_AGE: u64 = 24;
 
 /// [`Space::Automatic`] allows this many times the largest set, and at least [`AUTOMATIC_BYTES_MIN`].
 ///
-/// A server writes a new set (1) while it has the newest (1) and the log after it (up to 1). The rest is history.
+/// A server writes a new set (1) while it keeps the newest (1) and the log after it (up to 1). The rest is history.
 pub const AUTOMATIC_SETS: u64 = 6;
 
 /// See [`AUTOMATIC_SETS`].
 pub const AUTOMATIC_BYTES_MIN: u64 = 1 << 30;
 
-/// A shortcut is worth removing for space if it has at least one part in this many of the bytes in excess.
+/// A shortcut is removed for space only if it has at least one part in this many of the excess bytes.
 const WORTH: u64 = 8;
 
-/// What all sets and the log together may take.
+/// The most that all sets and the log together may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
-    /// Any number of bytes.
+    /// No limit.
     Unlimited,
     /// This many bytes.
     Bytes(u64),
-    /// [`AUTOMATIC_SETS`] times the largest set, at least [`AUTOMATIC_BYTES_MIN`]; but half of what the disk has for it at
-    /// most.
+    /// [`AUTOMATIC_SETS`] times the largest set and at least [`AUTOMATIC_BYTES_MIN`], but at most half of the disk
+    /// space available to it.
     Automatic,
 }
 
 impl Space {
-    /// `disk_bytes` are those that are taken or free.
+    /// `disk_bytes` are the bytes in use or free.
     fn bytes(self, sets: &[SetInfo], disk_bytes: u64) -> u64 {
         match self {
             Self::Unlimited => u64::MAX,
@@ -59,14 +59,14 @@ impl Space {
     }
 }
 
-/// What is kept with the newest checkpoint. An older one, and the log after it, lets a restore go back in time.
+/// What is kept with the newest checkpoint. An older checkpoint, and the log after it, lets a restore go back in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Keep at least this many sets, the newest included; 0 counts as 1.
     pub sets: usize,
-    /// Keep what it takes to reach every moment of the last milliseconds.
+    /// Keep what a restore to any moment of the last milliseconds needs.
     pub age_ms: Option<u64>,
-    /// Remove history, whatever count and age say, until sets and log take no more than this.
+    /// Remove history, whatever count and age say, until sets and log fit.
     pub space: Space,
 }
 
@@ -76,24 +76,24 @@ impl Default for Retention {
     }
 }
 
-/// The moment at which [`Retention::obsolete`] decides.
+/// The state in which [`Retention::obsolete`] decides.
 #[derive(Clone, Copy)]
 pub struct Moment<'m> {
     /// The server's time.
     pub now: UnixMs,
     /// Bytes of the files that hold the log from a position on.
     pub log_bytes: &'m dyn Fn(Lsn) -> u64,
-    /// Bytes that are free on the disk; `u64::MAX` where that is unknown.
+    /// Bytes free on the disk; `u64::MAX` if unknown.
     pub free_bytes: u64,
     /// Bytes that will be written before the next decision.
     pub reserve_bytes: u64,
-    /// Sets after which a flush came; see R3. Old ones count no more.
+    /// Sets followed by a flush; see R3. Expired pins have no effect.
     pub pins: &'m [Pin],
-    /// The server ends; see R4.
+    /// The server is shutting down; see R4.
     pub is_end: bool,
 }
 
-/// A set that was the newest one before a flush.
+/// The newest set before a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pin {
     /// The set.
@@ -103,7 +103,7 @@ pub struct Pin {
 }
 
 impl Retention {
-    /// The sets of a manifest that are to be removed, oldest first.
+    /// The sets of a manifest to remove, oldest first.
     pub fn obsolete(&self, manifest: &Manifest, moment: &Moment<'_>) -> Vec<SetId> {
         let mut plan = Plan { manifest, moment, left: manifest.sets.iter().collect() };
         let disk_bytes = plan.taken().saturating_add(moment.free_bytes);
@@ -124,11 +124,11 @@ struct Plan<'p> {
 }
 
 impl Plan<'_> {
-    /// From the front, what neither count nor age nor a pin wants.
+    /// Removes from the front the sets that neither count nor age nor a pin protects.
     fn drop_old(&mut self, retention: &Retention) {
         let by_count = self.left.len().saturating_sub(retention.sets.max(1));
         let by_age = retention.age_ms.map_or(usize::MAX, |age| {
-            // The newest set that is old enough leads, with the log after it, to every moment since.
+            // The newest set that is old enough connects, by the log after it, to every moment since.
             let reach = self.moment.now.saturating_sub_unsigned(age);
             self.left.iter().rposition(|set| set.created_ms <= reach).unwrap_or(0)
         });
@@ -136,7 +136,7 @@ impl Plan<'_> {
         self.left.drain(..by_count.min(by_age).min(by_pin));
     }
 
-    /// Removes shortcuts that stand closer together than the age limit asks for.
+    /// Removes shortcuts that are closer together than the age limit requires.
     fn thin(&mut self, retention: &Retention) {
         let Some(spacing) = retention.age_ms.map(|age| age / SETS_PER_AGE) else { return };
         let mut index = 1;
@@ -149,21 +149,21 @@ impl Plan<'_> {
         }
     }
 
-    /// Removes until everything fits.
+    /// Removes sets until everything fits.
     fn fit(&mut self, retention: &Retention, limit: u64) {
         loop {
             let excess = self.taken().saturating_add(self.moment.reserve_bytes).saturating_sub(limit);
             if excess == 0 || self.left.len() < 2 {
                 return;
             }
-            // What would be lost of the history instead; all of it matters if it begins with a flush to be undone.
+            // The history that would be lost instead; all of it matters if it begins with a flush to undo.
             let keeps_front = self.moment.is_end || self.is_pinned(0);
             let span = self.moment.now.abs_diff(self.left.first().map_or(0, |set| set.created_ms));
             let is_worth =
                 |&index: &usize| keeps_front || (self.bytes(index) >= excess / WORTH && self.gap(index) <= span / 2);
             let newest = self.left.len() - 1;
             let older = newest.saturating_sub(retention.sets.max(1) - 1);
-            // The sets that the count wants go last; they may be needed when the newest is damaged.
+            // Sets protected by the count go last; they may be needed if the newest is damaged.
             let best = |end: usize| {
                 let shortcuts = (1..end).filter(|&index| self.is_shortcut(index) && !self.is_pinned(index));
                 shortcuts.filter(is_worth).min_by_key(|&index| self.gap(index))
@@ -177,7 +177,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Whether the history loses no moment without it (R2): the log leads past it, or it stands for one moment only.
+    /// Whether the history loses no moment without the set (R2): the log covers it, or it represents only one moment.
     fn is_shortcut(&self, index: usize) -> bool {
         let (Some(before), Some(set)) = (index.checked_sub(1).and_then(|i| self.left.get(i)), self.left.get(index))
         else {
@@ -190,7 +190,7 @@ impl Plan<'_> {
         let Some(set) = self.left.get(index) else { return false };
         let is_recent = |at: UnixMs| self.moment.now.saturating_sub(at) < PIN_MS;
         let is_noted = self.moment.pins.iter().any(|pin| pin.set == set.set && is_recent(pin.at_ms));
-        // Flushes before the last start are not noted: a set with less than half of the keys comes after one.
+        // Flushes before the last start are not recorded: a set with less than half of the keys follows one.
         let is_seen = self
             .left
             .get(index + 1)
@@ -208,7 +208,7 @@ impl Plan<'_> {
         self.left.get(index).map_or(0, |set| set.bytes())
     }
 
-    /// Bytes of what is left, and of the log that it needs.
+    /// Bytes of the remaining sets, and of the log that they need.
     fn taken(&self) -> u64 {
         let log = self.left.iter().filter_map(|set| set.log_from).min().map_or(0, self.moment.log_bytes);
         self.left.iter().map(|set| set.bytes()).fold(log, u64::saturating_add)
@@ -223,7 +223,7 @@ mod tests {
 
     const HISTORY: HistoryId = HistoryId([0; 20]);
 
-    /// Sets of 100 bytes and one key, made every 1,000 ms; the log grows by 10 bytes between them.
+    /// Sets of 100 bytes and one key, 1,000 ms apart; the log grows by 10 bytes between them.
     fn manifest(count: u32) -> Manifest {
         let one = |n: u32| SetInfo {
             set: SetId(n),
@@ -259,7 +259,7 @@ mod tests {
         }
         let none = Retention { sets: 0, ..default };
         assert_eq!(dropped(none, &manifest(3), &at(9_000)), [1, 2], "the newest always stays");
-        // To reach back to 3,500 ms, the set of 3,000 ms is needed, and all after it.
+        // To reach back to 3,500 ms, the set of 3,000 ms and everything after it are needed.
         let aged = Retention { age_ms: Some(1_500), ..default };
         assert_eq!(dropped(aged, &manifest(5), &at(5_000)), [1, 2]);
         let ancient = Retention { age_ms: Some(10_000), ..default };
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(dropped(aged, &manifest(3), &at(i64::MIN)), [], "times before time itself");
     }
 
-    /// A save each minute for two days does not keep a set a minute: the oldest reaches back a day, one an hour follows.
+    /// One save a minute for two days does not keep a set a minute: the oldest reaches back a day, then one an hour.
     #[test]
     fn a_day_of_sets_is_thinned_to_one_an_hour() {
         let minute = 60_000;
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn a_set_that_the_log_does_not_lead_to_is_no_shortcut() {
         let mut manifest = manifest(4);
-        // The log was off at the second, and on again from the third on.
+        // The log was off at the second set, and on again from the third.
         manifest.sets[1].log_from = None;
         manifest.log.since = Lsn(30);
         manifest.sets.iter_mut().skip(2).for_each(|set| set.history = HistoryId([1; 20]));
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn space_removes_shortcuts_first_and_then_the_oldest() {
         let day = Retention { sets: 1, age_ms: Some(86_400_000), space: Space::Unlimited };
-        // Hours apart, so that nothing is thinned: five sets, and the log from the first on.
+        // Hours apart, so that thinning removes nothing: five sets, and the log from the first on.
         let mut manifest = manifest(5);
         manifest.sets.iter_mut().for_each(|set| set.created_ms *= 7_200_000 / 1000);
         let now = 11 * 3_600_000;
@@ -313,7 +313,7 @@ mod tests {
         for (limit, expected) in [
             (590, vec![]),
             (589, vec![2]),
-            // Three are left (300), with the log from the first on (90). The one between stands for most of the time.
+            // Three remain (300), with the log from the first on (90). The middle one covers most of the time.
             (390, vec![2, 4]),
             (389, vec![1, 2, 4]),
             (259, vec![1, 2, 3, 4]),
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(limit(&manifest, u64::MAX), 6 << 30);
     }
 
-    /// The set before a flush outlives the count for a day, and goes last of all when space is short.
+    /// The set before a flush outlives the count for a day, and is removed last when space is short.
     #[test]
     fn a_set_before_a_flush_is_pinned() {
         let pins = [Pin { set: SetId(2), at_ms: 3_000 }];
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(dropped(two, &manifest(5), &pinned(3_000 + PIN_MS - 1)), [1]);
         assert_eq!(dropped(two, &manifest(5), &pinned(3_000 + PIN_MS)), [1, 2, 3], "a day later it goes");
         let taking = |bytes| Retention { space: Space::Bytes(bytes), ..two };
-        // The second and the newest (200), and the log from the second on (80).
+        // The second and the newest remain (200), and the log from the second on (80).
         assert_eq!(dropped(taking(280), &manifest(5), &pinned(5_000)), [1, 3, 4]);
         assert_eq!(dropped(taking(279), &manifest(5), &pinned(5_000)), [1, 2, 3, 4], "space has the last word");
         let mut emptied = manifest(5);

@@ -1,12 +1,12 @@
-//! The whole blocks of a damaged snapshot file.
+//! Reads the whole blocks of a damaged snapshot file.
 //!
 //! ```text
 //! frame and payload right  -> a block
 //! frame right, payload not -> a gap; the next block follows the payload
-//! frame wrong              -> a gap; the next frame is looked for, byte by byte
+//! frame wrong              -> a gap; search for the next frame, byte by byte
 //! ```
 //!
-//! A frame's checksum holds set, file and block number, so bytes of another file or place are never taken for a block.
+//! A frame's checksum includes set, file and block number, so bytes of another file or place never pass as a block.
 
 use crate::envelope;
 use crate::format::{FRAME_LEN, Frame, Header, Place, SNAPSHOT};
@@ -16,13 +16,13 @@ use std::path::Path;
 use std::sync::Arc;
 use vfs::{File, FileSystem, OpenOptions};
 
-/// Bytes that are searched at once.
+/// Bytes searched at a time.
 const WINDOW_LEN: usize = 256 << 10;
 
-/// Block numbers that are tried at one place: a gap of more blocks ends what can be kept of the file.
+/// Block numbers to try at one place: a gap of more blocks ends the salvage of the file.
 const MISSED_MAX: u64 = 4096;
 
-/// Reads the whole blocks of a snapshot file, in order. Holds one block: 64 KiB, or one big entry.
+/// Reads the whole blocks of a snapshot file, in order. Holds one block: 64 KiB, or one large entry.
 pub struct WholeBlocks {
     file: Arc<dyn File>,
     place: Place,
@@ -35,16 +35,16 @@ pub struct WholeBlocks {
     payload: Vec<u8>,
 }
 
-/// A block whose checksums are right.
+/// A block with valid checksums.
 #[derive(Clone, Copy, Debug)]
 pub struct WholeBlock<'a> {
-    /// Where it begins in the file, in bytes.
+    /// Its offset in the file, in bytes.
     pub offset: u64,
     /// As in [`SnapshotBlock`](crate::SnapshotBlock).
     pub entries: u32,
     /// As in [`SnapshotBlock`](crate::SnapshotBlock).
     pub payload: &'a [u8],
-    /// Blocks before it, after the last whole one, are missing.
+    /// Whether blocks between the last whole one and this one are missing.
     pub is_after_gap: bool,
 }
 
@@ -52,7 +52,7 @@ impl WholeBlocks {
     /// Opens the file of a set.
     ///
     /// # Errors
-    /// [`CheckpointError::FileMissing`]; else what the operating system says.
+    /// [`CheckpointError::FileMissing`]; otherwise the operating system's error.
     pub fn open(fs: &dyn FileSystem, path: &Path, set: SetId, number: u8) -> Result<Self, CheckpointError> {
         let file = match fs.open(path, OpenOptions::read()) {
             Err(error) if error.is_not_found() => {
@@ -68,15 +68,15 @@ impl WholeBlocks {
         Ok(Self { file, place, header, at, end, number: 0, is_gap, payload: Vec::new() })
     }
 
-    /// What stands at the beginning, if that is whole.
+    /// The header, if it is whole.
     pub fn header(&self) -> Option<&Header> {
         self.header.as_ref()
     }
 
-    /// The next whole block; `None` when there is no more.
+    /// The next whole block; `None` if there are no more.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     pub fn next_block(&mut self) -> Result<Option<WholeBlock<'_>>, CheckpointError> {
         let (offset, entries) = loop {
             let Some(frame) = self.frame_at(self.at, self.number)? else {
@@ -99,7 +99,7 @@ impl WholeBlocks {
         Ok(Some(WholeBlock { offset, entries, payload: &self.payload, is_after_gap }))
     }
 
-    /// The frame at a place, if it is that of the block and its payload fits.
+    /// The frame at an offset, if it belongs to the block and its payload fits.
     fn frame_at(&self, at: u64, number: u64) -> Result<Option<Frame>, CheckpointError> {
         let Some(room) = self.room_after(at) else { return Ok(None) };
         let mut bytes = [0; FRAME_LEN];
@@ -108,12 +108,12 @@ impl WholeBlocks {
         Ok(frame.filter(|frame| frame.len <= room))
     }
 
-    /// Bytes that a payload may have whose frame begins there.
+    /// The most bytes that the payload of a frame at this offset can have.
     fn room_after(&self, at: u64) -> Option<u64> {
         self.end.checked_sub(at)?.checked_sub(FRAME_LEN as u64)
     }
 
-    /// Reads a payload, and says whether it is whole.
+    /// Reads a payload and returns whether it is whole.
     fn read_payload(&mut self, at: u64, frame: &Frame) -> Result<bool, CheckpointError> {
         self.payload.clear();
         self.payload.resize(frame.len as usize, 0);
@@ -121,7 +121,7 @@ impl WholeBlocks {
         Ok(crc32c(&self.payload) == frame.payload_crc)
     }
 
-    /// Looks for the next block behind the place where one should begin: its place and number.
+    /// Searches for the next block after the offset where one should begin; returns its offset and number.
     fn search(&mut self) -> Result<Option<(u64, u64)>, CheckpointError> {
         let (from, first) = (self.at, self.number);
         let mut window = vec![0; WINDOW_LEN + FRAME_LEN - 1];
@@ -151,8 +151,8 @@ impl WholeBlocks {
     }
 }
 
-/// Whether bytes may be a frame that has `left` bytes from its beginning to the end of the file. Keeps the checksum from being computed
-/// at every byte.
+/// Whether bytes may be a frame, with `left` bytes from its beginning to the end of the file. Avoids a checksum at
+/// every byte.
 fn is_likely_frame(bytes: &[u8], left: u64) -> bool {
     let mut rest = bytes;
     let (Some(len), Some(entries)) = (envelope::take_u64(&mut rest), envelope::take_u32(&mut rest)) else {

@@ -1,4 +1,4 @@
-//! Whole checkpoints, over a simulated disk.
+//! Whole checkpoints on a simulated disk.
 
 mod crash;
 mod damage;
@@ -18,11 +18,11 @@ use std::sync::Arc;
 use vfs::{OutFile, SimFs};
 
 const DIR: &str = "/data";
-/// Short, so that small files are written in many operations.
+/// Short, so that small files take many operations.
 const BUFFER_BYTES: usize = 4096;
 const HISTORY: HistoryId = HistoryId([7; 20]);
 
-/// What a set holds: keyspace and key to value, encoding and expiration.
+/// The contents of a set: keyspace and key to value, encoding and expiration.
 type Contents = BTreeMap<(u32, Vec<u8>), (Vec<u8>, u8, Option<i64>)>;
 
 fn hasher() -> KeyHasher {
@@ -52,7 +52,7 @@ fn log_off() -> LogState {
     LogState { on: false, since: Lsn(0), since_ms: 0 }
 }
 
-/// Gives all entries to a feed, as shards would.
+/// Sends all entries to a feed, as shards would.
 fn save(feed: &Feed, contents: &Contents, shards: usize) {
     let mut sinks: Vec<_> = (0..shards).map(|_| feed.sink()).collect();
     for (n, ((space, key), (value, encoding, expire_at))) in contents.iter().enumerate() {
@@ -77,7 +77,7 @@ fn head(cut: u64) -> SetHead {
     SetHead { cut: Lsn(cut), history: HISTORY, created_ms: 1_000, log_from: None, spaces }
 }
 
-/// Writes a set; does not commit it.
+/// Writes a set without committing it.
 fn write(dir: &DataDir, set: SetId, cut: u64, contents: &Contents, threads: usize) -> Result<SetInfo, CheckpointError> {
     let feed = Feed::new(FeedOptions::default(), Arc::new(Backlog::default()));
     let options = WriterOptions { threads, buffer_bytes: BUFFER_BYTES, ..WriterOptions::default() };
@@ -137,7 +137,7 @@ fn with_one_set(fs: &SimFs, old: &Contents) -> (DataDir, ManifestFile) {
     (dir, file)
 }
 
-/// What is written comes back, with every number of files and of loading threads, empty sets and big values included.
+/// Written entries come back, with any number of files and loading threads, including empty sets and large values.
 #[test]
 fn sets_come_back_whole() {
     for (count, len_max, threads) in [(0, 0, 1), (1, 10, 3), (3_000, 200, 1), (3_000, 200, 16), (60, 100_000, 4)] {

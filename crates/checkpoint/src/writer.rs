@@ -1,4 +1,4 @@
-//! Writing a set: one thread per file, each taking the next chunk that any shard has sent.
+//! Writes a set: one thread per file, each taking the next chunk from any shard.
 //!
 //! ```text
 //! create: enough space? -> create the files      (before the cut, so that most failures come before it)
@@ -6,10 +6,10 @@
 //! finish: all files synced -> sync the directory -> SetInfo for the manifest
 //! ```
 //!
-//! W1. Any error ends the whole set: the other threads stop, the files are removed, and the number is not used again. No
+//! W1. Any error aborts the whole set: the other threads stop, the files are removed, and the number is not reused. No
 //!     file is synced again after a failed sync.
-//! W2. A single write is short (see `out`), and a file never has more than `sync_every_bytes` of unsynced data, so that a log
-//!     on the same device waits for little of ours.
+//! W2. A single write is short (see `out`), and a file never has more than `sync_every_bytes` of unsynced data. So a
+//!     log on the same device waits only briefly for a checkpoint's writes.
 
 use crate::chunk::Chunk;
 use crate::dir::DataDir;
@@ -24,26 +24,26 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use vfs::{FileSystem, HUGE_PAGE_BYTES, OutFile};
 
-/// Most writer threads, and files, of a set.
+/// The most writer threads, and files, of a set.
 pub const THREADS_MAX: usize = 16;
 
-/// After so many bytes of a value it is looked whether a sync is due.
+/// Bytes of a value between two checks whether a sync is due.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// How nice writer threads are: workers come first where processors are short, but a third of a full share is left, since
-/// writes wait for these threads when the queue is full.
+/// The nice value of writer threads. Workers have priority when processors are busy, but writer threads keep a third of
+/// a full share, because writes wait for them when the queue is full.
 const NICENESS: i32 = 5;
 
-/// How a set is written.
+/// Settings of a writer.
 #[derive(Clone, Copy, Debug)]
 pub struct WriterOptions {
-    /// Threads, and files; 1 to [`THREADS_MAX`], others count as the nearest of them.
+    /// Threads, and files: 1 to [`THREADS_MAX`]; other values are clamped.
     pub threads: usize,
-    /// Data of a file is synced whenever so many bytes were written.
+    /// A file's data is synced each time this many bytes were written.
     pub sync_every_bytes: u64,
-    /// Bytes of all files together that are gathered before they are written; a block of each at least.
+    /// Bytes of all files together that are gathered before they are written; at least a block per file.
     pub buffer_bytes: usize,
-    /// Bytes expected to be written, for the check of free space.
+    /// Expected bytes, for the check of free space.
     pub expected_bytes: u64,
 }
 
@@ -53,7 +53,7 @@ impl Default for WriterOptions {
     }
 }
 
-/// What a set stands for, known once the cut is made.
+/// What a set represents, known once the cut is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetHead {
     /// The position in the log.
@@ -62,9 +62,9 @@ pub struct SetHead {
     pub history: HistoryId,
     /// When the cut was made.
     pub created_ms: UnixMs,
-    /// From where the log leads on; `None` when it is off.
+    /// Where the log continues; `None` if it is off.
     pub log_from: Option<Lsn>,
-    /// The keyspace behind every SELECT number.
+    /// The keyspace of each SELECT number.
     pub spaces: Vec<KeyspaceId>,
 }
 
@@ -81,7 +81,7 @@ impl SnapshotWriter {
     /// Writes the header into a new file.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     pub fn begin(out: OutFile, header: &Header, sync_every_bytes: u64) -> Result<Self, CheckpointError> {
         let place = Place { set: header.set, file: header.file };
         let header = header.encode();
@@ -94,7 +94,7 @@ impl SnapshotWriter {
     /// Writes a block: `entries` encoded entries, of which the last may end in `tail`.
     ///
     /// # Errors
-    /// What the operating system says; the file is of no use then.
+    /// The operating system's error; the file is unusable then.
     pub fn write_block(&mut self, bytes: &[u8], tail: &[u8], entries: u32) -> Result<(), CheckpointError> {
         let len = (bytes.len() + tail.len()) as u64;
         let payload_crc = Crc32c::new().update(bytes).update(tail).finish();
@@ -109,10 +109,10 @@ impl SnapshotWriter {
         Ok(())
     }
 
-    /// Writes the footer and syncs the file. Its name is still to be synced.
+    /// Writes the footer and syncs the file. Its name is not synced yet.
     ///
     /// # Errors
-    /// What the operating system says; the file is of no use then.
+    /// The operating system's error; the file is unusable then.
     pub fn finish(mut self) -> Result<FileInfo, CheckpointError> {
         self.footer.chain = self.chain.finish();
         let (footer, crc) = self.footer.encode(self.place);
@@ -120,7 +120,7 @@ impl SnapshotWriter {
         Ok(FileInfo { bytes: self.out.finish()?, entries: self.footer.entries, crc })
     }
 
-    /// In pieces, so that a value of any length is synced on the way.
+    /// Writes in pieces, so that a long value is synced on the way.
     fn put(&mut self, bytes: &[u8]) -> Result<(), CheckpointError> {
         for piece in bytes.chunks(PIECE_BYTES) {
             self.out.append(piece)?;
@@ -132,7 +132,7 @@ impl SnapshotWriter {
     }
 }
 
-/// Writes a set. Dropping it before [`Writer::finish`] gives the set up and removes its files.
+/// Writes a set. Dropping it before [`Writer::finish`] aborts the set and removes its files.
 pub struct Writer {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
@@ -149,7 +149,7 @@ impl Writer {
     /// Checks the space and creates the files, empty. `set` is a number from [`crate::ManifestFile::next_set`].
     ///
     /// # Errors
-    /// [`CheckpointError::NoSpace`]; else what the operating system says.
+    /// [`CheckpointError::NoSpace`]; otherwise the operating system's error.
     pub fn create(dir: &DataDir, set: SetId, options: WriterOptions, feed: &Feed) -> Result<Self, CheckpointError> {
         let (needed, available) = (options.expected_bytes, dir.fs().free_space(dir.path())?.available);
         if available < needed {
@@ -194,7 +194,7 @@ impl Writer {
             };
             let (feed, sync_every) = (self.feed.clone(), self.options.sync_every_bytes);
             let run = move || {
-                // Without the right to it, the thread keeps its priority.
+                // Without permission the thread keeps its priority.
                 let _ = rustix::process::setpriority_process(None, NICENESS);
                 let mut ending = EndOfThread { feed: &feed, is_done: false };
                 let result = write_file(file, &header, sync_every, &feed);
@@ -208,18 +208,18 @@ impl Writer {
         Ok(())
     }
 
-    /// Waits until everything that the sinks were given is written and durable, and gives what the manifest is to name. All
-    /// sinks have to be dropped, or be dropped meanwhile by others. Blocks for as long as the device takes.
+    /// Waits until everything that the sinks received is durable, and returns the set for the manifest. All sinks must
+    /// be dropped by then, or be dropped by other threads meanwhile. Blocks for as long as the device takes.
     ///
     /// # Errors
-    /// The first error of any thread, or [`CheckpointError::Aborted`]; the files are removed then, and whoever walks the
-    /// shards is to give that up.
+    /// The first error of any thread, or [`CheckpointError::Aborted`]. The files are removed then, and the caller must
+    /// abort its walk of the shards.
     pub fn finish(mut self) -> Result<SetInfo, CheckpointError> {
         self.feed.close();
         let files = self.join()?;
         let head = self.head.take().ok_or(CheckpointError::Aborted)?;
         self.fs.sync_dir(&self.dir)?;
-        // From here on the files are the manifest's.
+        // From here on the files belong to the manifest.
         self.paths.clear();
         let SetHead { cut, history, created_ms, log_from, .. } = head;
         Ok(SetInfo { set: self.set, cut, history, created_ms, log_from, files })
@@ -232,7 +232,7 @@ impl Writer {
         for thread in self.threads.drain(..) {
             match thread.join() {
                 Ok(Ok(file)) => files.push(file),
-                // The one that failed first made the others give up.
+                // The first thread that failed aborted the others.
                 Ok(Err(CheckpointError::Aborted)) => drop(failure.get_or_insert(CheckpointError::Aborted)),
                 Ok(Err(error)) => match failure {
                     None | Some(CheckpointError::Aborted) => failure = Some(error),
@@ -253,15 +253,15 @@ impl Drop for Writer {
         }
         self.feed.abort();
         for thread in self.threads.drain(..) {
-            // The error that made us give up is already told.
+            // The error that caused this is already reported.
             let _ = thread.join();
         }
-        // What stays is a leftover: the next prune removes it.
+        // A file that cannot be removed is left over: the next prune removes it.
         self.paths.iter().for_each(|path| drop(self.fs.remove_file(path)));
     }
 }
 
-/// Makes the others stop when a thread ends in any way but a whole file, a panic included.
+/// Stops the other threads unless this one ends with a whole file; a panic counts as a failure.
 struct EndOfThread<'f> {
     feed: &'f Feed,
     is_done: bool,
@@ -282,7 +282,7 @@ fn write_file(file: OutFile, header: &Header, sync_every: u64, feed: &Feed) -> R
             Chunk::Entries { bytes, tail, entries, .. } => {
                 writer.write_block(bytes, tail.as_ref().map_or(&[], |tail| tail.as_slice()), *entries)
             }
-            // A block of no entry goes on in the next one.
+            // A block without entries continues in the next one.
             Chunk::Tree(tree) => tree.parts(BLOCK_LEN, |head, changes, is_last| {
                 writer.write_block(head, changes, u32::from(is_last))?;
                 if feed.is_aborted() { Err(CheckpointError::Aborted) } else { Ok(()) }

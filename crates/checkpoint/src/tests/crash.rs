@@ -3,24 +3,24 @@
 use super::*;
 use vfs::{Fault, FileSystem, Outage, SimOptions, errno};
 
-/// How many of something, from the environment or the usual.
+/// A count, from the environment or the default.
 pub fn count(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(usual)
 }
 
-/// Seeds of the power cuts at each point; more by environment.
+/// Seeds of the power cuts at each point; the environment can add more.
 fn seeds() -> std::ops::Range<u64> {
     0..count("CHECKPOINT_CRASH_SEEDS", 6)
 }
 
-/// Seeds of sets to be damaged; others, and more, by environment.
+/// Seeds of the sets to damage; the environment can shift them and add more.
 pub fn damage_seeds() -> std::ops::Range<u64> {
     let first = count("CRASH_SEED", 1);
     first..first + count("CRASH_RUNS", 2)
 }
 
-/// A power cut or kill at every operation of checkpoints with one and with several threads, pruning included: what recovers
-/// is the old set or the new, whole; the new one from the moment at which the commit has returned. Then the machine goes on:
+/// A power cut or kill at every operation of checkpoints, with one and with several threads, pruning included. Recovery
+/// finds the old set or the new one, whole; the new one once the commit has returned. Then the machine continues:
 /// leftovers are removed, and a second power cut finds the same state.
 #[test]
 fn outages_at_every_operation() {
@@ -36,7 +36,7 @@ fn outages_at_every_operation() {
         }
         let points = fs.take_crash_points();
         assert!(points.len() > 40, "{} operations", points.len());
-        // For who counts them.
+        // For scripts that count crash points.
         println!("crash points: {}", points.len() * (seeds().count() + 1));
         for point in points {
             let done = done_at.iter().rposition(|&at| at < point.operation()).unwrap();
@@ -59,8 +59,8 @@ fn outages_at_every_operation() {
     }
 }
 
-/// The machine stops after every single byte of a checkpoint of 64 KiB, or more by environment, and of the manifest after it: the
-/// old state stands until the manifest has its name, then the new one.
+/// The machine stops after every single byte of a checkpoint of 64 KiB (the environment can raise it), and of the
+/// manifest after it. The old state counts until the manifest has its name, then the new one.
 #[test]
 fn a_stop_after_every_byte() {
     use vfs::OpenOptions;
@@ -68,7 +68,7 @@ fn a_stop_after_every_byte() {
     let kib = count("CHECKPOINT_KIB", 64);
     let (old, new) = (contents(1, 8, 30), contents(2, 5 * kib as usize, 420));
     let (dir, mut file) = with_one_set(&fs, &old);
-    // Written elsewhere, to be copied byte by byte.
+    // Written elsewhere first, to be copied byte by byte.
     let (model_fs, mut bytes) = (SimFs::new(9), 0);
     let (model_dir, mut model) = with_one_set(&model_fs, &old);
     checkpoint(&model_dir, &mut model, 2, &new, 2).unwrap();
@@ -80,14 +80,14 @@ fn a_stop_after_every_byte() {
         for (at, byte) in (0..).zip(&files[&path]) {
             target.write_all_at(&[*byte], at).unwrap();
             bytes += 1;
-            // What a start does: the manifest, and the set that it names.
+            // As at a start: the manifest, then the set that it names.
             let recovered = recover(&dir).unwrap().unwrap();
             assert!(recovered == old, "byte {at} of file {number}");
         }
         target.sync_all().unwrap();
     }
     assert!(bytes >= kib << 10, "{bytes} bytes");
-    // For who counts them.
+    // For scripts that count stops.
     println!("stops: {bytes}");
     dir.fs().sync_dir(dir.path()).unwrap();
     let beside = dir.file(Name::ManifestReplacement);
@@ -101,7 +101,7 @@ fn a_stop_after_every_byte() {
     assert!(recover(&dir).unwrap().unwrap() == new);
 }
 
-/// What one run under a fault came to.
+/// The outcome of one run with a fault.
 fn run_with_fault(fs: &SimFs, place: &str, plant: impl FnOnce()) {
     let (old, new, later) = (contents(1, 40, 60), contents(2, 100, 400), contents(3, 50, 50));
     let (dir, mut file) = with_one_set(fs, &old);
@@ -116,7 +116,7 @@ fn run_with_fault(fs: &SimFs, place: &str, plant: impl FnOnce()) {
         let recovered = recovered.unwrap_or_else(|error| panic!("{place}, seed {seed}: {error}")).unwrap();
         assert!(recovered == new || recovered == old && !committed, "{place}, seed {seed}");
     }
-    // The same process tries again, with the disk in order.
+    // The same process retries on a healthy disk.
     checkpoint(&dir, &mut file, 3, &later, 2).unwrap_or_else(|error| panic!("{place}: {error}"));
     let named = |&(set, number): &(SetId, u8)| file.current().names(set, number);
     assert!(dir.list().unwrap().snapshots.iter().all(named), "{place}: leftovers");
@@ -126,7 +126,7 @@ fn run_with_fault(fs: &SimFs, place: &str, plant: impl FnOnce()) {
     }
 }
 
-/// Operations of the checkpoint that [`run_with_fault`] puts the faults in: first and last.
+/// The first and the last operation of the checkpoint in which [`run_with_fault`] places faults.
 fn operations() -> std::ops::RangeInclusive<u64> {
     let fs = SimFs::new(10);
     let (dir, mut file) = with_one_set(&fs, &contents(1, 40, 60));
@@ -135,8 +135,8 @@ fn operations() -> std::ops::RangeInclusive<u64> {
     first..=fs.operations()
 }
 
-/// Each operation of a checkpoint fails once, with EIO and with ENOSPC: the old state or the new is there after a power cut,
-/// the new one if the commit had succeeded, and the next checkpoint works.
+/// Each operation of a checkpoint fails once, with EIO and with ENOSPC. A power cut then leaves the old or the new
+/// state, the new one if the commit succeeded, and the next checkpoint works.
 #[test]
 fn every_operation_fails_once() {
     for errno in [errno::EIO, errno::ENOSPC] {
@@ -150,8 +150,8 @@ fn every_operation_fails_once() {
     }
 }
 
-/// The disk has less and less room: a checkpoint that does not fit fails, leaves the old state, frees what it took, and works
-/// once there is room.
+/// The disk has less and less room. A checkpoint that does not fit fails, keeps the old state, frees its space, and
+/// works once there is room.
 #[test]
 fn a_full_disk_keeps_the_old_state() {
     for pages in 0..40 {
@@ -163,7 +163,7 @@ fn a_full_disk_keeps_the_old_state() {
     }
 }
 
-/// Transfers that stop in the middle or are interrupted are none of a checkpoint's concern.
+/// Transfers that are cut short or interrupted do not affect a checkpoint.
 #[test]
 fn short_transfers_change_nothing() {
     let options = SimOptions { seed: 3, short_transfer_one_in: 3, interrupt_one_in: 5, ..SimOptions::default() };
@@ -173,7 +173,7 @@ fn short_transfers_change_nothing() {
     assert!(recover(&dir).unwrap().unwrap() == expected);
 }
 
-/// The free space is asked for before anything is written.
+/// Free space is checked before anything is written.
 #[test]
 fn a_checkpoint_that_cannot_fit_is_not_begun() {
     let fs = SimFs::new(12);
@@ -189,9 +189,9 @@ fn a_checkpoint_that_cannot_fit_is_not_begun() {
     assert_eq!(fs.operations(), operations);
 }
 
-/// M2: the replacement of a manifest becomes visible, its directory's sync fails, and the process ends. The next process sees
-/// the new manifest and a directory that claims to be in order. It must not remove what the old one names before it has
-/// written the new one again: a power cut may bring the old one back.
+/// M2: the replacement of a manifest becomes visible, the sync of its directory fails, and the process ends. The next
+/// process sees the new manifest, and no error. It must write the manifest again before it removes what the old one
+/// names: a power cut may bring the old one back.
 #[test]
 fn a_manifest_that_was_never_synced_is_settled_before_anything_is_removed() {
     for seed in 0..20 {
@@ -235,7 +235,7 @@ fn a_commit_that_failed_keeps_both_sets() {
     assert_eq!(dir.list().unwrap().snapshots, [(SetId(2), 0)]);
 }
 
-/// One process at a time; the second is told who is first. A look needs no lock.
+/// One process at a time; the second receives the id of the first. Opening for reading needs no lock.
 #[test]
 fn a_second_process_is_told_who_is_first() {
     let fs = SimFs::new(14);

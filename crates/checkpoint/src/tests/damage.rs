@@ -1,11 +1,11 @@
-//! Files that are not what was written: every bit, every length, blocks in the wrong place, forged contents.
+//! Files that differ from what was written: every bit, every length, misplaced blocks, forged contents.
 
 use super::*;
 use crate::format::{FOOTER_LEN, FRAME_LEN};
 use base::checksum::crc32c;
 use vfs::FileSystem;
 
-/// A small set of two files, loaded as a start does it.
+/// A small set of two files, loaded as at a start.
 fn small() -> (SimFs, DataDir, SetInfo, Contents) {
     let fs = SimFs::new(20);
     let expected = contents(1, 30, 30);
@@ -29,7 +29,7 @@ fn assert_damaged(result: Result<Option<Contents>, CheckpointError>, path: &Path
     }
 }
 
-/// Every bit of every file of a set, flipped: an error that names the file.
+/// Each bit of every file of a set, flipped: an error that names the file.
 #[test]
 fn every_flipped_bit_is_noticed() {
     let (fs, dir, set, expected) = small();
@@ -45,7 +45,7 @@ fn every_flipped_bit_is_noticed() {
     assert!(recover(&dir).unwrap().unwrap() == expected);
 }
 
-/// A bit of every byte of sets of some KiB, 100 KiB in all.
+/// One bit of every byte of sets of some KiB, 100 KiB in all.
 #[test]
 fn every_flipped_byte_is_noticed() {
     let mut flipped = 0;
@@ -69,8 +69,8 @@ fn every_flipped_byte_is_noticed() {
     assert!(flipped >= 100 << 10, "{flipped} bytes");
 }
 
-/// Random damage in a set of more than 100 KiB: bits, sectors that were lost, and sectors in another's place. Whatever changes a
-/// byte is noticed, and the file named.
+/// Random damage in a set of more than 100 KiB: flipped bits, lost sectors, misplaced sectors. Every changed byte is
+/// detected, and the file is named.
 #[test]
 fn damage_in_a_big_set_is_noticed() {
     const SECTOR: usize = 512;
@@ -82,7 +82,7 @@ fn damage_in_a_big_set_is_noticed() {
         let (dir, file) = with_one_set(&fs, &expected);
         let set = file.current().newest().unwrap().set;
         let (whole, mut rng) = (fs.contents(), Rng::new(seed));
-        // A thread that came late may have found nothing to write.
+        // A late thread may have found nothing to write.
         let paths: Vec<_> = (0..2)
             .map(|file| dir.file(Name::Snapshot { set, file }))
             .filter(|path| whole[path].len() > 4 * SECTOR)
@@ -119,7 +119,7 @@ fn damage_in_a_big_set_is_noticed() {
         }
         assert!(recover(&dir).unwrap().unwrap() == expected);
     }
-    // For who counts them.
+    // For scripts that count damages.
     println!("damages: {noticed}");
 }
 
@@ -141,7 +141,7 @@ fn every_other_length_is_noticed() {
     }
 }
 
-/// A file that is gone is named.
+/// A missing file is named.
 #[test]
 fn a_missing_file_is_named() {
     let (fs, dir, set, _) = small();
@@ -153,7 +153,7 @@ fn a_missing_file_is_named() {
     }
 }
 
-/// A read error is passed on as it is, with file and number.
+/// A read error is passed on unchanged, with file and number.
 #[test]
 fn an_unreadable_sector_is_an_error_of_the_system() {
     let (fs, dir, set, _) = small();
@@ -167,8 +167,8 @@ fn an_unreadable_sector_is_an_error_of_the_system() {
     }
 }
 
-/// Whole files in each other's place, a file of another set, and good blocks at the wrong place: all checksums inside are
-/// right, and each is noticed.
+/// Exchanged files, a file of another set, and valid blocks at the wrong place: all checksums inside are valid, and
+/// each fault is detected.
 #[test]
 fn good_parts_in_the_wrong_place_are_noticed() {
     let (fs, dir, set, _) = small();
@@ -180,7 +180,7 @@ fn good_parts_in_the_wrong_place_are_noticed() {
     assert_damaged(recover(&dir), &one, "files exchanged");
     put(&two, &bytes[&two]);
 
-    // Two sets with blocks of the same lengths: the first block of one in the other.
+    // Two sets with blocks of equal length: put the first block of one into the other.
     let rows = |byte: u8| -> Contents {
         (0..300u32).map(|n| ((0, n.to_be_bytes().to_vec()), (vec![byte; 900], 0, None))).collect()
     };
@@ -198,14 +198,14 @@ fn good_parts_in_the_wrong_place_are_noticed() {
     put(&new_path, &mixed);
     let load = |info: &SetInfo| load_set(&dir, info, 3).map(Some);
     assert_damaged(load(&new), &new_path, "a block of another set");
-    // Two blocks of one file exchanged.
+    // Two blocks of one file, exchanged.
     let mut mixed = new_bytes.clone();
     assert_eq!(block(0).len(), block(1).len());
     mixed[block(0)].copy_from_slice(&new_bytes[block(1)]);
     mixed[block(1)].copy_from_slice(&new_bytes[block(0)]);
     put(&new_path, &mixed);
     assert_damaged(load(&new), &new_path, "blocks exchanged");
-    // The second block left out.
+    // The second block, left out.
     let mut mixed = new_bytes.clone();
     mixed.drain(block(1));
     put(&new_path, &mixed);
@@ -214,7 +214,7 @@ fn good_parts_in_the_wrong_place_are_noticed() {
     assert!(load_set(&dir, &new, 3).unwrap() == rows(2));
 }
 
-/// Where the blocks of a file lie, from their lengths.
+/// The ranges of a file's blocks, from their lengths.
 fn blocks(bytes: &[u8], header: usize) -> Vec<std::ops::Range<usize>> {
     let mut blocks = Vec::new();
     let mut at = header;
@@ -226,15 +226,15 @@ fn blocks(bytes: &[u8], header: usize) -> Vec<std::ops::Range<usize>> {
     blocks
 }
 
-/// Bytes of all blocks, by the footer.
+/// Bytes of all blocks, from the footer.
 fn blocks_len(bytes: &[u8]) -> usize {
     let footer = &bytes[bytes.len() - FOOTER_LEN..];
     let field = |at: usize| u64::from_le_bytes(footer[at..at + 8].try_into().unwrap()) as usize;
     field(0) * FRAME_LEN + field(16)
 }
 
-/// A file of a newer version is refused by that name, and nothing in the directory changes, neither by looking nor by trying
-/// to go on.
+/// A file of a newer version is refused with its version, and nothing in the directory changes, neither by reading nor
+/// by an attempt to continue.
 #[test]
 fn a_newer_format_is_refused_untouched() {
     for (name, newest) in [(Name::Manifest, 3), (Name::Snapshot { set: SetId(1), file: 0 }, 2)] {
@@ -256,8 +256,8 @@ fn a_newer_format_is_refused_untouched() {
     }
 }
 
-/// Bodies with right checksums and any contents: never a panic, never a huge allocation, and what is accepted is exactly what
-/// would be written.
+/// Bodies with valid checksums and arbitrary contents: never a panic, never a huge allocation, and everything accepted
+/// encodes back to the same bytes.
 #[test]
 fn forged_bodies_are_malformed_or_canonical() {
     let mut rng = Rng::new(77);
@@ -317,8 +317,8 @@ fn forged_bodies_are_malformed_or_canonical() {
     assert!(accepted > 1_000, "{accepted} of the changes made another good body");
 }
 
-/// Blocks with right checksums whose payload is no list of entries, or not so many, or of a database that the header does not
-/// name: errors, never a panic.
+/// Blocks with valid checksums whose payload is not a list of entries, has another number of them, or names a database
+/// that the header does not: errors, never a panic.
 #[test]
 fn forged_payloads_are_refused() {
     let (fs, dir, _, _) = small();
@@ -361,7 +361,7 @@ fn forged_payloads_are_refused() {
     }
 }
 
-/// The tools' way in: header and footer without a manifest.
+/// Tools open header and footer without a manifest.
 #[test]
 fn a_snapshot_file_tells_what_it_is() {
     let (fs, dir, set, _) = small();

@@ -1,4 +1,4 @@
-//! The queue between shards and writer threads: its bound, its memory, its ends.
+//! The queue between shards and writer threads: its limit, its memory, its end.
 
 use super::*;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,8 +24,8 @@ fn started(dir: &DataDir, feed: &Feed) -> Writer {
     writer
 }
 
-/// Big values are shared, not copied; small ones and those inside entries are copied; all memory is counted, the peak told, and
-/// all of it given back at the end.
+/// Large values are shared; small ones, and those inside entries, are copied. All memory is counted, the peak is
+/// reported, and all of it is returned at the end.
 #[test]
 fn memory_is_counted_and_given_back() {
     let fs = SimFs::new(30);
@@ -55,7 +55,7 @@ fn memory_is_counted_and_given_back() {
     assert_eq!(backlog.memory().limit, u64::MAX);
 }
 
-/// A disk that stands still until this is dropped, also by a failing test.
+/// A disk that stalls until this is dropped, also by a failing test.
 struct Stall(Arc<AtomicBool>);
 
 impl Drop for Stall {
@@ -64,8 +64,8 @@ impl Drop for Stall {
     }
 }
 
-/// With a disk that stands still, the walk stops at half of the limit and writes wait at the limit; when it moves again, both
-/// go on.
+/// While the disk stalls, the walk stops at half of the limit and writes wait at the limit. Both continue when the disk
+/// does.
 #[test]
 fn a_slow_disk_stops_the_walk_first() {
     let fs = SimFs::new(31);
@@ -123,7 +123,7 @@ fn a_huge_value_of_the_walk_stops_no_write() {
     assert!(!backlog.is_full() && backlog.has_room_for_walk() && backlog.memory().now == 0);
 }
 
-/// A limit below what the shards' chunks take would stop the walk for good: the limit gives way.
+/// A limit below what the shards' chunks take would stop the walk forever, so the limit is raised.
 #[test]
 fn chunks_being_filled_never_stop_the_walk() {
     let backlog = Arc::new(Backlog::default());
@@ -133,8 +133,8 @@ fn chunks_being_filled_never_stop_the_walk() {
     assert!(backlog.has_room_for_walk(), "{:?}", backlog.memory());
 }
 
-/// A writer thread that fails ends the set: the error is told, the files go, shards that go on saving take no memory, nobody
-/// waits.
+/// A failed writer thread ends the set: its error is reported, the files are removed, shards that still save take no
+/// memory, and no thread waits.
 #[test]
 fn a_failed_writer_lets_everybody_go_on() {
     let fs = SimFs::new(32);
@@ -155,7 +155,7 @@ fn a_failed_writer_lets_everybody_go_on() {
     assert_eq!(backlog.memory().now, 0);
 }
 
-/// F4: a sink that goes away unfinished is not the end of a whole set, whatever the others say.
+/// F4: a sink dropped before it was finished never ends a complete set, whatever the others do.
 #[test]
 fn an_unfinished_sink_is_no_end() {
     for finished in [false, true] {
@@ -174,7 +174,7 @@ fn an_unfinished_sink_is_no_end() {
     }
 }
 
-/// A writer that is dropped takes its files along and lets its threads end.
+/// A dropped writer removes its files and ends its threads.
 #[test]
 fn a_dropped_writer_leaves_nothing() {
     let fs = SimFs::new(34);
@@ -188,7 +188,7 @@ fn a_dropped_writer_leaves_nothing() {
     assert!(feed.is_aborted());
 }
 
-/// Values of many times the longest write come back, from an allocation of their own.
+/// Values many times longer than the longest write come back, in their own allocation.
 #[test]
 fn a_big_value_is_one_entry() {
     let fs = SimFs::new(35);

@@ -1,6 +1,6 @@
-//! Files of every version, kept for good: every later program reads them.
+//! Files of every version, kept forever: every later program reads them.
 //!
-//! `CHECKPOINT_WRITE_GOLDEN=1` writes those that are missing. Never write one again: a change of the bytes is a new version.
+//! `CHECKPOINT_WRITE_GOLDEN=1` writes the missing ones. Never write one again: changed bytes are a new version.
 
 use super::*;
 use codec::{DictionaryNumber, FileHash};
@@ -23,8 +23,8 @@ fn expected() -> Contents {
     ])
 }
 
-/// What this program writes: a set of two files, the second without entries, and a manifest with a past history and two
-/// dictionaries, one of which is needed no more.
+/// The files of this program: a set of two files, the second without entries, and a manifest with a past history and
+/// two dictionaries, one of which is no longer needed.
 fn write_golden(fs: &SimFs) {
     let dir = data_dir(fs);
     let history = HistoryId(std::array::from_fn(|n| n as u8));
@@ -63,12 +63,12 @@ fn write_golden(fs: &SimFs) {
     ManifestFile::create(&dir, manifest).unwrap();
 }
 
-/// Where the file of this name lies: snapshot files are of version 2, and the manifest is of version 3.
+/// The path of the golden file of this name: snapshot files are of version 2, and the manifest is of version 3.
 fn golden(name: &std::ffi::OsStr) -> PathBuf {
     in_crate(if name == "MANIFEST" { "testdata/v3/" } else { "testdata/v2/" }).join(name)
 }
 
-/// The files are what this program writes, byte for byte, and load.
+/// The files are what this program writes, byte for byte, and they load.
 #[test]
 fn what_is_written_stays() {
     let fs = SimFs::new(1);
@@ -92,7 +92,7 @@ fn what_is_written_stays() {
     assert!(manifest.names_dictionary(FileHash(0xabcd)) && manifest.dictionaries[0].is_needed_by(SetId(1)));
 }
 
-/// A manifest of version 2 is read: it has no hash key.
+/// A manifest of version 2 is readable: it has no hash key.
 #[test]
 fn version_2_of_the_manifest_is_read() {
     let path = in_crate("testdata/v2/MANIFEST");

@@ -1,5 +1,5 @@
-//! The crash cases of CP-Redis' Algorithm 1 (Sung and Park, 2019), which infers the state from the numbers of temporary and
-//! final files, with the state it promises, and the cases in which it is wrong. Here the manifest decides (K1).
+//! The crash cases of CP-Redis' Algorithm 1 (Sung and Park, 2019), which infers the state from the numbers of temporary
+//! and final files: the state that it promises, and the cases in which it is wrong. In Onggi the manifest decides (K1).
 
 use super::*;
 use crate::{Name, SnapshotWriter};
@@ -7,8 +7,8 @@ use vfs::Outage;
 
 const FILES: u8 = 4;
 
-/// Begins the files of a set: `complete` of them whole, the others with a header alone; `FILES` in all unless `created` says
-/// fewer.
+/// Begins the files of a set: `complete` of them whole, the others with only a header. `FILES` in all, unless `created`
+/// is lower.
 fn write_partly(dir: &DataDir, set: SetId, contents: &Contents, created: u8, complete: u8) {
     for number in 0..created {
         let SetHead { cut, history, created_ms, spaces, .. } = head(2);
@@ -27,7 +27,7 @@ fn write_partly(dir: &DataDir, set: SetId, contents: &Contents, created: u8, com
     }
 }
 
-/// Old and new contents, and a directory that has the old.
+/// Old and new contents, and a directory with the old ones.
 fn before() -> (SimFs, DataDir, ManifestFile, Contents, Contents) {
     let fs = SimFs::new(3);
     let (old, new) = (contents(1, 50, 100), contents(2, 60, 100));
@@ -35,7 +35,7 @@ fn before() -> (SimFs, DataDir, ManifestFile, Contents, Contents) {
     (fs, dir, file, old, new)
 }
 
-/// After any outage the directory recovers to `expected`, and the next checkpoint leaves nothing but what is named.
+/// After any outage the directory recovers to `expected`, and the next checkpoint leaves only named files.
 fn recovers_to(fs: &SimFs, dir: DataDir, expected: &Contents) {
     drop(dir);
     for outage in (0..8).map(|seed| Outage::PowerCut { seed }).chain([Outage::ProcessKill]) {
@@ -51,7 +51,7 @@ fn recovers_to(fs: &SimFs, dir: DataDir, expected: &Contents) {
     }
 }
 
-/// Case 1: a crash before all files are complete. The paper: temporary files are ignored, the old snapshot is loaded.
+/// Case 1: a crash before all files are complete. The paper ignores temporary files and loads the old snapshot.
 #[test]
 fn a_crash_before_all_files_are_complete_keeps_the_old_state() {
     let (fs, dir, mut file, old, new) = before();
@@ -59,9 +59,9 @@ fn a_crash_before_all_files_are_complete_keeps_the_old_state() {
     recovers_to(&fs, dir, &old);
 }
 
-/// Case 2: a crash between the steps that make complete files final. The paper renames file by file and promises the new
-/// state; here one replacement of the manifest makes all of them final at once. Before it the old state stands, which the
-/// paper's rule would have loaded as well had it come a moment earlier; after it, the new.
+/// Case 2: a crash between the steps that make complete files final. The paper renames file by file and promises the
+/// new state. Here one replacement of the manifest makes all of them final at once: before it the old state counts,
+/// after it the new one. A moment earlier the paper's rule would also have loaded the old state.
 #[test]
 fn a_crash_between_the_steps_that_make_files_final_keeps_one_whole_state() {
     let (fs, dir, mut file, old, new) = before();
@@ -83,7 +83,7 @@ fn a_crash_between_the_steps_that_make_files_final_keeps_one_whole_state() {
     recovers_to(&fs, dir, &new);
 }
 
-/// Case 3: a crash after all is done: the new state.
+/// Case 3: a crash after everything is done: the new state.
 #[test]
 fn a_crash_after_the_last_step_keeps_the_new_state() {
     let (fs, dir, mut file, _, new) = before();
@@ -91,8 +91,8 @@ fn a_crash_after_the_last_step_keeps_the_new_state() {
     recovers_to(&fs, dir, &new);
 }
 
-/// Wrong in the paper: files come into being one after the other, so a crash soon after the start leaves fewer temporary files
-/// than final ones, which it takes for a snapshot in the middle of its renames; it would load a mixture.
+/// Wrong in the paper: files are created one after another. A crash soon after the start leaves fewer temporary files
+/// than final ones, which the paper takes for a snapshot in the middle of its renames. It would load a mixture.
 #[test]
 fn fewer_new_files_than_old_ones_are_not_taken_for_a_finished_set() {
     for created in 1..FILES {
@@ -102,7 +102,7 @@ fn fewer_new_files_than_old_ones_are_not_taken_for_a_finished_set() {
     }
 }
 
-/// Not covered by the paper: the very first snapshot, with no final files to compare with.
+/// Not covered by the paper: the very first snapshot, without final files to compare with.
 #[test]
 fn a_crash_in_the_first_checkpoint_of_all_leaves_an_empty_state() {
     for complete in 0..=FILES {
@@ -120,7 +120,7 @@ fn a_crash_in_the_first_checkpoint_of_all_leaves_an_empty_state() {
     }
 }
 
-/// Not covered by the paper: another number of threads than last time, fewer and more.
+/// Not covered by the paper: another number of threads than before, fewer or more.
 #[test]
 fn the_number_of_files_may_change_from_set_to_set() {
     let fs = SimFs::new(5);
@@ -136,7 +136,7 @@ fn the_number_of_files_may_change_from_set_to_set() {
     assert_eq!(dir.list().unwrap().snapshots.len(), 19);
 }
 
-/// Not covered by the paper: files of a checkpoint that was aborted earlier. They never mix with a later one.
+/// Not covered by the paper: files of a checkpoint aborted earlier. They never mix with a later one.
 #[test]
 fn leftovers_of_an_aborted_set_do_not_mix_with_the_next() {
     let (fs, dir, mut file, _, new) = before();

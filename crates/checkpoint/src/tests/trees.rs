@@ -1,18 +1,18 @@
-//! Collections in a checkpoint: packed ones as they are, trees in parts whose order counts.
+//! Collections in a checkpoint: packed ones unchanged, trees in ordered parts.
 
 use super::*;
 use engine::model::{Content, ModelEngine};
 use engine::{Engine, ExtFields, Key, NewEntry};
 use value::list::{Change, End};
 
-/// Longer than three blocks, so that it goes to the file in parts.
+/// More than three blocks, so that it is written in parts.
 const ELEMENTS: usize = 5_000;
 
 fn element(list: usize, index: usize) -> Vec<u8> {
     format!("list {list}, element {index:06}, with some text to make it longer").into_bytes()
 }
 
-/// Lists of all sizes, beside strings that keep other threads busy.
+/// Lists of all sizes, and strings that keep other threads busy.
 fn filled(rng: &mut Rng) -> ModelEngine {
     let mut engine = ModelEngine::with_hasher(Rng::new(1), hasher());
     for list in 0..12 {
@@ -39,7 +39,7 @@ fn filled(rng: &mut Rng) -> ModelEngine {
     engine
 }
 
-/// What a load stores, by one engine behind a lock.
+/// Stores what a load returns, in one engine under a lock.
 fn apply(engine: &Mutex<ModelEngine>, effect: &Effect<'_>) {
     let engine = &mut *engine.lock();
     match *effect {
@@ -55,7 +55,7 @@ fn apply(engine: &Mutex<ModelEngine>, effect: &Effect<'_>) {
     }
 }
 
-/// Every element is back, in its place, whichever thread reads which block; so is when the lists expire.
+/// Every element comes back in its place, whichever thread reads which block; so does the expiration of the lists.
 #[test]
 fn trees_come_back_in_order() {
     let fs = SimFs::new(1);
@@ -83,7 +83,7 @@ fn trees_come_back_in_order() {
     }
 }
 
-/// A file cut after a part, with a footer that agrees, is damage and no shorter list.
+/// A file cut after a part, with a matching footer, is damage and not a shorter list.
 #[test]
 fn a_tree_without_its_end_is_damage() {
     let fs = SimFs::new(1);
