@@ -1,4 +1,4 @@
-//! How many crash points a second one core explores, for a small log: `cargo bench -p onggi-vfs`.
+//! How many crash points per second one core explores, for a small log: `cargo bench -p onggi-vfs`.
 //!
 //! A point is one power cut, one boot and one recovery (all segments read, all records checked).
 
@@ -21,7 +21,7 @@ fn main() {
     large_files();
 }
 
-/// One run, every operation recorded, many draws of each.
+/// One run that records every operation, with many draws of each.
 fn recorded_points() {
     let fs = SimFs::new(1);
     fs.record_crash_points();
@@ -38,7 +38,7 @@ fn recorded_points() {
     println!("cut, boot and recover: {:>9.0} crash points/s", rate(explored, recovered));
 }
 
-/// The same with a run of its own for each point, as when a seed is replayed.
+/// The same with a separate run for each point, as when a seed is replayed.
 fn repeated_runs() {
     let operations = {
         let fs = SimFs::new(1);
@@ -56,8 +56,8 @@ fn repeated_runs() {
     println!("run, cut, boot, recover: {:>7.0} crash points/s", rate(count, started.elapsed()));
 }
 
-/// Recording shares data instead of copying it: a frozen disk per operation must not cost much beside 64 MiB of writes,
-/// and a cut must cost what is pending, not what is stored.
+/// Recording shares data instead of copying it. A frozen disk per operation must cost little compared with 64 MiB of
+/// writes, and a cut must cost what is pending, not what is stored.
 fn large_files() {
     const MIB: u64 = 1 << 20;
     let write = |record: bool| {

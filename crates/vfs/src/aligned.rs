@@ -1,4 +1,4 @@
-//! A byte buffer whose address fits direct I/O.
+//! A byte buffer aligned for direct I/O.
 #![allow(unsafe_code, reason = "memory of an alignment that the collections of the standard library do not offer")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -6,24 +6,24 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 /// Address, offset and length of direct transfers are multiples of this many bytes. 4,096 covers every device with
-/// logical blocks of 512 to 4,096 bytes, which are the sizes there are.
+/// logical blocks of 512 to 4,096 bytes, which are the usual sizes.
 pub const DIRECT_ALIGNMENT: usize = 4096;
 
-/// Buffers of at least this size lie in huge pages, if the system has them: a direct transfer of a MiB then pins one
-/// page and not 256, which saved 55 us of CPU of 130.
+/// Buffers of at least this size use huge pages, if the system has them. A direct transfer of a MiB then pins one page
+/// instead of 256, which saved 55 us of 130 us of CPU time.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Zeroed memory of a whole number of blocks, at an address that is a multiple of [`DIRECT_ALIGNMENT`].
 ///
 /// A1. `start` is the beginning of `len` bytes that were allocated with [`layout`] of `len`, all of them initialised;
-///     of no memory if `len` is 0. Both stay as they are until the buffer is dropped.
-/// A2. The memory is reached through its one owner only.
+///     dangling if `len` is 0. Neither changes until the buffer is dropped.
+/// A2. Only the owner accesses the memory.
 pub struct AlignedBuf {
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: by A2 this is memory with one owner, as a box of bytes is.
+// SAFETY: by A2 this is memory with one owner, like a box of bytes.
 unsafe impl Send for AlignedBuf {}
 // SAFETY: as above; a shared buffer is only read.
 unsafe impl Sync for AlignedBuf {}
@@ -35,7 +35,7 @@ fn layout(len: usize) -> Layout {
 }
 
 impl AlignedBuf {
-    /// At least `len` bytes, rounded up to whole blocks, all zero.
+    /// At least `len` zero bytes, rounded up to whole blocks.
     pub fn zeroed(len: usize) -> Self {
         let len = len.next_multiple_of(DIRECT_ALIGNMENT);
         if len == 0 {
@@ -53,11 +53,11 @@ impl AlignedBuf {
     }
 }
 
-/// Has the system back memory with huge pages when it is first written, which is the caller's next step.
+/// Asks the system to back the memory with huge pages when it is first written, which the caller does next.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn ask_for_huge_pages(start: NonNull<u8>, len: usize) {
     // SAFETY: the caller has allocated the range, at whole pages, and the advice changes no contents. Without huge
-    // pages it is refused, and small ones do as well.
+    // pages the system refuses it, and small pages are used.
     let _ = unsafe { rustix::mm::madvise(start.as_ptr().cast(), len, rustix::mm::Advice::LinuxHugepage) };
 }
 
@@ -67,7 +67,7 @@ fn ask_for_huge_pages(_start: NonNull<u8>, _len: usize) {}
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
         if self.len > 0 {
-            // SAFETY: by A1 allocated with the same layout, and no reference to it is left.
+            // SAFETY: by A1 allocated with the same layout, and no reference to it remains.
             unsafe { dealloc(self.start.as_ptr(), layout(self.len)) };
         }
     }
@@ -78,8 +78,7 @@ impl Deref for AlignedBuf {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: by A1 that many initialised bytes, or none at an address that is not null; the borrow of `self` keeps
-        // them.
+        // SAFETY: by A1 `len` initialised bytes, or none at a non-null address; the borrow of `self` keeps them alive.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -118,7 +117,7 @@ mod tests {
         let mut huge = AlignedBuf::zeroed(HUGE_PAGE_BYTES);
         assert_eq!((huge.len(), huge.as_ptr().addr() % HUGE_PAGE_BYTES), (HUGE_PAGE_BYTES, 0));
         huge[HUGE_PAGE_BYTES - 1] = 7;
-        // A byte of each block: Miri takes minutes for all of them.
+        // One byte per block: Miri takes minutes for all of them.
         assert!(huge.iter().step_by(DIRECT_ALIGNMENT).all(|&byte| byte == 0));
     }
 }

@@ -1,12 +1,12 @@
-//! Errors that name the operation and the path, and keep the operating system's number in reach: whether a failure is
-//! ENOSPC, EIO or something else decides what the caller may do next.
+//! Errors that name the operation and the path, and keep the operating system's error number: whether a failure is
+//! ENOSPC, EIO or something else decides the caller's next step.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The error numbers that callers decide on and that tests inject.
+/// Error numbers that callers decide on and tests inject.
 pub mod errno {
     use rustix::io::Errno;
 
@@ -30,7 +30,7 @@ pub mod errno {
     pub const EINVAL: i32 = Errno::INVAL.raw_os_error();
 }
 
-/// What was being done when an error came.
+/// The operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "each variant is named after the one trait method it stands for")]
 pub enum Op {
@@ -56,7 +56,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// The words used in messages and traces.
+    /// Its name in messages and traces.
     pub const fn as_str(self) -> &'static str {
         match self {
             Op::Open => "open",
@@ -91,53 +91,53 @@ impl fmt::Display for Op {
 /// The result of every operation of this crate.
 pub type Result<T> = std::result::Result<T, FsError>;
 
-/// What can go wrong with a file or a directory.
+/// Why an operation on a file or a directory failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FsError {
-    /// The operating system (or a simulated one) refused; `source` carries its error number. The message has its reason, so that
-    /// it is complete without the chain of causes.
+    /// The operating system (or a simulated one) returned an error; `source` has its number. The message includes the
+    /// reason, so it is complete without the chain of causes.
     #[error("{}: {op}: {}", path.display(), reason(source))]
     Io {
-        /// What was tried.
+        /// The operation.
         op: Op,
-        /// On which file or directory.
+        /// The file or directory.
         path: Arc<Path>,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The file ended before the range that was asked for in full.
+    /// The file ended before the requested range.
     #[error("{}: read of {wanted} bytes at offset {offset}: the file ends after {got} of them", path.display())]
     EndOfFile {
         /// The file.
         path: Arc<Path>,
         /// Where the read began, in bytes.
         offset: u64,
-        /// Bytes asked for.
+        /// Bytes requested.
         wanted: usize,
-        /// Bytes there were.
+        /// Bytes available.
         got: usize,
     },
-    /// Another holder has the lock file.
+    /// The lock file is already locked.
     #[error("{}: locked by {}", path.display(), owner(*pid))]
     Locked {
         /// The lock file.
         path: Arc<Path>,
-        /// Who holds it; `None` if the holder has not written its number yet.
+        /// The holder's process id; `None` if it has not been written yet.
         pid: Option<u32>,
     },
-    /// The simulated machine has stopped; nothing was done. Only [`SimFs`](crate::SimFs) returns it.
+    /// The simulated machine has stopped; the call did nothing. Only [`SimFs`](crate::SimFs) returns it.
     #[error("{}: {op}: the machine has stopped", path.display())]
     Crashed {
-        /// What was tried.
+        /// The operation.
         op: Op,
-        /// On which file or directory.
+        /// The file or directory.
         path: Arc<Path>,
     },
 }
 
-/// The system's words without its number, which only programs need.
+/// The operating system's message without the number, which only programs need.
 pub fn reason(error: &io::Error) -> String {
     without_number(&error.to_string()).to_owned()
 }
@@ -146,7 +146,7 @@ fn without_number(text: &str) -> &str {
     text.rsplit_once(" (os error ").map_or(text, |(words, _)| words)
 }
 
-/// The causes of an error that its own message, and those before them, do not end with already.
+/// The causes of an error, without those that its message, or an earlier cause, already ends with.
 pub fn further_causes(error: &dyn std::error::Error) -> Vec<String> {
     let (mut last, mut causes) = (error.to_string(), Vec::new());
     let mut source = error.source();
@@ -171,7 +171,7 @@ impl FsError {
         Self::Io { op, path: path.into(), source: source.into() }
     }
 
-    /// The file or directory concerned.
+    /// The file or directory.
     pub fn path(&self) -> &Path {
         match self {
             Self::Io { path, .. }
@@ -181,7 +181,7 @@ impl FsError {
         }
     }
 
-    /// What was being done.
+    /// The operation.
     pub fn op(&self) -> Op {
         match self {
             Self::Io { op, .. } | Self::Crashed { op, .. } => *op,
@@ -190,7 +190,7 @@ impl FsError {
         }
     }
 
-    /// The kind as the standard library sorts errors.
+    /// The error's kind in the standard library.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             Self::Io { source, .. } => source.kind(),
@@ -208,7 +208,7 @@ impl FsError {
         }
     }
 
-    /// Why, in the system's words, without operation and path: for a message that names both in other words.
+    /// The reason, in the operating system's words, without operation and path: for a message that names both itself.
     pub fn reason(&self) -> String {
         match self {
             Self::Io { source, .. } => reason(source),
@@ -226,17 +226,17 @@ impl FsError {
         self.kind() == io::ErrorKind::AlreadyExists
     }
 
-    /// The device is full or the quota is used up: the operation may succeed after space was freed.
+    /// The device or the quota is full: the operation may succeed once space is free.
     pub fn is_out_of_space(&self) -> bool {
         matches!(self.raw_os_error(), Some(errno::ENOSPC | errno::EDQUOT))
     }
 
-    /// There is no free descriptor or memory: the operation may succeed later.
+    /// No descriptor or memory is free: the operation may succeed later.
     pub fn is_out_of_resources(&self) -> bool {
         matches!(self.raw_os_error(), Some(errno::EMFILE | errno::ENFILE | errno::ENOMEM))
     }
 
-    /// Nothing was done because a signal came; the same call may simply be repeated.
+    /// A signal interrupted the call before it did anything; the caller may repeat it.
     pub fn is_interrupted(&self) -> bool {
         self.kind() == io::ErrorKind::Interrupted
     }
@@ -251,7 +251,7 @@ impl FsError {
 mod tests {
     use super::*;
 
-    /// A message names path, operation and reason, and the number stays in reach.
+    /// A message names path, operation and reason, and the error number remains available.
     #[test]
     fn errors_say_what_where_and_why() {
         let error = FsError::io(Op::SyncData, Path::new("data/log-0"), io::Error::from_raw_os_error(errno::ENOSPC));

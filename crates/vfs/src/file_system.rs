@@ -1,4 +1,4 @@
-//! The two traits that everything touching a disk is written against, and the plain values they use.
+//! The two traits behind which all disk access happens, and the plain values that they use.
 
 use std::any::Any;
 use std::ffi::OsString;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use crate::error::{FsError, Op, Result};
 
-/// A place where files live. Shared by all threads; no method takes longer than the system calls it stands for.
+/// A place for files. Shared by all threads. No method takes longer than its system calls.
 ///
-/// Every method may fail with [`FsError::Io`] for whatever reason the operating system has; `# Errors` sections name
-/// only the causes a caller is expected to tell apart.
+/// Every method may fail with [`FsError::Io`] for any reason of the operating system; `# Errors` sections name only the
+/// causes that a caller should distinguish.
 pub trait FileSystem: Send + Sync + fmt::Debug {
     /// Opens a file. A file that this call creates has mode 0600; its *name* is durable only after
     /// [`sync_dir`](Self::sync_dir) of its directory.
@@ -21,15 +21,15 @@ pub trait FileSystem: Send + Sync + fmt::Debug {
     /// `NotFound` without `create`, `AlreadyExists` with `create_new`, `IsADirectory` for a directory.
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn File>>;
 
-    /// Creates a directory (mode 0700) and those above it that are missing. Present ones are left as they are.
+    /// Creates a directory (mode 0700) and its missing parents. Existing ones stay unchanged.
     fn create_dir_all(&self, path: &Path) -> Result<()>;
 
-    /// Gives a file or directory a new name, replacing a file (or empty directory) that has it. Other processes see
-    /// the old or the new state, never neither; after a power cut, either until the directories of *both* names are
-    /// synced. The file's *data* is not made durable by this: sync the file first.
+    /// Renames a file or directory, replacing a file (or empty directory) of the new name. Other processes see the old
+    /// or the new state, never neither. After a power cut either may be present, until the directories of *both* names
+    /// are synced. This does not make the file's *data* durable: sync the file first.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
-    /// Removes a name of a file; the data goes with the last name and the last open handle.
+    /// Removes a name of a file. The data is freed with the last name and the last open handle.
     fn remove_file(&self, path: &Path) -> Result<()>;
 
     /// Removes an empty directory.
@@ -44,29 +44,29 @@ pub trait FileSystem: Send + Sync + fmt::Debug {
     /// `AlreadyExists` if the second name is taken.
     fn hard_link(&self, existing: &Path, link: &Path) -> Result<()>;
 
-    /// What a directory holds, in ascending order of names.
+    /// The contents of a directory, in ascending order of names.
     fn read_dir(&self, path: &Path) -> Result<Vec<DirEntry>>;
 
-    /// Kind and size of what has this name.
+    /// Kind and size of the file or directory.
     fn metadata(&self, path: &Path) -> Result<Metadata>;
 
-    /// Makes the names in this directory durable: those created, replaced and removed before the call. May block for
-    /// as long as the device takes. After an error nothing is known about them, and a second call that succeeds does
+    /// Makes the names in this directory durable: those created, replaced and removed before the call. May block for as
+    /// long as the device takes. After an error the state of the names is unknown, and a second call that succeeds does
     /// not change that.
     fn sync_dir(&self, path: &Path) -> Result<()>;
 
-    /// Takes an exclusive lock on a lock file, created when missing, and writes this process' number into it. The lock
-    /// goes when the value is dropped and when the process ends in any way; the file stays. Advisory: it binds those
-    /// who ask. Never blocks.
+    /// Takes an exclusive lock on a lock file, creates it if it is missing, and writes this process' id into it. The
+    /// lock ends when the value is dropped or the process ends in any way; the file stays. Advisory: it binds only
+    /// processes that ask for it. Never blocks.
     ///
     /// # Errors
-    /// [`FsError::Locked`] with the holder's process number while it is held, by this process too.
+    /// [`FsError::Locked`] with the holder's process id while it is held, also by this process.
     fn try_lock(&self, path: &Path) -> Result<FileLock>;
 
     /// Size and free space of the device that holds this path.
     fn free_space(&self, path: &Path) -> Result<Space>;
 
-    /// Whether the name exists. Any error but "not found" is passed on.
+    /// Whether the name exists. Passes on every error except "not found".
     fn exists(&self, path: &Path) -> Result<bool> {
         match self.metadata(path) {
             Ok(_) => Ok(true),
@@ -76,69 +76,67 @@ pub trait FileSystem: Send + Sync + fmt::Debug {
     }
 }
 
-/// An open file. All transfers name their position (V1), so one handle serves any number of threads.
+/// An open file. All transfers give their position (V1), so any number of threads can share a handle.
 ///
-/// `read_at`, `write_at` and `write_vectored_at` are the bare system calls: they may transfer fewer bytes than asked
-/// for, and may fail with `Interrupted` having done nothing. The provided `..._exact_at` and `..._all_at` methods go on
-/// until all is done.
+/// `read_at`, `write_at` and `write_vectored_at` are the bare system calls: they may transfer fewer bytes than
+/// requested, and may fail with `Interrupted` without effect. The provided `..._exact_at` and `..._all_at` methods
+/// repeat them until everything is transferred.
 #[expect(clippy::len_without_is_empty, reason = "a length that can fail has no use for a second question")]
 pub trait File: Send + Sync + fmt::Debug {
-    /// The path it was opened by, for messages.
+    /// The path under which it was opened, for messages.
     fn path(&self) -> &Path;
 
     /// Reads up to `buf.len()` bytes at `offset`; 0 only at the end of the file (or for an empty buffer).
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize>;
 
-    /// Writes up to `bytes.len()` bytes at `offset`, growing the file as needed, and returns how many. Not durable
-    /// before a sync, and until then any part of it may be on the medium, in any order (S2).
+    /// Writes up to `bytes.len()` bytes at `offset`, growing the file as needed, and returns their number. Not durable
+    /// before a sync; until then any part may be on the medium, in any order (S2).
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<usize>;
 
-    /// As [`write_at`](Self::write_at) with the bytes of several slices, one after the other. At most the first 1,024
-    /// slices are taken in one call.
+    /// As [`write_at`](Self::write_at), for the bytes of several slices in order. One call takes the first 1,024 slices
+    /// at most.
     fn write_vectored_at(&self, slices: &[IoSlice<'_>], offset: u64) -> Result<usize>;
 
-    /// Writes all bytes of the slices, one after the other, and makes them durable, with what is needed to read them
-    /// back, before it returns (`pwritev2` with `RWF_DSYNC`). Past the page cache that is a third to a half cheaper
-    /// than a short write and a sync. It does not make earlier unsynced writes durable: call it only when there are
-    /// none.
+    /// Writes all bytes of the slices in order and makes them durable, with the metadata needed to read them, before it
+    /// returns (`pwritev2` with `RWF_DSYNC`). With direct I/O that is a third to a half cheaper than a short write and
+    /// a sync. It does not make earlier unsynced writes durable: call it only when there are none.
     ///
     /// # Errors
-    /// As those of a write and of [`sync_data`](Self::sync_data): never sync this file again.
+    /// As a write and [`sync_data`](Self::sync_data): never sync this file again.
     fn write_all_synced_at(&self, slices: &mut [IoSlice<'_>], offset: u64) -> Result<()>;
 
-    /// Makes all that was written through any handle of this file before the call durable, with the length and the
-    /// block addresses needed to read it back (`fdatasync`). Blocks for as long as the device takes.
+    /// Makes everything durable that was written through any handle of this file before the call, with the length and
+    /// the block addresses needed to read it (`fdatasync`). Blocks for as long as the device takes.
     ///
     /// # Errors
-    /// After any error, nothing written since the last successful sync may be trusted, and a *second call may return
-    /// `Ok` although the data is lost* (Rebello et al., USENIX ATC 2020): never sync this file again.
+    /// After any error, do not trust anything written since the last successful sync. A *second call may return `Ok`
+    /// although the data is lost* (Rebello et al., USENIX ATC 2020): never sync this file again.
     fn sync_data(&self) -> Result<()>;
 
     /// As [`sync_data`](Self::sync_data), with all metadata (`fsync`). Needed once for a new or preallocated file;
     /// it does not make the file's name durable.
     fn sync_all(&self) -> Result<()>;
 
-    /// Cuts the file or grows it with zero bytes.
+    /// Truncates the file or extends it with zeros.
     fn set_len(&self, len: u64) -> Result<()>;
 
-    /// Reserves space, so that later writes to the range cannot fail for want of it. Unwritten bytes read as zero.
+    /// Reserves space, so that later writes to the range cannot fail for lack of it. Unwritten bytes read as zero.
     ///
     /// # Errors
     /// Out of space; `Unsupported` where the file system cannot reserve.
     fn allocate(&self, offset: u64, len: u64, length: AllocateLen) -> Result<()>;
 
-    /// Gives the space of whole blocks in the range back and makes the range read as zero. The length stays.
+    /// Frees the whole blocks in the range and makes the range read as zero. The length stays.
     ///
     /// # Errors
     /// `Unsupported` where the file system cannot.
     fn punch_hole(&self, offset: u64, len: u64) -> Result<()>;
 
-    /// Announces a read of this range, so that the page cache can begin to fetch it. Only a hint: it does not wait for
-    /// the medium.
+    /// Announces a read of this range, so that the page cache can prefetch it. A hint: it does not wait for the medium.
     fn expect_reads(&self, offset: u64, len: u64);
 
-    /// Announces that this range is not needed, so that the page cache need not keep it. Only a hint: what is not on
-    /// the medium yet stays, and what was dropped is read from the medium again.
+    /// Announces that this range is no longer needed, so that the page cache may drop it. A hint: bytes that are not on
+    /// the medium yet stay, and dropped bytes are read from the medium again.
     fn forget_cached(&self, offset: u64, len: u64);
 
     /// The file's length in bytes.
@@ -182,8 +180,8 @@ pub trait File: Send + Sync + fmt::Debug {
         Ok(())
     }
 
-    /// Writes the bytes of all slices, one after the other, at `offset`. The slices are used up. After an error, any
-    /// part may have been written.
+    /// Writes the bytes of all slices in order at `offset`, and consumes the slices. After an error, any part may have
+    /// been written.
     fn write_all_vectored_at(&self, mut slices: &mut [IoSlice<'_>], mut offset: u64) -> Result<()> {
         IoSlice::advance_slices(&mut slices, 0);
         while !slices.is_empty() {
@@ -233,7 +231,7 @@ impl OpenOptions {
         Self { write: true, create: Create::Never, truncate: false, direct: false, mapped: false }
     }
 
-    /// Creates the file when it is missing. Implies writing.
+    /// Creates the file if it is missing. Implies writing.
     pub const fn create(mut self) -> Self {
         self.write = true;
         self.create = Create::IfMissing;
@@ -247,44 +245,43 @@ impl OpenOptions {
         self
     }
 
-    /// Cuts an existing file to length 0. Implies writing.
+    /// Truncates an existing file to length 0. Implies writing.
     pub const fn truncate(mut self) -> Self {
         self.write = true;
         self.truncate = true;
         self
     }
 
-    /// Asks for transfers past the page cache (`O_DIRECT`). Where the file system refuses, the file is opened buffered;
-    /// [`File::alignment`] tells which it is.
+    /// Requests direct I/O (`O_DIRECT`). Where the file system refuses, the file is opened buffered;
+    /// [`File::alignment`] tells which.
     pub const fn direct(mut self) -> Self {
         self.direct = true;
         self
     }
 
-    /// Asks for short reads to be copied out of a mapping of the file, if the system grants one and most of it is in
-    /// the page cache: without a system call. Errors of the medium are errors of the read, as without it. If the file
-    /// is truncated meanwhile, bytes after its new end may read as zeroes. With [`direct`](Self::direct) it has no
-    /// effect.
+    /// Requests that short reads be copied from a mapping of the file, without a system call, if the system grants one
+    /// and most of the file is in the page cache. A medium error fails the read, as without a mapping. If the file is
+    /// truncated meanwhile, bytes after its new end may read as zeros. Has no effect with [`direct`](Self::direct).
     ///
-    /// The first such file of the real file system installs a handler of SIGBUS for the process. It passes signals that
-    /// do not come from these reads to the handler before it; a handler installed later has to do the same, and threads
-    /// that read must not block the signal.
+    /// The first such file of the real file system installs a SIGBUS handler for the process. It passes signals that
+    /// these reads did not cause to the previous handler. A handler installed later must do the same, and threads that
+    /// read must not block the signal.
     pub const fn mapped(mut self) -> Self {
         self.mapped = true;
         self
     }
 }
 
-/// What [`File::allocate`] does to the file's length.
+/// How [`File::allocate`] changes the file's length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocateLen {
-    /// The file grows to the end of the range, if it is shorter: later syncs of data need not write its length.
+    /// The file grows to the end of the range, if it is shorter, so later data syncs need not write its length.
     Extend,
     /// The length stays; the space after the end is reserved.
     Keep,
 }
 
-/// File or directory. Other kinds (sockets, devices) count as files: Onggi makes none in its directories.
+/// File or directory. Other kinds (sockets, devices) count as files: Onggi creates none in its directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "two words that say it")]
 pub enum FileKind {
@@ -297,7 +294,7 @@ pub enum FileKind {
 pub struct DirEntry {
     /// The name, without the directory.
     pub name: OsString,
-    /// What has the name.
+    /// Its kind.
     pub kind: FileKind,
 }
 
@@ -306,11 +303,11 @@ pub struct DirEntry {
 pub struct Metadata {
     /// File or directory.
     pub kind: FileKind,
-    /// Length in bytes; of no meaning for directories.
+    /// Length in bytes; meaningless for directories.
     pub len: u64,
-    /// Bytes of the device in use for it, holes not counted; of no meaning for directories.
+    /// Bytes in use on the device, without holes; meaningless for directories.
     pub allocated: u64,
-    /// When its contents were changed last, in milliseconds since 1970; `None` where that is not known.
+    /// Time of the last change of its contents, in milliseconds since 1970; `None` if unknown.
     pub modified_ms: Option<i64>,
 }
 
@@ -319,17 +316,17 @@ pub struct Metadata {
 pub struct Space {
     /// All of it.
     pub total: u64,
-    /// What this process may still allocate.
+    /// Bytes that this process may still allocate.
     pub available: u64,
 }
 
-/// A held lock file; dropping it gives the lock back.
+/// A held lock file. Dropping it releases the lock.
 pub struct FileLock {
     _held: Box<dyn Any + Send + Sync>,
 }
 
 impl FileLock {
-    /// Wraps whatever releases the lock when dropped.
+    /// Wraps a value that releases the lock when dropped.
     pub(crate) fn new(held: impl Any + Send + Sync) -> Self {
         Self { _held: Box::new(held) }
     }
@@ -341,7 +338,7 @@ impl fmt::Debug for FileLock {
     }
 }
 
-/// The text of a lock file: the holder's process number and a line feed.
+/// The text of a lock file: the holder's process id and a line feed.
 pub(crate) fn lock_text(pid: u32) -> String {
     format!("{pid}\n")
 }

@@ -1,4 +1,4 @@
-//! Files and directories behind two traits, so that everything Onggi does to a disk can also be done to one that fails.
+//! Files and directories behind two traits, so that all disk access of Onggi can also run on a disk that fails.
 //!
 //! ```text
 //!   command log   checkpoint   manifest   sstables   CONFIG REWRITE   lock file
@@ -11,28 +11,28 @@
 //!                   per method         and the pending changes in between
 //! ```
 //!
-//! Which guarantees a user may build on, on any implementation:
+//! Guarantees that a user may rely on, with any implementation:
 //!
-//! V1. Transfers name their position; no handle has a cursor. A handle may be used by any number of threads.
+//! V1. Transfers give their position; no handle has a cursor. Any number of threads may use a handle.
 //! V2. Data written before a successful [`File::sync_data`] began is durable when it returns. Nothing else about data
-//!     is promised: unsynced writes may survive in any part and any order, and a length without its bytes.
-//! V3. A name is durable after [`FileSystem::sync_dir`] of its directory, and only if the directories above are. Syncing
-//!     a file does not save its name.
-//! V4. [`FileSystem::rename`] within one file system is atomic, also under a crash, but waits for V3 (in both directories)
-//!     and does not wait for the file's data.
-//! V5. After a failed sync of a file or directory, what it should have saved may be lost, and a later `Ok` says nothing
-//!     about it. Never sync that file again: stop, or write everything to a new file.
+//!     is promised: unsynced writes may survive in part and in any order, and a length without its bytes.
+//! V3. A name is durable after [`FileSystem::sync_dir`] of its directory, if the directories above are durable too.
+//!     Syncing a file does not make its name durable.
+//! V4. [`FileSystem::rename`] within one file system is atomic, even in a crash. Its durability needs V3 (for both
+//!     directories), and it does not make the file's data durable.
+//! V5. After a failed sync of a file or directory, the changes it should have covered may be lost, and a later `Ok`
+//!     says nothing about them. Never sync that file again: stop, or write everything to a new file.
 //! V6. Every error names the operation and the path and keeps the operating system's number: [`FsError`].
-//! V7. `read_at` and `write_at` may transfer less than asked for and may fail with `Interrupted`; the `exact` and `all`
-//!     methods hide both. Nothing else is ever repeated on its own, least of all a sync.
+//! V7. `read_at` and `write_at` may transfer less than requested and may fail with `Interrupted`; the `exact` and `all`
+//!     methods hide both. Nothing else is repeated automatically, least of all a sync.
 //!
-//! V2 to V5 are what POSIX and published failure studies leave (Pillai et al., OSDI 2014; Rebello et al., USENIX ATC
-//! 2020); [`SimFs`] takes away everything beyond them. Its own rules stand at the top of `sim/mod.rs`. [`replace_file`]
-//! is the one right sequence for replacing a small file, to be used wherever a file is replaced as a whole.
+//! V2 to V5 are what remains after POSIX and published failure studies (Pillai et al., OSDI 2014; Rebello et al.,
+//! USENIX ATC 2020); [`SimFs`] withholds everything beyond them. `sim/mod.rs` lists its own rules. [`replace_file`] is
+//! the correct sequence for replacing a small file; use it wherever a file is replaced as a whole.
 //!
 //! # Testing code against crashes
 //!
-//! Run once with [`SimFs::record_crash_points`], then draw as many reboots of every operation as wanted:
+//! Run once with [`SimFs::record_crash_points`], then draw any number of reboots of every operation:
 //!
 //! ```
 //! use std::path::Path;
@@ -52,12 +52,12 @@
 //! # Ok::<(), vfs::FsError>(())
 //! ```
 //!
-//! A crash point is (operation number, seed): to look at one again, run with [`SimFs::crash_at`] and
-//! [`SimFs::recover`], and print [`SimFs::trace`].
+//! A crash point is (operation number, seed). To reproduce one, run with [`SimFs::crash_at`] and [`SimFs::recover`],
+//! and print [`SimFs::trace`].
 //!
 //! Speed, by `cargo bench -p onggi-vfs` on one core of a 2-core AMD EPYC guest, for a log of 400 records of 100 bytes,
-//! synced by four: 775,000 cuts and boots a second, 138,000 with a full recovery after each, 9,700 when each point is
-//! reached by a run of its own. Recording every operation of 64 MiB of writes takes 1.8 times the time of the run alone.
+//! synced after every fourth: 775,000 cuts and boots a second, 138,000 with a full recovery after each, 9,700 with a
+//! separate run for each point. Recording every operation of 64 MiB of writes takes 1.8 times as long as the run alone.
 #![deny(unsafe_code)]
 
 mod aligned;

@@ -1,13 +1,12 @@
-//! A new file that is written from front to back, past the page cache where that is asked for and the file system
-//! agrees.
+//! A new file, written from front to back, with direct I/O if requested and supported.
 //!
 //! ```text
 //! pieces --copied--> buffer of whole blocks --full--> the device
-//!                                           --end---> the rest that is no whole block, through the page cache
+//!                                           --end---> the rest, less than a whole block, through the page cache
 //! ```
 //!
-//! Through the page cache, 5 GB cost 9 to 17 s of CPU on a guest whose host backs memory at its first use; past it they
-//! cost what copying them takes. And data that only a restart reads would push useful data out of the page cache.
+//! Through the page cache, 5 GB cost 9 to 17 s of CPU time on a guest whose host backs memory at first use; with direct
+//! I/O they cost one copy. And data that only a restart reads would evict useful data from the page cache.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -17,28 +16,28 @@ use crate::aligned::{AlignedBuf, DIRECT_ALIGNMENT};
 use crate::error::Result;
 use crate::file_system::{File, FileSystem, OpenOptions};
 
-/// Longest single write: a log on the same device waits for no more of ours at a time.
+/// Longest single write: a log on the same device waits for one of them at most.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
 /// A new file that is written from front to back, by one owner.
 pub struct OutFile {
     file: Arc<dyn File>,
-    /// The same file past the page cache, where the file system has that.
+    /// A handle for direct I/O, where the file system supports it.
     direct: Option<Arc<dyn File>>,
     buffer: AlignedBuf,
     /// Bytes in the buffer.
     filled: usize,
-    /// Where the buffer begins in the file: at a whole block.
+    /// The file offset of the buffer: a block boundary.
     at: u64,
     unsynced: u64,
 }
 
 impl OutFile {
-    /// Creates the file, which must not exist. `buffer_bytes` are gathered before they are written; they count as the
-    /// next whole blocks. `is_direct`: whole blocks go past the page cache if they may.
+    /// Creates the file, which must not exist. `buffer_bytes`, rounded up to whole blocks, are gathered before they are
+    /// written. `is_direct` requests direct I/O for whole blocks.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     pub fn create(fs: &dyn FileSystem, path: &Path, buffer_bytes: usize, is_direct: bool) -> Result<Self> {
         let file = fs.open(path, OpenOptions::write().create_new())?;
         let direct = match is_direct {
@@ -48,25 +47,25 @@ impl OutFile {
         Ok(Self { file, direct, buffer: AlignedBuf::zeroed(buffer_bytes.max(1)), filled: 0, at: 0, unsynced: 0 })
     }
 
-    /// Bytes so far.
+    /// Bytes appended so far.
     pub fn bytes(&self) -> u64 {
         self.at + self.filled as u64
     }
 
-    /// Bytes of memory that are taken.
+    /// Memory of the buffer, in bytes.
     pub fn buffer_bytes(&self) -> u64 {
         self.buffer.len() as u64
     }
 
-    /// Bytes that were written and not synced.
+    /// Bytes written and not synced.
     pub fn unsynced(&self) -> u64 {
         self.unsynced
     }
 
-    /// Adds bytes. Blocks when the buffer is full.
+    /// Appends bytes. Blocks when the buffer is full.
     ///
     /// # Errors
-    /// What the operating system says; the file is of no use then.
+    /// The operating system's error; the file is unusable then.
     pub fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             let (_, room) = self.buffer.split_at_mut(self.filled);
@@ -81,20 +80,20 @@ impl OutFile {
         Ok(())
     }
 
-    /// Syncs what was written; the buffer was not written yet.
+    /// Syncs the written bytes. The buffer is not included.
     ///
     /// # Errors
-    /// What the operating system says; the file is of no use then.
+    /// The operating system's error; the file is unusable then.
     pub fn sync_data(&mut self) -> Result<()> {
         self.file.sync_data()?;
         self.unsynced = 0;
         Ok(())
     }
 
-    /// Writes the rest and syncs the file; returns its length. The name is still to be synced.
+    /// Writes the rest and syncs the file; returns its length. Its name is not synced yet.
     ///
     /// # Errors
-    /// What the operating system says; the file is of no use then.
+    /// The operating system's error; the file is unusable then.
     pub fn finish(mut self) -> Result<u64> {
         let len = self.bytes();
         self.write_buffer()?;
@@ -122,7 +121,7 @@ impl OutFile {
 fn write_blocks(file: &dyn File, direct: &mut Option<Arc<dyn File>>, blocks: &[u8], at: u64) -> Result<()> {
     if let Some(past_the_cache) = direct {
         match past_the_cache.write_all_at(blocks, at) {
-            // The file system took the flag and does not take the write: a device of larger blocks, or the like.
+            // The file system accepted the flag but not the write: a device with larger blocks, or similar.
             Err(error) if error.kind() == ErrorKind::InvalidInput => *direct = None,
             done => return done,
         }
@@ -138,7 +137,7 @@ mod tests {
 
     const PATH: &str = "/file";
 
-    /// Writes `len` random bytes in random pieces; returns what was written.
+    /// Writes `len` random bytes in random pieces; returns them.
     fn write(fs: &SimFs, len: usize, buffer_bytes: usize, is_direct: bool, rng: &mut Rng) -> Vec<u8> {
         let mut bytes = vec![0; len];
         rng.fill(&mut bytes);
@@ -159,7 +158,7 @@ mod tests {
         bytes
     }
 
-    /// Whatever the sizes of pieces and buffer: the bytes, all of them, and durable.
+    /// With any sizes of pieces and buffer, the file holds all bytes, durably.
     #[test]
     fn the_file_has_the_bytes() {
         let mut rng = Rng::new(1);
@@ -178,7 +177,7 @@ mod tests {
         }
     }
 
-    /// A file system that takes the flag and not the writes gets them through the page cache.
+    /// A file system that accepts the flag but not the writes gets them through the page cache.
     #[test]
     fn refused_direct_writes_go_through_the_page_cache() {
         let fs = SimFs::new(1);

@@ -18,7 +18,7 @@ use crate::file_system::{
 };
 use crate::mapping::Mapping;
 
-/// The real file system. Relative paths start at the process' working directory.
+/// The real file system. Relative paths are relative to the process' working directory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealFs;
 
@@ -103,11 +103,12 @@ impl FileSystem for RealFs {
             }
             Err(errno) => return Err(FsError::io(Op::Lock, path, errno)),
         }
-        // Text first, truncated after: a concurrent reader sees a whole number or, with old digits after it, none.
+        // Write the text first, truncate after: a concurrent reader sees the whole number or, with old digits after it,
+        // none.
         let text = lock_text(std::process::id());
         let written = file.write_all_at(text.as_bytes(), 0).and_then(|()| file.set_len(text.len() as u64));
         match written.map_err(|e| FsError::io(Op::Lock, path, e)) {
-            // The lock is held. Others learn that, without a number.
+            // The lock is held. Other processes see that, without the id.
             Err(error) if error.is_out_of_space() => _ = file.set_len(0),
             written => written?,
         }
@@ -148,7 +149,7 @@ struct RealFile {
     file: fs::File,
     path: Arc<Path>,
     alignment: usize,
-    /// What the file held when it was opened.
+    /// Maps the file's contents at the time it was opened.
     mapping: Option<Mapping>,
 }
 
@@ -161,7 +162,7 @@ impl RealFile {
         loop {
             match rustix::fs::fallocate(&self.file, flags, offset, len) {
                 Ok(()) => return Ok(()),
-                // A long allocation may be interrupted; doing it again is harmless.
+                // A signal may interrupt a long allocation; repeating it is harmless.
                 Err(rustix::io::Errno::INTR) => {}
                 Err(errno) => return Err(self.error(op, errno)),
             }
@@ -193,7 +194,7 @@ impl File for RealFile {
     fn write_all_synced_at(&self, mut slices: &mut [IoSlice<'_>], mut offset: u64) -> Result<()> {
         IoSlice::advance_slices(&mut slices, 0);
         while !slices.is_empty() {
-            // An interruption is not hidden: it may have been the sync's.
+            // Do not hide an interruption: it may have interrupted the sync.
             match rustix::io::pwritev2(&self.file, slices, offset, ReadWriteFlags::DSYNC) {
                 Ok(0) => return Err(wrote_nothing(self.path())),
                 Ok(n) => {
@@ -211,8 +212,8 @@ impl File for RealFile {
         Ok(())
     }
 
-    // Not std's `sync_data` and `sync_all`: those repeat an interrupted sync, and the answer of a second sync is
-    // worth nothing.
+    // Not std's `sync_data` and `sync_all`: they repeat an interrupted sync, and the result of a second sync is
+    // meaningless.
     fn sync_data(&self) -> Result<()> {
         rustix::fs::fdatasync(&self.file).map_err(|e| self.error(Op::SyncData, e))
     }
@@ -239,14 +240,14 @@ impl File for RealFile {
 
     fn expect_reads(&self, offset: u64, len: u64) {
         if let Some(len) = NonZeroU64::new(len) {
-            // A hint that is not taken costs time and nothing else.
+            // An ignored hint costs time and nothing else.
             let _ = rustix::fs::fadvise(&self.file, offset, Some(len), Advice::WillNeed);
         }
     }
 
     fn forget_cached(&self, offset: u64, len: u64) {
         if let Some(len) = NonZeroU64::new(len) {
-            // A hint that is not taken costs memory and nothing else.
+            // An ignored hint costs memory and nothing else.
             let _ = rustix::fs::fadvise(&self.file, offset, Some(len), Advice::DontNeed);
         }
     }

@@ -1,4 +1,4 @@
-//! Small sequences over the two traits that are easy to get wrong, written once.
+//! Short sequences over the two traits that are easy to get wrong.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use crate::error::{FsError, Op, Result};
 use crate::file_system::{FileSystem, OpenOptions};
 
-/// What [`replace_file`] appends to a path for the file it prepares.
+/// The suffix of the file that [`replace_file`] prepares.
 pub const REPLACEMENT_SUFFIX: &str = ".new";
 
-/// Gives the file at `path` new contents, or makes it: at any moment, and after any crash, the path holds all of the
-/// old contents or all of the new. After `Ok` it is the new, for good.
+/// Creates the file at `path` or replaces its contents. At any moment, and after any crash, the path has all of the old
+/// contents or all of the new. After `Ok` it has the new contents, durably.
 ///
-/// Write beside, sync, rename over, sync the directory (Pillai et al., OSDI 2014). A leftover of an earlier crash is
-/// removed first, never written over: its pages may remember a failed sync. Two callers at once must not use one path.
-/// The new file has mode 0600, and a symbolic link at `path` is itself replaced.
+/// Writes a temporary file, syncs it, renames it, and syncs the directory (Pillai et al., OSDI 2014). A leftover of an
+/// earlier crash is removed first, never overwritten: its pages may be affected by a failed sync. Two callers must not
+/// use one path concurrently. The new file has mode 0600; a symbolic link at `path` is replaced itself.
 ///
 /// # Errors
-/// From any of the steps. The old contents stand, unless the error came from the directory's sync
-/// ([`Op::SyncDir`]): then the new ones are visible and it is unknown which of the two a power cut leaves.
+/// An error of any step. The old contents remain, unless the sync of the directory failed ([`Op::SyncDir`]): then the
+/// new contents are visible, and which of the two survives a power cut is unknown.
 pub fn replace_file(fs: &dyn FileSystem, path: &Path, contents: &[u8]) -> Result<()> {
     let beside = replacement_path(path);
     match fs.remove_file(&beside) {
@@ -26,7 +26,7 @@ pub fn replace_file(fs: &dyn FileSystem, path: &Path, contents: &[u8]) -> Result
         _ => {}
     }
     if let Err(error) = write_and_rename(fs, &beside, path, contents) {
-        // The first error is the one to report; a leftover does no harm.
+        // Report the first error; a leftover is harmless.
         let _ = fs.remove_file(&beside);
         return Err(error);
     }
@@ -55,18 +55,18 @@ fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Creates a directory with those above it that are missing, and makes their names durable: each before the next is
-/// made in it. So whatever is found present has a durable name, except for the deepest, whose maker may have been
-/// killed before its sync; that one is synced again.
+/// Creates a directory and its missing parents, and makes their names durable, each before the next one is created in
+/// it. So every existing directory has a durable name, except for the deepest: a process may have been killed before it
+/// synced that name. So its name is synced again.
 ///
 /// # Errors
-/// From any of the steps; directories made until then stay.
+/// An error of any step; directories created until then stay.
 pub fn create_dirs_synced(fs: &dyn FileSystem, path: &Path) -> Result<()> {
     let mut missing = Vec::new();
     for dir in path.ancestors().filter(|dir| dir.file_name().is_some()) {
         if fs.exists(dir)? {
             match fs.sync_dir(parent(dir)) {
-                // The directory belongs to another owner, and so does its name.
+                // The directory belongs to another user, who is responsible for its name.
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
                 synced => synced?,
             }
@@ -78,14 +78,15 @@ pub fn create_dirs_synced(fs: &dyn FileSystem, path: &Path) -> Result<()> {
         fs.create_dir_all(dir)?;
         fs.sync_dir(parent(dir))?;
     }
-    // Nothing is left to make, unless the path names a file.
+    // Nothing is left to create, unless the path names a file.
     fs.create_dir_all(path)
 }
 
 /// All bytes of a file that is expected to be small.
 ///
 /// # Errors
-/// Besides those of opening and reading: `FileTooLarge` for a file of more than `len_max` bytes, which is not read.
+/// Besides the errors of opening and reading: `FileTooLarge` for a file of more than `len_max` bytes, which is not
+/// read.
 pub fn read_file(fs: &dyn FileSystem, path: &Path, len_max: usize) -> Result<Vec<u8>> {
     let file = fs.open(path, OpenOptions::read())?;
     let len = file.len()?;

@@ -1,28 +1,28 @@
-//! Whether a file is mostly in the page cache, estimated by some of its reads.
+//! Estimates, from a sample of reads, whether a file is mostly in the page cache.
 //!
 //! A cached page costs less to read from a mapping than by a system call. An uncached one costs more: a fault fetches
-//! that page alone, and a call all pages of its read at once. A check costs nearly as much as the call, so one read in
-//! a few does it.
+//! that page alone, a call fetches all pages of its read at once. A check costs nearly as much as the call, so only a
+//! sample of the reads is checked.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// One read in this many checks: where the last ones found their pages, and where not.
+/// One read in this many is checked: after hits, and after a miss.
 const LOOK_ONE_IN_HITS: u32 = 64;
 const LOOK_ONE_IN_MISSES: u32 = 8;
 
-/// Looks in a row that found all pages, from which on a file is taken to be in memory.
+/// Consecutive checks that found all pages, from which on a file counts as in memory.
 const HITS_MIN: u32 = 4;
 
-/// A file's state of it. With many threads some reads and looks may go uncounted.
+/// The state for one file. With many threads some reads and checks may go uncounted.
 #[derive(Debug, Default)]
 pub(crate) struct Residency {
     reads: AtomicU32,
-    /// Looks in a row that found all pages, up to `HITS_MIN`.
+    /// Consecutive checks that found all pages, up to `HITS_MIN`.
     hits: AtomicU32,
 }
 
 impl Residency {
-    /// Counts a read; whether it is likely to find its pages in memory. `look` says whether it does.
+    /// Counts a read; returns whether its pages are likely in memory. `look` checks whether they are.
     pub fn expect(&self, look: impl FnOnce() -> bool) -> bool {
         let (reads, mut hits) = (self.reads.load(Ordering::Relaxed), self.hits.load(Ordering::Relaxed));
         self.reads.store(reads.wrapping_add(1), Ordering::Relaxed);
@@ -39,7 +39,7 @@ impl Residency {
 mod tests {
     use super::*;
 
-    /// Few looks find out that a file is in memory, fewer go on, and the first that misses ends it.
+    /// A few checks establish that a file is in memory, fewer confirm it, and the first miss ends it.
     #[test]
     fn few_reads_look() {
         let (residency, mut looks) = (Residency::default(), 0);

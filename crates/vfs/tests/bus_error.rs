@@ -1,4 +1,4 @@
-//! SIGBUS, of which mapped files have a handler installed: what it was raised for by others comes to them.
+//! SIGBUS, for which mapped files install a handler: signals of another cause reach the previous handler.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::SIGBUS;
 use vfs::{FileSystem, OpenOptions, RealFs};
 
-/// A handler that was there before sees signals of others, and none of those that reads of a cut file raise.
+/// A previous handler receives signals of other origin, and none that reads of a truncated file raise.
 #[test]
 fn signals_of_others_reach_who_was_there_before() {
     let temp = tempfile::tempdir().expect("a directory for the test");

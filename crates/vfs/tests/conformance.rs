@@ -1,5 +1,5 @@
-//! One suite for both file systems: whatever a user may rely on without a crash must hold on each. The last test walks
-//! both with the same random calls and compares every answer.
+//! One suite for both file systems: every guarantee that does not involve a crash must hold on each. The last test
+//! sends both the same random calls and compares every answer.
 
 use std::io::{ErrorKind, IoSlice};
 use std::path::Path;
@@ -11,7 +11,7 @@ use vfs::{
     create_dirs_synced, read_file, replace_file,
 };
 
-/// Makes a test per file system of each check: `check(fs, dir)` gets an empty directory of its own.
+/// Makes a test per file system of each check: `check(fs, dir)` receives an empty directory.
 macro_rules! conformance {
     ($($check:ident)*) => {
         mod real {
@@ -302,7 +302,7 @@ fn direct_files_take_aligned_transfers(fs: &dyn FileSystem, dir: &Path) {
     file.sync_all().expect("syncs");
     file.set_len(10_000).expect("cuts");
     assert_eq!(file.read_at(&mut block, 8192).expect("the tail"), 10_000 - 8192);
-    // Where direct I/O was refused, any transfer goes; where it was granted, this one may not.
+    // Where direct I/O was refused, any transfer works; where it was granted, this one may not.
     match file.alignment() {
         1 => file.write_all_at(&block[1..100], 3).expect("buffered"),
         DIRECT_ALIGNMENT => assert_eq!(kind(file.write_at(&block[1..100], 3)), ErrorKind::InvalidInput),
@@ -315,7 +315,7 @@ fn mapped_files_read_as_others_do(fs: &dyn FileSystem, dir: &Path) {
     let bytes: Vec<u8> = (0..100_000).map(|at: u32| (at % 251) as u8).collect();
     let writer = put(fs, &path, &bytes);
     let file = fs.open(&path, OpenOptions::read().mapped()).expect("opens");
-    // More than enough reads to find out that it is in memory.
+    // Enough reads to detect that it is in memory.
     let ranges = (0..500).map(|at| (at * 199, (at * 97 + 1) % 20_000)).chain([(100, 90_000), (99_999, 1)]);
     for (from, len) in ranges.filter(|(from, len)| from + len <= bytes.len()) {
         let mut found = vec![0; len];
@@ -370,7 +370,8 @@ fn directories_are_made_along_a_path(fs: &dyn FileSystem, dir: &Path) {
     assert!(create_dirs_synced(fs, &dir.join("file")).expect_err("a file").is_already_exists());
 }
 
-/// What is created is for the owner alone, whatever the process' mask lets through; what was there keeps its mode.
+/// New files and directories are accessible to the owner alone, whatever the process' mask; existing ones keep their
+/// mode.
 #[test]
 fn real_files_are_private() {
     use std::os::unix::fs::PermissionsExt;
@@ -387,7 +388,7 @@ fn real_files_are_private() {
     assert_eq!(mode("d/file"), 0o640);
 }
 
-/// Directory renames, with every combination of what is already there.
+/// Directory renames, with every combination of existing targets.
 #[test]
 fn directory_renames_agree() {
     let temp = tempfile::tempdir().expect("a directory for the test");
@@ -471,7 +472,7 @@ impl<'a> Walker<'a> {
         self.root.join(format!("d{}/n{}", index / 3, index % 3))
     }
 
-    /// What the call answers, as text that can be compared.
+    /// The answer of the call, as text for comparison.
     fn take(&mut self, step: &Step) -> String {
         let with = |walker: &Self, index: u8, act: &dyn Fn(&dyn File) -> Result<String, FsError>| {
             walker.open[usize::from(index)].as_ref().map(|file| act(&**file)).unwrap_or(Ok("closed".into()))
@@ -539,7 +540,7 @@ impl<'a> Walker<'a> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// The simulated file system answers every call as the real one does, down to the error number.
+    /// The simulated file system answers every call as the real one does, including the error number.
     #[test]
     fn random_calls_agree(steps in prop::collection::vec(step(), 1..60)) {
         let temp = tempfile::tempdir().expect("a directory for the test");

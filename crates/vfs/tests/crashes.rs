@@ -1,6 +1,6 @@
-//! Whole users of the crate, cut at every operation and drawn with many seeds: a small log and the replacing of a file.
-//! Beside each right user stand wrong ones, each with one famous mistake: the simulation must convict all of them,
-//! otherwise a green run means nothing.
+//! Complete users of the crate, cut at every operation and drawn with many seeds: a small log and the replacement of a
+//! file. For each correct user there are wrong ones, each with one well-known mistake. The simulation must detect all
+//! of them; otherwise a passing run means nothing.
 
 mod mini_log;
 
@@ -22,7 +22,7 @@ fn path(text: &str) -> &Path {
 
 // ---- Replacing a file.
 
-/// Runs a replacement of `old` by `new` and returns every crash point, the last being after the end.
+/// Runs a replacement of `old` by `new` and returns every crash point, the last one after the end.
 fn replacement(replace: impl Fn(&SimFs, &[u8]) -> Result<()>, old: &[u8], new: &[u8]) -> Vec<CrashPoint> {
     let fs = SimFs::new(1);
     create_dirs_synced(&fs, path("/etc/onggi")).expect("creates");
@@ -34,7 +34,7 @@ fn replacement(replace: impl Fn(&SimFs, &[u8]) -> Result<()>, old: &[u8], new: &
     points
 }
 
-/// The first crash after which the file is neither old nor new, or not new though the call had returned.
+/// The first crash after which the file is neither old nor new, or not new although the call had returned.
 fn first_half_replaced(points: &[CrashPoint], old: &[u8], new: &[u8], seeds: u64) -> Option<(u64, u64)> {
     let last = points.len() - 1;
     points.iter().enumerate().find_map(|(at, point)| {
@@ -63,7 +63,7 @@ fn a_replaced_file_is_old_or_new_never_half() {
 }
 
 /// Every operation of a replacement fails once, with I/O errors and a full disk: an error is reported, the file is old
-/// or new, and the next attempt succeeds and is durable.
+/// or new, and the next attempt succeeds durably.
 #[test]
 fn a_failed_replacement_leaves_old_or_new_and_can_be_repeated() {
     for errno in [errno::EIO, errno::ENOSPC] {
@@ -88,7 +88,7 @@ fn a_failed_replacement_leaves_old_or_new_and_can_be_repeated() {
     }
 }
 
-/// A full disk: the old file stands, and nothing of the attempt takes space.
+/// A full disk: the old file remains, and the attempt leaves no space in use.
 #[test]
 fn a_replacement_that_does_not_fit_leaves_the_old_file() {
     let fs = SimFs::with_options(SimOptions { capacity_bytes: Some(4 * 4096), ..SimOptions::default() });
@@ -98,7 +98,7 @@ fn a_replacement_that_does_not_fit_leaves_the_old_file() {
     replace_file(&fs, path("/conf"), &[3; 8000]).expect("fits beside the old one");
 }
 
-/// The first step of a replacement: the new contents under a name beside.
+/// The first step of a replacement: the new contents in a temporary file.
 fn write_beside(fs: &SimFs, bytes: &[u8]) -> Result<Arc<dyn File>> {
     let file = fs.open(path("/etc/onggi/conf.new"), OpenOptions::write().create())?;
     file.write_all_at(bytes, 0)?;
@@ -109,7 +109,7 @@ fn rename_over(fs: &SimFs) -> Result<()> {
     fs.rename(path("/etc/onggi/conf.new"), path(CONF))
 }
 
-/// Five ways to replace a file that look right and are not.
+/// Five ways to replace a file that look right and are wrong.
 #[test]
 fn wrong_replacements_are_convicted() {
     type Replace = fn(&SimFs, &[u8]) -> Result<()>;
@@ -148,8 +148,8 @@ fn wrong_replacements_are_convicted() {
     }
 }
 
-/// Directories made along a path are all there or end somewhere on the way; after `Ok` all are there. A process kill
-/// between making and syncing, and a second start, do not change that.
+/// After a crash, the directories of a path exist up to some point; after `Ok` all exist. A process kill between
+/// creation and sync, and a second start, do not change that.
 #[test]
 fn directories_made_along_a_path_are_durable() {
     let deep = path("/a/b/c");
@@ -167,7 +167,7 @@ fn directories_made_along_a_path_are_durable() {
     }
 }
 
-/// A directory that is there, but whose name cannot be made durable, is an error: no data may go into it.
+/// An existing directory whose name cannot be made durable is an error: no data may go into it.
 #[test]
 fn a_directory_that_cannot_be_synced_is_reported() {
     let fs = SimFs::new(1);
@@ -178,7 +178,7 @@ fn a_directory_that_cannot_be_synced_is_reported() {
 
 // ---- A log.
 
-/// A run of the log on a machine: what was durable and written when it ended, and how it ended.
+/// A run of the log on a machine: its durable and written positions at the end, and its result.
 fn run_log(fs: &SimFs, records: u64) -> (u64, u64, Result<()>) {
     let mut log = match MiniLog::create(fs, 2000) {
         Ok(log) => log,
@@ -194,7 +194,7 @@ fn run_log(fs: &SimFs, records: u64) -> (u64, u64, Result<()>) {
         Ok(())
     };
     let outcome = run();
-    // A record whose append was cut may have reached the disk.
+    // A record whose append was interrupted may have reached the disk.
     (log.durable(), log.written() + 1, outcome)
 }
 
@@ -202,7 +202,7 @@ fn noisy(seed: u64) -> SimFs {
     SimFs::with_options(SimOptions { seed, short_transfer_one_in: 5, interrupt_one_in: 7, ..SimOptions::default() })
 }
 
-/// The log loses nothing that a sync covered: cut at every operation of noisy runs, by power and by kill.
+/// The log loses nothing that a sync covered: stopped at every operation of noisy runs, by power cut and by kill.
 #[test]
 fn a_log_cut_at_every_operation_keeps_what_was_synced() {
     for run in 0..4 {
@@ -229,7 +229,7 @@ fn a_log_cut_at_every_operation_keeps_what_was_synced() {
     }
 }
 
-/// S3: the same run, operation and seed give the same disk, whether recorded on the way or crashed on purpose.
+/// S3: the same run, operation and seed give the same disk, whether recorded during the run or crashed on purpose.
 #[test]
 fn a_crash_point_repeats_exactly() {
     let recorded = noisy(3);
@@ -250,7 +250,7 @@ fn a_crash_point_repeats_exactly() {
     assert!(different > 10, "seeds matter: {different} of {}", points.len());
 }
 
-/// A boot that crashes again and again during its own work never loses what was durable at the first crash.
+/// A boot that crashes repeatedly during its own work never loses what was durable at the first crash.
 #[test]
 fn crashes_in_a_row_lose_nothing_durable() {
     for seed in 0..200 {
@@ -267,10 +267,11 @@ fn crashes_in_a_row_lose_nothing_durable() {
     }
 }
 
-/// Logs with one mistake each are convicted: syncing again after an error, and trusting a name before its directory.
+/// Logs with one mistake each are detected: syncing again after an error, and trusting a name before its directory is
+/// synced.
 #[test]
 fn wrong_logs_are_convicted() {
-    // A failed sync is repeated, and its success believed (PostgreSQL before 2018, and many others).
+    // A failed sync is repeated, and its success trusted (PostgreSQL before 2018, and many others).
     let convicted = (0..20).any(|seed| {
         let fs = SimFs::new(seed);
         let mut log = MiniLog::create(&fs, 1 << 16).expect("creates");

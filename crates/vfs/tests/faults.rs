@@ -1,5 +1,5 @@
-//! One named test per kind of fault of the simulated file system: each shows that the fault can happen, and that it
-//! does not do more than its rule says (S1 to S6 in `src/sim/mod.rs`).
+//! One named test per kind of fault of the simulated file system: each shows that the fault can occur, and that it does
+//! no more than its rule says (S1 to S6 in `src/sim/mod.rs`).
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, IoSlice};
@@ -24,7 +24,7 @@ fn create(fs: &SimFs, name: &str) -> Arc<dyn File> {
     fs.open(path(name), OpenOptions::write().create_new()).expect("creates")
 }
 
-/// A file whose name and bytes are durable.
+/// A file with a durable name and durable contents.
 fn durable(fs: &SimFs, name: &str, bytes: &[u8]) -> Arc<dyn File> {
     let file = create(fs, name);
     file.write_all_at(bytes, 0).expect("writes");
@@ -41,7 +41,7 @@ fn get(fs: &SimFs, name: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// What a power cut now leaves of each name, over many seeds.
+/// What a power cut at this moment leaves of each name, over many seeds.
 fn outcomes<const N: usize>(fs: &SimFs, names: [&str; N]) -> BTreeSet<[Option<Vec<u8>>; N]> {
     let point = fs.crash_point();
     (0..SEEDS).map(|seed| names.map(|name| get(&point.power_cut(seed), name))).collect()
@@ -57,7 +57,7 @@ fn with(options: SimOptions) -> SimFs {
 
 // ---- Power cuts: data.
 
-/// Four pending sectors over durable ones: every sector alone is seen new, old, zero and torn, and nothing else.
+/// Four pending sectors over durable ones: each one occurs as new, old, zero and torn, and nothing else does.
 #[test]
 fn pending_sectors_are_new_old_zero_or_torn_each_on_its_own() {
     let fs = SimFs::new(1);
@@ -100,7 +100,7 @@ fn all_and_nothing_are_likely_outcomes() {
     }
 }
 
-/// The options switch tearing and zeroing off.
+/// The options disable tearing and zeroing.
 #[test]
 fn a_milder_crash_model_keeps_sectors_whole() {
     let crash = CrashModel { torn_sectors: false, zeroed_sectors: false };
@@ -113,7 +113,7 @@ fn a_milder_crash_model_keeps_sectors_whole() {
     assert_eq!(seen, BTreeSet::from(all));
 }
 
-/// A log may not count on its earlier record when it finds its later one.
+/// A log that finds its later record must not assume that the earlier one exists.
 #[test]
 fn a_later_write_may_survive_an_earlier_one() {
     let fs = SimFs::new(1);
@@ -124,7 +124,7 @@ fn a_later_write_may_survive_an_earlier_one() {
     assert!(outcomes(&fs, [A]).iter().any(|[bytes]| later_alone(bytes.as_ref().expect("durable name"))));
 }
 
-/// Bytes beside a pending write in the same sector are not pending: an append never endangers the records before it.
+/// Bytes next to a pending write in the same sector are not pending: an append never endangers earlier records.
 #[test]
 fn neighbours_of_a_pending_write_are_safe() {
     let fs = SimFs::new(1);
@@ -136,8 +136,8 @@ fn neighbours_of_a_pending_write_are_safe() {
     }
 }
 
-/// A write that syncs itself is durable when it returns, and torn as any other when it does not; but it is no sync of what was
-/// written before, and whoever takes it for one loses both.
+/// A write that syncs itself is durable when it returns, and otherwise may be torn as any other. It does not sync
+/// earlier writes: a caller that assumes so loses both.
 #[test]
 fn a_write_that_syncs_itself_covers_itself_alone() {
     let fs = SimFs::new(1);
@@ -158,7 +158,7 @@ fn a_write_that_syncs_itself_covers_itself_alone() {
     file.write_all_synced_at(&mut [IoSlice::new(b"end")], 4).expect_err("its sync fails");
 }
 
-/// The case that stops other servers: the file is longer, and the new part reads as zero.
+/// The case that breaks other servers: the file is longer, and the new part reads as zero.
 #[test]
 fn a_length_may_arrive_without_its_data_and_data_without_its_length() {
     let fs = SimFs::new(1);
@@ -171,7 +171,7 @@ fn a_length_may_arrive_without_its_data_and_data_without_its_length() {
     assert!(seen.iter().all(|[bytes]| matches!(bytes.as_ref().map(Vec::len), Some(3 | 6))));
 }
 
-/// Cuts, growth, reservations and holes wait for a sync as writes do.
+/// Truncation, growth, reservations and holes wait for a sync as writes do.
 #[test]
 fn length_and_space_changes_wait_for_a_sync() {
     type Change = fn(&dyn File);
@@ -202,7 +202,7 @@ fn truncation_on_open_waits_for_a_sync() {
 
 // ---- Power cuts: names.
 
-/// A synced file without a synced directory is a file that may never have been.
+/// A synced file without a synced directory may not exist after a power cut.
 #[test]
 fn a_new_name_waits_for_its_directory_even_when_the_file_is_synced() {
     let fs = SimFs::new(1);
@@ -226,13 +226,13 @@ fn names_need_every_directory_above() {
     assert_eq!(outcomes(&fs, ["/d/e/f"]), BTreeSet::from([[some(b"data")]]), "S1");
 }
 
-/// A removed file may come back, with its bytes.
+/// A removed file may return, with its contents.
 #[test]
 fn a_removed_name_may_come_back() {
     let fs = SimFs::new(1);
     drop(durable(&fs, A, b"data"));
     fs.remove_file(path(A)).expect("removes");
-    // The sync of another directory, which looks for unreachable files, must not forget this one.
+    // The sync of another directory, which searches for unreachable files, must not free this one.
     fs.create_dir_all(path("/d")).expect("creates");
     fs.sync_dir(path("/d")).expect("syncs");
     assert_eq!(outcomes(&fs, [A]), BTreeSet::from([[None], [some(b"data")]]));
@@ -240,7 +240,7 @@ fn a_removed_name_may_come_back() {
     assert_eq!(outcomes(&fs, [A]), BTreeSet::from([[None]]));
 }
 
-/// The same for a file whose name never was durable: it can only come back through changes that are still pending.
+/// The same for a file whose name never was durable: it can return only through changes that are still pending.
 #[test]
 fn a_name_made_and_removed_again_may_come_back() {
     let fs = SimFs::new(1);
@@ -254,8 +254,8 @@ fn a_name_made_and_removed_again_may_come_back() {
     assert_eq!(outcomes(&fs, [A]), BTreeSet::from([[None], [some(b"data")]]));
 }
 
-/// Rename without a sync of the file first: the new name may point to anything from nothing to all of the new data,
-/// and the old contents are gone. This is why `replace_file` syncs first.
+/// Rename without a prior sync of the file: the new name may have anything from nothing to all of the new data, and the
+/// old contents are gone. This is why `replace_file` syncs first.
 #[test]
 fn a_rename_may_arrive_before_the_data() {
     let fs = SimFs::new(1);
@@ -269,7 +269,7 @@ fn a_rename_may_arrive_before_the_data() {
     assert!(!seen.contains(&[None]), "one of the two is always there");
 }
 
-/// A rename moves a file or does not: it is never at both names and never at none.
+/// A rename moves a file or does not: it never has both names, and never neither.
 #[test]
 fn a_rename_is_atomic() {
     let fs = SimFs::new(1);
@@ -280,14 +280,14 @@ fn a_rename_is_atomic() {
     fs.sync_dir(path(ROOT)).expect("syncs");
     assert_eq!(outcomes(&fs, [A, "/b"]), BTreeSet::from([moves]));
 
-    // Renames in a row are renames of one name after another: the file stops somewhere on the way.
+    // Consecutive renames rename one name after another: the file ends at any of them.
     fs.rename(path("/b"), path(A)).expect("renames");
     fs.rename(path(A), path("/c")).expect("renames");
     let at = |place: usize| std::array::from_fn(|name| (name == place).then(|| b"data".to_vec()));
     assert_eq!(outcomes(&fs, ["/b", A, "/c"]), BTreeSet::from([at(0), at(1), at(2)]));
 }
 
-/// Between directories a rename is durable when both are synced, and atomic all the same.
+/// A rename between directories is durable once both are synced, and always atomic.
 #[test]
 fn a_rename_between_directories_needs_both_syncs() {
     let fs = SimFs::new(1);
@@ -304,14 +304,14 @@ fn a_rename_between_directories_needs_both_syncs() {
     fs.sync_dir(path("/x")).expect("syncs");
     assert_eq!(outcomes(&fs, ["/x/f", "/y/f"]), BTreeSet::from([[None, some(b"data")]]));
 
-    // A later change of a name takes the earlier ones of that name along.
+    // A later change of a name implies the earlier ones of that name.
     fs.rename(path("/y/f"), path("/x/f")).expect("renames");
     fs.remove_file(path("/x/f")).expect("removes");
     fs.sync_dir(path("/x")).expect("syncs");
     assert_eq!(outcomes(&fs, ["/x/f"]), BTreeSet::from([[None]]), "S1: the removal was synced");
 }
 
-/// Changes of different names arrive in any order; changes of one name keep theirs.
+/// Changes of different names arrive in any order; changes of one name keep their order.
 #[test]
 fn names_arrive_in_any_order_but_one_name_keeps_its_own() {
     let fs = SimFs::new(1);
@@ -328,7 +328,7 @@ fn names_arrive_in_any_order_but_one_name_keeps_its_own() {
     assert_eq!(outcomes(&fs, [A]), BTreeSet::from([[some(b"one")], [None], [some(b"")]]));
 }
 
-/// A second name waits for its directory; the data does not depend on which name it is read by.
+/// A second name waits for its directory; the data does not depend on the name.
 #[test]
 fn hard_links_wait_for_their_directory() {
     let fs = SimFs::new(1);
@@ -343,7 +343,7 @@ fn hard_links_wait_for_their_directory() {
 
 // ---- Failed syncs.
 
-/// The second sync says `Ok`, programs still see the data, and the medium never gets it (S5).
+/// The second sync returns `Ok`, programs still see the data, and the medium never receives it (S5).
 #[test]
 fn a_failed_sync_forgets_and_the_next_one_lies() {
     let mut lost = 0;
@@ -362,7 +362,7 @@ fn a_failed_sync_forgets_and_the_next_one_lies() {
         lost += u32::from(!seen.contains(&[some(&[2; 2048])]));
         assert_eq!(fs.faults_fired(), 1);
 
-        // What is written after the failure is saved by the next sync, and only that.
+        // The next sync saves what is written after the failure, and only that.
         file.write_all_at(&[3; 512], 512).expect("writes");
         file.sync_data().expect("syncs");
         let [after] = outcomes(&fs, [A]).pop_first().expect("one outcome");
@@ -374,7 +374,7 @@ fn a_failed_sync_forgets_and_the_next_one_lies() {
     assert!(lost > 10, "mostly something is lost ({lost} of 50)");
 }
 
-/// Where the file system drops the pages of a failed sync, programs see the medium's old bytes at once.
+/// Where the file system drops the pages of a failed sync, programs see the medium's old bytes immediately.
 #[test]
 fn after_a_failed_sync_reads_may_show_old_bytes() {
     let mut old = 0;
@@ -391,7 +391,7 @@ fn after_a_failed_sync_reads_may_show_old_bytes() {
     assert!((1..50).contains(&old), "old and new both come up ({old} of 50 old)");
 }
 
-/// The same for names: a failed directory sync loses some for good, the next one returns `Ok`.
+/// The same for names: a failed directory sync loses some permanently, and the next one returns `Ok`.
 #[test]
 fn a_failed_directory_sync_forgets_names() {
     let mut seen = BTreeSet::new();
@@ -439,7 +439,7 @@ fn a_full_disk_refuses_and_recovers() {
     file.write_all_at(b"x", 0).expect("space has returned");
 }
 
-/// What was reserved never fails for want of space, even when the disk is full.
+/// Writes to reserved space never fail for lack of it, even when the disk is full.
 #[test]
 fn reserved_space_is_kept() {
     let fs = with(SimOptions { capacity_bytes: Some(8 * 4096), ..SimOptions::default() });
@@ -458,7 +458,7 @@ fn reserved_space_is_kept() {
     log.write_all_at(&[3; 4 * 4096], 0).expect("the reservation was durable");
 }
 
-/// ENOSPC can be planted at any operation by its number; the call then has done nothing.
+/// ENOSPC can be injected at any operation by its number; the call then has no effect.
 #[test]
 fn any_operation_can_run_out_of_space() {
     let script = |fs: &SimFs| -> Result<(), FsError> {
@@ -488,7 +488,7 @@ fn any_operation_can_run_out_of_space() {
 
 // ---- Transfers.
 
-/// Short transfers and EINTR reach the bare calls and are hidden by those that go on.
+/// Short transfers and EINTR reach the bare calls, and the repeating methods hide them.
 #[test]
 fn short_transfers_and_interrupts() {
     let fs = SimFs::new(1);
@@ -514,7 +514,7 @@ fn short_transfers_and_interrupts() {
     assert!(fs.trace().iter().any(interrupted));
 }
 
-/// Any call can be made to fail, on one path, after some calls, several times or for ever.
+/// Any call can be made to fail, on one path, after some calls, several times or forever.
 #[test]
 fn planted_faults_choose_their_calls() {
     let fs = SimFs::new(1);
@@ -534,7 +534,7 @@ fn planted_faults_choose_their_calls() {
 
 // ---- Damage to the medium.
 
-/// A bad range fails reads that touch it, so many times or for ever, through renames and reboots.
+/// A bad range fails reads that touch it, a number of times or forever, through renames and reboots.
 #[test]
 fn unreadable_ranges() {
     let fs = SimFs::new(1);
@@ -558,7 +558,7 @@ fn unreadable_ranges() {
     }
 }
 
-/// A flipped bit is seen at once and stays; damage never lengthens a file.
+/// A flipped bit is visible immediately and stays; damage never extends a file.
 #[test]
 fn bit_flips_and_lost_sectors_at_rest() {
     let fs = SimFs::new(1);
@@ -593,7 +593,7 @@ fn a_misdirected_write_lands_elsewhere() {
 
 // ---- Slow syncs.
 
-/// While a sync is stuck, other calls go on; what is written meanwhile is not covered by it.
+/// While a sync stalls, other calls continue; the sync does not cover what they write.
 #[test]
 fn a_stalled_sync_covers_only_what_came_before() {
     let fs = SimFs::new(1);
@@ -620,7 +620,7 @@ fn a_stalled_sync_covers_only_what_came_before() {
     assert!(seen.contains(&[some(b"one")]), "the second write is pending");
 }
 
-/// A sync that is overtaken by another one, good or failed, covers nothing beyond what it covered when it began.
+/// A sync overtaken by another one, successful or not, covers only what it covered when it began.
 #[test]
 fn an_overtaken_sync_covers_no_more() {
     for overtaker in [Ok(()), Err(())] {
@@ -646,7 +646,7 @@ fn an_overtaken_sync_covers_no_more() {
     }
 }
 
-/// A crash during a stalled sync: the sync reports it, and has made nothing durable.
+/// A crash during a stalled sync: the sync reports it and has made nothing durable.
 #[test]
 fn a_crash_during_a_stalled_sync() {
     let fs = SimFs::new(1);
@@ -661,7 +661,7 @@ fn a_crash_during_a_stalled_sync() {
 
 // ---- Crashes.
 
-/// After the chosen operation every call on every handle fails and changes nothing; the next boot starts clean (S4).
+/// After the chosen operation every call on every handle fails without effect; the next boot starts clean (S4).
 #[test]
 fn a_crash_stops_everything() {
     let fs = SimFs::new(1);
@@ -709,7 +709,7 @@ fn a_crash_stops_everything() {
     assert_eq!(get(&next, A), some(b"Eata"), "S6");
 }
 
-/// A process kill loses nothing; the power cut after it loses what was never synced.
+/// A process kill loses nothing; a later power cut loses what was never synced.
 #[test]
 fn a_process_kill_keeps_the_page_cache() {
     let fs = SimFs::new(1);
@@ -732,7 +732,7 @@ fn a_process_kill_keeps_the_page_cache() {
     assert_eq!(outcomes(&next, [A, "/b"]), BTreeSet::from([[some(b"new"), some(b"b")]]), "the new process can save it");
 }
 
-/// Threads that write through one machine all see the crash and end; nothing hangs and nothing is changed after it.
+/// All threads that write through one machine see the crash and end; nothing hangs and nothing changes after it.
 #[test]
 fn a_crash_reaches_all_threads() {
     let fs = SimFs::new(1);
@@ -766,7 +766,7 @@ fn a_crash_reaches_all_threads() {
     }
 }
 
-/// The trace names each operation with its argument and its end.
+/// The trace names each operation with its argument and its result.
 #[test]
 fn the_trace_tells_what_happened() {
     let fs = with(SimOptions { trace_len_max: 3, ..SimOptions::default() });

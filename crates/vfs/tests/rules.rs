@@ -1,5 +1,5 @@
 //! The rules of the simulated file system (S1 and S2 in `src/sim/mod.rs`) as properties: random scripts, a power cut
-//! anywhere, and a model that knows for each byte, length and name what may be found.
+//! anywhere, and a model of the possible states of each byte, length and name.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -45,14 +45,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..40)
 }
 
-/// What may be found of one file.
+/// The possible states of one file.
 struct FileModel {
     handle: Arc<dyn File>,
     live: Vec<u8>,
-    /// The values that each byte may have, if the file is long enough to have it.
+    /// The possible values of each byte, if the file is long enough to have it.
     bytes: Vec<BTreeSet<u8>>,
     lens: BTreeSet<usize>,
-    /// Bytes that a failed sync may have lost and that were not written again since: no later sync saves them.
+    /// Bytes that a failed sync may have lost and that were not written again: no later sync saves them.
     forgotten: Vec<bool>,
 }
 
@@ -64,7 +64,7 @@ impl FileModel {
 
     fn write(&mut self, at: usize, bytes: &[u8]) {
         let end = at + bytes.len();
-        // It may have taken several calls, each with a length of its own.
+        // It may have taken several calls, each with its own length.
         self.lens.extend(self.live.len().max(at)..=end);
         self.live.resize(self.live.len().max(end), 0);
         self.live[at..end].copy_from_slice(bytes);
@@ -95,7 +95,7 @@ impl FileModel {
         self.forgotten[at..end].fill(false);
     }
 
-    /// S1: after a sync there is one possibility, except where S5 took it away.
+    /// S1: after a sync there is one possibility, except where S5 excludes it.
     fn sync(&mut self) {
         self.lens = BTreeSet::from([self.live.len()]);
         for (at, allowed) in self.bytes.iter_mut().enumerate() {
@@ -118,7 +118,7 @@ impl FileModel {
     }
 }
 
-/// All files ever made, and what each name may stand for.
+/// All files ever created, and the files that each name may have.
 struct Model {
     fs: SimFs,
     files: Vec<FileModel>,
@@ -191,7 +191,7 @@ impl Model {
         let file = &mut self.files[file];
         match *step {
             Step::Write(_, at, len) => {
-                // Each write has a byte of its own, so that a found byte tells where it came from.
+                // Each write has its own byte value, so that a found byte identifies its write.
                 self.next_byte = self.next_byte.wrapping_add(1).max(1);
                 let bytes = vec![self.next_byte; len];
                 file.handle.write_all_at(&bytes, at as u64).expect("writes");
@@ -213,7 +213,7 @@ impl Model {
                 file.handle.sync_data().expect("syncs");
                 file.sync();
             }
-            // The sync fails and the next one lies.
+            // The sync fails, and the next one returns a false `Ok`.
             Step::FailSync(_) => {
                 self.fs.inject(Fault::fail(Op::SyncData, errno::EIO));
                 file.handle.sync_data().expect_err("the fault");
@@ -224,7 +224,7 @@ impl Model {
         }
     }
 
-    /// Programs see what they did.
+    /// Programs see what they wrote.
     fn check_live(&self) -> Result<(), TestCaseError> {
         for (index, file) in self.live.iter().enumerate() {
             let found = read_file(&self.fs, &name(index), LEN_MAX).ok();
@@ -233,7 +233,7 @@ impl Model {
         Ok(())
     }
 
-    /// S1 and S2: what a boot finds is one of the possibilities.
+    /// S1 and S2: a boot finds one of the possibilities.
     fn check_boot(&self, boot: &SimFs) -> Result<(), TestCaseError> {
         for (index, allowed) in self.names.iter().enumerate() {
             let found = read_file(boot, &name(index), LEN_MAX).ok();
@@ -259,7 +259,7 @@ impl Model {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Whatever was synced under a synced name is found byte for byte; whatever else is found was really written there.
+    /// What was synced under a synced name is found byte for byte; anything else that is found was written there.
     #[test]
     fn a_power_cut_leaves_only_what_the_rules_allow(steps in steps(), seed: u64) {
         let fs = SimFs::with_options(SimOptions {
@@ -278,7 +278,7 @@ proptest! {
         }
     }
 
-    /// With everything synced, all seeds agree: the boot finds exactly what programs saw. And the disk of a boot has
+    /// With everything synced, all seeds agree: the boot finds exactly what programs saw. The disk after a boot has
     /// nothing pending, so a second cut changes nothing.
     #[test]
     fn with_everything_synced_nothing_is_drawn(steps in steps(), seed: u64) {

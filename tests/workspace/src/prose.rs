@@ -53,7 +53,6 @@ const NOT_YET: &[&str] = &[
     "crates/server/",
     "crates/store/",
     "crates/types/",
-    "crates/vfs/",
     "docs/configuration.md",
     "docs/formats/",
     "docs/glossary.md",

@@ -1,5 +1,5 @@
-//! A vector whose copy shares everything, in chunks, until one of the two changes. It is what makes a frozen disk at
-//! every operation of a run affordable: a copy costs one pointer per 64 elements, a change copies one chunk.
+//! A vector whose copies share all chunks until one of them changes. It makes a frozen disk at every operation of a run
+//! affordable: a copy costs one pointer per 64 elements, a change copies one chunk.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl<T: Clone> CowVec<T> {
         self.chunks.get(index / CHUNK)?.get(index % CHUNK)
     }
 
-    /// The element for change; what was copied before does not see it.
+    /// Mutable access to the element; earlier copies do not see the change.
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         Arc::make_mut(self.chunks.get_mut(index / CHUNK)?).get_mut(index % CHUNK)
     }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use base::Rng;
 
-    /// Behaves as a plain vector, and copies taken on the way stay as they were.
+    /// Behaves as a plain vector, and copies made on the way stay unchanged.
     #[test]
     fn agrees_with_a_vector_and_copies_stay() {
         let mut rng = Rng::new(1);

@@ -1,10 +1,10 @@
-//! The whole simulated disk: files, directories, names seen and names durable. A copy shares everything (see `cow`),
-//! so a copy per operation of a run is affordable; a reboot is a function from one disk to the next.
+//! The whole simulated disk: files, directories, visible names and durable names. A copy shares everything (see `cow`),
+//! so a copy per operation of a run is affordable. A reboot is a function from one disk to the next.
 //!
-//! D1. Node 0 is the root directory and is always there.
-//! D2. A node is kept while a name (seen, durable or pending) or an open handle can reach it: a power cut may bring a
-//!     removed file back.
-//! D3. `used` is the number of pages of files that have a seen name or an open handle.
+//! D1. Node 0 is the root directory and always exists.
+//! D2. A node is kept while a name (visible, durable or pending) or an open handle can reach it: a power cut may
+//!     restore a removed file.
+//! D3. `used` is the number of pages of files that have a visible name or an open handle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -23,7 +23,7 @@ use super::image::{Image, PAGE};
 use super::names::{Name, PendingNames, Setting};
 use crate::file_system::{DirEntry, FileKind, Metadata};
 
-/// Longest file: the page table of a longer one would be memory without use in a test.
+/// Longest file: the page table of a longer one would waste memory in a test.
 pub(super) const FILE_LEN_MAX: u64 = 1 << 36;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +39,7 @@ enum Node {
 
 #[derive(Clone, Debug, Default)]
 struct DirNode {
-    /// The names programs see.
+    /// The names that programs see.
     live: BTreeMap<Name, NodeId>,
     /// The names on the medium.
     durable: BTreeMap<Name, NodeId>,
@@ -50,7 +50,7 @@ struct DirNode {
 struct BadRange {
     node: NodeId,
     range: Range<u64>,
-    /// Failures left; `None` for ever.
+    /// Failures left; `None`: forever.
     left: Option<u32>,
 }
 
@@ -60,9 +60,9 @@ pub(super) struct Disk {
     names: PendingNames,
     used: u64,
     bad: Vec<BadRange>,
-    /// Open handles per node; a reboot has none.
+    /// Open handles per node; none after a reboot.
     open: BTreeMap<NodeId, u32>,
-    /// A name was removed since unreachable nodes were last looked for.
+    /// A name was removed since the last search for unreachable nodes.
     removed: bool,
 }
 
@@ -84,7 +84,7 @@ impl Disk {
         self.used
     }
 
-    // ---- Paths. `..` is refused; a leading `/` and `.` mean nothing: every path starts at the root.
+    // ---- Paths. `..` is refused; a leading `/` and `.` have no effect: every path starts at the root.
 
     pub fn lookup(&self, path: &Path) -> io::Result<NodeId> {
         let mut node = ROOT;
@@ -148,7 +148,7 @@ impl Disk {
         }
     }
 
-    /// Runs a change of one file and keeps D3.
+    /// Applies a change to one file and maintains D3.
     pub fn change_file<R>(&mut self, id: NodeId, change: impl FnOnce(&mut FileNode) -> R) -> R {
         let counted = self.open.contains_key(&id);
         let Node::File(file) = self.node_mut(id) else { panic!("opened as a file") };
@@ -180,7 +180,7 @@ impl Disk {
         }
     }
 
-    /// Gives the space of a file back when neither a name nor a handle is left.
+    /// Frees the space of a file when no name and no handle remain.
     fn forget_if_last(&mut self, id: NodeId) {
         if let Node::File(file) = self.node(id)
             && file.links == 0
@@ -193,7 +193,7 @@ impl Disk {
 
     // ---- Names.
 
-    /// Sets names at once, in what programs see and in what waits for a directory sync.
+    /// Sets names in one step, both the visible ones and those that wait for a directory sync.
     fn set_names(&mut self, change: Vec<Setting>) {
         let mut replaced = Vec::new();
         for setting in &change {
@@ -319,7 +319,7 @@ impl Disk {
         })
     }
 
-    /// All files that programs see, with their bytes.
+    /// All files that programs see, with their contents.
     pub fn contents(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut found = BTreeMap::new();
         let mut dirs = vec![(ROOT, PathBuf::from("/"))];
@@ -337,7 +337,7 @@ impl Disk {
 
     // ---- Durability.
 
-    /// Notes which name changes a sync of this directory covers; returns the directory.
+    /// Records which name changes a sync of this directory covers; returns the directory.
     pub fn begin_sync_dir(&mut self, path: &Path) -> io::Result<NodeId> {
         let dir = self.lookup(path)?;
         self.dir(dir)?;
@@ -351,7 +351,7 @@ impl Disk {
         self.drop_unreachable();
     }
 
-    /// A directory sync that the device fails (see [`PendingNames::fail_sync`]).
+    /// A failed directory sync (see [`PendingNames::fail_sync`]).
     pub fn fail_sync_dir(&mut self, dir: NodeId, draw: &mut Draw) {
         let arrived = self.names.fail_sync(dir, draw);
         self.make_durable(arrived);
@@ -359,7 +359,7 @@ impl Disk {
 
     fn make_durable(&mut self, settings: Vec<Setting>) {
         for setting in settings {
-            // The directory may have become unreachable by now; then its names do not matter.
+            // The directory may be unreachable by now; then its names do not matter.
             if self.nodes.get(setting.dir.0 as usize).is_some_and(Option::is_some) {
                 let durable = &mut self.dir_mut(setting.dir).durable;
                 match setting.node {
@@ -370,7 +370,7 @@ impl Disk {
         }
     }
 
-    /// Frees the memory of nodes that nothing can bring back (D2).
+    /// Frees the memory of nodes that nothing can restore (D2).
     fn drop_unreachable(&mut self) {
         if !std::mem::take(&mut self.removed) {
             return;
@@ -392,15 +392,15 @@ impl Disk {
         self.bad.retain(|bad| reached.contains(&bad.node));
     }
 
-    /// The disk after a power cut and a reboot: what was durable, and whatever the seed lets arrive of the rest.
+    /// The disk after a power cut and a reboot: the durable state, and whatever the seed keeps of the rest.
     pub fn after_power_cut(&self, seed: u64, model: CrashModel) -> Disk {
         let mut rng = Rng::new(seed);
         let mut namespace = self.clone();
         let survivors = self.names.survivors(&mut Draw::new(Rng::new(rng.next_u64()), model));
         namespace.make_durable(survivors);
 
-        // Only what a durable name reaches is there after the boot. Nodes are drawn in the order of the walk, which
-        // the names alone decide, each with dice of its own.
+        // Only nodes that a durable name reaches exist after the boot. They are drawn in the order of the walk, which
+        // depends only on the names, each with its own random numbers.
         let mut next = Disk { nodes: CowVec::default(), bad: self.bad.clone(), ..Disk::new() };
         let mut found: BTreeMap<NodeId, (u32, Node)> = BTreeMap::new();
         let mut walk = vec![ROOT];
@@ -435,7 +435,7 @@ impl Disk {
         next
     }
 
-    /// The disk after the death of the process alone: the page cache lives on, handles are gone.
+    /// The disk after the death of the process alone: the page cache survives, handles are closed.
     pub fn after_process_kill(&self) -> Disk {
         let mut next = self.clone();
         for id in self.open.keys() {
@@ -447,7 +447,7 @@ impl Disk {
 
     // ---- Damage at rest.
 
-    /// Bytes of a file become others, on the medium and in the cache.
+    /// Changes bytes of a file, on the medium and in the cache.
     pub fn damage(&mut self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let id = self.lookup(path)?;
         self.file(id)?;
@@ -462,7 +462,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Whether a read of this range meets a bad one; uses up those that fail only so often.
+    /// Whether a read of this range hits a bad one; counts down those that fail a limited number of times.
     pub fn read_fails(&mut self, node: NodeId, range: Range<u64>) -> bool {
         let meets = |bad: &BadRange| bad.node == node && bad.range.start < range.end && range.start < bad.range.end;
         let Some(bad) = self.bad.iter_mut().find(|bad| bad.left != Some(0) && meets(bad)) else { return false };
@@ -470,12 +470,12 @@ impl Disk {
         true
     }
 
-    /// What a file holds as programs see it.
+    /// A file's contents as programs see them.
     pub fn image(&self, path: &Path) -> io::Result<&Image> {
         Ok(self.file(self.lookup(path)?)?.live())
     }
 
-    /// Cuts a file to nothing, as opening it with `truncate` does.
+    /// Truncates a file to length 0, as opening it with `truncate` does.
     pub fn truncate(&mut self, id: NodeId) {
         self.change_file(id, |file| file.change(Change::Cut(0)));
     }

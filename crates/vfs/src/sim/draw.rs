@@ -1,19 +1,19 @@
-//! The dice of a power cut: which of the pending changes reached the medium, drawn from a seed.
+//! The random decisions of a power cut: which pending changes reached the medium, drawn from a seed.
 
 use std::ops::Range;
 
 use base::Rng;
 
-/// What a device writes as a whole, unless the write is torn; in bytes.
+/// The unit that a device writes atomically, unless the write is torn; in bytes.
 pub(super) const SECTOR: u64 = 512;
 
-/// Which of the damages that a power cut may do to *pending* sectors are drawn. All by default; whatever is switched
-/// off here is something the code under test is allowed to rely on, so say why where you do it.
+/// The kinds of damage that a power cut may do to *pending* sectors. All by default. The code under test may rely on
+/// anything switched off here, so say why where you do it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrashModel {
-    /// A pending sector may be part new, part old, cut at any byte.
+    /// A pending sector may be partly new and partly old, cut at any byte.
     pub torn_sectors: bool,
-    /// The pending bytes of a sector may read as zero, even where they replaced other, durable ones.
+    /// The pending bytes of a sector may read as zero, even if they replaced durable ones.
     pub zeroed_sectors: bool,
 }
 
@@ -23,7 +23,7 @@ impl Default for CrashModel {
     }
 }
 
-/// What became of one pending sector.
+/// The outcome of one pending sector.
 pub(super) enum Fate {
     New,
     Old,
@@ -37,7 +37,7 @@ pub(super) enum Fate {
 pub(super) struct Draw {
     rng: Rng,
     model: CrashModel,
-    /// Of 100 pending changes, how many arrive.
+    /// How many of 100 pending changes arrive.
     arriving: u64,
 }
 
@@ -46,8 +46,8 @@ impl Draw {
         Self { rng, model, arriving: 50 }
     }
 
-    /// Draws how much arrives of the changes that follow: nothing, everything, half, or any share. With a fixed share
-    /// the two ends - the likeliest outcomes of a real cut - would almost never come up in a long list.
+    /// Draws the share of the following changes that arrives: nothing, everything, half, or any share. With a fixed
+    /// share, the two extremes - the likeliest outcomes of a real cut - would almost never occur in a long list.
     pub fn choose_mood(&mut self) {
         self.arriving = match self.rng.below(4) {
             0 => 0,
@@ -62,12 +62,12 @@ impl Draw {
         self.rng.below(100) < self.arriving
     }
 
-    /// What becomes of `len` pending bytes within one sector.
+    /// The outcome of `len` pending bytes within one sector.
     pub fn fate(&mut self, len: usize) -> Fate {
         if self.keeps() {
             return Fate::New;
         }
-        // With nothing arriving at all, nothing is damaged either.
+        // If nothing arrives at all, nothing is damaged either.
         match if self.arriving == 0 { 0 } else { self.rng.below(8) } {
             5 if self.model.zeroed_sectors => Fate::Zero,
             6 if self.model.torn_sectors && len > 1 => Fate::HeadNew(self.cut(len)),
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(sectors(7, 0).count(), 0);
     }
 
-    /// Every fate comes up with the full model, and what is switched off never does.
+    /// Every outcome occurs with the full model, and those switched off never do.
     #[test]
     fn fates_follow_the_model() {
         let seen = |model| {

@@ -1,10 +1,10 @@
-//! Faults that a test plants: which call they meet and what they do to it.
+//! Faults that a test injects: the call that they affect, and how.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::Op;
 
-/// One planted fault. Without more said it meets the first call of its kind on any path, once.
+/// One injected fault. By default it affects the first call of its kind, on any path, once.
 ///
 /// ```
 /// use vfs::{Fault, Op, SimFs, errno};
@@ -18,7 +18,7 @@ pub struct Fault {
     meets: Meets,
     path: Option<PathBuf>,
     skip: u64,
-    /// Calls still to be hit; `None` for ever.
+    /// Calls still to affect; `None`: forever.
     left: Option<u64>,
     effect: Effect,
 }
@@ -32,11 +32,11 @@ enum Meets {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// The call fails with this error number. A sync that fails loses what it should have saved.
+    /// The call fails with this error number. A failed sync loses what it should have covered.
     Fail { errno: i32, reads_show_old: bool },
     /// The transfer stops after this many bytes.
     Short(usize),
-    /// The bytes go to another place; the call succeeds.
+    /// The bytes go to another place, and the call succeeds.
     Misdirect { to: PathBuf, offset: u64 },
 }
 
@@ -45,14 +45,14 @@ impl Fault {
         Self { meets, path: None, skip: 0, left: Some(1), effect }
     }
 
-    /// The call fails with an error number of [`errno`](crate::errno). It does nothing, except for syncs: a failing
-    /// sync writes some of the pending sectors (or names), forgets the others and marks all clean, so that the next
-    /// sync succeeds without saving them (Rebello et al., USENIX ATC 2020).
+    /// The call fails with an error number of [`errno`](crate::errno), without effect, except for syncs. A failed sync
+    /// writes some of the pending sectors (or names), drops the others and marks all clean, so that the next sync
+    /// succeeds without saving them (Rebello et al., USENIX ATC 2020).
     pub fn fail(op: Op, errno: i32) -> Self {
         Self::new(Meets::Op(op), Effect::Fail { errno, reads_show_old: false })
     }
 
-    /// As [`fail`](Self::fail), for the operation with this number, whatever it is: a test that walks over all numbers
+    /// As [`fail`](Self::fail), for the operation with this number, of any kind: a test that iterates over all numbers
     /// fails each call of a run once.
     pub fn fail_operation(number: u64, errno: i32) -> Self {
         Self::new(Meets::Operation(number), Effect::Fail { errno, reads_show_old: false })
@@ -63,8 +63,8 @@ impl Fault {
         Self::new(Meets::Op(op), Effect::Short(bytes.max(1)))
     }
 
-    /// A write whose bytes land in the file `to` at `offset` (as far as that file goes) instead of where they should.
-    /// The call succeeds and the page cache shows the bytes in the right place until the machine restarts.
+    /// A write whose bytes go to the file `to` at `offset` (within its length) instead of their own place. The call
+    /// succeeds, and the page cache shows the bytes in the right place until the machine restarts.
     pub fn misdirect(to: impl Into<PathBuf>, offset: u64) -> Self {
         Self::new(Meets::Op(Op::Write), Effect::Misdirect { to: to.into(), offset })
     }
@@ -81,20 +81,20 @@ impl Fault {
         self
     }
 
-    /// Hits this many calls.
+    /// Affects this many calls.
     pub fn times(mut self, calls: u64) -> Self {
         self.left = Some(calls);
         self
     }
 
-    /// Hits every call from then on.
+    /// Affects every call from then on.
     pub fn forever(mut self) -> Self {
         self.left = None;
         self
     }
 
-    /// For a failing sync of a file: reads show what the medium holds afterwards, as where the file system drops the
-    /// pages, not the new bytes.
+    /// For a failed sync of a file: reads afterwards show the medium's contents, not the new bytes, as where the file
+    /// system drops the pages.
     pub fn reads_show_old(mut self) -> Self {
         if let Effect::Fail { reads_show_old, .. } = &mut self.effect {
             *reads_show_old = true;
@@ -103,7 +103,7 @@ impl Fault {
     }
 }
 
-/// The planted faults.
+/// The injected faults.
 #[derive(Default)]
 pub(super) struct Faults {
     planted: Vec<Fault>,
@@ -123,7 +123,7 @@ impl Faults {
         self.fired
     }
 
-    /// What happens to this call; `number` is `None` for calls that change nothing. The first fault planted wins, and
+    /// The effect on this call; `number` is `None` for calls that change nothing. The first matching fault wins, and
     /// only it counts the call.
     pub fn meet(&mut self, op: Op, path: &Path, number: Option<u64>) -> Option<Effect> {
         let fault = self.planted.iter_mut().filter(|fault| fault.left != Some(0)).find(|fault| {

@@ -1,13 +1,13 @@
-//! One file of the simulated disk: what programs see, what the medium holds, and the changes between the two.
+//! One file of the simulated disk: its visible contents, its durable contents, and the changes between them.
 //!
 //! ```text
-//!   write, cut, ... --> live            read by programs; lost with the power
-//!                  \--> pending -sync-> durable     all that a power cut is sure to leave
+//!   write, truncate, ... --> live            read by programs; lost in a power cut
+//!                       \--> pending -sync-> durable     all that is sure to survive a power cut
 //! ```
 //!
 //! F1. While `diverged` is false, `live` is `durable` with all of `pending` applied in order.
-//! F2. `diverged` files carry damage that no call reported (a failed sync, a misdirected write): their synced state is
-//!     the result of the pending changes on `durable`, never a copy of `live`.
+//! F2. `diverged` files have damage that no call reported (a failed sync, a misdirected write): their synced state is
+//!     the pending changes applied to `durable`, never a copy of `live`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use super::cow::CowVec;
 use super::draw::{Draw, Fate, SECTOR, sectors};
 use super::image::Image;
 
-/// A change that has reached the page cache and not, for certain, the medium.
+/// A change that has reached the page cache and may not have reached the medium.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
-    /// Data alone; a write that lengthens the file is followed by a `Grow`.
+    /// Data alone; a `Grow` follows a write that extends the file.
     Write {
         offset: u64,
         bytes: Arc<[u8]>,
@@ -51,18 +51,18 @@ pub(super) struct FileNode {
     live: Image,
     durable: Image,
     pending: CowVec<Change>,
-    /// Changes that have left `pending` since the file was made: numbers them across syncs.
+    /// Changes that have left `pending` since the file was created; numbers them across syncs.
     retired: u64,
     diverged: bool,
 }
 
 impl FileNode {
-    /// A file as a reboot finds it: nothing pending.
+    /// A file as a reboot finds it: nothing is pending.
     pub fn at_rest(image: Image, links: u32) -> Self {
         Self { links, live: image.clone(), durable: image, ..Self::default() }
     }
 
-    /// What programs see.
+    /// The contents that programs see.
     pub fn live(&self) -> &Image {
         &self.live
     }
@@ -72,7 +72,7 @@ impl FileNode {
         self.pending.push(change);
     }
 
-    /// Writes where programs look, while the medium never learns of the bytes (only of a new length).
+    /// Writes only to the visible contents: the medium never receives the bytes, only a new length.
     pub fn change_unseen_by_medium(&mut self, offset: u64, bytes: &[u8]) {
         let old_len = self.live.len();
         self.live.write(bytes, offset);
@@ -83,7 +83,7 @@ impl FileNode {
         }
     }
 
-    /// Changes bytes in the cache and on the medium alike, as far as the file goes: damage at rest.
+    /// Changes bytes in the cache and on the medium, within the file's length: damage at rest.
     pub fn damage(&mut self, offset: u64, bytes: &[u8]) {
         for image in [&mut self.live, &mut self.durable] {
             let n = (bytes.len() as u64).min(image.len().saturating_sub(offset)) as usize;
@@ -91,17 +91,17 @@ impl FileNode {
         }
     }
 
-    /// Whether there is nothing that a sync would make durable.
+    /// Whether a sync would have nothing to do.
     pub fn is_settled(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// The number that [`sync`](Self::sync) takes to cover all changes so far.
+    /// The number to pass to [`sync`](Self::sync) so that it covers all changes so far.
     pub fn changes_made(&self) -> u64 {
         self.retired + self.pending.len() as u64
     }
 
-    /// Makes the first `upto` changes of this file's life durable.
+    /// Makes the first `upto` changes of this file durable, counted since its creation.
     pub fn sync(&mut self, upto: u64) {
         let covered = upto.saturating_sub(self.retired) as usize;
         if covered == self.pending.len() && !self.diverged {
@@ -110,8 +110,8 @@ impl FileNode {
         } else {
             self.pending.iter().take(covered).for_each(|change| change.apply(&mut self.durable));
             self.pending = self.pending.iter().skip(covered).cloned().collect();
-            // A length that a failed sync lost is metadata still marked dirty: any later sync writes it, over data
-            // that never comes.
+            // A length that a failed sync lost is still dirty metadata: any later sync writes it, over data that never
+            // arrives.
             if self.pending.is_empty() {
                 self.durable.set_len(self.live.len());
             }
@@ -119,8 +119,8 @@ impl FileNode {
         self.retired += covered as u64;
     }
 
-    /// A sync that the device fails: some pending sectors arrive, and all pages are clean afterwards, so no later sync
-    /// writes the others. Programs see the new bytes still, or, with `reads_show_old`, what the medium holds.
+    /// A failed sync: some pending sectors arrive, and all pages are clean afterwards, so no later sync writes the
+    /// others. Programs still see the new bytes or, with `reads_show_old`, the medium's contents.
     pub fn fail_sync(&mut self, draw: &mut Draw, reads_show_old: bool) {
         let len = self.live.len();
         self.durable = self.drawn(draw);
@@ -133,7 +133,7 @@ impl FileNode {
         }
     }
 
-    /// What a power cut leaves: each pending length, hole and 512-byte sector on its own, in any order.
+    /// The result of a power cut: each pending length, hole and 512-byte sector independently, in any order.
     pub fn drawn(&self, draw: &mut Draw) -> Image {
         let mut image = self.durable.clone();
         if self.pending.is_empty() {
@@ -158,7 +158,7 @@ impl FileNode {
     }
 }
 
-/// Decides whether a change other than a write arrives, and follows the length.
+/// Decides whether a change other than a write arrives, and tracks the length.
 fn draw_len(change: &Change, len: &mut u64, draw: &mut Draw) -> bool {
     if matches!(change, Change::Write { .. }) {
         return false;
@@ -172,8 +172,9 @@ fn draw_len(change: &Change, len: &mut u64, draw: &mut Draw) -> bool {
     kept
 }
 
-/// Lets each sector of a write meet its fate. Bytes of a sector outside the write are not touched, nor are those at its
-/// beginning that the write leaves as they are: they were not pending, and the medium rewrites them with what they are.
+/// Draws the outcome of each sector of a write. Bytes of a sector outside the write are untouched, and so are bytes at
+/// its beginning that the write does not change: they were not pending, and the medium rewrites them with the same
+/// value.
 fn draw_write(image: &mut Image, offset: u64, bytes: &[u8], draw: &mut Draw) {
     for sector in sectors(offset, bytes.len()) {
         let same = image.same_bytes(&bytes[sector.clone()], offset + sector.start as u64);

@@ -1,7 +1,7 @@
-//! The bytes of one file at one moment, as pages that copies share.
+//! The contents of one file at one moment, in pages that copies share.
 //!
 //! I1. A byte at or beyond `len` reads as zero and is zero in its page: growth shows zeros. (While a crash is drawn, a
-//!     page beyond `len` may be written first and the length set after, within one function.)
+//!     page beyond `len` may be written before the length is set, within one function.)
 //! I2. `allocated` counts the slots that are not holes.
 
 use std::ops::Range;
@@ -16,9 +16,9 @@ type Page = [u8; PAGE as usize];
 
 #[derive(Clone, Debug)]
 enum Slot {
-    /// Reads as zero; a write must find space first.
+    /// Reads as zero; a write must allocate first.
     Hole,
-    /// Space is reserved, nothing is written: reads as zero.
+    /// Space is reserved but not written: reads as zero.
     Reserved,
     Data(Arc<Page>),
 }
@@ -33,9 +33,9 @@ pub(super) struct Image {
 /// The part of one page that a range of the file covers.
 struct PagePart {
     slot: usize,
-    /// Inside the page.
+    /// Range within the page.
     bytes: Range<usize>,
-    /// Where that part lies in the caller's buffer.
+    /// Range within the caller's buffer.
     buffer: Range<usize>,
 }
 
@@ -64,7 +64,7 @@ impl Image {
         self.allocated
     }
 
-    /// Fills `buf` from `offset` as far as the file goes; returns how far.
+    /// Fills `buf` from `offset` up to the end of the file; returns the number of bytes.
     pub fn read(&self, buf: &mut [u8], offset: u64) -> usize {
         let n = (buf.len() as u64).min(self.len.saturating_sub(offset)) as usize;
         for part in parts(offset, n) {
@@ -76,7 +76,7 @@ impl Image {
         n
     }
 
-    /// How many of these bytes, from the first on, stand at `offset` already.
+    /// The number of leading bytes that are already present at `offset`.
     pub fn same_bytes(&self, bytes: &[u8], offset: u64) -> usize {
         let mut old = vec![0; bytes.len()];
         let n = self.read(&mut old, offset);
@@ -110,7 +110,7 @@ impl Image {
         self.len = self.len.max(len);
     }
 
-    /// Sets the length to at most `len` and gives back all space after it, reserved space included.
+    /// Limits the length to `len` and frees all space after it, including reserved space.
     pub fn cut(&mut self, len: u64) {
         let keep = len.div_ceil(PAGE) as usize;
         let dropped = (keep..self.slots.len()).filter(|&i| !matches!(self.slots.get(i), Some(Slot::Hole)));
@@ -120,7 +120,7 @@ impl Image {
         self.len = self.len.min(len);
     }
 
-    /// Sets the length; cutting gives space back, growing takes none.
+    /// Sets the length. Truncation frees space, extension takes none.
     pub fn set_len(&mut self, len: u64) {
         if len < self.len {
             self.cut(len);
@@ -139,7 +139,7 @@ impl Image {
         }
     }
 
-    /// Gives back whole pages of the range and zeroes the rest of it.
+    /// Frees whole pages of the range and zeroes the rest of it.
     pub fn punch(&mut self, range: Range<u64>) {
         let whole = range.start.div_ceil(PAGE)..range.end / PAGE;
         if whole.start >= whole.end {
@@ -167,7 +167,7 @@ impl Image {
         }
     }
 
-    /// How many bytes of a write at `offset` find space when `free` more pages may be taken.
+    /// The number of bytes of a write at `offset` that find space if `free` more pages may be taken.
     pub fn fitting(&self, offset: u64, len: usize, free: u64) -> usize {
         let mut left = free;
         let mut fitting = 0;
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use base::Rng;
 
-    /// Random writes, cuts, holes and reservations agree with a plain vector, and space is counted right.
+    /// Random writes, truncations, holes and reservations match a plain vector, and space is counted correctly.
     #[test]
     #[cfg_attr(miri, ignore = "safe code, and slow there")]
     fn agrees_with_a_vector() {

@@ -1,4 +1,4 @@
-//! A file system in memory that loses what a real one may lose, when a test says so.
+//! An in-memory file system that loses, on request, whatever a real one may lose.
 //!
 //! ```text
 //!   run --> SimFs -- crash at operation n --> every call fails
@@ -8,22 +8,22 @@
 //!        CrashPoint per operation -- power_cut(seed) --> SimFs of the next boot
 //! ```
 //!
-//! A crash point is a seed and an operation number. Numbers count the calls that can change what a reboot finds:
-//! creating opens, writes, length and space changes, syncs, name changes. A write that the crash meets may have arrived
-//! or not; a sync that it meets has promised nothing.
+//! A crash point is a seed and an operation number. Numbers count the calls that can change what a reboot finds: opens
+//! that create, writes, changes of length and space, syncs, name changes. A write hit by the crash may have arrived or
+//! not; a sync hit by it has promised nothing.
 //!
 //! S1. What a sync covered, under names whose directories (up to the root) were synced since they changed, survives
-//!     every power cut, byte for byte, wherever it was not written again since.
-//! S2. Everything else is drawn: each pending 512-byte sector is new, old, zero or torn on its own, in any order; each
-//!     length change comes with or without its data; each name change comes or not, except that changes of one name
-//!     keep their order and a rename is atomic. A new name may come without its file's data.
+//!     every power cut byte for byte, except where it was written again since.
+//! S2. Everything else is drawn. Each pending 512-byte sector is new, old, zero or torn independently, in any order.
+//!     Each length change arrives with or without its data. Each name change arrives or not, but changes of one name
+//!     keep their order and a rename is atomic. A new name may arrive without its file's data.
 //! S3. The same run, number and seed give the same disk.
 //! S4. After a crash no call succeeds and nothing changes, whatever thread or handle it comes from.
-//! S5. A failed sync forgets: the next one returns `Ok` and saves nothing that the failed one should have saved.
-//! S6. A process kill loses nothing that a call has returned for: the page cache lives on.
+//! S5. A failed sync drops changes: the next one returns `Ok` and saves nothing that the failed one should have saved.
+//! S6. A process kill loses nothing once a call has returned: the page cache survives.
 //!
 //! The model is more hostile than any one file system: a program that survives it relies on POSIX and on nothing else.
-//! What it leaves out: modification times, permissions, and stale blocks of other files showing up in new ones.
+//! Not modelled: modification times, permissions, and stale blocks of other files in new ones.
 //!
 //! Models: Pillai et al., OSDI 2014 (which states a crash may leave); Rebello et al., USENIX ATC 2020 (failed syncs);
 //! Bairavasundaram et al., FAST 2008 (misdirected writes, lost sectors).
@@ -58,22 +58,22 @@ use disk::Disk;
 use sim_file::{SimFile, SimLock};
 use state::{Call, Core};
 
-/// What a simulated machine is like. Start from `SimOptions::default()`: no faults, endless space.
+/// Properties of a simulated machine. `SimOptions::default()` has no faults and unlimited space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimOptions {
-    /// Decides everything random while the machine runs (power cuts have seeds of their own).
+    /// Decides everything random while the machine runs (power cuts have their own seeds).
     pub seed: u64,
-    /// Size of the device in bytes, in use by file data in pages of 4 KiB; `None` for no limit.
+    /// Size of the device in bytes; file data uses it in pages of 4 KiB. `None` for no limit.
     pub capacity_bytes: Option<u64>,
     /// What a power cut may do to pending sectors.
     pub crash: CrashModel,
     /// One in this many reads and writes transfers only a part; 0 for none.
     pub short_transfer_one_in: u32,
-    /// One in this many reads and writes fails with EINTR, having done nothing; 0 for none.
+    /// One in this many reads and writes fails with EINTR, without effect; 0 for none.
     pub interrupt_one_in: u32,
-    /// When all files were changed last, in milliseconds since 1970; `None`: not known.
+    /// The modification time of all files, in milliseconds since 1970; `None` if unknown.
     pub modified_ms: Option<i64>,
-    /// How many operations the trace keeps.
+    /// Number of operations that the trace keeps.
     pub trace_len_max: usize,
 }
 
@@ -91,19 +91,19 @@ impl Default for SimOptions {
     }
 }
 
-/// How a machine's life ends.
+/// How a machine stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outage {
-    /// The power goes: the seed draws what is left (S1, S2).
+    /// A power cut: the seed draws what survives (S1, S2).
     PowerCut {
-        /// Same disk, same seed: same result.
+        /// The same disk and seed give the same result.
         seed: u64,
     },
     /// The process ends by itself or by `kill -9`: the page cache survives (S6).
     ProcessKill,
 }
 
-/// The simulated file system; see the module's page for its rules. A clone is another handle of the same machine.
+/// The simulated file system; the module describes its rules. A clone is another handle of the same machine.
 #[derive(Clone)]
 pub struct SimFs {
     core: Arc<Core>,
@@ -122,7 +122,7 @@ impl SimFs {
 
     // ---- Crashes.
 
-    /// How many operations were begun since the boot.
+    /// Number of operations begun since the boot.
     pub fn operations(&self) -> u64 {
         self.core.state.lock().operations
     }
@@ -142,60 +142,59 @@ impl SimFs {
         self.core.state.lock().crashed
     }
 
-    /// Stops this machine, if it still runs, and boots the next one from what is left. Planted faults and the sync hook
-    /// do not survive; bad ranges of the medium, its size and the options do.
+    /// Stops this machine if it still runs, and boots the next one from the surviving state. Injected faults and the
+    /// sync hook do not survive; bad ranges of the medium, its size and the options do.
     pub fn recover(&self, outage: Outage) -> SimFs {
         self.crash();
         self.crash_point().after(outage)
     }
 
-    /// The state that a crash now would meet. Cheap: shares all data.
+    /// The state that a crash at this moment would find. Cheap: shares all data.
     pub fn crash_point(&self) -> CrashPoint {
         let state = self.core.state.lock();
         CrashPoint { operation: state.operations, disk: state.disk.clone(), options: state.options.clone() }
     }
 
-    /// From now on keeps the crash point of every operation: one run then yields all of them, without a repetition of
-    /// the run per point.
+    /// Keeps the crash point of every operation from now on: one run then yields all of them, without a run per point.
     pub fn record_crash_points(&self) {
         self.core.state.lock().recorded.get_or_insert_default();
     }
 
-    /// The crash points since [`record_crash_points`](Self::record_crash_points) or the last call of this.
+    /// The crash points since [`record_crash_points`](Self::record_crash_points) or the last call of this method.
     pub fn take_crash_points(&self) -> Vec<CrashPoint> {
         self.core.state.lock().recorded.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     // ---- Faults.
 
-    /// Plants a fault.
+    /// Injects a fault.
     pub fn inject(&self, fault: Fault) {
         self.core.state.lock().faults.plant(fault);
     }
 
-    /// Removes the planted faults that have not been used up.
+    /// Removes the injected faults that are not used up.
     pub fn clear_faults(&self) {
         self.core.state.lock().faults.clear();
     }
 
-    /// How many calls planted faults have hit: a test checks it to know that its fault was met.
+    /// Number of calls that injected faults have affected: a test checks it to know that its fault occurred.
     pub fn faults_fired(&self) -> u64 {
         self.core.state.lock().faults.fired()
     }
 
-    /// Changes the size of the device; `None` for no limit. What is stored stays, even beyond it.
+    /// Changes the size of the device; `None` for no limit. Stored data stays, even beyond the limit.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.core.state.lock().options.capacity_bytes = bytes;
     }
 
-    /// Calls `hook` in each sync of a file or directory, after it is settled which changes the sync covers and before
-    /// they are durable. The hook may block, as a slow or stalled device does; other calls go on meanwhile, and a crash
+    /// Calls `hook` in each sync of a file or directory, after it is decided which changes the sync covers and before
+    /// they are durable. The hook may block, like a slow or stalled device. Other calls continue meanwhile, and a crash
     /// meanwhile finds the changes pending.
     pub fn on_sync(&self, hook: impl Fn(&SyncCall<'_>) + Send + Sync + 'static) {
         self.core.state.lock().sync_hook = Some(Arc::new(hook));
     }
 
-    /// Flips one bit of a file at rest. Nothing happens beyond its end.
+    /// Flips one bit of a file at rest. Has no effect beyond its end.
     ///
     /// # Errors
     /// As for opening the file.
@@ -207,7 +206,7 @@ impl SimFs {
         })
     }
 
-    /// Replaces bytes of a file at rest, as far as the file goes: a lost sector, a sector of another file.
+    /// Replaces bytes of a file at rest, within its length: a lost sector, a sector of another file.
     ///
     /// # Errors
     /// As for opening the file.
@@ -215,8 +214,8 @@ impl SimFs {
         self.at_rest(path, |disk| disk.damage(path, offset, bytes))
     }
 
-    /// Makes reads that touch the range fail with EIO: that many times, or with `None` for ever. It is a flaw of the
-    /// medium, so it outlasts crashes, and it follows the file through renames.
+    /// Makes reads that touch the range fail with EIO: this many times, or forever with `None`. It is a flaw of the
+    /// medium, so it survives crashes and follows the file through renames.
     ///
     /// # Errors
     /// As for opening the file.
@@ -230,7 +229,7 @@ impl SimFs {
 
     // ---- Looking at it.
 
-    /// All files and their bytes as programs see them; works after a crash, too (as seen at that moment).
+    /// All files and their contents as programs see them; also after a crash (as of that moment).
     pub fn contents(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         self.core.state.lock().disk.contents()
     }
@@ -242,7 +241,7 @@ impl SimFs {
 
     fn open_as(&self, op: Op, path: &Path, options: OpenOptions) -> Result<Arc<SimFile>> {
         let shared: Arc<Path> = path.into();
-        // Opening changes the disk only if it creates or cuts, and which it is must be decided under the same lock.
+        // Opening changes the disk only if it creates or truncates, and that must be decided under the same lock.
         let node = self.core.run_if_changing(
             Call::new(op, &shared),
             |state| {
@@ -347,7 +346,7 @@ impl FileSystem for SimFs {
         };
         let text = lock_text(std::process::id());
         match file.write_all_at(text.as_bytes(), 0).and_then(|()| file.set_len(text.len() as u64)) {
-            // As the real one: held, by an unnamed process.
+            // As in the real file system: held by an unnamed process.
             Err(error) if error.is_out_of_space() => {}
             written => written?,
         }
@@ -371,7 +370,7 @@ impl fmt::Debug for SimFs {
     }
 }
 
-/// A disk at the moment of a crash: draw as many reboots from it as you like.
+/// A disk at the moment of a crash, from which any number of reboots can be drawn.
 #[derive(Clone)]
 pub struct CrashPoint {
     operation: u64,
@@ -380,7 +379,7 @@ pub struct CrashPoint {
 }
 
 impl CrashPoint {
-    /// The number of the operation that the crash meets.
+    /// The number of the interrupted operation.
     pub fn operation(&self) -> u64 {
         self.operation
     }
@@ -388,7 +387,7 @@ impl CrashPoint {
     /// The machine after the outage, booted again.
     pub fn after(&self, outage: Outage) -> SimFs {
         let (disk, salt) = match outage {
-            // The operation's number goes in, so that one seed draws differently at each of them.
+            // The operation's number is mixed in, so that one seed draws differently at each of them.
             Outage::PowerCut { seed } => {
                 let mut mixed = seed ^ self.operation.rotate_left(32);
                 let seed = base::random::splitmix64(&mut mixed);

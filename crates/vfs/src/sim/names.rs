@@ -1,7 +1,7 @@
 //! Name changes that wait for a directory sync.
 //!
-//! A change sets one or two names at once (a rename sets two and is atomic). It is durable when the directory of each
-//! of its names has been synced since. Changes of one name keep their order; others may arrive in any order.
+//! A change sets one or two names atomically (a rename sets two). It is durable once the directory of each of its names
+//! has been synced after it. Changes of one name keep their order; others may arrive in any order.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ pub(super) type Name = Arc<OsStr>;
 pub(super) struct Setting {
     pub dir: NodeId,
     pub name: Name,
-    /// What has the name now; `None` when it is removed.
+    /// The node that has the name now; `None` if it is removed.
     pub node: Option<NodeId>,
     synced: bool,
 }
@@ -34,7 +34,7 @@ pub(super) struct PendingNames {
     changes: CowVec<Vec<Setting>>,
 }
 
-/// Names touched so far while walking over changes.
+/// Names seen so far while iterating over changes.
 #[derive(Default)]
 struct Touched<'a>(BTreeSet<(NodeId, &'a OsStr)>);
 
@@ -58,15 +58,15 @@ impl PendingNames {
         self.changes.iter().flatten().filter_map(|s| s.node)
     }
 
-    /// Notes that a sync of `dir` covers what is pending now.
+    /// Records that a sync of `dir` covers the pending changes.
     pub fn begin_sync(&mut self, dir: NodeId) {
         let mut all = self.to_vec();
         all.iter_mut().flatten().filter(|s| s.dir == dir).for_each(|s| s.synced = true);
         self.changes = all.into_iter().collect();
     }
 
-    /// Takes out what the syncs so far make durable, in order: changes all of whose directories are synced, and those
-    /// that must come before one of them.
+    /// Removes and returns, in order, the changes that the syncs so far make durable: changes whose directories are all
+    /// synced, and earlier changes that they depend on.
     pub fn finish_sync(&mut self) -> Vec<Setting> {
         let all = self.to_vec();
         let synced = all.iter().map(|change| change.iter().all(|s| s.synced)).collect();
@@ -78,8 +78,8 @@ impl PendingNames {
         self.changes.iter().cloned().collect()
     }
 
-    /// A sync of `dir` that the device fails: of the changes that touch it some arrive, and none of them is ever tried
-    /// again. Returns those that arrived.
+    /// A failed sync of `dir`: some of the changes that touch it arrive, and none of them is ever tried again. Returns
+    /// those that arrived.
     pub fn fail_sync(&mut self, dir: NodeId, draw: &mut Draw) -> Vec<Setting> {
         let arrived = self.drawn(draw);
         let all = self.to_vec();
@@ -91,13 +91,13 @@ impl PendingNames {
         taken
     }
 
-    /// What a power cut lets through, in order.
+    /// The changes that survive a power cut, in order.
     pub fn survivors(&self, draw: &mut Draw) -> Vec<Setting> {
         let arrived = self.drawn(draw);
         self.changes.iter().zip(arrived).filter(|(_, arrived)| *arrived).flat_map(|(c, _)| c.clone()).collect()
     }
 
-    /// For each change whether it arrives; none does after one of the same name that did not.
+    /// For each change whether it arrives; none arrives after an earlier change of the same name that did not.
     fn drawn(&self, draw: &mut Draw) -> Vec<bool> {
         draw.choose_mood();
         let mut lost = Touched::default();
@@ -126,7 +126,7 @@ impl PendingNames {
     }
 }
 
-/// Adds to the marked changes those of the same names that come before them.
+/// Adds to the marked changes the earlier ones of the same names.
 fn with_predecessors(all: &[Vec<Setting>], mut marked: Vec<bool>) -> Vec<bool> {
     let mut touched = Touched::default();
     for (marked, change) in marked.iter_mut().zip(all).rev() {

@@ -15,7 +15,7 @@ use crate::aligned::DIRECT_ALIGNMENT;
 use crate::error::{Op, Result};
 use crate::file_system::{AllocateLen, File, OpenOptions};
 
-/// As many slices as Linux takes in one call.
+/// The most slices that Linux takes in one call.
 const SLICES_MAX: usize = 1024;
 
 pub(super) struct SimFile {
@@ -37,7 +37,7 @@ impl SimFile {
         Call { argument, ..Call::new(op, &self.path) }
     }
 
-    /// What direct I/O demands of a transfer.
+    /// The requirements of direct I/O for a transfer.
     fn check_alignment(&self, address: usize, len: usize, offset: u64) -> io::Result<()> {
         let fits = |n: usize| n.is_multiple_of(self.alignment);
         if fits(address) && fits(len) && offset.is_multiple_of(self.alignment as u64) {
@@ -47,7 +47,7 @@ impl SimFile {
         }
     }
 
-    /// How much of a transfer the plan lets pass: whole blocks for direct I/O.
+    /// The part of a transfer that the plan permits: whole blocks for direct I/O.
     fn limit(&self, plan: &Plan, len: usize) -> usize {
         match plan {
             Plan::Short(bytes) => (bytes / self.alignment * self.alignment).max(self.alignment).min(len),
@@ -106,7 +106,7 @@ impl SimFile {
     }
 }
 
-/// Refuses ranges beyond what a simulated file can hold.
+/// Refuses ranges beyond the limit of a simulated file.
 fn check_end(offset: u64, len: u64) -> io::Result<()> {
     match offset.checked_add(len) {
         Some(end) if end <= FILE_LEN_MAX => Ok(()),
@@ -141,8 +141,8 @@ impl File for SimFile {
         self.write(slices.iter().flat_map(|slice| slice.iter().copied()).collect(), offset, aligned)
     }
 
-    /// Two operations, so that a power cut may come between them. If anything else is still unsynced, the second is
-    /// left out, to catch callers that take earlier writes for durable.
+    /// Two operations, so that a power cut can come between them. If anything else is still unsynced, the sync is left
+    /// out, to catch callers that take earlier writes for durable.
     fn write_all_synced_at(&self, slices: &mut [IoSlice<'_>], offset: u64) -> Result<()> {
         let settled = self.core.state.lock().disk.file(self.node).is_ok_and(FileNode::is_settled);
         self.write_all_vectored_at(slices, offset)?;
@@ -233,7 +233,7 @@ impl fmt::Debug for SimFile {
     }
 }
 
-/// A held lock; its file stays open as long.
+/// A held lock; it keeps its file open.
 pub(super) struct SimLock {
     file: Arc<SimFile>,
 }

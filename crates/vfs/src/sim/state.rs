@@ -1,4 +1,4 @@
-//! The machine of a simulated disk: counts operations, asks the faults, stops on order, records.
+//! The machine of a simulated disk: counts operations, applies faults, stops on request, records.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -21,9 +21,9 @@ use crate::error::{FsError, Op, Result, errno};
 pub struct SyncCall<'a> {
     /// Its operation number.
     pub number: u64,
-    /// Which kind of sync.
+    /// The kind of sync.
     pub op: Op,
-    /// Of what.
+    /// The file or directory.
     pub path: &'a Path,
 }
 
@@ -47,7 +47,7 @@ impl Call {
     }
 }
 
-/// What the faults want of a call that is not to fail.
+/// What the faults do to a call that does not fail.
 #[derive(Default)]
 pub(super) enum Plan {
     #[default]
@@ -78,7 +78,7 @@ pub(super) struct Core {
     pub state: Mutex<State>,
 }
 
-/// A failure that a fault wants.
+/// An injected failure.
 struct Injected {
     errno: i32,
     reads_show_old: bool,
@@ -120,12 +120,12 @@ impl Core {
         result.map_err(|e| FsError::io(call.op, call.path, e))
     }
 
-    /// A call that changes the disk: counted, and a place to crash.
+    /// A call that changes the disk: counted, and a crash point.
     pub fn run<R>(&self, call: Call, act: impl FnOnce(&mut State, Plan) -> io::Result<R>) -> Result<R> {
         self.state.lock().run(call, act)
     }
 
-    /// A call of which `look` decides whether it changes the disk (`true` in its answer) before `act` does the rest.
+    /// A call for which `look` decides whether it changes the disk (`true` in its answer) before `act` does the rest.
     pub fn run_if_changing<F, R>(
         &self,
         call: Call,
@@ -147,7 +147,7 @@ impl Core {
         }
     }
 
-    /// A sync in two steps, since the hook between them runs without the lock. `begin` settles what is covered.
+    /// A sync in two steps, since the hook between them runs without the lock. `begin` determines what is covered.
     pub fn sync<C: Copy>(
         &self,
         call: Call,
@@ -157,7 +157,7 @@ impl Core {
     ) -> Result<()> {
         let mut state = self.state.lock();
         let number = state.begin(&call)?;
-        // The crash point comes before the effect: a sync that the crash meets has promised nothing.
+        // The crash point is before the effect: a sync hit by the crash has promised nothing.
         state.pass_crash_point(&call, number)?;
         let planned = state.plan(&call, Some(number));
         let begun = begin(&mut state.disk);
@@ -186,7 +186,7 @@ impl Core {
 }
 
 impl State {
-    /// Pages that may still be taken.
+    /// Pages that can still be allocated.
     pub fn free_pages(&self) -> u64 {
         let all = self.options.capacity_bytes.map_or(u64::MAX / PAGE, |bytes| bytes / PAGE);
         all.saturating_sub(self.disk.used())
@@ -198,7 +198,7 @@ impl State {
             Ok(plan) => act(self, plan),
             Err(injected) => Err(io::Error::from_raw_os_error(injected.errno)),
         };
-        // The crash point comes after the effect, which is pending: the draw decides whether it arrived.
+        // The crash point is after the effect, which is pending: the draw decides whether it arrived.
         self.pass_crash_point(&call, number)?;
         self.end(call, number, result)
     }
@@ -238,7 +238,7 @@ impl State {
         self.trace.push(TraceEntry { number, op, path, argument, outcome });
     }
 
-    /// Asks planted faults first, then the background ones of the options.
+    /// Applies injected faults first, then the random ones of the options.
     fn plan(&mut self, call: &Call, number: Option<u64>) -> std::result::Result<Plan, Injected> {
         match self.faults.meet(call.op, &call.path, number) {
             Some(Effect::Fail { errno, reads_show_old }) => return Err(Injected { errno, reads_show_old }),

@@ -1,4 +1,4 @@
-//! What a run did, for the person who looks at a failed seed.
+//! The operations of a run, for a person who examines a failed seed.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,17 +12,17 @@ use crate::error::Op;
 pub struct TraceEntry {
     /// Its number: 1 for the first since the boot.
     pub number: u64,
-    /// What was called.
+    /// The operation.
     pub op: Op,
-    /// On what.
+    /// Its path.
     pub path: Arc<Path>,
-    /// With which argument.
+    /// Its argument.
     pub argument: Argument,
-    /// With which result.
+    /// Its result.
     pub outcome: Outcome,
 }
 
-/// The argument of an operation, as far as a reader of a trace needs it.
+/// The argument of an operation, as far as it helps a reader of the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Argument {
     /// None worth naming.
@@ -31,9 +31,9 @@ pub enum Argument {
     Len(u64),
     /// A range of the file, in bytes.
     Range {
-        /// Where it begins.
+        /// Its beginning.
         offset: u64,
-        /// How long it is.
+        /// Its length.
         len: u64,
     },
     /// The second path of a rename or hard link.
@@ -43,11 +43,11 @@ pub enum Argument {
 /// How an operation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As asked. (For transfers: at least in part.)
+    /// Success. (For transfers: at least in part.)
     Done,
-    /// With this error number.
+    /// Failure with this error number.
     Failed(i32),
-    /// The machine stopped during it.
+    /// The machine stopped during the operation.
     Crashed,
 }
 

@@ -1,5 +1,5 @@
-//! A command log in miniature: preallocated segments, vectored appends, group syncs, rotation. The smallest honest user
-//! of the crate, for crash tests and for the measure of their speed.
+//! A miniature command log: preallocated segments, vectored appends, group syncs, rotation. The smallest realistic user
+//! of the crate, for crash tests and for measuring their speed.
 //!
 //! Record: length of the payload (u32), CRC-32C of sequence and payload (u32), sequence (u64), payload.
 #![allow(dead_code, reason = "the benchmark and the tests each use a part")]
@@ -30,7 +30,7 @@ impl<'a> MiniLog<'a> {
         Ok(Self { fs, segment, segment_len, at: 0, written: 0, durable: 0 })
     }
 
-    /// The last record that a sync has covered: what a client was told.
+    /// The last record that a sync has covered: what a client knows to be durable.
     pub fn durable(&self) -> u64 {
         self.durable
     }
@@ -78,7 +78,7 @@ fn new_segment(fs: &dyn FileSystem, first: u64, len: u64) -> Result<Arc<dyn File
     Ok(segment)
 }
 
-/// Reads records as long as they are whole and in sequence; returns the last. An absent log has none.
+/// Reads records while they are whole and in sequence; returns the last. A missing log has none.
 pub fn recover(fs: &dyn FileSystem) -> Result<u64> {
     let segments = match fs.read_dir(Path::new(DIR)) {
         Ok(segments) => segments,
@@ -108,7 +108,8 @@ fn recover_segment(bytes: &[u8], mut last: u64) -> u64 {
     last
 }
 
-/// What a recovery after a crash must find: everything a client was told, nothing that was never written.
+/// What a recovery after a crash must find: everything that a client knows to be durable, and nothing that was never
+/// written.
 pub fn check(fs: &dyn FileSystem, durable: u64, written: u64) -> std::result::Result<(), String> {
     match recover(fs) {
         Ok(last) if (durable..=written).contains(&last) => Ok(()),
