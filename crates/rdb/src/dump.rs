@@ -1,4 +1,4 @@
-//! What DUMP answers and RESTORE takes: type, value, version (2 bytes), checksum of all before it (8 bytes).
+//! The payload of DUMP and RESTORE: type, value, version (2 bytes), checksum of everything before it (8 bytes).
 
 use crate::encode::{Encoder, Target, WriteError};
 use crate::error::{Place, RdbError};
@@ -26,7 +26,7 @@ pub fn write(value: &Value, target: Target) -> Result<Vec<u8>, WriteError> {
     Ok(payload)
 }
 
-/// The payload of a value, for the oldest servers that load all of it.
+/// The payload of a value, for the oldest servers that load it without loss.
 ///
 /// # Errors
 /// [`WriteError::Module`].
@@ -34,21 +34,20 @@ pub fn write_for_oldest(value: &Value) -> Result<Vec<u8>, WriteError> {
     write(value, Target::oldest_for(value))
 }
 
-/// The value of a payload, and the form it has there.
+/// The value of a payload, and its form there.
 ///
 /// # Errors
-/// [`RdbError::Version`] and [`RdbError::Checksum`] when the payload is not what its writer made, or of a version that is not
-/// known, and [`RdbError::Truncated`] in [`Place::Footer`] when it is too short for them; all others when its content is
-/// damaged.
+/// [`RdbError::Version`] for an unknown version; [`RdbError::Checksum`] if the payload was changed;
+/// [`RdbError::Truncated`] in [`Place::Footer`] if it is too short for a footer; all others if its content is damaged.
 pub fn read(payload: &[u8]) -> Result<(Form, Value), RdbError> {
     read_within(payload, u64::MAX)
 }
 
-/// [`read`] of a payload whose compressed strings may expand to so many bytes: a few bytes can stand for a hundred times as
+/// As [`read`], with a limit on the expanded size of compressed strings: a few bytes can expand to a hundred times as
 /// many.
 ///
 /// # Errors
-/// As there, and [`RdbError::TooLong`].
+/// As [`read`], and [`RdbError::TooLong`].
 pub fn read_within(payload: &[u8], expanded_bytes_max: u64) -> Result<(Form, Value), RdbError> {
     let (body, dialect) = check_footer(payload)?;
     let mut input = Input::new(body, Some(body.len() as u64));

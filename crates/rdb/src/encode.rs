@@ -1,7 +1,7 @@
-//! Values as bytes, in forms that every server of the target's version and above loads.
+//! Encodes values in forms that every server of the target's version or later loads.
 //!
-//! Collections are written element by element, not packed: a server packs what is small by its own limits while it loads.
-//! Streams alone have no other form than listpacks.
+//! Collections are written element by element, not packed: a server packs small ones by its own limits while it loads.
+//! Only streams have no other form than listpacks.
 
 use crate::format::{VERSION_VALKEY, kind, string_encoding};
 use crate::packed::listpack;
@@ -12,26 +12,26 @@ use base::integer::parse_integer;
 use codec::lzf::Compressor;
 use std::io;
 
-/// Strings up to this length are not compressed: it would not make them shorter.
+/// Strings up to this length are not compressed: they would not get shorter.
 const COMPRESSED_LEN_MIN: usize = 21;
 
-/// Entries and bytes of a node of a stream: the limits that servers have themselves by default.
+/// Limits of a stream's node, in entries and bytes: the servers' own defaults.
 const NODE_ENTRIES_MAX: usize = 100;
 const NODE_BYTES_MAX: usize = 4096;
 
-/// Who is to read what is written.
+/// The oldest server that must read the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
-    /// Redis 7.0 and above, Valkey. Without the times at which consumers of streams were last active.
+    /// Redis 7.0 and later, Valkey. Without the times at which consumers of streams were last active.
     V10,
-    /// Redis 7.2 and above, Valkey.
+    /// Redis 7.2 and later, Valkey.
     V11,
-    /// Valkey 9.0 and above. Fields of hashes can expire.
+    /// Valkey 9.0 and later. Fields of hashes can expire.
     Valkey9,
 }
 
 impl Target {
-    /// The first of them that says all of a value.
+    /// The oldest target that can express all of a value.
     pub fn oldest_for(value: &Value) -> Self {
         match value {
             Value::Hash(hash) if hash.has_expirations() => Self::Valkey9,
@@ -40,7 +40,7 @@ impl Target {
         }
     }
 
-    /// The one of a version of the format, if there is one.
+    /// The target for a version of the format, if there is one.
     pub fn of_version(version: i64) -> Option<Self> {
         [Self::V10, Self::V11, Self::Valkey9].into_iter().find(|target| i64::from(target.version()) == version)
     }
@@ -64,23 +64,23 @@ impl Target {
     }
 }
 
-/// Why something was not written.
+/// Why a value was not written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// Fields of a hash expire, and the target knows no such thing.
+    /// Fields of a hash expire, which the target does not support.
     #[error("fields of the hash expire, which version {} of the format cannot say", target.version())]
     NeedsNewer {
-        /// For whom it was to be written.
+        /// The target.
         target: Target,
     },
-    /// Only the module can write the value.
+    /// Only its module can write the value.
     #[error("a value of the module {}, version {}, cannot be written", module.name, module.version)]
     Module {
-        /// Whose value it is.
+        /// The module.
         module: Module,
     },
-    /// The file did not take it.
+    /// The output failed.
     #[error("writing failed")]
     Io(#[from] io::Error),
 }
@@ -97,13 +97,13 @@ impl Encoder {
         Self { target, compressor: None, compressed: Vec::new() }
     }
 
-    /// Strings will be compressed where that makes them shorter.
+    /// Compresses strings where that makes them shorter.
     pub fn compressing(mut self) -> Self {
         self.compressor = Some(Compressor::new());
         self
     }
 
-    /// The type that the value will have.
+    /// The type number under which the value will be written.
     pub fn kind(&self, value: &Value) -> Result<u8, WriteError> {
         Ok(match value {
             Value::String(_) => kind::STRING,
@@ -119,7 +119,7 @@ impl Encoder {
         })
     }
 
-    /// Appends the value, without its type.
+    /// Appends the value without its type.
     pub fn put_value(&mut self, value: &Value, out: &mut Vec<u8>) {
         match value {
             Value::String(string) => self.put_string(string, out),
@@ -145,12 +145,12 @@ impl Encoder {
                 }
             }
             Value::Stream(stream) => self.put_stream(stream, out),
-            // `kind` has refused it.
+            // `kind` has refused it already.
             Value::Module(_) => {}
         }
     }
 
-    /// Appends a string: as an integer, compressed, or as it is.
+    /// Appends a string: as an integer, compressed, or raw.
     pub fn put_string(&mut self, string: &[u8], out: &mut Vec<u8>) {
         if let Some(number) = parse_integer(string).and_then(|number| i32::try_from(number).ok()) {
             put_integer(number, out);
@@ -161,7 +161,7 @@ impl Encoder {
     }
 
     fn put_compressed(&mut self, string: &[u8], out: &mut Vec<u8>) -> bool {
-        /// By so much the compressed string has to be shorter, since two lengths stand before it.
+        /// The compressed string must be shorter by this much, because two lengths precede it.
         const SAVED_MIN: usize = 4;
         let Some(compressor) = &mut self.compressor else { return false };
         self.compressed.clear();
@@ -202,7 +202,7 @@ impl Encoder {
             put_length(pending.deliveries, out);
         }
 
-        // Ids by consumer, each list ascending as the whole is.
+        // Ids by consumer; each list is ascending because the whole is.
         let mut owned = vec![Vec::new(); group.consumers.len()];
         for pending in &group.pending {
             if let Some(ids) = owned.get_mut(pending.consumer) {
@@ -222,12 +222,13 @@ impl Encoder {
     }
 }
 
-/// Whether a consumer was active at another time than it was seen. Without the first, servers take the second for it.
+/// Whether a consumer was active at another time than it was last seen. If the first is missing, servers use the
+/// second.
 fn tells_when_active(group: &StreamGroup) -> bool {
     group.consumers.iter().any(|consumer| consumer.active_at != Some(consumer.seen_at))
 }
 
-/// Appends a length, in its shortest form.
+/// Appends a length in its shortest form.
 pub(crate) fn put_length(length: u64, out: &mut Vec<u8>) {
     if length < 1 << 6 {
         out.push(length as u8);
@@ -242,7 +243,7 @@ pub(crate) fn put_length(length: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a string of `len` bytes that is compressed already.
+/// Appends an already compressed string whose original length is `len`.
 pub(crate) fn put_lzf(lzf: &[u8], len: usize, out: &mut Vec<u8>) {
     out.push(0xc0 | string_encoding::LZF);
     put_length(lzf.len() as u64, out);
@@ -268,7 +269,7 @@ fn put_id(id: StreamId, out: &mut Vec<u8>) {
     put_length(id.seq, out);
 }
 
-/// The entries in listpacks, each with the id of its first.
+/// The entries in listpacks, each with the id of its first entry.
 fn pack_nodes(stream: &Stream) -> Vec<(StreamId, Vec<u8>)> {
     let mut nodes = Vec::new();
     let mut open: Vec<StreamEntry<'_>> = Vec::new();
@@ -292,7 +293,7 @@ fn has_names_of(first: StreamEntry<'_>, entry: StreamEntry<'_>) -> bool {
     entry.fields().map(|(name, _)| name).eq(first.fields().map(|(name, _)| name))
 }
 
-/// A node: the names of its first entry, then all entries, those with the same names without them.
+/// A node: the field names of its first entry, then all entries; those with the same names omit them.
 fn pack_node(entries: &[StreamEntry<'_>]) -> Option<(StreamId, Vec<u8>)> {
     const SAME_NAMES: i64 = 2;
     let first = entries.first()?;

@@ -1,91 +1,91 @@
-//! What can be wrong with an RDB file or a payload.
+//! Errors of reading an RDB file or a payload.
 
 use crate::format::Form;
 use std::fmt;
 use std::io;
 
-/// Every error of reading. Damage, what is not known, and a failing source stay apart.
+/// Every error of reading. Damage, unknown parts and a failing source are distinct.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RdbError {
     /// Bytes that no server writes there.
     #[error("offset {offset}, in {place}: expected {expected}{}", Inside(*.inside))]
     Damaged {
-        /// Where the part begins that is not as it should be. For a packed value, where the value begins.
+        /// The offset of the invalid part. For a packed value, the offset of the value.
         offset: u64,
-        /// What was being read.
+        /// The part being read.
         place: Place,
-        /// What should have been there.
+        /// What the format requires there.
         expected: &'static str,
-        /// For a packed value: what it is packed as, and the byte in it, uncompressed.
+        /// For a packed value: its packing, and the offset of the fault in it, uncompressed.
         inside: Option<(&'static str, usize)>,
     },
     /// The source ends too early.
     #[error("offset {offset}, in {place}: expected {expected}, and the end was found")]
     Truncated {
-        /// Where it ends.
+        /// The offset of the end.
         offset: u64,
-        /// What was being read.
+        /// The part being read.
         place: Place,
         /// What should have followed.
         expected: &'static str,
     },
-    /// The bytes up to the end are not those that were written.
+    /// The bytes before the end were changed.
     #[error("offset {offset}: checksum {computed:016x}, expected {stored:016x}")]
     Checksum {
-        /// Where the checksum stands.
+        /// The offset of the checksum.
         offset: u64,
-        /// The one that is stored.
+        /// The stored checksum.
         stored: u64,
-        /// That of the bytes.
+        /// The computed checksum.
         computed: u64,
     },
-    /// A version that is not known, or too old.
+    /// An unknown version, or one that is too old.
     #[error("version {version} of {server}'s format is not known; known are Redis' versions 6 to 12 and Valkey's 80")]
     Version {
-        /// Whose magic the file has.
+        /// The server of the file's magic.
         server: &'static str,
         /// Its version.
         version: u32,
     },
-    /// What cannot be taken, nor skipped, since only who wrote it knows its length.
+    /// A part that can be neither read nor skipped, because only its writer knows its length.
     #[error("offset {offset}: {what}")]
     Unsupported {
-        /// Where it begins.
+        /// The offset of the part.
         offset: u64,
-        /// What it is.
+        /// A description of the part.
         what: String,
     },
     /// Compressed strings expand to more than the reader allows.
     #[error("offset {offset}: what is compressed is longer than is allowed")]
     TooLong {
-        /// Where the string begins that is one too much.
+        /// The offset of the string that exceeds the limit.
         offset: u64,
     },
     /// The source failed.
     #[error("offset {offset}: reading failed")]
     Io {
-        /// How far it had been read.
+        /// The offset reached.
         offset: u64,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
-/// What of a file is read.
+/// A part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Place {
     /// Magic and version.
     Header,
-    /// What stands between values; its first byte.
+    /// An opcode between values; its first byte.
     Opcode(u8),
     /// The key of a value of this form.
     Key(Form),
     /// A value of this form.
     Value(Form),
-    /// Where a value or an opcode begins.
+    /// The beginning of a value or an opcode.
     Next,
     /// The version and checksum of a payload.
     Footer,
@@ -104,7 +104,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Where in a packed value.
+/// The position in a packed value.
 struct Inside(Option<(&'static str, usize)>);
 
 impl fmt::Display for Inside {
@@ -116,13 +116,13 @@ impl fmt::Display for Inside {
     }
 }
 
-/// What is wrong with a packed value.
+/// A fault in a packed value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flaw {
-    /// What it is packed as.
+    /// Its packing.
     pub packing: &'static str,
-    /// At which of its bytes.
+    /// The offset of the fault in it.
     pub at: usize,
-    /// What should have been there.
+    /// What the format requires there.
     pub expected: &'static str,
 }

@@ -1,21 +1,21 @@
 //! The numbers of the format: docs/formats/rdb.md.
 
-/// The oldest version read: that of Redis 2.6.
+/// The oldest readable version: that of Redis 2.6.
 pub const VERSION_OLDEST: u32 = 6;
 
-/// The newest version with Redis' magic that is read: that of Redis 7.4 to 8.4.
+/// The newest readable version with Redis' magic: that of Redis 7.4 to 8.4.
 pub const VERSION_REDIS: u32 = 12;
 
-/// The version with Valkey's magic: that of Valkey 9.0 and 9.1. Versions between [`VERSION_REDIS`] and this one are Redis' and
-/// never meant by Valkey.
+/// The version with Valkey's magic: that of Valkey 9.0 and 9.1. Versions between [`VERSION_REDIS`] and this one belong
+/// to Redis, never to Valkey.
 pub const VERSION_VALKEY: u32 = 80;
 
-/// Magic and version at the beginning of a file, by whose server wrote it.
+/// Magic and version at the beginning of a file, by server.
 pub(crate) const MAGIC_REDIS: &[u8; 5] = b"REDIS";
 pub(crate) const MAGIC_VALKEY: &[u8; 6] = b"VALKEY";
 pub(crate) const HEADER_LEN: usize = 9;
 
-/// Whose types and opcodes are meant where the two servers gave one number to different things.
+/// The server whose types and opcodes apply, where the two gave one number to different things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// Redis, and Valkey up to 8.x.
@@ -25,7 +25,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Of a payload that tells only its version; `None` when the version is not known.
+    /// The dialect of a payload that carries only its version; `None` if the version is unknown.
     pub fn of_version(version: u32) -> Option<Self> {
         match version {
             1..=VERSION_REDIS => Some(Self::Redis),
@@ -35,7 +35,7 @@ impl Dialect {
     }
 }
 
-/// First bytes of what is no value.
+/// First bytes of everything other than values.
 pub mod opcode {
     pub const SLOT_IMPORT: u8 = 243;
     pub const SLOT_INFO: u8 = 244;
@@ -87,7 +87,7 @@ pub mod kind {
     pub const HASH_LISTPACK_EX: u8 = 25;
 }
 
-/// The parts of a module's value, which can be told apart without the module.
+/// The parts of a module's value, which can be distinguished without the module.
 pub mod module_part {
     pub const EOF: u64 = 0;
     pub const SINT: u64 = 1;
@@ -97,7 +97,7 @@ pub mod module_part {
     pub const STRING: u64 = 5;
 }
 
-/// Special encodings of a string, behind the two high bits that say there is one.
+/// Special encodings of a string, after the two high bits that announce one.
 pub mod string_encoding {
     pub const INT8: u8 = 0;
     pub const INT16: u8 = 1;
@@ -105,7 +105,7 @@ pub mod string_encoding {
     pub const LZF: u8 = 3;
 }
 
-/// How the file keeps a value: a type's number as the dialect means it.
+/// The form of a value in a file: a type number in a dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Form {
     number: u8,
@@ -154,7 +154,7 @@ impl Form {
         self.number
     }
 
-    /// What it is, in a few words.
+    /// A short description.
     pub fn name(self) -> &'static str {
         self.name
     }

@@ -1,7 +1,7 @@
-//! Bytes, lengths and strings from a source, with the place of each and the checksum of all.
+//! Reads bytes, lengths and strings from a source, with the offset of each and the checksum of all.
 //!
-//! I1. A length that is read allocates nothing: memory grows by what the source has really given.
-//! I2. When the length of the source is known, a length that leads beyond its end is refused at once.
+//! I1. A length in the input allocates nothing: memory grows with the bytes that the source has returned.
+//! I2. If the length of the source is known, a length that leads beyond its end is refused immediately.
 
 use crate::error::{Flaw, Place, RdbError};
 use crate::format::string_encoding;
@@ -12,34 +12,34 @@ use base::integer::IntegerText;
 use codec::lzf;
 use std::io::{ErrorKind, Read};
 
-/// Bytes read from the source at once.
+/// Bytes per read of the source.
 const BUFFER_LEN: usize = 64 * 1024;
 
-/// A source that is read from its beginning to its end.
+/// A source, read from beginning to end.
 pub(crate) struct Input<R> {
     source: R,
     buffer: Box<[u8]>,
-    /// What of the buffer is not taken yet: from `start` to `end`.
+    /// The unread part of the buffer: from `start` to `end`.
     start: usize,
     end: usize,
-    /// Of the buffer's first byte.
+    /// The offset of the buffer's first byte.
     offset: u64,
     /// The length of the source, if it is known.
     total: Option<u64>,
     checksum: Crc64Rdb,
-    /// Up to where in the buffer the checksum covers it.
+    /// The end of the part of the buffer that the checksum includes.
     summed: usize,
-    /// What is being read, for errors.
+    /// The part being read, for errors.
     pub place: Place,
-    /// Compressed bytes, before they are expanded.
+    /// Compressed bytes before decompression.
     compressed: Vec<u8>,
-    /// How many bytes compressed strings may still expand to.
+    /// Bytes that compressed strings may still expand to.
     pub expanding: u64,
-    /// Where the compressed bytes of strings go too; of several the last ones stay.
+    /// Receives a copy of the compressed bytes of strings; of several, the last.
     pub lzf: Option<Vec<u8>>,
 }
 
-/// What stands at the beginning of a string.
+/// The beginning of a string.
 enum Length {
     Plain(u64),
     Encoded(u8),
@@ -47,7 +47,7 @@ enum Length {
 
 impl<R: Read> Input<R> {
     pub fn new(source: R, total: Option<u64>) -> Self {
-        // No larger than the source: there are many small payloads.
+        // No larger than the source: many payloads are small.
         let buffer_len = total.and_then(|total| usize::try_from(total).ok()).map_or(BUFFER_LEN, |n| n.min(BUFFER_LEN));
         Self {
             source,
@@ -65,17 +65,17 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// How many bytes were taken.
+    /// Bytes read so far.
     pub fn offset(&self) -> u64 {
         self.offset + self.start as u64
     }
 
-    /// How many bytes follow, at most.
+    /// The most bytes that can follow.
     pub fn remaining(&self) -> u64 {
         self.total.map_or(u64::MAX, |total| total.saturating_sub(self.offset()))
     }
 
-    /// The checksum of what was taken.
+    /// The checksum of the bytes read.
     pub fn checksum(&mut self) -> u64 {
         self.sum();
         self.checksum.finish()
@@ -88,12 +88,12 @@ impl<R: Read> Input<R> {
         self.summed = self.start;
     }
 
-    /// What is expected is not there, or not so, at `offset`.
+    /// An error: what the format requires is missing or wrong at `offset`.
     pub fn damaged(&self, offset: u64, expected: &'static str) -> RdbError {
         RdbError::Damaged { offset, place: self.place, expected, inside: None }
     }
 
-    /// A packed value that begins at `offset` has a flaw.
+    /// An error: a packed value that begins at `offset` is faulty.
     pub fn flawed(&self, offset: u64, flaw: Flaw) -> RdbError {
         let inside = Some((flaw.packing, flaw.at));
         RdbError::Damaged { offset, place: self.place, expected: flaw.expected, inside }
@@ -103,7 +103,7 @@ impl<R: Read> Input<R> {
         RdbError::Truncated { offset, place: self.place, expected }
     }
 
-    /// Bytes that are there and not taken; empty at the end only.
+    /// Available bytes; empty only at the end.
     fn ready(&mut self, expected: &'static str) -> Result<&[u8], RdbError> {
         if self.start == self.end {
             self.sum();
@@ -123,13 +123,13 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// Takes one byte.
+    /// Reads one byte.
     pub fn byte(&mut self, expected: &'static str) -> Result<u8, RdbError> {
         let [byte] = self.array(expected)?;
         Ok(byte)
     }
 
-    /// Takes `N` bytes.
+    /// Reads `N` bytes.
     pub fn array<const N: usize>(&mut self, expected: &'static str) -> Result<[u8; N], RdbError> {
         let mut array = [0; N];
         let mut rest = array.as_mut_slice();
@@ -144,7 +144,7 @@ impl<R: Read> Input<R> {
         Ok(array)
     }
 
-    /// Takes `len` bytes and appends them to `out`.
+    /// Reads `len` bytes and appends them to `out`.
     fn append(&mut self, len: u64, out: &mut Vec<u8>) -> Result<(), RdbError> {
         const EXPECTED: &str = "all bytes of a string";
         if len > self.remaining() {
@@ -161,7 +161,7 @@ impl<R: Read> Input<R> {
         Ok(())
     }
 
-    /// Takes `len` bytes and forgets them.
+    /// Skips `len` bytes.
     fn skip(&mut self, len: u64) -> Result<(), RdbError> {
         const EXPECTED: &str = "all bytes of a string";
         if len > self.remaining() {
@@ -190,7 +190,7 @@ impl<R: Read> Input<R> {
         })
     }
 
-    /// Takes a length, or a number that is written like one.
+    /// Reads a length, or a number encoded as one.
     pub fn length(&mut self, expected: &'static str) -> Result<u64, RdbError> {
         let offset = self.offset();
         match self.length_or_encoding(expected)? {
@@ -199,7 +199,7 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// Takes the number of parts that follow, each of at least `part_len` bytes.
+    /// Reads a count of parts, each of at least `part_len` bytes.
     pub fn count(&mut self, part_len: u64, expected: &'static str) -> Result<u64, RdbError> {
         let offset = self.offset();
         let count = self.length(expected)?;
@@ -209,7 +209,7 @@ impl<R: Read> Input<R> {
         Ok(count)
     }
 
-    /// Takes a string and appends it to `out`.
+    /// Reads a string and appends it to `out`.
     pub fn string(&mut self, out: &mut Vec<u8>) -> Result<(), RdbError> {
         let offset = self.offset();
         let number = match self.length_or_encoding("the length of a string")? {
@@ -235,14 +235,14 @@ impl<R: Read> Input<R> {
         if let Some(lzf) = &mut self.lzf {
             lzf.clone_from(&compressed);
         }
-        // One huge string does not keep its memory for all that follow.
+        // One huge string must not keep its memory for the rest of the file.
         if compressed.capacity() <= BUFFER_LEN {
             self.compressed = compressed;
         }
         if expanded { Ok(()) } else { Err(self.damaged(offset, "a string as LZF, of the length before it")) }
     }
 
-    /// Takes a string and forgets it.
+    /// Skips a string.
     pub fn skip_string(&mut self) -> Result<(), RdbError> {
         let offset = self.offset();
         let len = match self.length_or_encoding("the length of a string")? {
@@ -260,19 +260,19 @@ impl<R: Read> Input<R> {
         self.skip(len)
     }
 
-    /// Takes a string.
+    /// Reads a string.
     pub fn own_string(&mut self) -> Result<Vec<u8>, RdbError> {
         let mut string = Vec::new();
         self.string(&mut string)?;
         Ok(string)
     }
 
-    /// Takes a string and appends it.
+    /// Reads a string and appends it.
     pub fn push_string(&mut self, strings: &mut Strings) -> Result<(), RdbError> {
         strings.push_with(|bytes| self.string(bytes))
     }
 
-    /// Takes a time.
+    /// Reads a time.
     pub fn time_ms(&mut self, expected: &'static str) -> Result<UnixMs, RdbError> {
         Ok(UnixMs::from_le_bytes(self.array(expected)?))
     }

@@ -1,4 +1,4 @@
-//! Redis' RDB files and DUMP payloads: a reader that believes nothing, and a writer that Redis and Valkey load.
+//! Redis' RDB files and DUMP payloads: a reader that trusts nothing, and a writer whose output Redis and Valkey load.
 //!
 //! ```text
 //! file ----> Reader --items--> aux, functions, modules, FileEntry { key, expiration, Value }
@@ -8,10 +8,10 @@
 //! payload <- dump::write <-----------------------------------------------------------'
 //! ```
 //!
-//! R1. Bytes are never believed: a value that is given is well formed, whatever the checksum says. What is not is an error that
-//!     names offset, opcode or type, and what should have been there.
-//! R2. Memory is in proportion to the bytes that were read, never to a length that they claim.
-//! R3. Nothing is guessed: a type or an opcode that is not known ends the reading, since its length is not known either.
+//! R1. No input is trusted: every returned value is well-formed, whatever the checksum says. Everything else is an
+//!     error that names the offset, the opcode or type, and what the format requires there.
+//! R2. Memory is proportional to the bytes read, never to a length that they claim.
+//! R3. Nothing is guessed: an unknown type or opcode ends the reading, because its length is unknown too.
 //!
 //! Format: docs/formats/rdb.md.
 #![forbid(unsafe_code)]

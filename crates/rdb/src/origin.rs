@@ -1,15 +1,15 @@
-//! Which program wrote an RDB file, as far as its first bytes say.
+//! The program that wrote an RDB file, according to its first bytes.
 
-/// Bytes of a file that are enough for [`origin`].
+/// Number of bytes of a file that suffice for [`origin`].
 pub const HEAD_BYTES: usize = 1024;
 
-/// The remark with the version of the server that wrote the file, and that server's name.
+/// The aux field with the server's version, and the server's name.
 const SERVERS: [(&[u8], &str); 3] = [(b"onggi-ver", "Onggi"), (b"valkey-ver", "Valkey"), (b"redis-ver", "Redis")];
 
-/// What wrote an RDB file.
+/// The writer of an RDB file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Its name; `None` for a file without such a remark.
+    /// Its name; `None` if the file has no such field.
     pub server: Option<&'static str>,
     /// Its version; may be empty.
     pub version: String,
@@ -24,7 +24,7 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// What wrote the file that begins with these bytes; `None` when it is no RDB file.
+/// The writer of the file that begins with these bytes; `None` if it is not an RDB file.
 pub fn origin(head: &[u8]) -> Option<Origin> {
     let rest = head.strip_prefix(b"REDIS").or_else(|| head.strip_prefix(b"VALKEY"))?;
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -40,14 +40,14 @@ pub fn origin(head: &[u8]) -> Option<Origin> {
     Some(found.unwrap_or(Origin { server: None, version: String::new() }))
 }
 
-/// A remark at the beginning of the bytes, and what follows it. None of those looked for is long, or a number.
+/// An aux field at the beginning of the bytes, and the rest. None of the fields of interest is long or a number.
 fn remark(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let (name, rest) = short_string(bytes.strip_prefix(&[crate::format::opcode::AUX])?)?;
     let (value, rest) = short_string(rest)?;
     Some((name, value, rest))
 }
 
-/// A string of up to 63 bytes, or of a number, whose bytes are given as they are.
+/// A string of up to 63 bytes, or of a number, returned as its raw bytes.
 fn short_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (first, rest) = bytes.split_first()?;
     let length = match first {

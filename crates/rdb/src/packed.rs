@@ -1,13 +1,13 @@
-//! Packed values: what Redis keeps of a small collection in one buffer, and saves as it is.
+//! Packed values: small collections that Redis keeps, and saves, in one buffer.
 //!
 //! ```text
 //! listpack  total len, count | element: encoding, content, length of both | ... | ff
-//! ziplist   total len, place of the last, count | element: length of the one before, encoding, content | ... | ff
+//! ziplist   total len, place of the last, count | element: length of the previous, encoding, content | ... | ff
 //! zipmap    count | key len, key | value len, unused len, value, unused | ... | ff
 //! intset    width, count | integers, ascending
 //! ```
 //!
-//! Each reader takes all bytes or finds a flaw, and appends the elements as strings.
+//! Each reader consumes all bytes or reports a fault, and appends the elements as strings.
 
 pub mod intset;
 pub mod listpack;
@@ -16,7 +16,7 @@ pub mod zipmap;
 
 use crate::error::Flaw;
 
-/// A buffer that is read, with what it is packed as.
+/// A buffer being read, and its packing.
 struct Cursor<'a> {
     packing: &'static str,
     bytes: &'a [u8],
@@ -54,7 +54,7 @@ impl<'a> Cursor<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    /// The whole buffer has as many bytes as it says.
+    /// Checks that the buffer has the length in its header.
     fn check_total(&self, total: u32) -> Result<(), Flaw> {
         if usize::try_from(total) == Ok(self.bytes.len()) {
             return Ok(());
@@ -62,7 +62,7 @@ impl<'a> Cursor<'a> {
         Err(self.flaw(0, "the length of the whole"))
     }
 
-    /// The buffer ends here.
+    /// Checks that the buffer ends here.
     fn check_end(&self) -> Result<(), Flaw> {
         if self.at == self.bytes.len() { Ok(()) } else { Err(self.flaw(self.at, "the end")) }
     }

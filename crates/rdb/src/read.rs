@@ -1,4 +1,4 @@
-//! Values by their form.
+//! Reads values by their form.
 
 mod module;
 mod stream;
@@ -15,7 +15,7 @@ use crate::value::{Hash, Value, Zset};
 use base::UnixMs;
 use std::io::Read;
 
-/// Takes a value of this form.
+/// Reads a value of this form.
 pub(crate) fn read_value(input: &mut Input<impl Read>, form: Form, dialect: Dialect) -> Result<Value, RdbError> {
     Ok(match (form.number(), dialect) {
         (kind::STRING, _) => Value::String(input.own_string()?),
@@ -47,7 +47,7 @@ pub(crate) fn read_value(input: &mut Input<impl Read>, form: Form, dialect: Dial
         })?,
         (kind::HASH_METADATA_PRE_GA, Dialect::Redis) => hash(input, |input| redis_hash(input, None))?,
         (kind::HASH_LISTPACK_EX, _) => {
-            // The earliest expiration, which the fields tell once more.
+            // The earliest expiration, which the fields repeat.
             expiration(input)?;
             hash(input, |input| packed(input, expiring_fields))?
         }
@@ -60,7 +60,7 @@ pub(crate) fn read_value(input: &mut Input<impl Read>, form: Form, dialect: Dial
     })
 }
 
-/// Takes a string and reads it as packed.
+/// Reads a string and unpacks it.
 fn packed<R: Read, T: Default>(
     input: &mut Input<R>,
     read: impl FnOnce(&[u8], &mut T) -> Result<(), Flaw>,
@@ -80,11 +80,11 @@ fn strings<R: Read>(input: &mut Input<R>) -> Result<Strings, RdbError> {
     Ok(strings)
 }
 
-/// What the nodes of a quicklist are.
+/// The contents of a quicklist's nodes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Nodes {
     Ziplists,
-    /// Or one element each, as a number before the node says.
+    /// Or single elements, as a number before each node says.
     Listpacks,
 }
 
@@ -220,14 +220,14 @@ fn packed_hash<R: Read>(
     })
 }
 
-/// Takes a time of expiration that is there.
+/// Reads an expiration time, which must be present.
 fn expiration<R: Read>(input: &mut Input<R>) -> Result<UnixMs, RdbError> {
     let offset = input.offset();
     let time = input.time_ms("a time of expiration")?;
     if time >= 0 { Ok(time) } else { Err(input.damaged(offset, "a time of expiration")) }
 }
 
-/// Field, value, time of expiration or -1.
+/// Field, value, expiration time or -1.
 fn valkey_hash<R: Read>(input: &mut Input<R>) -> Result<Hash, RdbError> {
     const NONE: UnixMs = -1;
     let mut hash = Hash::default();
@@ -243,8 +243,8 @@ fn valkey_hash<R: Read>(input: &mut Input<R>) -> Result<Hash, RdbError> {
     Ok(hash)
 }
 
-/// Time, field, value. The time is 0 for none, else counted from one before the earliest of all, or, in pre-releases, from
-/// 1970.
+/// Time, field, value. The time is 0 for none. Otherwise it counts from one before the earliest of all or, in
+/// pre-releases, from 1970.
 fn redis_hash<R: Read>(input: &mut Input<R>, earliest: Option<UnixMs>) -> Result<Hash, RdbError> {
     const EXPECTED: &str = "a time of expiration";
     let mut hash = Hash::default();
@@ -265,7 +265,7 @@ fn redis_hash<R: Read>(input: &mut Input<R>, earliest: Option<UnixMs>) -> Result
     Ok(hash)
 }
 
-/// Field, value, time of expiration or 0, as elements of a listpack.
+/// Field, value, expiration time or 0, as elements of a listpack.
 fn expiring_fields(bytes: &[u8], hash: &mut Hash) -> Result<(), Flaw> {
     let mut elements = listpack::Elements::of(bytes)?;
     while let Some(field) = elements.take()? {

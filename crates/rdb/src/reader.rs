@@ -1,4 +1,4 @@
-//! A file from its magic to its checksum, one thing after the other.
+//! Reads a file from its magic to its checksum, one item after another.
 //!
 //! ```text
 //! REDIS0011 | aux ... | selectdb 0 | resizedb | [expiration] [idle, frequency] type key value | ... | eof | checksum
@@ -15,7 +15,7 @@ use crate::value::{Module, Value};
 use base::UnixMs;
 use std::io::Read;
 
-/// Reads a file. After an error there is no going on.
+/// Reads a file. Reading cannot continue after an error.
 pub struct Reader<R> {
     input: Input<R>,
     version: u32,
@@ -25,27 +25,27 @@ pub struct Reader<R> {
     keeps_lzf: bool,
 }
 
-/// How a file ended.
+/// The end of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// It had a checksum, which was right. Servers can be told to write none.
+    /// Whether it had a checksum, which was correct. Servers can be configured to write none.
     pub is_checked: bool,
-    /// Its length; what the source may have behind it was not read.
+    /// Its length; bytes of the source after it were not read.
     pub len: u64,
 }
 
-/// One thing in a file.
+/// One item of a file.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Item {
-    /// A remark of the server about itself.
+    /// An aux field: the server's information about itself.
     Aux {
-        /// What about.
+        /// Its name.
         name: Vec<u8>,
-        /// The remark.
+        /// Its value.
         value: Vec<u8>,
     },
-    /// How many keys a database has, and how many of them expire: a hint.
+    /// Number of keys in a database, and of those that expire: a hint.
     Sizes {
         /// The database.
         db: u32,
@@ -58,9 +58,9 @@ pub enum Item {
     Entry(Box<FileEntry>),
     /// The source text of a library of functions.
     Function(Vec<u8>),
-    /// What a module keeps beside keys; skipped.
+    /// A module's data outside keys; skipped.
     ModuleAux(Module),
-    /// Slots that were on their way to the server when it wrote the file.
+    /// Slots that were being imported to the server when it wrote the file.
     SlotImport {
         /// The name of the job.
         job: Vec<u8>,
@@ -70,27 +70,27 @@ pub enum Item {
 /// A key with its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileEntry {
-    /// Where it begins.
+    /// Its offset in the file.
     pub offset: u64,
     /// Its database.
     pub db: u32,
     /// The key.
     pub key: Vec<u8>,
-    /// When it expires, which may be over.
+    /// Its expiration time, which may have passed.
     pub expire_at: Option<UnixMs>,
-    /// For how many seconds nobody had used it.
+    /// Seconds since its last use.
     pub idle_s: Option<u64>,
-    /// How often it had been used, on the logarithmic scale of OBJECT FREQ.
+    /// Its frequency of use, on the logarithmic scale of OBJECT FREQ.
     pub frequency: Option<u8>,
-    /// How the file keeps it.
+    /// Its form in the file.
     pub form: Form,
     /// The value.
     pub value: Value,
-    /// The bytes of a string that is compressed in the file, when they are wanted: [`Reader::keeping_lzf`].
+    /// The compressed bytes of a string, if requested: [`Reader::keeping_lzf`].
     pub lzf: Option<Vec<u8>>,
 }
 
-/// What stands before a value.
+/// Everything before a value.
 #[derive(Default)]
 struct Attributes {
     expire_at: Option<UnixMs>,
@@ -99,10 +99,10 @@ struct Attributes {
 }
 
 impl<R: Read> Reader<R> {
-    /// Begins a file. With its length, lengths in it that lead beyond are refused at once.
+    /// Begins a file. With its length, lengths in it that lead beyond the end are refused immediately.
     ///
     /// # Errors
-    /// When it begins otherwise than RDB files do, or has a version that is not known.
+    /// The file does not begin as an RDB file, or has an unknown version.
     pub fn new(source: R, len: Option<u64>) -> Result<Self, RdbError> {
         let mut input = Input::new(source, len);
         let header: [u8; HEADER_LEN] = input.array("REDIS or VALKEY and a version")?;
@@ -125,7 +125,7 @@ impl<R: Read> Reader<R> {
         Ok(Self { input, version, dialect, db: 0, end: None, keeps_lzf: false })
     }
 
-    /// Strings will come with their compressed bytes too, so that they need not be compressed anew.
+    /// Returns strings with their compressed bytes too, so that the caller need not compress them again.
     #[must_use]
     pub fn keeping_lzf(self) -> Self {
         Self { keeps_lzf: true, ..self }
@@ -136,25 +136,25 @@ impl<R: Read> Reader<R> {
         self.version
     }
 
-    /// Whose types and opcodes the file means.
+    /// The dialect of the file's types and opcodes.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// How many bytes were read.
+    /// Bytes read so far.
     pub fn offset(&self) -> u64 {
         self.input.offset()
     }
 
-    /// How the file ended, once [`Self::next_item`] has given all of it.
+    /// How the file ended, once [`Self::next_item`] has returned all of it.
     pub fn end(&self) -> Option<End> {
         self.end
     }
 
-    /// The next thing; `None` after the last, when the checksum was right.
+    /// The next item; `None` after the last, when the checksum is correct.
     ///
     /// # Errors
-    /// Damage, with its place; what cannot be read nor skipped; a failing source.
+    /// Damage, with its offset; a part that can be neither read nor skipped; a failing source.
     pub fn next_item(&mut self) -> Result<Option<Item>, RdbError> {
         if self.end.is_some() {
             return Ok(None);

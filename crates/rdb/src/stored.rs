@@ -1,5 +1,5 @@
-//! Between values of files and what is stored: a stored collection as a [`Value`], and a value as the changes that build the
-//! collection.
+//! Conversion between file values and stored collections: a stored collection to a [`Value`], and a value to the
+//! changes that build the collection.
 
 use crate::format::{Form, kind};
 use crate::stream::{Stream, StreamConsumer, StreamGroup, StreamId, StreamPending};
@@ -9,8 +9,7 @@ use base::integer::{IntegerText, parse_integer};
 use value::stream::{Claim, Claims, Id};
 use value::{Encoding, Stored, Type, hash, list, set, stream, zset};
 
-/// A stored collection as a value; `None` of a string, which is no collection. Fields of a hash that are due are among the
-/// others.
+/// A stored collection as a value; `None` for a string. Expired fields of a hash are included.
 pub fn of_collection(kind: Type, encoding: Encoding, stored: Stored<'_>) -> Option<Value> {
     Some(match kind {
         Type::String => return None,
@@ -59,7 +58,7 @@ fn of_group(group: &stream::Group) -> StreamGroup {
         .pending(Id::MIN)
         .map(|pending| {
             let Claim { id, delivered, deliveries } = pending.claim();
-            // Consumers come by name.
+            // Consumers are sorted by name.
             let owner = consumers.binary_search_by(|consumer| consumer.name.as_slice().cmp(pending.owner()));
             let consumer = owner.unwrap_or_else(|place| place);
             StreamPending { id: id.into(), delivered_at: delivered, deliveries, consumer }
@@ -74,10 +73,11 @@ fn of_group(group: &stream::Group) -> StreamGroup {
     }
 }
 
-/// Appends the changes that build the collection from nothing, and gives its type. `None`, with nothing appended, of what is
-/// no collection that could be stored: a string, an empty collection but a stream, a module's value.
+/// Appends the changes that build the collection from nothing, and returns its type. Returns `None`, and appends
+/// nothing, for values that cannot be stored as a collection: a string, an empty collection other than a stream, a
+/// module's value.
 ///
-/// `form` is how the file had it: a set of integers that was packed as strings stays one.
+/// `form` is the form in the file: a set of integers that was packed as strings stays one.
 pub fn put_changes(value: &Value, form: Form, out: &mut Vec<u8>) -> Option<Type> {
     if value.is_empty_collection() {
         return None;

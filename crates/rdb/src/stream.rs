@@ -1,4 +1,4 @@
-//! Streams as files keep them: entries in nodes, and groups with what is pending.
+//! Streams as files hold them: entries in nodes, and groups with their pending entries.
 
 use crate::strings::Strings;
 use base::UnixMs;
@@ -6,41 +6,41 @@ use base::UnixMs;
 /// The id of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId {
-    /// Milliseconds, as a rule.
+    /// Usually milliseconds.
     pub ms: u64,
-    /// Which of that millisecond.
+    /// The sequence number within that millisecond.
     pub seq: u64,
 }
 
 impl StreamId {
-    /// As 16 bytes that sort as ids do.
+    /// As 16 bytes whose order is that of the ids.
     pub(crate) fn to_bytes(self) -> [u8; 16] {
         (u128::from(self.ms) << 64 | u128::from(self.seq)).to_be_bytes()
     }
 
-    /// From [`Self::to_bytes`].
+    /// The inverse of [`Self::to_bytes`].
     pub(crate) fn from_bytes(bytes: [u8; 16]) -> Self {
         let both = u128::from_be_bytes(bytes);
         Self { ms: (both >> 64) as u64, seq: both as u64 }
     }
 }
 
-/// A stream. Two are equal when they hold the same, however entries are distributed over nodes.
+/// A stream. Two streams are equal if their contents are, however their entries are distributed over nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
     pub(crate) nodes: Vec<Node>,
-    /// The id that new entries are above.
+    /// New entries have ids above this.
     pub last_id: StreamId,
-    /// The highest id that was deleted.
+    /// The highest deleted id.
     pub max_deleted_id: StreamId,
-    /// How many entries were ever added.
+    /// Number of entries ever added.
     pub entries_added: u64,
     /// The groups, with distinct names.
     pub groups: Vec<StreamGroup>,
 }
 
 impl Stream {
-    /// How many entries.
+    /// Number of entries.
     pub fn len(&self) -> u64 {
         self.nodes.iter().map(|node| node.entries.len() as u64).sum()
     }
@@ -60,7 +60,7 @@ impl Stream {
         self.entries().next().map(|entry| entry.id()).unwrap_or_default()
     }
 
-    /// Appends an entry with its fields and values in turn, above all that are in it.
+    /// Appends an entry above all others, with its fields and values in turn.
     pub fn push(&mut self, id: StreamId, fields: impl IntoIterator<Item = impl AsRef<[u8]>>) {
         if self.nodes.is_empty() {
             self.nodes.push(Node::default());
@@ -86,25 +86,25 @@ impl PartialEq for Stream {
     }
 }
 
-/// A run of entries. Those that have the names of its first entry do not repeat them, neither in the file nor here.
+/// Consecutive entries. Those with the same names as the first entry do not repeat them, in the file and here.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
-    /// The names of fields that entries share.
+    /// The field names that entries share.
     pub names: Strings,
-    /// What entries have of their own.
+    /// The entries' own texts.
     pub texts: Strings,
     pub entries: Vec<EntryPlace>,
 }
 
-/// Where an entry stands in its node.
+/// The texts of an entry in its node.
 #[derive(Clone, Debug)]
 pub(crate) struct EntryPlace {
     pub id: StreamId,
-    /// The first of its texts.
+    /// The index of its first text.
     pub first: usize,
-    /// How many texts.
+    /// Number of its texts.
     pub len: usize,
-    /// The texts are names and values in turn; else only values, of the shared names.
+    /// Whether the texts are names and values in turn; otherwise only values, of the shared names.
     pub has_names: bool,
 }
 
@@ -139,13 +139,13 @@ impl<'s> StreamEntry<'s> {
 pub struct StreamGroup {
     /// Its name.
     pub name: Vec<u8>,
-    /// The last id that was delivered to it.
+    /// The last id delivered to it.
     pub last_id: StreamId,
-    /// How many entries up to there were ever added; `None` when that is not known.
+    /// Number of entries ever added up to there; `None` if unknown.
     pub entries_read: Option<u64>,
     /// Its consumers, with distinct names.
     pub consumers: Vec<StreamConsumer>,
-    /// What was delivered and not acknowledged, by ascending id.
+    /// Delivered and unacknowledged entries, by ascending id.
     pub pending: Vec<StreamPending>,
 }
 
@@ -154,21 +154,21 @@ pub struct StreamGroup {
 pub struct StreamConsumer {
     /// Its name.
     pub name: Vec<u8>,
-    /// When it last asked.
+    /// Time of its last request.
     pub seen_at: UnixMs,
-    /// When it last was given an entry; `None`: never.
+    /// Time of its last delivery; `None`: never.
     pub active_at: Option<UnixMs>,
 }
 
-/// An entry that was delivered and not acknowledged.
+/// A delivered and unacknowledged entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamPending {
-    /// The entry, which may be gone.
+    /// The entry, which may be deleted.
     pub id: StreamId,
-    /// When it was last delivered.
+    /// Time of its last delivery.
     pub delivered_at: UnixMs,
-    /// How often it was.
+    /// Number of deliveries.
     pub deliveries: u64,
-    /// To whom: a place among the group's consumers.
+    /// Its consumer: an index into the group's consumers.
     pub consumer: usize,
 }

@@ -4,8 +4,8 @@ use base::integer::IntegerText;
 use std::collections::HashSet;
 use std::fmt;
 
-/// A sequence of byte strings, one behind the other in one allocation, and where each ends in another: a collection of small
-/// elements takes 8 bytes for each beside its content, not 40.
+/// A sequence of byte strings, concatenated in one allocation, with their ends in another. A small element takes 8
+/// bytes beyond its content instead of 40.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Strings {
     bytes: Vec<u8>,
@@ -13,7 +13,7 @@ pub struct Strings {
 }
 
 impl Strings {
-    /// How many.
+    /// Number of strings.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -23,7 +23,7 @@ impl Strings {
         self.ends.is_empty()
     }
 
-    /// The one at this place.
+    /// The string at this index.
     pub fn get(&self, at: usize) -> Option<&[u8]> {
         let start = match at.checked_sub(1) {
             Some(before) => *self.ends.get(before)?,
@@ -43,12 +43,12 @@ impl Strings {
         self.ends.push(self.bytes.len());
     }
 
-    /// Appends the text of a number.
+    /// Appends a number as text.
     pub fn push_integer(&mut self, number: i64) {
         self.push(IntegerText::default().format(number));
     }
 
-    /// Appends what `write` appends to the buffer.
+    /// Appends as one string what `write` adds to the buffer.
     pub(crate) fn push_with<E>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
         write(&mut self.bytes)?;
         self.ends.push(self.bytes.len());
@@ -61,7 +61,7 @@ impl Strings {
         self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
     }
 
-    /// Whether every `step`th, from the first on, is another.
+    /// Whether every `step`th string, beginning with the first, is distinct.
     pub(crate) fn are_distinct(&self, step: usize) -> bool {
         let mut seen = HashSet::new();
         self.iter().step_by(step).all(|string| seen.insert(string))

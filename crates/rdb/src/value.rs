@@ -1,10 +1,10 @@
-//! Values as they come out of a file and go into one.
+//! Values as files hold them.
 
 use crate::stream::Stream;
 use crate::strings::Strings;
 use base::UnixMs;
 
-/// A value of any type, checked: members and fields are distinct, scores are numbers, ids ascend.
+/// A verified value of any type: members and fields are distinct, scores are numbers, ids ascend.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A byte string.
@@ -19,12 +19,12 @@ pub enum Value {
     Hash(Hash),
     /// Entries by id, and groups.
     Stream(Box<Stream>),
-    /// A value that only a module can read. What it holds was skipped.
+    /// A value that only a module can read. Its content was skipped.
     Module(Module),
 }
 
 impl Value {
-    /// The name of the type, as TYPE answers it.
+    /// The name of the type, as TYPE returns it.
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::String(_) => "string",
@@ -37,7 +37,7 @@ impl Value {
         }
     }
 
-    /// Whether it is a collection without elements, which no server keeps: streams alone may be empty.
+    /// Whether it is an empty collection, which no server keeps, except for streams.
     pub fn is_empty_collection(&self) -> bool {
         match self {
             Self::List(all) | Self::Set(all) => all.is_empty(),
@@ -56,7 +56,7 @@ pub struct Zset {
 }
 
 impl Zset {
-    /// Of as many scores as members; `None` when they are not, or a score is no number.
+    /// Joins members and scores; `None` if their numbers differ, or a score is not a number.
     pub(crate) fn of(members: Strings, scores: Vec<f64>) -> Option<Self> {
         (members.len() == scores.len() && scores.iter().all(|score| !score.is_nan()))
             .then_some(Self { members, scores })
@@ -84,17 +84,17 @@ impl Zset {
 pub struct Hash {
     /// Fields and values, in turn.
     pairs: Strings,
-    /// By field; shorter when the rest has none.
+    /// Expirations by field index; fields beyond the end have none.
     expirations: Vec<Option<UnixMs>>,
 }
 
 impl Hash {
-    /// Of fields and values in turn, none of which expires; `None` when a value is missing.
+    /// From fields and values in turn, none of which expires; `None` if a value is missing.
     pub(crate) fn of(pairs: Strings) -> Option<Self> {
         pairs.len().is_multiple_of(2).then_some(Self { pairs, expirations: Vec::new() })
     }
 
-    /// How many fields.
+    /// Number of fields.
     pub fn len(&self) -> usize {
         self.pairs.len() / 2
     }
@@ -109,7 +109,7 @@ impl Hash {
         &self.pairs
     }
 
-    /// Each field with its value, and when it expires.
+    /// Each field with its value and its expiration time.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8], Option<UnixMs>)> {
         (0..self.len()).map(|at| {
             let string = |at| self.pairs.get(at).unwrap_or_default();
@@ -122,7 +122,7 @@ impl Hash {
         !self.expirations.is_empty()
     }
 
-    /// Drops the fields whose time has come, and says how many.
+    /// Removes the expired fields and returns their number.
     pub fn drop_due(&mut self, now: UnixMs) -> usize {
         let is_due = |expire_at: Option<UnixMs>| expire_at.is_some_and(|at| at <= now);
         if !self.expirations.iter().any(|expire_at| is_due(*expire_at)) {
@@ -144,7 +144,7 @@ impl Hash {
         self.expire_last(expire_at);
     }
 
-    /// Appends what `write` appends to the strings: a field and its value.
+    /// Appends what `write` adds to the strings: a field and its value.
     pub(crate) fn push_with<E>(
         &mut self,
         expire_at: Option<UnixMs>,
@@ -155,7 +155,7 @@ impl Hash {
         Ok(())
     }
 
-    /// Says when the last field expires.
+    /// Sets the expiration time of the last field.
     pub(crate) fn expire_last(&mut self, expire_at: Option<UnixMs>) {
         if expire_at.is_some() {
             self.expirations.resize(self.len().saturating_sub(1), None);
@@ -164,7 +164,7 @@ impl Hash {
     }
 }
 
-/// Which module wrote a value, and in which version of its encoding.
+/// The module that wrote a value, and the version of its encoding.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Module {
     /// The name of its type: nine letters, digits, `-` or `_`.
@@ -174,7 +174,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// From the number that the file has: nine letters of six bits each, then ten bits of version.
+    /// Decodes the number in the file: nine letters of six bits each, then ten bits of version.
     pub(crate) fn of_id(id: u64) -> Self {
         const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         let letter = |place: u32| LETTERS.get((id >> (10 + 6 * place) & 63) as usize).map(|letter| char::from(*letter));

@@ -1,4 +1,4 @@
-//! A file from its magic to its checksum.
+//! Writes a file from its magic to its checksum.
 
 use crate::encode::{Encoder, Target, WriteError, put_length, put_lzf};
 use crate::format::{kind, opcode};
@@ -12,7 +12,7 @@ pub struct Writer<W> {
     sink: W,
     checksum: Crc64Rdb,
     encoder: Encoder,
-    /// What is written next.
+    /// Bytes to write next.
     buffer: Vec<u8>,
     db: Option<u32>,
 }
@@ -21,7 +21,7 @@ impl<W: Write> Writer<W> {
     /// Begins a file.
     ///
     /// # Errors
-    /// When the sink fails, here and in all that follows.
+    /// The sink fails, here and in all other methods.
     pub fn new(sink: W, target: Target) -> Result<Self, WriteError> {
         let encoder = Encoder::new(target).compressing();
         let mut writer = Self { sink, checksum: Crc64Rdb::new(), encoder, buffer: Vec::new(), db: None };
@@ -30,7 +30,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// A remark about who writes. To stand before the first key.
+    /// An aux field about the writer. Must precede the first key.
     ///
     /// # Errors
     /// See [`Self::new`].
@@ -41,7 +41,7 @@ impl<W: Write> Writer<W> {
         self.flush()
     }
 
-    /// The source text of a library of functions. To stand before the first key.
+    /// The source text of a library of functions. Must precede the first key.
     ///
     /// # Errors
     /// See [`Self::new`].
@@ -51,10 +51,10 @@ impl<W: Write> Writer<W> {
         self.flush()
     }
 
-    /// A key of a database, with its value. Keys of one database stand together; each is written once.
+    /// A key of a database, with its value. Write the keys of a database together, and each key once.
     ///
     /// # Errors
-    /// [`WriteError::NeedsNewer`], [`WriteError::Module`]: then nothing was written, and others can follow.
+    /// [`WriteError::NeedsNewer`], [`WriteError::Module`]: then nothing was written, and other entries can follow.
     pub fn entry(&mut self, db: u32, key: &[u8], expire_at: Option<UnixMs>, value: &Value) -> Result<(), WriteError> {
         let kind = self.encoder.kind(value)?;
         self.put_head(db, key, expire_at, kind);
@@ -62,7 +62,7 @@ impl<W: Write> Writer<W> {
         self.flush()
     }
 
-    /// As [`Self::entry`], of a string of `len` bytes that is compressed by LZF already.
+    /// As [`Self::entry`], for a string of `len` bytes that is already compressed with LZF.
     ///
     /// # Errors
     /// See [`Self::new`].
@@ -79,7 +79,7 @@ impl<W: Write> Writer<W> {
         self.flush()
     }
 
-    /// All that stands before a value.
+    /// Everything before a value.
     fn put_head(&mut self, db: u32, key: &[u8], expire_at: Option<UnixMs>, kind: u8) {
         if self.db != Some(db) {
             self.buffer.push(opcode::SELECTDB);
@@ -94,7 +94,7 @@ impl<W: Write> Writer<W> {
         self.encoder.put_string(key, &mut self.buffer);
     }
 
-    /// Ends the file. Syncing it is up to whoever has the sink.
+    /// Ends the file. The owner of the sink is responsible for syncing it.
     ///
     /// # Errors
     /// See [`Self::new`].

@@ -1,6 +1,6 @@
-//! Files that real servers wrote (testdata/make.sh), and such with forms that no server at hand writes any more
-//! (testdata/make_old.py), are read as the texts beside them say, written again, and read the same. Every byte of them that is
-//! changed is noticed, but by files without a checksum, where it may also change what is read.
+//! Files that real servers wrote (testdata/make.sh), and files in forms that no current server writes
+//! (testdata/make_old.py), read as their `.txt` files say. Written again, they read the same. Every changed byte is
+//! detected, except in files without a checksum.
 
 use rdb::{FileEntry, Item, RdbError, Reader, Stream, Target, Value, Writer};
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ fn files() -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Every place of a file; of those that have little else than another every seventh.
+/// Every offset of a file; every seventh in files that resemble another one.
 fn places(name: &str, bytes: &[u8]) -> impl Iterator<Item = usize> + use<> {
     let is_like_another = name.ends_with("plain") || name.ends_with("bare") || name == "old-forms";
     (0..bytes.len()).step_by(if is_like_another { 7 } else { 1 })
@@ -76,7 +76,7 @@ fn what_is_written_is_read_the_same() {
     }
 }
 
-/// The checksum finds every changed byte. Without one, what is read of changed bytes is well formed all the same.
+/// The checksum detects every changed byte. Without one, changed bytes still give only well-formed values.
 #[test]
 fn changed_bytes_are_noticed() {
     for (name, bytes) in files() {
@@ -105,7 +105,7 @@ fn cut_files_are_noticed() {
     }
 }
 
-/// The source may give as few bytes as it likes, and its length need not be known.
+/// The source may return few bytes at a time, and its length may be unknown.
 #[test]
 fn bytes_may_come_one_by_one() {
     struct Dripping<'a>(&'a [u8]);
@@ -130,10 +130,8 @@ fn versions_that_are_not_known_are_refused() {
     for (header, version) in
         [("REDIS0005", 5), ("REDIS0013", 13), ("REDIS0080", 80), ("VALKEY011", 11), ("VALKEY081", 81)]
     {
-        assert!(
-            matches!(Reader::new(header.as_bytes(), None), Err(RdbError::Version { version: found, .. }) if found == version),
-            "{header}"
-        );
+        let opened = Reader::new(header.as_bytes(), None);
+        assert!(matches!(opened, Err(RdbError::Version { version: found, .. }) if found == version), "{header}");
     }
     assert!(matches!(Reader::new(&b"MEMCACHED"[..], None), Err(RdbError::Damaged { offset: 0, .. })));
     assert!(matches!(Reader::new(&b"REDIS00x1"[..], None), Err(RdbError::Damaged { .. })));
@@ -159,7 +157,7 @@ fn write(items: &[Item], target: Target) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-/// At most so many bytes of a string are shown.
+/// The most bytes of a string to show.
 const SHOWN_MAX: usize = 40;
 
 fn shown(string: &[u8]) -> String {

@@ -1,11 +1,11 @@
-//! Bytes that lie: about lengths, counts, order and owners. Whatever they say, there is an answer, it names the place, and what is
-//! read is well formed.
+//! Input with false lengths, counts, orders and owners. Every input gets an answer, the error names the offset, and
+//! everything that is returned is well-formed.
 
 use base::checksum::Crc64Rdb;
 use proptest::prelude::*;
 use rdb::{RdbError, Reader, Target, Value, dump};
 
-/// A payload with the right checksum.
+/// A payload with a valid checksum.
 fn payload(body: &[u8], version: u16) -> Vec<u8> {
     let mut payload = [body, &version.to_le_bytes()].concat();
     let checksum = Crc64Rdb::new().update(&payload).finish();
@@ -35,7 +35,7 @@ fn lengths_that_lie_allocate_nothing() {
         let found = error(&body);
         assert!(found.contains("expected"), "type {kind}: {found}");
     }
-    // Compressed: four bytes that claim to stand for 4 GiB.
+    // Compressed: four bytes that claim to expand to 4 GiB.
     assert_eq!(
         error(b"\x00\xc3\x04\x80\xff\xff\xff\xff\xe0\xff\x00\x00"),
         "offset 1, in type 0 (string): expected a string as LZF, of the length before it"
@@ -91,7 +91,7 @@ fn flaws_of_packed_values_are_found() {
     }
 }
 
-/// Each is the stream of the golden file with one thing wrong that no checksum and no packing shows.
+/// Each is the stream of the golden file with one fault that neither checksum nor packing reveals.
 #[test]
 fn streams_that_contradict_themselves_are_refused() {
     let mut stream = rdb::Stream::default();
@@ -143,14 +143,14 @@ fn streams_that_contradict_themselves_are_refused() {
     assert!(found.contains("expected a field at least"), "{found}");
 }
 
-/// 270 bytes that stand for a megabyte in all.
+/// 270 bytes that expand to a megabyte in all.
 #[test]
 fn what_is_compressed_expands_within_the_limit() {
     let strings: rdb::Strings = (0..40).map(|_| vec![b'x'; 26_000]).collect();
     let mut writer = rdb::Writer::new(Vec::new(), Target::V11).unwrap();
     writer.entry(0, b"k", None, &Value::List(strings)).unwrap();
     let file = writer.finish().unwrap();
-    // Behind the magic, the database and the key; before the end and the checksum.
+    // After the magic, the database and the key; before the end and the checksum.
     let body = [&[1][..], &file[9 + 2 + 1 + 2..file.len() - 9]].concat();
     let payload = payload(&body, 11);
     assert!(dump::read_within(&payload, 40 * 26_000).is_ok());
@@ -174,14 +174,14 @@ fn payloads_tell_version_and_checksum_apart() {
     }
 }
 
-/// Reads; what is well formed is the same after it was written and read again.
+/// Reads a payload; a well-formed value is unchanged after it is written and read again.
 fn check(body: &[u8], version: u16) {
     let Ok((_, value)) = dump::read(&payload(body, version)) else { return };
     let Ok(written) = dump::write(&value, Target::Valkey9) else { return };
     assert_eq!(dump::read(&written).expect("what was written").1, value);
 }
 
-/// Bytes that are like those of the format.
+/// Bytes that resemble the format.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![any::<u8>(), 0u8..8, Just(0xff), Just(0x80), Just(0xc3)];
     prop::collection::vec(byte, 0..80)
@@ -197,7 +197,11 @@ proptest! {
     }
 
     #[test]
-    fn any_listpack_is_answered(kind in prop_oneof![Just(16u8), Just(17), Just(20)], mut inner in bytes(), count in 0u16..5) {
+    fn any_listpack_is_answered(
+        kind in prop_oneof![Just(16u8), Just(17), Just(20)],
+        mut inner in bytes(),
+        count in 0u16..5,
+    ) {
         inner.push(0xff);
         let mut pack = ((inner.len() + 6) as u32).to_le_bytes().to_vec();
         pack.extend(count.to_le_bytes());

@@ -1,17 +1,16 @@
-//! Values become collections and come back the same, whatever their size; what a collection is becomes a value and comes back
-//! as that collection.
+//! Values convert to collections and back unchanged, whatever their size; so do collections to values and back.
 
 use base::Rng;
 use base::hash::KeyHasher;
 use rdb::{Dialect, Form, Hash, Stream, StreamConsumer, StreamGroup, StreamId, StreamPending, Value, Zset, stored};
 use value::{Body, Encoding, Limits, Slot, Type};
 
-/// The form of element by element, which no rule about packed values concerns.
+/// The element-by-element form, to which no rule about packed values applies.
 fn plain() -> Form {
     Form::of(2, Dialect::Redis).unwrap()
 }
 
-/// Stores the value and makes a value of what is stored; with the encoding that it has there.
+/// Stores the value and converts it back; returns its stored encoding too.
 fn there_and_back(value: &Value, form: Form) -> (Encoding, Value) {
     let mut changes = Vec::new();
     let kind = stored::put_changes(value, form, &mut changes).unwrap();
@@ -23,7 +22,7 @@ fn there_and_back(value: &Value, form: Form) -> (Encoding, Value) {
     (slot.encoding, stored::of_collection(kind, slot.encoding, slot.stored()).unwrap())
 }
 
-/// The same with sets, sorted sets and hashes in one order.
+/// The value with sets, sorted sets and hashes sorted.
 fn sorted(value: Value) -> Value {
     match value {
         Value::Set(members) => {
@@ -116,7 +115,7 @@ fn values_come_back_the_same() {
     assert_eq!(there_and_back(&empty, plain()).1, empty);
 }
 
-/// OBJECT ENCODING is to say `listpack` where it did before, and `intset` where that was so.
+/// OBJECT ENCODING must return `listpack` or `intset` where it did before.
 #[test]
 fn packed_integers_keep_their_form() {
     let value = Value::Set(["1", "2"].into_iter().collect());

@@ -49,7 +49,6 @@ const NOT_YET: &[&str] = &[
     "crates/migrate/",
     "crates/onggi/",
     "crates/plex/",
-    "crates/rdb/",
     "crates/server/",
     "crates/store/",
     "crates/types/",

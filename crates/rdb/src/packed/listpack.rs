@@ -1,4 +1,4 @@
-//! Listpacks, from Redis 5.0 on: each element ends with its own length, so that it can be read from behind.
+//! Listpacks, since Redis 5.0: each element ends with its own length, so they can be read backwards.
 
 use super::{Cursor, int24};
 use crate::error::Flaw;
@@ -6,13 +6,13 @@ use crate::strings::Strings;
 
 const PACKING: &str = "listpack";
 
-/// Length of the total and the count.
+/// Bytes of the total length and the count.
 const HEADER_LEN: usize = 6;
 
-/// Ends it, where an element could begin.
+/// The end marker, in the place of an element.
 const END: u8 = 0xff;
 
-/// The count when there are more than fit into it.
+/// The count, if the real one does not fit.
 const MANY: u16 = u16::MAX;
 
 /// An element.
@@ -34,7 +34,7 @@ impl Element<'_> {
     }
 }
 
-/// Gives all elements, in order.
+/// Iterates over all elements, in order.
 pub struct Elements<'a> {
     cursor: Cursor<'a>,
     count: u16,
@@ -43,7 +43,7 @@ pub struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// Of a whole listpack.
+    /// Opens a whole listpack.
     pub fn of(bytes: &'a [u8]) -> Result<Self, Flaw> {
         let mut cursor = Cursor::new(PACKING, bytes);
         let total = u32::from_le_bytes(cursor.array("a header")?);
@@ -52,12 +52,12 @@ impl<'a> Elements<'a> {
         Ok(Self { cursor, count, seen: 0, is_done: false })
     }
 
-    /// What is wrong at the place that is read next.
+    /// A fault at the next position.
     pub fn flaw(&self, expected: &'static str) -> Flaw {
         self.cursor.flaw(self.cursor.at, expected)
     }
 
-    /// The next element; `None` when the end was found where the header says.
+    /// The next element; `None` at the end, if it is where the header says.
     pub fn take(&mut self) -> Result<Option<Element<'a>>, Flaw> {
         if self.is_done {
             return Ok(None);
@@ -79,13 +79,13 @@ impl<'a> Elements<'a> {
         Ok(Some(element))
     }
 
-    /// The next element, which is there.
+    /// The next element, which must exist.
     pub fn need(&mut self, expected: &'static str) -> Result<Element<'a>, Flaw> {
         let flaw = self.flaw(expected);
         self.take()?.ok_or(flaw)
     }
 
-    /// The next element, which is an integer; `None` at the end.
+    /// The next element, which must be an integer; `None` at the end.
     pub fn take_integer(&mut self, expected: &'static str) -> Result<Option<i64>, Flaw> {
         let flaw = self.flaw(expected);
         match self.take()? {
@@ -95,7 +95,7 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// The next element, which is there and an integer.
+    /// The next element, which must exist and be an integer.
     pub fn need_integer(&mut self, expected: &'static str) -> Result<i64, Flaw> {
         let flaw = self.flaw(expected);
         self.take_integer(expected)?.ok_or(flaw)
@@ -126,7 +126,7 @@ fn take_element<'a>(cursor: &mut Cursor<'a>) -> Result<Element<'a>, Flaw> {
     cursor.take(len, STRING).map(Element::String)
 }
 
-/// Takes the length that stands behind an element: seven bits a byte, the lowest last, all but the first with a high bit.
+/// Checks the length after an element: seven bits a byte, the lowest last, all but the first with the high bit set.
 fn check_backward_len(cursor: &mut Cursor<'_>, len: usize) -> Result<(), Flaw> {
     let mut expected = [0; 5];
     let written = put_backward_len(len, &mut expected);
@@ -161,7 +161,7 @@ pub fn read(bytes: &[u8], out: &mut Strings) -> Result<(), Flaw> {
     Ok(())
 }
 
-/// A listpack that is being written.
+/// A listpack under construction.
 pub struct Builder {
     bytes: Vec<u8>,
     count: u64,
@@ -215,7 +215,7 @@ impl Builder {
         self.count += 1;
     }
 
-    /// The whole.
+    /// The finished listpack.
     pub fn finish(mut self) -> Vec<u8> {
         self.bytes.push(END);
         let total = (self.bytes.len() as u32).to_le_bytes();

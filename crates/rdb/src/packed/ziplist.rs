@@ -1,4 +1,4 @@
-//! Ziplists, up to Redis 6.2: each element begins with the length of the one before.
+//! Ziplists, up to Redis 6.2: each element begins with the length of the previous one.
 
 use super::{Cursor, int24};
 use crate::error::Flaw;
@@ -6,13 +6,13 @@ use crate::strings::Strings;
 
 const PACKING: &str = "ziplist";
 
-/// Ends it, where an element could begin.
+/// The end marker, in the place of an element.
 const END: u8 = 0xff;
 
-/// The length of the element before follows in four bytes.
+/// The length of the previous element follows in four bytes.
 const LONG_BEFORE: u8 = 0xfe;
 
-/// The count when there are more than fit into it.
+/// The count, if the real one does not fit.
 const MANY: u16 = u16::MAX;
 
 /// Appends all elements.

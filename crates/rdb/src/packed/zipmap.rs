@@ -6,7 +6,7 @@ use crate::strings::Strings;
 
 const PACKING: &str = "zipmap";
 
-/// Ends it, where a length could begin.
+/// The end marker, in the place of a length.
 const END: u8 = 0xff;
 
 /// The length follows in four bytes.

@@ -1,4 +1,4 @@
-//! What modules wrote: told apart and skipped.
+//! Module values: identified and skipped.
 
 use crate::error::RdbError;
 use crate::format::module_part;
@@ -6,19 +6,19 @@ use crate::input::Input;
 use crate::value::Module;
 use std::io::Read;
 
-/// Takes a module's number.
+/// Reads a module's number.
 pub(crate) fn read_id(input: &mut Input<impl Read>) -> Result<Module, RdbError> {
     input.length("the number of a module").map(Module::of_id)
 }
 
-/// Takes a value with its module's number.
+/// Skips a value, and returns the module of its number.
 pub(super) fn skip_value(input: &mut Input<impl Read>) -> Result<Module, RdbError> {
     let module = read_id(input)?;
     skip_parts(input)?;
     Ok(module)
 }
 
-/// Takes parts of a value, up to the one that ends it.
+/// Skips the parts of a value, up to the end marker.
 pub(crate) fn skip_parts(input: &mut Input<impl Read>) -> Result<(), RdbError> {
     const EXPECTED: &str = "a part of a module's value";
     loop {

@@ -11,16 +11,16 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::io::Read;
 
-/// An entry was deleted and is still in its node.
+/// Flag: the entry was deleted and is still in its node.
 const DELETED: i64 = 1;
 
-/// An entry has the names of the node's first entry.
+/// Flag: the entry has the same names as the node's first entry.
 const SAME_NAMES: i64 = 2;
 
-/// Instead of how many entries a group has read: nobody knows.
+/// In place of the number of entries that a group has read: unknown.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Takes a stream of the first, second or third form.
+/// Reads a stream of the first, second or third form.
 pub(super) fn read(input: &mut Input<impl Read>, version: u8) -> Result<Stream, RdbError> {
     let mut stream = Stream::default();
     let mut last = None;
@@ -64,8 +64,8 @@ pub(super) fn read(input: &mut Input<impl Read>, version: u8) -> Result<Stream, 
     Ok(stream)
 }
 
-/// How many entries precede the last id of a group, for files before Redis 7.0, which do not say it; `None` when it cannot
-/// be known. As Redis and Valkey work it out, so that XINFO GROUPS shows the same lag.
+/// Number of entries before the last id of a group, for files before Redis 7.0, which do not store it; `None` if it
+/// cannot be derived. Computed as in Redis and Valkey, so that XINFO GROUPS shows the same lag.
 fn entries_read(stream: &Stream, last_id: StreamId) -> Option<u64> {
     if stream.entries_added == 0 {
         return Some(0);
@@ -82,7 +82,7 @@ fn read_id(input: &mut Input<impl Read>) -> Result<StreamId, RdbError> {
     Ok(StreamId { ms: input.length("an id")?, seq: input.length("an id")? })
 }
 
-/// Takes a node whose entries are above `last`, which becomes its last.
+/// Reads a node whose entries are above `last`, and sets `last` to its last entry.
 fn read_node(input: &mut Input<impl Read>, last: &mut Option<StreamId>) -> Result<Node, RdbError> {
     let offset = input.offset();
     let Ok(first) = <[u8; 16]>::try_from(input.own_string()?) else {
@@ -92,7 +92,7 @@ fn read_node(input: &mut Input<impl Read>, last: &mut Option<StreamId>) -> Resul
     packed(input, |bytes, node| read_entries(bytes, first, last, node))
 }
 
-/// Reads the entries of a node. Their ids are counted from `base`.
+/// Reads the entries of a node. Their ids are relative to `base`.
 fn read_entries(bytes: &[u8], base: StreamId, last: &mut Option<StreamId>, node: &mut Node) -> Result<(), Flaw> {
     let mut elements = Elements::of(bytes)?;
     let flaw = elements.flaw("the numbers of entries");
@@ -137,7 +137,7 @@ fn need_count(elements: &mut Elements<'_>, expected: &'static str) -> Result<u64
     u64::try_from(elements.need_integer(expected)?).map_err(|_| flaw)
 }
 
-/// Reads what an entry holds, and how many elements it took.
+/// Reads the texts of an entry, and checks its number of elements.
 fn read_texts(elements: &mut Elements<'_>, node: &mut Node, id: StreamId, flags: i64) -> Result<EntryPlace, Flaw> {
     /// Flags and both parts of the id.
     const HEAD: u64 = 3;
@@ -195,7 +195,7 @@ fn read_group(input: &mut Input<impl Read>, version: u8) -> Result<StreamGroup, 
     Ok(group)
 }
 
-/// The consumer of a pending entry before it is known.
+/// The consumer of a pending entry while it is unknown.
 const NOBODY: usize = usize::MAX;
 
 fn read_consumer(input: &mut Input<impl Read>, version: u8) -> Result<StreamConsumer, RdbError> {
@@ -206,7 +206,7 @@ fn read_consumer(input: &mut Input<impl Read>, version: u8) -> Result<StreamCons
     Ok(StreamConsumer { name, seen_at, active_at: (active_at != NEVER).then_some(active_at) })
 }
 
-/// Takes the ids that are pending for the next consumer of the group.
+/// Reads the ids that are pending for the next consumer of the group.
 fn claim_pending(input: &mut Input<impl Read>, group: &mut StreamGroup) -> Result<(), RdbError> {
     const EXPECTED: &str = "an id that is pending in the group, and for nobody else";
     let owner = group.consumers.len();
@@ -226,7 +226,7 @@ fn claim_pending(input: &mut Input<impl Read>, group: &mut StreamGroup) -> Resul
 mod tests {
     use super::*;
 
-    /// Streams of Redis 5 and 6 lost the count, so that XINFO GROUPS showed no lag.
+    /// Streams of Redis 5 and 6 lost the count, so XINFO GROUPS showed no lag.
     #[test]
     fn what_a_group_has_read_follows_from_its_last_id() {
         let id = |ms| StreamId { ms, seq: 0 };
