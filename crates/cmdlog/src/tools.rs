@@ -204,7 +204,7 @@ pub enum ExtractError {
     #[error(transparent)]
     Write(#[from] LogError),
     /// The frames do not reach the position, or none ends there.
-    #[error("the command log leads to LSN {reached} and not to {to}")]
+    #[error("the command log reaches LSN {reached}, not LSN {to}")]
     Short {
         /// The end of the frames.
         reached: Lsn,

@@ -1,4 +1,4 @@
-//! `onggi backup`: a copy of the data of a running server, which keeps its files in place meanwhile.
+//! `onggi backup`: copies the data of a running server, which keeps its files in place meanwhile.
 
 use crate::error::ToolError;
 use crate::restore::{Build, Point, Restored, build};
@@ -8,14 +8,15 @@ use std::path::Path;
 use std::sync::Arc;
 use vfs::FileSystem;
 
-/// Makes a data directory at `into`, which is empty or missing, of what a server has in `from`: the newest checkpoint, linked
-/// where the file system can, and the log after it up to `durable`, the position that the server has told (`None`: its log
-/// is off). The copy goes on under `history`. Says each file that is done.
+/// Makes a data directory at `into`, which is empty or missing, from a server's data in `from`: the newest checkpoint,
+/// linked if the file system supports it, and the log after it up to `durable`, the position that the server reported
+/// (`None`: its log is off). The copy continues under `history`. Reports each file.
 ///
-/// The server has to keep its files until this returns: the caller holds them.
+/// The server must keep its files until this returns: the caller holds them.
 ///
 /// # Errors
-/// [`ToolError::NotEmpty`], [`ToolError::NotReachable`] when there is no checkpoint yet and no log; damage, a failing disk.
+/// [`ToolError::NotEmpty`]; [`ToolError::NotReachable`] if there is neither a checkpoint nor a log; damage, a failing
+/// disk.
 pub fn backup(
     fs: &Arc<dyn FileSystem>,
     clock: &dyn Clock,
@@ -38,7 +39,7 @@ pub fn backup(
     build(&source, manifest, clock, &Build { to, into, history, links: true, loss: None }, say)
 }
 
-/// The newest moment that the files lead to: a checkpoint may be newer than what was durable before it.
+/// The newest moment that the files reach: a checkpoint may be newer than the durable position before it.
 fn point(manifest: &Manifest, durable: Option<Lsn>) -> Lsn {
     let cut = manifest.newest().map_or(manifest.log.since, |set| set.cut);
     durable.map_or(cut, |durable| durable.max(cut))

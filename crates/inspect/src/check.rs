@@ -1,4 +1,4 @@
-//! `onggi check`: is everything there, and would a start find it?
+//! `onggi check`: are all files whole, and would a start find them?
 
 use crate::decode::lock;
 use crate::error::{ToolError, with_causes};
@@ -14,10 +14,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use vfs::{FileKind, FileSystem};
 
-/// What a check comes to. The order is that of weight: what is known to be damaged is, whatever else could not be read.
+/// The result of a check, in order of severity: known damage outweighs files that could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// Everything was read and is whole, and a start finds it.
+    /// Everything was read and is whole, and a start would find it.
     Good,
     /// Something could not be read or is of a newer format; nothing is known to be damaged.
     Unchecked,
@@ -25,10 +25,9 @@ pub enum Verdict {
     Damaged,
 }
 
-/// Reads everything in a directory and says in `say`, line by line, what it is and what is wrong. Changes nothing.
-///
+/// Reads everything in a directory and reports in `say`, line by line, what it is and what is wrong. Changes nothing.
 /// # Errors
-/// [`ToolError::InUse`] with the process that has the directory; or the directory cannot be read.
+/// [`ToolError::InUse`] with the process that uses the directory; or the directory cannot be read.
 pub fn check(fs: &Arc<dyn FileSystem>, dir: &Path, say: &mut dyn FnMut(&str)) -> Result<Verdict, ToolError> {
     let (dir, _held) = lock(fs, dir)?;
     let mut check = Check { dir: &dir, say, verdict: Verdict::Good };
@@ -64,7 +63,7 @@ impl Check<'_> {
                     self.set(manifest, set);
                 }
             }
-            // Which of them count is unknown; each can still be read for itself.
+            // Which of them count is unknown; each can still be read alone.
             None => listing.snapshots.iter().for_each(|&(set, file)| self.snapshot_alone(Name::Snapshot { set, file })),
         }
         for &first in &listing.logs {
@@ -109,7 +108,7 @@ impl Check<'_> {
         self.good(&format!("MANIFEST: {sets}, command log {log} since {}", time(manifest.log.since_ms)));
     }
 
-    /// Whether all dictionaries are there and whole that the manifest names.
+    /// Whether all dictionaries that the manifest names exist and are whole.
     fn dictionaries(&mut self, manifest: &Manifest) {
         let mut whole = 0;
         for info in &manifest.dictionaries {
@@ -157,7 +156,8 @@ impl Check<'_> {
         self.unlisted(&format!("set {}", set.set), needed, listed);
     }
 
-    /// Values that name a dictionary that MANIFEST does not list for them: a start refuses them, and it may go.
+    /// Values that need a dictionary that MANIFEST does not list for them. A start refuses them, and the dictionary may
+    /// be removed.
     fn unlisted(&mut self, place: &str, needed: BTreeSet<DictionaryNumber>, listed: impl Fn(DictionaryNumber) -> bool) {
         for number in needed.into_iter().filter(|number| !listed(*number)) {
             self.damaged(&format!(
@@ -166,7 +166,7 @@ impl Check<'_> {
         }
     }
 
-    /// Reads a snapshot file that no manifest vouches for.
+    /// Reads a snapshot file that no manifest names.
     fn snapshot_alone(&mut self, name: Name) {
         let read = || -> Result<u64, CheckpointError> {
             let mut reader = SnapshotReader::open(&**self.dir.fs(), &self.dir.file(name))?;
@@ -181,7 +181,7 @@ impl Check<'_> {
         }
     }
 
-    /// Reads a segment for itself. What of it counts is decided by all of them together, in [`Check::log`].
+    /// Reads a segment alone. [`Check::log`] decides which of its frames count, from all segments together.
     fn segment(&mut self, first: Lsn) -> Result<(), ToolError> {
         let name = Name::Log { first };
         let mut reader = match SegmentReader::open(&**self.dir.fs(), &self.dir.file(name)) {
@@ -209,7 +209,7 @@ impl Check<'_> {
                 let behind = match rest.bytes {
                     0 => String::new(),
                     bytes => {
-                        format!("; {} behind them that {} no frame", size(bytes), if bytes == 1 { "is" } else { "are" })
+                        format!("; {} after them that {} no frame", size(bytes), if bytes == 1 { "is" } else { "are" })
                     }
                 };
                 self.note(&format!("{name}: {frames}, LSN {first} to {}{behind}", rest.lsn));
@@ -219,7 +219,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Whether the log leads on from every set, and from the newest as a start reads it.
+    /// Whether the log continues from every set, and from the newest as a start reads it.
     fn log(&mut self, manifest: &Manifest) -> Option<LogEnd> {
         let newest_from = match manifest.newest() {
             Some(set) => set.log_from,
@@ -241,7 +241,7 @@ impl Check<'_> {
         } else {
             self.note("the command log was off at the newest checkpoint: a start loads that alone");
         }
-        // Older sets need more of it, for restores to an earlier time.
+        // Older sets need more of the log, for restores to an earlier time.
         let older = manifest.sets.split_last().map_or(&[][..], |(_, older)| older);
         if let Some(from) = older.iter().filter_map(|set| set.log_from).min().filter(|from| Some(*from) != newest_from)
         {
@@ -256,7 +256,7 @@ impl Check<'_> {
                     self.log_error(&error);
                     self.note("a start does not need that part of the log; restores to an earlier time do");
                 }
-                // It was said already, or both are unreadable for the same reason.
+                // Reported already, or both are unreadable for the same reason.
                 Err(error) => self.log_error(&error),
             }
         }
@@ -283,7 +283,7 @@ impl Check<'_> {
                 }
                 Name::DictionaryReplacement(_) => self.note(&format!("{shown}: a leftover; it is never read")),
                 Name::Log { first } if end.is_some_and(|end| first >= end.end_lsn && end.end_lsn != first) => {
-                    self.note(&format!("{shown}: a leftover behind the end of the log; the next start removes it"));
+                    self.note(&format!("{shown}: a leftover after the end of the log; the next start removes it"));
                 }
                 Name::Log { first } if manifest.is_some() => {
                     let next = logs.iter().find(|next| **next > first);
@@ -326,12 +326,12 @@ fn said(end: &LogEnd, from: Lsn) -> String {
     text
 }
 
-/// Notes the dictionaries that the value of an effect needs.
+/// Records the dictionaries that the value of an effect needs.
 fn note_dictionary(effect: &Effect<'_>, needed: &mut BTreeSet<DictionaryNumber>) {
     needed.extend(cmdlog::dictionaries_of(effect));
 }
 
-/// Reads every block of a set, compares all checksums and counts, and shows each effect.
+/// Reads every block of a set, verifies all checksums and counts, and passes each effect to `see`.
 pub(crate) fn read_set(
     dir: &DataDir,
     set: &SetInfo,
@@ -341,7 +341,7 @@ pub(crate) fn read_set(
     checkpoint::load(dir, set, 1, &hasher, see, &LoadProgress::default()).map(drop)
 }
 
-/// Reads the log from a position on as a start does, and shows every effect of it.
+/// Reads the log from a position on, as a start does, and passes each effect to `see`.
 pub(crate) fn read_log(dir: &DataDir, from: Lsn, see: &mut dyn FnMut(&Effect<'_>)) -> Result<LogEnd, RecoverError> {
     let hasher = KeyHasher::new(&mut Rng::new(0));
     let mut each = |_: Lsn, payload: &[u8]| {

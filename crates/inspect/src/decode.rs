@@ -1,4 +1,4 @@
-//! `onggi inspect`: what a file, or a directory, says.
+//! `onggi inspect`: prints the contents of a file, or an overview of a directory.
 
 use crate::dictionaries;
 use crate::error::{ToolError, with_causes};
@@ -13,32 +13,33 @@ use std::path::Path;
 use std::sync::Arc;
 use vfs::{FileKind, FileSystem, OpenOptions};
 
-/// Longest manifest that is read; real ones have a few hundred bytes.
+/// Longest manifest to read; real ones have a few hundred bytes.
 const MANIFEST_LEN_MAX: usize = (16 << 20) + 64;
 
-/// How items are written.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Lines for people.
     Text,
-    /// One object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// What of them.
+/// What to print, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Show {
-    /// How.
+    /// The format.
     pub format: Format,
-    /// Keys and values whole, not only their beginnings.
+    /// Print keys and values whole, not only their beginnings.
     pub full: bool,
 }
 
-/// Writes what a file says: all of it; or what each file of a directory says in its head. Gives whether everything that was
-/// read is whole. Changes nothing; a server may be running.
+/// Prints a whole file, or the header of each file in a directory. Returns whether everything read is whole. Changes
+/// nothing; a server may be running.
 ///
 /// # Errors
-/// [`ToolError::NotOurs`]; a failing disk or output. Damage is no error: it is written like the rest, and ends the file.
+/// [`ToolError::NotOurs`]; a failing disk or output. Damage is not an error: it is printed like the rest, and ends the
+/// file.
 pub fn decode(fs: &Arc<dyn FileSystem>, path: &Path, show: Show, out: &mut dyn Write) -> Result<bool, ToolError> {
     let kind = fs.metadata(path)?.kind;
     let mut decoder = Decoder { show, out, whole: true, dictionaries: Reader::default() };
@@ -59,7 +60,7 @@ struct Decoder<'o> {
     show: Show,
     out: &'o mut dyn Write,
     whole: bool,
-    /// Those that lie beside the file.
+    /// The dictionaries in the file's directory.
     dictionaries: Reader,
 }
 
@@ -90,7 +91,7 @@ impl Decoder<'_> {
                 _ if entry.kind == FileKind::Dir => "a directory, not part of the data",
                 Name::Manifest | Name::Snapshot { .. } | Name::Log { .. } | Name::Dictionary(_) => {
                     match self.file(&**fs, &file, false) {
-                        // A server that is running may remove files meanwhile.
+                        // A running server may remove files meanwhile.
                         Err(ToolError::Fs(error)) if error.is_not_found() => {}
                         done => done?,
                     }
@@ -107,7 +108,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// A file by its first bytes; by its name, when these are damaged.
+    /// Identifies a file by its first bytes or, if these are damaged, by its name.
     fn file(&mut self, fs: &dyn FileSystem, path: &Path, with_contents: bool) -> Result<(), ToolError> {
         let mut magic = [0; 8];
         let file = fs.open(path, OpenOptions::read())?;
@@ -284,7 +285,7 @@ impl Decoder<'_> {
         })
     }
 
-    /// Writes entries or effects; gives what is wrong with the first that is none.
+    /// Prints entries or effects; returns the fault of the first that is invalid.
     fn effects(&mut self, payload: &[u8]) -> Result<Option<String>, ToolError> {
         let hasher = KeyHasher::new(&mut Rng::new(0));
         for effect in cmdlog::effects(payload, &hasher) {
@@ -300,16 +301,16 @@ impl Decoder<'_> {
     }
 }
 
-/// The directory, to be read, unless a server has it. Without a lock file nobody has, and none is made. No server takes it
-/// while the lock that comes with it is held.
+/// Opens the directory for reading, unless a server uses it. If no lock file exists, no server does, and none is
+/// created. No server can use the directory while the returned lock is held.
 ///
 /// # Errors
-/// [`ToolError::InUse`]; what the operating system says.
+/// [`ToolError::InUse`]; the operating system's error.
 pub fn lock(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<(DataDir, Option<vfs::FileLock>), ToolError> {
     let path = dir.join(Name::Lock.to_string());
     let held = match fs.exists(&path)?.then(|| fs.try_lock(&path)) {
         Some(Err(vfs::FsError::Locked { pid, .. })) => return Err(ToolError::InUse { path: dir.into(), pid }),
-        // On a medium that cannot be written there is no server either.
+        // No server can run on a read-only medium either.
         Some(Err(error)) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => None,
         Some(held) => Some(held?),
         None => None,

@@ -1,4 +1,4 @@
-//! The dictionaries that lie in a directory, whatever a manifest says of them.
+//! The dictionaries in a directory, whether or not a manifest names them.
 
 use checkpoint::{DictionaryInfo, Name};
 use codec::{CodecError, Dictionaries, Dictionary, DictionaryNumber};
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use vfs::{FileSystem, FsError};
 
-/// Those that are whole, by number. Of two with one number, which no server leaves, the one is taken whose name comes last.
+/// The whole dictionaries, by number. If two have one number, which no server leaves behind, the last by name counts.
 fn found(fs: &dyn FileSystem, dir: &Path) -> Result<BTreeMap<DictionaryNumber, Dictionary>, FsError> {
     let mut all = BTreeMap::new();
     let mut names: Vec<Name> = fs.read_dir(dir)?.iter().map(|entry| Name::parse(&entry.name)).collect();
@@ -23,14 +23,14 @@ fn found(fs: &dyn FileSystem, dir: &Path) -> Result<BTreeMap<DictionaryNumber, D
     Ok(all)
 }
 
-/// They, to read values with.
+/// These dictionaries, for reading values.
 pub(crate) fn known(fs: &dyn FileSystem, dir: &Path) -> Result<Arc<Dictionaries>, FsError> {
     let known = Arc::<Dictionaries>::default();
     found(fs, dir)?.into_values().for_each(|dictionary| drop(known.insert(dictionary)));
     Ok(known)
 }
 
-/// They, as a manifest would name them that knows nothing of them but that they are there.
+/// These dictionaries, as a manifest would list them without further knowledge.
 pub(crate) fn gathered(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<DictionaryInfo>, FsError> {
     let info = |(number, dictionary): (DictionaryNumber, Dictionary)| DictionaryInfo {
         number,

@@ -1,79 +1,84 @@
-//! What can go wrong with a tool, beyond the damage that it is there to find.
+//! Errors of the tools, beyond the damage that they search for.
 
 use checkpoint::CheckpointError;
 use cmdlog::RecoverError;
 use std::path::PathBuf;
 use vfs::FsError;
 
-/// Why a tool could not do its work.
+/// Why a tool failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolError {
-    /// The operating system refused.
+    /// The operating system's error.
     #[error(transparent)]
     Fs(#[from] FsError),
-    /// Manifest or snapshot files.
+    /// An error of the manifest or a snapshot file.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// The command log.
+    /// An error of the command log.
     #[error(transparent)]
     Log(#[from] RecoverError),
-    /// A dictionary that compressed values need.
+    /// An error of a dictionary that compressed values need.
     #[error(transparent)]
     Dictionary(#[from] codec::CodecError),
-    /// A server has the directory.
-    #[error("{}: in use by {}; stop that server first, or work on a copy; history and restore also read from the running server, by its address", path.display(), process(*pid))]
+    /// A server uses the directory.
+    #[error(
+        "{}: in use by {}; stop that server first, or work on a copy; history and restore also read from the running \
+         server, by its address",
+        path.display(),
+        process(*pid)
+    )]
     InUse {
         /// The directory.
         path: PathBuf,
-        /// The server, if it has told.
+        /// The server's process id, if it is known.
         pid: Option<u32>,
     },
-    /// Neither the name nor the first bytes are those of a file of ours.
+    /// Neither the name nor the first bytes are those of an Onggi file.
     #[error("{}: not a manifest, a snapshot file, a dictionary or a segment of the command log", path.display())]
     NotOurs {
         /// The file.
         path: PathBuf,
     },
-    /// The directory for new files has some already.
+    /// The target directory is not empty.
     #[error("{}: not empty; name a directory that is empty or missing", path.display())]
     NotEmpty {
         /// The directory.
         path: PathBuf,
     },
-    /// The data does not lead to the moment asked for.
+    /// The data does not reach the requested moment.
     #[error("{}: cannot go there: {why}", path.display())]
     NotReachable {
         /// The data directory.
         path: PathBuf,
-        /// How far it leads.
+        /// How far it reaches.
         why: String,
     },
-    /// A repair finds nothing to begin with.
+    /// A repair has nothing to begin with.
     #[error("{}: cannot be repaired, and nothing was changed: {why}", path.display())]
     NotRepairable {
         /// The data directory.
         path: PathBuf,
-        /// What is damaged, and what can be done.
+        /// What is damaged, and the next step.
         why: String,
     },
     /// A part of the log could not be copied.
     #[error(transparent)]
     Extract(#[from] cmdlog::ExtractError),
-    /// What is left of the log could not be written.
+    /// The remaining log could not be written.
     #[error(transparent)]
     Written(#[from] cmdlog::LogFailure),
-    /// A block of a snapshot file whose checksum is right does not hold entries.
+    /// A block of a snapshot file has a valid checksum and does not hold entries.
     #[error("{}: block at offset {offset}: {error}", path.display())]
     Block {
         /// The file.
         path: PathBuf,
-        /// Where the block begins.
+        /// The offset of the block.
         offset: u64,
-        /// What is wrong with it.
+        /// Its fault.
         error: cmdlog::DecodeError,
     },
-    /// Output went nowhere.
+    /// The output failed.
     #[error("output: {0}")]
     Output(#[from] std::io::Error),
 }

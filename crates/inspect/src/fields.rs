@@ -5,7 +5,7 @@ use engine::TaggedFields;
 use serde::Serialize;
 use std::fmt;
 
-/// The fields that an effect gives an entry; none of them for an entry that loses all.
+/// The fields that an effect gives an entry; none if the effect removes all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ShownFields {
     /// Flags of a memcached item.

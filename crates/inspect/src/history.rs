@@ -1,4 +1,4 @@
-//! `onggi history`: to which moments a restore can go, and which flushes it could undo.
+//! `onggi history`: the moments that a restore can reach, and the flushes that it can undo.
 //!
 //! A *stretch* is a set and the log after it, up to where the log ends or was off: all its moments can be restored.
 
@@ -24,34 +24,34 @@ pub struct History {
     pub flushes: Vec<Flush>,
     /// Stretches, oldest first.
     pub stretches: Vec<Stretch>,
-    /// What could not be read.
+    /// Parts that could not be read.
     pub notes: Vec<String>,
 }
 
-/// One or more flushes with nothing between them.
+/// One or more flushes without a change between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flush {
-    /// The position before it.
+    /// The position before the flush.
     pub before: Lsn,
-    /// When it was, to the second: the time of the next mark in the log.
+    /// Its time, to the second: that of the next mark in the log.
     pub at_ms: UnixMs,
     /// Databases that it emptied.
     pub databases: usize,
 }
 
-/// Moments without a hole.
+/// Moments without a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     /// The first.
     pub from_ms: UnixMs,
-    /// The last that the log has a time for.
+    /// The last one for which the log has a time.
     pub to_ms: UnixMs,
 }
 
-/// Reads what a directory can be restored to. Changes nothing.
+/// Reads which moments of a directory can be restored. Changes nothing.
 ///
 /// # Errors
-/// [`ToolError::InUse`]; the manifest is damaged or missing. Damage of the log is a note.
+/// [`ToolError::InUse`]; a damaged or missing manifest. Damage of the log becomes a note.
 pub fn history(fs: &Arc<dyn FileSystem>, source: &Source<'_>) -> Result<History, ToolError> {
     let (dir, _held) = source.open(fs)?;
     let Some(file) = ManifestFile::load(&dir)? else {
@@ -64,7 +64,7 @@ pub fn history(fs: &Arc<dyn FileSystem>, source: &Source<'_>) -> Result<History,
 /// The position before the last flush.
 ///
 /// # Errors
-/// There is none.
+/// There was none.
 pub(crate) fn before_last_flush(dir: &DataDir, manifest: &Manifest, limit: Option<Lsn>) -> Result<Lsn, String> {
     let found = read(dir, manifest, limit);
     let notes = || found.notes.iter().map(|note| format!("; {note}")).collect::<String>();
@@ -97,7 +97,7 @@ fn read(dir: &DataDir, manifest: &Manifest, limit: Option<Lsn>) -> History {
     found
 }
 
-/// A reading of the log.
+/// A pass over the log.
 #[derive(Default)]
 struct Scan {
     flushes: Vec<(Flush, bool)>,
@@ -106,13 +106,13 @@ struct Scan {
     last_ms: UnixMs,
 }
 
-/// What is behind the limit is not read.
+/// Records after the limit are not read.
 #[derive(Debug, thiserror::Error)]
 #[error("the end was reached")]
 struct Ended;
 
 impl Scan {
-    /// Reads from a position on; gives a note about what could not be read.
+    /// Reads from a position on; returns a note about what could not be read.
     fn run(&mut self, dir: &DataDir, from: Lsn, limit: Option<Lsn>) -> Result<(), String> {
         let hasher = KeyHasher::new(&mut Rng::new(0));
         let (mut at, mut is_over) = (from, false);
@@ -158,7 +158,7 @@ impl Scan {
         Ok(())
     }
 
-    /// A second flush right after the first had nothing to empty; before both is what a person wants back.
+    /// A second flush directly after the first had nothing to remove; a person wants the state before both.
     fn record(&mut self, at: Lsn, databases: usize) {
         match self.flushes.last_mut().filter(|_| self.is_flushed) {
             Some((flush, _)) => flush.databases += databases,

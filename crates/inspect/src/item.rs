@@ -1,4 +1,4 @@
-//! What a file is made of, one item after the other: as a line of text, or as an object of JSON.
+//! The parts of a file, one item at a time: as a line of text, or as a JSON object.
 
 use crate::fields::ShownFields;
 use crate::text;
@@ -8,15 +8,15 @@ use engine::{Effect, Encoding, Type};
 use serde::Serialize;
 use std::fmt;
 
-/// Bytes shown of a key or value, unless all are asked for.
+/// Bytes to show of a key or value, unless all are requested.
 const SHORT_LEN: usize = 64;
 
-/// A string of the data, escaped, perhaps only its beginning.
+/// An escaped string of the data, or its beginning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Shortened {
     /// The bytes as [`text::escape`] gives them.
     pub text: String,
-    /// How many there are.
+    /// Length of the whole string.
     pub bytes: u64,
     /// Whether `text` is only the beginning.
     pub shortened: bool,
@@ -61,7 +61,7 @@ impl fmt::Display for Moment {
 /// How a string is compressed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Compressed {
-    /// The codec.
+    /// How a string is compressed.
     pub codec: &'static str,
     /// The number of its dictionary, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,16 +91,16 @@ pub enum Item {
         log_since: Moment,
         log_needed_from_lsn: Option<u64>,
     },
-    /// A history before the one in use.
+    /// A history before the current one.
     Parent { history: String, last_lsn: u64 },
-    /// A dictionary that the manifest names, and the first set that needs it no more.
+    /// A dictionary in the manifest, and the first set that no longer needs it.
     Dictionary {
         number: u32,
         name: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         unneeded_from_set: Option<u32>,
     },
-    /// A dictionary file; `keyspace` and `prefix` say for which keys it was trained.
+    /// A dictionary file; `keyspace` and `prefix` are those of the keys it was trained for.
     DictionaryFile {
         path: String,
         number: u32,
@@ -110,7 +110,7 @@ pub enum Item {
         prefix: Option<Shortened>,
         bytes: u64,
     },
-    /// A checkpoint that the manifest names.
+    /// A checkpoint in the manifest.
     Set {
         set: u32,
         cut_lsn: u64,
@@ -121,7 +121,7 @@ pub enum Item {
         entries: u64,
         bytes: u64,
     },
-    /// A file of a checkpoint, as the manifest names it.
+    /// A file of a checkpoint, as listed in the manifest.
     SetFile { name: String, bytes: u64, entries: u64, crc: String },
     /// A snapshot file.
     Snapshot {
@@ -150,7 +150,7 @@ pub enum Item {
         created: Moment,
         bytes: u64,
     },
-    /// The effects of one command or transaction; they follow.
+    /// The effects of one command or transaction, which follow.
     Record { lsn: u64, end_lsn: u64, offset: u64, bytes: u64 },
     /// An entry of a block, or an effect of a record.
     Effect {
@@ -163,8 +163,8 @@ pub enum Item {
         key: Option<Shortened>,
         #[serde(skip_serializing_if = "Option::is_none")]
         value: Option<Shortened>,
-        /// How a value is compressed; `value` is the string, or the bytes of the collection, unless that takes a dictionary that is
-        /// not there.
+        /// How a value is compressed. `value` is the string, or the bytes of the collection, unless it needs a missing
+        /// dictionary.
         #[serde(skip_serializing_if = "Option::is_none")]
         compressed: Option<Compressed>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -179,19 +179,19 @@ pub enum Item {
         #[serde(skip_serializing_if = "Option::is_none")]
         fields: Option<Box<ShownFields>>,
     },
-    /// A statement about time and durability; `clean_end` if the server stopped in order.
+    /// A statement about time and durability; `clean_end` if the server shut down in order.
     Mark { lsn: u64, end_lsn: u64, offset: u64, time: Moment, durable_lsn: u64, clean_end: bool },
     /// A frame that only a newer version knows.
     Unknown { lsn: u64, end_lsn: u64, offset: u64, kind: u8 },
-    /// Where the frames of a segment end, and what lies behind.
+    /// Where the frames of a segment end, and the bytes after them.
     SegmentEnd { lsn: u64, offset: u64, bytes_behind: u64, durable_lsn: Option<u64> },
     /// Another file in the directory.
     Other { name: String, meaning: &'static str },
-    /// Something is wrong; what follows of this file cannot be read.
+    /// Damage; the rest of this file cannot be read.
     Damage { path: String, what: String },
 }
 
-/// Fields that most effects do not have.
+/// Fields that few effects have.
 #[derive(Default)]
 struct Extra {
     of: Option<&'static str>,
@@ -206,7 +206,7 @@ struct Extra {
 }
 
 impl Item {
-    /// An effect, or an entry, which is the effect that makes it. Strings are read with the dictionaries.
+    /// An effect, or an entry, which is the effect that creates it. Reads strings with the dictionaries.
     pub(crate) fn effect(effect: &Effect<'_>, full: bool, dictionaries: &mut Reader) -> Self {
         let short = |bytes: &[u8]| Some(Shortened::new(bytes, full));
         let keyed = |key: &engine::Key<'_>| Extra { key: short(key.bytes), ..Extra::default() };
@@ -273,7 +273,7 @@ impl Item {
     }
 }
 
-/// The value, and how it is compressed if it is.
+/// The value, and its compression if it has one.
 fn shown(
     stored: &[u8],
     encoding: Encoding,
@@ -286,7 +286,7 @@ fn shown(
     }
 }
 
-/// The value that is stored compressed, and how it is; what is stored when that cannot be read here.
+/// The decompressed value and its compression; the stored bytes if they cannot be decompressed here.
 fn decompressed(stored: &[u8], full: bool, dictionaries: &mut Reader) -> (Option<Shortened>, Option<Compressed>) {
     let mut string = Vec::new();
     let shown = match codec::Workspace::new().decode(stored, dictionaries, &mut string) {
@@ -301,7 +301,7 @@ fn decompressed(stored: &[u8], full: bool, dictionaries: &mut Reader) -> (Option
     (Some(Shortened::new(shown, full)), compressed)
 }
 
-/// ` word value`, if there is a value.
+/// Writes ` word value`, if there is a value.
 fn put<T: fmt::Display>(f: &mut fmt::Formatter<'_>, word: &str, value: Option<&T>) -> fmt::Result {
     value.map_or(Ok(()), |value| write!(f, "{word}{value}"))
 }
@@ -409,11 +409,11 @@ impl fmt::Display for Item {
                     (0, _) => Ok(()),
                     (bytes, Some(durable)) if durable > lsn => write!(
                         f,
-                        "; {} behind, with a mark that says the log was durable up to LSN {durable}: damaged, unless another \
-                         segment has these frames",
+                        "; {} after them, with a mark that says the log was durable up to LSN {durable}: damaged, \
+                         unless another segment has these frames",
                         text::size(*bytes)
                     ),
-                    (bytes, _) => write!(f, "; {} behind: a torn tail, or a leftover", text::size(*bytes)),
+                    (bytes, _) => write!(f, "; {} after them: a torn tail, or a leftover", text::size(*bytes)),
                 }
             }
             Self::Other { name, meaning } => write!(f, "{name}: {meaning}"),

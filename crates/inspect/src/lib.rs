@@ -1,19 +1,19 @@
-//! Tools for the files of a data directory, for people at a bad hour: they say what is there and what is wrong with it, in
-//! plain words.
+//! Tools for the files of a data directory. They report, in plain words, what it contains and what is wrong.
 //!
 //! ```text
 //! decode: MANIFEST, prdb-*, log-*  --> items --> text, or JSON
 //! check:  manifest -> every block of every set -> every frame -> does a start find all of it?
-//! repair: the best of what is whole --> a directory in its place
-//! restore: newest set before a point + the log up to it --> a directory of its own
+//! repair: the best of what is whole --> a directory that replaces it
+//! restore: newest set before a point + the log up to it --> a new directory
 //! history: sets + the log after them --> moments, and flushes that can be undone
 //! ```
 //!
-//! T1. No tool changes what it looks at. A directory that a server has locked is not judged: its files change under the reader.
-//! T2. Memory is bounded by the longest entry or record, whatever the files say about their lengths.
-//! T3. What is called good was read and compared with its checksum; nothing is inferred from names or sizes.
+//! T1. No tool changes what it reads. A directory that a server has locked is not judged: its files change during the
+//!     reading.
+//! T2. Memory is bounded by the longest entry or record, whatever lengths the files claim.
+//! T3. A file reported as good was read and its checksums verified; nothing is inferred from names or sizes.
 //!
-//! The readers are those of a start (`checkpoint`, `cmdlog`), so that the tools and the server cannot disagree.
+//! The tools use the readers of a start (`checkpoint`, `cmdlog`), so tools and server cannot disagree.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used))]
 

@@ -1,31 +1,31 @@
-//! Which keys a set with missing blocks certainly has, and has not, as the log goes on.
+//! Which keys a set with missing blocks is known to have, or not to have, as the log continues.
 //!
-//! A key that is in no whole block may have been in a damaged one. It is unknown until the log sets it, deletes it, or clears its
-//! database.
+//! A key in no whole block may have been in a damaged one. It is unknown until the log sets it, deletes it, or clears
+//! its database.
 
 use base::KeyspaceId;
 use engine::Key;
 use std::collections::{BTreeMap, HashMap};
 
-/// What is known of keys. Keeps hashes, 10 to 20 bytes a key.
+/// What is known of keys. Stores hashes: 10 to 20 bytes per key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Present(BTreeMap<KeyspaceId, Known>);
 
 #[derive(Clone, Debug, Default)]
 struct Known {
-    /// By hash, whether the key is there.
+    /// Whether the key exists, by hash.
     keys: HashMap<u64, bool>,
-    /// All others are certainly absent.
+    /// Whether all other keys are known to be absent.
     is_cleared: bool,
 }
 
 impl Present {
-    /// Notes that the key is there, or not.
+    /// Records whether the key exists.
     pub fn note(&mut self, key: &Key<'_>, is_there: bool) {
         self.0.entry(key.space).or_default().keys.insert(key.hash, is_there);
     }
 
-    /// Notes that a keyspace is empty.
+    /// Records that a keyspace is empty.
     pub fn clear(&mut self, space: KeyspaceId) {
         self.0.insert(space, Known { keys: HashMap::new(), is_cleared: true });
     }

@@ -1,20 +1,21 @@
-//! `onggi repair`: from damaged data to the best that a server starts with.
+//! `onggi repair`: recovers from damaged data the best state that a server can start with.
 //!
 //! ```text
-//! every set that is whole, with the log as far as it leads from there -> the one that leads furthest, and of several that of
-//!                                                                        which fewest keys are lost  = the plan
-//! DIR.repaired: that set, that part of the log, a manifest (as a restore makes them), then read again
+//! every whole set, with the log as far as it continues it -> the one that reaches furthest, and of several the one
+//!                                                            that loses fewest keys  = the plan
+//! DIR.repaired: that set, that part of the log, a manifest (as in a restore), then verified
 //! DIR -> DIR.damaged-<time>, DIR.repaired -> DIR
 //! ```
 //!
-//! A1. Nothing that was there is lost to the repair: all files of the damaged directory stay as they are, under its new name.
-//! A2. A repair that fails, or a crash, leaves DIR as it was, until the last two renames; between these, DIR is missing and
+//! A1. The repair loses no file: all files of the damaged directory stay unchanged, under its new name.
+//! A2. A failed repair, or a crash, leaves DIR unchanged up to the last two renames. Between these, DIR is missing and
 //!     both others are whole.
-//! A3. The plan says beforehand what will be missing. It claims that nothing is missing only where the newest state that the
-//!     directory ever had is reached: the newest checkpoint itself, or its position by an unbroken log.
-//! A5. A damaged set is salvaged only on request: every whole block of it, and of the log after it the changes of keys that are
-//!     certainly known (`salvage`, `sieve`). What a set without whole blocks, or an older state, comes to is said first.
-//! A4. A dictionary that cannot be read costs the keys whose values need it, and nothing else (`sieve`).
+//! A3. The plan names the losses beforehand. It claims that nothing is lost only if it reaches the newest state that
+//!     the directory ever had: the newest checkpoint itself, or its position by an unbroken log.
+//! A4. An unreadable dictionary costs the keys whose values need it, and nothing else (`sieve`).
+//! A5. A damaged set is salvaged only on request: its whole blocks, and from the log after it the changes of keys with
+//!     a known state (`salvage`, `sieve`). The alternatives - an older state, or a set without whole blocks - are
+//!     reported first.
 
 use crate::check::{read_log, read_set};
 use crate::decode::lock;
@@ -35,42 +36,42 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use vfs::FileSystem;
 
-/// What a repair would do.
+/// The plan of a repair.
 #[derive(Clone, Debug)]
 pub struct RepairPlan {
-    /// What the data is taken from: checkpoints that are whole only.
+    /// The source of the data: only whole checkpoints.
     manifest: Manifest,
-    /// Up to where.
+    /// The position that it reaches.
     to: Lsn,
-    /// What of it cannot be read.
+    /// The part that cannot be read.
     loss: Loss,
-    /// What is wrong, a line each.
+    /// What is wrong, one line each.
     pub damage: Vec<String>,
-    /// What will be there afterwards.
+    /// What the repaired directory will have.
     pub kept: String,
-    /// What will be missing, a line each; none if all is saved.
+    /// What will be missing, one line each; empty if nothing is lost.
     pub lost: Vec<String>,
-    /// What the files cannot tell, a line each: whether more is missing.
+    /// What the files cannot tell, one line each: whether more is missing.
     pub unsure: Vec<String>,
-    /// What a plan with salvage would keep, where this one has losses without it.
+    /// What a plan with salvage would keep, if this one loses data without it.
     pub hint: Option<String>,
 }
 
-/// What a repair has made.
+/// The result of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repaired {
-    /// The position whose state the directory has now.
+    /// The position of the directory's new state.
     pub lsn: Lsn,
     /// Where the damaged files are.
     pub damaged: PathBuf,
 }
 
-/// Reads everything in a directory and says what could be saved; `None` when nothing is damaged. Changes nothing. With `salvage` the
-/// whole blocks of a damaged checkpoint are taken where anything else would lose what came later.
+/// Reads everything in a directory and reports what can be saved; `None` if nothing is damaged. Changes nothing. With
+/// `salvage`, the whole blocks of a damaged checkpoint are used where any other way would lose later changes.
 ///
 /// # Errors
-/// [`ToolError::InUse`]; [`ToolError::NotRepairable`] when nothing can be saved; a newer format, or a disk that does not give the
-/// bytes, which repairing could only make worse.
+/// [`ToolError::InUse`]; [`ToolError::NotRepairable`] if nothing can be saved; a newer format, or a failing disk, which
+/// a repair could only make worse.
 pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path, salvage: bool) -> Result<Option<RepairPlan>, ToolError> {
     let (source, _held) = lock(fs, dir)?;
     let (mut damage, mut unsure) = (Vec::new(), Vec::new());
@@ -91,7 +92,7 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path, salvage: bool) -> Resul
         match Dictionary::open(&**source.fs(), source.path(), info.hash) {
             Ok(_) => whole.dictionaries.push(*info),
             Err(CodecError::Fs(error)) => return Err(error.into()),
-            // What needs it cannot be read.
+            // Values that need it cannot be read.
             Err(error) => damage.push(format!("dictionary {}: {error}", info.number)),
         }
     }
@@ -148,7 +149,7 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path, salvage: bool) -> Resul
     }
     let end = furthest(&source, &manifest)?;
     let lost = lost(&best, manifest.newest(), &end);
-    // Of several sets with the same cut a restore takes the newest.
+    // Of several sets with the same cut, a restore uses the newest.
     whole.sets.retain(|set| set.cut <= best.cut && best.set.is_none_or(|best| set.set <= best));
     let kept = kept(&best, &whole);
     let sieve = best.sieve();
@@ -157,7 +158,7 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path, salvage: bool) -> Resul
     Ok(Some(RepairPlan { manifest: whole, to, loss, damage, kept, lost, unsure, hint }))
 }
 
-/// What the repaired directory begins with, and how far it goes.
+/// What the repaired directory begins with, and how far it reaches.
 fn kept(best: &Reach, whole: &Manifest) -> String {
     let set = best.set.and_then(|best| whole.sets.iter().find(|set| set.set == best));
     let missing = best.salvage.as_ref().map_or(0, Salvage::lost) + best.of_set.len() as u64;
@@ -174,11 +175,12 @@ fn kept(best: &Reach, whole: &Manifest) -> String {
     format!("{from}; {records} of the log after it, up to LSN {}{at}", best.to)
 }
 
-/// What salvage would keep.
+/// What a salvage would keep.
 fn hinted(partial: &Reach, dir: &Path) -> String {
     let Some(salvage) = &partial.salvage else { return String::new() };
     format!(
-        "`onggi repair --salvage {}` would keep {} of {} of checkpoint {}, in its whole blocks, and {} of the log after it",
+        "`onggi repair --salvage {}` would keep {} of {} of checkpoint {}, in its whole blocks, and {} of the log \
+         after it",
         dir.display(),
         salvage.kept,
         count(salvage.set.entries(), "key", "keys"),
@@ -187,7 +189,7 @@ fn hinted(partial: &Reach, dir: &Path) -> String {
     )
 }
 
-/// What is not known where the files have to speak for the manifest.
+/// What is unknown if the files must replace the manifest.
 fn unsure_without_manifest(source: &DataDir, gathered: &Manifest) -> Result<Vec<String>, ToolError> {
     let newest = gathered.newest().map(|set| set.set);
     let listing = source.list()?;
@@ -206,10 +208,10 @@ fn unsure_without_manifest(source: &DataDir, gathered: &Manifest) -> Result<Vec<
     Ok(unsure)
 }
 
-/// Does what a plan says, for the same directory. Says each file that is done.
+/// Carries out a plan for the same directory. Reports each file.
 ///
 /// # Errors
-/// As [`restore::restore`]; the directory is as it was, see A2.
+/// As [`restore::restore`]; the directory is unchanged (A2).
 pub fn repair(
     fs: &Arc<dyn FileSystem>,
     clock: &dyn Clock,
@@ -234,14 +236,15 @@ pub fn repair(
     Ok(Repaired { lsn: done.lsn, damaged })
 }
 
-/// The name of a directory beside another one.
+/// The name of a directory next to another one.
 fn beside(dir: &Path, what: &str) -> PathBuf {
     let mut name = dir.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{what}"));
     dir.with_file_name(name)
 }
 
-/// What the snapshot files say themselves, in place of a manifest that cannot be read: every set of which all files are there.
+/// The information of the snapshot files themselves, in place of an unreadable manifest: every set whose files all
+/// exist.
 fn gather(source: &DataDir) -> Result<Manifest, ToolError> {
     let mut sets: BTreeMap<SetId, (SetInfo, usize)> = BTreeMap::new();
     let listing = source.list()?;
@@ -249,7 +252,7 @@ fn gather(source: &DataDir) -> Result<Manifest, ToolError> {
         let path = source.file(checkpoint::Name::Snapshot { set, file });
         let reader = match SnapshotReader::open(&**source.fs(), &path) {
             Ok(reader) => reader,
-            // The set is not whole then.
+            // Then the set is not whole.
             Err(error) if error.is_damage() => continue,
             Err(error) => return Err(error.into()),
         };
@@ -267,7 +270,7 @@ fn gather(source: &DataDir) -> Result<Manifest, ToolError> {
     let mut sets: Vec<_> =
         sets.into_values().filter(|(set, seen)| *seen == set.files.len()).map(|(set, _)| set).collect();
     for set in &mut sets {
-        // A log that was off leaves no segment that leads from the cut.
+        // A log that was off has no segment that continues from the cut.
         let is_logged = read_log(source, set.cut, &mut |_| {}).is_ok_and(|end| end.history.is_some())
             || listing.logs.iter().any(|first| *first <= set.cut);
         set.log_from = set.log_from.filter(|_| is_logged);
@@ -296,32 +299,32 @@ fn first_history(source: &DataDir, first: Lsn) -> Result<Option<HistoryId>, Tool
     }
 }
 
-/// A place to begin, and how far the log leads from there.
+/// A beginning, and how far the log continues from it.
 struct Reach {
     set: Option<SetId>,
     cut: Lsn,
     to: Lsn,
-    /// The last time that the log states before that.
+    /// The last time in the log before that.
     time: Option<UnixMs>,
     records: u64,
-    /// Damage ends it, not the end of the log.
+    /// Whether damage ends it, rather than the end of the log.
     is_cut: bool,
-    /// It comes to the newest state that there ever was, as far as the manifest tells.
+    /// Whether it reaches the newest state that ever existed, according to the manifest.
     is_complete: bool,
-    /// The dictionaries that can be read there.
+    /// The dictionaries that are readable there.
     known: BTreeSet<DictionaryNumber>,
-    /// The set is damaged, and this is what is kept of it.
+    /// If the set is damaged: what is kept of it.
     salvage: Option<Salvage>,
     /// Keys of the set that cannot be read.
     of_set: Keys,
     /// Keys that are missing at the end.
     lost: Keys,
-    /// Where the first record begins that cannot stay as it is.
+    /// Where the first record begins that must be changed.
     changed_from: Option<Lsn>,
 }
 
 impl Reach {
-    /// A beginning, of which the log is not read yet.
+    /// A beginning whose log has not been read yet.
     fn at(start: &SetInfo, whole: &Manifest, of_set: Keys) -> Self {
         let set = (!start.files.is_empty()).then_some(start.set);
         Self {
@@ -340,40 +343,40 @@ impl Reach {
         }
     }
 
-    /// For the log after it.
+    /// The sieve for the log after it.
     fn sieve(&self) -> Sieve {
         let present = self.salvage.as_ref().map(|salvage| salvage.present.clone());
         Sieve::new(self.known.clone(), self.of_set.clone()).with_present(present)
     }
 
-    /// Whether to begin there is better.
+    /// Whether this beginning is the better one.
     fn is_better_than(&self, other: &Self) -> bool {
         let rank = |reach: &Self| (reach.to, reach.is_complete, std::cmp::Reverse(reach.lost.len()));
         rank(self) > rank(other)
     }
 
-    /// Whether the log leads through the state of a checkpoint. While the log is off, changes take no positions: a checkpoint made
-    /// then may differ from an older one with the same cut.
+    /// Whether the log passes through the state of a checkpoint. While the log is off, changes take no positions: a
+    /// checkpoint made then may differ from an older one with the same cut.
     fn passes(&self, set: &SetInfo) -> bool {
         set.log_from.is_some() && self.to >= set.cut
     }
 
-    /// Whether the newest checkpoint's state, and all of the log after it, is reached.
+    /// Whether it reaches the newest checkpoint's state, and all of the log after it.
     fn comes_to(&self, newest: Option<&SetInfo>) -> bool {
         let is_there = |newest: &SetInfo| self.set.unwrap_or(SetId(0)) == newest.set || self.passes(newest);
         !self.is_cut && newest.is_none_or(is_there)
     }
 }
 
-/// The empty state before the first record of a log, where `whole` no longer names it. Only position 0 proves that there was nothing
-/// before: a log that is switched on later begins further on, on top of a checkpoint.
+/// The empty state before the first record of a log, if `whole` no longer names it. Only position 0 proves that the
+/// state was empty: a log that is switched on later begins at a higher position, on top of a checkpoint.
 fn unnamed_beginning(whole: &Manifest) -> Option<SetInfo> {
     let beginning = Manifest { sets: Vec::new(), ..whole.clone() }.beginning();
     beginning.filter(|start| start.cut == Lsn(0) && whole.sets.iter().all(|set| set.cut != start.cut))
 }
 
-/// The set, or the beginning of the log, from which it goes furthest; of several the one with fewest keys lost, and of those the
-/// newest.
+/// The set, or the beginning of the log, that reaches furthest; of several the one that loses fewest keys, and of those
+/// the newest.
 fn best(
     source: &DataDir,
     whole: &Manifest,
@@ -381,7 +384,7 @@ fn best(
     lost_of: &BTreeMap<SetId, Keys>,
     damage: &mut Vec<String>,
 ) -> Result<Option<Reach>, ToolError> {
-    // The beginning of the log is worth a look even when checkpoints have made it needless, and no manifest names it.
+    // The beginning of the log is a candidate even when checkpoints have replaced it and no manifest names it.
     let unnamed = unnamed_beginning(whole);
     let mut best: Option<Reach> = None;
     for (set, is_needed) in
@@ -400,7 +403,7 @@ fn best(
     Ok(best)
 }
 
-/// The newest damaged set with whole blocks that comes later than what was found without salvage.
+/// The newest damaged set with whole blocks that is later than the result without salvage.
 fn partial(
     source: &DataDir,
     whole: &Manifest,
@@ -427,7 +430,7 @@ fn partial(
     Ok(None)
 }
 
-/// Moves a beginning along the log, if one leads on from it. False when there is nothing at all.
+/// Follows the log from a beginning. Returns false if there is no data at all.
 fn follow(
     source: &DataDir,
     from: Option<Lsn>,
@@ -438,7 +441,7 @@ fn follow(
     let Some(from) = from else { return Ok(true) };
     match read(source, from, reach, damage, is_needed) {
         Ok(true) => Ok(true),
-        // Without a set, and without any segment, there is nothing.
+        // Without a set and without a segment there is no data.
         Ok(false) if reach.set.is_none() => Ok(false),
         Ok(false) => {
             reach.is_cut = true;
@@ -457,13 +460,13 @@ fn follow(
     }
 }
 
-/// The dictionaries that are whole among those that a set, and the log after it, may need.
+/// The whole dictionaries among those that a set, and the log after it, may need.
 fn readable_by(whole: &Manifest, set: SetId) -> BTreeSet<DictionaryNumber> {
     whole.dictionaries.iter().filter(|info| info.is_needed_by(set)).map(|info| info.number).collect()
 }
 
-/// Reads the log from a position on and moves `reach` along, up to damage. Tells of the first record that needs a dictionary in vain.
-/// False when no segment is there.
+/// Reads the log from a position on and advances `reach`, up to damage. Reports the first record that needs an
+/// unreadable dictionary. Returns false if no segment exists.
 fn read(
     source: &DataDir,
     from: Lsn,
@@ -494,7 +497,7 @@ fn read(
     reach.lost = sieve.lost;
     if let Some((lsn, number)) = missed.filter(|_| is_needed) {
         let text =
-            format!("the command log has values behind LSN {lsn} that need dictionary {number}, which cannot be read");
+            format!("the command log has values after LSN {lsn} that need dictionary {number}, which cannot be read");
         if !damage.contains(&text) {
             damage.push(text);
         }
@@ -502,7 +505,7 @@ fn read(
     Ok(end?.history.is_some())
 }
 
-/// The last position and time that anything in the directory tells of.
+/// The last position and time that the files of the directory mention.
 fn furthest(source: &DataDir, manifest: &Manifest) -> Result<(Lsn, Option<UnixMs>, u64), ToolError> {
     let newest = manifest.newest();
     let (mut lsn, mut at) = (newest.map_or(Lsn(0), |set| set.cut), newest.map(|set| set.created_ms));
@@ -531,10 +534,10 @@ fn furthest(source: &DataDir, manifest: &Manifest) -> Result<(Lsn, Option<UnixMs
     Ok((lsn, at, bytes))
 }
 
-/// Keys that are named; of more, only the number is told.
+/// The most keys to list by name; of more, only the number is reported.
 const NAMED_MAX: usize = 1000;
 
-/// What is missing at the end of the reach: keys that cannot be read, and all that came later.
+/// What is missing at the end of the reach: unreadable keys, and all later changes.
 fn lost(best: &Reach, newest: Option<&SetInfo>, (end, at, behind): &(Lsn, Option<UnixMs>, u64)) -> Vec<String> {
     let why = if best.salvage.is_some() {
         "its value, or a part of it, cannot be read"

@@ -1,14 +1,14 @@
-//! `onggi restore`: the state of an earlier moment, in a new directory.
+//! `onggi restore`: writes the state of an earlier moment to a new directory.
 //!
 //! ```text
 //! newest set at or before the point ---copied, verified---> prdb-*, dict-*  \
-//! log from its cut up to the point  ---frame by frame-----> log-*            > MANIFEST, last: only then does INTO count
+//! log from its cut up to the point  ---frame by frame-----> log-*            > MANIFEST, last: then INTO counts
 //! ------------------------------------ a new history -----> log-<point>    /
 //! ```
 //!
-//! P1. The source is only read. What is behind the point is not, so damage there is no hindrance.
+//! P1. The source is only read. Data after the point is not read, so damage there does no harm.
 //! P2. Positions, times and histories of the copy are those of the source; a restore can be repeated from the copy.
-//! P3. Memory is bounded by the longest record, since nothing is loaded.
+//! P3. Memory is bounded by the longest record, because nothing is loaded.
 
 use crate::check::read_set;
 use crate::error::ToolError;
@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::Arc;
 use vfs::{FileSystem, OpenOptions};
 
-/// Bytes copied at once.
+/// Bytes per copy step.
 const COPY_LEN: usize = 1 << 20;
 
 /// A moment of a log.
@@ -34,39 +34,39 @@ const COPY_LEN: usize = 1 << 20;
 pub enum Point {
     /// Every record that ends at or before the position.
     Lsn(Lsn),
-    /// Every record before the last mark that was made at or before the time; marks come once a second while there are
-    /// writes. By the clock of the server.
+    /// Every record before the last mark at or before the time, by the server's clock. Marks are written once a second
+    /// while there are writes.
     Time(UnixMs),
 }
 
-/// A moment that a person asks for.
+/// A moment as a person requests it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// This one.
+    /// A given moment.
     At(Point),
     /// The last one before a FLUSHALL or FLUSHDB.
     BeforeLastFlush,
 }
 
-/// What was restored.
+/// The result of a restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// The position whose state it is.
+    /// The position of the restored state.
     pub lsn: Lsn,
     /// The checkpoint it began with.
     pub set: Option<checkpoint::SetId>,
     /// Records of the log after it.
     pub records: u64,
-    /// The newest time that the log gives for the state; `None` where no mark came before.
+    /// The newest time in the log for the state; `None` if no mark precedes it.
     pub at_ms: Option<UnixMs>,
 }
 
-/// Makes a data directory at `into`, which is empty or missing, with the state that the data in `from` had at a moment,
-/// and begins `history` there. Says each file that is done.
+/// Makes a data directory at `into`, which is empty or missing, with the state of the data in `from` at a moment, and
+/// begins `history` there. Reports each file.
 ///
 /// # Errors
-/// [`ToolError::InUse`], [`ToolError::NotEmpty`], [`ToolError::NotReachable`] before anything is written. Damage that the point
-/// depends on, and a failing disk; then `into` has no manifest, and no server starts with it.
+/// [`ToolError::InUse`], [`ToolError::NotEmpty`], [`ToolError::NotReachable`] before anything is written. Damage before
+/// the point, and a failing disk: then `into` has no manifest, and no server starts with it.
 pub fn restore(
     fs: &Arc<dyn FileSystem>,
     clock: &dyn Clock,
@@ -93,7 +93,7 @@ pub fn restore(
             }
             _ => Point::Lsn(lsn),
         },
-        // What a running server writes meanwhile is not looked at: the time becomes a position before it.
+        // Ignore what a running server writes meanwhile: convert the time to a position before it.
         When::At(Point::Time(ms)) => match limit {
             Some(limit) if ms >= clock.now_ms() => Point::Lsn(limit),
             Some(_) => {
@@ -106,34 +106,34 @@ pub fn restore(
     build(&source, manifest, clock, &Build { to, into, history, links: false, loss: None }, say)
 }
 
-/// What is to be made.
+/// What to build.
 pub(crate) struct Build<'b> {
-    /// Of which moment.
+    /// The moment.
     pub to: Point,
-    /// Where: empty or missing.
+    /// The target: empty or missing.
     pub into: &'b Path,
-    /// Under which history it goes on.
+    /// The history that continues there.
     pub history: HistoryId,
-    /// Files that never change are linked instead of copied, where the file system can.
+    /// Link files that never change instead of copying them, if the file system supports it.
     pub links: bool,
-    /// What cannot be read of it.
+    /// The part that cannot be read.
     pub loss: Option<&'b Loss>,
 }
 
-/// What cannot be read, for want of dictionaries or since blocks are damaged: it is left out.
+/// Data that is left out because dictionaries are missing or blocks are damaged.
 #[derive(Clone, Debug)]
 pub(crate) struct Loss {
-    /// The set is damaged, and this is what is kept of it.
+    /// If the set is damaged: what is kept of it.
     pub salvage: Option<Salvage>,
-    /// Keys of the set.
+    /// Lost keys of the set.
     pub of_set: Keys,
-    /// For the log.
+    /// The sieve for the log.
     pub sieve: Sieve,
-    /// Where the log begins to be another one without them; `None` when it does not.
+    /// Where the log first differs without the lost keys; `None` if it does not.
     pub from: Option<Lsn>,
 }
 
-/// [`restore`] from the checkpoints and the log that a manifest names, into a directory that is empty or missing.
+/// [`restore`] from the checkpoints and the log of a manifest, into a directory that is empty or missing.
 pub(crate) fn build(
     source: &DataDir,
     manifest: &Manifest,
@@ -167,7 +167,7 @@ pub(crate) fn build(
         (None, _) => None,
     };
     if let Some(set) = &set {
-        // What is wrong with a copy is wrong with its source, or the disk is at fault; either way it does not count.
+        // A fault of the copy is a fault of its source or of the disk; either way the copy does not count.
         read_set(&target, set, &|_| {})?;
         target.fs().sync_dir(target.path())?;
     }
@@ -182,7 +182,7 @@ pub(crate) fn build(
         if let Some(loss) = loss.filter(|_| same_to < found.lsn) {
             let rest = Rest { from: from_lsn, behind: same_to, to: found.lsn, target: &target, history };
             sieve::write_log(source, &rest, loss.sieve.clone(), &hasher)?;
-            say(&format!("wrote the log behind LSN {same_to}, without what cannot be read"));
+            say(&format!("wrote the log after LSN {same_to}, without what cannot be read"));
         }
     }
     let earlier = manifest.parents.iter().filter(|(other, last)| *other != parent.0 && *last < found.lsn);
@@ -205,17 +205,17 @@ pub(crate) fn build(
     })
 }
 
-/// Where a restore begins.
+/// The beginning of a restore.
 struct Start<'m> {
-    /// `None`: with nothing, at the beginning of the log.
+    /// `None`: the empty state at the beginning of the log.
     set: Option<&'m SetInfo>,
     log_from: Option<Lsn>,
-    /// Where it belongs.
+    /// Its history.
     history: HistoryId,
 }
 
 impl<'m> Start<'m> {
-    /// The newest set that is not behind the point; or why there is none.
+    /// The newest set at or before the point; or why there is none.
     fn choose(manifest: &'m Manifest, to: Point) -> Result<Self, String> {
         let is_before = |lsn: Lsn, ms: UnixMs| match to {
             Point::Lsn(to) => lsn <= to,
@@ -232,7 +232,7 @@ impl<'m> Start<'m> {
             Some(set) => (set.cut, set.created_ms, "oldest checkpoint"),
             None => (manifest.log.since, manifest.log.since_ms, "beginning of the log"),
         };
-        Err(format!("the {what} is of LSN {first}, {}; nothing leads to a moment before that", time(ms)))
+        Err(format!("the {what} is of LSN {first}, {}; no earlier moment can be restored", time(ms)))
     }
 
     fn lsn(&self) -> Lsn {
@@ -240,11 +240,11 @@ impl<'m> Start<'m> {
     }
 }
 
-/// The position that a point comes to.
+/// The position of a point.
 struct Found {
     lsn: Lsn,
     records: u64,
-    /// The log was read to its end, and has nothing behind the point.
+    /// Whether the log was read to its end, with nothing after the point.
     is_end: bool,
     last_mark_ms: Option<UnixMs>,
 }
@@ -258,7 +258,7 @@ impl Found {
         })
     }
 
-    /// What should be known about the state before it is used.
+    /// A warning about the state that a person should read before using it.
     fn remark(&self, to: Point) -> Option<String> {
         match to {
             Point::Lsn(to) if self.lsn < to => {
@@ -273,16 +273,16 @@ impl Found {
     }
 }
 
-/// The frame behind the point was reached.
+/// The frame after the point was reached.
 #[derive(Debug, thiserror::Error)]
 #[error("the point was reached")]
 struct Reached;
 
-/// Reads the log up to the point, and not beyond the limit.
+/// Reads the log up to the point, but not beyond the limit.
 fn find(source: &DataDir, start: &Start<'_>, to: Point, limit: Option<Lsn>) -> Result<Found, ToolError> {
     let mut found = Found { lsn: start.lsn(), records: 0, is_end: true, last_mark_ms: None };
     let Some(from) = start.log_from else { return Ok(found) };
-    // Records that no mark has dated yet.
+    // Records without a mark after them, whose time is unknown.
     let (mut pending, mut pending_lsn, mut is_reached, mut is_limit) = (0, found.lsn, false, false);
     let mut each = |after: Lsn, body: FrameBody<'_>| {
         is_limit |= limit.is_some_and(|limit| after > limit);
@@ -311,7 +311,7 @@ fn find(source: &DataDir, start: &Start<'_>, to: Point, limit: Option<Lsn>) -> R
     let is_exact = matches!(to, Point::Lsn(to) if to == found.lsn);
     match read {
         Err(_) if (is_reached && !is_limit) || is_exact => found.is_end = false,
-        // What no mark has dated may be newer than the point.
+        // Records of unknown time may be newer than the point.
         Err(_) if is_limit || limit == Some(pending_lsn) => {}
         Err(error) => return Err(error.into()),
         Ok(_) => {
@@ -339,8 +339,8 @@ fn copy_set(
     Ok(())
 }
 
-/// Copies or links the dictionaries that a set and the log after it need, or the log from its beginning, and verifies them. Gives
-/// what the new manifest is to say of them.
+/// Copies or links the dictionaries that a set and the log after it need, or the log from its beginning, and verifies
+/// them. Returns their entries for the new manifest.
 fn copy_dictionaries(
     source: &DataDir,
     target: &DataDir,
@@ -351,7 +351,7 @@ fn copy_dictionaries(
 ) -> Result<Vec<DictionaryInfo>, ToolError> {
     let set = set.map_or(SetId(0), |set| set.set);
     let needed = manifest.dictionaries.iter().filter(|info| info.is_needed_by(set));
-    // Sets that come after it in the copy have their numbers from it.
+    // Sets made later in the copy assign these values themselves.
     let needed: Vec<_> = needed.map(|info| DictionaryInfo { unneeded_from: None, ..*info }).collect();
     for info in &needed {
         let how = copy_file(source, target, Name::Dictionary(info.hash), links)?;
@@ -364,9 +364,9 @@ fn copy_dictionaries(
     Ok(needed)
 }
 
-/// Copies or links one file, and says which of both. What was copied is synced.
+/// Copies or links one file, and returns which of the two. A copy is synced.
 fn copy_file(source: &DataDir, target: &DataDir, name: Name, links: bool) -> Result<&'static str, ToolError> {
-    // Between file systems, and on some of them, there are no links.
+    // Hard links do not work across file systems, and some file systems have none.
     if links && source.fs().hard_link(&source.file(name), &target.file(name)).is_ok() {
         return Ok("linked");
     }

@@ -6,7 +6,8 @@
 //! file 2:  missing                          -> an empty file
 //! ```
 //!
-//! The files are read twice, so that memory is bounded by one block: once to see which blocks are kept, once to write them.
+//! The files are read twice, so that memory is bounded by one block: once to decide which blocks are kept, once to
+//! write them.
 
 use crate::error::ToolError;
 use crate::present::Present;
@@ -20,26 +21,26 @@ use engine::Effect;
 use std::collections::BTreeSet;
 use vfs::OutFile;
 
-/// What is kept of a set.
+/// The part of a set that is kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Salvage {
-    /// As the manifest names it.
+    /// Its information for the manifest.
     pub set: SetInfo,
-    /// Entries in the blocks that are kept.
+    /// Entries in the kept blocks.
     pub kept: u64,
-    /// Which keys these are.
+    /// The keys of these entries.
     pub present: Present,
-    /// The keyspace behind every SELECT number.
+    /// The keyspace of each SELECT number.
     spaces: Vec<KeyspaceId>,
-    /// Blocks that are whole and yet of no use, by file and offset: parts of collections that have lost another part.
+    /// Whole blocks that are useless, by file and offset: parts of collections that lack another part.
     left_out: BTreeSet<(u8, u64)>,
 }
 
 impl Salvage {
-    /// Reads what is left of a set. The sieve looks at every entry that is kept.
+    /// Reads the remains of a set. The sieve examines every kept entry.
     ///
     /// # Errors
-    /// What the operating system says; a newer format.
+    /// The operating system's error; a newer format.
     pub fn survey(source: &DataDir, set: &SetInfo, hasher: &KeyHasher, sieve: &mut Sieve) -> Result<Self, ToolError> {
         let (mut spaces, mut highest) = (None, KeyspaceId(0));
         let (kept, present, left_out) = (0, Present::default(), BTreeSet::new());
@@ -52,17 +53,17 @@ impl Salvage {
                 effect.each_key(|key| highest = highest.max(key.space));
             })?;
         }
-        // Without any header, databases are taken to be as they were before any SWAPDB.
+        // Without any header, assume the databases as they were before any SWAPDB.
         salvage.spaces = spaces.unwrap_or_else(|| (0..=highest.0).map(KeyspaceId).collect());
         Ok(salvage)
     }
 
-    /// Entries that are lost.
+    /// Entries lost.
     pub fn lost(&self) -> u64 {
         self.set.entries().saturating_sub(self.kept)
     }
 
-    /// Which blocks of a file are kept, and what is in them.
+    /// Decides which blocks of a file are kept, and records their contents.
     fn survey_file(
         &mut self,
         file: u8,
@@ -70,7 +71,8 @@ impl Salvage {
         hasher: &KeyHasher,
         see: &mut dyn FnMut(&Effect<'_>),
     ) -> Result<(), CheckpointError> {
-        // Parts of a collection whose last part has not come yet; and whether one that was begun in a gap may go on.
+        // Parts of a collection whose last part has not been read yet; and whether one that began in a gap may
+        // continue.
         let (mut parts, mut may_go_on) = (Vec::new(), false);
         while let Some(block) = blocks.next_block()? {
             let effects: Result<Vec<_>, _> = cmdlog::effects(block.payload, hasher).collect();
@@ -103,10 +105,10 @@ impl Salvage {
         Ok(())
     }
 
-    /// Writes the set anew, under the same number, of the blocks that are kept and without the entries of `lost`.
+    /// Writes the set again, under the same number, with the kept blocks and without the entries of `lost`.
     ///
     /// # Errors
-    /// What the operating system says; the files are of no use then.
+    /// The operating system's error; the files are unusable then.
     pub fn write_set(
         &self,
         source: &DataDir,
@@ -171,7 +173,7 @@ fn blocks_path(set: &SetInfo, file: u8) -> std::path::PathBuf {
     Name::Snapshot { set: set.set, file }.to_string().into()
 }
 
-/// A file of a set; `None` when it is missing.
+/// A file of a set; `None` if it is missing.
 fn open(source: &DataDir, set: &SetInfo, file: u8) -> Result<Option<WholeBlocks>, ToolError> {
     let path = source.file(Name::Snapshot { set: set.set, file });
     match WholeBlocks::open(&**source.fs(), &path, set.set, file) {

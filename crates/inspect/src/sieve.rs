@@ -1,17 +1,17 @@
-//! What is left of a history where some values cannot be read: for want of a dictionary, or since blocks of the set are damaged.
-//!
+//! The rest of a history in which some values cannot be read, because a dictionary is missing or blocks of the set are
+//! damaged.
 //! ```text
-//! set:  entries ---------------- but those of lost keys --> a set of the same number
-//! log:  a value that can be read, DEL, FLUSHDB              --> as it is; the key is not lost any more
+//! set:  entries ---------------- without those of lost keys --> a set of the same number
+//! log:  a value that can be read, DEL, FLUSHDB              --> unchanged; the key is no longer lost
 //!       a value that cannot                                 --> DEL; the key is lost
-//!       RENAME or COPY of a lost key                        --> DEL of the other; that is lost
-//!       any other change of a lost key                      --> nothing: it is about a value that is not there
+//!       RENAME or COPY of a lost key                        --> DEL of the other, which is lost now
+//!       any other change of a lost key                      --> nothing: its value does not exist
 //! ```
 //!
-//! Where blocks of the set are damaged, a change of a key that is in no whole block counts as one of a lost key, since it may have been
-//! in a damaged one ([`Present`]).
+//! If blocks of the set are damaged, a key in no whole block counts as lost: it may have been in a damaged one
+//! ([`Present`]).
 //!
-//! V1. A key that is not lost has, after each record, the value that it had.
+//! V1. After each record, a key that is not lost has the value that it had.
 //! V2. A lost key is absent; it never has an older value, nor a part of one.
 
 use crate::error::ToolError;
@@ -55,22 +55,22 @@ impl Keys {
         }
     }
 
-    /// They, as people read them.
+    /// Their names for people.
     pub fn names(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|(space, key)| format!("\"{}\" of keyspace {space}", escape(key)))
     }
 }
 
-/// Lets through what can be read.
+/// Passes on what can be read.
 #[derive(Clone, Debug)]
 pub(crate) struct Sieve {
-    /// The dictionaries that can.
+    /// The readable dictionaries.
     known: BTreeSet<DictionaryNumber>,
-    /// The keys that are lost at this moment.
+    /// The keys that are lost now.
     pub lost: Keys,
-    /// The first dictionary that a value needs and that cannot be read.
+    /// The first unreadable dictionary that a value needs.
     pub missed: Option<DictionaryNumber>,
-    /// Of a set with damaged blocks, which keys are known.
+    /// For a set with damaged blocks: which keys are known.
     present: Option<Present>,
 }
 
@@ -80,17 +80,17 @@ impl Sieve {
         Self { known, lost, missed: None, present: None }
     }
 
-    /// For a history that begins with a set of which blocks are damaged.
+    /// For a history that begins with a set with damaged blocks.
     pub fn with_present(self, present: Option<Present>) -> Self {
         Self { present, ..self }
     }
 
-    /// Whether the key has, or may have, a value that cannot be read.
+    /// Whether the key has, or may have, an unreadable value.
     fn is_lost(&self, key: &Key<'_>) -> bool {
         self.lost.has(key) || self.present.as_ref().is_some_and(|present| present.is_unknown(key))
     }
 
-    /// From now on the key has this state, whatever it had before.
+    /// Sets the state of the key, whatever it was before.
     fn is_known(&mut self, key: &Key<'_>, is_there: bool) {
         self.lost.remove(key);
         if let Some(present) = &mut self.present {
@@ -98,14 +98,14 @@ impl Sieve {
         }
     }
 
-    /// Notes the key of an entry of a set if that cannot be read: of any part of it, if it has several.
+    /// Marks the key of an entry as lost if any part of its value cannot be read.
     pub fn look(&mut self, effect: &Effect<'_>) {
         if self.misses(effect) {
             effect.each_key(|key| self.lost.add(key));
         }
     }
 
-    /// Puts what is left of a record into `left`, which is empty. Whether that is another record.
+    /// Puts the readable part of a record into `left`, which is empty. Returns whether the record changed.
     pub fn sift(&mut self, payload: &[u8], hasher: &KeyHasher, left: &mut RecordBuilder) -> Result<bool, DecodeError> {
         let mut is_other = false;
         for effect in cmdlog::effects(payload, hasher) {
@@ -173,13 +173,13 @@ impl Sieve {
     }
 }
 
-/// Bytes of a snapshot file that are gathered before they are written.
+/// Bytes of a snapshot file that are gathered before a write.
 pub(crate) const BUFFER_BYTES: usize = 1 << 20;
 
-/// Data of a file is synced whenever so many bytes were written.
+/// Data of a file is synced each time this many bytes were written.
 pub(crate) const SYNC_EVERY_BYTES: u64 = 32 << 20;
 
-/// Writes a set without the entries of these keys, under the same number, and gives what a manifest has to say about it.
+/// Writes a set without the entries of these keys, under the same number, and returns its information for the manifest.
 pub(crate) fn write_set(
     source: &DataDir,
     target: &DataDir,
@@ -215,7 +215,7 @@ fn write_file(
         let damaged = |error| ToolError::Block { path: source.file(name), offset: block.offset, error };
         match kept.map_err(damaged)? {
             None => writer.write_block(block.payload, &[], block.entries)?,
-            // Of a tree that is lost, no block is left.
+            // No block of a lost tree remains.
             Some(0) => {}
             Some(entries) => writer.write_block(left.bytes(), &[], entries)?,
         }
@@ -223,8 +223,8 @@ fn write_file(
     Ok(writer.finish()?)
 }
 
-/// Puts the effects of a block into `left`, without those of lost keys, and counts the entries among them; `None` when there are
-/// no such effects, and the block can stay as it is.
+/// Puts the effects of a block into `left`, without those of lost keys, and counts the entries among them; `None` if
+/// there are no such effects, and the block can stay unchanged.
 pub(crate) fn without(
     payload: &[u8],
     entries: u32,
@@ -250,25 +250,25 @@ pub(crate) fn without(
     Ok(is_other.then_some(kept.min(entries)))
 }
 
-/// Records are made durable when so many bytes were appended: what the log holds in memory until then.
+/// Records are made durable after this many bytes: the log holds them in memory until then.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// What of a log is to be written anew.
+/// The part of a log to rewrite.
 pub(crate) struct Rest<'r> {
-    /// Where the records begin whose sieve this is.
+    /// Where the records begin to which this sieve applies.
     pub from: Lsn,
-    /// The records behind this position are written; those before it are the same as ever.
+    /// The records after this position are written; those before it are unchanged.
     pub behind: Lsn,
-    /// Up to where.
+    /// The end.
     pub to: Lsn,
-    /// Where they go on: a directory with the log up to `behind`, and an empty segment there.
+    /// The target: a directory with the log up to `behind`, and an empty segment there.
     pub target: &'r DataDir,
     /// The history of that segment.
     pub history: HistoryId,
 }
 
-/// Writes what is left of the records of a part of a log, behind what the target has of it. They get other positions; marks keep their
-/// times.
+/// Writes the readable part of a range of the log after the log in the target. Records get new positions; marks keep
+/// their times.
 pub(crate) fn write_log(
     source: &DataDir,
     rest: &Rest<'_>,
@@ -318,7 +318,7 @@ pub(crate) fn write_log(
     Ok(())
 }
 
-/// The frame behind the last one was reached, or none can be written any more.
+/// The frame after the last one was reached, or no more can be written.
 #[derive(Debug, thiserror::Error)]
 #[error("the end was reached")]
 struct Reached;

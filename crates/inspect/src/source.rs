@@ -8,16 +8,16 @@ use std::path::Path;
 use std::sync::Arc;
 use vfs::FileSystem;
 
-/// Where the data is.
+/// The place of the data.
 #[derive(Clone, Copy, Debug)]
 pub enum Source<'s> {
-    /// In a directory that no server uses. It is locked meanwhile.
+    /// A directory that no server uses. It stays locked during the work.
     Stopped(&'s Path),
-    /// In the directory of a server that holds its files (BACKUP HOLD) until the work is done.
+    /// The directory of a server that holds its files (BACKUP HOLD) during the work.
     Running {
         /// The directory.
         dir: &'s Path,
-        /// How far its log was durable when the hold began; `None` where it is off.
+        /// The durable position of its log when the hold began; `None` if the log is off.
         durable: Option<Lsn>,
     },
 }
@@ -29,7 +29,7 @@ impl Source<'_> {
         }
     }
 
-    /// The log may be read up to here: what comes after is still being written. `None`: to its end.
+    /// The log may be read up to here; later records are still being written. `None`: to its end.
     pub(crate) fn limit(&self) -> Option<Lsn> {
         match self {
             Self::Stopped(_) => None,

@@ -1,4 +1,4 @@
-//! The tools over directories made by the real writers, on a simulated disk.
+//! The tools on directories made by the real writers, on a simulated disk.
 
 mod backups;
 mod checks;
@@ -36,14 +36,14 @@ fn shared(fs: &SimFs) -> Arc<dyn FileSystem> {
     Arc::new(fs.clone())
 }
 
-/// A string of a hundred bytes that is compressed with dictionary 7 (docs/formats/stored-value.md); nobody reads it here.
+/// A string of a hundred bytes, compressed with dictionary 7 (docs/formats/stored-value.md); no test decompresses it.
 const WITH_DICTIONARY: &[u8] = b"\x15\x64\x07whatever it is";
 
 fn encoding_of(value: &[u8]) -> Encoding {
     if value == WITH_DICTIONARY { Encoding::PLAIN.compressed() } else { Encoding::PLAIN }
 }
 
-/// A data directory in the making, and what it should hold at each moment.
+/// A data directory under construction, and its expected contents at each moment.
 struct World {
     fs: SimFs,
     clock: Arc<ManualClock>,
@@ -52,7 +52,7 @@ struct World {
     manifest: ManifestFile,
     log: Arc<Log>,
     model: Model,
-    /// The state after each record: the position after it, its time, and the contents.
+    /// The state after each record: its end position, its time, and the contents.
     states: Vec<(Lsn, UnixMs, Model)>,
 }
 
@@ -61,7 +61,7 @@ impl World {
         Self::begin(seed, true)
     }
 
-    /// As `appendonly no` leaves it: what is changed then is in the model alone, until a checkpoint.
+    /// As `appendonly no` leaves it: changes are in the model alone, until a checkpoint.
     fn without_log(seed: u64) -> Self {
         let world = Self::begin(seed, false);
         world.log.sync().expect("the disk works");
@@ -82,7 +82,7 @@ impl World {
         Self { fs, clock, rng: Rng::new(seed), dir, manifest, log, model: Model::new(), states }
     }
 
-    /// Appends a record: mostly of one key, sometimes of a whole keyspace.
+    /// Appends a record: usually of one key, sometimes of a whole keyspace.
     fn change(&mut self) {
         let space = self.rng.below(2) as u32;
         let key = format!("key:{}", self.rng.below(40)).into_bytes();
@@ -104,7 +104,7 @@ impl World {
         self.append(&record);
     }
 
-    /// Has the manifest name that dictionary, of which there is no file.
+    /// Adds that dictionary to the manifest, without a file.
     fn name_dictionary(&mut self) {
         let mut next = self.manifest.current().clone();
         let number = codec::DictionaryNumber(std::num::NonZeroU32::new(7).expect("not 0"));
@@ -127,7 +127,7 @@ impl World {
         self.append(&record);
     }
 
-    /// Appends effects, of which the model is told apart.
+    /// Appends effects; the caller updates the model.
     fn push(&mut self, effects: &[Effect<'_>]) {
         let mut record = RecordBuilder::default();
         effects.iter().for_each(|effect| record.push(effect));
@@ -139,7 +139,7 @@ impl World {
         self.states.push((lsn, self.clock.now_ms(), self.model.clone()));
     }
 
-    /// So many changes, with syncs and time between them.
+    /// Makes `count` changes, with syncs and time between them.
     fn changes(&mut self, count: usize) {
         for _ in 0..count {
             self.change();
@@ -165,7 +165,7 @@ impl World {
         self.manifest.commit(&self.dir, next).expect("the disk works");
     }
 
-    /// The log is off, or ends here: a checkpoint that no log follows.
+    /// A checkpoint that no log follows: the log is off, or ends here.
     fn checkpoint_without_log(&mut self) {
         let cut = self.manifest.current().newest().map_or(Lsn(0), |set| set.cut);
         let info = self.write_set(cut, false);
@@ -184,7 +184,7 @@ impl World {
         self.manifest.commit(&self.dir, next).expect("the disk works");
     }
 
-    /// `CONFIG SET appendonly yes`: a log of a history and a position of its own, on top of a checkpoint.
+    /// `CONFIG SET appendonly yes`: a log with its own history and position, on top of a checkpoint.
     fn switch_on(&mut self) {
         let end = self.manifest.current().newest().map_or(Lsn(0), |set| set.cut);
         let (history, first) = (HistoryId([end.0 as u8 | 0x40; 20]), Lsn(end.0 + 1));
@@ -199,7 +199,7 @@ impl World {
         self.manifest.commit(&self.dir, next).expect("the disk works");
     }
 
-    /// Retention drops all checkpoints but the newest, and the log before it as far as files allow.
+    /// Retention removes all checkpoints but the newest, and the log before it as far as files allow.
     fn retire(&mut self) {
         let mut next = self.manifest.current().clone();
         next.sets.drain(..next.sets.len() - 1);
@@ -214,7 +214,7 @@ impl World {
         }
     }
 
-    /// The log's files, with their first positions.
+    /// The log's files with their first positions.
     fn files(&self, prefix: &str) -> Vec<(u64, PathBuf)> {
         let entries = self.fs.read_dir(Path::new(DIR)).expect("the directory");
         let names = entries.into_iter().map(|entry| entry.name.to_string_lossy().into_owned());
@@ -227,7 +227,7 @@ impl World {
         files
     }
 
-    /// Changes that no log has.
+    /// Changes that are in no log.
     fn unlogged(&mut self, keys: u32) {
         for key in 0..keys {
             let mut value = vec![0; self.rng.below(200) as usize];
@@ -263,13 +263,13 @@ impl World {
         writer.finish().expect("the disk works")
     }
 
-    /// The server stops in order; what is left is the directory.
+    /// Stops the server in order; leaves the directory.
     fn stop(self) -> Stopped {
         self.log.close().expect("the disk works");
         Stopped { fs: self.fs, states: self.states, model: self.model }
     }
 
-    /// The process is killed after everything was written.
+    /// Kills the process after everything was written.
     fn kill(self) -> Stopped {
         self.log.write_step();
         let fs = self.fs.recover(vfs::Outage::ProcessKill);
@@ -286,7 +286,7 @@ struct Stopped {
 }
 
 impl Stopped {
-    /// The files whose names begin so, ascending.
+    /// The files with this prefix, in ascending order.
     fn files(&self, prefix: &str) -> Vec<PathBuf> {
         let entries = self.fs.read_dir(Path::new(DIR)).expect("the directory");
         let names = entries.into_iter().map(|entry| entry.name.to_string_lossy().into_owned());
@@ -313,7 +313,7 @@ fn two_sets(seed: u64) -> World {
     world
 }
 
-/// What a start would load: the newest set and the log after it.
+/// The state that a start would load: the newest set and the log after it.
 fn start(fs: &SimFs, dir: &Path) -> Result<Model, Box<dyn std::error::Error + Send + Sync>> {
     let data = DataDir::open_to_look(shared(fs), dir);
     let hasher = hasher();

@@ -1,10 +1,10 @@
-//! Bytes, times and sizes as people read them.
+//! Bytes, times and sizes for people.
 
 pub use calendar::utc as time;
 
 use std::fmt::Write;
 
-/// Bytes as printable ASCII: others as `\xNN`, and `\\` for a backslash, so that no two strings look the same.
+/// Bytes as printable ASCII: others as `\xNN`, and `\\` for a backslash, so that different strings look different.
 pub fn escape(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for &byte in bytes {
@@ -21,7 +21,7 @@ pub fn escape(bytes: &[u8]) -> String {
     out
 }
 
-/// So many bytes, as `1.5 MiB (1,572,864 bytes)` would be without the second part.
+/// A size such as `1.5 MiB`.
 pub fn size(bytes: u64) -> String {
     let mut unit = 0;
     let mut value = bytes as f64;
@@ -37,7 +37,7 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// A count and its noun: `1 entry`, `2 entries`.
+/// A count with its noun: `1 entry`, `2 entries`.
 pub fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }

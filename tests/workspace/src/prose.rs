@@ -44,7 +44,6 @@ const NOT_YET: &[&str] = &[
     "crates/durability/",
     "crates/engine-mem/",
     "crates/engine/",
-    "crates/inspect/",
     "crates/loadgen/",
     "crates/migrate/",
     "crates/onggi/",

@@ -1,12 +1,12 @@
-//! `backup`: of a directory that a server goes on writing.
+//! `backup` of a directory to which a server keeps writing.
 
 use super::*;
 use crate::{Verdict, backup, check};
 
 const INTO: &str = "/backup";
 
-/// What was durable when the copy began is in it, exactly; the server's later writes are not, and its files are linked, so
-/// that the copy outlives them.
+/// The copy has exactly what was durable when it began. Later writes of the server are not in it, and the files are
+/// linked, so the copy outlives them.
 #[test]
 fn a_copy_of_a_running_server() {
     let mut world = two_sets(4);
@@ -32,7 +32,7 @@ fn a_copy_of_a_running_server() {
     assert!(start(&stopped.fs, into).unwrap() == expected);
 }
 
-/// A log that is off: the newest checkpoint alone; what the disk cannot link is copied.
+/// With the log off: the newest checkpoint alone. Files that the disk cannot link are copied.
 #[test]
 fn without_a_log() {
     let mut world = two_sets(4);

@@ -1,4 +1,4 @@
-//! `check`: good directories are called good, and damage at chosen places of every kind of file is named.
+//! `check` reports good directories as good, and names damage at chosen places of every kind of file.
 
 use super::*;
 use crate::{ToolError, Verdict, check};
@@ -11,7 +11,7 @@ fn checked(fs: &SimFs) -> (Verdict, String) {
         said.push('\n');
     });
     let after = fs.contents();
-    // The lock file gets the number of whoever locks it, which is no change of the data.
+    // The lock file holds the number of its holder, which does not change the data.
     let data = |files: &BTreeMap<PathBuf, Vec<u8>>| files.iter().filter(|(path, _)| !path.ends_with("LOCK")).count();
     assert_eq!(data(&before), data(&after));
     assert!(before.iter().all(|(path, bytes)| path.ends_with("LOCK") || after.get(path) == Some(bytes)), "changed");
@@ -35,7 +35,7 @@ fn good_directories_are_good() {
     assert_eq!(verdict, Verdict::Good, "{said}");
 }
 
-/// A power cut leaves nothing that the check calls damaged, whatever became of unsynced bytes.
+/// After a power cut the check reports no damage, whatever happened to unsynced bytes.
 #[test]
 fn cuts_are_no_damage() {
     let mut world = two_sets(3);
@@ -52,8 +52,8 @@ fn cuts_are_no_damage() {
     }
 }
 
-/// A flipped bit in the manifest, in a snapshot file of either set, or in what was durable of the log is damage; the verdict
-/// on the newest set and the log after it is that of a start.
+/// A flipped bit in the manifest, in a snapshot file of either set, or in the durable part of the log is damage. The
+/// verdict on the newest set and the log after it matches that of a start.
 #[test]
 fn flips_are_damage() {
     let stopped = two_sets(5).stop();
@@ -78,7 +78,7 @@ fn flips_are_damage() {
     let last = stopped.states.last().unwrap().0;
     for _ in 0..40 {
         let lsn = needed.0 + rng.below(last.0 - needed.0 - 1);
-        // The segment that holds the position.
+        // The segment that contains the position.
         let firsts = stopped.files("log-").into_iter().map(|path| {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             (u64::from_str_radix(name.trim_start_matches("log-"), 16).unwrap(), path)
@@ -118,7 +118,7 @@ fn missing_files_and_leftovers() {
     assert!(said.matches("leftover").count() >= 3 && said.contains("notes.txt"), "{said}");
 }
 
-/// A directory that a server has is refused with its process number.
+/// A directory in use is refused with the process id of its server.
 #[test]
 fn a_server_keeps_the_check_out() {
     let world = two_sets(8);
@@ -126,7 +126,7 @@ fn a_server_keeps_the_check_out() {
     assert!(matches!(refused, Err(ToolError::InUse { pid: Some(_), .. })), "{refused:?}");
 }
 
-/// A string that needs a dictionary of which the manifest says nothing is named with its place: in the log, and in a set.
+/// A string that needs a dictionary missing from the manifest is reported with its place: in the log, and in a set.
 #[test]
 fn a_string_without_its_dictionary_is_damage() {
     for is_saved in [false, true] {

@@ -1,4 +1,4 @@
-//! `decode`: everything that was written is shown, and any bytes are borne.
+//! `decode` shows everything that was written, and accepts any bytes.
 
 use super::*;
 use crate::{Format, Show, ToolError, decode};
@@ -10,7 +10,7 @@ fn show(fs: &SimFs, path: &Path, format: Format) -> Result<(bool, String), ToolE
     Ok((whole, String::from_utf8(out).expect("text")))
 }
 
-/// Every record that was appended, every entry of every set, and every file is there, as text and as JSON.
+/// Every appended record, every entry of every set, and every file appears, as text and as JSON.
 #[test]
 fn all_of_it_is_shown() {
     let world = two_sets(1);
@@ -47,7 +47,7 @@ fn all_of_it_is_shown() {
     assert!(sets == claimed && sets > 0 && sets <= 80 && entries <= 80);
 }
 
-/// A bit that flips anywhere in a file of any kind gives a line about it or is in a place that holds nothing, and no panic.
+/// A bit flipped anywhere in a file of any kind is reported, or is in an unused place; nothing panics.
 #[test]
 fn flips_are_shown() {
     let stopped = two_sets(2).stop();
@@ -66,7 +66,7 @@ fn flips_are_shown() {
         }
         assert!(show(&stopped.fs, &path, Format::Text).unwrap().0);
     }
-    // In a segment, frames end at the flip.
+    // In a segment, frames end at the flipped bit.
     let path = stopped.files("log-").remove(0);
     let whole = show(&stopped.fs, &path, Format::Text).unwrap().1;
     stopped.fs.flip_bit(&path, 4096 + 500, 1).unwrap();
@@ -74,7 +74,7 @@ fn flips_are_shown() {
     assert!(cut.lines().count() < whole.lines().count() && cut.contains("durable up to LSN"), "{cut}");
 }
 
-/// Random bytes, alone and behind a good beginning, under every name.
+/// Random bytes, alone and after a valid beginning, under every name.
 #[test]
 fn any_bytes_are_borne() {
     let stopped = two_sets(4).stop();

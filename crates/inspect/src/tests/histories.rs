@@ -23,7 +23,7 @@ impl World {
         self.sync();
     }
 
-    /// As a server that does nothing for some seconds: a mark says when the last record was durable.
+    /// As a server that is idle for some seconds: a mark declares the last record durable.
     fn idle(&mut self) {
         (0..3).for_each(|_| self.sync());
     }
@@ -45,7 +45,7 @@ fn flushed(world: &mut World) -> (Lsn, Model) {
     let before = (world.states.last().expect("there are some").0, world.model.clone());
     world.clock.advance_ms(5_000);
     world.flush();
-    // A program that tries again: the second one has nothing to empty.
+    // A program that retries: the second flush has nothing to remove.
     world.flush();
     world.idle();
     before
@@ -64,7 +64,7 @@ fn the_state_before_the_last_flush() {
     world.puts(40);
     let (position, before) = flushed(&mut world);
     world.puts(40);
-    // What the save rule does then, and the stop.
+    // As the save rule does then, and the shutdown.
     world.checkpoint();
     world.checkpoint();
     let stopped = world.stop();
@@ -85,7 +85,7 @@ fn without_a_flush_there_is_nothing_before_it() {
     assert!(error.to_string().contains("there is no FLUSHALL or FLUSHDB in the history that is kept"), "{error}");
 }
 
-/// A server goes on writing: what comes after the hold's position is not looked at, damaged or not.
+/// A server keeps writing: records after the position of the hold are ignored, damaged or not.
 #[test]
 fn from_a_running_server() {
     let mut world = three_times_forty(13);

@@ -1,4 +1,5 @@
-//! `repair`: after any damage, the most that can be had; the damaged files are kept, and nothing is done without need.
+//! `repair`: after any damage it recovers as much as possible, keeps the damaged files, and changes nothing without
+//! need.
 
 use super::*;
 use crate::sieve::{Keys, Sieve};
@@ -12,7 +13,7 @@ fn planned(fs: &SimFs) -> Result<Option<RepairPlan>, ToolError> {
     plan
 }
 
-/// Repairs, and gives the position and the state that a start finds then.
+/// Repairs, and returns the position and the state that a start finds then.
 fn repaired(fs: &SimFs) -> (RepairPlan, Lsn, Model) {
     let plan = planned(fs).unwrap().expect("it is damaged");
     assert!(!plan.damage.is_empty());
@@ -42,7 +43,7 @@ fn whole_directories_need_no_repair() {
     assert!(matches!(planned(&world.fs), Err(ToolError::InUse { .. })), "a server has it");
 }
 
-/// The manifest, or any file of a checkpoint, damaged or gone: the other checkpoint and the log give everything back.
+/// The manifest, or any file of a checkpoint, damaged or missing: the other checkpoint and the log recover everything.
 #[test]
 fn one_damaged_checkpoint_or_manifest_loses_nothing() {
     let mut rng = Rng::new(6);
@@ -65,8 +66,8 @@ fn one_damaged_checkpoint_or_manifest_loses_nothing() {
     }
 }
 
-/// Damage in the log: the state before it is kept, and what lies behind is named as lost. Damage that only an older
-/// checkpoint's log has loses nothing.
+/// Damage in the log: the state before it is kept, and the changes after it are reported as lost. Damage in the log of
+/// an older checkpoint alone loses nothing.
 #[test]
 fn a_damaged_log_is_cut_before_the_damage() {
     let mut rng = Rng::new(7);
@@ -97,7 +98,7 @@ fn a_damaged_log_is_cut_before_the_damage() {
     assert!(cut > 3, "the rounds hit the log behind the newest checkpoint");
 }
 
-/// What is left of a state without the values that need a dictionary.
+/// The state without the values that need a dictionary.
 fn readable(model: &Model) -> Model {
     model
         .iter()
@@ -106,7 +107,8 @@ fn readable(model: &Model) -> Model {
         .collect()
 }
 
-/// A dictionary that is gone costs the keys whose values need it, in the log or in a checkpoint, and no others, before and after.
+/// A missing dictionary costs the keys whose values need it, in the log or in a checkpoint, and no others, before and
+/// after.
 #[test]
 fn a_missing_dictionary_costs_what_needs_it() {
     for (is_put, is_saved) in [(false, false), (true, false), (true, true)] {
@@ -129,12 +131,12 @@ fn a_missing_dictionary_costs_what_needs_it() {
         let lost = "the key \"with a dictionary\" of keyspace 0: its value needs a dictionary";
         assert_eq!(plan.lost, vec![lost; usize::from(is_put)]);
         assert_eq!(said.contains("set 00000003: has values of 1 key that need dictionary 7"), is_saved, "{said}");
-        assert_eq!(said.contains("the command log has values behind LSN"), is_put, "{said}");
+        assert_eq!(said.contains("the command log has values after LSN"), is_put, "{said}");
     }
 }
 
-/// What is done to keys that are lost: those that are written, deleted or cleared are lost no more, those that get their value from
-/// one are lost as well, and changes of a value that nobody has are left out.
+/// Changes of lost keys: keys that are written, deleted or cleared are no longer lost; keys that get their value from a
+/// lost one are lost too; changes of a missing value are left out.
 #[test]
 fn lost_keys_are_followed_through_the_log() {
     let hasher = hasher();
@@ -170,7 +172,7 @@ fn lost_keys_are_followed_through_the_log() {
         world.model.insert((1, b"copy".to_vec()), WITH_DICTIONARY.to_vec());
         world.model.insert((0, b"copied".to_vec()), b"Anew".to_vec());
         world.sync();
-        // Records of one database alone, so that what was copied there stays lost.
+        // Records of one database alone, so that keys copied to the other stay lost.
         (0..20u8).for_each(|n| world.put(&[b'k', n], b"later"));
         let stopped = world.stop();
         let (plan, _, state) = repaired(&stopped.fs);
@@ -182,7 +184,8 @@ fn lost_keys_are_followed_through_the_log() {
     }
 }
 
-/// A checkpoint in which a value was compressed behind the log's back loses nothing where an older one and the log have it plain.
+/// A checkpoint in which a value was compressed in the background loses nothing if an older one and the log have it
+/// uncompressed.
 #[test]
 fn the_way_is_taken_on_which_fewest_keys_are_lost() {
     let mut world = two_sets(13);
@@ -200,7 +203,7 @@ fn the_way_is_taken_on_which_fewest_keys_are_lost() {
     assert!(plan.kept.starts_with("checkpoint 00000002, "), "{plan:?}");
 }
 
-/// Nothing was written between two checkpoints, and the newer one has a value that cannot be read: the older one is taken.
+/// Nothing was written between two checkpoints, and the newer one has an unreadable value: the older one is used.
 #[test]
 fn of_two_checkpoints_with_the_same_cut_the_chosen_one_is_taken() {
     let mut world = two_sets(14);
@@ -219,7 +222,7 @@ fn of_two_checkpoints_with_the_same_cut_the_chosen_one_is_taken() {
     assert!(state == stopped.model && plan.lost.is_empty(), "{plan:?}");
 }
 
-/// Every part of a tree goes that has leaves which cannot be read, and of others nothing.
+/// A tree with unreadable leaves loses all its parts; other trees lose nothing.
 #[test]
 fn trees_are_lost_whole() {
     let (hasher, dictionary) = (hasher(), codec::DictionaryNumber(std::num::NonZeroU32::new(7).expect("not 0")));
@@ -241,7 +244,7 @@ fn trees_are_lost_whole() {
     assert!(sieve.lost.is_empty() && sieve.missed.is_none());
 }
 
-/// Both checkpoints and the beginning of the log gone: that is said, and nothing is changed.
+/// If both checkpoints and the beginning of the log are missing, the repair reports that and changes nothing.
 #[test]
 fn what_cannot_be_saved_is_left_alone() {
     let stopped = two_sets(7).stop();
@@ -252,15 +255,15 @@ fn what_cannot_be_saved_is_left_alone() {
     assert!(matches!(refused, Err(ToolError::NotRepairable { .. })), "{refused:?}");
 }
 
-/// A crash at any operation of a repair leaves a directory to repair, or the repaired one; between the last two renames,
-/// both under their other names.
+/// A crash at any operation of a repair leaves a directory to repair, or the repaired one. Between the last two
+/// renames, both exist under their other names.
 #[test]
 fn a_crash_in_a_repair_loses_nothing() {
     let stopped = two_sets(5).stop();
     stopped.fs.remove_file(&stopped.files("prdb-00000002")[0]).unwrap();
     stopped.fs.sync_dir(Path::new(DIR)).unwrap();
     cut_at_every_operation(&stopped, &stopped.model);
-    // Of a repair that writes a set and a log anew, too.
+    // Also of a repair that rewrites a set and a log.
     let mut world = two_sets(5);
     world.name_dictionary();
     world.put_with_dictionary();

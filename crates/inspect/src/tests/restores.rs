@@ -1,4 +1,4 @@
-//! `restore`: exactly the state of the point, in a directory that is whole, and nothing changed in the old one.
+//! `restore`: exactly the state at the point, in a directory that is whole, and nothing changed in the old one.
 
 use super::*;
 use crate::{Point, Restored, Source, ToolError, Verdict, When, check, restore};
@@ -27,7 +27,7 @@ fn is_good(fs: &SimFs, dir: &str) {
     assert_eq!(verdict, Verdict::Good, "{said}");
 }
 
-/// To any position since the oldest checkpoint, inside of records too; and once more from what was restored.
+/// To any position since the oldest checkpoint, inside records too; and again from the restored copy.
 #[test]
 fn to_a_position() {
     let stopped = two_sets(1).stop();
@@ -54,11 +54,12 @@ fn to_a_position() {
     }
 }
 
-/// A FLUSHALL is undone by the time before it; a time between marks gives the state of a moment before, never after.
+/// A restore to the time before a FLUSHALL undoes it. A time between marks gives the state of a moment before it, never
+/// after.
 #[test]
 fn to_a_time() {
     let mut world = two_sets(3);
-    // The sync thread makes a mark a second after the last sync of a burst.
+    // The sync thread writes a mark a second after the last sync of a burst.
     (0..3).for_each(|_| world.sync());
     let before = (world.clock.now_ms(), world.model.clone());
     let last_before = world.states.last().unwrap().0;
@@ -86,7 +87,7 @@ fn to_a_time() {
         let done = restored(&stopped.fs, DIR, Point::Time(at), &into).unwrap();
         let (_, ms, expected) = state_at(&stopped.states, done.lsn);
         assert!(*ms <= at && start(&stopped.fs, Path::new(&into)).unwrap() == *expected);
-        // With a sync about every 800 ms here, not much is missing.
+        // With a sync about every 800 ms here, little is missing.
         let missed = stopped.states.iter().filter(|(lsn, ms, _)| *lsn > done.lsn && *ms <= at - 5_000).count();
         assert_eq!(missed, 0, "at {at}");
     }
@@ -94,7 +95,7 @@ fn to_a_time() {
     assert!(end.lsn >= stopped.states.last().unwrap().0 && start(&stopped.fs, Path::new(INTO)).unwrap().is_empty());
 }
 
-/// Damage behind the point is no hindrance; damage before it is an error, and what was written is no data directory.
+/// Damage after the point does no harm. Damage before it is an error, and the partial output is not a data directory.
 #[test]
 fn damage_counts_only_before_the_point() {
     let stopped = two_sets(5).stop();
@@ -115,7 +116,7 @@ fn damage_counts_only_before_the_point() {
     assert!(!stopped.fs.exists(Path::new(INTO)).unwrap(), "nothing was written yet");
 
     let file = stopped.files("prdb-00000001")[0].clone();
-    // In the header: which file gets how many entries is up to the writer's threads.
+    // In the header: the writer's threads decide which file gets how many entries.
     stopped.fs.flip_bit(&file, 40, 2).unwrap();
     let first = stopped.states.iter().find(|state| state.0 >= set.cut).unwrap().0;
     restored(&stopped.fs, DIR, Point::Lsn(first), "/other").unwrap();
@@ -132,7 +133,7 @@ fn segment_of(stopped: &Stopped, lsn: Lsn) -> (u64, PathBuf) {
     firsts.filter(|(first, _)| *first <= lsn.0).max().unwrap()
 }
 
-/// What is refused, is refused before anything is written, with the reason.
+/// A refusal comes before anything is written, with the reason.
 #[test]
 fn refusals() {
     let world = two_sets(6);
@@ -153,7 +154,7 @@ fn refusals() {
     assert!(!stopped.fs.exists(Path::new(INTO)).unwrap());
 }
 
-/// Without a checkpoint the log alone leads anywhere since its beginning.
+/// Without a checkpoint, the log alone reaches every moment since its beginning.
 #[test]
 fn from_the_log_alone() {
     let mut world = World::new(7);

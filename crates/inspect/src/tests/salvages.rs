@@ -1,4 +1,4 @@
-//! `repair --salvage`: every whole block of a damaged checkpoint is kept, nothing else is, and the numbers are right.
+//! `repair --salvage` keeps every whole block of a damaged checkpoint and nothing else, and its numbers are right.
 
 use super::*;
 use crate::present::Present;
@@ -20,7 +20,7 @@ fn plan(fs: &SimFs, salvage: bool) -> Result<Option<RepairPlan>, ToolError> {
     plan_repair(&shared(fs), Path::new(DIR), salvage)
 }
 
-/// Salvages, and gives what a start finds then.
+/// Salvages, and returns what a start finds then.
 fn salvaged(fs: &SimFs) -> (RepairPlan, Model) {
     let plan = plan(fs, true).expect("it can be salvaged").expect("it is damaged");
     let clock = ManualClock::new(9_000_000);
@@ -31,7 +31,7 @@ fn salvaged(fs: &SimFs) -> (RepairPlan, Model) {
     (plan, start(fs, Path::new(DIR)).unwrap())
 }
 
-/// The file with most of the entries: which writer takes which blocks is left to chance.
+/// The file with most of the entries: which writer takes which blocks is random.
 fn biggest(stopped: &Stopped) -> PathBuf {
     let len = |path: &PathBuf| stopped.fs.metadata(path).unwrap().len;
     stopped.files("prdb-").into_iter().max_by_key(len).expect("there are files")
@@ -43,7 +43,7 @@ fn number_before(line: &str, word: &str) -> usize {
     before.split_whitespace().last().and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{line}"))
 }
 
-/// Any damage: what is kept is as it was, the numbers of kept and lost keys are right, and much is kept.
+/// Any damage: kept data is unchanged, the numbers of kept and lost keys are right, and much is kept.
 #[test]
 fn whole_blocks_are_kept_and_counted() {
     let stopped = on_top_of_a_checkpoint(41).stop();
@@ -54,7 +54,7 @@ fn whole_blocks_are_kept_and_counted() {
         let fs = stopped.fs.crash_point().after(vfs::Outage::ProcessKill);
         match round {
             2..4 => fs.open(path, vfs::OpenOptions::write()).unwrap().set_len(len / 2).unwrap(),
-            // A page of nothing, as a disk leaves it.
+            // A page of zeros, as a failing disk leaves it.
             4..8 => fs.open(path, vfs::OpenOptions::write()).unwrap().write_all_at(&[0; 4096], len / 3).unwrap(),
             // The header, and the footer.
             8..10 => fs.flip_bit(path, 20, 1).unwrap(),
@@ -78,7 +78,7 @@ fn whole_blocks_are_kept_and_counted() {
     }
 }
 
-/// A file that is missing costs its entries, and the other one is kept; where none is left, that is said.
+/// A missing file costs its entries, and the other file is kept; if none is left, the plan reports that.
 #[test]
 fn a_missing_file_costs_its_entries() {
     let stopped = on_top_of_a_checkpoint(42).stop();
@@ -98,8 +98,8 @@ fn a_missing_file_costs_its_entries() {
     }
 }
 
-/// The log after the checkpoint: each key that is there has its newest value, a change of a value that is lost is left out, and
-/// what was written after the damage is kept.
+/// The log after the checkpoint: each present key has its newest value, changes of lost values are left out, and writes
+/// after the damage are kept.
 #[test]
 fn the_log_after_damaged_blocks_is_followed() {
     for seed in 0..6 {
@@ -150,8 +150,8 @@ fn the_log_after_damaged_blocks_is_followed() {
     }
 }
 
-/// A newer state without salvage is better than whole blocks of an older one, and an older whole checkpoint is named before they are
-/// taken.
+/// A newer state without salvage is better than whole blocks of an older one, and an older whole checkpoint is reported
+/// before blocks are used.
 #[test]
 fn salvage_is_only_for_what_would_be_lost() {
     let stopped = two_sets(61).stop();
@@ -176,7 +176,7 @@ fn salvage_is_only_for_what_would_be_lost() {
     assert!(state.len() > older.len() && state.iter().all(|(key, value)| stopped.model.get(key) == Some(value)));
 }
 
-/// A file of blocks, and where each begins.
+/// A file with these blocks, and the offset of each.
 fn file_of(blocks: &[(Vec<Effect<'_>>, u32)]) -> (SimFs, DataDir, SetInfo, Vec<u64>) {
     let fs = SimFs::new(1);
     let dir = DataDir::open(shared(&fs), Path::new(DIR)).unwrap();
@@ -201,7 +201,8 @@ fn file_of(blocks: &[(Vec<Effect<'_>>, u32)]) -> (SimFs, DataDir, SetInfo, Vec<u
     (fs, dir, SetInfo { set, cut, history, created_ms: 0, log_from: None, files: vec![info] }, offsets)
 }
 
-/// A collection over several blocks is kept whole or not at all, whichever of its blocks is damaged, in its frame or its payload.
+/// A collection over several blocks is kept whole or not at all, whichever of its blocks is damaged, in its frame or
+/// its payload.
 #[test]
 fn a_collection_is_kept_whole_or_not_at_all() {
     let hasher = hasher();
@@ -234,7 +235,7 @@ fn a_collection_is_kept_whole_or_not_at_all() {
             let mut sieve = Sieve::new(std::collections::BTreeSet::new(), Keys::default());
             let salvage = Salvage::survey(&dir, &set, &hasher, &mut sieve).unwrap();
             let has = |name| !salvage.present.is_unknown(&key(name));
-            // Without the block before it, nothing says whether a collection begins in a block or goes on there.
+            // Without the previous block, it is unknown whether a collection begins in a block or continues there.
             let expected = [damaged != 0, damaged != 0, damaged > 3, ![3, 4].contains(&damaged), damaged != 5];
             let found = [has(b"before"), has(b"as well"), has(b"tree"), has(b"second"), has(b"after")];
             assert_eq!(found, expected, "block {damaged}, byte {in_frame}");

@@ -1,4 +1,4 @@
-//! Each way in which a data directory comes about, with each of its files damaged, cut or gone.
+//! Each way in which a data directory can come about, with each of its files damaged, truncated or missing.
 
 use super::*;
 use crate::{RepairPlan, ToolError, backup, plan_repair, repair, restore};
@@ -70,7 +70,7 @@ impl World {
 }
 
 impl Stopped {
-    /// The directory that a backup of it makes, or a restore of its last moment, in its place.
+    /// Replaces the directory by a backup of it, or by a restore of its last moment.
     fn copied(self, is_backup: bool) -> Self {
         let (fs, clock, last) = (shared(&self.fs), ManualClock::new(5_000_000), self.states.last().expect("states").0);
         let (from, into, history) = (Path::new(DIR), Path::new("/copy"), HistoryId([8; 20]));
@@ -87,14 +87,14 @@ impl Stopped {
         self
     }
 
-    /// The same directory on a disk of its own.
+    /// The same directory on a separate disk.
     fn again(&self) -> Self {
         let fs = self.fs.crash_point().after(vfs::Outage::ProcessKill);
         Self { fs, ..self.clone() }
     }
 }
 
-/// What is done to a file.
+/// The damage to a file.
 #[derive(Clone, Copy, Debug)]
 enum Harm {
     Flip { seed: u64 },
@@ -115,7 +115,7 @@ impl Harm {
     fn apply(self, fs: &SimFs, path: &Path) {
         let len = fs.metadata(path).expect("it is there").len;
         match self {
-            // The first kilobytes of a segment are most of what it holds.
+            // The first kilobytes of a segment are most of its contents.
             Self::Flip { seed } => {
                 let mut rng = Rng::new(seed + len);
                 fs.flip_bit(path, rng.below(len), rng.below(8) as u8).expect("it is there");
@@ -129,7 +129,7 @@ impl Harm {
     }
 }
 
-/// Plans and repairs, and gives the plan with the state that a start finds then.
+/// Plans and repairs, and returns the plan with the state that a start finds then.
 fn outcome(fs: &SimFs) -> Result<Option<(RepairPlan, Model)>, ToolError> {
     let Some(plan) = plan_repair(&shared(fs), Path::new(DIR), false)? else { return Ok(None) };
     let clock = ManualClock::new(9_000_000);
@@ -137,8 +137,8 @@ fn outcome(fs: &SimFs) -> Result<Option<(RepairPlan, Model)>, ToolError> {
     Ok(Some((plan, start(fs, Path::new(DIR)).expect("it was repaired"))))
 }
 
-/// Nothing is said to be kept whole that is not: where a plan names no loss, the state is the one that there was. Where nothing can be
-/// saved, that is said, and the directory stays.
+/// A plan that names no loss leaves exactly the original state. If nothing can be saved, the plan reports that and the
+/// directory stays.
 #[test]
 fn nothing_is_called_saved_that_is_not() {
     let (mut whole, mut less, mut refused) = (0, 0, 0);
@@ -162,7 +162,7 @@ fn nothing_is_called_saved_that_is_not() {
                     less += 1;
                     assert!(!plan.lost.is_empty(), "{place}: {} of {} keys; {plan:?}", state.len(), made.model.len());
                 }
-                // The end of a log leaves no trace where it is gone as if it had not been written.
+                // A missing end of a log looks as if it had never been written.
                 Ok(None) => {
                     let state = start(&harmed.fs, Path::new(DIR)).expect("nothing is damaged");
                     assert!(state == made.model || Some(&path) == last_log.as_ref(), "{place}: damage not seen");
@@ -178,7 +178,8 @@ fn nothing_is_called_saved_that_is_not() {
     assert!(whole > 20 && less > 20 && refused > 20, "{whole} whole, {less} with losses, {refused} refused");
 }
 
-/// The only checkpoint of a directory whose log began on top of it: nothing leads to its keys, and an empty directory is no repair.
+/// The only checkpoint of a directory whose log began on top of it is damaged: its keys are unreachable, and an empty
+/// directory is not a repair.
 #[test]
 fn a_log_on_top_of_a_damaged_checkpoint_is_no_beginning() {
     for (name, make) in SOURCES {
@@ -194,8 +195,8 @@ fn a_log_on_top_of_a_damaged_checkpoint_is_no_beginning() {
     }
 }
 
-/// An imported directory, started once: the first checkpoint is whole, the second one, on top of which the log began, is not. The
-/// first is kept, and what came later is said to be lost.
+/// An imported directory, started once: the first checkpoint is whole; the second, on top of which the log began, is
+/// damaged. The first is kept, and later changes are reported as lost.
 #[test]
 fn an_older_checkpoint_before_the_log_is_kept_with_a_loss() {
     let mut world = imported(31);
