@@ -11,10 +11,10 @@ use loadgen::client::Address;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Copies the data of a running server of this machine into a new data directory: the newest checkpoint, by hard links where
-/// the file system can, and the log after it. The server goes on meanwhile.
+/// Copies the data of a running server on this machine to a new data directory: the newest checkpoint, by hard links
+/// where the file system supports them, and the log after it. The server keeps running meanwhile.
 ///
-/// Exit code: 0 done, 2 could not be done; the new directory is of no use then.
+/// Exit code: 0 done, 2 failed; the new directory is unusable then.
 #[derive(Args)]
 pub struct BackupArgs {
     /// The server: host:port, or unix:PATH.
@@ -41,7 +41,7 @@ fn copy(args: &BackupArgs) -> Result<(), Error> {
     let progress = Progress::new();
     let mut told = |line: &str| progress.say(line);
     let done = inspect::backup(progress.fs(), &clock, &held.directory, held.durable, &args.into, history, &mut told);
-    // The hold would end by itself.
+    // If this fails, the hold expires.
     let released = held.release();
     let done = done?;
     released?;

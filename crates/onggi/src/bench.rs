@@ -1,4 +1,4 @@
-//! `onggi bench`: hands its arguments to the load generator and turns the outcome into an exit code.
+//! `onggi bench`: passes its arguments to the load generator and turns the result into an exit code.
 
 pub use loadgen::cli::BenchArgs;
 

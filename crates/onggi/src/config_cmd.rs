@@ -1,4 +1,4 @@
-//! `onggi config`: looks at configurations without starting anything.
+//! `onggi config`: examines configurations without starting a server.
 
 use clap::{Args, Subcommand};
 use config::{CommandLine, FileArgument, document, load};
@@ -15,7 +15,7 @@ pub struct ConfigArgs {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Reads a configuration as `onggi serve` would and says what is wrong with it or without effect.
+    /// Reads a configuration as `onggi serve` would, and lists errors and directives without effect.
     Check {
         /// The file, or - for standard input; then options as for `onggi serve`, such as --port 7000.
         #[arg(value_name = "FILE|OPTION", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
@@ -27,7 +27,7 @@ enum Action {
     Docs,
 }
 
-/// Does what the arguments say. Fails with status 1 for a configuration that no server would start with.
+/// Runs the subcommand. Exits with status 1 for a configuration that no server would start with.
 pub fn run(args: ConfigArgs) -> ExitCode {
     match args.action {
         Action::Check { arguments } => check(arguments),
@@ -59,7 +59,7 @@ fn check(arguments: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// Writes to standard output; a reader that has gone away, such as `head`, is no reason to panic.
+/// Writes to standard output; a closed pipe, as `head` leaves it, causes no panic.
 fn print(text: &str) -> ExitCode {
     match std::io::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! `onggi export`: from a data directory to an RDB file that Redis and Valkey load.
+//! `onggi export`: converts a data directory to an RDB file that Redis and Valkey load.
 
 use crate::progress::Progress;
 use crate::tools::failed;
@@ -16,19 +16,19 @@ Example:
   onggi export --dir /var/lib/onggi dump.rdb
   redis-server --dbfilename dump.rdb --appendonly no";
 
-/// Makes an RDB file of a data directory: of its newest checkpoint and the log after it. Takes as much memory as a server with
-/// that data, and changes nothing in the directory.
+/// Makes an RDB file from the newest checkpoint of a data directory and the log after it. Needs as much memory as a
+/// server with that data, and changes nothing in the directory.
 ///
-/// Exit code: 0 done, 2 could not be done; there is no file then.
+/// Exit code: 0 done, 2 failed; no file is left then.
 #[derive(Args)]
 #[command(after_help = EXAMPLE)]
 pub struct ExportArgs {
-    /// The data directory. No server may be using it: a backup can be exported while the server runs.
+    /// The data directory. No server may use it; to export from a running server, export a backup.
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
-    /// The file to make; missing.
+    /// The file to make; must not exist.
     file: PathBuf,
-    /// Who is to read the file.
+    /// The target of the file.
     #[arg(long = "for", value_name = "SERVER", default_value = "redis-7.2")]
     target: Target,
 }
@@ -36,13 +36,13 @@ pub struct ExportArgs {
 /// The oldest server that loads the file.
 #[derive(Clone, Copy, ValueEnum)]
 enum Target {
-    /// Redis 7.0 and above, Valkey: without the times at which consumers of streams were last active.
+    /// Redis 7.0 and later, Valkey: without the times at which consumers of streams were last active.
     #[value(name = "redis-7.0")]
     Redis70,
-    /// Redis 7.2 and above, Valkey.
+    /// Redis 7.2 and later, Valkey.
     #[value(name = "redis-7.2")]
     Redis72,
-    /// Valkey 9.0 and above: fields of hashes can expire.
+    /// Valkey 9.0 and later: fields of hashes can expire.
     #[value(name = "valkey-9")]
     Valkey9,
 }

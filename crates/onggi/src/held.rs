@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// For how long the server is asked to keep its files: what linking a few of them and copying the log can take.
+/// Duration of the hold: enough to link a few files and to copy the log.
 const HOLD_SECONDS: &str = "3600";
 
-/// For how long a server that is removing files is asked again.
+/// How long a server that is removing files is asked again.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub type Error = Box<dyn std::error::Error>;
@@ -35,7 +35,7 @@ impl LoginArgs {
     }
 }
 
-/// Where a tool reads: the directory of a stopped server, or a running server of this machine.
+/// The source of a tool: the directory of a stopped server, or a running server on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A data directory.
@@ -47,7 +47,7 @@ pub enum Place {
 impl FromStr for Place {
     type Err = Infallible;
 
-    /// A directory that exists is one, whatever its name looks like.
+    /// A directory that exists wins, whatever its name looks like.
     fn from_str(text: &str) -> Result<Self, Infallible> {
         let path = Path::new(text);
         let is_socket = path.metadata().is_ok_and(|found| found.file_type().is_socket());
@@ -60,14 +60,14 @@ impl FromStr for Place {
 }
 
 impl Place {
-    /// Runs `work` on the data there, and keeps the files of a running server in place meanwhile.
+    /// Runs `work` on the data, and keeps the files of a running server in place meanwhile.
     pub fn with<R>(&self, login: &LoginArgs, work: impl FnOnce(&Source<'_>) -> Result<R, Error>) -> Result<R, Error> {
         match self {
             Self::Directory(dir) => work(&Source::Stopped(dir)),
             Self::Server(address) => {
                 let mut held = Held::take(address, login)?;
                 let done = work(&held.source());
-                // The hold would end by itself.
+                // If this fails, the hold expires.
                 let released = held.release();
                 let done = done?;
                 released?;
@@ -77,12 +77,12 @@ impl Place {
     }
 }
 
-/// A hold, where the files are, and up to where the log was durable when it began.
+/// A hold: the directory of the files, and the durable position of the log when it began.
 pub struct Held {
     client: Client,
     /// The server's data directory.
     pub directory: PathBuf,
-    /// `None` where the log is off.
+    /// `None` if the log is off.
     pub durable: Option<base::Lsn>,
 }
 
@@ -107,13 +107,13 @@ impl Held {
         Source::Running { dir: &self.directory, durable: self.durable }
     }
 
-    /// The files are not needed any more.
+    /// Ends the hold.
     pub fn release(&mut self) -> Result<(), Error> {
         ask(&mut self.client, &["BACKUP", "RELEASE"]).map(drop)
     }
 }
 
-/// The server's answer; an error answer is an error, except that a busy server is asked again.
+/// The server's reply. An error reply is an error, except that a busy server is asked again.
 fn ask(client: &mut Client, command: &[&str]) -> Result<Value, Error> {
     let began = Instant::now();
     loop {

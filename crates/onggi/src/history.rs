@@ -1,4 +1,4 @@
-//! `onggi history`: what can be restored.
+//! `onggi history`: lists what can be restored.
 
 use crate::held::{LoginArgs, Place};
 use crate::progress::Progress;
@@ -8,13 +8,13 @@ use base::clock::SystemClock;
 use clap::Args;
 use std::process::ExitCode;
 
-/// Lists to which moments `onggi restore` can go: checkpoints, flushes (FLUSHALL, FLUSHDB), and the time between them.
-/// Changes nothing.
+/// Lists the moments that `onggi restore` can reach: checkpoints, flushes (FLUSHALL, FLUSHDB), and the time between
+/// them. Changes nothing.
 ///
-/// Exit code: 0 listed, 2 could not be read.
+/// Exit code: 0 listed, 2 failed.
 #[derive(Args)]
 pub struct HistoryArgs {
-    /// A data directory that no server uses, or a running server of this machine: HOST:PORT or unix:PATH.
+    /// A data directory that no server uses, or a running server on this machine: HOST:PORT or unix:PATH.
     #[arg(value_name = "DIR|ADDR")]
     from: Place,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `onggi import`: from an RDB file or an append-only log of Redis or Valkey to a data directory.
+//! `onggi import`: converts an RDB file or append-only files of Redis or Valkey to a data directory.
 
 use crate::progress::Progress;
 use crate::tools::{DAMAGED, failed};
@@ -20,23 +20,22 @@ Example:
   onggi import /var/lib/redis/appendonlydir --dir /var/lib/onggi
   onggi --dir /var/lib/onggi";
 
-/// Makes a data directory of an RDB file or of append-only files: of Redis 2.6 to 8, of Valkey 7.2 to 9. Says what is inside, and
-/// takes all of it or nothing.
-///
-/// Exit code: 0 done, 1 the file is damaged or has something that cannot be taken, 2 could not be done. After 1 and 2 the directory
-/// holds no data.
+/// Makes a data directory from an RDB file or append-only files: of Redis 2.6 to 8, of Valkey 7.2 to 9. Lists the
+/// contents, and imports all of them or nothing.
+/// Exit code: 0 done, 1 the file is damaged or has something that cannot be imported, 2 failed. After 1 and 2 the
+/// directory holds no data.
 #[derive(Args)]
 #[command(after_help = EXAMPLE)]
 pub struct ImportArgs {
-    /// The RDB file; or, of append-only files, the one there is, the manifest, or their directory.
+    /// The RDB file; or, of append-only files, the single file, the manifest, or their directory.
     file: PathBuf,
     /// The data directory to make; empty or missing.
     #[arg(long, visible_alias = "into", value_name = "DIR", required_unless_present = "dry_run")]
     dir: Option<PathBuf>,
-    /// Only says what is inside and whether it can be taken; writes nothing.
+    /// Lists the contents and what cannot be imported; writes nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Leaves out what cannot be taken, which is named.
+    /// Leaves out what cannot be imported, and names it.
     #[arg(long)]
     partial: bool,
 }

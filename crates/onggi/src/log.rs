@@ -1,4 +1,4 @@
-//! The server's log: lines for people, or for programs, in a file or on standard output.
+//! The server's log file: lines for people or for programs, in a file or on standard output.
 //!
 //! ```text
 //! tracing::warn!(...) in any crate --\
@@ -19,10 +19,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, span};
 
-/// Only its owner may read a log file: addresses and names of clients stand in it.
+/// Only the owner may read a log file: it contains addresses and names of clients.
 const LOG_MODE: u32 = 0o600;
 
-/// The server's log. Clones are handles of the same.
+/// The server's log file. Clones are handles of the same log.
 #[derive(Clone)]
 pub struct ServerLog(Arc<Mutex<Log>>);
 
@@ -35,14 +35,14 @@ struct Log {
     is_supervised: bool,
 }
 
-/// Where lines go.
+/// The destination of lines.
 enum Place {
     Output,
     File { path: PathBuf, file: File },
 }
 
 impl ServerLog {
-    /// The log that the settings ask for.
+    /// Opens the log that the settings describe.
     ///
     /// # Errors
     /// The file cannot be opened; the message names it.
@@ -60,16 +60,16 @@ impl ServerLog {
         }))))
     }
 
-    /// Has events of all crates written to this log too. Once in a process.
+    /// Sends the events of all crates to this log too. Once per process.
     pub fn take_events(&self) {
-        // A second log would get none.
+        // A second log would receive no events.
         let _ = tracing::subscriber::set_global_default(Events(self.clone()));
     }
 
-    /// Opens the log file anew.
+    /// Reopens the log file.
     ///
     /// # Errors
-    /// It cannot be; the file that was open stays in use.
+    /// The file cannot be opened; the old one stays in use.
     pub fn reopen(&self) -> io::Result<()> {
         match &mut self.lock().place {
             Place::Output => Ok(()),
@@ -80,7 +80,7 @@ impl ServerLog {
         }
     }
 
-    /// A message.
+    /// Writes a message.
     pub fn line(&self, level: LogLevel, text: &str) {
         let mut log = self.lock();
         if (level as u8) < log.level as u8 {
@@ -106,7 +106,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 impl Log {
-    /// A log that cannot be written is no reason to end.
+    /// Writes a line. A log that cannot be written does not end the server.
     fn write(&mut self, line: &str) {
         match &mut self.place {
             Place::Output => {
@@ -114,7 +114,7 @@ impl Log {
                 let _ = writeln!(out, "{line}").and_then(|()| out.flush());
             }
             Place::File { path, file } => {
-                // logrotate has renamed it. While the new one cannot be opened, the old one is better than none.
+                // logrotate has renamed it. If the new file cannot be opened, keep writing to the old one.
                 if !is_same(path, file)
                     && let Ok(new) = open(path)
                 {
@@ -126,13 +126,13 @@ impl Log {
     }
 }
 
-/// Whether the path still leads to the open file.
+/// Whether the path still names the open file.
 fn is_same(path: &Path, file: &File) -> bool {
     let (Ok(there), Ok(open)) = (std::fs::metadata(path), file.metadata()) else { return false };
     (there.dev(), there.ino()) == (open.dev(), open.ino())
 }
 
-/// What a line says.
+/// The contents of a line.
 struct Line<'a> {
     level: LogLevel,
     text: &'a str,
@@ -157,7 +157,7 @@ impl Line<'_> {
         }
     }
 
-    /// The mark of the level in the legacy format.
+    /// The character for the level in the legacy format.
     fn mark(&self) -> char {
         match self.level {
             LogLevel::Debug => '.',
@@ -187,7 +187,7 @@ fn legacy_time(iso: &str) -> Option<String> {
     Some(format!("{day} {month} {year} {clock}"))
 }
 
-/// A message is one line, whatever a client's name or a path contains.
+/// Keeps a message on one line, whatever a client's name or a path contains.
 fn one_line(text: &str) -> String {
     text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
 }
@@ -307,14 +307,17 @@ mod tests {
             (
                 LogFormat::Json,
                 LogTime::Milliseconds,
-                r#"{"pid":7,"role":"primary","timestamp":"1795327655120","level":"warning","message":"a \"b\"\u000ac\\"}"#,
+                concat!(
+                    r#"{"pid":7,"role":"primary","timestamp":"1795327655120","level":"warning","#,
+                    r#""message":"a \"b\"\u000ac\\"}"#
+                ),
             ),
         ] {
             assert_eq!(line.format(format, time), expected);
         }
     }
 
-    /// A file that was renamed away was written on, and a new one never appeared.
+    /// The server kept writing to a renamed file, and a new one never appeared.
     #[test]
     fn a_renamed_file_is_followed_by_a_new_one() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The `onggi` program: one binary, one subcommand per job. Each subcommand lives in a module of its own that holds
-//! its arguments and its `run`; this file only chooses between them.
+//! The `onggi` program: one binary, one subcommand per task. Each subcommand has its own module with its arguments and
+//! its `run`; this file only dispatches.
 
 mod backup;
 mod bench;
@@ -66,7 +66,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The command line, with `serve` where it names no command: as redis-server it may be empty, or begin with a file or an option.
+/// The command line, with `serve` where it names no command. As for redis-server, it may be empty, or begin with a file
+/// or an option.
 fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
     let is_serve = match words.get(1) {
         None => true,
@@ -89,7 +90,7 @@ fn begins_option(word: &OsStr) -> bool {
     word == "-" || word.as_encoded_bytes().starts_with(b"--")
 }
 
-/// A mistyped command is no path: `onggi chekc` names what was meant.
+/// A mistyped command is not a path: `onggi chekc` suggests the correct command.
 fn is_path(word: &OsStr) -> bool {
     word.as_encoded_bytes().iter().any(|byte| b"/.".contains(byte)) || std::path::Path::new(word).is_file()
 }

@@ -1,5 +1,5 @@
-//! How far a tool has come in the file that it reads or writes, as a bar on standard error. Nothing is drawn where that is no
-//! terminal.
+//! Shows how far a tool has read or written a file, as a bar on standard error. Draws nothing if standard error is not
+//! a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IoSlice, Write};
@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use vfs::{AllocateLen, DirEntry, File, FileLock, FileSystem, FsError, Metadata, OpenOptions, RealFs, Space};
 
-/// A bar, and the file system whose files move it.
+/// A bar, and the file system whose files advance it.
 pub struct Progress {
     bar: ProgressBar,
     fs: Arc<dyn FileSystem>,
 }
 
 impl Progress {
-    /// A bar that appears with the first file, and then shows the one at hand.
+    /// A bar that appears with the first file, and then shows the current one.
     pub fn new() -> Self {
         Self::of(None)
     }
@@ -39,7 +39,7 @@ impl Progress {
         &self.fs
     }
 
-    /// A line to standard output, above the bar. A reader that has gone away changes nothing about the work.
+    /// Prints a line to standard output, above the bar. A closed pipe does not affect the work.
     pub fn say(&self, line: &str) {
         self.bar.suspend(|| _ = writeln!(io::stdout(), "{line}"));
     }
@@ -51,7 +51,7 @@ impl Drop for Progress {
     }
 }
 
-/// The bar, and whose it is.
+/// The bar and its state.
 #[derive(Debug)]
 struct Watch {
     bar: ProgressBar,
@@ -65,7 +65,7 @@ struct Watch {
 struct Watched {
     inner: RealFs,
     watch: Arc<Watch>,
-    /// The one file that moves the bar; `None`: all do.
+    /// The one file that advances the bar; `None`: all do.
     only: Option<PathBuf>,
 }
 
@@ -128,7 +128,7 @@ struct WatchedFile {
 }
 
 impl WatchedFile {
-    /// The work has come so far in this file.
+    /// The work has reached this offset of the file.
     fn reached(&self, offset: u64) {
         let bar = &self.watch.bar;
         if self.watch.shown.swap(self.number, Ordering::Relaxed) != self.number {
@@ -138,7 +138,7 @@ impl WatchedFile {
             bar.set_length(self.inner.len().unwrap_or_default());
         }
         bar.set_position(offset);
-        // A file that is written grows.
+        // A file that is being written grows.
         if bar.length().is_none_or(|length| length < offset) {
             bar.set_length(offset);
         }

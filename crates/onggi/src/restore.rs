@@ -11,17 +11,17 @@ use inspect::{Point, When};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Makes a new data directory with the state of an earlier moment: before a FLUSHALL, say. The old one stays as it is, and
-/// a server that uses it goes on.
+/// Makes a new data directory with the state of an earlier moment, for example before a FLUSHALL. The old directory
+/// stays unchanged, and a server that uses it keeps running.
 ///
-/// Exit code: 0 done, 2 could not be done; the new directory is of no use then.
+/// Exit code: 0 done, 2 failed; the new directory is unusable then.
 #[derive(Args)]
 pub struct RestoreArgs {
-    /// A data directory that no server uses, or a running server of this machine: HOST:PORT or unix:PATH.
+    /// A data directory that no server uses, or a running server on this machine: HOST:PORT or unix:PATH.
     #[arg(long, value_name = "DIR|ADDR")]
     from: Place,
-    /// The moment: before-last-flush; -10m (also s, h, d); 13:21:57, the last one; "2026-11-22 13:21:57" in local time, with
-    /// Z or +09:00 in another zone; or a position of the log in digits. `onggi history` lists moments.
+    /// The moment: before-last-flush; -10m (also s, h, d); 13:21:57, the last one; "2026-11-22 13:21:57" in local time,
+    /// with Z or +09:00 in another zone; or a position of the log in digits. `onggi history` lists moments.
     #[arg(long, alias = "to", value_name = "WHEN", value_parser = when, allow_hyphen_values = true)]
     time: When,
     /// The directory to make; empty or missing.
@@ -63,7 +63,8 @@ pub fn run(args: &RestoreArgs) -> ExitCode {
                 format!(", {}, {ago}", calendar::local(at, &calendar::system_zone()))
             });
             progress.say(&format!(
-                "restored the state of LSN {}{time}: {begun} and {} records of the log after it; start a server with --dir {}",
+                "restored the state of LSN {}{time}: {begun} and {} records of the log after it; start a server with \
+                 --dir {}",
                 restored.lsn,
                 restored.records,
                 args.into.display()

@@ -1,4 +1,4 @@
-//! `onggi serve [FILE] [--directive value ...]`: starts the server, says where it is, and ends it on a signal.
+//! `onggi serve [FILE] [--directive value ...]`: starts the server, reports its address, and stops it on a signal.
 
 use crate::log::ServerLog;
 use crate::{signals, supervisor};
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Arguments as redis-server takes them.
+/// Arguments in the style of redis-server.
 #[derive(Args)]
 pub struct ServeArgs {
     /// `[FILE|-] [--directive value ...]`
@@ -35,7 +35,7 @@ command line win over the file: --port 7000 --workers 2 --maxmemory 1gb --save \
   onggi config check    says what is wrong with a configuration, or without effect
 ";
 
-/// Runs the server until it is told to stop.
+/// Runs the server until it is asked to stop.
 pub fn run(args: ServeArgs) -> ExitCode {
     if args.words.iter().any(|word| word == "--help" || word == "-h") {
         return print(HELP);
@@ -111,7 +111,7 @@ fn start(line: CommandLine, mut loaded: Loaded, log: &ServerLog) -> Result<(), B
     Ok(())
 }
 
-/// Files of others in a new data directory.
+/// Describes files of other programs in a new data directory.
 fn beside(others: usize) -> String {
     match others {
         0 => String::new(),
@@ -139,7 +139,7 @@ fn banner(loaded: &Loaded, dir: &Path, addresses: &str) -> Vec<String> {
     ]
 }
 
-/// What the settings promise for a power cut, in a few words.
+/// What the settings guarantee in a power cut, in a few words.
 fn durability_of(settings: &Settings) -> String {
     let saves = if settings.save.points.is_empty() { "none by itself" } else { "by save points and at the end" };
     let log = match (settings.appendonly, settings.appendfsync) {

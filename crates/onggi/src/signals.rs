@@ -1,5 +1,5 @@
-//! What signals do: SIGTERM and SIGINT end the server as SHUTDOWN does, SIGHUP opens the log file anew and names the settings
-//! that differ from the configuration, SIGUSR1 and SIGUSR2 do nothing.
+//! Signals: SIGTERM and SIGINT end the server as SHUTDOWN does. SIGHUP reopens the log file and lists the settings that
+//! differ from the configuration. SIGUSR1 and SIGUSR2 have no effect.
 
 use crate::log::ServerLog;
 use admin::EndOrder;
@@ -11,9 +11,9 @@ use signal_hook::iterator::Signals;
 use std::io;
 use std::thread;
 
-/// Begins to act on signals, on a thread of its own. `line` is the command line the server was started with.
+/// Handles signals on a separate thread. `line` is the command line with which the server was started.
 ///
-/// # Errors
+/// The operating system's error.
 /// When the operating system refuses.
 pub fn handle(control: Control, log: ServerLog, line: CommandLine) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2])?;
@@ -29,7 +29,7 @@ pub fn handle(control: Control, log: ServerLog, line: CommandLine) -> io::Result
     Ok(())
 }
 
-/// As in Valkey, a SIGINT while the server is ending ends the process at once.
+/// As in Valkey, a SIGINT during the shutdown ends the process at once.
 fn end(control: &Control, log: &ServerLog, signal: i32) {
     match (control.shutdown.is_under_way(), signal) {
         (true, SIGINT) => {
@@ -58,6 +58,9 @@ fn reload(control: &Control, log: &ServerLog, line: &CommandLine) {
     let differences = settings.differences(&configured);
     differences.iter().for_each(|difference| log.say(&format!("SIGHUP: {difference}")));
     if !differences.is_empty() {
-        log.say("SIGHUP: no setting was changed: use CONFIG SET or a restart to apply them, CONFIG REWRITE to keep those in force");
+        log.say(
+            "SIGHUP: no setting was changed: use CONFIG SET or a restart to apply them, CONFIG REWRITE to keep \
+             those in force",
+        );
     }
 }

@@ -12,46 +12,46 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use vfs::{FileSystem, RealFs};
 
-/// Something is damaged.
+/// Exit code: something is damaged.
 pub const DAMAGED: u8 = 1;
-/// The work could not be done.
+/// Exit code: the tool failed.
 const COULD_NOT: u8 = 2;
 
-/// Shows what is in a file of the data directory, or in the heads of all of them. Changes nothing.
+/// Shows the contents of a file of the data directory, or the headers of all of them. Changes nothing.
 ///
-/// Exit code: 0 whole, 1 damaged, 2 could not be read.
+/// Exit code: 0 whole, 1 damaged, 2 failed.
 #[derive(Args)]
 pub struct InspectArgs {
     /// MANIFEST, a snapshot file (prdb-*), a segment of the command log (log-*), or a data directory.
     #[arg(value_name = "PATH", required_unless_present = "dir")]
     path: Option<PathBuf>,
-    /// The same, named.
+    /// The same, as an option.
     #[arg(long, value_name = "DIR", conflicts_with = "path")]
     dir: Option<PathBuf>,
-    /// One JSON object a line.
+    /// Prints one JSON object per line.
     #[arg(long)]
     json: bool,
-    /// Keys and values whole; else their first 64 bytes.
+    /// Prints keys and values whole, not only their first 64 bytes.
     #[arg(long)]
     full: bool,
 }
 
 /// Verifies all files of a data directory, and that a start would find everything. Changes nothing.
 ///
-/// Exit code: 0 good, 1 damaged, 2 could not be checked.
+/// Exit code: 0 good, 1 damaged, 2 failed.
 #[derive(Args)]
 pub struct CheckArgs {
     #[command(flatten)]
     dir: DirArg,
 }
 
-/// The data directory that a tool works on: a word, or the value of --dir.
+/// The data directory that a tool works on: an argument, or the value of --dir.
 #[derive(Args)]
 pub struct DirArg {
     /// The data directory.
     #[arg(value_name = "DIR", required_unless_present = "dir")]
     path: Option<PathBuf>,
-    /// The same, named.
+    /// The same, as an option.
     #[arg(long, value_name = "DIR", conflicts_with = "path")]
     dir: Option<PathBuf>,
 }
@@ -67,19 +67,19 @@ fn given<'a>(word: &'a Option<PathBuf>, option: &'a Option<PathBuf>) -> &'a Path
     word.as_deref().or(option.as_deref()).unwrap_or(Path::new("."))
 }
 
-/// Makes the best of a damaged data directory: says what can be kept and what will be lost, asks, and then puts a whole
-/// directory in its place. All files of the damaged one stay, under another name beside it.
+/// Recovers as much as possible from a damaged data directory. Lists what can be kept and what will be lost, asks, and
+/// then replaces the directory with a whole one. All files of the damaged one stay next to it, under another name.
 ///
-/// Exit code: 0 nothing was damaged, or it is repaired; 1 damaged, and left as it is; 2 could not be done.
+/// Exit code: 0 nothing was damaged, or it is repaired; 1 damaged, and left unchanged; 2 failed.
 #[derive(Args)]
 pub struct RepairArgs {
     #[command(flatten)]
     dir: DirArg,
-    /// Keeps the whole blocks of a damaged checkpoint, where anything else would lose what came later. Says how many keys are
-    /// kept and how many are lost.
+    /// Keeps the whole blocks of a damaged checkpoint where anything else would lose later changes. Reports how many
+    /// keys are kept and how many are lost.
     #[arg(long)]
     salvage: bool,
-    /// Does not ask.
+    /// Repairs without asking.
     #[arg(long)]
     yes: bool,
 }
@@ -92,7 +92,7 @@ pub fn inspect(args: &InspectArgs) -> ExitCode {
     match inspect::decode(&fs, given(&args.path, &args.dir), show, &mut out) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(DAMAGED),
-        // The reader has seen enough, as `head` does.
+        // The reader has closed the pipe, as `head` does.
         Err(ToolError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => failed("inspect", &error),
     }
@@ -102,8 +102,8 @@ pub fn inspect(args: &InspectArgs) -> ExitCode {
 pub fn check(args: &CheckArgs) -> ExitCode {
     let progress = Progress::new();
     let remedy = format!(
-        "damaged: see above; run `onggi repair {}`: it says what can be kept and what is lost, and asks before it changes \
-         anything",
+        "damaged: see above; run `onggi repair {}`: it says what can be kept and what is lost, and asks before it \
+         changes anything",
         args.dir.path().display()
     );
     let (verdict, last) = match inspect::check(progress.fs(), args.dir.path(), &mut |line| progress.say(line)) {
@@ -119,7 +119,8 @@ pub fn check(args: &CheckArgs) -> ExitCode {
 /// `onggi repair`
 pub fn repair(args: &RepairArgs) -> ExitCode {
     let clock = SystemClock::new();
-    // A relative path of one word has no parent that could be synced; a link would be replaced instead of its target.
+    // A relative path of one component has no parent that could be synced, and a link would be replaced instead of its
+    // target.
     let dir = match args.dir.path().canonicalize() {
         Ok(dir) => dir,
         Err(error) => return failed("repair", &error),
@@ -162,21 +163,21 @@ pub fn repair(args: &RepairArgs) -> ExitCode {
     }
 }
 
-/// Whether whoever reads this agrees, in a word on a line of standard input.
+/// Whether the user confirms, with a line on standard input.
 fn confirmed() -> bool {
     print!("repair it so? Type yes: ");
-    // Without a prompt the answer still counts.
+    // The answer counts even if the prompt could not be written.
     let _ = io::stdout().flush();
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).is_ok() && answer.trim() == "yes"
 }
 
-/// A line to standard output. A reader that has gone away changes nothing about the work.
+/// Prints a line to standard output. A closed pipe does not affect the work.
 fn say(line: &str) {
     let _ = writeln!(io::stdout(), "{line}");
 }
 
-/// Says why a tool could not do its work.
+/// Reports why a tool failed.
 pub fn failed(tool: &str, error: &dyn std::error::Error) -> ExitCode {
     eprintln!("onggi {tool}: {error}");
     vfs::further_causes(error).iter().for_each(|cause| eprintln!("  because: {cause}"));

@@ -46,7 +46,6 @@ const NOT_YET: &[&str] = &[
     "crates/engine/",
     "crates/loadgen/",
     "crates/migrate/",
-    "crates/onggi/",
     "crates/plex/",
     "crates/server/",
     "crates/store/",
