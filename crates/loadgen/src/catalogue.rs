@@ -1,15 +1,15 @@
-//! The named tests: each a command template, and what must be there before it can run. Adding a test is adding a row.
+//! The named tests: each has a command template and the data it needs. Adding a test is adding a row.
 
 use crate::error::{BenchError, Result};
 
 /// A named command to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedTest {
-    /// What `--test` calls it.
+    /// Its name for `--test`.
     pub name: &'static str,
     /// The command measured.
     pub command: &'static str,
-    /// What is written first, `rounds` times over all keys in order; `None` when the test needs nothing.
+    /// What is written first, `rounds` times over all keys in order; `None` if the test needs no data.
     pub load: Option<Load>,
 }
 
@@ -28,7 +28,7 @@ const LISTS: Load = Load { command: "RPUSH bench:l{id:9} {value}", rounds: 20 };
 const SETS: Load = Load { command: "SADD bench:s{id:9} member:{field:20:9}", rounds: 20 };
 const ZSETS: Load = Load { command: "ZADD bench:z{id:9} {int:1000000} member:{field:20:9}", rounds: 20 };
 
-/// All named tests. Collections have 20 elements a key, of 16 bytes each.
+/// All named tests. Collections have 20 elements per key, of 16 bytes each.
 pub const TESTS: &[NamedTest] = &[
     NamedTest { name: "ping", command: "PING", load: None },
     NamedTest { name: "set", command: "SET {key} {value}", load: Some(STRINGS) },
@@ -64,7 +64,7 @@ pub struct TestSpec {
     pub name: String,
     /// Command templates with their weights.
     pub commands: Vec<(String, u32)>,
-    /// Load phases needed before: command template and rounds over all keys.
+    /// Load phases needed first: command template and rounds over all keys.
     pub loads: Vec<(String, u64)>,
 }
 
@@ -72,7 +72,7 @@ impl TestSpec {
     /// Reads `get`, or a mix such as `set:1+get:9` (also written `mixed:1:9`).
     ///
     /// # Errors
-    /// An unknown name (the text lists the known ones) or a weight that is no positive integer.
+    /// An unknown name (the text lists the known ones) or a weight that is not a positive integer.
     pub fn parse(text: &str) -> Result<Self> {
         if let Some(ratio) = text.strip_prefix("mixed") {
             let ratio = if ratio.is_empty() { ":1:10" } else { ratio };

@@ -1,4 +1,4 @@
-//! A blocking connection for what surrounds a run: logging in, asking for INFO, emptying the server.
+//! A blocking connection for the work around a run: logging in, reading INFO, emptying the server.
 
 use crate::error::{BenchError, Result};
 use crate::resp::{write_array_header, write_bulk};
@@ -52,7 +52,7 @@ impl std::fmt::Display for Address {
     }
 }
 
-/// How to introduce oneself on a new connection.
+/// How to log in on a new connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Login {
     /// User name; `None` for the default user.
@@ -75,7 +75,7 @@ pub enum Socket {
     Unix(UnixStream),
 }
 
-/// How long a control command may take: a server may load or save while it is asked.
+/// Timeout of a control command: a server may be loading or saving when it receives one.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Socket {
@@ -187,10 +187,10 @@ impl Client {
         Err(BenchError::Refused { address, command: "the login".to_owned(), reply })
     }
 
-    /// Asks whether commands are allowed without a further login.
+    /// Checks that the server accepts commands without a further login.
     ///
     /// # Errors
-    /// [`BenchError::Login`] when they are not; else as [`Self::ask`].
+    /// [`BenchError::Login`] if it does not; else as [`Self::ask`].
     pub fn check_login(&mut self) -> Result<()> {
         let answer = self.ask(&["PING"])?;
         match error_text(&answer) {
@@ -205,7 +205,7 @@ impl Client {
         }
     }
 
-    /// Gives the socket to an event loop. Nothing may be unread on it.
+    /// Passes the socket to an event loop. No unread bytes may remain on it.
     pub fn into_socket(self) -> Socket {
         debug_assert!(self.replies.is_idle());
         self.socket
@@ -225,7 +225,7 @@ impl Client {
         self.reply()
     }
 
-    /// Sends `SET key value` with a value of so many random bytes, made and sent piece by piece.
+    /// Sends `SET key value` with a value of `bytes` random bytes, generated and sent piece by piece.
     ///
     /// # Errors
     /// As [`Self::must`].
@@ -276,7 +276,7 @@ impl Client {
         }
     }
 
-    /// Sends one command that must not be answered with an error.
+    /// Sends one command and treats an error reply as an error.
     ///
     /// # Errors
     /// [`BenchError::Login`] for `NOAUTH`, [`BenchError::Refused`] for other error replies; else as [`Self::ask`].
@@ -290,7 +290,7 @@ impl Client {
         Err(BenchError::Refused { address, command: command.join(" "), reply })
     }
 
-    /// One field of `INFO section`, such as `redis_version`; `None` where the server does not say.
+    /// One field of `INFO section`, such as `redis_version`; `None` if the server does not report it.
     pub fn info(&mut self, section: &str, field: &str) -> Option<String> {
         self.info_fields(section).ok()?.remove(field)
     }

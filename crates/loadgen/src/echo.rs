@@ -1,5 +1,5 @@
-//! A server that sends back what it receives: the floor under every server, since it pays for the kernel's work and
-//! nothing else. A RESP request is an array of bulk strings, which is a RESP reply too, so the generator can load it.
+//! A server that sends back what it receives. It is the lower bound for every server, because it pays only for the
+//! kernel's work. A RESP request is an array of bulk strings, and so also a RESP reply: the generator can load it.
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 const LISTENER: Token = Token(0);
 const READ_BUFFER_BYTES: usize = 64 << 10;
 
-/// Serves for ever on as many threads as asked for; accepted connections are dealt out round-robin.
+/// Serves forever on the requested number of threads; accepted connections are distributed round-robin.
 ///
 /// # Errors
 /// When the loop cannot be set up, or the listener fails.
@@ -34,7 +34,7 @@ pub fn serve(listener: std::net::TcpListener, threads: usize) -> io::Result<()> 
             match own.checked_sub(1).map(|other| &mailboxes[other]) {
                 None => accepted.push(stream),
                 Some((sender, waker)) => {
-                    // A thread that ended has dropped its receiver; the connection is then closed here.
+                    // A thread that ended has dropped its receiver; then the connection is closed here.
                     if sender.send(stream).is_ok() {
                         let _ = waker.wake();
                     }
@@ -52,7 +52,7 @@ struct Loop {
 
 struct Connection {
     stream: TcpStream,
-    /// Bytes the peer has not taken yet; nothing more is read until it has.
+    /// Bytes that the peer has not received yet; nothing more is read until it has.
     unsent: Vec<u8>,
 }
 
@@ -98,8 +98,8 @@ impl Loop {
 }
 
 impl Connection {
-    /// Sends back all there is. An error means the connection is over. `closed` says that the end of the stream came
-    /// with the event, so that a short read is not the last.
+    /// Sends back everything available. An error means that the connection has ended. `closed` means that the end of
+    /// the stream came with the event, so a short read is not the last one.
     fn echo(&mut self, buffer: &mut [u8], closed: bool) -> io::Result<()> {
         loop {
             if !self.unsent.is_empty() {

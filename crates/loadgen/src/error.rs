@@ -1,4 +1,4 @@
-//! What can go wrong around a benchmark, with enough context to mend it.
+//! Errors around a benchmark, with the context needed to fix them.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,26 +10,26 @@ pub enum BenchError {
     /// The address does not answer: nothing listens, it is filtered, or the name does not resolve.
     #[error("{address}: cannot connect")]
     Connect {
-        /// Where the connection was meant to go.
+        /// The address that should be reached.
         address: String,
         /// The operating system's reason.
         #[source]
         source: io::Error,
     },
-    /// This process may not open as many sockets as there are connections.
+    /// This process may not open enough sockets for the connections.
     #[error(
         "{address}: out of file descriptors after {opened} connections (limit {limit}): raise it with `ulimit -n` or \
          use fewer connections"
     )]
     Descriptors {
-        /// Where the connection was meant to go.
+        /// The address that should be reached.
         address: String,
         /// Connections already open.
         opened: usize,
         /// The process's limit after raising it as far as allowed.
         limit: u64,
     },
-    /// The server wants a login and got none, or a wrong one.
+    /// The server requires a login and received none, or a wrong one.
     #[error("{address}: login refused: {reply} (give --user and --password, or ONGGI_BENCH_PASSWORD)")]
     Login {
         /// The server.
@@ -42,7 +42,7 @@ pub enum BenchError {
     Refused {
         /// The server.
         address: String,
-        /// What was asked.
+        /// The command.
         command: String,
         /// Its error text.
         reply: String,
@@ -53,17 +53,17 @@ pub enum BenchError {
         /// The server.
         address: String,
     },
-    /// Not one reply came while it was measured.
+    /// No reply arrived in the measured window.
     #[error("{address}: {command}: no reply in {seconds:.1} s")]
     Silent {
         /// The server.
         address: String,
-        /// What was asked.
+        /// The command.
         command: String,
         /// Length of the window.
         seconds: f64,
     },
-    /// The server sent more replies than it was sent requests.
+    /// The server sent more replies than it received requests.
     #[error("{address}: more replies than requests: the replies cannot be matched")]
     Unasked {
         /// The server.
@@ -77,7 +77,7 @@ pub enum BenchError {
         /// The byte where a reply type was expected.
         byte: u8,
     },
-    /// A server the harness was to start did not come up.
+    /// A server that the harness should start did not come up.
     #[error("server {name}: {reason}\n  command: {command}\n{log}")]
     Start {
         /// Name given to the server in this comparison.
@@ -89,10 +89,10 @@ pub enum BenchError {
         /// The last lines of its output.
         log: String,
     },
-    /// A signal asked for the end.
+    /// A signal requested the end.
     #[error("interrupted; servers that were started are stopped, no results are written")]
     Interrupted,
-    /// An argument that makes no sense; the text says which and what would.
+    /// An invalid argument; the text names it and a valid form.
     #[error("{0}")]
     Usage(String),
     /// Reading or writing a file, or asking the kernel about a process.
@@ -100,7 +100,7 @@ pub enum BenchError {
     File {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The operation that failed.
         op: &'static str,
         /// The operating system's reason.
         #[source]
@@ -109,7 +109,7 @@ pub enum BenchError {
     /// A system call of the event loop or of pinning failed.
     #[error("{op}")]
     System {
-        /// What was tried.
+        /// The operation that failed.
         op: &'static str,
         /// The operating system's reason.
         #[source]

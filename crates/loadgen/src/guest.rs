@@ -1,4 +1,4 @@
-//! Servers that ran before a comparison: what it may do there.
+//! Servers that ran before a comparison: what the comparison may do to them.
 //!
 //! ```text
 //! check: holds keys?  -- refuse, unless the user has named its address to be emptied
@@ -13,15 +13,15 @@ use crate::template::KEY_PREFIX;
 use proto::reply::Value;
 use std::collections::BTreeSet;
 
-/// Keys that one SCAN is asked for.
+/// Keys per SCAN.
 const SCAN_COUNT: &str = "1000";
 
-/// What a comparison may remove from servers that it has not started.
+/// What a comparison may remove from servers that it did not start.
 #[derive(Clone, Debug, Default)]
 pub struct Guest {
     /// Servers to be emptied with FLUSHALL: the user has named them.
     pub flushed: Vec<Address>,
-    /// What the generator's keys begin with.
+    /// The prefixes of the generator's keys.
     pub prefixes: BTreeSet<String>,
 }
 
@@ -31,7 +31,7 @@ impl Guest {
         Self { flushed, prefixes: [KEY_PREFIX.to_owned(), key_prefix.to_owned()].into() }
     }
 
-    /// Refuses running servers that hold keys and are not named to be emptied. Changes nothing.
+    /// Refuses running servers that hold keys, unless the user has named them to be emptied. Changes nothing.
     ///
     /// # Errors
     /// [`BenchError::Usage`] with the number of keys; a server that does not answer.
@@ -56,7 +56,7 @@ impl Guest {
         Ok(())
     }
 
-    /// Removes what was written to a server; everything, where the user has said so.
+    /// Removes what was written to a server; everything, if the user has agreed to that.
     ///
     /// # Errors
     /// When the server refuses.
@@ -69,7 +69,7 @@ impl Guest {
         self.prefixes.iter().try_for_each(|prefix| remove(&mut client, prefix))
     }
 
-    /// Cleans the running servers at the end, and says what is left there, a line each.
+    /// Cleans the running servers at the end, and reports what is left there, one line each.
     ///
     /// # Errors
     /// When a server refuses.
@@ -104,8 +104,8 @@ pub fn left_behind(address: &Address, key_prefix: &str) -> String {
     let cli = format!("redis-cli {}", port.unwrap_or_default());
     let remove = patterns.iter().map(|pattern| format!("{cli} --scan --pattern {pattern} | xargs -r {cli} unlink"));
     format!(
-        "left behind in {address}: keys that begin with {named}, and those that commands of your own have written. To remove the \
-         former: {}",
+        "left behind in {address}: keys that begin with {named}, and those that commands of your own have written. To \
+         remove the former: {}",
         remove.collect::<Vec<_>>().join("; ")
     )
 }
@@ -117,7 +117,7 @@ fn keys_of(client: &mut Client) -> Result<u64> {
         .iter()
         .filter(|(name, _)| name.starts_with("db"))
         .filter_map(|(_, text)| text.split(',').find_map(|part| part.strip_prefix("keys=")?.parse::<u64>().ok()));
-    // A server that does not tell of its databases still tells of this one.
+    // A server that does not report its databases still reports the current one.
     Ok(counts.sum::<u64>().max(client.key_count()?))
 }
 
@@ -144,7 +144,7 @@ fn remove(client: &mut Client, prefix: &str) -> Result<()> {
     }
 }
 
-/// A prefix as SCAN's MATCH takes it literally.
+/// A prefix that SCAN's MATCH takes literally.
 fn escaped(prefix: &str) -> String {
     let escape = |c: char| if "\\*?[]".contains(c) { vec!['\\', c] } else { vec![c] };
     prefix.chars().flat_map(escape).collect()

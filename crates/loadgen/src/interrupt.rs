@@ -1,5 +1,5 @@
-//! SIGINT and SIGTERM end a run in order: the load stops, servers that were started are stopped, their directories go.
-//! A signal is the process's, so this is the one flag that the whole process shares.
+//! SIGINT and SIGTERM end a run in order: the load stops, started servers are stopped, their directories are removed.
+//! Signals belong to the process, so this flag is the only state that the whole process shares.
 
 use crate::error::{BenchError, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 static ASKED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// From now on a signal is a request to end; a second one ends the process at once.
+/// Handles signals from now on: the first one requests the end, the second one ends the process at once.
 ///
 /// # Errors
 /// When the operating system refuses the handlers.

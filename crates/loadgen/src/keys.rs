@@ -1,4 +1,4 @@
-//! Which key comes next: the distributions of the field, each a pure function of a seed.
+//! The next key: common key distributions, each a pure function of a seed.
 //!
 //! Zipfian is the generator of Gray et al. ("Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994) as
 //! YCSB uses it (Cooper et al., SoCC 2010): rank r is drawn with weight 1 / r^theta. Where YCSB scatters the ranks by
@@ -246,7 +246,7 @@ mod tests {
         }
     }
 
-    /// A shuffle that kept neighbours together would hide what random overwrites do to an allocator.
+    /// A shuffle that keeps neighbours together would hide the effect of random overwrites on an allocator.
     #[test]
     fn shuffled_neighbours_land_far_apart() {
         let order = Permutation::new(1_000_000, 5);

@@ -1,5 +1,5 @@
-//! `onggi bench`: a load generator and a comparison harness for servers that speak RESP, and for ARCUS. It knows servers only
-//! through their sockets and through what the kernel says about their processes.
+//! `onggi bench`: a load generator and a comparison harness for servers that speak RESP, and for ARCUS. It observes
+//! servers only through their sockets and through the kernel's information about their processes.
 //!
 //! ```text
 //! cli -> measure -------> generator -> template, keys, payload, resp
@@ -7,8 +7,8 @@
 //!          \-> stats -> results (JSON) -> report (Markdown, HTML)
 //! ```
 //!
-//! What it measures, and why: on a small machine operations per second say little, since generator and server share
-//! it; the server's CPU time per operation and the bytes a key costs repeat. Still they drift with the host, so
+//! What it measures, and why: on a small machine operations per second mean little, because generator and server share
+//! it. The server's CPU time per operation and the bytes per key are repeatable. Still they drift with the host, so
 //! servers are compared in interleaved rounds, and a ratio is the median over rounds with a bootstrap interval.
 
 #![forbid(unsafe_code)]

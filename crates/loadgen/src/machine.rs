@@ -1,4 +1,4 @@
-//! What a result was measured on, so that nobody compares figures of different machines by accident.
+//! The machine of a result, so that figures of different machines are not compared by accident.
 
 use crate::process::field_of;
 use serde::{Deserialize, Serialize};
@@ -15,12 +15,12 @@ pub struct Machine {
     pub kernel: String,
     /// Memory in bytes.
     pub memory_bytes: u64,
-    /// Load average over a minute when the run began: above 0 others were working too.
+    /// Load average over a minute at the beginning: above 0, other programs were running too.
     pub load_average: f64,
 }
 
 impl Machine {
-    /// This machine, as `/proc` tells it; what it does not tell is empty or 0.
+    /// This machine, according to `/proc`; unknown values are empty or 0.
     pub fn read() -> Self {
         let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let cpu = text("/proc/cpuinfo")

@@ -1,4 +1,4 @@
-//! Runs with names: what one row of a table is, how a server is loaded for it, and the figures that come out.
+//! Named runs: the definition of a table row, how a server is loaded for it, and the resulting figures.
 
 use crate::catalogue::TestSpec;
 use crate::client::{Address, Client, Login};
@@ -14,16 +14,16 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// A server to load: where it is and which process it is.
+/// A server to load: its address and its process.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// Where it listens.
     pub address: Address,
     /// How to log in.
     pub login: Login,
-    /// Its process on this machine, if it is here.
+    /// Its process, if it runs on this machine.
     pub pid: Option<u32>,
-    /// What it speaks.
+    /// Its protocol.
     pub protocol: Protocol,
 }
 
@@ -51,9 +51,9 @@ pub struct Settings {
     pub key_format: KeyFormat,
     /// Size of the key range.
     pub keys: u64,
-    /// Which keys are asked for.
+    /// The distribution of requested keys.
     pub distribution: Distribution,
-    /// What values hold.
+    /// The content of values.
     pub content: Content,
     /// Fixes every random choice.
     pub seed: u64,
@@ -166,7 +166,7 @@ impl Measurement {
     }
 }
 
-/// Measures one row on one server, and returns the latencies whole beside the figures.
+/// Measures one row on one server; returns its figures and the whole latency histogram.
 ///
 /// # Errors
 /// As [`generator::run`]; and [`BenchError::Refused`] when the server answered nothing but errors.
@@ -195,7 +195,7 @@ pub fn run_until(
     run_row(target, settings, row, LONGEST, Some(until), watch).map(|_| ())
 }
 
-/// Longer than anybody waits.
+/// Longer than any run.
 const LONGEST: Duration = Duration::from_secs(7 * 86_400);
 
 fn run_row(
@@ -243,7 +243,7 @@ fn run_row(
     Ok(totals)
 }
 
-/// An error reply now and then is a figure; nothing but errors, or no reply at all, is a run that measured nothing.
+/// A few error replies are a figure; only errors, or no reply at all, mean that the run measured nothing.
 fn check(target: &Target, command: &str, totals: &Totals) -> Result<()> {
     if totals.errors < totals.operations {
         return Ok(());
@@ -271,11 +271,11 @@ pub struct LoadPlan<'a> {
     pub distribution: Distribution,
     /// Requests in flight per connection.
     pub pipeline: usize,
-    /// The first key number written is this many keys further; 0 to begin at the start.
+    /// The number of the first key to write, relative to the beginning; 0 to begin there.
     pub first_key: u64,
 }
 
-/// How long the late replies of a fixed-rate run are waited for.
+/// How long a fixed-rate run waits for late replies.
 pub const DRAIN: Duration = Duration::from_secs(10);
 
 /// Requests in flight per connection while loading.
@@ -353,7 +353,7 @@ pub fn load_for(
     Ok(())
 }
 
-/// The process behind an address, by what the server says of itself, if it is a process of this machine.
+/// The process behind an address, according to the server itself, if it runs on this machine.
 ///
 /// # Errors
 /// When the server cannot be reached or refuses the login.

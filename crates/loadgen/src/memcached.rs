@@ -1,5 +1,5 @@
-//! The little of memcached's text protocol that comparing with ARCUS takes: `set` and `get` as templates, walking over
-//! their replies, and asking for the version and the number of items.
+//! The part of memcached's text protocol that a comparison with ARCUS needs: `set` and `get` as templates, parsing of
+//! their replies, and requests for the version and the number of items.
 //!
 //! ```text
 //! set <key> 0 0 <bytes>\r\n<value>\r\n    ->  STORED
@@ -14,23 +14,23 @@ use std::io::{BufRead, BufReader, Write};
 /// Walks over a stream of replies and reports each once, as [`crate::resp::ReplyWalker`] does.
 #[derive(Debug, Default)]
 pub struct Walker {
-    /// Bytes of a value, its CRLF included, still to pass.
+    /// Remaining bytes of a value, including its CRLF.
     value: u64,
-    /// A value has come; what is to come is the `END` of the same reply.
+    /// A value has arrived; the `END` of the same reply follows.
     in_values: bool,
     /// The beginning of a line that a read cut off.
     line: Vec<u8>,
     first_error: Option<String>,
 }
 
-/// Lines longer than this are passed over but not kept.
+/// Longer lines are skipped without being kept.
 const LINE_BYTES_MAX: usize = 512;
 
 impl Walker {
     /// Walks over `input` and calls `each` once for every reply that ends in it.
     ///
     /// # Errors
-    /// [`NotResp`] when a line is none that answers `set` or `get`.
+    /// [`NotResp`] for a line that answers neither `set` nor `get`.
     pub fn walk(&mut self, mut input: &[u8], mut each: impl FnMut(Reply)) -> std::result::Result<(), NotResp> {
         while !input.is_empty() {
             if self.value > 0 {
@@ -81,10 +81,10 @@ impl Walker {
     }
 }
 
-/// What the server says to `version`, such as `1.13.4`.
+/// The server's reply to `version`, such as `1.13.4`.
 ///
 /// # Errors
-/// When it cannot be reached or says something else.
+/// The server cannot be reached, or replies something else.
 pub fn version(address: &Address) -> Result<String> {
     let line = ask(address, "version", |line| !line.is_empty())?.pop().unwrap_or_default();
     match line.strip_prefix("VERSION ") {

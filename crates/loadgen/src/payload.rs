@@ -1,4 +1,4 @@
-//! What is written as values: sizes and content.
+//! The values to write: sizes and content.
 
 use crate::error::{BenchError, Result};
 use crate::resp::write_bulk;
@@ -56,9 +56,9 @@ impl std::fmt::Display for Size {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Content {
-    /// The same letter throughout, as memtier_benchmark sends by default: compresses to nothing.
+    /// The same letter throughout, as memtier_benchmark sends by default: compresses to almost nothing.
     Constant,
-    /// Random bytes: compresses to nothing less.
+    /// Random bytes: incompressible.
     Random,
     /// Documents from a file, one a line, or whole files of a directory; sizes are the documents' own.
     Documents {
@@ -80,7 +80,7 @@ impl FromStr for Content {
     }
 }
 
-/// Values ready to be sent: each already framed as a RESP bulk string, so that a request copies one slice.
+/// Values ready to be sent. Each is already framed as a RESP bulk string, so a request copies one slice.
 #[derive(Debug)]
 pub struct Payload {
     bytes: Vec<u8>,
@@ -88,14 +88,14 @@ pub struct Payload {
     values: Vec<(usize, usize)>,
 }
 
-/// Random values are drawn from this many different ones, more where they are short: enough that neither a
-/// compressor's window nor a cache of equal values could profit, and few enough to stay out of the generator's way.
+/// Random values are drawn from a pool of this size: large enough that neither a compressor's window nor a cache of
+/// equal values profits, and small enough not to slow the generator.
 const RANDOM_POOL_BYTES: usize = 4 << 20;
 const RANDOM_POOL_VALUES_MIN: usize = 8;
 const RANDOM_POOL_VALUES_MAX: usize = 16 << 10;
-/// A wide range of lengths is covered by this many evenly spaced ones, so that the pool stays small.
+/// A wide range of lengths is represented by this many evenly spaced ones, so that the pool stays small.
 const CONSTANT_LENGTHS_MAX: usize = 1024;
-/// Documents beyond this are left out, to bound the generator's memory.
+/// Documents beyond this size are left out, to bound the generator's memory.
 const DOCUMENT_POOL_BYTES: usize = 512 << 20;
 
 impl Payload {

@@ -1,4 +1,4 @@
-//! What the kernel says about a process: CPU time it has used, memory it holds, which cores it may run on.
+//! The kernel's information about a process: CPU time, memory, and permitted cores.
 
 use crate::error::{BenchError, Result};
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 /// CPU time used so far by all threads of a process, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct CpuTime {
-    /// User and system time to the nanosecond, from the scheduler (`/proc/PID/task/*/schedstat`); threads that ended
-    /// are not in it.
+    /// User and system time in nanoseconds, from the scheduler (`/proc/PID/task/*/schedstat`), without threads that
+    /// have ended.
     pub total_us: f64,
     /// The user part, in ticks of 10 ms (`/proc/PID/stat`).
     pub user_us: f64,
@@ -17,8 +17,8 @@ pub struct CpuTime {
 }
 
 impl CpuTime {
-    /// What was used since `earlier`. When a thread ended in between, which takes its nanoseconds out of the sum, the
-    /// coarser ticks, which keep them, are the total.
+    /// CPU time used since `earlier`. If a thread ended in between, its nanoseconds are missing from the sum; then the
+    /// coarser ticks, which include it, are the total.
     pub fn since(self, earlier: Self) -> Self {
         let (user_us, system_us) = (self.user_us - earlier.user_us, self.system_us - earlier.system_us);
         let precise = self.total_us - earlier.total_us;
@@ -27,7 +27,7 @@ impl CpuTime {
     }
 }
 
-/// Ticks are cut off twice, user and system, at both ends of a span.
+/// Ticks are truncated twice, for user and system, at both ends of a span.
 const TICKS_ERROR_US: f64 = 40_000.0;
 
 /// Reads the CPU time of `pid`.
@@ -44,13 +44,13 @@ pub fn cpu_time(pid: u32) -> Result<CpuTime> {
     let (user, system) = ticks(&read(format!("/proc/{pid}/stat"))?);
     let tick_us = 1e6 / rustix::param::clock_ticks_per_second() as f64;
     let (user_us, system_us) = (user as f64 * tick_us, system as f64 * tick_us);
-    // A kernel without scheduler statistics leaves the ticks.
+    // A kernel without scheduler statistics provides only ticks.
     let total_us = if nanoseconds > 0 { nanoseconds as f64 / 1e3 } else { user_us + system_us };
     Ok(CpuTime { total_us, user_us, system_us })
 }
 
-/// CPU time of the children of `pid` that have ended and were waited for, in microseconds and ticks of 10 ms: a server
-/// that forks to save has the cost of its snapshots here.
+/// CPU time of the ended children of `pid`, in microseconds, from ticks of 10 ms: a server that forks to save has the
+/// cost of its snapshots here.
 ///
 /// # Errors
 /// When the process is gone or may not be looked at.
@@ -60,13 +60,13 @@ pub fn ended_children_cpu_us(pid: u32) -> Result<f64> {
     Ok(ticks as f64 * 1e6 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// The processes that `pid` has started and that have not ended, in ascending order.
+/// The children of `pid` that have not ended, in ascending order.
 pub fn children(pid: u32) -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     let mut children: Vec<u32> = numbers
         .filter(|child| {
-            // A process may end between the listing and the reading; one that has ended waits as a zombie.
+            // A process may end between the listing and the reading; an ended one stays as a zombie.
             std::fs::read_to_string(format!("/proc/{child}/stat"))
                 .is_ok_and(|text| stat_field(&text, 1) == u64::from(pid) && !text.contains(") Z "))
         })
@@ -81,7 +81,7 @@ pub fn own_cpu_us() -> f64 {
     time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
 }
 
-/// User and system ticks out of `/proc/PID/stat`; the name in it may hold spaces and parentheses.
+/// User and system ticks from `/proc/PID/stat`; the name in it may contain spaces and parentheses.
 fn ticks(stat: &str) -> (u64, u64) {
     (stat_field(stat, 11), stat_field(stat, 12))
 }
@@ -107,8 +107,8 @@ pub fn resident_bytes(pid: u32) -> Result<u64> {
     Ok(pages * rustix::param::page_size() as u64)
 }
 
-/// Memory of `pid` and of the children it has now, in bytes; a page that several of them share counts once. While a
-/// server saves by a forked child, what grows is what was copied on write. Walks all pages: about 10 ms for a GiB.
+/// Memory of `pid` and of its current children, in bytes; a page that several of them share counts once. While a server
+/// saves in a forked child, the growth is what was copied on write. Walks all pages: about 10 ms per GiB.
 ///
 /// # Errors
 /// When the process is gone, may not be looked at, or the kernel has no `smaps_rollup`.
@@ -119,7 +119,7 @@ pub fn tree_memory_bytes(pid: u32) -> Result<u64> {
     };
     let mut own = 0;
     for _ in 0..TREE_TRIES {
-        // A child that comes or goes between two readings would have its shared pages counted twice, or not at all.
+        // If a child starts or ends between two readings, its shared pages would count twice, or not at all.
         let living = children(pid);
         let of_children = || living.iter().map(|&child| proportional(child)).sum::<Result<u64>>().ok();
         let first = of_children();
@@ -133,7 +133,7 @@ pub fn tree_memory_bytes(pid: u32) -> Result<u64> {
     Ok(own)
 }
 
-/// Children come and go at most once or twice while a server saves.
+/// Children start and end at most once or twice while a server saves.
 const TREE_TRIES: usize = 5;
 
 /// The most resident memory that `pid` has had since it began, or since [`reset_peak_resident`], in bytes.
@@ -144,7 +144,7 @@ pub fn peak_resident_bytes(pid: u32) -> Result<u64> {
     Ok(field_of(&read(format!("/proc/{pid}/status"))?, "VmHWM:").unwrap_or(0) * 1024)
 }
 
-/// Begins [`peak_resident_bytes`] anew.
+/// Resets [`peak_resident_bytes`].
 ///
 /// # Errors
 /// When the process is gone or is another user's.
@@ -160,12 +160,12 @@ pub(crate) fn field_of(text: &str, name: &str) -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// True when jemalloc is mapped into the process.
+/// True if jemalloc is mapped into the process.
 pub fn uses_jemalloc(pid: u32) -> bool {
     read(format!("/proc/{pid}/maps")).is_ok_and(|maps| maps.contains("jemalloc"))
 }
 
-/// Ties all threads of `pid` to `cores`.
+/// Pins all threads of `pid` to `cores`.
 ///
 /// # Errors
 /// When the process is gone, is another user's, or none of the cores exists.
@@ -178,13 +178,13 @@ pub fn pin_process(pid: u32, cores: &Cores) -> Result<()> {
     Ok(())
 }
 
-/// Ties the calling thread to some cores until dropped, when the cores it had come back. What it starts meanwhile,
-/// threads and processes, inherits them.
+/// Pins the calling thread to some cores until dropped, then restores its former cores. Threads and processes started
+/// meanwhile inherit the pinning.
 #[derive(Debug)]
 pub struct PinnedThread(Option<CpuSet>);
 
 impl PinnedThread {
-    /// `None` leaves the thread as it is.
+    /// `None` leaves the thread unchanged.
     ///
     /// # Errors
     /// When none of the cores exists.
@@ -200,7 +200,7 @@ impl PinnedThread {
 impl Drop for PinnedThread {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
-            // The set was this thread's own a moment ago; should it be refused now, running elsewhere does no harm.
+            // The set belonged to this thread a moment ago; if it is refused now, running elsewhere is harmless.
             let _ = sched_setaffinity(None, before);
         }
     }
@@ -303,7 +303,7 @@ mod tests {
         );
     }
 
-    /// The clocks of a process that works must advance about as it works: here by a child that spins for 200 ms.
+    /// The CPU time of a busy process must advance about as fast as the clock: here a child that spins for 200 ms.
     #[test]
     fn cpu_time_advances_with_work() {
         let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();

@@ -1,9 +1,9 @@
-//! Progress on standard error: one bar over all steps of a run, with what is going on beside it.
+//! Progress on standard error: one bar over all steps of a run, with the current activity next to it.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::cell::Cell;
 
-/// A bar that counts steps, each of which moves from 0 to 1. Hidden where standard error is no terminal.
+/// A bar that counts steps, each from 0 to 1. Hidden if standard error is not a terminal.
 #[derive(Debug)]
 pub struct Steps {
     bar: ProgressBar,
@@ -21,7 +21,7 @@ impl Default for Steps {
 }
 
 impl Steps {
-    /// A bar that does not know yet how many steps will come.
+    /// A bar with an unknown number of steps.
     pub fn new() -> Self {
         let bar = ProgressBar::new(STEP);
         let style =
@@ -30,7 +30,7 @@ impl Steps {
         Self { bar, begun: Cell::new(0) }
     }
 
-    /// Announces how many steps will come.
+    /// Announces the number of further steps.
     pub fn expect(&self, steps: usize) {
         self.bar.set_length((steps as u64 * STEP).max(1));
         self.bar.set_position(0);
@@ -56,17 +56,17 @@ impl Steps {
         self.bar.set_position(before + (fraction.clamp(0.0, 1.0) * STEP as f64) as u64);
     }
 
-    /// Prints a line of results on standard output, without the bar in it.
+    /// Prints a line of results to standard output, without the bar in it.
     pub fn print(&self, line: &str) {
         self.bar.suspend(|| println!("{line}"));
     }
 
-    /// Prints a warning on standard error.
+    /// Prints a warning to standard error.
     pub fn warn(&self, line: &str) {
         self.bar.suspend(|| eprintln!("warning: {line}"));
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

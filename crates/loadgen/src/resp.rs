@@ -1,9 +1,9 @@
-//! The little RESP that a load generator needs on its hot path: writing requests, and walking over replies without
-//! keeping them. Control commands read their replies with `proto::reply::Parser`, which keeps what it reads.
+//! The part of RESP that a load generator needs on its hot path: writing requests, and parsing replies without keeping
+//! them. Control commands read their replies with `proto::reply::Parser`, which keeps them.
 //!
-//! [`ReplyWalker`] takes bytes as they come from a socket, split anywhere, and reports one [`Reply`] for each complete
-//! top-level reply. It holds no reply: a bulk string is a number of bytes still to pass, an array is a number of
-//! elements still to come, so nesting needs no stack and a 1 GB reply needs no memory.
+//! [`ReplyWalker`] receives bytes from a socket, split anywhere, and reports one [`Reply`] for each complete top-level
+//! reply. It stores no reply: a bulk string is a number of bytes to skip, an array is a number of elements to skip. So
+//! nesting needs no stack and a 1 GB reply needs no memory.
 
 /// How a top-level reply ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Reply {
     Error,
 }
 
-/// The walker met a byte that starts no RESP reply.
+/// The walker met a byte that begins no RESP reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotResp(pub u8);
 
@@ -43,7 +43,7 @@ pub fn write_decimal(out: &mut Vec<u8>, n: u64) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// Writes `n` right-aligned into `digits` and says where it starts.
+/// Writes `n` right-aligned into `digits` and returns where it begins.
 pub(crate) fn decimal(mut n: u64, digits: &mut [u8; 20]) -> usize {
     let mut at = digits.len();
     loop {
@@ -56,28 +56,28 @@ pub(crate) fn decimal(mut n: u64, digits: &mut [u8; 20]) -> usize {
     }
 }
 
-/// Walks over a stream of replies. See the module.
+/// Parses a stream of replies; see the module.
 #[derive(Debug, Default)]
 pub struct ReplyWalker {
-    /// Elements still to come before the current top-level reply is whole; 0 between replies.
+    /// Elements missing before the current top-level reply is complete; 0 between replies.
     elements: u64,
-    /// Bytes of a bulk string, its CRLF included, still to pass.
+    /// Remaining bytes of a bulk string, including its CRLF.
     bulk: u64,
-    /// What the current top-level reply is, known from its first byte.
+    /// The kind of the current top-level reply, known from its first byte.
     kind: Option<Reply>,
     /// The beginning of a header line that a read cut off; an error line is kept whole for [`Self::error`].
     line: Vec<u8>,
     first_error: Option<String>,
 }
 
-/// Header lines longer than this are passed over but not kept.
+/// Longer header lines are skipped without being kept.
 const LINE_BYTES_MAX: usize = 512;
 
 impl ReplyWalker {
-    /// Walks over `input` and calls `each` once for every top-level reply that ends in it.
+    /// Parses `input` and calls `each` once for every top-level reply that ends in it.
     ///
     /// # Errors
-    /// [`NotResp`] when a reply starts with a byte that is no RESP type; the stream cannot be followed any further.
+    /// [`NotResp`] if a reply begins with a byte that is no RESP type; the stream cannot be parsed any further.
     pub fn walk(&mut self, mut input: &[u8], mut each: impl FnMut(Reply)) -> Result<(), NotResp> {
         while !input.is_empty() {
             if self.bulk > 0 {
@@ -147,7 +147,7 @@ impl ReplyWalker {
             }
             b'*' | b'~' | b'>' => self.aggregate(length(rest), 1, each),
             b'%' => self.aggregate(length(rest), 2, each),
-            // An attribute comes before the reply it describes and is no element of its own.
+            // An attribute precedes the reply that it describes and is not an element of its own.
             b'|' => self.elements += 2 * length(rest).unwrap_or(0),
             other => return Err(NotResp(other)),
         }
@@ -200,7 +200,8 @@ mod tests {
         vec![Value, Value, Nil, Value, Error, Value, Value, Nil, Value, Error, Nil]
     }
 
-    /// Protects against a reply lost or counted twice when a read ends inside it: every split of the stream in two.
+    /// Protects against a reply that is lost or counted twice when a read ends inside it: tests every split of the
+    /// stream in two.
     #[test]
     fn replies_are_counted_whatever_the_split() {
         for cut in 0..=STREAM.len() {

@@ -1,4 +1,4 @@
-//! What a comparison came to, whole enough to draw every table and page again from the file alone.
+//! The results of a comparison, complete enough to draw every table and page again from the file alone.
 
 use crate::error::{BenchError, Result};
 use crate::machine::Machine;
@@ -30,7 +30,7 @@ pub struct Results {
     pub generator: String,
     /// Where it ran.
     pub machine: Machine,
-    /// Load average over a minute at the end: the generator and the server under load make about 2 by themselves.
+    /// Load average over a minute at the end: generator and server alone make about 2.
     pub load_average_end: f64,
     /// The load.
     pub settings: Settings,
@@ -73,7 +73,7 @@ pub struct Track {
     pub values: Vec<f64>,
 }
 
-/// Which way is good.
+/// The good direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
@@ -92,7 +92,7 @@ pub struct Section {
     pub about: String,
     /// Unit of all cells.
     pub unit: String,
-    /// Which way is good.
+    /// The good direction.
     pub better: Better,
     /// The rows.
     pub rows: Vec<ResultRow>,
@@ -105,9 +105,9 @@ pub struct ResultRow {
     pub title: String,
     /// One per server, in the servers' order.
     pub cells: Vec<Cell>,
-    /// The subject's advantage over each other server: above 1 is better, whichever way the unit goes.
+    /// The subject's advantage over each other server: above 1 is better, whatever the unit.
     pub ratios: Vec<Ratio>,
-    /// How the subject stands to its target, where the row has one.
+    /// How the subject compares with its target, if the row has one.
     pub verdict: Option<Verdict>,
 }
 
@@ -129,7 +129,7 @@ pub struct Cell {
 /// A point of a latency curve.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
-    /// In [0, 1]: this share of the operations was at least as fast.
+    /// In [0, 1]: this share of the operations was at least this fast.
     pub quantile: f64,
     /// Microseconds.
     pub us: f64,
@@ -181,7 +181,7 @@ impl ResultRow {
     }
 }
 
-/// A latency curve with more points the rarer the latency: 20 for each factor of ten.
+/// A latency curve with 20 points for each factor of ten, toward rarer latencies.
 pub fn curve_of(histogram: &Histogram<u64>) -> Vec<CurvePoint> {
     if histogram.is_empty() {
         return Vec::new();
@@ -210,8 +210,8 @@ impl Results {
         serde_json::from_str(&text).map_err(|source| BenchError::Results { path: path.to_owned(), source })
     }
 
-    /// Writes `results.json`, `README.md`, `index.html` and an SVG file for each picture into a directory, making it if
-    /// need be.
+    /// Writes `results.json`, `README.md`, `index.html` and an SVG file for each picture into a directory, creating it
+    /// if necessary.
     ///
     /// # Errors
     /// When the directory cannot be made or written.

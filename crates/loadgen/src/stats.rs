@@ -1,9 +1,9 @@
-//! Medians and how far to trust them.
+//! Medians and their confidence intervals.
 
 use base::random::Rng;
 use serde::{Deserialize, Serialize};
 
-/// A median with its 90 % bootstrap interval; both ends equal the median when there was one sample.
+/// A median with its 90 % bootstrap interval; both ends equal the median if there was one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Median of the samples.
@@ -64,8 +64,8 @@ mod tests {
         assert_eq!(Estimate::of(&[7.0]), Some(Estimate::exact(7.0)));
     }
 
-    /// What a 90 % interval promises: over many experiments it holds the true median in about 90 % of them. For 15
-    /// samples the percentile bootstrap of the median is close to that; the seeds are fixed.
+    /// The guarantee of a 90 % interval: over many experiments it contains the true median in about 90 % of them. For
+    /// 15 samples the percentile bootstrap of the median is close to that; the seeds are fixed.
     #[test]
     fn the_interval_covers_the_true_median_as_often_as_it_says() {
         let mut rng = Rng::new(4);

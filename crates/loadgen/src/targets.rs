@@ -1,22 +1,22 @@
-//! Targets as data, and the rule by which one is met.
+//! Targets as data, and the rule that decides whether one is met.
 //!
-//! A target on CPU time per operation is a factor over a peer measured in the same rounds. Where the factor asks for
-//! a margin below 10 %, the noise of a shared machine is as large as the margin: such a row needs 15 rounds of 5 s,
-//! and is met when the better end of the 90 % interval of the ratio reaches the factor. Counts, such as bytes, repeat
-//! and are compared as they are.
+//! A target on CPU time per operation is a factor over a peer measured in the same rounds. If the margin is below 10 %,
+//! the noise of a shared machine is as large as the margin. Such a row needs 15 rounds of 5 s, and is met if the better
+//! end of the 90 % interval of the ratio reaches the factor. Counts, such as bytes, are repeatable and are compared
+//! directly.
 
 use crate::results::{Better, ResultRow};
 use crate::stats::Estimate;
 use serde::{Deserialize, Serialize};
 
-/// What a row of a suite must reach.
+/// The target of a suite's row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Target {
     /// What is compared.
     pub kind: Kind,
-    /// The bound that counts.
+    /// The bound that decides.
     pub must: f64,
-    /// Where we would like to be.
+    /// A stricter goal that does not decide.
     pub moonshot: Option<f64>,
 }
 
@@ -35,7 +35,7 @@ pub enum Kind {
     AtLeast,
 }
 
-/// How the subject stands to a target.
+/// How the subject compares with a target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The target in words.
@@ -44,13 +44,13 @@ pub struct Verdict {
     pub must: f64,
     /// The peer the bound is a factor over; `None` for a bound on the subject's own figure.
     pub over: Option<String>,
-    /// The subject's figure: the median, or the better end of the interval where that decides.
+    /// The subject's figure: the median, or the better end of the interval if that decides.
     pub reached: f64,
     /// True when the target is met.
     pub met: bool,
     /// True when the moonshot is met too.
     pub moonshot_met: bool,
-    /// Why the rounds were too few or too short for the verdict to count, if they were.
+    /// Why the rounds were too few or too short for a valid verdict, if they were.
     pub caution: Option<String>,
 }
 
@@ -72,7 +72,7 @@ impl Target {
         Self { kind: Kind::AtMost, must, moonshot }
     }
 
-    /// A bound on what one way of running costs over another, both timed.
+    /// A bound on the ratio of two timed costs of the subject.
     pub const fn factor_at_most(must: f64) -> Self {
         Self { kind: Kind::FactorAtMost, must, moonshot: None }
     }
@@ -82,7 +82,7 @@ impl Target {
         Self { kind: Kind::AtLeast, must, moonshot }
     }
 
-    /// Judges a row. `None` when the peer or the subject is not in it.
+    /// Judges a row. `None` if the peer or the subject is missing from it.
     pub fn judge(&self, row: &ResultRow, subject: &str, better: Better) -> Option<Verdict> {
         let (Kind::Factor(peer) | Kind::CountFactor(peer)) = self.kind else {
             return Some(self.judge_own(row, row.value_of(subject)?));

@@ -1,8 +1,8 @@
 //! Command templates: `HSET {key} {field:20} {value}`, compiled once into pieces that are copied into requests.
 //!
-//! An argument whose length is known beforehand lies, frame and all, in an image of the request, so encoding one is a copy
-//! and the digits of its numbers. Lengths vary only for `{value}` and for `{int:MAX}` without a width, and those must
-//! be whole arguments: they end an image and begin another.
+//! An argument of known length is part of a request image, with its frame. So encoding copies the image and fills in
+//! the digits of its numbers. Only `{value}` and `{int:MAX}` without a width vary in length. They must be whole
+//! arguments: they end an image and begin another.
 
 use crate::error::{BenchError, Result};
 use crate::keys::KeyStream;
@@ -11,12 +11,12 @@ use crate::resp::{decimal, write_array_header, write_bulk};
 use base::random::Rng;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What placeholders mean, for `--help` and error texts.
+/// The placeholders, for `--help` and error texts.
 pub const PLACEHOLDERS: &str = "{key} a key by the key distribution; {newkey} the next key not yet written; \
     {id:W} a key number padded to W digits; {value} a value; {int:MAX} or {int:MAX:W} a random integer below MAX; \
     {field:N:W} one of N field numbers; {{ and }} literal braces";
 
-/// What all keys of named tests and suites begin with, so that they can be told from other keys of a server.
+/// The prefix of all keys of named tests and suites, which distinguishes them from other keys of a server.
 pub const KEY_PREFIX: &str = "bench:";
 
 /// How keys are spelled: the prefix, then the key number with leading zeros up to the size.
@@ -62,10 +62,10 @@ pub struct Template {
     stretches: Vec<Stretch>,
 }
 
-/// A stretch of a request.
+/// A part of a request.
 #[derive(Clone, Debug)]
 enum Stretch {
-    /// Bytes of the wire, frames included, and the numbers to be written into them, in order.
+    /// Wire bytes with frames, and the numbers to write into them, in order.
     Image { bytes: Vec<u8>, numbers: Vec<Number> },
     /// A random integer below `max`, framed as an argument of its own length.
     IntArgument { max: u64 },
@@ -90,14 +90,14 @@ enum Source {
     Int { max: u64 },
 }
 
-/// A part of a word, while it is compiled.
+/// A part of a word during compilation.
 #[derive(Clone, Debug, PartialEq)]
 enum Piece {
     /// Bytes as they are.
     Literal(Vec<u8>),
     /// A key number, padded.
     Key { width: usize },
-    /// The number of a key nobody wrote before, padded.
+    /// The number of a key that does not exist yet, padded.
     NewKey { width: usize },
     /// A field number below `count`, padded.
     Field { count: u64, width: usize },
@@ -107,11 +107,11 @@ enum Piece {
     IntArgument { max: u64 },
     /// A value, framed in the pool.
     Value,
-    /// The same without the `$` in front, as memcached has it at the end of `set`.
+    /// The same without the leading `$`, as memcached has it at the end of `set`.
     MemcachedValue,
 }
 
-/// What a server speaks.
+/// The protocol of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// RESP.
@@ -121,27 +121,27 @@ pub enum Protocol {
     Memcached,
 }
 
-/// Where the placeholders of one request take their values from.
+/// The sources of the placeholders' values for one request.
 pub struct Draw<'a> {
     /// The connection's own generator.
     pub rng: &'a mut Rng,
     /// The keys of the run.
     pub keys: &'a KeyStream,
-    /// Keys `0..count` existed when the run began.
+    /// Keys `0..count` existed at the beginning of the run.
     pub key_count: u64,
-    /// Keys that exist by now: `{newkey}` raises it. Shared by all threads of a run; a plain counter, so relaxed.
+    /// Keys that exist now: `{newkey}` raises it. Shared by all threads of a run; a plain counter, so relaxed.
     pub newest: &'a AtomicU64,
     /// Values to send.
     pub payload: &'a Payload,
-    /// Number of this request among all of the run.
+    /// Number of this request in the whole run.
     pub op: u64,
-    /// Fields in order, one round over all keys for each, instead of at random.
+    /// Walk the fields in order, one round over all keys for each, instead of drawing them.
     pub ordered_fields: bool,
-    /// This key instead of one drawn: a cache is filled with the key that was missed.
+    /// Use this key instead of a drawn one: a cache is filled with the missed key.
     pub given_key: Option<u64>,
 }
 
-/// What a request was made of.
+/// The contents of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Encoded {
     /// The last key number drawn.
@@ -236,7 +236,7 @@ impl Source {
     fn draw(self, draw: &mut Draw<'_>, made: &mut Encoded) -> u64 {
         match self {
             Self::Key => {
-                // The newest key matters to one distribution only; the others must not share this line.
+                // The newest key matters to one distribution only; the others must not share this cache line.
                 let newest = draw.newest.load(Ordering::Relaxed);
                 made.key = draw.given_key.unwrap_or_else(|| draw.keys.draw(draw.rng, draw.op, newest));
                 made.key

@@ -44,7 +44,6 @@ const NOT_YET: &[&str] = &[
     "crates/durability/",
     "crates/engine-mem/",
     "crates/engine/",
-    "crates/loadgen/",
     "crates/migrate/",
     "crates/plex/",
     "crates/server/",

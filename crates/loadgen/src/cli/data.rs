@@ -1,5 +1,5 @@
-//! `onggi bench persistence` and `onggi bench cp-redis`: suites that start servers in directories of their own and measure what
-//! they keep there.
+//! `onggi bench persistence` and `onggi bench cp-redis`: suites that start servers in separate directories and measure
+//! what they store there.
 
 use super::Outcome;
 use super::compare::{DATED_RESULTS, command_line, compare_and_write, results_directory, usual_servers};
@@ -17,18 +17,18 @@ use crate::template::KeyFormat;
 use clap::Args;
 use std::path::PathBuf;
 
-/// What both suites take.
+/// The common options of both suites.
 #[derive(Args, Debug)]
 struct DataArgs {
-    /// A server: onggi, redis, valkey, arcus (persistence only), or NAME=COMMAND (with {port} and {dir}; variables may stand
-    /// in front). Programs are found as for `compare`; ARCUS is named by ARCUS_MEMCACHED, left out where it is not set, and only
-    /// in the parts log and mixes. The first one is judged
+    /// A server: onggi, redis, valkey, arcus (persistence only), or NAME=COMMAND (with {port} and {dir}; variables may
+    /// precede it). Programs are found as for `compare`. ARCUS is named by ARCUS_MEMCACHED, left out if that is not
+    /// set, and takes part only in the parts log and mixes. The first server is judged
     #[arg(long = "server", num_args = 1..)]
     servers: Vec<ServerSpec>,
     /// Where servers get their directories; the system's directory for temporary files if not given
     #[arg(long)]
     directory: Option<PathBuf>,
-    /// Factor on all amounts of data: 1 is full size, 0.01 a look
+    /// Factor on all amounts of data: 1 is full size, 0.01 a quick test
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
     /// Rounds, checkpoints, restarts and windows of every row, instead of their own number
@@ -112,7 +112,7 @@ impl DataArgs {
     }
 }
 
-/// Measure what it costs to keep data: the log by mode, checkpoints under load and by themselves, restarts.
+/// Measure the cost of keeping data: the log by mode, checkpoints with and without load, restarts.
 ///
 /// Servers are started on free ports in fresh directories, so give --directory on the disk to be measured. At full size
 /// the parts take about two hours, 16 GB of memory and 30 GB of disk.
@@ -142,7 +142,7 @@ pub struct PersistenceArgs {
     data: DataArgs,
 }
 
-/// Keys of the parts log and mixes at full size; the others have their own.
+/// Keys of the parts log and mixes at full size; the other parts have different numbers.
 const LOG_KEYS: f64 = 1e6;
 
 impl PersistenceArgs {
@@ -174,11 +174,11 @@ impl PersistenceArgs {
     }
 }
 
-/// Measure again what CP-Redis (Sung and Park, 2019) was measured by: memory, SETs and GETs, checkpoints and restarts with values
-/// that are kept compressed, beside Redis and Valkey, which keep them as they are.
+/// Repeat the measurements of CP-Redis (Sung and Park, 2019): memory, SETs and GETs, checkpoints and restarts with
+/// values that are kept compressed, compared with Redis and Valkey, which keep them uncompressed.
 ///
-/// Onggi is run in several ways, each a server of its own in the tables. Servers are started on free ports in fresh directories. At
-/// full size the parts take most of a day, 16 GB of memory and 30 GB of disk.
+/// Onggi runs in several ways, each a separate server in the tables. Servers are started on free ports in fresh
+/// directories. At full size the parts take most of a day, 16 GB of memory and 30 GB of disk.
 ///
 /// Examples:
 ///   onggi bench cp-redis --directory /var/tmp
@@ -189,7 +189,7 @@ pub struct CpRedisArgs {
     /// What to measure; everything if not given
     #[arg(long = "part", value_enum, value_delimiter = ',')]
     parts: Vec<cp_redis::Part>,
-    /// What values hold; one after the other all of them if not given
+    /// Contents of values; by default all of them, one after another
     #[arg(long = "payload", value_enum, value_delimiter = ',')]
     payloads: Vec<cp_redis::Payload>,
     /// Directories in which JSON and texts are looked for

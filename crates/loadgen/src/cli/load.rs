@@ -1,4 +1,4 @@
-//! What is asked of a server: the shape of the load, the rows, and where the server is.
+//! The request load: its shape, its rows, and the address of the server.
 
 use crate::catalogue::TestSpec;
 use crate::client::{Address, Login};
@@ -38,7 +38,7 @@ pub struct LoadArgs {
     /// Skew of zipfian and latest, between 0 and 1
     #[arg(long, default_value_t = THETA)]
     pub(super) theta: f64,
-    /// Fixes every random choice; each connection draws a sequence of its own from it
+    /// Fixes every random choice; each connection draws a separate sequence from it
     #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,
     /// Length of a measured window in seconds; 5, or the suite's own
@@ -101,7 +101,7 @@ impl LoadArgs {
     }
 }
 
-/// What is measured: tests by name or commands as templates, each at every pipeline depth and value size.
+/// The rows to measure: tests by name or commands as templates, each at every pipeline depth and value size.
 #[derive(Args, Debug, Clone)]
 pub struct RowArgs {
     /// Tests by name (see `list`), or mixes such as set:1+get:9
@@ -117,7 +117,7 @@ pub struct RowArgs {
     #[arg(long, value_delimiter = ',', default_value = "64")]
     value_size: Vec<Size>,
     /// Send at a fixed rate (operations per second over all connections) instead of as fast as replies come; latency
-    /// then runs from the time a request was due
+    /// then counts from the time at which a request was due
     #[arg(long)]
     rate: Option<f64>,
 }
@@ -170,7 +170,7 @@ pub struct TargetArgs {
     /// Speak RESP3
     #[arg(long)]
     resp3: bool,
-    /// Tie all threads of the server to these cores, such as 0 or 0-1
+    /// Pin all threads of the server to these cores, such as 0 or 0-1
     #[arg(long)]
     pin_server: Option<Cores>,
 }

@@ -1,4 +1,4 @@
-//! The arguments of `onggi bench` and what its subcommands do with them.
+//! The arguments of `onggi bench` and its subcommands.
 
 mod compare;
 mod data;
@@ -37,7 +37,7 @@ enum BenchCommand {
     List,
 }
 
-/// How a benchmark that could run ended.
+/// The outcome of a benchmark that could run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Done; every target met, where there were targets.
@@ -85,7 +85,7 @@ impl ReportArgs {
     }
 }
 
-/// Serve as the bare echo server, the floor of comparisons: it sends back what it receives.
+/// Serve as the bare echo server, the lower bound of comparisons: it sends back what it receives.
 #[derive(Args, Debug)]
 pub struct EchoArgs {
     /// Port on 127.0.0.1

@@ -14,15 +14,15 @@ use clap::Args;
 
 /// Load one running server and print operations per second, its CPU time per operation, and latencies.
 ///
-/// Writes keys that begin with `bench:` (or --key-prefix), and those of your own --command, and leaves them there. It
-/// removes nothing.
+/// Writes keys that begin with `bench:` (or --key-prefix), and those of your own --command, and leaves them in the
+/// server.
 ///
 /// Example: onggi bench run --addr 127.0.0.1:6379 --test set,get --pipeline 1,16,64 --pin-server 0 --pin-client 1
 #[derive(Args, Debug)]
 pub struct RunArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// Do not write the keys a test needs beforehand
+    /// Do not write the keys that a test needs
     #[arg(long)]
     no_load: bool,
     /// Windows per row; the one with the median CPU time is shown
@@ -65,7 +65,7 @@ impl RunArgs {
     }
 }
 
-/// Write different keys into a running server and print what one costs in memory.
+/// Write different keys into a running server and print the memory cost of one.
 ///
 /// The keys begin with `bench:` (or --key-prefix) and stay there. Nothing is removed.
 ///
@@ -129,7 +129,8 @@ impl FillArgs {
             let payload = settings.key_format.size as f64 + value_bytes as f64 / (keys * self.rounds as f64);
             let growth = (after as f64 - before as f64) / keys;
             println!(
-                "resident {:.1} MiB -> {:.1} MiB: {growth:.2} bytes per key, {:.2} beyond {payload:.2} of key and value",
+                "resident {:.1} MiB -> {:.1} MiB: {growth:.2} bytes per key, {:.2} beyond {payload:.2} of key and \
+                 value",
                 before as f64 / f64::from(1 << 20),
                 after as f64 / f64::from(1 << 20),
                 growth - payload
@@ -140,7 +141,7 @@ impl FillArgs {
     }
 }
 
-/// What windows are ordered by: CPU time where it is known, else time.
+/// The order of windows: by CPU time if it is known, else by time.
 fn cost(window: &Measurement) -> f64 {
     window.cpu_per_operation.map_or(1e6 / window.operations_per_second.max(1e-9), |cpu| cpu.total_us)
 }

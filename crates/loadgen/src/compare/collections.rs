@@ -1,5 +1,5 @@
-//! Suite `collections`: CPU time per command on hashes, lists, sets, sorted sets and streams: over many small keys, and over
-//! one large one.
+//! Suite `collections`: CPU time per command on hashes, lists, sets, sorted sets and streams, with many small keys and
+//! with one large one.
 
 use super::Harness;
 use super::rounds::{Effort, Figure, Moment};
@@ -14,7 +14,7 @@ use crate::server::Server;
 use crate::targets::Target;
 
 const KEYS: u64 = 100_000;
-/// Elements of each of them; the catalogue's tests have as many.
+/// Elements of each collection, as in the catalogue's tests.
 const ELEMENTS: u64 = 20;
 /// Elements of the one large key.
 const LARGE_ELEMENTS: u64 = 1_000_000;
@@ -24,12 +24,12 @@ const TARGET: Target = Target::over_valkey(1.3, Some(2.0));
 /// Short, so that a list is not emptied within a window.
 const EFFORT: Effort = Effort { rounds: 9, seconds: 1.0 };
 
-/// A command, and the one that writes what it works on.
+/// A command, and the one that writes its data.
 struct Work {
     name: &'static str,
     command: &'static str,
     load: Option<&'static str>,
-    /// What is stored grows or shrinks: it is written anew after each window.
+    /// The command changes the size of the data: it is written again after each window.
     resizes: bool,
 }
 
@@ -76,13 +76,13 @@ const LARGE: &[Work] = &[
     work("SADD", LARGE_SADD, LARGE_SADD),
     work("SISMEMBER", "SISMEMBER set member:{id:9}", LARGE_SADD),
     work("ZADD", LARGE_ZADD, LARGE_ZADD),
-    // There at any scale.
+    // Exists at any scale.
     work("ZRANGE of 10", "ZRANGE zset 500 509", LARGE_ZADD),
     work("ZRANK", "ZRANK zset member:{id:9}", LARGE_ZADD),
     Work { name: "XADD MAXLEN ~ 1000", command: LARGE_XADD, load: None, resizes: false },
 ];
 
-/// Runs the rows that are named, or all of them when none is.
+/// Runs the named rows, or all of them if none is named.
 pub(super) fn run(harness: &mut Harness<'_>, only: &[String]) -> Result<Vec<Section>> {
     if let Some(unknown) = only.iter().find(|name| !TABLES.iter().any(|table| table.names(name).next().is_some())) {
         return Err(BenchError::Usage(format!("--only {unknown}: no such row")));
@@ -101,7 +101,7 @@ pub(super) fn run(harness: &mut Harness<'_>, only: &[String]) -> Result<Vec<Sect
     tables.map(|((data, works), what)| section(harness, &servers, &data, &works, what)).collect()
 }
 
-/// The rows over one kind of data, with the name that tells them from those over the other.
+/// The rows over one kind of data, with a name that distinguishes them from the same rows over the other.
 struct Table {
     name: &'static str,
     works: &'static [Work],
@@ -110,7 +110,7 @@ struct Table {
 const TABLES: [Table; 2] = [Table { name: "small", works: SMALL }, Table { name: "large", works: LARGE }];
 
 impl Table {
-    /// The rows that a name stands for: `HSET`, or `large:HSET`.
+    /// The rows that a name means: `HSET`, or `large:HSET`.
     fn names(&self, name: &str) -> impl Iterator<Item = &'static Work> {
         let row = match name.split_once(':') {
             Some((table, row)) if table == self.name => Some(row.to_owned()),
@@ -120,7 +120,7 @@ impl Table {
         self.works.iter().filter(move |work| row.as_deref() == Some(work.name))
     }
 
-    /// The rows that any of the names stands for; all of them without names.
+    /// The rows that any of the names means; all of them without names.
     fn chosen(&self, only: &[String]) -> Vec<&'static Work> {
         let is_chosen = |work: &&Work| only.iter().any(|name| self.names(name).any(|named| named.name == work.name));
         self.works.iter().filter(|work| only.is_empty() || is_chosen(work)).collect()
@@ -138,7 +138,7 @@ impl Data {
         Settings { keys: self.keys, ..harness.plan.settings.clone() }
     }
 
-    /// Empties the server and writes what the work needs.
+    /// Empties the server and writes the data of the work.
     fn load(&self, harness: &Harness<'_>, server: &Server, work: &Work) -> Result<()> {
         if server.is_echo {
             return Ok(());
@@ -166,8 +166,9 @@ fn section(harness: &Harness<'_>, servers: &[Server], data: &Data, works: &[&Wor
     let mut section = Section {
         title: format!("CPU time per operation, {what}"),
         about: format!(
-            "User and system time of the server's process over the operations it answered, at pipeline {PIPELINE}; fields, \
-             members and values of {VALUE_BYTES} bytes. Only one server is under load at a time; all hold the same data."
+            "User and system time of the server's process over the operations it answered, at pipeline {PIPELINE}; \
+             fields, members and values of {VALUE_BYTES} bytes. Only one server is under load at a time; all hold the \
+             same data."
         ),
         unit: figure.unit().to_owned(),
         better: figure.better(),

@@ -1,4 +1,4 @@
-//! A part of suite `memory`: what an element of a collection costs, its own bytes and its share of the key included.
+//! A part of suite `memory`: the cost of a collection's element, including its own bytes and its share of the key.
 
 use super::Harness;
 use super::memory::{push, section, settled_resident, start_warm};
@@ -18,8 +18,8 @@ struct Kind {
     title: &'static str,
     /// Name and key of the command that adds elements.
     start: &'static str,
-    /// The arguments of one element. `{field}` stands for its number in six digits: fields and members have 7 bytes and are
-    /// distinct within a key.
+    /// The arguments of one element. `{field}` is replaced by its number in six digits: fields and members have 7 bytes
+    /// and are distinct within a key.
     element: &'static str,
     keys: u64,
     elements: u64,
@@ -54,7 +54,7 @@ const fn kind(
 /// Ways to fill the collections.
 #[derive(Clone, Copy)]
 enum Way {
-    /// Each by one command, as the figures to beat were measured.
+    /// Each by one command, as in the figures to beat.
     Whole,
     /// One element of each after the other, so that all grow at the same time.
     Growing,
@@ -80,8 +80,8 @@ pub(super) const COUNT: usize = 2 * KINDS.len();
 pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Vec<Section>> {
     let about = |how: &str| {
         format!(
-            "Growth of resident memory divided by the elements, data and key included: {MANY} keys of 100 elements, {FEW} of \
-             600, times the scale, {how}; scores are integers below a million."
+            "Growth of resident memory divided by the elements, data and key included: {MANY} keys of 100 elements, \
+             {FEW} of 600, times the scale, {how}; scores are integers below a million."
         )
     };
     let targets = KINDS.each_ref().map(|kind| Some(Target::at_most(kind.must, None)));

@@ -1,6 +1,6 @@
-//! Suite `eviction`: the hit ratio of a cache too small for its keys. An application reads a key and, when it is
-//! missing, writes it; keys are zipfian, and in the polluted load one read in five asks for a key nobody asked for
-//! before and nobody will again, as a scan over cold data does.
+//! Suite `eviction`: the hit ratio of a cache too small for its keys. An application reads a key and writes it if it is
+//! missing. Keys are zipfian. In the polluted load one read in five requests a new key that is never requested again,
+//! as a scan over cold data does.
 
 use super::Harness;
 use crate::error::{BenchError, Result};
@@ -15,7 +15,7 @@ use crate::targets::{Kind, Target};
 use crate::template::Template;
 
 const KEYS: u64 = 1_000_000;
-/// Reads before the hit ratio counts, per key; and as many again while it does.
+/// Reads per key before the hit ratio counts, and again while it does.
 const READS_PER_KEY: u64 = 3;
 const VALUE_BYTES: usize = 100;
 /// Per key of the key range: about a third of the keys fit, by Valkey's own overhead.
@@ -27,7 +27,7 @@ const LOADS: [(&str, &[(&str, u32)]); 2] =
     [("zipfian", &[("GET {key}", 1)]), ("zipfian with scans", &[("GET {key}", 4), ("GET {newkey}", 1)])];
 const HITS: Target = Target { kind: Kind::CountFactor("valkey"), must: 1.0, moonshot: None };
 
-/// What one run on one server came to.
+/// The result of one run on one server.
 struct Outcome {
     hit_percent: f64,
     resident_mib: f64,
@@ -107,7 +107,7 @@ fn measure_one(
     let title = format!("{policy}: {}", spec.name);
     let seed = harness.plan.settings.seed.wrapping_add(round);
     let warm = read_through(harness, &server, &format!("{title}, warming"), commands, seed, 0)?;
-    // The scan goes on where it stopped, so that its keys stay new.
+    // The scan continues where it stopped, so its keys stay new.
     let totals = read_through(harness, &server, &title, commands, seed ^ 0x5CA7, warm.operations)?;
     let reads = totals.operations - totals.fills;
     let pid = server.target.pid.expect("the harness started this server");
@@ -132,7 +132,7 @@ fn read_through(
         .collect::<Result<Vec<_>>>()?;
     let fill = Template::new("SET {key} {value}", &settings.key_format)?;
     let key_count = harness.scaled(KEYS);
-    // Which keys are hot stays the same in every round and phase; what is drawn differs.
+    // The hot keys are the same in every round and phase; the drawn sequence differs.
     let keys = KeyStream::new(Distribution::Zipfian { theta: THETA }, key_count, settings.seed);
     let payload = Payload::new(&settings.content, Size::exactly(VALUE_BYTES), seed)?;
     harness.steps.say(title);

@@ -1,5 +1,6 @@
-//! Suite `memory`: what a key costs beyond its own bytes, what a TTL adds, whether growth is flat, and whether memory
-//! comes back when values shrink. Every figure is resident memory of the process, before and after real commands.
+//! Suite `memory`: the cost of a key beyond its own bytes, the cost of a TTL, whether growth is linear, and whether
+//! memory returns when values shrink. Every figure is the resident memory of the process, before and after real
+//! commands.
 
 use super::{Harness, collections_memory};
 use crate::error::{BenchError, Result};
@@ -28,7 +29,7 @@ const OVERHEADS: [(usize, Target); 5] = [
 /// Value sizes that are measured with a TTL too.
 const TTL_SIZES: [usize; 2] = [16, 64];
 const TTL: Target = Target::at_most(14.0, Some(10.0));
-/// Key counts at which growth is looked at, in millions.
+/// Key counts at which growth is measured, in millions.
 const GROWTH_MILLIONS: [u64; 4] = [1, 2, 5, 10];
 const GROWTH_VALUE_BYTES: usize = 16;
 const FLATNESS: Target = Target::at_most(1.10, None);
@@ -37,7 +38,7 @@ const SHRINK_FROM: Size = Size { min: 300, max: 500 };
 const SHRINK_TO: Size = Size { min: 20, max: 60 };
 const SHRINK: Target = Target::at_most(1.6, None);
 
-/// Memory counts as settled when it moves by less than a thousandth over a second, or at the latest after this.
+/// Memory counts as settled when it changes by less than a thousandth in a second, or after this time.
 const SETTLE_MAX: Duration = Duration::from_secs(20);
 const SETTLE_STEP: Duration = Duration::from_millis(200);
 const SETTLE_STEPS: usize = 5;
@@ -64,7 +65,8 @@ fn overhead_sections(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<
     let mut overhead = section(
         "Memory per key beyond key and value",
         format!(
-            "Growth of resident memory after {keys} SETs of different 16-byte keys, divided by the keys, less the bytes of key and value."
+            "Growth of resident memory after {keys} SETs of different 16-byte keys, divided by the keys, less the \
+             bytes of key and value."
         ),
         "bytes per key",
     );
@@ -114,7 +116,8 @@ fn growth_sections(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<(S
     let mut growth = section(
         "Bytes per key while growing",
         format!(
-            "Growth of resident memory per key, key and a {GROWTH_VALUE_BYTES}-byte value included, as one server fills up."
+            "Growth of resident memory per key, key and a {GROWTH_VALUE_BYTES}-byte value included, as one server \
+             fills up."
         ),
         "bytes per key",
     );
@@ -181,8 +184,8 @@ fn shrink_section(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Sec
     Ok(harness.subject_section(shrink, &[None, Some(SHRINK)]))
 }
 
-/// A fresh server whose connections and buffers have been in use, so that what grows afterwards is the keys; and its
-/// resident memory then.
+/// A fresh server whose connections and buffers have been used, so that later growth is due to the keys; and its
+/// resident memory at that point.
 pub(super) fn start_warm(harness: &mut Harness<'_>, spec: &ServerSpec) -> Result<(Server, u64)> {
     let server = harness.start(spec, &harness.options())?;
     let warm = plan("PING", 20_000, 0, Size::exactly(1), Distribution::Sequential);
@@ -195,7 +198,7 @@ fn plan(command: &str, keys: u64, first_key: u64, value_size: Size, distribution
     LoadPlan { command, keys, rounds: 1, value_size, distribution, pipeline: LOAD_PIPELINE, first_key }
 }
 
-/// Resident memory once it has stopped moving: servers finish growing tables and give back pages in the background.
+/// Resident memory once it has settled: servers finish growing tables and free pages in the background.
 pub(super) fn settled_resident(harness: &Harness<'_>, server: &Server) -> Result<u64> {
     let pid = server.target.pid.expect("the harness started this server");
     harness.steps.wait(&format!("{}: memory settles", server.record.name));

@@ -1,8 +1,8 @@
-//! Comparisons: servers beside each other, one under load at a time, in rounds whose order rotates.
+//! Comparisons: several servers, one under load at a time, in rounds whose order rotates.
 //!
 //! ```text
-//! round 1:  A B C     every server holds the same data throughout; a ratio is taken within a round, where the
-//! round 2:  B C A     host's mood is the same for both sides, and the median is taken over the rounds
+//! round 1:  A B C     every server holds the same data throughout; a ratio is taken within a round, where both
+//! round 2:  B C A     sides see the same state of the host, and the median is taken over the rounds
 //! round 3:  C A B
 //! ```
 
@@ -28,7 +28,7 @@ use crate::server::{Server, ServerRecord, ServerSpec, StartOptions};
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
-/// A load average above this share of the cores, before anything was started, is somebody else's work.
+/// A load average above this share of the cores, before anything was started, comes from other programs.
 const QUIET_LOAD_PER_CORE: f64 = 0.25;
 
 /// What to compare.
@@ -36,7 +36,7 @@ const QUIET_LOAD_PER_CORE: f64 = 0.25;
 pub enum Suite {
     /// CPU time per string command.
     Strings,
-    /// CPU time per command on a collection; these rows of it, or all when none is named.
+    /// CPU time per command on a collection; the named rows, or all if none is named.
     Collections(Vec<String>),
     /// Bytes per key, and per element of collections.
     Memory,
@@ -68,26 +68,26 @@ impl Suite {
     }
 }
 
-/// How a comparison is to be run.
+/// The plan of a comparison.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// What to compare.
     pub suite: Suite,
     /// The servers.
     pub servers: Vec<ServerSpec>,
-    /// What may be done to those of them that run already.
+    /// What it may do to servers that ran before.
     pub guest: Guest,
     /// The one whose targets are judged.
     pub subject: String,
     /// The load.
     pub settings: Settings,
-    /// Rounds, where the suite's own number is not wanted.
+    /// Rounds, if they replace the suite's own number.
     pub rounds: Option<usize>,
-    /// Seconds per window, where the suite's own length is not wanted.
+    /// Seconds per window, if they replace the suite's own length.
     pub seconds: Option<f64>,
     /// Factor on the number of keys of the collections, memory, eviction, persistence and cp-redis suites.
     pub scale: f64,
-    /// Where servers get their directories; the system's directory for temporary files if `None`.
+    /// The parent of the servers' directories; the system's directory for temporary files if `None`.
     pub directory: Option<PathBuf>,
     /// Cores for the servers; `None` leaves them free.
     pub server_cores: Option<Cores>,
@@ -100,7 +100,7 @@ pub struct Plan {
 /// Runs the comparison.
 ///
 /// # Errors
-/// When a server cannot be started, loaded or looked at; no part of the results is kept then.
+/// A server cannot be started, loaded or measured; no results are kept then.
 pub fn run(plan: &Plan) -> Result<Results> {
     let (began, clock, machine) = (SystemTime::now(), Instant::now(), Machine::read());
     if !plan.servers.iter().any(|server| server.name == plan.subject) {
@@ -127,7 +127,7 @@ pub fn run(plan: &Plan) -> Result<Results> {
     let mut harness = Harness { plan, steps, records: Vec::new() };
     let mut pictures = Vec::new();
     let sections = sections(&mut harness, &mut pictures);
-    // After a failure too: what was written is not the user's.
+    // Also after a failure: the written keys do not belong to the user.
     let left = plan.guest.leave(&plan.servers);
     harness.steps.finish();
     let sections = sections?;
@@ -172,7 +172,7 @@ struct Harness<'p> {
 }
 
 impl Harness<'_> {
-    /// Starts one server and remembers what it is.
+    /// Starts one server and records its properties.
     fn start(&mut self, spec: &ServerSpec, options: &StartOptions) -> Result<Server> {
         self.steps.wait(&format!("starting {}", spec.name));
         let server = Server::start(spec, options)?;
@@ -210,8 +210,8 @@ impl Harness<'_> {
         measure::load(&server.target, &self.plan.settings, load, &mut |progress| self.steps.advance(progress.fraction))
     }
 
-    /// Gives the server what a row needs, and nothing else, and checks that it has kept it all. `first` says that
-    /// nothing was written to it before.
+    /// Gives the server exactly the data that a row needs, and checks that it has kept all of it. `first`: nothing was
+    /// written to it before.
     fn load_for(&self, server: &Server, row: &Row, first: bool) -> Result<()> {
         if server.is_echo {
             return Ok(());

@@ -7,7 +7,7 @@ use crate::measure::{Measurement, Row, Settings, measure};
 use crate::results::{Better, Cell, curve_of};
 use crate::server::Server;
 
-/// Which figure of a window fills the cells.
+/// The figure of a window that fills the cells.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Figure {
     /// The server's CPU time per operation, in microseconds.
@@ -41,16 +41,16 @@ impl Figure {
     }
 }
 
-/// Where a window of a server is.
+/// The position of a call relative to a server's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
-    /// About to begin.
+    /// The window is about to begin.
     Before,
-    /// It has ended.
+    /// The window has ended.
     Behind,
 }
 
-/// How often and how long a row is measured.
+/// The number and length of a row's measurements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
     pub(super) rounds: usize,
@@ -58,7 +58,7 @@ pub(super) struct Effort {
 }
 
 impl Harness<'_> {
-    /// The plan's own rounds and seconds in place of the suite's, where given.
+    /// The plan's own rounds and seconds, where given, instead of the suite's.
     pub(super) fn effort(&self, suite: Effort) -> Effort {
         Effort {
             rounds: self.plan.rounds.unwrap_or(suite.rounds).max(1),
@@ -66,7 +66,7 @@ impl Harness<'_> {
         }
     }
 
-    /// Measures one row on all servers, one at a time, the first server of a round moving on by one each round.
+    /// Measures one row on all servers, one at a time; the first server changes with each round.
     pub(super) fn interleave(
         &self,
         servers: &[Server],
@@ -78,8 +78,8 @@ impl Harness<'_> {
         self.interleave_around(&self.plan.settings, &servers, row, effort, figure, &mut |_, _| Ok(()))
     }
 
-    /// As [`Self::interleave`] with settings of the suite's own, calling `around` with the place in `servers` before and behind
-    /// each window. A server may have several places.
+    /// As [`Self::interleave`] with the suite's own settings. Calls `around` with the index in `servers` before and
+    /// after each window. A server may occur several times.
     pub(super) fn interleave_around(
         &self,
         settings: &Settings,

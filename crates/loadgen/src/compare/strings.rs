@@ -1,4 +1,4 @@
-//! Suite `strings`: CPU time per GET and SET, and rows of the user's own measured the same way.
+//! Suite `strings`: CPU time per GET and SET, and the user's own rows measured in the same way.
 
 use super::Harness;
 use super::rounds::{Effort, Figure};
@@ -18,8 +18,8 @@ struct Goal {
     effort: Effort,
 }
 
-/// At pipeline 1 nearly all of the time is the kernel's: a bare echo server stands at 1.16 times Valkey, so the
-/// margin is small and the rounds are many.
+/// At pipeline 1 nearly all of the time is the kernel's: a bare echo server reaches 1.16 times Valkey. So the margin is
+/// small and the rounds are many.
 const PRECISE: Effort = Effort { rounds: SMALL_MARGIN_ROUNDS, seconds: SMALL_MARGIN_SECONDS };
 const USUAL: Effort = Effort { rounds: 7, seconds: 3.0 };
 

@@ -1,5 +1,5 @@
-//! Suite `two-workers`: operations per second of two workers on two cores that the generator shares, beside Valkey
-//! with one I/O thread and the echo server as the floor.
+//! Suite `two-workers`: operations per second of two workers on two cores that they share with the generator, compared
+//! with Valkey with one I/O thread, and with the echo server as the lower bound.
 
 use super::Harness;
 use super::rounds::{Effort, Figure};

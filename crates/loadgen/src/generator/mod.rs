@@ -1,4 +1,4 @@
-//! The load itself: some threads, each with an epoll loop over its share of the connections.
+//! The load itself: several threads, each with an epoll loop over its share of the connections.
 //!
 //! ```text
 //! coordinator --- sleeps to the window's edges, reads counters and the server's CPU time there
@@ -6,22 +6,18 @@
 //! thread: poll -> read, walk over replies, record latency -> encode the next requests -> send
 //! ```
 //!
-//! Closed loop: a connection sends `pipeline` requests at once, waits for all replies, sends the next batch; latency
-//! runs from the send of the batch. The load follows the server: a stalled server is asked less, so its percentiles
-//! hide the stall (coordinated omission).
+//! Closed loop: a connection sends `pipeline` requests at once, waits for all replies, then sends the next batch;
+//! latency counts from the send of the batch. The load follows the server: a stalled server receives fewer requests, so
+//! its percentiles hide the stall (coordinated omission).
 //!
-//! Fixed rate: request n is due at n / rate, whatever the server does. A connection has at most `pipeline` requests
-//! in flight and the rest wait here, but latency always runs from the due time, so that a stall shows in every
-//! request that it held up, also in those not even sent (Gil Tene's correction, as in wrk2).
+//! Fixed rate: request n is due at n / rate, whatever the server does. A connection has at most `pipeline` requests in
+//! flight and the rest wait here. But latency always counts from the due time, so a stall shows in every request that
+//! it delayed, even those not sent yet (Gil Tene's correction, as in wrk2).
 //!
-//! I1. Every request is recorded at most once: in closed loop when its reply comes inside the window, at a fixed rate
-//! ```text
-//! when its due time lies inside the window, however late the reply comes.
-//! ```
+//! I1. Every request is recorded at most once: in a closed loop if its reply comes inside the window, at a fixed rate
+//!     if its due time lies inside the window, however late the reply comes.
 //! I2. Connection c of C sends the operations c, c + C, c + 2C, ...: all numbers exactly once, so that a load phase
-//! ```text
-//! writes every key once whatever the number of threads.
-//! ```
+//!     writes every key once, whatever the number of threads.
 
 mod worker;
 
@@ -61,13 +57,13 @@ pub enum Extent {
     Operations(u64),
 }
 
-/// Everything a run needs to know.
+/// The parameters of a run.
 pub struct Run<'a> {
     /// The server.
     pub address: &'a Address,
     /// How to log in on each connection.
     pub login: &'a Login,
-    /// What it speaks.
+    /// Its protocol.
     pub protocol: Protocol,
     /// Its process, to read CPU time from; `None` when it is not on this machine.
     pub pid: Option<u32>,
@@ -83,7 +79,7 @@ pub struct Run<'a> {
     pub extent: Extent,
     /// Commands with their weights.
     pub commands: &'a [(Template, u32)],
-    /// Written with the missed key after each nil reply, as an application in front of a cache does.
+    /// Written with the missed key after each nil reply, as an application with a cache does.
     pub fill: Option<&'a Template>,
     /// Which keys.
     pub keys: &'a KeyStream,
@@ -93,19 +89,19 @@ pub struct Run<'a> {
     pub newest: u64,
     /// Which values.
     pub payload: &'a Payload,
-    /// Field placeholders walk in order instead of being drawn.
+    /// Field placeholders advance in order instead of being drawn.
     pub ordered_fields: bool,
     /// Fixes every random choice, per connection.
     pub seed: u64,
     /// Cores for the generator's threads.
     pub cores: Option<&'a Cores>,
-    /// How long a fixed-rate run waits after its window for the replies it still owes to the histogram.
+    /// How long a fixed-rate run waits after its window for outstanding replies.
     pub drain: Duration,
     /// Ends the run, window included, as soon as it is set. Relaxed: it guards no other data.
     pub until: Option<&'a AtomicBool>,
 }
 
-/// What a run came to, over its window.
+/// The results of a run, over its window.
 #[derive(Clone, Debug)]
 pub struct Totals {
     /// Replies received, those to fills included.
@@ -120,7 +116,7 @@ pub struct Totals {
     pub first_error: Option<String>,
     /// Bytes of values sent, over the whole run.
     pub value_bytes: u64,
-    /// Length of the window as it was.
+    /// Actual length of the window.
     pub elapsed: Duration,
     /// Latencies in nanoseconds.
     pub latency: Histogram<u64>,
@@ -130,7 +126,7 @@ pub struct Totals {
     pub own_cpu_us: f64,
 }
 
-/// How far a run is, for a progress bar.
+/// Progress of a run, for a progress bar.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// 0 to 1.
@@ -139,12 +135,12 @@ pub struct Progress {
     pub operations: u64,
 }
 
-/// How often the coordinator looks up and a silent thread checks whether another one failed.
+/// How often the coordinator wakes, and how often an idle thread checks whether another one failed.
 const LOOK_UP: Duration = Duration::from_millis(50);
 /// Latencies are recorded up to a minute, to three digits.
 const LATENCY_NS_MAX: u64 = 60_000_000_000;
 
-/// An empty latency histogram, as all of this crate are made.
+/// An empty latency histogram with this crate's bounds.
 pub fn new_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(100, LATENCY_NS_MAX, 3).expect("constant bounds are valid")
 }
@@ -152,7 +148,7 @@ pub fn new_histogram() -> Histogram<u64> {
 /// Runs the load and waits for its end, calling `watch` about every 50 ms.
 ///
 /// # Errors
-/// When a connection cannot be opened or breaks, the server speaks no RESP, or its process cannot be looked at.
+/// A connection cannot be opened or breaks, the server does not speak RESP, or its process cannot be examined.
 pub fn run(run: &Run<'_>, watch: &mut dyn FnMut(Progress)) -> Result<Totals> {
     let threads = run.threads.clamp(1, run.connections.max(1));
     let mut shares: Vec<Vec<(usize, Socket)>> = (0..threads).map(|_| Vec::new()).collect();
@@ -244,7 +240,7 @@ fn open_connections(run: &Run<'_>) -> Result<Vec<Socket>> {
 
 const EMFILE: i32 = rustix::io::Errno::MFILE.raw_os_error();
 
-/// What the threads of one run have in common.
+/// What the threads of one run share.
 struct Shared {
     counters: Vec<Counters>,
     /// Keys that exist by now; raised by `{newkey}`.
@@ -288,7 +284,7 @@ impl Shared {
     }
 }
 
-/// What lies between the edges of the window.
+/// The figures between the edges of the window.
 struct Window {
     count: Count,
     elapsed: Duration,

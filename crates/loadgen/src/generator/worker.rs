@@ -33,7 +33,7 @@ pub(super) struct Worker<'a> {
     latency: Histogram<u64>,
 }
 
-/// What a thread hands back.
+/// What a thread returns.
 pub(super) struct Ended {
     pub(super) latency: Histogram<u64>,
     pub(super) finished: Instant,
@@ -43,7 +43,7 @@ pub(super) struct Ended {
 /// The due times of a fixed-rate run: this thread's n-th request is due at `(n + phase) * interval_ns`.
 struct Schedule {
     interval_ns: f64,
-    /// In [0, 1): the threads' requests fall between each other's.
+    /// In [0, 1): spreads the threads' requests between each other's.
     phase: f64,
     next: u64,
     /// Wakes the loop with the resolution that epoll's own timeout lacks.
@@ -62,23 +62,23 @@ struct Connection {
     socket: Stream,
     walker: Walker,
     rng: Rng,
-    /// Encoded requests; those before `sent` are with the kernel.
+    /// Encoded requests; the kernel has those before `sent`.
     out: Vec<u8>,
     sent: usize,
-    /// Requests without a reply, as runs with one start time.
+    /// Requests without a reply, grouped by their start time.
     in_flight: VecDeque<(u64, usize)>,
     in_flight_count: usize,
-    /// Fixed rate: due times of requests that wait for room in flight.
+    /// Fixed rate: due times of requests that wait because the pipeline is full.
     waiting: VecDeque<u64>,
     /// With a fill command: the key of each read in flight, `None` for a fill.
     asked: VecDeque<Option<u64>>,
-    /// Keys that were missed and are to be filled by the next requests.
+    /// Missed keys that the next requests will fill.
     missed: Vec<u64>,
     /// Number of the next operation; see I2.
     next_op: u64,
 }
 
-/// Follows the replies of what the server speaks.
+/// Parses replies of the server's protocol.
 enum Walker {
     Resp(ReplyWalker),
     Memcached(memcached::Walker),
@@ -188,7 +188,7 @@ impl<'a> Worker<'a> {
                 poll.registry()
                     .register(&mut mio::unix::SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)
                     .map_err(system("register a timer with epoll"))?;
-                // A thread with a connection more carries that connection's share of the rate.
+                // A thread with one more connection carries that connection's share of the rate.
                 let own_rate = rate * connections.len() as f64 / run.connections as f64;
                 Some(Schedule { interval_ns: 1e9 / own_rate, phase: at as f64 / threads as f64, next: 0, timer })
             }
@@ -211,7 +211,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// The loop, until the window is over or all operations are answered.
+    /// The loop, until the window has ended or all operations are answered.
     pub(super) fn drive(mut self) -> Result<Ended> {
         let mut events = Events::with_capacity(1024);
         let mut buffer = vec![0; READ_BUFFER_BYTES];
@@ -257,7 +257,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Fixed rate: hands every request that is due by now to its connection.
+    /// Fixed rate: passes every request that is due to its connection.
     fn release_due(&mut self, now: u64) -> Result<()> {
         loop {
             let Some(schedule) = &mut self.schedule else { return Ok(()) };
@@ -273,7 +273,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// How long to wait for sockets; a next due time before that wakes the loop by the timer.
+    /// How long to wait for sockets; the timer wakes the loop for an earlier due time.
     fn arm_timer(&mut self, now: u64) -> Result<Duration> {
         let Some(schedule) = &self.schedule else { return Ok(LOOK_UP) };
         let wait_ns = schedule.due_ns().saturating_sub(now);
@@ -291,8 +291,8 @@ impl<'a> Worker<'a> {
         Ok(LOOK_UP)
     }
 
-    /// Reads what there is, walks over the replies and records them. A short read means that nothing is left, unless
-    /// the server has closed: its end of file came in the same event as the last bytes, and no other event will.
+    /// Reads everything available, parses the replies and records them. A short read means that nothing is left, unless
+    /// the server has closed: then the end of file came in the same event, and no further event will.
     fn receive(&mut self, at: usize, buffer: &mut [u8], closed: bool) -> Result<()> {
         loop {
             let connection = &mut self.connections[at];
@@ -351,7 +351,7 @@ impl<'a> Worker<'a> {
         self.run.commands.first().map_or_else(String::new, |(template, _)| template.text().to_owned())
     }
 
-    /// Takes `replies` requests out of flight, answered at `now`.
+    /// Removes `replies` requests from flight, answered at `now`.
     fn record(&mut self, at: usize, mut replies: usize, now: u64) -> Result<()> {
         let connection = &mut self.connections[at];
         connection.in_flight_count = connection
@@ -374,7 +374,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Fixed rate: requests without a reply at the very end have waited at least until now.
+    /// Fixed rate: requests without a reply at the end have waited at least until now.
     fn record_unanswered(&mut self) {
         if self.schedule.is_none() {
             return;
@@ -450,7 +450,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Sends until everything is sent or the kernel takes no more; then the next writable event goes on.
+    /// Sends until everything is sent or the kernel accepts no more; the next writable event continues.
     fn send(&mut self, at: usize) -> Result<()> {
         let connection = &mut self.connections[at];
         while connection.sent < connection.out.len() {

@@ -1,5 +1,5 @@
 //! The two charts: bars with intervals, and latency curves. Each is an inline SVG that takes its colours from the
-//! page's style sheet by class, so that it follows light and dark.
+//! page's style sheet by class, so that it follows light and dark mode.
 
 use super::figure;
 use super::html::escape;
@@ -8,13 +8,13 @@ use crate::results::{Cell, CurvePoint, ResultRow, Section};
 const WIDTH: f64 = 720.0;
 const BAR_HEIGHT: f64 = 15.0;
 const BAR_PITCH: f64 = 25.0;
-/// Where bars begin and how long the longest may be; what is left belongs to the figures.
+/// The left end of bars and their greatest length; the rest is for the figures.
 const BAR_LEFT: f64 = 92.0;
 const BAR_WIDTH: f64 = 440.0;
-/// Room that a figure beside a bar takes.
+/// Room for a figure next to a bar.
 const FIGURE_WIDTH: f64 = 60.0;
 
-/// Where the subject's bar must end.
+/// The required end of the subject's bar.
 #[derive(Clone, Debug)]
 pub struct Bound<'a> {
     /// The server whose bar it is.
@@ -23,8 +23,8 @@ pub struct Bound<'a> {
     pub at: f64,
 }
 
-/// A bar for each server, its 90 % interval as a whisker, and the subject's bound as a line across its bar.
-/// `scale` is the figure at the full length; `hue` says which colour a server has.
+/// A bar for each server, its 90 % interval as a whisker, and the subject's bound as a line across its bar. `scale` is
+/// the figure at full length; `hue` returns the colour of a server.
 pub fn bars(row: &ResultRow, scale: f64, bound: Option<&Bound<'_>>, hue: &dyn Fn(&str) -> String) -> String {
     let height = BAR_PITCH * row.cells.len() as f64 + 4.0;
     let at = |value: f64| BAR_LEFT + BAR_WIDTH * (value / scale).clamp(0.0, 1.0);
@@ -64,7 +64,7 @@ pub fn bars(row: &ResultRow, scale: f64, bound: Option<&Bound<'_>>, hue: &dyn Fn
                 BAR_HEIGHT + 7.0,
                 figure(bound.at)
             ));
-            // The figure steps aside where the mark would cross it.
+            // Move the figure if the mark would cross it.
             if x > end && x < end + FIGURE_WIDTH {
                 end = x;
             }
@@ -91,7 +91,7 @@ fn samples_text(cell: &Cell) -> String {
     format!("{}: median {}, rounds {}", cell.server, figure(cell.value.median), samples.join(", "))
 }
 
-/// The figure that fills the whole width: each timed row has a scale of its own, counts of a section share one.
+/// The figure that fills the whole width: each timed row has its own scale, counts of a section share one.
 pub fn scale(section: &Section, row: &ResultRow) -> f64 {
     let timed = row.cells.iter().any(|cell| !cell.windows.is_empty());
     let rows = if timed { std::slice::from_ref(row) } else { &section.rows[..] };
@@ -141,7 +141,8 @@ pub fn curves(row: &ResultRow, hue: &dyn Fn(&str) -> String) -> Option<String> {
         let at = -(1.0f64 - quantile).log10();
         if at <= nines + 1e-6 {
             svg.push_str(&format!(
-                "<path class=\"grid\" d=\"M{0:.1} {TOP}V{1}\"/><text class=\"tick x\" x=\"{0:.1}\" y=\"{2}\">{name}</text>",
+                "<path class=\"grid\" d=\"M{0:.1} {TOP}V{1}\"/><text class=\"tick x\" x=\"{0:.1}\" \
+                 y=\"{2}\">{name}</text>",
                 x(at),
                 CURVE_HEIGHT - BOTTOM,
                 CURVE_HEIGHT - 8.0

@@ -1,10 +1,11 @@
-//! One page: verdicts first, bars for every row, latency curves, and at the end what is needed to measure again.
+//! One page: verdicts first, bars for every row, latency curves, and finally the information for repeating the
+//! measurement.
 
 use super::{chart, markdown, picture, reached, score, title};
 use crate::results::{Better, ResultRow, Results, Section};
 use crate::targets::Verdict;
 
-/// The page, complete in itself.
+/// The complete page.
 pub fn render(results: &Results) -> String {
     let hues = Hues::new(results);
     let hue = |name: &str| hues.class(name);
@@ -151,7 +152,7 @@ fn section_html(section: &Section, results: &Results, hue: &dyn Fn(&str) -> Stri
     html
 }
 
-/// Where the subject's bar must end at the latest: the target as a figure of the section's unit.
+/// The latest end of the subject's bar: the target as a figure of the section's unit.
 fn bound(section: &Section, row: &ResultRow, subject: &str) -> Option<f64> {
     let verdict = row.verdict.as_ref()?;
     match &verdict.over {
@@ -192,8 +193,8 @@ fn latency_html(results: &Results, hue: &dyn Fn(&str) -> String) -> String {
         return String::new();
     }
     format!(
-        "<section>\n<h2>Latency by percentile</h2>\n<p class=\"about\">All rounds together, lower is better; to the right, \
-         each mark is ten times rarer. In a closed loop a faster server is also asked more.</p>\n\
+        "<section>\n<h2>Latency by percentile</h2>\n<p class=\"about\">All rounds together, lower is better; to the \
+         right, each mark is ten times rarer. In a closed loop a faster server is also asked more.</p>\n\
          <div class=\"plots\">\n{plots}</div>\n</section>\n"
     )
 }

@@ -1,4 +1,4 @@
-//! Markdown: the same tables for standard output and for the file that stands beside the page.
+//! Markdown: the same tables, for standard output and for the file next to the page.
 
 use super::{figure, interval, picture, reached, score, title};
 use crate::measure::Measurement;
@@ -31,7 +31,7 @@ pub fn render(results: &Results) -> String {
     text
 }
 
-/// What each server is, and how it was started.
+/// Each server's version, and how it was started.
 pub fn servers(results: &Results) -> String {
     let mut text = "\n## Servers\n\n".to_owned();
     for server in &results.servers {
@@ -56,7 +56,7 @@ pub fn tables(results: &Results) -> String {
 pub(crate) fn load_line(results: &Results) -> String {
     let settings = &results.settings;
     let plural = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
-    // The suite has keys and values of its own for each table.
+    // The suite has separate keys and values for each table.
     if results.suite == "cp-redis" {
         let connections = plural(settings.connections, "connection");
         return format!("{connections} from {}, seed {}.", plural(settings.threads, "thread"), settings.seed);
@@ -114,7 +114,7 @@ fn section_table(section: &Section, results: &Results) -> String {
     text
 }
 
-/// What is divided by what, so that above 1 the subject is better.
+/// The definition of a ratio: above 1 the subject is better.
 fn ratio_name(section: &Section, subject: &str, peer: &str) -> String {
     match section.better {
         Better::Lower => format!("{peer} / {subject}"),
@@ -122,7 +122,7 @@ fn ratio_name(section: &Section, subject: &str, peer: &str) -> String {
     }
 }
 
-/// Operations per second and latencies of the windows from which the figures come; nothing where there are none.
+/// Operations per second and latencies of the windows behind the figures; empty if there are none.
 fn speeds(section: &Section) -> String {
     let heading = ["row", "server", "ops/s", "p50 us", "p99 us"].map(str::to_owned).to_vec();
     let mut table = vec![heading];
@@ -150,7 +150,7 @@ fn ratio_text(row: &ResultRow, peer: &str) -> String {
     format!("{:.2}\u{d7}{spread}", ratio.value.median)
 }
 
-/// The verdict in words: what was asked, what was reached.
+/// The verdict in words: the target and the result.
 pub(crate) fn verdict_text(row: &ResultRow) -> String {
     let Some(verdict) = &row.verdict else { return String::new() };
     let state = match (verdict.met, verdict.moonshot_met) {
@@ -162,7 +162,7 @@ pub(crate) fn verdict_text(row: &ResultRow) -> String {
     format!("{state}: {}, reached {}{caution}", verdict.target, reached(verdict))
 }
 
-/// A table whose columns line up as plain text too: the first column to the left, figures to the right.
+/// A table whose columns also line up as plain text: the first column to the left, figures to the right.
 fn aligned(table: &[Vec<String>]) -> String {
     let columns = table[0].len();
     let widths: Vec<usize> =

@@ -1,4 +1,4 @@
-//! Results for people: Markdown tables, and one page of HTML that needs nothing from elsewhere.
+//! Results for people: Markdown tables, and one self-contained HTML page.
 
 pub mod chart;
 pub mod html;
@@ -78,7 +78,7 @@ pub(crate) mod tests {
     use crate::targets::Target;
     use crate::template::KeyFormat;
 
-    /// Results as a comparison leaves them, with text that must be escaped.
+    /// Results as a comparison produces them, with text that must be escaped.
     pub fn sample() -> Results {
         let mut histogram = new_histogram();
         for us in 1..=2000u64 {

@@ -1,5 +1,5 @@
-//! A figure over time, one row per server over the same axes, the event shaded: as part of the page, and as an SVG file
-//! of its own.
+//! A figure over time, one row per server on the same axes, the event shaded: as part of the page, and as a separate
+//! SVG file.
 
 use super::chart::step_up;
 use super::figure;
@@ -8,15 +8,15 @@ use crate::report::html::Hues;
 use crate::results::{Picture, Results, Track};
 
 const WIDTH: f64 = 720.0;
-/// Where the plots begin; the servers' names stand in front.
+/// The left end of the plots; the servers' names precede them.
 const LEFT: f64 = 92.0;
-/// Room for the figures of the upright axis.
+/// Room for the figures of the vertical axis.
 const RIGHT: f64 = 62.0;
 const TOP: f64 = 14.0;
 const ROW_HEIGHT: f64 = 84.0;
 const ROW_PITCH: f64 = 104.0;
 const BOTTOM: f64 = 26.0;
-/// About so many marks on the axis of time.
+/// Approximate number of marks on the time axis.
 const TIME_MARKS: f64 = 9.0;
 
 /// The axes that all rows share.
@@ -38,7 +38,7 @@ impl Axes {
         LEFT + (WIDTH - LEFT - RIGHT) * ((seconds - self.from) / (self.to - self.from)).clamp(0.0, 1.0)
     }
 
-    /// Below the upper edge of a row.
+    /// The distance from the upper edge of a row.
     fn y(&self, value: f64) -> f64 {
         ROW_HEIGHT * (1.0 - (value / self.top).clamp(0.0, 1.0))
     }
@@ -48,7 +48,7 @@ fn end_of(track: &Track) -> f64 {
     track.from_seconds + track.step_seconds * track.values.len() as f64
 }
 
-/// The picture as an element of the page. `hue` says which colour a server has. `None` without values.
+/// The picture as an element of the page. `hue` returns the colour of a server. `None` without values.
 pub fn svg(picture: &Picture, hue: &dyn Fn(&str) -> String) -> Option<String> {
     let (height, body) = drawn(picture, hue)?;
     Some(format!(
@@ -57,7 +57,7 @@ pub fn svg(picture: &Picture, hue: &dyn Fn(&str) -> String) -> Option<String> {
     ))
 }
 
-/// Every picture as a file of its own, complete in itself: name and text.
+/// Every picture as a complete separate file: name and text.
 pub fn files(results: &Results) -> Vec<(String, String)> {
     let hues = Hues::new(results);
     let drawn = results.pictures.iter().enumerate().filter_map(|(at, picture)| {
@@ -81,7 +81,7 @@ pub(crate) fn file_name(at: usize) -> String {
     format!("picture-{}.svg", at + 1)
 }
 
-/// Height, and what is in the picture.
+/// Height and contents.
 fn drawn(picture: &Picture, hue: &dyn Fn(&str) -> String) -> Option<(f64, String)> {
     let axes = Axes::of(picture)?;
     let height = TOP + ROW_PITCH * picture.tracks.len() as f64 + BOTTOM;
@@ -90,7 +90,8 @@ fn drawn(picture: &Picture, hue: &dyn Fn(&str) -> String) -> Option<(f64, String
     for seconds in marks(&axes) {
         let x = axes.x(seconds);
         body.push_str(&format!(
-            "<path class=\"grid\" d=\"M{x:.1} {TOP}V{rows_end:.1}\"/><text class=\"tick x\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
+            "<path class=\"grid\" d=\"M{x:.1} {TOP}V{rows_end:.1}\"/><text class=\"tick x\" x=\"{x:.1}\" \
+             y=\"{:.1}\">{}</text>",
             rows_end + 16.0,
             seconds_text(seconds)
         ));
@@ -104,8 +105,8 @@ fn drawn(picture: &Picture, hue: &dyn Fn(&str) -> String) -> Option<(f64, String
 fn row(track: &Track, axes: &Axes, top: f64, hue: &str) -> String {
     let name = escape(&track.server);
     let mut svg = format!(
-        "<rect class=\"shade\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{ROW_HEIGHT}\"><title>{name}: {} s</title></rect>\
-         <text class=\"name\" x=\"{:.1}\" y=\"{:.1}\">{name}</text>",
+        "<rect class=\"shade\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{ROW_HEIGHT}\"><title>{name}: {} \
+         s</title></rect><text class=\"name\" x=\"{:.1}\" y=\"{:.1}\">{name}</text>",
         axes.x(0.0),
         (axes.x(track.end_seconds) - axes.x(0.0)).max(1.0),
         figure(track.end_seconds),
@@ -126,7 +127,7 @@ fn row(track: &Track, axes: &Axes, top: f64, hue: &str) -> String {
         .iter()
         .enumerate()
         .map(|(at, &value)| {
-            // A value belongs to the whole step: it stands in its middle.
+            // A value belongs to the whole step, so it is drawn in its middle.
             let seconds = track.from_seconds + track.step_seconds * (at as f64 + 0.5);
             format!("{:.1} {:.1}", axes.x(seconds), top + axes.y(value))
         })

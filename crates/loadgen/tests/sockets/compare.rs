@@ -36,7 +36,7 @@ fn row(test: &str) -> Row {
     Row { test, pipeline: 4, value_size: Size::exactly(10), pace: Pace::Closed }
 }
 
-/// A process that works without pause, for its CPU time: the fake servers share this process with the generator.
+/// A busy process with CPU time of its own: the fake servers share this process with the generator.
 struct Busy(Child);
 
 impl Busy {
@@ -109,8 +109,8 @@ fn names(state: &State) -> BTreeSet<String> {
     state.commands.iter().flatten().map(|words| String::from_utf8_lossy(&words[0]).to_uppercase()).collect()
 }
 
-/// A server with data of its own is refused before anything is sent to it that changes it, and loses them only where its address is
-/// named for that.
+/// A server with data is refused before any command changes it, and loses its data only if the user names its address
+/// for that.
 #[test]
 fn a_server_that_holds_keys_is_not_touched() {
     let servers = [FakeServer::start(Behaviour::default()), FakeServer::start(Behaviour::default())];
@@ -137,7 +137,7 @@ fn a_server_that_holds_keys_is_not_touched() {
     assert!(!names(&servers[0].state.lock().unwrap()).contains("FLUSHALL"), "the other one was not named");
 }
 
-/// What is written to a server meanwhile by others stays.
+/// Keys that other clients write meanwhile stay.
 #[test]
 fn keys_of_others_stay() {
     let server = FakeServer::start(Behaviour::default());
@@ -169,7 +169,7 @@ fn plans_that_cannot_work_are_refused() {
     refused(&Plan { suite: Suite::Eviction, ..good }, "give a command");
 }
 
-/// Nothing but errors is no measurement, and a missing login is named as such.
+/// Only errors are no measurement, and a missing login is named as such.
 #[test]
 fn a_server_that_answers_only_errors_is_not_measured() {
     let measure = |error| {

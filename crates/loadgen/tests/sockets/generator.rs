@@ -1,4 +1,4 @@
-//! The generator against a real socket: nothing lost, nothing counted twice, no stall hidden.
+//! The generator with a real socket: nothing is lost or counted twice, and no stall is hidden.
 
 use crate::support::{self, Behaviour, FakeServer};
 use loadgen::client::{Address, Login};
@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A run whose fields a test changes where it cares.
+/// A run whose fields a test changes as needed.
 struct Load {
     commands: Vec<(&'static str, u32)>,
     fill: Option<&'static str>,
@@ -102,7 +102,7 @@ fn a_load_phase_writes_every_key_once() {
     }
 }
 
-/// ARCUS speaks memcached's protocol: every key arrives once, and reads tell hits from misses.
+/// ARCUS speaks memcached's protocol: every key arrives once, and reads distinguish hits from misses.
 #[test]
 fn memcached_is_spoken_too() {
     let address = support::start_memcached();
@@ -110,13 +110,13 @@ fn memcached_is_spoken_too() {
     let load = Load { protocol: Protocol::Memcached, ..Load::default() };
     let totals = load.run(&server).unwrap();
     assert_eq!((totals.operations, totals.misses, totals.errors), (1000, 0, 0));
-    // Keys beyond those written are missed.
+    // Keys beyond the written ones are missed.
     let reads = Load { commands: vec![("GET {key}", 1)], keys: 1500, extent: Extent::Operations(1500), ..load };
     let totals = reads.run(&server).unwrap();
     assert_eq!((totals.operations, totals.misses), (1500, 500));
 }
 
-/// A run of a day ends when it is told to, and what it did until then is told.
+/// A run of a day ends on request, and reports what it did until then.
 #[test]
 fn a_run_ends_when_it_is_told_to() {
     let server = FakeServer::start(Behaviour::default());
@@ -174,14 +174,14 @@ fn a_stall_shows_at_a_fixed_rate_and_hides_in_a_closed_loop() {
     let p90_ms = fixed.latency.value_at_quantile(0.9) as f64 / 1e6;
     assert!(p90_ms > 100.0, "p90 {p90_ms} ms at a fixed rate");
     assert!(fixed.latency.max() as f64 / 1e6 > 250.0);
-    // Every request due in the window is in the histogram, those that waited here included.
+    // Every request due in the window is in the histogram, including those that waited here.
     assert!((1199..=1201).contains(&fixed.latency.len()), "{} requests", fixed.latency.len());
     let closed = measure(Pace::Closed);
     let closed_p90_ms = closed.latency.value_at_quantile(0.9) as f64 / 1e6;
     assert!(closed_p90_ms < p90_ms / 2.0, "p90 {closed_p90_ms} ms in a closed loop");
 }
 
-/// Requests that the server never answers count with the time they have waited, not as if they had not been.
+/// Requests that are never answered count with the time they have waited.
 #[test]
 fn requests_without_an_answer_are_recorded_at_the_end() {
     let stall = Some((Duration::from_millis(300), Duration::from_secs(3600)));
@@ -193,7 +193,7 @@ fn requests_without_an_answer_are_recorded_at_the_end() {
     assert!(totals.latency.value_at_quantile(0.9) > 900_000_000, "{}", totals.latency.value_at_quantile(0.9));
 }
 
-/// An application in front of a cache: the first pass misses each key and fills it, the second finds all.
+/// An application with a cache: the first pass misses each key and fills it, the second finds all.
 #[test]
 fn misses_are_filled_with_the_missed_key() {
     let server = FakeServer::start(Behaviour::default());
@@ -218,7 +218,7 @@ fn new_keys_are_never_written_twice() {
     assert!(state.map.contains_key(b"bench:0000001999".as_slice()));
 }
 
-/// Values and replies beyond every buffer: partial sends and partial reads in both directions at once.
+/// Values and replies larger than every buffer: partial sends and partial reads in both directions at once.
 #[test]
 fn large_values_pass_in_pieces() {
     let server = FakeServer::start(Behaviour::default());

@@ -1,4 +1,4 @@
-//! A tiny server for tests: a map behind a lock, a thread per connection, and what a test wants it to do wrong.
+//! A tiny server for tests: a map under a lock, a thread per connection, and faults on request.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -153,7 +153,7 @@ fn answer(command: &[Vec<u8>], state: &mut State) -> Vec<u8> {
     }
 }
 
-/// A map behind memcached's `set` and `get`; gives its address.
+/// A map with memcached's `set` and `get`; returns its address.
 pub fn start_memcached() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! What a server does behind its clients' backs: waited for, and counted.
+//! A server's background work: waits for its end and counts it.
 
 use crate::client::Client;
 use crate::compare::Harness;
@@ -7,16 +7,16 @@ use crate::server::Server;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Nothing has changed for so long: values have gone cold meanwhile.
+/// No change for this long: values have become cold meanwhile.
 const QUIET: Duration = Duration::from_secs(6);
-/// Passes that have ended meanwhile: the one that was the last to change something, and one that found nothing. Between passes over
-/// millions of values are many seconds.
+/// Passes that have ended meanwhile: the last one that changed something, and one that found nothing. Passes over
+/// millions of values are many seconds apart.
 const PASSES: u64 = 2;
 /// Longer than any pass over what fits into memory.
 const PATIENCE: Duration = Duration::from_secs(3600);
 const POLL: Duration = Duration::from_millis(200);
 
-/// Fields of `INFO compression` that change while values do, or while it is still found out what to do with them.
+/// Fields of `INFO compression` that change while values do, or while the server is still deciding about them.
 const MOVING: [&str; 6] = [
     "compression_values",
     "compression_stored_bytes",
@@ -26,7 +26,7 @@ const MOVING: [&str; 6] = [
     "compression_values_with_dictionary",
 ];
 
-/// Waits until all values are in the form in which they stay. A server that compresses nothing in the background is done.
+/// Waits until all values have reached their final form. A server without background compression is done at once.
 ///
 /// # Errors
 /// When the server cannot be asked.
@@ -40,7 +40,7 @@ pub(super) fn finish(harness: &Harness<'_>, server: &Server) -> Result<()> {
     wait_until_quiet(&mut client, QUIET, PASSES)
 }
 
-/// Waits until nothing has changed for `quiet` and in so many passes.
+/// Waits until nothing has changed for `quiet` and for `passes` passes.
 pub(super) fn wait_until_quiet(client: &mut Client, quiet: Duration, passes: u64) -> Result<()> {
     let begun = Instant::now();
     let (mut since, mut last, mut first_pass, mut pass) = (begun, Vec::new(), None, None);
@@ -59,7 +59,7 @@ pub(super) fn wait_until_quiet(client: &mut Client, quiet: Duration, passes: u64
     Ok(())
 }
 
-/// How often a server has compressed and decompressed; `None` for one that does not tell.
+/// How often a server has compressed and decompressed; `None` if it does not report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Coded {
     pub(super) compressed: u64,

@@ -1,8 +1,8 @@
-//! Part `cost`: what values that are compressed in the background cost the commands. All servers hold the same values, and are
-//! loaded in rounds, one at a time.
+//! Part `cost`: what background compression of values costs commands. All servers hold the same values, and are loaded
+//! in rounds, one at a time.
 //!
-//! Values that do not get shorter stay as they are, so that one process can be told before each window whether it is to try. Processes
-//! of one program differ by some hundredths for as long as they live, which is more than that costs.
+//! Incompressible values stay as they are, so one process can be switched before each window between trying and not
+//! trying. Processes of one program differ permanently by some percent, which is more than the cost of trying.
 
 use super::{AT_ONCE, Length, Payload, Schedule, Values, background};
 use crate::catalogue::TestSpec;
@@ -22,18 +22,18 @@ use std::time::Duration;
 
 const KEYS: u64 = 1_000_000;
 const BYTES: usize = 1024;
-/// Documents of this part: short ones, of which the paper's codec saves next to nothing.
+/// Documents of this part: short ones, on which the paper's codec saves almost nothing.
 pub(super) const DOCUMENTS: Length = Length { name: "100 B to 2 KB", bytes: 100 };
 pub(super) const DOCUMENTS_RANGE: (usize, usize) = (100, 2048);
 const EFFORT: Effort = Effort { rounds: SMALL_MARGIN_ROUNDS, seconds: SMALL_MARGIN_SECONDS };
-/// What a server that compresses in the background has by default, and gets once its load is compressed.
+/// The default schedule of a server with background compression, set once its load is compressed.
 const BY_DEFAULT: Schedule = Schedule { idle_seconds: "60", cpu_percent: "20" };
-/// Values that are decompressed have ceased to be after this.
+/// Decompressed values have become cold after this time.
 const COLD: Duration = Duration::from_secs(3);
 
 const LEVEL_WITH_VALKEY: Target = Target::over_valkey(1.0, None);
 const LEVEL_WITH_REDIS: Target = Target { kind: Kind::Factor("redis"), must: 1.0, moonshot: None };
-/// What it may cost to find out that values do not get shorter.
+/// The permitted cost of detecting incompressible values.
 const IN_VAIN: Target = Target::factor_at_most(1.03);
 
 struct Work {
@@ -83,9 +83,9 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec], values: &Valu
     let mut table = Section {
         title: format!("CPU time per operation, {title}"),
         about: format!(
-            "User and system time of the server's process over the operations it answered; {} keys with values of {}, all \
-             compressed in the background beforehand where the server does that; then those used again within a minute are kept \
-             as they are, and a fifth of the time may go to compressing, as by default. {about}",
+            "User and system time of the server's process over the operations it answered; {} keys with values of {}, \
+             all compressed in the background beforehand where the server does that; then those used again within a \
+             minute are kept as they are, and a fifth of the time may go to compressing, as by default. {about}",
             data.keys, length.name
         ),
         unit: figure.unit().to_owned(),
@@ -109,22 +109,22 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec], values: &Valu
     Ok(std::iter::once(harness.subject_section(table, &targets)).chain(costs).collect())
 }
 
-/// A server under a name of its own.
+/// A server under a separate name.
 struct Place {
     name: String,
     process: usize,
-    /// What `compression` is to be, in a process that has two places.
+    /// The value of `compression`, in a process that has two places.
     codec: Option<String>,
 }
 
-/// All servers, and the processes behind them.
+/// All servers, and their processes.
 struct Entrants {
     processes: Vec<Server>,
     places: Vec<Place>,
 }
 
 impl Entrants {
-    /// Starts and fills them. With `one_process` the subject is also the same server with compression off.
+    /// Starts and fills them. With `one_process`, the subject also appears as the same server without compression.
     fn start(harness: &mut Harness<'_>, specs: &[ServerSpec], data: &Data, one_process: bool) -> Result<Self> {
         let (subject, base) = (harness.plan.subject.clone(), base_of(&harness.plan.subject));
         let (mut processes, mut places) = (Vec::new(), Vec::<Place>::new());
@@ -166,7 +166,7 @@ impl Entrants {
         Ok(cells)
     }
 
-    /// Brings a process into the state in which it is to be measured.
+    /// Prepares a process for its measurement.
     fn prepare(&self, harness: &Harness<'_>, place: &Place, in_pass: bool) -> Result<()> {
         let server = &self.processes[place.process];
         if let Some(codec) = &place.codec {
@@ -174,7 +174,7 @@ impl Entrants {
             let is_switched = client.setting("compression")?.as_ref() != Some(codec);
             client.must(&["CONFIG", "SET", "compression", codec])?;
             if is_switched && !in_pass {
-                // What it finds out about its values is not to be part of the window.
+                // The detection of its values' compressibility must not fall into the window.
                 set_schedule(server, AT_ONCE)?;
                 background::finish(harness, server)?;
                 set_schedule(server, BY_DEFAULT)?;
@@ -184,7 +184,7 @@ impl Entrants {
     }
 }
 
-/// The name of the same server with compression off.
+/// The name of the same server without compression.
 fn base_of(subject: &str) -> String {
     format!("{subject}-off")
 }
@@ -193,8 +193,8 @@ fn connect(server: &Server) -> Result<Client> {
     Client::connect(&server.target.address, &server.target.login)
 }
 
-/// Has a server that compresses in the background do so at this pace. By default what is used within a minute stays raw; while other
-/// servers have their turn, everything goes cold that does so in seconds.
+/// Sets the pace of a server's background compression. With the default, values used within a minute stay uncompressed;
+/// with the fast one, everything becomes cold while other servers have their turn.
 fn set_schedule(server: &Server, schedule: Schedule) -> Result<()> {
     let mut client = connect(server)?;
     if client.setting("compression-when")?.is_some_and(|when| when == "idle") {
@@ -211,7 +211,7 @@ fn set_schedule(server: &Server, schedule: Schedule) -> Result<()> {
     Ok(())
 }
 
-/// Has a server that compresses in the background begin with all its values anew.
+/// Makes a server with background compression start again with all its values.
 fn begin_pass(harness: &Harness<'_>, server: &Server) -> Result<()> {
     let mut client = connect(server)?;
     let (Some(codec), Some(when)) = (client.setting("compression")?, client.setting("compression-when")?) else {
@@ -227,7 +227,7 @@ fn begin_pass(harness: &Harness<'_>, server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// The subject over the same server with compression off; on values that do not get shorter there is a bound.
+/// The subject relative to the same server without compression; on incompressible values there is a bound.
 fn costs_section(harness: &Harness<'_>, values: &Values, table: &Section) -> Option<Section> {
     let subject = &harness.plan.subject;
     let base = base_of(subject);

@@ -1,7 +1,7 @@
-//! Real documents out of packages: JSON files, the members of large ones, and texts, none twice.
+//! Real documents from packages: JSON files, the members of large ones, and texts, each only once.
 //!
-//! A pool is a file with a document a line. JSON is written without spaces between its parts, and the line ends of a text become
-//! spaces; a text that is too long is cut between paragraphs.
+//! A pool is a file with one document per line. JSON is written without whitespace between its parts, and line ends of
+//! a text become spaces; a text that is too long is cut between paragraphs.
 
 use crate::error::{BenchError, Result};
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// How much there is of it.
+    /// Its size, in a sentence.
     pub(super) fn sentence(&self, name: &str) -> String {
         let Self { documents, bytes, .. } = *self;
         let mean = bytes / documents.max(1);
@@ -33,10 +33,10 @@ impl Pool {
     }
 }
 
-/// Looks for documents below `directories`, and writes those of each range of lengths into a file in `scratch`.
+/// Searches for documents below `directories`, and writes those of each range of lengths to a file in `scratch`.
 ///
 /// # Errors
-/// When the files cannot be written; what cannot be read is passed over.
+/// The files cannot be written. Unreadable documents are skipped.
 pub(super) fn collect(directories: &[PathBuf], ranges: &[(usize, usize)], scratch: &Path) -> Result<Vec<Pool>> {
     let writers = ranges.iter().enumerate().map(|(at, &range)| Collector::new(range, scratch.join(format!("{at}"))));
     let mut all =
@@ -86,7 +86,7 @@ fn file_error(path: &Path) -> impl FnOnce(std::io::Error) -> BenchError {
 
 struct Search {
     collectors: Vec<Collector>,
-    /// Hashes of the documents that were taken, each with the range that took it.
+    /// Hashes of the documents taken, each with the range that took it.
     seen: HashSet<(usize, u64)>,
     hasher: RandomState,
 }
@@ -124,7 +124,7 @@ impl Search {
         }
     }
 
-    /// A value, for those ranges that did not take one around it.
+    /// A value, for the ranges that did not take a value around it.
     fn json(&mut self, value: &Value, ranges: &[usize]) -> Result<()> {
         let document = value.to_string();
         let mut within = Vec::new();

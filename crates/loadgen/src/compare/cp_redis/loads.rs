@@ -1,5 +1,5 @@
-//! Part `load`: W1 to W15. A fresh server is filled by SETs, and then looked at: its memory, checkpoints and restarts while nothing
-//! else goes on, and at last a checkpoint under the same SETs again.
+//! Part `load`: W1 to W15. A fresh server is filled by SETs. Then its memory, checkpoints and restarts are measured
+//! while it is otherwise idle, and finally a checkpoint under the same SETs again.
 
 use super::background::{self, Coded};
 use super::{LENGTHS, Length, Payload, Scaled, Values};
@@ -41,13 +41,13 @@ impl Load {
         self.scaled.title(&format!("W{}", self.number), "SETs", self.length)
     }
 
-    /// Of the largest count, on which the paper's percentages of checkpoints and restarts are read.
+    /// Whether it has the largest count, for which the paper gives its percentages of checkpoints and restarts.
     fn is_large(&self) -> bool {
         self.number > COUNTS.len().saturating_sub(1) * LENGTHS.len()
     }
 }
 
-/// What one server came to with one row.
+/// The results of one server in one row.
 struct Outcome {
     server: String,
     set_cpu_us: f64,
@@ -55,7 +55,7 @@ struct Outcome {
     saved: Vec<Checkpoint>,
     file_mib: f64,
     back: Vec<Restart>,
-    /// What was compressed while it saved, and decompressed while it started.
+    /// What was compressed during the save, and decompressed during the start.
     coded: Option<Coded>,
     under: Under,
 }
@@ -129,7 +129,7 @@ fn observe(harness: &mut Harness<'_>, spec: &ServerSpec, load: &Load) -> Result<
     })
 }
 
-/// Uses connections and buffers, so that what grows afterwards is the keys.
+/// Uses connections and buffers, so that later growth is due to the keys.
 fn warm(harness: &Harness<'_>, server: &Server) -> Result<()> {
     let plan = LoadPlan {
         command: "PING",
@@ -143,7 +143,7 @@ fn warm(harness: &Harness<'_>, server: &Server) -> Result<()> {
     measure::load(&server.target, &harness.plan.settings, &plan, &mut |_| {}).map(|_| ())
 }
 
-/// A checkpoint while keys are overwritten as fast as replies come, and what it takes in memory.
+/// A checkpoint while keys are overwritten as fast as replies come, and the memory it takes.
 fn under_sets(harness: &Harness<'_>, server: &Server, load: &Load, data: &Data) -> Result<Under> {
     let row = Row {
         test: TestSpec::parse("set")?,
@@ -164,13 +164,13 @@ fn under_sets(harness: &Harness<'_>, server: &Server, load: &Load, data: &Data) 
         }
         let seen = save_watched(server, &mut client);
         stop.store(true, Ordering::Relaxed);
-        // A generator that failed is the reason for what failed after it.
+        // If the generator failed, that is the cause of later failures.
         generator.join().expect("the generator does not panic")?;
         seen
     })
 }
 
-/// How often it is looked whether the load has begun.
+/// How often to check whether the load has begun.
 const POLL: Duration = Duration::from_millis(10);
 
 fn save_watched(server: &Server, client: &mut Client) -> Result<Under> {
@@ -287,7 +287,7 @@ fn checkpoint_target(payload: Payload, load: &Load) -> Option<Target> {
     }
 }
 
-/// The paper's percentages on its payload; on the others no longer than Redis.
+/// The paper's percentages for its payload; for the others, no slower than Redis.
 fn restart_target(payload: Payload, load: &Load) -> Option<Target> {
     let saved = match load.length.name {
         _ if !load.is_large() => return None,
@@ -299,7 +299,7 @@ fn restart_target(payload: Payload, load: &Load) -> Option<Target> {
     Some(over_redis(if payload == Payload::Constant { 1.0 / (1.0 - saved) } else { 1.0 }))
 }
 
-/// How much less memory than Valkey, in percent, over the rows of each length.
+/// Memory saved relative to Valkey, in percent, over the rows of each length.
 fn saved_section(harness: &Harness<'_>, values: &Values, rows: &Rows<'_>) -> Section {
     let about = "What is saved of Valkey's growth: the mean over the rows of each length.";
     let mut table = section(&titled("Memory saved", values), about.to_owned(), "% of Valkey's", Better::Higher);
@@ -346,7 +346,7 @@ fn saved_target(payload: Payload, length: Length) -> Option<Target> {
     }
 }
 
-/// What the servers say of their own work while they save and start.
+/// What the servers report about their own work while they save and start.
 fn coded_section(harness: &Harness<'_>, values: &Values, rows: &Rows<'_>) -> Section {
     let about = "By the counters of INFO compression, over all rows; servers that have no such counters are left out.";
     let title = titled("Values coded anew for checkpoints and restarts", values);
@@ -382,7 +382,7 @@ mod tests {
         let all = loads(&values(Payload::Constant), 1.0);
         let whole = |row: &Load| row.scaled.count * (KEY_BYTES + row.length.bytes as u64);
         let mib: Vec<f64> = all.iter().map(|row| (whole(row) as f64 / MIB * 100.0).round() / 100.0).collect();
-        // Table 2, but for W14 and W15.
+        // Table 2, without W14 and W15.
         let told = [1.72, 50.35, 99.18, 979.0, 1954.65, 8.58, 251.77, 495.91, 4894.0, 9773.0, 42.92, 1258.85, 2479.55];
         for (row, (own, told)) in all.iter().zip(mib.iter().zip(told)) {
             assert!((own - told).abs() < told * 0.005, "{}: {own} MiB", row.title());

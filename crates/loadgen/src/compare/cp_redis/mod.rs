@@ -1,5 +1,5 @@
-//! Suite `cp-redis`: the experiments of CP-Redis (Sung and Park, 2019), which keeps values compressed, again: with the values of
-//! its authors, which are one letter, and with values that hide nothing.
+//! Suite `cp-redis`: repeats the experiments of CP-Redis (Sung and Park, 2019), which keeps values compressed. It uses
+//! the authors' values, which are a single repeated letter, and realistic values.
 //!
 //! ```text
 //! part     servers at a time   what is measured
@@ -9,8 +9,8 @@
 //! cost     every server        CPU per SET and GET beside Valkey and Redis, in rounds
 //! ```
 //!
-//! An Onggi is measured in several [ways](Way); the others keep values as they are. Counts are those of the paper, but for the
-//! rows whose data is larger than memory: these are cut to 6 GB, and tell the factor.
+//! Onggi is measured in several [ways](Way); the others keep values uncompressed. Counts are those of the paper, except
+//! for rows whose data exceeds memory: these are cut to 6 GB, and state the factor.
 
 mod background;
 mod cost;
@@ -27,7 +27,7 @@ use crate::server::{ScratchDirectory, ServerSpec, new_directory};
 use documents::Pool;
 use std::path::PathBuf;
 
-/// A part that can be run by itself.
+/// A part that can run alone.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// W1 to W15: memory, CPU per SET, checkpoints, restarts
@@ -45,7 +45,7 @@ impl Part {
     pub const ALL: [Self; 4] = [Self::Load, Self::Read, Self::Threads, Self::Cost];
 }
 
-/// What values hold.
+/// The content of values.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// One letter throughout, as in the paper
@@ -69,22 +69,22 @@ impl Payload {
     }
 }
 
-/// How an Onggi keeps values.
+/// How Onggi keeps values.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// zstd with dictionaries, in the background, hot values as they are
+    /// zstd with dictionaries, in the background; hot values stay uncompressed
     Idle,
-    /// LZF as they are written, which is what CP-Redis does
+    /// LZF on write, as in CP-Redis
     Write,
-    /// As they are
+    /// Uncompressed
     Off,
 }
 
 impl Way {
-    /// All of them, the one that is judged first.
+    /// All of them; the judged one first.
     pub const ALL: [Self; 3] = [Self::Idle, Self::Write, Self::Off];
 
-    /// The server run in this way, under a name of its own.
+    /// The server run in this way, under a separate name.
     pub fn of(self, spec: &ServerSpec) -> ServerSpec {
         let (suffix, directives): (_, &[(&'static str, &str)]) = match self {
             Self::Idle => (
@@ -99,24 +99,24 @@ impl Way {
             Self::Write => ("-lzf", &[("compression", "lzf"), ("compression-when", "write")]),
             Self::Off => ("-off", &[("compression", "off")]),
         };
-        // The others keep one file too.
+        // The other servers keep one file too.
         let all = directives.iter().chain(&[("checkpoint-retain-sets", "1")]);
         spec.with_directives(suffix, all.map(|&(name, value)| (name, value.to_owned())).collect())
     }
 }
 
-/// What of it is run.
+/// The parts of a run.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// The parts.
     pub parts: Vec<Part>,
     /// What values hold.
     pub payloads: Vec<Payload>,
-    /// Directories in which documents are looked for.
+    /// Directories to search for documents.
     pub documents: Vec<PathBuf>,
 }
 
-/// When a server compresses in the background, as its settings have it.
+/// When a server compresses in the background, by its settings.
 #[derive(Clone, Copy, Debug)]
 struct Schedule {
     /// `compression-idle-time`.
@@ -125,7 +125,7 @@ struct Schedule {
     cpu_percent: &'static str,
 }
 
-/// Values of one load are cold soon, so that the background is done in seconds and not in minutes.
+/// Values become cold soon, so that background work ends within seconds instead of minutes.
 const AT_ONCE: Schedule = Schedule { idle_seconds: "2", cpu_percent: "50" };
 
 /// A length of values.
@@ -147,19 +147,19 @@ const KEY_BYTES: u64 = 16;
 
 /// Keys and values of rows that do not fit into memory are cut to this.
 const CUT_BYTES: f64 = 6e9;
-/// Disk that the largest row fills with one server: its data, the files before and the files being written.
+/// Disk space of the largest row for one server: its data, the previous files and the files being written.
 const DISK_BYTES: f64 = 30e9;
 
 /// A row of one of the paper's tables.
 #[derive(Clone, Debug, PartialEq)]
 struct Scaled {
     count: u64,
-    /// Of the paper's count.
+    /// Relative to the paper's count.
     factor: f64,
 }
 
 impl Scaled {
-    /// So many values of this length, cut if need be and allowed, times the plan's scale.
+    /// `count` values of this length, cut if necessary and allowed, times the plan's scale.
     fn new(count: u64, length: Length, is_whole: bool, scale: f64) -> Self {
         let bytes = (count * (KEY_BYTES + length.bytes as u64)) as f64;
         let cut = if is_whole { 1.0 } else { (CUT_BYTES / bytes).min(1.0) };
@@ -180,7 +180,7 @@ struct Values {
 }
 
 impl Values {
-    /// Values of about this length; `None` where there are no such documents.
+    /// Values of about this length; `None` if there are no such documents.
     fn content(&self, length: Length) -> Option<Content> {
         match self.payload {
             Payload::Constant => Some(Content::Constant),
@@ -192,7 +192,7 @@ impl Values {
         }
     }
 
-    /// What there is to know about them, for the head of a table.
+    /// Their description, for the head of a table.
     fn about(&self) -> String {
         match self.payload {
             Payload::Constant => "Values are one letter throughout, which is what the paper's are.".to_owned(),
@@ -200,7 +200,8 @@ impl Values {
             Payload::Documents => {
                 let pools: Vec<String> = self.pools.iter().map(|(length, pool)| pool.sentence(length.name)).collect();
                 format!(
-                    "Values are JSON and text out of packages, of half to one and a half times the length, drawn at random: {}.",
+                    "Values are JSON and text out of packages, of half to one and a half times the length, drawn at \
+                     random: {}.",
                     pools.join(", ")
                 )
             }
@@ -226,7 +227,7 @@ pub(super) fn run(harness: &mut Harness<'_>, choice: &Choice) -> Result<Vec<Sect
     Ok(sections)
 }
 
-/// The values of a payload; documents are looked for, and written into a directory of their own.
+/// The values of a payload; documents are collected into a separate directory.
 fn values(
     harness: &Harness<'_>,
     choice: &Choice,

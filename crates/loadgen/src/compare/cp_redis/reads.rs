@@ -1,5 +1,5 @@
-//! Part `read`: R1 to R15. A fresh server is filled, and then read: 1.5 million keys of one length, and of them a third, two thirds and
-//! all, each once, in a random order.
+//! Part `read`: R1 to R15. A fresh server is filled with 1.5 million keys of one length. Then a third, two thirds and
+//! all of them are read, each key once, in random order.
 
 use super::{LENGTHS, Length, Scaled, Values, background};
 use crate::compare::Harness;
@@ -18,7 +18,7 @@ const GETS: [u64; 3] = [500_000, 1_000_000, 1_500_000];
 const WHOLE: usize = 9;
 const GET: &str = "GET {key}";
 
-/// What one server came to in one row, in each round.
+/// The results of one server in one row, for each round.
 struct Outcome {
     server: String,
     windows: Vec<Measurement>,
@@ -38,7 +38,7 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec], values: &Valu
         let data = Data::new(scaled(PAIRS).count, Size::exactly(length.bytes), content);
         let unread = |spec: &ServerSpec| Outcome { server: spec.name.clone(), windows: Vec::new() };
         let mut outcomes = GETS.map(|_| specs.iter().map(unread).collect::<Vec<_>>());
-        // A round has processes of its own: one differs from the next of the same program, and the machine from minute to minute.
+        // Each round has new processes: processes of one program differ, and the machine changes from minute to minute.
         for (at, spec) in (0..rounds).flat_map(|_| specs.iter().enumerate()) {
             let server = start(harness, spec, LOG_OFF, true)?;
             data.load(harness, &server)?;
@@ -58,7 +58,7 @@ fn cut(first: usize, length: Length) -> f64 {
     Scaled::new(PAIRS, length, first <= WHOLE, 1.0).factor
 }
 
-/// So many GETs, each of another key.
+/// `gets` GETs, each of a different key.
 fn read(harness: &Harness<'_>, server: &Server, data: &Data, gets: u64) -> Result<Measurement> {
     let plan = LoadPlan {
         command: GET,

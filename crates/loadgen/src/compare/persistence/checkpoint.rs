@@ -1,4 +1,4 @@
-//! One checkpoint from outside: asked for, waited for, and what it cost meanwhile.
+//! One checkpoint from outside: its request, its end, and its cost.
 
 use crate::client::Client;
 use crate::error::{BenchError, Result};
@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often a server is asked whether it is done; each time costs it some microseconds.
+/// How often a server is polled; each poll costs it some microseconds.
 const POLL: Duration = Duration::from_millis(20);
 
-/// What a checkpoint took.
+/// The cost of a checkpoint.
 #[derive(Clone, Debug)]
 pub(in crate::compare) struct Checkpoint {
-    /// From the command until the server says that it is done.
+    /// From the command until the server reports the end.
     pub(in crate::compare) seconds: f64,
-    /// CPU time of the server and of what it forked, all that it did meanwhile.
+    /// CPU time of the server and of its forked children meanwhile.
     pub(in crate::compare) cpu_seconds: f64,
 }
 
@@ -36,7 +36,7 @@ pub(in crate::compare) fn take(server: &Server) -> Result<Checkpoint> {
     Ok(Checkpoint { seconds, cpu_seconds })
 }
 
-/// Has the server take a checkpoint and waits for its end, which took so long.
+/// Makes the server take a checkpoint, waits for its end, and returns the duration.
 ///
 /// # Errors
 /// As [`take`].
@@ -47,7 +47,7 @@ pub(in crate::compare) fn save(server: &Server, client: &mut Client) -> Result<D
     Ok(begun.elapsed())
 }
 
-/// Waits until a checkpoint that was begun is done, and returns `INFO persistence` as it is then.
+/// Waits for the end of a running checkpoint, and returns `INFO persistence` at that point.
 ///
 /// # Errors
 /// [`BenchError::Refused`] when it failed.
@@ -67,7 +67,7 @@ fn wait_until_idle(client: &mut Client) -> Result<HashMap<String, String>> {
     wait_until(client, |fields| !is_busy(fields))
 }
 
-/// Waits until the log counts as on, or as off, and nothing is left to do for it.
+/// Waits until the log is on, or off, and has no pending work.
 ///
 /// # Errors
 /// When the server goes away.
@@ -77,7 +77,7 @@ pub(in crate::compare) fn wait_for_log(client: &mut Client, is_on: bool) -> Resu
     wait_until(client, |fields| is_so(fields) && !is_busy(fields)).map(|_| ())
 }
 
-/// Asks for `INFO persistence` until it is as wanted.
+/// Polls `INFO persistence` until it is as wanted.
 fn wait_until(
     client: &mut Client,
     is_so: impl Fn(&HashMap<String, String>) -> bool,
@@ -124,13 +124,13 @@ pub(in crate::compare) struct Memory {
 }
 
 impl Memory {
-    /// What came on top.
+    /// The growth.
     pub(in crate::compare) fn extra(self) -> u64 {
         self.peak.saturating_sub(self.before)
     }
 }
 
-/// Looks at the memory of a server from a thread of its own until it is told to end.
+/// Watches the memory of a server on a separate thread until stopped.
 pub(in crate::compare) struct MemoryWatch {
     pid: u32,
     before: u64,
@@ -142,10 +142,10 @@ pub(in crate::compare) struct MemoryWatch {
 const WATCH_STEP: Duration = Duration::from_millis(100);
 
 impl MemoryWatch {
-    /// Begins to look.
+    /// Begins to watch.
     ///
     /// # Errors
-    /// When the process may not be looked at.
+    /// The process may not be examined.
     pub(in crate::compare) fn begin(pid: u32) -> Result<Self> {
         let before = process::tree_memory_bytes(pid)?;
         let resident_before = process::resident_bytes(pid)?;
@@ -163,10 +163,10 @@ impl MemoryWatch {
         Ok(Self { pid, before, resident_before, stop, thread })
     }
 
-    /// Ends, and says what was seen. The kernel's own mark of the process catches a peak between two looks.
+    /// Stops, and returns what was observed. The kernel's own peak of the process catches a peak between two samples.
     ///
     /// # Errors
-    /// When the process went away meanwhile.
+    /// The process ended meanwhile.
     pub(in crate::compare) fn end(self) -> Result<Memory> {
         self.stop.store(true, Ordering::Relaxed);
         let seen = self.thread.join().expect("the watching thread does not panic")?;

@@ -1,5 +1,5 @@
-//! Part `extremes`: data of shapes that break assumptions. One string of the largest size that a client may send, which
-//! no chunk holds; and very many tiny keys, where everything that is kept per key shows.
+//! Part `extremes`: data of extreme shapes. One string of the largest size that a client may send, which exceeds any
+//! chunk; and very many tiny keys, where every per-key cost shows.
 
 use super::checkpoint::{self, Memory, MemoryWatch};
 use super::snapshot::{Restart, restart};
@@ -15,7 +15,7 @@ use crate::server::{Server, ServerSpec};
 const HUGE_BYTES: u64 = 512 << 20;
 const TINY_KEYS: u64 = 20_000_000;
 
-/// What one server came to with one shape.
+/// The results of one server with one shape.
 struct Outcome {
     server: String,
     held: u64,

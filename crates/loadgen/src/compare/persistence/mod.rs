@@ -1,5 +1,5 @@
-//! Suite `persistence`: what it costs to keep data. The log by mode, the mixes of changes and reads, the picture of a
-//! checkpoint under load, checkpoints and restarts by themselves, threads of a checkpoint, and data of extreme shapes.
+//! Suite `persistence`: the cost of keeping data. The log by mode, mixes of changes and reads, the picture of a
+//! checkpoint under load, checkpoints and restarts alone, threads of a checkpoint, and data of extreme shapes.
 //!
 //! ```text
 //! part       servers at a time          pinned   what is measured
@@ -11,8 +11,8 @@
 //! extremes   one                        no       one huge value; very many tiny ones
 //! ```
 //!
-//! Each server gets a fresh directory and all data over sockets. Redis and Valkey save by a forked child, so their cost
-//! is counted with their children's, and their memory with a page that both share counted once.
+//! Each server gets a fresh directory and all data over sockets. Redis and Valkey save in a forked child, so their cost
+//! includes that of their children, and in their memory a shared page counts once.
 
 pub(super) mod checkpoint;
 mod extremes;
@@ -33,7 +33,7 @@ use crate::template::{KeyFormat, Protocol};
 use rustix::fs::{statfs, statvfs};
 use std::path::{Path, PathBuf};
 
-/// A part that can be run by itself.
+/// A part that can run alone.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// CPU per SET with the log off, async and sync
@@ -96,7 +96,7 @@ pub(super) fn run(harness: &mut Harness<'_>, parts: &[Part], pictures: &mut Vec<
     Ok(sections)
 }
 
-/// The servers of the plan that store data; all must be the harness's to start.
+/// The servers of the plan that store data; the harness must be able to start all of them.
 pub(super) fn startable(harness: &Harness<'_>) -> Result<Vec<ServerSpec>> {
     let specs: Vec<ServerSpec> = harness.plan.servers.iter().filter(|spec| !spec.is_echo()).cloned().collect();
     match specs.iter().find(|spec| !spec.is_startable()) {
@@ -109,7 +109,7 @@ pub(super) fn startable(harness: &Harness<'_>) -> Result<Vec<ServerSpec>> {
     }
 }
 
-/// Disk that the largest part fills at full size, over all servers of three.
+/// Disk space of each part at full size, over all servers of three.
 const DISK_BYTES: [(Part, f64); 6] = [
     (Part::Log, 24e9),
     (Part::Mixes, 24e9),
@@ -118,10 +118,11 @@ const DISK_BYTES: [(Part, f64); 6] = [
     (Part::Threads, 16e9),
     (Part::Extremes, 6e9),
 ];
-/// `f_type` of a file system in memory.
+/// `f_type` of an in-memory file system.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 
-/// Refuses to begin without the space that is needed at full size: a run of an hour must not end in "no space left", and figures of a disk must not come from memory.
+/// Refuses to begin without the space needed at full size: a run of an hour must not end in "no space left", and disk
+/// figures must not come from memory.
 pub(super) fn check_disk(harness: &Harness<'_>, full_bytes: f64) -> Result<()> {
     let path = directory(harness);
     let system = |op| move |error: rustix::io::Errno| BenchError::System { op, source: error.into() };
@@ -150,7 +151,7 @@ fn directory(harness: &Harness<'_>) -> PathBuf {
     harness.plan.directory.clone().unwrap_or_else(std::env::temp_dir)
 }
 
-/// Settings that tell what a server does to keep its data; those it does not know are left out.
+/// Settings that decide how a server keeps its data; a server's unknown ones are left out.
 const SETTINGS: [&str; 17] = [
     "appendonly",
     "appendfsync",
@@ -171,7 +172,7 @@ const SETTINGS: [&str; 17] = [
     "checkpoint-retain-sets",
 ];
 
-/// Starts a server and writes down its settings. Only a pinned one shares its core with what it forks.
+/// Starts a server and records its settings. Only a pinned one shares its core with its children.
 pub(super) fn start(
     harness: &mut Harness<'_>,
     spec: &ServerSpec,
@@ -193,7 +194,7 @@ pub(super) fn start(
     Ok(server)
 }
 
-/// What the server says its settings are; of ARCUS, the file it was given.
+/// The settings that the server reports; for ARCUS, the file that it received.
 fn settings_line(server: &Server) -> Result<String> {
     if server.target.protocol == Protocol::Memcached {
         let file = server.directory().map(|directory| directory.join("arcus.conf"));
@@ -263,7 +264,7 @@ impl Data {
 }
 
 /// # Errors
-/// [`BenchError::Refused`] when the server does not hold so many keys.
+/// [`BenchError::Refused`] if the server holds another number of keys.
 fn expect_keys(server: &Server, keys: u64) -> Result<()> {
     let held = server.target.key_count()?;
     if held == keys {
@@ -273,7 +274,7 @@ fn expect_keys(server: &Server, keys: u64) -> Result<()> {
     Err(BenchError::Refused { address, command, reply: format!("{held} keys instead of {keys}") })
 }
 
-/// Everything written so far reaches the disk now, so that it does not burden what is measured next.
+/// Flushes everything written so far to the disk, so that it does not disturb the next measurement.
 pub(super) fn settle_disk(harness: &Harness<'_>) {
     harness.steps.wait("the disk settles");
     rustix::fs::sync();
@@ -287,7 +288,7 @@ fn files_below(path: &Path) -> Vec<PathBuf> {
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => files.extend(files_below(&entry.path())),
             Ok(kind) if kind.is_file() => files.push(entry.path()),
-            // Neither a socket nor a link holds data of a server.
+            // Neither a socket nor a link holds a server's data.
             _ => {}
         }
     }
@@ -295,7 +296,7 @@ fn files_below(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Bytes of all files below a directory; files that come and go meanwhile do not matter.
+/// Bytes of all files below a directory; files may appear and disappear meanwhile.
 pub(super) fn bytes_below(path: &Path) -> u64 {
     files_below(path).iter().filter_map(|file| Some(std::fs::metadata(file).ok()?.len())).sum()
 }

@@ -1,9 +1,9 @@
-//! Parts `log` and `mixes`: every server in three modes, with its log off, async and sync, all under the same rounds, so
+//! Parts `log` and `mixes`: every server in three modes, with its log off, async and sync, all in the same rounds, so
 //! that modes are compared as servers are.
 //!
-//! One process goes through all modes, and is told so between windows. Processes of one program differ by some hundredths in
-//! what a command costs, for as long as they live, by where their memory happens to lie: more than some modes do. A server
-//! that takes its mode from its start alone (ARCUS) has a process for each.
+//! One process goes through all modes, and is switched between windows. Processes of one program differ permanently by
+//! some percent in the cost of a command, depending on where their memory lies: more than some modes do. A server that
+//! takes its mode only at its start (ARCUS) has a process for each mode.
 
 use super::{Data, Directives, KIB, LOG_ASYNC, LOG_OFF, LOG_SYNC, checkpoint, section, settle_disk, start};
 use crate::catalogue::TestSpec;
@@ -25,7 +25,7 @@ const SYNC: usize = 2;
 const USUAL: Effort = Effort { rounds: 7, seconds: 3.0 };
 const PRECISE: Effort = Effort { rounds: SMALL_MARGIN_ROUNDS, seconds: SMALL_MARGIN_SECONDS };
 
-/// One load, and what must come of it.
+/// One load and its targets.
 struct Work {
     title: &'static str,
     test: &'static str,
@@ -110,13 +110,13 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec], log: bool, mi
     Ok(sections)
 }
 
-/// A process, and the mode it is in.
+/// A process and its mode.
 struct Process {
     server: Server,
     mode: usize,
 }
 
-/// Has a server go on in another mode, with its log whole and no checkpoint under way.
+/// Switches a server to another mode, and waits until its log is complete and no checkpoint runs.
 fn switch(harness: &Harness<'_>, server: &Server, mode: &mut usize, to: usize) -> Result<()> {
     let from = std::mem::replace(mode, to);
     if from == to {
@@ -181,9 +181,9 @@ impl Entrants {
 type ByMode = Vec<Vec<Cell>>;
 
 fn cpu_section(harness: &Harness<'_>, works: &[&Work], measured: &[ByMode]) -> Section {
-    let about = "User and system time of the server's process over the operations it answered, 1 KB values. Every server \
-                 runs in all three modes, one under load at a time: off, async (synced every second) and sync (answered \
-                 when durable). One process is told its mode before each window, where a server can be told.";
+    let about = "User and system time of the server's process over the operations it answered, 1 KB values. Every \
+                 server runs in all three modes, one under load at a time: off, async (synced every second) and sync \
+                 (answered when durable). One process is told its mode before each window, where a server can be told.";
     let figure = Figure::CpuPerOperation;
     let mut cpu =
         section("CPU time per operation, by mode of the log", about.to_owned(), figure.unit(), figure.better());

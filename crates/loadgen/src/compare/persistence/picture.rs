@@ -1,5 +1,5 @@
-//! Part `picture`: what clients see while a server saves. One server at a time is under load without pause; again and
-//! again it is told to save.
+//! Part `picture`: what clients see while a server saves. One server at a time is under constant load, and is asked to
+//! save several times.
 //!
 //! ```text
 //!          without          with                after
@@ -7,9 +7,9 @@
 //!                    BGSAVE       done
 //! ```
 //!
-//! Two threads look on: the generator's counter, read about every 50 ms and cut into steps of 100 ms, and a probe that
-//! sends one change every millisecond on a connection of its own and measures from the time it was due, so that a
-//! stall shows in all the probes it held up. Memory is looked at in a round of its own, since looking disturbs.
+//! Two threads measure: the generator's counter is read about every 50 ms and converted to steps of 100 ms. A probe
+//! sends one change every millisecond on a separate connection and measures from the time it was due, so that a stall
+//! shows in all the probes that it delayed. Memory is measured in a separate round, because measuring disturbs.
 
 use super::checkpoint::{self, Memory, MemoryWatch};
 use super::{Data, Directives, KIB, LOG_ASYNC, LOG_OFF, MIB, SET, cells, push, section, settle_disk, start};
@@ -40,17 +40,17 @@ use std::time::{Duration, Instant};
 const DATA_BYTES: f64 = 5e9;
 const ROUNDS: usize = 7;
 const WITHOUT_SECONDS: f64 = 5.0;
-/// Share of the length before a checkpoint that is drawn and waited for behind it.
+/// Share of the length before a checkpoint that is drawn and waited for after it.
 const AFTER_SHARE: f64 = 0.4;
 const STEP: Duration = Duration::from_millis(100);
 const PROBE_INTERVAL: Duration = Duration::from_millis(1);
 
 const THROUGHPUT: Target = Target::at_least(0.85, Some(0.95));
 const STALL: Target = Target::at_most(5.0, Some(1.0));
-/// Extra memory: a share of the data, and some more.
+/// The permitted extra memory: a share of the data, and a constant.
 const MEMORY_SHARE: f64 = 0.10;
 const MEMORY_MIB: f64 = 64.0;
-/// The longest wait may be this much of that without, and some milliseconds more.
+/// The longest permitted wait: this much of the wait without a checkpoint, and some milliseconds.
 const WAIT_FACTOR: f64 = 2.0;
 const WAIT_MS: f64 = 5.0;
 
@@ -67,7 +67,7 @@ const LOADS: [Load; 2] = [
     Load { title: "change:read 1:9, log async", test: "set:1+get:9", directives: LOG_ASYNC, is_judged: false },
 ];
 
-/// What one server came to under one load.
+/// The results of one server under one load.
 struct Seen {
     server: String,
     rounds: Vec<Round>,
@@ -91,7 +91,7 @@ impl Round {
     }
 }
 
-/// What a server says of its last checkpoint; `None` where it does not.
+/// What a server reports about its last checkpoint; `None` if it does not.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Reported {
     memory_bytes: Option<f64>,
@@ -143,14 +143,14 @@ fn observe(harness: &Harness<'_>, server: &Server, load: &Load, data: &Data, rou
         let looked = Observer { harness, server, load, count: &count, probes: &probes, stop: &stop, begun };
         let seen = looked.all(rounds);
         stop.store(true, Ordering::Relaxed);
-        // A generator that failed is the reason for what failed after it.
+        // If the generator failed, that is the cause of later failures.
         generator.join().expect("the generator does not panic")?;
         probe.join().expect("the probe does not panic")?;
         seen
     })
 }
 
-/// Tells the server to save and reads what was seen meanwhile.
+/// Asks the server to save and collects the observations.
 struct Observer<'a> {
     harness: &'a Harness<'a>,
     server: &'a Server,
@@ -210,7 +210,7 @@ impl Observer<'_> {
         }
     }
 
-    /// Waits while the load goes on.
+    /// Waits while the load continues.
     fn wait(&self, seconds: f64) -> Result<()> {
         let end = self.now() + seconds;
         loop {
@@ -220,7 +220,7 @@ impl Observer<'_> {
                 return Ok(());
             }
             if self.stop.load(Ordering::Relaxed) {
-                // The generator's or the probe's own error is reported in its place.
+                // The error of the generator or the probe is reported instead.
                 return Err(BenchError::Closed { address: self.server.target.address.to_string() });
             }
             std::thread::sleep(Duration::from_secs_f64(left.min(0.05)));
@@ -232,7 +232,7 @@ impl Observer<'_> {
     }
 }
 
-/// Operations done by a time, as the generator's coordinator sees them.
+/// Operations done by a time, as the generator's coordinator counts them.
 struct Counter {
     begun: Instant,
     /// Seconds since `begun`, and operations.
@@ -256,7 +256,7 @@ impl Counter {
     }
 }
 
-/// The count at a time between two samples; before the first and after the last it is theirs.
+/// The count at a time between two samples; before the first and after the last, that sample's count.
 fn interpolate(samples: &[(f64, f64)], at: f64) -> f64 {
     let after = samples.partition_point(|&(time, _)| time < at);
     match (after.checked_sub(1).map(|before| samples[before]), samples.get(after)) {
@@ -266,13 +266,13 @@ fn interpolate(samples: &[(f64, f64)], at: f64) -> f64 {
     }
 }
 
-/// Waits of the probe: when each was due, in seconds from the beginning, and how long its reply took from then.
+/// The probe's waits: when each was due, in seconds from the beginning, and how long after that its reply came.
 #[derive(Default)]
 struct Probes(std::sync::Mutex<Vec<(f64, f64)>>);
 
 impl Probes {
-    /// Sends one change every millisecond until `stop`, whether or not those before are answered: a slow server must
-    /// not be asked less.
+    /// Sends one change every millisecond until `stop`, whether or not earlier ones are answered: a slow server must
+    /// not receive fewer.
     fn send(&self, server: &Server, settings: &Settings, begun: Instant, stop: &AtomicBool) -> Result<()> {
         let _pinned = PinnedThread::new(settings.generator_cores.as_ref())?;
         let template = Template::new(SET, &settings.key_format)?;
@@ -332,7 +332,7 @@ impl Probes {
     }
 }
 
-/// Waits for bytes to read, to the microsecond, which a socket's own timeout cannot.
+/// Waits for readable bytes with microsecond resolution, which a socket's own timeout lacks.
 fn is_readable_within(socket: &Socket, wait: Duration) -> Result<bool> {
     let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
     let mut sockets = [PollFd::new(socket, PollFlags::IN)];
@@ -345,8 +345,8 @@ fn is_readable_within(socket: &Socket, wait: Duration) -> Result<bool> {
 
 type Fields = std::collections::HashMap<String, String>;
 
-/// Reads what a server says of its last checkpoint: how much memory it took, and how long nobody was served at its
-/// start. Of Redis and Valkey these are what was copied on write and the fork; who never forks says 0 there.
+/// Reads a server's report of its last checkpoint: how much memory it took, and how long it blocked clients at its
+/// start. For Redis and Valkey these are the memory copied on write and the fork; a server that never forks reports 0.
 fn reported(persistence: &Fields, stats: &Fields) -> Reported {
     let number = |fields: &Fields, name: &str| fields.get(name).and_then(|value| value.parse::<f64>().ok());
     Reported {
@@ -357,7 +357,7 @@ fn reported(persistence: &Fields, stats: &Fields) -> Reported {
     }
 }
 
-/// The round whose throughput is the median one, as it went by.
+/// The course of the round with the median throughput.
 fn picture(load: &Load, data: &Data, seen: &[Seen]) -> Picture {
     let typical = |seen: &Seen| {
         let mut order: Vec<&Round> = seen.rounds.iter().collect();
@@ -367,8 +367,8 @@ fn picture(load: &Load, data: &Data, seen: &[Seen]) -> Picture {
     Picture {
         title: format!("Throughput while a checkpoint runs: {}", load.title),
         about: format!(
-            "{:.2} GB in {} keys, pipeline 1; the shaded time is the checkpoint. Of all rounds, the one whose throughput \
-             fell by the median.",
+            "{:.2} GB in {} keys, pipeline 1; the shaded time is the checkpoint. Of all rounds, the one whose \
+             throughput fell by the median.",
             data.bytes() as f64 / 1e9,
             data.keys
         ),
@@ -411,8 +411,8 @@ impl Sections {
             stall: (
                 section(
                     "Stall at the start, as the server says",
-                    "How long no client was served at the beginning of the last checkpoint: checkpoint_last_stall_usec, \
-                     or the fork of Redis and Valkey (latest_fork_usec)."
+                    "How long no client was served at the beginning of the last checkpoint: \
+                     checkpoint_last_stall_usec, or the fork of Redis and Valkey (latest_fork_usec)."
                         .to_owned(),
                     "ms",
                     Better::Lower,

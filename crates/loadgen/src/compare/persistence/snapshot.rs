@@ -1,6 +1,6 @@
-//! Part `snapshot`: what a checkpoint and a restart cost on a server that does nothing else. Nobody is pinned: with two
-//! cores a server may use both. A restart is warm, its files in the page cache, and then cold, beside the time that
-//! reading the same files from the disk takes.
+//! Part `snapshot`: the cost of a checkpoint and a restart on an otherwise idle server. No server is pinned: with two
+//! cores it may use both. A restart is measured warm, with its files in the page cache, and then cold, compared with
+//! the time for reading the same files from the disk.
 
 use super::checkpoint;
 use super::{Data, KIB, LOG_OFF, cells, expect_keys, files_below, push, section, settle_disk, start};
@@ -20,11 +20,11 @@ use std::time::Instant;
 const KEYS: u64 = 2_500_000;
 const ROUNDS: usize = 3;
 
-/// What is saved, and what a checkpoint of it must save of a peer's CPU time.
+/// The data of a checkpoint, and the CPU time that it must save relative to a peer.
 struct Case {
     name: &'static str,
     content: Content,
-    /// Onggi keeps values compressed from their write on; Redis and Valkey compress while they save, in any case.
+    /// Onggi compresses values on write; Redis and Valkey compress while they save in any case.
     is_compressed: bool,
     cpu: Option<Target>,
 }
@@ -58,17 +58,17 @@ impl Case {
 /// On random data.
 const RESTART: Target = Target { kind: Kind::Factor("redis"), must: 2.0, moonshot: None };
 
-/// What restarting took.
+/// The cost of a restart.
 pub(in crate::compare) struct Restart {
     pub(in crate::compare) seconds: f64,
     pub(in crate::compare) cpu_seconds: f64,
 }
 
-/// Stops a server and starts it again on what it has saved, and checks that all of it is there. Its files are in the page cache:
-/// they are read before, since a server may have written them past it.
+/// Restarts a server on its saved data, and checks that all of it is present. Its files are read into the page cache
+/// first, because a server may have written them with direct I/O.
 ///
 /// # Errors
-/// When the server does not come back or has fewer keys.
+/// The server does not come back, or has fewer keys.
 pub(in crate::compare) fn restart(server: &mut Server, keys: u64) -> Result<Restart> {
     read_all(&files_of(server))?;
     restart_as_is(server, keys)
@@ -77,13 +77,13 @@ pub(in crate::compare) fn restart(server: &mut Server, keys: u64) -> Result<Rest
 /// The same, whatever the page cache holds.
 fn restart_as_is(server: &mut Server, keys: u64) -> Result<Restart> {
     let seconds = server.restart()?.as_secs_f64();
-    // Threads that loaded may have ended: the ticks of the whole process count them, to 10 ms.
+    // Loading threads may have ended: the ticks of the whole process include them, to 10 ms.
     let cpu = process::cpu_time(server.target.pid.expect("the harness started this server"))?;
     expect_keys(server, keys)?;
     Ok(Restart { seconds, cpu_seconds: cpu.since(process::CpuTime::default()).total_us / 1e6 })
 }
 
-/// A restart without the page cache, over the time in which its files can be read.
+/// A restart without the page cache, relative to the time for reading its files.
 struct Cold {
     seconds: f64,
     read_seconds: f64,
@@ -91,7 +91,7 @@ struct Cold {
 
 const COLD: Target = Target::factor_at_most(1.2);
 
-/// Measures both: what the disk and what the server takes.
+/// Measures both: the disk's time and the server's.
 fn restart_cold(server: &mut Server, keys: u64) -> Result<Cold> {
     let files = files_of(server);
     leave_page_cache(&files)?;
@@ -115,7 +115,7 @@ fn read_all(files: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Has the kernel forget what it holds of these files; it must be on the disk already.
+/// Drops these files from the page cache; they must be on the disk already.
 fn leave_page_cache(files: &[PathBuf]) -> Result<()> {
     for file in files {
         let open = open(file)?;
@@ -186,7 +186,7 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Vec
                 saved[at].push(checkpoint::take(server)?);
                 harness.steps.say(&format!("{}, {name}: restart {}/{rounds}", server.record.name, round + 1));
                 restarted[at].push(restart(server, keys)?);
-                // What compresses to nothing is read in no time.
+                // Data that compresses to nothing is read in no time.
                 if *content == Content::Random {
                     harness.steps.say(&format!("{}, {name}: cold restart {}/{rounds}", server.record.name, round + 1));
                     cold_restarts[at].push(restart_cold(server, keys)?);
@@ -223,7 +223,7 @@ pub(super) fn run(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Vec
 mod tests {
     use super::*;
 
-    /// What leaves the page cache stays on the disk.
+    /// Dropping files from the page cache leaves them on the disk.
     #[test]
     fn files_that_leave_the_page_cache_keep_their_bytes() {
         let path = std::env::temp_dir().join(format!("onggi-bench-cold-{}", std::process::id()));

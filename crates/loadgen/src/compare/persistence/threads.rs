@@ -1,6 +1,5 @@
-//! Part `threads`: the thread experiment of CP-Redis (Sung and Park, 2019): 1, 3 and 5 million
-//! pairs of 16 B and 1 KB, saved by 1 to 16 threads, and loaded again. Servers without such a setting are measured once
-//! for each data set, as they are.
+//! Part `threads`: the thread experiment of CP-Redis (Sung and Park, 2019): 1, 3 and 5 million pairs of 16 B and 1 KB,
+//! saved by 1 to 16 threads, and loaded again. Servers without such a setting are measured once for each data set.
 
 use super::checkpoint;
 use super::snapshot::restart;
@@ -16,7 +15,7 @@ const MILLIONS: [u64; 3] = [1, 3, 5];
 const THREADS: [u32; 5] = [1, 2, 4, 8, 16];
 const SETTING: &str = "checkpoint-threads";
 
-/// Waits until a server has done what it does in the background.
+/// Waits for the end of a server's background work.
 type Settle<'s> = dyn Fn(&Harness<'_>, &Server) -> Result<()> + 's;
 
 /// Seconds by server: row title, server, checkpoint, its CPU, restart.
@@ -28,7 +27,7 @@ struct Figure {
     restart: f64,
 }
 
-/// Measures them with values of this content. `settle` is called when a server has been filled.
+/// Measures them with values of this content. Calls `settle` when a server has been filled.
 pub(in crate::compare) fn run(
     harness: &mut Harness<'_>,
     specs: &[ServerSpec],
@@ -75,7 +74,7 @@ fn how(threads: Option<u32>) -> String {
     }
 }
 
-/// One server with one data set: as it is, then with each number of threads where it has the setting.
+/// One server with one data set: without the setting, then with each number of threads if it has the setting.
 fn measure(
     harness: &mut Harness<'_>,
     spec: &ServerSpec,
@@ -92,7 +91,7 @@ fn measure(
     for threads in std::iter::once(None).chain(counts.map(Some)) {
         harness.steps.say(&format!("{}, {} keys: {}", spec.name, data.keys, how(threads)));
         if let Some(threads) = threads {
-            // A restart forgets it, so it is set each time.
+            // A restart forgets the setting, so set it each time.
             let mut client = Client::connect(&server.target.address, &server.target.login)?;
             client.must(&["CONFIG", "SET", SETTING, &threads.to_string()])?;
         }
