@@ -51,12 +51,8 @@ const NOT_YET: &[&str] = &[
     "crates/types/",
     "docs/configuration.md",
     "docs/formats/",
-    "docs/glossary.md",
-    "docs/moving.md",
     "docs/plan-plex.md",
     "docs/protocol/",
-    "docs/reliability.md",
-    "docs/tools.md",
     "fuzz/",
     "tests/",
 ];
