@@ -50,7 +50,6 @@ const NOT_YET: &[&str] = &[
     "crates/store/",
     "crates/types/",
     "docs/configuration.md",
-    "docs/formats/",
     "docs/plan-plex.md",
     "docs/protocol/",
     "fuzz/",
