@@ -36,6 +36,7 @@ mod export;
 mod import;
 mod pen;
 mod report;
+mod runner;
 mod save;
 mod sift;
 mod source;

@@ -29,7 +29,12 @@ impl End {
 ///
 /// # Errors
 /// As the input or the output; `UnexpectedEof` if the input ends first.
-pub(crate) fn pass(input: &mut impl BufRead, end: End, out: &mut dyn Write, read: &mut dyn FnMut(u64)) -> io::Result<u64> {
+pub(crate) fn pass(
+    input: &mut impl BufRead,
+    end: End,
+    out: &mut dyn Write,
+    read: &mut dyn FnMut(u64),
+) -> io::Result<u64> {
     match end {
         End::Length(len) => pass_length(input, len, out, read),
         End::Mark(mark) => pass_up_to(input, &mark, out, read),

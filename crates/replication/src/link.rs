@@ -122,7 +122,8 @@ impl Link {
     /// # Errors
     /// The operating system refuses a second handle of the connection.
     pub fn acknowledger(&self) -> Result<Acknowledger, LinkError> {
-        let stream = self.input.get_ref().try_clone().map_err(LinkError::io(&self.primary, "prepare acknowledgements"))?;
+        let stream =
+            self.input.get_ref().try_clone().map_err(LinkError::io(&self.primary, "prepare acknowledgements"))?;
         Ok(Acknowledger(Arc::new(Mutex::new(stream))))
     }
 

@@ -37,7 +37,9 @@ mod tests {
         let id = "0123456789abcdef0123456789abcdef01234567";
         let position = Position::parse(id, "77").unwrap();
         assert_eq!(position.to_string(), format!("{id} 77"));
-        for (id, offset) in [("", "1"), (&id[1..], "1"), (id, "-1"), (id, ""), ("x123456789abcdef0123456789abcdef01234567", "1")] {
+        for (id, offset) in
+            [("", "1"), (&id[1..], "1"), (id, "-1"), (id, ""), ("x123456789abcdef0123456789abcdef01234567", "1")]
+        {
             assert_eq!(Position::parse(id, offset), None, "{id} {offset}");
         }
     }

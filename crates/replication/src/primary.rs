@@ -77,7 +77,9 @@ impl FromStr for Primary {
 /// Splits at the last colon, outside of the brackets of an IPv6 address.
 fn host_and_port(place: &str) -> Result<(String, u16), PrimaryError> {
     let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, rest)) => (host, rest.strip_prefix(':').or(rest.is_empty().then_some("")).ok_or(PrimaryError::Host)?),
+        Some((host, rest)) => {
+            (host, rest.strip_prefix(':').or(rest.is_empty().then_some("")).ok_or(PrimaryError::Host)?)
+        }
         None => place.rsplit_once(':').unwrap_or((place, "")),
     };
     if host.is_empty() {
@@ -113,7 +115,11 @@ fn decode(text: &str) -> Result<String, PrimaryError> {
 
 impl fmt::Display for Primary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') { write!(f, "[{}]:{}", self.host, self.port) } else { write!(f, "{}:{}", self.host, self.port) }
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
     }
 }
 

@@ -10,7 +10,7 @@
 
 mod manifest;
 mod play;
-mod record;
+pub(crate) mod record;
 
 use crate::contents::{Contents, Database, Untaken};
 use crate::error::MigrateError;

@@ -4,7 +4,6 @@
 //! #TS:1700000000\r\n | *3\r\n $3\r\n SET\r\n $1\r\n k\r\n $1\r\n v\r\n | ...
 //! ```
 
-use crate::source::Source;
 use proto::Span;
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -16,7 +15,7 @@ const LINE_LEN_MAX: u64 = 1024;
 
 /// What stands at a place of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(crate) enum Next {
     /// A command; [`Records::command`] has its words.
     Command,
     /// When what follows was written, in seconds.
@@ -31,7 +30,7 @@ pub(super) enum Next {
 
 /// Why a file cannot be read on.
 #[derive(Debug)]
-pub(super) enum Bad {
+pub(crate) enum Bad {
     /// Bytes that no server writes there.
     Form {
         offset: u64,
@@ -47,17 +46,17 @@ impl From<io::Error> for Bad {
 }
 
 /// Reads commands.
-pub(super) struct Records {
-    input: BufReader<Source>,
+pub(crate) struct Records<R> {
+    input: BufReader<R>,
     at: u64,
     line: Vec<u8>,
     words: Vec<u8>,
     spans: Vec<Span>,
 }
 
-impl Records {
-    /// Begins at `offset` of the file, where the source stands.
-    pub fn new(source: Source, offset: u64) -> Self {
+impl<R: Read> Records<R> {
+    /// Begins at `offset` of the file or stream, where the source stands.
+    pub fn new(source: R, offset: u64) -> Self {
         let input = BufReader::with_capacity(READ_LEN, source);
         Self { input, at: offset, line: Vec::new(), words: Vec::new(), spans: Vec::new() }
     }
@@ -180,6 +179,7 @@ fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::Source;
     use std::path::Path;
     use vfs::{FileSystem, OpenOptions, SimFs};
 

@@ -85,7 +85,10 @@ fn refusals_are_named() {
         error(&["-NOAUTH Authentication required.\r\n"]),
         (false, "PING was refused: NOAUTH Authentication required.".into())
     );
-    assert_eq!(error(&["+OK\r\n", "+OK\r\n", "+OK\r\n", "-LOADING busy\r\n"]), (true, "not ready: LOADING busy".into()));
+    assert_eq!(
+        error(&["+OK\r\n", "+OK\r\n", "+OK\r\n", "-LOADING busy\r\n"]),
+        (true, "not ready: LOADING busy".into())
+    );
     assert_eq!(error(&["+OK\r\n", "+OK\r\n"]), (true, "the connection ended while waiting for a reply".into()));
     assert_eq!(
         error(&["HTTP/1.1 400 Bad Request\r\n"]),
