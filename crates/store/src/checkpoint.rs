@@ -49,7 +49,8 @@ pub struct Cut {
     pub lsn: Lsn,
     /// When it was.
     pub at_ms: UnixMs,
-    /// The keyspace behind every SELECT number.
+    /// The keyspace behind every SELECT number, up to the last one that holds keys or was exchanged by SWAPDB. So a server
+    /// with fewer databases can load what is in them.
     pub spaces: Vec<KeyspaceId>,
 }
 
@@ -71,7 +72,13 @@ impl AllLocked<'_> {
         }
         store.walk.left.store(store.walk.open.len(), Ordering::Release);
         let databases = (0..store.spaces.count() as u32).map(DbIndex);
-        let spaces = databases.filter_map(|db| store.spaces.get(db)).collect();
+        let mut spaces: Vec<KeyspaceId> = databases.filter_map(|db| store.spaces.get(db)).collect();
+        while let [_, .., last] = *spaces
+            && last.0 as usize == spaces.len() - 1
+            && self.held.iter_mut().all(|shard| shard.engine.len(last) == 0)
+        {
+            spaces.pop();
+        }
         Some(Cut { lsn: lsn(), at_ms: store.clock.now_ms(), spaces })
     }
 }

@@ -1,6 +1,6 @@
 //! Disks that fail, that are full, and that hold what is not for us.
 
-use crate::life::{Life, START_MS, found, log_off, policy};
+use crate::life::{DATABASES, Life, START_MS, found, log_off, policy};
 use crate::model::{Model, seeds};
 use crate::modes::PATIENCE;
 use base::checksum::crc32c;
@@ -241,6 +241,9 @@ fn fewer_databases_than_the_data_has_are_refused() {
         let mut life = Life::start(&fs, policy()).expect("it starts");
         let mut model = Model::new(&life);
         model.commands(&mut life, &mut rng, 60);
+        while (1..DATABASES).all(|db| life.store.len(DbIndex(db)).0 == 0) {
+            model.command(&mut life, &mut rng);
+        }
         if checkpoint {
             life.checkpoint(Cause::Asked).expect("the disk works");
         }
@@ -254,6 +257,40 @@ fn fewer_databases_than_the_data_has_are_refused() {
         assert_eq!(Model::digest(&life.store), model.now());
         life.stop();
     }
+}
+
+/// Databases above the last one with keys are not needed once a checkpoint without them is taken.
+#[test]
+fn a_checkpoint_does_not_ask_for_empty_databases() {
+    let fs = SimFs::new(1);
+    let mut life = Life::start(&fs, policy()).expect("it starts");
+    let change = |life: &mut Life, db: u32, is_there: bool| {
+        let at = At { now: 0, db: DbIndex(db), touch: false, worker: 0, writes: WriteClass::Any };
+        let run = |txn: &mut Txn<'_>| {
+            let (key, value) = (txn.key(b"key"), engine::Value::Bytes(b"value"));
+            match is_there {
+                true => txn.apply(&Effect::Set { key, value, encoding: engine::Encoding::PLAIN, expire_at: None }),
+                false => txn.apply(&Effect::Delete { key }),
+            }
+            Ok(())
+        };
+        while life.store.commit(&mut life.scratch, &LockSet::All, &at, run).is_err() {}
+        life.end_turn();
+    };
+    change(&mut life, 0, true);
+    change(&mut life, 2, true);
+    life.checkpoint(Cause::Asked).expect("the disk works");
+    life.stop();
+    let error = Life::start_with(&fs, policy(), 2).err().expect("database 2 has a key");
+    assert!(matches!(error, DurabilityError::Databases { found: 3, configured: 2 }), "{error}");
+
+    let mut life = Life::start_with(&fs, policy(), 3).expect("it has all three");
+    change(&mut life, 2, false);
+    life.checkpoint(Cause::Asked).expect("the disk works");
+    life.stop();
+    let life = Life::start_with(&fs, policy(), 1).expect("the others are empty");
+    assert_eq!(life.store.len(DbIndex(0)).0, 1);
+    life.stop();
 }
 
 /// The newest checkpoint is followed by a log, and all of its files are gone: a start does not take the checkpoint for all there
