@@ -80,26 +80,40 @@ class Client:
 
     def pipeline(self, commands):
         """The replies to several commands that are sent at once."""
+        self._send(commands)
+        return [self._reply() for _ in commands]
+
+    def _send(self, commands):
         out = bytearray()
         for words in commands:
             parts = [word if isinstance(word, bytes) else str(word).encode(errors="surrogateescape") for word in words]
             out += b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
         self.socket.sendall(out)
-        return [self._reply() for _ in commands]
+
+    def pipeline_of_any(self, commands):
+        """As `pipeline`, of commands that may answer errors, which stand among the replies."""
+        self._send(commands)
+        return [self._reply_or_error() for _ in commands]
 
     def _reply(self):
+        reply = self._reply_or_error()
+        if isinstance(reply, ErrorReply):
+            raise reply
+        return reply
+
+    def _reply_or_error(self):
         line = self.file.readline()
         if not line.endswith(b"\r\n"):
             raise ConnectionError("the server has closed the connection")
         kind, text = line[:1], line[1:-2].decode(errors="surrogateescape")
         if kind == b"-":
-            raise ErrorReply(text)
+            return ErrorReply(text)
         if kind == b":":
             return int(text)
         if kind == b"$":
             return None if text == "-1" else self.file.read(int(text) + 2)[:-2].decode(errors="surrogateescape")
         if kind == b"*":
-            return [self._reply() for _ in range(int(text))]
+            return [self._reply_or_error() for _ in range(int(text))]
         return text
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import backup
 import dictionaries
 import exports
+import follows
 import history
 import imports
 import logs
@@ -24,7 +25,7 @@ from directory import Tools
 def main():
     with tempfile.TemporaryDirectory(prefix="onggi-test-") as scratch:
         tools = Tools(sys.argv[1], Path(scratch))
-        for area in (backup, dictionaries, history, imports, logs, exports, moves, picture, repairs, signals, supervisor):
+        for area in (backup, dictionaries, history, imports, logs, exports, follows, moves, picture, repairs, signals, supervisor):
             area.run(tools)
         return 1 if tools.failed else 0
 

@@ -5,9 +5,11 @@ use base::Lsn;
 use checkpoint::CheckpointError;
 use cmdlog::RecoverError;
 use codec::CodecError;
+use durability::DurabilityError;
 use inspect::ToolError;
 use inspect::text::count;
 use rdb::{RdbError, WriteError};
+use replication::LinkError;
 use std::path::PathBuf;
 use vfs::FsError;
 
@@ -194,6 +196,45 @@ pub enum MigrateError {
         path: PathBuf,
         /// Why.
         error: WriteError,
+    },
+    /// A primary, or the connection to it.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The primary's stream has something that is no command.
+    #[error("{primary}: offset {offset} of the stream: expected {expected}")]
+    Stream {
+        /// Which primary.
+        primary: String,
+        /// Where the command should begin.
+        offset: u64,
+        /// What should have come.
+        expected: &'static str,
+    },
+    /// A command of the primary cannot be run here.
+    #[error(
+        "{primary}: offset {offset} of the stream: {command}: {why}; the directory has everything before it. To leave such \
+         commands out, start again with --partial"
+    )]
+    Command {
+        /// Which primary.
+        primary: String,
+        /// Where it begins.
+        offset: u64,
+        /// Its name.
+        command: String,
+        /// Why.
+        why: String,
+    },
+    /// The data directory of a copy cannot be opened or written.
+    #[error(transparent)]
+    Durability(#[from] DurabilityError),
+    /// The log or a checkpoint of the copy failed.
+    #[error("{}: {why}", path.display())]
+    NotKept {
+        /// The data directory.
+        path: PathBuf,
+        /// Why, in a sentence.
+        why: String,
     },
     /// The file has other contents than a moment ago.
     #[error("{}: changed while it was read; import a file that nobody writes to", path.display())]

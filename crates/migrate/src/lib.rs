@@ -8,6 +8,8 @@
 //!        |
 //!        '--> changes -> packed buffer or tree --> Feed --> prdb-* --> MANIFEST
 //!
+//! primary --receive--> FILE, and with --follow: --load--> store and log <--commands-- primary
+//!
 //! append-only log --play: all read, then run--> store --report, entries--> Feed
 //!
 //! prdb-*, log-* --export: loaded as by a start--> store --entries--> FILE
@@ -33,7 +35,9 @@ mod duplicates;
 mod error;
 mod examine;
 mod export;
+mod follow;
 mod import;
+mod load;
 mod pen;
 mod report;
 mod runner;
@@ -46,6 +50,7 @@ pub use contents::{BigKey, Contents, Database, Kind, Untaken};
 pub use error::MigrateError;
 pub use examine::{Examination, examine, examine_log};
 pub use export::{Export, export};
+pub use follow::{Event, Follow, Followed, Receive, follow, receive};
 pub use import::{Import, Imported, ImportedLog, import, import_log};
 pub use pen::Exported;
 pub use report::{report, report_log};

@@ -13,8 +13,8 @@ use store::Txn;
 /// Before every time of expiration that a server writes.
 pub(crate) const BEGINNING: UnixMs = 0;
 
-/// Commands that name a time from now on, and no server has written since 2012; and commands of streams, which store when an entry was
-/// delivered and a consumer seen, and take no time of delivery that is still to come.
+/// Commands that name a time from now on, and no server has written since 2012; and commands of streams, which store
+/// when an entry was delivered and a consumer seen, and take no time of delivery that is still to come.
 const TIMED: [&str; 9] =
     ["expire", "pexpire", "setex", "psetex", "hexpire", "hpexpire", "xclaim", "xautoclaim", "createconsumer"];
 

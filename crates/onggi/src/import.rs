@@ -1,4 +1,7 @@
-//! `onggi import`: converts an RDB file or append-only files of Redis or Valkey to a data directory.
+//! `onggi import`: converts an RDB file, append-only files, or the data of a running Redis or Valkey to a data
+//! directory.
+
+mod follow;
 
 use crate::progress::Progress;
 use crate::tools::{DAMAGED, failed};
@@ -8,6 +11,7 @@ use base::random::{Entropy, OsEntropy};
 use clap::Args;
 use inspect::text::{count, size};
 use migrate::{Contents, Examination, Import, Log, MigrateError, Untaken};
+use replication::Primary;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,16 +22,24 @@ Example:
   onggi import /var/lib/redis/dump.rdb --dry-run
   onggi import /var/lib/redis/dump.rdb --dir /var/lib/onggi
   onggi import /var/lib/redis/appendonlydir --dir /var/lib/onggi
+  onggi import redis://10.0.0.7:6379 --dir /var/lib/onggi --follow
   onggi --dir /var/lib/onggi";
 
-/// Makes a data directory from an RDB file or append-only files: of Redis 2.6 to 8, of Valkey 7.2 to 9. Lists the
-/// contents, and imports all of them or nothing.
+/// Makes a data directory from an RDB file, from append-only files, or from a running server: of Redis 2.6 to 8, of
+/// Valkey 7.2 to 9. Lists the contents, and imports all of them or nothing.
+///
+/// With --follow it also applies what the clients of the running server change, and shows how far behind it is. To
+/// move: stop the clients, wait until nothing is behind, end this command with Ctrl-C or SIGTERM, start Onggi on the
+/// directory. If this command is killed, the same command goes on where it was.
+///
 /// Exit code: 0 done, 1 the file is damaged or has something that cannot be imported, 2 failed. After 1 and 2 the
-/// directory holds no data.
-#[derive(Args)]
+/// directory holds no data; with --follow, it can be gone on with.
+#[derive(Args, Clone)]
 #[command(after_help = EXAMPLE)]
 pub struct ImportArgs {
-    /// The RDB file; or, of append-only files, the single file, the manifest, or their directory.
+    /// The RDB file; of append-only files, the single file, the manifest, or their directory; or a running server:
+    /// redis://[[USER]:PASSWORD@]HOST[:PORT].
+    #[arg(value_name = "SOURCE")]
     file: PathBuf,
     /// The data directory to make; empty or missing.
     #[arg(long, visible_alias = "into", value_name = "DIR", required_unless_present = "dry_run")]
@@ -38,10 +50,32 @@ pub struct ImportArgs {
     /// Leaves out what cannot be imported, and names it.
     #[arg(long)]
     partial: bool,
+    /// Of a running server: goes on with its changes, until Ctrl-C or SIGTERM.
+    #[arg(long, requires = "dir", conflicts_with = "dry_run")]
+    follow: bool,
+    /// With --follow: how many databases the running server has.
+    #[arg(long, requires = "follow", value_name = "N", default_value_t = 16)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    databases: u32,
 }
 
 /// `onggi import`
 pub fn run(args: &ImportArgs) -> ExitCode {
+    if let Some(text) = args.file.to_str().filter(|text| Primary::is_meant_by(text)) {
+        return match text.parse() {
+            Ok(primary) => follow::run(args, &primary),
+            Err(error) => failed("import", &error),
+        };
+    }
+    if args.follow {
+        let text = format!("--follow needs a running server, redis://HOST:PORT; {} is a path", args.file.display());
+        return failed("import", &*Box::<dyn std::error::Error>::from(text));
+    }
+    import_file(args)
+}
+
+/// Examines or imports a file.
+fn import_file(args: &ImportArgs) -> ExitCode {
     let progress = Progress::of_file(&args.file);
     let done = match &args.dir {
         Some(dir) if !args.dry_run => import(args, dir.clone(), &progress),
@@ -51,19 +85,25 @@ pub fn run(args: &ImportArgs) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             drop(progress);
-            let code = failed("import", &error);
-            match error {
-                MigrateError::File { .. }
-                | MigrateError::Duplicate { .. }
-                | MigrateError::Database { .. }
-                | MigrateError::GoesOn { .. }
-                | MigrateError::AppendOnly { .. }
-                | MigrateError::AppendOnlyCut { .. }
-                | MigrateError::AppendOnlyManifest { .. }
-                | MigrateError::Untaken { .. } => ExitCode::from(DAMAGED),
-                _ => code,
-            }
+            code_of(&error)
         }
+    }
+}
+
+/// Says an error, and gives its exit code.
+fn code_of(error: &MigrateError) -> ExitCode {
+    let code = failed("import", error);
+    match error {
+        MigrateError::File { .. }
+        | MigrateError::Duplicate { .. }
+        | MigrateError::Database { .. }
+        | MigrateError::GoesOn { .. }
+        | MigrateError::AppendOnly { .. }
+        | MigrateError::AppendOnlyCut { .. }
+        | MigrateError::AppendOnlyManifest { .. }
+        | MigrateError::Command { .. }
+        | MigrateError::Untaken { .. } => ExitCode::from(DAMAGED),
+        _ => code,
     }
 }
 

@@ -54,7 +54,8 @@ fn pass_length(input: &mut impl BufRead, len: u64, out: &mut dyn Write, read: &m
     Ok(len)
 }
 
-/// The primary sends nothing after the mark before it has an acknowledgement, so the mark is at the end of what was received.
+/// The primary sends nothing after the mark before it has an acknowledgement, so the mark is at the end of what was
+/// received.
 fn pass_up_to(
     input: &mut impl BufRead,
     mark: &[u8; MARK_LEN],

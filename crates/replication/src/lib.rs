@@ -1,5 +1,5 @@
-//! The receiving half of the replication of Redis and Valkey: a connection to a primary (`PSYNC`), the copy of all data that it
-//! sends, and the stream of commands after it.
+//! The receiving half of the replication of Redis and Valkey: a connection to a primary (`PSYNC`), the copy of all data
+//! that it sends, and the stream of commands after it.
 //!
 //! ```text
 //! connect --> PING, AUTH, REPLCONF --> PSYNC id offset --> +FULLRESYNC id offset --> RDB file --> commands
@@ -7,8 +7,10 @@
 //! ```
 //!
 //! R1. Offsets count the bytes of the stream, as the primary counts them. A position is where the next byte stands.
-//! R2. A position is used only for a primary that knows its id: `+CONTINUE` says so, and any other answer is a new copy.
-//! R3. What a primary sends is bounded where this crate holds it: a line by [`LINE_LEN_MAX`]. The copy goes to a writer.
+//! R2. A position is used only for a primary that knows its id: `+CONTINUE` says so, and any other answer is a new
+//!     copy.
+//! R3. What a primary sends is bounded where this crate holds it: a line by [`LINE_LEN_MAX`]. The copy goes to a
+//!     writer.
 //!
 //! Source: <https://valkey.io/topics/replication/>, and what `redis-server` 7.0 and `valkey-server` 9.1 send.
 #![forbid(unsafe_code)]

@@ -10,9 +10,12 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Longest silence of a primary, which sends a `PING` every ten seconds unless configured otherwise: its own default for a
-/// replica's silence (`repl-timeout`).
+/// Longest silence of a primary, which sends a `PING` every ten seconds unless configured otherwise: its own default
+/// for a replica's silence (`repl-timeout`).
 pub const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// The version of Valkey whose copies and commands are understood.
+const VERSION: &str = "9.1.0";
 
 /// Longest wait for a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -40,9 +43,9 @@ pub struct Link {
 pub struct Acknowledger(Arc<Mutex<TcpStream>>);
 
 impl Link {
-    /// Connects and asks for the stream from a position on, or for all data. `port` is what the primary's INFO says about
-    /// this replica; 0 if it listens nowhere. Blocks until the primary has answered, at most [`SILENCE_MAX`] per reply. A primary that
-    /// has first to write its copy sends line ends meanwhile.
+    /// Connects and asks for the stream from a position on, or for all data. `port` is what the primary's INFO says
+    /// about this replica; 0 if it listens nowhere. Blocks until the primary has answered, at most [`SILENCE_MAX`] per
+    /// reply. A primary that has first to write its copy sends line ends meanwhile.
     ///
     /// # Errors
     /// Every [`LinkError`].
@@ -51,6 +54,8 @@ impl Link {
         link.log_in()?;
         link.require("REPLCONF listening-port", &["REPLCONF", "listening-port", &port.to_string()])?;
         link.require("REPLCONF capa", &["REPLCONF", "capa", "eof", "capa", "psync2"])?;
+        // Valkey chooses the format of the copy by it. Redis does not know it, and answers an error.
+        link.ask(&["REPLCONF", "version", VERSION])?;
         let opened = link.synchronize(from)?;
         Ok((link, opened))
     }
@@ -106,7 +111,8 @@ impl Link {
         }
     }
 
-    /// Passes the copy on after [`Opened::Copy`]; the stream follows. Calls `read` with the bytes so far. Returns all bytes.
+    /// Passes the copy on after [`Opened::Copy`]; the stream follows. Calls `read` with the bytes so far. Returns all
+    /// bytes.
     ///
     /// # Errors
     /// Every [`LinkError`]; one of the output is [`LinkError::Io`].
@@ -135,10 +141,15 @@ impl Link {
         self.input.get_ref().set_read_timeout(Some(patience)).map_err(LinkError::io(&self.primary, "set a timeout"))
     }
 
+    /// Sends a command of the handshake; its reply.
+    fn ask(&mut self, words: &[&str]) -> Result<String, LinkError> {
+        self.send(words)?;
+        self.reply("waiting for a reply")
+    }
+
     /// Sends a command of the handshake and expects a status.
     fn require(&mut self, command: &'static str, words: &[&str]) -> Result<(), LinkError> {
-        self.send(words)?;
-        let line = self.reply("waiting for a reply")?;
+        let line = self.ask(words)?;
         match line.strip_prefix('-') {
             Some(reply) => Err(self.refused(command, reply)),
             None if line.starts_with('+') => Ok(()),

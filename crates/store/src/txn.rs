@@ -246,6 +246,12 @@ impl<'s> Txn<'s> {
         Some(*key)
     }
 
+    /// Goes on at another time: for commands of different times that are to be one record.
+    pub fn set_time(&mut self, now: UnixMs) {
+        self.now = now;
+        tell_time(&mut self.held, now);
+    }
+
     /// An entry that has expired, and that upkeep has not removed yet, goes: an edit would go on with it, since replay knows
     /// no time. All other effects that can meet one replace it.
     fn make_way(&mut self, key: &Key<'_>) {

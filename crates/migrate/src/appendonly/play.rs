@@ -5,25 +5,21 @@
 //! at the time of the log: that of the annotation before them (`#TS:`), or the time at which the file was written last. A key
 //! that has expired by then still has its value for such a command, which runs just before the expiration.
 
-use crate::build::stored_string;
 use crate::contents::Untaken;
+use crate::load::load;
 use crate::runner::{BEGINNING, Runner, is_timed};
 use base::clock::ManualClock;
 use base::random::Entropy;
 use base::{DbIndex, UnixMs};
 use command::Args;
 use command::table::Row;
-use engine::{Effect, Keyspace, SharedBytes, Value, WriteClass};
+use engine::{Keyspace, WriteClass};
 use proto::Span;
 use rdb::FileEntry;
-use rdb::stored::put_changes;
 use std::sync::Arc;
 use store::lock::WorkerSet;
 use store::shard::ShardEngine;
 use store::{At, LockSet, Scratch, Store, StoreOptions, Wake};
-
-/// Room that is kept from entry to entry.
-const ROOM_MAX: usize = 1 << 20;
 
 /// Nobody waits for a lock.
 struct Nobody;
@@ -73,25 +69,7 @@ impl Player {
 
     /// Puts an entry of an RDB part into the store. What only a module can read, and collections without elements, are left out.
     pub fn load(&mut self, entry: FileEntry) {
-        let FileEntry { db, key, expire_at, form, value, lzf, .. } = entry;
-        let Some(space) = self.store.spaces.get(DbIndex(db)) else { return };
-        let key = self.store.key(space, &key);
-        let value = match value {
-            rdb::Value::String(string) => {
-                let (encoding, bytes) = stored_string(string, lzf.as_deref());
-                let bytes = SharedBytes::new(bytes);
-                return self.store.load(&Effect::Set { key, value: Value::Shared(&bytes), encoding, expire_at });
-            }
-            value => value,
-        };
-        self.changes.clear();
-        let Some(kind) = put_changes(&value, form, &mut self.changes) else { return };
-        drop(value);
-        self.store.load(&Effect::Edit { key, kind, changes: &self.changes });
-        if let Some(at) = expire_at {
-            self.store.load(&Effect::Expire { key, at });
-        }
-        self.changes.shrink_to(ROOM_MAX);
+        load(&self.store, entry, &mut self.changes);
     }
 
     /// Runs a command, or notes that it cannot be taken; `place` says where it stands.

@@ -66,6 +66,11 @@ impl<R: Read> Records<R> {
         self.at
     }
 
+    /// Whether bytes after it were read from the source already.
+    pub fn has_more(&self) -> bool {
+        !self.input.buffer().is_empty()
+    }
+
     /// The words of the command that was read last: their bytes, and the place of each.
     pub fn command(&self) -> (&[u8], &[Span]) {
         (&self.words, &self.spans)

@@ -45,6 +45,7 @@ fn a_copy_and_the_stream_after_it() {
         "+PONG\r\n",
         "+OK\r\n",
         "+OK\r\n",
+        "-ERR Unrecognized REPLCONF option: version\r\n",
         "\n\n+FULLRESYNC 0123456789abcdef0123456789abcdef01234567 7\r\n\n\n$5\r\nREDIS*1\r\n$4\r\nPING\r\n",
     ]);
     let (mut link, opened) = Link::open(&primary, 0, None).unwrap();
@@ -56,21 +57,27 @@ fn a_copy_and_the_stream_after_it() {
     link.read_to_string(&mut stream).unwrap();
     assert_eq!(stream, "*1\r\n$4\r\nPING\r\n");
     let seen = thread.join().unwrap();
-    assert_eq!(seen, ["PING", "REPLCONF listening-port 0", "REPLCONF capa eof capa psync2", "PSYNC ? -1"]);
+    assert_eq!(
+        seen,
+        ["PING", "REPLCONF listening-port 0", "REPLCONF capa eof capa psync2", "REPLCONF version 9.1.0", "PSYNC ? -1"]
+    );
 }
 
 #[test]
 fn a_position_is_continued() {
     for (reply, id) in [
-        (&["+OK\r\n", "+OK\r\n", "+OK\r\n", "+CONTINUE\r\n"][..], ID),
-        (&["+OK\r\n", "+OK\r\n", "+OK\r\n", "+CONTINUE 89abcdef0123456789abcdef0123456789abcdef\r\n"], OTHER),
+        (&["+OK\r\n", "+OK\r\n", "+OK\r\n", "+OK\r\n", "+CONTINUE\r\n"][..], ID),
+        (
+            &["+OK\r\n", "+OK\r\n", "+OK\r\n", "+OK\r\n", "+CONTINUE 89abcdef0123456789abcdef0123456789abcdef\r\n"],
+            OTHER,
+        ),
     ] {
         let (mut primary, thread) = primary(reply);
         (primary.user, primary.password) = (Some("ann".into()), Some("secret".into()));
         let (_, opened) = Link::open(&primary, 6380, Some(&at(ID, 41))).unwrap();
         assert_eq!(opened, Opened::Continue(at(id, 41)));
         let seen = thread.join().unwrap();
-        assert_eq!((seen[0].as_str(), seen[3].as_str()), ("AUTH ann secret", &*format!("PSYNC {ID} 42")));
+        assert_eq!((seen[0].as_str(), seen[4].as_str()), ("AUTH ann secret", &*format!("PSYNC {ID} 42")));
     }
 }
 
@@ -86,7 +93,7 @@ fn refusals_are_named() {
         (false, "PING was refused: NOAUTH Authentication required.".into())
     );
     assert_eq!(
-        error(&["+OK\r\n", "+OK\r\n", "+OK\r\n", "-LOADING busy\r\n"]),
+        error(&["+OK\r\n", "+OK\r\n", "+OK\r\n", "+OK\r\n", "-LOADING busy\r\n"]),
         (true, "not ready: LOADING busy".into())
     );
     assert_eq!(error(&["+OK\r\n", "+OK\r\n"]), (true, "the connection ended while waiting for a reply".into()));
@@ -95,7 +102,7 @@ fn refusals_are_named() {
         (false, "expected a status, received \"HTTP/1.1 400 Bad Request\"".into())
     );
     assert_eq!(
-        error(&["+OK\r\n", "+OK\r\n", "+OK\r\n", "+CONTINUE\r\n"]),
+        error(&["+OK\r\n", "+OK\r\n", "+OK\r\n", "+OK\r\n", "+CONTINUE\r\n"]),
         (false, "expected +FULLRESYNC or +CONTINUE, received \"+CONTINUE\"".into())
     );
 }

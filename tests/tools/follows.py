@@ -1,0 +1,269 @@
+"""`onggi import --follow` of running servers: under load, with a connection that is cut and a follower that is killed, the directory
+has in the end what the server has."""
+
+import random
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+from directory import Client, SECONDS_MAX, digest
+from imports import fill, same, state
+from logs import change
+from servers import Server as Peer
+from servers import free_port
+
+# Enough for all that is written here, so that a follower that comes back finds its place.
+OPTIONS = [("enable-debug-command", "yes"), ("repl-diskless-sync-delay", "0"), ("repl-backlog-size", "256mb")]
+CUTS = 4
+KILLS = 3
+# Between two pipelines of the load, in seconds.
+PAUSE = 0.002
+
+
+class Proxy:
+    """Passes connections on to a port, and cuts them on request."""
+
+    def __init__(self, port):
+        self.target, self.open, self.is_closed = port, [], False
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.is_closed = True
+        self.listener.close()
+        self.cut()
+
+    def _accept(self):
+        while not self.is_closed:
+            try:
+                client, _ = self.listener.accept()
+                server = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                return
+            self.open += [client, server]
+            for source, target in ((client, server), (server, client)):
+                threading.Thread(target=self._pass, args=(source, target), daemon=True).start()
+
+    @staticmethod
+    def _pass(source, target):
+        try:
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+        except OSError:
+            # One side is gone, or was cut.
+            pass
+        for end in (source, target):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                # It is closed already.
+                pass
+
+    def cut(self):
+        for end in self.open:
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                # It is closed already.
+                pass
+        self.open = []
+
+
+class Load(threading.Thread):
+    """Random changes of all types until it is stopped."""
+
+    def __init__(self, port, kind, seed):
+        super().__init__(daemon=True)
+        self.port, self.kind, self.random = port, kind, random.Random(seed)
+        self.is_stopped, self.commands, self.failure = False, 0, None
+        self.start()
+
+    def run(self):
+        try:
+            with Client(self.port) as client:
+                client.call("XGROUP", "CREATE", "load:stream", "group", "$", "MKSTREAM")
+                while not self.is_stopped:
+                    commands = [command for _ in range(20) for command in self.some()]
+                    self.commands += len(commands)
+                    client.pipeline_of_any(commands)
+                    time.sleep(PAUSE)
+        except Exception as problem:
+            self.failure = problem
+
+    def some(self):
+        """A command, or a transaction."""
+        draw = self.random
+        key = f"load:{draw.randrange(40)}"
+        number, member = draw.randrange(1000), f"m{draw.randrange(200)}"
+        choices = [
+            ("SET", f"{key}:s", "v" * draw.randrange(300)), ("SET", f"{key}:s", number, "PX", draw.randrange(1, 200)),
+            ("INCRBY", f"{key}:n", number), ("INCRBYFLOAT", f"{key}:f", "0.5"), ("APPEND", f"{key}:s", number), ("SETBIT", f"{key}:b", number, 1),
+            ("LPUSH", f"{key}:l", number, member), ("RPOP", f"{key}:l"), ("LMOVE", f"{key}:l", "load:moved", "LEFT", "RIGHT"),
+            ("LTRIM", "load:moved", 0, 50), ("LINSERT", f"{key}:l", "BEFORE", number, member), ("LREM", f"{key}:l", 1, member),
+            ("SADD", f"{key}:e", member, number), ("SPOP", f"{key}:e", 2), ("SUNIONSTORE", "load:union", f"{key}:e", "load:1:e"),
+            ("HSET", f"{key}:h", member, number), ("HDEL", f"{key}:h", member), ("HINCRBYFLOAT", f"{key}:h", "sum", "1.5"),
+            ("ZADD", f"{key}:z", number, member), ("ZPOPMIN", f"{key}:z"), ("ZRANGESTORE", "load:range", f"{key}:z", 0, 5),
+            ("GEOADD", f"{key}:g", number / 10, 40, member), ("PFADD", f"{key}:p", number), ("BITFIELD", f"{key}:b", "SET", "u8", number, 7),
+            ("XADD", "load:stream", "MAXLEN", "~", 500, "*", "f", number), ("XREADGROUP", "GROUP", "group", member, "COUNT", 2, "STREAMS", "load:stream", ">"),
+            ("XAUTOCLAIM", "load:stream", "group", "other", 0, 0, "COUNT", 2), ("XTRIM", "load:stream", "MAXLEN", 400),
+            ("EXPIRE", f"{key}:h", draw.choice([1, 1000])), ("PEXPIRE", f"{key}:z", draw.randrange(1, 500)), ("PERSIST", f"{key}:h"),
+            ("RENAME", f"{key}:s", "load:renamed"), ("COPY", f"{key}:l", "load:copy", "REPLACE"), ("DEL", f"{key}:e"), ("UNLINK", f"{key}:g"),
+            ("GETEX", f"{key}:s", "EX", 2), ("GETDEL", f"{key}:n"), ("SORT", f"{key}:l", "ALPHA", "STORE", "load:sorted"), ("MOVE", f"{key}:p", 5),
+            ("EVAL", "redis.call('INCR', KEYS[1]) redis.call('RPUSH', KEYS[2], ARGV[1]) return 1", 2, f"{key}:n", f"{key}:l", number),
+        ]
+        if self.kind == "valkey":
+            choices += [("HPEXPIRE", f"{key}:h", draw.randrange(1, 400), "FIELDS", 1, member),
+                        ("HSETEX", f"{key}:h", "PX", draw.randrange(1, 400), "FIELDS", 1, member, number)]
+        if draw.random() < 0.1:
+            return [("MULTI",), *draw.choices(choices, k=4), ("EXEC",)]
+        if draw.random() < 0.01:
+            return [("SELECT", 5), ("SET", "other", number), *draw.choices(choices, k=2), ("SELECT", 0), ("SWAPDB", 5, 7)]
+        if draw.random() < 0.002:
+            return [("SELECT", 7), ("FLUSHDB",), ("SELECT", 0)]
+        return [draw.choice(choices)]
+
+    def stop(self):
+        self.is_stopped = True
+        self.join(SECONDS_MAX)
+        if self.failure:
+            raise self.failure
+
+
+class Follower:
+    """The command that follows, with what it has said."""
+
+    def __init__(self, tools, address, name):
+        self.said = tools.scratch / f"{name}.said"
+        self.output = open(self.said, "ab")
+        self.process = subprocess.Popen([tools.onggi, "import", address, "--dir", str(tools.scratch / name), "--follow"],
+                                        stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT)
+
+    def text(self):
+        return self.said.read_text()
+
+    def wait_for(self, text):
+        deadline = time.monotonic() + SECONDS_MAX
+        while text not in self.text():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"it never says {text!r}: {self.text()[-600:]}")
+            time.sleep(0.02)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.output.close()
+
+    def end(self):
+        """Ends it in order."""
+        self.process.send_signal(signal.SIGINT)
+        status = self.process.wait(timeout=SECONDS_MAX)
+        self.output.close()
+        if status != 0:
+            raise AssertionError(f"it ended with status {status}: {self.text()[-600:]}")
+
+
+def wait_until_it_has_all(client, follower):
+    """The server has an acknowledgement of everything."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while client.call("WAIT", 1, 1000) != 1:
+        if time.monotonic() > deadline or follower.process.poll() is not None:
+            raise AssertionError(f"nothing is acknowledged; the follower has said: {follower.text()[-600:]}")
+
+
+def follow_under_load(tools, kind, *options):
+    name = f"follow-{kind}{'-' + options[0][1] if options else ''}"
+    with Peer(kind, options=[*OPTIONS, *options]) as server, Client(server.port) as client, Proxy(server.port) as proxy:
+        fill(client, kind)
+        load = Load(server.port, kind, name)
+        address = f"redis://127.0.0.1:{proxy.port}"
+        follower = Follower(tools, address, name)
+        try:
+            follower.wait_for("behind")
+            for number in range(CUTS + KILLS):
+                time.sleep(0.3)
+                if number % 2 == 0:
+                    proxy.cut()
+                else:
+                    follower.kill()
+                    follower = Follower(tools, address, name)
+                wait_until_it_has_all(client, follower)
+            change(client)
+            load.stop()
+            wait_until_it_has_all(client, follower)
+            follower.end()
+        finally:
+            follower.process.kill()
+        copies = follower.text().count("copies all data")
+        if copies != 1:
+            raise AssertionError(f"{copies} copies, where the server had all of its stream: {follower.text()[-2000:]}")
+        with tools.serve(name) as ours, Client(ours.port) as mine:
+            # Each removes what has expired, at times of its own.
+            deadline = time.monotonic() + SECONDS_MAX
+            while (found := (state(mine), state(client))) and found[0] != found[1] and time.monotonic() < deadline:
+                time.sleep(0.1)
+            same(*found)
+
+
+def a_new_copy_replaces_the_old(tools):
+    """The server no longer has what the follower has missed."""
+    small = [(name, "16kb" if name == "repl-backlog-size" else value) for name, value in OPTIONS]
+    with Peer("valkey", options=small) as server, Client(server.port) as client:
+        fill(client, "valkey")
+        address = f"redis://127.0.0.1:{server.port}"
+        follower = Follower(tools, address, "twice")
+        follower.wait_for("behind")
+        follower.kill()
+        client.pipeline([("FLUSHALL",), *(("SET", f"new:{n}", "v" * 100) for n in range(5000)), ("SELECT", 3), ("SADD", "s", 1)])
+        follower = Follower(tools, address, "twice")
+        wait_until_it_has_all(client, follower)
+        client.pipeline([("SELECT", 3), ("SADD", "s", 2)])
+        wait_until_it_has_all(client, follower)
+        follower.end()
+        assert follower.text().count("copies all data") == 2, follower.text()
+        with tools.serve("twice") as ours, Client(ours.port) as mine:
+            assert digest(mine) == digest(client) and mine.call("DBSIZE") == 5000
+
+
+def what_cannot_be_followed_is_said(tools):
+    nothing = f"redis://127.0.0.1:{free_port()}"
+    assert "Connection refused" in tools.run("import", nothing, "--dir", tools.scratch / "nothing", "--follow", status=2)
+    assert "is a path" in tools.run("import", tools.scratch / "file", "--dir", tools.scratch / "nothing", "--follow", status=2)
+    assert "TLS" in tools.run("import", "rediss://127.0.0.1", "--dir", tools.scratch / "nothing", status=2)
+    with Peer("redis", options=[("requirepass", "secret"), *OPTIONS]) as server:
+        address = f"127.0.0.1:{server.port}"
+        assert "NOAUTH" in tools.run("import", f"redis://{address}", "--dry-run", status=2)
+        assert "WRONGPASS" in tools.run("import", f"redis://:wrong@{address}", "--dry-run", status=2)
+        assert "0 keys" in tools.run("import", f"redis://:secret@{address}", "--dir", tools.scratch / "with-login")
+    with tools.serve("not-a-copy") as ours, Client(ours.port) as mine:
+        mine.call("SET", "k", "v")
+        ours.shut_down()
+    told = tools.run("import", f"redis://{address}", "--dir", tools.scratch / "not-a-copy", "--follow", status=2)
+    assert "has files already" in told, told
+
+
+def a_copy_is_examined_first(tools):
+    """A library of functions cannot be taken yet, so that nothing is."""
+    with Peer("redis", options=OPTIONS) as server, Client(server.port) as client:
+        client.call("SET", "k", "v")
+        client.call("FUNCTION", "LOAD", "#!lua name=mine\nredis.register_function('f', function() return 1 end)")
+        address = f"redis://127.0.0.1:{server.port}"
+        for words in ((), ("--follow",)):
+            told = tools.run("import", address, "--dir", tools.scratch / "with-functions", *words, status=1)
+            assert "1 library of functions: mine" in told and "--partial" in told, told
+        tools.run("import", address, "--dir", tools.scratch / "without-functions", "--partial")
+
+
+def run(tools):
+    for kind in ("redis", "valkey"):
+        tools.check(f"{kind} is followed under load, with cuts and kills", lambda kind=kind: follow_under_load(tools, kind))
+    tools.check("a copy through a file of the server is followed as well",
+                lambda: follow_under_load(tools, "valkey", ("repl-diskless-sync", "no")))
+    tools.check("a follower that has missed too much gets a new copy", lambda: a_new_copy_replaces_the_old(tools))
+    tools.check("what cannot be followed is said", lambda: what_cannot_be_followed_is_said(tools))
+    tools.check("a copy is examined before it is taken", lambda: a_copy_is_examined_first(tools))
