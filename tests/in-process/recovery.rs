@@ -50,6 +50,9 @@ fn policy(log_wanted: bool) -> Policy {
         stop_writes_on_error: false,
         threads: 2,
         retention: Retention::default(),
+        disk_databases: Vec::new(),
+        flush_bytes: 1 << 20,
+        block_cache_bytes: 1 << 20,
     }
 }
 

@@ -166,6 +166,14 @@ fn swapdb(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         ctx.ks.space_of(base::DbIndex(db)).ok_or(error::DB_OUT_OF_RANGE)
     };
     let (a, b) = (space(first)?, space(second)?);
+    // A replay of another server's log has no store of its own.
+    let is_on_disk = |space| ctx.host.find::<Arc<Store>>().is_some_and(|store| store.pressure.is_on_disk(space));
+    if is_on_disk(a) != is_on_disk(b) {
+        return Err(Stop::error(
+            "ERR one of these databases is on disk and the other in memory: only databases with the same engine can be \
+             exchanged",
+        ));
+    }
     if a != b {
         ctx.ks.apply(&Effect::Swap { a, b });
     }

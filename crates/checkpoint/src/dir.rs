@@ -28,6 +28,8 @@ pub struct Listing {
     pub logs: Vec<Lsn>,
     /// Dictionaries, finished or not.
     pub dictionaries: Vec<Name>,
+    /// Whether there is a directory of rows.
+    pub rows: bool,
 }
 
 impl DataDir {
@@ -74,6 +76,7 @@ impl DataDir {
                 Name::Snapshot { set, file } => listing.snapshots.push((set, file)),
                 Name::Log { first } => listing.logs.push(first),
                 name @ (Name::Dictionary(_) | Name::DictionaryReplacement(_)) => listing.dictionaries.push(name),
+                Name::Rows => listing.rows = true,
                 Name::Lock | Name::Other => {}
             }
         }

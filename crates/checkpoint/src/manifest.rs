@@ -13,7 +13,7 @@ use crate::dir::DataDir;
 use crate::envelope::{self, Kind};
 use crate::names::Name;
 use crate::{CheckpointError, SetId};
-use base::{HistoryId, Lsn, Rng, UnixMs, varint};
+use base::{HistoryId, KeyspaceId, Lsn, Rng, UnixMs, varint};
 use codec::{CodecError, Dictionary, DictionaryNumber, FileHash};
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -27,9 +27,14 @@ pub(crate) const MANIFEST: Kind = Kind {
     lost: "which checkpoint counts; restore the MANIFEST from a backup",
 };
 
+/// The number of the part that names the keyspaces with rows on disk.
+const DISK_PART: u64 = 1;
+
 /// Parts that later versions may append, by number. This version refuses them: none may be ignored.
-const RESERVED: [(u64, &str); 4] =
-    [(1, "recovery points of keyspaces"), (2, "segments of a tier"), (3, "a function library"), (4, "cluster slots")];
+const RESERVED: [(u64, &str); 3] = [(2, "segments of a tier"), (3, "a function library"), (4, "cluster slots")];
+
+/// Keyspaces on disk, at most.
+const DISK_SPACES_MAX: usize = 1 << 16;
 
 /// Ends of past histories that are kept. A replica that misses more unclean stops needs a full sync.
 const PARENTS_MAX: usize = 1000;
@@ -139,13 +144,16 @@ pub struct Manifest {
     pub last_dictionary: u32,
     /// The directory's hash key; `None` if no version that writes one has started in it.
     pub hash_key: Option<HashKey>,
+    /// The keyspaces whose rows are in [`Name::Rows`], ascending. No set has entries of them, and replay of the log
+    /// begins for them at the position that the rows have.
+    pub disk_spaces: Vec<KeyspaceId>,
 }
 
 impl Manifest {
     /// The manifest of an empty directory.
     pub fn new(history: HistoryId, log: LogState) -> Self {
         let (parents, sets, dictionaries) = (Vec::new(), Vec::new(), Vec::new());
-        Self { history, parents, log, sets, dictionaries, last_dictionary: 0, hash_key: None }
+        Self { history, parents, log, sets, dictionaries, last_dictionary: 0, hash_key: None, disk_spaces: Vec::new() }
     }
 
     /// The checkpoint a restart loads.
@@ -269,8 +277,13 @@ impl Manifest {
         self.dictionaries.iter().for_each(|info| put_dictionary(out, info));
         out.push(u8::from(self.hash_key.is_some()));
         out.extend(self.hash_key.into_iter().flat_map(|key| key.0));
-        // No parts of later versions.
-        varint::put(out, 0);
+        varint::put(out, u64::from(!self.disk_spaces.is_empty()));
+        if !self.disk_spaces.is_empty() {
+            let mut part = Vec::new();
+            envelope::put_spaces(&mut part, &self.disk_spaces);
+            varint::put(out, DISK_PART);
+            wire::put_string(out, &part);
+        }
         envelope::seal(&MANIFEST, &body)
     }
 
@@ -342,20 +355,31 @@ fn take_manifest(version: u32, mut rest: &[u8]) -> Option<(Manifest, Option<&'st
             let hash_key = if take_flag(rest)? { Some(HashKey(envelope::take(rest)?)) } else { None };
             let take_part = |rest: &mut &[u8]| {
                 let number = varint::take(rest)?;
-                wire::take_string(rest).map(|_| number)
+                wire::take_string(rest).map(|part| (number, part.to_vec()))
             };
             (hash_key, envelope::take_list(rest, take_part)?)
         }
     };
     let ascending = sets.is_sorted_by(|a, b| a.set < b.set)
         && dictionaries.is_sorted_by(|a, b| a.number < b.number)
-        && parts.is_sorted_by(|a, b| a < b)
+        && parts.is_sorted_by(|a, b| a.0 < b.0)
         && dictionaries.last().is_none_or(|last| last.number.0.get() <= last_dictionary);
-    let manifest = Manifest { history, parents, log, sets, dictionaries, last_dictionary, hash_key };
+    let disk_part = parts.iter().find(|part| part.0 == DISK_PART);
+    let disk_spaces = disk_part.map_or(Some(Vec::new()), |(_, part)| take_disk_spaces(part))?;
+    let manifest = Manifest { history, parents, log, sets, dictionaries, last_dictionary, hash_key, disk_spaces };
     let name =
         |number: u64| RESERVED.iter().find(|part| part.0 == number).map_or("a part of a later version", |part| part.1);
-    let reserved = parts.first().map(|number| name(*number)).or(is_encrypted.then_some("an encrypted snapshot file"));
+    let unusable = parts.iter().find(|part| part.0 != DISK_PART);
+    let reserved = unusable.map(|(number, _)| name(*number)).or(is_encrypted.then_some("an encrypted snapshot file"));
     (rest.is_empty() && ascending).then_some((manifest, reserved))
+}
+
+/// The keyspaces with rows on disk: some, ascending.
+fn take_disk_spaces(mut part: &[u8]) -> Option<Vec<KeyspaceId>> {
+    let part = &mut part;
+    let spaces = envelope::take_spaces(part)?;
+    let is_possible = part.is_empty() && (1..=DISK_SPACES_MAX).contains(&spaces.len());
+    (is_possible && spaces.is_sorted_by(|a, b| a < b)).then_some(spaces)
 }
 
 fn take_set(version: u32, rest: &mut &[u8], is_encrypted: &mut bool) -> Option<SetInfo> {
@@ -411,7 +435,8 @@ impl ManifestFile {
         if !listing.manifest {
             let snapshot = listing.snapshots.first().map(|&(set, file)| Name::Snapshot { set, file });
             let log = listing.logs.first().map(|&first| Name::Log { first });
-            let found = snapshot.or(log).or(listing.dictionaries.first().copied());
+            let rows = listing.rows.then_some(Name::Rows);
+            let found = snapshot.or(log).or(listing.dictionaries.first().copied()).or(rows);
             return match found {
                 None => Ok(None),
                 Some(found) => {
@@ -569,6 +594,22 @@ mod tests {
                 Err(CheckpointError::Reserved { what, .. }) => assert_eq!(what, name),
                 other => panic!("{other:?}"),
             }
+        }
+    }
+
+    /// The keyspaces on disk are named, and what is no ascending list of some is refused.
+    #[test]
+    fn keyspaces_on_disk() {
+        let log = LogState { on: true, since: Lsn(0), since_ms: 0 };
+        let disk_spaces = vec![KeyspaceId(0), KeyspaceId(300)];
+        let manifest = Manifest { disk_spaces, ..Manifest::new(HistoryId([1; 20]), log) };
+        let (path, bytes) = (Path::new("MANIFEST"), manifest.encode());
+        assert_eq!(Manifest::decode(path, &bytes).expect("it was just written"), manifest);
+        let body = &bytes[envelope::PREFIX_LEN..bytes.len() - envelope::SUFFIX_LEN];
+        let before = body.strip_suffix(&[1, 1, 4, 2, 0, 0xac, 2]).expect("one part, of two keyspaces");
+        for part in [&[1, 1, 1, 0][..], &[1, 1, 3, 2, 1, 1], &[1, 1, 3, 2, 2, 1], &[1, 1, 3, 1, 0, 0]] {
+            let bytes = envelope::seal(&MANIFEST, &[before, part].concat());
+            assert!(matches!(Manifest::decode(path, &bytes), Err(CheckpointError::Damaged { .. })), "{part:?}");
         }
     }
 

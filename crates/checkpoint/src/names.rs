@@ -10,6 +10,8 @@ use std::fmt;
 pub(crate) const LOCK: &str = "LOCK";
 /// The manifest.
 pub(crate) const MANIFEST: &str = "MANIFEST";
+/// The directory of rows.
+const ROWS: &str = "lsm";
 
 /// The most files of a set: two digits.
 pub(crate) const FILE_NUMBER_MAX: u8 = 99;
@@ -49,6 +51,8 @@ pub enum Name {
     Dictionary(FileHash),
     /// `dict-<hash>.new`: an unfinished dictionary.
     DictionaryReplacement(FileHash),
+    /// `lsm`: the directory with the rows of databases on disk.
+    Rows,
     /// Not one of Onggi's names: left alone.
     Other,
 }
@@ -60,6 +64,7 @@ impl Name {
         let parsed = match name {
             LOCK => Self::Lock,
             MANIFEST => Self::Manifest,
+            ROWS => Self::Rows,
             _ if name.strip_prefix(MANIFEST) == Some(vfs::REPLACEMENT_SUFFIX) => Self::ManifestReplacement,
             _ => Self::parse_numbered(name).unwrap_or(Self::Other),
         };
@@ -88,6 +93,7 @@ impl fmt::Display for Name {
         match self {
             Self::Lock => f.write_str(LOCK),
             Self::Manifest => f.write_str(MANIFEST),
+            Self::Rows => f.write_str(ROWS),
             Self::ManifestReplacement => write!(f, "{MANIFEST}{}", vfs::REPLACEMENT_SUFFIX),
             Self::Snapshot { set, file } => write!(f, "prdb-{set}-{file:02}"),
             Self::Log { first } => write!(f, "log-{:016x}", first.0),
@@ -115,6 +121,7 @@ mod tests {
             Name::Log { first: Lsn(u64::MAX) },
             Name::Dictionary(FileHash(0xab)),
             Name::DictionaryReplacement(FileHash(u128::MAX)),
+            Name::Rows,
         ] {
             assert_eq!(Name::parse(OsStr::new(&name.to_string())), name);
         }

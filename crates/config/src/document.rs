@@ -1,6 +1,7 @@
 //! What people read about the configuration, made from the table: the sample file and the manual page.
 
 use crate::directive::{Changes, Directive, Kind, Section, Setting};
+use crate::field::Field;
 use crate::{Settings, TABLE, directives};
 use std::fmt::Write;
 
@@ -141,6 +142,9 @@ fn push_comment(text: &mut String, comment: &str) {
 impl Setting {
     /// The default as lines of the file.
     fn default_lines(&self) -> Vec<String> {
-        self.field.lines(&Settings::default())
+        let mut lines = self.field.lines(&Settings::default());
+        // One of the databases stands for all.
+        lines.truncate(if matches!(self.field, Field::Databases { .. }) { 1 } else { usize::MAX });
+        lines
     }
 }

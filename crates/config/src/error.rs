@@ -100,6 +100,15 @@ pub enum ValueError {
     /// A limit that is not a size, or seconds that are not a number.
     #[error("Error in hard, soft or soft_seconds setting in buffer limit configuration.")]
     OutputLimitNumber,
+    /// Not threes of number, `engine` and a word.
+    #[error("database takes a number, the word engine, and memory or disk: database 0 engine disk")]
+    DatabaseWords,
+    /// Not the number of a database that can have an engine.
+    #[error("database takes the number of a database, from 0 to 255")]
+    DatabaseNumber,
+    /// No engine.
+    #[error("the engine of a database is memory or disk")]
+    DatabaseEngine,
     /// A letter that is no class of events.
     #[error("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")]
     NotEvents,
@@ -155,6 +164,23 @@ pub enum RuleError {
         number: u32,
         /// How many there are.
         count: u32,
+    },
+    /// A database with an engine that is not there.
+    #[error("database {number} has engine disk, and databases is {count}: give a number below that, or more databases")]
+    NoSuchDiskDatabase {
+        /// The database.
+        number: u32,
+        /// How many there are.
+        count: u32,
+    },
+    /// A database on disk, and no log.
+    #[error(
+        "database {number} has engine disk, which needs the command log: changes that are not flushed yet are only there. \
+         Set appendonly yes, or database {number} engine memory"
+    )]
+    DiskWithoutLog {
+        /// The database.
+        number: u32,
     },
     /// Neither TCP nor a unix socket.
     #[error("there is nothing to listen on: set port and bind, or unixsocket")]

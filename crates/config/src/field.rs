@@ -2,8 +2,8 @@
 
 use crate::syntax::{format_percentile, format_size, parse_integer, parse_size, quote, split_words};
 use crate::{
-    Address, EndFlags, MemoryShare, OutputLimit, OutputLimits, SavePoint, SavePoints, Secret, Setting, Settings,
-    ValueError,
+    Address, Databases, EndFlags, Engine, MemoryShare, OutputLimit, OutputLimits, SavePoint, SavePoints, Secret,
+    Setting, Settings, ValueError,
 };
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -32,6 +32,8 @@ pub(crate) enum Field {
     Addresses { get: fn(&Settings) -> &[Address], set: fn(&mut Settings, Vec<Address>) },
     /// The fours of words of `client-output-buffer-limit`.
     OutputLimits { get: fn(&Settings) -> OutputLimits, set: fn(&mut Settings, OutputLimits) },
+    /// The threes of words of `database`.
+    Databases { get: fn(&Settings) -> Databases, set: fn(&mut Settings, Databases) },
     /// Pairs of seconds and changes.
     SavePoints { get: fn(&Settings) -> &SavePoints, set: fn(&mut Settings, SavePoints) },
     /// Letters of classes of events.
@@ -120,6 +122,7 @@ impl Field {
             self,
             Self::Addresses { .. }
                 | Self::OutputLimits { .. }
+                | Self::Databases { .. }
                 | Self::SavePoints { .. }
                 | Self::Percentiles { .. }
                 | Self::Ending { .. }
@@ -139,6 +142,7 @@ impl Field {
         match self {
             Self::Addresses { set, .. } => set(settings, parse_addresses(&words)?),
             Self::OutputLimits { get, set } => set(settings, parse_output_limits(get(settings), &words)?),
+            Self::Databases { get, set } => set(settings, parse_databases(get(settings), &words)?),
             Self::SavePoints { get, set } => set(settings, parse_save_points(get(settings), &words)?),
             Self::Percentiles { set, .. } => set(settings, parse_percentiles(&words)?),
             Self::Ending { set, .. } => set(settings, parse_end_flags(&words)?),
@@ -196,6 +200,7 @@ impl Field {
             Self::Events { set, .. } => set(settings, parse_events(word)?),
             Self::Addresses { .. }
             | Self::OutputLimits { .. }
+            | Self::Databases { .. }
             | Self::SavePoints { .. }
             | Self::Percentiles { .. }
             | Self::Ending { .. } => {}
@@ -226,6 +231,10 @@ impl Field {
                 });
                 limits.join(" ").into()
             }
+            Self::Databases { get, .. } => {
+                let on_disk = get(settings).on_disk().map(|number| database_line(number, Engine::Disk));
+                on_disk.collect::<Vec<_>>().join(" ").into()
+            }
             Self::SavePoints { get, .. } => {
                 let points = get(settings).points.iter().map(|point| format!("{} {}", point.seconds, point.changes));
                 points.collect::<Vec<_>>().join(" ").into()
@@ -252,6 +261,11 @@ impl Field {
             Self::OutputLimits { get, .. } => {
                 return get(settings).classes().map(|(class, limit)| output_limit_line(class, limit)).to_vec();
             }
+            Self::Databases { get, .. } => {
+                let databases = get(settings);
+                let numbers = 0..Databases::COUNT_MAX;
+                return numbers.map(|number| database_line(number, databases.engine(number))).collect();
+            }
             _ => String::from_utf8_lossy(&self.answer(settings)).into_owned(),
         };
         vec![if line.is_empty() { "\"\"".to_owned() } else { line }]
@@ -259,13 +273,25 @@ impl Field {
 
     /// Which of [`Self::lines`] a line of the file stands for; `None` when it stands for several.
     pub(crate) fn line_index(&self, words: &[Vec<u8>]) -> Option<usize> {
-        let Self::OutputLimits { .. } = self else { return Some(0) };
-        let [class, _, _, _] = words else { return None };
-        match class.to_ascii_lowercase().as_slice() {
-            b"normal" => Some(0),
-            b"replica" | b"slave" => Some(1),
-            b"pubsub" => Some(2),
-            _ => None,
+        match (self, words) {
+            (Self::OutputLimits { .. }, [class, _, _, _]) => match class.to_ascii_lowercase().as_slice() {
+                b"normal" => Some(0),
+                b"replica" | b"slave" => Some(1),
+                b"pubsub" => Some(2),
+                _ => None,
+            },
+            (Self::Databases { .. }, [number, _, _]) => parse_database(number).and_then(|it| usize::try_from(it).ok()),
+            (Self::OutputLimits { .. } | Self::Databases { .. }, _) => None,
+            _ => Some(0),
+        }
+    }
+
+    /// Words that each of [`Self::lines`] has, where a line of the file may stand for several.
+    pub(crate) fn words_per_line(&self) -> usize {
+        match self {
+            Self::OutputLimits { .. } => 4,
+            Self::Databases { .. } => 3,
+            _ => usize::MAX,
         }
     }
 
@@ -295,6 +321,7 @@ impl Field {
             Self::Events { .. } => format!("letters, any of `A{EVENT_CLASSES}`"),
             Self::Addresses { .. } => format!("up to {BIND_ADDRESSES_MAX} addresses"),
             Self::OutputLimits { .. } => "class, hard limit, soft limit, seconds; may be repeated".into(),
+            Self::Databases { .. } => "number, `engine`, `memory` or `disk`; may be repeated".into(),
             Self::SavePoints { .. } => "seconds and changes, any number of pairs; may be repeated".into(),
             Self::Percentiles { .. } => "numbers from 0 to 100".into(),
             Self::Ending { .. } => "`default`, or words of `save`, `nosave`, `now`, `force`, `safe`, `failover`".into(),
@@ -385,6 +412,32 @@ fn parse_output_limits(mut limits: OutputLimits, words: &[&[u8]]) -> Result<Outp
         };
     }
     Ok(limits)
+}
+
+/// Changes the databases that the words name and leaves the others.
+fn parse_databases(mut databases: Databases, words: &[&[u8]]) -> Result<Databases, ValueError> {
+    if let [b""] = words {
+        return Ok(databases);
+    }
+    let (groups, []) = words.as_chunks::<3>() else { return Err(ValueError::DatabaseWords) };
+    for [number, property, engine] in groups {
+        let number = parse_database(number).ok_or(ValueError::DatabaseNumber)?;
+        if !property.eq_ignore_ascii_case(b"engine") {
+            return Err(ValueError::DatabaseWords);
+        }
+        databases.set_engine(number, Engine::parse(engine).ok_or(ValueError::DatabaseEngine)?);
+    }
+    Ok(databases)
+}
+
+/// The number of a database that `database` can name.
+fn parse_database(word: &[u8]) -> Option<u32> {
+    let number = parse_integer(word).and_then(|number| u32::try_from(number).ok())?;
+    (number < Databases::COUNT_MAX).then_some(number)
+}
+
+fn database_line(number: u32, engine: Engine) -> String {
+    format!("{number} engine {}", engine.word())
 }
 
 fn parse_end_flags(words: &[&[u8]]) -> Result<EndFlags, ValueError> {

@@ -52,7 +52,7 @@ pub use runtime::{Change, Refused};
 pub use settings::Settings;
 pub use table::{TABLE, directives, find};
 pub use values::{
-    Address, AppendFsync, CompressionCodec, CompressionTime, DebugCommand, EndFlags, EvictionPolicy, Host,
-    LogErrorAction, LogFormat, LogLevel, LogTime, MemoryShare, OutputLimit, OutputLimits, SavePoint, SavePoints,
+    Address, AppendFsync, CompressionCodec, CompressionTime, Databases, DebugCommand, EndFlags, Engine, EvictionPolicy,
+    Host, LogErrorAction, LogFormat, LogLevel, LogTime, MemoryShare, OutputLimit, OutputLimits, SavePoint, SavePoints,
     Secret, Supervision,
 };

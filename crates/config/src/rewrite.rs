@@ -205,5 +205,5 @@ fn read(text: &[u8]) -> Option<(&'static Directive, Vec<Vec<u8>>)> {
 /// Which part of its directive a line stands for. One that stands for several counts for its first and is not kept.
 fn part(row: &Directive, words: &[Vec<u8>]) -> usize {
     let Some(setting) = row.setting() else { return 0 };
-    setting.field.line_index(words.get(..4).unwrap_or(words)).unwrap_or_default()
+    setting.field.line_index(words.get(..setting.field.words_per_line()).unwrap_or(words)).unwrap_or_default()
 }

@@ -11,10 +11,23 @@ pub(crate) fn check(settings: &Settings) -> Result<Option<Warning>, RuleError> {
     if settings.memcached_database >= settings.databases {
         return Err(RuleError::NoSuchDatabase { number: settings.memcached_database, count: settings.databases });
     }
+    check_databases(settings)?;
     if !listens && settings.unixsocket.is_none() {
         return Err(RuleError::NowhereToListen);
     }
     check_exposure(settings)
+}
+
+/// The directives that [`check_databases`] depends on.
+pub(crate) const DATABASES: [&str; 2] = ["database", "appendonly"];
+
+/// Databases on disk are there, and have the log.
+pub(crate) fn check_databases(settings: &Settings) -> Result<(), RuleError> {
+    let Some(last) = settings.database_engines.on_disk().last() else { return Ok(()) };
+    if last >= settings.databases {
+        return Err(RuleError::NoSuchDiskDatabase { number: last, count: settings.databases });
+    }
+    if settings.appendonly { Ok(()) } else { Err(RuleError::DiskWithoutLog { number: last }) }
 }
 
 fn has_port(settings: &Settings) -> bool {

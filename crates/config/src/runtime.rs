@@ -70,6 +70,10 @@ impl Settings {
             let cause = rows.iter().find(|(_, row)| rules::EXPOSURE.contains(&row.name));
             return Err(failed(cause.map(|(name, _)| name.as_str()).unwrap_or_default(), error.to_string()));
         }
+        if let Err(error) = rules::check_databases(&next) {
+            let cause = rows.iter().find(|(_, row)| rules::DATABASES.contains(&row.name));
+            return Err(failed(cause.map(|(name, _)| name.as_str()).unwrap_or_default(), error.to_string()));
+        }
         let differs = |row: &&Directive| self.answer(row) != next.answer(row);
         let mut changed: Vec<&'static Directive> = Vec::new();
         for row in rows.into_iter().map(|(_, row)| row).filter(differs) {

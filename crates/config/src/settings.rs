@@ -2,8 +2,9 @@
 
 use crate::inert::InertValues;
 use crate::{
-    Address, AppendFsync, CompressionCodec, CompressionTime, DebugCommand, EndFlags, EvictionPolicy, LogErrorAction,
-    LogFormat, LogLevel, LogTime, MemoryShare, OutputLimits, SavePoints, Secret, Supervision, directives,
+    Address, AppendFsync, CompressionCodec, CompressionTime, Databases, DebugCommand, EndFlags, EvictionPolicy,
+    LogErrorAction, LogFormat, LogLevel, LogTime, MemoryShare, OutputLimits, SavePoints, Secret, Supervision,
+    directives,
 };
 use std::path::PathBuf;
 
@@ -64,6 +65,8 @@ settings! {
     shards: u32,
     /// `databases`: how many there are.
     databases: u32,
+    /// `database`: where each keeps its entries.
+    database_engines: Databases,
     /// `dir`: the data directory, as given.
     dir: PathBuf,
     /// `dir-must-hold-data`: whether a directory without data is refused.

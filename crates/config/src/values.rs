@@ -250,6 +250,66 @@ impl OutputLimits {
     }
 }
 
+/// Where a database keeps its entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// All in memory.
+    #[default]
+    Memory,
+    /// In files; memory is their cache.
+    Disk,
+}
+
+impl Engine {
+    /// The word for it in the file.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Disk => "disk",
+        }
+    }
+
+    pub(crate) fn parse(word: &[u8]) -> Option<Self> {
+        [Self::Memory, Self::Disk].into_iter().find(|engine| engine.word().as_bytes().eq_ignore_ascii_case(word))
+    }
+}
+
+/// What `database` says of each database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Databases {
+    /// A bit for each database on disk, by number.
+    on_disk: [u64; 4],
+}
+
+impl Databases {
+    /// Databases that it can say something of: those with lower numbers.
+    pub const COUNT_MAX: u32 = 256;
+
+    /// The engine of a database.
+    pub fn engine(self, number: u32) -> Engine {
+        let word = self.on_disk.get((number / 64) as usize).copied().unwrap_or(0);
+        if word >> (number % 64) & 1 == 1 { Engine::Disk } else { Engine::Memory }
+    }
+
+    /// The numbers of databases on disk, ascending.
+    pub fn on_disk(self) -> impl Iterator<Item = u32> {
+        (0..Self::COUNT_MAX).filter(move |number| self.engine(*number) == Engine::Disk)
+    }
+
+    /// Gives a database an engine; without effect from [`Self::COUNT_MAX`] on.
+    pub fn set_engine(&mut self, number: u32, engine: Engine) {
+        let bit = 1 << (number % 64);
+        if let Some(word) = self.on_disk.get_mut((number / 64) as usize) {
+            match engine {
+                Engine::Disk => *word |= bit,
+                Engine::Memory => *word &= !bit,
+            }
+        }
+    }
+}
+
+const _: () = assert!(Databases::COUNT_MAX == u64::BITS * 4);
+
 /// An amount of memory: in bytes, or as a share of `maxmemory`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryShare {

@@ -48,6 +48,30 @@ fn replies_to_wrong_arguments() {
         (&["maxmemory", "1.5gb"], failed("maxmemory", "argument must be a memory value")),
         (&["maxmemory", " 5"], failed("maxmemory", "argument must be a memory value")),
         (&["maxmemory", "18446744073709551616"], failed("maxmemory", "argument must be a memory value")),
+        (&["database", "0 engine tape"], failed("database", "the engine of a database is memory or disk")),
+        (
+            &["database", "256 engine disk"],
+            failed("database", "database takes the number of a database, from 0 to 255"),
+        ),
+        (
+            &["database", "0 disk"],
+            failed("database", "database takes a number, the word engine, and memory or disk: database 0 engine disk"),
+        ),
+        (
+            &["database", "16 engine disk"],
+            failed(
+                "database",
+                "database 16 has engine disk, and databases is 16: give a number below that, or more databases",
+            ),
+        ),
+        (
+            &["appendonly", "no", "database", "3 engine disk"],
+            failed(
+                "appendonly",
+                "database 3 has engine disk, which needs the command log: changes that are not flushed yet are only there. \
+                 Set appendonly yes, or database 3 engine memory",
+            ),
+        ),
         (
             &["maxclients-reserve", "65536"],
             failed("maxclients-reserve", "argument must be between 0 and 65535 inclusive"),

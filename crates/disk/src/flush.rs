@@ -5,7 +5,7 @@ use crate::{Disk, DiskError, KEY_BYTES_MAX};
 use base::{KeyspaceId, Lsn, ShardId};
 use engine::{Counts, Entry, RowSink, write_row};
 use parking_lot::Mutex;
-use plex::{KeySpaceId, WriteBatch};
+use plex::WriteBatch;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -26,17 +26,43 @@ type Parts = BTreeMap<(KeyspaceId, ShardId), Part>;
 pub struct Flush {
     disk: Arc<Disk>,
     parts: Arc<Mutex<Parts>>,
+    /// The keyspaces and shards that it is of.
+    places: BTreeSet<(KeyspaceId, ShardId)>,
+    /// Keyspaces whose rows of before are deleted already.
+    cleared: BTreeSet<KeyspaceId>,
 }
 
 impl Flush {
     pub(crate) fn new(disk: Arc<Disk>) -> Self {
-        Self { disk, parts: Arc::default() }
+        Self { disk, parts: Arc::default(), places: BTreeSet::new(), cleared: BTreeSet::new() }
     }
 
     /// What takes the rows of a keyspace in a shard.
-    pub fn sink(&self, shard: ShardId, space: KeyspaceId) -> Box<dyn RowSink> {
+    pub fn sink(&mut self, shard: ShardId, space: KeyspaceId) -> Box<dyn RowSink> {
+        self.places.insert((space, shard));
         self.parts.lock().insert((space, shard), Part::default());
         Box::new(Sink { parts: self.parts.clone(), place: (space, shard) })
+    }
+
+    /// Writes what was collected so far into memory of the tree, where it is not durable yet: so that a long flush does
+    /// not collect everything. Not before all sinks are made. May wait for the device.
+    ///
+    /// # Errors
+    /// [`DiskError`]; the flush is to be given up.
+    pub fn drain(&mut self) -> Result<(), DiskError> {
+        let disk = &self.disk;
+        *disk.has_part.lock() = true;
+        let parts: Vec<_> = {
+            let mut parts = self.parts.lock();
+            parts.iter_mut().map(|(place, part)| (*place, part.is_cleared, std::mem::take(&mut part.changes))).collect()
+        };
+        for ((space, _), is_cleared, _) in &parts {
+            // All shards were cleared at once.
+            if *is_cleared && self.cleared.insert(*space) {
+                disk.clear(*space)?;
+            }
+        }
+        parts.iter().try_for_each(|((space, shard), _, changes)| disk.write_part(*space, *shard, changes))
     }
 
     /// Writes all rows that were collected, which hold all changes up to `lsn`. Durable when this returns, with the
@@ -44,74 +70,82 @@ impl Flush {
     ///
     /// # Errors
     /// [`DiskError`]; the next flush has to bring the same keys (D2).
-    pub fn install(self, lsn: Lsn) -> Result<BTreeMap<(KeyspaceId, ShardId), Counts>, DiskError> {
-        let (disk, parts) = (&self.disk, std::mem::take(&mut *self.parts.lock()));
-        let mut counted = disk.counted.lock().clone();
+    pub fn install(mut self, lsn: Lsn) -> Result<BTreeMap<(KeyspaceId, ShardId), Counts>, DiskError> {
+        self.drain()?;
+        let disk = &self.disk;
+        let counted = disk.counted.lock();
         let mut batch = WriteBatch::new();
-        let cleared: BTreeSet<_> = parts.iter().filter(|(_, part)| part.is_cleared).map(|(place, _)| place.0).collect();
-        for space in &cleared {
-            if let (Some(rows), Some(counted)) = (disk.spaces.get(space), counted.get_mut(space)) {
-                // All shards were cleared at once.
-                disk.clear(*rows, &mut batch);
-                *counted = Counted::none(disk.shards.count);
-            }
-        }
-        for ((space, shard), part) in &parts {
-            let (Some(rows), Some(counted)) = (disk.spaces.get(space), counted.get_mut(space)) else { continue };
-            disk.write_part(*rows, *shard, part, counted, &mut batch)?;
-        }
-        for (space, counted) in &counted {
+        for (space, counted) in &*counted {
             batch.put_in(disk.counts_space, &counts::key_of(*space), &counted.to_bytes());
         }
         batch.set_lsn(lsn.0);
         disk.db.write(&batch)?;
+        let mut has_part = disk.has_part.lock();
         disk.db.flush()?;
+        *has_part = false;
+        drop(has_part);
         let of = |place: &(KeyspaceId, ShardId)| counted.get(&place.0).map(|counted| counted.of(place.1));
-        let installed = parts.keys().map(|place| (*place, of(place).unwrap_or_default())).collect();
-        *disk.counted.lock() = counted;
-        Ok(installed)
+        Ok(self.places.iter().map(|place| (*place, of(place).unwrap_or_default())).collect())
     }
 }
 
 impl Disk {
-    /// Writes a part, full batches at once and the rest into `batch`; and corrects the counts by what was stored
-    /// before. What a clear has deleted counts as not stored.
+    /// Writes changes of a shard in batches, and counts by what was stored before.
     fn write_part(
         &self,
-        rows: KeySpaceId,
+        space: KeyspaceId,
         shard: ShardId,
-        part: &Part,
-        counted: &mut Counted,
-        batch: &mut WriteBatch,
+        changes: &[(Vec<u8>, Option<Vec<u8>>)],
     ) -> Result<(), DiskError> {
-        let mut bytes = 0;
-        for (key, row) in &part.changes {
+        let Some(rows) = self.space(space) else { return Ok(()) };
+        let mut batch = WriteBatch::new();
+        let (mut bytes, mut counts) = (0, Counts::default());
+        for (key, row) in changes {
             if key.len() > KEY_BYTES_MAX {
                 return Err(DiskError::LongKey(key.len()));
             }
-            let before = if part.is_cleared { None } else { self.db.get_in(rows, key)? };
+            let before = self.db.get_in(rows, key)?;
             let before = before.map(|row| counts_of(key, &row)).transpose()?.unwrap_or_default();
             let after = row.as_ref().map(|row| counts_of(key, row)).transpose()?.unwrap_or_default();
-            counted.add(shard, after.minus(before));
+            counts = counts.plus(after.minus(before));
             match row {
                 Some(row) => batch.put_in(rows, key, row),
                 None => batch.delete_in(rows, key),
             };
             bytes += key.len() + row.as_ref().map_or(0, Vec::len);
             if bytes > BATCH_BYTES {
-                self.db.write(batch)?;
-                batch.clear();
+                self.write(space, shard, &mut batch, std::mem::take(&mut counts))?;
                 bytes = 0;
             }
+        }
+        self.write(space, shard, &mut batch, counts)
+    }
+
+    /// Writes a batch, and counts it (D4).
+    fn write(
+        &self,
+        space: KeyspaceId,
+        shard: ShardId,
+        batch: &mut WriteBatch,
+        counts: Counts,
+    ) -> Result<(), DiskError> {
+        self.db.write(batch)?;
+        batch.clear();
+        if let Some(counted) = self.counted.lock().get_mut(&space) {
+            counted.add(shard, counts);
         }
         Ok(())
     }
 
     /// Deletes all rows of a keyspace.
-    fn clear(&self, rows: KeySpaceId, batch: &mut WriteBatch) {
-        let last = [u8::MAX; KEY_BYTES_MAX];
+    fn clear(&self, space: KeyspaceId) -> Result<(), DiskError> {
+        let Some(rows) = self.space(space) else { return Ok(()) };
+        let (mut batch, last) = (WriteBatch::new(), [u8::MAX; KEY_BYTES_MAX]);
         batch.delete_range_in(rows, &[]..&last);
         batch.delete_in(rows, &last);
+        self.db.write(&batch)?;
+        self.counted.lock().insert(space, Counted::none(self.shards.count));
+        Ok(())
     }
 }
 

@@ -222,7 +222,8 @@ impl Durability {
             let log = all.log().or(before);
             let sink = |_| Box::new(Counted::new(feed.sink(), &keys_done)) as Box<dyn EntrySink>;
             let cut = all.cut(sink, || log.map_or(position, |log| log.end()));
-            if cut.is_some() {
+            // Rows that are not in memory may have values of any dictionary.
+            if cut.is_some() && store.pressure.spaces().is_empty() {
                 training::forget_unused(&store);
             }
             let flushes = store.flushes.load(Ordering::Relaxed);
@@ -306,6 +307,7 @@ impl Durability {
         let Some(_removing) = self.files.removing(self.parts.clock.now_ms()) else { return Ok(()) };
         manifest.prune(&self.dir, None)?;
         let (needed, log) = (manifest.log_needed_from(), self.state.lock().log.clone());
+        let needed = needed.into_iter().chain(self.log_needed_by_rows()).min();
         match (log, needed) {
             (Some(sink), Some(needed)) => drop(sink.log.remove_before(needed)?),
             (Some(_), None) => {}

@@ -13,8 +13,9 @@
 //! Workers call what takes locks (D1). `install` waits for devices, so it belongs on another thread.
 
 use base::{KeyspaceId, Lsn, ShardId};
-use disk::{Disk, DiskError, Flush, Shards};
+use disk::{Disk, DiskError, DiskOptions, Flush, Shards};
 use engine::{Counts, FlushProgress};
+use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,21 +40,24 @@ pub enum FlushError<E> {
 pub struct DiskDatabases {
     store: Arc<Store>,
     disk: Arc<Disk>,
-    spaces: Vec<KeyspaceId>,
+    spaces: RwLock<Vec<KeyspaceId>>,
 }
 
 /// A flush that runs.
-pub struct RunningFlush<'d> {
-    databases: &'d DiskDatabases,
+pub struct RunningFlush {
+    databases: Arc<DiskDatabases>,
     flush: Option<Flush>,
     lsn: Lsn,
-    /// What is still to be walked, and then to be ended.
+    /// What is still to be walked.
     places: Vec<(ShardId, KeyspaceId)>,
+    /// What is to be ended.
+    all_places: Vec<(ShardId, KeyspaceId)>,
     installed: Option<BTreeMap<(KeyspaceId, ShardId), Counts>>,
 }
 
 impl DiskDatabases {
-    /// Opens the rows of these keyspaces, which are empty, and puts them behind the store, while nothing else runs.
+    /// Opens the rows of these keyspaces, which are empty in memory, and puts them behind the store, while nothing else
+    /// runs.
     ///
     /// # Errors
     /// [`DiskError`] when the rows cannot be opened.
@@ -61,37 +65,57 @@ impl DiskDatabases {
         store: &Arc<Store>,
         fs: Arc<dyn FileSystem>,
         dir: &Path,
-        spaces: Vec<KeyspaceId>,
-    ) -> Result<Self, DiskError> {
-        let slots = store.clone();
+        spaces: &[KeyspaceId],
+        options: DiskOptions,
+    ) -> Result<Arc<Self>, DiskError> {
+        // Not the store, which owns the rows.
+        let slots = store.slots().clone();
         let count = u16::try_from(store.shard_ids().len()).unwrap_or(u16::MAX);
-        let shards = Shards { count, of: Arc::new(move |key| slots.shard_of_bytes(key)) };
-        let disk = Disk::open(fs, dir, spaces.iter().copied(), shards)?;
-        for space in &spaces {
-            store.back(*space, |shard| disk.rows(shard, *space).expect("it was opened just now"));
-        }
-        Ok(Self { store: store.clone(), disk, spaces })
+        let shards = Shards { count, of: Arc::new(move |key| slots.shard_of(base::slot::slot_of(key))) };
+        let disk = Disk::open(fs, dir, shards, options)?;
+        let databases = Arc::new(Self { store: store.clone(), disk, spaces: RwLock::default() });
+        spaces.iter().try_for_each(|space| databases.add(*space))?;
+        Ok(databases)
+    }
+
+    /// Opens the rows of one more keyspace, which is empty in memory, and puts them behind it, while no command runs.
+    ///
+    /// # Errors
+    /// [`DiskError`] when the rows cannot be opened.
+    pub fn add(&self, space: KeyspaceId) -> Result<(), DiskError> {
+        self.disk.open_space(space)?;
+        self.store.back(space, |shard| self.disk.rows(shard, space).expect("it was opened just now"));
+        self.spaces.write().push(space);
+        Ok(())
     }
 
     /// For each keyspace, the position of the log up to which its rows hold all changes: where its replay begins.
     pub fn recovery_points(&self) -> BTreeMap<KeyspaceId, Lsn> {
         let recovered = self.disk.recovered_lsn();
-        self.spaces.iter().map(|space| (*space, recovered)).collect()
+        self.spaces.read().iter().map(|space| (*space, recovered)).collect()
+    }
+
+    /// The position up to which the rows held all changes when they were opened.
+    pub fn recovered_lsn(&self) -> Lsn {
+        self.disk.recovered_lsn()
     }
 
     /// Begins a flush of the present moment; `lsn` tells the position of the log, under all locks. `None` when the locks
     /// cannot be had within a millisecond: the caller tries again later.
-    pub fn begin_flush(&self, lsn: impl FnOnce() -> Lsn) -> Option<RunningFlush<'_>> {
-        let flush = self.disk.begin_flush();
+    pub fn begin_flush(self: &Arc<Self>, lsn: impl FnOnce() -> Lsn) -> Option<RunningFlush> {
+        let mut flush = self.disk.begin_flush();
+        let all_places = self.places();
         let mut all = self.store.try_lock_all()?;
-        all.begin_flush(&self.spaces, |shard, space| flush.sink(shard, space));
+        all.begin_flush(&self.spaces.read(), |shard, space| flush.sink(shard, space));
         let lsn = lsn();
         drop(all);
-        Some(RunningFlush { databases: self, flush: Some(flush), lsn, places: self.places(), installed: None })
+        let places = all_places.clone();
+        Some(RunningFlush { databases: self.clone(), flush: Some(flush), lsn, places, all_places, installed: None })
     }
 
     fn places(&self) -> Vec<(ShardId, KeyspaceId)> {
-        self.store.shard_ids().flat_map(|shard| self.spaces.iter().map(move |space| (shard, *space))).collect()
+        let spaces = self.spaces.read();
+        self.store.shard_ids().flat_map(|shard| spaces.iter().map(move |space| (shard, *space))).collect()
     }
 
     /// Drops clean entries in all shards: of each database, about this many bytes in each shard.
@@ -108,9 +132,27 @@ impl DiskDatabases {
     pub fn compact_step(&self) -> Result<bool, DiskError> {
         self.disk.compact_step()
     }
+
+    /// Memory of tables and of flushes on their way, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.disk.memory_bytes()
+    }
+
+    /// Gives back some space of what is deleted; false when there is none. Waits for the device.
+    ///
+    /// # Errors
+    /// [`DiskError::Tree`]
+    pub fn reclaim_step(&self) -> Result<bool, DiskError> {
+        self.disk.reclaim_step()
+    }
 }
 
-impl RunningFlush<'_> {
+impl RunningFlush {
+    /// The position of the log at its cut.
+    pub fn lsn(&self) -> Lsn {
+        self.lsn
+    }
+
     /// Walks some keys of a shard. [`FlushProgress::Done`] when all shards are walked, [`FlushProgress::Void`] when the
     /// flush is to be ended without having been installed (R2).
     pub fn walk(&mut self) -> FlushProgress {
@@ -121,6 +163,14 @@ impl RunningFlush<'_> {
             FlushProgress::Void => return FlushProgress::Void,
         }
         if self.places.is_empty() { FlushProgress::Done } else { FlushProgress::More }
+    }
+
+    /// Writes what was walked so far into the rows' memory, so that it does not pile up. May wait for the device.
+    ///
+    /// # Errors
+    /// [`DiskError`]: the flush is to be ended.
+    pub fn drain(&mut self) -> Result<(), DiskError> {
+        self.flush.as_mut().map_or(Ok(()), Flush::drain)
     }
 
     /// Has the log made durable up to the cut, and then the rows. Once, when all is walked. Waits for devices.
@@ -139,9 +189,9 @@ impl RunningFlush<'_> {
 
     /// Ends the flush in all shards: what was installed is clean, and what was not is part of the next flush.
     pub fn end(self) {
-        for (shard, space) in self.databases.places() {
-            let installed = self.installed.as_ref().and_then(|all| all.get(&(space, shard)).copied());
-            self.databases.store.end_flush(shard, space, installed);
+        for (shard, space) in &self.all_places {
+            let installed = self.installed.as_ref().and_then(|all| all.get(&(*space, *shard)).copied());
+            self.databases.store.end_flush(*shard, *space, installed);
         }
     }
 }

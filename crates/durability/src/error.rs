@@ -49,6 +49,56 @@ pub enum DurabilityError {
          it these values cannot be read"
     )]
     Dictionary(#[from] CodecError),
+    /// The rows of databases on disk cannot be opened or written.
+    #[error("the rows of databases on disk: {0}")]
+    Rows(#[from] disk::DiskError),
+    /// The settings give a database in memory, which has entries, another engine.
+    #[error(
+        "database {number} is in memory and has {keys} keys, and the settings give it engine disk: the engine of a database is \
+         fixed once it has been written to. Set database {number} engine memory; copy its keys to a database on disk (COPY key \
+         key DB n), or empty it (FLUSHDB), and start again with the new setting"
+    )]
+    EngineFixed {
+        /// The database.
+        number: u32,
+        /// Its keys.
+        keys: u64,
+    },
+    /// The settings keep a database in memory that is on disk.
+    #[error(
+        "database {number} is on disk in this data directory, and the settings keep it in memory: the engine of a database is \
+         fixed once it has been written to. Start with --database '{number} engine disk'"
+    )]
+    EngineMissing {
+        /// The database.
+        number: u32,
+    },
+    /// Databases are on disk, and the settings have no log.
+    #[error("databases of this data directory are on disk, which needs the command log: set appendonly yes")]
+    RowsWithoutLog,
+    /// Rows that the manifest does not name.
+    #[error(
+        "{}: it has rows of database {number}, which MANIFEST does not name: it may be of another data directory. Move it away, \
+         or put back the MANIFEST that belongs to it",
+        path.display()
+    )]
+    RowsLeft {
+        /// The directory of rows.
+        path: std::path::PathBuf,
+        /// The database.
+        number: u32,
+    },
+    /// Rows have changes that the log has not.
+    #[error(
+        "the rows of databases on disk hold all changes up to LSN {rows}, and the command log ends at LSN {end}: segments of it \
+         are missing. Put the files log-* back, or begin from a backup"
+    )]
+    LogBehindRows {
+        /// The rows' position.
+        rows: base::Lsn,
+        /// The log's end.
+        end: base::Lsn,
+    },
     /// The server is ending.
     #[error(transparent)]
     Ended(#[from] crate::work::Ended),
@@ -66,7 +116,7 @@ impl DurabilityError {
         match self {
             Self::Checkpoint(error) => error.is_damage(),
             Self::Recover(error) => error.is_damage(),
-            Self::LogMissing { .. } => true,
+            Self::LogMissing { .. } | Self::LogBehindRows { .. } => true,
             Self::Dictionary(error) => !matches!(error, CodecError::Fs(_)),
             _ => false,
         }
@@ -77,6 +127,7 @@ impl DurabilityError {
         match self {
             Self::Checkpoint(error) => error.is_out_of_space(),
             Self::Log(LogError::File { source }) => source.is_out_of_space(),
+            Self::Rows(error) => error.is_out_of_space(),
             _ => false,
         }
     }

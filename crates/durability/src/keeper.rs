@@ -1,6 +1,8 @@
 //! The keeper: a thread that decides when a checkpoint is taken and the log switched, and takes and switches.
 
+use crate::disk_databases::DiskDatabases;
 use crate::error::DurabilityError;
+use crate::flushing::Flushing;
 use crate::history::History;
 use crate::hold::{BeingRemoved, FileHold};
 use crate::policy::{Cause, Policy, SinceLast};
@@ -102,6 +104,11 @@ pub struct Durability {
     pub(crate) manifest: Mutex<Option<ManifestFile>>,
     pub(crate) files: FileHold,
     pub(crate) rdb_writer: OnceLock<Arc<dyn WriteRdb>>,
+    /// Databases on disk, if there are any.
+    pub(crate) databases: OnceLock<Arc<DiskDatabases>>,
+    pub(crate) flushing: Flushing,
+    /// What the flusher asks of workers.
+    pub(crate) flush_work: Work,
 }
 
 /// What changes.
@@ -206,6 +213,9 @@ impl Durability {
             manifest: Mutex::new(None),
             files: FileHold::default(),
             rdb_writer: OnceLock::new(),
+            databases: OnceLock::new(),
+            flushing: Flushing::default(),
+            flush_work: Work::new(),
         }))
     }
 
@@ -242,7 +252,7 @@ impl Durability {
     #[inline]
     pub fn work(&self) -> bool {
         let store = &self.parts.store;
-        if self.work.step() {
+        if self.work.step() || self.flush_work.step() {
             return true;
         }
         if store.checkpoint_shards_left() == 0 {
@@ -258,7 +268,7 @@ impl Durability {
     /// Whether there is anything for [`Durability::work`].
     #[inline]
     pub fn has_work(&self) -> bool {
-        self.work.is_asked() || self.parts.store.checkpoint_shards_left() > 0
+        self.work.is_asked() || self.flush_work.is_asked() || self.parts.store.checkpoint_shards_left() > 0
     }
 
     // ---- By commands.
@@ -578,7 +588,9 @@ impl Durability {
         }
         drop(state);
         self.work.end();
+        self.flush_work.end();
         self.stir.notify_all();
+        self.stir_flushing();
     }
 
     /// Ends the log in order: everything in it is durable when this returns. Call when workers and keeper have ended.

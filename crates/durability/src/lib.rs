@@ -22,6 +22,7 @@
 mod checkpointing;
 mod disk_databases;
 mod error;
+mod flushing;
 mod history;
 mod hold;
 mod keeper;
@@ -37,8 +38,10 @@ mod timing;
 mod training;
 mod work;
 
+pub use disk::DiskOptions;
 pub use disk_databases::{DiskDatabases, FlushError, RunningFlush};
 pub use error::DurabilityError;
+pub use flushing::FlushStatus;
 pub use hold::BeingRemoved;
 pub use keeper::{Cancelled, Durability, Parts, Phase, Tell};
 pub use policy::{Cause, Policy};

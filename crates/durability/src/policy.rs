@@ -20,6 +20,21 @@ const FEED_SHARE: u64 = 8;
 /// However small the budget is, they have this much.
 const BESIDE_BUDGET_BYTES_MIN: u64 = 2 << 20;
 
+/// Bytes of log that may be unflushed, and memory for blocks of tables, without a budget and as parts of one.
+const FLUSH_BYTES: u64 = 256 << 20;
+const FLUSH_SHARE: u64 = 4;
+const FLUSH_BYTES_MIN: u64 = 1 << 20;
+const BLOCK_CACHE_BYTES: u64 = 64 << 20;
+const BLOCK_CACHE_SHARE: u64 = 16;
+
+/// So many bytes, or a part of the budget if that is less (0: there is none).
+fn share(bytes: u64, maxmemory_bytes: u64, share: u64) -> u64 {
+    match maxmemory_bytes {
+        0 => bytes,
+        budget => bytes.min(budget / share),
+    }
+}
+
 /// So many bytes, or fewer beside a small budget (0: there is none).
 fn beside_budget(bytes: u64, maxmemory_bytes: u64, share: u64) -> u64 {
     match maxmemory_bytes {
@@ -57,6 +72,13 @@ pub struct Policy {
     pub threads: usize,
     /// Which checkpoints are kept.
     pub retention: Retention,
+    /// The numbers of databases on disk.
+    pub disk_databases: Vec<u32>,
+    /// Bytes of log that are not flushed to rows at which writes to databases on disk wait. From half of that on they are
+    /// flushed.
+    pub flush_bytes: u64,
+    /// Memory for blocks of the rows' tables.
+    pub block_cache_bytes: usize,
 }
 
 impl Policy {
@@ -88,6 +110,9 @@ impl Policy {
                 age_ms: limit(settings.checkpoint_retain_seconds).map(|seconds| seconds.saturating_mul(1000)),
                 space: limit(settings.checkpoint_retain_bytes).map_or(Space::Automatic, Space::Bytes),
             },
+            disk_databases: settings.database_engines.on_disk().collect(),
+            flush_bytes: share(FLUSH_BYTES, settings.maxmemory_bytes, FLUSH_SHARE).max(FLUSH_BYTES_MIN),
+            block_cache_bytes: share(BLOCK_CACHE_BYTES, settings.maxmemory_bytes, BLOCK_CACHE_SHARE) as usize,
         }
     }
 

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use store::replay::ReplayError;
-use store::{RecordSink, Scratch};
+use store::{RecordSink, RecoveryPoints, Scratch};
 
 /// How far a start has come.
 #[derive(Default)]
@@ -105,9 +105,10 @@ impl Durability {
         let found = ManifestFile::load(&self.dir)?;
         let manifest = found.as_ref().map(|file| file.current().clone());
         manifest.as_ref().map_or(Ok(()), |manifest| self.open_dictionaries(manifest))?;
+        let rows = manifest.as_ref().map_or(Ok(None), |manifest| self.open_rows(manifest))?;
         let keys = manifest.as_ref().and_then(Manifest::newest).map_or(Ok(0), |set| self.load_set(set))?;
         self.check_dictionaries()?;
-        let from = manifest.as_ref().and_then(log_to_replay);
+        let from = manifest.as_ref().and_then(log_to_replay).into_iter().chain(rows).min();
         let end = from.map(|from| self.replay(from)).transpose()?;
         if let (Some(from), Some(end)) = (from, &end)
             && end.history.is_none()
@@ -117,6 +118,11 @@ impl Durability {
             return Err(DurabilityError::LogMissing { path: self.dir.path().to_owned(), from });
         }
 
+        if let Some(rows) = rows
+            && let Some(end) = end.as_ref().map(|end| end.end_lsn).filter(|end| *end < rows)
+        {
+            return Err(DurabilityError::LogBehindRows { rows, end });
+        }
         self.loading.go_on()?;
         let position = manifest.as_ref().map_or(Lsn(0), position);
         let recovered = Recovered {
@@ -191,6 +197,29 @@ impl Durability {
         file.prune(&self.dir, None)?;
         self.install(sink)?;
         Ok(file)
+    }
+
+    /// Opens the rows of databases on disk, and has the log count for them from where these end. Gives that position; `None`
+    /// when no database is on disk.
+    fn open_rows(&self, manifest: &Manifest) -> Result<Option<Lsn>, DurabilityError> {
+        let spaces = &manifest.disk_spaces;
+        let policy = self.policy();
+        // Databases on disk change numbers only among themselves.
+        if let Some(missing) = spaces.iter().find(|space| !policy.disk_databases.contains(&space.0)) {
+            return Err(DurabilityError::EngineMissing { number: missing.0 });
+        }
+        if spaces.is_empty() {
+            return Ok(None);
+        }
+        if !manifest.log.on || !policy.log_wanted {
+            return Err(DurabilityError::RowsWithoutLog);
+        }
+        let databases = self.open_databases(spaces, false)?;
+        let recovered = databases.recovered_lsn();
+        self.begin_flushing_at(recovered);
+        let loaded = manifest.newest().map_or(manifest.log.since, |set| set.cut);
+        self.parts.store.set_recovery_points(RecoveryPoints { loaded, rows: databases.recovery_points() });
+        Ok(Some(recovered))
     }
 
     fn load_set(&self, set: &SetInfo) -> Result<u64, DurabilityError> {

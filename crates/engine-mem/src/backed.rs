@@ -29,6 +29,9 @@ use value::cold::Keeper;
 /// Keys of an installed flush looked at per unit of cleaning.
 const SETTLED_PER_UNIT: usize = 4;
 
+/// Stretches of the table looked at for clean entries that were not used lately, and then for any.
+const STRETCHES_LOOKED_AT: usize = 4;
+
 /// Random rows looked at for one that is live.
 const RANDOM_TRIES: usize = 16;
 
@@ -398,11 +401,43 @@ impl MemEngine {
         self.backed(id).map_or(0, |backed| backed.dirty.len())
     }
 
-    /// [`MemEngine::drop_clean`] in all backed keyspaces.
+    /// Drops clean entries of all backed keyspaces, about so many bytes, looking at a bounded number of entries: so it may
+    /// drop none although there are some, and finds them when it is called again.
     pub fn drop_clean_anywhere(&mut self, wanted_bytes: usize) -> usize {
         let mut dropped = 0;
         for id in (0..self.spaces.len()).map(|id| KeyspaceId(id as u32)) {
-            dropped += self.drop_clean(id, wanted_bytes - dropped.min(wanted_bytes));
+            if self.is_backed(id) {
+                dropped += self.drop_clean_nearby(id, wanted_bytes - dropped.min(wanted_bytes));
+            }
+        }
+        dropped
+    }
+
+    /// Whether a backed keyspace has entries in memory: with a flush, all of them can be dropped.
+    pub fn has_rows_in_memory(&self) -> bool {
+        self.has_backed && self.spaces.iter().flatten().any(|space| space.backed.is_some() && space.table.len() > 0)
+    }
+
+    /// Drops clean entries of the next stretches: those that were not used since the hand passed last, then any.
+    fn drop_clean_nearby(&mut self, id: KeyspaceId, wanted_bytes: usize) -> usize {
+        let (mut dropped, now) = (0, self.now);
+        for number in 0..2 * STRETCHES_LOOKED_AT {
+            if dropped >= wanted_bytes {
+                break;
+            }
+            let Some(backed) = self.backed_mut(id) else { break };
+            if backed.rounds[1] == UnixMs::MIN {
+                backed.rounds = [now; 2];
+            }
+            let unused_ms = if number < STRETCHES_LOOKED_AT { backed.rounds[1] } else { UnixMs::MIN };
+            let from = backed.hand;
+            let (next, bytes) = self.drop_clean_of(id, from, wanted_bytes - dropped, unused_ms);
+            dropped += bytes;
+            let Some(backed) = self.backed_mut(id) else { break };
+            backed.hand = next.unwrap_or(0);
+            if next.is_none() {
+                backed.rounds = [now, backed.rounds[0]];
+            }
         }
         dropped
     }

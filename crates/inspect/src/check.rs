@@ -300,6 +300,10 @@ impl Check<'_> {
                     self.note(&format!("{shown}: a directory, not looked into"))
                 }
                 Name::Other => self.note(&format!("{shown}: not a file of Onggi's")),
+                Name::Rows if manifest.is_some_and(|manifest| manifest.disk_spaces.is_empty()) => {
+                    self.note(&format!("{shown}: rows that the manifest does not name; no start reads them"));
+                }
+                Name::Rows => {}
                 Name::Lock | Name::Manifest | Name::Snapshot { .. } | Name::Log { .. } | Name::Dictionary(_) => {}
             }
         }

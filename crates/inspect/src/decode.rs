@@ -88,6 +88,7 @@ impl Decoder<'_> {
             let file = path.join(&entry.name);
             let name = entry.name.to_string_lossy().into_owned();
             let meaning = match Name::parse(&entry.name) {
+                Name::Rows => "the rows of databases on disk",
                 _ if entry.kind == FileKind::Dir => "a directory, not part of the data",
                 Name::Manifest | Name::Snapshot { .. } | Name::Log { .. } | Name::Dictionary(_) => {
                     match self.file(&**fs, &file, false) {

@@ -74,6 +74,10 @@ pub struct Repaired {
 /// a repair could only make worse.
 pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path, salvage: bool) -> Result<Option<RepairPlan>, ToolError> {
     let (source, _held) = lock(fs, dir)?;
+    // A manifest that is made anew would not name the rows.
+    if source.list()?.rows {
+        return Err(ToolError::NotRepairable { path: dir.into(), why: restore::ON_DISK.to_owned() });
+    }
     let (mut damage, mut unsure) = (Vec::new(), Vec::new());
     let manifest = match ManifestFile::load(&source) {
         Ok(Some(file)) => file.current().clone(),

@@ -106,6 +106,11 @@ pub fn restore(
     build(&source, manifest, clock, &Build { to, into, history, links: false, loss: None }, say)
 }
 
+/// Why a directory with rows is not copied.
+pub(crate) const ON_DISK: &str = "it has databases on disk (engine disk), which backup, restore and repair do not \
+                                  cover yet. Copy the whole directory while no server uses it, or move the keys with \
+                                  MIGRATE";
+
 /// What to build.
 pub(crate) struct Build<'b> {
     /// The moment.
@@ -143,6 +148,9 @@ pub(crate) fn build(
 ) -> Result<Restored, ToolError> {
     let (fs, &Build { to, into, history, links, loss }) = (source.fs(), build);
     let unreachable = |why: String| ToolError::NotReachable { path: source.path().into(), why };
+    if !manifest.disk_spaces.is_empty() {
+        return Err(unreachable(ON_DISK.to_owned()));
+    }
     let start = Start::choose(manifest, to).map_err(unreachable)?;
     let found = find(source, &start, to, None)?;
     if let Some(why) = found.why_not(&start, to) {
@@ -194,6 +202,7 @@ pub(crate) fn build(
         dictionaries,
         last_dictionary: manifest.last_dictionary,
         hash_key: manifest.hash_key,
+        disk_spaces: Vec::new(),
     };
     ManifestFile::create(&target, next)?;
     say(&format!("wrote {}", target.file(Name::Manifest).display()));

@@ -17,6 +17,16 @@ use vfs::FsError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MigrateError {
+    /// The directory has databases on disk.
+    #[error(
+        "{}: it has databases on disk (engine disk), which export does not cover yet; move their keys to a database in memory \
+         with COPY or MIGRATE",
+        path.display()
+    )]
+    OnDisk {
+        /// The data directory.
+        path: PathBuf,
+    },
     /// The operating system refused.
     #[error(transparent)]
     Fs(#[from] FsError),

@@ -72,6 +72,9 @@ fn load(export: &Export<'_>) -> Result<Store, MigrateError> {
         return Err(MigrateError::NoData { path: export.dir.to_owned() });
     };
     let manifest = manifest.current();
+    if !manifest.disk_spaces.is_empty() {
+        return Err(MigrateError::OnDisk { path: export.dir.to_owned() });
+    }
     let store = Store::new(StoreOptions {
         shard_count: 1,
         database_count: crate::DATABASES_MAX,

@@ -181,6 +181,11 @@ impl Apply for Applied {
                 .acceptor
                 .move_to(&places(settings), backlog(settings))
                 .map_err(|(address, error)| format!("cannot listen on {address}: {error}")),
+            "database" => {
+                Err("the engine of a database is fixed while the server runs, and once it has been written to. Give \
+                               an empty database another engine at a start: --database '0 engine disk'"
+                    .to_owned())
+            }
             "loglevel" | "log-format" | "log-timestamp-format" => {
                 self.tell.iter().for_each(|tell| tell.follow(settings));
                 Ok(())
@@ -536,6 +541,14 @@ pub fn serve(
             thread::Builder::new().name("trainer".to_owned()).spawn_scoped(scope, || durability.train(heap::trim))
         });
         let trainer = trainer.transpose()?;
+        let has_rows = settings.database_engines.on_disk().next().is_some();
+        let disk = durability.as_deref().filter(|_| has_rows).map(|durability| {
+            let flusher = thread::Builder::new().name("flusher".to_owned());
+            let compactor = thread::Builder::new().name("compactor".to_owned());
+            let flusher = flusher.spawn_scoped(scope, || durability.flush_databases())?;
+            io::Result::Ok((flusher, compactor.spawn_scoped(scope, || durability.compact_databases())?))
+        });
+        let (flusher, compactor) = disk.transpose()?.unzip();
         let ending = Ending {
             host: &shared.host,
             mailboxes: mailboxes.all(),
@@ -550,7 +563,7 @@ pub fn serve(
             durability.end();
         }
         mailboxes.all().iter().for_each(|mailbox| mailbox.send(Message::Stop));
-        for thread in [keeper, trainer].into_iter().flatten() {
+        for thread in [keeper, trainer, flusher, compactor].into_iter().flatten() {
             if let Err(panic) = thread.join() {
                 std::panic::resume_unwind(panic);
             }
@@ -592,6 +605,7 @@ fn recover(durability: Arc<Durability>, tell: Arc<dyn Tell>) -> Recover {
             tell.warn(torn);
         }
         durability.wait_for_log()?;
+        durability.add_databases()?;
         let durability::Recovered { keys, records, .. } = found;
         let seconds = began.elapsed().as_secs_f64();
         tell.say(&format!(

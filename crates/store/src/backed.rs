@@ -49,6 +49,7 @@ impl Store {
             engine.back(space, rows, stored, self.compression.keeper());
             self.unlock_one(held);
         }
+        self.pressure.add(space);
     }
 
     /// Gives the running flush up to `budget` further keys of a shard.

@@ -88,6 +88,9 @@ impl Store {
         if self.waits_for_checkpoint(at.worker) {
             return Err(Blocked::Log);
         }
+        if self.waits_for_flush(at.db) && at.writes != WriteClass::Frees {
+            return Err(Blocked::Log);
+        }
         match self.log_of(scratch).map_or(Admission::Go, |log| log.admit(at.worker, at.writes)) {
             Admission::Go => Ok(()),
             Admission::Wait => Err(Blocked::Log),

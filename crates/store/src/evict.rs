@@ -141,7 +141,8 @@ impl Store {
     #[inline]
     pub fn used_bytes(&self) -> u64 {
         let others = self.budget.others.get().map_or(0, |bytes| bytes());
-        self.memory.total().saturating_add(self.backlog().memory().now).saturating_add(others)
+        let rows = self.pressure.row_store_bytes();
+        self.memory.total().saturating_add(self.backlog().memory().now).saturating_add(others).saturating_add(rows)
     }
 
     /// Whether memory in use is beyond the budget.
@@ -210,11 +211,12 @@ impl Store {
             // Cleaning hands what a cleared database held to a running checkpoint.
             return if self.waits_for_checkpoint(worker) { Err(Blocked::Log) } else { Err(Blocked::Memory) };
         }
-        let mut goes_on = false;
+        let (mut goes_on, mut has_rows) = (false, false);
         for shard in self.shard_ids() {
             match self.lock_one(shard, worker) {
                 None => goes_on = true,
                 Some(mut held) => {
+                    has_rows |= held.engine.has_rows_in_memory();
                     goes_on |= held.engine.drop_clean(RECLAIM_BYTES) > 0;
                     goes_on |= match &mut held.engine {
                         ShardEngine::Memory(engine) => engine.clean_thoroughly(RECLAIM_STEP),
@@ -227,7 +229,12 @@ impl Store {
                 return Ok(true);
             }
         }
-        if goes_on { Err(Blocked::Memory) } else { Ok(false) }
+        match () {
+            () if goes_on => Err(Blocked::Memory),
+            // What is dirty can be dropped when it is flushed. The end of the flush wakes the worker.
+            () if has_rows && self.pressure.want() => Err(Blocked::Log),
+            () => Ok(false),
+        }
     }
 
     /// Evicts about so many bytes while over the budget, and cleans.

@@ -22,6 +22,7 @@ pub mod lock;
 pub mod lock_set;
 pub mod log;
 pub mod notices;
+pub mod pressure;
 mod read;
 pub mod recovery_points;
 pub mod replay;

@@ -92,6 +92,11 @@ impl ShardEngine {
         }
     }
 
+    /// Whether there are entries that rows hold, or will hold when they are flushed.
+    pub(crate) fn has_rows_in_memory(&self) -> bool {
+        matches!(self, Self::Memory(engine) if engine.has_rows_in_memory())
+    }
+
     /// The same, and gives pages back.
     pub(crate) fn make_room(&mut self, bytes: usize) {
         if let Self::Memory(engine) = self

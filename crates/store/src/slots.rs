@@ -11,6 +11,7 @@ use base::{ShardId, SlotId};
 const GRAIN: usize = 16;
 
 /// The shard of every slot.
+#[derive(Clone, Debug)]
 pub struct SlotMap {
     shards: Box<[u8; SLOT_COUNT / GRAIN]>,
     count: usize,

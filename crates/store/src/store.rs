@@ -6,6 +6,7 @@ use crate::gate::Gate;
 use crate::lock::{Held, ShardLock, WorkerSet};
 use crate::log::{LogSlot, RecordSink};
 use crate::notices::Notices;
+use crate::pressure::FlushPressure;
 use crate::recovery_points::RecoveryPoints;
 use crate::shard::{Shard, ShardEngine};
 use crate::slots::SlotMap;
@@ -86,6 +87,8 @@ pub struct Store {
     pub(crate) recovery_points: RwLock<RecoveryPoints>,
     /// Times that a database with keys was emptied (FLUSHALL, FLUSHDB). Changed under all locks.
     pub flushes: AtomicU64,
+    /// Flushes of databases on disk.
+    pub pressure: FlushPressure,
 }
 
 impl Store {
@@ -142,11 +145,17 @@ impl Store {
             gate: Gate::default(),
             recovery_points: RwLock::default(),
             flushes: AtomicU64::new(0),
+            pressure: FlushPressure::default(),
         };
         if let (Some(log), Some(mut all)) = (options.log, store.try_lock_all()) {
             all.set_log(Some(log));
         }
         store
+    }
+
+    /// Which shard a slot is in.
+    pub fn slots(&self) -> &SlotMap {
+        &self.slots
     }
 
     /// The shard a key lives in.

@@ -122,6 +122,7 @@ mod tests {
                 Field::Share { .. } => vec!["100%".into(), "7".into()],
                 Field::Addresses { .. } => vec!["* -::*".into(), "127.0.0.1".into()],
                 Field::OutputLimits { .. } => vec!["normal 1 2 3 slave 4 5 6 pubsub 7 8 9".into()],
+                Field::Databases { .. } => vec!["0 engine disk 255 engine disk".into()],
                 Field::SavePoints { .. } => vec!["".into(), "1 0".into(), "900 1 60 10000".into()],
                 Field::Events { .. } => vec!["".into(), "A".into(), "g$lKE".into(), "AnKEm".into()],
                 Field::Percentiles { .. } => vec!["0 99.5 100".into()],

@@ -69,6 +69,16 @@ pub(super) static THREADS: &[Directive] = &[
         "How many databases SELECT can choose from, numbered from 0.",
     )
     .at_start(),
+    Directive::supported(
+        "database",
+        Field::Databases { get: |s| s.database_engines, set: |s, databases| s.database_engines = databases },
+        "",
+        "",
+        "Where a database keeps its entries: `0 engine disk` for database 0. `memory` is for databases that fit into memory. A \
+         database with `disk` has its entries in files, and memory is their cache: it may be larger than memory, and no key \
+         of it is ever evicted. It needs `appendonly yes`. The engine of a database is fixed once it has been written to. \
+         Each line changes the databases that it names; CONFIG GET lists those on disk.",
+    ),
     Directive::not_needed("hz", Inert::integer("10", 0, INT_MAX), NO_CLOCK_TICK),
     Directive::not_needed("dynamic-hz", Inert::flag("yes"), NO_CLOCK_TICK),
     Directive::not_needed("io-threads", Inert::integer("1", 1, 256), WORKERS),

@@ -94,6 +94,9 @@ pub fn policy() -> Policy {
         stop_writes_on_error: true,
         threads: 2,
         retention: Retention::default(),
+        disk_databases: Vec::new(),
+        flush_bytes: 1 << 20,
+        block_cache_bytes: 1 << 20,
     }
 }
 
@@ -212,6 +215,11 @@ impl Life {
                 return Err(error);
             }
         };
+        let has_rows = !unstarted.durability.disk_databases().is_empty();
+        if let Err(error) = unstarted.durability.add_databases() {
+            unstarted.forget();
+            return Err(error);
+        }
         // As a server does, once the log that it wants counts.
         unstarted.store.gate.end_loading();
         let Unstarted { clock, store, durability, told, changes } = unstarted;
@@ -230,7 +238,12 @@ impl Life {
                 }
             }
         });
-        let (fs, threads) = (fs.clone(), vec![keeper, walker]);
+        let (fs, mut threads) = (fs.clone(), vec![keeper, walker]);
+        if has_rows {
+            let (flusher, compactor) = (durability.clone(), durability.clone());
+            threads.push(std::thread::spawn(move || flusher.flush_databases()));
+            threads.push(std::thread::spawn(move || compactor.compact_databases()));
+        }
         let scratch = Scratch::default();
         Ok(Self { fs, clock, store, durability, told, scratch, recovered, changes, stop, threads })
     }

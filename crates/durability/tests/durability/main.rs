@@ -16,6 +16,7 @@
 mod checkpoints;
 mod crashes;
 mod dictionaries;
+mod disk;
 mod failures;
 mod fields;
 mod golden;

@@ -150,15 +150,51 @@ fn run(
         worker: 0,
         writes: WriteClass::Any,
     };
-    loop {
+    let mut wants = Vec::new();
+    let done = loop {
+        if load_all(life, &at, &mut wants).is_err() {
+            break Err(Blocked::Log);
+        }
         match life.store.commit(&mut life.scratch, locks, &at, |txn| command(txn, rng)) {
-            Err(Blocked::Refused) => return Err(Blocked::Refused),
+            Err(Blocked::Refused) => break Err(Blocked::Refused),
             // A crashed disk makes nothing durable any more: nobody waits for it.
-            Err(Blocked::Log) if life.fs.has_crashed() => return Err(Blocked::Log),
+            Err(Blocked::Log) if life.fs.has_crashed() => break Err(Blocked::Log),
             Err(_) => std::thread::yield_now(),
-            Ok(()) => return Ok(()),
+            Ok(()) => break Ok(()),
+        }
+    };
+    life.store.release(&wants);
+    done
+}
+
+/// Has every key of databases on disk in memory, until the wants are released: these commands read after their first change.
+fn load_all(life: &mut Life, at: &At, wants: &mut Vec<store::Want>) -> std::io::Result<()> {
+    if life.durability.disk_databases().is_empty() {
+        return Ok(());
+    }
+    let peek_all = |txn: &mut Txn<'_>| {
+        let mut result = Ok(());
+        for (db, key) in (0..2).flat_map(|db| (0..KEYS).map(move |key| (db, key))) {
+            txn.select(DbIndex(db));
+            let name = format!("key:{key}");
+            result = result.and(txn.peek(&txn.key(name.as_bytes())).map(|_| ()));
+        }
+        result
+    };
+    let at = At { writes: WriteClass::Nothing, ..*at };
+    while let Err(Blocked::Fetch | Blocked::Shard) = life.store.commit(&mut life.scratch, &LockSet::All, &at, peek_all)
+    {
+        for want in life.scratch.take_wants() {
+            let mut row = Vec::new();
+            let is_there = want.rows.as_ref().map(|rows| rows.get(&want.key, &mut row));
+            match is_there.expect("there are rows") {
+                Ok(is_there) => life.store.install(&want, is_there.then_some(&row[..])),
+                Err(error) => return Err(error),
+            }
+            wants.push(want);
         }
     }
+    Ok(())
 }
 
 /// What a command on one key does.

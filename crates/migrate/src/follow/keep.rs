@@ -262,5 +262,8 @@ fn policy(log_wanted: bool) -> Policy {
         stop_writes_on_error: false,
         threads: 2,
         retention: Retention::default(),
+        disk_databases: Vec::new(),
+        flush_bytes: u64::MAX,
+        block_cache_bytes: 0,
     }
 }

@@ -340,6 +340,11 @@ impl Db {
         Ok(())
     }
 
+    /// Does one step of [`reclaim`](Self::reclaim); `false` if there is nothing left to give back.
+    pub fn reclaim_step(&self) -> Result<bool> {
+        self.inner().reclaim_once()
+    }
+
     /// Merges everything there is of a range of keys, whatever the policy says, so that what was overwritten or deleted, and what the
     /// compaction filter does not keep, is gone from the disk: for keys whose time is over in tables that nothing else would be
     /// merged with. What read views see stays. Does not flush.

@@ -1,0 +1,365 @@
+//! The threads that flush databases on disk and merge their tables.
+//!
+//! ```text
+//! flusher:   due? -> cut (a worker, all locks) -> [walk (a worker) -> drain]... -> log durable -> rows durable -> end (a worker)
+//! compactor: after a flush, merge until nothing is due; when idle, give back space of what is deleted
+//! ```
+//!
+//! A flush is due when the log has grown by half of the limit since the last cut, or when a write needs memory that only
+//! a flush can free. Every change is in the log, so its growth bounds what is dirty, but for collections that are large
+//! and changed a little; those are bounded by the memory budget. At the limit itself, writes to these databases wait.
+//!
+//! W1. The flusher asks workers in turns of its own ([`Durability::work`]), so that it does not wait for a checkpoint.
+//! W2. The log is kept from the position of the last flush on, so that a start finds every change that rows lack.
+
+use crate::disk_databases::{DiskDatabases, FlushError, RunningFlush};
+use crate::error::DurabilityError;
+use crate::keeper::Durability;
+use crate::sink::LogSink;
+use crate::work::{Ended, Job};
+use base::Lsn;
+use cmdlog::LogFailure;
+use engine::FlushProgress;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use store::WorkerSet;
+
+/// Time between two looks at whether a flush is due.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The same for merges, which begin after a flush.
+const MERGE_LOOK: Duration = Duration::from_millis(200);
+
+/// Least time between two flushes that writes wait for.
+const REST: Duration = Duration::from_millis(50);
+
+/// Time after a failed flush before the next one.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Steps of a walk between two moments at which what was walked is written.
+const WALK_STEPS: usize = 64;
+
+/// Time without a flush after which space of what is deleted is given back.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// What is known of flushes.
+#[derive(Default)]
+pub(crate) struct Flushing {
+    state: Mutex<FlushState>,
+    /// Notified after each flush, and at the end.
+    stir: Condvar,
+}
+
+#[derive(Default)]
+struct FlushState {
+    /// The position of the last flush that is durable.
+    flushed: Lsn,
+    /// The position of the last cut.
+    cut: Lsn,
+    /// When the last flush ended.
+    ended_at: Option<Instant>,
+    /// Counts flushes that are durable.
+    count: u64,
+    /// Why the last one failed.
+    error: Option<String>,
+}
+
+/// How flushes of databases on disk stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlushStatus {
+    /// Flushes since the start.
+    pub count: u64,
+    /// The position up to which rows hold all changes.
+    pub flushed: Lsn,
+    /// Bytes of log since the last cut.
+    pub unflushed_bytes: u64,
+    /// Why the last flush failed; `None` when it did not.
+    pub error: Option<String>,
+}
+
+/// Why a flush has not come about.
+#[derive(Debug, thiserror::Error)]
+enum Unflushed {
+    #[error(transparent)]
+    Failed(#[from] FlushError<LogFailure>),
+    #[error(transparent)]
+    Ended(#[from] Ended),
+}
+
+impl Durability {
+    /// Flushes databases on disk whenever that is due, until [`Durability::end`]. On a thread of its own.
+    pub fn flush_databases(&self) {
+        while self.wait(LOOK) {
+            let Some((databases, sink)) = self.to_flush() else { continue };
+            match self.flush_once(&databases, &sink) {
+                Ok(()) => self.note_flushed(None),
+                Err(Unflushed::Ended(Ended)) => return,
+                Err(Unflushed::Failed(error)) => {
+                    self.parts.tell.warn(&format!(
+                        "databases on disk cannot be flushed: {error}. Nothing is lost: the command log has it. Writes that \
+                         need memory are refused until a flush succeeds; the next one is tried in a second"
+                    ));
+                    self.note_flushed(Some(error.to_string()));
+                    self.wait(RETRY);
+                }
+            }
+        }
+    }
+
+    /// Merges tables of databases on disk, until [`Durability::end`]. On a thread of its own.
+    pub fn compact_databases(&self) {
+        let (mut seen, mut is_reclaimed) = (0, true);
+        while self.wait(MERGE_LOOK) {
+            let Some(databases) = self.databases.get() else { continue };
+            let (count, ended_at) = {
+                let state = self.flushing.state.lock();
+                (state.count, state.ended_at)
+            };
+            let is_new = std::mem::replace(&mut seen, count) != count;
+            is_reclaimed &= !is_new;
+            let is_idle = ended_at.is_some_and(|at| at.elapsed() > IDLE);
+            let merged = match (is_new, is_idle && !is_reclaimed) {
+                (true, _) => self.merge_all(|| databases.compact_step()),
+                (false, true) => {
+                    is_reclaimed = true;
+                    self.merge_all(|| databases.reclaim_step())
+                }
+                (false, false) => Ok(()),
+            };
+            if let Err(error) = merged {
+                self.parts.tell.warn(&format!("tables of databases on disk cannot be merged: {error}"));
+                self.wait(RETRY);
+            }
+            self.parts.store.pressure.set_row_store_bytes(databases.memory_bytes());
+        }
+    }
+
+    fn merge_all<E>(&self, mut step: impl FnMut() -> Result<bool, E>) -> Result<(), E> {
+        while !self.is_ended() && step()? {}
+        Ok(())
+    }
+
+    /// Waits so long; false at the end.
+    fn wait(&self, time: Duration) -> bool {
+        let mut state = self.flushing.state.lock();
+        if !self.is_ended() {
+            self.flushing.stir.wait_for(&mut state, time);
+        }
+        !self.is_ended()
+    }
+
+    /// Wakes the flusher and the compactor.
+    pub(crate) fn stir_flushing(&self) {
+        self.flushing.stir.notify_all();
+    }
+
+    /// What is to be flushed now, and the log; `None` when no flush is due.
+    fn to_flush(&self) -> Option<(Arc<DiskDatabases>, Arc<LogSink>)> {
+        let databases = self.databases.get()?;
+        let sink = self.state.lock().log.clone().filter(|sink| store::RecordSink::counts(&**sink))?;
+        let pressure = &self.parts.store.pressure;
+        let limit = self.policy().flush_bytes;
+        let state = self.flushing.state.lock();
+        let unflushed = sink.log.end_lsn().0.saturating_sub(state.cut.0);
+        pressure.set_behind(unflushed >= limit && state.error.is_none());
+        let is_rested = state.ended_at.is_none_or(|at| at.elapsed() >= REST);
+        let is_due = unflushed >= limit / 2 || is_rested && pressure.take_wanted();
+        is_due.then(|| (databases.clone(), sink))
+    }
+
+    fn flush_once(&self, databases: &Arc<DiskDatabases>, sink: &Arc<LogSink>) -> Result<(), Unflushed> {
+        let running: Arc<Mutex<Option<RunningFlush>>> = Arc::default();
+        let (place, from, log) = (running.clone(), databases.clone(), sink.clone());
+        self.by_a_worker_for_flush(Box::new(move || {
+            let flush = from.begin_flush(|| log.log.end_lsn());
+            let is_begun = flush.is_some();
+            *place.lock() = flush;
+            is_begun
+        }))?;
+        let lsn = running.lock().as_ref().map_or(Lsn(0), RunningFlush::lsn);
+        self.flushing.state.lock().cut = lsn;
+        // From here on the limit counts from the cut.
+        self.parts.store.pressure.set_behind(false);
+        self.wake_workers();
+        let written = self.walk_and_install(databases, &running, sink);
+        if let Err(Unflushed::Ended(Ended)) = written {
+            return Err(Ended.into());
+        }
+        let place = running.clone();
+        self.by_a_worker_for_flush(Box::new(move || {
+            if let Some(flush) = place.lock().take() {
+                flush.end();
+            }
+            true
+        }))?;
+        let mut state = self.flushing.state.lock();
+        match written {
+            Ok(true) => state.flushed = lsn,
+            // Its changes are part of the next one.
+            _ => state.cut = state.flushed,
+        }
+        written.map(|_| ())
+    }
+
+    /// Has the flush walked and installed; false when it has become void.
+    fn walk_and_install(
+        &self,
+        databases: &DiskDatabases,
+        running: &Arc<Mutex<Option<RunningFlush>>>,
+        sink: &LogSink,
+    ) -> Result<bool, Unflushed> {
+        loop {
+            let (place, progress) = (running.clone(), Arc::new(Mutex::new(FlushProgress::More)));
+            let (told, mut steps) = (progress.clone(), 0);
+            self.by_a_worker_for_flush(Box::new(move || {
+                let step = place.lock().as_mut().map_or(FlushProgress::Void, RunningFlush::walk);
+                *told.lock() = step;
+                steps += 1;
+                step != FlushProgress::More || steps == WALK_STEPS
+            }))?;
+            let progress = *progress.lock();
+            let mut place = running.lock();
+            let Some(flush) = place.as_mut() else { return Ok(false) };
+            match progress {
+                FlushProgress::More => flush.drain().map_err(FlushError::Rows)?,
+                FlushProgress::Void => return Ok(false),
+                FlushProgress::Done => {
+                    flush.drain().map_err(FlushError::Rows)?;
+                    self.parts.store.pressure.set_row_store_bytes(databases.memory_bytes());
+                    flush.install(|_| sink.log.sync().map(|_| ()))?;
+                    return Ok(true);
+                }
+            }
+            self.parts.store.pressure.set_row_store_bytes(databases.memory_bytes());
+        }
+    }
+
+    fn note_flushed(&self, error: Option<String>) {
+        let mut state = self.flushing.state.lock();
+        state.ended_at = Some(Instant::now());
+        state.count += u64::from(error.is_none());
+        let is_failing = error.is_some();
+        state.error = error;
+        drop(state);
+        self.parts.store.pressure.set_failing(is_failing);
+        self.wake_workers();
+        self.flushing.stir.notify_all();
+    }
+
+    /// Has a worker run a job of the flusher.
+    fn by_a_worker_for_flush(&self, job: Job) -> Result<(), Ended> {
+        self.flush_work.run(job, &|| self.parts.store.wake(WorkerSet::one(0)))
+    }
+
+    /// Writes that wait for a flush look again.
+    fn wake_workers(&self) {
+        (0..self.parts.workers).for_each(|worker| self.parts.store.wake(WorkerSet::one(worker)));
+    }
+
+    /// The numbers of databases that the settings have on disk.
+    pub fn disk_databases(&self) -> Vec<u32> {
+        self.policy().disk_databases
+    }
+
+    /// How flushes stand; `None` without databases on disk.
+    pub fn flush_status(&self) -> Option<FlushStatus> {
+        self.databases.get()?;
+        let end = self.state.lock().log.as_ref().map_or(Lsn(0), |sink| sink.log.end_lsn());
+        let state = self.flushing.state.lock();
+        let unflushed_bytes = end.0.saturating_sub(state.cut.0);
+        Some(FlushStatus { count: state.count, flushed: state.flushed, unflushed_bytes, error: state.error.clone() })
+    }
+
+    /// From where on the log is needed by rows (W2); `None` without databases on disk.
+    pub(crate) fn log_needed_by_rows(&self) -> Option<Lsn> {
+        self.databases.get().map(|_| self.flushing.state.lock().flushed)
+    }
+
+    /// Begins to count from a position that rows have.
+    pub(crate) fn begin_flushing_at(&self, lsn: Lsn) {
+        let mut state = self.flushing.state.lock();
+        (state.flushed, state.cut) = (lsn, lsn);
+    }
+
+    /// Gives databases that are to be on disk and are not yet their rows, before clients are served. The log counts.
+    ///
+    /// # Errors
+    /// A database has entries in memory already; or its rows cannot be made.
+    pub fn add_databases(&self) -> Result<(), DurabilityError> {
+        let store = &self.parts.store;
+        let mut place = self.manifest.lock();
+        let Some(manifest) = place.as_mut() else { return Err(Ended.into()) };
+        let wanted = self.policy().disk_databases;
+        let (mut spaces, mut new_numbers) = (manifest.current().disk_spaces.clone(), Vec::new());
+        for number in wanted {
+            let Some(space) = store.spaces.get(base::DbIndex(number)) else { continue };
+            if spaces.contains(&space) {
+                continue;
+            }
+            let keys = store.len(base::DbIndex(number)).0;
+            if keys > 0 {
+                return Err(DurabilityError::EngineFixed { number, keys });
+            }
+            spaces.push(space);
+            new_numbers.push(number);
+        }
+        if spaces.len() == manifest.current().disk_spaces.len() {
+            return Ok(());
+        }
+        let new = spaces.iter().filter(|space| !manifest.current().disk_spaces.contains(space)).copied();
+        let databases = match self.databases.get() {
+            Some(databases) => databases.clone(),
+            None => self.open_databases(&[], true)?,
+        };
+        new.into_iter().try_for_each(|space| databases.add(space))?;
+        // A start that ended before its manifest was written has left none.
+        let has_rows = |number: &u32| store.len(base::DbIndex(*number)).0 > 0;
+        if let Some(number) = new_numbers.iter().copied().find(has_rows) {
+            return Err(DurabilityError::RowsLeft { path: self.dir.file(checkpoint::Name::Rows), number });
+        }
+        self.flush_while_nothing_runs(&databases)?;
+        spaces.sort_unstable();
+        let next = checkpoint::Manifest { disk_spaces: spaces, ..manifest.current().clone() };
+        Ok(manifest.commit(&self.dir, next)?)
+    }
+
+    /// A flush on this thread.
+    fn flush_while_nothing_runs(&self, databases: &Arc<DiskDatabases>) -> Result<(), DurabilityError> {
+        let Some(sink) = self.state.lock().log.clone() else { return Err(Ended.into()) };
+        let mut flush = loop {
+            match databases.begin_flush(|| sink.log.end_lsn()) {
+                Some(flush) => break flush,
+                None => std::thread::yield_now(),
+            }
+            if self.is_ended() {
+                return Err(Ended.into());
+            }
+        };
+        while flush.walk() == FlushProgress::More {}
+        let lsn = flush.lsn();
+        let installed = flush.install(|_| sink.log.sync().map(|_| ()));
+        flush.end();
+        installed.map_err(|error| match error {
+            FlushError::Log(failure) => DurabilityError::Unsynced(failure),
+            FlushError::Rows(error) => DurabilityError::Rows(error),
+        })?;
+        self.begin_flushing_at(lsn);
+        Ok(())
+    }
+
+    /// Opens the rows of these keyspaces.
+    pub(crate) fn open_databases(
+        &self,
+        spaces: &[base::KeyspaceId],
+        create: bool,
+    ) -> Result<Arc<DiskDatabases>, DurabilityError> {
+        let policy = self.policy();
+        let options = disk::DiskOptions { create, block_cache_bytes: policy.block_cache_bytes };
+        let dir = self.dir.file(checkpoint::Name::Rows);
+        let databases = DiskDatabases::open(&self.parts.store, self.parts.fs.clone(), &dir, spaces, options)?;
+        // There is one.
+        let _ = self.databases.set(databases.clone());
+        Ok(databases)
+    }
+}

@@ -1,0 +1,133 @@
+//! Databases on disk in whole lives: flushes, merges and checkpoints side by side, cut by power at every operation.
+
+use crate::life::{Life, found, policy};
+use crate::model::{Model, seeds};
+use base::{KeyspaceId, Rng};
+use checkpoint::{DataDir, ManifestFile, Name};
+use durability::{Cause, DurabilityError, Policy};
+use std::path::Path;
+use std::sync::Arc;
+use vfs::{FileSystem, Outage, SimFs};
+
+/// Databases 0 and 1 are on disk, and are flushed for every kilobyte of log.
+fn on_disk() -> Policy {
+    Policy { disk_databases: vec![0, 1], flush_bytes: 2 << 10, ..policy() }
+}
+
+/// Drops what rows hold as well.
+fn drop_clean(life: &Life) {
+    for shard in life.store.shard_ids() {
+        (0..2).for_each(|space| _ = life.store.drop_clean(shard, KeyspaceId(space), usize::MAX));
+    }
+}
+
+fn flushes(life: &Life) -> u64 {
+    life.durability.flush_status().map_or(0, |status| status.count)
+}
+
+/// A life with a flush after every few commands.
+fn live(life: &mut Life, model: &mut Model, rng: &mut Rng, rounds: usize) {
+    for round in 0..rounds {
+        model.commands(life, rng, 12);
+        // A flush has begun for every kilobyte.
+        life.wait_until(|| life.durability.flush_status().is_none_or(|status| status.unflushed_bytes < 1 << 10));
+        drop_clean(life);
+        if round % 3 == 2 {
+            let _ = life.checkpoint(Cause::Asked);
+        }
+    }
+}
+
+/// What a start finds is a state that was, at or after the last that was durable; also after a kill and a start that was
+/// cut by power itself, where rows were flushed that came from a log which was only written.
+#[test]
+fn power_cuts_lose_nothing_that_was_durable() {
+    for seed in seeds(2) {
+        let (fs, mut rng) = (SimFs::new(seed), Rng::new(seed));
+        fs.record_crash_points();
+        let mut life = Life::start(&fs, on_disk()).expect("it starts");
+        let mut model = Model::new(&life);
+        live(&mut life, &mut model, &mut rng, 6);
+        assert!(flushes(&life) > 1);
+        life.crash();
+        let points = fs.take_crash_points();
+        println!("seed {seed}: {} crash points", points.len());
+        for point in points.iter().skip(rng.below(2) as usize).step_by(2) {
+            let (operation, what) = (point.operation(), format!("seed {seed}, operation {}", point.operation()));
+            let state = found(&point.power_cut(seed), on_disk()).unwrap_or_else(|error| panic!("{what}: {error}"));
+            model.judge(state, operation).unwrap_or_else(|problem| panic!("{what}: {problem}"));
+            if operation.is_multiple_of(7) {
+                start_after_a_kill(&model, &point.after(Outage::ProcessKill), operation, &what);
+            }
+        }
+    }
+}
+
+fn start_after_a_kill(model: &Model, fs: &SimFs, operation: u64, what: &str) {
+    let mut life = Life::start(fs, on_disk()).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let mut second = Model::new(&life);
+    model.judge(second.now(), operation).unwrap_or_else(|problem| panic!("{what}: {problem}"));
+    second.commands(&mut life, &mut Rng::new(operation), 6);
+    second.look(&life);
+    let end = fs.operations() + 1;
+    life.crash();
+    let state = found(&fs.recover(Outage::PowerCut { seed: operation }), on_disk());
+    let state = state.unwrap_or_else(|error| panic!("{what}, then cut: {error}"));
+    second.judge(state, end).unwrap_or_else(|problem| panic!("{what}, then cut: {problem}"));
+}
+
+/// An ordered end leaves to the log what is not flushed, and the log is not kept for longer than rows and checkpoints need it.
+#[test]
+fn the_log_is_trimmed_below_the_last_flush() {
+    let (fs, mut rng) = (SimFs::new(1), Rng::new(1));
+    let one_set = checkpoint::Retention { sets: 1, age_ms: None, ..checkpoint::Retention::default() };
+    let policy = Policy { retention: one_set, ..on_disk() };
+    let mut life = Life::start(&fs, policy.clone()).expect("it starts");
+    let mut model = Model::new(&life);
+    live(&mut life, &mut model, &mut rng, 12);
+    life.wait_until(|| life.durability.flush_status().is_some_and(|status| status.flushed.0 > 16 << 10));
+    life.checkpoint(Cause::Asked).expect("the disk works");
+    let flushed = life.durability.flush_status().expect("databases are on disk").flushed;
+    let dir = DataDir::open_to_look(Arc::new(fs.clone()), Path::new(crate::life::DIR));
+    let logs = dir.list().expect("it is there").logs;
+    assert!(logs[0].0 > 0, "the first segments are gone: {logs:?}");
+    assert!(logs[0] <= flushed, "{logs:?}, {flushed}");
+    let expected = model.now();
+    life.stop();
+    assert_eq!(found(&fs, policy).expect("it starts"), expected);
+}
+
+/// The engine of a database is fixed once it has entries, in both directions, and rows need the log.
+#[test]
+fn a_start_with_another_engine_is_refused() {
+    let (fs, mut rng) = (SimFs::new(1), Rng::new(1));
+    let mut life = Life::start(&fs, policy()).expect("it starts");
+    let mut model = Model::new(&life);
+    model.commands(&mut life, &mut rng, 20);
+    life.stop();
+    match Life::start(&fs, on_disk()).map(|_| ()) {
+        Err(error @ DurabilityError::EngineFixed { .. }) => assert!(error.to_string().contains("is in memory and has")),
+        other => panic!("{other:?}"),
+    }
+    // Another database is given to the disk beside it.
+    let third = Policy { disk_databases: vec![2], ..policy() };
+    let life = Life::start(&fs, third).expect("database 2 is empty");
+    assert_eq!(Model::digest(&life.store), model.now());
+    life.stop();
+    match Life::start(&fs, policy()).map(|_| ()) {
+        Err(error @ DurabilityError::EngineMissing { number: 2 }) => {
+            assert!(error.to_string().contains("--database '2 engine disk'"), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let no_log = Policy { disk_databases: vec![2], log_wanted: false, ..policy() };
+    assert!(matches!(Life::start(&fs, no_log).map(|_| ()), Err(DurabilityError::RowsWithoutLog)));
+    let dir = DataDir::open_to_look(Arc::new(fs.clone()), Path::new(crate::life::DIR));
+    let manifest = ManifestFile::load(&dir).expect("it is whole").expect("there is one");
+    assert_eq!(manifest.current().disk_spaces, [KeyspaceId(2)]);
+    // Rows that are missing are no empty database.
+    let rows = dir.file(Name::Rows);
+    fs.rename(&rows, Path::new("/elsewhere")).expect("the disk works");
+    let lost = Life::start(&fs, Policy { disk_databases: vec![2], ..policy() }).map(|_| ());
+    assert!(matches!(lost, Err(DurabilityError::Rows(_))), "{lost:?}");
+}
