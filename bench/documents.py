@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""What real documents take in memory: Onggi with dictionaries beside Valkey, which keeps them as they are.
+"""Memory of real documents: Onggi with dictionaries compared with Valkey, which keeps them uncompressed.
 
     python3 bench/documents.py --onggi target/release/onggi --valkey /path/to/valkey-server [--kind json] DIR...
 
-Documents are found in the files below the directories, as by crates/codec/examples/measure: small JSON files and the members of
-large ones, short texts and the sections of long ones; none twice. Every server gets all of them, under keys that say from what kind
-of file each comes. Memory is what the kernel says of a process (resident, private and shared), less what it took when it was empty;
-Onggi is read when its background pass has nothing left to do, and every document is read back and compared, twice: the time of the
-processor that the server takes for it is told for each document, in microseconds.
+The documents come from the files below the directories, as in crates/codec/examples/measure: small JSON files and the
+members of large ones, short texts and the sections of long ones, each only once. Every server gets all of them; a key
+names the kind of file that its document comes from. Memory is the process' memory (resident, private and shared) less
+that of the empty process. Onggi is measured when its background pass is idle. Every document is read back and compared
+twice; the report gives the server's CPU time per document, in microseconds.
 
-With --unseen the growth is that of half of the documents, drawn by chance, which are loaded when the others have been compressed: no
-dictionary was trained on them, unless INFO counts more dictionaries after them than before.
+With --unseen the growth is that of a random half of the documents, which are loaded after the others were compressed.
+No dictionary was trained on them, unless INFO counts more dictionaries after the load than before.
 """
 
 import argparse
@@ -36,7 +36,7 @@ ZSTD = ["--compression", "zstd", "--compression-idle-time", "2", "--compression-
 
 
 def json_documents(value, least, most):
-    """The value as a document, or its members, if it is too long for one."""
+    """The value as a document; its members if it is too long."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="surrogatepass")
     if least <= len(text) <= most:
         yield text
@@ -59,7 +59,7 @@ def text_documents(text, least, most):
 
 
 def documents_of(path, kind, least, most):
-    """The documents in a file, and the name that their keys begin with."""
+    """The documents in a file, and the prefix of their keys."""
     if path.suffix == ".json" and kind != "text":
         return path.name.removesuffix(".json"), json_documents(json.loads(path.read_bytes()), least, most)
     if kind != "json" and (path.suffix in TEXTS or path.name in TEXT_NAMES):
@@ -68,7 +68,7 @@ def documents_of(path, kind, least, most):
 
 
 def documents(directories, kind, least, most):
-    """Pairs of keys and documents, in an order that repeats."""
+    """Pairs of keys and documents, in a repeatable order."""
     found = collections.defaultdict(list)
     seen = set()
     for directory in directories:
@@ -85,11 +85,16 @@ def documents(directories, kind, least, most):
             except (ValueError, OSError, RecursionError):
                 pass
     pairs = [
-        (f"{name}:{number}".encode(), value) for name, values in sorted(found.items()) for number, value in enumerate(values)
+        (f"{name}:{number}".encode(), value)
+        for name, values in sorted(found.items())
+        for number, value in enumerate(values)
     ]
     random.Random(1).shuffle(pairs)
     raw = sum(len(value) for _, value in pairs)
-    print(f"{len(pairs)} documents of {len(found)} kinds of files, {raw / 1e6:.1f} MB, {raw / len(pairs):.0f} bytes each", flush=True)
+    print(
+        f"{len(pairs)} documents of {len(found)} kinds of files, {raw / 1e6:.1f} MB, {raw / len(pairs):.0f} bytes each",
+        flush=True,
+    )
     return pairs
 
 
@@ -124,7 +129,7 @@ class Client:
 
 
 class Server:
-    """A server of its own on a port that is free, and a connection to it."""
+    """A server on a free port, and a connection to it."""
 
     def __init__(self, name, command, preload=None):
         self.name = name
@@ -143,7 +148,7 @@ class Server:
         while time.time() < end:
             try:
                 self.own = Client(self.name, self.port)
-                # Not so while it loads.
+                # The server is still loading.
                 if self.ask([b"PING"]) == [b"PONG"]:
                     return
             except OSError:
@@ -175,14 +180,14 @@ class Server:
 
 
 def words(document):
-    """The members of a document in turn with their names; of one without members, the whole of it as its body."""
+    """The names and members of a document in turn; one without members becomes a single member `body`."""
     value = json.loads(document) if document[:1] == b"{" else {}
     members = [(name, json.dumps(member, separators=(",", ":"), ensure_ascii=False)) for name, member in value.items()]
     pairs = [[part.encode(errors="surrogatepass") for part in member] for member in members] or [[b"body", document]]
     return [word for pair in pairs for word in pair]
 
 
-# Where documents are in the only list.
+# The indexes of documents in the only list.
 PLACES = {}
 
 
@@ -191,11 +196,15 @@ def push(key, value):
     return [b"RPUSH", b"documents", value]
 
 
-# How a document is stored and read, and what is read then.
+# For each form: how to store a document, how to read it, and the expected reply.
 FORMS = {
     "string": (lambda key, value: [b"SET", key, value], lambda key: [b"GET", key], lambda value: value),
     "hash": (lambda key, value: [b"HSET", key, *words(value)], lambda key: [b"HGETALL", key], words),
-    "body": (lambda key, value: [b"HSET", key, b"body", value], lambda key: [b"HGET", key, b"body"], lambda value: value),
+    "body": (
+        lambda key, value: [b"HSET", key, b"body", value],
+        lambda key: [b"HGET", key, b"body"],
+        lambda value: value,
+    ),
     "list": (lambda key, value: [b"RPUSH", key, *words(value)], lambda key: [b"LRANGE", key, b"0", b"-1"], words),
     "onehash": (
         lambda key, value: [b"HSET", b"documents", key, value],
@@ -213,7 +222,7 @@ def load(server, pairs, form="string"):
 
 def verify(server, pairs, form="string"):
     _, read, expected = FORMS[form]
-    # The order of fields is the server's.
+    # The server chooses the order of fields.
     order = (lambda reply: sorted(zip(reply[::2], reply[1::2]))) if form == "hash" else lambda reply: reply
     for start in range(0, len(pairs), PIPELINE):
         part = pairs[start : start + PIPELINE]
@@ -223,7 +232,7 @@ def verify(server, pairs, form="string"):
 
 
 def settled(server, limit):
-    """Waits until what is stored no longer changes, and memory has been given back."""
+    """Waits until stored values no longer change and memory has been returned."""
     last, since, passes, end = None, time.time(), 0, time.time() + limit
     while time.time() < end:
         info = server.info()
@@ -241,7 +250,7 @@ def settled(server, limit):
 
 
 def growth(server, pairs, options):
-    """What the documents take once they are loaded, and compressed where the server does that; and what it says of compression."""
+    """Memory of the documents after loading and compression, and the compression fields of INFO."""
     before = server.resident()
     load(server, pairs, options.form)
     info = settled(server, options.seconds) if "zstd" in server.name else time.sleep(3)
@@ -251,11 +260,15 @@ def growth(server, pairs, options):
 def report(title, info):
     if not info:
         return
-    print(f"\n{title}:\n" + "\n".join(f"{key}: {value}" for key, value in info.items() if key.startswith("compression")) + "\n")
+    print(
+        f"\n{title}:\n"
+        + "\n".join(f"{key}: {value}" for key, value in info.items() if key.startswith("compression"))
+        + "\n"
+    )
 
 
 def lengths(text):
-    """The least and the most that `--bytes` names."""
+    """The range of `--bytes`."""
     try:
         least, most = map(int, text.split("-"))
     except ValueError:
@@ -269,19 +282,21 @@ def main():
     parser.add_argument("--valkey", required=True)
     parser.add_argument("--bytes", type=lengths, default="100-2048", metavar="LEAST-MOST", help="lengths of documents")
     parser.add_argument("--kind", choices=["json", "text", "both"], default="json")
-    how = "the value of a key, the fields of a hash, a hash's one field, the elements of a list, or one element of the only hash or list"
+    how = "a string, the fields of a hash, one field of a hash, the elements of a list, or an element of the only one"
     parser.add_argument("--as", dest="form", choices=FORMS, default="string", help=f"what a document becomes: {how}")
-    parser.add_argument("--jemalloc", help="the library, to be preloaded into Valkey")
-    parser.add_argument("--level", default="3", help="of zstd")
+    parser.add_argument("--jemalloc", help="library to preload into Valkey")
+    parser.add_argument("--level", default="3", help="zstd level")
     parser.add_argument("--seconds", type=int, default=600, help="longest wait for the background pass")
-    shards = "of Onggi, each with pages of its own, which a small store does not fill; 0 leaves it to the number of workers"
+    shards = (
+        "of Onggi, each with pages of its own, which a small store does not fill; 0 leaves it to the number of workers"
+    )
     parser.add_argument("--shards", default="0", help=shards)
     unseen = "measure half of the documents, loaded after dictionaries were trained on the others"
     parser.add_argument("--unseen", action="store_true", help=unseen)
     parser.add_argument("directories", nargs="+")
     options = parser.parse_args()
     pairs = documents(options.directories, options.kind, *options.bytes)
-    # They are in an order by chance.
+    # Their order is random.
     known, pairs = (pairs[::2], pairs[1::2]) if options.unseen else ([], pairs)
 
     onggi = [options.onggi, "serve", "--port", "{port}", "--dir", "{dir}", "--shards", options.shards]
@@ -291,10 +306,14 @@ def main():
         "onggi, off": onggi,
         "onggi, zstd": [*onggi, *ZSTD, "--compression-level", options.level],
     }
-    print("| server | memory, MB | bytes a document | of Valkey's | us to read one | again |\n|---|---|---|---|---|---|")
+    print(
+        "| server | memory, MB | bytes a document | of Valkey's | us to read one | again |\n|---|---|---|---|---|---|"
+    )
     base = None
     for name, command in commands.items():
-        server = Server(name, [os.path.abspath(command[0]), *command[1:]], options.jemalloc if name == "valkey" else None)
+        server = Server(
+            name, [os.path.abspath(command[0]), *command[1:]], options.jemalloc if name == "valkey" else None
+        )
         try:
             if known:
                 _, info = growth(server, known, options)
@@ -308,7 +327,11 @@ def main():
         finally:
             server.stop()
         base = base or taken
-        print(f"| {name} | {taken / 1e6:.1f} | {taken / len(pairs):.0f} | {taken / base:.1%} | {costs[0]:.1f} | {costs[1]:.1f} |", flush=True)
+        print(
+            f"| {name} | {taken / 1e6:.1f} | {taken / len(pairs):.0f} | {taken / base:.1%} "
+            f"| {costs[0]:.1f} | {costs[1]:.1f} |",
+            flush=True,
+        )
         report("compression", info)
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A store of real documents through a kill: loaded, compressed in the background under load, checkpointed, killed, restored, read.
+"""A store of real documents survives a kill: load, compress under load, checkpoint, kill, restart, read.
 
     python3 bench/documents_kill.py --onggi target/release/onggi [--kind json] DIR...
 
-The documents are those of bench/documents.py, none twice. While they are compressed and while the checkpoint is taken, another
-connection reads some at random and replaces others; after the checkpoint more are replaced, which only the command log holds. Then
-the log is told to become durable, the server is killed (SIGKILL) and started again, and every document is read and compared byte by byte.
+The documents are those of bench/documents.py, each only once. During compression and the checkpoint, another connection
+reads random documents and replaces others. After the checkpoint more are replaced, so only the command log has them.
+Then the log is made durable, and the server is killed (SIGKILL) and restarted. Every document is read and compared.
 """
 
 import argparse
@@ -20,7 +20,7 @@ PAUSE = 0.002
 
 
 class Load:
-    """Another client: reads documents at random and replaces some, until it is told to stop."""
+    """Another client: reads random documents and replaces some, until stopped."""
 
     def __init__(self, server, pairs):
         self.client = documents.Client(server.name, server.port)
@@ -57,7 +57,7 @@ def wait_until(done, limit):
 
 
 def checkpoint(server, limit):
-    """Takes a checkpoint; how long it took."""
+    """Takes a checkpoint; returns its duration."""
     begun = time.time()
     server.ask([b"BGSAVE"])
     wait_until(lambda: server.info(b"persistence")["rdb_bgsave_in_progress"] == "0", limit)
@@ -74,7 +74,9 @@ def data_bytes(server):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--onggi", required=True)
-    parser.add_argument("--bytes", type=documents.lengths, default="100-2048", metavar="LEAST-MOST", help="lengths of documents")
+    parser.add_argument(
+        "--bytes", type=documents.lengths, default="100-2048", metavar="LEAST-MOST", help="lengths of documents"
+    )
     parser.add_argument("--kind", choices=["json", "text", "both"], default="json")
     parser.add_argument("--seconds", type=int, default=1200, help="longest wait for anything")
     parser.add_argument("directories", nargs="+")
@@ -84,7 +86,10 @@ def main():
 
 
 def prove(onggi, pairs, limit):
-    command = [os.path.abspath(onggi), "serve", "--port", "{port}", "--dir", "{dir}", "--save", "", "--appendonly", "yes"]
+    command = [
+        os.path.abspath(onggi),
+        "serve", "--port", "{port}", "--dir", "{dir}", "--save", "", "--appendonly", "yes",
+    ]
     server = documents.Server("onggi", [*command, *documents.ZSTD])
     try:
         begun = time.time()
@@ -95,7 +100,10 @@ def prove(onggi, pairs, limit):
         print(f"four fifths compressed after {time.time() - begun:.1f} s", flush=True)
         taken = checkpoint(server, limit)
         load.stop()
-        print(f"checkpoint in {taken:.1f} s; {load.operations} operations beside, {load.wrong} wrong answers", flush=True)
+        print(
+            f"checkpoint in {taken:.1f} s; {load.operations} operations meanwhile, {load.wrong} wrong answers",
+            flush=True,
+        )
         latest = {**dict(pairs), **load.latest}
         chance = random.Random(3)
         replaced = [(chance.choice(pairs)[0], chance.choice(pairs)[1]) for _ in range(len(pairs) // 50)]
@@ -104,14 +112,20 @@ def prove(onggi, pairs, limit):
         if int(server.ask([b"WAITAOF", b"1", b"0", b"60000"])[0][0]) != 1:
             raise SystemExit("the log does not become durable")
         before = server.info()
-        print(f"killed with {before['compression_values']} strings compressed, {data_bytes(server) / 1e6:.1f} MB in files")
+        print(
+            f"killed with {before['compression_values']} strings compressed, {data_bytes(server) / 1e6:.1f} MB in files"
+        )
         server.process.kill()
         server.process.wait(timeout=60)
         begun = time.time()
         server.start()
         after = server.info()
-        print(f"restored in {time.time() - begun:.1f} s, {after['compression_decompressed_for_commands']} strings decompressed, "
-              f"{after['compression_values']} compressed", flush=True)
+        print(
+            f"restored in {time.time() - begun:.1f} s, "
+            f"{after['compression_decompressed_for_commands']} strings decompressed, "
+            f"{after['compression_values']} compressed",
+            flush=True,
+        )
         documents.verify(server, list(latest.items()))
         print(f"{len(latest)} documents are what they were")
         if load.wrong:

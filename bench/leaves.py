@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What the leaves of one big collection save: 100,000 paths of files as a set, a sorted set and a hash.
+"""Memory saved by compressed leaves of one large collection: 100,000 file paths as a set, a sorted set and a hash.
 
     python3 bench/leaves.py --onggi target/release/onggi [--as set,zset,hash] DIR...
 
-The paths of the files below the directories are the members; of a sorted set, the scores are numbers in the order in which the paths
-come, which is no order of theirs; of a hash they are fields with empty values. Of each form one server is asked without
-compression and one with zstd and dictionaries, when its background pass has nothing left to do: what the store counts
-(`used_memory`), and what the kernel says of the process (resident, private and shared), less what both were when it was empty. Then every
-member is read, and the server is restarted from a checkpoint, after which nothing may have been compressed or decompressed, and asked again.
+The paths of the files below the directories are the members. In a sorted set their scores number them in an order
+unrelated to their own; in a hash they are fields with empty values. For each form, one server runs without compression
+and one with zstd and dictionaries. When the background pass is idle, the report gives `used_memory` and the process'
+memory (resident, private and shared), each less its value in the empty server. Then every member is read. At last the
+server restarts from a checkpoint, during which nothing may be compressed or decompressed, and is measured again.
 """
 
 import argparse
@@ -23,14 +23,19 @@ KEY = b"paths"
 
 
 def paths(directories, count):
-    """So many paths, in an order that repeats and is not theirs."""
-    found = {os.fsencode(os.path.join(top, name)) for where in directories for top, _, names in os.walk(where) for name in names}
+    """`count` paths, in a repeatable order unrelated to their own."""
+    found = {
+        os.fsencode(os.path.join(top, name))
+        for where in directories
+        for top, _, names in os.walk(where)
+        for name in names
+    }
     found = random.Random(1).sample(sorted(found), min(count, len(found)))
     print(f"{len(found)} paths, {sum(map(len, found)) / 1e6:.2f} MB", flush=True)
     return found
 
 
-# How a path is stored, how it is asked for, and what is answered.
+# For each form: how to store a path, how to read it, and the expected reply.
 FORMS = {
     "set": (lambda number, path: [b"SADD", KEY, path], lambda path: [b"SISMEMBER", KEY, path], lambda number: b"1"),
     "zset": (
@@ -48,7 +53,7 @@ def in_pipelines(server, commands):
 
 
 def counted(server):
-    """What the store counts, and what is resident."""
+    """`used_memory` and resident memory."""
     return int(server.info(b"memory")["used_memory"]), server.resident()
 
 
@@ -59,7 +64,10 @@ def row(name, state, now, empty):
 
 def measure(options, form, members, compresses):
     store, read, answer = FORMS[form]
-    command = [os.path.abspath(options.onggi), "serve", "--port", "{port}", "--dir", "{dir}", "--save", "", "--appendonly", "no"]
+    command = [
+        os.path.abspath(options.onggi),
+        "serve", "--port", "{port}", "--dir", "{dir}", "--save", "", "--appendonly", "no",
+    ]
     server = Server("onggi", [*command, *(ZSTD if compresses else [])])
     try:
         empty = counted(server)
@@ -69,8 +77,13 @@ def measure(options, form, members, compresses):
         row(form, "zstd" if compresses else "raw", counted(server), empty)
         if not compresses:
             return
-        print("\n".join(f"{key}: {value}" for key, value in info.items() if key.startswith("compression")), file=sys.stderr)
-        if list(in_pipelines(server, [read(path) for path in members])) != [answer(number) for number in range(len(members))]:
+        print(
+            "\n".join(f"{key}: {value}" for key, value in info.items() if key.startswith("compression")),
+            file=sys.stderr,
+        )
+        if list(in_pipelines(server, [read(path) for path in members])) != [
+            answer(number) for number in range(len(members))
+        ]:
             raise SystemExit(f"a member of the {form} is another one")
         row(form, "zstd, all read", counted(server), empty)
         settled(server, options.seconds)
@@ -82,7 +95,10 @@ def measure(options, form, members, compresses):
         server.start()
         info = server.info()
         row(form, f"restarted, {size / 1e6:.2f} MB in files", counted(server), empty)
-        print("\n".join(f"{key}: {value}" for key, value in info.items() if key.startswith("compression")), file=sys.stderr)
+        print(
+            "\n".join(f"{key}: {value}" for key, value in info.items() if key.startswith("compression")),
+            file=sys.stderr,
+        )
     finally:
         server.stop()
 
